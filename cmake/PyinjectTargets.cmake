@@ -1,0 +1,38 @@
+# How every target of this project is made: one static library per folder of src/.
+
+add_library(pyinject_options INTERFACE)
+target_compile_options(
+  pyinject_options
+  INTERFACE -Wall
+            -Wextra
+            -Wpedantic
+            -Wshadow
+            -Wconversion
+            -Wold-style-cast
+            -Wnon-virtual-dtor
+            $<$<BOOL:${PYINJECT_WERROR}>:-Werror>)
+if(PYINJECT_SANITIZE)
+  target_compile_options(pyinject_options INTERFACE -fsanitize=${PYINJECT_SANITIZE}
+                                                   -fno-sanitize-recover=all
+                                                   -fno-omit-frame-pointer)
+  target_link_options(pyinject_options INTERFACE -fsanitize=${PYINJECT_SANITIZE})
+endif()
+
+# pyinject_library(NAME USES libraries...): all *.cpp of the current folder become libpyinject_NAME.
+# USES is public: the include rule of docs/architecture.md is what these lists say.
+function(pyinject_library name)
+  cmake_parse_arguments(ARG "" "" "USES;PRIVATE" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(FILTER sources EXCLUDE REGEX "_x86_64\\.cpp$")
+  endif()
+  add_library(pyinject_${name} STATIC ${sources})
+  target_include_directories(
+    pyinject_${name}
+    PUBLIC ${PROJECT_SOURCE_DIR}/include
+    PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(
+    pyinject_${name}
+    PUBLIC ${ARG_USES}
+    PRIVATE pyinject_options ${ARG_PRIVATE})
+endfunction()

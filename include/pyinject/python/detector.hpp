@@ -1,0 +1,26 @@
+// Is this process a CPython we can activate, and where is what in it?
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/python/target.hpp"
+
+#include <memory>
+
+namespace pyinject::python {
+
+class Detector {
+ public:
+  virtual ~Detector() = default;
+  Detector() = default;
+  Detector(const Detector&) = delete;
+  Detector& operator=(const Detector&) = delete;
+
+  // Reads only (process_vm_readv, /proc): nothing in the target is stopped or changed. Every
+  // outcome is a value; throws base::Error only when this tool itself is broken.
+  [[nodiscard]] virtual Detection detect(base::Pid pid) = 0;
+};
+
+// Keeps what it learned of interpreter files (by device, inode and build) for the next process.
+[[nodiscard]] std::unique_ptr<Detector> make_detector();
+
+}  // namespace pyinject::python

@@ -1,0 +1,85 @@
+// Switches the trampoline of one target on and off.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/python/reason.hpp"
+#include "pyinject/python/target.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace pyinject::python {
+
+// By which rung of the ladder (docs/architecture.md) it was done.
+enum class Mechanism {
+  kNone,                // nothing was to be done
+  kStore,               // the 8-byte store into eval_frame, all threads stopped
+  kPendingQueue,        // two entries in the interpreter's pending-call queue
+  kPendingQueueWakeup,  // the same, and the main thread's futex wait returns EINTR
+  kPendingCallFrames,   // signal frames that call Py_AddPendingCall
+  kGilFrames,           // signal frames that take the GIL and run the payload
+};
+[[nodiscard]] std::string_view name(Mechanism mechanism);  // "store", "pending queue", ...
+
+// Who switches it off again, written into the target so that other sessions can see it.
+struct Owner {
+  base::ProcessId session;  // the tool's own; {0, 0}: nobody, `activate` leaves it on
+};
+
+struct ActivateOptions {
+  Owner owner;
+  std::chrono::nanoseconds deadline = std::chrono::seconds{5};
+  // For tests of one rung: use this mechanism or fail with kActivationFailed.
+  std::optional<Mechanism> only;
+};
+
+struct Activation {
+  Mechanism mechanism = Mechanism::kNone;
+  TrampolineState before = TrampolineState::kOff;  // what deactivation has to restore
+  std::chrono::nanoseconds stopped{};  // how long threads stood still: first stop to last detach
+  std::chrono::nanoseconds until_active{};  // from the call to the confirmed effect
+  base::UniqueFd map;                       // the perf map that the target writes, open for reading
+};
+
+struct Deactivation {
+  Mechanism mechanism = Mechanism::kNone;
+  std::chrono::nanoseconds stopped{};
+};
+
+// Largest stack use of the target's threads, for the dump size of --call-graph dwarf.
+struct StackUse {
+  std::uint64_t bytes = 0;
+  base::Tid thread;
+};
+
+class Injector {
+ public:
+  virtual ~Injector() = default;
+  Injector() = default;
+  Injector(const Injector&) = delete;
+  Injector& operator=(const Injector&) = delete;
+
+  // Switches on. Idempotent: a target that is on stays on and `before` says so. On a Refusal
+  // nothing is left changed, and a request that met its deadline can never run later.
+  [[nodiscard]] virtual std::variant<Activation, Refusal> activate(
+      const Target& target, const ActivateOptions& options) = 0;
+
+  // Switches off what is on by us; a target that is on by itself keeps it. A vanished process is
+  // Reason::kExited.
+  [[nodiscard]] virtual std::variant<Deactivation, Refusal> deactivate(
+      const Target& target, std::chrono::nanoseconds deadline) = 0;
+
+  // One short stop that reads the threads' stack pointers.
+  [[nodiscard]] virtual std::variant<StackUse, Refusal> stack_use(
+      const Target& target, std::chrono::nanoseconds deadline) = 0;
+};
+
+[[nodiscard]] std::unique_ptr<Injector> make_injector();
+
+}  // namespace pyinject::python

@@ -1,0 +1,77 @@
+// What the detector found out about one Python process: a value, valid until the process execs.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/remote_address.hpp"
+#include "pyinject/python/reason.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pyinject::python {
+
+// PY_VERSION_HEX taken apart.
+struct Version {
+  std::uint8_t major = 0;
+  std::uint8_t minor = 0;
+  std::uint8_t micro = 0;
+  std::uint8_t level = 0;   // 0xa alpha, 0xb beta, 0xc candidate, 0xf final
+  std::uint8_t serial = 0;  // of the alpha, beta or candidate
+  auto operator<=>(const Version&) const = default;
+};
+
+[[nodiscard]] Version version_from_hex(std::uint64_t hex);
+[[nodiscard]] std::string to_string(const Version& version);  // "3.14.0", "3.15.0rc1"
+
+enum class TrampolineState {
+  kOff,
+  kOnByUs,      // our mailbox says so and the evaluator is the one it remembers
+  kOnByItself,  // -X perf, PYTHONPERFSUPPORT or the program's own call: never touched
+};
+
+[[nodiscard]] std::string_view name(TrampolineState state);  // "off", "on by us", "on by itself"
+
+// The addresses in the target, all checked against it by the detector.
+struct Addresses {
+  base::RemoteAddress runtime;           // _PyRuntime
+  base::RemoteAddress main_interpreter;  // the PyInterpreterState with id 0
+  base::RemoteAddress eval_frame;        // where its eval_frame pointer is
+  base::RemoteAddress run_simple_string;
+  base::RemoteAddress add_pending_call;
+  base::RemoteAddress gilstate_ensure;
+  base::RemoteAddress gilstate_release;
+  base::RemoteAddress sem_post;
+  base::RemoteAddress sigreturn;  // mov $15,%rax; syscall
+  base::RemoteAddress mailbox;    // page-tail memory for it
+};
+
+struct Target {
+  base::ProcessId id;
+  Version version;
+  std::string interpreter;         // the file that holds it, as the target names it
+  base::RemoteAddress text_begin;  // its executable mapping(s)
+  base::RemoteAddress text_end;
+  base::LoadBias bias;
+  Addresses addresses;
+  bool frame_pointers = false;  // most functions keep %rbp: perf record -g gives whole stacks
+  TrampolineState state = TrampolineState::kOff;
+  bool foreign_namespace = false;     // its /tmp is not ours, or its pid is another in there
+  base::Pid inner_pid;                // its pid in its own pid namespace: names the map file
+  std::string map_path;               // "/tmp/perf-INNER.map", as the target sees it
+  std::vector<std::string> warnings;  // risks that are no reason to refuse, said to the user
+};
+
+// What detection of one pid gives: a target that is ready (or on already), or the reason why not.
+// PARTIAL: what was known before the refusal (version 0.0.0 when not even that).
+struct Refused {
+  Refusal refusal;
+  Version version;
+  std::string interpreter;
+  std::optional<bool> frame_pointers;
+};
+using Detection = std::variant<Target, Refused>;
+
+}  // namespace pyinject::python

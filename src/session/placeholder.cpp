@@ -1,0 +1,1 @@
+#include "pyinject/base/pid.hpp"
