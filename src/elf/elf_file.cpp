@@ -1,0 +1,187 @@
+#include "pyinject/elf/elf_file.hpp"
+
+#include "elf/elf_impl.hpp"
+#include "pyinject/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::elf {
+
+namespace {
+
+constexpr std::uint64_t kMostFileBytes = std::uint64_t{4} << 30;
+constexpr std::size_t kMostSegments = 1024;
+constexpr std::size_t kMostReadBytes = std::size_t{64} << 20;
+
+std::optional<std::string> why_not_a_file(int fd) {
+  struct stat found {};
+  if (::fstat(fd, &found) != 0) {
+    return base::errno_text(errno);
+  }
+  if (!S_ISREG(found.st_mode)) {
+    return "not a regular file";
+  }
+  if (static_cast<std::uint64_t>(found.st_size) > kMostFileBytes) {
+    return fmt::format("{} bytes are more than the {} that are read", found.st_size,
+                       kMostFileBytes);
+  }
+  return std::nullopt;
+}
+
+// The refusal comes before libelf looks at more than the header.
+std::optional<std::string> why_not_x86_64(Elf* elf, GElf_Ehdr& header) {
+  if (elf_kind(elf) != ELF_K_ELF) {
+    return "not an ELF file";
+  }
+  if (gelf_getehdr(elf, &header) == nullptr) {
+    return fmt::format("damaged ELF header: {}", elf_errmsg(-1));
+  }
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
+      header.e_machine != EM_X86_64) {
+    return fmt::format("not a 64-bit x86-64 ELF file (class {}, data {}, machine {})",
+                       header.e_ident[EI_CLASS], header.e_ident[EI_DATA], header.e_machine);
+  }
+  if (header.e_type != ET_EXEC && header.e_type != ET_DYN) {
+    return fmt::format("neither an executable nor a library (type {})", header.e_type);
+  }
+  return std::nullopt;
+}
+
+std::vector<Segment> read_segments(Elf* elf) {
+  std::vector<Segment> segments;
+  std::size_t count = 0;
+  if (elf_getphdrnum(elf, &count) != 0) {
+    return segments;
+  }
+  for (std::size_t i = 0; i < std::min(count, kMostSegments); ++i) {
+    GElf_Phdr header{};
+    if (gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr) {
+      break;
+    }
+    segments.push_back({.type = header.p_type,
+                        .flags = header.p_flags,
+                        .address = base::ElfAddress{header.p_vaddr},
+                        .memory_size = header.p_memsz,
+                        .offset = header.p_offset,
+                        .file_size = header.p_filesz,
+                        .align = header.p_align});
+  }
+  return segments;
+}
+
+bool pread_all(int fd, std::span<std::byte> bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      return false;
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return true;
+}
+
+// The build-id among the notes of one PT_NOTE.
+std::optional<std::string> build_id_in(Elf* elf, const Segment& segment) {
+  constexpr std::uint64_t kMostNoteBytes = 1U << 20;
+  if (segment.file_size > kMostNoteBytes) {
+    return std::nullopt;
+  }
+  Elf_Data* const data =
+      elf_getdata_rawchunk(elf, static_cast<std::int64_t>(segment.offset), segment.file_size,
+                           segment.align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+  GElf_Nhdr note{};
+  std::size_t name = 0;
+  std::size_t description = 0;
+  std::size_t at = 0;
+  while (data != nullptr && (at = gelf_getnote(data, at, &note, &name, &description)) > 0) {
+    const auto* const bytes = static_cast<const char*>(data->d_buf);
+    if (note.n_type != NT_GNU_BUILD_ID ||
+        std::string_view{bytes + name, note.n_namesz} != std::string_view{"GNU\0", 4}) {
+      continue;
+    }
+    std::string hex;
+    for (const char byte : std::string_view{bytes + description, note.n_descsz}) {
+      hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    }
+    return hex;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::variant<ElfFile, NotElf> ElfFile::open(base::UniqueFd file) {
+  if (auto why = why_not_a_file(file.get())) {
+    return NotElf{std::move(*why)};
+  }
+  elf_version(EV_CURRENT);
+  UniqueElf elf{elf_begin(file.get(), ELF_C_READ, nullptr)};
+  if (!elf) {
+    return NotElf{fmt::format("cannot be read as ELF: {}", elf_errmsg(-1))};
+  }
+  GElf_Ehdr header{};
+  if (auto why = why_not_x86_64(elf.get(), header)) {
+    return NotElf{std::move(*why)};
+  }
+  auto impl = std::make_unique<Impl>(std::move(file), std::move(elf));
+  impl->type = header.e_type == ET_EXEC ? ElfType::kExecutable : ElfType::kDynamic;
+  impl->segments = read_segments(impl->elf());
+  if (std::ranges::none_of(impl->segments, &Segment::is_load)) {
+    return NotElf{"damaged ELF file: no loadable segment"};
+  }
+  return ElfFile{std::move(impl)};
+}
+
+ElfFile::ElfFile(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
+ElfFile::ElfFile(ElfFile&&) noexcept = default;
+ElfFile& ElfFile::operator=(ElfFile&&) noexcept = default;
+ElfFile::~ElfFile() = default;
+
+ElfType ElfFile::type() const { return impl_->type; }
+
+const std::vector<Segment>& ElfFile::segments() const { return impl_->segments; }
+
+std::optional<std::string> ElfFile::build_id() const {
+  for (const Segment& segment : segments()) {
+    if (segment.type == PT_NOTE) {
+      if (auto found = build_id_in(impl_->elf(), segment)) {
+        return found;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::vector<std::byte>> ElfFile::read_at(base::ElfAddress address,
+                                                       std::size_t size) const {
+  if (size > kMostReadBytes) {
+    return std::nullopt;
+  }
+  for (const Segment& segment : segments()) {
+    const std::uint64_t skip = address.value() - segment.address.value();
+    if (!segment.is_load() || address < segment.address || skip > segment.file_size ||
+        size > segment.file_size - skip) {
+      continue;
+    }
+    std::vector<std::byte> bytes(size);
+    if (segment.offset > kMostFileBytes || skip > kMostFileBytes ||
+        !pread_all(impl_->fd(), bytes, segment.offset + skip)) {
+      return std::nullopt;
+    }
+    return bytes;
+  }
+  return std::nullopt;
+}
+
+}  // namespace pyinject::elf

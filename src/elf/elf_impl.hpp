@@ -1,0 +1,44 @@
+// The libelf handle behind ElfFile: for the sources of this folder only.
+#pragma once
+
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/elf/elf_file.hpp"
+
+#include <gelf.h>
+#include <libelf.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace pyinject::elf {
+
+struct EndElf {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+using UniqueElf = std::unique_ptr<Elf, EndElf>;
+
+// No table, string table or note of a real interpreter comes near it.
+inline constexpr std::uint64_t kMostSectionBytes = std::uint64_t{256} << 20;
+
+class ElfFile::Impl {
+ public:
+  Impl(base::UniqueFd file, UniqueElf elf) : file_{std::move(file)}, elf_{std::move(elf)} {}
+
+  [[nodiscard]] Elf* elf() const { return elf_.get(); }
+  [[nodiscard]] int fd() const { return file_.get(); }
+
+  ElfType type = ElfType::kDynamic;
+  std::vector<Segment> segments;
+
+ private:
+  base::UniqueFd file_;  // before elf_: libelf reads from it until elf_end
+  UniqueElf elf_;
+};
+
+// The bytes of a section, nullptr when it is too large, not in the file, or damaged.
+[[nodiscard]] Elf_Data* section_data(Elf_Scn* section);
+// The first section with that name; nullptr when there is none.
+[[nodiscard]] Elf_Scn* find_section(Elf* elf, std::string_view name);
+
+}  // namespace pyinject::elf
