@@ -1,0 +1,35 @@
+// /proc/PID/stat: proc_pid_stat(5).
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pyinject::procfs {
+
+struct Stat {
+  base::Pid pid;
+  std::string name;  // comm: may hold anything, also blanks and parentheses
+  char state = '?';
+  base::Pid parent;
+  std::uint64_t flags = 0;      // PF_* of the kernel's include/linux/sched.h
+  std::uint64_t cpu_ticks = 0;  // utime + stime in clock ticks (sysconf(_SC_CLK_TCK))
+  std::uint64_t threads = 0;
+  std::uint64_t start_time = 0;  // clock ticks since boot
+
+  [[nodiscard]] bool kernel_thread() const { return (flags & 0x00200000U) != 0; }  // PF_KTHREAD
+};
+
+[[nodiscard]] std::optional<Stat> parse_stat(std::string_view text);
+
+// nullopt: errno says why (ENOENT, ESRCH: gone).
+[[nodiscard]] std::optional<Stat> read_stat(base::Pid pid);
+[[nodiscard]] std::optional<Stat> read_stat(base::Pid pid, base::Tid tid);
+
+// The identity that a reused pid does not have.
+[[nodiscard]] std::optional<base::ProcessId> read_process_id(base::Pid pid);
+
+}  // namespace pyinject::procfs

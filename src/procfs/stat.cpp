@@ -1,0 +1,80 @@
+#include "pyinject/procfs/stat.hpp"
+
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+
+namespace pyinject::procfs {
+
+namespace {
+
+std::optional<Stat> read_from(const std::string& path) {
+  const auto text = base::read_file(path);
+  if (!text) {
+    return std::nullopt;
+  }
+  auto stat = parse_stat(*text);
+  if (!stat) {
+    errno = EPROTO;
+  }
+  return stat;
+}
+
+}  // namespace
+
+// PID (NAME) STATE PPID ...: NAME may hold ") R 1", and nothing behind it holds a parenthesis.
+std::optional<Stat> parse_stat(std::string_view text) {
+  const auto open = text.find(" (");
+  const auto close = text.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open + 2) {
+    return std::nullopt;
+  }
+  // fields[N - 3] is field N of the manual page.
+  const auto fields = base::split(base::trim(text.substr(close + 1)), ' ');
+  constexpr std::size_t kStartTime = 22;
+  if (fields.size() < kStartTime - 2 || fields[0].size() != 1) {
+    return std::nullopt;
+  }
+  const auto number = [&](std::size_t field) {
+    return base::parse_number<std::uint64_t>(fields[field - 3]);
+  };
+  const auto pid = base::parse_number<pid_t>(text.substr(0, open));
+  const auto parent = base::parse_number<pid_t>(fields[1]);
+  const auto flags = number(9);
+  const auto user = number(14);
+  const auto system = number(15);
+  const auto threads = number(20);
+  const auto start_time = number(kStartTime);
+  if (!pid || !parent || !flags || !user || !system || !threads || !start_time) {
+    return std::nullopt;
+  }
+  return Stat{.pid = base::Pid{*pid},
+              .name = std::string{text.substr(open + 2, close - open - 2)},
+              .state = fields[0].front(),
+              .parent = base::Pid{*parent},
+              .flags = *flags,
+              .cpu_ticks = *user + *system,
+              .threads = *threads,
+              .start_time = *start_time};
+}
+
+std::optional<Stat> read_stat(base::Pid pid) {
+  return read_from(fmt::format("/proc/{}/stat", pid.value()));
+}
+
+std::optional<Stat> read_stat(base::Pid pid, base::Tid tid) {
+  return read_from(fmt::format("/proc/{}/task/{}/stat", pid.value(), tid.value()));
+}
+
+std::optional<base::ProcessId> read_process_id(base::Pid pid) {
+  const auto stat = read_stat(pid);
+  if (!stat) {
+    return std::nullopt;
+  }
+  return base::ProcessId{.pid = pid, .start_time = stat->start_time};
+}
+
+}  // namespace pyinject::procfs
