@@ -1,0 +1,187 @@
+#include "pyinject/base/child.hpp"
+
+#include "pyinject/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pyinject::base {
+
+namespace {
+
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw SystemError{"cannot make a pipe", errno};
+  }
+  return {UniqueFd{ends[0]}, UniqueFd{ends[1]}};
+}
+
+void restore_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGCHLD}) {
+    std::signal(signal, SIG_DFL);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// Runs in the child, between fork and exec: false when the child may not go on.
+bool prepare_child(const ChildOptions& options, pid_t parent) {
+  if (options.own_group && ::setpgid(0, 0) != 0) {
+    return false;
+  }
+  if (options.death_signal != 0) {
+    if (::prctl(PR_SET_PDEATHSIG, options.death_signal) != 0) {
+      return false;
+    }
+    if (::getppid() != parent) {
+      ::raise(options.death_signal);  // the parent died before prctl: it would come never
+    }
+  }
+  const std::array<int, 3> wanted = {options.stdin_fd, options.stdout_fd, options.stderr_fd};
+  for (int fd = 0; fd < 3; ++fd) {
+    const int from = wanted[static_cast<std::size_t>(fd)];
+    if (from >= 0 && ::dup2(from, fd) < 0) {
+      return false;
+    }
+  }
+  for (const int fd : options.keep) {
+    if (::fcntl(fd, F_SETFD, 0) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+ExitStatus decode_wait_status(int status) {
+  if (WIFSIGNALED(status)) {
+    return {.signalled = true, .value = WTERMSIG(status)};
+  }
+  return {.signalled = false, .value = WEXITSTATUS(status)};
+}
+
+std::string describe(ExitStatus status) {
+  if (status.signalled) {
+    return fmt::format("killed by signal {} ({})", status.value, ::strsignal(status.value));
+  }
+  return fmt::format("exit status {}", status.value);
+}
+
+Child::Child(const ChildOptions& options) {
+  std::vector<char*> argv;
+  argv.reserve(options.argv.size() + 1);
+  for (const auto& argument : options.argv) {
+    argv.push_back(const_cast<char*>(argument.c_str()));  // NOLINT: exec's old signature
+  }
+  argv.push_back(nullptr);
+  Pipe failure = make_pipe();  // closed by a successful exec
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    throw SystemError{"cannot fork", errno};
+  }
+  if (pid == 0) {
+    if (prepare_child(options, parent)) {
+      restore_signals();
+      ::execvp(argv[0], argv.data());
+    }
+    const int code = errno;
+    [[maybe_unused]] const auto written = ::write(failure.write.get(), &code, sizeof code);
+    ::_exit(127);
+  }
+  pid_ = Pid{pid};
+  pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  failure.write.reset();
+  int code = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(failure.read.get(), &code, sizeof code);
+  } while (got < 0 && errno == EINTR);
+  if (got > 0 || !pidfd_.valid()) {
+    const int why = got > 0 ? code : ENOSYS;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    throw SystemError{fmt::format("cannot run {}", options.argv.front()), why};
+  }
+}
+
+Child::~Child() {
+  if (!try_wait()) {
+    send_signal(SIGKILL);
+    ::waitpid(pid_.value(), nullptr, 0);
+  }
+}
+
+std::optional<ExitStatus> Child::try_wait() {
+  if (status_) {
+    return status_;
+  }
+  int status = 0;
+  if (::waitpid(pid_.value(), &status, WNOHANG) == pid_.value()) {
+    status_ = decode_wait_status(status);
+  }
+  return status_;
+}
+
+std::optional<ExitStatus> Child::wait(Deadline deadline) {
+  pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
+  while (!try_wait() && !deadline.expired()) {
+    ::poll(&ended, 1, deadline.remaining_ms());
+  }
+  return status_;
+}
+
+void Child::send_signal(int signal) const {
+  if (!status_) {
+    ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0);
+  }
+}
+
+CapturedRun run_captured(const std::vector<std::string>& argv, Deadline deadline) {
+  constexpr std::size_t kMostOutput = std::size_t{64} << 10;
+  Pipe output = make_pipe();
+  const UniqueFd nothing{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  Child child{{.argv = argv,
+               .own_group = true,
+               .death_signal = SIGKILL,
+               .stdin_fd = nothing.get(),
+               .stdout_fd = output.write.get(),
+               .stderr_fd = output.write.get(),
+               .keep = {}}};
+  output.write.reset();
+  CapturedRun run;
+  std::array<char, 4096> buffer{};
+  pollfd readable{.fd = output.read.get(), .events = POLLIN, .revents = 0};
+  while (!deadline.expired() && ::poll(&readable, 1, deadline.remaining_ms()) != 0) {
+    const ssize_t got = ::read(output.read.get(), buffer.data(), buffer.size());
+    if (got == 0) {
+      break;
+    }
+    if (got > 0 && run.output.size() < kMostOutput) {
+      run.output.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+  }
+  run.status = child.wait(deadline);
+  return run;
+}
+
+}  // namespace pyinject::base
