@@ -1,0 +1,31 @@
+// perf looks for a dead process's map at /tmp/perf-PID.map of its own mount namespace and under its
+// own number only. This puts the maps of targets from elsewhere there.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace pyinject::perf {
+
+struct MapCollectorOptions {
+  std::string folder = "/tmp";                         // where perf looks
+  std::uint64_t most_bytes = std::uint64_t{1} << 30U;  // of one map
+};
+
+struct CollectedMap {
+  std::string path;
+  bool copied = false;        // false: the target's own file is that very file
+  std::uint64_t names = 0;    // lines copied
+  std::uint64_t dropped = 0;  // lines that are none, and all that is beyond the limit
+};
+
+// FD: the map that the target writes, open for reading; it may have been deleted. The target is
+// not trusted: only a regular file is read, only lines of the format are copied, names are made
+// printable. The copy (mode 0600) is made under a temporary name and renamed; links are not
+// followed. Throws base::Error when it cannot be made.
+[[nodiscard]] CollectedMap collect_map(int fd, base::Pid pid,
+                                       const MapCollectorOptions& options = {});
+
+}  // namespace pyinject::perf

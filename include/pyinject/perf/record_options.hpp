@@ -1,0 +1,54 @@
+// The options that `perf record` knows, as far as is needed to tell options from a command.
+// Verified against `perf record -h` of 6.1, 6.12 and 7.2.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pyinject::perf {
+
+enum class OptionArgument {
+  kNone,
+  kRequired,  // --name=VALUE, --name VALUE, -nVALUE or -n VALUE
+  kOptional,  // --name=VALUE or -nVALUE; the next word is never its value
+};
+
+struct RecordOption {
+  std::string_view long_name;  // may be empty
+  char short_name = 0;         // 0: none
+  OptionArgument argument = OptionArgument::kNone;
+};
+
+// All versions' options in one table.
+[[nodiscard]] std::span<const RecordOption> record_options();
+
+// Does one of these words (options as they go to perf, no command among them) choose the kind of
+// call graph: -g, --call-graph, --no-call-graph, also within a cluster or abbreviated?
+[[nodiscard]] bool chooses_call_graph(const std::vector<std::string>& options);
+
+// One option of a command line. WORDS as they were written, one or two of them.
+struct ScannedOption {
+  const RecordOption* option = nullptr;  // nullptr: in no table
+  bool negated = false;                  // --no-NAME
+  std::string value;                     // empty when there is none
+  std::vector<std::string> words;
+};
+
+struct ScannedWords {
+  // Per word or cluster of short options ("-gvp 1" is one group of three).
+  std::vector<std::vector<ScannedOption>> groups;
+  bool separator = false;             // there was a "--"
+  std::vector<std::string> command;   // what follows the options
+  std::vector<std::string> problems;  // "option --X needs a value", "--X is ambiguous: ..."
+};
+
+// Scans WORDS as perf's own parser does: it stops at "--" or at the first word that is no option.
+// TABLES are searched together, earlier ones first, perf's own last; long names may be abbreviated.
+// In a cluster whose options are to be told apart, ScannedOption::words holds each one alone ("-v",
+// "-p" "1").
+[[nodiscard]] ScannedWords scan_words(std::span<const std::string> words,
+                                      std::span<const std::span<const RecordOption>> tables);
+
+}  // namespace pyinject::perf

@@ -1,0 +1,153 @@
+#include "pyinject/perf/map_collector.hpp"
+
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/perf/perf_map.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <string_view>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::perf {
+
+namespace {
+
+constexpr std::size_t kLongestLine = std::size_t{64} << 10;
+
+// Removes the temporary file unless it was renamed.
+class TemporaryFile {
+ public:
+  TemporaryFile(std::string path, const std::string& subject) : path_{std::move(path)} {
+    // A left-over of a dead session with our pid; the folder is sticky, so it can only be ours.
+    ::unlink(path_.c_str());
+    fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd_.valid()) {
+      throw base::SystemError{subject + ": cannot create " + path_, errno};
+    }
+  }
+  ~TemporaryFile() {
+    if (!renamed_) {
+      ::unlink(path_.c_str());
+    }
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  void rename_to(const std::string& path, const std::string& subject) {
+    if (::rename(path_.c_str(), path.c_str()) != 0) {
+      throw base::SystemError{subject + ": cannot rename the copy of its map to " + path, errno};
+    }
+    renamed_ = true;
+  }
+
+ private:
+  std::string path_;
+  base::UniqueFd fd_;
+  bool renamed_ = false;
+};
+
+class LineCopier {
+ public:
+  LineCopier(int to, std::string subject, CollectedMap& result)
+      : to_{to}, subject_{std::move(subject)}, result_{result} {}
+
+  void take(std::string_view data) {
+    while (!data.empty()) {
+      const auto newline = data.find('\n');
+      const auto piece = data.substr(0, newline);
+      if (line_.size() + piece.size() > kLongestLine) {
+        too_long_ = true;
+      } else {
+        line_ += piece;
+      }
+      if (newline == std::string_view::npos) {
+        return;
+      }
+      end_line();
+      data.remove_prefix(newline + 1);
+    }
+  }
+
+  // An unfinished last line is dropped: perf could take half a name for a whole one.
+  void finish() {
+    result_.dropped += line_.empty() ? 0 : 1;
+    base::write_all(to_, out_, subject_);
+  }
+
+ private:
+  void end_line() {
+    const auto entry = too_long_ ? std::nullopt : parse_perf_map_line(line_);
+    if (entry) {
+      out_ += format_perf_map_line(*entry);
+      ++result_.names;
+    } else {
+      ++result_.dropped;
+    }
+    line_.clear();
+    too_long_ = false;
+    if (out_.size() > kLongestLine) {
+      base::write_all(to_, out_, subject_);
+      out_.clear();
+    }
+  }
+
+  int to_;
+  std::string subject_;
+  CollectedMap& result_;
+  std::string line_;
+  std::string out_;
+  bool too_long_ = false;
+};
+
+}  // namespace
+
+CollectedMap collect_map(int fd, base::Pid pid, const MapCollectorOptions& options) {
+  const std::string subject = fmt::format("pid {}", pid.value());
+  CollectedMap result;
+  result.path = fmt::format("{}/perf-{}.map", options.folder, pid.value());
+  struct stat from {};
+  struct stat there {};
+  if (::fstat(fd, &from) != 0 || !S_ISREG(from.st_mode)) {
+    throw base::Error{subject + ": its perf map is no regular file: not copied"};
+  }
+  if (::lstat(result.path.c_str(), &there) == 0 && there.st_dev == from.st_dev &&
+      there.st_ino == from.st_ino) {
+    return result;
+  }
+  TemporaryFile copy{fmt::format("{}/.perf-{}.map.{}", options.folder, pid.value(), ::getpid()),
+                     subject};
+  LineCopier copier{copy.fd(), subject + ": the copy of its map", result};
+  std::vector<char> buffer(std::size_t{1} << 20U);
+  std::uint64_t offset = 0;
+  while (offset < options.most_bytes) {
+    const auto want = std::min<std::uint64_t>(buffer.size(), options.most_bytes - offset);
+    const ssize_t got = ::pread(fd, buffer.data(), want, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      throw base::SystemError{subject + ": cannot read its perf map", errno};
+    }
+    if (got == 0) {
+      break;
+    }
+    copier.take({buffer.data(), static_cast<std::size_t>(got)});
+    offset += static_cast<std::uint64_t>(got);
+  }
+  copier.finish();
+  copy.rename_to(result.path, subject);
+  result.copied = true;
+  return result;
+}
+
+}  // namespace pyinject::perf

@@ -1,0 +1,117 @@
+#include "pyinject/perf/output_file.hpp"
+
+#include "pyinject/base/text.hpp"
+#include "pyinject/perf/record_options.hpp"
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::perf {
+
+namespace {
+
+// The inode of a regular file.
+std::optional<ino_t> inode_of(const std::string& path) {
+  struct stat facts {};
+  if (::lstat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+    return std::nullopt;
+  }
+  return facts.st_ino;
+}
+
+// "0.123 MB perf.data (12 samples)" as well as "..., compressed (original 1.2 MB, ratio is 3)".
+std::optional<WrittenFile> parse_captured(std::string_view text) {
+  constexpr std::string_view kUnit = " MB ";
+  const auto unit = text.find(kUnit);
+  if (unit == std::string_view::npos) {
+    return std::nullopt;
+  }
+  WrittenFile file;
+  file.megabytes = std::strtod(std::string{text.substr(0, unit)}.c_str(), nullptr);
+  text.remove_prefix(unit + kUnit.size());
+  file.path = text;
+  if (const auto compressed = text.find(", compressed ("); compressed != std::string_view::npos) {
+    file.path = text.substr(0, compressed);
+  }
+  const auto end = text.rfind(" samples)");
+  const auto open = text.rfind(" (", end);
+  if (end != std::string_view::npos && open != std::string_view::npos) {
+    auto number = text.substr(open + 2, end - open - 2);
+    file.approximate = number.starts_with('~');
+    number.remove_prefix(file.approximate ? 1 : 0);
+    file.samples = base::parse_number<std::uint64_t>(number);
+    file.path = file.path.substr(0, open);
+  }
+  return file;
+}
+
+}  // namespace
+
+Output output_of(const std::vector<std::string>& options, bool stdout_is_pipe) {
+  Output output{.path = "perf.data", .pipe = stdout_is_pipe, .several = false};
+  const std::array tables = {record_options()};
+  const ScannedWords scanned = scan_words(options, tables);
+  for (const auto& group : scanned.groups) {
+    for (const auto& one : group) {
+      const auto name = one.option == nullptr ? std::string_view{} : one.option->long_name;
+      if (name == "output" && !one.negated) {
+        output.path = one.value;
+        output.pipe = one.value == "-";
+      } else if (name == "switch-output" || name == "timestamp-filename" ||
+                 name == "switch-output-event") {
+        output.several = !one.negated;
+      }
+    }
+  }
+  return output;
+}
+
+std::vector<WrittenFile> parse_written_files(std::string_view errors) {
+  constexpr std::string_view kCaptured = "[ perf record: Captured and wrote ";
+  constexpr std::string_view kDump = "[ perf record: Dump ";
+  constexpr std::string_view kEnd = " ]";
+  std::vector<WrittenFile> files;
+  for (auto line : base::split(errors, '\n')) {
+    const bool dump = line.find(kDump) != std::string_view::npos;
+    const auto begin = line.find(dump ? kDump : kCaptured);
+    if (begin == std::string_view::npos) {
+      continue;
+    }
+    line.remove_prefix(begin + (dump ? kDump : kCaptured).size());
+    line = line.substr(0, line.rfind(kEnd));
+    if (line.find(".<timestamp>") != std::string_view::npos) {
+      continue;  // the pattern of the names; each file has had its Dump line
+    }
+    if (dump) {
+      WrittenFile file;
+      file.path = line;
+      files.push_back(std::move(file));
+    } else if (auto file = parse_captured(line)) {
+      files.push_back(*std::move(file));
+    }
+  }
+  return files;
+}
+
+OutputRollback::OutputRollback(Output output)
+    : output_{std::move(output)}, before_{inode_of(output_.path)} {}
+
+void OutputRollback::undo() const {
+  const auto now = inode_of(output_.path);
+  if (output_.pipe || output_.several || !now || now == before_) {
+    return;
+  }
+  const std::string old = output_.path + ".old";
+  if (before_ && inode_of(old) == before_) {
+    ::rename(old.c_str(), output_.path.c_str());
+  } else if (!before_) {
+    ::unlink(output_.path.c_str());
+  }
+}
+
+}  // namespace pyinject::perf

@@ -1,0 +1,28 @@
+#include "pyinject/perf/perf_command.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace pyinject::perf {
+
+std::vector<std::string> record_argv(const RecordCommand& command) {
+  std::vector<std::string> argv = {
+      command.perf, "record",    "-D",
+      "-1",         "--control", fmt::format("fd:{},{}", command.control_fd, command.ack_fd),
+  };
+  argv.insert(argv.end(), command.call_graph.begin(), command.call_graph.end());
+  argv.insert(argv.end(), command.options.begin(), command.options.end());
+  if (command.pids.empty()) {
+    argv.emplace_back("-a");
+    return argv;
+  }
+  std::vector<pid_t> numbers;
+  for (const auto pid : command.pids) {
+    numbers.push_back(pid.value());
+  }
+  argv.emplace_back("-p");
+  argv.push_back(fmt::format("{}", fmt::join(numbers, ",")));
+  return argv;
+}
+
+}  // namespace pyinject::perf

@@ -1,0 +1,127 @@
+#include "pyinject/perf/perf_locator.hpp"
+
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+
+#include <sys/utsname.h>
+
+namespace pyinject::perf {
+
+namespace {
+
+constexpr std::string_view kPackages =
+    "install linux-perf (Debian), linux-tools-$(uname -r) (Ubuntu) or perf (Fedora), or name one "
+    "with --perf PATH or PERF=PATH";
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::string kernel_release() {
+  utsname names{};
+  return ::uname(&names) == 0 ? std::string{names.release} : std::string{"unknown"};
+}
+
+// The last line that is not blank: perf says the reason last but for hints.
+std::string_view last_line(std::string_view text) {
+  text = base::trim(text);
+  const auto newline = text.rfind('\n');
+  return base::trim(newline == std::string_view::npos ? text : text.substr(newline + 1));
+}
+
+}  // namespace
+
+Perf parse_build_options(const std::string& path, std::string_view output) {
+  constexpr std::string_view kVersion = "perf version ";
+  Perf perf{.path = path};
+  for (auto line : base::split(output, '\n')) {
+    line = base::trim(line);
+    if (line.starts_with(kVersion)) {
+      const auto numbers = base::split(line.substr(kVersion.size()), '.');
+      perf.major = base::parse_number<int>(numbers[0]).value_or(0);
+      if (numbers.size() > 1) {
+        // "7.2" but also "6.8-rc1" and "5.15.g3f2b"
+        const auto digits = numbers[1].substr(0, numbers[1].find_first_not_of("0123456789"));
+        perf.minor = base::parse_number<int>(digits).value_or(0);
+      }
+    }
+    if (line.starts_with("libunwind:") && contains(line, "[ on")) {
+      perf.libunwind = true;
+    }
+  }
+  return perf;
+}
+
+bool is_wrapper_complaint(std::string_view output) {
+  // Ubuntu: "WARNING: perf not found for kernel 5.15.0-1"; old Debian: "E: linux-perf-5.10 is not
+  // installed", "exec: perf_5.10: not found".
+  return contains(output, "perf not found for kernel") ||
+         (contains(output, "linux-perf-") && contains(output, "not installed")) ||
+         (contains(output, "exec: perf_") && contains(output, "not found"));
+}
+
+Perf locate_perf(const PerfSearch& search, base::Deadline deadline) {
+  std::string path = "perf";
+  std::string_view origin = "on PATH";
+  if (search.option) {
+    path = *search.option;
+    origin = "given by --perf";
+  } else if (search.environment && !search.environment->empty()) {
+    path = *search.environment;
+    origin = "given by the environment variable PERF";
+  }
+  base::CapturedRun run;
+  try {
+    run = base::run_captured({path, "version", "--build-options"}, deadline);
+  } catch (const base::SystemError& error) {
+    throw base::Error{fmt::format("perf: cannot run '{}' ({}): {}: {}", path, origin,
+                                  base::errno_text(error.code()), kPackages)};
+  }
+  if (!run.status) {
+    throw base::Error{
+        fmt::format("perf: '{} version' ({}) gave no answer in time: {}", path, origin, kPackages)};
+  }
+  if (is_wrapper_complaint(run.output)) {
+    throw base::Error{fmt::format(
+        "perf: '{}' ({}) is a wrapper that has no perf for the running kernel {}: install "
+        "linux-tools-{} (Ubuntu) or linux-perf (Debian), or name any other perf, its version need "
+        "not be the kernel's, with --perf PATH or PERF=PATH",
+        path, origin, kernel_release(), kernel_release())};
+  }
+  if (!contains(run.output, "perf version ")) {
+    throw base::Error{fmt::format("perf: '{} version' ({}) does not answer as perf does ({}): {}",
+                                  path, origin, base::describe(*run.status), kPackages)};
+  }
+  return parse_build_options(path, run.output);
+}
+
+std::string explain_record_failure(base::ExitStatus status, std::string_view errors) {
+  std::string text = fmt::format("perf record failed: {}", base::describe(status));
+  if (contains(errors, "perf_event_paranoid") || contains(errors, "No permission to enable") ||
+      contains(errors, "You may not have permission")) {
+    const auto level = base::read_file("/proc/sys/kernel/perf_event_paranoid", 64);
+    return text +
+           fmt::format(
+               "; it may not open events, kernel.perf_event_paranoid is {}: run as root, "
+               "grant CAP_PERFMON (setcap cap_perfmon,cap_sys_ptrace+ep on perf) or lower it "
+               "with sysctl kernel.perf_event_paranoid=1",
+               base::trim(level.value_or("unknown")));
+  }
+  if (contains(errors, "No space left on device")) {
+    return text +
+           "; no space left on the device of its output: free some or choose another with -o";
+  }
+  if (contains(errors, "Couldn't create thread/CPU maps: No such process")) {
+    return text + "; a process to be recorded has exited";
+  }
+  const auto reason = last_line(errors);
+  return reason.empty() ? text : text + "; it said: " + base::printable(reason);
+}
+
+}  // namespace pyinject::perf

@@ -1,0 +1,84 @@
+#include "pyinject/perf/perf_locator.hpp"
+
+#include "pyinject/base/error.hpp"
+#include "unit/temp_folder.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pyinject::perf {
+namespace {
+
+using testing::HasSubstr;
+
+base::Deadline soon() { return base::Deadline::after(std::chrono::seconds{10}); }
+
+// The text of the error that the search ends with.
+std::string refusal(const PerfSearch& search, base::Deadline deadline = soon()) {
+  try {
+    (void)locate_perf(search, deadline);
+  } catch (const base::Error& error) {
+    return error.what();
+  }
+  return "found";
+}
+
+TEST(LocatePerf, FindsTheOneOnPath) {
+  const Perf perf = locate_perf({}, soon());
+  EXPECT_EQ(perf.path, "perf");
+  EXPECT_GE(perf.major, 5);
+}
+
+TEST(LocatePerf, PrefersTheOptionToTheEnvironment) {
+  EXPECT_THAT(refusal({.option = "/nonexistent/a", .environment = "/nonexistent/b"}),
+              HasSubstr("cannot run '/nonexistent/a' (given by --perf): No such file"));
+  EXPECT_THAT(refusal({.option = {}, .environment = "/nonexistent/b"}),
+              HasSubstr("install linux-perf (Debian)"));
+}
+
+TEST(LocatePerf, KnowsAWrapperWithoutItsKernel) {
+  test::TempFolder folder;
+  const auto ubuntu = folder.write("perf",
+                                   "#!/bin/sh\necho 'WARNING: perf not found for kernel 5.15.0-1' "
+                                   ">&2\nexit 2\n",
+                                   true);
+  EXPECT_THAT(refusal({.option = ubuntu, .environment = {}}),
+              HasSubstr("is a wrapper that has no perf for the running kernel"));
+}
+
+TEST(LocatePerf, DoesNotWaitForEver) {
+  test::TempFolder folder;
+  const auto stuck = folder.write("perf", "#!/bin/sh\nexec sleep 60\n", true);
+  EXPECT_THAT(refusal({.option = stuck, .environment = {}},
+                      base::Deadline::after(std::chrono::milliseconds{100})),
+              HasSubstr("gave no answer in time"));
+  EXPECT_THAT(refusal({.option = "true", .environment = {}}),
+              HasSubstr("does not answer as perf does (exit status 0)"));
+}
+
+TEST(ParseBuildOptions, ReadsVersionAndUnwinder) {
+  const Perf old = parse_build_options(
+      "perf", "perf version 6.1.187\n             libunwind: [ on  ]  # HAVE_LIBUNWIND_SUPPORT\n");
+  EXPECT_EQ(old.major, 6);
+  EXPECT_EQ(old.minor, 1);
+  EXPECT_TRUE(old.libunwind);
+  const Perf recent = parse_build_options(
+      "perf", "perf version 7.2-rc1\n             libunwind: [ OFF ]  # HAVE_LIBUNWIND_SUPPORT\n");
+  EXPECT_EQ(recent.major, 7);
+  EXPECT_EQ(recent.minor, 2);
+  EXPECT_FALSE(recent.libunwind);
+}
+
+TEST(ExplainRecordFailure, NamesTheRemedy) {
+  const base::ExitStatus failed{.signalled = false, .value = 255};
+  EXPECT_THAT(explain_record_failure(failed, "perf_event_paranoid setting is 2:"),
+              testing::AllOf(HasSubstr("exit status 255"), HasSubstr("CAP_PERFMON"),
+                             HasSubstr("sysctl kernel.perf_event_paranoid")));
+  EXPECT_THAT(explain_record_failure(failed, "error: No space left on device\n"),
+              HasSubstr("no space left"));
+  EXPECT_EQ(explain_record_failure(failed, "failed to open x\nPerf session creation failed.\n\n"),
+            "perf record failed: exit status 255; it said: Perf session creation failed.");
+}
+
+}  // namespace
+}  // namespace pyinject::perf

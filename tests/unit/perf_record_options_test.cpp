@@ -1,0 +1,124 @@
+#include "pyinject/perf/output_file.hpp"
+#include "pyinject/perf/perf_command.hpp"
+#include "pyinject/perf/record_options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace pyinject::perf {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+using Words = std::vector<std::string>;
+
+ScannedWords scan(const Words& words) {
+  const std::array tables = {record_options()};
+  return scan_words(words, tables);
+}
+
+TEST(ScanWords, StopsAtTheFirstWordThatIsNoOption) {
+  EXPECT_THAT(scan({"-F", "99", "-g", "sleep", "-p", "1"}).command,
+              ElementsAre("sleep", "-p", "1"));
+  EXPECT_THAT(scan({"--freq", "99", "-a", "--", "-x"}).command, ElementsAre("-x"));
+  EXPECT_THAT(scan({"--freq=99", "true"}).command, ElementsAre("true"));
+  EXPECT_THAT(scan({"-z", "true"}).command, ElementsAre("true")) << "-z has an optional value";
+  EXPECT_THAT(scan({"-z9", "--switch-output", "true"}).command, ElementsAre("true"));
+}
+
+TEST(ScanWords, TakesClustersApart) {
+  const auto scanned = scan({"-gvp", "1"});
+  ASSERT_EQ(scanned.groups.size(), 1U);
+  ASSERT_EQ(scanned.groups[0].size(), 3U);
+  EXPECT_EQ(scanned.groups[0][2].option->long_name, "pid");
+  EXPECT_EQ(scanned.groups[0][2].value, "1");
+  EXPECT_THAT(scanned.groups[0][2].words, ElementsAre("-p", "1"));
+  EXPECT_EQ(scan({"-gF99"}).groups[0][1].value, "99");
+}
+
+TEST(ScanWords, KnowsAbbreviationsAndNegations) {
+  EXPECT_EQ(scan({"--outp", "x"}).groups[0][0].value, "x");
+  EXPECT_TRUE(scan({"--no-call-graph", "true"}).groups[0][0].negated);
+  EXPECT_FALSE(scan({"--no-buildid"}).groups[0][0].negated);
+  EXPECT_THAT(scan({"--buildid", "true"}).problems, IsEmpty()) << "perf may say so itself";
+  EXPECT_THAT(scan({"--switch", "true"}).problems,
+              ElementsAre("option --switch is ambiguous: --switch-events, --switch-max-files, "
+                          "--switch-output, --switch-output-event"));
+  EXPECT_THAT(scan({"--freq"}).problems, ElementsAre("option --freq needs a value"));
+  EXPECT_EQ(scan({"--of-the-future"}).groups[0][0].option, nullptr);
+}
+
+TEST(ChoosesCallGraph, InEverySpelling) {
+  for (const auto& words :
+       {Words{"-g"}, Words{"-vg"}, Words{"--call-graph", "lbr"}, Words{"--call-graph=fp"},
+        Words{"--call", "fp"}, Words{"--no-call-graph"}, Words{"-F", "99", "-g"}}) {
+    EXPECT_TRUE(chooses_call_graph(words)) << words.front();
+  }
+  EXPECT_FALSE(chooses_call_graph({"-F", "99", "-o", "-g"})) << "-g is a file name there";
+  EXPECT_FALSE(chooses_call_graph({}));
+}
+
+TEST(RecordArgv, KeepsTheUsersOptionsUnchangedAndInOrder) {
+  EXPECT_THAT(record_argv({.perf = "/usr/bin/perf",
+                           .control_fd = 5,
+                           .ack_fd = 8,
+                           .call_graph = {"--call-graph", "fp"},
+                           .options = {"-F", "99", "-o", "x y"},
+                           .pids = {base::Pid{3}, base::Pid{14}}}),
+              ElementsAre("/usr/bin/perf", "record", "-D", "-1", "--control", "fd:5,8",
+                          "--call-graph", "fp", "-F", "99", "-o", "x y", "-p", "3,14"));
+  EXPECT_THAT(record_argv({.perf = "perf", .control_fd = 3, .ack_fd = 4}),
+              ElementsAre("perf", "record", "-D", "-1", "--control", "fd:3,4", "-a"));
+}
+
+TEST(OutputOf, IsWhatPerfMakesOfTheOptions) {
+  EXPECT_EQ(output_of({}, false).path, "perf.data");
+  EXPECT_EQ(output_of({"-F", "99", "-o", "a", "--output=b"}, false).path, "b");
+  EXPECT_FALSE(output_of({}, false).pipe);
+  EXPECT_TRUE(output_of({}, true).pipe);
+  EXPECT_FALSE(output_of({"-ox"}, true).pipe);
+  EXPECT_TRUE(output_of({"-o", "-"}, false).pipe);
+  EXPECT_TRUE(output_of({"--switch-output=1s"}, false).several);
+}
+
+TEST(ParseWrittenFiles, UnderstandsEveryForm) {
+  const auto plain = parse_written_files(
+      "[ perf record: Woken up 4 times to write data ]\n"
+      "[ perf record: Captured and wrote 1.234 MB my file.data (567 samples) ]\n");
+  ASSERT_EQ(plain.size(), 1U);
+  EXPECT_EQ(plain[0].path, "my file.data");
+  EXPECT_DOUBLE_EQ(plain[0].megabytes, 1.234);
+  EXPECT_EQ(plain[0].samples, 567U);
+
+  const auto about =
+      parse_written_files("[ perf record: Captured and wrote 0.1 MB p (~12 samples) ]");
+  ASSERT_EQ(about.size(), 1U);
+  EXPECT_EQ(about[0].samples, 12U);
+  EXPECT_TRUE(about[0].approximate);
+
+  const auto compressed = parse_written_files(
+      "[ perf record: Captured and wrote 0.001 MB t.data (3 samples), compressed (original 0.001 "
+      "MB, ratio is 1.618) ]\n");
+  ASSERT_EQ(compressed.size(), 1U);
+  EXPECT_EQ(compressed[0].path, "t.data");
+  EXPECT_EQ(compressed[0].samples, 3U);
+
+  const auto without = parse_written_files(
+      "[ perf record: Captured and wrote 0.004 MB tz.data, compressed (original 0.020 MB, ratio is "
+      "5.127) ]\n");
+  ASSERT_EQ(without.size(), 1U);
+  EXPECT_EQ(without[0].path, "tz.data");
+  EXPECT_EQ(without[0].samples, std::nullopt);
+
+  const auto several = parse_written_files(
+      "[ perf record: Dump sw.data.2026 ]\n[ perf record: Dump sw.data.2027 ]\n"
+      "[ perf record: Captured and wrote 0.001 MB sw.data.<timestamp> ]\n");
+  ASSERT_EQ(several.size(), 2U);
+  EXPECT_EQ(several[1].path, "sw.data.2027");
+}
+
+}  // namespace
+}  // namespace pyinject::perf
