@@ -1,0 +1,37 @@
+#include "support/temp_dir.hpp"
+
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include <fcntl.h>
+
+namespace pyinject::test {
+
+TempDir::TempDir() {
+  auto name = (std::filesystem::temp_directory_path() / "pyinject-test-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw base::SystemError{"cannot make a folder like " + name, errno};
+  }
+  path_ = name;
+}
+
+TempDir::~TempDir() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string TempDir::file(std::string_view name, std::string_view content) const {
+  auto path = *this / name;
+  const base::UniqueFd fd{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+  if (!fd.valid()) {
+    throw base::SystemError{"cannot write " + path, errno};
+  }
+  base::write_all(fd.get(), content, path);
+  return path;
+}
+
+}  // namespace pyinject::test

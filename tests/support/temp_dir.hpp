@@ -1,0 +1,28 @@
+// A folder of the test's own, removed with all it holds.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace pyinject::test {
+
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::string operator/(std::string_view name) const {
+    return (path_ / name).string();
+  }
+  // Writes the file NAME and returns its path.
+  [[nodiscard]] std::string file(std::string_view name, std::string_view content) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace pyinject::test
