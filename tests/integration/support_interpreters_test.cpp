@@ -1,0 +1,76 @@
+#include "pyinject/base/error.hpp"
+#include "support/interpreters.hpp"
+#include "support/python_process.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+namespace pyinject::test {
+namespace {
+
+TEST(Interpreters, NoneOfTheRequiredIsMissing) {
+  std::string missing;
+  for (const auto& [major, minor] : required_versions()) {
+    if (std::ranges::none_of(find_interpreters(),
+                             [&](const auto& one) { return one.is(major, minor); })) {
+      missing += " " + std::to_string(major) + "." + std::to_string(minor);
+    }
+  }
+  if (missing.empty()) {
+    return;
+  }
+  if (const char* const required = std::getenv("PYINJECT_REQUIRE_PYTHONS");
+      required != nullptr && std::string{required} == "1") {
+    FAIL() << "not found:" << missing;
+  }
+  GTEST_SKIP() << "not found:" << missing;
+}
+
+TEST(Interpreters, HaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const auto& one : find_interpreters()) {
+    EXPECT_TRUE(names.insert(one.name).second) << one.name;
+    EXPECT_THAT(one.name, testing::MatchesRegex("[a-z0-9_]+"));
+    EXPECT_GE(one.minor, 12) << one.name;
+  }
+}
+
+class PythonProcessTest : public testing::TestWithParam<Interpreter> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonProcessTest);
+INSTANTIATE_TEST_SUITE_P(Every, PythonProcessTest, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+
+TEST_P(PythonProcessTest, IsTheChildItself) {
+  PythonOptions options;
+  options.args = {"first"};
+  PythonProcess python{GetParam(),
+                       "import os, sys\n"
+                       "print('ready', flush=True)\n"
+                       "print(os.getpid(), sys.argv[1], *sys.version_info[:2], flush=True)\n"
+                       "print(sys.stdin.readline().strip(), flush=True)\n"
+                       "sys.stdin.readline()\n",
+                       options};
+  EXPECT_EQ(python.read_line(), std::to_string(python.pid().value()) + " first " +
+                                    std::to_string(GetParam().major) + " " +
+                                    std::to_string(GetParam().minor));
+  python.send_line("hello");
+  EXPECT_EQ(python.read_line(), "hello");
+  python.expect_alive();
+  EXPECT_EQ(python.terminate().signal, 15);
+}
+
+TEST_P(PythonProcessTest, TellsWhatWentWrong) {
+  try {
+    const PythonProcess python{GetParam(), "raise ValueError('just so')"};
+    FAIL() << "it started";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("just so"));
+  }
+}
+
+}  // namespace
+}  // namespace pyinject::test

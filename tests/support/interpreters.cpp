@@ -1,0 +1,165 @@
+#include "support/interpreters.hpp"
+
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "support/child_process.hpp"
+#include "support/interpreter_candidates.hpp"
+#include "support/paths.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Answer {
+  Interpreter interpreter;  // without its name
+  std::string executable;   // sys.executable with all links followed
+};
+
+// nullopt: not CPython, too old, or it does not run. Throws base::Error when it took too long: then
+// nothing is known.
+std::optional<Answer> ask(const std::vector<std::string>& command) {
+  auto argv = command;
+  argv.insert(argv.end(),
+              {"-S", "-c",
+               "import os, sys\n"
+               "if sys.implementation.name == 'cpython':\n"
+               "    print(*sys.version_info[:3], int('t' in getattr(sys, 'abiflags', '')),\n"
+               "          os.path.realpath(sys.executable), sep='\\t')\n"});
+  const auto result = run(argv);
+  const auto fields = base::split(base::trim(result.out), '\t');
+  if (result.status != ExitStatus{} || fields.size() != 5) {
+    return std::nullopt;
+  }
+  const auto number = [&](std::size_t i) { return base::parse_number<int>(fields[i]).value_or(0); };
+  if (number(0) != 3 || number(1) < 12) {
+    return std::nullopt;
+  }
+  return Answer{.interpreter = {.name = "",
+                                .command = command,
+                                .major = number(0),
+                                .minor = number(1),
+                                .micro = number(2),
+                                .free_threaded = number(3) != 0,
+                                .root = ""},
+                .executable = std::string{fields[4]}};
+}
+
+// The interpreter behind a script such as a pyenv shim: itself, when it can be run directly.
+std::optional<Answer> ask_behind(const Answer& script) {
+  if (::access(script.executable.c_str(), X_OK) != 0) {
+    return std::nullopt;
+  }
+  const auto behind = ask({script.executable});
+  return behind && behind->executable == script.executable ? behind : std::nullopt;
+}
+
+std::vector<Interpreter> ask_all(const std::vector<Candidate>& candidates) {
+  std::vector<Interpreter> found;
+  std::set<std::string> executables;
+  std::set<std::string> names;
+  for (const auto& candidate : candidates) {
+    auto answer = ask({candidate.path});
+    if (!answer) {
+      continue;
+    }
+    const bool of_roots = candidate.label.find('_') != std::string::npos;
+    if (candidate.script && !of_roots) {
+      answer = ask_behind(*answer).value_or(*answer);
+    }
+    if (!executables.insert(candidate.root + answer->executable).second) {
+      continue;
+    }
+    auto& interpreter = answer->interpreter;
+    const auto name = fmt::format("py{}_{}{}_{}", interpreter.major, interpreter.minor,
+                                  interpreter.free_threaded ? "t" : "", candidate.label);
+    interpreter.name = name;
+    for (int i = 2; !names.insert(interpreter.name).second; ++i) {
+      interpreter.name = fmt::format("{}_{}", name, i);
+    }
+    interpreter.root = candidate.root;
+    found.push_back(std::move(interpreter));
+  }
+  return found;
+}
+
+// The answers of an earlier test process: a fingerprint, an empty line, one interpreter a line.
+std::string cache_path() { return targets_dir() + "/interpreters.cache"; }
+
+std::optional<std::vector<Interpreter>> from_cache(const std::string& key) {
+  const auto text = base::read_file(cache_path()).value_or("");
+  const auto head = key + "\n";
+  if (!text.starts_with(head)) {
+    return std::nullopt;
+  }
+  std::vector<Interpreter> found;
+  for (const auto line : base::split(std::string_view{text}.substr(head.size()), '\n')) {
+    const auto fields = base::split(line, '\t');
+    if (fields.size() != 7) {
+      continue;
+    }
+    const auto number = [&](std::size_t i) {
+      return base::parse_number<int>(fields[i]).value_or(0);
+    };
+    found.push_back({.name = std::string{fields[0]},
+                     .command = {std::string{fields[1]}},
+                     .major = number(2),
+                     .minor = number(3),
+                     .micro = number(4),
+                     .free_threaded = number(5) != 0,
+                     .root = std::string{fields[6]}});
+  }
+  return found;
+}
+
+// Test processes run side by side: written aside and renamed.
+void to_cache(const std::string& key, const std::vector<Interpreter>& found) {
+  std::string text = key + "\n";
+  for (const auto& one : found) {
+    text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\n", one.name, one.command.at(0), one.major,
+                        one.minor, one.micro, one.free_threaded ? 1 : 0, one.root);
+  }
+  const auto aside = fmt::format("{}.{}", cache_path(), ::getpid());
+  const base::UniqueFd fd{::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+  if (!fd.valid()) {
+    return;  // an installed or read-only build folder: asked each time
+  }
+  base::write_all(fd.get(), text, aside);
+  std::error_code ignored;
+  fs::rename(aside, cache_path(), ignored);
+}
+
+std::vector<Interpreter> find() {
+  const auto candidates = interpreter_candidates();
+  const auto key = fingerprint(candidates);
+  if (auto known = from_cache(key)) {
+    return *known;
+  }
+  auto found = ask_all(candidates);
+  to_cache(key, found);
+  return found;
+}
+
+}  // namespace
+
+const std::vector<Interpreter>& find_interpreters() {
+  static const std::vector<Interpreter> kFound = find();
+  return kFound;
+}
+
+void PrintTo(const Interpreter& interpreter, std::ostream* stream) { *stream << interpreter.name; }
+
+}  // namespace pyinject::test
