@@ -160,6 +160,7 @@ const std::vector<Interpreter>& find_interpreters() {
   return kFound;
 }
 
+// NOLINTNEXTLINE(readability-identifier-naming)
 void PrintTo(const Interpreter& interpreter, std::ostream* stream) { *stream << interpreter.name; }
 
 }  // namespace pyinject::test

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <iosfwd>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,9 +43,8 @@ struct InterpreterName {
   }
 };
 
-// What GoogleTest prints of it.
-void PrintTo(
-    const Interpreter& interpreter,
-    std::ostream* stream);  // NOLINT(readability-identifier-naming): GoogleTest looks for this name
+// What GoogleTest prints of it, under the name that it looks for.
+// NOLINTNEXTLINE(readability-identifier-naming)
+void PrintTo(const Interpreter& interpreter, std::ostream* stream);
 
 }  // namespace pyinject::test
