@@ -1,19 +1,19 @@
 #include "pyinject/procfs/open_mapped.hpp"
 
+#include "procfs/reopen.hpp"
 #include "pyinject/base/error.hpp"
+#include "pyinject/base/text.hpp"
+#include "pyinject/procfs/target_root.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
+#include <optional>
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -22,20 +22,6 @@ namespace pyinject::procfs {
 namespace {
 
 using base::UniqueFd;
-
-// PATH seen from the target's root. A link in there must not lead out to ours.
-UniqueFd locate_beneath_root(base::Pid pid, const std::string& path) {
-  const UniqueFd root{
-      ::open(fmt::format("/proc/{}/root", pid.value()).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  if (!root.valid()) {
-    return UniqueFd{};
-  }
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  return UniqueFd{
-      static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how))};
-}
 
 // What maps says of a mapping of FD. On btrfs (subvolumes) and overlayfs that differs from stat(2),
 // so the only comparison that always holds is one with a mapping of our own. It is never read.
@@ -65,8 +51,7 @@ std::variant<UniqueFd, NotOpened> open_if_same(const UniqueFd& located, const Ma
   if (!S_ISREG(found.st_mode)) {
     return NotOpened{"not a regular file"};
   }
-  UniqueFd file{::open(fmt::format("/proc/self/fd/{}", located.get()).c_str(),
-                       O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
+  UniqueFd file = reopen(located, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (!file.valid()) {
     return NotOpened{base::errno_text(errno)};
   }
@@ -84,31 +69,40 @@ std::variant<UniqueFd, NotOpened> open_mapped_file(base::Pid pid, const Mapping&
   if (mapping.inode == 0) {
     return NotOpened{"the mapping has no file"};
   }
-  const auto map_file = fmt::format("/proc/{}/map_files/{:x}-{:x}", pid.value(),
-                                    mapping.begin.value(), mapping.end.value());
-  const auto exe = fmt::format("/proc/{}/exe", pid.value());
   std::string why;
-  const auto try_one = [&](const std::string& name, const UniqueFd& located) {
+  std::optional<UniqueFd> file;
+  const auto attempt = [&](const std::string& name, const UniqueFd& located) {
+    if (file) {
+      return;
+    }
     auto result = located.valid()
                       ? open_if_same(located, mapping)
                       : std::variant<UniqueFd, NotOpened>{NotOpened{base::errno_text(errno)}};
     if (const auto* const failure = std::get_if<NotOpened>(&result)) {
       why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", name, failure->why);
+    } else {
+      file = std::get<UniqueFd>(std::move(result));
     }
-    return result;
   };
-  auto result = try_one(map_file, UniqueFd{::open(map_file.c_str(), O_PATH | O_CLOEXEC)});
-  if (std::holds_alternative<NotOpened>(result) && !mapping.deleted) {
-    result = try_one(fmt::format("/proc/{}/root{}", pid.value(), mapping.path),
-                     locate_beneath_root(pid, mapping.path));
+  const auto attempt_link = [&](const std::string& path) {
+    attempt(path, UniqueFd{::open(path.c_str(), O_PATH | O_CLOEXEC)});
+  };
+  const auto attempt_root = [&](base::Pid whose) {
+    const auto root = TargetRoot::open(whose);
+    attempt(fmt::format("/proc/{}/root{}", whose.value(), base::printable(mapping.path)),
+            root ? root->locate(mapping.path) : UniqueFd{});
+  };
+  attempt_link(fmt::format("/proc/{}/map_files/{:x}-{:x}", pid.value(), mapping.begin.value(),
+                           mapping.end.value()));
+  if (!mapping.deleted) {
+    attempt_root(pid);
+    attempt_root(base::Pid{::getpid()});
   }
-  if (std::holds_alternative<NotOpened>(result)) {
-    result = try_one(exe, UniqueFd{::open(exe.c_str(), O_PATH | O_CLOEXEC)});
+  attempt_link(fmt::format("/proc/{}/exe", pid.value()));
+  if (file) {
+    return std::move(*file);
   }
-  if (std::holds_alternative<NotOpened>(result)) {
-    return NotOpened{why};
-  }
-  return result;
+  return NotOpened{why};
 }
 
 }  // namespace pyinject::procfs

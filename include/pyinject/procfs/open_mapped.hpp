@@ -18,7 +18,8 @@ struct NotOpened {
 //   /proc/PID/map_files/BEGIN-END  right for deleted files and any root; needs CAP_SYS_ADMIN or
 //                                  CAP_CHECKPOINT_RESTORE (proc_map_files_get_link)
 //   PATH beneath /proc/PID/root    for everybody who may ptrace the process
-//   /proc/PID/exe                  the executable, also when deleted
+//   PATH beneath our own root      what maps shows of a chrooted process (d_path: the reader's
+//   root) /proc/PID/exe                  the executable, also when deleted
 // and taken only if it is a regular file and the mapping's own (device and inode). Anything else
 // (FIFO, device) is looked at but never opened.
 [[nodiscard]] std::variant<base::UniqueFd, NotOpened> open_mapped_file(base::Pid pid,
