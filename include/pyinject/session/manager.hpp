@@ -18,7 +18,7 @@ struct ManagerOptions {
   // Strict: one failure makes activate_all() undo what it did. Lenient: failures are logged and
   // counted, a process that is no Python not even logged.
   bool strict = true;
-  python::Owner owner;  // {0, 0}: what is activated stays on when the manager goes
+  python::Owner owner = {};  // {0, 0}: what is activated stays on when the manager goes
   std::chrono::nanoseconds activation_deadline = std::chrono::seconds{5};    // of one target
   std::chrono::nanoseconds deactivation_deadline = std::chrono::seconds{5};  // of all together
   // Asked between targets. True: activate_all() gives up as after a failure, deactivate_all()

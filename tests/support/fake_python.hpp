@@ -72,8 +72,7 @@ class FakeInjector : public python::Injector {
     const auto pid = target.id.pid;
     calls.push_back("deactivate " + std::to_string(pid.value()));
     shares.push_back(deadline);
-    if (const auto refusal = deactivate_refusals.find(pid);
-        refusal != deactivate_refusals.end()) {
+    if (const auto refusal = deactivate_refusals.find(pid); refusal != deactivate_refusals.end()) {
       return python::Refusal{refusal->second, "the test says so", {}};
     }
     on.erase(pid);
