@@ -91,6 +91,9 @@ class StripInterpreter(unittest.TestCase):
         chain = [py("f"), LOOP, entry("ufunc", "/np/core.so"), entry(None, "/np/core.so"), EVALUATOR, py("g")]
         self.assertEqual(self.strip(chain), ["py::f", "ufunc", "[core.so]", "py::g"])
 
+    def test_code_that_is_in_no_file_stays(self):
+        self.assertEqual(self.strip([py("f"), LOOP, entry(None, None), py("g")]), ["py::f", "[unknown]", "py::g"])
+
     def test_the_interpreter_may_have_any_file_name(self):
         chain = [entry("run", "/bin/app"), entry(None, "/bin/app"), py("f"), entry("_PyEval_Vector", "/bin/app")]
         self.assertEqual(self.strip(chain), ["run", "py::f"])

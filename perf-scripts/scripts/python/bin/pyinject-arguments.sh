@@ -13,30 +13,40 @@ pyinject_report() {
     shift
     left=$((left - 1))
     if [ -n "$separator" ]; then
-      ours="$ours $(pyinject_quote "$argument")"
+      pyinject_ours "$argument"
       continue
     fi
     case $argument in
     --) separator=1 ;;
     --python-only | --strip-interpreter | --period | --by-thread | --wide | --event=* | --limit=* | --sort=* | --native=*)
-      ours="$ours $(pyinject_quote "$argument")"
+      pyinject_ours "$argument"
       ;;
     --native)
-      ours="$ours $argument"
+      pyinject_ours "$argument"
       case ${1-} in
-      [0-9]*) [ "$left" -eq 0 ] || { ours="$ours $1" && shift && left=$((left - 1)); } ;;
+      [0-9]*) [ "$left" -eq 0 ] || { pyinject_ours "$1" && shift && left=$((left - 1)); } ;;
       esac
       ;;
     --event | --limit | --sort)
-      ours="$ours $argument"
-      [ "$left" -eq 0 ] || { ours="$ours $(pyinject_quote "$1")" && shift && left=$((left - 1)); }
+      pyinject_ours "$argument"
+      [ "$left" -eq 0 ] || { pyinject_ours "$1" && shift && left=$((left - 1)); }
       ;;
     *) set -- "$@" "$argument" ;;
     esac
   done
-  eval "exec perf script -s \"\$script\" \"\$@\" -- $ours"
+  eval "set -- \"\$@\" -- $ours"
+  exec perf script -s "$script" "$@"
 }
 
-pyinject_quote() {
-  printf '%s\n' "$1" | sed "s/'/'\\\\''/g; 1s/^/'/; \$s/\$/'/"
+# Appends its argument to $ours so that eval gives it back as it is. Plain shell: perf changes PATH.
+pyinject_ours() {
+  rest=$1
+  quoted=
+  while :; do
+    case $rest in
+    *\'*) quoted="$quoted${rest%%\'*}'\\''" rest=${rest#*\'} ;;
+    *) break ;;
+    esac
+  done
+  ours="$ours '$quoted$rest'"
 }

@@ -66,7 +66,7 @@ def strip_machinery(frames):
                 machinery = i <= innermost + 1 and innermost >= 0
             else:
                 machinery = is_machinery_name(frame.name)
-            machinery = machinery or (dropped is not None and dropped.ip == frame.ip and dropped.name != frame.name)
+            machinery = machinery or (dropped is not None and dropped.ip == frame.ip)
         if machinery:
             dropped = frame
         else:
