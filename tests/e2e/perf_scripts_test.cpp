@@ -1,0 +1,273 @@
+// The perf scripts under every perf there is, on recordings of a program whose call tree is known.
+#include "e2e/perf_recording.hpp"
+#include "pyinject/base/text.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <sstream>
+
+namespace pyinject::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Ge;
+using ::testing::HasSubstr;
+using ::testing::Le;
+using ::testing::Not;
+
+using Chain = std::vector<std::string>;
+using Folded = std::map<Chain, long>;
+
+const std::set<Chain>& leaf_chains() {
+  static const std::set<Chain> chains{
+      {"<module>", "main", "Worker.heavy"},
+      {"<module>", "main", "Worker.light"},
+      {"<module>", "main", "outer", "outer.<locals>.inner"},
+      {"<module>", "main", "<lambda>"},
+      {"<module>", "main", "drain", "produce"},
+      {"<module>", "main", "by_key", "by_key.<locals>.key"},
+  };
+  return chains;
+}
+
+// Every node of the call tree: the leaf chains and their beginnings.
+bool is_node(const Chain& chain) {
+  return std::ranges::any_of(leaf_chains(), [&](const Chain& leaf) {
+    return chain.size() <= leaf.size() && std::equal(chain.begin(), chain.end(), leaf.begin());
+  });
+}
+
+// `comm;py::f:/path;...;leaf 12` lines; functions of the program by their bare names, comm left
+// out.
+Folded parse_folded(const std::string& text) {
+  Folded result;
+  const std::string suffix = ":" + PerfRecording::program();
+  for (const std::string_view line : base::split(text, '\n')) {
+    const auto blank = line.rfind(' ');
+    if (line.empty()) {
+      continue;
+    }
+    const auto count = base::parse_number<long>(line.substr(blank + 1));
+    EXPECT_TRUE(count) << line;
+    Chain chain;
+    for (const std::string_view frame : base::split(line.substr(0, blank), ';')) {
+      const bool ours = frame.starts_with("py::") && frame.ends_with(suffix);
+      chain.emplace_back(ours ? frame.substr(4, frame.size() - 4 - suffix.size()) : frame);
+    }
+    chain.erase(chain.begin());
+    result[chain] += count.value_or(0);
+  }
+  return result;
+}
+
+long sum(const Folded& folded) {
+  long result = 0;
+  for (const auto& [chain, count] : folded) {
+    result += count;
+  }
+  return result;
+}
+
+struct Row {
+  long self = 0;
+  long split = 0;  // python + native + kernel
+  double self_percent = 0;
+  long total = 0;
+};
+
+// The rows of the program's own functions, and "rest" for the sum of all other rows.
+std::map<std::string, Row> parse_top(const std::string& text) {
+  std::map<std::string, Row> result;
+  std::istringstream lines{text};
+  std::string line;
+  std::getline(lines, line);
+  std::getline(lines, line);
+  while (std::getline(lines, line)) {
+    std::istringstream fields{line};
+    Row row;
+    char percent{};
+    long python{};
+    long native{};
+    long kernel{};
+    std::string total_percent;
+    std::string name;
+    std::string file;
+    fields >> row.self_percent >> percent >> row.self >> python >> native >> kernel >>
+        total_percent >> row.total >> name >> file;
+    row.split = python + native + kernel;
+    if (file == "call_tree.py") {
+      result[name] = row;
+    } else {
+      result["rest"].self += row.self;
+      result["rest"].split += row.split;
+    }
+  }
+  return result;
+}
+
+std::string good(const RunResult& outcome) {
+  EXPECT_EQ(outcome.status, ExitStatus{}) << outcome.err;
+  return outcome.out;
+}
+
+class PerfScripts : public ::testing::TestWithParam<std::string> {
+ protected:
+  // Skips visibly where something is missing.
+  void record(int minor, const std::string& call_graph) {
+    const auto perf = find_perf(GetParam());
+    const auto python = find_perf_python(3, minor);
+    if (!perf || !python) {
+      GTEST_SKIP() << (perf ? "no CPython 3." + std::to_string(minor) + " with the perf trampoline"
+                            : "no " + GetParam())
+                   << " (scripts/pythons brings it)";
+    }
+    recording_ = std::make_unique<PerfRecording>(*perf, *python, call_graph, "1.5");
+    ASSERT_EQ(recording_->result().status, ExitStatus{}) << recording_->result().err;
+    samples_ = recording_->samples();
+    ASSERT_GE(samples_, 800);
+  }
+
+  [[nodiscard]] Folded collapsed(const PerfRecording::Arguments& arguments) const {
+    return parse_folded(good(recording_->script("pyinject-collapsed", arguments)));
+  }
+
+  void expect_nothing_lost() const {
+    EXPECT_EQ(sum(collapsed({})), samples_);
+    EXPECT_EQ(sum(collapsed({"--python-only"})), samples_);
+    EXPECT_EQ(sum(collapsed({"--strip-interpreter"})), samples_);
+    long self = 0;
+    for (const auto& [name, row] : parse_top(good(recording_->script("pyinject-top", {})))) {
+      EXPECT_EQ(row.self, row.split) << name;
+      self += row.self;
+    }
+    EXPECT_EQ(self, samples_);
+  }
+
+  // Worker.heavy takes twice the CPU time of Worker.light: about 400 and 200 samples, so a standard
+  // deviation of the ratio of 0.17.
+  void expect_known_split() const {
+    auto top = parse_top(good(recording_->script("pyinject-top", {})));
+    ASSERT_GE(top["Worker.light"].self, 100);
+    EXPECT_THAT(top["Worker.heavy"].self_percent / top["Worker.light"].self_percent,
+                AllOf(Ge(1.4), Le(2.8)));
+    EXPECT_THAT(static_cast<double>(top["outer.<locals>.inner"].self) /
+                    static_cast<double>(top["Worker.light"].self),
+                AllOf(Ge(0.65), Le(1.5)));
+  }
+
+  void expect_innermost() const {
+    expect_nothing_lost();
+    const RunResult top = recording_->script("pyinject-top", {});
+    if (top.out.find("Worker.") != std::string::npos) {
+      expect_known_split();
+    } else {
+      EXPECT_EQ(GetParam(), "perf7");
+      EXPECT_THAT(top.err, HasSubstr("no sample has a Python function in its call chain"));
+      EXPECT_THAT(top.out, HasSubstr("(no Python function)"));
+    }
+  }
+
+  [[nodiscard]] const PerfRecording& recording() const { return *recording_; }
+  [[nodiscard]] long samples() const { return samples_; }
+
+ private:
+  std::unique_ptr<PerfRecording> recording_;
+  long samples_ = 0;
+};
+
+TEST_P(PerfScripts, CompleteStacksAreTheCallTree) {
+  ASSERT_NO_FATAL_FAILURE(record(15, "fp"));
+  if (IsSkipped()) {
+    return;
+  }
+  expect_nothing_lost();
+  expect_known_split();
+
+  const Folded python = collapsed({"--python-only"});
+  long in_main = 0;
+  long in_tree = 0;
+  for (const auto& [chain, count] : python) {
+    if (std::ranges::find(chain, "main") != chain.end()) {
+      in_main += count;
+      in_tree += is_node(chain) ? count : 0;
+    }
+  }
+  EXPECT_GE(in_main, samples() * 85 / 100) << "the rest is the interpreter's start";
+  EXPECT_GE(in_tree, in_main * 97 / 100);
+  for (const Chain& leaf : leaf_chains()) {
+    const auto found = python.find(leaf);
+    EXPECT_GE(found == python.end() ? 0 : found->second, 20) << ::testing::PrintToString(leaf);
+  }
+}
+
+TEST_P(PerfScripts, StrippedStacksHaveNoMachinery) {
+  ASSERT_NO_FATAL_FAILURE(record(15, "fp"));
+  if (IsSkipped()) {
+    return;
+  }
+  const std::string text = good(recording().script("pyinject-collapsed", {"--strip-interpreter"}));
+  EXPECT_THAT(text, Not(HasSubstr("PyEval_Eval")));
+  EXPECT_THAT(text, Not(HasSubstr("Py_RunMain")));
+  EXPECT_THAT(text, HasSubstr(";py::by_key:" + PerfRecording::program() +
+                              ";py::by_key.<locals>.key:" + PerfRecording::program()));
+  const std::string whole = good(recording().script("pyinject-collapsed", {}));
+  EXPECT_THAT(whole, HasSubstr("PyEval_EvalCode;py::<module>:" + PerfRecording::program()));
+}
+
+TEST_P(PerfScripts, BothWaysOfRunningGiveTheSame) {
+  ASSERT_NO_FATAL_FAILURE(record(15, "fp"));
+  if (IsSkipped()) {
+    return;
+  }
+  const PerfRecording& r = recording();
+  const std::string python = good(r.script("pyinject-collapsed", {"--python-only", "--period"}));
+  EXPECT_THAT(python, HasSubstr(";py::main:"));
+  EXPECT_EQ(good(r.report("pyinject-collapsed", {"--python-only", "--period"})), python);
+  EXPECT_EQ(good(r.report("pyinject-collapsed", {"--", "--python-only", "--period"})), python);
+
+  const std::string top =
+      good(r.script("pyinject-top", {"--limit", "3", "--native=2", "--by-thread"}));
+  EXPECT_THAT(top, HasSubstr("Worker.heavy"));
+  EXPECT_EQ(good(r.report("pyinject-top", {"--by-thread", "--limit", "3", "--native", "2"})), top);
+  EXPECT_EQ(good(r.report("pyinject-top", {"--limit=3", "--", "--native=2", "--by-thread"})), top);
+
+  // What is not ours is perf's.
+  EXPECT_EQ(good(r.report("pyinject-top", {"--comm", "no such thread"})), "");
+  const RunResult wrong = r.script("pyinject-top", {"--no-such-option"});
+  EXPECT_EQ(wrong.status.code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("unrecognized arguments: --no-such-option"));
+  EXPECT_THAT(good(r.script("pyinject-top", {"--help"})), HasSubstr("--by-thread"));
+}
+
+// Without frame pointers perf's DWARF unwinding stops at the innermost trampoline: enough for self
+// times. perf 7 does not even reach that one, and the scripts have to say so.
+TEST_P(PerfScripts, InnermostFunctionsAreCounted) {
+  ASSERT_NO_FATAL_FAILURE(record(12, "dwarf,16384"));
+  if (IsSkipped()) {
+    return;
+  }
+  expect_innermost();
+}
+
+TEST_P(PerfScripts, InnermostFunctionsOf313AreCounted) {
+  ASSERT_NO_FATAL_FAILURE(record(13, "dwarf,16384"));
+  if (IsSkipped()) {
+    return;
+  }
+  expect_innermost();
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryPerf, PerfScripts, ::testing::Values("perf", "perf6.12", "perf7"),
+                         [](const auto& parameter) {
+                           std::string name = parameter.param;
+                           std::ranges::replace(name, '.', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace pyinject::test
