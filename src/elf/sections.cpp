@@ -91,7 +91,7 @@ Elf_Scn* find_section(Elf* elf, std::string_view name) {
 Symbols ElfFile::find_symbols(std::span<const std::string_view> names) const {
   std::set<std::string_view> wanted{names.begin(), names.end()};
   Symbols found;
-  for (const std::uint32_t type : std::array{SHT_DYNSYM, SHT_SYMTAB}) {
+  for (const std::uint32_t type : std::array<std::uint32_t, 2>{SHT_DYNSYM, SHT_SYMTAB}) {
     Elf* const elf = impl_->elf();
     for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
          section = elf_nextscn(elf, section)) {

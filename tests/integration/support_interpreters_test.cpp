@@ -14,10 +14,11 @@ namespace {
 
 TEST(Interpreters, NoneOfTheRequiredIsMissing) {
   std::string missing;
-  for (const auto& [major, minor] : required_versions()) {
-    if (std::ranges::none_of(find_interpreters(),
-                             [&](const auto& one) { return one.is(major, minor); })) {
-      missing += " " + std::to_string(major) + "." + std::to_string(minor);
+  for (const auto& version : required_versions()) {
+    if (std::ranges::none_of(find_interpreters(), [&](const auto& one) {
+          return one.is(version.first, version.second);
+        })) {
+      missing += " " + std::to_string(version.first) + "." + std::to_string(version.second);
     }
   }
   if (missing.empty()) {
