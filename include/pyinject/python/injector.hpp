@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace pyinject::python {
 
@@ -45,6 +46,7 @@ struct Activation {
   std::chrono::nanoseconds stopped{};  // how long threads stood still: first stop to last detach
   std::chrono::nanoseconds until_active{};  // from the call to the confirmed effect
   base::UniqueFd map;                       // the perf map that the target writes, open for reading
+  std::vector<std::string> notes;           // what else was done and the user should know
 };
 
 struct Deactivation {

@@ -1,0 +1,68 @@
+// Reading and writing another process's memory. Nothing that is read may be trusted: callers bound
+// every size and check every pointer.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/remote_address.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace pyinject::tracee {
+
+// An interface, so that what reads structures can be tested on recorded bytes.
+class MemoryReader {
+ public:
+  virtual ~MemoryReader() = default;
+  MemoryReader() = default;
+  MemoryReader(const MemoryReader&) = delete;
+  MemoryReader& operator=(const MemoryReader&) = delete;
+
+  // Fills INTO completely or returns false: a bad address is an ordinary answer.
+  [[nodiscard]] virtual bool read(base::RemoteAddress from, std::span<std::byte> into) const = 0;
+
+  template <typename Value>
+  requires std::is_trivially_copyable_v<Value>
+  [[nodiscard]] std::optional<Value> read_value(base::RemoteAddress from) const {
+    Value value;
+    if (!read(from, std::as_writable_bytes(std::span{&value, 1}))) {
+      return std::nullopt;
+    }
+    return value;
+  }
+  [[nodiscard]] std::optional<base::RemoteAddress> read_pointer(base::RemoteAddress from) const {
+    const auto value = read_value<std::uint64_t>(from);
+    return value ? std::optional{base::RemoteAddress{*value}} : std::nullopt;
+  }
+};
+
+// A live process: process_vm_readv(2) and process_vm_writev(2). They need ptrace access mode
+// PTRACE_MODE_ATTACH_REALCREDS and respect the pages' protection.
+class ProcessMemory : public MemoryReader {
+ public:
+  explicit ProcessMemory(base::Pid pid) : pid_{pid} {}
+
+  [[nodiscard]] bool read(base::RemoteAddress from, std::span<std::byte> into) const override;
+
+  // One contiguous write. The kernel copies page by page: only when every thread is stopped is it a
+  // single change to the target. False: nothing or a part was written; errno says why.
+  [[nodiscard]] bool write(base::RemoteAddress to, std::span<const std::byte> from) const;
+
+  template <typename Value>
+  requires std::is_trivially_copyable_v<Value>
+  [[nodiscard]] bool write_value(base::RemoteAddress to, const Value& value) const {
+    return write(to, std::as_bytes(std::span{&value, 1}));
+  }
+
+ private:
+  base::Pid pid_;
+};
+
+}  // namespace pyinject::tracee

@@ -1,0 +1,275 @@
+#include "activation_request.hpp"
+
+#include "pyinject/base/text.hpp"
+#include "pyinject/procfs/status.hpp"
+#include "pyinject/tracee/signal_frames.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace pyinject::python {
+
+namespace {
+
+// Room on the main thread's stack that a call inside it must find: PyRun_SimpleString needs less
+// than 24 KiB (measured), the frames themselves up to 16 KiB with AMX in use.
+constexpr std::uint64_t kStackRoom = std::uint64_t{64} << 10U;
+constexpr std::uint64_t kGrowingStackRoom = std::uint64_t{32} << 10U;
+// _PY_CALLS_TO_DO_BIT of 3.13+ (pycore_ceval.h).
+constexpr std::uint64_t kCallsToDoBit = 4;
+
+class Request {
+ public:
+  Request(const AttachedTarget& attached, const ActivateOptions& options, MainThread main,
+          PendingQueue queue)
+      : attached_{attached}, options_{options}, main_{std::move(main)}, queue_{std::move(queue)} {}
+
+  [[nodiscard]] Mechanism choose() const;
+  [[nodiscard]] bool carry_out(Mechanism mechanism);
+  [[nodiscard]] std::string whereabouts() const;
+
+ private:
+  [[nodiscard]] bool frames_possible() const;
+  [[nodiscard]] bool enqueue();
+  [[nodiscard]] bool set_eval_breaker() const;
+  [[nodiscard]] bool run_frames(std::span<const tracee::RemoteCall> calls) const;
+  [[nodiscard]] const Workpiece& piece() const { return attached_.piece(); }
+  [[nodiscard]] base::RemoteAddress done() const {
+    return mailbox_done(piece().target.addresses.mailbox);
+  }
+  [[nodiscard]] base::RemoteAddress payload() const {
+    return mailbox_payload(piece().target.addresses.mailbox);
+  }
+
+  const AttachedTarget& attached_;
+  const ActivateOptions& options_;
+  MainThread main_;
+  PendingQueue queue_;
+};
+
+Mechanism Request::choose() const {
+  if (options_.only) {
+    return *options_.only;
+  }
+  const auto& call = main_.call;
+  if (call.kind == tracee::Interrupted::kNo) {
+    return Mechanism::kPendingQueue;
+  }
+  if (call.futex) {
+    // Never a call into a thread that waits in a futex: PyGILState_Ensure would nest take_gil and
+    // deadlock. EINTR makes lock.acquire run the pending calls; every futex user expects it.
+    return Mechanism::kPendingQueueWakeup;
+  }
+  if (!main_.holds_gil && frames_possible()) {
+    return Mechanism::kGilFrames;
+  }
+  return Mechanism::kPendingQueue;
+}
+
+bool Request::frames_possible() const {
+  const auto status = procfs::read_status(piece().target.id.pid, main_.tid);
+  if (!status || status->shadow_stack || main_.job_control ||
+      tracee::in_restartable_sequence(main_.tid, main_.registers)) {
+    return false;
+  }
+  const auto pointer = main_.registers.stack_pointer();
+  const auto* stack = procfs::find_mapping(piece().maps, pointer);
+  // The first thread's stack grows by itself; the frames themselves need pages that are there.
+  return stack != nullptr && pointer.value() - stack->begin.value() >=
+                                 (stack->path == "[stack]" ? kGrowingStackRoom : kStackRoom);
+}
+
+bool Request::set_eval_breaker() const {
+  const auto& layout = piece().layout;
+  const auto& memory = piece().memory;
+  if (!layout.eval_breaker_per_thread) {
+    return memory.write_value(piece().target.addresses.main_interpreter + layout.eval_breaker,
+                              std::int32_t{1});
+  }
+  const auto at = main_.state + layout.eval_breaker;
+  const auto word = memory.read_value<std::uint64_t>(at);
+  return word && memory.write_value(at, *word | kCallsToDoBit);
+}
+
+// The breaker first: alone it does nothing. Then the whole queue in one write, which commits.
+bool Request::enqueue() {
+  const auto& addresses = piece().target.addresses;
+  queue_.push({.function = addresses.run_simple_string, .argument = payload().value()});
+  queue_.push({.function = addresses.sem_post, .argument = done().value()});
+  return set_eval_breaker() &&
+         piece().memory.write(addresses.runtime + piece().layout.pending_calls, queue_.bytes());
+}
+
+bool Request::run_frames(std::span<const tracee::RemoteCall> calls) const {
+  const auto state = tracee::read_extended_state(main_.tid);
+  const auto mask = tracee::read_signal_mask(main_.tid);
+  if (!state || !mask) {
+    return false;
+  }
+  const auto frames =
+      tracee::build_signal_frames(main_.registers, tracee::resumable(main_.registers), *state,
+                                  *mask, calls, piece().target.addresses.sigreturn);
+  if (!frames || !piece().memory.write(frames->at, frames->bytes)) {
+    return false;
+  }
+  const std::uint64_t end = frames->at.value() + frames->bytes.size();
+  return piece().memory.write_value(
+             piece().target.addresses.mailbox + offsetof(Mailbox, frames_end), end) &&
+         tracee::write_registers(main_.tid, frames->start);
+}
+
+bool Request::carry_out(Mechanism mechanism) {
+  const auto& addresses = piece().target.addresses;
+  switch (mechanism) {
+    case Mechanism::kPendingQueue:
+      return enqueue();
+    case Mechanism::kPendingQueueWakeup:
+      if (!enqueue()) {
+        return false;
+      }
+      // The request is committed; a thread that has gone meanwhile needs no waking.
+      (void)tracee::write_registers(main_.tid, tracee::returning_eintr(main_.registers));
+      return true;
+    case Mechanism::kGilFrames: {
+      const std::array<tracee::RemoteCall, 4> calls{{
+          {.function = addresses.gilstate_ensure},
+          {.function = addresses.run_simple_string, .first_argument = payload().value()},
+          // What PyGILState_Ensure returned: PyGILState_UNLOCKED, since the GIL was released.
+          {.function = addresses.gilstate_release, .first_argument = 1},
+          {.function = addresses.sem_post, .first_argument = done().value()},
+      }};
+      return run_frames(calls);
+    }
+    case Mechanism::kPendingCallFrames: {
+      const std::array<tracee::RemoteCall, 2> calls{{
+          {.function = addresses.add_pending_call,
+           .first_argument = addresses.run_simple_string.value(),
+           .second_argument = payload().value()},
+          {.function = addresses.add_pending_call,
+           .first_argument = addresses.sem_post.value(),
+           .second_argument = done().value()},
+      }};
+      return run_frames(calls);
+    }
+    case Mechanism::kNone:
+    case Mechanism::kStore:
+      break;
+  }
+  return false;
+}
+
+std::string Request::whereabouts() const {
+  if (main_.job_control) {
+    return "it is stopped by job control (SIGSTOP or Ctrl-Z)";
+  }
+  const auto where = fmt::format("its main thread (tid {})", main_.tid.value());
+  const auto gil = main_.holds_gil ? " with the GIL held" : "";
+  if (main_.call.kind != tracee::Interrupted::kNo) {
+    return fmt::format("{} waits in {}{}", where, tracee::system_call_name(main_.call.number), gil);
+  }
+  const auto* code = procfs::find_mapping(piece().maps, main_.registers.instruction_pointer());
+  return fmt::format("{} runs in {}{}", where,
+                     code == nullptr ? "unknown code" : base::printable(code->path), gil);
+}
+
+// How far an earlier request has come, whose session did not see its end.
+enum class Earlier { kNone, kQueued, kInFrames };
+
+Earlier earlier_request(const Mailbox& mailbox, const PendingQueue& queue, const MainThread& main,
+                        const PendingCall& last) {
+  if (mailbox.done >= mailbox.requested) {
+    return Earlier::kNone;
+  }
+  if (mailbox.frames_end != 0) {
+    return main.registers.stack_pointer().value() < mailbox.frames_end ? Earlier::kInFrames
+                                                                       : Earlier::kNone;
+  }
+  return queue.contains(last) || queue.being_run() ? Earlier::kQueued : Earlier::kNone;
+}
+
+struct Parts {
+  MainThread main;
+  PendingQueue queue;
+};
+
+std::variant<Parts, NotNow, Refusal> look(const AttachedTarget& attached) {
+  const auto main = attached.main_thread();
+  if (!main) {
+    return Refusal{.reason = Reason::kMainThreadGone,
+                   .found = "its main thread has ended or left the interpreter",
+                   .remedy = "CPython runs pending calls in its main thread only"};
+  }
+  auto queue = attached.queue();
+  if (const auto* wrong = std::get_if<std::string>(&queue)) {
+    return Refusal{.reason = Reason::kLayoutMismatch,
+                   .found = "the queue of pending calls is not as expected: " + *wrong,
+                   .remedy = "please report this build"};
+  }
+  auto& calls = std::get<PendingQueue>(queue);
+  if (!attached.queue_unlocked(calls)) {
+    return NotNow{"the queue of pending calls is locked"};
+  }
+  return Parts{.main = *main, .queue = std::move(calls)};
+}
+
+}  // namespace
+
+std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget& attached,
+                                                            const ActivateOptions& options) {
+  auto looked = look(attached);
+  if (auto* refusal = std::get_if<Refusal>(&looked)) {
+    return std::move(*refusal);
+  }
+  if (auto* not_now = std::get_if<NotNow>(&looked)) {
+    return std::move(*not_now);
+  }
+  auto& [main, queue] = std::get<Parts>(looked);
+  const auto& piece = attached.piece();
+  const auto address = piece.target.addresses.mailbox;
+  Mailbox mailbox = attached.mailbox().value_or(Mailbox{});
+  const auto earlier = earlier_request(
+      mailbox, queue, main,
+      {.function = piece.target.addresses.sem_post, .argument = mailbox_done(address).value()});
+  if (earlier == Earlier::kNone && queue.free_slots() < 2) {
+    return NotNow{"the queue of pending calls is full"};
+  }
+
+  mailbox.magic = kMailboxMagic;
+  mailbox.process_pid = piece.target.inner_pid.value();
+  mailbox.process_start = piece.target.id.start_time;
+  mailbox.owner_pid = options.owner.session.pid.value();
+  mailbox.owner_start = options.owner.session.start_time;
+  mailbox.evaluator = 0;
+  std::copy(kPayload.begin(), kPayload.end(), mailbox.payload.begin());
+  if (earlier == Earlier::kNone) {
+    // What was asked for and did not get as far as being committed never will.
+    mailbox.requested = mailbox.done + 1;
+    mailbox.frames_end = 0;
+  }
+  Request request{attached, options, main, std::move(queue)};
+  Requested result{.serial = mailbox.requested, .waiting_for = request.whereabouts()};
+  if (!piece.memory.write_value(address, mailbox)) {
+    return Refusal{.reason = Reason::kActivationFailed,
+                   .found = "the mailbox cannot be written",
+                   .remedy = "please report this build"};
+  }
+  result.mechanism = request.choose();
+  if (earlier != Earlier::kNone) {
+    // Its calls are on their way already and valid again; at most they need waking.
+    if (result.mechanism == Mechanism::kPendingQueueWakeup && earlier == Earlier::kQueued) {
+      (void)tracee::write_registers(main.tid, tracee::returning_eintr(main.registers));
+    } else {
+      result.mechanism = Mechanism::kPendingQueue;
+    }
+    return result;
+  }
+  if (!request.carry_out(result.mechanism)) {
+    return NotNow{fmt::format("the request could not be made by {}", name(result.mechanism))};
+  }
+  return result;
+}
+
+}  // namespace pyinject::python

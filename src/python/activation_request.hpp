@@ -1,0 +1,31 @@
+// The one call of sys.activate_stack_trampoline() in a process's life: how it is asked for, while
+// all threads stand still. Nothing of Python runs inside the stop.
+#pragma once
+
+#include "attached_target.hpp"
+#include "pyinject/python/injector.hpp"
+
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace pyinject::python {
+
+// The request is made; it will run when the threads go on.
+struct Requested {
+  Mechanism mechanism = Mechanism::kNone;
+  std::uint32_t serial = 0;  // Mailbox::done reaches it when the request has run
+  std::string waiting_for;   // where the main thread is, for the message at the deadline
+};
+// Not now: somebody holds the queue's lock, the queue is full, ...
+struct NotNow {
+  std::string why;
+};
+
+// Chooses the rung by what the main thread does (docs/architecture.md, "The ladder"). A request of
+// an earlier session that was withdrawn and has not run yet is made valid again instead: there is
+// never more than one.
+[[nodiscard]] std::variant<Requested, NotNow, Refusal> request_activation(
+    const AttachedTarget& attached, const ActivateOptions& options);
+
+}  // namespace pyinject::python

@@ -1,0 +1,179 @@
+#include "attached_target.hpp"
+
+#include "pyinject/procfs/stat.hpp"
+#include "version_policy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+namespace pyinject::python {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// How long one stop may take to come about. A thread in state D (vfork, a dead NFS server) never
+// stops; with many runnable threads it takes a few time slices.
+constexpr milliseconds kFirstPatience{25};
+constexpr milliseconds kMostPatience{200};
+constexpr milliseconds kPauseBetweenStops{2};
+
+Refusal refusal_of(const tracee::StopFailure& failure) {
+  using Why = tracee::StopFailure::Why;
+  const auto who = fmt::format("tid {}: {}", failure.thread.value(), failure.detail);
+  switch (failure.why) {
+    case Why::kGone:
+      return {.reason = Reason::kExited, .found = "it has ended", .remedy = ""};
+    case Why::kTraced:
+      return {
+          .reason = Reason::kTraced, .found = who, .remedy = "end that debugger or tracer first"};
+    case Why::kDenied:
+      return {.reason = Reason::kNoPermission,
+              .found = who,
+              .remedy = "run as root or grant CAP_SYS_PTRACE"};
+    case Why::kDeadline:
+      break;
+  }
+  return {.reason = Reason::kStopDeadline,
+          .found = "it could not be stopped: " + who,
+          .remedy = "try again when it no longer waits inside the kernel"};
+}
+
+void pause_between_stops() {
+  const timespec span{.tv_sec = 0, .tv_nsec = kPauseBetweenStops.count() * 1'000'000};
+  ::nanosleep(&span, nullptr);
+}
+
+}  // namespace
+
+std::optional<Refusal> AttachedTarget::still_the_same() const {
+  const auto& target = piece_.target;
+  if (procfs::read_process_id(target.id.pid) != target.id ||
+      piece_.view.main_interpreter() != target.addresses.main_interpreter) {
+    return Refusal{.reason = Reason::kExited,
+                   .found = "it has ended or executes another program now",
+                   .remedy = ""};
+  }
+  if (piece_.view.finalizing()) {
+    return Refusal{
+        .reason = Reason::kFinalizing, .found = "its interpreter is shutting down", .remedy = ""};
+  }
+  return std::nullopt;
+}
+
+std::optional<Mailbox> AttachedTarget::mailbox() const {
+  return read_mailbox(piece_.memory, piece_.target.addresses.mailbox);
+}
+
+base::RemoteAddress AttachedTarget::evaluator() const {
+  return piece_.memory.read_pointer(piece_.target.addresses.eval_frame)
+      .value_or(base::RemoteAddress{});
+}
+
+std::optional<TrampolineState> AttachedTarget::state() const {
+  return classify_evaluator(evaluator(), mailbox(), piece_.target.text_begin,
+                            piece_.target.text_end);
+}
+
+bool AttachedTarget::switch_on(Mailbox mailbox, const Owner& owner) const {
+  mailbox.process_pid = piece_.target.inner_pid.value();
+  mailbox.process_start = piece_.target.id.start_time;
+  mailbox.owner_pid = owner.session.pid.value();
+  mailbox.owner_start = owner.session.start_time;
+  return piece_.memory.write_value(piece_.target.addresses.mailbox, mailbox) &&
+         piece_.memory.write_value(piece_.target.addresses.eval_frame, mailbox.evaluator);
+}
+
+bool AttachedTarget::switch_off(Mailbox mailbox) const {
+  if (const auto now = evaluator(); !now.is_null()) {
+    mailbox.evaluator = now.value();  // it may not have been learned yet
+  }
+  mailbox.process_pid = piece_.target.inner_pid.value();
+  mailbox.process_start = piece_.target.id.start_time;
+  mailbox.owner_pid = 0;
+  mailbox.owner_start = 0;
+  return piece_.memory.write_value(piece_.target.addresses.eval_frame, std::uint64_t{0}) &&
+         piece_.memory.write_value(piece_.target.addresses.mailbox, mailbox);
+}
+
+std::optional<MainThread> AttachedTarget::main_thread() const {
+  const auto id = piece_.view.main_thread();
+  const auto interpreter = piece_.target.addresses.main_interpreter;
+  const auto states = piece_.view.threads(interpreter);
+  const auto state = std::find_if(states.begin(), states.end(),
+                                  [&id](const auto& thread) { return thread.thread_id == id; });
+  if (state == states.end()) {
+    return std::nullopt;
+  }
+  for (const auto& thread : process_.threads()) {
+    const auto registers = tracee::read_registers(thread.tid);
+    if (registers && registers->thread_pointer() == *id) {
+      return MainThread{.tid = thread.tid,
+                        .state = state->address,
+                        .registers = *registers,
+                        .call = tracee::interrupted_call(*registers),
+                        .holds_gil = piece_.view.holds_gil(interpreter, state->address),
+                        .job_control = thread.job_control};
+    }
+  }
+  return std::nullopt;
+}
+
+std::variant<PendingQueue, std::string> AttachedTarget::queue() const {
+  std::vector<std::byte> bytes(PendingQueue::size(piece_.layout.queue));
+  if (!piece_.memory.read(piece_.target.addresses.runtime + piece_.layout.pending_calls, bytes)) {
+    return std::string{"it cannot be read"};
+  }
+  return PendingQueue::parse(piece_.layout.queue, bytes);
+}
+
+bool AttachedTarget::queue_unlocked(const PendingQueue& queue) const {
+  if (!queue.lock_is_semaphore()) {
+    return !queue.mutex_held();
+  }
+  const auto value = piece_.memory.read_value<std::int32_t>(queue.semaphore());
+  return value && *value >= 1;
+}
+
+std::optional<Refusal> with_stopped_target(const Workpiece& piece, base::Deadline deadline,
+                                           std::chrono::nanoseconds& stopped,
+                                           const std::function<bool(const AttachedTarget&)>& work) {
+  std::optional<Refusal> refusal;
+  milliseconds patience = kFirstPatience;
+  while (true) {
+    bool again = false;
+    tracee::on_tracer_thread([&] {
+      auto attempt = tracee::StoppedProcess::stop(
+          piece.target.id.pid, deadline.earlier(base::Deadline::after(patience)));
+      if (const auto* failure = std::get_if<tracee::StopFailure>(&attempt)) {
+        again = failure->why == tracee::StopFailure::Why::kDeadline;
+        refusal = refusal_of(*failure);
+        return;
+      }
+      auto& process = std::get<tracee::StoppedProcess>(attempt);
+      const AttachedTarget attached{piece, process};
+      refusal = attached.still_the_same();
+      if (!refusal) {
+        again = !work(attached);
+      }
+      stopped = process.release();
+    });
+    if (!again || deadline.expired()) {
+      return refusal;
+    }
+    patience = std::min(patience * 2, kMostPatience);
+    pause_between_stops();
+  }
+}
+
+bool session_alive(const Mailbox& mailbox) {
+  if (mailbox.owner_pid == 0) {
+    return false;
+  }
+  const auto id = procfs::read_process_id(base::Pid{mailbox.owner_pid});
+  return id && id->start_time == mailbox.owner_start;
+}
+
+}  // namespace pyinject::python

@@ -1,0 +1,93 @@
+// A target whose threads all stand still: what may be read and stored then. Lives only as long as a
+// stop, on the thread that made it.
+#pragma once
+
+#include "mailbox.hpp"
+#include "pending_queue.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/procfs/maps.hpp"
+#include "pyinject/python/injector.hpp"
+#include "pyinject/python/target.hpp"
+#include "pyinject/tracee/remote_memory.hpp"
+#include "pyinject/tracee/stopped_process.hpp"
+#include "runtime_layout.hpp"
+#include "runtime_view.hpp"
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace pyinject::python {
+
+// What every step of an attach needs to know of its target; made before the stop, to keep that
+// short.
+struct Workpiece {
+  const Target& target;
+  tracee::ProcessMemory memory;
+  RuntimeLayout layout;
+  RuntimeView view;
+  std::vector<procfs::Mapping> maps;
+
+  Workpiece(const Target& target_, const RuntimeLayout& layout_, std::vector<procfs::Mapping> maps_)
+      : target{target_},
+        memory{target_.id.pid},
+        layout{layout_},
+        view{memory, layout, target_.addresses.runtime},
+        maps{std::move(maps_)} {}
+  Workpiece(const Workpiece&) = delete;
+  Workpiece& operator=(const Workpiece&) = delete;
+};
+
+// The main thread: the one that runs pending calls. Not always the process's first one (embedding).
+struct MainThread {
+  base::Tid tid;
+  base::RemoteAddress state;  // its PyThreadState
+  tracee::Registers registers;
+  tracee::InterruptedCall call;
+  bool holds_gil = false;
+  bool job_control = false;
+};
+
+class AttachedTarget {
+ public:
+  AttachedTarget(const Workpiece& piece, const tracee::StoppedProcess& process)
+      : piece_{piece}, process_{process} {}
+
+  // The process is still the one that was detected and its interpreter is alive.
+  [[nodiscard]] std::optional<Refusal> still_the_same() const;
+  [[nodiscard]] std::optional<Mailbox> mailbox() const;
+  [[nodiscard]] base::RemoteAddress evaluator() const;
+  // nullopt: a foreign evaluator.
+  [[nodiscard]] std::optional<TrampolineState> state() const;
+
+  // The store that switches: EVALUATOR, or null for off. Owner first when switching on, last when
+  // switching off: killed in between, the target is off and a later session sees why.
+  [[nodiscard]] bool switch_on(Mailbox mailbox, const Owner& owner) const;
+  [[nodiscard]] bool switch_off(Mailbox mailbox) const;
+
+  [[nodiscard]] std::optional<MainThread> main_thread() const;
+  [[nodiscard]] std::variant<PendingQueue, std::string> queue() const;
+  // True when nobody is inside Py_AddPendingCall or taking a call out.
+  [[nodiscard]] bool queue_unlocked(const PendingQueue& queue) const;
+
+  [[nodiscard]] const Workpiece& piece() const { return piece_; }
+  [[nodiscard]] const tracee::StoppedProcess& process() const { return process_; }
+
+ private:
+  const Workpiece& piece_;
+  const tracee::StoppedProcess& process_;
+};
+
+// Stops the target, runs WORK and lets it go, on a thread of its own. A stop that takes too long is
+// given up and tried again until DEADLINE: a thread in state D must not keep the others standing.
+// WORK returns false to be tried again with a new stop. STOPPED is the length of the last stop.
+[[nodiscard]] std::optional<Refusal> with_stopped_target(
+    const Workpiece& piece, base::Deadline deadline, std::chrono::nanoseconds& stopped,
+    const std::function<bool(const AttachedTarget&)>& work);
+
+// Who SESSION is and whether it still runs.
+[[nodiscard]] bool session_alive(const Mailbox& mailbox);
+
+}  // namespace pyinject::python

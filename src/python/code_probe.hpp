@@ -1,0 +1,28 @@
+// Cross-checks of the layout table: what the interpreter's own exported accessors use as offsets,
+// read from their machine code. Pure: bytes in, numbers out.
+#pragma once
+
+#include "pyinject/base/remote_address.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+namespace pyinject::python {
+
+// The displacement of the first load through the first argument, as in
+// _PyInterpreterState_GetEvalFrameFunc(interp): "mov DISP(%rdi), %rax".
+[[nodiscard]] std::optional<std::uint64_t> first_field_loaded(std::span<const std::byte> code,
+                                                              base::RemoteAddress at);
+
+// True when CODE takes the address BASE + OFFSET: as a constant, relative to the instruction
+// pointer, or by an addition to BASE that it loads from a GOT slot. SLOT reads 8 bytes of the
+// target.
+[[nodiscard]] bool takes_address(
+    std::span<const std::byte> code, base::RemoteAddress at, base::RemoteAddress base,
+    std::uint64_t offset,
+    const std::function<std::optional<std::uint64_t>(base::RemoteAddress)>& slot);
+
+}  // namespace pyinject::python

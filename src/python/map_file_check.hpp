@@ -1,0 +1,29 @@
+// Will CPython be able to write /tmp/perf-PID.map? It says nothing when it is not.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/procfs/status.hpp"
+#include "pyinject/python/reason.hpp"
+
+#include <optional>
+#include <string>
+
+namespace pyinject::python {
+
+// Looks at the target's own /tmp. PATH: the map as the target names it. Changes nothing. A file
+// that an earlier process of that number left is no reason to refuse: see move_stale_map().
+[[nodiscard]] std::optional<Refusal> check_map_file(base::Pid pid, const procfs::Status& status,
+                                                    const std::string& path);
+
+// CPython appends to what is there. A map that is older than the process is another one's, whose
+// names perf would mix with ours: it is renamed to PATH.old, as perf does with perf.data. Returns
+// the message to be shown, if it did so.
+[[nodiscard]] std::optional<std::string> move_stale_map(base::Pid pid, std::uint64_t start_time,
+                                                        const std::string& path);
+
+// The map that the target writes to, by its own open descriptor: right also when the file has been
+// deleted meanwhile. nullopt: it has none open.
+[[nodiscard]] std::optional<base::UniqueFd> open_map_of(base::Pid pid, const std::string& path);
+
+}  // namespace pyinject::python

@@ -1,0 +1,97 @@
+#include "mapped_file.hpp"
+
+#include "pyinject/elf/frame_pointers.hpp"
+#include "pyinject/procfs/open_mapped.hpp"
+#include "pyinject/tracee/signal_frames.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <elf.h>
+
+namespace pyinject::python {
+
+namespace {
+
+constexpr auto kWantedSymbols = std::to_array<std::string_view>({
+    "Py_Initialize",
+    "PyRun_SimpleStringFlags",
+    "_PyRuntime",
+    "Py_Version",
+    "PyRun_SimpleString",
+    "Py_AddPendingCall",
+    "_PyEval_AddPendingCall",
+    "PyGILState_Ensure",
+    "PyGILState_Release",
+    "_PyInterpreterState_GetEvalFrameFunc",
+    "_Py_trampoline_func_start",
+    "_Py_trampoline_func_end",
+    "sem_post",
+});
+
+// The longest read-only or text segment that is searched.
+constexpr std::uint64_t kMostSearched = std::uint64_t{64} << 20U;
+
+// The first place of PATTERN in the segments with FLAGS.
+std::optional<base::ElfAddress> search(const elf::ElfFile& file, std::uint32_t flags,
+                                       std::span<const std::byte> pattern) {
+  for (const auto& segment : file.segments()) {
+    if (!segment.is_load() || segment.flags != flags || segment.file_size > kMostSearched) {
+      continue;
+    }
+    const auto bytes = file.read_at(segment.address, segment.file_size);
+    if (!bytes) {
+      continue;
+    }
+    const auto found = std::search(bytes->begin(), bytes->end(), pattern.begin(), pattern.end());
+    if (found != bytes->end()) {
+      return base::ElfAddress{segment.address.value() +
+                              static_cast<std::uint64_t>(found - bytes->begin())};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<MappedFile> inspect(base::UniqueFd fd) {
+  auto opened = elf::ElfFile::open(std::move(fd));
+  const auto* file = std::get_if<elf::ElfFile>(&opened);
+  if (file == nullptr) {
+    return std::nullopt;
+  }
+  MappedFile result;
+  result.segments = file->segments();
+  result.symbols = file->find_symbols(kWantedSymbols);
+  result.has_program_interpreter =
+      std::any_of(result.segments.begin(), result.segments.end(),
+                  [](const elf::Segment& segment) { return segment.type == PT_INTERP; });
+  if (result.defines("sem_post")) {
+    result.restorer = search(*file, PF_R | PF_X, tracee::restorer_code());
+  }
+  if (result.is_interpreter()) {
+    static constexpr std::string_view kVariable{"\0PYTHON_JIT\0", 12};
+    result.mentions_jit =
+        search(*file, PF_R, std::as_bytes(std::span{kVariable.data(), kVariable.size()}))
+            .has_value();
+    result.frame_pointer_share = elf::frame_pointer_share(*file);
+  }
+  return result;
+}
+
+}  // namespace
+
+const MappedFile* MappedFiles::get(base::Pid pid, const procfs::Mapping& mapping) {
+  const Key key{mapping.device_major, mapping.device_minor, mapping.inode};
+  auto known = known_.find(key);
+  if (known == known_.end()) {
+    auto opened = procfs::open_mapped_file(pid, mapping);
+    auto* fd = std::get_if<base::UniqueFd>(&opened);
+    if (fd == nullptr) {
+      return nullptr;  // not remembered: another process may be allowed to open it
+    }
+    known = known_.emplace(key, inspect(std::move(*fd))).first;
+  }
+  return known->second ? &*known->second : nullptr;
+}
+
+}  // namespace pyinject::python

@@ -1,0 +1,45 @@
+// What is learned, once, of a file that targets have mapped: is there a CPython in it, and where.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/remote_address.hpp"
+#include "pyinject/elf/elf_file.hpp"
+#include "pyinject/procfs/maps.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+namespace pyinject::python {
+
+struct MappedFile {
+  std::vector<elf::Segment> segments;
+  elf::Symbols symbols;                       // those of kWantedSymbols that it defines
+  bool has_program_interpreter = false;       // PT_INTERP: an executable (or glibc's libc.so.6)
+  bool mentions_jit = false;                  // built with the JIT: it looks PYTHON_JIT up
+  std::optional<base::ElfAddress> restorer;   // mov $15,%rax; syscall (only where sem_post is)
+  std::optional<double> frame_pointer_share;  // only where CPython is
+
+  [[nodiscard]] bool defines(std::string_view symbol) const {
+    return symbols.find(symbol) != symbols.end();
+  }
+  // CPython's own code is in here.
+  [[nodiscard]] bool is_interpreter() const {
+    return defines("Py_Initialize") && defines("PyRun_SimpleStringFlags");
+  }
+};
+
+// Remembers files by device and inode, for as long as this tool runs.
+class MappedFiles {
+ public:
+  // nullptr: it cannot be read or is no ELF file of this machine.
+  [[nodiscard]] const MappedFile* get(base::Pid pid, const procfs::Mapping& mapping);
+
+ private:
+  using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
+  std::map<Key, std::optional<MappedFile>> known_;
+};
+
+}  // namespace pyinject::python

@@ -1,0 +1,228 @@
+#include "runtime_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <string_view>
+
+namespace pyinject::python {
+
+namespace {
+
+// 3.12 publishes nothing: its headers are the source (Include/internal/pycore_runtime.h,
+// pycore_interp.h, pycore_ceval_state.h of 3.12.1).
+constexpr RuntimeLayout kLayout312{
+    .runtime_size = 459944,
+    .initialized = 16,
+    .finalizing = 24,
+    .interpreters_main = 48,
+    .main_thread = 64,
+    .pending_calls = 2016,
+    .queue = QueueForm::kRing32,
+    .interpreter_id = 8,
+    .next_interpreter = 0,
+    .threads_head = 72,
+    .gil = 384,
+    .eval_frame = 1744,
+    .eval_breaker = 368,
+    .eval_breaker_per_thread = false,
+    .next_thread = 8,
+    .thread_interpreter = 16,
+    .thread_id = 136,
+};
+
+// Which u64 of _Py_DebugOffsets is what (Include/internal/pycore_debug_offsets.h; in 3.13
+// pycore_runtime.h), and the offsets that it does not publish.
+struct Published {
+  std::uint8_t minor;
+  std::size_t size;  // of _Py_DebugOffsets: the runtime's own fields begin behind it
+  std::size_t runtime_size;
+  std::size_t finalizing;
+  std::size_t interpreters_head;
+  std::size_t interpreter_size;
+  std::size_t interpreter_id;
+  std::size_t next_interpreter;
+  std::size_t threads_head;
+  std::size_t gil;
+  std::size_t gil_state;
+  std::size_t gil_locked;
+  std::size_t gil_holder;
+  std::size_t next_thread;
+  std::size_t thread_interpreter;
+  std::size_t thread_id;
+  std::uint64_t pending_calls;
+  std::uint64_t eval_frame;
+};
+constexpr std::array kPublished = std::to_array<Published>({
+    {.minor = 13,
+     .size = 584,
+     .runtime_size = 3,
+     .finalizing = 4,
+     .interpreters_head = 5,
+     .interpreter_size = 6,
+     .interpreter_id = 7,
+     .next_interpreter = 8,
+     .threads_head = 9,
+     .gil = 14,
+     .gil_state = 15,
+     .gil_locked = 17,
+     .gil_holder = 18,
+     .next_thread = 21,
+     .thread_interpreter = 22,
+     .thread_id = 24,
+     .pending_calls = 2640,
+     .eval_frame = 8472},
+    {.minor = 14,
+     .size = 760,
+     .runtime_size = 3,
+     .finalizing = 4,
+     .interpreters_head = 5,
+     .interpreter_size = 6,
+     .interpreter_id = 7,
+     .next_interpreter = 8,
+     .threads_head = 9,
+     .gil = 15,
+     .gil_state = 16,
+     .gil_locked = 18,
+     .gil_holder = 19,
+     .next_thread = 24,
+     .thread_interpreter = 25,
+     .thread_id = 27,
+     .pending_calls = 2848,
+     .eval_frame = 8520},
+    {.minor = 15,
+     .size = 888,
+     .runtime_size = 3,
+     .finalizing = 4,
+     .interpreters_head = 5,
+     .interpreter_size = 6,
+     .interpreter_id = 7,
+     .next_interpreter = 8,
+     .threads_head = 9,
+     .gil = 15,
+     .gil_state = 16,
+     .gil_locked = 18,
+     .gil_holder = 19,
+     .next_thread = 24,
+     .thread_interpreter = 25,
+     .thread_id = 30,
+     .pending_calls = 2976,
+     .eval_frame = 8472},
+});
+
+constexpr std::string_view kCookie = "xdebugpy";
+// PyThreadState.eval_breaker, 3.13 to 3.15: behind prev, next and interp. 3.14 and 3.15 publish it.
+constexpr std::uint64_t kThreadEvalBreaker = 24;
+
+class Words {
+ public:
+  explicit Words(std::span<const std::byte> bytes) : bytes_{bytes} {}
+  [[nodiscard]] std::uint64_t operator[](std::size_t index) const {
+    std::uint64_t value = 0;
+    if ((index + 1) * sizeof value <= bytes_.size()) {
+      std::memcpy(&value, bytes_.data() + index * sizeof value, sizeof value);
+    }
+    return value;
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+RuntimeLayout from_published(const Published& at, const Words& words) {
+  RuntimeLayout layout{
+      .runtime_size = words[at.runtime_size],
+      .initialized = words[at.finalizing] - 8,
+      .finalizing = words[at.finalizing],
+      .interpreters_main = words[at.interpreters_head] + 8,
+      .main_thread = words[at.interpreters_head] + 24,
+      .pending_calls = at.pending_calls,
+      .queue = QueueForm::kArray,
+      .interpreter_size = words[at.interpreter_size],
+      .interpreter_id = words[at.interpreter_id],
+      .next_interpreter = words[at.next_interpreter],
+      .threads_head = words[at.threads_head],
+      .gil = words[at.gil],
+      .eval_frame = at.eval_frame,
+      .eval_breaker = kThreadEvalBreaker,
+      .eval_breaker_per_thread = true,
+      .next_thread = words[at.next_thread],
+      .thread_interpreter = words[at.thread_interpreter],
+      .thread_id = words[at.thread_id],
+      .free_threaded = words[2] != 0,
+  };
+  layout.gil_last_holder = words[at.gil_holder] - words[at.gil_state];
+  layout.gil_locked = words[at.gil_locked] - words[at.gil_state];
+  return layout;
+}
+
+// Empty when every offset can be one.
+std::string implausible(const Published& at, const RuntimeLayout& layout) {
+  const auto bad = [](std::string_view what, std::uint64_t value, std::uint64_t most) {
+    return value > most || value % 4 != 0 ? fmt::format("{} at {}", what, value) : std::string{};
+  };
+  constexpr std::uint64_t kMostRuntime = std::uint64_t{4} << 20U;
+  if (layout.runtime_size < at.size || layout.runtime_size > kMostRuntime) {
+    return fmt::format("a runtime of {} bytes", layout.runtime_size);
+  }
+  if (layout.interpreter_size < 4096 || layout.interpreter_size > kMostRuntime) {
+    return fmt::format("an interpreter state of {} bytes", layout.interpreter_size);
+  }
+  if (layout.finalizing < at.size || layout.interpreters_main < at.size) {
+    return fmt::format("finalizing at {}, main interpreter at {}", layout.finalizing,
+                       layout.interpreters_main);
+  }
+  constexpr std::uint64_t kMostThread = 2048;
+  for (const auto& text :
+       {bad("finalizing", layout.finalizing, layout.runtime_size),
+        bad("main interpreter", layout.interpreters_main, layout.runtime_size),
+        bad("pending calls", layout.pending_calls, layout.runtime_size),
+        bad("interpreter id", layout.interpreter_id, layout.interpreter_size),
+        bad("next interpreter", layout.next_interpreter, layout.interpreter_size),
+        bad("thread list", layout.threads_head, layout.interpreter_size),
+        bad("GIL", layout.gil, layout.interpreter_size),
+        bad("eval_frame", layout.eval_frame, layout.interpreter_size),
+        bad("next thread", layout.next_thread, kMostThread),
+        bad("thread's interpreter", layout.thread_interpreter, kMostThread),
+        bad("thread id", layout.thread_id, kMostThread),
+        bad("GIL holder", layout.gil_last_holder, kMostThread),
+        bad("GIL lock", layout.gil_locked, kMostThread)}) {
+    if (!text.empty()) {
+      return text;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::variant<RuntimeLayout, std::string> parse_layout(const Version& version,
+                                                      std::span<const std::byte> runtime) {
+  if (version.major == 3 && version.minor == 12) {
+    return kLayout312;
+  }
+  for (const auto& published : kPublished) {
+    if (version.major != 3 || version.minor != published.minor) {
+      continue;
+    }
+    const Words words{runtime};
+    if (runtime.size() < published.size ||
+        std::memcmp(runtime.data(), kCookie.data(), kCookie.size()) != 0) {
+      return std::string{"_PyRuntime does not begin with the debug offsets' cookie"};
+    }
+    const Version stated = version_from_hex(words[1]);
+    if (stated.major != version.major || stated.minor != version.minor) {
+      return fmt::format("Py_Version says {}, the debug offsets say {}", to_string(version),
+                         to_string(stated));
+    }
+    const RuntimeLayout layout = from_published(published, words);
+    if (const auto wrong = implausible(published, layout); !wrong.empty()) {
+      return "the debug offsets are not those of this version: " + wrong;
+    }
+    return layout;
+  }
+  return fmt::format("no layout is known for {}", to_string(version));
+}
+
+}  // namespace pyinject::python

@@ -1,0 +1,69 @@
+#include "runtime_view.hpp"
+
+namespace pyinject::python {
+
+namespace {
+
+constexpr std::size_t kMostInterpreters = 1000;
+constexpr std::size_t kMostThreads = 32768;
+
+}  // namespace
+
+bool RuntimeView::initialized() const {
+  return memory_.read_value<std::int32_t>(runtime_ + layout_.initialized) == 1;
+}
+
+bool RuntimeView::finalizing() const {
+  return memory_.read_value<std::uint64_t>(runtime_ + layout_.finalizing) != std::uint64_t{0};
+}
+
+std::optional<base::RemoteAddress> RuntimeView::main_interpreter() const {
+  const auto interpreter = memory_.read_pointer(runtime_ + layout_.interpreters_main);
+  if (!interpreter || interpreter->is_null() ||
+      memory_.read_value<std::int64_t>(*interpreter + layout_.interpreter_id) != std::int64_t{0}) {
+    return std::nullopt;
+  }
+  return interpreter;
+}
+
+std::size_t RuntimeView::interpreter_count() const {
+  // interpreters.head is the word before interpreters.main, and names the newest.
+  auto interpreter = memory_.read_pointer(runtime_ + (layout_.interpreters_main - 8));
+  std::size_t count = 0;
+  while (interpreter && !interpreter->is_null() && count < kMostInterpreters) {
+    ++count;
+    interpreter = memory_.read_pointer(*interpreter + layout_.next_interpreter);
+  }
+  return count;
+}
+
+std::vector<ThreadState> RuntimeView::threads(base::RemoteAddress interpreter) const {
+  std::vector<ThreadState> threads;
+  auto thread = memory_.read_pointer(interpreter + layout_.threads_head);
+  while (thread && !thread->is_null() && threads.size() < kMostThreads) {
+    const auto id = memory_.read_value<std::uint64_t>(*thread + layout_.thread_id);
+    const auto owner = memory_.read_pointer(*thread + layout_.thread_interpreter);
+    if (!id || owner != interpreter) {
+      break;  // the list changed under us, or is none
+    }
+    threads.push_back({.address = *thread, .thread_id = *id});
+    thread = memory_.read_pointer(*thread + layout_.next_thread);
+  }
+  return threads;
+}
+
+std::optional<std::uint64_t> RuntimeView::main_thread() const {
+  return memory_.read_value<std::uint64_t>(runtime_ + layout_.main_thread);
+}
+
+bool RuntimeView::holds_gil(base::RemoteAddress interpreter, base::RemoteAddress thread) const {
+  const auto gil = memory_.read_pointer(interpreter + layout_.gil);
+  if (!gil || gil->is_null()) {
+    return true;  // not known: the careful answer
+  }
+  const auto locked = memory_.read_value<std::int32_t>(*gil + layout_.gil_locked);
+  const auto holder = memory_.read_pointer(*gil + layout_.gil_last_holder);
+  return locked != 0 && holder == thread;
+}
+
+}  // namespace pyinject::python

@@ -1,0 +1,22 @@
+// Which versions are safe to activate, and what the evaluator found in one says.
+#pragma once
+
+#include "mailbox.hpp"
+#include "pyinject/base/remote_address.hpp"
+#include "pyinject/python/reason.hpp"
+#include "pyinject/python/target.hpp"
+
+#include <optional>
+
+namespace pyinject::python {
+
+// nullopt: it may be activated.
+[[nodiscard]] std::optional<Refusal> refuse_version(const Version& version);
+
+// EVALUATOR: what eval_frame holds. nullopt: somebody else's (PEP 523). The trampoline's evaluator
+// is a static function of CPython, so it lies in [TEXT_BEGIN, TEXT_END).
+[[nodiscard]] std::optional<TrampolineState> classify_evaluator(
+    base::RemoteAddress evaluator, const std::optional<Mailbox>& mailbox,
+    base::RemoteAddress text_begin, base::RemoteAddress text_end);
+
+}  // namespace pyinject::python

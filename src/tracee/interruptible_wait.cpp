@@ -1,0 +1,82 @@
+#include "interruptible_wait.hpp"
+
+#include "pyinject/base/error.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pyinject::tracee {
+
+namespace {
+
+// A real-time signal that nothing else of this tool uses; its handler does nothing: its only effect
+// is that waitpid returns EINTR.
+int wake_signal() { return SIGRTMIN + 7; }
+
+void install_handler() {
+  static const bool kInstalled = [] {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    action.sa_flags = 0;  // no SA_RESTART
+    return ::sigaction(wake_signal(), &action, nullptr) == 0;
+  }();
+  if (!kInstalled) {
+    throw base::SystemError{"cannot install a signal handler", errno};
+  }
+}
+
+// A timer that sends the wake signal to this very thread when DEADLINE is over, and again every
+// 5 ms: the first one may arrive just before the waitpid it is meant for.
+class WakeTimer {
+ public:
+  explicit WakeTimer(base::Deadline deadline) {
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = wake_signal();
+    event._sigev_un._tid = static_cast<pid_t>(::syscall(SYS_gettid));
+    if (::timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) {
+      throw base::SystemError{"cannot create a timer", errno};
+    }
+    const auto left = deadline.remaining().count() + 1;
+    itimerspec when{};
+    when.it_value = {.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
+    when.it_interval = {.tv_sec = 0, .tv_nsec = 5'000'000};
+    ::timer_settime(timer_, 0, &when, nullptr);
+  }
+  ~WakeTimer() { ::timer_delete(timer_); }
+  WakeTimer(const WakeTimer&) = delete;
+  WakeTimer& operator=(const WakeTimer&) = delete;
+
+ private:
+  timer_t timer_{};
+};
+
+}  // namespace
+
+Waited wait_interruptibly(base::Tid thread, int& status, base::Deadline deadline) {
+  // Mostly the stop is there at once: no timer then.
+  const auto now = ::waitpid(thread.value(), &status, __WALL | WNOHANG);
+  if (now == thread.value()) {
+    return Waited::kChanged;
+  }
+  install_handler();
+  const WakeTimer timer{deadline};
+  while (true) {
+    if (::waitpid(thread.value(), &status, __WALL) == thread.value()) {
+      return Waited::kChanged;
+    }
+    if (errno != EINTR) {
+      return Waited::kNoChild;
+    }
+    if (deadline.expired()) {
+      return Waited::kDeadline;
+    }
+  }
+}
+
+}  // namespace pyinject::tracee

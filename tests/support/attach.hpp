@@ -1,0 +1,61 @@
+// Detection and injection as tests use them: what is no success is a thrown base::Error.
+#pragma once
+
+#include "pyinject/base/error.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/python/injector.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+namespace pyinject::test {
+
+class Attach {
+ public:
+  [[nodiscard]] python::Target detect(base::Pid pid) {
+    auto detection = detector_->detect(pid);
+    if (const auto* refused = std::get_if<python::Refused>(&detection)) {
+      throw base::Error{"refused: " + python::describe(refused->refusal)};
+    }
+    return std::get<python::Target>(std::move(detection));
+  }
+  // The reason of a refusal; throws when there is none.
+  [[nodiscard]] python::Refusal refusal(base::Pid pid) {
+    auto detection = detector_->detect(pid);
+    if (const auto* refused = std::get_if<python::Refused>(&detection)) {
+      return refused->refusal;
+    }
+    throw base::Error{"not refused"};
+  }
+  [[nodiscard]] std::variant<python::Activation, python::Refusal> try_activate(
+      base::Pid pid, const python::ActivateOptions& options) {
+    return injector_->activate(detect(pid), options);
+  }
+  python::Activation activate(base::Pid pid, const python::ActivateOptions& options = patient()) {
+    auto result = try_activate(pid, options);
+    if (const auto* refusal = std::get_if<python::Refusal>(&result)) {
+      throw base::Error{"activate: " + python::describe(*refusal)};
+    }
+    return std::get<python::Activation>(std::move(result));
+  }
+  python::Deactivation deactivate(base::Pid pid) {
+    auto result = injector_->deactivate(detect(pid), std::chrono::seconds{10});
+    if (const auto* refusal = std::get_if<python::Refusal>(&result)) {
+      throw base::Error{"deactivate: " + python::describe(*refusal)};
+    }
+    return std::get<python::Deactivation>(result);
+  }
+  [[nodiscard]] python::Injector& injector() { return *injector_; }
+
+  // For machines under load: a deadline that only a defect meets.
+  [[nodiscard]] static python::ActivateOptions patient() {
+    return {.owner = {}, .deadline = std::chrono::seconds{20}, .only = {}};
+  }
+
+ private:
+  std::unique_ptr<python::Detector> detector_ = python::make_detector();
+  std::unique_ptr<python::Injector> injector_ = python::make_injector();
+};
+
+}  // namespace pyinject::test

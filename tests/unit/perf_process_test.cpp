@@ -1,0 +1,90 @@
+// Real perf, recording a process that sleeps.
+#include "pyinject/perf/perf_process.hpp"
+
+#include "pyinject/perf/output_file.hpp"
+#include "unit/temp_folder.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include <unistd.h>
+
+namespace pyinject::perf {
+namespace {
+
+base::Deadline soon() { return base::Deadline::after(std::chrono::seconds{20}); }
+
+class PerfProcessTest : public testing::Test {
+ protected:
+  [[nodiscard]] RecordCommand command(std::vector<std::string> options) const {
+    return {.perf = "perf", .options = std::move(options), .pids = {target_.pid()}};
+  }
+
+  test::TempFolder folder_;
+  base::Child target_{{.argv = {"sleep", "60"}}};
+};
+
+TEST_F(PerfProcessTest, ObeysTheControlChannel) {
+  PerfProcess perf{command({"-o", folder_.path("x.data")})};
+  for (const auto* word : {"ping", "enable", "disable", "stop"}) {
+    EXPECT_EQ(perf.request(word, soon()), Answer::kAcknowledged) << word;
+  }
+  EXPECT_EQ(perf.wait(soon()), (base::ExitStatus{false, 0}));
+  const auto files = parse_written_files(perf.stderr_text());
+  ASSERT_EQ(files.size(), 1U);
+  EXPECT_EQ(files[0].path, folder_.path("x.data"));
+}
+
+TEST_F(PerfProcessTest, TellsThatPerfHasEnded) {
+  PerfProcess perf{command({"-o", "/nonexistent/x.data"})};
+  EXPECT_EQ(perf.request("ping", soon()), Answer::kEnded);
+  const auto status = perf.wait(soon());
+  ASSERT_TRUE(status);
+  EXPECT_FALSE(status->success());
+  EXPECT_THAT(perf.stderr_text(), testing::HasSubstr("/nonexistent/x.data"));
+}
+
+TEST_F(PerfProcessTest, WaitCanBeInterrupted) {
+  PerfProcess perf{command({"-o", folder_.path("x.data")})};
+  ASSERT_EQ(perf.request("ping", soon()), Answer::kAcknowledged);
+  const int interrupted = 1;
+  int ends[2] = {};
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], &interrupted, 1), 1);
+  EXPECT_EQ(perf.wait(soon(), ends[0]), std::nullopt) << "the wait ends when it is interrupted";
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_F(PerfProcessTest, CompletesItsFileWhenItsOwnerGivesUp) {
+  {
+    PerfProcess perf{command({"-o", folder_.path("x.data")})};
+    ASSERT_EQ(perf.request("ping", soon()), Answer::kAcknowledged);
+    ASSERT_EQ(perf.request("enable", soon()), Answer::kAcknowledged);
+  }
+  const auto report =
+      base::run_captured({"perf", "report", "--header-only", "-i", folder_.path("x.data")}, soon());
+  EXPECT_EQ(report.status, (base::ExitStatus{false, 0})) << report.output;
+}
+
+TEST(OutputRollbackTest, PutsTheOldFileBack) {
+  test::TempFolder folder;
+  const auto path = folder.write("perf.data", "old");
+  const OutputRollback rollback{{.path = path}};
+  std::filesystem::rename(path, path + ".old");
+  folder.write("perf.data", "new");
+  rollback.undo();
+  EXPECT_EQ(std::filesystem::file_size(path), 3U);
+  EXPECT_FALSE(std::filesystem::exists(path + ".old"));
+
+  const OutputRollback fresh{{.path = folder.path("other")}};
+  folder.write("other", "new");
+  fresh.undo();
+  EXPECT_FALSE(std::filesystem::exists(folder.path("other")));
+}
+
+}  // namespace
+}  // namespace pyinject::perf
