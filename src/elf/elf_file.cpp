@@ -134,23 +134,23 @@ std::variant<ElfFile, NotElf> ElfFile::open(base::UniqueFd file) {
   if (auto why = why_not_x86_64(elf.get(), header)) {
     return NotElf{std::move(*why)};
   }
-  auto impl = std::make_unique<Impl>(std::move(file), std::move(elf));
-  impl->type = header.e_type == ET_EXEC ? ElfType::kExecutable : ElfType::kDynamic;
-  impl->segments = read_segments(impl->elf());
-  if (std::ranges::none_of(impl->segments, &Segment::is_load)) {
+  auto segments = read_segments(elf.get());
+  if (std::ranges::none_of(segments, &Segment::is_load)) {
     return NotElf{"damaged ELF file: no loadable segment"};
   }
-  return ElfFile{std::move(impl)};
+  const auto type = header.e_type == ET_EXEC ? ElfType::kExecutable : ElfType::kDynamic;
+  return ElfFile{
+      std::make_unique<Impl>(std::move(file), std::move(elf), type, std::move(segments))};
 }
 
 ElfFile::ElfFile(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
-ElfFile::ElfFile(ElfFile&&) noexcept = default;
-ElfFile& ElfFile::operator=(ElfFile&&) noexcept = default;
+ElfFile::ElfFile(ElfFile&& other) noexcept = default;
+ElfFile& ElfFile::operator=(ElfFile&& other) noexcept = default;
 ElfFile::~ElfFile() = default;
 
-ElfType ElfFile::type() const { return impl_->type; }
+ElfType ElfFile::type() const { return impl_->type(); }
 
-const std::vector<Segment>& ElfFile::segments() const { return impl_->segments; }
+const std::vector<Segment>& ElfFile::segments() const { return impl_->segments(); }
 
 std::optional<std::string> ElfFile::build_id() const {
   for (const Segment& segment : segments()) {

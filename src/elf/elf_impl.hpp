@@ -23,17 +23,19 @@ inline constexpr std::uint64_t kMostSectionBytes = std::uint64_t{256} << 20;
 
 class ElfFile::Impl {
  public:
-  Impl(base::UniqueFd file, UniqueElf elf) : file_{std::move(file)}, elf_{std::move(elf)} {}
+  Impl(base::UniqueFd file, UniqueElf elf, ElfType type, std::vector<Segment> segments)
+      : file_{std::move(file)}, elf_{std::move(elf)}, type_{type}, segments_{std::move(segments)} {}
 
   [[nodiscard]] Elf* elf() const { return elf_.get(); }
   [[nodiscard]] int fd() const { return file_.get(); }
-
-  ElfType type = ElfType::kDynamic;
-  std::vector<Segment> segments;
+  [[nodiscard]] ElfType type() const { return type_; }
+  [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
 
  private:
   base::UniqueFd file_;  // before elf_: libelf reads from it until elf_end
   UniqueElf elf_;
+  ElfType type_;
+  std::vector<Segment> segments_;
 };
 
 // The bytes of a section, nullptr when it is too large, not in the file, or damaged.

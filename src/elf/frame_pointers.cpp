@@ -27,10 +27,10 @@ constexpr unsigned kRbp = 6;  // its DWARF number, System V ABI x86-64 figure 3.
 struct EndCfi {
   void operator()(Dwarf_CFI* cfi) const { dwarf_cfi_end(cfi); }
 };
+// A Dwarf_Frame is freed by free(3) (elfutils/libdw.h).
 struct Free {
-  void operator()(void* memory) const {
-    std::free(memory);
-  }  // NOLINT(cppcoreguidelines-no-malloc): libdw's
+  // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): libdw allocates it
+  void operator()(void* memory) const { std::free(memory); }
 };
 
 // "zR" with pointers as every x86-64 compiler writes them: 4 bytes, relative to themselves.

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -175,9 +176,13 @@ TEST(ElfFile, ReadsOnlyWhatOneSegmentHolds) {
   auto opened = ElfFile::open(own_executable());
   auto* const elf = std::get_if<ElfFile>(&opened);
   ASSERT_NE(elf, nullptr);
-  const Segment& first = elf->segments().at(2);
+  const auto load = std::ranges::find_if(elf->segments(), &Segment::is_load);
+  ASSERT_NE(load, elf->segments().end());
+  const auto size = static_cast<std::size_t>(load->file_size);
+  EXPECT_TRUE(elf->read_at(load->address, size).has_value());
+  EXPECT_FALSE(elf->read_at(load->address, size + 1).has_value());
+  EXPECT_FALSE(elf->read_at(load->address, ~std::size_t{0}).has_value());
   EXPECT_FALSE(elf->read_at(ElfAddress{~std::uint64_t{0}}, 8).has_value());
-  EXPECT_FALSE(elf->read_at(first.address, ~std::size_t{0}).has_value());
   EXPECT_FALSE(elf->read_at(ElfAddress{std::uint64_t{1} << 40}, 1).has_value());
 }
 

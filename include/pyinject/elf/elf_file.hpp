@@ -61,8 +61,8 @@ class ElfFile {
   // that is SIGBUS for a mapping.
   [[nodiscard]] static std::variant<ElfFile, NotElf> open(base::UniqueFd file);
 
-  ElfFile(ElfFile&&) noexcept;
-  ElfFile& operator=(ElfFile&&) noexcept;
+  ElfFile(ElfFile&& other) noexcept;
+  ElfFile& operator=(ElfFile&& other) noexcept;
   ~ElfFile();
 
   [[nodiscard]] ElfType type() const;
