@@ -11,6 +11,7 @@
 #include "pyinject/procfs/cmdline.hpp"
 #include "pyinject/procfs/maps.hpp"
 #include "pyinject/procfs/namespaces.hpp"
+#include "pyinject/procfs/open_mapped.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "pyinject/procfs/status.hpp"
 #include "pyinject/tracee/remote_memory.hpp"
@@ -146,6 +147,11 @@ void Examination::look_at_process() {
   if (status_.state == 'Z' && status_.threads <= 1) {
     throw Refuse{Reason::kZombie, "it is a zombie: it has ended and waits for its parent", ""};
   }
+  if (status_.state == 'Z') {
+    throw Refuse{Reason::kMainThreadGone,
+                 fmt::format("its main thread has ended, {} others go on", status_.threads - 1),
+                 "CPython runs pending calls in its main thread only"};
+  }
   target_.inner_pid = procfs::inner_pid(status_);
   target_.map_path = fmt::format("/tmp/perf-{}.map", target_.inner_pid.value());
   target_.foreign_namespace =
@@ -194,7 +200,7 @@ void Examination::find_interpreter() {
     return mapping->path.find("python") != std::string::npos;
   };
   std::stable_partition(candidates.begin(), candidates.end(), named_python);
-  std::string nameless;  // called python, but nothing can be found in it
+  const procfs::Mapping* nameless = nullptr;  // called python, but nothing can be found in it
   for (const auto* mapping : candidates) {
     const auto module = module_of(*mapping);
     if (module && module->file->is_interpreter()) {
@@ -203,13 +209,18 @@ void Examination::find_interpreter() {
     }
     const auto name = mapping->path.substr(mapping->path.rfind('/') + 1);
     if (name.starts_with("python3") || name.starts_with("libpython3")) {
-      nameless = mapping->path;
+      nameless = mapping;
     }
   }
   if (interpreter_.file == nullptr) {
-    if (!nameless.empty()) {
-      throw Refuse{Reason::kNoLibpythonSymbols,
-                   fmt::format("{} exports no CPython symbols", base::printable(nameless)),
+    if (nameless != nullptr) {
+      const auto path = base::printable(nameless->path);
+      const auto opened = procfs::open_mapped_file(pid_, *nameless);
+      if (const auto* failure = std::get_if<procfs::NotOpened>(&opened)) {
+        throw Refuse{Reason::kNoPermission, fmt::format("cannot open {}: {}", path, failure->why),
+                     "run as root, or as a user that may read that file"};
+      }
+      throw Refuse{Reason::kNoLibpythonSymbols, fmt::format("{} exports no CPython symbols", path),
                    "use an interpreter whose dynamic symbol table is intact"};
     }
     throw Refuse{Reason::kNotPython, "no CPython is mapped into it", ""};

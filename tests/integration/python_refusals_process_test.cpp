@@ -1,0 +1,270 @@
+// Refusals that are about the process, each one produced for real.
+#include "integration/detection.hpp"
+#include "pyinject/procfs/stat.hpp"
+#include "pyinject/procfs/tasks.hpp"
+#include "support/paths.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Deadline;
+using base::Pid;
+using python::Reason;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr uid_t kNobody = 65534;
+
+std::string say_pid(Pid pid) { return std::to_string(pid.value()); }
+
+python::Detection detect(Pid pid) { return python::make_detector()->detect(pid); }
+
+// Prints `ready` and waits for the end of its input.
+class Tracer {
+ public:
+  explicit Tracer(const std::vector<std::string>& argv) : child_{argv} {
+    std::optional<std::string> line;
+    do {
+      line = child_.read_line(Deadline::after(seconds{20}));
+      said_ += line.value_or("") + "\n";
+    } while (line && *line != "ready" && line->find(" attached") == std::string::npos);
+    attached_ = line.has_value();
+    said_ += child_.err();
+  }
+  [[nodiscard]] bool attached() const { return attached_; }
+  [[nodiscard]] const std::string& said() const { return said_; }
+  [[nodiscard]] Pid pid() const { return child_.pid(); }
+
+ private:
+  ChildProcess child_;
+  std::string said_;
+  bool attached_ = false;
+};
+
+TEST(PythonRefusalsTest, APidWithoutProcess) {
+  ChildProcess child{{"true"}};
+  ASSERT_TRUE(child.wait(Deadline::after(seconds{10})));
+  expect_refused(detect(child.pid()), Reason::kNoSuchProcess, {"no such process", "pgrep"});
+  // Above the kernel's PID_MAX_LIMIT.
+  expect_refused(detect(Pid{(1 << 22) + 1}), Reason::kNoSuchProcess, {"no such process"});
+  expect_refused(detect(Pid{0}), Reason::kNoSuchProcess, {"no such process"});
+  expect_refused(detect(Pid{-1}), Reason::kNoSuchProcess, {"no such process"});
+}
+
+TEST(PythonRefusalsTest, ThisProcess) {
+  expect_refused(detect(Pid{::getpid()}), Reason::kOwnProcess, {"perf-pyinject itself"});
+}
+
+TEST(PythonRefusalsTest, AKernelThread) {
+  const auto stat = procfs::read_stat(Pid{2});
+  if (!stat || !stat->kernel_thread()) {
+    GTEST_SKIP() << "no kernel thread is visible here: a pid namespace of its own";
+  }
+  expect_refused(detect(Pid{2}), Reason::kKernelThread, {"kernel thread"});
+}
+
+TEST(PythonRefusalsTest, AProcessWithoutPython) {
+  ChildProcess child{{"cat"}};
+  child.write("ready\n");
+  ASSERT_EQ(child.read_line(Deadline::after(seconds{10})), "ready");
+  expect_refused_untouched(child.pid(), Reason::kNotPython, {"no CPython"});
+  child.close_stdin();
+  EXPECT_TRUE(child.wait(Deadline::after(seconds{10})));
+}
+
+TEST(PythonRefusalsTest, AnOldPython) {
+  std::vector<std::string> old{"/usr/bin/python3"};
+  std::error_code ignored;
+  for (const auto& entry :
+       fs::directory_iterator{fs::path{std::getenv("HOME")} / ".pyenv/versions", ignored}) {
+    old.push_back(entry.path() / "bin/python");
+  }
+  int seen = 0;
+  for (const auto& path : old) {
+    if (!fs::exists(path)) {
+      continue;
+    }
+    ChildProcess python{
+        {path, "-c",
+         "import sys, platform; sys.stdout.write(platform.python_version() + chr(10))\n"
+         "sys.stdout.flush(); sys.stdin.read()"}};
+    const auto version = python.read_line(Deadline::after(seconds{20})).value_or("");
+    const bool three = version.starts_with("3.");
+    const int minor = version.size() > 2 ? std::atoi(version.c_str() + 2) : 0;
+    if (three && minor >= 12) {
+      continue;
+    }
+    SCOPED_TRACE(version);
+    ++seen;
+    expect_refused_untouched(python.pid(), Reason::kPythonTooOld,
+                             {minor == 11 ? "it is Python " + version : "older than Python 3.11",
+                              "came with Python 3.12"});
+    const auto detection = detect(python.pid());
+    EXPECT_THAT(std::get<python::Refused>(detection).interpreter, HasSubstr("python"));
+  }
+  if (seen == 0) {
+    GTEST_SKIP() << "no Python older than 3.12 is here";
+  }
+}
+
+class PythonRefusalsProcessTest : public DetectionTest {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsProcessTest);
+INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsProcessTest, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+
+TEST_P(PythonRefusalsProcessTest, AThread) {
+  PythonProcess python{GetParam(),
+                       "import sys, threading\n"
+                       "def work():\n"
+                       "    print('ready', flush=True)\n"
+                       "    print(threading.get_native_id(), flush=True)\n"
+                       "    sys.stdin.read()\n"
+                       "threading.Thread(target=work).start()\n"};
+  const Pid thread{std::stoi(python.read_line())};
+  expect_refused(detect(thread), Reason::kNoSuchProcess,
+                 {"thread of process " + say_pid(python.pid()), "-p " + say_pid(python.pid())});
+  expect_ready(python.pid());
+}
+
+TEST_P(PythonRefusalsProcessTest, AZombie) {
+  PythonProcess python{GetParam(), kIdle};
+  expect_ready(python.pid());
+  python.child().close_stdin();
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(python.pid().value()), &info, WEXITED | WNOWAIT), 0);
+  expect_refused(detect(python.pid()), Reason::kZombie, {"zombie", "parent"});
+}
+
+// Its first thread has ended, which CPython takes no notice of.
+TEST_P(PythonRefusalsProcessTest, AProcessWhoseMainThreadHasEnded) {
+  PythonProcess python{GetParam(),
+                       "import ctypes, os, sys, threading\n"
+                       "def work():\n"
+                       "    print('ready', flush=True)\n"
+                       "    sys.stdin.read()\n"
+                       "    os._exit(0)\n"
+                       "threading.Thread(target=work).start()\n"
+                       "ctypes.CDLL(None).syscall(60, 0)\n"};
+  const auto deadline = Deadline::after(seconds{10});
+  while (procfs::read_stat(python.pid())->state != 'Z' && !deadline.expired()) {
+    ::sched_yield();
+  }
+  expect_refused(detect(python.pid()), Reason::kMainThreadGone, {"main thread"});
+}
+
+TEST_P(PythonRefusalsProcessTest, AnotherUsersProcess) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "being another user needs root";
+  }
+  const PythonProcess python{GetParam(), kIdle};
+  EXPECT_THAT(detect_as(kNobody, python.pid()),
+              AllOf(HasSubstr("no_permission"), HasSubstr("CAP_SYS_PTRACE"), HasSubstr("uid 0"),
+                    HasSubstr("Permission denied")));
+  expect_ready(python.pid());
+}
+
+// Drops its rights as services do. The kernel then takes it for as secret as a set-uid program.
+constexpr auto kDropped =
+    "import ctypes, os, sys\n"
+    "os.setgroups([])\n"
+    "os.setresgid(65534, 65534, 65534)\n"
+    "os.setresuid(65534, 65534, 65534)\n"
+    "if sys.argv[1:]: ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)\n"  // PR_SET_DUMPABLE
+    "print('ready', flush=True)\n"
+    "sys.stdin.read()\n";
+
+TEST_P(PythonRefusalsProcessTest, TheUsersOwnProcessThatIsNotDumpable) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "being another user needs root";
+  }
+  const PythonProcess python{GetParam(), kDropped};
+  EXPECT_THAT(
+      detect_as(kNobody, python.pid()),
+      AllOf(HasSubstr("no_permission"), HasSubstr("not dumpable"), HasSubstr("CAP_SYS_PTRACE")));
+  expect_ready(python.pid());
+}
+
+// The user's own one, but its files are not.
+TEST_P(PythonRefusalsProcessTest, AProcessWhoseFilesCannotBeRead) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "being another user needs root";
+  }
+  const SeenFolder folder{GetParam()};
+  PythonOptions options;
+  options.args = {"dumpable"};
+  const PythonProcess python{with_copy(GetParam(), folder, "python3"), kDropped, options};
+  fs::permissions(folder.here("python3"), fs::perms::owner_all);
+  EXPECT_THAT(
+      detect_as(kNobody, python.pid()),
+      AllOf(HasSubstr("no_permission"), HasSubstr("python3"), HasSubstr("Permission denied")));
+  if (GetParam().root.empty() && is_library(interpreter_file(GetParam()))) {
+    // Its other libraries are the system's.
+    fs::permissions(folder.here("python3"), fs::perms::all);
+    EXPECT_EQ(detect_as(kNobody, python.pid()), "ready");
+  }
+}
+
+TEST_P(PythonRefusalsProcessTest, AProcessThatIsTraced) {
+  const PythonProcess python{GetParam(), kIdle};
+  {
+    const Tracer tracer{{targets_dir() + "/tracer", say_pid(python.pid())}};
+    ASSERT_TRUE(tracer.attached()) << tracer.said();
+    expect_refused_untouched(python.pid(), Reason::kTraced,
+                             {"pid " + say_pid(tracer.pid()) + " (tracer)", "end that"});
+  }
+  expect_ready(python.pid());
+}
+
+TEST_P(PythonRefusalsProcessTest, AProcessTracedByStrace) {
+  const PythonProcess python{GetParam(), kIdle};
+  {
+    const Tracer tracer{{"sh", "-c", "command -v strace || exit 9; exec strace -p \"$1\" 2>&1",
+                         "sh", say_pid(python.pid())}};
+    if (!tracer.attached()) {
+      GTEST_SKIP() << "no strace that attaches: " << tracer.said();
+    }
+    expect_refused(detect(python.pid()), Reason::kTraced,
+                   {"pid " + say_pid(tracer.pid()) + " (strace)"});
+  }
+  expect_ready(python.pid());
+}
+
+TEST_P(PythonRefusalsProcessTest, AProcessTracedByGdb) {
+  PythonProcess python{GetParam(), kIdle};
+  {
+    const Tracer tracer{{"sh", "-c",
+                         "command -v gdb || exit 9; exec gdb -nx -q -iex 'set auto-load off' -iex "
+                         "'set debuginfod enabled off' -ex 'shell echo ready' -p \"$1\"",
+                         "sh", say_pid(python.pid())}};
+    if (!tracer.attached()) {
+      GTEST_SKIP() << "no gdb that attaches: " << tracer.said();
+    }
+    expect_refused(detect(python.pid()), Reason::kTraced, {"pid " + say_pid(tracer.pid()), "gdb"});
+  }
+  expect_ready(python.pid());
+}
+
+// Whoever can name a program can put anything into our messages.
+TEST_P(PythonRefusalsProcessTest, NamesInMessagesArePrintable) {
+  const PythonProcess python{GetParam(), kIdle};
+  const SeenFolder folder{Interpreter{}};
+  const std::string name = "a\n\x1b[2Jb\x07";
+  fs::copy_file(targets_dir() + "/tracer", folder.here(name));
+  const Tracer tracer{{folder.here(name), say_pid(python.pid())}};
+  ASSERT_TRUE(tracer.attached()) << tracer.said();
+  expect_refused(detect(python.pid()), Reason::kTraced, {"pid " + say_pid(tracer.pid()), "[2Jb"});
+}
+
+}  // namespace
+}  // namespace pyinject::test
