@@ -1,10 +1,12 @@
 #include "pyinject/perf/perf_locator.hpp"
 
 #include "pyinject/base/error.hpp"
-#include "unit/temp_folder.hpp"
+#include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 namespace pyinject::perf {
 namespace {
@@ -12,6 +14,12 @@ namespace {
 using testing::HasSubstr;
 
 base::Deadline soon() { return base::Deadline::after(std::chrono::seconds{10}); }
+
+std::string script(const test::TempDir& folder, const std::string& text) {
+  auto path = folder.file("perf", "#!/bin/sh\n" + text);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
 
 // The text of the error that the search ends with.
 std::string refusal(const PerfSearch& search, base::Deadline deadline = soon()) {
@@ -37,18 +45,16 @@ TEST(LocatePerf, PrefersTheOptionToTheEnvironment) {
 }
 
 TEST(LocatePerf, KnowsAWrapperWithoutItsKernel) {
-  test::TempFolder folder;
-  const auto ubuntu = folder.write("perf",
-                                   "#!/bin/sh\necho 'WARNING: perf not found for kernel 5.15.0-1' "
-                                   ">&2\nexit 2\n",
-                                   true);
+  test::TempDir folder;
+  const auto ubuntu =
+      script(folder, "echo 'WARNING: perf not found for kernel 5.15.0-1' >&2\nexit 2\n");
   EXPECT_THAT(refusal({.option = ubuntu, .environment = {}}),
               HasSubstr("is a wrapper that has no perf for the running kernel"));
 }
 
 TEST(LocatePerf, DoesNotWaitForEver) {
-  test::TempFolder folder;
-  const auto stuck = folder.write("perf", "#!/bin/sh\nexec sleep 60\n", true);
+  test::TempDir folder;
+  const auto stuck = script(folder, "exec sleep 60\n");
   EXPECT_THAT(refusal({.option = stuck, .environment = {}},
                       base::Deadline::after(std::chrono::milliseconds{100})),
               HasSubstr("gave no answer in time"));

@@ -2,7 +2,7 @@
 #include "pyinject/perf/perf_process.hpp"
 
 #include "pyinject/perf/output_file.hpp"
-#include "unit/temp_folder.hpp"
+#include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,19 +23,19 @@ class PerfProcessTest : public testing::Test {
     return {.perf = "perf", .options = std::move(options), .pids = {target_.pid()}};
   }
 
-  test::TempFolder folder_;
+  test::TempDir folder_;
   base::Child target_{{.argv = {"sleep", "60"}}};
 };
 
 TEST_F(PerfProcessTest, ObeysTheControlChannel) {
-  PerfProcess perf{command({"-o", folder_.path("x.data")})};
+  PerfProcess perf{command({"-o", folder_ / "x.data"})};
   for (const auto* word : {"ping", "enable", "disable", "stop"}) {
     EXPECT_EQ(perf.request(word, soon()), Answer::kAcknowledged) << word;
   }
   EXPECT_EQ(perf.wait(soon()), (base::ExitStatus{false, 0}));
   const auto files = parse_written_files(perf.stderr_text());
   ASSERT_EQ(files.size(), 1U);
-  EXPECT_EQ(files[0].path, folder_.path("x.data"));
+  EXPECT_EQ(files[0].path, folder_ / "x.data");
 }
 
 TEST_F(PerfProcessTest, TellsThatPerfHasEnded) {
@@ -48,7 +48,7 @@ TEST_F(PerfProcessTest, TellsThatPerfHasEnded) {
 }
 
 TEST_F(PerfProcessTest, WaitCanBeInterrupted) {
-  PerfProcess perf{command({"-o", folder_.path("x.data")})};
+  PerfProcess perf{command({"-o", folder_ / "x.data"})};
   ASSERT_EQ(perf.request("ping", soon()), Answer::kAcknowledged);
   const int interrupted = 1;
   int ends[2] = {};
@@ -61,29 +61,29 @@ TEST_F(PerfProcessTest, WaitCanBeInterrupted) {
 
 TEST_F(PerfProcessTest, CompletesItsFileWhenItsOwnerGivesUp) {
   {
-    PerfProcess perf{command({"-o", folder_.path("x.data")})};
+    PerfProcess perf{command({"-o", folder_ / "x.data"})};
     ASSERT_EQ(perf.request("ping", soon()), Answer::kAcknowledged);
     ASSERT_EQ(perf.request("enable", soon()), Answer::kAcknowledged);
   }
   const auto report =
-      base::run_captured({"perf", "report", "--header-only", "-i", folder_.path("x.data")}, soon());
+      base::run_captured({"perf", "report", "--header-only", "-i", folder_ / "x.data"}, soon());
   EXPECT_EQ(report.status, (base::ExitStatus{false, 0})) << report.output;
 }
 
 TEST(OutputRollbackTest, PutsTheOldFileBack) {
-  test::TempFolder folder;
-  const auto path = folder.write("perf.data", "old");
+  test::TempDir folder;
+  const auto path = folder.file("perf.data", "old");
   const OutputRollback rollback{{.path = path}};
   std::filesystem::rename(path, path + ".old");
-  folder.write("perf.data", "new");
+  (void)folder.file("perf.data", "new");
   rollback.undo();
   EXPECT_EQ(std::filesystem::file_size(path), 3U);
   EXPECT_FALSE(std::filesystem::exists(path + ".old"));
 
-  const OutputRollback fresh{{.path = folder.path("other")}};
-  folder.write("other", "new");
+  const OutputRollback fresh{{.path = folder / "other"}};
+  (void)folder.file("other", "new");
   fresh.undo();
-  EXPECT_FALSE(std::filesystem::exists(folder.path("other")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "other"));
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+// What a recording is to do: plain and checked.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/perf/map_collector.hpp"
+#include "pyinject/perf/perf_locator.hpp"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace pyinject::session {
+
+// Exit statuses of this tool, beside those of the command.
+inline constexpr int kFailure = 125;  // it refuses or fails
+inline constexpr int kUsage = 129;    // as perf's own
+
+struct RecordOptions {
+  std::vector<base::Pid> pids;  // empty: ALL
+  bool all = false;             // the whole system, and every Python process that is visible
+  bool strict = true;
+  perf::PerfSearch perf;
+  std::vector<std::string> perf_options;  // for `perf record`, unchanged and in order
+  std::vector<std::string> command;       // the clock; empty: until a signal comes
+  perf::MapCollectorOptions maps;
+};
+
+// Every wait has an end. What the user may see is in docs.
+inline constexpr std::chrono::seconds kPerfAnswers{5};  // `perf version`, a later control command
+inline constexpr std::chrono::seconds kPerfSetsUp{20};  // first acknowledgement
+inline constexpr std::chrono::seconds kPerfCompletes{300};  // from "stop" to its end
+inline constexpr std::chrono::seconds kStackUse{1};         // reading one target's stack pointers
+inline constexpr std::chrono::seconds kCommandEnds{5};      // from SIGTERM to SIGKILL
+
+}  // namespace pyinject::session

@@ -1,0 +1,39 @@
+// What a recording has to tell people while it goes on; how, is the command line's business.
+#pragma once
+
+#include "pyinject/perf/map_collector.hpp"
+#include "pyinject/perf/output_file.hpp"
+#include "pyinject/session/manager.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace pyinject::session {
+
+struct RecordSummary {
+  perf::Output output;
+  std::vector<perf::WrittenFile> files;
+  std::chrono::nanoseconds elapsed{};  // events enabled to disabled
+  std::size_t targets = 0;
+  std::vector<perf::CollectedMap> maps;
+};
+
+class RecordObserver {
+ public:
+  virtual ~RecordObserver() = default;
+  RecordObserver() = default;
+  RecordObserver(const RecordObserver&) = delete;
+  RecordObserver& operator=(const RecordObserver&) = delete;
+
+  virtual void activated(const ActiveTarget& target) = 0;
+  // About twice a second while events are enabled. BYTES: of the file, when it is a single one.
+  virtual void progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) = 0;
+  // Events are disabled: whatever progress() has drawn is out of date.
+  virtual void stopped() = 0;
+  virtual void finished(const RecordSummary& summary) = 0;
+};
+
+}  // namespace pyinject::session

@@ -1,0 +1,40 @@
+// What happened to the processes, in counters that any thread may read at any time.
+#pragma once
+
+#include "pyinject/python/reason.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace pyinject::session {
+
+class Stats {
+ public:
+  using Counter = std::atomic<std::uint64_t>;
+
+  // The names of the field's reference package.
+  Counter activated = 0;    // on now or before by our doing
+  Counter deactivated = 0;  // off again by our doing
+  Counter skipped_not_python = 0;
+  Counter skipped_too_old = 0;
+  Counter skipped_no_tramp = 0;
+  Counter skipped_no_symbols = 0;
+  Counter activate_failed = 0;  // any other reason
+  Counter deactivate_failed = 0;
+
+  // Counts a process that was not activated, in one of the above and under its reason.
+  void count_refusal(python::Reason reason);
+  void count_deactivation_failure(python::Reason reason);
+  [[nodiscard]] std::uint64_t of(python::Reason reason) const;
+
+  // "Activated 2, Deactivated 2, SkippedNotPython 1 (not_python 1)": what is not zero.
+  [[nodiscard]] std::string summary() const;
+
+ private:
+  [[nodiscard]] Counter& counter(python::Reason reason);
+
+  std::array<Counter, 34> reasons_ = {};
+};
+
+}  // namespace pyinject::session

@@ -1,0 +1,32 @@
+// SIGINT, SIGTERM and SIGHUP as something to poll for, while this object lives.
+#pragma once
+
+#include "pyinject/base/unique_fd.hpp"
+
+#include <optional>
+
+#include <signal.h>
+
+namespace pyinject::session {
+
+// Blocks the three and reads them from a signalfd; ignores SIGPIPE. A SIGHUP that was ignored at
+// the start (nohup) stays ignored. One that arrived is not lost: fd() stays readable until next().
+class StopSignals {
+ public:
+  StopSignals();
+  // Restores mask and dispositions; a signal still pending then takes its usual effect.
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  // Takes the next one without waiting.
+  [[nodiscard]] std::optional<int> next();
+
+ private:
+  sigset_t old_mask_{};
+  struct sigaction old_pipe_ {};
+  base::UniqueFd fd_;
+};
+
+}  // namespace pyinject::session

@@ -1,0 +1,18 @@
+// The COMMAND of `record`: it is the clock and is not profiled.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace pyinject::session {
+
+// Can COMMAND be run? 0, or 126 (found, but not executable) or 127 (not found), as env(1) answers;
+// PROBLEM then says which file and why. PATH is searched as execvp does. Nothing is run.
+struct CommandCheck {
+  int status = 0;
+  std::string problem;
+};
+[[nodiscard]] CommandCheck check_command(const std::vector<std::string>& command,
+                                         const std::string& path);
+
+}  // namespace pyinject::session

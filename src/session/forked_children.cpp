@@ -1,0 +1,41 @@
+#include "session/forked_children.hpp"
+
+#include "pyinject/base/error.hpp"
+#include "pyinject/procfs/stat.hpp"
+
+#include <utility>
+
+namespace pyinject::session {
+
+namespace {
+// A child that is still on can fork while we look; its own children are found in the next round.
+constexpr int kMostRounds = 10;
+}  // namespace
+
+bool ForkedChildren::switch_off(Manager& manager) {
+  for (const auto& ancestor : ancestors_) {
+    known_.insert(ancestor.id);
+  }
+  bool all_off = true;
+  for (int round = 0; round < kMostRounds && !ancestors_.empty(); ++round) {
+    std::vector<python::Target> found;
+    for (const auto pid : possible_children(ancestors_, known_)) {
+      if (const auto id = procfs::read_process_id(pid)) {
+        known_.insert(*id);
+      }
+      auto detection = detector_.detect(pid);
+      auto* target = std::get_if<python::Target>(&detection);
+      if (target != nullptr && target->state == python::TrampolineState::kOnByUs) {
+        logger_.debug("pid {}: forked by a target while that was active", pid.value());
+        found.push_back(std::move(*target));
+      }
+    }
+    if (found.empty()) {
+      return all_off;
+    }
+    all_off = manager.deactivate_all(found) && all_off;
+  }
+  return all_off;
+}
+
+}  // namespace pyinject::session

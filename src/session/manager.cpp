@@ -1,0 +1,174 @@
+#include "pyinject/session/manager.hpp"
+
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/procfs/stat.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace pyinject::session {
+
+namespace {
+
+using python::Reason;
+using python::Refusal;
+
+bool has_gone(Reason reason) {
+  return reason == Reason::kExited || reason == Reason::kNoSuchProcess || reason == Reason::kZombie;
+}
+
+// Not a failure with -a: most processes of a machine are none of our business.
+bool is_ordinary(Reason reason) {
+  return has_gone(reason) || reason == Reason::kNotPython || reason == Reason::kKernelThread ||
+         reason == Reason::kOwnProcess;
+}
+
+constexpr std::chrono::milliseconds kHurriedShare{100};
+
+}  // namespace
+
+Manager::Manager(python::Detector& detector, python::Injector& injector, base::Logger& logger,
+                 ManagerOptions options)
+    : detector_{detector}, injector_{injector}, logger_{logger}, options_{std::move(options)} {}
+
+Manager::~Manager() {
+  try {
+    if (options_.owner.session.pid.value() != 0) {
+      deactivate_all();
+    }
+  } catch (const std::exception& error) {
+    logger_.error("cannot switch the trampolines off: {}", error.what());
+  }
+}
+
+void Manager::refuse(base::Pid pid, const Refusal& refusal, bool loud) {
+  stats_.count_refusal(refusal.reason);
+  const auto level = options_.strict && loud ? base::LogLevel::kError : base::LogLevel::kWarning;
+  const bool quiet = !loud && is_ordinary(refusal.reason);
+  logger_.log(quiet ? base::LogLevel::kDebug : level,
+              fmt::format("pid {}: {}", pid.value(), python::describe(refusal)));
+}
+
+Manager::Selection Manager::select(const std::vector<base::Pid>& pids) {
+  Selection selection;
+  for (const auto pid : pids) {
+    auto detection = detector_.detect(pid);
+    if (const auto* refused = std::get_if<python::Refused>(&detection)) {
+      refuse(pid, refused->refusal, options_.strict);
+      selection.complete = false;
+      continue;
+    }
+    selection.targets.push_back(std::get<python::Target>(std::move(detection)));
+  }
+  return selection;
+}
+
+bool Manager::activate_one(python::Target target, bool loud) {
+  const base::Pid pid = target.id.pid;
+  for (const auto& warning : target.warnings) {
+    logger_.warning("pid {}: {}", pid.value(), warning);
+  }
+  active_.reserve(active_.size() + 1);  // nothing may throw once it is on
+  std::variant<python::Activation, Refusal> result;
+  try {
+    result = injector_.activate(
+        target, {.owner = options_.owner, .deadline = options_.activation_deadline, .only = {}});
+  } catch (const base::Error& error) {
+    result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
+  }
+  if (const auto* refusal = std::get_if<Refusal>(&result)) {
+    refuse(pid, *refusal, loud);
+    return false;
+  }
+  active_.push_back({std::move(target), std::get<python::Activation>(std::move(result))});
+  ++stats_.activated;
+  if (listener_) {
+    listener_(active_.back());
+  }
+  return true;
+}
+
+bool Manager::activate_all(std::vector<python::Target> targets) {
+  for (auto& target : targets) {
+    if (interrupted() || (!activate_one(std::move(target), true) && options_.strict)) {
+      deactivate_all();
+      return false;
+    }
+  }
+  return true;
+}
+
+void Manager::activate_late(const std::vector<base::Pid>& pids) {
+  for (const auto pid : pids) {
+    const auto id = procfs::read_process_id(pid);
+    const bool tracked = std::ranges::any_of(
+        active_, [&](const auto& active) { return active.target.id.pid == pid; });
+    if (!id || tracked || !late_.insert(*id).second) {
+      continue;
+    }
+    auto detection = detector_.detect(pid);
+    if (const auto* refused = std::get_if<python::Refused>(&detection)) {
+      if (refused->refusal.reason == Reason::kNotInitialized) {
+        late_.erase(*id);
+      } else {
+        refuse(pid, refused->refusal, false);
+      }
+      continue;
+    }
+    activate_one(std::get<python::Target>(std::move(detection)), false);
+  }
+}
+
+bool Manager::deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline) {
+  std::variant<python::Deactivation, Refusal> result;
+  try {
+    result = injector_.deactivate(target, deadline);
+  } catch (const base::Error& error) {
+    result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
+  }
+  const auto* refusal = std::get_if<Refusal>(&result);
+  if (refusal == nullptr) {
+    ++stats_.deactivated;
+    return true;
+  }
+  if (has_gone(refusal->reason)) {
+    logger_.debug("pid {}: it has exited, nothing to switch off", target.id.pid.value());
+    return true;
+  }
+  stats_.count_deactivation_failure(refusal->reason);
+  logger_.error(
+      "pid {}: cannot switch the trampoline off: {}; it is still on: perf-pyinject deactivate -p "
+      "{}",
+      target.id.pid.value(), python::describe(*refusal), target.id.pid.value());
+  return false;
+}
+
+bool Manager::deactivate_all(const std::vector<python::Target>& others) {
+  std::vector<python::Target> pending;
+  for (auto& active : active_) {
+    if (active.activation.before == python::TrampolineState::kOff) {
+      pending.push_back(active.target);
+      // Done with, whatever comes: the destructor must not try a second time.
+      active.activation.before = python::TrampolineState::kOnByUs;
+    }
+  }
+  pending.insert(pending.end(), others.begin(), others.end());
+  const auto deadline = base::Deadline::after(options_.deactivation_deadline);
+  bool all_off = true;
+  bool hurried = false;
+  auto left = static_cast<std::chrono::nanoseconds::rep>(pending.size());
+  for (const auto& target : pending) {
+    // Each gets its share of what is left, so that one that hangs does not cost the others theirs.
+    std::chrono::nanoseconds share =
+        std::max<std::chrono::nanoseconds>(deadline.remaining() / left, kHurriedShare);
+    hurried = hurried || interrupted();
+    share = hurried ? kHurriedShare : share;
+    all_off = deactivate_one(target, share) && all_off;
+    --left;
+  }
+  return all_off;
+}
+
+}  // namespace pyinject::session

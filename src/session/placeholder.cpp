@@ -1,1 +1,0 @@
-#include "pyinject/base/pid.hpp"

@@ -1,0 +1,80 @@
+// The steps of one recording; record_session.hpp says what they promise together.
+#pragma once
+
+#include "pyinject/base/child.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/log.hpp"
+#include "pyinject/perf/perf_locator.hpp"
+#include "pyinject/perf/perf_process.hpp"
+#include "pyinject/session/manager.hpp"
+#include "pyinject/session/options.hpp"
+#include "pyinject/session/record_observer.hpp"
+#include "pyinject/session/stop_signals.hpp"
+#include "session/forked_children.hpp"
+#include "session/target_watch.hpp"
+#include "session/wait_for_end.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pyinject::session {
+
+class Recorder {
+ public:
+  Recorder(const RecordOptions& options, python::Detector& detector, python::Injector& injector,
+           base::Logger& logger, RecordObserver& observer);
+
+  // As record(). To be called once.
+  [[nodiscard]] int run();
+
+ private:
+  int steps();
+  bool switch_off();
+  ManagerOptions manager_options();
+  // The steps; one that returns a status ends the session with it.
+  std::optional<int> choose_targets();
+  void choose_call_graph(const perf::Perf& perf);
+  std::optional<int> start_perf(const perf::Perf& perf);
+  std::optional<int> activate();
+  std::optional<int> enable();
+  void start_command();
+  void on_tick();
+  int finish(EndOfRecording end);
+  void stop_perf(std::chrono::seconds patience);
+  void end_command();
+  [[nodiscard]] int status_of(EndOfRecording end);
+  int perf_failed();
+  int give_up(int status);
+  void collect_maps();
+  void summarize();
+  [[nodiscard]] bool take_signal();
+  [[nodiscard]] std::optional<std::uint64_t> output_bytes() const;
+
+  const RecordOptions& options_;
+  python::Injector& injector_;
+  base::Logger& logger_;
+  RecordObserver& observer_;
+  perf::Output output_;
+  // Destroyed last to first: targets are switched off before perf is stopped, signals come last.
+  StopSignals signals_;
+  int signal_ = 0;  // the first that came
+  std::vector<base::Pid> pids_;
+  std::vector<std::string> call_graph_;
+  std::unique_ptr<perf::OutputRollback> rollback_;
+  std::unique_ptr<perf::PerfProcess> perf_;
+  std::unique_ptr<base::Child> command_;
+  int command_problem_ = 0;  // 126, 127
+  TargetWatch watch_;
+  ForkedChildren children_;
+  std::vector<python::Target> targets_;
+  base::Deadline::Clock::time_point enabled_at_;
+  std::chrono::nanoseconds elapsed_{};
+  std::vector<perf::CollectedMap> maps_;
+  Manager manager_;
+};
+
+}  // namespace pyinject::session

@@ -1,0 +1,236 @@
+// Until the events are enabled and the command runs.
+#include "pyinject/base/error.hpp"
+#include "pyinject/perf/record_options.hpp"
+#include "pyinject/procfs/stat.hpp"
+#include "pyinject/session/call_graph.hpp"
+#include "pyinject/session/target_selection.hpp"
+#include "pyinject/session/workload.hpp"
+#include "session/recorder.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::session {
+
+namespace {
+
+using base::Deadline;
+using Clock = Deadline::Clock;
+
+bool stdout_is_pipe() {
+  struct stat facts {};
+  return ::fstat(STDOUT_FILENO, &facts) == 0 && S_ISFIFO(facts.st_mode);
+}
+
+}  // namespace
+
+Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
+                   python::Injector& injector, base::Logger& logger, RecordObserver& observer)
+    : options_{options},
+      injector_{injector},
+      logger_{logger},
+      observer_{observer},
+      output_{perf::output_of(options.perf_options, stdout_is_pipe())},
+      children_{detector, logger},
+      manager_{detector, injector, logger, manager_options()} {
+  manager_.on_activation([this](const ActiveTarget& active) {
+    children_.watch(active.target.id);
+    observer_.activated(active);
+  });
+}
+
+ManagerOptions Recorder::manager_options() {
+  const auto self = procfs::read_process_id(base::Pid{::getpid()});
+  if (!self) {
+    throw base::Error{"cannot read /proc/self/stat: is /proc mounted"};
+  }
+  return {.strict = options_.strict,
+          .owner = {.session = *self},
+          .activation_deadline = ManagerOptions{}.activation_deadline,
+          .deactivation_deadline = ManagerOptions{}.deactivation_deadline,
+          .interrupted = [this] { return take_signal(); }};
+}
+
+bool Recorder::take_signal() {
+  const auto signal = signals_.next();
+  if (signal && signal_ == 0) {
+    signal_ = *signal;
+  }
+  return signal.has_value();
+}
+
+int Recorder::run() {
+  int status = kFailure;
+  try {
+    status = steps();
+  } catch (...) {
+    switch_off();
+    throw;
+  }
+  return switch_off() ? status : kFailure;
+}
+
+int Recorder::steps() {
+  if (!options_.command.empty()) {
+    const char* const path = std::getenv("PATH");
+    const auto check = check_command(options_.command, path == nullptr ? "/bin:/usr/bin" : path);
+    if (check.status != 0) {
+      logger_.error("{}", check.problem);
+      return check.status;
+    }
+  }
+  const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
+  if (const auto status = choose_targets()) {
+    return *status;
+  }
+  choose_call_graph(perf);
+  if (const auto status = start_perf(perf)) {
+    return *status;
+  }
+  if (const auto status = activate()) {
+    return *status;
+  }
+  if (const auto status = enable()) {
+    return *status;
+  }
+  start_command();
+  WaitSources sources{.perf = *perf_,
+                      .signals = signals_,
+                      .command = command_.get(),
+                      .targets = watch_,
+                      .targets_matter = !options_.all,
+                      .on_tick = [this] { on_tick(); }};
+  return finish(command_problem_ != 0 ? EndOfRecording{.end = End::kCommand}
+                                      : wait_for_end(sources));
+}
+
+std::optional<int> Recorder::choose_targets() {
+  const auto wanted = options_.all ? visible_processes() : without_repetitions(options_.pids);
+  auto selection = manager_.select(wanted);
+  if (options_.strict && !options_.all && !selection.complete) {
+    return kFailure;
+  }
+  if (selection.targets.empty()) {
+    if (!options_.all) {
+      logger_.error("none of the processes can be activated");
+      return kFailure;
+    }
+    logger_.warning("no Python process that can be activated is visible");
+  }
+  if (!options_.all) {
+    for (const auto pid : wanted) {  // lenient: also those without names, if they are there
+      if (const auto id = procfs::read_process_id(pid)) {
+        pids_.push_back(pid);
+        watch_.add(*id);
+      }
+    }
+  }
+  targets_ = std::move(selection.targets);
+  return std::nullopt;
+}
+
+void Recorder::choose_call_graph(const perf::Perf& perf) {
+  if (targets_.empty() || perf::chooses_call_graph(options_.perf_options)) {
+    return;
+  }
+  std::vector<CallGraphFacts> facts;
+  for (const auto& target : targets_) {
+    CallGraphFacts one{.pid = target.id.pid,
+                       .version = target.version,
+                       .frame_pointers = target.frame_pointers,
+                       .stack_bytes = {}};
+    if (!target.frame_pointers) {
+      const auto use = injector_.stack_use(target, kStackUse);
+      if (const auto* bytes = std::get_if<python::StackUse>(&use)) {
+        one.stack_bytes = bytes->bytes;
+      }
+    }
+    facts.push_back(one);
+  }
+  auto choice = session::choose_call_graph(facts, perf.libunwind);
+  call_graph_ = std::move(choice.arguments);
+  if (!choice.note.empty()) {
+    logger_.warning("{}", choice.note);
+  }
+}
+
+std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
+  rollback_ = std::make_unique<perf::OutputRollback>(output_);
+  perf_ = std::make_unique<perf::PerfProcess>(perf::RecordCommand{.perf = perf.path,
+                                                                  .call_graph = call_graph_,
+                                                                  .options = options_.perf_options,
+                                                                  .pids = pids_});
+  switch (perf_->request("ping", Deadline::after(kPerfSetsUp), signals_.fd())) {
+    case perf::Answer::kAcknowledged:
+      return std::nullopt;
+    case perf::Answer::kEnded:
+      return perf_failed();
+    case perf::Answer::kInterrupted:
+      (void)take_signal();
+      return give_up(128 + signal_);
+    case perf::Answer::kDeadline:
+      break;
+  }
+  logger_.error("perf record did not become ready within {} s: see its messages with -v",
+                kPerfSetsUp.count());
+  return give_up(kFailure);
+}
+
+std::optional<int> Recorder::activate() {
+  if (manager_.activate_all(std::exchange(targets_, {}))) {
+    if (!manager_.active().empty() || options_.all) {
+      return std::nullopt;
+    }
+    logger_.error("none of the processes could be activated");
+  }
+  return give_up(signal_ == 0 ? kFailure : 128 + signal_);
+}
+
+std::optional<int> Recorder::enable() {
+  const auto answer = perf_->request("enable", Deadline::after(kPerfAnswers));
+  enabled_at_ = Clock::now();
+  if (answer == perf::Answer::kAcknowledged) {
+    return std::nullopt;
+  }
+  if (answer == perf::Answer::kEnded) {
+    // It may have ended because its processes have: that is told apart in finish().
+    return finish({.end = watch_.all_exited_within(std::chrono::milliseconds{500}) ? End::kTargets
+                                                                                   : End::kPerf});
+  }
+  logger_.error("perf record did not enable its events within {} s", kPerfAnswers.count());
+  return give_up(kFailure);
+}
+
+void Recorder::start_command() {
+  if (options_.command.empty()) {
+    return;
+  }
+  try {
+    command_ = std::make_unique<base::Child>(base::ChildOptions{.argv = options_.command});
+  } catch (const base::SystemError& error) {
+    logger_.error("{}", error.what());
+    command_problem_ = error.code() == ENOENT ? 127 : 126;
+  }
+}
+
+std::optional<std::uint64_t> Recorder::output_bytes() const {
+  struct stat facts {};
+  if (output_.pipe || output_.several || ::stat(output_.path.c_str(), &facts) != 0 ||
+      !S_ISREG(facts.st_mode)) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(facts.st_size);
+}
+
+void Recorder::on_tick() {
+  observer_.progress(Clock::now() - enabled_at_, output_bytes());
+  if (options_.all) {
+    manager_.activate_late(visible_processes());
+  }
+}
+
+}  // namespace pyinject::session

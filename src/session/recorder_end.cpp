@@ -1,0 +1,146 @@
+// From the end of the recording to the summary; and the ways out when it comes to none.
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/text.hpp"
+#include "pyinject/perf/map_collector.hpp"
+#include "session/recorder.hpp"
+
+#include <csignal>
+
+namespace pyinject::session {
+
+using base::Deadline;
+using Clock = Deadline::Clock;
+
+// Can be called again: what was tried once is not tried a second time.
+bool Recorder::switch_off() {
+  const bool own_off = manager_.deactivate_all();
+  return children_.switch_off(manager_) && own_off;
+}
+
+int Recorder::finish(EndOfRecording end) {
+  observer_.stopped();
+  if (end.end == End::kSignal) {
+    signal_ = end.signal;
+  }
+  if (command_ && end.end != End::kCommand) {
+    command_->send_signal(SIGTERM);
+  }
+  if (perf_->request("disable", Deadline::after(kPerfAnswers), signals_.fd()) ==
+      perf::Answer::kInterrupted) {
+    (void)take_signal();
+  }
+  elapsed_ = Clock::now() - enabled_at_;
+  const bool all_off = switch_off();
+  stop_perf(kPerfCompletes);
+  end_command();
+  collect_maps();
+  const int status = status_of(end);
+  logger_.debug("{}", manager_.stats().summary());
+  return all_off ? status : kFailure;
+}
+
+void Recorder::stop_perf(std::chrono::seconds patience) {
+  if (perf_->request("stop", Deadline::after(kPerfAnswers), signals_.fd()) ==
+      perf::Answer::kInterrupted) {
+    (void)take_signal();
+  }
+  if (perf_->wait(Deadline::after(patience), signals_.fd())) {
+    return;
+  }
+  (void)take_signal();
+  logger_.warning("perf record has not completed its file: it is told to end");
+  perf_->send_signal(SIGTERM);
+  if (!perf_->wait(Deadline::after(kPerfAnswers))) {
+    logger_.error("perf record does not end: it is killed, its file may be unusable");
+    perf_->send_signal(SIGKILL);
+    (void)perf_->wait(Deadline::after(kPerfAnswers));
+  }
+}
+
+void Recorder::end_command() {
+  if (!command_ || command_->wait(Deadline::after(kCommandEnds))) {
+    return;
+  }
+  logger_.warning("the command (pid {}) does not end after SIGTERM: it is killed",
+                  command_->pid().value());
+  command_->send_signal(SIGKILL);
+  (void)command_->wait(Deadline::after(kCommandEnds));
+}
+
+int Recorder::status_of(EndOfRecording end) {
+  const auto perf_status = perf_->try_wait();
+  if (!perf_status || !perf_status->success()) {
+    return perf_failed();
+  }
+  summarize();
+  if (command_problem_ != 0) {
+    return command_problem_;
+  }
+  switch (end.end) {
+    case End::kCommand:
+      return command_->try_wait().value_or(base::ExitStatus{false, kFailure}).shell_status();
+    case End::kSignal:
+      return 128 + end.signal;
+    case End::kTargets:
+      logger_.warning("{}", manager_.active().size() == 1
+                                ? "the target exited before the recording was to end"
+                                : "all targets exited before the recording was to end");
+      return 0;
+    case End::kPerf:
+      logger_.warning("perf record ended by itself before the recording was to end");
+      return 0;
+  }
+  return kFailure;
+}
+
+// perf has ended by itself, or not as it should.
+int Recorder::perf_failed() {
+  switch_off();
+  const auto status = perf_->wait(Deadline::after(kPerfAnswers));
+  const std::string text{base::trim(perf_->stderr_text())};
+  if (status && status->success()) {
+    logger_.warning("perf record ended at once and recorded nothing");
+    return 0;
+  }
+  for (const auto line : base::split(text, '\n')) {
+    logger_.info("perf: {}", base::printable(line));
+  }
+  logger_.error(
+      "{}", perf::explain_record_failure(status.value_or(base::ExitStatus{true, SIGKILL}), text));
+  return status == base::ExitStatus{false, kUsage} ? kUsage : kFailure;
+}
+
+// Nothing was recorded: perf ends, and its file goes.
+int Recorder::give_up(int status) {
+  switch_off();
+  stop_perf(kPerfAnswers);
+  rollback_->undo();
+  return status;
+}
+
+void Recorder::collect_maps() {
+  for (const auto& active : manager_.active()) {
+    if (!active.activation.map.valid()) {
+      continue;
+    }
+    try {
+      maps_.push_back(
+          perf::collect_map(active.activation.map.get(), active.target.id.pid, options_.maps));
+    } catch (const base::Error& error) {
+      logger_.warning("{}; its Python functions may have no names", error.what());
+    }
+  }
+}
+
+void Recorder::summarize() {
+  for (const auto line : base::split(base::trim(perf_->stderr_text()), '\n')) {
+    logger_.debug("perf: {}", base::printable(line));
+  }
+  observer_.finished({.output = output_,
+                      .files = perf::parse_written_files(perf_->stderr_text()),
+                      .elapsed = elapsed_,
+                      .targets = manager_.active().size(),
+                      .maps = maps_});
+}
+
+}  // namespace pyinject::session

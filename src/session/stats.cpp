@@ -1,0 +1,75 @@
+#include "pyinject/session/stats.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace pyinject::session {
+
+namespace {
+
+std::size_t index_of(python::Reason reason) {
+  const auto& all = python::all_reasons();
+  return static_cast<std::size_t>(std::ranges::find(all, reason) - all.begin());
+}
+
+}  // namespace
+
+void Stats::count_refusal(python::Reason reason) {
+  ++reasons_.at(index_of(reason));
+  ++counter(reason);
+}
+
+void Stats::count_deactivation_failure(python::Reason reason) {
+  ++reasons_.at(index_of(reason));
+  ++deactivate_failed;
+}
+
+std::uint64_t Stats::of(python::Reason reason) const { return reasons_.at(index_of(reason)); }
+
+Stats::Counter& Stats::counter(python::Reason reason) {
+  switch (reason) {
+    case python::Reason::kNotPython:
+      return skipped_not_python;
+    case python::Reason::kPythonTooOld:
+      return skipped_too_old;
+    case python::Reason::kNoPerfTrampoline:
+      return skipped_no_tramp;
+    case python::Reason::kNoLibpythonSymbols:
+      return skipped_no_symbols;
+    default:
+      return activate_failed;
+  }
+}
+
+std::string Stats::summary() const {
+  const auto counters = std::to_array<std::pair<const char*, std::uint64_t>>({
+      {"Activated", activated},
+      {"Deactivated", deactivated},
+      {"SkippedNotPython", skipped_not_python},
+      {"SkippedTooOld", skipped_too_old},
+      {"SkippedNoTramp", skipped_no_tramp},
+      {"SkippedNoSymbols", skipped_no_symbols},
+      {"ActivateFailed", activate_failed},
+      {"DeactivateFailed", deactivate_failed},
+  });
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : counters) {
+    if (count != 0) {
+      parts.push_back(fmt::format("{} {}", name, count));
+    }
+  }
+  std::vector<std::string> reasons;
+  for (const auto reason : python::all_reasons()) {
+    if (of(reason) != 0) {
+      reasons.push_back(fmt::format("{} {}", python::name(reason), of(reason)));
+    }
+  }
+  std::string text = parts.empty() ? "no process" : fmt::format("{}", fmt::join(parts, ", "));
+  return reasons.empty() ? text : text + fmt::format(" ({})", fmt::join(reasons, ", "));
+}
+
+}  // namespace pyinject::session

@@ -1,0 +1,47 @@
+#include "pyinject/session/stop_signals.hpp"
+
+#include "pyinject/base/error.hpp"
+
+#include <cerrno>
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace pyinject::session {
+
+StopSignals::StopSignals() {
+  sigset_t stop;
+  sigemptyset(&stop);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    sigaddset(&stop, signal);
+  }
+  // A shell without job control ignores SIGINT for what it starts with "&", and an ignored signal
+  // never reaches a signalfd. perf takes it in that case; so does this.
+  ::signal(SIGINT, SIG_DFL);
+  ::signal(SIGTERM, SIG_DFL);
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &ignore, &old_pipe_);
+  ::sigprocmask(SIG_BLOCK, &stop, &old_mask_);
+  fd_.reset(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd_.valid()) {
+    const int code = errno;
+    ::sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+    throw base::SystemError{"cannot make a signalfd", code};
+  }
+}
+
+StopSignals::~StopSignals() {
+  ::sigaction(SIGPIPE, &old_pipe_, nullptr);
+  ::sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+}
+
+std::optional<int> StopSignals::next() {
+  signalfd_siginfo info{};
+  if (::read(fd_.get(), &info, sizeof info) != sizeof info) {
+    return std::nullopt;
+  }
+  return static_cast<int>(info.ssi_signo);
+}
+
+}  // namespace pyinject::session

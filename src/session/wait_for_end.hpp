@@ -1,0 +1,31 @@
+// The one place where a recording waits while events are enabled.
+#pragma once
+
+#include "pyinject/base/child.hpp"
+#include "pyinject/perf/perf_process.hpp"
+#include "pyinject/session/stop_signals.hpp"
+#include "session/target_watch.hpp"
+
+#include <functional>
+
+namespace pyinject::session {
+
+enum class End { kCommand, kSignal, kTargets, kPerf };
+
+struct WaitSources {
+  perf::PerfProcess& perf;
+  StopSignals& signals;
+  base::Child* command;  // nullptr: none
+  TargetWatch& targets;
+  bool targets_matter = true;     // end when all have exited
+  std::function<void()> on_tick;  // twice a second
+};
+
+struct EndOfRecording {
+  End end{};
+  int signal = 0;  // kSignal
+};
+
+[[nodiscard]] EndOfRecording wait_for_end(WaitSources& sources);
+
+}  // namespace pyinject::session

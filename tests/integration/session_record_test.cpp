@@ -1,0 +1,225 @@
+// Whole recordings with real perf and real processes; only the injection is made up.
+#include "pyinject/base/child.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/session/record_session.hpp"
+#include "support/fake_python.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+namespace pyinject::session {
+namespace {
+
+using base::LogLevel;
+using base::Pid;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class QuietObserver : public RecordObserver {
+ public:
+  void activated(const ActiveTarget& target) override { active.push_back(target.target.id.pid); }
+  void progress(std::chrono::nanoseconds, std::optional<std::uint64_t>) override { ++ticks; }
+  void stopped() override { ++stops; }
+  void finished(const RecordSummary& result) override { summary = result; }
+
+  std::vector<Pid> active;
+  int ticks = 0;
+  int stops = 0;
+  std::optional<RecordSummary> summary;
+};
+
+class RecordTest : public testing::Test {
+ protected:
+  RecordTest() { detector_.only = std::set<Pid>{target_.pid()}; }
+
+  int record(std::vector<std::string> command, std::vector<std::string> perf_options = {}) {
+    options_.pids = {target_.pid()};
+    options_.command = std::move(command);
+    options_.maps.folder = folder_.path().string();
+    options_.perf_options = std::move(perf_options);
+    if (options_.perf_options.empty()) {
+      options_.perf_options = {"-o", data()};
+    }
+    const int status = session::record(options_, detector_, injector_, logger_, observer_);
+    EXPECT_THAT(injector_.on, IsEmpty()) << "a target was left active";
+    return status;
+  }
+  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+  [[nodiscard]] std::string errors() const { return logger_.text(LogLevel::kError); }
+  [[nodiscard]] bool data_is_complete() const {
+    const auto report = base::run_captured({"perf", "report", "--stdio", "-i", data()},
+                                           base::Deadline::after(std::chrono::seconds{20}));
+    return report.status && report.status->success();
+  }
+  [[nodiscard]] std::string kill_us(const std::string& signal) const {
+    return "kill -" + signal + " " + std::to_string(::getpid()) + "; exec sleep 60";
+  }
+
+  base::Child target_{{.argv = {"sh", "-c", "while :; do :; done"}}};
+  test::TempDir folder_;
+  test::FakeDetector detector_;
+  test::FakeInjector injector_;
+  test::RecordingLogger logger_;
+  QuietObserver observer_;
+  RecordOptions options_;
+};
+
+TEST_F(RecordTest, StatusIsTheCommands) {
+  EXPECT_EQ(record({"sh", "-c", "sleep 0.3; exit 7"}), 7);
+  EXPECT_TRUE(data_is_complete());
+  EXPECT_EQ(observer_.active.size(), 1U);
+  ASSERT_TRUE(observer_.summary);
+  ASSERT_EQ(observer_.summary->files.size(), 1U);
+  EXPECT_GT(observer_.summary->files[0].samples.value_or(0), 100U) << "a busy target, 0.3 s";
+  EXPECT_EQ(injector_.owner.session.pid.value(), ::getpid());
+  EXPECT_EQ(errors(), "");
+}
+
+TEST_F(RecordTest, KilledCommandGives128PlusSignal) {
+  EXPECT_EQ(record({"sh", "-c", "kill -KILL $$"}), 137);
+}
+
+TEST_F(RecordTest, TargetExitsFirst) {
+  EXPECT_EQ(
+      record({"sh", "-c", "kill " + std::to_string(target_.pid().value()) + "; exec sleep 60"}), 0);
+  EXPECT_THAT(logger_.text(LogLevel::kWarning), HasSubstr("the target exited before"));
+  EXPECT_TRUE(data_is_complete());
+}
+
+TEST_F(RecordTest, SignalsEndItInGoodOrder) {
+  for (const auto& [name, number] :
+       {std::pair{"INT", SIGINT}, {"TERM", SIGTERM}, {"HUP", SIGHUP}}) {
+    EXPECT_EQ(record({"sh", "-c", kill_us(name)}), 128 + number) << name;
+    EXPECT_TRUE(data_is_complete()) << name;
+  }
+}
+
+TEST_F(RecordTest, EveryFurtherSignalOnlyShortensTheWait) {
+  const std::string self = std::to_string(::getpid());
+  EXPECT_EQ(record({"sh", "-c",
+                    "trap '' TERM; kill -INT " + self + "; kill -INT " + self + "; kill -INT " +
+                        self + "; exec sleep 1"}),
+            130);
+  EXPECT_TRUE(data_is_complete());
+}
+
+TEST_F(RecordTest, SignalDuringActivationUndoesIt) {
+  injector_.after_activation = [](Pid) { ::kill(::getpid(), SIGINT); };
+  const base::Child second{{.argv = {"sleep", "60"}}};
+  detector_.only->insert(second.pid());
+  options_.pids = {target_.pid(), second.pid()};
+  options_.command = {"true"};
+  options_.perf_options = {"-o", data()};
+  EXPECT_EQ(session::record(options_, detector_, injector_, logger_, observer_), 130);
+  EXPECT_THAT(injector_.on, IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(data())) << "nothing was recorded";
+}
+
+TEST_F(RecordTest, RefusedTargetStopsItBeforePerfStarts) {
+  detector_.refusals[target_.pid()] = python::Reason::kPythonTooOld;
+  EXPECT_EQ(record({"true"}), kFailure);
+  EXPECT_FALSE(std::filesystem::exists(data()));
+  EXPECT_THAT(errors(), HasSubstr("python_too_old"));
+}
+
+TEST_F(RecordTest, FailedActivationLeavesNoFile) {
+  injector_.activate_refusals[target_.pid()] = python::Reason::kDeadline;
+  const auto old = folder_.file("perf.data", "old");
+  EXPECT_EQ(record({"true"}), kFailure);
+  EXPECT_EQ(std::filesystem::file_size(old), 3U) << "perf had moved it away";
+  EXPECT_FALSE(std::filesystem::exists(old + ".old"));
+}
+
+TEST_F(RecordTest, FailedDeactivationIsAFailure) {
+  injector_.deactivate_refusals[target_.pid()] = python::Reason::kStopDeadline;
+  options_.pids = {target_.pid()};
+  options_.command = {"true"};
+  options_.perf_options = {"-o", data()};
+  EXPECT_EQ(session::record(options_, detector_, injector_, logger_, observer_), kFailure);
+  EXPECT_THAT(errors(), HasSubstr("still on"));
+}
+
+TEST_F(RecordTest, SwitchesOffChildrenOfTheTarget) {
+  std::unique_ptr<base::Child> child;
+  injector_.after_activation = [&](Pid pid) {
+    // Runs the target's executable and is younger than the activation, as a fork of it is.
+    child = std::make_unique<base::Child>(
+        base::ChildOptions{.argv = {"sh", "-c", "while :; do :; done"}});
+    EXPECT_NE(pid, child->pid());
+    detector_.only->insert(child->pid());
+    detector_.states[child->pid()] = python::TrampolineState::kOnByUs;
+    injector_.on.insert(child->pid());
+  };
+  EXPECT_EQ(record({"true"}), 0);
+}
+
+TEST_F(RecordTest, CommandThatCannotRunTouchesNothing) {
+  EXPECT_EQ(record({"no-such-command"}), 127);
+  EXPECT_EQ(record({"/etc/passwd"}), 126);
+  EXPECT_THAT(injector_.calls, IsEmpty());
+  EXPECT_THAT(errors(), HasSubstr("cannot run 'no-such-command': No such file or directory"));
+}
+
+TEST_F(RecordTest, MissingPerfTouchesNothing) {
+  options_.perf.option = "/nonexistent/perf";
+  EXPECT_THROW(record({"true"}), base::Error);
+  EXPECT_THAT(injector_.calls, IsEmpty());
+}
+
+TEST_F(RecordTest, PerfThatFailsAtOnce) {
+  EXPECT_EQ(record({"true"}, {"-e", "no-such-event", "-o", data()}), kUsage) << "perf's own";
+  EXPECT_EQ(record({"true"}, {"-o", "/nonexistent/folder/x"}), kFailure);
+  EXPECT_THAT(errors(), HasSubstr("perf record failed: exit status"));
+  EXPECT_THAT(injector_.calls, IsEmpty()) << "perf is started first";
+}
+
+TEST_F(RecordTest, PerfThatIsKilledMeanwhile) {
+  EXPECT_EQ(
+      record({"sh", "-c",
+              "kill -KILL $(pgrep -P " + std::to_string(::getpid()) + " -x perf); exec sleep 60"}),
+      kFailure);
+  EXPECT_THAT(errors(), HasSubstr("killed by signal 9"));
+}
+
+TEST_F(RecordTest, PerfThatEndsByItselfIsNoFailure) {
+  EXPECT_EQ(record({"sleep", "60"}, {"-F", "5000", "--max-size", "20K", "-o", data()}), 0);
+  EXPECT_THAT(logger_.text(LogLevel::kWarning), HasSubstr("perf record ended by itself"));
+}
+
+TEST_F(RecordTest, FullDisk) {
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", "", MS_REC | MS_PRIVATE, "") != 0 ||
+      ::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
+    GTEST_SKIP() << "needs the right to mount";
+  }
+  EXPECT_EQ(record({"sleep", "60"}, {"-g", "-F", "5000", "-o", data()}), kFailure);
+  EXPECT_THAT(errors(), HasSubstr("no space left"));
+  ::umount(folder_.path().c_str());
+}
+
+TEST_F(RecordTest, CallGraphOfTheTargetsUnlessChosen) {
+  detector_.frame_pointers = false;
+  detector_.version.minor = 13;
+  EXPECT_EQ(record({"true"}), 0);
+  EXPECT_EQ(injector_.calls.front(), "stack_use " + std::to_string(target_.pid().value()));
+  injector_.calls.clear();
+  EXPECT_EQ(record({"true"}, {"-g", "-o", data()}), 0);
+  EXPECT_EQ(injector_.calls.front(), "activate " + std::to_string(target_.pid().value()));
+}
+
+TEST_F(RecordTest, WholeSystemIsLenient) {
+  options_.all = true;
+  options_.strict = false;
+  EXPECT_EQ(record({"sleep", "0.1"}), 0);
+  EXPECT_EQ(observer_.active, (std::vector<Pid>{target_.pid()}));
+}
+
+}  // namespace
+}  // namespace pyinject::session

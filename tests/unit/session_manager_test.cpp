@@ -1,0 +1,161 @@
+#include "pyinject/base/child.hpp"
+#include "pyinject/session/manager.hpp"
+#include "support/fake_python.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pyinject::session {
+namespace {
+
+using base::Pid;
+using python::Reason;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Pid kFirst{1'000'001};  // beyond any pid_max of these tests: nobody's
+constexpr Pid kSecond{1'000'002};
+constexpr Pid kThird{1'000'003};
+
+class ManagerTest : public testing::Test {
+ protected:
+  std::unique_ptr<Manager> make(ManagerOptions options = {}) {
+    options.owner = {.session = {.pid = Pid{1}, .start_time = 1}};
+    return std::make_unique<Manager>(detector_, injector_, logger_, options);
+  }
+
+  test::FakeDetector detector_;
+  test::FakeInjector injector_;
+  test::RecordingLogger logger_;
+};
+
+TEST_F(ManagerTest, SwitchesOffWhatItSwitchedOn) {
+  const auto manager = make();
+  auto selection = manager->select({kFirst, kSecond});
+  ASSERT_TRUE(selection.complete);
+  EXPECT_TRUE(manager->activate_all(std::move(selection.targets)));
+  EXPECT_EQ(injector_.on.size(), 2U);
+  EXPECT_TRUE(manager->deactivate_all());
+  EXPECT_THAT(injector_.on, IsEmpty());
+  EXPECT_EQ(manager->stats().activated, 2U);
+  EXPECT_EQ(manager->stats().deactivated, 2U);
+}
+
+TEST_F(ManagerTest, StrictUndoesAllAfterOneFailure) {
+  injector_.activate_refusals[kThird] = Reason::kDeadline;
+  const auto manager = make();
+  EXPECT_FALSE(manager->activate_all(manager->select({kFirst, kSecond, kThird}).targets));
+  EXPECT_THAT(injector_.on, IsEmpty());
+  EXPECT_EQ(manager->stats().activate_failed, 1U);
+  EXPECT_EQ(manager->stats().of(Reason::kDeadline), 1U);
+  EXPECT_EQ(logger_.text(base::LogLevel::kError), "pid 1000003: the test says so (deadline)\n");
+}
+
+TEST_F(ManagerTest, LenientGoesOnAndCounts) {
+  detector_.refusals[kFirst] = Reason::kNotPython;
+  detector_.refusals[kSecond] = Reason::kPythonTooOld;
+  const auto manager = make({.strict = false});
+  auto selection = manager->select({kFirst, kSecond, kThird});
+  EXPECT_FALSE(selection.complete);
+  EXPECT_TRUE(manager->activate_all(std::move(selection.targets)));
+  EXPECT_THAT(injector_.calls, ElementsAre("activate 1000003"));
+  EXPECT_EQ(manager->stats().skipped_not_python, 1U);
+  EXPECT_EQ(manager->stats().skipped_too_old, 1U);
+  EXPECT_EQ(manager->stats().summary(),
+            "Activated 1, SkippedNotPython 1, SkippedTooOld 1 (not_python 1, python_too_old 1)");
+  EXPECT_EQ(logger_.text(base::LogLevel::kWarning),
+            "pid 1000002: the test says so (python_too_old)\n");
+}
+
+TEST_F(ManagerTest, LeavesOnWhatWasOnBefore) {
+  detector_.states[kFirst] = python::TrampolineState::kOnByItself;
+  detector_.states[kSecond] = python::TrampolineState::kOnByUs;
+  const auto manager = make();
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  EXPECT_TRUE(manager->deactivate_all());
+  EXPECT_THAT(injector_.calls, ElementsAre("activate 1000001", "activate 1000002"));
+}
+
+TEST_F(ManagerTest, ToleratesAProcessThatHasGone) {
+  injector_.deactivate_refusals[kFirst] = Reason::kExited;
+  const auto manager = make();
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst}).targets));
+  EXPECT_TRUE(manager->deactivate_all());
+  EXPECT_EQ(manager->stats().deactivate_failed, 0U);
+}
+
+TEST_F(ManagerTest, SaysWhatIsStillOn) {
+  injector_.deactivate_refusals[kFirst] = Reason::kStopDeadline;
+  const auto manager = make();
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  EXPECT_FALSE(manager->deactivate_all());
+  EXPECT_EQ(manager->stats().deactivate_failed, 1U);
+  EXPECT_FALSE(injector_.on.contains(kSecond)) << "one failure must not cost the others theirs";
+  EXPECT_THAT(logger_.text(base::LogLevel::kError),
+              HasSubstr("it is still on: perf-pyinject deactivate -p 1000001"));
+}
+
+TEST_F(ManagerTest, SharesTheTimeOfSwitchingOff) {
+  const auto manager = make({.deactivation_deadline = std::chrono::seconds{4}});
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  EXPECT_TRUE(manager->deactivate_all());
+  ASSERT_EQ(injector_.shares.size(), 2U);
+  EXPECT_LE(injector_.shares[0], std::chrono::seconds{2});
+  EXPECT_GT(injector_.shares[1], std::chrono::seconds{2}) << "what the first did not need";
+}
+
+TEST_F(ManagerTest, InterruptionShortensSwitchingOffButSkipsNothing) {
+  bool interrupted = false;
+  ManagerOptions options;
+  options.interrupted = [&] { return std::exchange(interrupted, false); };
+  const auto manager = make(options);
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  interrupted = true;
+  EXPECT_TRUE(manager->deactivate_all());
+  EXPECT_THAT(injector_.on, IsEmpty());
+  EXPECT_EQ(injector_.shares[1], std::chrono::milliseconds{100});
+}
+
+TEST_F(ManagerTest, InterruptionDuringActivationUndoesIt) {
+  int asked = 0;
+  ManagerOptions options;
+  options.interrupted = [&] { return ++asked == 2; };
+  const auto manager = make(options);
+  EXPECT_FALSE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  EXPECT_THAT(injector_.on, IsEmpty());
+}
+
+TEST_F(ManagerTest, DestructorIsTheSafetyNet) {
+  {
+    const auto manager = make();
+    manager->on_activation([](const ActiveTarget&) { throw std::runtime_error{"listener"}; });
+    EXPECT_THROW((void)manager->activate_all(manager->select({kFirst}).targets),
+                 std::runtime_error);
+    EXPECT_EQ(injector_.on.size(), 1U);
+  }
+  EXPECT_THAT(injector_.on, IsEmpty());
+}
+
+TEST_F(ManagerTest, WithoutAnOwnerTargetsStayOn) {
+  {
+    Manager manager{detector_, injector_, logger_, {}};
+    EXPECT_TRUE(manager.activate_all(manager.select({kFirst}).targets));
+  }
+  EXPECT_EQ(injector_.on.size(), 1U);
+}
+
+TEST_F(ManagerTest, TriesLateArrivalsOnce) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  detector_.refusals[child.pid()] = Reason::kNotInitialized;
+  manager->activate_late({child.pid()});
+  EXPECT_THAT(injector_.calls, IsEmpty());
+  detector_.refusals.clear();
+  manager->activate_late({child.pid()});
+  manager->activate_late({child.pid(), Pid{1'000'009}});
+  EXPECT_EQ(injector_.calls.size(), 1U) << "tracked since, and the other does not exist";
+}
+
+}  // namespace
+}  // namespace pyinject::session
