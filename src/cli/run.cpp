@@ -1,7 +1,163 @@
 #include "pyinject/cli/run.hpp"
 
+#include "cli/console.hpp"
+#include "cli/help.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/cli/command_line.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/python/injector.hpp"
+#include "pyinject/session/manager.hpp"
+#include "pyinject/session/record_session.hpp"
+#include "pyinject/session/status_report.hpp"
+#include "pyinject/session/target_selection.hpp"
+
+#include <cstdlib>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace pyinject::cli {
 
-int run(int argc, char** argv) { return argc > 0 && argv != nullptr ? 0 : 129; }
+namespace {
+
+using session::kFailure;
+
+base::LogLevel level_of(Verbosity verbosity) {
+  switch (verbosity) {
+    case Verbosity::kQuiet:
+      return base::LogLevel::kWarning;
+    case Verbosity::kNormal:
+      return base::LogLevel::kInfo;
+    case Verbosity::kVerbose:
+      return base::LogLevel::kDebug;
+  }
+  return base::LogLevel::kInfo;
+}
+
+// A descriptor below 3 that we open for something else would receive messages.
+void open_standard_descriptors() {
+  int fd = -1;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd < 3);
+  ::close(fd);
+}
+
+int run_record(const CommandLine& line, base::Logger& logger, const Terminal& terminal) {
+  const auto detector = python::make_detector();
+  const auto injector = python::make_injector();
+  Console console{logger, terminal.live && line.verbosity != Verbosity::kQuiet,
+                  line.record.perf.option.value_or("perf")};
+  return session::record(line.record, *detector, *injector, logger, console);
+}
+
+int run_activate(const CommandLine& line, base::Logger& logger) {
+  const auto detector = python::make_detector();
+  const auto injector = python::make_injector();
+  session::Manager manager{*detector, *injector, logger, {.strict = line.strict}};
+  manager.on_activation(
+      [&](const session::ActiveTarget& active) { logger.info("{}", activation_line(active)); });
+  auto selection = manager.select(session::without_repetitions(line.pids));
+  if (line.strict && !selection.complete) {
+    return kFailure;
+  }
+  const bool done = manager.activate_all(std::move(selection.targets));
+  return done && !manager.active().empty() ? 0 : kFailure;
+}
+
+int run_deactivate(const CommandLine& line, base::Logger& logger) {
+  const auto detector = python::make_detector();
+  const auto injector = python::make_injector();
+  session::Manager manager{*detector, *injector, logger, {}};
+  auto selection = manager.select(session::without_repetitions(line.pids));
+  std::vector<python::Target> on;
+  for (auto& target : selection.targets) {
+    const auto pid = target.id.pid.value();
+    if (target.state == python::TrampolineState::kOnByUs) {
+      on.push_back(std::move(target));
+    } else if (target.state == python::TrampolineState::kOff) {
+      logger.info("pid {}: trampoline is off already", pid);
+    } else {
+      logger.warning("pid {}: trampoline is on by itself: left on", pid);
+    }
+  }
+  const bool all_off = manager.deactivate_all(on);
+  if (all_off) {
+    for (const auto& target : on) {
+      logger.info("pid {}: trampoline off", target.id.pid.value());
+    }
+  }
+  return all_off && selection.complete ? 0 : kFailure;
+}
+
+int run_status(const CommandLine& line) {
+  const auto detector = python::make_detector();
+  const auto report = session::report_status(*detector, line.pids);
+  base::write_all(STDOUT_FILENO, line.json ? session::to_json(report) : session::to_table(report),
+                  "standard output");
+  for (const auto& status : report.processes) {
+    if (status.refusal && status.refusal->reason == python::Reason::kNoSuchProcess) {
+      return kFailure;
+    }
+  }
+  return 0;
+}
+
+int run_verb(const CommandLine& line, base::Logger& logger, const Terminal& terminal) {
+  switch (line.verb) {
+    case Verb::kNone:
+      break;
+    case Verb::kRecord:
+      return run_record(line, logger, terminal);
+    case Verb::kActivate:
+      return run_activate(line, logger);
+    case Verb::kDeactivate:
+      return run_deactivate(line, logger);
+    case Verb::kStatus:
+      return run_status(line);
+  }
+  return session::kUsage;
+}
+
+std::optional<std::string> environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>{value};
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  open_standard_descriptors();
+  const Terminal terminal = look_at_terminal();
+  base::StderrLogger plain{base::LogLevel::kInfo, terminal.color};
+  try {
+    const std::vector<std::string> arguments{argv + (argc > 0 ? 1 : 0), argv + argc};
+    const auto line = parse_command_line(arguments, environment("PERF"));
+    if (line.help) {
+      base::write_all(STDOUT_FILENO, help_text(line.verb), "standard output");
+      return 0;
+    }
+    if (line.version) {
+      base::write_all(STDOUT_FILENO, "perf-pyinject " PYINJECT_VERSION "\n", "standard output");
+      return 0;
+    }
+    base::StderrLogger logger{level_of(line.verbosity), terminal.color};
+    return run_verb(line, logger, terminal);
+  } catch (const CommandLineError& error) {
+    plain.error("{}", error.what());
+    if (error.status() == session::kUsage) {
+      plain.info("see perf-pyinject --help");
+    }
+    return error.status();
+  } catch (const std::exception& error) {
+    plain.error("{}", error.what());
+    return kFailure;
+  }
+}
 
 }  // namespace pyinject::cli

@@ -51,12 +51,12 @@ void Manager::refuse(base::Pid pid, const Refusal& refusal, bool loud) {
               fmt::format("pid {}: {}", pid.value(), python::describe(refusal)));
 }
 
-Manager::Selection Manager::select(const std::vector<base::Pid>& pids) {
+Manager::Selection Manager::select(const std::vector<base::Pid>& pids, bool named) {
   Selection selection;
   for (const auto pid : pids) {
     auto detection = detector_.detect(pid);
     if (const auto* refused = std::get_if<python::Refused>(&detection)) {
-      refuse(pid, refused->refusal, options_.strict);
+      refuse(pid, refused->refusal, named);
       selection.complete = false;
       continue;
     }

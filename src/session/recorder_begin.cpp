@@ -110,7 +110,7 @@ int Recorder::steps() {
 
 std::optional<int> Recorder::choose_targets() {
   const auto wanted = options_.all ? visible_processes() : without_repetitions(options_.pids);
-  auto selection = manager_.select(wanted);
+  auto selection = manager_.select(wanted, !options_.all);
   if (options_.strict && !options_.all && !selection.complete) {
     return kFailure;
   }

@@ -56,7 +56,7 @@ TEST_F(ManagerTest, LenientGoesOnAndCounts) {
   detector_.refusals[kFirst] = Reason::kNotPython;
   detector_.refusals[kSecond] = Reason::kPythonTooOld;
   const auto manager = make({.strict = false});
-  auto selection = manager->select({kFirst, kSecond, kThird});
+  auto selection = manager->select({kFirst, kSecond, kThird}, false);
   EXPECT_FALSE(selection.complete);
   EXPECT_TRUE(manager->activate_all(std::move(selection.targets)));
   EXPECT_THAT(injector_.calls, ElementsAre("activate 1000003"));

@@ -41,12 +41,12 @@ class Manager {
   Manager& operator=(const Manager&) = delete;
 
   // Those of PIDS that can be activated or are on already. COMPLETE: none was refused; every
-  // refusal was logged and counted.
+  // refusal was counted and, when the user has NAMED the pids, logged.
   struct Selection {
     std::vector<python::Target> targets;
     bool complete = true;
   };
-  [[nodiscard]] Selection select(const std::vector<base::Pid>& pids);
+  [[nodiscard]] Selection select(const std::vector<base::Pid>& pids, bool named = true);
 
   // Called for every target that is active, at once.
   using Listener = std::function<void(const ActiveTarget&)>;

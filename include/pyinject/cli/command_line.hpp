@@ -1,0 +1,47 @@
+// The command line, understood and checked; nothing is done yet.
+#pragma once
+
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/pid.hpp"
+#include "pyinject/session/options.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pyinject::cli {
+
+enum class Verb { kNone, kRecord, kActivate, kDeactivate, kStatus };
+
+enum class Verbosity { kQuiet, kNormal, kVerbose };
+
+struct CommandLine {
+  Verb verb = Verb::kNone;
+  bool help = false;     // --help: of VERB
+  bool version = false;  // --version
+  Verbosity verbosity = Verbosity::kNormal;
+  std::vector<base::Pid> pids;    // of every verb
+  bool strict = true;             // record, activate
+  bool json = false;              // status
+  session::RecordOptions record;  // record
+};
+
+// What is wrong with the command line, and the exit status that says so.
+class CommandLineError : public base::Error {
+ public:
+  CommandLineError(const std::string& text, int status) : Error{text}, status_{status} {}
+  [[nodiscard]] int status() const { return status_; }
+
+ private:
+  int status_;
+};
+
+// ARGUMENTS without the program's name; PERF: the environment variable. Throws CommandLineError.
+[[nodiscard]] CommandLine parse_command_line(const std::vector<std::string>& arguments,
+                                             const std::optional<std::string>& perf);
+
+// "1,22": throws CommandLineError (status 125) naming the offending piece.
+[[nodiscard]] std::vector<base::Pid> parse_pids(std::string_view list);
+
+}  // namespace pyinject::cli

@@ -1,0 +1,104 @@
+#include "cli/argument_splitter.hpp"
+
+#include "pyinject/cli/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace pyinject::cli {
+
+namespace {
+
+using perf::OptionArgument;
+using perf::RecordOption;
+using perf::ScannedOption;
+
+bool is_in(const RecordOption* option, std::span<const RecordOption> table) {
+  return option != nullptr && option >= table.data() && option < table.data() + table.size();
+}
+
+// Options of perf that cannot be passed on.
+void refuse(const ScannedOption& one) {
+  static constexpr auto kRefused = std::to_array<std::pair<std::string_view, std::string_view>>({
+      {"delay", "events are enabled when the targets are active, and the command starts then"},
+      {"control", "the control channel of perf is used to start and stop the events"},
+      {"tid", "single threads are not supported yet: name the process with -p"},
+      {"uid", "all processes of a user are not supported yet: name them with -p, or use -a"},
+      {"cgroup", "control groups are not supported yet: name the processes with -p, or use -a"},
+  });
+  for (const auto& [name, why] : kRefused) {
+    if (one.option != nullptr && one.option->long_name == name) {
+      throw CommandLineError{fmt::format("option {}: {}", one.words.front(), why), session::kUsage};
+    }
+  }
+}
+
+std::string normalised(const ScannedOption& one) {
+  std::string text = fmt::format("--{}", one.option->long_name);
+  if (one.negated) {
+    throw CommandLineError{fmt::format("option {}: it cannot be negated", one.words.front()),
+                           session::kUsage};
+  }
+  if (one.option->argument == OptionArgument::kRequired) {
+    text += "=" + one.value;
+  } else if (!one.value.empty()) {
+    throw CommandLineError{fmt::format("option {} takes no value", text), session::kUsage};
+  }
+  return text;
+}
+
+// The words of a group that are for perf. Those of a cluster are put together again, so that one
+// without an option of ours is as it was.
+void append_for_perf(const std::vector<ScannedOption>& group, std::vector<std::string>& perf) {
+  std::string cluster;
+  std::vector<std::string> values;
+  for (const auto& one : group) {
+    const bool is_short = !one.words.front().starts_with("--");
+    if (!is_short) {
+      perf.insert(perf.end(), one.words.begin(), one.words.end());
+      continue;
+    }
+    cluster += cluster.empty() ? one.words.front() : one.words.front().substr(1);
+    values.insert(values.end(), one.words.begin() + 1, one.words.end());
+  }
+  if (!cluster.empty()) {
+    perf.push_back(cluster);
+    perf.insert(perf.end(), values.begin(), values.end());
+  }
+}
+
+}  // namespace
+
+SplitArguments split_arguments(std::span<const std::string> words,
+                               std::span<const RecordOption> own, bool with_perf) {
+  const std::array both = {own, perf::record_options()};
+  auto scanned = perf::scan_words(words, std::span{both}.first(with_perf ? 2 : 1));
+  if (!scanned.problems.empty()) {
+    throw CommandLineError{scanned.problems.front(), session::kUsage};
+  }
+  SplitArguments result;
+  for (auto& group : scanned.groups) {
+    std::vector<ScannedOption> others;
+    for (auto& one : group) {
+      if (is_in(one.option, own)) {
+        result.own.push_back(normalised(one));
+        continue;
+      }
+      if (!with_perf) {
+        throw CommandLineError{fmt::format("unknown option {}", one.words.front()),
+                               session::kUsage};
+      }
+      refuse(one);
+      others.push_back(std::move(one));
+    }
+    append_for_perf(others, result.perf);
+  }
+  result.command = std::move(scanned.command);
+  result.separator = scanned.separator;
+  return result;
+}
+
+}  // namespace pyinject::cli

@@ -1,0 +1,212 @@
+#include "pyinject/cli/command_line.hpp"
+
+#include "cli/argument_splitter.hpp"
+#include "pyinject/base/text.hpp"
+
+#include <boost/program_options.hpp>
+#include <fmt/format.h>
+
+#include <array>
+#include <span>
+
+namespace pyinject::cli {
+
+namespace {
+
+namespace options = boost::program_options;
+using perf::OptionArgument;
+using perf::RecordOption;
+using session::kFailure;
+using session::kUsage;
+
+constexpr auto kNone = OptionArgument::kNone;
+constexpr auto kRequired = OptionArgument::kRequired;
+
+constexpr auto kGlobal = std::to_array<RecordOption>({
+    {"help", 'h', kNone},
+    {"version", 0, kNone},
+});
+constexpr auto kRecord = std::to_array<RecordOption>({
+    {"help", 'h', kNone},
+    {"quiet", 'q', kNone},
+    {"verbose", 'v', kNone},
+    {"pid", 'p', kRequired},
+    {"all-cpus", 'a', kNone},
+    {"perf", 0, kRequired},
+    {"strict", 0, kNone},
+    {"lenient", 0, kNone},
+});
+constexpr auto kActivate = std::to_array<RecordOption>({
+    {"help", 'h', kNone},
+    {"quiet", 'q', kNone},
+    {"verbose", 'v', kNone},
+    {"pid", 'p', kRequired},
+    {"strict", 0, kNone},
+    {"lenient", 0, kNone},
+});
+constexpr auto kDeactivate = std::to_array<RecordOption>({
+    {"help", 'h', kNone},
+    {"quiet", 'q', kNone},
+    {"verbose", 'v', kNone},
+    {"pid", 'p', kRequired},
+});
+constexpr auto kStatus = std::to_array<RecordOption>({
+    {"help", 'h', kNone},
+    {"quiet", 'q', kNone},
+    {"verbose", 'v', kNone},
+    {"pid", 'p', kRequired},
+    {"json", 0, kNone},
+});
+
+struct VerbOptions {
+  std::string_view name;
+  Verb verb;
+  std::span<const RecordOption> own;
+};
+constexpr auto kVerbs = std::to_array<VerbOptions>({
+    {"record", Verb::kRecord, kRecord},
+    {"activate", Verb::kActivate, kActivate},
+    {"deactivate", Verb::kDeactivate, kDeactivate},
+    {"status", Verb::kStatus, kStatus},
+});
+
+// Boost gets words that the splitter has normalised, of these options only.
+options::variables_map store_own(std::span<const RecordOption> own,
+                                 const std::vector<std::string>& words) {
+  options::options_description description;
+  for (const auto& option : own) {
+    const std::string name{option.long_name};
+    if (name == "pid") {
+      description.add_options()(name.c_str(),
+                                options::value<std::vector<std::string>>()->composing());
+    } else if (option.argument == kRequired) {
+      description.add_options()(name.c_str(), options::value<std::string>());
+    } else {
+      // As often as one likes, like perf.
+      description.add_options()(name.c_str(),
+                                options::value<std::vector<bool>>()->zero_tokens()->composing());
+    }
+  }
+  options::variables_map values;
+  try {
+    options::store(options::command_line_parser(words)
+                       .options(description)
+                       .style(options::command_line_style::allow_long |
+                              options::command_line_style::long_allow_adjacent)
+                       .run(),
+                   values);
+  } catch (const options::error& error) {
+    throw CommandLineError{error.what(), kUsage};
+  }
+  options::notify(values);
+  return values;
+}
+
+void take_common(const options::variables_map& values, CommandLine& line) {
+  line.help = values.count("help") != 0;
+  if (values.count("quiet") != 0) {
+    line.verbosity = Verbosity::kQuiet;
+  }
+  if (values.count("verbose") != 0) {
+    line.verbosity = Verbosity::kVerbose;
+  }
+  if (values.count("pid") != 0) {
+    for (const auto& list : values["pid"].as<std::vector<std::string>>()) {
+      const auto pids = parse_pids(list);
+      line.pids.insert(line.pids.end(), pids.begin(), pids.end());
+    }
+  }
+  line.json = values.count("json") != 0;
+  if (values.count("strict") != 0 && values.count("lenient") != 0) {
+    throw CommandLineError{"--strict and --lenient exclude each other", kUsage};
+  }
+  line.strict = values.count("lenient") == 0;
+}
+
+void take_record(const options::variables_map& values, SplitArguments split, CommandLine& line) {
+  auto& record = line.record;
+  record.all = values.count("all-cpus") != 0;
+  if (record.all && !line.pids.empty()) {
+    throw CommandLineError{"-a and -p exclude each other", kUsage};
+  }
+  if (!record.all && line.pids.empty()) {
+    throw CommandLineError{
+        "no target: name a running Python process with -p PID, or all with -a; launching a command "
+        "is not supported yet",
+        kUsage};
+  }
+  if (split.separator && split.command.empty()) {
+    throw CommandLineError{"no command after '--'", kFailure};
+  }
+  record.pids = line.pids;
+  record.strict = record.all ? values.count("strict") != 0 : line.strict;
+  if (values.count("perf") != 0) {
+    record.perf.option = values["perf"].as<std::string>();
+  }
+  record.perf_options = std::move(split.perf);
+  record.command = std::move(split.command);
+}
+
+}  // namespace
+
+std::vector<base::Pid> parse_pids(std::string_view list) {
+  std::vector<base::Pid> pids;
+  for (const auto piece : base::split(list, ',')) {
+    const auto number = base::parse_number<pid_t>(piece);
+    if (!number || *number <= 0) {
+      throw CommandLineError{
+          fmt::format("-p {}: '{}' is no process id: a list of positive numbers, as in -p 12,345",
+                      base::printable(list), base::printable(piece)),
+          kFailure};
+    }
+    pids.emplace_back(*number);
+  }
+  return pids;
+}
+
+CommandLine parse_command_line(const std::vector<std::string>& arguments,
+                               const std::optional<std::string>& perf) {
+  CommandLine line;
+  line.record.perf.environment = perf;
+  const std::span<const std::string> words{arguments};
+  if (words.empty() || words.front().starts_with('-')) {
+    const auto split = split_arguments(words, kGlobal, false);
+    const auto values = store_own(kGlobal, split.own);
+    line.help = values.count("help") != 0;
+    line.version = values.count("version") != 0;
+    if (!line.help && !line.version) {
+      throw CommandLineError{"no verb: record, activate, deactivate or status", kUsage};
+    }
+    return line;
+  }
+  for (const auto& known : kVerbs) {
+    if (known.name != words.front()) {
+      continue;
+    }
+    line.verb = known.verb;
+    auto split = split_arguments(words.subspan(1), known.own, line.verb == Verb::kRecord);
+    const auto values = store_own(known.own, split.own);
+    take_common(values, line);
+    if (line.help) {
+      return line;
+    }
+    if (line.verb == Verb::kRecord) {
+      take_record(values, std::move(split), line);
+      return line;
+    }
+    if (!split.command.empty()) {
+      throw CommandLineError{
+          fmt::format("{} takes no '{}'", known.name, base::printable(split.command.front())),
+          kUsage};
+    }
+    if (line.pids.empty() && line.verb != Verb::kStatus) {
+      throw CommandLineError{fmt::format("{} needs a target: -p PID", known.name), kUsage};
+    }
+    return line;
+  }
+  throw CommandLineError{fmt::format("unknown verb '{}': record, activate, deactivate or status",
+                                     base::printable(words.front())),
+                         kUsage};
+}
+
+}  // namespace pyinject::cli

@@ -1,0 +1,147 @@
+#include "cli/console.hpp"
+
+#include "pyinject/base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <unistd.h>
+
+namespace pyinject::cli {
+
+namespace {
+
+using std::chrono::duration_cast;
+
+std::string format_short(std::chrono::nanoseconds span) {
+  const auto microseconds = static_cast<double>(span.count()) / 1000;
+  return microseconds < 1000 ? fmt::format("{:.0f} us", microseconds)
+                             : fmt::format("{:.1f} ms", microseconds / 1000);
+}
+
+}  // namespace
+
+Terminal look_at_terminal() {
+  const char* const no_color = std::getenv("NO_COLOR");
+  const char* const term = std::getenv("TERM");
+  const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  const bool dumb = term == nullptr || std::string_view{term} == "dumb";
+  return {.live = terminal && !dumb,
+          .color = terminal && !dumb && (no_color == nullptr || *no_color == '\0')};
+}
+
+std::string format_elapsed(std::chrono::nanoseconds elapsed) {
+  const auto seconds = duration_cast<std::chrono::seconds>(elapsed).count();
+  if (seconds < 60) {
+    return fmt::format("{} s", seconds);
+  }
+  if (seconds < 3600) {
+    return fmt::format("{} min {:02} s", seconds / 60, seconds % 60);
+  }
+  return fmt::format("{} h {:02} min", seconds / 3600, seconds / 60 % 60);
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  if (bytes < 1000) {
+    return fmt::format("{} B", bytes);
+  }
+  const auto kilobytes = static_cast<double>(bytes) / 1000;
+  if (kilobytes < 1000) {
+    return fmt::format("{:.0f} kB", kilobytes);
+  }
+  return kilobytes < 1'000'000 ? fmt::format("{:.1f} MB", kilobytes / 1000)
+                               : fmt::format("{:.1f} GB", kilobytes / 1'000'000);
+}
+
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=,:@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) {
+    return text;
+  }
+  std::string quoted = "'";
+  for (const char letter : text) {
+    quoted += letter == '\'' ? std::string{"'\\''"} : std::string{letter};
+  }
+  return quoted + "'";
+}
+
+std::string activation_line(const session::ActiveTarget& active) {
+  const auto& activation = active.activation;
+  const std::string who = fmt::format("pid {}: Python {}", active.target.id.pid.value(),
+                                      python::to_string(active.target.version));
+  if (activation.before != python::TrampolineState::kOff) {
+    return fmt::format("{}: trampoline already {}, it stays on", who,
+                       python::name(activation.before));
+  }
+  return fmt::format("{}: trampoline on by {} (threads stopped for {}, active after {})", who,
+                     python::name(activation.mechanism), format_short(activation.stopped),
+                     format_short(activation.until_active));
+}
+
+std::vector<std::string> summary_lines(const session::RecordSummary& summary,
+                                       const std::string& perf) {
+  const std::string span =
+      fmt::format("{:.1f} s", static_cast<double>(summary.elapsed.count()) / 1e9);
+  if (summary.output.pipe) {
+    return {fmt::format(
+        "recorded {} of {} to standard output", span,
+        summary.targets == 1 ? "1 target" : fmt::format("{} targets", summary.targets))};
+  }
+  std::vector<std::string> lines;
+  for (const auto& file : summary.files) {
+    std::string line = fmt::format("recorded {}: ", span);
+    if (file.samples) {
+      line += fmt::format("{}{} samples, ", file.approximate ? "about " : "", *file.samples);
+    }
+    if (file.megabytes > 0) {
+      line += fmt::format("{:.3f} MB, ", file.megabytes);
+    }
+    lines.push_back(line + base::printable(file.path));
+  }
+  const std::string file = summary.files.empty() ? summary.output.path : summary.files.front().path;
+  lines.push_back("functions that were entered before the attach and never returned have no name");
+  lines.push_back(fmt::format("next: {} report -i {}", shell_word(perf), shell_word(file)));
+  return lines;
+}
+
+void Console::activated(const session::ActiveTarget& target) {
+  logger_.info("{}", activation_line(target));
+}
+
+void Console::progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) {
+  if (!live_) {
+    return;
+  }
+  std::string line = "\r\x1b[Krecording " + format_elapsed(elapsed);
+  if (bytes) {
+    line += ", " + format_bytes(*bytes);
+  }
+  std::fputs(line.c_str(), stderr);
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+void Console::stopped() {
+  if (drawn_) {
+    std::fputs("\r\x1b[K", stderr);
+    std::fflush(stderr);
+    drawn_ = false;
+  }
+}
+
+void Console::finished(const session::RecordSummary& summary) {
+  for (const auto& line : summary_lines(summary, perf_)) {
+    logger_.info("{}", line);
+  }
+  for (const auto& map : summary.maps) {
+    logger_.debug("map {}: {}", map.path,
+                  map.copied
+                      ? fmt::format("{} names copied, {} lines dropped", map.names, map.dropped)
+                      : "the target's own file");
+  }
+}
+
+}  // namespace pyinject::cli

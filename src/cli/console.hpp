@@ -1,0 +1,48 @@
+// What people see of a recording: lines through the logger, and on a terminal a line that moves.
+#pragma once
+
+#include "pyinject/base/log.hpp"
+#include "pyinject/session/record_observer.hpp"
+
+#include <string>
+
+namespace pyinject::cli {
+
+// How messages look, from the environment.
+struct Terminal {
+  bool live = false;   // stderr is a terminal: the moving line may be drawn
+  bool color = false;  // and NO_COLOR is not set
+};
+[[nodiscard]] Terminal look_at_terminal();
+
+// "12 s", "3 min 05 s", "2 h 03 min".
+[[nodiscard]] std::string format_elapsed(std::chrono::nanoseconds elapsed);
+// "312 B", "1.2 MB".
+[[nodiscard]] std::string format_bytes(std::uint64_t bytes);
+// As one word of a shell's command line.
+[[nodiscard]] std::string shell_word(const std::string& text);
+// "pid 12: Python 3.14.0: trampoline on by store (threads stopped for 37 us, active after 1.2 ms)"
+[[nodiscard]] std::string activation_line(const session::ActiveTarget& active);
+// The lines at the end of a recording. PERF: what the user calls perf.
+[[nodiscard]] std::vector<std::string> summary_lines(const session::RecordSummary& summary,
+                                                     const std::string& perf);
+
+class Console : public session::RecordObserver {
+ public:
+  // LIVE: draw the moving line.
+  Console(base::Logger& logger, bool live, std::string perf)
+      : logger_{logger}, live_{live}, perf_{std::move(perf)} {}
+
+  void activated(const session::ActiveTarget& target) override;
+  void progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) override;
+  void stopped() override;
+  void finished(const session::RecordSummary& summary) override;
+
+ private:
+  base::Logger& logger_;
+  bool live_;
+  bool drawn_ = false;
+  std::string perf_;
+};
+
+}  // namespace pyinject::cli

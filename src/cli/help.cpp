@@ -1,0 +1,117 @@
+#include "cli/help.hpp"
+
+namespace pyinject::cli {
+
+namespace {
+
+constexpr std::string_view kGeneral =
+    R"(usage: perf-pyinject VERB [OPTION...]
+
+Makes the names of Python functions appear in stock perf, for a CPython 3.12+
+process that is already running and was started without any flag.
+
+  record      record with perf while the perf trampoline of the targets is on
+  activate    switch the trampoline on and leave it on
+  deactivate  switch it off
+  status      every visible Python process, and what could be done with it
+
+  -h, --help     this text, or that of a verb: perf-pyinject record --help
+      --version  the version of this tool
+
+examples:
+  perf-pyinject status
+  perf-pyinject record -p 4711 -- sleep 30 && perf report
+)";
+
+constexpr std::string_view kRecord =
+    R"(usage: perf-pyinject record (-p PID[,PID...] | -a) [OPTION...] [-- COMMAND...]
+
+Starts perf record, switches the trampoline of the targets on, records until
+COMMAND ends (it is the clock, it is not profiled), or without COMMAND until
+Ctrl-C, and switches the trampoline off. Every option that is not listed here
+goes to perf record unchanged: -F, -e, -g, --call-graph, -o ...
+
+  -p, --pid LIST   the targets
+  -a, --all-cpus   the whole system, and every Python process on it
+      --perf PATH  the perf to use (else the variable PERF, else that on PATH)
+      --strict     one target that cannot be activated ends it (default with -p)
+      --lenient    such targets are named and left out (default with -a)
+  -q, --quiet      warnings and errors only
+  -v, --verbose    also what perf says
+
+exit status: that of COMMAND; 125 refused or failed; 126, 127 COMMAND cannot
+run; 129 usage; 128 + N ended by signal N; 0 when the targets exited first
+
+examples:
+  perf-pyinject record -p 4711 -- sleep 30
+  perf-pyinject record -F 999 -g -p 4711,4712 -o web.data
+  perf-pyinject record -a --max-size 1G -- sleep 10
+)";
+
+constexpr std::string_view kActivate =
+    R"(usage: perf-pyinject activate -p PID[,PID...] [OPTION...]
+
+Switches the perf trampoline of the targets on and leaves it on, for a perf that
+is started by other means. It costs call-bound programs up to half their speed
+until it is switched off.
+
+  -p, --pid LIST  the targets
+      --strict    one that fails: those before it are switched off (default)
+      --lenient   one that fails is named and left out
+  -q, --quiet     warnings and errors only
+  -v, --verbose   more
+
+example:
+  perf-pyinject activate -p 4711 && perf top -g -p 4711
+)";
+
+constexpr std::string_view kDeactivate =
+    R"(usage: perf-pyinject deactivate -p PID[,PID...] [OPTION...]
+
+Switches the perf trampoline of the targets off, if perf-pyinject has switched it
+on. One that is on by itself (python -X perf, or by the program) is left on.
+
+  -p, --pid LIST  the targets
+  -q, --quiet     warnings and errors only
+  -v, --verbose   more
+
+example:
+  perf-pyinject deactivate -p 4711
+)";
+
+constexpr std::string_view kStatus =
+    R"(usage: perf-pyinject status [-p PID[,PID...]] [OPTION...]
+
+Lists the visible Python processes, or those named: version, whether their
+interpreter keeps frame pointers (FP), state of the trampoline, and the name of
+the reason if it cannot be switched on. Nothing is stopped or changed.
+
+  -p, --pid LIST  these processes only
+      --json      for programs; the fields are described in docs/status-json.md
+  -q, --quiet     warnings and errors only
+  -v, --verbose   more
+
+examples:
+  perf-pyinject status
+  perf-pyinject status --json -p 4711 | jq '.processes[0].ready'
+)";
+
+}  // namespace
+
+std::string_view help_text(Verb verb) {
+  switch (verb) {
+    case Verb::kNone:
+      return kGeneral;
+    case Verb::kRecord:
+      return kRecord;
+    case Verb::kActivate:
+      return kActivate;
+    case Verb::kDeactivate:
+      return kDeactivate;
+    case Verb::kStatus:
+      return kStatus;
+  }
+  return kGeneral;
+}
+
+}  // namespace pyinject::cli
