@@ -43,6 +43,9 @@ std::string normalised(const ScannedOption& one) {
                            session::kUsage};
   }
   if (one.option->argument == OptionArgument::kRequired) {
+    if (one.value.empty()) {
+      throw CommandLineError{fmt::format("option {}: its value is empty", text), session::kFailure};
+    }
     text += "=" + one.value;
   } else if (!one.value.empty()) {
     throw CommandLineError{fmt::format("option {} takes no value", text), session::kUsage};

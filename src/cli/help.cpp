@@ -68,7 +68,7 @@ example:
 constexpr std::string_view kDeactivate =
     R"(usage: perf-pyinject deactivate -p PID[,PID...] [OPTION...]
 
-Switches the perf trampoline of the targets off, if perf-pyinject has switched it
+Switches the perf trampoline of the targets off, where perf-pyinject switched it
 on. One that is on by itself (python -X perf, or by the program) is left on.
 
   -p, --pid LIST  the targets

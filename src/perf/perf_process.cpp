@@ -1,7 +1,9 @@
 #include "pyinject/perf/perf_process.hpp"
 
 #include "pyinject/base/error.hpp"
+#include "pyinject/base/text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -17,8 +19,6 @@ namespace {
 
 constexpr std::size_t kMostText = std::size_t{64} << 10;
 constexpr std::chrono::seconds kTimeToComplete{5};
-// What perf answers: the word, a newline and a NUL (perf 6.1 to 7.2).
-constexpr std::size_t kAckBytes = 5;
 
 std::pair<base::UniqueFd, base::UniqueFd> make_pipe() {
   std::array<int, 2> ends{};
@@ -35,6 +35,18 @@ void set_nonblocking(int fd) {
 }
 
 }  // namespace
+
+std::vector<std::string> sampling_events(std::string_view answer) {
+  std::vector<std::string> names;
+  for (auto line : base::split(answer, '\n')) {
+    line = base::trim(line);
+    // perf's own side-band event is "dummy:HG" in 6.1, "dummy:u" from 6.12 on
+    if (!line.empty() && line != "dummy" && !line.starts_with("dummy:")) {
+      names.emplace_back(line);
+    }
+  }
+  return names;
+}
 
 PerfProcess::PerfProcess(RecordCommand command) {
   auto [command_read, command_write] = make_pipe();
@@ -93,28 +105,56 @@ bool PerfProcess::poll_once(base::Deadline deadline, int interrupt, int ack) {
 }
 
 Answer PerfProcess::request(std::string_view word, base::Deadline deadline, int interrupt) {
-  const std::string line = std::string{word} + "\n";
-  if (try_wait() || ::write(commands_.get(), line.data(), line.size()) < 0) {
+  return send(std::string{word} + "\n", 1, deadline, interrupt);
+}
+
+// All that is owed must come, also what an interrupted wait has left: else a later command would
+// count as done too early.
+Answer PerfProcess::send(const std::string& lines, int count, base::Deadline deadline,
+                         int interrupt) {
+  if (try_wait() || ::write(commands_.get(), lines.data(), lines.size()) < 0) {
     return Answer::kEnded;
   }
-  std::array<char, kAckBytes> ack{};
-  while (true) {
+  owed_ += count;
+  std::array<char, 256> acks{};
+  while (owed_ > 0) {
     pollfd readable{.fd = acks_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&readable, 1, 0) == 1 && (readable.revents & POLLIN) != 0) {
-      // Written by perf in one piece that is smaller than PIPE_BUF.
-      return ::read(acks_.get(), ack.data(), ack.size()) > 0 ? Answer::kAcknowledged
-                                                             : Answer::kEnded;
-    }
-    if (try_wait()) {
+      const ssize_t got = ::read(acks_.get(), acks.data(), acks.size());
+      if (got <= 0) {
+        return Answer::kEnded;
+      }
+      // Each is "ack", a newline and a NUL (perf 6.1 to 7.2).
+      owed_ -= static_cast<int>(std::count(acks.begin(), acks.begin() + got, '\n'));
+    } else if (try_wait()) {
       return Answer::kEnded;
-    }
-    if (deadline.expired()) {
+    } else if (deadline.expired()) {
       return Answer::kDeadline;
-    }
-    if (poll_once(deadline, interrupt, acks_.get())) {
+    } else if (poll_once(deadline, interrupt, acks_.get())) {
       return Answer::kInterrupted;
     }
   }
+  return Answer::kAcknowledged;
+}
+
+Answer PerfProcess::enable_side_events(base::Deadline deadline, int interrupt) {
+  read_stderr();
+  const std::size_t before = text_.size();
+  const auto answer = request("evlist", deadline, interrupt);
+  if (answer != Answer::kAcknowledged) {
+    return answer;
+  }
+  read_stderr();  // unbuffered in perf: complete when the acknowledgement comes
+  // perf ignores a "dummy" that is named, in "enable" as in "disable". So all are enabled, and
+  // those that sample disabled by name, in one go: at most a stray sample or two comes of it.
+  std::string lines = "enable\n";
+  int count = 1;
+  for (const auto& name :
+       sampling_events(std::string_view{text_}.substr(std::min(before, text_.size())))) {
+    lines += "disable " + name + "\n";
+    ++count;
+  }
+  return send(lines, count, deadline, interrupt);
 }
 
 std::optional<base::ExitStatus> PerfProcess::try_wait() {

@@ -181,6 +181,8 @@ std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
 }
 
 std::optional<int> Recorder::activate() {
+  // Its failure is found out by "enable"; a signal is taken by the manager.
+  (void)perf_->enable_side_events(Deadline::after(kPerfAnswers), signals_.fd());
   if (manager_.activate_all(std::exchange(targets_, {}))) {
     if (!manager_.active().empty() || options_.all) {
       return std::nullopt;

@@ -1,5 +1,6 @@
 #include "pyinject/perf/output_file.hpp"
 #include "pyinject/perf/perf_command.hpp"
+#include "pyinject/perf/perf_process.hpp"
 #include "pyinject/perf/record_options.hpp"
 
 #include <gmock/gmock.h>
@@ -82,6 +83,13 @@ TEST(OutputOf, IsWhatPerfMakesOfTheOptions) {
   EXPECT_FALSE(output_of({"-ox"}, true).pipe);
   EXPECT_TRUE(output_of({"-o", "-"}, false).pipe);
   EXPECT_TRUE(output_of({"--switch-output=1s"}, false).several);
+}
+
+TEST(SamplingEvents, AreAllButPerfsOwnSideBand) {
+  EXPECT_THAT(sampling_events("cpu-clock:pppH\ndummy:HG\n"), ElementsAre("cpu-clock:pppH"));
+  EXPECT_THAT(sampling_events("task-clock:ppp\nsched:sched_switch\ndummy:u\n"),
+              ElementsAre("task-clock:ppp", "sched:sched_switch"));
+  EXPECT_THAT(sampling_events(""), IsEmpty());
 }
 
 TEST(ParseWrittenFiles, UnderstandsEveryForm) {

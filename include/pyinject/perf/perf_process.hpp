@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pyinject::perf {
 
@@ -37,6 +38,11 @@ class PerfProcess {
   // when it becomes readable (it is not read), or -1.
   [[nodiscard]] Answer request(std::string_view word, base::Deadline deadline, int interrupt = -1);
 
+  // Enables what records mappings, but no sampling. With -D -1 that is disabled too (perf 6.1 to
+  // 7.2 with -p), and memory that becomes executable meanwhile, as the trampolines do, would be
+  // unknown to perf: it looks up no names there. To be called when "ping" was acknowledged.
+  [[nodiscard]] Answer enable_side_events(base::Deadline deadline, int interrupt = -1);
+
   [[nodiscard]] int pidfd() const { return child_->pidfd(); }
   // To be polled; -1 when it has been closed.
   [[nodiscard]] int stderr_fd() const { return errors_.get(); }
@@ -51,6 +57,7 @@ class PerfProcess {
   void send_signal(int signal) const { child_->send_signal(signal); }
 
  private:
+  Answer send(const std::string& lines, int count, base::Deadline deadline, int interrupt);
   bool poll_once(base::Deadline deadline, int interrupt, int ack);
 
   // Kept open until perf has ended, here and in perf itself: a control channel that closes while
@@ -60,6 +67,10 @@ class PerfProcess {
   base::UniqueFd errors_;
   std::unique_ptr<base::Child> child_;
   std::string text_;
+  int owed_ = 0;  // acknowledgements that have not come yet
 };
+
+// The events that sample, as perf answers the command "evlist" on stderr: a name a line.
+[[nodiscard]] std::vector<std::string> sampling_events(std::string_view answer);
 
 }  // namespace pyinject::perf

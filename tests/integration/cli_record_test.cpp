@@ -1,0 +1,143 @@
+// The built tool, stock perf and every interpreter there is.
+#include "pyinject/procfs/stat.hpp"
+#include "pyinject/procfs/tasks.hpp"
+#include "pyinject/session/options.hpp"
+#include "support/child_process.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace pyinject {
+namespace {
+
+using session::kFailure;
+using testing::HasSubstr;
+
+constexpr const char* kService = R"(
+class Service:
+    def leaf(self, n):
+        total = 0
+        for i in range(n):
+            total += i * i
+        return total
+    def handle(self):
+        return self.leaf(2000)
+def main():
+    service = Service()
+    print('ready', flush=True)
+    while True:
+        service.handle()
+main()
+)";
+
+test::RunResult tool(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), test::tool());
+  return test::run(arguments);
+}
+
+class RecordsPython : public testing::TestWithParam<test::Interpreter> {};
+
+TEST_P(RecordsPython, NamesItsFunctions) {
+  test::PythonProcess python{GetParam(), kService};
+  const test::TempDir folder;
+  const std::string data = folder / "perf.data";
+  const std::string pid = std::to_string(python.pid().value());
+  const auto record = tool({"record", "-p", pid, "-F", "499", "-o", data, "--", "sleep", "0.5"});
+  EXPECT_EQ(record.status, test::ExitStatus{}) << record.err;
+  EXPECT_THAT(record.err, HasSubstr("pid " + pid + ": Python "));
+  EXPECT_THAT(record.err, HasSubstr("next: perf report -i " + data));
+  EXPECT_EQ(record.out, "");
+  const auto script = test::run({"perf", "script", "-i", data, "-F", "ip,sym"});
+  EXPECT_THAT(script.out, HasSubstr("py::Service.leaf"));
+  EXPECT_THAT(tool({"status", "-p", pid}).out, HasSubstr(" ready "));
+  python.expect_alive();
+  EXPECT_EQ(python.terminate().signal, SIGTERM);
+  const auto after = test::run({"perf", "script", "-i", data, "-F", "ip,sym"});
+  EXPECT_THAT(after.out, HasSubstr("py::Service.leaf")) << "the target has gone";
+}
+
+TEST_P(RecordsPython, ActivatesAndDeactivates) {
+  test::PythonProcess python{GetParam(), kService};
+  const std::string pid = std::to_string(python.pid().value());
+  EXPECT_EQ(tool({"activate", "-p", pid}).status, test::ExitStatus{});
+  EXPECT_THAT(tool({"status", "-p", pid}).out, HasSubstr("on by us"));
+  const auto off = tool({"deactivate", "-p", pid});
+  EXPECT_EQ(off.status, test::ExitStatus{}) << off.err;
+  EXPECT_EQ(off.err, "perf-pyinject: pid " + pid + ": trampoline off\n");
+  EXPECT_THAT(tool({"deactivate", "-p", pid}).err, HasSubstr("off already"));
+  python.expect_alive();
+}
+
+TEST_P(RecordsPython, LeavesOnWhatIsOnByItself) {
+  test::PythonOptions on_by_itself;
+  on_by_itself.interpreter_args = {"-X", "perf"};
+  test::PythonProcess python{GetParam(), kService, on_by_itself};
+  const test::TempDir folder;
+  const std::string pid = std::to_string(python.pid().value());
+  const auto record = tool({"record", "-p", pid, "-o", folder / "x", "--", "true"});
+  EXPECT_EQ(record.status, test::ExitStatus{}) << record.err;
+  EXPECT_THAT(record.err, HasSubstr("trampoline already on by itself, it stays on"));
+  EXPECT_THAT(tool({"status", "-p", pid}).out, HasSubstr("on by itself"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Interpreters, RecordsPython, testing::ValuesIn(test::find_interpreters()),
+                         test::InterpreterName{});
+
+class BadInput
+    : public testing::TestWithParam<std::tuple<std::vector<std::string>, int, std::string>> {};
+
+TEST_P(BadInput, HasItsMessageAndStatus) {
+  const auto& [arguments, status, message] = GetParam();
+  const auto result = tool(arguments);
+  EXPECT_EQ(result.status, (test::ExitStatus{.code = status}));
+  EXPECT_THAT(result.err, HasSubstr(message));
+  EXPECT_THAT(result.err, HasSubstr("perf-pyinject: error: "));
+  EXPECT_EQ(result.out, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cli, BadInput,
+    testing::Values(
+        std::tuple{std::vector<std::string>{"recrod"}, 129, "unknown verb 'recrod'"},
+        std::tuple{std::vector<std::string>{"record", "-p", "abc"}, kFailure,
+                   "'abc' is no process"},
+        std::tuple{std::vector<std::string>{"record", "-p", "1,,2"}, kFailure, "'' is no process"},
+        std::tuple{std::vector<std::string>{"record", "-p", "-1"}, kFailure, "'-1' is no process"},
+        std::tuple{std::vector<std::string>{"record", "-p", "4194304", "true"}, kFailure,
+                   "pid 4194304: "},
+        std::tuple{std::vector<std::string>{"record", "-p", "1", "--"}, kFailure,
+                   "no command after '--'"},
+        std::tuple{std::vector<std::string>{"record", "-p", "1", "no-such-command"}, 127,
+                   "cannot run 'no-such-command'"},
+        std::tuple{std::vector<std::string>{"record", "-p", "1", "/etc/passwd"}, 126,
+                   "cannot run '/etc/passwd': Permission denied"},
+        std::tuple{std::vector<std::string>{"record", "-p", "1", "--perf", "/no/perf", "true"},
+                   kFailure, "cannot run '/no/perf'"}));
+
+TEST(Cli, RefusesAKernelThread) {
+  for (const auto pid : procfs::list_processes()) {
+    const auto stat = procfs::read_stat(pid);
+    if (stat && stat->kernel_thread()) {
+      const auto result = tool({"record", "-p", std::to_string(pid.value()), "true"});
+      EXPECT_EQ(result.status.code, kFailure);
+      EXPECT_THAT(result.err, HasSubstr("(kernel_thread)"));
+      return;
+    }
+  }
+  GTEST_SKIP() << "no kernel thread is visible here";
+}
+
+TEST(Cli, HelpAndVersionGoToStandardOutput) {
+  EXPECT_THAT(tool({"--help"}).out, HasSubstr("usage: perf-pyinject VERB"));
+  EXPECT_THAT(tool({"record", "--help"}).out, HasSubstr("--lenient"));
+  EXPECT_THAT(tool({"--version"}).out, testing::StartsWith("perf-pyinject 0."));
+}
+
+}  // namespace
+}  // namespace pyinject

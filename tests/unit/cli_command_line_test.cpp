@@ -1,0 +1,151 @@
+#include "cli/help.hpp"
+#include "pyinject/base/text.hpp"
+#include "pyinject/cli/command_line.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pyinject::cli {
+namespace {
+
+using base::Pid;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Words = std::vector<std::string>;
+
+CommandLine parse(const Words& words) { return parse_command_line(words, {}); }
+
+struct Mistake {
+  int status = 0;
+  std::string text;
+};
+
+Mistake mistake(const Words& words) {
+  try {
+    (void)parse(words);
+  } catch (const CommandLineError& error) {
+    return {error.status(), error.what()};
+  }
+  return {};
+}
+
+TEST(CommandLine, PassesPerfsOptionsOnUnchangedAndInOrder) {
+  const auto line = parse({"record", "-F", "999", "-p", "12,34", "-g", "-o", "my file",
+                           "--call-graph=dwarf,8192", "-v", "-e", "cycles:u", "--", "sleep", "-p"});
+  EXPECT_THAT(line.record.pids, ElementsAre(Pid{12}, Pid{34}));
+  EXPECT_THAT(line.record.perf_options, ElementsAre("-F", "999", "-g", "-o", "my file",
+                                                    "--call-graph=dwarf,8192", "-e", "cycles:u"));
+  EXPECT_THAT(line.record.command, ElementsAre("sleep", "-p"));
+  EXPECT_EQ(line.verbosity, Verbosity::kVerbose);
+  EXPECT_TRUE(line.record.strict);
+}
+
+TEST(CommandLine, FindsTheCommandWithoutASeparator) {
+  const auto line = parse({"record", "-p", "1", "-z", "sleep", "5"});
+  EXPECT_THAT(line.record.perf_options, ElementsAre("-z"));
+  EXPECT_THAT(line.record.command, ElementsAre("sleep", "5"));
+}
+
+TEST(CommandLine, TakesOurOptionsOutOfClusters) {
+  const auto line = parse({"record", "-qp12", "true"});
+  EXPECT_THAT(line.record.perf_options, IsEmpty());
+  EXPECT_THAT(line.record.pids, ElementsAre(Pid{12}));
+  EXPECT_EQ(line.verbosity, Verbosity::kQuiet);
+  EXPECT_THAT(parse({"record", "-gvp12"}).record.perf_options, ElementsAre("-g"));
+}
+
+TEST(CommandLine, KeepsPerfsClustersWhole) {
+  const auto line = parse({"record", "-gF", "99", "-vRgp", "12", "-dP"});
+  EXPECT_THAT(line.record.perf_options, ElementsAre("-gF", "99", "-Rg", "-dP"));
+  EXPECT_THAT(line.record.pids, ElementsAre(Pid{12}));
+}
+
+TEST(CommandLine, WholeSystemIsLenientUnlessToldOtherwise) {
+  EXPECT_TRUE(parse({"record", "-a"}).record.all);
+  EXPECT_FALSE(parse({"record", "-a"}).record.strict);
+  EXPECT_TRUE(parse({"record", "-a", "--strict"}).record.strict);
+  EXPECT_FALSE(parse({"record", "-p", "1", "--lenient"}).record.strict);
+  EXPECT_EQ(mistake({"record", "-p", "1", "--lenient", "--strict"}).status, 129);
+}
+
+TEST(CommandLine, PerfComesFromTheOptionAndTheEnvironment) {
+  const auto line = parse_command_line({"record", "-p", "1", "--perf", "/a"}, "/b");
+  EXPECT_EQ(line.record.perf.option, "/a");
+  EXPECT_EQ(line.record.perf.environment, "/b");
+}
+
+TEST(CommandLine, RefusesWhatIsNoPid) {
+  for (const auto& [list, piece] : {std::pair{"abc", "'abc'"},
+                                    {"1,,2", "''"},
+                                    {"-1", "'-1'"},
+                                    {"0", "'0'"},
+
+                                    {"1,2 ", "'2 '"},
+                                    {"99999999999", "'99999999999'"}}) {
+    const auto found = mistake({"record", "-p", list});
+    EXPECT_EQ(found.status, 125) << list;
+    EXPECT_THAT(found.text, HasSubstr(std::string{piece} + " is no process id")) << list;
+  }
+  EXPECT_EQ(mistake({"activate", "--pid=x"}).status, 125);
+  EXPECT_EQ(mistake({"record", "-p", ""}).status, 125);
+}
+
+TEST(CommandLine, StatusesOfMistakes) {
+  EXPECT_EQ(mistake({}).status, 129);
+  EXPECT_EQ(mistake({"--bogus"}).status, 129);
+  EXPECT_EQ(mistake({"recrod"}).status, 129);
+  EXPECT_THAT(mistake({"recrod"}).text, HasSubstr("unknown verb 'recrod'"));
+  EXPECT_EQ(mistake({"record"}).status, 129);
+  EXPECT_EQ(mistake({"record", "sleep", "1"}).status, 129);
+  EXPECT_EQ(mistake({"record", "-p"}).status, 129);
+  EXPECT_EQ(mistake({"record", "-p", "1", "-a"}).status, 129);
+  EXPECT_EQ(mistake({"record", "-p", "1", "--"}).status, 125);
+  EXPECT_EQ(mistake({"record", "-p", "1", "--"}).text, "no command after '--'");
+  EXPECT_EQ(mistake({"record", "-p", "1", "--no-pid"}).status, 129);
+  EXPECT_EQ(mistake({"activate"}).status, 129);
+  EXPECT_EQ(mistake({"deactivate", "-p", "1", "x"}).status, 129);
+  EXPECT_EQ(mistake({"status", "--frequency", "9"}).status, 129);
+  EXPECT_EQ(mistake({"record", "-p", "1", "--strict=yes"}).status, 129);
+}
+
+TEST(CommandLine, RefusesTheOptionsThatItNeedsItself) {
+  for (const auto& words : {Words{"-D", "100"}, Words{"--delay=1"}, Words{"--control", "fd:3"},
+                            Words{"-t", "5"}, Words{"-u", "root"}, Words{"-G", "x"}}) {
+    Words line = {"record", "-p", "1"};
+    line.insert(line.end(), words.begin(), words.end());
+    EXPECT_EQ(mistake(line).status, 129) << words.front();
+    EXPECT_THAT(mistake(line).text, HasSubstr("option -")) << words.front();
+  }
+}
+
+TEST(CommandLine, StatusNeedsNoTarget) {
+  EXPECT_THAT(parse({"status"}).pids, IsEmpty());
+  const auto line = parse({"status", "--json", "-p1", "-p", "2,3"});
+  EXPECT_TRUE(line.json);
+  EXPECT_THAT(line.pids, ElementsAre(Pid{1}, Pid{2}, Pid{3}));
+}
+
+TEST(CommandLine, HelpNeedsNothingElse) {
+  EXPECT_TRUE(parse({"--help"}).help);
+  EXPECT_TRUE(parse({"--version"}).version);
+  const auto line = parse({"record", "--help"});
+  EXPECT_TRUE(line.help);
+  EXPECT_EQ(line.verb, Verb::kRecord);
+}
+
+TEST(Help, FitsAScreen) {
+  for (const auto verb :
+       {Verb::kNone, Verb::kRecord, Verb::kActivate, Verb::kDeactivate, Verb::kStatus}) {
+    const auto lines = base::split(help_text(verb), '\n');
+    EXPECT_LE(lines.size(), 40U);
+    for (const auto line : lines) {
+      EXPECT_LE(line.size(), 80U) << line;
+    }
+    EXPECT_THAT(std::string{help_text(verb)}, HasSubstr("example"));
+  }
+}
+
+}  // namespace
+}  // namespace pyinject::cli

@@ -1,0 +1,85 @@
+#include "cli/console.hpp"
+#include "support/fake_python.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pyinject::cli {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+
+session::RecordSummary summary() {
+  session::RecordSummary result;
+  result.elapsed = std::chrono::milliseconds{5040};
+  result.targets = 1;
+  result.output.path = "my file";
+  perf::WrittenFile file;
+  file.path = "my file";
+  file.megabytes = 1.5;
+  file.samples = 42;
+  result.files = {file};
+  return result;
+}
+
+TEST(Format, ReadsWell) {
+  EXPECT_EQ(format_elapsed(seconds{12}), "12 s");
+  EXPECT_EQ(format_elapsed(seconds{185}), "3 min 05 s");
+  EXPECT_EQ(format_elapsed(seconds{7380}), "2 h 03 min");
+  EXPECT_EQ(format_bytes(312), "312 B");
+  EXPECT_EQ(format_bytes(31'200), "31 kB");
+  EXPECT_EQ(format_bytes(1'234'567), "1.2 MB");
+  EXPECT_EQ(format_bytes(1'234'567'890), "1.2 GB");
+  EXPECT_EQ(shell_word("perf.data"), "perf.data");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
+TEST(SummaryLines, SayWhatToTypeNext) {
+  EXPECT_THAT(summary_lines(summary(), "perf"),
+              ElementsAre("recorded 5.0 s: 42 samples, 1.500 MB, my file",
+                          "functions that were entered before the attach and never returned have "
+                          "no name",
+                          "next: perf report -i 'my file'"));
+  auto piped = summary();
+  piped.output.pipe = true;
+  EXPECT_THAT(summary_lines(piped, "perf"),
+              ElementsAre("recorded 5.0 s of 1 target to standard output"));
+}
+
+TEST(ActivationLine, NamesMechanismAndTimes) {
+  session::ActiveTarget active;
+  active.target.id.pid = base::Pid{12};
+  active.target.version = {.major = 3, .minor = 14, .micro = 0, .level = 0xf, .serial = 0};
+  active.activation.mechanism = python::Mechanism::kStore;
+  active.activation.stopped = std::chrono::microseconds{37};
+  active.activation.until_active = std::chrono::microseconds{1250};
+  EXPECT_EQ(activation_line(active),
+            "pid 12: Python 3.14.0: trampoline on by store (threads stopped for 37 us, active "
+            "after 1.2 ms)");
+  active.activation.before = python::TrampolineState::kOnByItself;
+  EXPECT_EQ(activation_line(active),
+            "pid 12: Python 3.14.0: trampoline already on by itself, it stays on");
+}
+
+TEST(ConsoleTest, DrawsNothingWithoutATerminal) {
+  test::RecordingLogger logger;
+  Console console{logger, false, "perf"};
+  testing::internal::CaptureStderr();
+  console.progress(seconds{3}, 100);
+  console.stopped();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(ConsoleTest, DrawsOneMovingLineOnATerminal) {
+  test::RecordingLogger logger;
+  Console console{logger, true, "perf"};
+  testing::internal::CaptureStderr();
+  console.progress(seconds{3}, 1'500'000);
+  console.stopped();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "\r\x1b[Krecording 3 s, 1.5 MB\r\x1b[K");
+}
+
+}  // namespace
+}  // namespace pyinject::cli
