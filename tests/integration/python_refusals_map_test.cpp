@@ -1,0 +1,224 @@
+// CPython says nothing when it cannot write its map: refusals about /tmp and the file in it, and
+// the maps of earlier processes.
+#include "integration/detection.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/unique_fd.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Pid;
+using python::Reason;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr uid_t kNobody = 65534;
+
+class PythonRefusalsMapTest : public DetectionTest {
+ protected:
+  void TearDown() override {
+    std::error_code ignored;
+    for (const auto& path : made_) {
+      fs::remove(path, ignored);
+    }
+  }
+
+  void start(const std::string& program = kIdle, std::vector<std::string> wrapper = {}) {
+    python_.emplace(wrapped(GetParam(), std::move(wrapper)), program);
+    map_ = map_file(pid());
+    made_ = {map_, map_ + ".old"};
+  }
+  // In a mount namespace with another /tmp.
+  void start_with_tmp(const std::string& options, const std::string& program = kIdle) {
+    start(program,
+          {"unshare", "--mount", "sh", "-c",
+           "mount -t tmpfs -o " + options + " none " + GetParam().root + "/tmp && exec \"$@\"",
+           "sh"});
+  }
+  [[nodiscard]] Pid pid() const { return python_->pid(); }
+  [[nodiscard]] std::string seen() const { return fmt::format("/tmp/perf-{}.map", pid().value()); }
+  void make_map(std::string_view content) const {
+    const base::UniqueFd fd{
+        ::open(map_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
+    if (!fd.valid()) {
+      throw base::SystemError{"cannot make " + map_, errno};
+    }
+    base::write_all(fd.get(), content, map_);
+  }
+  // As if it had been written SECONDS ago.
+  void age_map(std::int64_t seconds) const {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    now.tv_sec -= seconds;
+    const std::array<timespec, 2> times{now, now};
+    ASSERT_EQ(::utimensat(AT_FDCWD, map_.c_str(), times.data(), AT_SYMLINK_NOFOLLOW), 0);
+  }
+  [[nodiscard]] static std::string content(const std::string& path) {
+    return base::read_file(path).value_or("no " + path);
+  }
+
+  std::optional<PythonProcess> python_;
+  std::string map_;
+  std::vector<std::string> made_;
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsMapTest);
+INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsMapTest, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+
+// The programs below drop their rights as services do.
+std::string as_nobody(const std::string& program) {
+  return "import os\n"
+         "os.setgroups([])\n"
+         "os.setresgid(65534, 65534, 65534)\n"
+         "os.setresuid(65534, 65534, 65534)\n" +
+         program;
+}
+
+TEST_P(PythonRefusalsMapTest, ASymbolicLink) {
+  start();
+  const SeenFolder folder{GetParam()};
+  folder.write("elsewhere", "");
+  fs::create_symlink(folder.seen("elsewhere"), map_);
+  expect_refused_untouched(pid(), Reason::kMapNotRegular, {seen(), "symbolic link", "remove it"});
+  fs::remove(map_);
+  fs::create_symlink(folder.seen("nowhere"), map_);
+  expect_refused_untouched(pid(), Reason::kMapNotRegular, {seen(), "symbolic link"});
+  fs::remove(map_);
+  expect_ready(pid());
+  EXPECT_EQ(content(folder.here("elsewhere")), "");
+}
+
+TEST_P(PythonRefusalsMapTest, AFifoOrAFolder) {
+  start();
+  ASSERT_EQ(::mkfifo(map_.c_str(), 0600), 0);
+  expect_refused_untouched(pid(), Reason::kMapNotRegular, {seen(), "no regular file", "remove it"});
+  fs::remove(map_);
+  fs::create_directory(map_);
+  expect_refused_untouched(pid(), Reason::kMapNotRegular, {seen(), "no regular file"});
+  fs::remove(map_);
+  expect_ready(pid());
+}
+
+TEST_P(PythonRefusalsMapTest, AFileOfSomebodyElse) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "giving files away needs root";
+  }
+  start();
+  make_map("");
+  expect_ready(pid());
+  ASSERT_EQ(::chown(map_.c_str(), kNobody, kNobody), 0);
+  expect_refused_untouched(pid(), Reason::kMapForeign,
+                           {seen(), "belongs to uid 65534", "runs as uid 0", "remove it"});
+  fs::remove(map_);
+  expect_ready(pid());
+}
+
+TEST_P(PythonRefusalsMapTest, ItsOwnFileThatItMayNotWrite) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "being another user needs root";
+  }
+  start(as_nobody(kIdle));
+  make_map("");
+  ASSERT_EQ(::chown(map_.c_str(), kNobody, kNobody), 0);
+  expect_ready(pid());
+  fs::permissions(map_, fs::perms::owner_read);
+  expect_refused_untouched(pid(), Reason::kMapForeign, {seen(), "not writable", "remove it"});
+}
+
+TEST_P(PythonRefusalsMapTest, AReadOnlyTmp) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "mounting needs root";
+  }
+  start_with_tmp("ro");
+  expect_refused_untouched(pid(), Reason::kMapDirectory, {"/tmp is read-only", "mount a tmpfs"});
+  start_with_tmp("rw");
+  expect_ready(pid());
+}
+
+TEST_P(PythonRefusalsMapTest, ATmpThatItMayNotWrite) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "mounting needs root";
+  }
+  start_with_tmp("mode=0755", as_nobody(kIdle));
+  expect_refused_untouched(pid(), Reason::kMapDirectory,
+                           {"/tmp is not writable", "uid 65534", "chmod 1777"});
+  start_with_tmp("mode=0755");  // as root
+  expect_ready(pid());
+  start_with_tmp("mode=1777", as_nobody(kIdle));
+  expect_ready(pid());
+}
+
+// Found after a detection by the activation itself: nothing may be half done.
+TEST_P(PythonRefusalsMapTest, ALinkMadeBetweenDetectionAndActivation) {
+  start();
+  Attach attach;
+  const auto target = attach.detect(pid());
+  const SeenFolder folder{GetParam()};
+  folder.write("elsewhere", "");
+  fs::create_symlink(folder.seen("elsewhere"), map_);
+  const auto outcome = attach.injector().activate(target, Attach::patient());
+  ASSERT_TRUE(std::holds_alternative<python::Refusal>(outcome));
+  EXPECT_THAT(content(folder.here("elsewhere")), IsEmpty());
+  fs::remove(map_);
+  python_->expect_alive();
+  auto detection = python::make_detector()->detect(pid());
+  if (const auto* after = std::get_if<python::Target>(&detection)) {
+    EXPECT_EQ(after->state, python::TrampolineState::kOff);
+  }
+}
+
+TEST_P(PythonRefusalsMapTest, AMapOfAnEarlierProcessIsMoved) {
+  start();
+  make_map("1 1 py::stale\n");
+  age_map(3600);
+  Attach attach;
+  const auto activation = attach.activate(pid());
+  EXPECT_THAT(activation.notes, testing::Contains(testing::AllOf(HasSubstr("moved " + seen()),
+                                                                 HasSubstr(seen() + ".old"))));
+  EXPECT_EQ(content(map_ + ".old"), "1 1 py::stale\n");
+  EXPECT_THAT(content(map_), Not(HasSubstr("stale")));
+  attach.deactivate(pid());
+}
+
+TEST_P(PythonRefusalsMapTest, AMapThatItWroteItselfStays) {
+  start();
+  make_map("1 1 py::mine\n");
+  Attach attach;
+  const auto activation = attach.activate(pid());
+  EXPECT_THAT(activation.notes, IsEmpty());
+  EXPECT_THAT(content(map_), HasSubstr("py::mine"));
+  EXPECT_FALSE(fs::exists(map_ + ".old"));
+  attach.deactivate(pid());
+}
+
+// What stands where the old map is to go is no way to anywhere else.
+TEST_P(PythonRefusalsMapTest, ALinkInPlaceOfTheOldMapIsReplaced) {
+  start();
+  make_map("1 1 py::stale\n");
+  age_map(3600);
+  const SeenFolder folder{GetParam()};
+  folder.write("elsewhere", "kept");
+  fs::create_symlink(folder.here("elsewhere"), map_ + ".old");
+  Attach attach;
+  const auto activation = attach.activate(pid());
+  EXPECT_EQ(content(folder.here("elsewhere")), "kept");
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(map_ + ".old")));
+  EXPECT_EQ(content(map_ + ".old"), "1 1 py::stale\n");
+  attach.deactivate(pid());
+}
+
+}  // namespace
+}  // namespace pyinject::test
