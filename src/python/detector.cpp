@@ -477,18 +477,24 @@ void Examination::check_stacks() const {
   if (target_.version.minor >= 14) {
     return;  // they check the C stack itself and raise RecursionError
   }
-  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;
+  constexpr std::uint64_t kDescriptor = std::uint64_t{64} << 10U;  // with thread-local variables
+  constexpr std::uint64_t kLeast = (std::uint64_t{1} << 20U) - kDescriptor;
   const RuntimeView view{memory_, layout_, target_.addresses.runtime};
   const auto main_thread = view.main_thread();
   for (const auto& thread : view.threads(target_.addresses.main_interpreter)) {
     if (thread.thread_id == main_thread) {
       continue;  // grows up to its resource limit
     }
-    // glibc keeps the thread's descriptor at the top of its stack.
+    // glibc keeps the thread's descriptor at the top of its stack. The mapping may go on above it
+    // (the kernel merges neighbours), but not below: there is the guard.
     const auto* stack = procfs::find_mapping(maps_, base::RemoteAddress{thread.thread_id});
-    if (stack != nullptr && stack->size() < kLeast) {
+    if (stack == nullptr) {
+      continue;
+    }
+    const std::uint64_t size = thread.thread_id - stack->begin.value();
+    if (size < kLeast) {
       throw Refuse{Reason::kSmallStack,
-                   fmt::format("a Python thread has a stack of only {} KiB", stack->size() >> 10U),
+                   fmt::format("a Python thread has a stack of only {} KiB", size >> 10U),
                    fmt::format("with the trampoline each Python call takes C stack, and Python "
                                "{}.{} does not check its end: give threads at least 1 MiB "
                                "(threading.stack_size)",

@@ -1,0 +1,194 @@
+// Refusals that are about the state of the interpreter, each one produced for real.
+#include "integration/detection.hpp"
+#include "pyinject/base/file.hpp"
+#include "support/paths.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+namespace pyinject::test {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Pid;
+using python::Reason;
+using python::TrampolineState;
+using testing::HasSubstr;
+
+class PythonRefusalsInterpreterTest : public DetectionTest {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsInterpreterTest);
+INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsInterpreterTest,
+                         testing::ValuesIn(find_interpreters()), InterpreterName{});
+
+TEST_P(PythonRefusalsInterpreterTest, TheJitIsOn) {
+  constexpr auto kAsk =
+      "import sys\n"
+      "print('ready', flush=True)\n"
+      "print(hasattr(sys, '_jit') and sys._jit.is_enabled(), flush=True)\n"
+      "sys.stdin.read()\n";
+  PythonProcess on{with_variable(GetParam(), "PYTHON_JIT=1"), kAsk};
+  if (on.read_line() == "True") {
+    expect_refused_untouched(on.pid(), Reason::kJitActive, {"JIT", "PYTHON_JIT=0"});
+  } else {
+    expect_ready(on.pid());  // a build without it, whatever the environment says
+  }
+  for (const auto* const value : {"0", ""}) {
+    PythonProcess off{with_variable(GetParam(), std::string{"PYTHON_JIT="} + value), kAsk};
+    ASSERT_EQ(off.read_line(), "False");
+    expect_ready(off.pid());
+  }
+}
+
+// An evaluator in another library is installed, never called (from then on the program calls C
+// functions only), and taken out again.
+TEST_P(PythonRefusalsInterpreterTest, AForeignEvaluator) {
+  PythonProcess python{GetParam(),
+                       "import ctypes, os\n"
+                       "api = ctypes.pythonapi\n"
+                       "main = api.PyInterpreterState_Main\n"
+                       "main.restype = ctypes.c_void_p\n"
+                       "put = api._PyInterpreterState_SetEvalFrameFunc\n"
+                       "put.argtypes = [ctypes.c_void_p, ctypes.c_void_p]\n"
+                       "put.restype = None\n"
+                       "here = main()\n"
+                       "foreign = ctypes.cast(ctypes.CDLL(None).sem_post, ctypes.c_void_p)\n"
+                       "own = ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p)\n"
+                       "write, read, exit = os.write, os.read, os._exit\n"
+                       "write(1, b'ready\\n')\n"
+                       "read(0, 100)\n"
+                       "put(here, foreign)\n"
+                       "write(1, b'foreign %d\\n' % foreign.value)\n"
+                       "read(0, 100)\n"
+                       "put(here, own)\n"
+                       "write(1, b'own\\n')\n"
+                       "read(0, 100)\n"
+                       "exit(0)\n"};
+  expect_ready(python.pid());
+  python.send_line("put it in");
+  const auto said = python.read_line();
+  ASSERT_THAT(said, testing::StartsWith("foreign "));
+  expect_refused_untouched(
+      python.pid(), Reason::kForeignEvaluator,
+      {"PEP 523", fmt::format("{:#x}", std::stoull(said.substr(8))), "libc", "switch off"});
+  python.send_line("take it out");
+  ASSERT_EQ(python.read_line(), "own");
+  expect_ready(python.pid());
+}
+
+std::string thread_with_stack(int kib) {
+  return fmt::format(
+      "import sys, threading\n"
+      "threading.stack_size({} * 1024)\n"
+      "def work():\n"
+      "    print('ready', flush=True)\n"
+      "    sys.stdin.read()\n"
+      "threading.Thread(target=work).start()\n",
+      kib);
+}
+
+TEST_P(PythonRefusalsInterpreterTest, ASmallStack) {
+  for (const int kib : {64, 256, 512}) {
+    SCOPED_TRACE(kib);
+    const PythonProcess small{GetParam(), thread_with_stack(kib)};
+    if (since(14)) {
+      expect_ready(small.pid());  // they look after their C stacks
+    } else {
+      expect_refused_untouched(small.pid(), Reason::kSmallStack,
+                               {"KiB", "at least 1 MiB", "threading.stack_size"});
+    }
+  }
+  const PythonProcess enough{GetParam(), thread_with_stack(1024)};
+  expect_ready(enough.pid());
+}
+
+// The kernel makes one mapping of a stack and of memory next to it that is of the same kind; since
+// Linux 6.7 stacks are MADV_NOHUGEPAGE (15).
+TEST_P(PythonRefusalsInterpreterTest, ASmallStackAmongOtherMemory) {
+  PythonProcess python{GetParam(),
+                       "import mmap\n"
+                       "kept = [mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)"
+                       " for _ in range(8)]\n"
+                       "for one in kept: one.madvise(15)\n" +
+                           thread_with_stack(256)};
+  if (since(14)) {
+    expect_ready(python.pid());
+  } else {
+    expect_refused_untouched(python.pid(), Reason::kSmallStack, {"KiB"});
+  }
+}
+
+TEST_P(PythonRefusalsInterpreterTest, SubInterpretersAreAWarning) {
+  PythonProcess python{GetParam(),
+                       "import sys\n"
+                       "try: import _interpreters as i\n"
+                       "except ImportError: import _xxsubinterpreters as i\n"
+                       "one = i.create()\n"
+                       "print('ready', flush=True)\n"
+                       "sys.stdin.readline()\n"
+                       "i.destroy(one)\n"
+                       "print('destroyed', flush=True)\n"
+                       "sys.stdin.readline()\n"};
+  Attach attach;
+  EXPECT_THAT(attach.detect(python.pid()).warnings,
+              testing::ElementsAre(HasSubstr("sub-interpreters")));
+  python.send_line("destroy it");
+  ASSERT_EQ(python.read_line(), "destroyed");
+  EXPECT_THAT(attach.detect(python.pid()).warnings, testing::IsEmpty());
+}
+
+// Waits while the modules' contents are destroyed.
+TEST_P(PythonRefusalsInterpreterTest, ItIsShuttingDown) {
+  PythonProcess python{GetParam(),
+                       "import os, sys\n"
+                       "class Last:\n"
+                       "    def __del__(self, write=os.write, read=os.read):\n"
+                       "        write(1, b'last\\n')\n"
+                       "        read(0, 100)\n"
+                       "last = Last()\n"
+                       "print('ready', flush=True)\n"
+                       "os.read(0, 100)\n"};
+  expect_ready(python.pid());
+  python.send_line("end");
+  ASSERT_EQ(python.read_line(), "last");
+  expect_refused_untouched(python.pid(), Reason::kFinalizing, {"shutting down"});
+}
+
+// CPython imports `encodings` before it is ready.
+TEST_P(PythonRefusalsInterpreterTest, ItIsNotInitialized) {
+  const SeenFolder folder{GetParam()};
+  fs::create_directory(folder.here("encodings"));
+  folder.write("encodings/__init__.py",
+               "import posix, sys\n"
+               "posix.write(1, b'ready\\n')\n"
+               "posix.read(0, 100)\n"
+               "sys.path.pop(0)\n"
+               "del sys.modules['encodings']\n"
+               "import encodings\n");
+  PythonProcess python{with_variable(GetParam(), "PYTHONPATH=" + folder.seen("")),
+                       "print('started', flush=True)\nimport sys\nsys.stdin.read()\n"};
+  expect_refused_untouched(python.pid(), Reason::kNotInitialized, {"not initialized", "try again"});
+  python.send_line("go on");
+  ASSERT_EQ(python.read_line(), "started");
+  expect_ready(python.pid());
+}
+
+TEST_P(PythonRefusalsInterpreterTest, StrictSeccomp) {
+  PythonProcess python{GetParam(),
+                       "import ctypes, os\n"
+                       "write, read, prctl = os.write, os.read, ctypes.CDLL(None).prctl\n"
+                       "write(1, b'ready\\n')\n"
+                       "read(0, 100)\n"
+                       "prctl(22, 1)\n"  // PR_SET_SECCOMP, SECCOMP_MODE_STRICT
+                       "write(1, b'strict\\n')\n"
+                       "read(0, 100)\n"};
+  expect_ready(python.pid());
+  python.send_line("be strict");
+  ASSERT_EQ(python.read_line(), "strict");
+  expect_refused_untouched(python.pid(), Reason::kSeccomp, {"strict", "kill"});
+  python.expect_alive();
+}
+
+}  // namespace
+}  // namespace pyinject::test
