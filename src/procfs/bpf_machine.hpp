@@ -1,0 +1,42 @@
+// The classic BPF machine as seccomp uses it, with values that may be unknown.
+#pragma once
+
+#include "pyinject/procfs/seccomp_filter.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace pyinject::procfs {
+
+class BpfMachine {
+ public:
+  using Word = std::optional<std::uint32_t>;
+
+  explicit BpfMachine(const SystemCall& call) : call_{call} {}
+
+  enum class Step { kNext, kReturn, kUnknown };
+  // Executes one instruction. kNext: skip() more instructions are to be left out. kReturn: value().
+  Step execute(const sock_filter& instruction);
+
+  [[nodiscard]] std::uint32_t skip() const { return skip_; }
+  [[nodiscard]] Word value() const { return value_; }
+
+ private:
+  Step load(const sock_filter& instruction, Word& to);
+  Step store(const sock_filter& instruction, Word from);
+  Step calculate(const sock_filter& instruction);
+  Step jump(const sock_filter& instruction);
+  Step leave(const sock_filter& instruction);
+  Step move(const sock_filter& instruction);
+  [[nodiscard]] Word data_at(std::uint32_t offset) const;
+
+  const SystemCall& call_;
+  Word a_ = 0;
+  Word x_ = 0;
+  std::array<Word, BPF_MEMWORDS> memory_{};
+  std::uint32_t skip_ = 0;
+  Word value_;
+};
+
+}  // namespace pyinject::procfs
