@@ -49,7 +49,7 @@ std::vector<std::string> environment(const ChildOptions& options) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text{*entry};
     const auto name = text.substr(0, text.find('='));
-    if (!options.env.contains(name) && !std::ranges::count(options.unset, name)) {
+    if (!options.env.contains(name) && std::ranges::count(options.unset, name) == 0) {
       result.push_back(text);
     }
   }
@@ -61,6 +61,7 @@ std::vector<std::string> environment(const ChildOptions& options) {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
+  result.reserve(texts.size() + 1);
   for (auto& text : texts) {
     result.push_back(text.data());
   }
@@ -91,7 +92,7 @@ bool become(const ChildOptions& options) {
   sigset_t none{};
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
+  (void)::signal(SIGPIPE, SIG_DFL);
   bool ready = become(start.options);
   // After the change of user, which clears it (prctl(2)).
   ready = ready && ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
@@ -105,15 +106,15 @@ bool become(const ChildOptions& options) {
     ::execvpe(start.argv[0], start.argv.data(), start.envp.data());
   }
   const int code = errno;
-  (void)!::write(start.failure, &code, sizeof code);
-  ::_exit(127);
+  const bool told = ::write(start.failure, &code, sizeof code) == sizeof code;
+  ::_exit(told ? 127 : 126);
 }
 
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& argv, const ChildOptions& options) {
   // A child that does not read is seen as EPIPE. Undone in each child.
-  ::signal(SIGPIPE, SIG_IGN);
+  (void)::signal(SIGPIPE, SIG_IGN);
   auto arguments = argv;
   auto variables = environment(options);
   Pipe in = make_pipe();

@@ -156,8 +156,8 @@ std::vector<Interpreter> find() {
 }  // namespace
 
 const std::vector<Interpreter>& find_interpreters() {
-  static const std::vector<Interpreter> kFound = find();
-  return kFound;
+  static const std::vector<Interpreter> found = find();
+  return found;
 }
 
 // NOLINTNEXTLINE(readability-identifier-naming)
