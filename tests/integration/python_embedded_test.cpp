@@ -1,0 +1,104 @@
+// Python inside a program that is not called so.
+#include "integration/detection.hpp"
+#include "pyinject/base/file.hpp"
+#include "support/paths.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <sstream>
+
+namespace pyinject::test {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Deadline;
+using python::Reason;
+
+class PythonEmbeddedTest : public DetectionTest {
+ protected:
+  void SetUp() override {
+    // Asked of the interpreter: its library, and the prefix that it is to find its modules by.
+    const auto asked = run([] {
+      auto command = GetParam().command;
+      command.insert(command.end(),
+                     {"-c",
+                      "import sys, sysconfig\n"
+                      "print(sysconfig.get_config_var('LIBDIR'),\n"
+                      "      sysconfig.get_config_var('INSTSONAME'), sys.base_prefix)\n"});
+      return command;
+    }());
+    std::istringstream words{asked.out};
+    std::string folder;
+    std::string name;
+    words >> folder >> name >> prefix_;
+    // A root's interpreter that runs outside of it still names the folders inside.
+    const auto file = interpreter_file(GetParam());
+    std::string outer;
+    if (GetParam().root.empty() && !is_library(file) && prefix_.ends_with("/usr")) {
+      outer = prefix_.substr(0, prefix_.size() - 4);
+    }
+    library_ = outer + folder + "/" + name;
+    if (!fs::exists(GetParam().root + library_)) {
+      GTEST_SKIP() << "there is no " << GetParam().root << library_;
+    }
+    fs::copy_file(targets_dir() + "/embed", folder_.here("service"));
+  }
+
+  void start(const std::string& mode, const std::string& program = kIdle) {
+    auto command =
+        with_variable(with_executable(GetParam(), folder_.seen("service")), "PYTHONHOME=" + prefix_)
+            .command;
+    command.insert(command.end(), {library_, mode, program});
+    child_.emplace(command);
+  }
+  [[nodiscard]] std::string read_line() {
+    return child_->read_line(Deadline::after(std::chrono::seconds{20}))
+        .value_or("nothing; " + child_->err());
+  }
+
+  const SeenFolder folder_{GetParam()};
+  std::string prefix_;
+  std::string library_;
+  std::optional<ChildProcess> child_;
+  Attach attach_;
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonEmbeddedTest);
+INSTANTIATE_TEST_SUITE_P(Every, PythonEmbeddedTest, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+
+TEST_P(PythonEmbeddedTest, IsFoundByWhatIsMapped) {
+  start("main");
+  ASSERT_EQ(read_line(), "ready");
+  const auto target = attach_.detect(child_->pid());
+  EXPECT_EQ(target.version.minor, GetParam().minor);
+  EXPECT_THAT(target.interpreter, testing::HasSubstr("libpython"));
+  EXPECT_EQ(target.state, python::TrampolineState::kOff);
+}
+
+TEST_P(PythonEmbeddedTest, IsFoundAndActivatedInASecondThread) {
+  start("thread");
+  ASSERT_EQ(read_line(), "ready");
+  EXPECT_EQ(attach_.detect(child_->pid()).version.minor, GetParam().minor);
+  const auto activation = attach_.activate(child_->pid());
+  EXPECT_TRUE(activation.map.valid());
+  EXPECT_EQ(attach_.detect(child_->pid()).state, python::TrampolineState::kOnByUs);
+  attach_.deactivate(child_->pid());
+  EXPECT_EQ(attach_.detect(child_->pid()).state, python::TrampolineState::kOff);
+  child_->close_stdin();
+  EXPECT_EQ(child_->wait(Deadline::after(std::chrono::seconds{20})), ExitStatus{});
+  fs::remove(map_file(child_->pid()));
+}
+
+TEST_P(PythonEmbeddedTest, IsNotReadyBeforeItIsInitialized) {
+  start("later");
+  ASSERT_EQ(read_line(), "loaded");
+  expect_refused_untouched(child_->pid(), Reason::kNotInitialized, {"not initialized"});
+  child_->write("go on\n");
+  ASSERT_EQ(read_line(), "ready");
+  expect_ready(child_->pid());
+}
+
+}  // namespace
+}  // namespace pyinject::test
