@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <elf.h>
+#include <sys/stat.h>
 
 namespace pyinject::python {
 
@@ -78,17 +79,23 @@ std::optional<MappedFile> inspect(base::UniqueFd fd) {
   return result;
 }
 
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 }  // namespace
 
 const MappedFile* MappedFiles::get(base::Pid pid, const procfs::Mapping& mapping) {
-  const Key key{mapping.device_major, mapping.device_minor, mapping.inode};
+  auto opened = procfs::open_mapped_file(pid, mapping);
+  auto* fd = std::get_if<base::UniqueFd>(&opened);
+  struct stat info {};
+  if (fd == nullptr || ::fstat(fd->get(), &info) != 0) {
+    return nullptr;  // not remembered: another process may be allowed to open it
+  }
+  const Key key{info.st_dev, info.st_ino, info.st_size, nanoseconds(info.st_mtim),
+                nanoseconds(info.st_ctim)};
   auto known = known_.find(key);
   if (known == known_.end()) {
-    auto opened = procfs::open_mapped_file(pid, mapping);
-    auto* fd = std::get_if<base::UniqueFd>(&opened);
-    if (fd == nullptr) {
-      return nullptr;  // not remembered: another process may be allowed to open it
-    }
     known = known_.emplace(key, inspect(std::move(*fd))).first;
   }
   return known->second ? &*known->second : nullptr;

@@ -12,6 +12,8 @@
 #include <tuple>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace pyinject::python {
 
 struct MappedFile {
@@ -31,14 +33,16 @@ struct MappedFile {
   }
 };
 
-// Remembers files by device and inode, for as long as this tool runs.
+// Remembers files for as long as this tool runs.
 class MappedFiles {
  public:
   // nullptr: it cannot be read or is no ELF file of this machine.
   [[nodiscard]] const MappedFile* get(base::Pid pid, const procfs::Mapping& mapping);
 
  private:
-  using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
+  // Device, inode, size, times of the last changes of content and inode (nanoseconds): numbers of
+  // inodes are reused, and files are rewritten.
+  using Key = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;
   std::map<Key, std::optional<MappedFile>> known_;
 };
 

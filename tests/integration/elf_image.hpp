@@ -1,0 +1,31 @@
+// A copy of an ELF file in memory, in which a test spoils something.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace pyinject::test {
+
+class ElfImage {
+ public:
+  // PATH: an ELF file with section headers, trusted. Throws base::Error when it cannot be read.
+  explicit ElfImage(const std::string& path);
+
+  // The bytes of function NAME.
+  [[nodiscard]] std::span<char> code(std::string_view name);
+  // Adds DELTA to the value of symbol NAME, in each symbol table.
+  void move_symbol(std::string_view name, std::int64_t delta);
+  // Gives it another name of the same length, in each string table.
+  void rename_symbol(const std::string& name);
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+
+ private:
+  template <typename Visit>
+  void for_each_symbol(std::string_view name, Visit visit);
+
+  std::string bytes_;
+};
+
+}  // namespace pyinject::test

@@ -1,0 +1,191 @@
+// Builds that are not as they should be: what does not fit is refused with what was found. Made
+// from the interpreters that are here.
+#include "integration/detection.hpp"
+#include "integration/elf_image.hpp"
+#include "pyinject/base/file.hpp"
+#include "support/paths.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+namespace pyinject::test {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Deadline;
+using base::Pid;
+using python::Reason;
+using testing::HasSubstr;
+
+class PythonRefusalsLayoutTest : public DetectionTest {
+ protected:
+  // In the system's own folder: map_elf runs there.
+  SeenFolder folder_{Interpreter{}};
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsLayoutTest);
+INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsLayoutTest, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+
+// A process that has FILE mapped, as an interpreter would, but does not run it.
+class Mapped {
+ public:
+  explicit Mapped(const std::string& file) : child_{{targets_dir() + "/map_elf", file}} {
+    const auto line = child_.read_line(Deadline::after(std::chrono::seconds{10}));
+    EXPECT_EQ(line, "ready") << child_.err();
+  }
+  [[nodiscard]] Pid pid() const { return child_.pid(); }
+
+ private:
+  ChildProcess child_;
+};
+
+// Where the evaluator's pointer is in the interpreter's state, by a detection of an unspoiled one.
+std::uint32_t field_offset(const Interpreter& interpreter) {
+  const PythonProcess python{interpreter, kIdle};
+  const auto at = Attach{}.detect(python.pid()).addresses;
+  return static_cast<std::uint32_t>(at.eval_frame.value() - at.main_interpreter.value());
+}
+
+std::string as_bytes(std::uint32_t value) {
+  std::string bytes(sizeof value, '\0');
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+// Replaces the last WAS in CODE.
+void patch(std::span<char> code, std::uint32_t was, std::uint32_t now) {
+  const auto pattern = as_bytes(was);
+  const auto found = std::find_end(code.begin(), code.end(), pattern.begin(), pattern.end());
+  ASSERT_NE(found, code.end());
+  std::ranges::copy(as_bytes(now), found);
+}
+
+TEST_P(PythonRefusalsLayoutTest, TheAccessorNamesAnotherOffset) {
+  const auto right = field_offset(GetParam());
+  const SeenFolder folder{GetParam()};
+  {
+    const PythonProcess python{with_copy(GetParam(), folder, "python3-good"), kIdle};
+    expect_ready(python.pid());
+  }
+  ElfImage image{interpreter_file(GetParam())};
+  patch(image.code("_PyInterpreterState_GetEvalFrameFunc"), right, right + 8);
+  folder.write("python3-bad", image.bytes());
+  const PythonProcess python{with_copy(GetParam(), folder, "python3-bad"), kIdle};
+  expect_refused_untouched(
+      python.pid(), Reason::kLayoutMismatch,
+      {fmt::format("at {}", right), fmt::format("at {}", right + 8), "report this build"});
+}
+
+TEST_P(PythonRefusalsLayoutTest, TheAccessorIsNoCode) {
+  ElfImage image{interpreter_file(GetParam())};
+  std::ranges::fill(image.code("_PyInterpreterState_GetEvalFrameFunc"), '\x06');  // undefined
+  const SeenFolder folder{GetParam()};
+  folder.write("python3-bad", image.bytes());
+  const PythonProcess python{with_copy(GetParam(), folder, "python3-bad"), kIdle};
+  expect_refused_untouched(python.pid(), Reason::kLayoutMismatch,
+                           {fmt::format("at {}", field_offset(GetParam())), "unknown offset"});
+}
+
+TEST_P(PythonRefusalsLayoutTest, TheQueueIsSomewhereElse) {
+  ElfImage image{interpreter_file(GetParam())};
+  // Its first bytes; nobody calls it in an idle program.
+  const auto code = image.code("_PyEval_AddPendingCall");
+  std::ranges::fill(code, '\x90');
+  code.back() = '\xc3';
+  const SeenFolder folder{GetParam()};
+  folder.write("python3-bad", image.bytes());
+  const PythonProcess python{with_copy(GetParam(), folder, "python3-bad"), kIdle};
+  expect_refused_untouched(python.pid(), Reason::kLayoutMismatch,
+                           {"pending calls", "_PyRuntime + ", "_PyEval_AddPendingCall"});
+}
+
+// The others are mapped only: a loader would not start some of them.
+TEST_P(PythonRefusalsLayoutTest, WhatIsMappedButNotRunIsNotInitialized) {
+  const Mapped process{interpreter_file(GetParam())};
+  expect_refused_untouched(process.pid(), Reason::kNotInitialized, {"not initialized"});
+}
+
+TEST_P(PythonRefusalsLayoutTest, TheTrampolineHasNoEnd) {
+  ElfImage image{interpreter_file(GetParam())};
+  image.rename_symbol("_Py_trampoline_func_end");
+  folder_.write("python3-bad", image.bytes());
+  const Mapped process{folder_.here("python3-bad")};
+  expect_refused_untouched(process.pid(), Reason::kNoPerfTrampoline,
+                           {"python3-bad", "without the perf trampoline"});
+}
+
+TEST_P(PythonRefusalsLayoutTest, TheTrampolinesEndIsFarAway) {
+  for (const std::int64_t delta : {std::int64_t{1} << 20, -(std::int64_t{1} << 12)}) {
+    ElfImage image{interpreter_file(GetParam())};
+    image.move_symbol("_Py_trampoline_func_end", delta);
+    folder_.write("python3-bad", image.bytes());
+    const Mapped process{folder_.here("python3-bad")};
+    const auto detection = python::make_detector()->detect(process.pid());
+    expect_refused(detection, Reason::kBrokenTrampoline, {"bytes long", "BOLT"});
+    const auto* refused = std::get_if<python::Refused>(&detection);
+    ASSERT_NE(refused, nullptr);
+    EXPECT_THAT(refused->refusal.found, HasSubstr(delta > 0 ? "be 1048" : "be -4"));
+  }
+}
+
+TEST_P(PythonRefusalsLayoutTest, ASymbolIsMissing) {
+  for (const auto* const symbol :
+       {"_PyRuntime", "PyRun_SimpleString", "Py_AddPendingCall", "_PyEval_AddPendingCall",
+        "PyGILState_Ensure", "PyGILState_Release", "_PyInterpreterState_GetEvalFrameFunc"}) {
+    ElfImage image{interpreter_file(GetParam())};
+    image.rename_symbol(symbol);
+    folder_.write("python3-bad", image.bytes());
+    const Mapped process{folder_.here("python3-bad")};
+    expect_refused(python::make_detector()->detect(process.pid()), Reason::kNoLibpythonSymbols,
+                   {"python3-bad", std::string{"not export "} + symbol, "symbol table"});
+  }
+}
+
+TEST_P(PythonRefusalsLayoutTest, NothingOfItIsExported) {
+  ElfImage image{interpreter_file(GetParam())};
+  image.rename_symbol("Py_Initialize");
+  folder_.write("python3-bad", image.bytes());
+  folder_.write("something-else", image.bytes());
+  const Mapped named{folder_.here("python3-bad")};
+  expect_refused(python::make_detector()->detect(named.pid()), Reason::kNoLibpythonSymbols,
+                 {"python3-bad", "exports no CPython symbols"});
+  const Mapped nameless{folder_.here("something-else")};
+  expect_refused(python::make_detector()->detect(nameless.pid()), Reason::kNotPython, {});
+}
+
+// Whoever can name a file can put anything into our messages.
+TEST_P(PythonRefusalsLayoutTest, FileNamesInMessagesArePrintable) {
+  const std::string name = "python3\n\x1b[2J\x07";
+  ElfImage image{interpreter_file(GetParam())};
+  image.rename_symbol("_Py_trampoline_func_end");
+  folder_.write(name, image.bytes());
+  const Mapped process{folder_.here(name)};
+  const auto detection = python::make_detector()->detect(process.pid());
+  expect_refused(detection, Reason::kNoPerfTrampoline, {"[2J"});
+  const auto* refused = std::get_if<python::Refused>(&detection);
+  ASSERT_NE(refused, nullptr);
+  EXPECT_TRUE(std::ranges::all_of(refused->interpreter, [](unsigned char c) { return c >= ' '; }));
+}
+
+// What is remembered of a file is not believed of its successor.
+TEST_P(PythonRefusalsLayoutTest, AFileThatIsReplacedIsLookedAtAgain) {
+  const auto detector = python::make_detector();
+  ElfImage image{interpreter_file(GetParam())};
+  const auto good = image.bytes();
+  image.rename_symbol("_Py_trampoline_func_end");
+  folder_.write("python3-some", image.bytes());
+  {
+    const Mapped process{folder_.here("python3-some")};
+    expect_refused(detector->detect(process.pid()), Reason::kNoPerfTrampoline, {});
+  }
+  folder_.write("python3-some", good);  // the same inode
+  const Mapped process{folder_.here("python3-some")};
+  expect_refused(detector->detect(process.pid()), Reason::kNotInitialized, {});
+}
+
+}  // namespace
+}  // namespace pyinject::test
