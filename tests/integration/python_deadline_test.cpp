@@ -1,0 +1,174 @@
+// Requests that cannot be carried out in time are withdrawn, and never run later.
+#include "pyinject/procfs/status.hpp"
+#include "pyinject/procfs/tasks.hpp"
+#include "support/attach.hpp"
+#include "support/interpreters.hpp"
+#include "support/python_process.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+
+namespace pyinject::test {
+namespace {
+
+using python::Reason;
+using python::Refusal;
+
+class Deadlines : public testing::TestWithParam<Interpreter> {
+ protected:
+  // Expects that activation meets its deadline.
+  Refusal missed(base::Pid pid,
+                 std::chrono::milliseconds deadline = std::chrono::milliseconds{300}) {
+    auto result = attach_.try_activate(pid, {.owner = {}, .deadline = deadline, .only = {}});
+    if (auto* refusal = std::get_if<Refusal>(&result)) {
+      return *refusal;
+    }
+    throw base::Error{"it was activated"};
+  }
+
+  Attach attach_;
+};
+
+// Holds the GIL inside C (ctypes.PyDLL keeps it) until a byte comes; then works on.
+constexpr const char* kHoldsGil = R"(
+import ctypes, os, sys
+libc = ctypes.PyDLL(None)
+buffer = ctypes.create_string_buffer(1)
+def work(n):
+    return sum(i for i in range(n))
+print('ready', flush=True)
+while libc.read(0, buffer, 1) == 1:
+    for _ in range(100):
+        value = work(100)
+    print(value, sys.is_stack_trampoline_active(), flush=True)
+)";
+
+TEST_P(Deadlines, AWithdrawnRequestNeverRuns) {
+  PythonProcess holder{GetParam(), kHoldsGil};
+  const auto refusal = missed(holder.pid());
+  EXPECT_EQ(refusal.reason, Reason::kDeadline);
+  EXPECT_THAT(refusal.found, testing::HasSubstr("within 300 ms"));
+  EXPECT_THAT(refusal.found, testing::HasSubstr("waits in read with the GIL held"));
+
+  for (int i = 0; i < 3; ++i) {  // it executes Python again, with our calls still queued
+    holder.child().write("x");
+    EXPECT_EQ(holder.read_line(), "4950 False");
+  }
+  EXPECT_EQ(attach_.detect(holder.pid()).state, python::TrampolineState::kOff);
+}
+
+TEST_P(Deadlines, TheNextSessionWorks) {
+  PythonProcess holder{GetParam(), kHoldsGil};
+  EXPECT_EQ(missed(holder.pid()).reason, Reason::kDeadline);
+  // A second request while the first is still queued makes that one valid again.
+  EXPECT_EQ(missed(holder.pid()).reason, Reason::kDeadline);
+  holder.child().write("x");
+  EXPECT_EQ(holder.read_line(), "4950 False");
+
+  // The interpreter is waiting in C again: let it out while the request is being waited for.
+  std::variant<python::Activation, Refusal> result;
+  std::jthread activation{[&] { result = attach_.try_activate(holder.pid(), Attach::patient()); }};
+  std::string answer = "4950 False";
+  while (answer == "4950 False") {
+    holder.child().write("x");
+    answer = holder.read_line();
+  }
+  activation.join();
+  EXPECT_EQ(answer, "4950 True");
+  ASSERT_TRUE(std::holds_alternative<python::Activation>(result))
+      << python::describe(std::get<Refusal>(result));
+  attach_.deactivate(holder.pid());
+  holder.child().write("x");
+  EXPECT_EQ(holder.read_line(), "4950 False");
+}
+
+constexpr const char* kEcho = R"(
+import sys
+def answer(text):
+    return text.strip() + ' ' + str(sys.is_stack_trampoline_active())
+print('ready', flush=True)
+for line in sys.stdin:
+    print(answer(line), flush=True)
+)";
+
+TEST_P(Deadlines, AJobControlStopIsLeftAsItIs) {
+  PythonProcess stopped{GetParam(), kEcho};
+  stopped.child().signal(SIGSTOP);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(stopped.pid().value()), &info, WSTOPPED | WNOWAIT),
+            0);
+
+  const auto refusal = missed(stopped.pid());
+  EXPECT_EQ(refusal.reason, Reason::kDeadline);
+  EXPECT_THAT(refusal.found, testing::HasSubstr("stopped by job control"));
+  EXPECT_EQ(procfs::read_status(stopped.pid())->state, 'T');
+
+  stopped.child().signal(SIGCONT);
+  stopped.send_line("one");
+  EXPECT_EQ(stopped.read_line(), "one False");
+  stopped.send_line("two");
+  EXPECT_EQ(stopped.read_line(), "two False") << "the withdrawn request must not run now";
+  attach_.activate(stopped.pid());
+  stopped.send_line("three");
+  EXPECT_EQ(stopped.read_line(), "three True");
+
+  // A toggle does not need the process to run, and does not make it run.
+  stopped.child().signal(SIGSTOP);
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(stopped.pid().value()), &info, WSTOPPED | WNOWAIT),
+            0);
+  attach_.deactivate(stopped.pid());
+  EXPECT_EQ(procfs::read_status(stopped.pid())->state, 'T');
+  stopped.child().signal(SIGCONT);
+  stopped.send_line("four");
+  EXPECT_EQ(stopped.read_line(), "four False");
+}
+
+TEST_P(Deadlines, AThreadThatCannotBeStoppedIsNotWaitedForLong) {
+  // A vfork parent is in state D until its child executes: here the child first opens a FIFO for
+  // writing, which waits for a reader.
+  PythonOptions options;
+  options.args = {"/tmp/pyinject-fifo-" + std::to_string(::getpid())};
+  PythonProcess parent{GetParam(), R"(
+import os, sys
+os.mkfifo(sys.argv[1])
+print('ready', flush=True)
+pid = os.posix_spawn(sys.executable, [sys.executable, '--version'], {},
+                     file_actions=[(os.POSIX_SPAWN_OPEN, 5, sys.argv[1], os.O_WRONLY, 0)])
+os.waitpid(pid, 0)
+os.unlink(sys.argv[1])
+print('spawned', flush=True)
+)",
+                       options};
+  const auto deadline = base::Deadline::after(std::chrono::seconds{20});
+  bool uninterruptible = false;
+  while (!uninterruptible && !deadline.expired()) {
+    for (const auto tid : procfs::list_tasks(parent.pid())) {
+      const auto status = procfs::read_status(parent.pid(), tid);
+      uninterruptible |= status && status->state == 'D';
+    }
+    ::sched_yield();
+  }
+  ASSERT_TRUE(uninterruptible) << "the target did not reach state D";
+  const auto refusal = missed(parent.pid());
+  EXPECT_EQ(refusal.reason, Reason::kStopDeadline);
+  EXPECT_THAT(refusal.found, testing::HasSubstr("in state D"));
+  const auto fifo = "/proc/" + std::to_string(parent.pid().value()) + "/root" + options.args[0];
+  const base::UniqueFd reader{::open(fifo.c_str(), O_RDONLY | O_CLOEXEC)};
+  EXPECT_TRUE(reader.valid());
+  while (parent.read_line() != "spawned") {  // its child's version comes first
+  }
+  EXPECT_EQ(parent.child().wait(base::Deadline::after(std::chrono::seconds{20})), ExitStatus{});
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Deadlines, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Deadlines);
+
+}  // namespace
+}  // namespace pyinject::test

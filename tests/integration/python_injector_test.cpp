@@ -1,0 +1,264 @@
+// Switching on and off, on every interpreter: what a user of the library sees.
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "pyinject/procfs/maps.hpp"
+#include "pyinject/procfs/status.hpp"
+#include "support/attach.hpp"
+#include "support/interpreters.hpp"
+#include "support/python_process.hpp"
+#include "support/snapshot.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <set>
+
+namespace pyinject::test {
+namespace {
+
+using python::Mechanism;
+using python::TrampolineState;
+
+class Injector : public testing::TestWithParam<Interpreter> {
+ protected:
+  // The lines of the map that the target writes, through the descriptor that activation gave.
+  static std::vector<std::string> map_lines(const python::Activation& activation) {
+    EXPECT_TRUE(activation.map.valid());
+    ::lseek(activation.map.get(), 0, SEEK_SET);
+    const auto text = base::read_fd(activation.map.get(), std::size_t{1} << 26U, "map");
+    std::vector<std::string> lines;
+    for (const auto line : base::split(text, '\n')) {
+      if (!line.empty()) {
+        lines.emplace_back(line);
+      }
+    }
+    return lines;
+  }
+
+  Attach attach_;
+};
+
+// Answers each line of stdin with the sum of a few calls: alive and right.
+constexpr const char* kServer = R"(
+import sys
+class Adder:
+    def add(self, a, b):
+        return a + b
+def triangle(n):
+    adder = Adder()
+    total = 0
+    for i in range(n + 1):
+        total = adder.add(total, i)
+    return total
+print('ready', flush=True)
+for line in sys.stdin:
+    n = int(line)
+    ns = {}
+    exec(f'def fresh_{n}(): return triangle({n})', globals(), ns)
+    print(ns[f'fresh_{n}'](), sys.is_stack_trampoline_active(), flush=True)
+)";
+
+TEST_P(Injector, SwitchesNamesOnAndOff) {
+  PythonProcess server{GetParam(), kServer};
+  const auto ask = [&server](int n) {
+    server.send_line(std::to_string(n));
+    return server.read_line();
+  };
+  EXPECT_EQ(ask(10), "55 False");
+  const auto activation = attach_.activate(server.pid());
+  EXPECT_EQ(activation.before, TrampolineState::kOff);
+  EXPECT_EQ(attach_.detect(server.pid()).state, TrampolineState::kOnByUs);
+  EXPECT_EQ(ask(100), "5050 True");
+  EXPECT_THAT(map_lines(activation), testing::Contains(testing::HasSubstr("py::Adder.add:")));
+  EXPECT_THAT(map_lines(activation), testing::Contains(testing::HasSubstr("py::fresh_100:")));
+
+  EXPECT_EQ(attach_.deactivate(server.pid()).mechanism, Mechanism::kStore);
+  EXPECT_EQ(attach_.detect(server.pid()).state, TrampolineState::kOff);
+  EXPECT_EQ(ask(11), "66 False");
+  EXPECT_THAT(map_lines(activation),
+              testing::Not(testing::Contains(testing::HasSubstr("fresh_11:"))));
+
+  const auto again = attach_.activate(server.pid());
+  EXPECT_EQ(again.mechanism, Mechanism::kStore) << "no second call in the life of a process";
+  EXPECT_EQ(ask(12), "78 True");
+  EXPECT_THAT(map_lines(again), testing::Contains(testing::HasSubstr("py::fresh_12:")));
+  attach_.deactivate(server.pid());
+  server.child().close_stdin();
+  EXPECT_EQ(server.child().wait(base::Deadline::after(std::chrono::seconds{20})), ExitStatus{});
+}
+
+TEST_P(Injector, LeavesTheProcessAsItWas) {
+  PythonProcess server{GetParam(), kServer};
+  server.send_line("3");
+  EXPECT_EQ(server.read_line(), "6 False");
+  attach_.activate(server.pid());  // brings the arena and the map's descriptor
+  attach_.deactivate(server.pid());
+  const auto before = take_snapshot(server.pid());
+  for (int i = 0; i < 3; ++i) {
+    attach_.activate(server.pid());
+    attach_.deactivate(server.pid());
+  }
+  EXPECT_THAT(differences(before, take_snapshot(server.pid())), testing::IsEmpty());
+}
+
+TEST_P(Injector, FirstActivationLeavesOnlyTheArenaAndTheMap) {
+  PythonProcess server{GetParam(), kServer};
+  server.send_line("3");
+  EXPECT_EQ(server.read_line(), "6 False");
+  const auto before = take_snapshot(server.pid());
+  attach_.activate(server.pid());
+  attach_.deactivate(server.pid());
+  // Mappings: the payload is compiled, so the allocator may map; what else differs is the map's fd.
+  const auto found = differences(before, take_snapshot(server.pid()), {.maps = false});
+  EXPECT_THAT(found,
+              testing::ElementsAre(testing::ContainsRegex("fd [0-9]+ opened: .*/tmp/perf-")));
+}
+
+struct Growth {
+  std::size_t resident_pages = 0;
+  std::size_t mappings = 0;
+};
+
+Growth growth_of(base::Pid pid) {
+  const auto statm =
+      base::read_file("/proc/" + std::to_string(pid.value()) + "/statm").value_or("");
+  const auto fields = base::split(statm, ' ');
+  return {.resident_pages = base::parse_number<std::size_t>(fields.at(1)).value_or(0),
+          .mappings = procfs::read_maps(pid)->size()};
+}
+
+TEST_P(Injector, FiveHundredCyclesNeitherGrowNorRepeat) {
+  PythonProcess server{GetParam(), kServer};
+  auto activation = attach_.activate(server.pid());
+  server.send_line("7");
+  EXPECT_EQ(server.read_line(), "28 True");
+  attach_.deactivate(server.pid());
+  const auto before = growth_of(server.pid());
+  for (int cycle = 0; cycle < 500; ++cycle) {
+    activation = attach_.activate(server.pid());
+    if (cycle % 50 == 0) {
+      server.send_line("7");
+      ASSERT_EQ(server.read_line(), "28 True") << "cycle " << cycle;
+    }
+    attach_.deactivate(server.pid());
+  }
+  const auto after = growth_of(server.pid());
+  EXPECT_EQ(after.mappings, before.mappings);
+  EXPECT_LE(after.resident_pages, before.resident_pages + 32) << "128 KiB, for compiling fresh_7";
+  const auto lines = map_lines(activation);
+  std::set<std::string> addresses;
+  for (const auto& line : lines) {
+    EXPECT_TRUE(addresses.insert(line.substr(0, line.find(' '))).second) << line;
+  }
+  server.child().close_stdin();
+  EXPECT_EQ(server.child().wait(base::Deadline::after(std::chrono::seconds{20})), ExitStatus{});
+}
+
+TEST_P(Injector, ATargetThatIsOnByItselfStaysOn) {
+  PythonOptions options;
+  options.interpreter_args = {"-X", "perf"};
+  PythonProcess server{GetParam(), kServer, options};
+  EXPECT_EQ(attach_.detect(server.pid()).state, TrampolineState::kOnByItself);
+  const auto activation = attach_.activate(server.pid());
+  EXPECT_EQ(activation.mechanism, Mechanism::kNone);
+  EXPECT_EQ(activation.before, TrampolineState::kOnByItself);
+  EXPECT_EQ(attach_.deactivate(server.pid()).mechanism, Mechanism::kNone);
+  server.send_line("4");
+  EXPECT_EQ(server.read_line(), "10 True");
+}
+
+TEST_P(Injector, ActivatingTwiceIsActivatingOnce) {
+  PythonProcess server{GetParam(), kServer};
+  attach_.activate(server.pid());
+  const auto second = attach_.activate(server.pid());
+  EXPECT_EQ(second.before, TrampolineState::kOnByUs);
+  EXPECT_EQ(second.mechanism, Mechanism::kNone);
+  attach_.deactivate(server.pid());
+  EXPECT_EQ(attach_.deactivate(server.pid()).mechanism, Mechanism::kNone);
+}
+
+TEST_P(Injector, AnotherLivingSessionIsRespected) {
+  PythonProcess server{GetParam(), kServer};
+  PythonProcess other{GetParam(), kServer};  // stands for another perf-pyinject
+  auto options = Attach::patient();
+  options.owner.session = attach_.detect(other.pid()).id;
+  attach_.activate(server.pid(), options);
+
+  const auto refused = attach_.try_activate(server.pid(), Attach::patient());
+  ASSERT_TRUE(std::holds_alternative<python::Refusal>(refused));
+  EXPECT_EQ(std::get<python::Refusal>(refused).reason, python::Reason::kOtherSession);
+
+  other.terminate();
+  const auto adopted = attach_.activate(server.pid());
+  EXPECT_EQ(adopted.before, TrampolineState::kOff) << "what a dead session left on is switched off";
+  attach_.deactivate(server.pid());
+}
+
+TEST_P(Injector, EachRungCanBeForced) {
+  for (const auto rung : {Mechanism::kPendingQueue, Mechanism::kPendingCallFrames}) {
+    PythonProcess busy{GetParam(), R"(
+def work(n):
+    return sum(range(n))
+print('ready', flush=True)
+expected = work(100)
+while True:
+    assert work(100) == expected
+)"};
+    auto options = Attach::patient();
+    options.only = rung;
+    const auto activation = attach_.activate(busy.pid(), options);
+    EXPECT_EQ(activation.mechanism, rung);
+    attach_.deactivate(busy.pid());
+    busy.expect_alive();
+  }
+}
+
+TEST_P(Injector, AForkedChildIsSeenForWhatItIs) {
+  PythonProcess parent{GetParam(), R"(
+import os, sys
+print('ready', flush=True)
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        print(os.getpid(), sys.is_stack_trampoline_active(), flush=True)
+        sys.stdin.readline()
+        print(sys.is_stack_trampoline_active(), flush=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
+)"};
+  const auto fork_child = [&parent] {
+    parent.send_line("fork");
+    const auto words = parent.read_line();
+    return std::pair{base::Pid{*base::parse_number<pid_t>(words.substr(0, words.find(' ')))},
+                     words.substr(words.find(' ') + 1)};
+  };
+  attach_.activate(parent.pid());
+  const auto [active_child, active] = fork_child();
+  EXPECT_EQ(active, "True");
+  EXPECT_EQ(attach_.detect(active_child).state, TrampolineState::kOnByUs);
+  attach_.deactivate(active_child);
+  parent.send_line("go on");
+  EXPECT_EQ(parent.read_line(), "False");
+
+  attach_.deactivate(parent.pid());
+  const auto [idle_child, idle] = fork_child();
+  EXPECT_EQ(idle, "False");
+  if (GetParam().minor >= 14) {
+    EXPECT_EQ(attach_.refusal(idle_child).reason, python::Reason::kForkedAfterActivation);
+    parent.send_line("go on");
+    EXPECT_EQ(parent.read_line(), "False");
+  } else {
+    attach_.activate(idle_child);
+    parent.send_line("go on");
+    EXPECT_EQ(parent.read_line(), "True");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Injector, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Injector);
+
+}  // namespace
+}  // namespace pyinject::test
