@@ -135,8 +135,11 @@ std::optional<ExitStatus> Child::try_wait() {
   if (status_) {
     return status_;
   }
+  // Only once it has ended: while another thread of ours traces it, waitpid would take away the ptrace
+  // stops that are meant for that thread (kernel wait_consider_task()).
+  pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
   int status = 0;
-  if (::waitpid(pid_.value(), &status, WNOHANG) == pid_.value()) {
+  if (::poll(&ended, 1, 0) == 1 && ::waitpid(pid_.value(), &status, WNOHANG) == pid_.value()) {
     status_ = decode_wait_status(status);
   }
   return status_;

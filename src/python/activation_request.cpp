@@ -21,6 +21,19 @@ constexpr std::uint64_t kGrowingStackRoom = std::uint64_t{32} << 10U;
 // _PY_CALLS_TO_DO_BIT of 3.13+ (pycore_ceval.h).
 constexpr std::uint64_t kCallsToDoBit = 4;
 
+struct QueuedCalls {
+  PendingCall first;  // the payload
+  PendingCall last;   // says that it has run
+};
+
+QueuedCalls queued_calls(const Target& target) {
+  const auto mailbox = target.addresses.mailbox;
+  return {
+      .first = {.function = target.addresses.run_simple_string,
+                .argument = mailbox_payload(mailbox).value()},
+      .last = {.function = target.addresses.sem_post, .argument = mailbox_done(mailbox).value()}};
+}
+
 class Request {
  public:
   Request(const AttachedTarget& attached, const ActivateOptions& options, MainThread main,
@@ -33,6 +46,7 @@ class Request {
 
  private:
   [[nodiscard]] bool frames_possible() const;
+  [[nodiscard]] bool write_queue() const;
   [[nodiscard]] bool enqueue();
   [[nodiscard]] bool set_eval_breaker() const;
   [[nodiscard]] bool run_frames(std::span<const tracee::RemoteCall> calls) const;
@@ -55,7 +69,7 @@ Mechanism Request::choose() const {
     return *options_.only;
   }
   const auto& call = main_.call;
-  if (call.kind == tracee::Interrupted::kNo) {
+  if (call.kind == tracee::Interrupted::kNo || main_.job_control) {
     return Mechanism::kPendingQueue;
   }
   if (call.futex) {
@@ -71,7 +85,8 @@ Mechanism Request::choose() const {
 
 bool Request::frames_possible() const {
   const auto status = procfs::read_status(piece().target.id.pid, main_.tid);
-  if (!status || status->shadow_stack || main_.job_control ||
+  // A Python signal handler that raises must do so in the program, not in our payload.
+  if (!status || status->shadow_stack || piece().view.signal_pending(main_.state) ||
       tracee::in_restartable_sequence(main_.tid, main_.registers)) {
     return false;
   }
@@ -94,13 +109,17 @@ bool Request::set_eval_breaker() const {
   return word && memory.write_value(at, *word | kCallsToDoBit);
 }
 
+bool Request::write_queue() const {
+  return piece().memory.write(piece().target.addresses.runtime + piece().layout.pending_calls,
+                              queue_.bytes());
+}
+
 // The breaker first: alone it does nothing. Then the whole queue in one write, which commits.
 bool Request::enqueue() {
-  const auto& addresses = piece().target.addresses;
-  queue_.push({.function = addresses.run_simple_string, .argument = payload().value()});
-  queue_.push({.function = addresses.sem_post, .argument = done().value()});
-  return set_eval_breaker() &&
-         piece().memory.write(addresses.runtime + piece().layout.pending_calls, queue_.bytes());
+  const auto [first, last] = queued_calls(piece().target);
+  queue_.push(first);
+  queue_.push(last);
+  return set_eval_breaker() && write_queue();
 }
 
 bool Request::run_frames(std::span<const tracee::RemoteCall> calls) const {
@@ -112,7 +131,8 @@ bool Request::run_frames(std::span<const tracee::RemoteCall> calls) const {
   const auto frames =
       tracee::build_signal_frames(main_.registers, tracee::resumable(main_.registers), *state,
                                   *mask, calls, piece().target.addresses.sigreturn);
-  if (!frames || !piece().memory.write(frames->at, frames->bytes)) {
+  // The queue as it is without an earlier request: asking twice would activate twice.
+  if (!frames || !write_queue() || !piece().memory.write(frames->at, frames->bytes)) {
     return false;
   }
   const std::uint64_t end = frames->at.value() + frames->bytes.size();
@@ -175,19 +195,22 @@ std::string Request::whereabouts() const {
                      code == nullptr ? "unknown code" : base::printable(code->path), gil);
 }
 
-// How far an earlier request has come, whose session did not see its end.
-enum class Earlier { kNone, kQueued, kInFrames };
+// How far an earlier request has come, whose end nobody has seen yet.
+enum class Earlier { kNone, kQueued, kOnItsWay };
 
 Earlier earlier_request(const Mailbox& mailbox, const PendingQueue& queue, const MainThread& main,
                         const PendingCall& last) {
   if (mailbox.done >= mailbox.requested) {
     return Earlier::kNone;
   }
+  if (queue.contains(last)) {
+    return queue.being_run() ? Earlier::kOnItsWay : Earlier::kQueued;
+  }
   if (mailbox.frames_end != 0) {
-    return main.registers.stack_pointer().value() < mailbox.frames_end ? Earlier::kInFrames
+    return main.registers.stack_pointer().value() < mailbox.frames_end ? Earlier::kOnItsWay
                                                                        : Earlier::kNone;
   }
-  return queue.contains(last) || queue.being_run() ? Earlier::kQueued : Earlier::kNone;
+  return queue.being_run() ? Earlier::kOnItsWay : Earlier::kNone;
 }
 
 struct Parts {
@@ -230,9 +253,11 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
   const auto& piece = attached.piece();
   const auto address = piece.target.addresses.mailbox;
   Mailbox mailbox = attached.mailbox().value_or(Mailbox{});
-  const auto earlier = earlier_request(
-      mailbox, queue, main,
-      {.function = piece.target.addresses.sem_post, .argument = mailbox_done(address).value()});
+  const auto [first, last] = queued_calls(piece.target);
+  auto earlier = earlier_request(mailbox, queue, main, last);
+  if (earlier == Earlier::kQueued && queue.take_back(last) && queue.take_back(first)) {
+    earlier = Earlier::kNone;
+  }
   if (earlier == Earlier::kNone && queue.free_slots() < 2) {
     return NotNow{"the queue of pending calls is full"};
   }
@@ -250,7 +275,8 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
     mailbox.frames_end = 0;
   }
   Request request{attached, options, main, std::move(queue)};
-  Requested result{.serial = mailbox.requested, .waiting_for = request.whereabouts()};
+  Requested result{
+      .serial = mailbox.requested, .main_thread = main.tid, .waiting_for = request.whereabouts()};
   if (!piece.memory.write_value(address, mailbox)) {
     return Refusal{.reason = Reason::kActivationFailed,
                    .found = "the mailbox cannot be written",
@@ -258,7 +284,7 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
   }
   result.mechanism = request.choose();
   if (earlier != Earlier::kNone) {
-    // Its calls are on their way already and valid again; at most they need waking.
+    // Its calls cannot be taken back, and need not be: at most they need waking.
     if (result.mechanism == Mechanism::kPendingQueueWakeup && earlier == Earlier::kQueued) {
       (void)tracee::write_registers(main.tid, tracee::returning_eintr(main.registers));
     } else {

@@ -15,16 +15,17 @@ namespace pyinject::python {
 struct Requested {
   Mechanism mechanism = Mechanism::kNone;
   std::uint32_t serial = 0;  // Mailbox::done reaches it when the request has run
-  std::string waiting_for;   // where the main thread is, for the message at the deadline
+  base::Tid main_thread;
+  std::string waiting_for;  // where the main thread is, for the message at the deadline
 };
 // Not now: somebody holds the queue's lock, the queue is full, ...
 struct NotNow {
   std::string why;
 };
 
-// Chooses the rung by what the main thread does (docs/architecture.md, "The ladder"). A request of
-// an earlier session that was withdrawn and has not run yet is made valid again instead: there is
-// never more than one.
+// Chooses the rung by what the main thread does (docs/architecture.md, "The ladder"). There is
+// never more than one request: one that is queued and has not run is taken back and made anew, by
+// the rung that fits now; one that is on its way is made valid again if it had been withdrawn.
 [[nodiscard]] std::variant<Requested, NotNow, Refusal> request_activation(
     const AttachedTarget& attached, const ActivateOptions& options);
 

@@ -3,6 +3,7 @@
 #include "activation_request.hpp"
 #include "attached_target.hpp"
 #include "map_file_check.hpp"
+#include "pyinject/base/file.hpp"
 #include "pyinject/procfs/maps.hpp"
 
 #include <fmt/format.h>
@@ -68,6 +69,8 @@ class Activate {
   [[nodiscard]] bool attempt(const AttachedTarget& attached);
   [[nodiscard]] bool attempt_when_on(const AttachedTarget& attached, TrampolineState state);
   [[nodiscard]] bool attempt_when_off(const AttachedTarget& attached);
+  [[nodiscard]] bool main_thread_sleeps() const;
+  [[nodiscard]] std::optional<Refusal> request_again();
   [[nodiscard]] std::optional<Refusal> wait_for_effect();
   [[nodiscard]] std::optional<Refusal> verify();
   [[nodiscard]] Refusal withdraw();
@@ -179,15 +182,51 @@ bool Activate::ran() const {
   return mailbox && mailbox->done >= requested_->serial;
 }
 
+// The main thread may have gone to sleep in a system call since the request was made (or was on its
+// way there): then another rung is needed. True when it is inside one.
+bool Activate::main_thread_sleeps() const {
+  const auto path = fmt::format("/proc/{}/task/{}/syscall", piece_.target.id.pid.value(),
+                                requested_->main_thread.value());
+  const auto text = base::read_file(path, 256).value_or("");
+  return !text.empty() && text.front() >= '0' && text.front() <= '9';
+}
+
+std::optional<Refusal> Activate::request_again() {
+  nanoseconds stopped{};
+  auto failure =
+      with_stopped_target(piece_, deadline_, stopped, [this](const AttachedTarget& attached) {
+        if (ran() || attached.state() != TrampolineState::kOff) {
+          return true;
+        }
+        auto outcome = request_activation(attached, options_);
+        if (auto* requested = std::get_if<Requested>(&outcome)) {
+          requested_ = std::move(*requested);
+          result_.mechanism = requested_->mechanism;
+        }
+        return true;
+      });
+  result_.stopped = std::max(result_.stopped, stopped);
+  return failure;
+}
+
 // The kernel has nothing to wait on for a word in another process: look again and again.
 std::optional<Refusal> Activate::wait_for_effect() {
   nanoseconds pause = microseconds{50};
+  nanoseconds patience = milliseconds{5};
+  auto next_look = Deadline::after(patience);
   while (!ran()) {
     if (!piece_.view.main_interpreter()) {
       return gone();
     }
     if (deadline_.expired()) {
       return withdraw();
+    }
+    if (next_look.expired() && main_thread_sleeps()) {
+      if (auto failure = request_again()) {
+        return failure->reason == Reason::kExited ? failure : withdraw();
+      }
+      patience = std::min<nanoseconds>(patience * 2, milliseconds{640});
+      next_look = Deadline::after(patience);
     }
     nap(pause);
     pause = std::min<nanoseconds>(pause * 5 / 4, milliseconds{2});

@@ -109,17 +109,34 @@ std::size_t PendingQueue::free_slots() const {
   return get<std::uint32_t>(kMost) - get<std::uint32_t>(kQueued);
 }
 
-bool PendingQueue::contains(const PendingCall& call) const {
+// INDEX counts from the first that is queued.
+PendingCall PendingQueue::entry(std::uint32_t index) const {
   const auto& form = shape(form_);
-  const auto first = get<std::uint32_t>(form.first);
+  const auto slot = (get<std::uint32_t>(form.first) + index) % form.slots;
+  const std::size_t at = form.entries + std::size_t{slot} * form.entry_size;
+  return {.function = base::RemoteAddress{get<std::uint64_t>(at)},
+          .argument = get<std::uint64_t>(at + 8)};
+}
+
+bool PendingQueue::contains(const PendingCall& call) const {
   for (std::uint32_t i = 0; i < queued(); ++i) {
-    const std::size_t at = form.entries + std::size_t{(first + i) % form.slots} * form.entry_size;
-    if (get<std::uint64_t>(at) == call.function.value() &&
-        get<std::uint64_t>(at + 8) == call.argument) {
+    if (entry(i) == call) {
       return true;
     }
   }
   return false;
+}
+
+bool PendingQueue::take_back(const PendingCall& call) {
+  if (queued() == 0 || entry(queued() - 1) != call) {
+    return false;
+  }
+  const auto& form = shape(form_);
+  set<std::uint32_t>(form.next, (get<std::uint32_t>(form.next) + form.slots - 1) % form.slots);
+  if (form_ == QueueForm::kArray) {
+    set<std::uint32_t>(kQueued, get<std::uint32_t>(kQueued) - 1);
+  }
+  return true;
 }
 
 void PendingQueue::push(const PendingCall& call) {

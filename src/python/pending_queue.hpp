@@ -40,6 +40,8 @@ class PendingQueue {
   [[nodiscard]] bool contains(const PendingCall& call) const;
   // Behind what is queued; the caller has looked at free_slots().
   void push(const PendingCall& call);
+  // Undoes the last push() when CALL still is the last one; false: it is not.
+  [[nodiscard]] bool take_back(const PendingCall& call);
 
   // The whole structure, for one contiguous write: a half-written one would stay skewed for ever.
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
@@ -53,6 +55,7 @@ class PendingQueue {
   void set(std::size_t at, Value value);
   [[nodiscard]] std::string implausible() const;
   [[nodiscard]] std::uint32_t queued() const;
+  [[nodiscard]] PendingCall entry(std::uint32_t index) const;
 
   QueueForm form_;
   std::vector<std::byte> bytes_;

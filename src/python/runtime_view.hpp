@@ -35,6 +35,8 @@ class RuntimeView {
   [[nodiscard]] std::optional<std::uint64_t> main_thread() const;
   // True when the GIL of INTERPRETER is held, as far as can be told, by THREAD.
   [[nodiscard]] bool holds_gil(base::RemoteAddress interpreter, base::RemoteAddress thread) const;
+  // A signal has arrived whose Python handler the main thread, THREAD, has not run yet.
+  [[nodiscard]] bool signal_pending(base::RemoteAddress thread) const;
 
  private:
   const tracee::MemoryReader& memory_;

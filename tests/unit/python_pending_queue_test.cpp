@@ -49,6 +49,24 @@ TEST(PendingQueueArray, AppendsBehindWhatIsQueued) {
   EXPECT_FALSE(queue.contains({RemoteAddress{0x3000}, 0x4001}));
 }
 
+TEST(PendingQueue, TakesBackOnlyTheLastCall) {
+  for (const auto form : {QueueForm::kArray, QueueForm::kRing32}) {
+    auto queue = form == QueueForm::kArray ? parsed(form, bytes_of(form, {{16, 32}}))
+                                           : parsed(form, bytes_of(form, {}));
+    const PendingCall first{RemoteAddress{0x1000}, 1};
+    const PendingCall second{RemoteAddress{0x2000}, 2};
+    const auto free = queue.free_slots();
+    queue.push(first);
+    queue.push(second);
+    EXPECT_FALSE(queue.take_back(first));
+    EXPECT_TRUE(queue.take_back(second));
+    EXPECT_FALSE(queue.take_back(second));
+    EXPECT_TRUE(queue.take_back(first));
+    EXPECT_EQ(queue.free_slots(), free);
+    EXPECT_FALSE(queue.take_back(first)) << "empty";
+  }
+}
+
 TEST(PendingQueueArray, RefusesWhatCannotBeOne) {
   const auto wrong = [](std::initializer_list<std::pair<std::size_t, std::uint32_t>> words) {
     return std::holds_alternative<std::string>(

@@ -43,7 +43,7 @@ struct ActivateOptions {
 struct Activation {
   Mechanism mechanism = Mechanism::kNone;
   TrampolineState before = TrampolineState::kOff;  // what deactivation has to restore
-  std::chrono::nanoseconds stopped{};  // how long threads stood still: first stop to last detach
+  std::chrono::nanoseconds stopped{};       // the longest that threads stood still: stop to detach
   std::chrono::nanoseconds until_active{};  // from the call to the confirmed effect
   base::UniqueFd map;                       // the perf map that the target writes, open for reading
   std::vector<std::string> notes;           // what else was done and the user should know
