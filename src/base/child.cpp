@@ -33,9 +33,12 @@ Pipe make_pipe() {
   return {UniqueFd{ends[0]}, UniqueFd{ends[1]}};
 }
 
-void restore_signals() {
+void restore_signals(bool ignore_pipe_signal) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGCHLD}) {
     std::signal(signal, SIG_DFL);
+  }
+  if (ignore_pipe_signal) {
+    std::signal(SIGPIPE, SIG_IGN);
   }
   sigset_t none;
   sigemptyset(&none);
@@ -101,7 +104,7 @@ Child::Child(const ChildOptions& options) {
   }
   if (pid == 0) {
     if (prepare_child(options, parent)) {
-      restore_signals();
+      restore_signals(options.ignore_pipe_signal);
       ::execvp(argv[0], argv.data());
     }
     const int code = errno;
@@ -165,6 +168,7 @@ CapturedRun run_captured(const std::vector<std::string>& argv, Deadline deadline
   const UniqueFd nothing{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
   Child child{{.argv = argv,
                .own_group = true,
+               .ignore_pipe_signal = false,
                .death_signal = SIGKILL,
                .stdin_fd = nothing.get(),
                .stdout_fd = output.write.get(),

@@ -120,6 +120,9 @@ std::string explain_record_failure(base::ExitStatus status, std::string_view err
   if (contains(errors, "Couldn't create thread/CPU maps: No such process")) {
     return text + "; a process to be recorded has exited";
   }
+  if (contains(errors, "Usage: perf record")) {
+    return text + "; it does not accept these options, see its messages above";
+  }
   const auto reason = last_line(errors);
   return reason.empty() ? text : text + "; it said: " + base::printable(reason);
 }

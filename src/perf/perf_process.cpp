@@ -58,6 +58,8 @@ PerfProcess::PerfProcess(RecordCommand command) {
   child_ = std::make_unique<base::Child>(base::ChildOptions{
       .argv = record_argv(command),
       .own_group = true,
+      // When we are killed its stderr has no reader, and it must complete its file all the same.
+      .ignore_pipe_signal = true,
       .death_signal = SIGINT,
       .stdin_fd = nothing.get(),
       .stdout_fd = -1,

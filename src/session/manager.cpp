@@ -19,10 +19,10 @@ bool has_gone(Reason reason) {
   return reason == Reason::kExited || reason == Reason::kNoSuchProcess || reason == Reason::kZombie;
 }
 
-// Not a failure with -a: most processes of a machine are none of our business.
+// Not worth a line with -a: most processes of a machine are none of our business.
 bool is_ordinary(Reason reason) {
   return has_gone(reason) || reason == Reason::kNotPython || reason == Reason::kKernelThread ||
-         reason == Reason::kOwnProcess;
+         reason == Reason::kOwnProcess || reason == Reason::kNoPermission;
 }
 
 constexpr std::chrono::milliseconds kHurriedShare{100};
@@ -58,9 +58,17 @@ Manager::Selection Manager::select(const std::vector<base::Pid>& pids, bool name
     if (const auto* refused = std::get_if<python::Refused>(&detection)) {
       refuse(pid, refused->refusal, named);
       selection.complete = false;
+      if (const auto id = procfs::read_process_id(pid);
+          id && refused->refusal.reason != Reason::kNotInitialized) {
+        late_.insert(*id);
+      }
       continue;
     }
     selection.targets.push_back(std::get<python::Target>(std::move(detection)));
+  }
+  if (const auto unreadable = stats_.of(Reason::kNoPermission); !named && unreadable != 0) {
+    logger_.warning("{} processes could not be looked into: run as root or grant CAP_SYS_PTRACE",
+                    unreadable);
   }
   return selection;
 }

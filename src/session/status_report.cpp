@@ -122,9 +122,9 @@ std::string to_table(const StatusReport& report) {
     const std::string version = status.version ? python::to_string(*status.version) : "-";
     const char* const pointers =
         status.frame_pointers ? (*status.frame_pointers ? "yes" : "no") : "-";
-    text += fmt::format(
-        "{:>8}  {:<10}  {:<4}  {:<22}  {}\n", status.pid.value(), version, pointers,
-        verdict(status), status.interpreter.empty() ? "-" : base::printable(status.interpreter));
+    text += fmt::format("{:>8}  {:<10}  {:<4}  {:<22}  {}\n", status.pid.value(), version, pointers,
+                        verdict(status),
+                        status.interpreter.empty() ? "-" : base::printable(status.interpreter));
     if (status.refusal) {
       explanations += fmt::format("pid {}: {}\n", status.pid.value(),
                                   base::printable(python::describe(*status.refusal)));
@@ -141,9 +141,10 @@ std::string to_table(const StatusReport& report) {
     text += "no Python process is visible\n";
   }
   if (report.unreadable != 0) {
-    text += fmt::format("{} processes could not be looked into: run as root or grant "
-                        "CAP_SYS_PTRACE\n",
-                        report.unreadable);
+    text += fmt::format(
+        "{} processes could not be looked into: run as root or grant "
+        "CAP_SYS_PTRACE\n",
+        report.unreadable);
   }
   return text;
 }

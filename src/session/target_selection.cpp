@@ -85,7 +85,9 @@ std::vector<base::Pid> possible_children(const std::vector<Ancestor>& ancestors,
     }
   }
   std::vector<base::Pid> result;
-  for (const auto& [pid, stat] : all) {
+  for (const auto& entry : all) {
+    const base::Pid pid = entry.first;
+    const procfs::Stat& stat = entry.second;
     if (pid.value() == ::getpid() || known.contains({.pid = pid, .start_time = stat.start_time})) {
       continue;
     }

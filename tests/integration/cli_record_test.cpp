@@ -1,4 +1,5 @@
 // The built tool, stock perf and every interpreter there is.
+#include "pyinject/base/unique_fd.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "pyinject/procfs/tasks.hpp"
 #include "pyinject/session/options.hpp"
@@ -12,6 +13,10 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace pyinject {
 namespace {
@@ -39,6 +44,17 @@ main()
 test::RunResult tool(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), test::tool());
   return test::run(arguments);
+}
+
+// A pidfd of the child of PARENT whose name starts with NAME.
+base::UniqueFd child_named(const std::string& name, base::Pid parent) {
+  for (const auto pid : procfs::list_processes()) {
+    const auto stat = procfs::read_stat(pid);
+    if (stat && stat->parent == parent && stat->name.starts_with(name)) {
+      return base::UniqueFd{static_cast<int>(::syscall(SYS_pidfd_open, pid.value(), 0))};
+    }
+  }
+  return {};
 }
 
 class RecordsPython : public testing::TestWithParam<test::Interpreter> {};
@@ -84,6 +100,28 @@ TEST_P(RecordsPython, LeavesOnWhatIsOnByItself) {
   EXPECT_EQ(record.status, test::ExitStatus{}) << record.err;
   EXPECT_THAT(record.err, HasSubstr("trampoline already on by itself, it stays on"));
   EXPECT_THAT(tool({"status", "-p", pid}).out, HasSubstr("on by itself"));
+}
+
+TEST_P(RecordsPython, PerfCompletesItsFileWhenTheToolIsKilled) {
+  test::PythonProcess python{GetParam(), kService};
+  const test::TempDir folder;
+  const std::string data = folder / "perf.data";
+  test::ChildProcess record{{test::tool(), "record", "-p", std::to_string(python.pid().value()),
+                             "-F", "499", "-o", data, "--", "sh", "-c",
+                             "sleep 0.2; echo recorded; exec sleep 5"}};
+  ASSERT_EQ(record.read_line(base::Deadline::after(std::chrono::seconds{20})), "recorded");
+  const auto perf = child_named("perf", record.pid());
+  ASSERT_TRUE(perf.valid());
+  record.signal(SIGKILL);
+  pollfd ended{.fd = perf.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&ended, 1, 20'000), 1) << "perf goes on for ever";
+  const auto script = test::run({"perf", "script", "-i", data, "-F", "ip,sym"});
+  EXPECT_EQ(script.status, test::ExitStatus{}) << script.err;
+  EXPECT_THAT(script.out, HasSubstr("PyEval_EvalCode"));
+  if (GetParam().root.empty()) {  // a killed tool copies no map out of a chroot
+    EXPECT_THAT(script.out, HasSubstr("py::Service.leaf"));
+  }
+  python.expect_alive();
 }
 
 INSTANTIATE_TEST_SUITE_P(Interpreters, RecordsPython, testing::ValuesIn(test::find_interpreters()),

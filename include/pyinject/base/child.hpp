@@ -30,6 +30,7 @@ struct ExitStatus {
 struct ChildOptions {
   std::vector<std::string> argv = {};  // argv[0] is looked up on PATH unless it has a slash
   bool own_group = false;              // the terminal's signals do not reach it
+  bool ignore_pipe_signal = false;     // it starts with SIGPIPE ignored
   int death_signal = 0;                // sent to it when this tool dies; 0: none
   int stdin_fd = -1;                   // -1: inherited
   int stdout_fd = -1;
@@ -37,7 +38,7 @@ struct ChildOptions {
   std::vector<int> keep = {};  // descriptors that stay open in it, under their numbers
 };
 
-// Signal mask and dispositions of the child are the default ones.
+// Signal mask and dispositions of the child are the default ones but for what is asked for.
 class Child {
  public:
   // Throws SystemError "cannot run ARGV0: ..." with exec's errno when it cannot be started.

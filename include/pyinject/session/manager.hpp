@@ -81,7 +81,7 @@ class Manager {
   ManagerOptions options_;
   Listener listener_;
   std::vector<ActiveTarget> active_;
-  std::set<base::ProcessId> late_;  // already tried by activate_late()
+  std::set<base::ProcessId> late_;  // not to be tried by activate_late(): was tried before
   Stats stats_;
 };
 
