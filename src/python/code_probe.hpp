@@ -17,6 +17,11 @@ namespace pyinject::python {
 [[nodiscard]] std::optional<std::uint64_t> first_field_loaded(std::span<const std::byte> code,
                                                               base::RemoteAddress at);
 
+// The displacement of the first comparison with an element of an array of pointers, as in
+// PyCode_ClearWatcher(id): "cmpq $0, DISP(%rax,%rcx,8)".
+[[nodiscard]] std::optional<std::uint64_t> first_element_compared(std::span<const std::byte> code,
+                                                                  base::RemoteAddress at);
+
 // True when CODE takes the address BASE + OFFSET: as a constant, relative to the instruction
 // pointer, or by an addition to BASE that it loads from a GOT slot. SLOT reads 8 bytes of the
 // target.

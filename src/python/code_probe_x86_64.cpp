@@ -74,6 +74,21 @@ std::optional<std::uint64_t> first_field_loaded(std::span<const std::byte> code,
   return field;
 }
 
+std::optional<std::uint64_t> first_element_compared(std::span<const std::byte> code,
+                                                    base::RemoteAddress at) {
+  std::optional<std::uint64_t> array;
+  disassemble(code, at, [&array](const Instruction& instruction) {
+    const auto& operand = instruction.operands[0];
+    if (instruction.decoded.mnemonic == ZYDIS_MNEMONIC_CMP &&
+        operand.type == ZYDIS_OPERAND_TYPE_MEMORY && operand.mem.index != ZYDIS_REGISTER_NONE &&
+        operand.mem.scale == sizeof(std::uint64_t)) {
+      array = displacement(operand);
+    }
+    return !array;
+  });
+  return array;
+}
+
 bool takes_address(std::span<const std::byte> code, base::RemoteAddress at,
                    base::RemoteAddress base, std::uint64_t offset,
                    const std::function<std::optional<std::uint64_t>(base::RemoteAddress)>& slot) {

@@ -107,6 +107,7 @@ class Examination {
   void read_state();
   void look_at_surroundings();
   void check_stacks() const;
+  void check_watchers() const;
 
   [[nodiscard]] std::optional<Module> module_of(const procfs::Mapping& mapping);
   [[nodiscard]] std::optional<PageTail> page_tail(const Module& module) const;
@@ -457,7 +458,13 @@ void Examination::read_state() {
                  "switch off what installed it (a debugger, torch.compile ...)"};
   }
   target_.state = *state;
-  if (*state != TrampolineState::kOff || !mailbox) {
+  if (*state != TrampolineState::kOff) {
+    return;
+  }
+  if (!mailbox || mailbox->evaluator == 0) {
+    check_watchers();
+  }
+  if (!mailbox) {
     return;
   }
   if (mailbox->failed != 0) {
@@ -470,6 +477,39 @@ void Examination::read_state() {
         Reason::kForkedAfterActivation, "it was forked by a process that had been activated before",
         "a second activation crashes Python 3.14 and later (cpython gh-146522); record its "
         "parent and let it fork again meanwhile, or restart it"};
+  }
+}
+
+// From 3.13.12, 3.14 and 3.15 on each activation registers one more watcher of code objects, which
+// stays; with two of them trampolines are freed while they are in use. So one that is the
+// interpreter's own says that the program had the trampoline on before and switched it off.
+void Examination::check_watchers() const {
+  const auto& version = target_.version;
+  if (version.minor < 13 || (version.minor == 13 && version.micro < 12)) {
+    return;
+  }
+  constexpr std::string_view kAccessor = "PyCode_ClearWatcher";
+  constexpr std::size_t kWatchers = 8;  // CODE_MAX_WATCHERS
+  const auto array =
+      interpreter_.file->defines(kAccessor)
+          ? first_element_compared(code_of(kAccessor), interpreter_.address(kAccessor))
+          : std::nullopt;
+  if (!array || *array % sizeof(std::uint64_t) != 0 || *array > layout_.interpreter_size) {
+    throw Refuse{Reason::kLayoutMismatch,
+                 fmt::format("the watchers of code objects are at {} by {}",
+                             array ? std::to_string(*array) : "an unknown offset", kAccessor),
+                 "please report this build"};
+  }
+  for (std::size_t i = 0; i < kWatchers; ++i) {
+    const auto watcher = memory_.read_pointer(target_.addresses.main_interpreter +
+                                              (*array + i * sizeof(std::uint64_t)));
+    if (watcher && *watcher >= target_.text_begin && *watcher < target_.text_end) {
+      throw Refuse{
+          Reason::kActivatedBefore,
+          "it had the trampoline on by itself before (-X perf or its own call)",
+          "a second activation crashes this Python (cpython gh-146522): restart it, or let "
+          "it not call sys.deactivate_stack_trampoline()"};
+    }
   }
 }
 

@@ -26,6 +26,7 @@ constexpr auto kWantedSymbols = std::to_array<std::string_view>({
     "PyGILState_Ensure",
     "PyGILState_Release",
     "_PyInterpreterState_GetEvalFrameFunc",
+    "PyCode_ClearWatcher",
     "_Py_trampoline_func_start",
     "_Py_trampoline_func_end",
     "sem_post",

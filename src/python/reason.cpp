@@ -2,8 +2,8 @@
 
 namespace pyinject::python {
 
-const std::array<Reason, 34>& all_reasons() {
-  static constexpr std::array<Reason, 34> kAll = {
+const std::array<Reason, 35>& all_reasons() {
+  static constexpr std::array<Reason, 35> kAll = {
       Reason::kNoSuchProcess,
       Reason::kOwnProcess,
       Reason::kKernelThread,
@@ -29,6 +29,7 @@ const std::array<Reason, 34>& all_reasons() {
       Reason::kSmallStack,
       Reason::kNoMailboxSpace,
       Reason::kForkedAfterActivation,
+      Reason::kActivatedBefore,
       Reason::kOtherSession,
       Reason::kSeccomp,
       Reason::kMapDirectory,
@@ -94,6 +95,8 @@ std::string_view name(Reason reason) {
       return "no_mailbox_space";
     case Reason::kForkedAfterActivation:
       return "forked_after_activation";
+    case Reason::kActivatedBefore:
+      return "activated_before";
     case Reason::kOtherSession:
       return "other_session";
     case Reason::kSeccomp:

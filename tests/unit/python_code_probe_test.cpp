@@ -24,6 +24,21 @@ TEST(FirstFieldLoaded, FindsTheDisplacement) {
   EXPECT_EQ(first_field_loaded(bytes, RemoteAddress{0x1000}), 0x2118U);
 }
 
+TEST(FirstElementCompared, FindsTheDisplacement) {
+  // cmp $7,%edi; movslq %edi,%rcx; cmpq $0,0x2a80(%rax,%rcx,8); ret
+  const auto bytes =
+      code({0x83, 0xff, 0x07, 0x48, 0x63, 0xcf, 0x48, 0x83, 0xbc, 0xc8, 0x80, 0x2a, 0, 0, 0, 0xc3});
+  EXPECT_EQ(first_element_compared(bytes, RemoteAddress{0x1000}), 0x2a80U);
+}
+
+TEST(FirstElementCompared, WantsAnArrayOfPointers) {
+  // cmpl $0,0x10(%rax,%rcx,4); cmpq $0,0x10(%rax)
+  EXPECT_EQ(first_element_compared(code({0x83, 0x7c, 0x88, 0x10, 0, 0x48, 0x83, 0x78, 0x10, 0}),
+                                   RemoteAddress{0x1000}),
+            std::nullopt);
+  EXPECT_EQ(first_element_compared({}, RemoteAddress{0x1000}), std::nullopt);
+}
+
 TEST(FirstFieldLoaded, StopsAtTheEndOfTheFunction) {
   // xor %eax,%eax; ret; mov 0x10(%rdi),%rax
   EXPECT_EQ(

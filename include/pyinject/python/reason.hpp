@@ -36,6 +36,7 @@ enum class Reason {
   kSmallStack,
   kNoMailboxSpace,
   kForkedAfterActivation,
+  kActivatedBefore,
   kOtherSession,
   // About the process's surroundings.
   kSeccomp,
@@ -50,7 +51,7 @@ enum class Reason {
 };
 
 // Every reason, in the order above: for counters and documentation.
-[[nodiscard]] const std::array<Reason, 34>& all_reasons();
+[[nodiscard]] const std::array<Reason, 35>& all_reasons();
 
 // The stable name in lower_case_with_underscores, e.g. "python_too_old".
 [[nodiscard]] std::string_view name(Reason reason);

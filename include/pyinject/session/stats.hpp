@@ -34,7 +34,7 @@ class Stats {
  private:
   [[nodiscard]] Counter& counter(python::Reason reason);
 
-  std::array<Counter, 34> reasons_ = {};
+  std::array<Counter, 35> reasons_ = {};
 };
 
 }  // namespace pyinject::session
