@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -35,10 +36,10 @@ Pipe make_pipe() {
 
 void restore_signals(bool ignore_pipe_signal) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGCHLD}) {
-    std::signal(signal, SIG_DFL);
+    (void)std::signal(signal, SIG_DFL);
   }
   if (ignore_pipe_signal) {
-    std::signal(SIGPIPE, SIG_IGN);
+    (void)std::signal(SIGPIPE, SIG_IGN);
   }
   sigset_t none;
   sigemptyset(&none);
@@ -55,7 +56,7 @@ bool prepare_child(const ChildOptions& options, pid_t parent) {
       return false;
     }
     if (::getppid() != parent) {
-      ::raise(options.death_signal);  // the parent died before prctl: it would come never
+      (void)::raise(options.death_signal);  // the parent died before prctl: it would come never
     }
   }
   const std::array<int, 3> wanted = {options.stdin_fd, options.stdout_fd, options.stderr_fd};
@@ -65,12 +66,7 @@ bool prepare_child(const ChildOptions& options, pid_t parent) {
       return false;
     }
   }
-  for (const int fd : options.keep) {
-    if (::fcntl(fd, F_SETFD, 0) != 0) {
-      return false;
-    }
-  }
-  return true;
+  return std::ranges::all_of(options.keep, [](int fd) { return ::fcntl(fd, F_SETFD, 0) == 0; });
 }
 
 }  // namespace
@@ -138,8 +134,8 @@ std::optional<ExitStatus> Child::try_wait() {
   if (status_) {
     return status_;
   }
-  // Only once it has ended: while another thread of ours traces it, waitpid would take away the ptrace
-  // stops that are meant for that thread (kernel wait_consider_task()).
+  // Only once it has ended: while another thread of ours traces it, waitpid would take away the
+  // ptrace stops that are meant for that thread (kernel wait_consider_task()).
   pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
   int status = 0;
   if (::poll(&ended, 1, 0) == 1 && ::waitpid(pid_.value(), &status, WNOHANG) == pid_.value()) {

@@ -102,7 +102,8 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
     lines.push_back(line + base::printable(file.path));
   }
   const std::string file = summary.files.empty() ? summary.output.path : summary.files.front().path;
-  lines.push_back("functions that were entered before the attach and never returned have no name");
+  lines.emplace_back(
+      "functions that were entered before the attach and never returned have no name");
   lines.push_back(fmt::format("next: {} report -i {}", shell_word(perf), shell_word(file)));
   return lines;
 }
@@ -119,15 +120,15 @@ void Console::progress(std::chrono::nanoseconds elapsed, std::optional<std::uint
   if (bytes) {
     line += ", " + format_bytes(*bytes);
   }
-  std::fputs(line.c_str(), stderr);
-  std::fflush(stderr);
+  (void)std::fputs(line.c_str(), stderr);
+  (void)std::fflush(stderr);
   drawn_ = true;
 }
 
 void Console::stopped() {
   if (drawn_) {
-    std::fputs("\r\x1b[K", stderr);
-    std::fflush(stderr);
+    (void)std::fputs("\r\x1b[K", stderr);
+    (void)std::fflush(stderr);
     drawn_ = false;
   }
 }

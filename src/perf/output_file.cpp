@@ -108,7 +108,7 @@ void OutputRollback::undo() const {
   }
   const std::string old = output_.path + ".old";
   if (before_ && inode_of(old) == before_) {
-    ::rename(old.c_str(), output_.path.c_str());
+    (void)::rename(old.c_str(), output_.path.c_str());
   } else if (!before_) {
     ::unlink(output_.path.c_str());
   }

@@ -65,9 +65,11 @@ PerfProcess::PerfProcess(RecordCommand command) {
       .stdout_fd = -1,
       .stderr_fd = error_write.get(),
       .keep = {command_read.get(), command_write.get(), ack_read.get(), ack_write.get()}});
+  // NOLINTBEGIN(cppcoreguidelines-prefer-member-initializer): each has its other end in a local
   commands_ = std::move(command_write);
   acks_ = std::move(ack_read);
   errors_ = std::move(error_read);
+  // NOLINTEND(cppcoreguidelines-prefer-member-initializer)
   set_nonblocking(errors_.get());
 }
 

@@ -17,8 +17,8 @@ StopSignals::StopSignals() {
   }
   // A shell without job control ignores SIGINT for what it starts with "&", and an ignored signal
   // never reaches a signalfd. perf takes it in that case; so does this.
-  ::signal(SIGINT, SIG_DFL);
-  ::signal(SIGTERM, SIG_DFL);
+  (void)::signal(SIGINT, SIG_DFL);
+  (void)::signal(SIGTERM, SIG_DFL);
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &old_pipe_);

@@ -14,6 +14,7 @@ class Stats {
   using Counter = std::atomic<std::uint64_t>;
 
   // The names of the field's reference package.
+  // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): each stands alone
   Counter activated = 0;    // on now or before by our doing
   Counter deactivated = 0;  // off again by our doing
   Counter skipped_not_python = 0;
@@ -22,6 +23,7 @@ class Stats {
   Counter skipped_no_symbols = 0;
   Counter activate_failed = 0;  // any other reason
   Counter deactivate_failed = 0;
+  // NOLINTEND(cppcoreguidelines-non-private-member-variables-in-classes)
 
   // Counts a process that was not activated, in one of the above and under its reason.
   void count_refusal(python::Reason reason);

@@ -3,9 +3,8 @@
 
 #include "pyinject/base/unique_fd.hpp"
 
+#include <csignal>
 #include <optional>
-
-#include <signal.h>
 
 namespace pyinject::session {
 
