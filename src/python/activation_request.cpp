@@ -1,7 +1,9 @@
 #include "activation_request.hpp"
 
 #include "pyinject/base/text.hpp"
+#include "pyinject/procfs/seccomp_filter.hpp"
 #include "pyinject/procfs/status.hpp"
+#include "pyinject/tracee/seccomp.hpp"
 #include "pyinject/tracee/signal_frames.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +15,39 @@
 namespace pyinject::python {
 
 namespace {
+
+// What seccomp filters of the main thread would do to the activation.
+struct SeccompVerdict {
+  std::optional<Refusal> refusal;
+  bool sigreturn = true;  // rt_sigreturn is allowed: signal frames can be used
+};
+
+SeccompVerdict judge_seccomp(base::Tid thread) {
+  SeccompVerdict verdict;
+  const auto filters = tracee::read_seccomp_filters(thread);
+  if (!filters) {
+    verdict.sigreturn = false;  // they cannot be read: the way that needs the least
+    return verdict;
+  }
+  for (const auto& problem : procfs::judge(*filters)) {
+    if (problem.call == "rt_sigreturn") {
+      verdict.sigreturn = false;
+    } else if (problem.certain && (problem.outcome == procfs::SeccompOutcome::kKills ||
+                                   problem.outcome == procfs::SeccompOutcome::kFails)) {
+      verdict.refusal = Refusal{
+          .reason = Reason::kSeccomp,
+          .found = fmt::format(
+              "its seccomp filter {} {}, which CPython's trampoline needs",
+              problem.outcome == procfs::SeccompOutcome::kKills ? "kills it for" : "forbids",
+              problem.call),
+          .remedy =
+              "allow it in the service's seccomp profile (systemd SystemCallFilter=, "
+              "MemoryDenyWriteExecute=; Docker --security-opt seccomp=)"};
+      return verdict;
+    }
+  }
+  return verdict;
+}
 
 // Room on the main thread's stack that a call inside it must find: PyRun_SimpleString needs less
 // than 24 KiB (measured), the frames themselves up to 16 KiB with AMX in use.
@@ -37,14 +72,19 @@ QueuedCalls queued_calls(const Target& target) {
 class Request {
  public:
   Request(const AttachedTarget& attached, const ActivateOptions& options, MainThread main,
-          PendingQueue queue)
-      : attached_{attached}, options_{options}, main_{std::move(main)}, queue_{std::move(queue)} {}
+          PendingQueue queue, bool sigreturn_allowed)
+      : attached_{attached},
+        options_{options},
+        main_{std::move(main)},
+        queue_{std::move(queue)},
+        sigreturn_allowed_{sigreturn_allowed} {}
 
   [[nodiscard]] Mechanism choose() const;
   [[nodiscard]] bool carry_out(Mechanism mechanism);
   [[nodiscard]] std::string whereabouts() const;
 
  private:
+  [[nodiscard]] bool called_by_cpython() const;
   [[nodiscard]] bool frames_possible() const;
   [[nodiscard]] bool write_queue() const;
   [[nodiscard]] bool enqueue();
@@ -62,6 +102,7 @@ class Request {
   const ActivateOptions& options_;
   MainThread main_;
   PendingQueue queue_;
+  bool sigreturn_allowed_;
 };
 
 Mechanism Request::choose() const {
@@ -77,16 +118,46 @@ Mechanism Request::choose() const {
     // deadlock. EINTR makes lock.acquire run the pending calls; every futex user expects it.
     return Mechanism::kPendingQueueWakeup;
   }
+  if (call.kind == tracee::Interrupted::kTimed && !called_by_cpython()) {
+    return Mechanism::kPendingQueue;  // it would see an EINTR that it may not expect
+  }
+  if (call.restarted) {
+    // If it was a futex this suffices. Else CPython makes the call anew, and the next look tells.
+    return Mechanism::kPendingQueueWakeup;
+  }
   if (!main_.holds_gil && frames_possible()) {
     return Mechanism::kGilFrames;
   }
   return Mechanism::kPendingQueue;
 }
 
+// Is the interrupted system call one of CPython's own, which repeats it after EINTR (PEP 475)? The
+// first code address on the stack that is not the C library's tells: libc's wrappers of poll and
+// nanosleep have small frames.
+bool Request::called_by_cpython() const {
+  constexpr std::size_t kWords = 128;
+  std::array<std::uint64_t, kWords> words{};
+  const auto pointer = main_.registers.stack_pointer();
+  const auto* libc = procfs::find_mapping(piece().maps, main_.registers.instruction_pointer());
+  if (libc == nullptr || !piece().memory.read(pointer, std::as_writable_bytes(std::span{words}))) {
+    return false;
+  }
+  for (const auto word : words) {
+    const auto* code = procfs::find_mapping(piece().maps, base::RemoteAddress{word});
+    if (code != nullptr && code->executable && code->inode != libc->inode) {
+      return (piece().target.text_begin.value() <= word &&
+              word < piece().target.text_end.value()) ||
+             code->path.find("/lib-dynload/") != std::string::npos;
+    }
+  }
+  return false;
+}
+
 bool Request::frames_possible() const {
   const auto status = procfs::read_status(piece().target.id.pid, main_.tid);
   // A Python signal handler that raises must do so in the program, not in our payload.
-  if (!status || status->shadow_stack || piece().view.signal_pending(main_.state) ||
+  if (!sigreturn_allowed_ || !status || status->shadow_stack ||
+      piece().view.signal_pending(main_.state) ||
       tracee::in_restartable_sequence(main_.tid, main_.registers)) {
     return false;
   }
@@ -253,6 +324,13 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
   const auto& piece = attached.piece();
   const auto address = piece.target.addresses.mailbox;
   Mailbox mailbox = attached.mailbox().value_or(Mailbox{});
+  SeccompVerdict seccomp;
+  if (piece.seccomp) {
+    seccomp = judge_seccomp(main.tid);
+    if (seccomp.refusal) {
+      return *seccomp.refusal;
+    }
+  }
   const auto [first, last] = queued_calls(piece.target);
   auto earlier = earlier_request(mailbox, queue, main, last);
   if (earlier == Earlier::kQueued && queue.take_back(last) && queue.take_back(first)) {
@@ -274,7 +352,7 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
     mailbox.requested = mailbox.done + 1;
     mailbox.frames_end = 0;
   }
-  Request request{attached, options, main, std::move(queue)};
+  Request request{attached, options, main, std::move(queue), seccomp.sigreturn};
   Requested result{
       .serial = mailbox.requested, .main_thread = main.tid, .waiting_for = request.whereabouts()};
   if (!piece.memory.write_value(address, mailbox)) {

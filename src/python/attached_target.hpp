@@ -29,6 +29,7 @@ struct Workpiece {
   RuntimeLayout layout;
   RuntimeView view;
   std::vector<procfs::Mapping> maps;
+  bool seccomp = false;  // filters are installed
 
   Workpiece(const Target& target_, const RuntimeLayout& layout_, std::vector<procfs::Mapping> maps_)
       : target{target_},

@@ -5,6 +5,7 @@
 #include "map_file_check.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/procfs/maps.hpp"
+#include "pyinject/procfs/status.hpp"
 
 #include <fmt/format.h>
 
@@ -353,7 +354,9 @@ std::variant<Activation, Refusal> ProcessInjector::activate(const Target& target
   if (!maps) {
     return gone();
   }
-  const Workpiece piece{target, std::get<RuntimeLayout>(layout), std::move(*maps)};
+  Workpiece piece{target, std::get<RuntimeLayout>(layout), std::move(*maps)};
+  const auto status = procfs::read_status(target.id.pid);
+  piece.seccomp = status && status->seccomp != procfs::SeccompMode::kNone;
   return Activate{piece, options}.run();
 }
 

@@ -101,7 +101,8 @@ bool in_restartable_sequence(base::Tid thread, const Registers& registers) {
 InterruptedCall interrupted_call(const Registers& registers) {
   const auto number = static_cast<std::int64_t>(registers.general.orig_rax);
   const auto result = static_cast<std::int64_t>(registers.general.rax);
-  InterruptedCall call{.number = number, .futex = number == SYS_futex};
+  InterruptedCall call{
+      .number = number, .futex = number == SYS_futex, .restarted = number == SYS_restart_syscall};
   if (number < 0) {
     return {};
   }
@@ -182,6 +183,7 @@ const char* system_call_name(std::int64_t number) {
       {SYS_fcntl, "fcntl"},
       {SYS_openat, "openat"},
       {SYS_fsync, "fsync"},
+      {SYS_restart_syscall, "a timed wait"},
       {SYS_vfork, "vfork"},
       {SYS_clone, "clone"},
   });

@@ -2,6 +2,7 @@
 // the call that was interrupted by it returns what it should, when it should.
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
+#include "support/asleep.hpp"
 #include "support/attach.hpp"
 #include "support/interpreters.hpp"
 #include "support/python_process.hpp"
@@ -103,23 +104,6 @@ threading.Thread(target=burn, daemon=True).start()
          wait.wait +
          ", sys.is_stack_trampoline_active(), flush=True)\n"
          "os._exit(0)\n";
-}
-
-// Until the main thread is inside a system call in which it sleeps. The kernel has no event for
-// that.
-void wait_until_asleep(base::Pid pid) {
-  const auto deadline = base::Deadline::after(std::chrono::seconds{20});
-  const auto path =
-      "/proc/" + std::to_string(pid.value()) + "/task/" + std::to_string(pid.value()) + "/syscall";
-  std::string last;
-  for (int seen = 0; seen < 3 && !deadline.expired();) {
-    const auto now = base::read_file(path).value_or("");
-    const bool same =
-        !now.empty() && std::isdigit(static_cast<unsigned char>(now[0])) != 0 && now == last;
-    seen = same ? seen + 1 : 0;
-    last = now;
-    ::sched_yield();
-  }
 }
 
 struct Case {

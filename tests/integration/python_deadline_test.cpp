@@ -1,6 +1,8 @@
 // Requests that cannot be carried out in time are withdrawn, and never run later.
+#include "pyinject/base/file.hpp"
 #include "pyinject/procfs/status.hpp"
 #include "pyinject/procfs/tasks.hpp"
+#include "support/asleep.hpp"
 #include "support/attach.hpp"
 #include "support/interpreters.hpp"
 #include "support/python_process.hpp"
@@ -176,6 +178,56 @@ print('spawned', flush=True)
   while (parent.read_line() != "spawned") {  // its child's version comes first
   }
   EXPECT_EQ(parent.child().wait(base::Deadline::after(std::chrono::seconds{20})), ExitStatus{});
+}
+
+TEST_P(Deadlines, ATimedWaitThatWasInterruptedBeforeIsRecognised) {
+  // After SIGSTOP and SIGCONT a timed futex, poll or nanosleep goes on as restart_syscall: to call
+  // into a thread that waits in a futex would deadlock it.
+  for (const char* wait : {"lock.acquire(timeout=60)", "select.poll().poll(60000)"}) {
+    PythonProcess waiter{GetParam(), std::string{R"(
+import os, select, sys, threading
+lock = threading.Lock()
+lock.acquire()
+def end():
+    sys.stdin.readline()
+    print(sys.is_stack_trampoline_active(), flush=True)
+    os._exit(0)
+threading.Thread(target=end).start()
+print('ready', flush=True)
+)"} + wait};
+    wait_until_asleep(waiter.pid());
+    waiter.child().signal(SIGSTOP);
+    siginfo_t info{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(waiter.pid().value()), &info, WSTOPPED | WNOWAIT),
+              0);
+    waiter.child().signal(SIGCONT);
+    wait_until_asleep(waiter.pid());
+    attach_.activate(waiter.pid());
+    waiter.send_line("end");
+    EXPECT_EQ(waiter.read_line(), "True") << wait;
+  }
+}
+
+TEST_P(Deadlines, ACExtensionsTimedWaitIsNotCutShort) {
+  // Called by a library that is not CPython's: EINTR would be a result it never saw before.
+  PythonProcess waiter{GetParam(), R"(
+import ctypes, sys, time
+libc = ctypes.CDLL(None)
+print('ready', flush=True)
+begin = time.monotonic()
+value = libc.poll(None, 0, 2000)
+print(value, time.monotonic() - begin >= 2, flush=True)
+sys.stdin.readline()
+)"};
+  const auto deadline = base::Deadline::after(std::chrono::seconds{20});
+  const auto path = "/proc/" + std::to_string(waiter.pid().value()) + "/syscall";
+  while (!base::read_file(path).value_or("").starts_with("7 ") && !deadline.expired()) {
+    ::sched_yield();
+  }
+  const auto refusal = missed(waiter.pid());
+  EXPECT_EQ(refusal.reason, Reason::kDeadline);
+  EXPECT_THAT(refusal.found, testing::HasSubstr("waits in a timed wait"));
+  EXPECT_EQ(waiter.read_line(), "0 True");
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Deadlines, testing::ValuesIn(find_interpreters()),
