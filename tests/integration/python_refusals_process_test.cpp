@@ -189,6 +189,7 @@ TEST_P(PythonRefusalsProcessTest, TheUsersOwnProcessThatIsNotDumpable) {
     GTEST_SKIP() << "being another user needs root";
   }
   const PythonProcess python{GetParam(), kDropped};
+  fs::remove(map_file(python.pid()));  // of an earlier process with that pid
   EXPECT_THAT(
       detect_as(kNobody, python.pid()),
       AllOf(HasSubstr("no_permission"), HasSubstr("not dumpable"), HasSubstr("CAP_SYS_PTRACE")));
@@ -204,6 +205,7 @@ TEST_P(PythonRefusalsProcessTest, AProcessWhoseFilesCannotBeRead) {
   PythonOptions options;
   options.args = {"dumpable"};
   const PythonProcess python{with_copy(GetParam(), folder, "python3"), kDropped, options};
+  fs::remove(map_file(python.pid()));
   fs::permissions(folder.here("python3"), fs::perms::owner_all);
   EXPECT_THAT(
       detect_as(kNobody, python.pid()),
