@@ -71,11 +71,11 @@ QueuedCalls queued_calls(const Target& target) {
 
 class Request {
  public:
-  Request(const AttachedTarget& attached, const ActivateOptions& options, MainThread main,
+  Request(const AttachedTarget& attached, const ActivateOptions& options, const MainThread& main,
           PendingQueue queue, bool sigreturn_allowed)
       : attached_{attached},
         options_{options},
-        main_{std::move(main)},
+        main_{main},
         queue_{std::move(queue)},
         sigreturn_allowed_{sigreturn_allowed} {}
 

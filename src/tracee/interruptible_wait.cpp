@@ -19,13 +19,13 @@ namespace {
 int wake_signal() { return SIGRTMIN + 7; }
 
 void install_handler() {
-  static const bool kInstalled = [] {
+  static const bool installed = [] {
     struct sigaction action {};
     action.sa_handler = [](int) {};
     action.sa_flags = 0;  // no SA_RESTART
     return ::sigaction(wake_signal(), &action, nullptr) == 0;
   }();
-  if (!kInstalled) {
+  if (!installed) {
     throw base::SystemError{"cannot install a signal handler", errno};
   }
 }

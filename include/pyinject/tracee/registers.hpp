@@ -49,8 +49,8 @@ struct InterruptedCall {
   Interrupted kind = Interrupted::kNo;
   std::int64_t number = -1;  // of the system call
   bool futex = false;
-  // It was interrupted before and is being continued by restart_syscall(2): which one it is (a timed
-  // futex, poll, nanosleep ...) cannot be told any more.
+  // It was interrupted before and is being continued by restart_syscall(2): which one it is (a
+  // timed futex, poll, nanosleep ...) cannot be told any more.
   bool restarted = false;
 };
 [[nodiscard]] InterruptedCall interrupted_call(const Registers& registers);

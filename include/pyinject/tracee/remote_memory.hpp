@@ -31,7 +31,7 @@ class MemoryReader {
   template <typename Value>
   requires std::is_trivially_copyable_v<Value>
   [[nodiscard]] std::optional<Value> read_value(base::RemoteAddress from) const {
-    Value value;
+    Value value{};
     if (!read(from, std::as_writable_bytes(std::span{&value, 1}))) {
       return std::nullopt;
     }
