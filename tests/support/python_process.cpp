@@ -7,6 +7,8 @@
 
 #include <csignal>
 
+#include <unistd.h>
+
 namespace pyinject::test {
 
 namespace {
@@ -26,11 +28,21 @@ std::vector<std::string> command(const Interpreter& interpreter, const std::stri
 
 PythonProcess::PythonProcess(const Interpreter& interpreter, const std::string& program,
                              const PythonOptions& options)
-    : name_{interpreter.name}, child_{command(interpreter, program, options), options.child} {
+    : name_{interpreter.name},
+      root_{interpreter.root},
+      child_{command(interpreter, program, options), options.child} {
   const auto line = child_.read_line(Deadline::after(options.deadline));
   if (line != "ready") {
     throw base::Error{fmt::format("{} did not say `ready` but \"{}\"; {}", name_,
                                   line.value_or("nothing"), last_words())};
+  }
+}
+
+// Pids are soon used again, and CPython appends to the map that it finds.
+PythonProcess::~PythonProcess() {
+  const auto map = fmt::format("/tmp/perf-{}.map", pid().value());
+  for (const auto& path : {root_ + map, root_ + map + ".old", map}) {
+    ::unlink(path.c_str());
   }
 }
 

@@ -26,6 +26,11 @@ class PythonProcess {
   PythonProcess(const Interpreter& interpreter, const std::string& program,
                 const PythonOptions& options = {});
 
+  // Kills it, and removes the perf map that it may have written.
+  ~PythonProcess();
+  PythonProcess(const PythonProcess&) = delete;
+  PythonProcess& operator=(const PythonProcess&) = delete;
+
   // The interpreter itself: the scripts that stand for chrooted ones exec it.
   [[nodiscard]] base::Pid pid() const { return child_.pid(); }
   [[nodiscard]] ChildProcess& child() { return child_; }
@@ -42,6 +47,7 @@ class PythonProcess {
   [[nodiscard]] std::string last_words();
 
   std::string name_;
+  std::string root_;
   ChildProcess child_;
 };
 
