@@ -87,15 +87,20 @@ bool AttachedTarget::switch_on(Mailbox mailbox, const Owner& owner) const {
 }
 
 bool AttachedTarget::switch_off(Mailbox mailbox) const {
-  if (const auto now = evaluator(); !now.is_null()) {
-    mailbox.evaluator = now.value();  // it may not have been learned yet
+  const auto& at = piece_.target.addresses;
+  if (const auto now = evaluator(); !now.is_null() && mailbox.evaluator != now.value()) {
+    // Not learned yet. Before it is taken away: nobody could switch on again without it.
+    mailbox.evaluator = now.value();
+    if (!piece_.memory.write_value(at.mailbox + offsetof(Mailbox, evaluator), mailbox.evaluator)) {
+      return false;
+    }
   }
   mailbox.process_pid = piece_.target.inner_pid.value();
   mailbox.process_start = piece_.target.id.start_time;
   mailbox.owner_pid = 0;
   mailbox.owner_start = 0;
-  return piece_.memory.write_value(piece_.target.addresses.eval_frame, std::uint64_t{0}) &&
-         piece_.memory.write_value(piece_.target.addresses.mailbox, mailbox);
+  return piece_.memory.write_value(at.eval_frame, std::uint64_t{0}) &&
+         piece_.memory.write_value(at.mailbox, mailbox);
 }
 
 std::optional<MainThread> AttachedTarget::main_thread() const {

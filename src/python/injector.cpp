@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <ctime>
 
+#include <unistd.h>
+
 namespace pyinject::python {
 
 namespace {
@@ -32,6 +34,16 @@ void nap(nanoseconds span) {
 }
 
 Refusal gone() { return {.reason = Reason::kExited, .found = "it has ended", .remedy = ""}; }
+
+std::optional<Refusal> refuse_others_session(const Mailbox& mailbox, pid_t own) {
+  if (mailbox.owner_pid == own || !session_alive(mailbox)) {
+    return std::nullopt;
+  }
+  return Refusal{
+      .reason = Reason::kOtherSession,
+      .found = fmt::format("another perf-pyinject (pid {}) is recording it", mailbox.owner_pid),
+      .remedy = "wait for its end, or stop it"};
+}
 
 // The layout and the mappings, read anew: seconds may have passed since the detection.
 std::variant<RuntimeLayout, Refusal> layout_of(const Target& target) {
@@ -110,11 +122,8 @@ bool Activate::attempt_when_on(const AttachedTarget& attached, TrampolineState s
     return true;
   }
   auto mailbox = *attached.mailbox();
-  if (session_alive(mailbox) && mailbox.owner_pid != options_.owner.session.pid.value()) {
-    refusal_ = Refusal{
-        .reason = Reason::kOtherSession,
-        .found = fmt::format("another perf-pyinject (pid {}) is recording it", mailbox.owner_pid),
-        .remedy = "wait for its end, or stop it"};
+  refusal_ = refuse_others_session(mailbox, options_.owner.session.pid.value());
+  if (refusal_) {
     return true;
   }
   if (mailbox.owner_pid != 0) {
@@ -369,10 +378,15 @@ std::variant<Deactivation, Refusal> ProcessInjector::deactivate(const Target& ta
   const Workpiece piece{target, std::get<RuntimeLayout>(layout), {}};
   Deactivation result;
   bool written = true;
+  std::optional<Refusal> refusal;
   if (auto failure = with_stopped_target(
           piece, Deadline::after(deadline), result.stopped, [&](const AttachedTarget& attached) {
             const auto mailbox = attached.mailbox();
             if (!mailbox || attached.state() != TrampolineState::kOnByUs) {
+              return true;
+            }
+            refusal = refuse_others_session(*mailbox, ::getpid());
+            if (refusal) {
               return true;
             }
             result.mechanism = Mechanism::kStore;
@@ -380,6 +394,9 @@ std::variant<Deactivation, Refusal> ProcessInjector::deactivate(const Target& ta
             return true;
           })) {
     return *failure;
+  }
+  if (refusal) {
+    return *refusal;
   }
   if (!written) {
     return gone();

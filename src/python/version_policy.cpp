@@ -70,9 +70,12 @@ std::optional<TrampolineState> classify_evaluator(base::RemoteAddress evaluator,
   if (evaluator < text_begin || evaluator >= text_end) {
     return std::nullopt;
   }
-  // Not yet learned: the tool ended between the request and its effect.
-  const bool ours = mailbox && (mailbox->evaluator == evaluator.value() ||
-                                (mailbox->evaluator == 0 && mailbox->requested > 0));
+  // Not yet learned: the tool ended between the request and its effect. A request that was
+  // withdrawn (its payload blanked) has none: then the program has switched on itself.
+  const bool ours =
+      mailbox &&
+      (mailbox->evaluator == evaluator.value() ||
+       (mailbox->evaluator == 0 && mailbox->requested > 0 && mailbox->payload[0] != '\0'));
   return ours ? TrampolineState::kOnByUs : TrampolineState::kOnByItself;
 }
 

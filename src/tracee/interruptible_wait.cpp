@@ -58,16 +58,43 @@ class WakeTimer {
 
 }  // namespace
 
+namespace {
+
+// 1: STATUS is set; 0: nothing yet (with WNOHANG); -1: errno says why.
+//
+// The stop is looked at and left waitable (WNOWAIT). To take it would be to take the signal away:
+// the kernel keeps the number of the signal that is about to be delivered in the same place, and a
+// tracer that is killed between waitpid and PTRACE_CONT would lose it for the target
+// (wait_task_stopped(), ptrace_stop()).
+int look(base::Tid thread, int& status, int flags) {
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(thread.value()), &info,
+               WEXITED | WSTOPPED | __WALL | WNOWAIT | flags) != 0) {
+    return -1;
+  }
+  if (info.si_pid == 0) {
+    return 0;
+  }
+  if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) {
+    status = static_cast<int>(static_cast<unsigned>(info.si_status) << 8U | 0x7fU);
+    return 1;
+  }
+  // It has ended: nothing can be lost any more, and a thread of a living process is ours to reap.
+  return ::waitpid(thread.value(), &status, __WALL | WNOHANG) == thread.value() ? 1 : -1;
+}
+
+}  // namespace
+
 Waited wait_interruptibly(base::Tid thread, int& status, base::Deadline deadline) {
   // Mostly the stop is there at once: no timer then.
-  const auto now = ::waitpid(thread.value(), &status, __WALL | WNOHANG);
-  if (now == thread.value()) {
+  if (look(thread, status, WNOHANG) == 1) {
     return Waited::kChanged;
   }
   install_handler();
   const WakeTimer timer{deadline};
   while (true) {
-    if (::waitpid(thread.value(), &status, __WALL) == thread.value()) {
+    const int looked = look(thread, status, 0);
+    if (looked == 1) {
       return Waited::kChanged;
     }
     if (errno != EINTR) {

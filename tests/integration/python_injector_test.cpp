@@ -189,6 +189,7 @@ TEST_P(Injector, AnotherLivingSessionIsRespected) {
   const auto refused = attach_.try_activate(server.pid(), Attach::patient());
   ASSERT_TRUE(std::holds_alternative<python::Refusal>(refused));
   EXPECT_EQ(std::get<python::Refusal>(refused).reason, python::Reason::kOtherSession);
+  EXPECT_THROW(attach_.deactivate(server.pid()), base::Error);
 
   other.terminate();
   const auto adopted = attach_.activate(server.pid());

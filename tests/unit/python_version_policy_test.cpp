@@ -49,6 +49,8 @@ TEST(ClassifyEvaluator, TellsOursFromTheProgramsOwn) {
   EXPECT_EQ(state(evaluator, mailbox), TrampolineState::kOnByItself);
   mailbox.evaluator = 0;
   mailbox.requested = 1;
+  EXPECT_EQ(state(evaluator, mailbox), TrampolineState::kOnByItself) << "the request was withdrawn";
+  mailbox.payload[0] = 't';
   EXPECT_EQ(state(evaluator, mailbox), TrampolineState::kOnByUs)
       << "not learned before the tool died";
 }
