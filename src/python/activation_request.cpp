@@ -121,7 +121,7 @@ Mechanism Request::choose() const {
   if (call.kind == tracee::Interrupted::kTimed && !called_by_cpython()) {
     return Mechanism::kPendingQueue;  // it would see an EINTR that it may not expect
   }
-  if (call.restarted) {
+  if (call.restarted && !main_.holds_gil) {
     // If it was a futex this suffices. Else CPython makes the call anew, and the next look tells.
     return Mechanism::kPendingQueueWakeup;
   }
@@ -131,26 +131,17 @@ Mechanism Request::choose() const {
   return Mechanism::kPendingQueue;
 }
 
-// Is the interrupted system call one of CPython's own, which repeats it after EINTR (PEP 475)? The
-// first code address on the stack that is not the C library's tells: libc's wrappers of poll and
-// nanosleep have small frames.
+// Is the interrupted system call one of CPython's own, which repeats it after EINTR (PEP 475)?
 bool Request::called_by_cpython() const {
-  constexpr std::size_t kWords = 128;
-  std::array<std::uint64_t, kWords> words{};
-  const auto pointer = main_.registers.stack_pointer();
-  const auto* libc = procfs::find_mapping(piece().maps, main_.registers.instruction_pointer());
-  if (libc == nullptr || !piece().memory.read(pointer, std::as_writable_bytes(std::span{words}))) {
+  const auto caller =
+      piece().libc ? piece().libc->find(piece().memory, main_.registers) : std::nullopt;
+  if (!caller) {
     return false;
   }
-  for (const auto word : words) {
-    const auto* code = procfs::find_mapping(piece().maps, base::RemoteAddress{word});
-    if (code != nullptr && code->executable && code->inode != libc->inode) {
-      return (piece().target.text_begin.value() <= word &&
-              word < piece().target.text_end.value()) ||
-             code->path.find("/lib-dynload/") != std::string::npos;
-    }
-  }
-  return false;
+  const auto& target = piece().target;
+  const auto* code = procfs::find_mapping(piece().maps, *caller);
+  return (target.text_begin <= *caller && *caller < target.text_end) ||
+         (code != nullptr && code->path.find("/lib-dynload/") != std::string::npos);
 }
 
 bool Request::frames_possible() const {

@@ -2,6 +2,7 @@
 // stop, on the thread that made it.
 #pragma once
 
+#include "libc_caller.hpp"
 #include "mailbox.hpp"
 #include "pending_queue.hpp"
 #include "pyinject/base/deadline.hpp"
@@ -15,6 +16,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -29,7 +31,8 @@ struct Workpiece {
   RuntimeLayout layout;
   RuntimeView view;
   std::vector<procfs::Mapping> maps;
-  bool seccomp = false;  // filters are installed
+  bool seccomp = false;              // filters are installed
+  std::unique_ptr<LibcCaller> libc;  // only where an activation may have to be asked for
 
   Workpiece(const Target& target_, const RuntimeLayout& layout_, std::vector<procfs::Mapping> maps_)
       : target{target_},

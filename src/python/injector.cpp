@@ -365,6 +365,10 @@ std::variant<Activation, Refusal> ProcessInjector::activate(const Target& target
   }
   Workpiece piece{target, std::get<RuntimeLayout>(layout), std::move(*maps)};
   const auto status = procfs::read_status(target.id.pid);
+  const auto mailbox = read_mailbox(piece.memory, target.addresses.mailbox);
+  if (!mailbox || mailbox->evaluator == 0) {
+    piece.libc = LibcCaller::open(target.id.pid, piece.maps, target.addresses.sem_post);
+  }
   piece.seccomp = status && status->seccomp != procfs::SeccompMode::kNone;
   return Activate{piece, options}.run();
 }

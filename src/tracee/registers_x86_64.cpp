@@ -44,6 +44,7 @@ base::RemoteAddress Registers::stack_pointer() const { return base::RemoteAddres
 base::RemoteAddress Registers::instruction_pointer() const {
   return base::RemoteAddress{general.rip};
 }
+base::RemoteAddress Registers::frame_pointer() const { return base::RemoteAddress{general.rbp}; }
 std::uint64_t Registers::thread_pointer() const { return general.fs_base; }
 
 std::optional<Registers> read_registers(base::Tid thread) {

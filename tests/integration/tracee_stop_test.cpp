@@ -2,6 +2,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/tracee/stopped_process.hpp"
 #include "support/child_process.hpp"
+#include "support/paths.hpp"
 #include "tracee/interruptible_wait.hpp"
 
 #include <gtest/gtest.h>
@@ -18,11 +19,8 @@ namespace {
 using base::Deadline;
 using std::chrono::seconds;
 
-// Says "ready", then "got" for each SIGUSR1. (A trap makes `read` fail with another status than 1.)
 test::ChildProcess echo_signals() {
-  return test::ChildProcess{
-      {"sh", "-c",
-       "trap 'echo got' USR1; echo ready; while :; do read -r line; [ $? = 1 ] && exit; done"}};
+  return test::ChildProcess{{test::targets_dir() + "/echo_signals"}};
 }
 
 TEST(StoppedProcess, ASignalThatArrivesMeanwhileIsDeliveredOnce) {

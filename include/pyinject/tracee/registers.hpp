@@ -18,6 +18,7 @@ struct Registers {
 
   [[nodiscard]] base::RemoteAddress stack_pointer() const;
   [[nodiscard]] base::RemoteAddress instruction_pointer() const;
+  [[nodiscard]] base::RemoteAddress frame_pointer() const;
   // What pthread_self() is in this thread: with glibc and musl the thread pointer itself.
   [[nodiscard]] std::uint64_t thread_pointer() const;
 };
