@@ -1,0 +1,121 @@
+// The names that a recording of a running program has, by every interpreter and every perf.
+#include "e2e/perf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace pyinject::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kLeafOnly = "only the innermost Python function of each sample";
+
+// Whole chains where the interpreter has frame pointers, and a message where it has not.
+void expect_names(const RunResult& record, const Named& named, bool whole) {
+  ASSERT_GE(named.samples, 300U) << record.err;
+  EXPECT_GE(named.innermost, 90);
+  if (whole) {
+    EXPECT_THAT(record.err, Not(HasSubstr("without frame pointers")));
+    EXPECT_GE(named.whole, 95);
+  } else {
+    EXPECT_THAT(record.err, HasSubstr(kLeafOnly));
+  }
+}
+
+class RecordedNames : public testing::TestWithParam<Interpreter> {};
+
+TEST_P(RecordedNames, AreThereInEveryRecordingOfAProcessAndAfterItsEnd) {
+  ServedTree target{GetParam()};
+  const TempDir folder;
+  const std::string first = folder / "first";
+  const std::string second = folder / "second";
+  target.serve(10);
+
+  const auto record =
+      run_tool({"record", "-p", target.pid(), "-F", "999", "-o", first, "--", "sleep", "1.5"});
+  ASSERT_EQ(record.status, ExitStatus{}) << record.err;
+  EXPECT_EQ(trampoline_of(target.pid()), "off");
+  const auto alive = count_named(read_samples("perf", first));
+  // CPython has frame pointers by default from 3.15 on.
+  const bool whole = GetParam().minor >= 15;
+  expect_names(record, alive, whole);
+  RecordProperty("whole_percent", std::to_string(alive.whole));
+  RecordProperty("innermost_percent", std::to_string(alive.innermost));
+  target.serve(10);
+
+  const auto again =
+      run_tool({"record", "-p", target.pid(), "-F", "999", "-o", second, "--", "sleep", "0.7"});
+  ASSERT_EQ(again.status, ExitStatus{}) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("trampoline on by store"));
+  EXPECT_EQ(trampoline_of(target.pid()), "off");
+  target.serve(10);
+  EXPECT_EQ(target.finish(), ExitStatus{});
+
+  expect_names(again, count_named(read_samples("perf", second)), whole);
+  const auto dead = count_named(read_samples("perf", first));
+  EXPECT_EQ(dead.samples, alive.samples);
+  EXPECT_GE(dead.innermost, alive.innermost) << "names are gone with the process";
+}
+
+INSTANTIATE_TEST_SUITE_P(Interpreters, RecordedNames, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+
+struct PerfAndPython {
+  std::string perf;
+  int minor = 0;
+};
+
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
+void PrintTo(const PerfAndPython& parameter, std::ostream* stream) {
+  *stream << parameter.perf << " on 3." << parameter.minor;
+}
+
+class OtherPerf : public testing::TestWithParam<PerfAndPython> {};
+
+TEST_P(OtherPerf, NamesWhatItCan) {
+  const auto& [name, minor] = GetParam();
+  const auto perf = find_perf(name);
+  const auto python = plain_interpreter(minor);
+  if (!perf || !python) {
+    GTEST_SKIP() << "no " << name << " or no CPython 3." << minor << " (scripts/pythons)";
+  }
+  ServedTree target{*python};
+  const TempDir folder;
+  const std::string data = folder / "perf.data";
+  const auto record = run_tool({"record", "--perf", *perf, "-p", target.pid(), "-F", "999", "-o",
+                                data, "--", "sleep", "1.5"});
+  ASSERT_EQ(record.status, ExitStatus{}) << record.err;
+  EXPECT_THAT(record.err, HasSubstr(*perf + " report -i " + data));
+  const auto named = count_named(read_samples(*perf, data));
+  if (name == "perf7" && minor <= 13) {
+    EXPECT_THAT(record.err,
+                HasSubstr("this perf unwinds by libdw and will name no Python function in it; "
+                          "perf 6.x names the innermost one: --perf PATH"));
+    EXPECT_GE(named.samples, 300U);
+    EXPECT_LT(named.any, 50) << "the message is out of date";
+  } else {
+    expect_names(record, named, minor >= 15);
+  }
+  EXPECT_EQ(trampoline_of(target.pid()), "off");
+  target.serve(10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Perfs, OtherPerf,
+                         testing::Values(PerfAndPython{"perf6.12", 13},
+                                         PerfAndPython{"perf6.12", 15}, PerfAndPython{"perf7", 13},
+                                         PerfAndPython{"perf7", 14}, PerfAndPython{"perf7", 15}),
+                         [](const auto& one) {
+                           std::string text =
+                               one.param.perf + "_py3_" + std::to_string(one.param.minor);
+                           std::ranges::replace(text, '.', '_');
+                           return text;
+                         });
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,220 @@
+#include "e2e/served_tree.hpp"
+
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "support/paths.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+#include <unistd.h>
+
+namespace pyinject::test {
+
+namespace {
+
+using base::Deadline;
+using std::chrono::seconds;
+
+// Generous: the machine may do other things.
+constexpr seconds kPatience{60};
+
+std::string program() {
+  const auto path = source_dir() + "/tests/targets/served_tree.py";
+  if (auto text = base::read_file(path)) {
+    return *text;
+  }
+  throw base::Error{"cannot read " + path};
+}
+
+std::vector<std::string> record_command(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all{tool(), "record"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  all.emplace_back("--");
+  const auto command = command_until_eof();
+  all.insert(all.end(), command.begin(), command.end());
+  return all;
+}
+
+// "py::Base.work:<string>": programs that are run by -c have no other file name.
+std::optional<std::string> own_function(std::string_view symbol) {
+  constexpr std::string_view kPrefix = "py::";
+  constexpr std::string_view kSuffix = ":<string>";
+  if (!symbol.starts_with(kPrefix) || !symbol.ends_with(kSuffix)) {
+    return std::nullopt;
+  }
+  symbol.remove_prefix(kPrefix.size());
+  symbol.remove_suffix(kSuffix.size());
+  return std::string{symbol};
+}
+
+bool in_kernel(std::string_view address) { return address.size() == 16 && address[0] == 'f'; }
+
+// One sample: a line with the process and the thread, then a line for each frame, innermost first.
+ScriptSample parse_sample(std::string_view block) {
+  ScriptSample sample;
+  bool first_frame = true;
+  for (const auto line : base::split(block, '\n')) {
+    const auto text = base::trim(line);
+    if (sample.pid.empty()) {
+      sample.pid = text;
+      continue;
+    }
+    const auto blank = text.find(' ');
+    if (first_frame) {
+      sample.user = !in_kernel(text.substr(0, blank));
+      first_frame = false;
+    }
+    if (blank != std::string_view::npos) {
+      if (auto name = own_function(text.substr(blank + 1))) {
+        sample.python.insert(sample.python.begin(), std::move(*name));
+      }
+    }
+  }
+  return sample;
+}
+
+}  // namespace
+
+const std::set<Chain>& served_chains() {
+  static const std::set<Chain> chains{
+      {"request", "Special.handle", "Base.handle", "Special.work", "Base.work", "Base.down",
+       "Base.down", "Base.down", "burn_method"},
+      {"request", "Stream.total", "Stream.drain", "Stream.produce", "Stream.halves", "Stream.step",
+       "burn_generator"},
+      {"request", "Ranking.order", "Ranking.arrange", "Ranking.by_key",
+       "Ranking.by_key.<locals>.key", "Ranking.weigh", "burn_key"},
+      {"request", "descend", "descend", "descend", "descend", "descend", "descend", "descend",
+       "burn_recursion"},
+  };
+  return chains;
+}
+
+void remove_maps(const Interpreter& python, const std::string& pid) {
+  const auto map = "/tmp/perf-" + pid + ".map";
+  ::unlink(map.c_str());
+  if (!python.root.empty()) {
+    ::unlink((python.root + map).c_str());
+  }
+}
+
+ServedTree::ServedTree(const Interpreter& python, const PythonOptions& options)
+    : python_{python}, process_{std::in_place, python, program(), options} {}
+
+ServedTree::~ServedTree() {
+  const auto text = pid();
+  process_.reset();
+  remove_maps(python_, text);
+}
+
+std::string ServedTree::pid() const { return std::to_string(process_->pid().value()); }
+
+void ServedTree::serve(int requests) {
+  process_->send_line(std::to_string(requests));
+  const auto answer = process_->read_line(kPatience);
+  EXPECT_TRUE(answer.ends_with(" 0")) << python_.name << ": requests served, wrong: " << answer;
+}
+
+ExitStatus ServedTree::finish() {
+  process_->child().close_stdin();
+  if (const auto status = process_->child().wait(Deadline::after(kPatience))) {
+    return *status;
+  }
+  throw base::Error{python_.name + " does not end"};
+}
+
+std::vector<ScriptSample> read_samples(const std::string& perf, const std::string& data) {
+  const auto script = run({perf, "script", "--no-inline", "-i", data, "-F", "pid,ip,sym"},
+                          {.child = {}, .input = {}, .deadline = kPatience});
+  if (script.status != ExitStatus{}) {
+    throw base::Error{fmt::format("{} script -i {}: {}", perf, data, script.err)};
+  }
+  std::vector<ScriptSample> samples;
+  std::string_view rest = script.out;
+  while (!base::trim(rest).empty()) {
+    const auto end = std::min(rest.find("\n\n"), rest.size());
+    samples.push_back(parse_sample(base::trim(rest.substr(0, end))));
+    rest.remove_prefix(std::min(end + 2, rest.size()));
+  }
+  return samples;
+}
+
+Named count_named(const std::vector<ScriptSample>& samples, const std::string& pid) {
+  std::set<std::string> leaves;
+  for (const auto& chain : served_chains()) {
+    leaves.insert(chain.back());
+  }
+  Named named;
+  double whole = 0;
+  double innermost = 0;
+  double any = 0;
+  for (const auto& sample : samples) {
+    if (!sample.user || (!pid.empty() && sample.pid != pid)) {
+      continue;
+    }
+    ++named.samples;
+    any += sample.python.empty() ? 0 : 1;
+    innermost += !sample.python.empty() && leaves.contains(sample.python.back()) ? 1 : 0;
+    whole += served_chains().contains(sample.python) ? 1 : 0;
+  }
+  if (named.samples != 0) {
+    const double percent = 100.0 / static_cast<double>(named.samples);
+    named.whole = whole * percent;
+    named.innermost = innermost * percent;
+    named.any = any * percent;
+  }
+  return named;
+}
+
+RunResult run_tool(const std::vector<std::string>& arguments, const ChildOptions& options) {
+  std::vector<std::string> all{tool()};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return run(all, {.child = options, .input = {}, .deadline = kPatience});
+}
+
+std::string trampoline_of(const std::string& pid) {
+  const auto status = run_tool({"status", "-p", pid, "--json"});
+  const auto answer = nlohmann::json::parse(status.out);
+  const auto& process = answer.at("processes").at(0);
+  EXPECT_EQ(process.at("pid"), std::stoi(pid));
+  return process.at("trampoline").is_null() ? "none" : process.at("trampoline").get<std::string>();
+}
+
+std::vector<std::string> command_until_eof() { return {"sh", "-c", "echo recording; exec cat"}; }
+
+RunningRecord::RunningRecord(const std::vector<std::string>& arguments)
+    : child_{record_command(arguments)} {
+  const auto line = child_.read_line(Deadline::after(kPatience));
+  if (line != "recording") {
+    (void)child_.wait(Deadline::after(seconds{1}));
+    throw base::Error{"record does not begin: " + child_.err()};
+  }
+}
+
+ExitStatus RunningRecord::finish() {
+  child_.close_stdin();
+  return wait();
+}
+
+ExitStatus RunningRecord::wait() {
+  if (const auto status = child_.wait(Deadline::after(kPatience))) {
+    return *status;
+  }
+  throw base::Error{"record does not end: " + child_.err()};
+}
+
+std::optional<Interpreter> plain_interpreter(int minor) {
+  for (const auto& python : find_interpreters()) {
+    if (python.is(3, minor) && python.root.empty() && !python.free_threaded) {
+      return python;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace pyinject::test
