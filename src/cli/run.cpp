@@ -48,11 +48,19 @@ void open_standard_descriptors() {
   ::close(fd);
 }
 
+// As the user would have to call it to read what it recorded: other versions may be unable to.
+std::string name_of_perf(const perf::PerfSearch& search) {
+  if (search.option) {
+    return *search.option;
+  }
+  return search.environment.value_or("").empty() ? "perf" : *search.environment;
+}
+
 int run_record(const CommandLine& line, base::Logger& logger, const Terminal& terminal) {
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
   Console console{logger, terminal.live && line.verbosity != Verbosity::kQuiet,
-                  line.record.perf.option.value_or("perf")};
+                  name_of_perf(line.record.perf)};
   return session::record(line.record, *detector, *injector, logger, console);
 }
 

@@ -1,0 +1,162 @@
+// How recordings end, beside the end of their command: the data is complete and nothing is left on.
+#include "e2e/served_tree.hpp"
+#include "support/paths.hpp"
+#include "support/pty_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <utility>
+
+namespace pyinject::test {
+namespace {
+
+using base::Deadline;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int kEnough = 100;  // requests, some hundred samples
+
+// Starts a target before each test; recorded at 999 Hz.
+class Ending : public testing::TestWithParam<Interpreter> {
+ protected:
+  [[nodiscard]] std::vector<std::string> arguments() const {
+    return {"-p", target_.pid(), "-F", "999", "-o", data()};
+  }
+  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+  [[nodiscard]] ServedTree& target() { return target_; }
+
+  void expect_complete_data() {
+    const auto named = count_named(read_samples("perf", data()));
+    EXPECT_GE(named.samples, 100U);
+    EXPECT_GE(named.innermost, 85);
+  }
+  void expect_off_and_well() {
+    EXPECT_EQ(trampoline_of(target_.pid()), "off");
+    target_.serve(10);
+    EXPECT_EQ(target_.finish(), ExitStatus{});
+  }
+
+ private:
+  TempDir folder_;
+  ServedTree target_{GetParam()};
+};
+
+TEST_P(Ending, TargetExits) {
+  RunningRecord record{arguments()};
+  target().serve(kEnough);
+  EXPECT_EQ(target().finish(), ExitStatus{});
+  EXPECT_EQ(record.wait(), ExitStatus{});
+  EXPECT_THAT(record.child().err(), HasSubstr("the target exited before the recording was to end"));
+  EXPECT_THAT(record.child().err(), Not(HasSubstr("error:")));
+  expect_complete_data();
+}
+
+TEST_P(Ending, TargetIsKilled) {
+  RunningRecord record{arguments()};
+  target().serve(kEnough);
+  target().process().child().signal(SIGKILL);
+  EXPECT_EQ(record.wait(), ExitStatus{});
+  EXPECT_THAT(record.child().err(), HasSubstr("the target exited before the recording was to end"));
+  EXPECT_THAT(record.child().err(), Not(HasSubstr("error:")));
+  expect_complete_data();
+}
+
+TEST_P(Ending, SignalsToTheTool) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    RunningRecord record{arguments()};
+    target().serve(kEnough);
+    record.child().signal(signal);
+    EXPECT_EQ(record.wait(), (ExitStatus{.code = 128 + signal}));
+    EXPECT_THAT(record.child().err(), HasSubstr("next: perf report -i " + data()));
+    EXPECT_EQ(trampoline_of(target().pid()), "off") << signal;
+    expect_complete_data();
+  }
+  expect_off_and_well();
+}
+
+TEST_P(Ending, TerminalIsClosed) {
+  std::vector<std::string> argv{tool(), "record"};
+  const auto all = arguments();
+  argv.insert(argv.end(), all.begin(), all.end());
+  PtyProcess record{argv};
+  ASSERT_TRUE(record.read_until("recording 0 s", Deadline::after(seconds{60}))) << record.screen();
+  target().serve(kEnough);
+  record.hang_up();
+  EXPECT_EQ(record.wait(Deadline::after(seconds{60})), (ExitStatus{.code = 128 + SIGHUP}));
+  expect_complete_data();
+  expect_off_and_well();
+}
+
+// Without a command, as people do it.
+TEST_P(Ending, ControlCOnATerminal) {
+  std::vector<std::string> argv{tool(), "record"};
+  const auto all = arguments();
+  argv.insert(argv.end(), all.begin(), all.end());
+  PtyProcess record{argv};
+  ASSERT_TRUE(record.read_until("recording 1 s, ", Deadline::after(seconds{60})))
+      << record.screen();
+  record.type("\x03");
+  EXPECT_EQ(record.wait(Deadline::after(seconds{60})), (ExitStatus{.code = 128 + SIGINT}));
+  EXPECT_THAT(record.screen(), HasSubstr("\r\x1b[K"));
+  EXPECT_THAT(record.screen(), HasSubstr("next: perf report -i " + data()));
+  expect_complete_data();
+  expect_off_and_well();
+}
+
+std::vector<Interpreter> some_interpreters() {
+  std::vector<Interpreter> result;
+  for (const auto& python : find_interpreters()) {
+    const bool other_root = !python.root.empty() && python.minor == 13;
+    const bool plain = python.root.empty() && python.minor == 15;
+    if (other_root || plain) {
+      result.push_back(python);
+    }
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Interpreters, Ending, testing::ValuesIn(some_interpreters()),
+                         InterpreterName{});
+// Without one of these interpreters there is less to see, which RequiredInterpreters tells.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Ending);
+
+struct CommandsEnd {
+  std::string name;
+  std::string command;
+  int status = 0;
+};
+
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
+void PrintTo(const CommandsEnd& parameter, std::ostream* stream) { *stream << parameter.name; }
+
+class CommandStatus : public testing::TestWithParam<CommandsEnd> {};
+
+TEST_P(CommandStatus, PassesThroughAndNothingLiveIsWritten) {
+  const auto python = plain_interpreter(15);
+  if (!python) {
+    GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
+  }
+  ServedTree target{*python};
+  const TempDir folder;
+  const auto record = run_tool({"record", "-p", target.pid(), "-o", folder / "perf.data", "--",
+                                "sh", "-c", "sleep 0.6; " + GetParam().command});
+  EXPECT_EQ(record.status, (ExitStatus{.code = GetParam().status})) << record.err;
+  EXPECT_THAT(record.err, HasSubstr("perf-pyinject: recorded 0."));
+  EXPECT_THAT(record.err, Not(HasSubstr("\x1b"))) << "stderr is no terminal";
+  EXPECT_THAT(record.err, Not(HasSubstr("\r")));
+  EXPECT_THAT(record.err, Not(HasSubstr("recording ")));
+  EXPECT_EQ(trampoline_of(target.pid()), "off");
+}
+
+INSTANTIATE_TEST_SUITE_P(Statuses, CommandStatus,
+                         testing::Values(CommandsEnd{"zero", "exit 0", 0},
+                                         CommandsEnd{"seven", "exit 7", 7},
+                                         CommandsEnd{"terminated", "kill -TERM $$", 143}),
+                         [](const auto& one) { return one.param.name; });
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,154 @@
+// More than one: processes in a recording, recordings of a process; and what was on before.
+#include "e2e/perf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "pyinject/session/options.hpp"
+#include "support/paths.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+namespace pyinject::test {
+namespace {
+
+using session::kFailure;
+using testing::HasSubstr;
+
+// Two versions, one of them with frame pointers.
+class Sessions : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!plain_interpreter(15) || !plain_interpreter(13)) {
+      GTEST_SKIP() << "no CPython 3.15 or 3.13 (scripts/pythons)";
+    }
+    target_.emplace(*plain_interpreter(15));
+  }
+  [[nodiscard]] ServedTree& target() { return *target_; }
+  [[nodiscard]] std::string in_folder(const std::string& name) const { return folder_ / name; }
+
+ private:
+  TempDir folder_;
+  std::optional<ServedTree> target_;
+};
+
+TEST_F(Sessions, RecordLeavesOnWhatActivateSwitchedOn) {
+  const auto on = run_tool({"activate", "-p", target().pid()});
+  ASSERT_EQ(on.status, ExitStatus{}) << on.err;
+  const std::string data = in_folder("perf.data");
+  const auto record =
+      run_tool({"record", "-p", target().pid(), "-F", "999", "-o", data, "--", "sleep", "0.7"});
+  EXPECT_EQ(record.status, ExitStatus{}) << record.err;
+  EXPECT_THAT(record.err, HasSubstr("trampoline already on by us, it stays on"));
+  EXPECT_GE(count_named(read_samples("perf", data)).whole, 95);
+  EXPECT_EQ(trampoline_of(target().pid()), "on by us");
+  target().serve(10);
+  EXPECT_EQ(run_tool({"deactivate", "-p", target().pid()}).status, ExitStatus{});
+  EXPECT_EQ(trampoline_of(target().pid()), "off");
+  target().serve(10);
+  EXPECT_EQ(target().finish(), ExitStatus{});
+}
+
+TEST_F(Sessions, SecondRecordAtTheSameTimeIsRefused) {
+  const std::string first = in_folder("first");
+  const std::string second = in_folder("second");
+  RunningRecord record{{"-p", target().pid(), "-F", "999", "-o", first}};
+  target().serve(50);
+  const auto refused = run_tool({"record", "-p", target().pid(), "-o", second, "--", "true"});
+  EXPECT_EQ(refused.status.code, kFailure);
+  EXPECT_THAT(refused.err, HasSubstr("another perf-pyinject (pid " +
+                                     std::to_string(record.child().pid().value()) + ")"));
+  EXPECT_THAT(refused.err, HasSubstr("(other_session)"));
+  EXPECT_FALSE(std::filesystem::exists(second));
+  EXPECT_EQ(trampoline_of(target().pid()), "on by us");
+  target().serve(100);
+  EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
+  EXPECT_EQ(trampoline_of(target().pid()), "off");
+  const auto named = count_named(read_samples("perf", first));
+  EXPECT_GE(named.samples, 200U);
+  EXPECT_GE(named.whole, 95) << "the first one was disturbed";
+  target().serve(10);
+}
+
+TEST_F(Sessions, SeveralVersionsInOneRecording) {
+  ServedTree other{*plain_interpreter(13)};
+  const std::string data = in_folder("perf.data");
+  const auto record = run_tool({"record", "-p", target().pid() + "," + other.pid(), "-F", "999",
+                                "-o", data, "--", "sleep", "1.5"});
+  ASSERT_EQ(record.status, ExitStatus{}) << record.err;
+  EXPECT_THAT(record.err, HasSubstr("pid " + target().pid() + ": Python 3.15."));
+  EXPECT_THAT(record.err, HasSubstr("pid " + other.pid() + ": Python 3.13."));
+  const auto samples = read_samples("perf", data);
+  for (auto* one : {&target(), &other}) {
+    const auto named = count_named(samples, one->pid());
+    EXPECT_GE(named.samples, 100U);
+    EXPECT_GE(named.innermost, 90);
+    EXPECT_EQ(trampoline_of(one->pid()), "off");
+    one->serve(10);
+  }
+}
+
+TEST_F(Sessions, OneBadProcessStopsAllUnlessLenient) {
+  const ChildProcess bad{{"cat"}};
+  const std::string pids = target().pid() + "," + std::to_string(bad.pid().value());
+  const std::string data = in_folder("perf.data");
+  const std::string reason = "pid " + std::to_string(bad.pid().value()) + ": ";
+  const auto strict =
+      run_tool({"record", "-p", pids, "-F", "999", "-o", data, "--", "sleep", "0.7"});
+  EXPECT_EQ(strict.status.code, kFailure);
+  EXPECT_THAT(strict.err, HasSubstr(reason));
+  EXPECT_THAT(strict.err, HasSubstr("(not_python)"));
+  EXPECT_FALSE(std::filesystem::exists(data));
+  EXPECT_EQ(trampoline_of(target().pid()), "off");
+
+  const auto lenient =
+      run_tool({"record", "--lenient", "-p", pids, "-F", "999", "-o", data, "--", "sleep", "0.7"});
+  EXPECT_EQ(lenient.status, ExitStatus{}) << lenient.err;
+  EXPECT_THAT(lenient.err, HasSubstr("warning: " + reason));
+  EXPECT_GE(count_named(read_samples("perf", data), target().pid()).whole, 95);
+  EXPECT_EQ(trampoline_of(target().pid()), "off");
+  target().serve(10);
+}
+
+// `perf NAME` runs perf-NAME.
+class AsPerfCommand : public testing::TestWithParam<std::string> {};
+
+TEST_P(AsPerfCommand, RecordsAndPassesTheStatusThrough) {
+  const auto perf = find_perf(GetParam());
+  const auto python = plain_interpreter(15);
+  if (!perf || !python) {
+    GTEST_SKIP() << "no " << GetParam() << " or no CPython 3.15 (scripts/pythons)";
+  }
+  ServedTree target{*python};
+  const TempDir folder;
+  const std::string data = folder / "perf.data";
+  const char* const path = std::getenv("PATH");
+  // perf puts the folder that it was started from in front of PATH: with the perfs among the roots
+  // that is a folder of programs for another libc. Hence also the full paths below.
+  RunOptions options;
+  options.child.env = {{"PATH", std::filesystem::path{tool()}.parent_path().string() + ":" +
+                                    (path == nullptr ? "/usr/bin:/bin" : path)},
+                       {"PERF", *perf}};
+  options.deadline = std::chrono::seconds{60};
+  const auto record = run({*perf, "pyinject", "record", "-p", target.pid(), "-F", "999", "-o", data,
+                           "--", "/bin/sh", "-c", "/bin/sleep 0.7; exit 7"},
+                          options);
+  EXPECT_EQ(record.status, (ExitStatus{.code = 7})) << record.err;
+  EXPECT_THAT(record.err, HasSubstr("next: " + *perf + " report -i " + data));
+  EXPECT_GE(count_named(read_samples(*perf, data)).whole, 95) << record.err;
+  EXPECT_EQ(trampoline_of(target.pid()), "off");
+  target.serve(10);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryPerf, AsPerfCommand, testing::Values("perf", "perf6.12", "perf7"),
+                         [](const auto& one) {
+                           std::string text = one.param;
+                           std::ranges::replace(text, '.', '_');
+                           return text;
+                         });
+
+}  // namespace
+}  // namespace pyinject::test
