@@ -458,6 +458,9 @@ void Examination::read_state() {
                  "switch off what installed it (a debugger, torch.compile ...)"};
   }
   target_.state = *state;
+  if (*state == TrampolineState::kOnByUs && mailbox) {
+    target_.owner = {.pid = base::Pid{mailbox->owner_pid}, .start_time = mailbox->owner_start};
+  }
   if (*state != TrampolineState::kOff) {
     return;
   }

@@ -25,7 +25,8 @@ bool ForkedChildren::switch_off(Manager& manager) {
       }
       auto detection = detector_.detect(pid);
       auto* target = std::get_if<python::Target>(&detection);
-      if (target != nullptr && target->state == python::TrampolineState::kOnByUs) {
+      if (target != nullptr && target->state == python::TrampolineState::kOnByUs &&
+          target->owner == session_) {
         logger_.debug("pid {}: forked by a target while that was active", pid.value());
         found.push_back(std::move(*target));
       }

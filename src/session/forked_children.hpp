@@ -13,19 +13,22 @@ namespace pyinject::session {
 
 class ForkedChildren {
  public:
-  ForkedChildren(python::Detector& detector, base::Logger& logger)
-      : detector_{detector}, logger_{logger} {}
+  // SESSION: in whose name the targets are activated.
+  ForkedChildren(python::Detector& detector, base::Logger& logger, base::ProcessId session)
+      : detector_{detector}, logger_{logger}, session_{session} {}
 
   // From now on children of ID may be active.
   void watch(base::ProcessId id) { ancestors_.push_back(ancestor_now(id)); }
 
-  // Once the targets are off: finds their children that are on by us and has MANAGER switch them
-  // off, until there are no more. False: one is still on.
+  // Once the targets are off: finds their children that are on by this session (a fork copies that,
+  // too; what other sessions or `activate` have switched on is none of ours) and has MANAGER switch
+  // them off, until there are no more. False: one is still on.
   bool switch_off(Manager& manager);
 
  private:
   python::Detector& detector_;
   base::Logger& logger_;
+  base::ProcessId session_;
   std::vector<Ancestor> ancestors_;
   std::set<base::ProcessId> known_;
 };

@@ -26,6 +26,13 @@ bool stdout_is_pipe() {
   return ::fstat(STDOUT_FILENO, &facts) == 0 && S_ISFIFO(facts.st_mode);
 }
 
+base::ProcessId own_session() {
+  if (const auto self = procfs::read_process_id(base::Pid{::getpid()})) {
+    return *self;
+  }
+  throw base::Error{"cannot read /proc/self/stat: is /proc mounted"};
+}
+
 }  // namespace
 
 Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
@@ -35,7 +42,7 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
       logger_{logger},
       observer_{observer},
       output_{perf::output_of(options.perf_options, stdout_is_pipe())},
-      children_{detector, logger},
+      children_{detector, logger, own_session()},
       manager_{detector, injector, logger, manager_options()} {
   manager_.on_activation([this](const ActiveTarget& active) {
     children_.watch(active.target.id);
@@ -44,12 +51,8 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
 }
 
 ManagerOptions Recorder::manager_options() {
-  const auto self = procfs::read_process_id(base::Pid{::getpid()});
-  if (!self) {
-    throw base::Error{"cannot read /proc/self/stat: is /proc mounted"};
-  }
   return {.strict = options_.strict,
-          .owner = {.session = *self},
+          .owner = {.session = own_session()},
           .activation_deadline = ManagerOptions{}.activation_deadline,
           .deactivation_deadline = ManagerOptions{}.deactivation_deadline,
           .interrupted = [this] { return take_signal(); }};

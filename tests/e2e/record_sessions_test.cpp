@@ -73,6 +73,25 @@ TEST_F(Sessions, SecondRecordAtTheSameTimeIsRefused) {
   target().serve(10);
 }
 
+// They look like children of the target: later processes of the same executable that are on.
+TEST_F(Sessions, WhatOthersSwitchedOnStaysOnAtTheEndOfARecording) {
+  RunningRecord record{{"-p", target().pid(), "-o", in_folder("first")}};
+  ServedTree recorded{*plain_interpreter(15)};
+  ServedTree activated{*plain_interpreter(15)};
+  ASSERT_EQ(run_tool({"activate", "-p", activated.pid()}).status, ExitStatus{});
+  const std::string data = in_folder("second");
+  RunningRecord other{{"-p", recorded.pid(), "-F", "999", "-o", data}};
+  EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
+  EXPECT_EQ(trampoline_of(target().pid()), "off");
+  EXPECT_EQ(trampoline_of(activated.pid()), "on by us");
+  EXPECT_EQ(trampoline_of(recorded.pid()), "on by us");
+  recorded.serve(100);
+  EXPECT_EQ(other.finish(), ExitStatus{}) << other.child().err();
+  EXPECT_EQ(trampoline_of(recorded.pid()), "off");
+  EXPECT_EQ(trampoline_of(activated.pid()), "on by us");
+  EXPECT_GE(count_named(read_samples("perf", data)).whole, 95);
+}
+
 TEST_F(Sessions, SeveralVersionsInOneRecording) {
   ServedTree other{*plain_interpreter(13)};
   const std::string data = in_folder("perf.data");

@@ -156,6 +156,7 @@ TEST_F(RecordTest, SwitchesOffChildrenOfTheTarget) {
     EXPECT_NE(pid, child->pid());
     detector_.only->insert(child->pid());
     detector_.states[child->pid()] = python::TrampolineState::kOnByUs;
+    detector_.owners[child->pid()] = injector_.owner.session;
     injector_.on.insert(child->pid());
   };
   EXPECT_EQ(record({"true"}), 0);

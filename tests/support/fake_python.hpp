@@ -36,11 +36,13 @@ class FakeDetector : public python::Detector {
     target.frame_pointers = frame_pointers;
     target.interpreter = "/usr/bin/python3";
     target.state = states.contains(pid) ? states[pid] : python::TrampolineState::kOff;
+    target.owner = owners[pid];
     return target;
   }
 
   std::map<base::Pid, python::Reason> refusals;
   std::map<base::Pid, python::TrampolineState> states;
+  std::map<base::Pid, base::ProcessId> owners;
   std::optional<std::set<base::Pid>> only;  // the others are no Python
   python::Version version{.major = 3, .minor = 15, .micro = 2, .level = 0xf, .serial = 0};
   bool frame_pointers = true;
