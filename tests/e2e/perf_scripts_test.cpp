@@ -167,7 +167,16 @@ class PerfScripts : public ::testing::TestWithParam<std::string> {
       expect_known_split();
     } else {
       EXPECT_EQ(GetParam(), "perf7");
-      EXPECT_THAT(top.err, HasSubstr("no sample has a Python function in its call chain"));
+      // Only samples inside a trampoline itself can have a name, and few if any are.
+      const auto chains = collapsed({"--python-only"});
+      long nameless = 0;
+      for (const auto& [chain, count] : chains) {
+        nameless += chain.empty() ? count : 0;  // the thread alone
+      }
+      EXPECT_GE(nameless, samples_ * 95 / 100) << top.out;
+      if (nameless == samples_) {
+        EXPECT_THAT(top.err, HasSubstr("no sample has a Python function in its call chain"));
+      }
       EXPECT_THAT(top.out, HasSubstr("(no Python function)"));
     }
   }
