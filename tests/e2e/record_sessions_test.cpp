@@ -39,10 +39,10 @@ TEST_F(Sessions, RecordLeavesOnWhatActivateSwitchedOn) {
   const auto on = run_tool({"activate", "-p", target().pid()});
   ASSERT_EQ(on.status, ExitStatus{}) << on.err;
   const std::string data = in_folder("perf.data");
-  const auto record =
-      run_tool({"record", "-p", target().pid(), "-F", "999", "-o", data, "--", "sleep", "0.7"});
-  EXPECT_EQ(record.status, ExitStatus{}) << record.err;
-  EXPECT_THAT(record.err, HasSubstr("trampoline already on by us, it stays on"));
+  RunningRecord record{{"-p", target().pid(), "-F", "999", "-o", data}};
+  target().serve(200);
+  EXPECT_EQ(record.finish(), ExitStatus{});
+  EXPECT_THAT(record.child().err(), HasSubstr("trampoline already on by us, it stays on"));
   EXPECT_GE(count_named(read_samples("perf", data)).whole, 95);
   EXPECT_EQ(trampoline_of(target().pid()), "on by us");
   target().serve(10);
@@ -95,11 +95,12 @@ TEST_F(Sessions, WhatOthersSwitchedOnStaysOnAtTheEndOfARecording) {
 TEST_F(Sessions, SeveralVersionsInOneRecording) {
   ServedTree other{*plain_interpreter(13)};
   const std::string data = in_folder("perf.data");
-  const auto record = run_tool({"record", "-p", target().pid() + "," + other.pid(), "-F", "999",
-                                "-o", data, "--", "sleep", "1.5"});
-  ASSERT_EQ(record.status, ExitStatus{}) << record.err;
-  EXPECT_THAT(record.err, HasSubstr("pid " + target().pid() + ": Python 3.15."));
-  EXPECT_THAT(record.err, HasSubstr("pid " + other.pid() + ": Python 3.13."));
+  RunningRecord record{{"-p", target().pid() + "," + other.pid(), "-F", "999", "-o", data}};
+  target().serve(200);
+  other.serve(200);
+  EXPECT_EQ(record.finish(), ExitStatus{});
+  EXPECT_THAT(record.child().err(), HasSubstr("pid " + target().pid() + ": Python 3.15."));
+  EXPECT_THAT(record.child().err(), HasSubstr("pid " + other.pid() + ": Python 3.13."));
   const auto samples = read_samples("perf", data);
   for (auto* one : {&target(), &other}) {
     const auto named = count_named(samples, one->pid());
@@ -115,18 +116,17 @@ TEST_F(Sessions, OneBadProcessStopsAllUnlessLenient) {
   const std::string pids = target().pid() + "," + std::to_string(bad.pid().value());
   const std::string data = in_folder("perf.data");
   const std::string reason = "pid " + std::to_string(bad.pid().value()) + ": ";
-  const auto strict =
-      run_tool({"record", "-p", pids, "-F", "999", "-o", data, "--", "sleep", "0.7"});
+  const auto strict = run_tool({"record", "-p", pids, "-F", "999", "-o", data, "--", "true"});
   EXPECT_EQ(strict.status.code, kFailure);
   EXPECT_THAT(strict.err, HasSubstr(reason));
   EXPECT_THAT(strict.err, HasSubstr("(not_python)"));
   EXPECT_FALSE(std::filesystem::exists(data));
   EXPECT_EQ(trampoline_of(target().pid()), "off");
 
-  const auto lenient =
-      run_tool({"record", "--lenient", "-p", pids, "-F", "999", "-o", data, "--", "sleep", "0.7"});
-  EXPECT_EQ(lenient.status, ExitStatus{}) << lenient.err;
-  EXPECT_THAT(lenient.err, HasSubstr("warning: " + reason));
+  RunningRecord lenient{{"--lenient", "-p", pids, "-F", "999", "-o", data}};
+  target().serve(200);
+  EXPECT_EQ(lenient.finish(), ExitStatus{});
+  EXPECT_THAT(lenient.child().err(), HasSubstr("warning: " + reason));
   EXPECT_GE(count_named(read_samples("perf", data), target().pid()).whole, 95);
   EXPECT_EQ(trampoline_of(target().pid()), "off");
   target().serve(10);
@@ -145,19 +145,17 @@ TEST_P(AsPerfCommand, RecordsAndPassesTheStatusThrough) {
   const TempDir folder;
   const std::string data = folder / "perf.data";
   const char* const path = std::getenv("PATH");
-  // perf puts the folder that it was started from in front of PATH: with the perfs among the roots
-  // that is a folder of programs for another libc. Hence also the full paths below.
-  RunOptions options;
-  options.child.env = {{"PATH", std::filesystem::path{tool()}.parent_path().string() + ":" +
-                                    (path == nullptr ? "/usr/bin:/bin" : path)},
-                       {"PERF", *perf}};
-  options.deadline = std::chrono::seconds{60};
-  const auto record = run({*perf, "pyinject", "record", "-p", target.pid(), "-F", "999", "-o", data,
-                           "--", "/bin/sh", "-c", "/bin/sleep 0.7; exit 7"},
-                          options);
-  EXPECT_EQ(record.status, (ExitStatus{.code = 7})) << record.err;
-  EXPECT_THAT(record.err, HasSubstr("next: " + *perf + " report -i " + data));
-  EXPECT_GE(count_named(read_samples(*perf, data)).whole, 95) << record.err;
+  // perf also puts the folder that it was started from in front of PATH: with the perfs among the
+  // roots that is a folder of programs for another libc.
+  const std::string folder_of_tool = std::filesystem::path{tool()}.parent_path();
+  ChildOptions options;
+  options.env = {{"PATH", folder_of_tool + ":" + (path == nullptr ? "/usr/bin:/bin" : path)},
+                 {"PERF", *perf}};
+  RunningRecord record{{"-p", target.pid(), "-F", "999", "-o", data}, {*perf, "pyinject"}, options};
+  target.serve(200);
+  EXPECT_EQ(record.finish(7), (ExitStatus{.code = 7}));
+  EXPECT_THAT(record.child().err(), HasSubstr("next: " + *perf + " report -i " + data));
+  EXPECT_GE(count_named(read_samples(*perf, data)).whole, 95) << record.child().err();
   EXPECT_EQ(trampoline_of(target.pid()), "off");
   target.serve(10);
 }

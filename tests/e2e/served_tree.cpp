@@ -32,13 +32,16 @@ std::string program() {
   throw base::Error{"cannot read " + path};
 }
 
-std::vector<std::string> record_command(const std::vector<std::string>& arguments) {
-  std::vector<std::string> all{tool(), "record"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  all.emplace_back("--");
-  const auto command = command_until_eof();
-  all.insert(all.end(), command.begin(), command.end());
-  return all;
+std::vector<std::string> record_command(std::vector<std::string> program,
+                                        const std::vector<std::string>& arguments) {
+  program.emplace_back("record");
+  program.insert(program.end(), arguments.begin(), arguments.end());
+  // Ends with the status that it reads; 0 at the end of its stdin.
+  for (const char* const word :
+       {"--", "/bin/sh", "-c", "echo recording; read status; exit ${status:-0}"}) {
+    program.emplace_back(word);
+  }
+  return program;
 }
 
 // "py::Base.work:<string>": programs that are run by -c have no other file name.
@@ -185,10 +188,9 @@ std::string trampoline_of(const std::string& pid) {
   return process.at("trampoline").is_null() ? "none" : process.at("trampoline").get<std::string>();
 }
 
-std::vector<std::string> command_until_eof() { return {"sh", "-c", "echo recording; exec cat"}; }
-
-RunningRecord::RunningRecord(const std::vector<std::string>& arguments)
-    : child_{record_command(arguments)} {
+RunningRecord::RunningRecord(const std::vector<std::string>& arguments,
+                             const std::vector<std::string>& program, const ChildOptions& options)
+    : child_{record_command(program, arguments), options} {
   const auto line = child_.read_line(Deadline::after(kPatience));
   if (line != "recording") {
     (void)child_.wait(Deadline::after(seconds{1}));
@@ -198,6 +200,11 @@ RunningRecord::RunningRecord(const std::vector<std::string>& arguments)
 
 ExitStatus RunningRecord::finish() {
   child_.close_stdin();
+  return wait();
+}
+
+ExitStatus RunningRecord::finish(int status) {
+  child_.write(std::to_string(status) + "\n");
   return wait();
 }
 

@@ -72,22 +72,23 @@ struct Named {
 // `record` with a command that says when the recording runs, and ends when it is told to.
 class RunningRecord {
  public:
-  // ARGUMENTS of record: targets, output, perf's options. Throws base::Error when it does not begin
-  // to record.
-  explicit RunningRecord(const std::vector<std::string>& arguments);
+  // ARGUMENTS of record: targets, output, perf's options. PROGRAM: the tool, or what runs it.
+  // Throws base::Error when it does not begin to record.
+  explicit RunningRecord(const std::vector<std::string>& arguments,
+                         const std::vector<std::string>& program = {PYINJECT_TOOL},
+                         const ChildOptions& options = {});
 
   [[nodiscard]] ChildProcess& child() { return child_; }
-  // Ends the command. Throws base::Error when the tool does not end then.
+  // Ends the command, with status 0. Throws base::Error when the tool does not end then.
   [[nodiscard]] ExitStatus finish();
+  // The same with another status.
+  [[nodiscard]] ExitStatus finish(int status);
   // Waits for its end without ending the command.
   [[nodiscard]] ExitStatus wait();
 
  private:
   ChildProcess child_;
 };
-
-// A command for `record` that says "recording" and ends when its stdin does.
-[[nodiscard]] std::vector<std::string> command_until_eof();
 
 // The first interpreter of that minor version that sees this machine's files.
 [[nodiscard]] std::optional<Interpreter> plain_interpreter(int minor);
