@@ -76,6 +76,9 @@ std::string activation_line(const session::ActiveTarget& active) {
     return fmt::format("{}: trampoline already {}, it stays on", who,
                        python::name(activation.before));
   }
+  if (activation.mechanism == python::Mechanism::kNone) {
+    return who + ": trampoline left on by a session that was killed, taken over";
+  }
   return fmt::format("{}: trampoline on by {} (threads stopped for {}, active after {})", who,
                      python::name(activation.mechanism), format_short(activation.stopped),
                      format_short(activation.until_active));

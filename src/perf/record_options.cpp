@@ -233,6 +233,16 @@ class Scanner {
   ScannedWords result_;
 };
 
+template <typename Predicate>
+bool chooses(const std::vector<std::string>& options, Predicate wanted) {
+  const std::array tables = {record_options()};
+  const ScannedWords scanned = scan_words(options, tables);
+  return std::ranges::any_of(scanned.groups, [&](const auto& group) {
+    return std::ranges::any_of(
+        group, [&](const auto& one) { return one.option != nullptr && wanted(*one.option); });
+  });
+}
+
 }  // namespace
 
 std::span<const RecordOption> record_options() { return kRecordOptions; }
@@ -242,17 +252,15 @@ ScannedWords scan_words(std::span<const std::string> words, Tables tables) {
 }
 
 bool chooses_call_graph(const std::vector<std::string>& options) {
-  const std::array tables = {record_options()};
-  const ScannedWords scanned = scan_words(options, tables);
-  for (const auto& group : scanned.groups) {
-    for (const auto& one : group) {
-      if (one.option != nullptr &&
-          (one.option->short_name == 'g' || one.option->long_name == "call-graph")) {
-        return true;
-      }
-    }
-  }
-  return false;
+  return chooses(options, [](const RecordOption& option) {
+    return option.short_name == 'g' || option.long_name == "call-graph";
+  });
+}
+
+bool chooses_frequency(const std::vector<std::string>& options) {
+  return chooses(options, [](const RecordOption& option) {
+    return option.short_name == 'F' || option.short_name == 'c';
+  });
 }
 
 }  // namespace pyinject::perf

@@ -19,6 +19,7 @@ namespace {
 // What seccomp filters of the main thread would do to the activation.
 struct SeccompVerdict {
   std::optional<Refusal> refusal;
+  bool unread = false;
   bool sigreturn = true;  // rt_sigreturn is allowed: signal frames can be used
 };
 
@@ -26,7 +27,8 @@ SeccompVerdict judge_seccomp(base::Tid thread) {
   SeccompVerdict verdict;
   const auto filters = tracee::read_seccomp_filters(thread);
   if (!filters) {
-    verdict.sigreturn = false;  // they cannot be read: the way that needs the least
+    verdict.unread = true;
+    verdict.sigreturn = false;  // the way that needs the least
     return verdict;
   }
   for (const auto& problem : procfs::judge(*filters)) {

@@ -16,7 +16,8 @@ struct Requested {
   Mechanism mechanism = Mechanism::kNone;
   std::uint32_t serial = 0;  // Mailbox::done reaches it when the request has run
   base::Tid main_thread;
-  std::string waiting_for;  // where the main thread is, for the message at the deadline
+  bool filters_unread = false;  // it has seccomp filters, which this tool may not read
+  std::string waiting_for;      // where the main thread is, for the message at the deadline
 };
 // Not now: somebody holds the queue's lock, the queue is full, ...
 struct NotNow {

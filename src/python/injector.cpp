@@ -183,6 +183,12 @@ bool Activate::attempt_when_off(const AttachedTarget& attached) {
     return true;
   }
   requested_ = std::get<Requested>(outcome);
+  if (requested_->filters_unread) {
+    result_.notes.emplace_back(
+        "its seccomp filters could not be judged (that needs CAP_SYS_ADMIN): one that forbids "
+        "mmap, "
+        "mprotect or openat would kill it");
+  }
   result_.mechanism = requested_->mechanism;
   return true;
 }

@@ -55,6 +55,7 @@ CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets, bo
                          "callers"
                        : "this perf unwinds by libdw and will name no Python function in it; perf "
                          "6.x names the innermost one: --perf PATH");
+  choice.dump_bytes = size;
   if (used > size) {
     choice.note += fmt::format("; stacks of up to {} bytes are cut at {}", used, size);
   }

@@ -90,6 +90,9 @@ bool Manager::activate_one(python::Target target, bool loud) {
     refuse(pid, *refusal, loud);
     return false;
   }
+  for (const auto& note : std::get<python::Activation>(result).notes) {
+    logger_.warning("pid {}: {}", pid.value(), note);
+  }
   active_.push_back({std::move(target), std::get<python::Activation>(std::move(result))});
   ++stats_.activated;
   if (listener_) {

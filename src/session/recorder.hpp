@@ -67,6 +67,7 @@ class Recorder {
   std::unique_ptr<perf::OutputRollback> rollback_;
   std::unique_ptr<perf::PerfProcess> perf_;
   std::unique_ptr<base::Child> command_;
+  bool perf_told_to_end_ = false;
   int command_problem_ = 0;  // 126, 127
   TargetWatch watch_;
   ForkedChildren children_;

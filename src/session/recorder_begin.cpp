@@ -159,6 +159,14 @@ void Recorder::choose_call_graph(const perf::Perf& perf) {
   if (!choice.note.empty()) {
     logger_.warning("{}", choice.note);
   }
+  if (choice.dump_bytes != 0 && !perf::chooses_frequency(options_.perf_options)) {
+    // perf's own default is 4000 samples a second for each busy thread.
+    constexpr std::uint64_t kDefaultFrequency = 4000;
+    logger_.warning(
+        "each sample copies {} bytes of stack: up to {} MB a second for each busy CPU at "
+        "perf's default of {} Hz; -F 99 keeps the file small",
+        choice.dump_bytes, choice.dump_bytes * kDefaultFrequency / 1'000'000, kDefaultFrequency);
+  }
 }
 
 std::optional<int> Recorder::start_perf(const perf::Perf& perf) {

@@ -49,6 +49,7 @@ void Recorder::stop_perf(std::chrono::seconds patience) {
   }
   (void)take_signal();
   logger_.warning("perf record has not completed its file: it is told to end");
+  perf_told_to_end_ = true;
   perf_->send_signal(SIGTERM);
   if (!perf_->wait(Deadline::after(kPerfAnswers))) {
     logger_.error("perf record does not end: it is killed, its file may be unusable");
@@ -69,7 +70,10 @@ void Recorder::end_command() {
 
 int Recorder::status_of(EndOfRecording end) {
   const auto perf_status = perf_->try_wait();
-  if (!perf_status || !perf_status->success()) {
+  // perf completes its file on SIGTERM, and then ends as killed by it.
+  const bool as_told =
+      perf_told_to_end_ && perf_status && perf_status->shell_status() == 128 + SIGTERM;
+  if (!perf_status || (!perf_status->success() && !as_told)) {
     return perf_failed();
   }
   summarize();

@@ -128,5 +128,14 @@ TEST(ParseWrittenFiles, UnderstandsEveryForm) {
   EXPECT_EQ(several[1].path, "sw.data.2027");
 }
 
+TEST(ChoosesFrequency, InAnySpelling) {
+  EXPECT_TRUE(chooses_frequency({"-F", "99"}));
+  EXPECT_TRUE(chooses_frequency({"-F99"}));
+  EXPECT_TRUE(chooses_frequency({"--freq=99"}));
+  EXPECT_TRUE(chooses_frequency({"-g", "-c", "1000"}));
+  EXPECT_FALSE(chooses_frequency({"-g", "-e", "cpu-clock"}));
+  EXPECT_FALSE(chooses_frequency({"-o", "-F"})) << "the value of another option";
+}
+
 }  // namespace
 }  // namespace pyinject::perf

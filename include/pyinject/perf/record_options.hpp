@@ -28,6 +28,9 @@ struct RecordOption {
 // call graph: -g, --call-graph, --no-call-graph, also within a cluster or abbreviated?
 [[nodiscard]] bool chooses_call_graph(const std::vector<std::string>& options);
 
+// Do they choose how often is sampled: -F, --freq, -c, --count?
+[[nodiscard]] bool chooses_frequency(const std::vector<std::string>& options);
+
 // One option of a command line. WORDS as they were written, one or two of them.
 struct ScannedOption {
   const RecordOption* option = nullptr;  // nullptr: in no table

@@ -21,6 +21,7 @@ struct CallGraphFacts {
 struct CallGraphChoice {
   std::vector<std::string> arguments;  // for perf record
   std::string note;                    // what will be missing; empty: nothing
+  std::uint64_t dump_bytes = 0;        // copied with each sample; 0: none
 };
 
 // LIBUNWIND: perf unwinds by it; by libdw it stops in front of a trampoline.
