@@ -363,6 +363,14 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
     }
     return result;
   }
+  // The queue takes a payload that fails before its `try` for an error of the program's; signal
+  // frames ignore what it returns.
+  if (result.mechanism != Mechanism::kGilFrames && !options.only &&
+      piece.view.observed(piece.target.addresses.main_interpreter, main.state)) {
+    return NotNow{
+        "it has audit hooks, a trace or a profile function, which may raise inside the activation: "
+        "that is done only while its main thread waits in a system call other than a lock's"};
+  }
   if (!request.carry_out(result.mechanism)) {
     return NotNow{fmt::format("the request could not be made by {}", name(result.mechanism))};
   }

@@ -18,7 +18,8 @@ using std::chrono::milliseconds;
 // stops; with many runnable threads it takes a few time slices.
 constexpr milliseconds kFirstPatience{25};
 constexpr milliseconds kMostPatience{200};
-constexpr milliseconds kPauseBetweenStops{2};
+constexpr milliseconds kFirstPause{2};
+constexpr milliseconds kMostPause{64};
 
 Refusal refusal_of(const tracee::StopFailure& failure) {
   using Why = tracee::StopFailure::Why;
@@ -41,9 +42,9 @@ Refusal refusal_of(const tracee::StopFailure& failure) {
           .remedy = "try again when it no longer waits inside the kernel"};
 }
 
-void pause_between_stops() {
-  const timespec span{.tv_sec = 0, .tv_nsec = kPauseBetweenStops.count() * 1'000'000};
-  ::nanosleep(&span, nullptr);
+void pause(milliseconds span) {
+  const timespec time{.tv_sec = 0, .tv_nsec = span.count() * 1'000'000};
+  ::nanosleep(&time, nullptr);
 }
 
 }  // namespace
@@ -147,6 +148,7 @@ std::optional<Refusal> with_stopped_target(const Workpiece& piece, base::Deadlin
                                            const std::function<bool(const AttachedTarget&)>& work) {
   std::optional<Refusal> refusal;
   milliseconds patience = kFirstPatience;
+  milliseconds between = kFirstPause;
   while (true) {
     bool again = false;
     tracee::on_tracer_thread([&] {
@@ -169,7 +171,8 @@ std::optional<Refusal> with_stopped_target(const Workpiece& piece, base::Deadlin
       return refusal;
     }
     patience = std::min(patience * 2, kMostPatience);
-    pause_between_stops();
+    pause(between);
+    between = std::min(between * 2, kMostPause);
   }
 }
 

@@ -329,7 +329,10 @@ std::variant<Activation, Refusal> Activate::run() {
   if (auto failure = with_stopped_target(
           piece_, deadline_, result_.stopped,
           [this](const AttachedTarget& attached) { return attempt(attached); })) {
-    return *failure;
+    if (failure->reason != Reason::kStopDeadline || last_obstacle_.empty()) {
+      return *failure;
+    }
+    // The last stop had no time left; the ones before it found an obstacle.
   }
   if (refusal_) {
     return *refusal_;

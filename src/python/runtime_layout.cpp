@@ -30,6 +30,9 @@ constexpr RuntimeLayout kLayout312{
     .next_thread = 8,
     .thread_interpreter = 16,
     .thread_id = 136,
+    .audit_hooks = 267208,
+    .trace_function = 72,
+    .profile_function = 64,
 };
 
 // Which u64 of _Py_DebugOffsets is what (Include/internal/pycore_debug_offsets.h; in 3.13
@@ -53,6 +56,9 @@ struct Published {
   std::size_t thread_id;
   std::uint64_t pending_calls;
   std::uint64_t eval_frame;
+  std::uint64_t audit_hooks;
+  std::uint64_t trace_function;
+  std::uint64_t profile_function;
 };
 constexpr std::array kPublished = std::to_array<Published>({
     {.minor = 13,
@@ -72,7 +78,10 @@ constexpr std::array kPublished = std::to_array<Published>({
      .thread_interpreter = 22,
      .thread_id = 24,
      .pending_calls = 2640,
-     .eval_frame = 8472},
+     .eval_frame = 8472,
+     .audit_hooks = 10808,
+     .trace_function = 88,
+     .profile_function = 80},
     {.minor = 14,
      .size = 760,
      .runtime_size = 3,
@@ -90,7 +99,10 @@ constexpr std::array kPublished = std::to_array<Published>({
      .thread_interpreter = 25,
      .thread_id = 27,
      .pending_calls = 2848,
-     .eval_frame = 8520},
+     .eval_frame = 8520,
+     .audit_hooks = 10912,
+     .trace_function = 88,
+     .profile_function = 80},
     {.minor = 15,
      .size = 888,
      .runtime_size = 3,
@@ -108,7 +120,10 @@ constexpr std::array kPublished = std::to_array<Published>({
      .thread_interpreter = 25,
      .thread_id = 30,
      .pending_calls = 2976,
-     .eval_frame = 8472},
+     .eval_frame = 8472,
+     .audit_hooks = 10888,
+     .trace_function = 112,
+     .profile_function = 104},
 });
 
 constexpr std::string_view kCookie = "xdebugpy";
@@ -150,6 +165,9 @@ RuntimeLayout from_published(const Published& at, const Words& words) {
       .next_thread = words[at.next_thread],
       .thread_interpreter = words[at.thread_interpreter],
       .thread_id = words[at.thread_id],
+      .audit_hooks = at.audit_hooks,
+      .trace_function = at.trace_function,
+      .profile_function = at.profile_function,
       .free_threaded = words[2] != 0,
   };
   layout.gil_last_holder = words[at.gil_holder] - words[at.gil_state];

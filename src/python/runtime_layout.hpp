@@ -44,6 +44,12 @@ struct RuntimeLayout {
   std::uint64_t next_thread = 0;
   std::uint64_t thread_interpreter = 0;
   std::uint64_t thread_id = 0;  // pthread_self() of that thread
+  // Set when Python code is observed: PyInterpreterState.audit_hooks (sys.addaudithook), and in
+  // PyThreadState c_tracefunc and c_profilefunc (sys.settrace, sys.setprofile). Nothing to check
+  // them by; a wrong offset could only make us too careful, or as careless as without them.
+  std::uint64_t audit_hooks = 0;
+  std::uint64_t trace_function = 0;
+  std::uint64_t profile_function = 0;
   // In struct _gil_runtime_state, relative to its start.
   std::uint64_t gil_last_holder = 8;
   std::uint64_t gil_locked = 16;

@@ -76,4 +76,12 @@ bool RuntimeView::signal_pending(base::RemoteAddress thread) const {
   return memory_.read_value<std::int32_t>(runtime_ + (layout_.pending_calls - 8)) != 0;
 }
 
+bool RuntimeView::observed(base::RemoteAddress interpreter, base::RemoteAddress thread) const {
+  const auto is_set = [this](base::RemoteAddress at) {
+    return memory_.read_value<std::uint64_t>(at).value_or(0) != 0;
+  };
+  return is_set(interpreter + layout_.audit_hooks) || is_set(thread + layout_.trace_function) ||
+         is_set(thread + layout_.profile_function);
+}
+
 }  // namespace pyinject::python

@@ -37,6 +37,9 @@ class RuntimeView {
   [[nodiscard]] bool holds_gil(base::RemoteAddress interpreter, base::RemoteAddress thread) const;
   // A signal has arrived whose Python handler the main thread, THREAD, has not run yet.
   [[nodiscard]] bool signal_pending(base::RemoteAddress thread) const;
+  // Audit hooks, a trace or a profile function of THREAD see Python code that runs in it, and can
+  // make it fail by raising.
+  [[nodiscard]] bool observed(base::RemoteAddress interpreter, base::RemoteAddress thread) const;
 
  private:
   const tracee::MemoryReader& memory_;

@@ -1,0 +1,82 @@
+// Programs that watch Python code: an audit hook or a trace function that raises must not make the
+// program fail because of us.
+#include "support/attach.hpp"
+#include "support/interpreters.hpp"
+#include "support/python_process.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pyinject::test {
+namespace {
+
+struct Observer {
+  const char* name;
+  const char* code;  // raises for whatever is compiled, executed or called from now on
+};
+
+constexpr std::array kObservers = std::to_array<Observer>({
+    {"AuditHook", R"(
+def hook(event, args):
+    if event in ('compile', 'exec') and armed:
+        raise RuntimeError('not allowed')
+armed = True
+sys.addaudithook(hook)
+)"},
+    {"TraceFunction", R"(
+def trace(frame, event, arg):
+    if frame.f_code.co_filename == '<string>' and frame.f_code.co_name == '<module>':
+        raise RuntimeError('not allowed')
+sys.settrace(trace)
+)"},
+});
+
+class Observed : public testing::TestWithParam<Interpreter> {
+ protected:
+  Attach attach_;
+};
+
+TEST_P(Observed, ABusyProgramIsLeftAlone) {
+  for (const auto& observer : kObservers) {
+    PythonProcess busy{GetParam(), std::string{"import sys, threading\n"} + observer.code + R"(
+ended = []
+def wait_for_end():
+    ended.append(sys.stdin.readline())
+threading.Thread(target=wait_for_end).start()
+print('ready', flush=True)
+total = 0
+while not ended:
+    for i in range(1000):
+        total += i
+print('fine', flush=True)
+)"};
+    auto options = Attach::patient();
+    options.deadline = std::chrono::milliseconds{300};
+    const auto result = attach_.try_activate(busy.pid(), options);
+    ASSERT_TRUE(std::holds_alternative<python::Refusal>(result)) << observer.name;
+    EXPECT_THAT(std::get<python::Refusal>(result).found, testing::HasSubstr("audit hooks"));
+    busy.send_line("end");
+    EXPECT_EQ(busy.read_line(), "fine") << observer.name;
+    EXPECT_EQ(busy.child().wait(base::Deadline::after(std::chrono::seconds{20})), ExitStatus{});
+  }
+}
+
+TEST_P(Observed, AWaitingProgramSeesNoError) {
+  for (const auto& observer : kObservers) {
+    PythonProcess waiting{GetParam(), std::string{"import sys\n"} + observer.code + R"(
+print('ready', flush=True)
+print('fine' if sys.stdin.readline() == 'end\n' else 'wrong', flush=True)
+)"};
+    (void)attach_.try_activate(waiting.pid(), Attach::patient());  // the hook may forbid it
+    waiting.send_line("end");
+    EXPECT_EQ(waiting.read_line(), "fine") << observer.name;
+    EXPECT_EQ(waiting.child().wait(base::Deadline::after(std::chrono::seconds{20})), ExitStatus{});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Observed, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Observed);
+
+}  // namespace
+}  // namespace pyinject::test
