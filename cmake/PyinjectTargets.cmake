@@ -10,6 +10,8 @@ target_compile_options(
             -Wconversion
             -Wold-style-cast
             -Wnon-virtual-dtor
+            # GCC 12 sees overlaps in std::string's operator+ (GCC bug 105651).
+            $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
             $<$<BOOL:${PYINJECT_WERROR}>:-Werror>)
 if(PYINJECT_SANITIZE)
   target_compile_options(pyinject_options INTERFACE -fsanitize=${PYINJECT_SANITIZE}

@@ -1,5 +1,6 @@
 #include "pyinject/tracee/signal_frames.hpp"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -86,17 +87,19 @@ std::optional<std::vector<std::byte>> frame_state(std::span<const std::byte> sta
   if (size > state.size()) {
     return std::nullopt;
   }
-  std::vector<std::byte> result(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(size));
+  std::vector<std::byte> result(size + sizeof kMagic2);
+  const std::span<std::byte> bytes{result};
+  std::ranges::copy(state.first(size), bytes.begin());
   const SoftwareBytes software{.magic1 = kMagic1,
-                               .extended_size = static_cast<std::uint32_t>(size + sizeof kMagic2),
+                               .extended_size = static_cast<std::uint32_t>(result.size()),
                                .features = in_use | 3U,  // x87 and SSE are always there
                                .state_size = static_cast<std::uint32_t>(size),
                                .pad = {}};
-  std::memcpy(result.data() + kSoftwareBytes, &software, sizeof software);
+  std::ranges::copy(std::as_bytes(std::span{&software, 1}), bytes.subspan(kSoftwareBytes).begin());
   // XSTATE_BV stays; the rest of the header must be zero in the standard format.
-  std::memset(result.data() + kLegacyArea + sizeof in_use, 0, kHeader - sizeof in_use);
-  const auto* magic = reinterpret_cast<const std::byte*>(&kMagic2);
-  result.insert(result.end(), magic, magic + sizeof kMagic2);
+  std::ranges::fill(bytes.subspan(kLegacyArea + sizeof in_use, kHeader - sizeof in_use),
+                    std::byte{0});
+  std::ranges::copy(std::as_bytes(std::span{&kMagic2, 1}), bytes.subspan(size).begin());
   return result;
 }
 

@@ -58,7 +58,7 @@ struct Target {
   Addresses addresses;
   bool frame_pointers = false;  // most functions keep %rbp: perf record -g gives whole stacks
   TrampolineState state = TrampolineState::kOff;
-  base::ProcessId owner;  // kOnByUs: the session that will switch it off; {0, 0}: none
+  base::ProcessId owner;              // kOnByUs: the session that will switch it off; {0, 0}: none
   bool foreign_namespace = false;     // its /tmp is not ours, or its pid is another in there
   base::Pid inner_pid;                // its pid in its own pid namespace: names the map file
   std::string map_path;               // "/tmp/perf-INNER.map", as the target sees it
