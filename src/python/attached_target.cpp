@@ -26,7 +26,7 @@ Refusal refusal_of(const tracee::StopFailure& failure) {
   const auto who = fmt::format("tid {}: {}", failure.thread.value(), failure.detail);
   switch (failure.why) {
     case Why::kGone:
-      return {.reason = Reason::kExited, .found = "it has ended", .remedy = ""};
+      return refuse_gone();
     case Why::kTraced:
       return {
           .reason = Reason::kTraced, .found = who, .remedy = "end that debugger or tracer first"};
@@ -45,6 +45,14 @@ Refusal refusal_of(const tracee::StopFailure& failure) {
 void pause(milliseconds span) {
   const timespec time{.tv_sec = 0, .tv_nsec = span.count() * 1'000'000};
   ::nanosleep(&time, nullptr);
+}
+
+bool session_alive(const Mailbox& mailbox) {
+  if (mailbox.owner_pid == 0) {
+    return false;
+  }
+  const auto id = procfs::read_process_id(base::Pid{mailbox.owner_pid});
+  return id && id->start_time == mailbox.owner_start;
 }
 
 }  // namespace
@@ -176,12 +184,16 @@ std::optional<Refusal> with_stopped_target(const Workpiece& piece, base::Deadlin
   }
 }
 
-bool session_alive(const Mailbox& mailbox) {
-  if (mailbox.owner_pid == 0) {
-    return false;
+std::optional<Refusal> refuse_others_session(const Mailbox& mailbox, pid_t own) {
+  if (mailbox.owner_pid == own || !session_alive(mailbox)) {
+    return std::nullopt;
   }
-  const auto id = procfs::read_process_id(base::Pid{mailbox.owner_pid});
-  return id && id->start_time == mailbox.owner_start;
+  return Refusal{
+      .reason = Reason::kOtherSession,
+      .found = fmt::format("another perf-pyinject (pid {}) is recording it", mailbox.owner_pid),
+      .remedy = "wait for its end, or stop it"};
 }
+
+Refusal refuse_gone() { return {.reason = Reason::kExited, .found = "it has ended", .remedy = ""}; }
 
 }  // namespace pyinject::python

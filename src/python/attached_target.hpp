@@ -91,7 +91,10 @@ class AttachedTarget {
     const Workpiece& piece, base::Deadline deadline, std::chrono::nanoseconds& stopped,
     const std::function<bool(const AttachedTarget&)>& work);
 
-// Who SESSION is and whether it still runs.
-[[nodiscard]] bool session_alive(const Mailbox& mailbox);
+// A refusal when a session other than OWN (its pid) owns the target and still runs.
+[[nodiscard]] std::optional<Refusal> refuse_others_session(const Mailbox& mailbox, pid_t own);
+
+// The process has ended meanwhile.
+[[nodiscard]] Refusal refuse_gone();
 
 }  // namespace pyinject::python

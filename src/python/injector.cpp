@@ -1,17 +1,12 @@
 #include "pyinject/python/injector.hpp"
 
-#include "activation_request.hpp"
+#include "activation.hpp"
 #include "attached_target.hpp"
-#include "map_file_check.hpp"
-#include "pyinject/base/file.hpp"
 #include "pyinject/procfs/maps.hpp"
 #include "pyinject/procfs/status.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <ctime>
+#include <memory>
+#include <utility>
 
 #include <unistd.h>
 
@@ -20,337 +15,21 @@ namespace pyinject::python {
 namespace {
 
 using base::Deadline;
-using std::chrono::microseconds;
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using std::chrono::steady_clock;
 
-// After the deadline, for a payload that was already running when it was withdrawn.
-constexpr milliseconds kGrace{200};
-
-void nap(nanoseconds span) {
-  const timespec time{.tv_sec = 0, .tv_nsec = span.count()};
-  ::nanosleep(&time, nullptr);
-}
-
-Refusal gone() { return {.reason = Reason::kExited, .found = "it has ended", .remedy = ""}; }
-
-std::optional<Refusal> refuse_others_session(const Mailbox& mailbox, pid_t own) {
-  if (mailbox.owner_pid == own || !session_alive(mailbox)) {
-    return std::nullopt;
-  }
-  return Refusal{
-      .reason = Reason::kOtherSession,
-      .found = fmt::format("another perf-pyinject (pid {}) is recording it", mailbox.owner_pid),
-      .remedy = "wait for its end, or stop it"};
-}
-
-// The layout and the mappings, read anew: seconds may have passed since the detection.
-std::variant<RuntimeLayout, Refusal> layout_of(const Target& target) {
+// What a stop needs, read anew: seconds may have passed since the detection.
+std::variant<std::unique_ptr<Workpiece>, Refusal> prepare(const Target& target) {
   std::vector<std::byte> head(kDebugOffsetsBytes);
   const tracee::ProcessMemory memory{target.id.pid};
-  if (!memory.read(target.addresses.runtime, head)) {
-    return gone();
+  auto maps = procfs::read_maps(target.id.pid);
+  if (!maps || !memory.read(target.addresses.runtime, head)) {
+    return refuse_gone();
   }
   auto layout = parse_layout(target.version, head);
   if (const auto* wrong = std::get_if<std::string>(&layout)) {
     return Refusal{.reason = Reason::kLayoutMismatch, .found = *wrong, .remedy = ""};
   }
-  return std::get<RuntimeLayout>(layout);
-}
-
-// Private anonymous executable pages: where trampolines are, among others.
-std::uint64_t anonymous_code(base::Pid pid) {
-  std::uint64_t size = 0;
-  for (const auto& mapping : procfs::read_maps(pid).value_or(std::vector<procfs::Mapping>{})) {
-    if (mapping.executable && mapping.inode == 0 && mapping.path.empty()) {
-      size += mapping.size();
-    }
-  }
-  return size;
-}
-
-// One activation from the first stop to the confirmed effect.
-class Activate {
- public:
-  Activate(const Workpiece& piece, const ActivateOptions& options)
-      : piece_{piece}, options_{options}, deadline_{Deadline::after(options.deadline)} {}
-
-  std::variant<Activation, Refusal> run();
-
- private:
-  [[nodiscard]] bool attempt(const AttachedTarget& attached);
-  [[nodiscard]] bool attempt_when_on(const AttachedTarget& attached, TrampolineState state);
-  [[nodiscard]] bool attempt_when_off(const AttachedTarget& attached);
-  [[nodiscard]] bool main_thread_sleeps() const;
-  [[nodiscard]] std::optional<Refusal> request_again();
-  [[nodiscard]] std::optional<Refusal> wait_for_effect();
-  [[nodiscard]] std::optional<Refusal> verify();
-  [[nodiscard]] Refusal withdraw();
-  void undo(bool failed);
-  [[nodiscard]] bool ran() const;
-
-  const Workpiece& piece_;
-  const ActivateOptions& options_;
-  Deadline deadline_;
-  steady_clock::time_point begin_ = steady_clock::now();
-  std::uint64_t code_before_ = 0;
-  Activation result_;
-  std::optional<Refusal> refusal_;
-  std::optional<Requested> requested_;
-  std::string last_obstacle_;
-};
-
-bool Activate::attempt(const AttachedTarget& attached) {
-  last_obstacle_.clear();
-  const auto state = attached.state();
-  if (!state) {
-    refusal_ =
-        Refusal{.reason = Reason::kForeignEvaluator,
-                .found = fmt::format("another frame evaluator (PEP 523) is installed at {:#x}",
-                                     attached.evaluator().value()),
-                .remedy = "switch off what installed it"};
-    return true;
-  }
-  return *state == TrampolineState::kOff ? attempt_when_off(attached)
-                                         : attempt_when_on(attached, *state);
-}
-
-bool Activate::attempt_when_on(const AttachedTarget& attached, TrampolineState state) {
-  result_.before = state;
-  if (state == TrampolineState::kOnByItself) {
-    return true;
-  }
-  auto mailbox = *attached.mailbox();
-  refusal_ = refuse_others_session(mailbox, options_.owner.session.pid.value());
-  if (refusal_) {
-    return true;
-  }
-  if (mailbox.owner_pid != 0) {
-    // Left on by a session that was killed: ours now, and to be switched off.
-    result_.before = TrampolineState::kOff;
-  }
-  if (mailbox.owner_pid != 0 || mailbox.evaluator == 0) {
-    mailbox.evaluator = attached.evaluator().value();
-    if (!attached.switch_on(mailbox, options_.owner)) {
-      refusal_ = gone();
-    }
-  }
-  return true;
-}
-
-bool Activate::attempt_when_off(const AttachedTarget& attached) {
-  const auto& target = piece_.target;
-  const auto mailbox = attached.mailbox();
-  const bool own = mailbox && belongs_to(*mailbox, target.inner_pid, target.id.start_time);
-  if (own && mailbox->evaluator != 0) {
-    // Once per life: CPython's own state is still set up, only the pointer is missing.
-    const base::RemoteAddress evaluator{mailbox->evaluator};
-    if (evaluator < target.text_begin || evaluator >= target.text_end) {
-      refusal_ = Refusal{.reason = Reason::kLayoutMismatch,
-                         .found = fmt::format("the remembered evaluator {:#x} is not in {}",
-                                              evaluator.value(), target.interpreter),
-                         .remedy = "something has overwritten it: restart the process"};
-      return true;
-    }
-    result_.mechanism = Mechanism::kStore;
-    if (!attached.switch_on(*mailbox, options_.owner)) {
-      refusal_ = gone();
-    }
-    return true;
-  }
-  if (mailbox && mailbox->evaluator != 0 && target.version.minor >= 14) {
-    refusal_ = Refusal{.reason = Reason::kForkedAfterActivation,
-                       .found = "it was forked by a process that had been activated before",
-                       .remedy = "restart it"};
-    return true;
-  }
-  const bool ran_in_vain = own && mailbox->requested != 0 && mailbox->done >= mailbox->requested &&
-                           mailbox->payload[0] != '\0';
-  if (own && (mailbox->failed != 0 || ran_in_vain)) {
-    refusal_ = Refusal{.reason = Reason::kActivationFailed,
-                       .found = "an earlier activation of this process failed",
-                       .remedy = "look at its stderr; restart it to try again"};
-    return true;
-  }
-  auto outcome = request_activation(attached, options_);
-  if (auto* not_now = std::get_if<NotNow>(&outcome)) {
-    last_obstacle_ = not_now->why;
-    return false;
-  }
-  if (auto* refusal = std::get_if<Refusal>(&outcome)) {
-    refusal_ = std::move(*refusal);
-    return true;
-  }
-  requested_ = std::get<Requested>(outcome);
-  if (requested_->filters_unread) {
-    result_.notes.emplace_back(
-        "its seccomp filters could not be judged (that needs CAP_SYS_ADMIN): one that forbids "
-        "mmap, "
-        "mprotect or openat would kill it");
-  }
-  result_.mechanism = requested_->mechanism;
-  return true;
-}
-
-bool Activate::ran() const {
-  const auto mailbox = read_mailbox(piece_.memory, piece_.target.addresses.mailbox);
-  return mailbox && mailbox->done >= requested_->serial;
-}
-
-// The main thread may have gone to sleep in a system call since the request was made (or was on its
-// way there): then another rung is needed. True when it is inside one.
-bool Activate::main_thread_sleeps() const {
-  const auto path = fmt::format("/proc/{}/task/{}/syscall", piece_.target.id.pid.value(),
-                                requested_->main_thread.value());
-  const auto text = base::read_file(path, 256).value_or("");
-  return !text.empty() && text.front() >= '0' && text.front() <= '9';
-}
-
-std::optional<Refusal> Activate::request_again() {
-  nanoseconds stopped{};
-  auto failure =
-      with_stopped_target(piece_, deadline_, stopped, [this](const AttachedTarget& attached) {
-        if (ran() || attached.state() != TrampolineState::kOff) {
-          return true;
-        }
-        auto outcome = request_activation(attached, options_);
-        if (auto* requested = std::get_if<Requested>(&outcome)) {
-          requested_ = std::move(*requested);
-          result_.mechanism = requested_->mechanism;
-        }
-        return true;
-      });
-  result_.stopped = std::max(result_.stopped, stopped);
-  return failure;
-}
-
-// The kernel has nothing to wait on for a word in another process: look again and again.
-std::optional<Refusal> Activate::wait_for_effect() {
-  nanoseconds pause = microseconds{50};
-  nanoseconds patience = milliseconds{5};
-  auto next_look = Deadline::after(patience);
-  while (!ran()) {
-    if (!piece_.view.main_interpreter()) {
-      return gone();
-    }
-    if (deadline_.expired()) {
-      return withdraw();
-    }
-    if (next_look.expired() && main_thread_sleeps()) {
-      if (auto failure = request_again()) {
-        return failure->reason == Reason::kExited ? failure : withdraw();
-      }
-      patience = std::min<nanoseconds>(patience * 2, milliseconds{640});
-      next_look = Deadline::after(patience);
-    }
-    nap(pause);
-    pause = std::min<nanoseconds>(pause * 5 / 4, milliseconds{2});
-  }
-  return std::nullopt;
-}
-
-// Blanks the payload: the queued call, when it runs, runs an empty program. One byte is one store.
-Refusal Activate::withdraw() {
-  const auto payload = mailbox_payload(piece_.target.addresses.mailbox);
-  (void)piece_.memory.write_value(payload, '\0');
-  const auto grace = Deadline::after(kGrace);
-  while (!ran() && !grace.expired()) {
-    nap(milliseconds{1});
-  }
-  undo(false);
-  return {.reason = Reason::kDeadline,
-          .found = fmt::format("it did not come to a safe point within {} ms: {}",
-                               std::chrono::duration_cast<milliseconds>(options_.deadline).count(),
-                               requested_->waiting_for),
-          .remedy = "the request was withdrawn; try again when it runs Python code"};
-}
-
-// What a half-way activation leaves is switched off. FAILED: for good, it is not tried again.
-void Activate::undo(bool failed) {
-  nanoseconds stopped{};
-  (void)with_stopped_target(piece_, Deadline::after(std::chrono::seconds{2}), stopped,
-                            [failed](const AttachedTarget& attached) {
-                              auto mailbox = attached.mailbox();
-                              if (mailbox && attached.state() == TrampolineState::kOnByUs) {
-                                mailbox->failed = failed ? 1 : 0;
-                                return attached.switch_off(*mailbox);
-                              }
-                              if (mailbox && failed) {
-                                mailbox->failed = 1;
-                                return attached.piece().memory.write_value(
-                                    attached.piece().target.addresses.mailbox, *mailbox);
-                              }
-                              return true;
-                            });
-}
-
-std::optional<Refusal> Activate::verify() {
-  const auto& target = piece_.target;
-  const auto evaluator = piece_.memory.read_pointer(target.addresses.eval_frame);
-  if (!evaluator) {
-    return gone();
-  }
-  if (*evaluator < target.text_begin || *evaluator >= target.text_end) {
-    undo(true);
-    return Refusal{.reason = Reason::kActivationFailed,
-                   .found = "sys.activate_stack_trampoline() raised an exception in it",
-                   .remedy = "is its JIT on, or another frame evaluator being installed?"};
-  }
-  const auto at = target.addresses.mailbox + offsetof(Mailbox, evaluator);
-  (void)piece_.memory.write_value(at, evaluator->value());
-  if (anonymous_code(target.id.pid) <= code_before_) {
-    undo(true);
-    return Refusal{.reason = Reason::kActivationFailed,
-                   .found = "it could not get executable memory for the trampolines",
-                   .remedy =
-                       "allow it to map executable memory (systemd MemoryDenyWriteExecute=, "
-                       "SELinux execmem)"};
-  }
-  auto map = open_map_of(target.id.pid, target.map_path);
-  if (!map) {
-    undo(true);
-    return Refusal{.reason = Reason::kMapNotWritten,
-                   .found = fmt::format("it could not open {}", target.map_path),
-                   .remedy = "make its /tmp writable for it"};
-  }
-  result_.map = std::move(*map);
-  return std::nullopt;
-}
-
-std::variant<Activation, Refusal> Activate::run() {
-  const auto& target = piece_.target;
-  if (target.state == TrampolineState::kOff && !open_map_of(target.id.pid, target.map_path)) {
-    if (auto note = move_stale_map(target.id.pid, target.id.start_time, target.map_path)) {
-      result_.notes.push_back(std::move(*note));
-    }
-  }
-  code_before_ = anonymous_code(piece_.target.id.pid);
-  if (auto failure = with_stopped_target(
-          piece_, deadline_, result_.stopped,
-          [this](const AttachedTarget& attached) { return attempt(attached); })) {
-    if (failure->reason != Reason::kStopDeadline || last_obstacle_.empty()) {
-      return *failure;
-    }
-    // The last stop had no time left; the ones before it found an obstacle.
-  }
-  if (refusal_) {
-    return *refusal_;
-  }
-  if (requested_) {
-    if (auto refusal = wait_for_effect()) {
-      return *refusal;
-    }
-    if (auto refusal = verify()) {
-      return *refusal;
-    }
-  } else if (!last_obstacle_.empty()) {
-    return Refusal{.reason = Reason::kDeadline, .found = last_obstacle_, .remedy = "try again"};
-  } else if (auto map = open_map_of(target.id.pid, target.map_path)) {
-    result_.map = std::move(*map);
-  }
-  result_.until_active = steady_clock::now() - begin_;
-  return std::move(result_);
+  return std::make_unique<Workpiece>(target, std::get<RuntimeLayout>(layout), std::move(*maps));
 }
 
 class ProcessInjector : public Injector {
@@ -364,15 +43,11 @@ class ProcessInjector : public Injector {
 
 std::variant<Activation, Refusal> ProcessInjector::activate(const Target& target,
                                                             const ActivateOptions& options) {
-  auto layout = layout_of(target);
-  auto maps = procfs::read_maps(target.id.pid);
-  if (auto* refusal = std::get_if<Refusal>(&layout)) {
-    return *refusal;
+  auto prepared = prepare(target);
+  if (auto* refusal = std::get_if<Refusal>(&prepared)) {
+    return std::move(*refusal);
   }
-  if (!maps) {
-    return gone();
-  }
-  Workpiece piece{target, std::get<RuntimeLayout>(layout), std::move(*maps)};
+  auto& piece = *std::get<std::unique_ptr<Workpiece>>(prepared);
   const auto status = procfs::read_status(target.id.pid);
   const auto mailbox = read_mailbox(piece.memory, target.addresses.mailbox);
   if (!mailbox || mailbox->evaluator == 0) {
@@ -384,11 +59,11 @@ std::variant<Activation, Refusal> ProcessInjector::activate(const Target& target
 
 std::variant<Deactivation, Refusal> ProcessInjector::deactivate(const Target& target,
                                                                 nanoseconds deadline) {
-  auto layout = layout_of(target);
-  if (auto* refusal = std::get_if<Refusal>(&layout)) {
-    return *refusal;
+  auto prepared = prepare(target);
+  if (auto* failed = std::get_if<Refusal>(&prepared)) {
+    return std::move(*failed);
   }
-  const Workpiece piece{target, std::get<RuntimeLayout>(layout), {}};
+  const auto& piece = *std::get<std::unique_ptr<Workpiece>>(prepared);
   Deactivation result;
   bool written = true;
   std::optional<Refusal> refusal;
@@ -412,22 +87,18 @@ std::variant<Deactivation, Refusal> ProcessInjector::deactivate(const Target& ta
     return *refusal;
   }
   if (!written) {
-    return gone();
+    return refuse_gone();
   }
   return result;
 }
 
 std::variant<StackUse, Refusal> ProcessInjector::stack_use(const Target& target,
                                                            nanoseconds deadline) {
-  auto layout = layout_of(target);
-  auto maps = procfs::read_maps(target.id.pid);
-  if (auto* refusal = std::get_if<Refusal>(&layout)) {
-    return *refusal;
+  auto prepared = prepare(target);
+  if (auto* refusal = std::get_if<Refusal>(&prepared)) {
+    return std::move(*refusal);
   }
-  if (!maps) {
-    return gone();
-  }
-  const Workpiece piece{target, std::get<RuntimeLayout>(layout), std::move(*maps)};
+  const auto& piece = *std::get<std::unique_ptr<Workpiece>>(prepared);
   StackUse most;
   nanoseconds stopped{};
   if (auto failure = with_stopped_target(
