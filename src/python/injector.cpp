@@ -5,6 +5,7 @@
 #include "pyinject/procfs/maps.hpp"
 #include "pyinject/procfs/status.hpp"
 
+#include <ctime>
 #include <memory>
 #include <utility>
 
@@ -15,6 +16,7 @@ namespace pyinject::python {
 namespace {
 
 using base::Deadline;
+using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 // What a stop needs, read anew: seconds may have passed since the detection.
@@ -30,6 +32,24 @@ std::variant<std::unique_ptr<Workpiece>, Refusal> prepare(const Target& target) 
     return Refusal{.reason = Reason::kLayoutMismatch, .found = *wrong, .remedy = ""};
   }
   return std::make_unique<Workpiece>(target, std::get<RuntimeLayout>(layout), std::move(*maps));
+}
+
+// A target that ends meanwhile looks like much else: its threads have gone before its memory, and
+// then nothing of it can be read any more.
+Refusal unless_gone(const Workpiece& piece, Refusal refusal) {
+  if (refusal.reason == Reason::kExited || refusal.reason == Reason::kNoPermission) {
+    return refusal;
+  }
+  const bool may_be_ending = refusal.reason == Reason::kMainThreadGone;
+  const auto grace = Deadline::after(milliseconds{may_be_ending ? 200 : 0});
+  while (piece.view.main_interpreter()) {
+    if (grace.expired()) {
+      return refusal;
+    }
+    const timespec moment{.tv_sec = 0, .tv_nsec = 1'000'000};
+    ::nanosleep(&moment, nullptr);
+  }
+  return refuse_gone();
 }
 
 class ProcessInjector : public Injector {
@@ -54,7 +74,11 @@ std::variant<Activation, Refusal> ProcessInjector::activate(const Target& target
     piece.libc = LibcCaller::open(target.id.pid, piece.maps, target.addresses.sem_post);
   }
   piece.seccomp = status && status->seccomp != procfs::SeccompMode::kNone;
-  return Activate{piece, options}.run();
+  auto result = Activate{piece, options}.run();
+  if (auto* refusal = std::get_if<Refusal>(&result)) {
+    return unless_gone(piece, std::move(*refusal));
+  }
+  return result;
 }
 
 std::variant<Deactivation, Refusal> ProcessInjector::deactivate(const Target& target,
@@ -81,7 +105,7 @@ std::variant<Deactivation, Refusal> ProcessInjector::deactivate(const Target& ta
             written = attached.switch_off(*mailbox);
             return true;
           })) {
-    return *failure;
+    return unless_gone(piece, std::move(*failure));
   }
   if (refusal) {
     return *refusal;
