@@ -22,6 +22,31 @@ namespace pyinject::test {
 // Waits in a system call until its input ends.
 inline constexpr auto kIdle = "import sys\nprint('ready', flush=True)\nsys.stdin.read()\n";
 
+// Puts an evaluator in another library in place of its own at the first line that it reads, and
+// prints where that is; takes it out at the second. It is never called: from the start on the
+// program calls C functions only.
+inline constexpr auto kForeignEvaluator =
+    "import ctypes, os\n"
+    "api = ctypes.pythonapi\n"
+    "main = api.PyInterpreterState_Main\n"
+    "main.restype = ctypes.c_void_p\n"
+    "put = api._PyInterpreterState_SetEvalFrameFunc\n"
+    "put.argtypes = [ctypes.c_void_p, ctypes.c_void_p]\n"
+    "put.restype = None\n"
+    "here = main()\n"
+    "foreign = ctypes.cast(ctypes.CDLL(None).sem_post, ctypes.c_void_p)\n"
+    "own = ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p)\n"
+    "write, read, exit = os.write, os.read, os._exit\n"
+    "write(1, b'ready\\n')\n"
+    "read(0, 100)\n"
+    "put(here, foreign)\n"
+    "write(1, b'foreign %d\\n' % foreign.value)\n"
+    "read(0, 100)\n"
+    "put(here, own)\n"
+    "write(1, b'own\\n')\n"
+    "read(0, 100)\n"
+    "exit(0)\n";
+
 // A folder that the interpreter sees: below its root, if it is chrooted.
 class SeenFolder {
  public:

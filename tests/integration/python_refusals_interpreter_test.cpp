@@ -44,27 +44,7 @@ TEST_P(PythonRefusalsInterpreterTest, TheJitIsOn) {
 // An evaluator in another library is installed, never called (from then on the program calls C
 // functions only), and taken out again.
 TEST_P(PythonRefusalsInterpreterTest, AForeignEvaluator) {
-  PythonProcess python{GetParam(),
-                       "import ctypes, os\n"
-                       "api = ctypes.pythonapi\n"
-                       "main = api.PyInterpreterState_Main\n"
-                       "main.restype = ctypes.c_void_p\n"
-                       "put = api._PyInterpreterState_SetEvalFrameFunc\n"
-                       "put.argtypes = [ctypes.c_void_p, ctypes.c_void_p]\n"
-                       "put.restype = None\n"
-                       "here = main()\n"
-                       "foreign = ctypes.cast(ctypes.CDLL(None).sem_post, ctypes.c_void_p)\n"
-                       "own = ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p)\n"
-                       "write, read, exit = os.write, os.read, os._exit\n"
-                       "write(1, b'ready\\n')\n"
-                       "read(0, 100)\n"
-                       "put(here, foreign)\n"
-                       "write(1, b'foreign %d\\n' % foreign.value)\n"
-                       "read(0, 100)\n"
-                       "put(here, own)\n"
-                       "write(1, b'own\\n')\n"
-                       "read(0, 100)\n"
-                       "exit(0)\n"};
+  PythonProcess python{GetParam(), kForeignEvaluator};
   expect_ready(python.pid());
   python.send_line("put it in");
   const auto said = python.read_line();

@@ -1,5 +1,6 @@
 // Refusals that are about the process, each one produced for real.
 #include "integration/detection.hpp"
+#include "integration/tracer.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "pyinject/procfs/tasks.hpp"
 #include "support/paths.hpp"
@@ -29,28 +30,6 @@ constexpr uid_t kNobody = 65534;
 std::string say_pid(Pid pid) { return std::to_string(pid.value()); }
 
 python::Detection detect(Pid pid) { return python::make_detector()->detect(pid); }
-
-// Prints `ready` and waits for the end of its input.
-class Tracer {
- public:
-  explicit Tracer(const std::vector<std::string>& argv) : child_{argv} {
-    std::optional<std::string> line;
-    do {
-      line = child_.read_line(Deadline::after(seconds{20}));
-      said_ += line.value_or("") + "\n";
-    } while (line && *line != "ready" && line->find(" attached") == std::string::npos);
-    attached_ = line.has_value();
-    said_ += child_.err();
-  }
-  [[nodiscard]] bool attached() const { return attached_; }
-  [[nodiscard]] const std::string& said() const { return said_; }
-  [[nodiscard]] Pid pid() const { return child_.pid(); }
-
- private:
-  ChildProcess child_;
-  std::string said_;
-  bool attached_ = false;
-};
 
 TEST(PythonRefusalsTest, APidWithoutProcess) {
   ChildProcess child{{"true"}};
@@ -231,8 +210,7 @@ TEST_P(PythonRefusalsProcessTest, AProcessThatIsTraced) {
 TEST_P(PythonRefusalsProcessTest, AProcessTracedByStrace) {
   const PythonProcess python{GetParam(), kIdle};
   {
-    const Tracer tracer{{"sh", "-c", "command -v strace || exit 9; exec strace -p \"$1\" 2>&1",
-                         "sh", say_pid(python.pid())}};
+    const Tracer tracer{strace_of(python.pid())};
     if (!tracer.attached()) {
       GTEST_SKIP() << "no strace that attaches: " << tracer.said();
     }
@@ -245,10 +223,7 @@ TEST_P(PythonRefusalsProcessTest, AProcessTracedByStrace) {
 TEST_P(PythonRefusalsProcessTest, AProcessTracedByGdb) {
   PythonProcess python{GetParam(), kIdle};
   {
-    const Tracer tracer{{"sh", "-c",
-                         "command -v gdb || exit 9; exec gdb -nx -q -iex 'set auto-load off' -iex "
-                         "'set debuginfod enabled off' -ex 'shell echo ready' -p \"$1\"",
-                         "sh", say_pid(python.pid())}};
+    const Tracer tracer{gdb_of(python.pid())};
     if (!tracer.attached()) {
       GTEST_SKIP() << "no gdb that attaches: " << tracer.said();
     }
