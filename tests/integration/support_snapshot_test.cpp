@@ -56,11 +56,11 @@ TEST_F(SnapshotTest, OfAnUntouchedProcessStaysTheSame) {
 
 TEST_F(SnapshotTest, SeesFileDescriptors) {
   act("os.dup2(os.open('/dev/null', os.O_RDONLY), 99)");
-  EXPECT_THAT(changes(), Contains("fd 99 opened: /dev/null"));
+  EXPECT_THAT(changes(), Contains(ContainsRegex("fd 99 opened: .*/dev/null")));
   EXPECT_THAT(changes({.fds = false, .maps = false}), IsEmpty());
   before_ = take_snapshot(python_->pid());
   act("os.close(99)");
-  EXPECT_THAT(changes(), Contains("fd 99 closed: /dev/null"));
+  EXPECT_THAT(changes(), Contains(ContainsRegex("fd 99 closed: .*/dev/null")));
 }
 
 TEST_F(SnapshotTest, SeesSignals) {
