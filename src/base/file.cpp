@@ -4,9 +4,9 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 
 #include <fcntl.h>
-#include <limits.h>
 #include <unistd.h>
 
 namespace pyinject::base {

@@ -27,8 +27,9 @@ void StderrLogger::log(LogLevel level, std::string_view message) {
   // One write per message: lines of several threads do not mix.
   const std::string line = fmt::format("perf-pyinject: {}{}{}{}\n", colored ? color : "", word,
                                        colored ? "\x1b[0m" : "", message);
-  std::fwrite(line.data(), 1, line.size(), stderr);
-  std::fflush(stderr);
+  // A message that cannot be written has nowhere else to go.
+  (void)std::fwrite(line.data(), 1, line.size(), stderr);
+  (void)std::fflush(stderr);
 }
 
 }  // namespace pyinject::base

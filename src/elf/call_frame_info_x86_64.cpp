@@ -59,8 +59,8 @@ class CallFrameInfo::Impl {
 };
 
 CallFrameInfo::CallFrameInfo(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
-CallFrameInfo::CallFrameInfo(CallFrameInfo&&) noexcept = default;
-CallFrameInfo& CallFrameInfo::operator=(CallFrameInfo&&) noexcept = default;
+CallFrameInfo::CallFrameInfo(CallFrameInfo&& other) noexcept = default;
+CallFrameInfo& CallFrameInfo::operator=(CallFrameInfo&& other) noexcept = default;
 CallFrameInfo::~CallFrameInfo() = default;
 
 std::optional<CallFrameInfo> CallFrameInfo::of(const ElfFile& file) {

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace pyinject::python {
@@ -28,9 +29,8 @@ class LibcCaller {
                                                         const tracee::Registers& registers) const;
 
  private:
-  LibcCaller(elf::ElfFile file, elf::CallFrameInfo info, base::LoadBias bias,
-             const procfs::Mapping& code)
-      : file_{std::move(file)}, info_{std::move(info)}, bias_{bias}, code_{code} {}
+  LibcCaller(elf::ElfFile file, elf::CallFrameInfo info, base::LoadBias bias, procfs::Mapping code)
+      : file_{std::move(file)}, info_{std::move(info)}, bias_{bias}, code_{std::move(code)} {}
 
   elf::ElfFile file_;  // before info_, which reads from it
   elf::CallFrameInfo info_;

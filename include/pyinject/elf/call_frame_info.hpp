@@ -28,8 +28,8 @@ class CallFrameInfo {
   // nullopt: no entry covers PC, or it needs more than the above (a DWARF expression).
   [[nodiscard]] std::optional<CallerRule> rule_at(base::ElfAddress pc) const;
 
-  CallFrameInfo(CallFrameInfo&&) noexcept;
-  CallFrameInfo& operator=(CallFrameInfo&&) noexcept;
+  CallFrameInfo(CallFrameInfo&& other) noexcept;
+  CallFrameInfo& operator=(CallFrameInfo&& other) noexcept;
   ~CallFrameInfo();
 
  private:
