@@ -285,6 +285,10 @@ std::variant<Activation, Refusal> Activate::run() {
       return *refusal;
     }
   } else if (!last_obstacle_.empty()) {
+    // The attempts may have made an earlier, withdrawn request valid again.
+    if (read_mailbox(piece_.memory, target.addresses.mailbox)) {
+      (void)piece_.memory.write_value(mailbox_payload(target.addresses.mailbox), '\0');
+    }
     return Refusal{.reason = Reason::kDeadline, .found = last_obstacle_, .remedy = "try again"};
   } else if (auto map = open_map_of(target.id.pid, target.map_path)) {
     result_.map = std::move(*map);

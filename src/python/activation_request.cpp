@@ -346,14 +346,24 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
     mailbox.frames_end = 0;
   }
   Request request{attached, options, main, std::move(queue), seccomp.sigreturn};
-  Requested result{
-      .serial = mailbox.requested, .main_thread = main.tid, .waiting_for = request.whereabouts()};
+  Requested result{.mechanism = request.choose(),
+                   .serial = mailbox.requested,
+                   .main_thread = main.tid,
+                   .filters_unread = seccomp.unread,
+                   .waiting_for = request.whereabouts()};
+  // The queue takes a payload that fails before its `try` for an error of the program's; signal
+  // frames ignore what it returns.
+  if (earlier == Earlier::kNone && result.mechanism != Mechanism::kGilFrames && !options.only &&
+      piece.view.observed(piece.target.addresses.main_interpreter, main.state)) {
+    return NotNow{
+        "it has audit hooks, a trace or a profile function, which may raise inside the activation: "
+        "that is done only while its main thread waits in a system call other than a lock's"};
+  }
   if (!piece.memory.write_value(address, mailbox)) {
     return Refusal{.reason = Reason::kActivationFailed,
                    .found = "the mailbox cannot be written",
                    .remedy = "please report this build"};
   }
-  result.mechanism = request.choose();
   if (earlier != Earlier::kNone) {
     // Its calls cannot be taken back, and need not be: at most they need waking.
     if (result.mechanism == Mechanism::kPendingQueueWakeup && earlier == Earlier::kQueued) {
@@ -362,14 +372,6 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
       result.mechanism = Mechanism::kPendingQueue;
     }
     return result;
-  }
-  // The queue takes a payload that fails before its `try` for an error of the program's; signal
-  // frames ignore what it returns.
-  if (result.mechanism != Mechanism::kGilFrames && !options.only &&
-      piece.view.observed(piece.target.addresses.main_interpreter, main.state)) {
-    return NotNow{
-        "it has audit hooks, a trace or a profile function, which may raise inside the activation: "
-        "that is done only while its main thread waits in a system call other than a lock's"};
   }
   if (!request.carry_out(result.mechanism)) {
     return NotNow{fmt::format("the request could not be made by {}", name(result.mechanism))};
