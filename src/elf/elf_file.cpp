@@ -35,6 +35,29 @@ std::optional<std::string> why_not_a_file(int fd) {
   return std::nullopt;
 }
 
+bool pread_all(int fd, std::span<std::byte> bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      return false;
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return true;
+}
+
+// libelf makes a table of all sections when it begins. Their number is in the header, except for
+// object files with more than 65279 of them: there a small file of holes can claim millions.
+bool counts_sections_elsewhere(int fd) {
+  Elf64_Ehdr header{};
+  return pread_all(fd, std::as_writable_bytes(std::span{&header, 1}), 0) && header.e_shnum == 0 &&
+         header.e_shoff != 0;
+}
+
 // The refusal comes before libelf looks at more than the header.
 std::optional<std::string> why_not_x86_64(Elf* elf, GElf_Ehdr& header) {
   if (elf_kind(elf) != ELF_K_ELF) {
@@ -76,21 +99,6 @@ std::vector<Segment> read_segments(Elf* elf) {
   return segments;
 }
 
-bool pread_all(int fd, std::span<std::byte> bytes, std::uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
-    if (got <= 0) {
-      return false;
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
-  }
-  return true;
-}
-
 // The build-id among the notes of one PT_NOTE.
 std::optional<std::string> build_id_in(Elf* elf, const Segment& segment) {
   constexpr std::uint64_t kMostNoteBytes = 1U << 20;
@@ -124,6 +132,9 @@ std::optional<std::string> build_id_in(Elf* elf, const Segment& segment) {
 std::variant<ElfFile, NotElf> ElfFile::open(base::UniqueFd file) {
   if (auto why = why_not_a_file(file.get())) {
     return NotElf{std::move(*why)};
+  }
+  if (counts_sections_elsewhere(file.get())) {
+    return NotElf{"damaged ELF header: sections without a number"};
   }
   elf_version(EV_CURRENT);
   UniqueElf elf{elf_begin(file.get(), ELF_C_READ, nullptr)};

@@ -98,6 +98,7 @@ Symbols ElfFile::find_symbols(std::span<const std::string_view> names) const {
       GElf_Shdr header{};
       if (gelf_getshdr(section, &header) != nullptr && header.sh_type == type) {
         find_in_table(elf, section, header, wanted, found);
+        break;  // an executable has one of each; thousands could share the same bytes
       }
     }
   }

@@ -2,6 +2,7 @@
 // ends.
 #pragma once
 
+#include "pyinject/base/deadline.hpp"
 #include "pyinject/procfs/maps.hpp"
 #include "pyinject/procfs/status.hpp"
 #include "pyinject/python/target.hpp"
@@ -10,6 +11,7 @@
 #include "python/mapped_file.hpp"
 #include "python/runtime_layout.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -75,6 +77,8 @@ class Examination {
   Module libc_;
   RuntimeLayout layout_;
   std::optional<bool> frame_pointers_;
+  // A process can have 65530 files mapped, each of them as slow to look through as it can be.
+  base::Deadline patience_ = base::Deadline::after(std::chrono::seconds{10});
 };
 
 }  // namespace pyinject::python

@@ -88,7 +88,7 @@ void Examination::look_at_process() {
 }
 
 std::optional<Module> Examination::module_of(const procfs::Mapping& mapping) {
-  const MappedFile* file = files_.get(pid_, mapping);
+  const MappedFile* file = patience_.expired() ? nullptr : files_.get(pid_, mapping);
   if (file == nullptr) {
     return std::nullopt;
   }
@@ -135,7 +135,10 @@ void Examination::find_interpreter() {
       throw Refuse{Reason::kNoLibpythonSymbols, fmt::format("{} exports no CPython symbols", path),
                    "use an interpreter whose dynamic symbol table is intact"};
     }
-    throw Refuse{Reason::kNotPython, "no CPython is mapped into it", ""};
+    throw Refuse{Reason::kNotPython,
+                 patience_.expired() ? "no CPython was found in its files within 10 s"
+                                     : "no CPython is mapped into it",
+                 ""};
   }
   target_.interpreter = base::printable(interpreter_.mapping.path);
   target_.bias = interpreter_.bias;

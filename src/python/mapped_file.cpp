@@ -32,16 +32,18 @@ constexpr auto kWantedSymbols = std::to_array<std::string_view>({
     "sem_post",
 });
 
-// The longest read-only or text segment that is searched.
+// Of one file: a target can make a thousand segments of the same bytes.
 constexpr std::uint64_t kMostSearched = std::uint64_t{64} << 20U;
 
 // The first place of PATTERN in the segments with FLAGS.
 std::optional<base::ElfAddress> search(const elf::ElfFile& file, std::uint32_t flags,
                                        std::span<const std::byte> pattern) {
+  std::uint64_t left = kMostSearched;
   for (const auto& segment : file.segments()) {
-    if (!segment.is_load() || segment.flags != flags || segment.file_size > kMostSearched) {
+    if (!segment.is_load() || segment.flags != flags || segment.file_size > left) {
       continue;
     }
+    left -= segment.file_size;
     const auto bytes = file.read_at(segment.address, segment.file_size);
     if (!bytes) {
       continue;

@@ -64,6 +64,35 @@ TEST(ElfFile, ReadsTheTestsOwnExecutable) {
   }
 }
 
+// A file of holes that claims 60 million sections: libelf would make a table of all of them.
+TEST(ElfFile, RefusesSectionsWithoutANumber) {
+  std::array<char, sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr) + sizeof(Elf64_Shdr)> bytes{};
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_DYN;
+  header.e_machine = EM_X86_64;
+  header.e_version = EV_CURRENT;
+  header.e_ehsize = sizeof header;
+  header.e_phentsize = sizeof(Elf64_Phdr);
+  header.e_phnum = 1;
+  header.e_phoff = sizeof header;
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shoff = sizeof header + sizeof(Elf64_Phdr);
+  Elf64_Phdr segment{};
+  segment.p_type = PT_LOAD;
+  Elf64_Shdr count{};
+  count.sh_size = 60'000'000;
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::memcpy(bytes.data() + header.e_phoff, &segment, sizeof segment);
+  std::memcpy(bytes.data() + header.e_shoff, &count, sizeof count);
+  auto file = file_with({bytes.data(), bytes.size()});
+  ASSERT_EQ(::ftruncate(file.get(), std::int64_t{1} << 32), 0);
+  EXPECT_THAT(why_not(std::move(file)), testing::HasSubstr("sections without a number"));
+}
+
 TEST(ElfFile, LeadsFromAMappingToAnAddressInTheProcess) {
   // The chain that detection goes: an address, its mapping, its file, its symbol, the address.
   const auto maps = procfs::read_maps(base::Pid{::getpid()});
