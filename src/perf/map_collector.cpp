@@ -26,10 +26,10 @@ constexpr std::size_t kLongestLine = std::size_t{64} << 10;
 // Removes the temporary file unless it was renamed.
 class TemporaryFile {
  public:
+  // O_EXCL, mode 0600, and a name that nobody can have taken before: the folder is everybody's.
   TemporaryFile(std::string path, const std::string& subject) : path_{std::move(path)} {
-    // A left-over of a dead session with our pid; the folder is sticky, so it can only be ours.
-    ::unlink(path_.c_str());
-    fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    path_ += ".XXXXXX";
+    fd_.reset(::mkostemp(path_.data(), O_CLOEXEC));
     if (!fd_.valid()) {
       throw base::SystemError{subject + ": cannot create " + path_, errno};
     }
@@ -83,6 +83,8 @@ class LineCopier {
     result_.dropped += line_.empty() ? 0 : 1;
     base::write_all(to_, out_, subject_);
   }
+  // Making names printable can make them four times as long.
+  [[nodiscard]] std::uint64_t written() const { return written_; }
 
  private:
   void end_line() {
@@ -97,6 +99,7 @@ class LineCopier {
     too_long_ = false;
     if (out_.size() > kLongestLine) {
       base::write_all(to_, out_, subject_);
+      written_ += out_.size();
       out_.clear();
     }
   }
@@ -107,6 +110,7 @@ class LineCopier {
   std::string line_;
   std::string out_;
   bool too_long_ = false;
+  std::uint64_t written_ = 0;
 };
 
 }  // namespace
@@ -129,7 +133,7 @@ CollectedMap collect_map(int fd, base::Pid pid, const MapCollectorOptions& optio
   LineCopier copier{copy.fd(), subject + ": the copy of its map", result};
   std::vector<char> buffer(std::size_t{1} << 20U);
   std::uint64_t offset = 0;
-  while (offset < options.most_bytes) {
+  while (!result.cut_short) {
     const auto want = std::min<std::uint64_t>(buffer.size(), options.most_bytes - offset);
     const ssize_t got = ::pread(fd, buffer.data(), want, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) {
@@ -143,6 +147,7 @@ CollectedMap collect_map(int fd, base::Pid pid, const MapCollectorOptions& optio
     }
     copier.take({buffer.data(), static_cast<std::size_t>(got)});
     offset += static_cast<std::uint64_t>(got);
+    result.cut_short = offset >= options.most_bytes || copier.written() >= options.most_bytes;
   }
   copier.finish();
   copy.rename_to(result.path, subject);

@@ -15,10 +15,10 @@ namespace pyinject::perf {
 
 namespace {
 
-// The inode of a regular file.
+// The inode of a regular file, or of a link: perf moves what PATH is, and writes a new file.
 std::optional<ino_t> inode_of(const std::string& path) {
   struct stat facts {};
-  if (::lstat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+  if (::lstat(path.c_str(), &facts) != 0 || !(S_ISREG(facts.st_mode) || S_ISLNK(facts.st_mode))) {
     return std::nullopt;
   }
   return facts.st_ino;

@@ -1,7 +1,10 @@
 #include "pyinject/perf/perf_process.hpp"
 
 #include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +14,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace pyinject::perf {
@@ -19,6 +23,8 @@ namespace {
 
 constexpr std::size_t kMostText = std::size_t{64} << 10;
 constexpr std::chrono::seconds kTimeToComplete{5};
+// Sleeping, not waiting for a disk: automounters take a while.
+constexpr std::chrono::seconds kMostInOneOpen{5};
 
 std::pair<base::UniqueFd, base::UniqueFd> make_pipe() {
   std::array<int, 2> ends{};
@@ -167,6 +173,36 @@ std::optional<base::ExitStatus> PerfProcess::try_wait() {
     read_stderr();
   }
   return status;
+}
+
+// /proc/PID/syscall, if that is open(2) or openat(2); else empty.
+std::string PerfProcess::open_call() const {
+  auto text =
+      base::read_file(fmt::format("/proc/{}/syscall", child_->pid().value()), 256).value_or("");
+  const auto number = base::parse_number<long>(std::string_view{text}.substr(0, text.find(' ')));
+  constexpr std::array<long, 2> kOpen{SYS_open, SYS_openat};
+  return number && std::ranges::find(kOpen, *number) != kOpen.end() ? text : "";
+}
+
+std::optional<base::ExitStatus> PerfProcess::wait_for_file(base::Deadline deadline, int interrupt) {
+  std::string last;
+  auto patience = base::Deadline::after(kMostInOneOpen);
+  while (!try_wait() && !deadline.expired()) {
+    if (poll_once(deadline.earlier(base::Deadline::after(std::chrono::milliseconds{500})),
+                  interrupt, -1)) {
+      break;
+    }
+    auto now = open_call();
+    stuck_ = !now.empty() && now == last && patience.expired();
+    if (stuck_) {
+      break;
+    }
+    if (now != last) {
+      last = std::move(now);
+      patience = base::Deadline::after(kMostInOneOpen);
+    }
+  }
+  return try_wait();
 }
 
 std::optional<base::ExitStatus> PerfProcess::wait(base::Deadline deadline, int interrupt) {

@@ -44,7 +44,15 @@ void Recorder::stop_perf(std::chrono::seconds patience) {
       perf::Answer::kInterrupted) {
     (void)take_signal();
   }
-  if (perf_->wait(Deadline::after(patience), signals_.fd())) {
+  if (perf_->wait_for_file(Deadline::after(patience), signals_.fd())) {
+    return;
+  }
+  if (perf_->stuck()) {  // SIGTERM would not help: it opens the file again
+    logger_.error(
+        "perf record cannot open one of the programs that it recorded (a FIFO in its place, a dead "
+        "file system): it is killed; -B lets it not look at them");
+    perf_->send_signal(SIGKILL);
+    (void)perf_->wait(Deadline::after(kPerfAnswers));
     return;
   }
   (void)take_signal();
@@ -130,6 +138,10 @@ void Recorder::collect_maps() {
     try {
       maps_.push_back(
           perf::collect_map(active.activation.map.get(), active.target.id.pid, options_.maps));
+      if (maps_.back().cut_short) {
+        logger_.warning("pid {}: its perf map is longer than {} MiB: the rest was not copied",
+                        active.target.id.pid.value(), options_.maps.most_bytes >> 20U);
+      }
     } catch (const base::Error& error) {
       logger_.warning("{}; its Python functions may have no names", error.what());
     }

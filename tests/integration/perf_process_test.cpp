@@ -1,6 +1,7 @@
 // Real perf, recording a process that sleeps.
 #include "pyinject/perf/perf_process.hpp"
 
+#include "pyinject/base/file.hpp"
 #include "pyinject/perf/output_file.hpp"
 #include "support/temp_dir.hpp"
 
@@ -84,6 +85,22 @@ TEST(OutputRollbackTest, PutsTheOldFileBack) {
   (void)folder.file("other", "new");
   fresh.undo();
   EXPECT_FALSE(std::filesystem::exists(folder / "other"));
+}
+
+// perf moves the link, not the file behind it.
+TEST(OutputRollbackTest, PutsALinkBack) {
+  test::TempDir folder;
+  const auto precious = folder.file("precious", "kept");
+  const auto path = folder / "perf.data";
+  std::filesystem::create_symlink(precious, path);
+  const OutputRollback rollback{{.path = path}};
+  std::filesystem::rename(path, path + ".old");
+  (void)folder.file("perf.data", "new");
+  rollback.undo();
+  EXPECT_TRUE(std::filesystem::is_symlink(path));
+  EXPECT_EQ(base::read_file(precious), "kept");
+  rollback.undo();
+  EXPECT_TRUE(std::filesystem::is_symlink(path)) << "it is as it was";
 }
 
 }  // namespace

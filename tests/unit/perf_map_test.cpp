@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace pyinject::perf {
 namespace {
@@ -77,9 +78,39 @@ TEST_F(CollectMap, IsBounded) {
   const auto fd = open("inner.map", "10 4 py::a\n20 4 py::b\n30 4 py::c\n");
   auto bounded = options();
   bounded.most_bytes = 25;
-  EXPECT_EQ(collect_map(fd.get(), base::Pid{12}, bounded).names, 2U);
+  const auto cut = collect_map(fd.get(), base::Pid{12}, bounded);
+  EXPECT_EQ(cut.names, 2U);
+  EXPECT_TRUE(cut.cut_short);
+  EXPECT_FALSE(collect_map(fd.get(), base::Pid{12}, options()).cut_short);
   const auto endless = open("long.map", "10 4 " + std::string(1U << 20U, 'x') + "\n20 4 b\n");
   EXPECT_EQ(collect_map(endless.get(), base::Pid{13}, options()).names, 1U);
+}
+
+// Made printable a name is four times as long.
+TEST_F(CollectMap, IsBoundedInWhatItWrites) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) {
+    text += "10 4 " + std::string(2000, '\x01') + "\n";
+  }
+  const auto fd = open("inner.map", text + text);
+  auto bounded = options();
+  bounded.most_bytes = text.size() + text.size() / 2;
+  const auto map = collect_map(fd.get(), base::Pid{12}, bounded);
+  EXPECT_TRUE(map.cut_short);
+  EXPECT_LT(map.names, 2000U);
+}
+
+TEST_F(CollectMap, FindsItsWayAroundWhatOthersMade) {
+  // Links and folders under every name that could be foreseen.
+  const auto victim = folder_.file("victim", "precious");
+  const auto pid = std::to_string(::getpid());
+  std::filesystem::create_symlink(victim, folder_ / (".perf-12.map." + pid));
+  std::filesystem::create_directory(folder_ / (".perf-13.map." + pid));
+  const auto fd = open("inner.map", "10 4 py::a\n");
+  EXPECT_TRUE(collect_map(fd.get(), base::Pid{12}, options()).copied);
+  EXPECT_TRUE(collect_map(fd.get(), base::Pid{13}, options()).copied);
+  EXPECT_EQ(base::read_file(victim), "precious");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / (".perf-12.map." + pid)));
 }
 
 TEST_F(CollectMap, RefusesWhatIsNoRegularFile) {

@@ -10,15 +10,16 @@
 namespace pyinject::perf {
 
 struct MapCollectorOptions {
-  std::string folder = "/tmp";                         // where perf looks
-  std::uint64_t most_bytes = std::uint64_t{1} << 30U;  // of one map
+  std::string folder = "/tmp";                           // where perf looks
+  std::uint64_t most_bytes = std::uint64_t{256} << 20U;  // of one map, read and written
 };
 
 struct CollectedMap {
   std::string path;
   bool copied = false;        // false: the target's own file is that very file
   std::uint64_t names = 0;    // lines copied
-  std::uint64_t dropped = 0;  // lines that are none, and all that is beyond the limit
+  std::uint64_t dropped = 0;  // lines that are none
+  bool cut_short = false;     // it is longer than the limit
 };
 
 // FD: the map that the target writes, open for reading; it may have been deleted. The target is

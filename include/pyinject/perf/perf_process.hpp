@@ -54,10 +54,17 @@ class PerfProcess {
   [[nodiscard]] std::optional<base::ExitStatus> try_wait();
   // Goes on reading stderr meanwhile. nullopt: at the deadline, or INTERRUPT is readable.
   [[nodiscard]] std::optional<base::ExitStatus> wait(base::Deadline deadline, int interrupt = -1);
+  // The same after "stop". Ends early when perf is stuck in opening one file: perf before 6.17 or
+  // so opens each program that it recorded, to read its build-id, and a target can have put a FIFO
+  // there.
+  [[nodiscard]] std::optional<base::ExitStatus> wait_for_file(base::Deadline deadline,
+                                                              int interrupt = -1);
+  [[nodiscard]] bool stuck() const { return stuck_; }
   void send_signal(int signal) const { child_->send_signal(signal); }
 
  private:
   Answer send(const std::string& lines, int count, base::Deadline deadline, int interrupt);
+  [[nodiscard]] std::string open_call() const;
   bool poll_once(base::Deadline deadline, int interrupt, int ack);
 
   // Kept open until perf has ended, here and in perf itself: a control channel that closes while
@@ -67,6 +74,7 @@ class PerfProcess {
   base::UniqueFd errors_;
   std::unique_ptr<base::Child> child_;
   std::string text_;
+  bool stuck_ = false;
   int owed_ = 0;  // acknowledgements that have not come yet
 };
 
