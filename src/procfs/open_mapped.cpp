@@ -1,8 +1,8 @@
 #include "pyinject/procfs/open_mapped.hpp"
 
-#include "procfs/reopen.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/text.hpp"
+#include "pyinject/procfs/reopen.hpp"
 #include "pyinject/procfs/target_root.hpp"
 
 #include <fmt/format.h>

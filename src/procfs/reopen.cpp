@@ -1,4 +1,4 @@
-#include "procfs/reopen.hpp"
+#include "pyinject/procfs/reopen.hpp"
 
 #include <fmt/format.h>
 

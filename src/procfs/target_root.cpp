@@ -1,6 +1,6 @@
 #include "pyinject/procfs/target_root.hpp"
 
-#include "procfs/reopen.hpp"
+#include "pyinject/procfs/reopen.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
 #include "python/activation.hpp"
 
 #include "map_file_check.hpp"
+#include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/procfs/maps.hpp"
 
@@ -248,19 +249,30 @@ std::optional<Refusal> Activate::verify() {
                        "SELinux execmem)"};
   }
   auto map = open_map_of(target.id.pid, target.map_path);
-  if (!map) {
+  if (!map.open) {
     undo(true);
     return Refusal{.reason = Reason::kMapNotWritten,
                    .found = fmt::format("it could not open {}", target.map_path),
                    .remedy = "make its /tmp writable for it"};
   }
-  result_.map = std::move(*map);
+  take(std::move(map));
   return std::nullopt;
+}
+
+void Activate::take(OpenMap map) {
+  if (map.problem != 0) {
+    result_.notes.push_back(
+        fmt::format("its map {} cannot be read ({}), by perf neither: for names run perf report as "
+                    "root, as its "
+                    "user, or with CAP_DAC_READ_SEARCH",
+                    piece_.target.map_path, base::errno_text(map.problem)));
+  }
+  result_.map = std::move(map.file);
 }
 
 std::variant<Activation, Refusal> Activate::run() {
   const auto& target = piece_.target;
-  if (target.state == TrampolineState::kOff && !open_map_of(target.id.pid, target.map_path)) {
+  if (target.state == TrampolineState::kOff && !open_map_of(target.id.pid, target.map_path).open) {
     if (auto note = move_stale_map(target.id.pid, target.id.start_time, target.map_path)) {
       result_.notes.push_back(std::move(*note));
     }
@@ -290,8 +302,8 @@ std::variant<Activation, Refusal> Activate::run() {
       (void)piece_.memory.write_value(mailbox_payload(target.addresses.mailbox), '\0');
     }
     return Refusal{.reason = Reason::kDeadline, .found = last_obstacle_, .remedy = "try again"};
-  } else if (auto map = open_map_of(target.id.pid, target.map_path)) {
-    result_.map = std::move(*map);
+  } else {
+    take(open_map_of(target.id.pid, target.map_path));
   }
   result_.until_active = steady_clock::now() - begin_;
   return std::move(result_);

@@ -6,6 +6,7 @@
 #include "pyinject/python/injector.hpp"
 #include "python/activation_request.hpp"
 #include "python/attached_target.hpp"
+#include "python/map_file_check.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -34,6 +35,7 @@ class Activate {
   [[nodiscard]] std::optional<Refusal> verify();
   [[nodiscard]] Refusal withdraw();
   void undo(bool failed);
+  void take(OpenMap map);
   [[nodiscard]] bool ran() const;
 
   const Workpiece& piece_;

@@ -22,8 +22,14 @@ namespace pyinject::python {
 [[nodiscard]] std::optional<std::string> move_stale_map(base::Pid pid, std::uint64_t start_time,
                                                         const std::string& path);
 
+struct OpenMap {
+  bool open = false;    // the target has its map open
+  base::UniqueFd file;  // that, for reading
+  int problem = 0;      // errno, when it is open and cannot be read
+};
+
 // The map that the target writes to, by its own open descriptor: right also when the file has been
-// deleted meanwhile. nullopt: it has none open.
-[[nodiscard]] std::optional<base::UniqueFd> open_map_of(base::Pid pid, const std::string& path);
+// deleted meanwhile.
+[[nodiscard]] OpenMap open_map_of(base::Pid pid, const std::string& path);
 
 }  // namespace pyinject::python

@@ -1,0 +1,102 @@
+// Programs and libraries that are replaced by traps while they are mapped: looked at as root and
+// without root's way to mapped files, and by perf, which is told to end when it cannot.
+#include "integration/detection.hpp"
+#include "support/paths.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Deadline;
+using std::chrono::seconds;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+class HostileFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (find_interpreters().empty()) {
+      GTEST_SKIP() << "no interpreter is here";
+    }
+    if (::geteuid() != 0) {
+      GTEST_SKIP() << "giving up capabilities needs some";
+    }
+  }
+  [[nodiscard]] static const Interpreter& any() { return find_interpreters().front(); }
+
+  SeenFolder folder_{any()};
+  TempDir output_;
+};
+
+TEST_F(HostileFiles, TheInterpretersFileIsReplaced) {
+  const PythonProcess python{with_copy(any(), folder_, "python3-copy"), kIdle};
+  const auto file = folder_.here("python3-copy");
+  const auto pid = std::to_string(python.pid().value());
+  const auto look = [&pid] {
+    const auto as_root = run({tool(), "status", "-p", pid});
+    EXPECT_THAT(as_root.out, HasSubstr(" ready ")) << "by its mapping, whatever is in its place";
+    // Without CAP_SYS_ADMIN and CAP_CHECKPOINT_RESTORE there is only the path.
+    const auto by_path = run({"setpriv", "--bounding-set=-all,+sys_ptrace,+dac_override",
+                              "--inh-caps=-all", tool(), "status", "-p", pid});
+    EXPECT_EQ(by_path.status, ExitStatus{}) << by_path.err;
+    EXPECT_THAT(by_path.out, AnyOf(HasSubstr(" ready "), HasSubstr("no_permission")));
+  };
+  fs::remove(file);
+  look();
+  ASSERT_EQ(::mkfifo(file.c_str(), 0666), 0);
+  look();
+  fs::remove(file);
+  fs::create_symlink("/dev/zero", file);
+  look();
+  fs::remove(file);
+  folder_.write("python3-copy",
+                "\x7f"
+                "ELF");
+  fs::resize_file(file, std::uintmax_t{100} << 30U);
+  look();
+}
+
+// Grown after it was mapped: the mapping is its own, the file is absurd.
+TEST_F(HostileFiles, AFileOf100Gigabytes) {
+  const SeenFolder folder{Interpreter{}};
+  fs::copy_file(targets_dir() + "/frames_keep.so", folder.here("python3-huge"));
+  ChildProcess process{{targets_dir() + "/map_elf", folder.here("python3-huge")}};
+  ASSERT_EQ(process.read_line(Deadline::after(seconds{20})), "ready");
+  fs::resize_file(folder.here("python3-huge"), std::uintmax_t{100} << 30U);
+  expect_refused_untouched(process.pid(), python::Reason::kNoLibpythonSymbols, {"python3-huge"});
+}
+
+constexpr auto kBusy =
+    "print('ready', flush=True)\n"
+    "while True: sum(i for i in range(1000))\n";
+
+// perf 6.1 reads the build-ids of all programs in which it has seen samples, and waits for a FIFO.
+// What the kernel calls a deleted file is a name that anybody can give.
+TEST_F(HostileFiles, PerfFindsAFifoInPlaceOfAProgram) {
+  const PythonProcess python{with_copy(any(), folder_, "python3-copy"), kBusy};
+  fs::remove(folder_.here("python3-copy"));
+  ASSERT_EQ(::mkfifo(folder_.here("python3-copy (deleted)").c_str(), 0666), 0);
+  RunOptions patient;
+  patient.deadline = seconds{100};
+  const auto record = run({tool(), "record", "-p", std::to_string(python.pid().value()), "-o",
+                           output_ / "data", "-F", "499", "-g", "--", "sleep", "0.3"},
+                          patient);
+  if (record.status == ExitStatus{}) {  // perf 7 does not wait
+    return;
+  }
+  EXPECT_EQ(record.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(record.err, HasSubstr("cannot open one of the programs that it recorded"));
+  const auto status = run({tool(), "status", "-p", std::to_string(python.pid().value())});
+  EXPECT_THAT(status.out, HasSubstr(" ready ")) << "switched off all the same";
+}
+
+}  // namespace
+}  // namespace pyinject::test

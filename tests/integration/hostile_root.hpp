@@ -1,0 +1,157 @@
+// A process whose root file system belongs to somebody hostile, and a file that is none of its
+// business.
+#pragma once
+
+#include "integration/detection.hpp"
+#include "pyinject/base/file.hpp"
+#include "support/paths.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+
+// Reads and writes of a file by anybody, this process included, from its construction on.
+class Witness {
+ public:
+  explicit Witness(const std::string& path) : events_{::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)} {
+    EXPECT_GE(::inotify_add_watch(events_.get(), path.c_str(), IN_ALL_EVENTS), 0);
+  }
+  [[nodiscard]] bool saw_something() const {
+    std::array<char, 4096> buffer{};
+    return ::read(events_.get(), buffer.data(), buffer.size()) > 0;
+  }
+
+ private:
+  base::UniqueFd events_;
+};
+
+// Executes the lines that it reads. SECRET is a file of the host; /secret the same, mounted there.
+inline constexpr auto kObedient = R"(
+import ctypes, os, socket, sys, threading
+MAP = f'/tmp/perf-{os.getpid()}.map'
+SECRET = sys.argv[1]
+def mount(what, where):
+    assert ctypes.CDLL(None).mount(what.encode(), where.encode(), None, 4096, None) == 0  # MS_BIND
+def map_descriptor():
+    wanted = os.stat(MAP)
+    def is_it(fd):
+        try: return os.path.samestat(os.fstat(fd), wanted)
+        except OSError: return False
+    return next(fd for fd in range(3, 1000) if is_it(fd))
+def put_under_the_maps_number(path_flags):
+    fd = map_descriptor()
+    os.unlink(MAP)
+    path_flags[0]()
+    new = os.open(MAP, path_flags[1])
+    os.dup2(new, fd)
+    os.close(new)
+def swap(stop):
+    while not stop:
+        os.symlink(SECRET, MAP + '.new'); os.rename(MAP + '.new', MAP)
+        open(MAP + '.new', 'w').close(); os.rename(MAP + '.new', MAP)
+stop = []
+print('ready', flush=True)
+for line in sys.stdin:
+    exec(line)
+    print('done', flush=True)
+)";
+
+// The root is a folder of the process's own, made of those of an interpreter's root, in a mount
+// namespace of its own; all that is not bound there is the process's to change.
+class HostileRoot : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) {
+      GTEST_SKIP() << "chroot needs root";
+    }
+    for (const auto& one : find_interpreters()) {
+      if (!one.root.empty()) {
+        interpreter_ = one;
+      }
+    }
+    if (interpreter_.root.empty()) {
+      GTEST_SKIP() << "no interpreter in a root of its own is here";
+    }
+    start(interpreter_);
+  }
+
+  void start(const Interpreter& interpreter) {
+    constexpr auto kMakeRoot = R"(set -e
+root=$1 new=$2 secret=$3
+shift 3
+mount -t tmpfs none "$new"
+for one in "$root"/*; do
+  name=${one##*/}
+  case $name in
+    dev|proc|sys|tmp|run) mkdir "$new/$name" ;;
+    *) if [ -L "$one" ]; then cp -P "$one" "$new"; else
+         mkdir "$new/$name"; mount --bind "$one" "$new/$name"; fi ;;
+  esac
+done
+cp "$root/usr/bin/python3."[0-9][0-9] "$new/tmp/"
+touch "$new/secret"
+mount --bind "$secret" "$new/secret"
+mount --rbind "$new" "$root"
+exec "$@")";
+    PythonOptions options;
+    options.args = {secret_};
+    python_.emplace(wrapped(interpreter, {"unshare", "--mount", "sh", "-c", kMakeRoot, "sh",
+                                          interpreter_.root, new_root_.path(), secret_}),
+                    kObedient, options);
+    pid_ = std::to_string(python_->pid().value());
+    witness_.emplace(secret_);
+  }
+
+  // What the process does.
+  void order(const std::string& line) {
+    python_->send_line(line);
+    ASSERT_EQ(python_->read_line(), "done") << line;
+  }
+  // The built tool, as root. A tool that hangs is a failure.
+  [[nodiscard]] static RunResult pyinject(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), tool());
+    return run(arguments);
+  }
+  [[nodiscard]] RunResult record(const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> arguments{"record", "-p", pid_, "-o", folder_ / "data"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.insert(arguments.end(), {"--", "true"});
+    return pyinject(std::move(arguments));
+  }
+  // Refused by status and by activate, with PART in the message.
+  void expect_refused(const std::string& part) const {
+    EXPECT_THAT(pyinject({"status", "-p", pid_}).out, testing::HasSubstr(part));
+    const auto result = pyinject({"activate", "-p", pid_});
+    EXPECT_EQ(result.status, (ExitStatus{.code = 125}));
+    EXPECT_THAT(result.err, testing::HasSubstr(part));
+    expect_nothing_got_out();
+  }
+  // The host's file was not even opened, and what we copied has nothing of it.
+  void expect_nothing_got_out() const {
+    EXPECT_FALSE(witness_->saw_something()) << "the host's file was touched";
+    EXPECT_THAT(base::read_file(copy()).value_or(""), testing::Not(testing::HasSubstr("SECRET")));
+  }
+  // Where perf looks.
+  [[nodiscard]] std::string copy() const { return "/tmp/perf-" + pid_ + ".map"; }
+
+  Interpreter interpreter_;
+  TempDir folder_;
+  TempDir new_root_;
+  std::string secret_ = folder_.file("secret", "1000 10 py::SECRET\n");
+  std::optional<PythonProcess> python_;
+  std::string pid_;
+  std::optional<Witness> witness_;
+};
+
+}  // namespace pyinject::test
