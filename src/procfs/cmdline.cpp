@@ -2,8 +2,15 @@
 
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
+#include "pyinject/procfs/stat.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+
+#include <sys/uio.h>
 
 namespace pyinject::procfs {
 
@@ -36,9 +43,38 @@ std::optional<std::string> parse_environ_value(std::string_view text, std::strin
   return std::nullopt;
 }
 
+namespace {
+
+constexpr std::size_t kMostEnvironment = std::size_t{4} << 20;
+
+// /proc/PID/environ is readable for its user only, the memory behind it with CAP_SYS_PTRACE.
+std::optional<std::string> environment_in_memory(base::Pid pid) {
+  const auto stat = read_stat(pid);
+  if (!stat || stat->environment_end <= stat->environment_begin) {
+    return std::nullopt;
+  }
+  const auto size = stat->environment_end.value() - stat->environment_begin.value();
+  std::string text(std::min<std::uint64_t>(size, kMostEnvironment), '\0');
+  const iovec local{.iov_base = text.data(), .iov_len = text.size()};
+  const iovec remote{
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): of another process, only for the kernel
+      .iov_base = reinterpret_cast<void*>(stat->environment_begin.value()),
+      .iov_len = text.size()};
+  const ssize_t got = ::process_vm_readv(pid.value(), &local, 1, &remote, 1, 0);
+  if (got < 0) {
+    return std::nullopt;
+  }
+  text.resize(static_cast<std::size_t>(got));
+  return text;
+}
+
+}  // namespace
+
 std::optional<std::string> read_environ_value(base::Pid pid, std::string_view name) {
-  const auto text =
-      base::read_file(fmt::format("/proc/{}/environ", pid.value()), std::size_t{4} << 20);
+  auto text = base::read_file(fmt::format("/proc/{}/environ", pid.value()), kMostEnvironment);
+  if (!text && errno == EACCES) {
+    text = environment_in_memory(pid);
+  }
   return text ? parse_environ_value(*text, name) : std::nullopt;
 }
 

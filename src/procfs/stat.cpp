@@ -48,6 +48,9 @@ std::optional<Stat> parse_stat(std::string_view text) {
   const auto system = number(15);
   const auto threads = number(20);
   const auto start_time = number(kStartTime);
+  const auto address = [&](std::size_t field) {
+    return base::RemoteAddress{fields.size() > field - 3 ? number(field).value_or(0) : 0};
+  };
   if (!pid || !parent || !flags || !user || !system || !threads || !start_time) {
     return std::nullopt;
   }
@@ -58,7 +61,9 @@ std::optional<Stat> parse_stat(std::string_view text) {
               .flags = *flags,
               .cpu_ticks = *user + *system,
               .threads = *threads,
-              .start_time = *start_time};
+              .start_time = *start_time,
+              .environment_begin = address(50),
+              .environment_end = address(51)};
 }
 
 std::optional<Stat> read_stat(base::Pid pid) {

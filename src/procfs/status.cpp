@@ -67,6 +67,8 @@ void take_identity(std::string_view key, std::string_view value, Status& status)
     status.namespace_pids = numbers<pid_t>(value);
   } else if (key == "Threads") {
     status.threads = number_or_zero<std::uint64_t>(value);
+  } else if (key == "FDSize") {
+    status.descriptor_slots = number_or_zero<std::uint64_t>(value);
   }
 }
 

@@ -4,10 +4,12 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/procfs/maps.hpp"
+#include "pyinject/procfs/stat.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <utility>
 
@@ -144,8 +146,12 @@ bool Activate::ran() const {
 bool Activate::main_thread_sleeps() const {
   const auto path = fmt::format("/proc/{}/task/{}/syscall", piece_.target.id.pid.value(),
                                 requested_->main_thread.value());
-  const auto text = base::read_file(path, 256).value_or("");
-  return !text.empty() && text.front() >= '0' && text.front() <= '9';
+  const auto text = base::read_file(path, 256);
+  if (!text && errno == EACCES) {  // its user's only, or with CAP_DAC_READ_SEARCH
+    const auto stat = procfs::read_stat(piece_.target.id.pid, requested_->main_thread);
+    return stat && stat->state == 'S';
+  }
+  return text && !text->empty() && text->front() >= '0' && text->front() <= '9';
 }
 
 std::optional<Refusal> Activate::request_again() {

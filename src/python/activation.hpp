@@ -6,7 +6,7 @@
 #include "pyinject/python/injector.hpp"
 #include "python/activation_request.hpp"
 #include "python/attached_target.hpp"
-#include "python/map_file_check.hpp"
+#include "python/open_map.hpp"
 
 #include <chrono>
 #include <cstdint>

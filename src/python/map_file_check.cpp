@@ -1,9 +1,6 @@
 #include "map_file_check.hpp"
 
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/procfs/reopen.hpp"
 #include "pyinject/procfs/target_root.hpp"
 
 #include <fmt/format.h>
@@ -13,11 +10,9 @@
 #include <cstdio>
 #include <variant>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace pyinject::python {
@@ -92,41 +87,6 @@ std::optional<Refusal> check_existing(const struct stat& info, const procfs::Sta
   return std::nullopt;
 }
 
-// LINK, of a descriptor. The kernel shows the path as seen from our root: for a chroot it begins
-// with that root.
-bool is_named(const std::optional<std::string>& link, std::string_view path) {
-  constexpr std::string_view kDeleted = " (deleted)";
-  std::string_view text = link ? *link : std::string_view{};
-  if (text.ends_with(kDeleted)) {
-    text.remove_suffix(kDeleted.size());
-  }
-  return text.ends_with(path);
-}
-
-// Descriptor NUMBER of PID, to be reopened. A process can have one of a file that it may not read
-// (O_PATH), under any name (bind mounts). So it must be open for writing, as CPython has its map;
-// not valid() if it is anything else. It is looked at only when it is ours: the target may put
-// another one in its place at any moment.
-base::UniqueFd shown_by_target(base::Pid pid, const base::UniqueFd& process, int number,
-                               std::string_view path) {
-  struct stat info {};
-  base::UniqueFd fd{static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0))};
-  if (fd.valid()) {
-    const int flags = ::fcntl(fd.get(), F_GETFL);
-    const int access = flags & O_ACCMODE;
-    const bool written = flags >= 0 && (flags & O_PATH) == 0 && access != O_RDONLY;
-    const bool map = written && ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) &&
-                     is_named(base::read_link(fmt::format("/proc/self/fd/{}", fd.get())), path);
-    return map ? std::move(fd) : base::UniqueFd{};
-  }
-  // Where a seccomp filter of our own forbids that (containers): what the target owns, it may read.
-  const auto status = procfs::read_status(pid);
-  fd.reset(::open(fmt::format("/proc/{}/fd/{}", pid.value(), number).c_str(), O_PATH | O_CLOEXEC));
-  const bool own = status && fd.valid() && ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) &&
-                   info.st_uid == status->uids[3];
-  return own ? std::move(fd) : base::UniqueFd{};
-}
-
 }  // namespace
 
 std::optional<Refusal> check_map_file(base::Pid pid, const procfs::Status& status,
@@ -179,35 +139,12 @@ std::optional<std::string> move_stale_map(base::Pid pid, std::uint64_t start_tim
   }
   const auto old = name + ".old";
   if (::renameat(directory->get(), name.c_str(), directory->get(), old.c_str()) != 0) {
-    return std::nullopt;
+    return fmt::format(
+        "{} of an earlier process with that pid could not be moved away ({}): its names will be "
+        "among those of this one; remove it before the next recording",
+        path, base::errno_text(errno));
   }
   return fmt::format("moved {} of an earlier process with that pid to {}.old", path, path);
-}
-
-OpenMap open_map_of(base::Pid pid, const std::string& path) {
-  const auto folder = fmt::format("/proc/{}/fd", pid.value());
-  const base::UniqueFd process{static_cast<int>(::syscall(SYS_pidfd_open, pid.value(), 0))};
-  DIR* const listing = ::opendir(folder.c_str());
-  OpenMap map;
-  if (listing == nullptr) {
-    return map;
-  }
-  while (const dirent* entry = ::readdir(listing)) {
-    const auto number = base::parse_number<int>(entry->d_name);
-    if (!number || !is_named(base::read_link(fmt::format("{}/{}", folder, *number)), path)) {
-      continue;
-    }
-    const auto shown = shown_by_target(pid, process, *number, path);
-    if (!shown.valid()) {
-      continue;
-    }
-    map.open = true;
-    map.file = procfs::reopen(shown, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    map.problem = map.file.valid() ? 0 : errno;
-    break;
-  }
-  ::closedir(listing);
-  return map;
 }
 
 }  // namespace pyinject::python

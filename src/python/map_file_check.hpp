@@ -2,7 +2,6 @@
 #pragma once
 
 #include "pyinject/base/pid.hpp"
-#include "pyinject/base/unique_fd.hpp"
 #include "pyinject/procfs/status.hpp"
 #include "pyinject/python/reason.hpp"
 
@@ -18,18 +17,8 @@ namespace pyinject::python {
 
 // CPython appends to what is there. A map that is older than the process is another one's, whose
 // names perf would mix with ours: it is renamed to PATH.old, as perf does with perf.data. Returns
-// the message to be shown, if it did so.
+// the message to be shown, if it did so or could not.
 [[nodiscard]] std::optional<std::string> move_stale_map(base::Pid pid, std::uint64_t start_time,
                                                         const std::string& path);
-
-struct OpenMap {
-  bool open = false;    // the target has its map open
-  base::UniqueFd file;  // that, for reading
-  int problem = 0;      // errno, when it is open and cannot be read
-};
-
-// The map that the target writes to, by its own open descriptor: right also when the file has been
-// deleted meanwhile.
-[[nodiscard]] OpenMap open_map_of(base::Pid pid, const std::string& path);
 
 }  // namespace pyinject::python

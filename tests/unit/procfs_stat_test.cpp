@@ -26,6 +26,17 @@ TEST(ParseStat, TakesTheFields) {
   EXPECT_EQ(stat->start_time, 987654U);
 }
 
+TEST(ParseStat, KnowsWhereTheEnvironmentIs) {
+  std::string text = "4711 (python3)" + std::string{kTail};
+  text.pop_back();
+  EXPECT_TRUE(parse_stat(text + "\n")->environment_begin.is_null()) << "older kernels";
+  for (int field = 26; field <= 52; ++field) {
+    text += " " + std::to_string(field);
+  }
+  EXPECT_EQ(parse_stat(text + "\n")->environment_begin.value(), 50U);
+  EXPECT_EQ(parse_stat(text + "\n")->environment_end.value(), 51U);
+}
+
 TEST(ParseStat, IsNotDeceivedByTheName) {
   const auto stat = parse_stat("4711 (a) R 1 (b) )" + std::string{kTail});
   ASSERT_TRUE(stat.has_value());

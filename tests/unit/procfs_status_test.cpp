@@ -23,6 +23,7 @@ constexpr std::string_view kWhole =
     "TracerPid:\t99\n"
     "Uid:\t1000\t1001\t1002\t1003\n"
     "Gid:\t100\t101\t102\t103\n"
+    "FDSize:\t256\n"
     "Groups:\t4 24 4294967294 \n"
     "NSpid:\t4713\t12\t3\n"
     "Threads:\t7\n"
@@ -47,6 +48,7 @@ TEST(ParseStatus, TakesEveryField) {
   EXPECT_THAT(status->groups, ElementsAre(4, 24, 4294967294));
   EXPECT_THAT(status->namespace_pids, ElementsAre(4713, 12, 3));
   EXPECT_EQ(status->threads, 7U);
+  EXPECT_EQ(status->descriptor_slots, 256U);
   EXPECT_EQ(status->blocked_signals, 2U);
   EXPECT_EQ(status->effective_capabilities, 0x1ffffffffffU);
   EXPECT_EQ(status->seccomp, SeccompMode::kFilter);

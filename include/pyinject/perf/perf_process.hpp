@@ -54,9 +54,9 @@ class PerfProcess {
   [[nodiscard]] std::optional<base::ExitStatus> try_wait();
   // Goes on reading stderr meanwhile. nullopt: at the deadline, or INTERRUPT is readable.
   [[nodiscard]] std::optional<base::ExitStatus> wait(base::Deadline deadline, int interrupt = -1);
-  // The same after "stop". Ends early when perf is stuck in opening one file: perf before 6.17 or
-  // so opens each program that it recorded, to read its build-id, and a target can have put a FIFO
-  // there.
+  // The same after "stop". Ends early when perf is stuck in opening one file: perf 6.1 (7.2 no
+  // more) opens each program that it saw samples in, to read its build-id, and a target can have
+  // put a FIFO there.
   [[nodiscard]] std::optional<base::ExitStatus> wait_for_file(base::Deadline deadline,
                                                               int interrupt = -1);
   [[nodiscard]] bool stuck() const { return stuck_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pyinject/base/pid.hpp"
+#include "pyinject/base/remote_address.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -19,6 +20,9 @@ struct Stat {
   std::uint64_t cpu_ticks = 0;  // utime + stime in clock ticks (sysconf(_SC_CLK_TCK))
   std::uint64_t threads = 0;
   std::uint64_t start_time = 0;  // clock ticks since boot
+  // Where its environment was put at exec; null for who may not trace it (ptrace(2), mode read).
+  base::RemoteAddress environment_begin;
+  base::RemoteAddress environment_end;
 
   [[nodiscard]] bool kernel_thread() const { return (flags & 0x00200000U) != 0; }  // PF_KTHREAD
 };

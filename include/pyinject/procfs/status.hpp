@@ -29,6 +29,7 @@ struct Status {
   // Its number in each pid namespace, from that of the procfs mount to its own (Linux 4.1).
   std::vector<pid_t> namespace_pids;
   std::uint64_t threads = 0;
+  std::uint64_t descriptor_slots = 0;  // each number of an open descriptor is below it
   std::uint64_t effective_capabilities = 0;
   std::uint64_t blocked_signals = 0;  // SigBlk of this task, bit 0 is signal 1
   SeccompMode seccomp = SeccompMode::kNone;

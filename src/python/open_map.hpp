@@ -1,0 +1,21 @@
+// The perf map that a target writes to.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/unique_fd.hpp"
+
+#include <string>
+
+namespace pyinject::python {
+
+struct OpenMap {
+  bool open = false;    // the target has its map open
+  base::UniqueFd file;  // that, for reading
+  int problem = 0;      // errno, when it is open and cannot be read
+};
+
+// By its own open descriptor: right also when the file has been deleted meanwhile. PATH: the map as
+// the target names it.
+[[nodiscard]] OpenMap open_map_of(base::Pid pid, const std::string& path);
+
+}  // namespace pyinject::python

@@ -1,0 +1,308 @@
+// What the tool can do with which rights: as a user without any capability, with exactly
+// CAP_SYS_PTRACE, with CAP_PERFMON. docs/rights.md is what these tests say.
+#include "integration/detection.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "support/paths.hpp"
+#include "support/snapshot.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Deadline;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr uid_t kUser = 65534;
+constexpr uid_t kOther = 65533;
+
+// A mount namespace in which every user may read the interpreters: root's home is closed to them.
+constexpr auto kWorld = R"(set -e
+saved=$1; shift
+number=0
+for tree; do
+  number=$((number + 1))
+  setpriv --reuid=65534 --clear-groups test -x "$tree/." && continue
+  mkdir "$saved/$number"; mount --rbind "$tree" "$saved/$number"
+done
+number=0
+for tree; do
+  number=$((number + 1)); rest=${tree#/}; top=/${rest%%/*}
+  [ -d "$saved/$number" ] || continue
+  [ -e "$saved/$top" ] || { mkdir "$saved/$top"; mount -t tmpfs -o mode=0755 none "$top"; }
+  mkdir -p "$tree"; mount --rbind "$saved/$number" "$tree"
+done
+echo ready
+read line)";
+
+// Up to the folder that has usr, lib or bin.
+std::string tree_of(const fs::path& file) {
+  fs::path tree;
+  for (const auto& part : file.parent_path()) {
+    if (part == "usr" || part == "lib" || part == "bin") {
+      break;
+    }
+    tree /= part;
+  }
+  return tree;
+}
+
+class Rights : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) {
+      GTEST_SKIP() << "being another user needs root";
+    }
+    for (const auto& one : find_interpreters()) {
+      if (one.root.empty()) {
+        interpreter_ = one;
+      }
+    }
+    if (interpreter_.command.empty()) {
+      GTEST_SKIP() << "no interpreter outside of a chroot is here";
+    }
+    world_.emplace(std::vector<std::string>{"unshare", "--mount", "sh", "-c", kWorld, "sh",
+                                            saved_.path(), tree_of(interpreter_file(interpreter_)),
+                                            tree_of(interpreter_.command.front())});
+    if (world_->read_line(Deadline::after(seconds{20})) != "ready") {
+      GTEST_SKIP() << "no mount namespace here: " << world_->err();
+    }
+    fs::copy_file(tool(), folder_.here("perf-pyinject"));
+    fs::create_directory(folder_.here("out"));
+    fs::permissions(folder_.here("out"), fs::perms::all);
+  }
+
+  [[nodiscard]] std::vector<std::string> in_world(uid_t uid,
+                                                  const std::string& capabilities) const {
+    const auto id = std::to_string(uid);
+    const auto only = capabilities.empty() ? "-all" : "-all," + capabilities;
+    return {"nsenter",
+            "--mount=/proc/" + std::to_string(world_->pid().value()) + "/ns/mnt",
+            "setpriv",
+            "--reuid=" + id,
+            "--regid=" + id,
+            "--clear-groups",
+            "--inh-caps=" + only,
+            "--ambient-caps=" + only,
+            "--bounding-set=" + only};
+  }
+  void start(uid_t uid, const std::string& program = kIdle) {
+    python_.emplace(wrapped(interpreter_, in_world(uid, "")), program);
+    pid_ = std::to_string(python_->pid().value());
+  }
+  // As kUser with CAPABILITIES, e.g. "+sys_ptrace".
+  [[nodiscard]] RunResult as_user(const std::string& capabilities,
+                                  const std::vector<std::string>& command) const {
+    auto argv = in_world(kUser, capabilities);
+    argv.insert(argv.end(), command.begin(), command.end());
+    return run(argv);
+  }
+  [[nodiscard]] RunResult pyinject(const std::string& capabilities,
+                                   std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), folder_.here("perf-pyinject"));
+    return as_user(capabilities, arguments);
+  }
+  void expect_works(const std::string& capabilities, const std::string& note = "") const {
+    EXPECT_THAT(pyinject(capabilities, {"status", "-p", pid_}).out, HasSubstr(" ready "));
+    const auto on = pyinject(capabilities, {"activate", "-p", pid_});
+    EXPECT_EQ(on.status, ExitStatus{}) << on.err;
+    EXPECT_THAT(on.err, AllOf(HasSubstr("trampoline on by"), HasSubstr(note)));
+    EXPECT_THAT(pyinject(capabilities, {"status", "-p", pid_}).out, HasSubstr("on by us"));
+    const auto off = pyinject(capabilities, {"deactivate", "-p", pid_});
+    EXPECT_EQ(off.status, ExitStatus{}) << off.err;
+  }
+  [[nodiscard]] std::string data() const { return folder_.here("out/perf.data"); }
+  [[nodiscard]] RunResult record(const std::string& capabilities) const {
+    return pyinject(capabilities,
+                    {"record", "-p", pid_, "-F", "499", "-g", "-o", data(), "--", "sleep", "0.3"});
+  }
+  [[nodiscard]] std::string script(const std::string& capabilities) const {
+    return as_user(capabilities, {"perf", "script", "-i", data(), "-F", "ip,sym"}).out;
+  }
+  [[nodiscard]] std::string map() const { return "/tmp/perf-" + pid_ + ".map"; }
+  static void expect_private(const std::string& path, uid_t owner) {
+    struct stat facts {};
+    ASSERT_EQ(::lstat(path.c_str(), &facts), 0) << path;
+    EXPECT_TRUE(S_ISREG(facts.st_mode)) << path;
+    EXPECT_EQ(facts.st_mode & 07777, 0600U) << path;
+    EXPECT_EQ(facts.st_uid, owner) << path;
+    EXPECT_EQ(facts.st_nlink, 1U) << path;
+  }
+
+  Interpreter interpreter_;
+  TempDir saved_;
+  SeenFolder folder_{Interpreter{}};
+  std::optional<ChildProcess> world_;
+  std::optional<PythonProcess> python_;
+  std::string pid_;
+};
+
+constexpr auto kBusy =
+    "def leaf(): return sum(range(1000))\n"
+    "print('ready', flush=True)\n"
+    "while True: leaf()\n";
+
+// perf_event_open of one's own processes: allowed up to 2, by the kernel's documentation; 3 is
+// Debian's and Android's.
+bool perf_is_forbidden() {
+  const auto level = base::read_file("/proc/sys/kernel/perf_event_paranoid", 64);
+  return level && base::parse_number<int>(base::trim(*level)).value_or(0) > 2;
+}
+
+TEST_F(Rights, OnesOwnProcessNeedsNone) {
+  start(kUser);
+  expect_works("");
+  expect_private(map(), kUser);
+}
+
+TEST_F(Rights, OnesOwnProcessIsRecordedWithoutCapabilities) {
+  start(kUser, kBusy);
+  const auto recorded = record("");
+  if (perf_is_forbidden()) {
+    EXPECT_EQ(recorded.status, (ExitStatus{.code = 125}));
+    EXPECT_THAT(recorded.err, AllOf(HasSubstr("perf_event_paranoid"), HasSubstr("CAP_PERFMON")));
+    return;
+  }
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_THAT(script(""), HasSubstr("py::leaf"));
+  expect_private(data(), kUser);
+  expect_private(map(), kUser);
+}
+
+TEST_F(Rights, AnothersProcessIsRefused) {
+  start(kOther);
+  const auto before = take_snapshot(python_->pid());
+  for (const auto* const verb : {"activate", "deactivate", "record"}) {
+    const auto result = pyinject("", {verb, "-p", pid_});
+    EXPECT_EQ(result.status, (ExitStatus{.code = 125})) << verb;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("(no_permission)"), HasSubstr("CAP_SYS_PTRACE"),
+                                  HasSubstr("it belongs to uid 65533")));
+  }
+  // What else a tool could have does not help.
+  EXPECT_THAT(pyinject("+perfmon,+dac_read_search", {"status", "-p", pid_}).out,
+              HasSubstr("no_permission"));
+  EXPECT_THAT(differences(before, take_snapshot(python_->pid())), IsEmpty());
+}
+
+TEST_F(Rights, AnothersProcessNeedsExactlySysPtrace) {
+  start(kOther);
+  // CPython makes its map for its user only.
+  expect_works("+sys_ptrace", "CAP_DAC_READ_SEARCH");
+  expect_private(map(), kOther);
+}
+
+// /tmp is sticky.
+TEST_F(Rights, AnothersStaleMapIsItsOwn) {
+  start(kOther);
+  const base::UniqueFd file{::open(map().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+  ASSERT_TRUE(file.valid());
+  ASSERT_EQ(::fchown(file.get(), kOther, kOther), 0);
+  const std::array<timespec, 2> long_ago{};
+  ASSERT_EQ(::futimens(file.get(), long_ago.data()), 0);
+  const auto on = pyinject("+sys_ptrace", {"activate", "-p", pid_});
+  EXPECT_EQ(on.status, ExitStatus{}) << on.err;
+  EXPECT_THAT(on.err, HasSubstr("could not be moved away (Operation not permitted)"));
+  expect_private(map(), kOther);
+}
+
+// How often the threads of PID gave way: nothing but a tracer makes one run that is stopped.
+std::string times_switched(base::Pid pid) {
+  const auto status =
+      base::read_file("/proc/" + std::to_string(pid.value()) + "/status").value_or("");
+  return status.substr(std::min(status.find("voluntary_ctxt_switches"), status.size()));
+}
+
+// Asked while it is stopped, it goes on sleeping: that it does is to be seen without
+// /proc/PID/syscall, which is for its user only.
+TEST_F(Rights, SysPtraceIsEnoughForTheSecondLook) {
+  start(kOther);
+  const auto pid = python_->pid();
+  python_->child().signal(SIGSTOP);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid.value()), &info, WSTOPPED | WNOWAIT), 0);
+  const auto before = times_switched(pid);
+  auto argv = in_world(kUser, "+sys_ptrace");
+  argv.insert(argv.end(), {folder_.here("perf-pyinject"), "activate", "-p", pid_});
+  ChildProcess activation{argv};
+  const auto deadline = Deadline::after(seconds{20});
+  while (times_switched(pid) == before && !deadline.expired() && activation.running()) {
+    ::sched_yield();
+  }
+  python_->child().signal(SIGCONT);
+  EXPECT_EQ(activation.wait(deadline), ExitStatus{}) << activation.err();
+}
+
+TEST_F(Rights, AnothersProcessIsRecordedWithSysPtraceAndPerfmon) {
+  start(kOther, kBusy);
+  const auto recorded = record("+sys_ptrace,+perfmon");
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.err, HasSubstr(" samples, "));
+  EXPECT_THAT(script("+sys_ptrace"), Not(HasSubstr("py::leaf"))) << "the map is not readable";
+  EXPECT_THAT(script("+dac_read_search"), HasSubstr("py::leaf"));
+  expect_private(data(), kUser);
+}
+
+// The JIT is switched on by a variable, and /proc/PID/environ is for its user only.
+TEST_F(Rights, SysPtraceIsEnoughToSeeTheJit) {
+  interpreter_ = with_variable(interpreter_, "PYTHON_JIT=1");
+  start(kOther,
+        "import sys\n"
+        "print('ready', flush=True)\n"
+        "print(hasattr(sys, '_jit') and sys._jit.is_enabled(), flush=True)\n"
+        "sys.stdin.read()\n");
+  if (python_->read_line() != "True") {
+    GTEST_SKIP() << interpreter_.name << " has no JIT";
+  }
+  EXPECT_THAT(pyinject("+sys_ptrace", {"status", "-p", pid_}).out, HasSubstr("jit_active"));
+}
+
+TEST_F(Rights, OnesOwnProcessThatIsNotDumpableNeedsSysPtrace) {
+  start(kUser,
+        "import ctypes, sys\n"
+        "assert ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) == 0\n"  // PR_SET_DUMPABLE
+        "print('ready', flush=True)\n"
+        "sys.stdin.read()\n");
+  EXPECT_THAT(
+      pyinject("", {"status", "-p", pid_}).out,
+      AllOf(HasSubstr("no_permission"), HasSubstr("not dumpable"), HasSubstr("CAP_SYS_PTRACE")));
+  expect_works("+sys_ptrace");
+}
+
+// As an administrator would give it to a group.
+TEST_F(Rights, AFileCapabilityOfTheTool) {
+  const auto set = run({"setcap", "cap_sys_ptrace+ep", folder_.here("perf-pyinject")});
+  if (set.status != ExitStatus{}) {
+    GTEST_SKIP() << "no file capabilities here: " << set.err;
+  }
+  start(kOther);
+  // The bounding set must have it.
+  auto argv = in_world(kUser, "");
+  std::erase_if(argv, [](const std::string& word) { return word.starts_with("--bounding-set"); });
+  argv.insert(argv.end(), {folder_.here("perf-pyinject"), "activate", "-p", pid_});
+  const auto on = run(argv);
+  EXPECT_EQ(on.status, ExitStatus{}) << on.err;
+}
+
+}  // namespace
+}  // namespace pyinject::test
