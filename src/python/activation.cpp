@@ -1,5 +1,6 @@
 #include "python/activation.hpp"
 
+#include "deactivation.hpp"
 #include "map_file_check.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
@@ -23,8 +24,9 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
-// After the deadline, for a payload that was already running when it was withdrawn.
-constexpr milliseconds kGrace{200};
+// After the deadline, for a payload that was already running when it was withdrawn, and for the
+// stop in which the request is taken back.
+constexpr std::chrono::seconds kGrace{2};
 
 void nap(nanoseconds span) {
   const timespec time{.tv_sec = 0, .tv_nsec = span.count()};
@@ -110,7 +112,7 @@ bool Activate::attempt_when_off(const AttachedTarget& attached) {
   }
   const bool ran_in_vain = own && mailbox->requested != 0 && mailbox->done >= mailbox->requested &&
                            mailbox->payload[0] != '\0';
-  if (own && (mailbox->failed != 0 || ran_in_vain)) {
+  if (own && (mailbox->outcome == kFailed || ran_in_vain)) {
     refusal_ = Refusal{.reason = Reason::kActivationFailed,
                        .found = "an earlier activation of this process failed",
                        .remedy = "look at its stderr; restart it to try again"};
@@ -197,38 +199,34 @@ std::optional<Refusal> Activate::wait_for_effect() {
   return std::nullopt;
 }
 
-// Blanks the payload: the queued call, when it runs, runs an empty program. One byte is one store.
 Refusal Activate::withdraw() {
-  const auto payload = mailbox_payload(piece_.target.addresses.mailbox);
-  (void)piece_.memory.write_value(payload, '\0');
-  const auto grace = Deadline::after(kGrace);
-  while (!ran() && !grace.expired()) {
-    nap(milliseconds{1});
-  }
-  undo(false);
+  const DeactivateOptions options{.deadline = kGrace};
+  const auto withdrawn = Deactivate{piece_, options}.run();
+  const auto* failure = std::get_if<Refusal>(&withdrawn);
+  const bool open = failure != nullptr && failure->reason == Reason::kDeadline;
   return {.reason = Reason::kDeadline,
           .found = fmt::format("it did not come to a safe point within {} ms: {}",
                                std::chrono::duration_cast<milliseconds>(options_.deadline).count(),
                                requested_->waiting_for),
-          .remedy = "the request was withdrawn; try again when it runs Python code"};
+          .remedy = open ? "the request was withdrawn in the midst of running: see status"
+                         : "the request was withdrawn; try again when it runs Python code"};
 }
 
-// What a half-way activation leaves is switched off. FAILED: for good, it is not tried again.
-void Activate::undo(bool failed) {
+// An activation that went wrong is switched off, and not tried again.
+void Activate::undo() {
   nanoseconds stopped{};
   (void)with_stopped_target(piece_, Deadline::after(std::chrono::seconds{2}), stopped,
-                            [failed](const AttachedTarget& attached) {
+                            [](const AttachedTarget& attached) {
                               auto mailbox = attached.mailbox();
-                              if (mailbox && attached.state() == TrampolineState::kOnByUs) {
-                                mailbox->failed = failed ? 1 : 0;
-                                return attached.switch_off(*mailbox);
+                              if (!mailbox) {
+                                return true;
                               }
-                              if (mailbox && failed) {
-                                mailbox->failed = 1;
-                                return attached.piece().memory.write_value(
-                                    attached.piece().target.addresses.mailbox, *mailbox);
-                              }
-                              return true;
+                              mailbox->outcome = kFailed;
+                              const auto& piece = attached.piece();
+                              return attached.state() == TrampolineState::kOnByUs
+                                         ? attached.switch_off(*mailbox)
+                                         : piece.memory.write_value(piece.target.addresses.mailbox,
+                                                                    *mailbox);
                             });
 }
 
@@ -239,7 +237,7 @@ std::optional<Refusal> Activate::verify() {
     return refuse_gone();
   }
   if (*evaluator < target.text_begin || *evaluator >= target.text_end) {
-    undo(true);
+    undo();
     return Refusal{.reason = Reason::kActivationFailed,
                    .found = "sys.activate_stack_trampoline() raised an exception in it",
                    .remedy = "is its JIT on, or another frame evaluator being installed?"};
@@ -247,7 +245,7 @@ std::optional<Refusal> Activate::verify() {
   const auto at = target.addresses.mailbox + offsetof(Mailbox, evaluator);
   (void)piece_.memory.write_value(at, evaluator->value());
   if (anonymous_code(target.id.pid) <= code_before_) {
-    undo(true);
+    undo();
     return Refusal{.reason = Reason::kActivationFailed,
                    .found = "it could not get executable memory for the trampolines",
                    .remedy =
@@ -256,7 +254,7 @@ std::optional<Refusal> Activate::verify() {
   }
   auto map = open_map_of(target.id.pid, target.map_path);
   if (!map.open) {
-    undo(true);
+    undo();
     return Refusal{.reason = Reason::kMapNotWritten,
                    .found = fmt::format("it could not open {}", target.map_path),
                    .remedy = "make its /tmp writable for it"};
@@ -304,9 +302,8 @@ std::variant<Activation, Refusal> Activate::run() {
     }
   } else if (!last_obstacle_.empty()) {
     // The attempts may have made an earlier, withdrawn request valid again.
-    if (read_mailbox(piece_.memory, target.addresses.mailbox)) {
-      (void)piece_.memory.write_value(mailbox_payload(target.addresses.mailbox), '\0');
-    }
+    const DeactivateOptions options{.deadline = kGrace};
+    (void)Deactivate{piece_, options}.run();
     return Refusal{.reason = Reason::kDeadline, .found = last_obstacle_, .remedy = "try again"};
   } else {
     take(open_map_of(target.id.pid, target.map_path));

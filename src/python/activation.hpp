@@ -34,7 +34,7 @@ class Activate {
   [[nodiscard]] std::optional<Refusal> wait_for_effect();
   [[nodiscard]] std::optional<Refusal> verify();
   [[nodiscard]] Refusal withdraw();
-  void undo(bool failed);
+  void undo();
   void take(OpenMap map);
   [[nodiscard]] bool ran() const;
 

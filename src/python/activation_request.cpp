@@ -58,19 +58,6 @@ constexpr std::uint64_t kGrowingStackRoom = std::uint64_t{32} << 10U;
 // _PY_CALLS_TO_DO_BIT of 3.13+ (pycore_ceval.h).
 constexpr std::uint64_t kCallsToDoBit = 4;
 
-struct QueuedCalls {
-  PendingCall first;  // the payload
-  PendingCall last;   // says that it has run
-};
-
-QueuedCalls queued_calls(const Target& target) {
-  const auto mailbox = target.addresses.mailbox;
-  return {
-      .first = {.function = target.addresses.run_simple_string,
-                .argument = mailbox_payload(mailbox).value()},
-      .last = {.function = target.addresses.sem_post, .argument = mailbox_done(mailbox).value()}};
-}
-
 class Request {
  public:
   Request(const AttachedTarget& attached, const ActivateOptions& options, const MainThread& main,
@@ -173,10 +160,7 @@ bool Request::set_eval_breaker() const {
   return word && memory.write_value(at, *word | kCallsToDoBit);
 }
 
-bool Request::write_queue() const {
-  return piece().memory.write(piece().target.addresses.runtime + piece().layout.pending_calls,
-                              queue_.bytes());
-}
+bool Request::write_queue() const { return attached_.write_queue(queue_); }
 
 // The breaker first: alone it does nothing. Then the whole queue in one write, which commits.
 bool Request::enqueue() {
@@ -259,61 +243,18 @@ std::string Request::whereabouts() const {
                      code == nullptr ? "unknown code" : base::printable(code->path), gil);
 }
 
-// How far an earlier request has come, whose end nobody has seen yet.
-enum class Earlier { kNone, kQueued, kOnItsWay };
-
-Earlier earlier_request(const Mailbox& mailbox, const PendingQueue& queue, const MainThread& main,
-                        const PendingCall& last) {
-  if (mailbox.done >= mailbox.requested) {
-    return Earlier::kNone;
-  }
-  if (queue.contains(last)) {
-    return queue.being_run() ? Earlier::kOnItsWay : Earlier::kQueued;
-  }
-  if (mailbox.frames_end != 0) {
-    return main.registers.stack_pointer().value() < mailbox.frames_end ? Earlier::kOnItsWay
-                                                                       : Earlier::kNone;
-  }
-  return queue.being_run() ? Earlier::kOnItsWay : Earlier::kNone;
-}
-
-struct Parts {
-  MainThread main;
-  PendingQueue queue;
-};
-
-std::variant<Parts, NotNow, Refusal> look(const AttachedTarget& attached) {
-  const auto main = attached.main_thread();
-  if (!main) {
-    return Refusal{.reason = Reason::kMainThreadGone,
-                   .found = "its main thread has ended or left the interpreter",
-                   .remedy = "CPython runs pending calls in its main thread only"};
-  }
-  auto queue = attached.queue();
-  if (const auto* wrong = std::get_if<std::string>(&queue)) {
-    return Refusal{.reason = Reason::kLayoutMismatch,
-                   .found = "the queue of pending calls is not as expected: " + *wrong,
-                   .remedy = "please report this build"};
-  }
-  auto& calls = std::get<PendingQueue>(queue);
-  if (!attached.queue_unlocked(calls)) {
-    return NotNow{"the queue of pending calls is locked"};
-  }
-  return Parts{.main = *main, .queue = std::move(calls)};
-}
-
 }  // namespace
 
 std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget& attached,
                                                             const ActivateOptions& options) {
-  auto looked = look(attached);
+  auto looked = look_at_queue(attached);
   if (auto* refusal = std::get_if<Refusal>(&looked)) {
     return std::move(*refusal);
   }
   if (auto* not_now = std::get_if<NotNow>(&looked)) {
     return std::move(*not_now);
   }
-  auto& [main, queue] = std::get<Parts>(looked);
+  auto& [main, queue] = std::get<QueueAndThread>(looked);
   const auto& piece = attached.piece();
   const auto address = piece.target.addresses.mailbox;
   Mailbox mailbox = attached.mailbox().value_or(Mailbox{});
@@ -324,12 +265,12 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
       return *seccomp.refusal;
     }
   }
-  const auto [first, last] = queued_calls(piece.target);
-  auto earlier = earlier_request(mailbox, queue, main, last);
-  if (earlier == Earlier::kQueued && queue.take_back(last) && queue.take_back(first)) {
-    earlier = Earlier::kNone;
+  const auto calls = queued_calls(piece.target);
+  auto earlier = progress(mailbox, queue, main, calls.last);
+  if (earlier == Progress::kQueued && take_back(queue, calls)) {
+    earlier = Progress::kNone;
   }
-  if (earlier == Earlier::kNone && queue.free_slots() < 2) {
+  if (earlier == Progress::kNone && queue.free_slots() < 2) {
     return NotNow{"the queue of pending calls is full"};
   }
 
@@ -339,8 +280,9 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
   mailbox.owner_pid = options.owner.session.pid.value();
   mailbox.owner_start = options.owner.session.start_time;
   mailbox.evaluator = 0;
+  mailbox.outcome = kNothingSpecial;
   std::copy(kPayload.begin(), kPayload.end(), mailbox.payload.begin());
-  if (earlier == Earlier::kNone) {
+  if (earlier == Progress::kNone) {
     // What was asked for and did not get as far as being committed never will.
     mailbox.requested = mailbox.done + 1;
     mailbox.frames_end = 0;
@@ -353,7 +295,7 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
                    .waiting_for = request.whereabouts()};
   // The queue takes a payload that fails before its `try` for an error of the program's; signal
   // frames ignore what it returns.
-  if (earlier == Earlier::kNone && result.mechanism != Mechanism::kGilFrames && !options.only &&
+  if (earlier == Progress::kNone && result.mechanism != Mechanism::kGilFrames && !options.only &&
       piece.view.observed(piece.target.addresses.main_interpreter, main.state)) {
     return NotNow{
         "it has audit hooks, a trace or a profile function, which may raise inside the activation: "
@@ -364,9 +306,9 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
                    .found = "the mailbox cannot be written",
                    .remedy = "please report this build"};
   }
-  if (earlier != Earlier::kNone) {
+  if (earlier != Progress::kNone) {
     // Its calls cannot be taken back, and need not be: at most they need waking.
-    if (result.mechanism == Mechanism::kPendingQueueWakeup && earlier == Earlier::kQueued) {
+    if (result.mechanism == Mechanism::kPendingQueueWakeup && earlier == Progress::kQueued) {
       (void)tracee::write_registers(main.tid, tracee::returning_eintr(main.registers));
     } else {
       result.mechanism = Mechanism::kPendingQueue;

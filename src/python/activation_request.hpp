@@ -3,6 +3,7 @@
 #pragma once
 
 #include "attached_target.hpp"
+#include "open_request.hpp"
 #include "pyinject/python/injector.hpp"
 
 #include <optional>
@@ -19,11 +20,6 @@ struct Requested {
   bool filters_unread = false;  // it has seccomp filters, which this tool may not read
   std::string waiting_for;      // where the main thread is, for the message at the deadline
 };
-// Not now: somebody holds the queue's lock, the queue is full, ...
-struct NotNow {
-  std::string why;
-};
-
 // Chooses the rung by what the main thread does (docs/architecture.md, "The ladder"). There is
 // never more than one request: one that is queued and has not run is taken back and made anew, by
 // the rung that fits now; one that is on its way is made valid again if it had been withdrawn.

@@ -51,8 +51,9 @@ bool session_alive(const Mailbox& mailbox) {
   if (mailbox.owner_pid == 0) {
     return false;
   }
-  const auto id = procfs::read_process_id(base::Pid{mailbox.owner_pid});
-  return id && id->start_time == mailbox.owner_start;
+  const auto stat = procfs::read_stat(base::Pid{mailbox.owner_pid});
+  return stat && stat->start_time == mailbox.owner_start && stat->state != 'Z' &&
+         stat->state != 'X';
 }
 
 }  // namespace
@@ -141,6 +142,11 @@ std::variant<PendingQueue, std::string> AttachedTarget::queue() const {
     return std::string{"it cannot be read"};
   }
   return PendingQueue::parse(piece_.layout.queue, bytes);
+}
+
+bool AttachedTarget::write_queue(const PendingQueue& queue) const {
+  return piece_.memory.write(piece_.target.addresses.runtime + piece_.layout.pending_calls,
+                             queue.bytes());
 }
 
 bool AttachedTarget::queue_unlocked(const PendingQueue& queue) const {

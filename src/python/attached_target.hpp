@@ -73,6 +73,8 @@ class AttachedTarget {
 
   [[nodiscard]] std::optional<MainThread> main_thread() const;
   [[nodiscard]] std::variant<PendingQueue, std::string> queue() const;
+  // In one write: a half-written queue would stay skewed for ever.
+  [[nodiscard]] bool write_queue(const PendingQueue& queue) const;
   // True when nobody is inside Py_AddPendingCall or taking a call out.
   [[nodiscard]] bool queue_unlocked(const PendingQueue& queue) const;
 

@@ -40,7 +40,7 @@ void Examination::read_state() {
   if (!mailbox) {
     return;
   }
-  if (mailbox->failed != 0) {
+  if (mailbox->outcome == kFailed) {
     throw Refuse{Reason::kActivationFailed, "an earlier activation of this process failed",
                  "look at its stderr; restart it to try again"};
   }

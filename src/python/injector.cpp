@@ -2,14 +2,13 @@
 
 #include "activation.hpp"
 #include "attached_target.hpp"
+#include "deactivation.hpp"
 #include "pyinject/procfs/maps.hpp"
 #include "pyinject/procfs/status.hpp"
 
 #include <ctime>
 #include <memory>
 #include <utility>
-
-#include <unistd.h>
 
 namespace pyinject::python {
 
@@ -57,7 +56,7 @@ class ProcessInjector : public Injector {
   std::variant<Activation, Refusal> activate(const Target& target,
                                              const ActivateOptions& options) override;
   std::variant<Deactivation, Refusal> deactivate(const Target& target,
-                                                 nanoseconds deadline) override;
+                                                 const DeactivateOptions& options) override;
   std::variant<StackUse, Refusal> stack_use(const Target& target, nanoseconds deadline) override;
 };
 
@@ -82,36 +81,15 @@ std::variant<Activation, Refusal> ProcessInjector::activate(const Target& target
 }
 
 std::variant<Deactivation, Refusal> ProcessInjector::deactivate(const Target& target,
-                                                                nanoseconds deadline) {
+                                                                const DeactivateOptions& options) {
   auto prepared = prepare(target);
   if (auto* failed = std::get_if<Refusal>(&prepared)) {
     return std::move(*failed);
   }
   const auto& piece = *std::get<std::unique_ptr<Workpiece>>(prepared);
-  Deactivation result;
-  bool written = true;
-  std::optional<Refusal> refusal;
-  if (auto failure = with_stopped_target(
-          piece, Deadline::after(deadline), result.stopped, [&](const AttachedTarget& attached) {
-            const auto mailbox = attached.mailbox();
-            if (!mailbox || attached.state() != TrampolineState::kOnByUs) {
-              return true;
-            }
-            refusal = refuse_others_session(*mailbox, ::getpid());
-            if (refusal) {
-              return true;
-            }
-            result.mechanism = Mechanism::kStore;
-            written = attached.switch_off(*mailbox);
-            return true;
-          })) {
-    return unless_gone(piece, std::move(*failure));
-  }
-  if (refusal) {
-    return *refusal;
-  }
-  if (!written) {
-    return refuse_gone();
+  auto result = Deactivate{piece, options}.run();
+  if (auto* refusal = std::get_if<Refusal>(&result)) {
+    return unless_gone(piece, std::move(*refusal));
   }
   return result;
 }

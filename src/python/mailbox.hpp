@@ -15,6 +15,14 @@
 
 namespace pyinject::python {
 
+// What is known of an activation beyond its being asked for, and having run.
+enum Outcome : std::uint32_t {
+  kNothingSpecial = 0,
+  kFailed = 1,  // it went wrong and was undone; not tried again
+  // Its payload was blanked and may have been running: what is on afterwards is on by us.
+  kWithdrawing = 2,
+};
+
 // As it lies in the target; every field is read back from there and checked before it is used.
 struct Mailbox {
   std::uint64_t magic = 0;
@@ -30,7 +38,7 @@ struct Mailbox {
   std::uint32_t done = 0;
   std::array<std::uint32_t, 3> semaphore_rest{};
   std::uint32_t requested = 0;  // requests made; above done: one is still to run
-  std::uint32_t failed = 0;     // 1: the activation went wrong and was undone; not tried again
+  std::uint32_t outcome = 0;    // Outcome
   // The end of the request's signal frames on the main thread's stack; 0: it went through the
   // queue. As long as that thread's stack pointer is below, it is still on its way through them.
   std::uint64_t frames_end = 0;

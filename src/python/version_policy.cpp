@@ -73,9 +73,9 @@ std::optional<TrampolineState> classify_evaluator(base::RemoteAddress evaluator,
   // Not yet learned: the tool ended between the request and its effect. A request that was
   // withdrawn (its payload blanked) has none: then the program has switched on itself.
   const bool ours =
-      mailbox &&
-      (mailbox->evaluator == evaluator.value() ||
-       (mailbox->evaluator == 0 && mailbox->requested > 0 && mailbox->payload[0] != '\0'));
+      mailbox && (mailbox->evaluator == evaluator.value() ||
+                  (mailbox->evaluator == 0 && mailbox->requested > 0 &&
+                   (mailbox->payload[0] != '\0' || mailbox->outcome == kWithdrawing)));
   return ours ? TrampolineState::kOnByUs : TrampolineState::kOnByItself;
 }
 

@@ -135,7 +135,7 @@ void Manager::activate_late(const std::vector<base::Pid>& pids) {
 bool Manager::deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline) {
   std::variant<python::Deactivation, Refusal> result;
   try {
-    result = injector_.deactivate(target, deadline);
+    result = injector_.deactivate(target, {.deadline = deadline});
   } catch (const base::Error& error) {
     result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
   }

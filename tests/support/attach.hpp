@@ -40,7 +40,7 @@ class Attach {
     return std::get<python::Activation>(std::move(result));
   }
   python::Deactivation deactivate(base::Pid pid) {
-    auto result = injector_->deactivate(detect(pid), std::chrono::seconds{10});
+    auto result = injector_->deactivate(detect(pid), {.deadline = std::chrono::seconds{10}});
     if (const auto* refusal = std::get_if<python::Refusal>(&result)) {
       throw base::Error{"deactivate: " + python::describe(*refusal)};
     }

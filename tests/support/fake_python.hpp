@@ -70,10 +70,10 @@ class FakeInjector : public python::Injector {
   }
 
   std::variant<python::Deactivation, python::Refusal> deactivate(
-      const python::Target& target, std::chrono::nanoseconds deadline) override {
+      const python::Target& target, const python::DeactivateOptions& options) override {
     const auto pid = target.id.pid;
     calls.push_back("deactivate " + std::to_string(pid.value()));
-    shares.push_back(deadline);
+    shares.push_back(options.deadline);
     if (const auto refusal = deactivate_refusals.find(pid); refusal != deactivate_refusals.end()) {
       return python::Refusal{refusal->second, "the test says so", {}};
     }

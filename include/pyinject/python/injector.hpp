@@ -49,8 +49,14 @@ struct Activation {
   std::vector<std::string> notes;           // what else was done and the user should know
 };
 
+struct DeactivateOptions {
+  std::chrono::nanoseconds deadline = std::chrono::seconds{5};
+  // Only what this session has switched on or asked for; unset: whosoever's that runs no more.
+  std::optional<base::ProcessId> only_of = {};
+};
+
 struct Deactivation {
-  Mechanism mechanism = Mechanism::kNone;
+  Mechanism mechanism = Mechanism::kNone;  // kStore: it was on
   std::chrono::nanoseconds stopped{};
 };
 
@@ -72,10 +78,11 @@ class Injector {
   [[nodiscard]] virtual std::variant<Activation, Refusal> activate(
       const Target& target, const ActivateOptions& options) = 0;
 
-  // Switches off what is on by us; a target that is on by itself keeps it. A vanished process is
-  // Reason::kExited.
+  // Switches off what is on by us, and takes back a request that has not run yet: afterwards it
+  // cannot run any more. A target that is on by itself keeps it. A vanished process is
+  // Reason::kExited, a living other session's target Reason::kOtherSession.
   [[nodiscard]] virtual std::variant<Deactivation, Refusal> deactivate(
-      const Target& target, std::chrono::nanoseconds deadline) = 0;
+      const Target& target, const DeactivateOptions& options) = 0;
 
   // One short stop that reads the threads' stack pointers.
   [[nodiscard]] virtual std::variant<StackUse, Refusal> stack_use(
