@@ -7,6 +7,7 @@
 #include "pyinject/cli/command_line.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
+#include "pyinject/session/guard.hpp"
 #include "pyinject/session/manager.hpp"
 #include "pyinject/session/record_session.hpp"
 #include "pyinject/session/status_report.hpp"
@@ -67,7 +68,15 @@ int run_record(const CommandLine& line, base::Logger& logger, const Terminal& te
 int run_activate(const CommandLine& line, base::Logger& logger) {
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
-  session::Manager manager{*detector, *injector, logger, {.strict = line.strict}};
+  session::Guard guard{*detector, *injector, logger, {.session = base::ProcessId{}}};
+  session::Manager manager{*detector,
+                           *injector,
+                           logger,
+                           {.strict = line.strict, .before_activation = [&](const auto& target) {
+                              if (target.state == python::TrampolineState::kOff) {
+                                guard.watch(target);
+                              }
+                            }}};
   manager.on_activation(
       [&](const session::ActiveTarget& active) { logger.info("{}", activation_line(active)); });
   auto selection = manager.select(session::without_repetitions(line.pids));
@@ -75,18 +84,21 @@ int run_activate(const CommandLine& line, base::Logger& logger) {
     return kFailure;
   }
   const bool done = manager.activate_all(std::move(selection.targets));
+  guard.dismiss();
   return done && !manager.active().empty() ? 0 : kFailure;
 }
 
 int run_deactivate(const CommandLine& line, base::Logger& logger) {
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
+  session::Guard guard{*detector, *injector, logger, {}};
   session::Manager manager{*detector, *injector, logger, {}};
   auto selection = manager.select(session::without_repetitions(line.pids));
   std::vector<python::Target> on;
   for (auto& target : selection.targets) {
     const auto pid = target.id.pid.value();
     if (target.state == python::TrampolineState::kOnByUs) {
+      guard.watch(target);
       on.push_back(std::move(target));
     } else if (target.state == python::TrampolineState::kOff) {
       logger.info("pid {}: trampoline is off already", pid);
@@ -96,6 +108,7 @@ int run_deactivate(const CommandLine& line, base::Logger& logger) {
   }
   const bool all_off = manager.deactivate_all(on);
   if (all_off) {
+    guard.dismiss();
     for (const auto& target : on) {
       logger.info("pid {}: trampoline off", target.id.pid.value());
     }

@@ -1,6 +1,7 @@
 #include "pyinject/perf/map_collector.hpp"
 
 #include "pyinject/base/error.hpp"
+#include "pyinject/base/fault.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/perf/perf_map.hpp"
@@ -130,6 +131,7 @@ CollectedMap collect_map(int fd, base::Pid pid, const MapCollectorOptions& optio
   }
   TemporaryFile copy{fmt::format("{}/.perf-{}.map.{}", options.folder, pid.value(), ::getpid()),
                      subject};
+  base::reached(base::Step::kMapCopyBegun);
   LineCopier copier{copy.fd(), subject + ": the copy of its map", result};
   std::vector<char> buffer(std::size_t{1} << 20U);
   std::uint64_t offset = 0;
@@ -151,6 +153,7 @@ CollectedMap collect_map(int fd, base::Pid pid, const MapCollectorOptions& optio
   }
   copier.finish();
   copy.rename_to(result.path, subject);
+  base::reached(base::Step::kMapCopied);
   result.copied = true;
   return result;
 }

@@ -3,6 +3,7 @@
 #include "deactivation.hpp"
 #include "map_file_check.hpp"
 #include "pyinject/base/error.hpp"
+#include "pyinject/base/fault.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/procfs/maps.hpp"
 #include "pyinject/procfs/stat.hpp"
@@ -163,6 +164,7 @@ std::optional<Refusal> Activate::request_again() {
         if (ran() || attached.state() != TrampolineState::kOff) {
           return true;
         }
+        base::reached(base::Step::kSecondLook);
         auto outcome = request_activation(attached, options_);
         if (auto* requested = std::get_if<Requested>(&outcome)) {
           requested_ = std::move(*requested);
@@ -176,6 +178,7 @@ std::optional<Refusal> Activate::request_again() {
 
 // The kernel has nothing to wait on for a word in another process: look again and again.
 std::optional<Refusal> Activate::wait_for_effect() {
+  base::reached(base::Step::kEffectAwaited);
   nanoseconds pause = microseconds{50};
   nanoseconds patience = milliseconds{5};
   auto next_look = Deadline::after(patience);
@@ -244,6 +247,7 @@ std::optional<Refusal> Activate::verify() {
   }
   const auto at = target.addresses.mailbox + offsetof(Mailbox, evaluator);
   (void)piece_.memory.write_value(at, evaluator->value());
+  base::reached(base::Step::kEvaluatorLearned);
   if (anonymous_code(target.id.pid) <= code_before_) {
     undo();
     return Refusal{.reason = Reason::kActivationFailed,
@@ -260,6 +264,7 @@ std::optional<Refusal> Activate::verify() {
                    .remedy = "make its /tmp writable for it"};
   }
   take(std::move(map));
+  base::reached(base::Step::kVerified);
   return std::nullopt;
 }
 
@@ -279,6 +284,7 @@ std::variant<Activation, Refusal> Activate::run() {
   if (target.state == TrampolineState::kOff && !open_map_of(target.id.pid, target.map_path).open) {
     if (auto note = move_stale_map(target.id.pid, target.id.start_time, target.map_path)) {
       result_.notes.push_back(std::move(*note));
+      base::reached(base::Step::kOldMapMoved);
     }
   }
   code_before_ = anonymous_code(piece_.target.id.pid);
@@ -297,6 +303,7 @@ std::variant<Activation, Refusal> Activate::run() {
     if (auto refusal = wait_for_effect()) {
       return *refusal;
     }
+    base::reached(base::Step::kEffectSeen);
     if (auto refusal = verify()) {
       return *refusal;
     }

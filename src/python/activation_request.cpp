@@ -1,5 +1,6 @@
 #include "activation_request.hpp"
 
+#include "pyinject/base/fault.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/procfs/seccomp_filter.hpp"
 #include "pyinject/procfs/status.hpp"
@@ -167,7 +168,13 @@ bool Request::enqueue() {
   const auto [first, last] = queued_calls(piece().target);
   queue_.push(first);
   queue_.push(last);
-  return set_eval_breaker() && write_queue();
+  if (!set_eval_breaker()) {
+    return false;
+  }
+  base::reached(base::Step::kBreakerSet);
+  const bool written = write_queue();
+  base::reached(base::Step::kQueueWritten);
+  return written;
 }
 
 bool Request::run_frames(std::span<const tracee::RemoteCall> calls) const {
@@ -183,10 +190,16 @@ bool Request::run_frames(std::span<const tracee::RemoteCall> calls) const {
   if (!frames || !write_queue() || !piece().memory.write(frames->at, frames->bytes)) {
     return false;
   }
+  base::reached(base::Step::kFramesWritten);
   const std::uint64_t end = frames->at.value() + frames->bytes.size();
-  return piece().memory.write_value(
-             piece().target.addresses.mailbox + offsetof(Mailbox, frames_end), end) &&
-         tracee::write_registers(main_.tid, frames->start);
+  if (!piece().memory.write_value(piece().target.addresses.mailbox + offsetof(Mailbox, frames_end),
+                                  end)) {
+    return false;
+  }
+  base::reached(base::Step::kFramesNoted);
+  const bool started = tracee::write_registers(main_.tid, frames->start);
+  base::reached(base::Step::kFramesStarted);
+  return started;
 }
 
 bool Request::carry_out(Mechanism mechanism) {
@@ -200,6 +213,7 @@ bool Request::carry_out(Mechanism mechanism) {
       }
       // The request is committed; a thread that has gone meanwhile needs no waking.
       (void)tracee::write_registers(main_.tid, tracee::returning_eintr(main_.registers));
+      base::reached(base::Step::kFutexWoken);
       return true;
     case Mechanism::kGilFrames: {
       const std::array<tracee::RemoteCall, 4> calls{{
@@ -306,6 +320,7 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
                    .found = "the mailbox cannot be written",
                    .remedy = "please report this build"};
   }
+  base::reached(base::Step::kRequestWritten);
   if (earlier != Progress::kNone) {
     // Its calls cannot be taken back, and need not be: at most they need waking.
     if (result.mechanism == Mechanism::kPendingQueueWakeup && earlier == Progress::kQueued) {

@@ -1,5 +1,6 @@
 #include "attached_target.hpp"
 
+#include "pyinject/base/fault.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "version_policy.hpp"
 
@@ -92,8 +93,14 @@ bool AttachedTarget::switch_on(Mailbox mailbox, const Owner& owner) const {
   mailbox.process_start = piece_.target.id.start_time;
   mailbox.owner_pid = owner.session.pid.value();
   mailbox.owner_start = owner.session.start_time;
-  return piece_.memory.write_value(piece_.target.addresses.mailbox, mailbox) &&
-         piece_.memory.write_value(piece_.target.addresses.eval_frame, mailbox.evaluator);
+  const auto& at = piece_.target.addresses;
+  if (!piece_.memory.write_value(at.mailbox, mailbox)) {
+    return false;
+  }
+  base::reached(base::Step::kOnOwnerWritten);
+  const bool stored = piece_.memory.write_value(at.eval_frame, mailbox.evaluator);
+  base::reached(base::Step::kOnStored);
+  return stored;
 }
 
 bool AttachedTarget::switch_off(Mailbox mailbox) const {
@@ -104,13 +111,19 @@ bool AttachedTarget::switch_off(Mailbox mailbox) const {
     if (!piece_.memory.write_value(at.mailbox + offsetof(Mailbox, evaluator), mailbox.evaluator)) {
       return false;
     }
+    base::reached(base::Step::kOffEvaluatorKept);
   }
   mailbox.process_pid = piece_.target.inner_pid.value();
   mailbox.process_start = piece_.target.id.start_time;
   mailbox.owner_pid = 0;
   mailbox.owner_start = 0;
-  return piece_.memory.write_value(at.eval_frame, std::uint64_t{0}) &&
-         piece_.memory.write_value(at.mailbox, mailbox);
+  if (!piece_.memory.write_value(at.eval_frame, std::uint64_t{0})) {
+    return false;
+  }
+  base::reached(base::Step::kOffStored);
+  const bool cleared = piece_.memory.write_value(at.mailbox, mailbox);
+  base::reached(base::Step::kOffOwnerCleared);
+  return cleared;
 }
 
 std::optional<MainThread> AttachedTarget::main_thread() const {

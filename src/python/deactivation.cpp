@@ -1,6 +1,7 @@
 #include "python/deactivation.hpp"
 
 #include "open_request.hpp"
+#include "pyinject/base/fault.hpp"
 
 #include <algorithm>
 #include <ctime>
@@ -45,6 +46,7 @@ void Deactivate::blank_payload() const {
   (void)piece_.memory.write_value(mailbox + offsetof(Mailbox, outcome),
                                   std::uint32_t{kWithdrawing});
   (void)piece_.memory.write_value(mailbox_payload(mailbox), '\0');
+  base::reached(base::Step::kPayloadBlanked);
 }
 
 // A request has been made; the target is off.
@@ -67,6 +69,7 @@ bool Deactivate::settle(const AttachedTarget& attached, Mailbox mailbox) {
           if (!attached.write_queue(here->queue)) {
             return false;
           }
+          base::reached(base::Step::kTakenBack);
           break;
         case Progress::kNone:
           break;

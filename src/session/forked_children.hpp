@@ -17,8 +17,8 @@ class ForkedChildren {
   ForkedChildren(python::Detector& detector, base::Logger& logger, base::ProcessId session)
       : detector_{detector}, logger_{logger}, session_{session} {}
 
-  // From now on children of ID may be active.
-  void watch(base::ProcessId id) { ancestors_.push_back(ancestor_now(id)); }
+  // Children that TARGET has forked since then may be active.
+  void watch(const Ancestor& target) { ancestors_.push_back(target); }
 
   // Once the targets are off: finds their children that are on by this session (a fork copies that,
   // too; what other sessions or `activate` have switched on is none of ours) and has MANAGER switch

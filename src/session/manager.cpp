@@ -79,12 +79,17 @@ bool Manager::activate_one(python::Target target, bool loud) {
     logger_.warning("pid {}: {}", pid.value(), warning);
   }
   active_.reserve(active_.size() + 1);  // nothing may throw once it is on
+  if (options_.before_activation) {
+    options_.before_activation(target);
+  }
   std::variant<python::Activation, Refusal> result;
   try {
     result = injector_.activate(
         target, {.owner = options_.owner, .deadline = options_.activation_deadline, .only = {}});
   } catch (const base::Error& error) {
     result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
+    // Nobody knows how far it came.
+    deactivate_one(target, options_.deactivation_deadline);
   }
   if (const auto* refusal = std::get_if<Refusal>(&result)) {
     refuse(pid, *refusal, loud);
@@ -132,10 +137,16 @@ void Manager::activate_late(const std::vector<base::Pid>& pids) {
   }
 }
 
+// What a session has activated is its own to switch off, by whatever process.
+std::optional<base::ProcessId> Manager::own_session() const {
+  const auto& session = options_.owner.session;
+  return session.pid.value() == 0 ? std::nullopt : std::optional{session};
+}
+
 bool Manager::deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline) {
   std::variant<python::Deactivation, Refusal> result;
   try {
-    result = injector_.deactivate(target, {.deadline = deadline});
+    result = injector_.deactivate(target, {.deadline = deadline, .only_of = own_session()});
   } catch (const base::Error& error) {
     result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
   }

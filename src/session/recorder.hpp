@@ -6,6 +6,7 @@
 #include "pyinject/base/log.hpp"
 #include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/perf/perf_process.hpp"
+#include "pyinject/session/guard.hpp"
 #include "pyinject/session/manager.hpp"
 #include "pyinject/session/options.hpp"
 #include "pyinject/session/record_observer.hpp"
@@ -55,6 +56,7 @@ class Recorder {
   [[nodiscard]] std::optional<std::uint64_t> output_bytes() const;
 
   const RecordOptions& options_;
+  python::Detector& detector_;
   python::Injector& injector_;
   base::Logger& logger_;
   RecordObserver& observer_;
@@ -62,6 +64,7 @@ class Recorder {
   // Destroyed last to first: targets are switched off before perf is stopped, signals come last.
   StopSignals signals_;
   int signal_ = 0;  // the first that came
+  std::unique_ptr<Guard> guard_;
   std::vector<base::Pid> pids_;
   std::vector<std::string> call_graph_;
   std::unique_ptr<perf::OutputRollback> rollback_;

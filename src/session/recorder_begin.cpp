@@ -1,5 +1,6 @@
 // Until the events are enabled and the command runs.
 #include "pyinject/base/error.hpp"
+#include "pyinject/base/fault.hpp"
 #include "pyinject/perf/record_options.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "pyinject/session/call_graph.hpp"
@@ -38,6 +39,7 @@ base::ProcessId own_session() {
 Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
                    python::Injector& injector, base::Logger& logger, RecordObserver& observer)
     : options_{options},
+      detector_{detector},
       injector_{injector},
       logger_{logger},
       observer_{observer},
@@ -45,7 +47,10 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
       children_{detector, logger, own_session()},
       manager_{detector, injector, logger, manager_options()} {
   manager_.on_activation([this](const ActiveTarget& active) {
-    children_.watch(active.target.id);
+    if (active.activation.map.valid()) {
+      guard_->keep_map(active.target, active.activation.map.get());
+    }
+    base::reached(base::Step::kActivated);
     observer_.activated(active);
   });
 }
@@ -55,7 +60,12 @@ ManagerOptions Recorder::manager_options() {
           .owner = {.session = own_session()},
           .activation_deadline = ManagerOptions{}.activation_deadline,
           .deactivation_deadline = ManagerOptions{}.deactivation_deadline,
-          .interrupted = [this] { return take_signal(); }};
+          .interrupted = [this] { return take_signal(); },
+          .before_activation =
+              [this](const python::Target& target) {
+                children_.watch(ancestor_now(target.id));
+                guard_->watch(target);
+              }};
 }
 
 bool Recorder::take_signal() {
@@ -74,7 +84,13 @@ int Recorder::run() {
     switch_off();
     throw;
   }
-  return switch_off() ? status : kFailure;
+  if (!switch_off()) {
+    return kFailure;  // the guard goes on trying
+  }
+  if (guard_) {
+    guard_->dismiss();
+  }
+  return status;
 }
 
 int Recorder::steps() {
@@ -87,9 +103,14 @@ int Recorder::steps() {
     }
   }
   const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
+  base::reached(base::Step::kSessionBegun);
+  guard_ = std::make_unique<Guard>(detector_, injector_, logger_,
+                                   GuardOptions{.session = own_session(), .maps = options_.maps});
+  base::reached(base::Step::kGuardRuns);
   if (const auto status = choose_targets()) {
     return *status;
   }
+  base::reached(base::Step::kTargetsChosen);
   choose_call_graph(perf);
   if (const auto status = start_perf(perf)) {
     return *status;
@@ -177,6 +198,7 @@ std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
                                                                   .pids = pids_});
   switch (perf_->request("ping", Deadline::after(kPerfSetsUp), signals_.fd())) {
     case perf::Answer::kAcknowledged:
+      base::reached(base::Step::kPerfRuns);
       return std::nullopt;
     case perf::Answer::kEnded:
       return perf_failed();
@@ -194,6 +216,7 @@ std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
 std::optional<int> Recorder::activate() {
   // Its failure is found out by "enable"; a signal is taken by the manager.
   (void)perf_->enable_side_events(Deadline::after(kPerfAnswers), signals_.fd());
+  base::reached(base::Step::kSideEventsEnabled);
   if (manager_.activate_all(std::exchange(targets_, {}))) {
     if (!manager_.active().empty() || options_.all) {
       return std::nullopt;
@@ -207,6 +230,7 @@ std::optional<int> Recorder::enable() {
   const auto answer = perf_->request("enable", Deadline::after(kPerfAnswers));
   enabled_at_ = Clock::now();
   if (answer == perf::Answer::kAcknowledged) {
+    base::reached(base::Step::kEventsEnabled);
     return std::nullopt;
   }
   if (answer == perf::Answer::kEnded) {
@@ -224,6 +248,7 @@ void Recorder::start_command() {
   }
   try {
     command_ = std::make_unique<base::Child>(base::ChildOptions{.argv = options_.command});
+    base::reached(base::Step::kCommandStarted);
   } catch (const base::SystemError& error) {
     logger_.error("{}", error.what());
     command_problem_ = error.code() == ENOENT ? 127 : 126;
@@ -240,6 +265,7 @@ std::optional<std::uint64_t> Recorder::output_bytes() const {
 }
 
 void Recorder::on_tick() {
+  base::reached(base::Step::kRecording);
   observer_.progress(Clock::now() - enabled_at_, output_bytes());
   if (options_.all) {
     manager_.activate_late(visible_processes());

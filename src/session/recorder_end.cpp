@@ -1,5 +1,6 @@
 // From the end of the recording to the summary; and the ways out when it comes to none.
 #include "pyinject/base/error.hpp"
+#include "pyinject/base/fault.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/perf/map_collector.hpp"
 #include "session/recorder.hpp"
@@ -14,7 +15,10 @@ using Clock = Deadline::Clock;
 // Can be called again: what was tried once is not tried a second time.
 bool Recorder::switch_off() {
   const bool own_off = manager_.deactivate_all();
-  return children_.switch_off(manager_) && own_off;
+  base::reached(base::Step::kTargetsOff);
+  const bool all_off = children_.switch_off(manager_) && own_off;
+  base::reached(base::Step::kChildrenOff);
+  return all_off;
 }
 
 int Recorder::finish(EndOfRecording end) {
@@ -30,9 +34,11 @@ int Recorder::finish(EndOfRecording end) {
     (void)take_signal();
   }
   elapsed_ = Clock::now() - enabled_at_;
+  base::reached(base::Step::kEventsDisabled);
   const bool all_off = switch_off();
   stop_perf(kPerfCompletes);
   end_command();
+  base::reached(base::Step::kPerfEnded);
   collect_maps();
   const int status = status_of(end);
   logger_.debug("{}", manager_.stats().summary());

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct ManagerOptions {
   // Asked between targets. True: activate_all() gives up as after a failure, deactivate_all()
   // makes the rest as short as possible.
   std::function<bool()> interrupted = {};
+  // Called with each target that is about to be touched.
+  std::function<void(const python::Target&)> before_activation = {};
 };
 
 struct ActiveTarget {
@@ -73,6 +76,7 @@ class Manager {
   bool activate_one(python::Target target, bool loud);
   [[nodiscard]] bool interrupted() const { return options_.interrupted && options_.interrupted(); }
   void refuse(base::Pid pid, const python::Refusal& refusal, bool loud);
+  [[nodiscard]] std::optional<base::ProcessId> own_session() const;
   bool deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline);
 
   python::Detector& detector_;
