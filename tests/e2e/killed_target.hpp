@@ -1,0 +1,45 @@
+// A program that knows whether it is right, and says so when asked.
+#pragma once
+
+#include "support/attach.hpp"
+#include "support/interpreters.hpp"
+#include "support/python_process.hpp"
+#include "support/snapshot.hpp"
+
+#include <memory>
+#include <string>
+
+namespace pyinject::test {
+
+// What its main thread does.
+enum class Doing {
+  kComputes,
+  kWaitsForLock,
+  kReads,
+  kHoldsGil,  // in C code, until it is asked
+};
+
+class CheckedTarget {
+ public:
+  CheckedTarget(const Interpreter& interpreter, Doing doing);
+
+  [[nodiscard]] base::Pid pid() const { return process_.pid(); }
+  [[nodiscard]] std::string pid_text() const { return std::to_string(pid().value()); }
+  // Where it writes its map, as this process sees it.
+  [[nodiscard]] std::string map_path() const;
+  // It was on once and is off.
+  void activate_once();
+  // A GoogleTest failure unless it runs, untraced, computes what it should, and is off.
+  void expect_unharmed_and_off();
+  // A GoogleTest failure unless it can be switched on and off once more.
+  void expect_usable();
+
+ private:
+  Doing doing_;
+  std::string root_;
+  PythonProcess process_;
+  Attach attach_;
+  Snapshot before_;
+};
+
+}  // namespace pyinject::test

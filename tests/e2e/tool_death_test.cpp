@@ -1,0 +1,190 @@
+// The tool is killed, or fails, at every step there is. Each time the target goes on, is right and
+// off, and the next session can use it.
+#include "e2e/killed_target.hpp"
+#include "pyinject/base/fault.hpp"
+#include "pyinject/procfs/stat.hpp"
+#include "pyinject/procfs/tasks.hpp"
+#include "support/child_process.hpp"
+#include "support/paths.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+using base::Step;
+using testing::HasSubstr;
+
+// What has to be so that a recording comes to a step.
+struct Scene {
+  Doing doing = Doing::kComputes;
+  bool activated_before = false;
+  bool old_map = false;
+  bool misses_deadline = false;
+};
+
+Scene scene_of(Step step) {
+  switch (step) {
+    case Step::kOldMapMoved:
+      return {.old_map = true};
+    case Step::kOnOwnerWritten:
+    case Step::kOnStored:
+      return {.activated_before = true};
+    case Step::kFutexWoken:
+      return {.doing = Doing::kWaitsForLock};
+    case Step::kFramesWritten:
+    case Step::kFramesNoted:
+    case Step::kFramesStarted:
+      return {.doing = Doing::kReads};
+    case Step::kSecondLook:
+      return {.doing = Doing::kHoldsGil};
+    case Step::kPayloadBlanked:
+    case Step::kTakenBack:
+      return {.doing = Doing::kHoldsGil, .misses_deadline = true};
+    default:
+      return {};
+  }
+}
+
+// Steps at which it does not matter which interpreter the target is.
+bool knows_no_python(Step step) {
+  static const std::set<Step> steps{
+      Step::kSessionBegun,   Step::kGuardRuns,   Step::kTargetsChosen,     Step::kPerfRuns,
+      Step::kGuardTold,      Step::kOldMapMoved, Step::kEventsEnabled,     Step::kCommandStarted,
+      Step::kRecording,      Step::kPerfEnded,   Step::kSideEventsEnabled, Step::kGuardDismissed,
+      Step::kPayloadBlanked, Step::kTakenBack};
+  return steps.contains(step);
+}
+
+using Case = std::tuple<Interpreter, Step>;
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  return fmt::format("{}_step{:02}", std::get<0>(info.param).name,
+                     static_cast<int>(std::get<1>(info.param)));
+}
+
+// One of each minor version; a chrooted one where there is one: its map has to be copied.
+std::vector<Interpreter> one_of_each_version() {
+  std::map<int, Interpreter> chosen;
+  for (const auto& interpreter : find_interpreters()) {
+    auto& best = chosen[interpreter.minor];
+    if (best.command.empty() || (best.root.empty() && !interpreter.root.empty())) {
+      best = interpreter;
+    }
+  }
+  std::vector<Interpreter> result;
+  for (auto& [minor, interpreter] : chosen) {
+    result.push_back(interpreter);
+  }
+  return result;
+}
+
+base::Pid child_named(std::string_view name) {
+  for (const auto pid : procfs::list_processes()) {
+    const auto stat = procfs::read_stat(pid);
+    if (stat && stat->parent.value() == ::getpid() && stat->name == name) {
+      return pid;
+    }
+  }
+  return {};
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> result;
+  const auto interpreters = one_of_each_version();
+  for (int number = 1; number <= static_cast<int>(Step::kLast); ++number) {
+    const Step step{number};
+    for (const auto& interpreter : interpreters) {
+      const bool copies = step == Step::kMapCopyBegun || step == Step::kMapCopied;
+      const bool last = interpreter.minor == interpreters.back().minor;
+      // Reached in one way only: by switching off a target of a session that was killed just then.
+      if (step == Step::kOffEvaluatorKept || (copies && interpreter.root.empty()) ||
+          (knows_no_python(step) && !last)) {
+        continue;
+      }
+      result.emplace_back(interpreter, step);
+    }
+  }
+  return result;
+}
+
+class ToolDeath : public testing::TestWithParam<Case> {
+ protected:
+  ToolDeath() : scene_{scene_of(step())}, target_{std::get<0>(GetParam()), scene_.doing} {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (scene_.activated_before) {
+      target_.activate_once();
+    }
+    if (scene_.old_map) {
+      std::ofstream{target_.map_path()} << "1000 10 old\n";
+      // Older than any process of now.
+      std::filesystem::last_write_time(target_.map_path(), std::filesystem::file_time_type::min());
+    }
+  }
+
+  [[nodiscard]] Step step() const { return std::get<1>(GetParam()); }
+
+  RunResult record(const std::string& fault) {
+    RunOptions options;
+    options.child.env["PYINJECT_TEST_FAULT"] =
+        fmt::format("{}:{}", static_cast<int>(step()), fault);
+    options.deadline = std::chrono::seconds{60};
+    return run(
+        {faulty_tool(), "record", "-e", "cpu-clock", "-F", "99", "-p", target_.pid_text(), "-o",
+         folder_ / "perf.data", "--", "sleep", step() == Step::kRecording ? "1" : "0.05"},
+        options);
+  }
+
+  // A killed tool's guard becomes this process's child.
+  static void wait_for_guard() {
+    const auto guard = child_named("pyinject-guard");
+    if (guard.value() != 0) {
+      const base::UniqueFd pidfd{static_cast<int>(::syscall(SYS_pidfd_open, guard.value(), 0))};
+      pollfd ended{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
+      ASSERT_EQ(::poll(&ended, 1, 20'000), 1) << "the guard does not end";
+      ::waitpid(guard.value(), nullptr, 0);
+    }
+  }
+
+  Scene scene_;
+  TempDir folder_;
+  CheckedTarget target_;
+};
+
+TEST_P(ToolDeath, Killed) {
+  const auto result = record("kill");
+  ASSERT_EQ(result.status.signal, SIGKILL) << "the step was not reached: " << result.err;
+  wait_for_guard();
+  target_.expect_unharmed_and_off();
+  target_.expect_usable();
+}
+
+TEST_P(ToolDeath, Fails) {
+  const auto result = record("fail");
+  EXPECT_EQ(result.status.signal, 0);
+  EXPECT_THAT(result.err, HasSubstr("fault at step"));
+  target_.expect_unharmed_and_off();
+  target_.expect_usable();
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, ToolDeath, testing::ValuesIn(cases()), case_name);
+
+}  // namespace
+}  // namespace pyinject::test
