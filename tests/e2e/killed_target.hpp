@@ -25,6 +25,7 @@ class CheckedTarget {
 
   [[nodiscard]] base::Pid pid() const { return process_.pid(); }
   [[nodiscard]] std::string pid_text() const { return std::to_string(pid().value()); }
+  [[nodiscard]] bool chrooted() const { return !root_.empty(); }
   // Where it writes its map, as this process sees it.
   [[nodiscard]] std::string map_path() const;
   // It was on once and is off.

@@ -1,9 +1,9 @@
 // The tool is killed, or fails, at every step there is. Each time the target goes on, is right and
 // off, and the next session can use it.
+#include "e2e/guards.hpp"
 #include "e2e/killed_target.hpp"
 #include "pyinject/base/fault.hpp"
-#include "pyinject/procfs/stat.hpp"
-#include "pyinject/procfs/tasks.hpp"
+#include "pyinject/base/file.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
@@ -19,12 +19,6 @@
 #include <map>
 #include <set>
 #include <tuple>
-
-#include <poll.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace pyinject::test {
 namespace {
@@ -96,16 +90,6 @@ std::vector<Interpreter> one_of_each_version() {
   return result;
 }
 
-base::Pid child_named(std::string_view name) {
-  for (const auto pid : procfs::list_processes()) {
-    const auto stat = procfs::read_stat(pid);
-    if (stat && stat->parent.value() == ::getpid() && stat->name == name) {
-      return pid;
-    }
-  }
-  return {};
-}
-
 std::vector<Case> cases() {
   std::vector<Case> result;
   const auto interpreters = one_of_each_version();
@@ -128,7 +112,6 @@ std::vector<Case> cases() {
 class ToolDeath : public testing::TestWithParam<Case> {
  protected:
   ToolDeath() : scene_{scene_of(step())}, target_{std::get<0>(GetParam()), scene_.doing} {
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (scene_.activated_before) {
       target_.activate_once();
     }
@@ -152,17 +135,7 @@ class ToolDeath : public testing::TestWithParam<Case> {
         options);
   }
 
-  // A killed tool's guard becomes this process's child.
-  static void wait_for_guard() {
-    const auto guard = child_named("pyinject-guard");
-    if (guard.value() != 0) {
-      const base::UniqueFd pidfd{static_cast<int>(::syscall(SYS_pidfd_open, guard.value(), 0))};
-      pollfd ended{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
-      ASSERT_EQ(::poll(&ended, 1, 20'000), 1) << "the guard does not end";
-      ::waitpid(guard.value(), nullptr, 0);
-    }
-  }
-
+  Guards guards_;
   Scene scene_;
   TempDir folder_;
   CheckedTarget target_;
@@ -171,7 +144,11 @@ class ToolDeath : public testing::TestWithParam<Case> {
 TEST_P(ToolDeath, Killed) {
   const auto result = record("kill");
   ASSERT_EQ(result.status.signal, SIGKILL) << "the step was not reached: " << result.err;
-  wait_for_guard();
+  guards_.wait_for_orphans();
+  const auto copy = "/tmp/perf-" + target_.pid_text() + ".map";
+  if (step() >= Step::kActivated && target_.chrooted()) {
+    EXPECT_THAT(base::read_file(copy).value_or("no copy"), HasSubstr("py::"));
+  }
   target_.expect_unharmed_and_off();
   target_.expect_usable();
 }

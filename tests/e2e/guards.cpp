@@ -1,0 +1,48 @@
+#include "e2e/guards.hpp"
+
+#include "pyinject/procfs/stat.hpp"
+#include "pyinject/procfs/tasks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+
+namespace {
+
+bool readable(const base::UniqueFd& fd, int timeout_ms) {
+  pollfd entry{.fd = fd.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&entry, 1, timeout_ms) == 1;
+}
+
+}  // namespace
+
+bool RunningGuard::ended() const { return readable(pidfd, 0); }
+bool RunningGuard::ends() const { return readable(pidfd, 20'000); }
+
+Guards::Guards() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+std::optional<RunningGuard> Guards::of(base::Pid parent) const {
+  for (const auto pid : procfs::list_processes()) {
+    const auto stat = procfs::read_stat(pid);
+    if (stat && stat->parent == parent && stat->name == "pyinject-guard") {
+      return RunningGuard{
+          pid, base::UniqueFd{static_cast<int>(::syscall(SYS_pidfd_open, pid.value(), 0))}};
+    }
+  }
+  return std::nullopt;
+}
+
+void Guards::wait_for_orphans() const {
+  while (const auto guard = of(base::Pid{::getpid()})) {
+    ASSERT_TRUE(guard->ends()) << "guard " << guard->pid.value() << " does not end";
+    ::waitpid(guard->pid.value(), nullptr, 0);
+  }
+}
+
+}  // namespace pyinject::test

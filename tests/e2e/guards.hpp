@@ -1,0 +1,30 @@
+// Guard processes, as tests find them.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/unique_fd.hpp"
+
+#include <optional>
+
+namespace pyinject::test {
+
+// A running guard, by a descriptor that is readable when it has ended.
+struct RunningGuard {
+  base::Pid pid;
+  base::UniqueFd pidfd;
+  [[nodiscard]] bool ended() const;
+  [[nodiscard]] bool ends() const;  // false: not within 20 s
+};
+
+class Guards {
+ public:
+  // From now on guards whose tool is killed become children of this process.
+  Guards();
+
+  // The one of the tool PARENT.
+  [[nodiscard]] std::optional<RunningGuard> of(base::Pid parent) const;
+  // Until there is none whose tool was killed; a GoogleTest failure when one does not end.
+  void wait_for_orphans() const;
+};
+
+}  // namespace pyinject::test
