@@ -280,7 +280,7 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
     }
   }
   const auto calls = queued_calls(piece.target);
-  auto earlier = progress(mailbox, queue, main, calls.last);
+  auto earlier = progress(mailbox, queue, main, calls);
   if (earlier == Progress::kQueued && take_back(queue, calls)) {
     earlier = Progress::kNone;
   }

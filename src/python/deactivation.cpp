@@ -59,7 +59,7 @@ bool Deactivate::settle(const AttachedTarget& attached, Mailbox mailbox) {
     }
     if (auto* here = std::get_if<QueueAndThread>(&looked)) {
       const auto calls = queued_calls(piece_.target);
-      switch (progress(mailbox, here->queue, here->main, calls.last)) {
+      switch (progress(mailbox, here->queue, here->main, calls)) {
         case Progress::kOnItsWay:
           return false;
         case Progress::kQueued:

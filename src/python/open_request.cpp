@@ -13,12 +13,16 @@ QueuedCalls queued_calls(const Target& target) {
 }
 
 Progress progress(const Mailbox& mailbox, const PendingQueue& queue, const MainThread& main,
-                  const PendingCall& last) {
+                  const QueuedCalls& calls) {
   if (mailbox.done >= mailbox.requested) {
     return Progress::kNone;
   }
-  if (queue.contains(last)) {
-    return queue.being_run() ? Progress::kOnItsWay : Progress::kQueued;
+  // A call is taken out of the queue before it is executed (_pop_pending_call()).
+  if (queue.contains(calls.first)) {
+    return Progress::kQueued;
+  }
+  if (queue.contains(calls.last)) {
+    return Progress::kOnItsWay;
   }
   if (mailbox.frames_end != 0) {
     return main.registers.stack_pointer().value() < mailbox.frames_end ? Progress::kOnItsWay

@@ -28,7 +28,7 @@ enum class Progress {
   kOnItsWay,  // it may be running
 };
 [[nodiscard]] Progress progress(const Mailbox& mailbox, const PendingQueue& queue,
-                                const MainThread& main, const PendingCall& last);
+                                const MainThread& main, const QueuedCalls& calls);
 
 // Takes the entries of a queued request out of QUEUE, a copy that is still to be written. False:
 // something was queued behind them.

@@ -34,7 +34,8 @@ class PendingQueue {
   [[nodiscard]] base::RemoteAddress semaphore() const;
   [[nodiscard]] bool mutex_held() const;
 
-  // A thread is executing queued calls right now.
+  // A thread is executing queued calls right now. 3.12 only: later versions note that in another
+  // structure (PyInterpreterState.ceval.pending), and this is always false.
   [[nodiscard]] bool being_run() const;
   [[nodiscard]] std::size_t free_slots() const;
   [[nodiscard]] bool contains(const PendingCall& call) const;
