@@ -27,7 +27,6 @@ enum class Step {
   kFramesWritten,
   kFramesNoted,
   kFramesStarted,
-  kThreadReleased,
   kAllReleased,
   kEffectAwaited,
   kSecondLook,
