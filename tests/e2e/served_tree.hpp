@@ -4,6 +4,7 @@
 
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
+#include "support/paths.hpp"
 #include "support/python_process.hpp"
 
 #include <optional>
@@ -75,7 +76,7 @@ class RunningRecord {
   // ARGUMENTS of record: targets, output, perf's options. PROGRAM: the tool, or what runs it.
   // Throws base::Error when it does not begin to record.
   explicit RunningRecord(const std::vector<std::string>& arguments,
-                         const std::vector<std::string>& program = {PYINJECT_TOOL},
+                         const std::vector<std::string>& program = {tool()},
                          const ChildOptions& options = {});
 
   [[nodiscard]] ChildProcess& child() { return child_; }

@@ -6,12 +6,12 @@
 namespace pyinject::test {
 
 // The tool that this build made.
-[[nodiscard]] inline std::string tool() { return PYINJECT_TOOL; }
+[[nodiscard]] std::string tool();
 // The same, and it can be told to die or to fail (tests/faulty-tool).
-[[nodiscard]] inline std::string faulty_tool() { return PYINJECT_FAULTY_TOOL; }
+[[nodiscard]] std::string faulty_tool();
 // The folder of small test programs that this build made.
-[[nodiscard]] inline std::string targets_dir() { return PYINJECT_TEST_TARGETS; }
+[[nodiscard]] std::string targets_dir();
 // The project's source folder.
-[[nodiscard]] inline std::string source_dir() { return PYINJECT_SOURCE_DIR; }
+[[nodiscard]] std::string source_dir();
 
 }  // namespace pyinject::test
