@@ -193,6 +193,7 @@ std::optional<Refusal> with_stopped_target(const Workpiece& piece, base::Deadlin
         again = !work(attached);
       }
       stopped = process.release();
+      base::reached(base::Step::kAllReleased);
     });
     if (!again || deadline.expired()) {
       return refusal;

@@ -2,6 +2,7 @@
 
 #include "interruptible_wait.hpp"
 #include "pyinject/base/error.hpp"
+#include "pyinject/base/fault.hpp"
 #include "pyinject/procfs/status.hpp"
 #include "pyinject/procfs/tasks.hpp"
 #include "pyinject/tracee/wait_status.hpp"
@@ -93,7 +94,9 @@ bool StoppedProcess::attach_new(std::optional<StopFailure>& failure) {
       return false;
     }
     seen_.insert(tid);
+    base::reached(base::Step::kThreadSeized);
     trace(PTRACE_INTERRUPT, tid);
+    base::reached(base::Step::kThreadInterrupted);
     threads_.push_back({.tid = tid});
     any = true;
   }
@@ -148,6 +151,7 @@ std::variant<StoppedProcess, StopFailure> StoppedProcess::stop(base::Pid pid,
       }
       if (process.threads_.size() == size) {
         process.threads_[index].stopped = true;
+        base::reached(base::Step::kThreadStopped);
         ++index;
       }
     }
@@ -159,6 +163,7 @@ std::variant<StoppedProcess, StopFailure> StoppedProcess::stop(base::Pid pid,
     return StopFailure{
         .why = StopFailure::Why::kGone, .thread = base::Tid{pid.value()}, .detail = "it has ended"};
   }
+  base::reached(base::Step::kAllStopped);
   return process;
 }
 
