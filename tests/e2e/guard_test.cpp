@@ -1,8 +1,8 @@
 // The guard process: when it is there, what ends it, what it does.
-#include "e2e/guards.hpp"
-#include "e2e/killed_target.hpp"
 #include "pyinject/base/fault.hpp"
+#include "support/checked_target.hpp"
 #include "support/child_process.hpp"
+#include "support/guards.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
@@ -101,7 +101,7 @@ os.kill(pid, 9)
   tool->signal(SIGKILL);
   const auto ended = tool->wait(Deadline::after(seconds{20}));
   EXPECT_EQ(ended->signal, SIGKILL);
-  guards_.wait_for_orphans();
+  guards_.wait_for_guards();
   EXPECT_EQ(attach.detect(parent.pid()).state, python::TrampolineState::kOff);
   EXPECT_EQ(attach.detect(child).state, python::TrampolineState::kOff);
   parent.send_line("end");
@@ -131,7 +131,7 @@ TEST_F(GuardTest, WaitsForARequestThatIsRunning) {
   ASSERT_TRUE(guard);
   target.send_line("");  // the payload goes on, and activates
   EXPECT_TRUE(guard->ends());
-  guards_.wait_for_orphans();
+  guards_.wait_for_guards();
   EXPECT_EQ(Attach{}.detect(target.pid()).state, python::TrampolineState::kOff);
   target.send_line("");
   EXPECT_EQ(target.read_line(), "right False");
@@ -144,7 +144,7 @@ TEST_F(GuardTest, FinishesAKilledActivateAndAKilledDeactivate) {
   const auto activate = tool({"activate", "-p", both},
                              fmt::format("{}.2:kill", static_cast<int>(Step::kEffectAwaited)));
   EXPECT_EQ(activate.status.signal, SIGKILL) << activate.err;
-  guards_.wait_for_orphans();
+  guards_.wait_for_guards();
   first.expect_unharmed_and_off();
   second.expect_unharmed_and_off();
 
@@ -152,7 +152,7 @@ TEST_F(GuardTest, FinishesAKilledActivateAndAKilledDeactivate) {
   const auto deactivate =
       tool({"deactivate", "-p", both}, fmt::format("{}:kill", static_cast<int>(Step::kOffStored)));
   EXPECT_EQ(deactivate.status.signal, SIGKILL) << deactivate.err;
-  guards_.wait_for_orphans();
+  guards_.wait_for_guards();
   first.expect_unharmed_and_off();
   second.expect_unharmed_and_off();
 }
@@ -163,7 +163,7 @@ TEST_F(GuardTest, LeavesOnWhatTheUserHadActivated) {
   const auto tool = begin_recording(target.pid_text());
   tool->signal(SIGKILL);
   (void)tool->wait(Deadline::after(seconds{20}));
-  guards_.wait_for_orphans();
+  guards_.wait_for_guards();
   EXPECT_EQ(Attach{}.detect(target.pid()).state, python::TrampolineState::kOnByUs);
 }
 

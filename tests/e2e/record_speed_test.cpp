@@ -42,17 +42,6 @@ double speed_of(PythonProcess& python) {
   return std::stod(python.read_line(std::chrono::seconds{60}));
 }
 
-// Of each minor version one: the way of building it has no part in this.
-std::vector<Interpreter> one_of_each_version() {
-  std::vector<Interpreter> result;
-  for (const auto& python : find_interpreters()) {
-    if (std::ranges::none_of(result, [&](const auto& one) { return one.minor == python.minor; })) {
-      result.push_back(python);
-    }
-  }
-  return result;
-}
-
 class SpeedOfCalls : public testing::TestWithParam<Interpreter> {};
 
 TEST_P(SpeedOfCalls, IsThatOfBeforeWhenTheRecordingIsOver) {

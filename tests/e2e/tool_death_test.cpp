@@ -1,10 +1,10 @@
 // The tool is killed, or fails, at every step there is. Each time the target goes on, is right and
 // off, and the next session can use it.
-#include "e2e/guards.hpp"
-#include "e2e/killed_target.hpp"
 #include "pyinject/base/fault.hpp"
 #include "pyinject/base/file.hpp"
+#include "support/checked_target.hpp"
 #include "support/child_process.hpp"
+#include "support/guards.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
@@ -16,7 +16,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <set>
 #include <tuple>
 
@@ -74,22 +73,6 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
                      static_cast<int>(std::get<1>(info.param)));
 }
 
-// One of each minor version; a chrooted one where there is one: its map has to be copied.
-std::vector<Interpreter> one_of_each_version() {
-  std::map<int, Interpreter> chosen;
-  for (const auto& interpreter : find_interpreters()) {
-    auto& best = chosen[interpreter.minor];
-    if (best.command.empty() || (best.root.empty() && !interpreter.root.empty())) {
-      best = interpreter;
-    }
-  }
-  std::vector<Interpreter> result;
-  for (auto& [minor, interpreter] : chosen) {
-    result.push_back(interpreter);
-  }
-  return result;
-}
-
 std::vector<Case> cases() {
   std::vector<Case> result;
   const auto interpreters = one_of_each_version();
@@ -144,7 +127,7 @@ class ToolDeath : public testing::TestWithParam<Case> {
 TEST_P(ToolDeath, Killed) {
   const auto result = record("kill");
   ASSERT_EQ(result.status.signal, SIGKILL) << "the step was not reached: " << result.err;
-  guards_.wait_for_orphans();
+  guards_.wait_for_orphans({target_.pid()});
   const auto copy = "/tmp/perf-" + target_.pid_text() + ".map";
   if (step() >= Step::kActivated && target_.chrooted()) {
     EXPECT_THAT(base::read_file(copy).value_or("no copy"), HasSubstr("py::"));

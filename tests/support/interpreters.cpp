@@ -10,10 +10,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <ostream>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -162,5 +164,20 @@ const std::vector<Interpreter>& find_interpreters() {
 
 // NOLINTNEXTLINE(readability-identifier-naming)
 void PrintTo(const Interpreter& interpreter, std::ostream* stream) { *stream << interpreter.name; }
+
+std::vector<Interpreter> one_of_each_version() {
+  std::map<int, Interpreter> chosen;
+  for (const auto& interpreter : find_interpreters()) {
+    auto& best = chosen[interpreter.minor];
+    if (best.command.empty() || (best.root.empty() && !interpreter.root.empty())) {
+      best = interpreter;
+    }
+  }
+  std::vector<Interpreter> result;
+  for (auto& [minor, interpreter] : chosen) {
+    result.push_back(std::move(interpreter));
+  }
+  return result;
+}
 
 }  // namespace pyinject::test

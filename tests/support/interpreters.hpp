@@ -30,6 +30,10 @@ struct Interpreter {
 // answers are kept in the build folder and are valid while the files stay as they are.
 [[nodiscard]] const std::vector<Interpreter>& find_interpreters();
 
+// One of each minor version, in their order; a chrooted one where there is one: such a target's map
+// has to be copied.
+[[nodiscard]] std::vector<Interpreter> one_of_each_version();
+
 // The versions without which a run of the tests proves too little.
 [[nodiscard]] constexpr std::array<std::pair<int, int>, 3> required_versions() {
   return {{{3, 13}, {3, 14}, {3, 15}}};

@@ -5,6 +5,7 @@
 #include "pyinject/base/unique_fd.hpp"
 
 #include <optional>
+#include <set>
 
 namespace pyinject::test {
 
@@ -23,8 +24,11 @@ class Guards {
 
   // The one of the tool PARENT.
   [[nodiscard]] std::optional<RunningGuard> of(base::Pid parent) const;
-  // Until there is none whose tool was killed; a GoogleTest failure when one does not end.
-  void wait_for_orphans() const;
+  // Until there is none whose tool was killed.
+  void wait_for_guards() const;
+  // Until nothing is left of tools that were killed, guard, perf or command: until this process has
+  // no child but KEEP. A GoogleTest failure when one does not end.
+  void wait_for_orphans(const std::set<base::Pid>& keep = {}) const;
 };
 
 }  // namespace pyinject::test

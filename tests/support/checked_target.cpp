@@ -1,4 +1,4 @@
-#include "e2e/killed_target.hpp"
+#include "support/checked_target.hpp"
 
 #include "pyinject/procfs/status.hpp"
 #include "support/asleep.hpp"

@@ -1,4 +1,4 @@
-#include "e2e/guards.hpp"
+#include "support/guards.hpp"
 
 #include "pyinject/procfs/stat.hpp"
 #include "pyinject/procfs/tasks.hpp"
@@ -38,10 +38,28 @@ std::optional<RunningGuard> Guards::of(base::Pid parent) const {
   return std::nullopt;
 }
 
-void Guards::wait_for_orphans() const {
+void Guards::wait_for_guards() const {
   while (const auto guard = of(base::Pid{::getpid()})) {
     ASSERT_TRUE(guard->ends()) << "guard " << guard->pid.value() << " does not end";
     ::waitpid(guard->pid.value(), nullptr, 0);
+  }
+}
+
+void Guards::wait_for_orphans(const std::set<base::Pid>& keep) const {
+  const auto orphan = [&]() -> std::optional<base::Pid> {
+    for (const auto pid : procfs::list_processes()) {
+      const auto stat = procfs::read_stat(pid);
+      if (stat && stat->parent.value() == ::getpid() && !keep.contains(pid)) {
+        return pid;
+      }
+    }
+    return std::nullopt;
+  };
+  while (const auto pid = orphan()) {
+    const base::UniqueFd pidfd{static_cast<int>(::syscall(SYS_pidfd_open, pid->value(), 0))};
+    ASSERT_TRUE(readable(pidfd, 20'000))
+        << "pid " << pid->value() << " (" << procfs::read_stat(*pid)->name << ") does not end";
+    ::waitpid(pid->value(), nullptr, 0);
   }
 }
 
