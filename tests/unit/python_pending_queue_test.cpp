@@ -80,6 +80,13 @@ TEST(PendingQueueArray, RefusesWhatCannotBeOne) {
   EXPECT_FALSE(wrong({{16, 32}}));
 }
 
+TEST(PendingQueueArray, MayBeHalfWrittenWhileItIsLocked) {
+  auto bytes = bytes_of(QueueForm::kArray, {{16, 32}, {12, 18}, {7224, 60}, {7228, 77}});
+  EXPECT_TRUE(std::holds_alternative<std::string>(PendingQueue::parse(QueueForm::kArray, bytes)));
+  bytes[8] = std::byte{1};
+  EXPECT_TRUE(parsed(QueueForm::kArray, bytes).mutex_held());
+}
+
 TEST(PendingQueueArray, KnowsWhenItIsInUse) {
   auto bytes = bytes_of(QueueForm::kArray, {{16, 32}});
   EXPECT_FALSE(parsed(QueueForm::kArray, bytes).mutex_held());
