@@ -46,6 +46,7 @@ class Examination {
   [[nodiscard]] Detection run();
 
  private:
+  [[nodiscard]] bool executes_another() const;
   // examination_interpreter.cpp: which file, which version.
   void look_at_process();
   void find_interpreter();

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace pyinject::python {
 
@@ -86,6 +87,19 @@ void Examination::check_watchers() const {
   }
 }
 
+namespace {
+
+// How far the stack of a thread reaches down. glibc keeps the thread's descriptor, THREAD, at its
+// top. The mapping may go on above it (the kernel merges neighbours), but not below: there is the
+// guard. The greatest number when it is nowhere.
+std::uint64_t stack_below(const std::vector<procfs::Mapping>& maps, std::uint64_t thread) {
+  const auto* stack = procfs::find_mapping(maps, base::RemoteAddress{thread});
+  return stack == nullptr ? std::numeric_limits<std::uint64_t>::max()
+                          : thread - stack->begin.value();
+}
+
+}  // namespace
+
 void Examination::check_stacks() const {
   if (target_.version.minor >= 14) {
     return;  // they check the C stack itself and raise RecursionError
@@ -98,13 +112,16 @@ void Examination::check_stacks() const {
     if (thread.thread_id == main_thread) {
       continue;  // grows up to its resource limit
     }
-    // glibc keeps the thread's descriptor at the top of its stack. The mapping may go on above it
-    // (the kernel merges neighbours), but not below: there is the guard.
-    const auto* stack = procfs::find_mapping(maps_, base::RemoteAddress{thread.thread_id});
-    if (stack == nullptr) {
-      continue;
+    std::uint64_t size = stack_below(maps_, thread.thread_id);
+    if (size < kLeast) {
+      // Those mappings were read before the threads were: its stack's place may have been something
+      // else then. Now again, for a thread that is still there.
+      size = stack_below(procfs::read_maps(pid_).value_or(maps_), thread.thread_id);
+      const auto now = view.threads(target_.addresses.main_interpreter);
+      if (std::ranges::count(now, thread.thread_id, &ThreadState::thread_id) == 0) {
+        continue;
+      }
     }
-    const std::uint64_t size = thread.thread_id - stack->begin.value();
     if (size < kLeast) {
       throw Refuse{Reason::kSmallStack,
                    fmt::format("a Python thread has a stack of only {} KiB", size >> 10U),
