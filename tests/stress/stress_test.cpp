@@ -1,0 +1,158 @@
+// Torture: each kind of program on each version of CPython. Short by default; scripts/stress makes
+// it long.
+//
+//   PYINJECT_STRESS_INJECTIONS=N   so many for each kind and interpreter; default: one life
+//   PYINJECT_STRESS_SECONDS=N      or for so long
+//   PYINJECT_STRESS_RECORDINGS=N   recordings for each; default: one, on one of the interpreters
+//   PYINJECT_STRESS_CONTROL=1      the same without the tool, too
+//   PYINJECT_STRESS_PYTHONS=TEXT   interpreters whose names contain it; default: one for each minor
+//   version PYINJECT_STRESS_TABLE=FILE     append a row of a Markdown table
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/text.hpp"
+#include "stress/kinds.hpp"
+#include "stress/torture.hpp"
+#include "support/child_process.hpp"
+#include "support/interpreters.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace pyinject::test {
+namespace {
+
+constexpr int kInjectionsOfALife = 10;
+constexpr int kInjectionsOfAShortRun = 6;
+// To see what it is.
+constexpr std::size_t kEnoughHarm = 40;
+
+std::string setting(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+int number(const char* name, int otherwise) {
+  return base::parse_number<int>(setting(name)).value_or(otherwise);
+}
+
+// Those that see this machine's files and run by the loader of another Debian are brought by
+// scripts/pythons, with modules.
+std::vector<Interpreter> chosen_interpreters() {
+  const auto wanted = setting("PYINJECT_STRESS_PYTHONS");
+  std::vector<Interpreter> chosen;
+  for (const auto& interpreter : find_interpreters()) {
+    const auto same = std::ranges::find_if(
+        chosen, [&](const auto& other) { return other.minor == interpreter.minor; });
+    if (interpreter.free_threaded || interpreter.minor > 15) {
+      continue;
+    }
+    if (!wanted.empty()) {
+      if (interpreter.name.find(wanted) != std::string::npos) {
+        chosen.push_back(interpreter);
+      }
+    } else if (same == chosen.end()) {
+      chosen.push_back(interpreter);
+    } else if (interpreter.name.ends_with("_loader")) {
+      *same = interpreter;
+    }
+  }
+  return chosen;
+}
+
+using Parameters = std::tuple<Kind, Interpreter>;
+
+struct KindAndInterpreter {
+  std::string operator()(const testing::TestParamInfo<Parameters>& info) const {
+    return fmt::format("{}_{}", std::get<Kind>(info.param).name,
+                       std::get<Interpreter>(info.param).name);
+  }
+};
+
+class Stress : public testing::TestWithParam<Parameters> {
+ protected:
+  static std::string row(const Kind& kind, const Interpreter& interpreter, const Torture& torture) {
+    const auto harms = [](const Tally& tally) {
+      return fmt::format("{} | {} | {}", tally.count(Harm::kCrash), tally.count(Harm::kHang),
+                         tally.count(Harm::kWrong));
+    };
+    const auto& tally = torture.tally();
+    const auto& control = torture.control();
+    std::string refused;
+    for (const auto& [reason, count] : tally.refused) {
+      refused += fmt::format("{}{} {}", refused.empty() ? "" : ", ", count, reason);
+    }
+    return fmt::format("| {} | {}.{}.{} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+                       kind.name, interpreter.major, interpreter.minor, interpreter.micro,
+                       tally.lives, tally.injections, tally.recordings, harms(tally),
+                       tally.count(Harm::kToolError), tally.count(Harm::kLeftover), refused,
+                       control.lives, harms(control),
+                       tally.exit_crashes + control.exit_crashes == 0
+                           ? ""
+                           : fmt::format("{}, {}", tally.exit_crashes, control.exit_crashes));
+  }
+
+  static bool has_module(const Interpreter& interpreter, std::string_view module) {
+    auto argv = interpreter.command;
+    argv.insert(argv.end(), {"-c", fmt::format("import {}", module)});
+    return run(argv).status == ExitStatus{};
+  }
+};
+
+// For recordings in a short run: one for each kind, in turn on another version.
+int recordings_of_a_short_run(const Kind& kind, const Interpreter& interpreter) {
+  const auto at = std::ranges::find(kinds(), kind.name, &Kind::name) - kinds().begin();
+  return at % 4 == interpreter.minor - 12 ? 1 : 0;
+}
+
+TEST_P(Stress, NoTargetIsHarmed) {
+  const auto& [kind, interpreter] = GetParam();
+  if (!kind.module.empty() && !has_module(interpreter, kind.module)) {
+    GTEST_SKIP() << interpreter.name << " has no " << kind.module;
+  }
+  const int injections = number("PYINJECT_STRESS_INJECTIONS", 0);
+  const auto end =
+      base::Deadline::after(std::chrono::seconds{number("PYINJECT_STRESS_SECONDS", 0)});
+  const bool long_run = injections > 0 || !end.expired();
+  int recordings = number("PYINJECT_STRESS_RECORDINGS",
+                          long_run ? 0 : recordings_of_a_short_run(kind, interpreter));
+  if (kind.care == Care::kEndsItself) {
+    recordings = 0;
+  }
+
+  Torture torture{kind, interpreter};
+  do {
+    torture.live(long_run ? kInjectionsOfALife : kInjectionsOfAShortRun, recordings > 0 ? 1 : 0);
+    --recordings;
+  } while ((torture.tally().attempts() < injections || !end.expired()) &&
+           torture.tally().notes.size() < kEnoughHarm);
+  for (int i = 0; i < torture.tally().lives && !setting("PYINJECT_STRESS_CONTROL").empty(); ++i) {
+    torture.live_without_tool();
+  }
+
+  const auto text = row(kind, interpreter, torture);
+  if (const auto table = setting("PYINJECT_STRESS_TABLE"); !table.empty()) {
+    std::ofstream{table, std::ios::app} << text;
+  }
+  EXPECT_TRUE(torture.tally().harms.empty()) << text;
+  for (const auto& note : torture.tally().notes) {
+    ADD_FAILURE() << note;
+  }
+  for (const auto& note : torture.control().notes) {
+    fmt::print("without the tool: {}\n", note);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Stress,
+                         testing::Combine(testing::ValuesIn(kinds()),
+                                          testing::ValuesIn(chosen_interpreters())),
+                         KindAndInterpreter{});
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Stress);
+
+}  // namespace
+}  // namespace pyinject::test

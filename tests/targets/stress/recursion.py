@@ -1,0 +1,16 @@
+# 3.12 allows 748 calls with the trampoline.
+def deep(n):
+    return 0 if n == 0 else 1 + deep(n - 1)
+
+
+# Through C on every level.
+def deep_in_c(n):
+    return 0 if n == 0 else 1 + max(map(deep_in_c, (n - 1,)))
+
+
+def work():
+    expect(deep(500), 500)
+    expect(deep_in_c(60), 60)
+
+
+torture(work, [work, work])

@@ -1,0 +1,8 @@
+# Ends by itself, soon.
+print("ready", flush=True)
+delay = float(sys.stdin.readline())
+end = time.monotonic() + delay
+while time.monotonic() < end:
+    calls()
+    PAGE[1] += 1
+verdict()

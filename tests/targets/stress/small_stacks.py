@@ -1,0 +1,30 @@
+# Threads with stacks of 256 KiB.
+threading.stack_size(256 * 1024)
+
+
+def deep(n):
+    return 0 if n == 0 else 1 + deep(n - 1)
+
+
+# Started before it is ready: a stack that is too small for the trampoline can be seen from the beginning.
+begun = threading.Event()
+
+
+def work():
+    begun.wait()
+    while not stopping():
+        expect(deep(100), 100)
+        PAGE[50] += 1
+
+
+def guarded():
+    try:
+        work()
+    except BaseException:
+        blame()
+
+
+threads = [threading.Thread(target=guarded) for _ in range(3)]
+for thread in threads:
+    thread.start()
+torture(calls, begin=begun.set, end=lambda: [thread.join() for thread in threads])

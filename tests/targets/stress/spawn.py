@@ -1,0 +1,7 @@
+# Parents that wait in vfork, one thread each.
+def work():
+    pid = os.posix_spawn("/bin/sh", ["sh", "-c", "exit 5"], os.environ)
+    expect(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 5)
+
+
+torture(work, [work] * 3)

@@ -1,0 +1,12 @@
+# Threads are born and die all the time.
+def storm():
+    total = []
+    threads = [threading.Thread(target=lambda: total.append(fib(6))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expect(total, [8] * 6)
+
+
+torture(storm, [storm, storm])

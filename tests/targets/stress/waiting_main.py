@@ -1,0 +1,2 @@
+# The main thread waits in a join all the time.
+torture(None, [calls] * 3)
