@@ -62,6 +62,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
               .cpu_ticks = *user + *system,
               .threads = *threads,
               .start_time = *start_time,
+              .stack_begin = address(28),
               .environment_begin = address(50),
               .environment_end = address(51)};
 }

@@ -61,7 +61,11 @@ bool session_alive(const Mailbox& mailbox) {
 
 std::optional<Refusal> AttachedTarget::still_the_same() const {
   const auto& target = piece_.target;
-  if (procfs::read_process_id(target.id.pid) != target.id ||
+  const auto stat = procfs::read_stat(target.id.pid);
+  // The stack: an interpreter that is not position independent is at the same place again when it
+  // executes itself, the mailbox is not.
+  if (!stat || stat->start_time != target.id.start_time ||
+      stat->stack_begin != target.stack_begin ||
       piece_.view.main_interpreter() != target.addresses.main_interpreter) {
     return Refusal{.reason = Reason::kExited,
                    .found = "it has ended or executes another program now",

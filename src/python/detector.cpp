@@ -30,13 +30,24 @@ std::vector<Place> places_of_code(const std::vector<procfs::Mapping>& maps) {
 
 }  // namespace
 
-// Code that was there before has gone, which happens to a program that loads and unloads, too, but
-// hardly just now.
+// Its code is at other places by now.
 bool Examination::executes_another() const {
-  const auto now = places_of_code(procfs::read_maps(pid_).value_or(std::vector<procfs::Mapping>{}));
-  return std::ranges::any_of(places_of_code(maps_), [&now](const Place& place) {
-    return std::ranges::count(now, place) == 0;
-  });
+  const auto now = procfs::read_maps(pid_).value_or(std::vector<procfs::Mapping>{});
+  return places_of_code(now) != places_of_code(maps_);
+}
+
+// The dynamic loader has not mapped the libraries yet.
+bool Examination::is_being_loaded() {
+  bool loaded = true;
+  for (const auto& mapping : maps_) {
+    const auto module =
+        mapping.executable && mapping.inode != 0 ? module_of(mapping) : std::nullopt;
+    if (module && module->file->defines("sem_post")) {
+      return false;
+    }
+    loaded = loaded && !(module && module->file->has_program_interpreter);
+  }
+  return !loaded;
 }
 
 Detection Examination::run() {
@@ -53,10 +64,11 @@ Detection Examination::run() {
     look_at_surroundings();
     return std::move(target_);
   } catch (Refuse& refuse) {
-    if (may_be_of_two_images(refuse.reason) && executes_another()) {
+    const bool young = refuse.reason == Reason::kNoLibpythonSymbols && is_being_loaded();
+    if (young || (may_be_of_two_images(refuse.reason) && executes_another())) {
       refuse = {.reason = Reason::kNotInitialized,
-                .found = "it has just executed another program",
-                .remedy = "try again when that has started"};
+                .found = "it has just executed this program",
+                .remedy = "try again when it has started"};
     }
     return Refused{.refusal = {.reason = refuse.reason,
                                .found = std::move(refuse.found),

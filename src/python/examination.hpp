@@ -47,6 +47,7 @@ class Examination {
 
  private:
   [[nodiscard]] bool executes_another() const;
+  [[nodiscard]] bool is_being_loaded();
   // examination_interpreter.cpp: which file, which version.
   void look_at_process();
   void find_interpreter();

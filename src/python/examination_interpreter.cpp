@@ -53,6 +53,7 @@ void Examination::look_at_process() {
   }
   status_ = std::move(*status);
   target_.id = {.pid = pid_, .start_time = stat->start_time};
+  target_.stack_begin = stat->stack_begin;
   if (stat->kernel_thread()) {
     throw Refuse{Reason::kKernelThread, "it is a kernel thread", ""};
   }

@@ -26,13 +26,14 @@ TEST(ParseStat, TakesTheFields) {
   EXPECT_EQ(stat->start_time, 987654U);
 }
 
-TEST(ParseStat, KnowsWhereTheEnvironmentIs) {
+TEST(ParseStat, KnowsWhereStackAndEnvironmentAre) {
   std::string text = "4711 (python3)" + std::string{kTail};
   text.pop_back();
   EXPECT_TRUE(parse_stat(text + "\n")->environment_begin.is_null()) << "older kernels";
   for (int field = 26; field <= 52; ++field) {
     text += " " + std::to_string(field);
   }
+  EXPECT_EQ(parse_stat(text + "\n")->stack_begin.value(), 28U);
   EXPECT_EQ(parse_stat(text + "\n")->environment_begin.value(), 50U);
   EXPECT_EQ(parse_stat(text + "\n")->environment_end.value(), 51U);
 }

@@ -20,6 +20,9 @@ struct Stat {
   std::uint64_t cpu_ticks = 0;  // utime + stime in clock ticks (sysconf(_SC_CLK_TCK))
   std::uint64_t threads = 0;
   std::uint64_t start_time = 0;  // clock ticks since boot
+  // Where exec put the first thread's stack: another place for each program image, unless address
+  // space is not randomised; null for who may not trace it.
+  base::RemoteAddress stack_begin;
   // Where its environment was put at exec; null for who may not trace it (ptrace(2), mode read).
   base::RemoteAddress environment_begin;
   base::RemoteAddress environment_end;

@@ -50,6 +50,7 @@ struct Addresses {
 
 struct Target {
   base::ProcessId id;
+  base::RemoteAddress stack_begin;  // of its first thread: tells one program image from the next
   Version version;
   std::string interpreter;         // the file that holds it, as the target names it
   base::RemoteAddress text_begin;  // its executable mapping(s)
