@@ -65,6 +65,7 @@ while libc.read(0, buffer, 1) == 1:
 
 TEST_P(Deadlines, AWithdrawnRequestNeverRuns) {
   PythonProcess holder{GetParam(), kHoldsGil};
+  wait_until_asleep(holder.pid());  // between `ready` and the read it would just be activated
   const auto refusal = missed(holder.pid());
   EXPECT_EQ(refusal.reason, Reason::kDeadline);
   EXPECT_THAT(refusal.found, testing::HasSubstr("within 300 ms"));
@@ -79,6 +80,7 @@ TEST_P(Deadlines, AWithdrawnRequestNeverRuns) {
 
 TEST_P(Deadlines, TheNextSessionWorks) {
   PythonProcess holder{GetParam(), kHoldsGil};
+  wait_until_asleep(holder.pid());  // between `ready` and the read it would just be activated
   EXPECT_EQ(missed(holder.pid()).reason, Reason::kDeadline);
   // A second request while the first is still queued makes that one valid again.
   EXPECT_EQ(missed(holder.pid()).reason, Reason::kDeadline);
