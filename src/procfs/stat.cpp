@@ -35,7 +35,8 @@ std::optional<Stat> parse_stat(std::string_view text) {
   // fields[N - 3] is field N of the manual page.
   const auto fields = base::split(base::trim(text.substr(close + 1)), ' ');
   constexpr std::size_t kStartTime = 22;
-  if (fields.size() < kStartTime - 2 || fields[0].size() != 1) {
+  constexpr std::size_t kRealTimePriority = 40;
+  if (fields.size() < kRealTimePriority - 2 || fields[0].size() != 1) {
     return std::nullopt;
   }
   const auto number = [&](std::size_t field) {
@@ -48,10 +49,13 @@ std::optional<Stat> parse_stat(std::string_view text) {
   const auto system = number(15);
   const auto threads = number(20);
   const auto start_time = number(kStartTime);
+  const auto processor = base::parse_number<int>(fields[39 - 3]);
+  const auto priority = number(kRealTimePriority);
   const auto address = [&](std::size_t field) {
     return base::RemoteAddress{fields.size() > field - 3 ? number(field).value_or(0) : 0};
   };
-  if (!pid || !parent || !flags || !user || !system || !threads || !start_time) {
+  if (!pid || !parent || !flags || !user || !system || !threads || !start_time || !processor ||
+      !priority) {
     return std::nullopt;
   }
   return Stat{.pid = base::Pid{*pid},
@@ -62,6 +66,8 @@ std::optional<Stat> parse_stat(std::string_view text) {
               .cpu_ticks = *user + *system,
               .threads = *threads,
               .start_time = *start_time,
+              .processor = *processor,
+              .real_time = *priority != 0,
               .stack_begin = address(28),
               .environment_begin = address(50),
               .environment_end = address(51)};

@@ -40,11 +40,6 @@ std::array<Number, 4> four_numbers(std::string_view text) {
   return four;
 }
 
-bool has_word(std::string_view text, std::string_view wanted) {
-  const auto words = base::split(text, ' ');
-  return std::find(words.begin(), words.end(), wanted) != words.end();
-}
-
 template <typename Number>
 Number number_or_zero(std::string_view text, int base = 10) {
   return parse_number<Number>(text, base).value_or(0);
@@ -87,8 +82,6 @@ void take_rights(std::string_view key, std::string_view value, Status& status) {
     status.seccomp = value == "2"   ? SeccompMode::kFilter
                      : value == "1" ? SeccompMode::kStrict
                                     : SeccompMode::kNone;
-  } else if (key == "x86_Thread_features") {
-    status.shadow_stack = has_word(value, "shstk");
   }
 }
 

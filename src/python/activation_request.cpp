@@ -3,7 +3,6 @@
 #include "pyinject/base/fault.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/procfs/seccomp_filter.hpp"
-#include "pyinject/procfs/status.hpp"
 #include "pyinject/tracee/seccomp.hpp"
 #include "pyinject/tracee/signal_frames.hpp"
 
@@ -135,9 +134,8 @@ bool Request::called_by_cpython() const {
 }
 
 bool Request::frames_possible() const {
-  const auto status = procfs::read_status(piece().target.id.pid, main_.tid);
   // A Python signal handler that raises must do so in the program, not in our payload.
-  if (!sigreturn_allowed_ || !status || status->shadow_stack ||
+  if (!sigreturn_allowed_ || tracee::has_shadow_stack(main_.tid) ||
       piece().view.signal_pending(main_.state) ||
       tracee::in_restartable_sequence(main_.tid, main_.registers)) {
     return false;

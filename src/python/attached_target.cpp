@@ -61,11 +61,10 @@ bool session_alive(const Mailbox& mailbox) {
 
 std::optional<Refusal> AttachedTarget::still_the_same() const {
   const auto& target = piece_.target;
-  const auto stat = procfs::read_stat(target.id.pid);
-  // The stack: an interpreter that is not position independent is at the same place again when it
-  // executes itself, the mailbox is not.
-  if (!stat || stat->start_time != target.id.start_time ||
-      stat->stack_begin != target.stack_begin ||
+  // That it is the same process is what the stop has made sure of. The stack: an interpreter that
+  // is not position independent is at the same place again when it executes itself, the mailbox is
+  // not.
+  if (process_.stat().stack_begin != target.stack_begin ||
       piece_.view.main_interpreter() != target.addresses.main_interpreter) {
     return Refusal{.reason = Reason::kExited,
                    .found = "it has ended or executes another program now",
@@ -184,7 +183,7 @@ std::optional<Refusal> with_stopped_target(const Workpiece& piece, base::Deadlin
     bool again = false;
     tracee::on_tracer_thread([&] {
       auto attempt = tracee::StoppedProcess::stop(
-          piece.target.id.pid, deadline.earlier(base::Deadline::after(patience)));
+          piece.target.id, deadline.earlier(base::Deadline::after(patience)));
       if (const auto* failure = std::get_if<tracee::StopFailure>(&attempt)) {
         again = failure->why == tracee::StopFailure::Why::kDeadline;
         refusal = refusal_of(*failure);

@@ -5,6 +5,7 @@
 #include "deactivation.hpp"
 #include "pyinject/procfs/maps.hpp"
 #include "pyinject/procfs/status.hpp"
+#include "pyinject/tracee/signal_frames.hpp"
 
 #include <ctime>
 #include <memory>
@@ -70,6 +71,7 @@ std::variant<Activation, Refusal> ProcessInjector::activate(const Target& target
   const auto status = procfs::read_status(target.id.pid);
   const auto mailbox = read_mailbox(piece.memory, target.addresses.mailbox);
   if (!mailbox || mailbox->evaluator == 0) {
+    tracee::prepare_signal_frames();
     piece.libc = LibcCaller::open(target.id.pid, piece.maps, target.addresses.sem_post);
   }
   piece.seccomp = status && status->seccomp != procfs::SeccompMode::kNone;

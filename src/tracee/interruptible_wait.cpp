@@ -30,77 +30,57 @@ void install_handler() {
   }
 }
 
-// A timer that sends the wake signal to this very thread when DEADLINE is over, and again every
-// 5 ms: the first one may arrive just before the waitpid it is meant for.
-class WakeTimer {
- public:
-  explicit WakeTimer(base::Deadline deadline) {
-    sigevent event{};
-    event.sigev_notify = SIGEV_THREAD_ID;
-    event.sigev_signo = wake_signal();
-    event._sigev_un._tid = static_cast<pid_t>(::syscall(SYS_gettid));
-    if (::timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) {
-      throw base::SystemError{"cannot create a timer", errno};
-    }
-    const auto left = deadline.remaining().count() + 1;
-    itimerspec when{};
-    when.it_value = {.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
-    when.it_interval = {.tv_sec = 0, .tv_nsec = 5'000'000};
-    ::timer_settime(timer_, 0, &when, nullptr);
-  }
-  ~WakeTimer() { ::timer_delete(timer_); }
-  WakeTimer(const WakeTimer&) = delete;
-  WakeTimer& operator=(const WakeTimer&) = delete;
-
- private:
-  timer_t timer_{};
-};
-
-}  // namespace
-
-namespace {
-
-// 1: STATUS is set; 0: nothing yet (with WNOHANG); -1: errno says why.
+// False: errno says why.
 //
 // The stop is looked at and left waitable (WNOWAIT). To take it would be to take the signal away:
 // the kernel keeps the number of the signal that is about to be delivered in the same place, and a
 // tracer that is killed between waitpid and PTRACE_CONT would lose it for the target
 // (wait_task_stopped(), ptrace_stop()).
-int look(base::Tid thread, int& status, int flags) {
+bool look(base::Tid thread, int& status) {
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(thread.value()), &info,
-               WEXITED | WSTOPPED | __WALL | WNOWAIT | flags) != 0) {
-    return -1;
-  }
-  if (info.si_pid == 0) {
-    return 0;
+               WEXITED | WSTOPPED | __WALL | WNOWAIT) != 0) {
+    return false;
   }
   if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) {
     status = static_cast<int>(static_cast<unsigned>(info.si_status) << 8U | 0x7fU);
-    return 1;
+    return true;
   }
   // It has ended: nothing can be lost any more, and a thread of a living process is ours to reap.
-  return ::waitpid(thread.value(), &status, __WALL | WNOHANG) == thread.value() ? 1 : -1;
+  return ::waitpid(thread.value(), &status, __WALL | WNOHANG) == thread.value();
 }
 
 }  // namespace
 
-Waited wait_interruptibly(base::Tid thread, int& status, base::Deadline deadline) {
-  // Mostly the stop is there at once: no timer then.
-  if (look(thread, status, WNOHANG) == 1) {
-    return Waited::kChanged;
-  }
+// A timer sends the wake signal to this very thread when DEADLINE is over, and again every 5 ms:
+// the first one may arrive just before the wait it is meant for.
+InterruptibleWait::InterruptibleWait(base::Deadline deadline) : deadline_{deadline} {
   install_handler();
-  const WakeTimer timer{deadline};
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = wake_signal();
+  event._sigev_un._tid = static_cast<pid_t>(::syscall(SYS_gettid));
+  if (::timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) {
+    throw base::SystemError{"cannot create a timer", errno};
+  }
+  const auto left = deadline.remaining().count() + 1;
+  itimerspec when{};
+  when.it_value = {.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
+  when.it_interval = {.tv_sec = 0, .tv_nsec = 5'000'000};
+  ::timer_settime(timer_, 0, &when, nullptr);
+}
+
+InterruptibleWait::~InterruptibleWait() { ::timer_delete(timer_); }
+
+Waited InterruptibleWait::wait(base::Tid thread, int& status) const {
   while (true) {
-    const int looked = look(thread, status, 0);
-    if (looked == 1) {
+    if (look(thread, status)) {
       return Waited::kChanged;
     }
     if (errno != EINTR) {
       return Waited::kNoChild;
     }
-    if (deadline.expired()) {
+    if (deadline_.expired()) {
       return Waited::kDeadline;
     }
   }

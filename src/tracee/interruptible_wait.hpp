@@ -4,11 +4,26 @@
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/pid.hpp"
 
+#include <ctime>
+
 namespace pyinject::tracee {
 
 enum class Waited { kChanged, kNoChild, kDeadline };
 
-// Waits for a change of a thread that the calling thread traces. STATUS is set on kChanged.
-[[nodiscard]] Waited wait_interruptibly(base::Tid thread, int& status, base::Deadline deadline);
+// To be made before the pause begins, by the thread that will wait.
+class InterruptibleWait {
+ public:
+  explicit InterruptibleWait(base::Deadline deadline);
+  ~InterruptibleWait();
+  InterruptibleWait(const InterruptibleWait&) = delete;
+  InterruptibleWait& operator=(const InterruptibleWait&) = delete;
+
+  // Waits for a change of a thread that the calling thread traces. STATUS is set on kChanged.
+  [[nodiscard]] Waited wait(base::Tid thread, int& status) const;
+
+ private:
+  base::Deadline deadline_;
+  timer_t timer_{};
+};
 
 }  // namespace pyinject::tracee

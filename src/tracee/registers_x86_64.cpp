@@ -26,6 +26,8 @@ constexpr std::uint64_t kSyscallLength = 2;
 
 // Not in glibc 2.36's headers: include/uapi/linux/ptrace.h, since Linux 5.13.
 constexpr int kPtraceGetRseqConfiguration = 0x420f;
+// The shadow stack's pointer: include/uapi/linux/elf.h, since Linux 6.6.
+constexpr int kShadowStackRegister = 0x204;
 struct RseqConfiguration {
   std::uint64_t rseq_abi_pointer;
   std::uint32_t rseq_abi_size;
@@ -64,8 +66,9 @@ bool write_registers(base::Tid thread, const Registers& registers) {
 }
 
 std::optional<std::vector<std::byte>> read_extended_state(base::Tid thread) {
-  // 64 KiB is far above any XSAVE area (AMX: 11 KiB); the kernel says how much it filled.
-  std::vector<std::byte> state(std::size_t{64} << 10U);
+  // Above any XSAVE area (AMX: 11 KiB); the kernel says how much it filled. Of one that does not
+  // fit the end would be missing, which build_signal_frames() notices.
+  std::vector<std::byte> state(std::size_t{16} << 10U);
   iovec area{.iov_base = state.data(), .iov_len = state.size()};
   if (ptrace_request(PTRACE_GETREGSET, thread, NT_X86_XSTATE, &area) != 0) {
     return std::nullopt;
@@ -80,6 +83,14 @@ std::optional<std::uint64_t> read_signal_mask(base::Tid thread) {
     return std::nullopt;
   }
   return mask;
+}
+
+bool has_shadow_stack(base::Tid thread) {
+  std::uint64_t pointer = 0;
+  iovec area{.iov_base = &pointer, .iov_len = sizeof pointer};
+  // EINVAL: the kernel knows of none; ENODEV: this thread has none (ssp_get()).
+  return ptrace_request(PTRACE_GETREGSET, thread, kShadowStackRegister, &area) == 0 ||
+         (errno != EINVAL && errno != ENODEV);
 }
 
 bool in_restartable_sequence(base::Tid thread, const Registers& registers) {

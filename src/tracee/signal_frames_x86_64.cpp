@@ -58,16 +58,32 @@ struct SoftwareBytes {
 };
 static_assert(sizeof(SoftwareBytes) == 48);
 
-// Where component INDEX of the XSAVE standard format ends: CPUID leaf 0xd (Intel SDM 13.5).
-std::size_t component_end(unsigned index) {
-  unsigned size = 0;
-  unsigned offset = 0;
-  unsigned ecx = 0;
-  unsigned edx = 0;
-  if (__get_cpuid_count(0xd, index, &size, &offset, &ecx, &edx) == 0) {
-    return 0;
-  }
-  return std::size_t{offset} + size;
+// The last two of 64 are no components.
+constexpr unsigned kComponents = 62;
+
+// Where each component of the XSAVE standard format ends, 0 for one that there is not: CPUID leaf
+// 0xd (Intel SDM 13.5).
+const std::array<std::size_t, kComponents>& component_ends() {
+  static const auto ends = [] {
+    constexpr unsigned kLeaf = 0xd;
+    unsigned low = 0;
+    unsigned high = 0;
+    unsigned size = 0;
+    unsigned offset = 0;
+    std::array<std::size_t, kComponents> found{};
+    if (__get_cpuid_count(kLeaf, 0, &low, &offset, &size, &high) == 0) {
+      return found;
+    }
+    const std::uint64_t there = std::uint64_t{high} << 32U | low;
+    for (unsigned index = 2; index < kComponents; ++index) {
+      if ((there >> index & 1U) != 0) {
+        __cpuid_count(kLeaf, index, size, offset, low, high);
+        found[index] = std::size_t{offset} + size;
+      }
+    }
+    return found;
+  }();
+  return ends;
 }
 
 // STATE in the form that rt_sigreturn takes. Only up to the last component in use: the register set
@@ -79,9 +95,9 @@ std::optional<std::vector<std::byte>> frame_state(std::span<const std::byte> sta
   std::uint64_t in_use = 0;
   std::memcpy(&in_use, state.data() + kLegacyArea, sizeof in_use);
   std::size_t size = kLegacyArea + kHeader;
-  for (unsigned index = 2; index < 63; ++index) {
+  for (unsigned index = 2; index < kComponents; ++index) {
     if ((in_use >> index & 1U) != 0) {
-      size = std::max(size, component_end(index));
+      size = std::max(size, component_ends()[index]);
     }
   }
   if (size > state.size()) {
@@ -150,6 +166,8 @@ std::uint64_t signals_to_block() {
 }
 
 }  // namespace
+
+void prepare_signal_frames() { (void)component_ends(); }
 
 std::span<const std::byte> restorer_code() {
   static constexpr std::array kCode = std::to_array<std::byte>(

@@ -1,6 +1,7 @@
 #include "pyinject/tracee/stopped_process.hpp"
 
 #include "interruptible_wait.hpp"
+#include "priority.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/fault.hpp"
 #include "pyinject/procfs/status.hpp"
@@ -9,13 +10,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <thread>
 
+#include <fcntl.h>
 #include <sys/ptrace.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 
 namespace pyinject::tracee {
 
@@ -25,6 +26,9 @@ using std::chrono::steady_clock;
 
 // A process with more threads than this is refused rather than stopped for long.
 constexpr std::size_t kMostThreads = 32768;
+
+// How often threads are listed while none stands still yet; those born later are seen in the stop.
+constexpr int kListings = 4;
 
 long trace(__ptrace_request request, base::Tid thread, long data = 0) {
   return ::ptrace(request, thread.value(), 0L, data);
@@ -51,8 +55,17 @@ StopFailure seize_failure(base::Tid thread, int error) {
 
 }  // namespace
 
+StoppedProcess::StoppedProcess(base::Pid pid)
+    : pid_{pid},
+      tasks_{::open(fmt::format("/proc/{}/task", pid.value()).c_str(),
+                    O_PATH | O_DIRECTORY | O_CLOEXEC)},
+      since_{steady_clock::now()} {}
+
 StoppedProcess::StoppedProcess(StoppedProcess&& other) noexcept
     : pid_{other.pid_},
+      stat_{std::move(other.stat_)},
+      tasks_{std::move(other.tasks_)},
+      priority_{std::move(other.priority_)},
       since_{other.since_},
       threads_{std::move(other.threads_)},
       seen_{std::move(other.seen_)} {
@@ -67,48 +80,66 @@ std::chrono::nanoseconds StoppedProcess::release() {
     trace(PTRACE_DETACH, thread.tid);
   }
   threads_.clear();
-  return steady_clock::now() - since_;
+  const auto stopped = steady_clock::now() - since_;
+  priority_.reset();
+  return stopped;
 }
 
-// False: nothing new was there, or FAILURE says what went wrong.
-bool StoppedProcess::attach_new(std::optional<StopFailure>& failure) {
+// Seizes what a listing shows and no earlier one did.
+std::optional<StopFailure> StoppedProcess::seize_new() {
   const auto tasks = procfs::list_tasks(pid_);
   if (tasks.empty() || tasks.size() > kMostThreads) {
-    failure =
-        StopFailure{.why = tasks.empty() ? StopFailure::Why::kGone : StopFailure::Why::kDenied,
-                    .thread = base::Tid{pid_.value()},
-                    .detail = fmt::format("{} threads", tasks.size())};
-    return false;
+    return StopFailure{.why = tasks.empty() ? StopFailure::Why::kGone : StopFailure::Why::kDenied,
+                       .thread = base::Tid{pid_.value()},
+                       .detail = fmt::format("{} threads", tasks.size())};
   }
-  bool any = false;
   for (const auto tid : tasks) {
     if (seen_.contains(tid)) {
       continue;
     }
-    if (trace(PTRACE_SEIZE, tid) != 0) {
+    if (trace(PTRACE_SEIZE, tid, PTRACE_O_TRACEEXEC) != 0) {
       auto refused = seize_failure(tid, errno);
       if (refused.why == StopFailure::Why::kGone) {
         continue;  // ended since the listing, or a first thread that ended before the others
       }
-      failure = std::move(refused);
-      return false;
+      return refused;
     }
     seen_.insert(tid);
-    base::reached(base::Step::kThreadSeized);
-    trace(PTRACE_INTERRUPT, tid);
-    base::reached(base::Step::kThreadInterrupted);
     threads_.push_back({.tid = tid});
-    any = true;
+    base::reached(base::Step::kThreadSeized);
   }
-  return any;
+  return std::nullopt;
+}
+
+std::optional<StopFailure> StoppedProcess::seize_all() {
+  for (int listing = 0; listing < kListings; ++listing) {
+    const auto before = threads_.size();
+    if (auto failure = seize_new()) {
+      return failure;
+    }
+    if (threads_.size() == before || all_seen()) {
+      break;
+    }
+  }
+  return std::nullopt;
+}
+
+// True when there is no other thread than those in threads_. The kernel counts a process's threads
+// among the links of its task folder, behind the folder's own two (proc_task_getattr()): one call
+// instead of a listing in the stop. False means that a listing has to tell, also on a kernel that
+// counts otherwise.
+bool StoppedProcess::all_seen() const {
+  struct stat folder {};
+  return ::fstat(tasks_.get(), &folder) == 0 && folder.st_nlink == threads_.size() + 2;
 }
 
 // Waits until threads_[INDEX] stands. On its death it is taken out of the list.
-std::optional<StopFailure> StoppedProcess::wait_for(std::size_t index, base::Deadline deadline) {
+std::optional<StopFailure> StoppedProcess::wait_for(std::size_t index,
+                                                    const InterruptibleWait& wait) {
   const base::Tid tid = threads_[index].tid;
   while (true) {
     int status = 0;
-    const auto waited = wait_interruptibly(tid, status, deadline);
+    const auto waited = wait.wait(tid, status);
     if (waited == Waited::kDeadline) {
       return StopFailure{
           .why = StopFailure::Why::kDeadline, .thread = tid, .detail = thread_state(tid)};
@@ -126,6 +157,11 @@ std::optional<StopFailure> StoppedProcess::wait_for(std::size_t index, base::Dea
       threads_.erase(threads_.begin() + static_cast<std::ptrdiff_t>(index));
       return std::nullopt;
     }
+    if (std::holds_alternative<EventStop>(kind)) {
+      return StopFailure{.why = StopFailure::Why::kGone,
+                         .thread = tid,
+                         .detail = "it executes another program now"};
+    }
     // A signal is delivered now and once; the interrupt stop is still to come. Continuing with the
     // same number keeps the siginfo (kernel ptrace_signal()).
     const auto* signal = std::get_if<SignalStop>(&kind);
@@ -133,35 +169,59 @@ std::optional<StopFailure> StoppedProcess::wait_for(std::size_t index, base::Dea
   }
 }
 
-std::variant<StoppedProcess, StopFailure> StoppedProcess::stop(base::Pid pid,
-                                                               base::Deadline deadline) {
-  StoppedProcess process{pid, steady_clock::now()};
-  std::optional<StopFailure> failure;
-  // A running thread may start another one: list again until nothing new is there.
-  while (process.attach_new(failure)) {
-    for (std::size_t index = 0; index < process.threads_.size();) {
-      const auto size = process.threads_.size();
-      if (process.threads_[index].stopped) {
-        ++index;
-        continue;
-      }
-      failure = process.wait_for(index, deadline);
-      if (failure) {
-        return *failure;
-      }
-      if (process.threads_.size() == size) {
-        process.threads_[index].stopped = true;
-        base::reached(base::Step::kThreadStopped);
-        ++index;
-      }
-    }
+// The last one first: when it stands the others mostly do, and one wait was enough.
+std::optional<StopFailure> StoppedProcess::stop_from(std::size_t first,
+                                                     const InterruptibleWait& wait) {
+  for (std::size_t index = first; index < threads_.size(); ++index) {
+    trace(PTRACE_INTERRUPT, threads_[index].tid);
+    base::reached(base::Step::kThreadInterrupted);
   }
-  if (failure) {
+  for (std::size_t index = threads_.size(); index > first; --index) {
+    if (auto failure = wait_for(index - 1, wait)) {
+      return failure;
+    }
+    base::reached(base::Step::kThreadStopped);
+  }
+  return std::nullopt;
+}
+
+std::variant<StoppedProcess, StopFailure> StoppedProcess::stop(const base::ProcessId& id,
+                                                               base::Deadline deadline) {
+  const StopFailure gone{.why = StopFailure::Why::kGone,
+                         .thread = base::Tid{id.pid.value()},
+                         .detail = "it has ended"};
+  StoppedProcess process{id.pid};
+  const InterruptibleWait wait{deadline};
+  if (auto failure = process.seize_all()) {
     return *failure;
   }
+  // True until the detach: a pid is given away again when all threads of its process are reaped,
+  // and a thread that is traced is not without its tracer.
+  auto now = procfs::read_stat(id.pid);
+  if (process.threads_.empty() || !now || now->start_time != id.start_time) {
+    return gone;
+  }
+  // A real-time program would not make room on its processor for us.
+  process.priority_ = std::make_unique<TracerPriority>(
+      now->real_time ? std::nullopt : std::optional{now->processor});
+  process.stat_ = std::move(*now);
+  process.since_ = steady_clock::now();
+  std::size_t standing = 0;
+  while (standing < process.threads_.size()) {
+    if (auto failure = process.stop_from(standing, wait)) {
+      return *failure;
+    }
+    standing = process.threads_.size();
+    if (process.all_seen()) {
+      break;
+    }
+    // A running thread may have started another one, which then has to stand, too.
+    if (auto failure = process.seize_new()) {
+      return *failure;
+    }
+  }
   if (process.threads_.empty()) {
-    return StopFailure{
-        .why = StopFailure::Why::kGone, .thread = base::Tid{pid.value()}, .detail = "it has ended"};
+    return gone;
   }
   base::reached(base::Step::kAllStopped);
   return process;

@@ -1,5 +1,7 @@
 // Stops and their end, on processes that have nothing to do with Python.
 #include "pyinject/base/error.hpp"
+#include "pyinject/procfs/stat.hpp"
+#include "pyinject/procfs/tasks.hpp"
 #include "pyinject/tracee/stopped_process.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
@@ -9,6 +11,7 @@
 
 #include <csignal>
 
+#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,13 +26,16 @@ test::ChildProcess echo_signals() {
   return test::ChildProcess{{test::targets_dir() + "/echo_signals"}};
 }
 
+base::ProcessId identity(base::Pid pid) { return procfs::read_process_id(pid).value(); }
+
 TEST(StoppedProcess, ASignalThatArrivesMeanwhileIsDeliveredOnce) {
   auto child = echo_signals();
   ASSERT_EQ(child.read_line(Deadline::after(seconds{10})), "ready");
   for (int i = 0; i < 20; ++i) {
     child.signal(SIGUSR1);
     on_tracer_thread([&] {
-      const auto stopped = StoppedProcess::stop(child.pid(), Deadline::after(seconds{10}));
+      const auto stopped =
+          StoppedProcess::stop(identity(child.pid()), Deadline::after(seconds{10}));
       EXPECT_TRUE(std::holds_alternative<StoppedProcess>(stopped));
     });
     ASSERT_EQ(child.read_line(Deadline::after(seconds{10})), "got") << i;
@@ -48,8 +54,8 @@ TEST(StoppedProcess, ASignalIsNotLostWhenTheTracerDies) {
     // Ends at the worst moment: it has seen the signal and has not passed it on.
     int status = 0;
     const bool seen = ::ptrace(PTRACE_SEIZE, target, 0L, 0L) == 0 && ::kill(target, SIGUSR1) == 0 &&
-                      wait_interruptibly(base::Tid{target}, status, Deadline::after(seconds{10})) ==
-                          Waited::kChanged;
+                      InterruptibleWait{Deadline::after(seconds{10})}.wait(
+                          base::Tid{target}, status) == Waited::kChanged;
     ::kill(::getpid(), seen ? SIGKILL : SIGABRT);
     ::_exit(1);
   }
@@ -60,12 +66,56 @@ TEST(StoppedProcess, ASignalIsNotLostWhenTheTracerDies) {
   EXPECT_EQ(child.read_line(Deadline::after(seconds{10})), "got");
 }
 
+TEST(StoppedProcess, ThreadsBornMeanwhileStandToo) {
+  test::ChildProcess mill{{test::targets_dir() + "/thread_mill"}};
+  ASSERT_EQ(mill.read_line(Deadline::after(seconds{10})), "ready");
+  for (int i = 0; i < 50; ++i) {
+    on_tracer_thread([&] {
+      const auto stopped = StoppedProcess::stop(identity(mill.pid()), Deadline::after(seconds{10}));
+      ASSERT_TRUE(std::holds_alternative<StoppedProcess>(stopped));
+      for (const auto tid : procfs::list_tasks(mill.pid())) {
+        const auto stat = procfs::read_stat(mill.pid(), tid);
+        ASSERT_TRUE(stat.has_value()) << "a thread has ended: it ran";
+        EXPECT_EQ(stat->state, 't') << tid.value();
+      }
+    });
+  }
+}
+
+TEST(StoppedProcess, AnotherProcessIsNotStopped) {
+  auto child = echo_signals();
+  ASSERT_EQ(child.read_line(Deadline::after(seconds{10})), "ready");
+  auto id = identity(child.pid());
+  ++id.start_time;  // as if its pid had been another process's
+  on_tracer_thread([&] {
+    const auto stopped = StoppedProcess::stop(id, Deadline::after(seconds{10}));
+    ASSERT_TRUE(std::holds_alternative<StopFailure>(stopped));
+    EXPECT_EQ(std::get<StopFailure>(stopped).why, StopFailure::Why::kGone);
+  });
+}
+
+TEST(StoppedProcess, TheTracersPriorityEndsWithTheStop) {
+  auto child = echo_signals();
+  ASSERT_EQ(child.read_line(Deadline::after(seconds{10})), "ready");
+  on_tracer_thread([&] {
+    cpu_set_t before;
+    cpu_set_t after;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+    auto stopped = StoppedProcess::stop(identity(child.pid()), Deadline::after(seconds{10}));
+    ASSERT_TRUE(std::holds_alternative<StoppedProcess>(stopped));
+    std::get<StoppedProcess>(stopped).release();
+    EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
+    ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
+  });
+}
+
 TEST(StoppedProcess, AProcessThatHasEndedIsGone) {
   test::ChildProcess child{{"true"}};
-  const auto pid = child.pid();
+  const auto id = identity(child.pid());
   ASSERT_TRUE(child.wait(Deadline::after(seconds{10})));
   on_tracer_thread([&] {
-    const auto stopped = StoppedProcess::stop(pid, Deadline::after(seconds{10}));
+    const auto stopped = StoppedProcess::stop(id, Deadline::after(seconds{10}));
     ASSERT_TRUE(std::holds_alternative<StopFailure>(stopped));
     EXPECT_EQ(std::get<StopFailure>(stopped).why, StopFailure::Why::kGone);
   });

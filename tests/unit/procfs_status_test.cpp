@@ -31,8 +31,7 @@ constexpr std::string_view kWhole =
     "CapEff:\t000001ffffffffff\n"
     "Seccomp:\t2\n"
     "Seccomp_filters:\t1\n"
-    "x86_Thread_features:\tshstk wrss \n"
-    "x86_Thread_features_locked:\tshstk\n";
+    "x86_Thread_features:\tshstk wrss \n";
 
 TEST(ParseStatus, TakesEveryField) {
   const auto status = parse_status(kWhole);
@@ -52,15 +51,6 @@ TEST(ParseStatus, TakesEveryField) {
   EXPECT_EQ(status->blocked_signals, 2U);
   EXPECT_EQ(status->effective_capabilities, 0x1ffffffffffU);
   EXPECT_EQ(status->seccomp, SeccompMode::kFilter);
-  EXPECT_TRUE(status->shadow_stack);
-}
-
-TEST(ParseStatus, TakesALockedButUnusedShadowStackForNone) {
-  const auto status = parse_status(
-      "State:\tS (sleeping)\nTgid:\t1\nPid:\t1\nx86_Thread_features:\t\n"
-      "x86_Thread_features_locked:\tshstk wrss \n");
-  ASSERT_TRUE(status.has_value());
-  EXPECT_FALSE(status->shadow_stack);
 }
 
 TEST(ParseStatus, RefusesWhatIsNoStatus) {

@@ -20,6 +20,8 @@ struct Stat {
   std::uint64_t cpu_ticks = 0;  // utime + stime in clock ticks (sysconf(_SC_CLK_TCK))
   std::uint64_t threads = 0;
   std::uint64_t start_time = 0;  // clock ticks since boot
+  int processor = 0;             // the one it ran on last
+  bool real_time = false;        // scheduled before all others: SCHED_FIFO and the like
   // Where exec put the first thread's stack: another place for each program image, unless address
   // space is not randomised; null for who may not trace it.
   base::RemoteAddress stack_begin;

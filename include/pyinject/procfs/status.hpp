@@ -33,7 +33,6 @@ struct Status {
   std::uint64_t effective_capabilities = 0;
   std::uint64_t blocked_signals = 0;  // SigBlk of this task, bit 0 is signal 1
   SeccompMode seccomp = SeccompMode::kNone;
-  bool shadow_stack = false;  // x86_Thread_features has shstk (Linux 6.6)
 };
 
 // nullopt when it has no State, Tgid or Pid line: it is no such file.

@@ -39,6 +39,9 @@ struct Registers {
 // replaced: the kernel would then not restart the sequence.
 [[nodiscard]] bool in_restartable_sequence(base::Tid thread, const Registers& registers);
 
+// Return addresses are kept twice: frames that nobody called would not return (kernel 6.6, CET).
+[[nodiscard]] bool has_shadow_stack(base::Tid thread);
+
 // How a system call that a stop has interrupted would go on.
 enum class Interrupted {
   kNo,        // running in user space, or in a call that has finished

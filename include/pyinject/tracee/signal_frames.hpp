@@ -46,6 +46,10 @@ struct SignalFrames {
     const Registers& stopped, const Registers& resume, std::span<const std::byte> state,
     std::uint64_t mask, std::span<const RemoteCall> calls, base::RemoteAddress restorer);
 
+// Asks the processor once for what build_signal_frames() has to know. In a virtual machine the
+// answer takes longer than a stop.
+void prepare_signal_frames();
+
 // The restorer's bytes, to be looked for in the target's libc.
 [[nodiscard]] std::span<const std::byte> restorer_code();
 

@@ -1,13 +1,18 @@
 // All threads of a process, stopped: PTRACE_SEIZE and PTRACE_INTERRUPT, never PTRACE_ATTACH (which
 // sends a SIGSTOP that others can see).
+//
+// Seizing stops nothing, so all that can be done before the first interrupt is.
 #pragma once
 
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/pid.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/procfs/stat.hpp"
 #include "pyinject/tracee/registers.hpp"
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,9 +21,11 @@
 
 namespace pyinject::tracee {
 
+class InterruptibleWait;
+class TracerPriority;
+
 struct StoppedThread {
   base::Tid tid;
-  bool stopped = false;
   bool job_control = false;  // it was stopped already, by SIGSTOP or its kin, and stays so
 };
 
@@ -35,8 +42,9 @@ struct StopFailure {
 class StoppedProcess {
  public:
   // Stops every thread, also those born meanwhile. A thread that is about to get a signal gets it.
-  // If we are killed here the kernel detaches all threads and they run on.
-  [[nodiscard]] static std::variant<StoppedProcess, StopFailure> stop(base::Pid pid,
+  // If we are killed here the kernel detaches all threads and they run on. What is stopped is the
+  // process ID and no other that was given its pid.
+  [[nodiscard]] static std::variant<StoppedProcess, StopFailure> stop(const base::ProcessId& id,
                                                                       base::Deadline deadline);
 
   StoppedProcess(StoppedProcess&& other) noexcept;
@@ -48,18 +56,27 @@ class StoppedProcess {
 
   [[nodiscard]] const std::vector<StoppedThread>& threads() const { return threads_; }
   [[nodiscard]] base::Pid pid() const { return pid_; }
+  // As it was just before the stop. It has not executed another program since.
+  [[nodiscard]] const procfs::Stat& stat() const { return stat_; }
 
-  // Lets all threads run on, and says how long the first of them had stood still.
+  // Lets all threads run on, and says how long it was from the first interrupt to here.
   std::chrono::nanoseconds release();
 
  private:
-  StoppedProcess(base::Pid pid, std::chrono::steady_clock::time_point since)
-      : pid_{pid}, since_{since} {}
+  explicit StoppedProcess(base::Pid pid);
 
-  [[nodiscard]] bool attach_new(std::optional<StopFailure>& failure);
-  [[nodiscard]] std::optional<StopFailure> wait_for(std::size_t index, base::Deadline deadline);
+  [[nodiscard]] std::optional<StopFailure> seize_all();
+  [[nodiscard]] std::optional<StopFailure> seize_new();
+  [[nodiscard]] std::optional<StopFailure> stop_from(std::size_t first,
+                                                     const InterruptibleWait& wait);
+  [[nodiscard]] std::optional<StopFailure> wait_for(std::size_t index,
+                                                    const InterruptibleWait& wait);
+  [[nodiscard]] bool all_seen() const;
 
   base::Pid pid_;
+  procfs::Stat stat_;
+  base::UniqueFd tasks_;                      // /proc/PID/task
+  std::unique_ptr<TracerPriority> priority_;  // of this thread, while the process stands
   std::chrono::steady_clock::time_point since_;
   std::vector<StoppedThread> threads_;
   std::set<base::Tid> seen_;

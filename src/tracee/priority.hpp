@@ -1,0 +1,29 @@
+// The tracer goes first while its target stands still.
+#pragma once
+
+#include <optional>
+
+#include <sched.h>
+
+namespace pyinject::tracee {
+
+// Gives the calling thread real-time priority, and moves it to CPU; takes both back at its end.
+//
+// Without it other programs' time slices (some ms each) come between the stop and its end, on every
+// machine that has something to do. On the target's own processor nothing has to be woken up on
+// another one, which takes longer than all that is done in the stop. Where real-time priority is
+// not allowed (it needs CAP_SYS_NICE or RLIMIT_RTPRIO) nothing is done: without the priority a
+// thread that may run on one processor only would wait for it.
+class TracerPriority {
+ public:
+  explicit TracerPriority(std::optional<int> cpu);
+  ~TracerPriority();
+  TracerPriority(const TracerPriority&) = delete;
+  TracerPriority& operator=(const TracerPriority&) = delete;
+
+ private:
+  bool raised_ = false;
+  std::optional<cpu_set_t> cpus_;  // where it might run before
+};
+
+}  // namespace pyinject::tracee

@@ -1,0 +1,25 @@
+/* Starts short-lived threads for ever, several at a time. */
+#include <pthread.h>
+#include <stdio.h>
+
+static void* end(void* unused) { return unused; }
+
+static void* mill(void* unused) {
+  while (1) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, end, NULL) == 0) {
+      pthread_join(thread, NULL);
+    }
+  }
+  return unused;
+}
+
+int main(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, mill, NULL) != 0) {
+    return 1;
+  }
+  puts("ready");
+  fflush(stdout);
+  mill(NULL);
+}
