@@ -27,6 +27,10 @@ def work():
 
 
 def end():
+    # The second counts processor time, of which there may have been little.
+    deadline = time.monotonic() + 20
+    while not all(ticks.values()) and time.monotonic() < deadline:
+        calls()
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.setitimer(signal.ITIMER_PROF, 0)
     expect(all(ticks.values()), True)
