@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -155,19 +156,9 @@ std::vector<Interpreter> find() {
   return found;
 }
 
-}  // namespace
-
-const std::vector<Interpreter>& find_interpreters() {
-  static const std::vector<Interpreter> found = find();
-  return found;
-}
-
-// NOLINTNEXTLINE(readability-identifier-naming)
-void PrintTo(const Interpreter& interpreter, std::ostream* stream) { *stream << interpreter.name; }
-
-std::vector<Interpreter> one_of_each_version() {
+std::vector<Interpreter> one_of_each(const std::vector<Interpreter>& all) {
   std::map<int, Interpreter> chosen;
-  for (const auto& interpreter : find_interpreters()) {
+  for (const auto& interpreter : all) {
     auto& best = chosen[interpreter.minor];
     if (best.command.empty() || (best.root.empty() && !interpreter.root.empty())) {
       best = interpreter;
@@ -179,5 +170,18 @@ std::vector<Interpreter> one_of_each_version() {
   }
   return result;
 }
+
+}  // namespace
+
+const std::vector<Interpreter>& find_interpreters() {
+  static const std::vector<Interpreter> found =
+      std::getenv("PYINJECT_TEST_EACH_VERSION") == nullptr ? find() : one_of_each(find());
+  return found;
+}
+
+std::vector<Interpreter> one_of_each_version() { return one_of_each(find_interpreters()); }
+
+// NOLINTNEXTLINE(readability-identifier-naming)
+void PrintTo(const Interpreter& interpreter, std::ostream* stream) { *stream << interpreter.name; }
 
 }  // namespace pyinject::test

@@ -27,7 +27,8 @@ struct Interpreter {
 // and python3.12 ... python3.99 on PATH, ~/.pyenv/versions/*/bin/python3, and python3.* and
 // chroot-python3.* (the latter as root only) in $PYINJECT_ROOTS/bin, by default
 // ${XDG_CACHE_HOME:-~/.cache}/perf-pyinject/roots/bin. Each is asked for its version once: the
-// answers are kept in the build folder and are valid while the files stay as they are.
+// answers are kept in the build folder and are valid while the files stay as they are. With
+// PYINJECT_TEST_EACH_VERSION in the environment: only one_of_each_version().
 [[nodiscard]] const std::vector<Interpreter>& find_interpreters();
 
 // One of each minor version, in their order; a chrooted one where there is one: such a target's map
