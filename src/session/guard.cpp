@@ -54,7 +54,7 @@ void keep_only(int socket) {
 }  // namespace
 
 Guard::Guard(python::Detector& detector, python::Injector& injector, base::Logger& logger,
-             GuardOptions options)
+             const GuardOptions& options)
     : logger_{logger} {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {

@@ -30,7 +30,7 @@ class Guard {
   // Forks. Throws base::SystemError when it cannot. To be made while this process has one thread
   // and before perf or a command is started.
   Guard(python::Detector& detector, python::Injector& injector, base::Logger& logger,
-        GuardOptions options);
+        const GuardOptions& options);
   // One that was not dismissed does its work now; it is waited for up to 2 s and then left to it.
   ~Guard();
   Guard(const Guard&) = delete;
