@@ -207,12 +207,19 @@ Refusal Activate::withdraw() {
   const auto withdrawn = Deactivate{piece_, options}.run();
   const auto* failure = std::get_if<Refusal>(&withdrawn);
   const bool open = failure != nullptr && failure->reason == Reason::kDeadline;
+  const char* remedy = "the request was withdrawn; try again when it runs Python code";
+  if (open) {
+    remedy = "the request was withdrawn in the midst of running: see status";
+  } else if (requested_->filters_unread) {
+    remedy =
+        "the request was withdrawn; try again when it runs Python code, or with CAP_SYS_ADMIN, "
+        "which is needed to judge its seccomp filters";
+  }
   return {.reason = Reason::kDeadline,
           .found = fmt::format("it did not come to a safe point within {} ms: {}",
                                std::chrono::duration_cast<milliseconds>(options_.deadline).count(),
                                requested_->waiting_for),
-          .remedy = open ? "the request was withdrawn in the midst of running: see status"
-                         : "the request was withdrawn; try again when it runs Python code"};
+          .remedy = remedy};
 }
 
 // An activation that went wrong is switched off, and not tried again.

@@ -9,6 +9,7 @@
 #include "support/paths.hpp"
 #include "support/snapshot.hpp"
 #include "support/temp_dir.hpp"
+#include "support/untouched.hpp"
 
 #include <gmock/gmock.h>
 
@@ -82,9 +83,9 @@ class CliBadInput : public testing::Test {
   }
   void expect_refused_unharmed(Pid pid, const std::string& reason,
                                std::initializer_list<std::string> parts) const {
-    const auto before = take_snapshot(pid);
+    const Untouched before{pid};
     expect_refused(pid, reason, parts);
-    EXPECT_THAT(differences(before, take_snapshot(pid)), IsEmpty());
+    EXPECT_THAT(before.differences(), IsEmpty());
   }
 
   TempDir folder_;

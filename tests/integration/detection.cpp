@@ -3,7 +3,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "support/snapshot.hpp"
+#include "support/untouched.hpp"
 
 #include <gmock/gmock.h>
 
@@ -152,9 +152,9 @@ void expect_refused(const python::Detection& detection, python::Reason reason,
 
 void expect_refused_untouched(base::Pid pid, python::Reason reason,
                               std::initializer_list<std::string> parts) {
-  const auto before = take_snapshot(pid);
+  const Untouched before{pid};
   expect_refused(python::make_detector()->detect(pid), reason, parts);
-  EXPECT_THAT(differences(before, take_snapshot(pid)), testing::IsEmpty());
+  EXPECT_THAT(before.differences(), testing::IsEmpty());
 }
 
 void expect_ready(base::Pid pid) {

@@ -7,6 +7,7 @@
 #include "support/interpreters.hpp"
 #include "support/python_process.hpp"
 #include "support/snapshot.hpp"
+#include "support/untouched.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -186,7 +187,9 @@ TEST_P(Injector, AnotherLivingSessionIsRespected) {
   options.owner.session = attach_.detect(other.pid()).id;
   attach_.activate(server.pid(), options);
 
+  const auto before = take_snapshot(server.pid());
   const auto refused = attach_.try_activate(server.pid(), Attach::patient());
+  EXPECT_THAT(differences(before, take_snapshot(server.pid())), testing::IsEmpty());
   ASSERT_TRUE(std::holds_alternative<python::Refusal>(refused));
   EXPECT_EQ(std::get<python::Refusal>(refused).reason, python::Reason::kOtherSession);
   EXPECT_THROW(attach_.deactivate(server.pid()), base::Error);
@@ -247,7 +250,9 @@ for line in sys.stdin:
   const auto [idle_child, idle] = fork_child();
   EXPECT_EQ(idle, "False");
   if (GetParam().minor >= 14) {
+    const Untouched before{idle_child};
     EXPECT_EQ(attach_.refusal(idle_child).reason, python::Reason::kForkedAfterActivation);
+    EXPECT_THAT(before.differences(), testing::IsEmpty());
     parent.send_line("go on");
     EXPECT_EQ(parent.read_line(), "False");
   } else {

@@ -74,6 +74,42 @@ print('fine' if sys.stdin.readline() == 'end\n' else 'wrong', flush=True)
   }
 }
 
+// A request that met its deadline, and then the program begins to observe: neither it nor the next
+// one, which is refused, ever runs.
+TEST_P(Observed, AWithdrawnRequestIsNotTakenUpAgain) {
+  PythonProcess holder{GetParam(), R"(
+import ctypes, sys
+libc = ctypes.PyDLL(None)
+buffer = ctypes.create_string_buffer(1)
+seen = []
+def hook(event, args):
+    if event == 'compile' and 'activate' in repr(args[0]):
+        seen.append(event)
+print('ready', flush=True)
+while libc.read(0, buffer, 1) == 1:
+    if buffer.raw == b'h':
+        sys.addaudithook(hook)
+    for _ in range(100):
+        sum(i for i in range(100))
+    print(len(seen), sys.is_stack_trampoline_active(), flush=True)
+)"};
+  auto options = Attach::patient();
+  options.deadline = std::chrono::milliseconds{200};
+  for (const char order : {'h', 'x'}) {
+    const auto result = attach_.try_activate(holder.pid(), options);
+    ASSERT_TRUE(std::holds_alternative<python::Refusal>(result));
+    const auto& refusal = std::get<python::Refusal>(result);
+    EXPECT_EQ(refusal.reason, python::Reason::kDeadline);
+    if (order == 'x') {
+      EXPECT_THAT(refusal.found, testing::HasSubstr("audit hooks"));
+    }
+    holder.child().write(std::string{order});
+    EXPECT_EQ(holder.read_line(), "0 False");
+  }
+  holder.child().write("x");
+  EXPECT_EQ(holder.read_line(), "0 False");
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, Observed, testing::ValuesIn(find_interpreters()),
                          InterpreterName{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Observed);

@@ -139,7 +139,7 @@ TEST_P(PythonRefusalsProcessTest, AProcessWhoseMainThreadHasEnded) {
   while (procfs::read_stat(python.pid())->state != 'Z' && !deadline.expired()) {
     ::sched_yield();
   }
-  expect_refused(detect(python.pid()), Reason::kMainThreadGone, {"main thread"});
+  expect_refused_untouched(python.pid(), Reason::kMainThreadGone, {"main thread"});
 }
 
 TEST_P(PythonRefusalsProcessTest, AnotherUsersProcess) {

@@ -2,6 +2,7 @@
 // what a service manager usually installs is no reason.
 #include "support/attach.hpp"
 #include "support/interpreters.hpp"
+#include "support/paths.hpp"
 #include "support/python_process.hpp"
 #include "support/snapshot.hpp"
 
@@ -9,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+
+#include <unistd.h>
 
 namespace pyinject::test {
 namespace {
@@ -78,6 +81,26 @@ TEST_P(Seccomp, WhatWouldKillIsRefusedAndNothingIsTouched) {
     process.send_line("one");
     EXPECT_EQ(process.read_line(), "one False");
   }
+}
+
+// Without CAP_SYS_ADMIN nobody can look into filters; signal frames are not tried then.
+TEST_P(Seccomp, AFilterThatCannotBeReadIsTold) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "giving up capabilities needs some";
+  }
+  auto process = filtered(GetParam(), {rule(1000, kAllow)});
+  ChildProcess activation{{"setpriv", "--inh-caps=-sys_admin", "--bounding-set=-sys_admin", tool(),
+                           "activate", "-p", std::to_string(process.pid().value())}};
+  std::string answer;
+  do {
+    process.send_line("x");
+    answer = process.read_line();
+  } while (answer == "x False" && activation.running());
+  EXPECT_EQ(activation.wait(base::Deadline::after(std::chrono::seconds{20})), ExitStatus{})
+      << activation.err();
+  EXPECT_THAT(activation.err(),
+              testing::AllOf(testing::HasSubstr("its seccomp filters could not be judged"),
+                             testing::HasSubstr("CAP_SYS_ADMIN")));
 }
 
 TEST_P(Seccomp, WithoutSigreturnTheQueueIsUsed) {

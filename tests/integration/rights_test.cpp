@@ -4,8 +4,8 @@
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
 #include "support/paths.hpp"
-#include "support/snapshot.hpp"
 #include "support/temp_dir.hpp"
+#include "support/untouched.hpp"
 
 #include <gmock/gmock.h>
 
@@ -192,7 +192,7 @@ TEST_F(Rights, OnesOwnProcessIsRecordedWithoutCapabilities) {
 
 TEST_F(Rights, AnothersProcessIsRefused) {
   start(kOther);
-  const auto before = take_snapshot(python_->pid());
+  const Untouched before{python_->pid()};
   for (const auto* const verb : {"activate", "deactivate", "record"}) {
     const auto result = pyinject("", {verb, "-p", pid_});
     EXPECT_EQ(result.status, (ExitStatus{.code = 125})) << verb;
@@ -202,7 +202,7 @@ TEST_F(Rights, AnothersProcessIsRefused) {
   // What else a tool could have does not help.
   EXPECT_THAT(pyinject("+perfmon,+dac_read_search", {"status", "-p", pid_}).out,
               HasSubstr("no_permission"));
-  EXPECT_THAT(differences(before, take_snapshot(python_->pid())), IsEmpty());
+  EXPECT_THAT(before.differences(), IsEmpty());
 }
 
 TEST_F(Rights, AnothersProcessNeedsExactlySysPtrace) {

@@ -1,0 +1,99 @@
+// Refusals for which no interpreter is at hand: the fact is forced on a running one, by writing
+// into its memory what the detection goes by.
+#include "integration/detection.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/elf/elf_file.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+using base::RemoteAddress;
+using python::Reason;
+
+class PythonRefusalsForcedTest : public DetectionTest {
+ protected:
+  // Also where the process may not write: a tracer may.
+  void write(RemoteAddress address, std::uint64_t value) const {
+    const auto path = "/proc/" + std::to_string(python_.pid().value()) + "/mem";
+    const base::UniqueFd memory{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+    if (::pwrite(memory.get(), &value, sizeof value, static_cast<off_t>(address.value())) !=
+        sizeof value) {
+      throw base::SystemError{"cannot write " + path, errno};
+    }
+  }
+  [[nodiscard]] RemoteAddress symbol(const python::Target& target, std::string_view name) const {
+    const auto path = GetParam().root.empty() || target.interpreter.starts_with(GetParam().root)
+                          ? target.interpreter
+                          : GetParam().root + target.interpreter;
+    auto opened = elf::ElfFile::open(base::UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)});
+    const auto found = std::get<elf::ElfFile>(opened).find_symbols(std::array{name});
+    return target.bias.apply(found.at(std::string{name}).address);
+  }
+
+  PythonProcess python_{GetParam(), kIdle};
+  python::Target target_ = Attach{}.detect(python_.pid());
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsForcedTest);
+INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsForcedTest, testing::ValuesIn(one_of_each_version()),
+                         InterpreterName{});
+
+TEST_P(PythonRefusalsForcedTest, AVersionThatIsNotSafe) {
+  struct Case {
+    std::uint64_t hex;
+    Reason reason;
+    const char* found;
+    const char* remedy;
+  };
+  constexpr auto kCases = std::to_array<Case>({
+      {0x031000f0, Reason::kPythonTooNew, "Python 3.16.0", "knows 3.12 to 3.15"},
+      {0x030f00a7, Reason::kPreRelease, "Python 3.15.0a7", "use a release"},
+      {0x030c00f0, Reason::kBadPatchRelease, "Python 3.12.0", "3.12.1 or later"},
+      {0x030d0cf0, Reason::kBadPatchRelease, "Python 3.13.12", "gh-144766"},
+      {0x030e05f0, Reason::kBadPatchRelease, "Python 3.14.5", "3.14.6 or later"},
+  });
+  const auto version = symbol(target_, "Py_Version");
+  for (const auto& one : kCases) {
+    write(version, one.hex);
+    expect_refused_untouched(python_.pid(), one.reason, {one.found, one.remedy});
+  }
+  const auto& own = target_.version;
+  write(version, std::uint64_t{own.major} << 24U | std::uint64_t{own.minor} << 16U |
+                     std::uint64_t{own.micro} << 8U | std::uint64_t{own.level} << 4U | own.serial);
+  expect_ready(python_.pid());
+}
+
+TEST_P(PythonRefusalsForcedTest, AFreeThreadedBuild) {
+  if (!since(13)) {
+    GTEST_SKIP() << "3.12 has no such build";
+  }
+  const auto flag = target_.addresses.runtime + 2 * sizeof(std::uint64_t);  // _Py_DebugOffsets
+  write(flag, 1);
+  expect_refused_untouched(python_.pid(), Reason::kFreeThreaded, {"free-threaded", "gh-152330"});
+  write(flag, 0);
+  expect_ready(python_.pid());
+}
+
+// Somebody uses the end of each library's page.
+TEST_P(PythonRefusalsForcedTest, NoPlaceForAMailbox) {
+  write(target_.addresses.mailbox, 1);
+  auto detection = python::make_detector()->detect(python_.pid());
+  if (const auto* other = std::get_if<python::Target>(&detection)) {
+    EXPECT_NE(other->addresses.mailbox, target_.addresses.mailbox);
+    write(other->addresses.mailbox, 1);
+  }
+  expect_refused_untouched(python_.pid(), Reason::kNoMailboxSpace,
+                           {"no library has 160 unused bytes"});
+}
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,38 @@
+// That nothing at all has happened to a process that does nothing by itself.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/remote_address.hpp"
+#include "support/snapshot.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pyinject::test {
+
+// What an idle process is, down to the bytes: beside its Snapshot the content of all memory that it
+// may write, each thread's system call with its arguments, stack and instruction pointer
+// (/proc/PID/task/TID/syscall), and how often each thread gave way: one that was stopped, woken or
+// made to run anything has done so.
+class Untouched {
+ public:
+  // Waits until all its threads sleep. Throws base::Error when the process has gone.
+  explicit Untouched(base::Pid pid);
+  // What is different now, a line each; empty when there is nothing.
+  [[nodiscard]] std::vector<std::string> differences() const;
+
+ private:
+  using Threads = std::map<base::Tid, std::string>;
+  using Memory = std::map<base::RemoteAddress, std::string>;  // by the begin of each mapping
+
+  [[nodiscard]] Threads threads() const;
+  [[nodiscard]] Memory memory() const;
+
+  base::Pid pid_;
+  Threads threads_;
+  Snapshot snapshot_;
+  Memory memory_;
+};
+
+}  // namespace pyinject::test
