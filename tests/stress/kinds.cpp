@@ -59,7 +59,7 @@ std::vector<Kind> make_kinds() {
       of_module("greenlets", "greenlet"),
       of_module("gevent_server", "gevent"),
       // Full, or locked, at each look.
-      of_care("pending_calls", Care::kOrdinary, {Reason::kDeadline}),
+      of_care("pending_calls", Care::kOrdinary, {Reason::kDeadline, Reason::kStopDeadline}),
       of("gil_holder"),
       refused("small_stacks", Care::kOrdinary, Reason::kSmallStack, 14),
       refused("main_gone", Care::kMainGone, Reason::kMainThreadGone),
@@ -70,7 +70,7 @@ std::vector<Kind> make_kinds() {
                Reason::kDeadline, Reason::kStopDeadline, Reason::kNoSuchProcess}),
       of_care("short_lives", Care::kEndsItself,
               {Reason::kExited, Reason::kNoSuchProcess, Reason::kZombie, Reason::kFinalizing,
-               Reason::kDeadline}),
+               Reason::kDeadline, Reason::kStopDeadline}),
   };
   for (auto& kind : all) {
     kind.slow = kind.name == "gil_holder";

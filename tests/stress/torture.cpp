@@ -106,6 +106,9 @@ void Torture::work(StressedTarget& target, int injections, int recordings) {
       return;
     }
     const bool same = !inject(target, on);
+    if (same && kind_.care == Care::kEndsItself) {
+      return;  // it would be refused until it has gone
+    }
     // Some follow each other at once, after others it has worked.
     const bool rest = kind_.slow ? i == 0 : i % 4 == 0;
     if (kind_.care != Care::kEndsItself && (same || rest) && !works_on(target)) {
