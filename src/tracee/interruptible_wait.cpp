@@ -1,6 +1,7 @@
 #include "interruptible_wait.hpp"
 
 #include "pyinject/base/error.hpp"
+#include "pyinject/procfs/status.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -30,6 +31,11 @@ void install_handler() {
   }
 }
 
+bool is_first_thread(base::Tid thread) {
+  const auto status = procfs::read_status(base::Pid{thread.value()});
+  return status && status->process.value() == thread.value();
+}
+
 // False: errno says why.
 //
 // The stop is looked at and left waitable (WNOWAIT). To take it would be to take the signal away:
@@ -46,7 +52,15 @@ bool look(base::Tid thread, int& status) {
     status = static_cast<int>(static_cast<unsigned>(info.si_status) << 8U | 0x7fU);
     return true;
   }
-  // It has ended: nothing can be lost any more, and a thread of a living process is ours to reap.
+  // It has ended: no signal can be lost any more. A first thread is left to who started the
+  // process: when that is this very process, to reap it would be to take its exit status away. The
+  // end of the thread that traces gives it up.
+  if (is_first_thread(thread)) {
+    status = info.si_code == CLD_EXITED
+                 ? static_cast<int>((static_cast<unsigned>(info.si_status) & 0xffU) << 8U)
+                 : info.si_status;
+    return true;
+  }
   return ::waitpid(thread.value(), &status, __WALL | WNOHANG) == thread.value();
 }
 

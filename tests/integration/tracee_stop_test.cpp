@@ -66,6 +66,21 @@ TEST(StoppedProcess, ASignalIsNotLostWhenTheTracerDies) {
   EXPECT_EQ(child.read_line(Deadline::after(seconds{10})), "got");
 }
 
+TEST(StoppedProcess, TheEndOfAChildIsLeftToItsParent) {
+  auto child = echo_signals();
+  ASSERT_EQ(child.read_line(Deadline::after(seconds{10})), "ready");
+  on_tracer_thread([&] {
+    const base::Tid first{child.pid().value()};
+    int status = 0;
+    ASSERT_EQ(::ptrace(PTRACE_SEIZE, first.value(), 0L, 0L), 0);
+    child.signal(SIGKILL);
+    EXPECT_EQ(InterruptibleWait{Deadline::after(seconds{10})}.wait(first, status),
+              Waited::kChanged);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  });
+  EXPECT_EQ(child.wait(Deadline::after(seconds{10})), (test::ExitStatus{.code = 0, .signal = 9}));
+}
+
 TEST(StoppedProcess, ThreadsBornMeanwhileStandToo) {
   test::ChildProcess mill{{test::targets_dir() + "/thread_mill"}};
   ASSERT_EQ(mill.read_line(Deadline::after(seconds{10})), "ready");

@@ -185,8 +185,14 @@ bool ChildProcess::reap() {
   // Only once it has ended: waitpid would take away the ptrace stops of a thread that traces it.
   pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
   int status = 0;
-  if (!status_ && ::poll(&ended, 1, 0) == 1 &&
-      ::waitpid(pid_.value(), &status, WNOHANG) == pid_.value()) {
+  if (!status_ && ::poll(&ended, 1, 0) == 1) {
+    const pid_t reaped = ::waitpid(pid_.value(), &status, WNOHANG);
+    if (reaped < 0) {
+      throw base::SystemError{"somebody else has reaped the child", errno};
+    }
+    if (reaped == 0) {
+      return false;  // some of its threads are still there
+    }
     status_ = WIFSIGNALED(status) ? ExitStatus{.code = 0, .signal = WTERMSIG(status)}
                                   : ExitStatus{.code = WEXITSTATUS(status), .signal = 0};
     out_.drain();
