@@ -22,13 +22,14 @@ TracerPriority::TracerPriority(std::optional<int> cpu) {
   }
 }
 
+// The priority first: on its own processor the target waits for this thread to give way.
 TracerPriority::~TracerPriority() {
-  if (cpus_) {
-    ::sched_setaffinity(0, sizeof *cpus_, &*cpus_);
-  }
   if (raised_) {
     const sched_param none{.sched_priority = 0};
     ::sched_setscheduler(0, SCHED_OTHER, &none);
+  }
+  if (cpus_) {
+    ::sched_setaffinity(0, sizeof *cpus_, &*cpus_);
   }
 }
 
