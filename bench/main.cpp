@@ -1,5 +1,6 @@
 // All figures as one Markdown document: bench_pyinject [--quick] [--runs N] [--only PART] [SECTION
 // ...]
+#include "pyinject/base/error.hpp"
 #include "pyinject/base/text.hpp"
 #include "sections.hpp"
 
@@ -44,6 +45,17 @@ bench::Effort quick() {
           .only = ""};
 }
 
+// False: not all of it was measured. What else there is is worth having.
+bool print(const Section& section, const bench::Effort& effort) {
+  try {
+    section.print(effort);
+    return true;
+  } catch (const base::Error& error) {
+    fmt::print(stderr, "bench_pyinject: {}: {}\n", section.name, error.what());
+    return false;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -70,12 +82,13 @@ int main(int argc, char** argv) {
     bench::leave_one_processor();
     bench::print_machine();
     bench::print_load("Begin");
+    bool complete = true;
     for (const auto& section : kSections) {
       if (asked.empty() || std::ranges::count(asked, section.name) != 0) {
-        section.print(effort);
+        complete = print(section, effort) && complete;
       }
     }
-    return 0;
+    return complete ? 0 : 1;
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench_pyinject: {}\n", error.what());
     return 1;

@@ -22,7 +22,9 @@ import threading
 from time import perf_counter_ns as clock
 kind, threads, processor = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 os.sched_setaffinity(0, {processor} if processor >= 0 else range(os.cpu_count()))
+go = threading.Event()
 def work():
+    go.wait()
     total = 0
     while True:
         for i in range(1000):
@@ -42,6 +44,7 @@ for _ in range(threads - 1):
     threading.Thread(target=work if kind == 'busy' else wait, daemon=True).start()
 largest = watch()
 print('ready', flush=True)
+go.set()
 while True:
     if kind != 'idle':
         largest = max(largest, watch())
@@ -134,7 +137,8 @@ std::string name(Kind kind) {
 }
 
 Watched::Watched(const test::Interpreter& python, Kind kind, int threads)
-    : process_{python, kWatched,
+    : answers_{kind != Kind::kBusy || threads == 1},
+      process_{python, kWatched,
                with_arguments({name(kind), std::to_string(threads),
                                std::to_string(threads == 1 ? processor_of_targets() : -1)})} {}
 
@@ -148,7 +152,14 @@ nanoseconds Watched::gap() {
   return nanoseconds{*largest};
 }
 
-void Watched::check() { (void)gap(); }
+void Watched::check() {
+  if (!process_.child().running()) {
+    throw base::Error{"the target has ended"};
+  }
+  if (answers_) {
+    (void)gap();
+  }
+}
 
 Seen watch(Watched& target, const std::function<void()>& work) {
   Seen seen;

@@ -35,6 +35,7 @@ class Watched {
   void check();
 
  private:
+  bool answers_;  // without waiting for the GIL behind all the others
   test::PythonProcess process_;
 };
 
