@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string_view>
 
 #include <elf.h>
@@ -48,16 +49,24 @@ std::optional<base::ElfAddress> search(const elf::ElfFile& file, std::uint32_t f
     if (!bytes) {
       continue;
     }
-    const auto found = std::search(bytes->begin(), bytes->end(), pattern.begin(), pattern.end());
-    if (found != bytes->end()) {
-      return base::ElfAddress{segment.address.value() +
-                              static_cast<std::uint64_t>(found - bytes->begin())};
+    const void* const found =
+        ::memmem(bytes->data(), bytes->size(), pattern.data(), pattern.size());
+    if (found != nullptr) {
+      return base::ElfAddress{
+          segment.address.value() +
+          static_cast<std::uint64_t>(static_cast<const std::byte*>(found) - bytes->data())};
     }
   }
   return std::nullopt;
 }
 
-std::optional<MappedFile> inspect(base::UniqueFd fd) {
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
+
+std::optional<MappedFile> inspect_file(base::UniqueFd fd) {
   auto opened = elf::ElfFile::open(std::move(fd));
   const auto* file = std::get_if<elf::ElfFile>(&opened);
   if (file == nullptr) {
@@ -82,12 +91,6 @@ std::optional<MappedFile> inspect(base::UniqueFd fd) {
   return result;
 }
 
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-}  // namespace
-
 const MappedFile* MappedFiles::get(base::Pid pid, const procfs::Mapping& mapping) {
   auto opened = procfs::open_mapped_file(pid, mapping);
   auto* fd = std::get_if<base::UniqueFd>(&opened);
@@ -99,7 +102,7 @@ const MappedFile* MappedFiles::get(base::Pid pid, const procfs::Mapping& mapping
                 nanoseconds(info.st_ctim)};
   auto known = known_.find(key);
   if (known == known_.end()) {
-    known = known_.emplace(key, inspect(std::move(*fd))).first;
+    known = known_.emplace(key, inspect_file(std::move(*fd))).first;
   }
   return known->second ? &*known->second : nullptr;
 }

@@ -3,6 +3,7 @@
 
 #include "pyinject/base/pid.hpp"
 #include "pyinject/base/remote_address.hpp"
+#include "pyinject/base/unique_fd.hpp"
 #include "pyinject/elf/elf_file.hpp"
 #include "pyinject/procfs/maps.hpp"
 
@@ -32,6 +33,9 @@ struct MappedFile {
     return defines("Py_Initialize") && defines("PyRun_SimpleStringFlags");
   }
 };
+
+// What is in the file FD; nullopt: it is no ELF file of this machine.
+[[nodiscard]] std::optional<MappedFile> inspect_file(base::UniqueFd fd);
 
 // Remembers files for as long as this tool runs.
 class MappedFiles {
