@@ -51,8 +51,9 @@ TEST(ElfFile, ReadsTheTestsOwnExecutable) {
   const auto found = elf->find_symbols(std::array{kMarker, std::string_view{"no_such_symbol"}});
   ASSERT_EQ(found.size(), 1U);
   const Symbol& marker = found.at(std::string{kMarker});
-  EXPECT_EQ(marker.size, sizeof pyinject_test_marker);
-  const auto bytes = elf->read_at(marker.address, marker.size);
+  // Not equal: clang's AddressSanitizer counts the red zone behind a variable as a part of it.
+  EXPECT_GE(marker.size, sizeof pyinject_test_marker);
+  const auto bytes = elf->read_at(marker.address, sizeof pyinject_test_marker);
   ASSERT_TRUE(bytes.has_value());
   EXPECT_EQ(std::memcmp(bytes->data(), pyinject_test_marker.data(), bytes->size()), 0);
   EXPECT_TRUE(elf->section(".text").has_value());
