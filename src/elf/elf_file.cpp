@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include <elf.h>
 #include <sys/stat.h>
@@ -50,21 +51,11 @@ bool pread_all(int fd, std::span<std::byte> bytes, std::uint64_t offset) {
   return true;
 }
 
-// libelf makes a table of all sections when it begins. Their number is in the header, except for
-// object files with more than 65279 of them: there a small file of holes can claim millions.
-bool counts_sections_elsewhere(int fd) {
-  Elf64_Ehdr header{};
-  return pread_all(fd, std::as_writable_bytes(std::span{&header, 1}), 0) && header.e_shnum == 0 &&
-         header.e_shoff != 0;
-}
-
-// The refusal comes before libelf looks at more than the header.
-std::optional<std::string> why_not_x86_64(Elf* elf, GElf_Ehdr& header) {
-  if (elf_kind(elf) != ELF_K_ELF) {
+// Our own look at the header, before libelf's.
+std::optional<std::string> why_not_x86_64(int fd, Elf64_Ehdr& header) {
+  if (!pread_all(fd, std::as_writable_bytes(std::span{&header, 1}), 0) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
     return "not an ELF file";
-  }
-  if (gelf_getehdr(elf, &header) == nullptr) {
-    return fmt::format("damaged ELF header: {}", elf_errmsg(-1));
   }
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
       header.e_machine != EM_X86_64) {
@@ -73,6 +64,14 @@ std::optional<std::string> why_not_x86_64(Elf* elf, GElf_Ehdr& header) {
   }
   if (header.e_type != ET_EXEC && header.e_type != ET_DYN) {
     return fmt::format("neither an executable nor a library (type {})", header.e_type);
+  }
+  // Numbers that do not fit into the header are in section 0: up to 2^32, and libelf takes memory
+  // for each at once. Only object files can have so many.
+  if (header.e_shnum == 0 && header.e_shoff != 0) {
+    return "damaged ELF header: sections without a number";
+  }
+  if (header.e_phnum == PN_XNUM) {
+    return "damaged ELF header: segments without a number";
   }
   return std::nullopt;
 }
@@ -133,17 +132,14 @@ std::variant<ElfFile, NotElf> ElfFile::open(base::UniqueFd file) {
   if (auto why = why_not_a_file(file.get())) {
     return NotElf{std::move(*why)};
   }
-  if (counts_sections_elsewhere(file.get())) {
-    return NotElf{"damaged ELF header: sections without a number"};
+  Elf64_Ehdr header{};
+  if (auto why = why_not_x86_64(file.get(), header)) {
+    return NotElf{std::move(*why)};
   }
   elf_version(EV_CURRENT);
   UniqueElf elf{elf_begin(file.get(), ELF_C_READ, nullptr)};
-  if (!elf) {
+  if (!elf || elf_kind(elf.get()) != ELF_K_ELF) {
     return NotElf{fmt::format("cannot be read as ELF: {}", elf_errmsg(-1))};
-  }
-  GElf_Ehdr header{};
-  if (auto why = why_not_x86_64(elf.get(), header)) {
-    return NotElf{std::move(*why)};
   }
   auto segments = read_segments(elf.get());
   if (std::ranges::none_of(segments, &Segment::is_load)) {

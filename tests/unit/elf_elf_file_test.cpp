@@ -89,9 +89,25 @@ TEST(ElfFile, RefusesSectionsWithoutANumber) {
   std::memcpy(bytes.data(), &header, sizeof header);
   std::memcpy(bytes.data() + header.e_phoff, &segment, sizeof segment);
   std::memcpy(bytes.data() + header.e_shoff, &count, sizeof count);
-  auto file = file_with({bytes.data(), bytes.size()});
-  ASSERT_EQ(::ftruncate(file.get(), std::int64_t{1} << 32), 0);
-  EXPECT_THAT(why_not(std::move(file)), testing::HasSubstr("sections without a number"));
+  const auto why = [&bytes] {
+    auto file = file_with({bytes.data(), bytes.size()});
+    EXPECT_EQ(::ftruncate(file.get(), std::int64_t{1} << 32), 0);
+    return why_not(std::move(file));
+  };
+  EXPECT_THAT(why(), testing::HasSubstr("sections without a number"));
+  // Nor does libelf get to see the tables of a 32-bit file.
+  Elf32_Ehdr small{};
+  std::memcpy(small.e_ident, header.e_ident, sizeof small.e_ident);
+  small.e_ident[EI_CLASS] = ELFCLASS32;
+  small.e_type = ET_DYN;
+  small.e_machine = EM_386;
+  small.e_shoff = sizeof header;
+  std::memcpy(bytes.data(), &small, sizeof small);
+  EXPECT_THAT(why(), testing::StartsWith("not a 64-bit x86-64 ELF file (class 1"));
+  header.e_shnum = 1;
+  header.e_phnum = PN_XNUM;
+  std::memcpy(bytes.data(), &header, sizeof header);
+  EXPECT_THAT(why(), testing::HasSubstr("segments without a number"));
 }
 
 TEST(ElfFile, LeadsFromAMappingToAnAddressInTheProcess) {
