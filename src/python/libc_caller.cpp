@@ -25,7 +25,7 @@ std::unique_ptr<LibcCaller> LibcCaller::open(base::Pid pid,
     return nullptr;
   }
   auto opened = elf::ElfFile::open(std::get<base::UniqueFd>(std::move(fd)));
-  auto* file = std::get_if<elf::ElfFile>(&opened);
+  const auto* file = std::get_if<elf::ElfFile>(&opened);
   if (file == nullptr) {
     return nullptr;
   }
@@ -34,10 +34,7 @@ std::unique_ptr<LibcCaller> LibcCaller::open(base::Pid pid,
   if (!bias || !info) {
     return nullptr;
   }
-  // The first look reads the tables from the file.
-  (void)info->rule_at(bias->remove(inside));
-  return std::unique_ptr<LibcCaller>{
-      new LibcCaller{std::move(*file), std::move(*info), *bias, *code}};
+  return std::unique_ptr<LibcCaller>{new LibcCaller{std::move(*info), *bias, *code}};
 }
 
 std::optional<base::RemoteAddress> LibcCaller::find(const tracee::MemoryReader& memory,

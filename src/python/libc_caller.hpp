@@ -29,10 +29,9 @@ class LibcCaller {
                                                         const tracee::Registers& registers) const;
 
  private:
-  LibcCaller(elf::ElfFile file, elf::CallFrameInfo info, base::LoadBias bias, procfs::Mapping code)
-      : file_{std::move(file)}, info_{std::move(info)}, bias_{bias}, code_{std::move(code)} {}
+  LibcCaller(elf::CallFrameInfo info, base::LoadBias bias, procfs::Mapping code)
+      : info_{std::move(info)}, bias_{bias}, code_{std::move(code)} {}
 
-  elf::ElfFile file_;  // before info_, which reads from it
   elf::CallFrameInfo info_;
   base::LoadBias bias_;
   procfs::Mapping code_;

@@ -22,7 +22,7 @@ struct CallerRule {
 
 class CallFrameInfo {
  public:
-  // nullopt: FILE has none. FILE must outlive the result.
+  // nullopt: FILE has none.
   [[nodiscard]] static std::optional<CallFrameInfo> of(const ElfFile& file);
 
   // nullopt: no entry covers PC, or it needs more than the above (a DWARF expression).

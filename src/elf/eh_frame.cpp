@@ -1,0 +1,186 @@
+#include "elf/eh_frame.hpp"
+
+#include "elf/byte_cursor.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+namespace pyinject::elf {
+
+namespace {
+
+constexpr std::size_t kMostFunctions = 1'000'000;
+constexpr std::uint64_t kMostProgram = 64U << 10U;  // bytes; real ones have some dozens
+
+// DW_EH_PE_*: the form in the lower half, what it is relative to in the upper one.
+constexpr PointerEncoding kAbsolute = 0x00;
+constexpr PointerEncoding kUnsigned4 = 0x03;
+constexpr PointerEncoding kUnsigned8 = 0x04;
+constexpr PointerEncoding kSigned4 = 0x0b;
+constexpr PointerEncoding kSigned8 = 0x0c;
+constexpr PointerEncoding kRelativeToItself = 0x10;
+constexpr PointerEncoding kOmitted = 0xff;
+
+// Those of the forms above; others fail, x86-64's compilers do not write them.
+std::uint64_t value_of(ByteCursor& cursor, PointerEncoding encoding) {
+  switch (encoding & 0x0fU) {
+    case kAbsolute:
+    case kUnsigned8:
+    case kSigned8:
+      return cursor.number<std::uint64_t>();
+    case kUnsigned4:
+      return cursor.number<std::uint32_t>();
+    case kSigned4:
+      return static_cast<std::uint64_t>(std::int64_t{cursor.number<std::int32_t>()});
+    default:
+      cursor.fail();
+      return 0;
+  }
+}
+
+// One entry without its length; BYTES begin with the field that tells the two kinds apart.
+struct Entry {
+  std::uint64_t offset = 0;  // of that field
+  std::span<const std::byte> bytes;
+};
+
+class Parser {
+ public:
+  Parser(std::span<const std::byte> bytes, base::ElfAddress address)
+      : bytes_{bytes}, address_{address} {}
+
+  void run(std::vector<CommonInformation>& common, std::vector<UnwoundFunction>& functions) {
+    ByteCursor cursor{bytes_};
+    while (functions.size() < kMostFunctions && common.size() < kMostFunctions) {
+      const std::uint64_t begin = bytes_.size() - cursor.left().size();
+      std::uint64_t length = cursor.number<std::uint32_t>();
+      if (length == 0xffffffff) {
+        length = cursor.number<std::uint64_t>();
+      }
+      const Entry entry{bytes_.size() - cursor.left().size(), cursor.take(length)};
+      if (cursor.failed() || length < sizeof(std::uint32_t)) {
+        return;  // the end, which is a length of zero, or damage
+      }
+      ByteCursor fields{entry.bytes};
+      const auto back = fields.number<std::uint32_t>();
+      if (back == 0) {
+        if (const auto parsed = parse_common(fields)) {
+          known_.emplace(begin, common.size());
+          common.push_back(*parsed);
+        }
+      } else if (const auto found = known_.find(entry.offset - back); found != known_.end()) {
+        if (auto function = parse_function(fields, common[found->second])) {
+          function->common = found->second;
+          functions.push_back(*function);
+        }
+      }
+    }
+  }
+
+ private:
+  static std::optional<CommonInformation> parse_common(ByteCursor fields) {
+    CommonInformation common;
+    const auto version = fields.number<std::uint8_t>();
+    const auto rest = fields.left();
+    const auto end = std::ranges::find(rest, std::byte{0});
+    if ((version != 1 && version != 3) || end == rest.end()) {
+      return std::nullopt;
+    }
+    const auto letters = fields.take(static_cast<std::uint64_t>(end - rest.begin()));
+    (void)fields.take(1);
+    common.code_alignment = fields.unsigned_leb();
+    common.data_alignment = fields.signed_leb();
+    (void)(version == 1 ? fields.number<std::uint8_t>() : fields.unsigned_leb());  // x86-64: 16
+    if (!letters.empty()) {
+      common.augmented = letters.front() == std::byte{'z'};
+      ByteCursor data{fields.take(fields.unsigned_leb())};
+      if (!common.augmented || !parse_augmentation(letters.subspan(1), data, common)) {
+        return std::nullopt;
+      }
+    }
+    common.program = fields.left();
+    return fields.failed() || common.program.size() > kMostProgram ? std::nullopt
+                                                                   : std::optional{common};
+  }
+
+  static bool parse_augmentation(std::span<const std::byte> letters, ByteCursor& data,
+                                 CommonInformation& common) {
+    for (const auto letter : letters) {
+      switch (static_cast<char>(letter)) {
+        case 'R':
+          common.encoding = data.number<PointerEncoding>();
+          break;
+        case 'P':  // a personality routine and its encoding
+          (void)value_of(data, data.number<PointerEncoding>());
+          break;
+        case 'L':
+          (void)data.number<PointerEncoding>();
+          break;
+        case 'S':  // a signal frame
+          break;
+        default:
+          return false;
+      }
+    }
+    return !data.failed();
+  }
+
+  [[nodiscard]] std::optional<UnwoundFunction> parse_function(
+      ByteCursor fields, const CommonInformation& common) const {
+    UnwoundFunction function;
+    const auto relative = common.encoding & 0xf0U;
+    const std::uint64_t place = address_.value() + offset_of(fields);
+    const auto begin = value_of(fields, common.encoding);
+    function.size = value_of(fields, common.encoding & 0x07U);  // a size has no sign
+    if (common.augmented) {
+      (void)fields.take(fields.unsigned_leb());
+    }
+    function.program = fields.left();
+    const bool known = relative == 0 || relative == kRelativeToItself;
+    if (fields.failed() || !known || common.encoding == kOmitted ||
+        function.program.size() > kMostProgram) {
+      return std::nullopt;
+    }
+    function.begin = base::ElfAddress{begin + (relative == 0 ? 0 : place)};
+    return function;
+  }
+
+  [[nodiscard]] std::uint64_t offset_of(const ByteCursor& cursor) const {
+    return static_cast<std::uint64_t>(cursor.left().data() - bytes_.data());
+  }
+
+  std::span<const std::byte> bytes_;
+  base::ElfAddress address_;
+  std::map<std::uint64_t, std::size_t> known_;  // where each CommonInformation begins
+};
+
+}  // namespace
+
+std::optional<EhFrame> EhFrame::of(const ElfFile& file) {
+  const auto section = file.section(".eh_frame");
+  if (!section || !section->in_file) {
+    return std::nullopt;
+  }
+  auto bytes = file.read_at(section->address, static_cast<std::size_t>(section->size));
+  return bytes ? std::optional{EhFrame{std::move(*bytes), section->address}} : std::nullopt;
+}
+
+EhFrame::EhFrame(std::vector<std::byte> bytes, base::ElfAddress address)
+    : bytes_{std::move(bytes)} {
+  Parser{bytes_, address}.run(common_, functions_);
+  if (!std::ranges::is_sorted(functions_, {}, &UnwoundFunction::begin)) {
+    std::ranges::stable_sort(functions_, {}, &UnwoundFunction::begin);
+  }
+}
+
+std::optional<UnwindRow> EhFrame::row_at(base::ElfAddress pc) const {
+  const auto behind = std::ranges::upper_bound(functions_, pc, {}, &UnwoundFunction::begin);
+  if (behind == functions_.begin() || !std::prev(behind)->contains(pc)) {
+    return std::nullopt;
+  }
+  const auto& function = *std::prev(behind);
+  return run_unwind_programs(common_[function.common], function, pc);
+}
+
+}  // namespace pyinject::elf

@@ -1,0 +1,232 @@
+// Call frame instructions: DWARF 4 sections 6.4.2 and 7.23. Followed are the stack pointer, the
+// frame pointer and the return address.
+#include "elf/byte_cursor.hpp"
+#include "elf/eh_frame.hpp"
+
+#include <vector>
+
+namespace pyinject::elf {
+
+namespace {
+
+// DWARF numbers, System V ABI x86-64 figure 3.36.
+constexpr std::uint64_t kRbp = 6;
+constexpr std::uint64_t kRsp = 7;
+constexpr std::uint64_t kReturnAddress = 16;
+
+constexpr std::size_t kMostRemembered = 64;
+
+enum Instruction : std::uint8_t {
+  kNop = 0x00,
+  kSetLocation = 0x01,
+  kAdvance1 = 0x02,
+  kAdvance2 = 0x03,
+  kAdvance4 = 0x04,
+  kOffsetExtended = 0x05,
+  kRestoreExtended = 0x06,
+  kUndefined = 0x07,
+  kSameValue = 0x08,
+  kRegister = 0x09,
+  kRememberState = 0x0a,
+  kRestoreState = 0x0b,
+  kDefineCfa = 0x0c,
+  kDefineCfaRegister = 0x0d,
+  kDefineCfaOffset = 0x0e,
+  kDefineCfaExpression = 0x0f,
+  kExpression = 0x10,
+  kOffsetExtendedSigned = 0x11,
+  kDefineCfaSigned = 0x12,
+  kDefineCfaOffsetSigned = 0x13,
+  kValueOffset = 0x14,
+  kValueOffsetSigned = 0x15,
+  kValueExpression = 0x16,
+  kGnuArgumentsSize = 0x2e,
+  // With an operand in the lower six bits.
+  kAdvance = 0x40,
+  kOffset = 0x80,
+  kRestore = 0xc0,
+};
+
+std::int64_t as_signed(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+
+class Machine {
+ public:
+  Machine(const CommonInformation& common, base::ElfAddress begin)
+      : common_{common}, at_{begin.value()} {}
+
+  // Runs PROGRAM up to the row for PC. False: it makes no sense.
+  bool run(std::span<const std::byte> program, std::uint64_t pc) {
+    ByteCursor cursor{program};
+    while (!cursor.at_end() && !passed_) {
+      const auto instruction = cursor.number<std::uint8_t>();
+      const std::uint8_t high = instruction & 0xc0U;
+      const std::uint64_t operand = instruction & 0x3fU;
+      bool known = true;
+      if (high == kAdvance) {
+        known = advance(operand, pc);
+      } else if (high == kOffset) {
+        save(operand, cursor.unsigned_leb() * common_.data_alignment);
+      } else if (high == kRestore) {
+        restore(operand);
+      } else {
+        known = move(instruction, cursor, pc) || define_cfa(instruction, cursor) ||
+                define_register(instruction, cursor);
+      }
+      if (!known || cursor.failed()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // What has been defined so far is what a register is restored to.
+  void end_of_common_program() { initial_ = row_; }
+  [[nodiscard]] const UnwindRow& row() const { return row_; }
+
+ private:
+  bool advance(std::uint64_t count, std::uint64_t pc) {
+    std::uint64_t distance = 0;
+    std::uint64_t next = 0;
+    if (__builtin_mul_overflow(count, common_.code_alignment, &distance) ||
+        __builtin_add_overflow(at_, distance, &next)) {
+      return false;
+    }
+    passed_ = next > pc;
+    at_ = next;
+    return true;
+  }
+
+  bool move(std::uint8_t instruction, ByteCursor& cursor, std::uint64_t pc) {
+    switch (instruction) {
+      case kNop:
+        return true;
+      case kAdvance1:
+        return advance(cursor.number<std::uint8_t>(), pc);
+      case kAdvance2:
+        return advance(cursor.number<std::uint16_t>(), pc);
+      case kAdvance4:
+        return advance(cursor.number<std::uint32_t>(), pc);
+      case kRememberState:
+        remembered_.push_back(row_);
+        return remembered_.size() <= kMostRemembered;
+      case kRestoreState:
+        if (remembered_.empty()) {
+          return false;
+        }
+        row_ = remembered_.back();
+        remembered_.pop_back();
+        return true;
+      case kGnuArgumentsSize:
+        (void)cursor.unsigned_leb();
+        return true;
+      default:
+        return false;  // also kSetLocation, which x86-64's compilers do not write
+    }
+  }
+
+  bool define_cfa(std::uint8_t instruction, ByteCursor& cursor) {
+    switch (instruction) {
+      case kDefineCfa:
+        set_cfa_base(cursor.unsigned_leb());
+        row_.cfa_offset = as_signed(cursor.unsigned_leb());
+        return true;
+      case kDefineCfaSigned:
+        set_cfa_base(cursor.unsigned_leb());
+        row_.cfa_offset = as_signed(cursor.signed_leb() * common_.data_alignment);
+        return true;
+      case kDefineCfaRegister:
+        set_cfa_base(cursor.unsigned_leb());
+        return true;
+      case kDefineCfaOffset:
+        row_.cfa_offset = as_signed(cursor.unsigned_leb());
+        return true;
+      case kDefineCfaOffsetSigned:
+        row_.cfa_offset = as_signed(cursor.signed_leb() * common_.data_alignment);
+        return true;
+      case kDefineCfaExpression:
+        row_.cfa = UnwindRow::Base::kOther;
+        (void)cursor.take(cursor.unsigned_leb());
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  bool define_register(std::uint8_t instruction, ByteCursor& cursor) {
+    const auto number = cursor.unsigned_leb();
+    switch (instruction) {
+      case kOffsetExtended:
+        save(number, cursor.unsigned_leb() * common_.data_alignment);
+        return true;
+      case kOffsetExtendedSigned:
+        save(number, cursor.signed_leb() * common_.data_alignment);
+        return true;
+      case kRestoreExtended:
+        restore(number);
+        return true;
+      case kSameValue:
+        set(number, {.place = SavedRegister::Place::kUnchanged});
+        return true;
+      case kUndefined:
+        break;
+      case kRegister:
+      case kValueOffset:
+        (void)cursor.unsigned_leb();
+        break;
+      case kValueOffsetSigned:
+        (void)cursor.signed_leb();
+        break;
+      case kExpression:
+      case kValueExpression:
+        (void)cursor.take(cursor.unsigned_leb());
+        break;
+      default:
+        return false;
+    }
+    set(number, {.place = SavedRegister::Place::kElsewhere});
+    return true;
+  }
+
+  void set_cfa_base(std::uint64_t number) {
+    row_.cfa = number == kRsp   ? UnwindRow::Base::kStackPointer
+               : number == kRbp ? UnwindRow::Base::kFramePointer
+                                : UnwindRow::Base::kOther;
+  }
+  void set(std::uint64_t number, const SavedRegister& saved) {
+    if (number == kRbp) {
+      row_.frame_pointer = saved;
+    } else if (number == kReturnAddress) {
+      row_.return_address = saved;
+    }
+  }
+  void save(std::uint64_t number, std::uint64_t offset) {
+    set(number, {.place = SavedRegister::Place::kAtCfa, .offset = as_signed(offset)});
+  }
+  void restore(std::uint64_t number) {
+    set(number, number == kRbp ? initial_.frame_pointer : initial_.return_address);
+  }
+
+  const CommonInformation& common_;
+  std::uint64_t at_;
+  bool passed_ = false;
+  UnwindRow row_;
+  UnwindRow initial_;
+  std::vector<UnwindRow> remembered_;
+};
+
+}  // namespace
+
+std::optional<UnwindRow> run_unwind_programs(const CommonInformation& common,
+                                             const UnwoundFunction& function, base::ElfAddress pc) {
+  Machine machine{common, function.begin};
+  if (!machine.run(common.program, ~std::uint64_t{0})) {
+    return std::nullopt;
+  }
+  machine.end_of_common_program();
+  if (!machine.run(function.program, pc.value())) {
+    return std::nullopt;
+  }
+  return machine.row();
+}
+
+}  // namespace pyinject::elf
