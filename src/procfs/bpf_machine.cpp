@@ -49,10 +49,61 @@ std::optional<bool> condition(std::uint16_t code, std::uint32_t a, std::uint32_t
   }
 }
 
+// No filter has what bpf_check_classic (net/core/filter.c) and seccomp_check_filter
+// (kernel/seccomp.c) do not let pass.
+bool is_allowed(const sock_filter& instruction) {
+  switch (instruction.code) {
+    case BPF_ALU | BPF_DIV | BPF_K:
+      return instruction.k != 0;
+    case BPF_ALU | BPF_LSH | BPF_K:
+    case BPF_ALU | BPF_RSH | BPF_K:
+      return instruction.k < 32;
+    case BPF_LD | BPF_W | BPF_ABS:
+    case BPF_LD | BPF_W | BPF_LEN:
+    case BPF_LDX | BPF_W | BPF_LEN:
+    case BPF_LD | BPF_IMM:
+    case BPF_LDX | BPF_IMM:
+    case BPF_LD | BPF_MEM:
+    case BPF_LDX | BPF_MEM:
+    case BPF_ST:
+    case BPF_STX:
+    case BPF_MISC | BPF_TAX:
+    case BPF_MISC | BPF_TXA:
+    case BPF_RET | BPF_K:
+    case BPF_RET | BPF_A:
+    case BPF_ALU | BPF_NEG:
+    case BPF_JMP | BPF_JA:
+      return true;
+    default:
+      break;
+  }
+  switch (instruction.code & ~std::uint32_t{BPF_X}) {
+    case BPF_ALU | BPF_ADD:
+    case BPF_ALU | BPF_SUB:
+    case BPF_ALU | BPF_MUL:
+    case BPF_ALU | BPF_DIV:
+    case BPF_ALU | BPF_AND:
+    case BPF_ALU | BPF_OR:
+    case BPF_ALU | BPF_XOR:
+    case BPF_ALU | BPF_LSH:
+    case BPF_ALU | BPF_RSH:
+    case BPF_JMP | BPF_JEQ:
+    case BPF_JMP | BPF_JGT:
+    case BPF_JMP | BPF_JGE:
+    case BPF_JMP | BPF_JSET:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 BpfMachine::Step BpfMachine::execute(const sock_filter& instruction) {
   skip_ = 0;
+  if (!is_allowed(instruction)) {
+    return Step::kUnknown;
+  }
   switch (BPF_CLASS(instruction.code)) {
     case BPF_LD:
       return load(instruction, a_);

@@ -84,7 +84,10 @@ TEST(SeccompEvaluate, CalculatesAsTheKernelDoes) {
   EXPECT_EQ(result(BPF_XOR, 12, 10), 6U);
   EXPECT_EQ(result(BPF_LSH, 1, 4), 16U);
   EXPECT_EQ(result(BPF_RSH, 16, 4), 1U);
-  EXPECT_EQ(result(BPF_NEG, 1, 0), 0xffffffffU);
+  EXPECT_EQ(evaluate(SeccompProgram{statement(BPF_LD | BPF_IMM, 1), statement(BPF_ALU | BPF_NEG, 0),
+                                    statement(BPF_RET | BPF_A, 0)},
+                     SystemCall{}),
+            0xffffffffU);
 }
 
 TEST(SeccompEvaluate, ReadsBothHalvesOfArguments) {
@@ -111,6 +114,12 @@ TEST(SeccompEvaluate, DoesNotKnowDamagedPrograms) {
   EXPECT_EQ(value({statement(BPF_ST, 16), leave(0)}), std::nullopt);
   EXPECT_EQ(value({statement(BPF_JMP | BPF_JA, 0xffffffff), leave(0)}), std::nullopt);
   EXPECT_EQ(value(SeccompProgram(BPF_MAXINSNS + 1, leave(0))), std::nullopt);
+  // What the kernel does not let pass, although nothing depends on it.
+  for (const int code : {BPF_ALU | BPF_MOD | BPF_X, BPF_ALU | BPF_NEG | BPF_X, BPF_ALU | BPF_DIV,
+                         BPF_JMP | 0xf0, BPF_ST | BPF_X}) {
+    EXPECT_EQ(value({statement(static_cast<std::uint16_t>(code), 0), leave(0)}), std::nullopt);
+  }
+  EXPECT_EQ(value({statement(BPF_ALU | BPF_LSH, 32), leave(0)}), std::nullopt);
 }
 
 TEST(SeccompEvaluate, SurvivesAnyBytes) {
