@@ -67,6 +67,17 @@ TEST(PendingQueue, TakesBackOnlyTheLastCall) {
   }
 }
 
+TEST(PendingQueueArray, KnowsWhatIsInAFullOne) {
+  // It begins where it ends, as an empty one does. CPython fills only 32 of the 300.
+  auto queue = parsed(QueueForm::kArray,
+                      bytes_of(QueueForm::kArray, {{12, 299}, {16, 300}, {7224, 5}, {7228, 4}}));
+  const PendingCall last{RemoteAddress{0x1000}, 1};
+  queue.push(last);
+  EXPECT_EQ(queue.free_slots(), 0U);
+  EXPECT_TRUE(queue.contains(last));
+  EXPECT_TRUE(queue.take_back(last));
+}
+
 TEST(PendingQueueArray, RefusesWhatCannotBeOne) {
   const auto wrong = [](std::initializer_list<std::pair<std::size_t, std::uint32_t>> words) {
     return std::holds_alternative<std::string>(
