@@ -81,7 +81,7 @@ class LineCopier {
 
   // An unfinished last line is dropped: perf could take half a name for a whole one.
   void finish() {
-    result_.dropped += line_.empty() ? 0 : 1;
+    result_.dropped += line_.empty() && !too_long_ ? 0 : 1;
     base::write_all(to_, out_, subject_);
   }
   // Making names printable can make them four times as long.
@@ -133,7 +133,7 @@ CollectedMap collect_map(int fd, base::Pid pid, const MapCollectorOptions& optio
                      subject};
   base::reached(base::Step::kMapCopyBegun);
   LineCopier copier{copy.fd(), subject + ": the copy of its map", result};
-  std::vector<char> buffer(std::size_t{1} << 20U);
+  std::vector<char> buffer(kLongestLine);
   std::uint64_t offset = 0;
   while (!result.cut_short) {
     const auto want = std::min<std::uint64_t>(buffer.size(), options.most_bytes - offset);

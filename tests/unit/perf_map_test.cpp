@@ -84,6 +84,8 @@ TEST_F(CollectMap, IsBounded) {
   EXPECT_FALSE(collect_map(fd.get(), base::Pid{12}, options()).cut_short);
   const auto endless = open("long.map", "10 4 " + std::string(1U << 20U, 'x') + "\n20 4 b\n");
   EXPECT_EQ(collect_map(endless.get(), base::Pid{13}, options()).names, 1U);
+  const auto unfinished = open("unfinished.map", "10 4 b\n" + std::string(1U << 17U, 'x'));
+  EXPECT_EQ(collect_map(unfinished.get(), base::Pid{14}, options()).dropped, 1U);
 }
 
 // Made printable a name is four times as long.
