@@ -67,7 +67,13 @@ bool Activate::attempt_when_on(const AttachedTarget& attached, TrampolineState s
   if (state == TrampolineState::kOnByItself) {
     return true;
   }
-  auto mailbox = *attached.mailbox();
+  const auto found = attached.mailbox();
+  if (!found) {
+    // It was there a moment ago: a process that shares the memory (vfork) runs on and can write it.
+    last_obstacle_ = "its mailbox is being written by another process";
+    return false;
+  }
+  auto mailbox = *found;
   refusal_ = refuse_others_session(mailbox, options_.owner.session.pid.value());
   if (refusal_) {
     return true;
