@@ -20,6 +20,11 @@ if(PYINJECT_SANITIZE)
   target_link_options(pyinject_options INTERFACE -fsanitize=${PYINJECT_SANITIZE})
 endif()
 
+if(PYINJECT_FUZZ)
+  # What a fuzzer steers by; other programs do not mind.
+  target_compile_options(pyinject_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # pyinject_library(NAME USES libraries...): all *.cpp of the current folder become libpyinject_NAME.
 # USES is public: the include rule of docs/architecture.md is what these lists say.
 function(pyinject_library name)

@@ -46,7 +46,7 @@ std::optional<base::ElfAddress> search(const elf::ElfFile& file, std::uint32_t f
     }
     left -= segment.file_size;
     const auto bytes = file.read_at(segment.address, segment.file_size);
-    if (!bytes) {
+    if (!bytes || bytes->empty()) {
       continue;
     }
     const void* const found =

@@ -1,0 +1,71 @@
+// What the fuzzers share: taking an input apart, and saying what is wrong.
+#pragma once
+
+#include "pyinject/base/remote_address.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/tracee/remote_memory.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+namespace pyinject::fuzz {
+
+// The oracle: ends the fuzzer with WHAT unless HOLDS.
+void require(bool holds, std::string_view what);
+
+// An input from its beginning; what is missing at its end is zero.
+class Input {
+ public:
+  Input(const std::uint8_t* data, std::size_t size) : left_{std::as_bytes(std::span{data, size})} {}
+
+  template <typename Value>
+  requires std::is_trivially_copyable_v<Value>
+  [[nodiscard]] Value take() {
+    Value value{};
+    const auto bytes = take_bytes(sizeof value);
+    if (!bytes.empty()) {
+      std::memcpy(&value, bytes.data(), bytes.size());
+    }
+    return value;
+  }
+  [[nodiscard]] std::span<const std::byte> take_bytes(std::size_t most) {
+    const auto bytes = left_.first(std::min(most, left_.size()));
+    left_ = left_.subspan(bytes.size());
+    return bytes;
+  }
+  [[nodiscard]] std::span<const std::byte> rest() const { return left_; }
+  [[nodiscard]] std::string_view text() const {
+    return {reinterpret_cast<const char*>(left_.data()), left_.size()};
+  }
+
+ private:
+  std::span<const std::byte> left_;
+};
+
+// The memory of a hostile target: every address of the lower half shows some byte of the input, so
+// that any pointer leads somewhere, and lists run in circles.
+class HostileMemory : public tracee::MemoryReader {
+ public:
+  explicit HostileMemory(std::span<const std::byte> bytes) : bytes_{bytes} {}
+  [[nodiscard]] bool read(base::RemoteAddress from, std::span<std::byte> into) const override;
+  [[nodiscard]] std::uint64_t reads() const { return reads_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  mutable std::uint64_t reads_ = 0;
+};
+
+// What each fuzzer does with an input.
+void run(Input input);
+
+// A file in memory with these bytes.
+[[nodiscard]] base::UniqueFd file_with(std::span<const std::byte> bytes);
+
+// Control characters and what is no UTF-8 never reach a terminal.
+[[nodiscard]] bool is_printable(std::string_view text);
+
+}  // namespace pyinject::fuzz
