@@ -1,11 +1,17 @@
 #include "runtime_view.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
 namespace pyinject::python {
 
 namespace {
 
 constexpr std::size_t kMostInterpreters = 1000;
 constexpr std::size_t kMostThreads = 32768;
+constexpr std::size_t kThreadFields = 512;  // of PyThreadState, those that are read
 
 }  // namespace
 
@@ -38,16 +44,31 @@ std::size_t RuntimeView::interpreter_count() const {
 }
 
 std::vector<ThreadState> RuntimeView::threads(base::RemoteAddress interpreter) const {
+  // Their three fields lie close together. One read for each thread: it is done inside a stop.
+  const std::uint64_t first =
+      std::min({layout_.next_thread, layout_.thread_interpreter, layout_.thread_id});
+  const std::uint64_t end =
+      sizeof(std::uint64_t) +
+      std::max({layout_.next_thread, layout_.thread_interpreter, layout_.thread_id});
+  std::array<std::byte, kThreadFields> bytes{};
+  if (end - first > bytes.size()) {
+    return {};
+  }
+  const auto fields = std::span{bytes}.first(end - first);
+  const auto field = [&](std::uint64_t offset) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, fields.data() + (offset - first), sizeof value);
+    return value;
+  };
   std::vector<ThreadState> threads;
   auto thread = memory_.read_pointer(interpreter + layout_.threads_head);
   while (thread && !thread->is_null() && threads.size() < kMostThreads) {
-    const auto id = memory_.read_value<std::uint64_t>(*thread + layout_.thread_id);
-    const auto owner = memory_.read_pointer(*thread + layout_.thread_interpreter);
-    if (!id || owner != interpreter) {
+    if (!memory_.read(*thread + first, fields) ||
+        field(layout_.thread_interpreter) != interpreter.value()) {
       break;  // the list changed under us, or is none
     }
-    threads.push_back({.address = *thread, .thread_id = *id});
-    thread = memory_.read_pointer(*thread + layout_.next_thread);
+    threads.push_back({.address = *thread, .thread_id = field(layout_.thread_id)});
+    thread = base::RemoteAddress{field(layout_.next_thread)};
   }
   return threads;
 }
