@@ -73,8 +73,8 @@ void pauses(const Effort& effort) {
       "last thread, as `record` prints it. Gap: the longest time between two looks at the clock "
       "that the target's main thread saw in a window around the step; untouched: in a window of "
       "the same length in which nothing was done. Busy: all threads run Python; mixed: the main "
-      "thread does, the others wait; idle: all wait. Programs with one thread have a processor of "
-      "their own. A first activation has a process of its own.",
+      "thread does, the others wait; idle: all wait. Unless it competes for the GIL, the main "
+      "thread has a processor of its own. A first activation has a process of its own.",
       {"CPython", "target", "step", "n", "stop", "gap", "gap, untouched"}};
   for (const auto& python : interpreters(effort)) {
     for (const int threads : effort.threads) {

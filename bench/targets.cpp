@@ -12,8 +12,8 @@ namespace pyinject::bench {
 
 namespace {
 
-// sys.argv: the kind, the number of threads, the processor to run on or -1. While it is busy it
-// looks for a line about each millisecond; that look is not part of any gap.
+// sys.argv: the kind, the number of threads, the processor for its main thread or -1. While it is
+// busy it looks for a line about each millisecond; that look is not part of any gap.
 constexpr const char* kWatched = R"(
 import os
 import select
@@ -21,7 +21,7 @@ import sys
 import threading
 from time import perf_counter_ns as clock
 kind, threads, processor = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-os.sched_setaffinity(0, {processor} if processor >= 0 else range(os.cpu_count()))
+os.sched_setaffinity(0, range(os.cpu_count()))
 go = threading.Event()
 def work():
     go.wait()
@@ -42,6 +42,8 @@ def watch():
     return largest
 for _ in range(threads - 1):
     threading.Thread(target=work if kind == 'busy' else wait, daemon=True).start()
+if processor >= 0:
+    os.sched_setaffinity(0, {processor})  # this thread only
 largest = watch()
 print('ready', flush=True)
 go.set()
@@ -140,7 +142,7 @@ Watched::Watched(const test::Interpreter& python, Kind kind, int threads)
     : answers_{kind != Kind::kBusy || threads == 1},
       process_{python, kWatched,
                with_arguments({name(kind), std::to_string(threads),
-                               std::to_string(threads == 1 ? processor_of_targets() : -1)})} {}
+                               std::to_string(answers_ ? processor_of_targets() : -1)})} {}
 
 nanoseconds Watched::gap() {
   process_.send_line("gap");
