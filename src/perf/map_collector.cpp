@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fcntl.h>
@@ -115,6 +117,22 @@ class LineCopier {
 };
 
 }  // namespace
+
+void remove_unfinished_copies(base::Pid tool, const MapCollectorOptions& options) {
+  const std::string owner = fmt::format(".map.{}.", tool.value());
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry{options.folder, error}, end;
+       !error && entry != end; entry.increment(error)) {
+    const auto name = entry->path().filename().string();
+    struct stat facts {};
+    // No link is followed, and nobody else's file is touched: the folder is everybody's.
+    if (name.starts_with(".perf-") && name.find(owner) != std::string::npos &&
+        ::lstat(entry->path().c_str(), &facts) == 0 && S_ISREG(facts.st_mode) &&
+        facts.st_uid == ::geteuid()) {
+      ::unlink(entry->path().c_str());
+    }
+  }
+}
 
 CollectedMap collect_map(int fd, base::Pid pid, const MapCollectorOptions& options) {
   const std::string subject = fmt::format("pid {}", pid.value());

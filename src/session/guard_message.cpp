@@ -13,10 +13,12 @@ namespace pyinject::session {
 
 namespace {
 
-// A SOCK_SEQPACKET socket keeps messages whole.
+// A SOCK_SEQPACKET socket keeps messages whole. Whatever an injector looks at of a Target has to be
+// here.
 struct Wire {
   GuardMessage::Kind kind;
   base::ProcessId id;
+  decltype(python::Target::stack_begin) stack_begin;
   python::Version version;
   base::RemoteAddress text_begin;
   base::RemoteAddress text_end;
@@ -37,6 +39,7 @@ Wire to_wire(const GuardMessage& message) {
   const auto executable = message.ancestor.executable.value_or(std::pair<dev_t, ino_t>{});
   Wire wire{.kind = message.kind,
             .id = target.id,
+            .stack_begin = target.stack_begin,
             .version = target.version,
             .text_begin = target.text_begin,
             .text_end = target.text_end,
@@ -58,6 +61,7 @@ GuardMessage from_wire(const Wire& wire) {
   GuardMessage message;
   message.kind = wire.kind;
   message.target.id = wire.id;
+  message.target.stack_begin = wire.stack_begin;
   message.target.version = wire.version;
   message.target.text_begin = wire.text_begin;
   message.target.text_end = wire.text_end;

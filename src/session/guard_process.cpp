@@ -66,6 +66,7 @@ void GuardProcess::take_over() {
   if (options_.session) {
     switch_off_children();
   }
+  perf::remove_unfinished_copies(tool_, options_.maps);
   for (auto& watched : watched_) {
     collect_map(watched);
   }

@@ -131,6 +131,11 @@ TEST_P(ToolDeath, Killed) {
   const auto copy = "/tmp/perf-" + target_.pid_text() + ".map";
   if (step() >= Step::kActivated && target_.chrooted()) {
     EXPECT_THAT(base::read_file(copy).value_or("no copy"), HasSubstr("py::"));
+    for (const auto& entry : std::filesystem::directory_iterator{"/tmp"}) {
+      EXPECT_FALSE(
+          entry.path().filename().string().starts_with(".perf-" + target_.pid_text() + "."))
+          << entry.path();
+    }
   }
   target_.expect_unharmed_and_off();
   target_.expect_usable();

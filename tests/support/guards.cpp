@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -20,12 +22,29 @@ bool readable(const base::UniqueFd& fd, int timeout_ms) {
   return ::poll(&entry, 1, timeout_ms) == 1;
 }
 
+std::optional<base::Pid> child_but(const std::set<base::Pid>& keep) {
+  for (const auto pid : procfs::list_processes()) {
+    const auto stat = procfs::read_stat(pid);
+    if (stat && stat->parent.value() == ::getpid() && !keep.contains(pid)) {
+      return pid;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool RunningGuard::ended() const { return readable(pidfd, 0); }
 bool RunningGuard::ends() const { return readable(pidfd, 20'000); }
 
 Guards::Guards() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+Guards::~Guards() {
+  while (const auto pid = child_but({})) {
+    ::kill(pid->value(), SIGKILL);
+    ::waitpid(pid->value(), nullptr, 0);
+  }
+}
 
 std::optional<RunningGuard> Guards::of(base::Pid parent) const {
   for (const auto pid : procfs::list_processes()) {
@@ -46,16 +65,7 @@ void Guards::wait_for_guards() const {
 }
 
 void Guards::wait_for_orphans(const std::set<base::Pid>& keep) const {
-  const auto orphan = [&]() -> std::optional<base::Pid> {
-    for (const auto pid : procfs::list_processes()) {
-      const auto stat = procfs::read_stat(pid);
-      if (stat && stat->parent.value() == ::getpid() && !keep.contains(pid)) {
-        return pid;
-      }
-    }
-    return std::nullopt;
-  };
-  while (const auto pid = orphan()) {
+  while (const auto pid = child_but(keep)) {
     const base::UniqueFd pidfd{static_cast<int>(::syscall(SYS_pidfd_open, pid->value(), 0))};
     ASSERT_TRUE(readable(pidfd, 20'000))
         << "pid " << pid->value() << " (" << procfs::read_stat(*pid)->name << ") does not end";

@@ -21,6 +21,10 @@ class Guards {
  public:
   // From now on guards whose tool is killed become children of this process.
   Guards();
+  // Ends what is left of them, such as a recording's command.
+  ~Guards();
+  Guards(const Guards&) = delete;
+  Guards& operator=(const Guards&) = delete;
 
   // The one of the tool PARENT.
   [[nodiscard]] std::optional<RunningGuard> of(base::Pid parent) const;

@@ -29,4 +29,7 @@ struct CollectedMap {
 [[nodiscard]] CollectedMap collect_map(int fd, base::Pid pid,
                                        const MapCollectorOptions& options = {});
 
+// Removes what collect_map() of the process TOOL, which was killed, has begun and not renamed.
+void remove_unfinished_copies(base::Pid tool, const MapCollectorOptions& options = {});
+
 }  // namespace pyinject::perf
