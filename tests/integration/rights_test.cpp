@@ -74,7 +74,7 @@ class Rights : public testing::Test {
     if (::geteuid() != 0) {
       GTEST_SKIP() << "being another user needs root";
     }
-    for (const auto& one : find_interpreters()) {
+    for (const auto& one : all_interpreters()) {
       if (one.root.empty()) {
         interpreter_ = one;
       }

@@ -173,9 +173,15 @@ std::vector<Interpreter> one_of_each(const std::vector<Interpreter>& all) {
 
 }  // namespace
 
+const std::vector<Interpreter>& all_interpreters() {
+  static const std::vector<Interpreter> found = find();
+  return found;
+}
+
 const std::vector<Interpreter>& find_interpreters() {
-  static const std::vector<Interpreter> found =
-      std::getenv("PYINJECT_TEST_EACH_VERSION") == nullptr ? find() : one_of_each(find());
+  static const std::vector<Interpreter> found = std::getenv("PYINJECT_TEST_EACH_VERSION") == nullptr
+                                                    ? all_interpreters()
+                                                    : one_of_each(all_interpreters());
   return found;
 }
 

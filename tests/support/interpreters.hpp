@@ -31,6 +31,9 @@ struct Interpreter {
 // PYINJECT_TEST_EACH_VERSION in the environment: only one_of_each_version().
 [[nodiscard]] const std::vector<Interpreter>& find_interpreters();
 
+// Without a look at that variable: for tests that need one of a certain kind.
+[[nodiscard]] const std::vector<Interpreter>& all_interpreters();
+
 // One of each minor version, in their order; a chrooted one where there is one: such a target's map
 // has to be copied.
 [[nodiscard]] std::vector<Interpreter> one_of_each_version();
