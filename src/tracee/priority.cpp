@@ -1,6 +1,33 @@
 #include "priority.hpp"
 
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+
+#include <unistd.h>
+
 namespace pyinject::tracee {
+
+namespace {
+
+// More threads can run than there are processors for them, not counting this one.
+bool crowded() {
+  // "0.20 0.18 0.12 RUNNABLE/ALL LASTPID"
+  const auto load = base::read_file("/proc/loadavg", 256).value_or("");
+  const auto fields = base::split(load, ' ');
+  const auto runnable = fields.size() < 4
+                            ? std::nullopt
+                            : base::parse_number<long>(base::split(fields[3], '/').front());
+  return runnable && *runnable - 1 > ::sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+}  // namespace
+
+std::optional<int> processor_to_stop_at(const procfs::Stat& first) {
+  if (first.real_time || (first.state == 'R' && crowded())) {
+    return std::nullopt;
+  }
+  return first.processor;
+}
 
 TracerPriority::TracerPriority(std::optional<int> cpu) {
   if (::sched_getscheduler(0) != SCHED_OTHER) {

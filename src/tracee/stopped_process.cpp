@@ -201,9 +201,7 @@ std::variant<StoppedProcess, StopFailure> StoppedProcess::stop(const base::Proce
   if (process.threads_.empty() || !now || now->start_time != id.start_time) {
     return gone;
   }
-  // A real-time program would not make room on its processor for us.
-  process.priority_ = std::make_unique<TracerPriority>(
-      now->real_time ? std::nullopt : std::optional{now->processor});
+  process.priority_ = std::make_unique<TracerPriority>(processor_to_stop_at(*now));
   process.stat_ = std::move(*now);
   process.since_ = steady_clock::now();
   std::size_t standing = 0;
