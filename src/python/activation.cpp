@@ -12,7 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
+#include <thread>
 #include <utility>
 
 namespace pyinject::python {
@@ -28,11 +28,6 @@ using std::chrono::steady_clock;
 // After the deadline, for a payload that was already running when it was withdrawn, and for the
 // stop in which the request is taken back.
 constexpr std::chrono::seconds kGrace{2};
-
-void nap(nanoseconds span) {
-  const timespec time{.tv_sec = 0, .tv_nsec = span.count()};
-  ::nanosleep(&time, nullptr);
-}
 
 // Private anonymous executable pages: where trampolines are, among others.
 std::uint64_t anonymous_code(base::Pid pid) {
@@ -202,7 +197,7 @@ std::optional<Refusal> Activate::wait_for_effect() {
       patience = std::min<nanoseconds>(patience * 2, milliseconds{640});
       next_look = Deadline::after(patience);
     }
-    nap(pause);
+    std::this_thread::sleep_for(pause);
     pause = std::min<nanoseconds>(pause * 5 / 4, milliseconds{2});
   }
   return std::nullopt;

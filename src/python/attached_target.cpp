@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
+#include <thread>
 
 namespace pyinject::python {
 
@@ -41,11 +41,6 @@ Refusal refusal_of(const tracee::StopFailure& failure) {
   return {.reason = Reason::kStopDeadline,
           .found = "it could not be stopped: " + who,
           .remedy = "try again when it no longer waits inside the kernel"};
-}
-
-void pause(milliseconds span) {
-  const timespec time{.tv_sec = 0, .tv_nsec = span.count() * 1'000'000};
-  ::nanosleep(&time, nullptr);
 }
 
 bool session_alive(const Mailbox& mailbox) {
@@ -202,7 +197,7 @@ std::optional<Refusal> with_stopped_target(const Workpiece& piece, base::Deadlin
       return refusal;
     }
     patience = std::min(patience * 2, kMostPatience);
-    pause(between);
+    std::this_thread::sleep_for(between);
     between = std::min(between * 2, kMostPause);
   }
 }

@@ -2,9 +2,10 @@
 
 #include "open_request.hpp"
 #include "pyinject/base/fault.hpp"
+#include "pyinject/procfs/stat.hpp"
 
 #include <algorithm>
-#include <ctime>
+#include <thread>
 
 #include <unistd.h>
 
@@ -49,9 +50,21 @@ void Deactivate::blank_payload() const {
   base::reached(base::Step::kPayloadBlanked);
 }
 
+// Before any stop, which may never come about (a thread in state D): from now on nothing that was
+// asked for can run.
+void Deactivate::blank_open_request() {
+  const auto mailbox = read_mailbox(piece_.memory, piece_.target.addresses.mailbox);
+  if (mailbox && open(*mailbox) && concerns_us(*mailbox) &&
+      procfs::read_process_id(piece_.target.id.pid) == piece_.target.id) {
+    blank_payload();
+  }
+}
+
 // A request has been made; the target is off.
 bool Deactivate::settle(const AttachedTarget& attached, Mailbox mailbox) {
-  blank_payload();
+  if (mailbox.outcome != kWithdrawing) {
+    blank_payload();
+  }
   if (mailbox.requested > mailbox.done) {
     auto looked = look_at_queue(attached);
     if (std::holds_alternative<NotNow>(looked)) {
@@ -113,6 +126,7 @@ std::variant<Deactivation, Refusal> Deactivate::run() {
   if (nothing_to_do()) {
     return result_;
   }
+  blank_open_request();
   bool settled = false;
   nanoseconds pause = milliseconds{1};
   while (true) {
@@ -137,8 +151,7 @@ std::variant<Deactivation, Refusal> Deactivate::run() {
                      .found = "a request to switch on is on its way through it",
                      .remedy = "it was withdrawn; deactivate it again once it runs Python code"};
     }
-    const timespec span{.tv_sec = 0, .tv_nsec = pause.count()};
-    ::nanosleep(&span, nullptr);
+    std::this_thread::sleep_for(pause);
     pause = std::min<nanoseconds>(pause * 2, milliseconds{50});
   }
 }

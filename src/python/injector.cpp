@@ -7,8 +7,8 @@
 #include "pyinject/procfs/status.hpp"
 #include "pyinject/tracee/signal_frames.hpp"
 
-#include <ctime>
 #include <memory>
+#include <thread>
 #include <utility>
 
 namespace pyinject::python {
@@ -46,8 +46,7 @@ Refusal unless_gone(const Workpiece& piece, Refusal refusal) {
     if (grace.expired()) {
       return refusal;
     }
-    const timespec moment{.tv_sec = 0, .tv_nsec = 1'000'000};
-    ::nanosleep(&moment, nullptr);
+    std::this_thread::sleep_for(milliseconds{1});
   }
   return refuse_gone();
 }

@@ -5,7 +5,7 @@
 #include "pyinject/session/manager.hpp"
 
 #include <algorithm>
-#include <ctime>
+#include <thread>
 #include <utility>
 
 namespace pyinject::session {
@@ -19,16 +19,6 @@ constexpr milliseconds kOneTry{200};
 constexpr milliseconds kFirstPause{2};
 constexpr milliseconds kMostPause{100};
 constexpr std::chrono::seconds kPatience{60};
-
-void pause(milliseconds span) {
-  const timespec time{.tv_sec = 0, .tv_nsec = span.count() * 1'000'000};
-  ::nanosleep(&time, nullptr);
-}
-
-bool has_gone(python::Reason reason) {
-  return reason == python::Reason::kExited || reason == python::Reason::kNoSuchProcess ||
-         reason == python::Reason::kZombie || reason == python::Reason::kFinalizing;
-}
 
 }  // namespace
 
@@ -87,7 +77,7 @@ void GuardProcess::switch_off_all() {
     if (all || deadline.expired()) {
       break;
     }
-    pause(between);
+    std::this_thread::sleep_for(between);
     between = std::min(between * 2, kMostPause);
   }
   for (const auto& watched : watched_) {
@@ -106,7 +96,8 @@ void GuardProcess::try_to_settle(Watched& watched) {
     const auto result =
         injector_.deactivate(watched.target, {.deadline = kOneTry, .only_of = options_.session});
     if (const auto* refusal = std::get_if<python::Refusal>(&result)) {
-      watched.settled = has_gone(refusal->reason);
+      watched.settled =
+          python::has_gone(refusal->reason) || refusal->reason == python::Reason::kFinalizing;
       logger_.debug("guard: pid {}: {}", pid, python::describe(*refusal));
       return;
     }

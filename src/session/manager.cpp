@@ -15,14 +15,11 @@ namespace {
 using python::Reason;
 using python::Refusal;
 
-bool has_gone(Reason reason) {
-  return reason == Reason::kExited || reason == Reason::kNoSuchProcess || reason == Reason::kZombie;
-}
-
 // Not worth a line with -a: most processes of a machine are none of our business.
 bool is_ordinary(Reason reason) {
-  return has_gone(reason) || reason == Reason::kNotPython || reason == Reason::kKernelThread ||
-         reason == Reason::kOwnProcess || reason == Reason::kNoPermission;
+  return python::has_gone(reason) || reason == Reason::kNotPython ||
+         reason == Reason::kKernelThread || reason == Reason::kOwnProcess ||
+         reason == Reason::kNoPermission;
 }
 
 constexpr std::chrono::milliseconds kHurriedShare{100};
@@ -155,7 +152,7 @@ bool Manager::deactivate_one(const python::Target& target, std::chrono::nanoseco
     ++stats_.deactivated;
     return true;
   }
-  if (has_gone(refusal->reason)) {
+  if (python::has_gone(refusal->reason)) {
     logger_.debug("pid {}: it has exited, nothing to switch off", target.id.pid.value());
     return true;
   }

@@ -2,18 +2,24 @@
 #include "pyinject/base/file.hpp"
 #include "pyinject/procfs/status.hpp"
 #include "pyinject/procfs/tasks.hpp"
+#include "pyinject/tracee/remote_memory.hpp"
+#include "python/mailbox.hpp"
 #include "support/asleep.hpp"
 #include "support/attach.hpp"
 #include "support/interpreters.hpp"
+#include "support/paths.hpp"
 #include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <optional>
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 namespace pyinject::test {
@@ -230,6 +236,51 @@ sys.stdin.readline()
       EXPECT_EQ(waiter.read_line(), "0 True") << library << " " << wait;
     }
   }
+}
+
+// The request is made while the main thread holds the GIL in C; at the deadline the process cannot
+// be stopped any more.
+TEST_P(Deadlines, AWithdrawnRequestNeverRunsAlsoWhereNoStopCameAbout) {
+  if (!GetParam().root.empty()) {
+    GTEST_SKIP() << "this build's library cannot be loaded in a chroot";
+  }
+  const TempDir folder;
+  PythonOptions options;
+  options.args = {targets_dir() + "/vfork_when_told.so", folder / "fifo"};
+  ASSERT_EQ(::mkfifo(options.args[1].c_str(), 0600), 0);
+  PythonProcess parent{GetParam(), R"(
+import ctypes, sys
+hold = ctypes.PyDLL(sys.argv[1]).vfork_when_told
+print('ready', flush=True)
+result = hold(sys.argv[2].encode())
+for _ in range(10000):
+    result += 0
+print(result, sys.is_stack_trampoline_active(), flush=True)
+sys.stdin.read()
+)",
+                       options};
+  wait_until_asleep(parent.pid());
+  const auto target = attach_.detect(parent.pid());
+  std::optional<Refusal> refusal;
+  std::thread activates{[&] { refusal = missed(parent.pid(), std::chrono::milliseconds{1000}); }};
+  const tracee::ProcessMemory memory{parent.pid()};
+  const auto deadline = base::Deadline::after(std::chrono::seconds{20});
+  const auto requested = [&] {
+    const auto mailbox = python::read_mailbox(memory, target.addresses.mailbox);
+    return mailbox && mailbox->requested > mailbox->done;
+  };
+  while (!requested() && !deadline.expired()) {
+    ::sched_yield();
+  }
+  parent.child().write("x");
+  activates.join();
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->reason, Reason::kDeadline);
+  EXPECT_EQ(procfs::read_status(parent.pid())->state, 'D') << "it could be stopped";
+  const base::UniqueFd reader{::open(options.args[1].c_str(), O_RDONLY | O_CLOEXEC)};
+  EXPECT_TRUE(reader.valid());
+  EXPECT_EQ(parent.read_line(), "0 False");
+  EXPECT_EQ(attach_.detect(parent.pid()).state, python::TrampolineState::kOff);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Deadlines, testing::ValuesIn(find_interpreters()),

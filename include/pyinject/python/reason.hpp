@@ -56,6 +56,11 @@ enum class Reason {
 // The stable name in lower_case_with_underscores, e.g. "python_too_old".
 [[nodiscard]] std::string_view name(Reason reason);
 
+// The process is no more.
+[[nodiscard]] constexpr bool has_gone(Reason reason) {
+  return reason == Reason::kExited || reason == Reason::kNoSuchProcess || reason == Reason::kZombie;
+}
+
 // A refusal: what was found (with values) and what the user can do. Both are complete phrases
 // without a final period; remedy may be empty.
 struct Refusal {
