@@ -1,0 +1,39 @@
+// A small ELF file with the names of one process, so that they survive its end, the reuse of its
+// pid, and a move to another machine. docs/perf-notes.md has what perf makes of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pyinject::weave {
+
+struct AddressRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;  // the first byte behind it
+  bool operator==(const AddressRange&) const = default;
+};
+
+struct ImageSymbol {
+  std::uint64_t address = 0;  // in the process
+  std::uint64_t size = 0;     // 0: to the next symbol
+  std::string name;           // up to its first NUL
+};
+
+struct SymbolImage {
+  std::vector<std::byte> bytes;
+  std::vector<std::byte> build_id;  // 20 bytes, a hash of all that is in it
+};
+
+// An ELF64 x86-64 library without code. File offsets in it are the real addresses of the process:
+// with an MMAP2 record {start = pgoff = RANGE's begin, len = its size} perf's way from an address
+// to a symbol is the identity. The same input gives the same bytes.
+//
+// SYMBOLS outside of all RANGES, and beyond 4 GiB of names, are left out; of several at one address
+// perf takes any.
+[[nodiscard]] SymbolImage make_symbol_image(std::span<const ImageSymbol> symbols,
+                                            std::span<const AddressRange> ranges);
+
+}  // namespace pyinject::weave
