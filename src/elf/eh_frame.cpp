@@ -1,12 +1,13 @@
 #include "elf/eh_frame.hpp"
 
-#include "elf/byte_cursor.hpp"
+#include "pyinject/base/byte_cursor.hpp"
 
 #include <algorithm>
 #include <map>
 #include <string_view>
 
 namespace pyinject::elf {
+using base::ByteCursor;
 
 namespace {
 

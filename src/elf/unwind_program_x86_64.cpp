@@ -1,11 +1,12 @@
 // Call frame instructions: DWARF 4 sections 6.4.2 and 7.23. Followed are the stack pointer, the
 // frame pointer and the return address.
-#include "elf/byte_cursor.hpp"
 #include "elf/eh_frame.hpp"
+#include "pyinject/base/byte_cursor.hpp"
 
 #include <vector>
 
 namespace pyinject::elf {
+using base::ByteCursor;
 
 namespace {
 

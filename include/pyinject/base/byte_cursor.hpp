@@ -7,7 +7,7 @@
 #include <span>
 #include <type_traits>
 
-namespace pyinject::elf {
+namespace pyinject::base {
 
 // Once something was missing every read gives 0, and failed() says so.
 class ByteCursor {
@@ -68,4 +68,4 @@ class ByteCursor {
   bool failed_ = false;
 };
 
-}  // namespace pyinject::elf
+}  // namespace pyinject::base
