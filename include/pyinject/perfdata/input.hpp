@@ -1,0 +1,67 @@
+// Reading a perf.data file from its beginning to its end, in bounded memory. The file is not
+// trusted: whatever it holds, reading it neither crashes nor takes memory by its say-so.
+#pragma once
+
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/perfdata/record.hpp"
+#include "pyinject/perfdata/sample.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pyinject::perfdata {
+
+// A file that has to stay as it is: no perf.data, or of a kind that is not read here.
+struct NotTreatable {
+  std::string why;  // "it was written to a pipe"
+};
+
+class Input {
+ public:
+  // Throws SystemError when PATH cannot be opened or read.
+  [[nodiscard]] static std::variant<Input, NotTreatable> open(const std::string& path);
+  // NAME: for messages.
+  [[nodiscard]] static std::variant<Input, NotTreatable> open(base::UniqueFd file,
+                                                              const std::string& name);
+
+  Input(Input&& other) noexcept;
+  Input& operator=(Input&& other) noexcept;
+  ~Input();
+
+  // They stay where they are as long as the Input or what it was moved to lives.
+  [[nodiscard]] const std::vector<Event>& events() const;
+
+  // The next record in the order of the file, aligned to 8 bytes; those in COMPRESSED records one
+  // by one. Valid until the next call. nullopt: the end, or damage. Throws SystemError.
+  [[nodiscard]] std::optional<Record> next();
+  // Whether the records ended before their time, and why: "a record of 4 bytes at offset 4711".
+  [[nodiscard]] bool damaged() const { return !damage().empty(); }
+  [[nodiscard]] const std::string& damage() const;
+  void rewind();
+
+  // Bytes of the file, for a display of progress.
+  [[nodiscard]] std::uint64_t position() const;
+  [[nodiscard]] std::uint64_t size() const;
+
+  // The event that RECORD is of; null when nothing says so.
+  [[nodiscard]] const Event* event_of(const Record& record) const;
+  // False: no sample, damaged, or of an unknown event. The vectors of OUT are used again.
+  [[nodiscard]] bool parse(const Record& record, Sample& out) const;
+  // When it happened, for samples and, with sample_id_all, the kernel's other records. 0 is an
+  // answer, too: perf gives it to the records that it makes itself.
+  [[nodiscard]] std::optional<std::uint64_t> time_of(const Record& record) const;
+
+  // For other sources of this folder.
+  class Impl;
+  [[nodiscard]] const Impl& impl() const { return *impl_; }
+
+ private:
+  explicit Input(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pyinject::perfdata
