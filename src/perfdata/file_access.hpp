@@ -1,0 +1,30 @@
+// Reading and writing at places of a file. Both throw SystemError naming the file.
+#pragma once
+
+#include "pyinject/perfdata/event.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace pyinject::perfdata {
+
+// A part of the file.
+struct Section {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+
+  [[nodiscard]] std::uint64_t end() const { return offset + size; }
+  [[nodiscard]] bool lies_in(std::uint64_t file_size) const {
+    return offset <= file_size && size <= file_size - offset;
+  }
+};
+
+// Up to all of INTO; less only at the end of the file.
+[[nodiscard]] std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into,
+                                  const std::string& name);
+
+void write_at(int fd, std::uint64_t offset, Bytes bytes, const std::string& name);
+
+}  // namespace pyinject::perfdata

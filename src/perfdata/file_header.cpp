@@ -1,0 +1,168 @@
+#include "perfdata/file_header.hpp"
+
+#include "perfdata/attributes.hpp"
+#include "perfdata/event_description.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace pyinject::perfdata {
+
+namespace {
+
+// Real ones have some dozens of events, and an id for each of them, thread and processor.
+constexpr std::uint64_t kMostAttributes = std::uint64_t{4} << 20U;  // bytes
+constexpr std::uint64_t kMostIds = std::uint64_t{8} << 20U;
+constexpr std::uint64_t kMostDescription = std::uint64_t{80} << 20U;  // bytes
+
+using Objection = std::optional<NotTreatable>;
+
+NotTreatable damaged(std::string_view what) {
+  return {fmt::format("its header is damaged ({})", what)};
+}
+
+class HeaderReader {
+ public:
+  HeaderReader(int fd, std::uint64_t file_size, const std::string& name)
+      : fd_{fd}, file_size_{file_size}, name_{name} {}
+
+  Objection read() {
+    if (auto objection = read_start()) {
+      return objection;
+    }
+    if (auto objection = read_features()) {
+      return objection;
+    }
+    if (auto objection = read_events()) {
+      return objection;
+    }
+    return objection_to(header_.events);
+  }
+  [[nodiscard]] FileHeader take() { return std::move(header_); }
+
+ private:
+  // All of SECTION, or nothing.
+  template <typename Element>
+  [[nodiscard]] std::optional<std::vector<Element>> contents(Section section, std::uint64_t most) {
+    if (!section.lies_in(file_size_) || section.size > most ||
+        section.size % sizeof(Element) != 0) {
+      return std::nullopt;
+    }
+    std::vector<Element> elements(section.size / sizeof(Element));
+    const auto bytes = std::as_writable_bytes(std::span{elements});
+    return read_at(fd_, section.offset, bytes, name_) == bytes.size() ? std::optional{elements}
+                                                                      : std::nullopt;
+  }
+
+  Objection read_start() {
+    const auto bytes = std::as_writable_bytes(std::span{&start_, 1});
+    const auto got = read_at(fd_, 0, bytes, name_);
+    const std::string_view magic{start_.magic.data(), start_.magic.size()};
+    if (got >= sizeof start_.magic && magic == "2ELIFREP") {
+      return NotTreatable{"it is of a machine of the other byte order"};
+    }
+    if (got < sizeof start_.magic || start_.magic != kMagic) {
+      return NotTreatable{"it is no perf.data of format 2"};
+    }
+    if (start_.size == 16) {
+      return NotTreatable{"perf wrote it to a pipe (-o -)"};
+    }
+    if (got < sizeof start_ || start_.size != sizeof start_) {
+      return damaged("its size");
+    }
+    header_.data = start_.data;
+    if (start_.data.size == 0) {
+      return NotTreatable{"perf record did not come to its end"};
+    }
+    return start_.data.lies_in(file_size_) ? std::nullopt : Objection{damaged("data section")};
+  }
+
+  // The sections of the features are listed behind the data.
+  Objection read_features() {
+    for (unsigned bit = 0; bit < kFeatureBits; ++bit) {
+      if ((start_.features.at(bit / 64) >> (bit % 64) & 1U) != 0) {
+        header_.features.push_back({.bit = bit, .section = {}});
+      }
+    }
+    const Section table{.offset = start_.data.end(),
+                        .size = header_.features.size() * sizeof(Section)};
+    const auto sections = contents<Section>(table, table.size);
+    if (!sections) {
+      return damaged("table of features");
+    }
+    for (std::size_t i = 0; i < sections->size(); ++i) {
+      auto& feature = header_.features[i];
+      feature.section = (*sections)[i];
+      if (!feature.section.lies_in(file_size_)) {
+        return damaged(fmt::format("feature {}", feature.bit));
+      }
+      if (feature.bit == kFeatureAuxtrace) {
+        return NotTreatable{"it holds AUX data"};
+      }
+      if (feature.bit == kFeatureFolder) {
+        return NotTreatable{"it is part of a folder (--threads)"};
+      }
+      if (feature.bit == kFeatureEventDescription) {
+        auto description = contents<std::byte>(feature.section, kMostDescription);
+        if (!description || !remove_user_stacks_of_all(*description)) {
+          return damaged("description of the events");
+        }
+        header_.event_description = std::move(*description);
+      }
+    }
+    return std::nullopt;
+  }
+
+  Objection read_events() {
+    const auto attributes = contents<std::byte>(start_.attributes, kMostAttributes);
+    if (!attributes) {
+      return damaged("attributes section");
+    }
+    std::span<const std::byte> left{*attributes};
+    std::uint64_t ids_left = std::min(kMostIds, file_size_ / sizeof(std::uint64_t));
+    while (!left.empty()) {
+      const auto size = attributes_size(left);
+      if (!size || *size + sizeof(Section) != start_.attributes_size ||
+          start_.attributes_size > left.size()) {
+        return damaged("attributes of an event");
+      }
+      Section ids;
+      std::memcpy(&ids, left.data() + *size, sizeof ids);
+      auto numbers = contents<std::uint64_t>(ids, ids_left * sizeof(std::uint64_t));
+      if (!numbers) {
+        return damaged("ids of an event");
+      }
+      ids_left -= numbers->size();
+      const auto raw = left.first(*size);
+      header_.events.push_back({.attr = to_attributes(raw),
+                                .raw = {raw.begin(), raw.end()},
+                                .ids = std::move(*numbers)});
+      left = left.subspan(start_.attributes_size);
+    }
+    return std::nullopt;
+  }
+
+  int fd_;
+  std::uint64_t file_size_;
+  const std::string& name_;
+  FileStart start_;
+  FileHeader header_;
+};
+
+}  // namespace
+
+std::variant<FileHeader, NotTreatable> read_header(int fd, std::uint64_t file_size,
+                                                   const std::string& name) {
+  HeaderReader reader{fd, file_size, name};
+  if (auto objection = reader.read()) {
+    return std::move(*objection);
+  }
+  return reader.take();
+}
+
+}  // namespace pyinject::perfdata

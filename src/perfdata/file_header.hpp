@@ -1,0 +1,56 @@
+// The header of a perf.data file: where its sections are, its events, its features.
+// linux, tools/perf/Documentation/perf.data-file-format.txt; tools/perf/util/header.h.
+#pragma once
+
+#include "perfdata/file_access.hpp"
+#include "pyinject/perfdata/input.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pyinject::perfdata {
+
+// The number of a feature's bit (HEADER_*).
+enum FeatureBit : std::uint8_t {
+  kFeatureBuildId = 2,
+  kFeatureEventDescription = 12,
+  kFeatureAuxtrace = 18,
+  kFeatureFolder = 24,  // HEADER_DIR_FORMAT: --threads
+  kFeatureCompressed = 27,
+};
+constexpr unsigned kFeatureBits = 256;
+
+struct Feature {
+  unsigned bit = 0;
+  Section section;
+};
+
+// struct perf_file_header.
+struct FileStart {
+  std::array<char, 8> magic{};
+  std::uint64_t size = 0;
+  std::uint64_t attributes_size = 0;  // of one event's, with the section of its ids
+  Section attributes;
+  Section data;
+  Section event_types;  // not used since linux 3.x
+  std::array<std::uint64_t, kFeatureBits / 64> features{};
+};
+static_assert(sizeof(FileStart) == 104);
+constexpr std::array<char, 8> kMagic{'P', 'E', 'R', 'F', 'I', 'L', 'E', '2'};
+
+struct FileHeader {
+  Section data;
+  std::vector<Feature> features;  // in the order of their bits
+  std::vector<Event> events;
+  std::vector<std::byte> event_description;  // the feature's contents
+};
+
+// Throws SystemError.
+[[nodiscard]] std::variant<FileHeader, NotTreatable> read_header(int fd, std::uint64_t file_size,
+                                                                 const std::string& name);
+
+}  // namespace pyinject::perfdata

@@ -1,0 +1,104 @@
+#include "perfdata/identity.hpp"
+
+#include <bit>
+#include <cstring>
+
+namespace pyinject::perfdata {
+
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+// How many of BITS samples of this event have; a word each.
+unsigned words(const perf_event_attr& attr, std::uint64_t bits) {
+  return static_cast<unsigned>(std::popcount(attr.sample_type & bits));
+}
+
+std::optional<std::uint64_t> word_at(Bytes bytes, std::size_t offset) {
+  std::uint64_t value = 0;
+  if (bytes.size() < sizeof(perf_event_header) + kWord || offset < sizeof(perf_event_header) ||
+      offset > bytes.size() - kWord) {
+    return std::nullopt;
+  }
+  std::memcpy(&value, bytes.data() + offset, kWord);
+  return value;
+}
+
+std::optional<std::uint64_t> word_from_end(Bytes bytes, std::size_t number) {
+  return number * kWord > bytes.size() ? std::nullopt
+                                       : word_at(bytes, bytes.size() - number * kWord);
+}
+
+}  // namespace
+
+IdPosition IdPosition::of(const perf_event_attr& attr) {
+  IdPosition position;
+  if ((attr.sample_type & PERF_SAMPLE_IDENTIFIER) != 0) {
+    position.in_sample = 0;
+    position.from_end = 1;
+  } else if ((attr.sample_type & PERF_SAMPLE_ID) != 0) {
+    position.in_sample =
+        words(attr, PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR);
+    position.from_end = 1 + words(attr, PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU);
+  }
+  if (attr.sample_id_all == 0) {
+    position.from_end.reset();
+  }
+  return position;
+}
+
+std::size_t sample_id_size(const perf_event_attr& attr) {
+  constexpr std::uint64_t kFields = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
+                                    PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU |
+                                    PERF_SAMPLE_IDENTIFIER;
+  return attr.sample_id_all == 0 ? 0 : words(attr, kFields) * kWord;
+}
+
+std::optional<std::uint64_t> time_in(const Record& record, const perf_event_attr& attr) {
+  if ((attr.sample_type & PERF_SAMPLE_TIME) == 0 || record.type >= kFirstOfPerf) {
+    return std::nullopt;
+  }
+  if (record.type == PERF_RECORD_SAMPLE) {
+    const auto before = words(attr, PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID);
+    return word_at(record.bytes, sizeof(perf_event_header) + before * kWord);
+  }
+  if (attr.sample_id_all == 0) {
+    return std::nullopt;
+  }
+  return word_from_end(record.bytes, 1 + words(attr, PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
+                                                         PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER));
+}
+
+EventIndex::EventIndex(const std::vector<Event>& events)
+    : events_{&events}, position_{IdPosition::of(events.front().attr)} {
+  for (const Event& event : events) {
+    for (const std::uint64_t id : event.ids) {
+      by_id_.emplace(id, &event);
+    }
+  }
+}
+
+const Event* EventIndex::event_of(const Record& record) const {
+  if (record.type >= kFirstOfPerf) {
+    return nullptr;
+  }
+  const Event* const first = &events_->front();
+  const bool sample = record.type == PERF_RECORD_SAMPLE;
+  if (events_->size() == 1) {
+    return sample || first->attr.sample_id_all != 0 ? first : nullptr;
+  }
+  const auto position = sample ? position_.in_sample : position_.from_end;
+  if (!position) {
+    return nullptr;
+  }
+  const auto id = sample ? word_at(record.bytes, sizeof(perf_event_header) + *position * kWord)
+                         : word_from_end(record.bytes, *position);
+  // Records that perf makes itself have the id 0; it takes them for the first event's, too.
+  if (!id || *id == 0) {
+    return id ? first : nullptr;
+  }
+  const auto found = by_id_.find(*id);
+  return found == by_id_.end() ? nullptr : found->second;
+}
+
+}  // namespace pyinject::perfdata

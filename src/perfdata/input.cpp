@@ -1,0 +1,145 @@
+#include "pyinject/perfdata/input.hpp"
+
+#include "perfdata/input_impl.hpp"
+#include "perfdata/sample_parser.hpp"
+#include "pyinject/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace pyinject::perfdata {
+
+namespace {
+
+// struct perf_record_compressed2 (perf 6.16): the size without the padding, then the data.
+std::optional<Bytes> compressed2(Bytes record) {
+  constexpr std::size_t kData = 16;
+  std::uint64_t size = 0;
+  if (record.size() < kData) {
+    return std::nullopt;
+  }
+  std::memcpy(&size, record.data() + sizeof(perf_event_header), sizeof size);
+  return size > record.size() - kData ? std::nullopt : std::optional{record.subspan(kData, size)};
+}
+
+}  // namespace
+
+Input::Impl::Impl(base::UniqueFd file, std::string name, FileHeader header)
+    : file_{std::move(file)},
+      name_{std::move(name)},
+      header_{std::move(header)},
+      index_{header_.events},
+      reader_{file_.get(), header_.data, name_} {}
+
+std::optional<Record> Input::Impl::end(std::string damage) {
+  damage_ = std::move(damage);
+  ended_ = true;
+  return std::nullopt;
+}
+
+Record Input::Impl::aligned(Record record) {
+  if (reinterpret_cast<std::uintptr_t>(record.bytes.data()) % sizeof(std::uint64_t) != 0) {
+    aligned_.assign(record.bytes.begin(), record.bytes.end());
+    record.bytes = aligned_;
+  }
+  return record;
+}
+
+std::optional<Record> Input::Impl::next() {
+  while (!ended_) {
+    if (const auto record = decompressor_.next()) {
+      return aligned(*record);
+    }
+    if (!decompressor_.damage().empty()) {
+      return end(decompressor_.damage());
+    }
+    const auto record = reader_.next();
+    if (!record) {
+      const bool cut = reader_.damage().empty() && decompressor_.inside_record();
+      return end(cut ? "the compressed data end within a record" : reader_.damage());
+    }
+    switch (record->type) {
+      case kCompressed:
+        decompressor_.feed(record->bytes.subspan(sizeof(perf_event_header)));
+        break;
+      case kCompressed2:
+        if (const auto data = compressed2(record->bytes)) {
+          decompressor_.feed(*data);
+          break;
+        }
+        return end("a compressed record that is shorter than it says");
+      case kAuxtrace:
+      case kAuxtraceInfo:
+        return end("it holds AUX data");
+      default:
+        return aligned(*record);
+    }
+  }
+  return std::nullopt;
+}
+
+void Input::Impl::rewind() {
+  reader_.rewind();
+  decompressor_.rewind();
+  damage_.clear();
+  ended_ = false;
+}
+
+Input::Input(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
+Input::Input(Input&& other) noexcept = default;
+Input& Input::operator=(Input&& other) noexcept = default;
+Input::~Input() = default;
+
+std::variant<Input, NotTreatable> Input::open(const std::string& path) {
+  // Not blocking: PATH may be a pipe that nobody writes to.
+  base::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
+  if (!file.valid()) {
+    throw base::SystemError{"cannot open " + path, errno};
+  }
+  return open(std::move(file), path);
+}
+
+std::variant<Input, NotTreatable> Input::open(base::UniqueFd file, const std::string& name) {
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) {
+    throw base::SystemError{"cannot look at " + name, errno};
+  }
+  if (S_ISDIR(info.st_mode)) {
+    return NotTreatable{"it is a folder (--threads)"};
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return NotTreatable{"it is no regular file"};
+  }
+  auto header = read_header(file.get(), static_cast<std::uint64_t>(info.st_size), name);
+  if (auto* const not_treatable = std::get_if<NotTreatable>(&header)) {
+    return std::move(*not_treatable);
+  }
+  return Input{
+      std::make_unique<Impl>(std::move(file), name, std::get<FileHeader>(std::move(header)))};
+}
+
+const std::vector<Event>& Input::events() const { return impl_->header().events; }
+std::optional<Record> Input::next() { return impl_->next(); }
+const std::string& Input::damage() const { return impl_->damage(); }
+void Input::rewind() { impl_->rewind(); }
+std::uint64_t Input::position() const { return impl_->position(); }
+std::uint64_t Input::size() const { return impl_->header().data.end(); }
+const Event* Input::event_of(const Record& record) const { return impl_->index().event_of(record); }
+
+bool Input::parse(const Record& record, Sample& out) const {
+  const Event* const event = record.type == PERF_RECORD_SAMPLE ? event_of(record) : nullptr;
+  return event != nullptr && parse_sample(*event, record, out);
+}
+
+std::optional<std::uint64_t> Input::time_of(const Record& record) const {
+  const Event* const event = event_of(record);
+  return event == nullptr ? std::nullopt : time_in(record, event->attr);
+}
+
+}  // namespace pyinject::perfdata

@@ -1,0 +1,173 @@
+#include "pyinject/perfdata/output.hpp"
+
+#include "perfdata/attributes.hpp"
+#include "perfdata/build_id_table.hpp"
+#include "perfdata/input_impl.hpp"
+#include "perfdata/record_writer.hpp"
+#include "pyinject/base/error.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace pyinject::perfdata {
+
+namespace {
+
+constexpr const char* kName = "the new perf.data";
+constexpr std::size_t kBuffer = std::size_t{1} << 20U;
+
+template <typename Value>
+Bytes bytes_of(const Value& value) {
+  return std::as_bytes(std::span{&value, 1});
+}
+
+}  // namespace
+
+class Output::Impl {
+ public:
+  Impl(int fd, const Input& input) : fd_{fd}, input_{input} {
+    buffer_.reserve(kBuffer);
+    append(bytes_of(FileStart{}));
+    write_attributes();
+    start_.data.offset = size();
+  }
+
+  void write(const Record& record) {
+    if (record.type == PERF_RECORD_SAMPLE) {
+      const Event* const event = input_.event_of(record);
+      if (event != nullptr && event->has_user_stacks()) {
+        throw base::Error{"a sample with its user stack does not fit the new perf.data"};
+      }
+    }
+    if (record.type == kHeaderAttr && record.bytes.size() > sizeof(perf_event_header)) {
+      scratch_.assign(record.bytes.begin(), record.bytes.end());
+      remove_user_stacks(std::span{scratch_}.subspan(sizeof(perf_event_header)));
+      append(scratch_);
+      return;
+    }
+    append(record.bytes);
+  }
+
+  void write_mapping(const Mapping& mapping) {
+    make_mapping(mapping, sample_id_size(input_.events().front().attr), scratch_);
+    append(scratch_);
+  }
+
+  bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain) {
+    const bool whole = make_sample(sample, chain, scratch_);
+    append(scratch_);
+    return whole;
+  }
+
+  void finish(std::span<const BuildId> additional) {
+    start_.data.size = size() - start_.data.offset;
+    write_features(additional);
+    flush();
+    start_.magic = kMagic;
+    start_.size = sizeof start_;
+    write_at(fd_, 0, bytes_of(start_), kName);
+  }
+
+  [[nodiscard]] std::uint64_t size() const { return flushed_ + buffer_.size(); }
+
+ private:
+  void append(Bytes bytes) {
+    if (buffer_.size() + bytes.size() > kBuffer) {
+      flush();
+    }
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  }
+  void flush() {
+    write_at(fd_, flushed_, buffer_, kName);
+    flushed_ += buffer_.size();
+    buffer_.clear();
+  }
+
+  // As perf does: the ids, then the attributes with the places of their ids.
+  void write_attributes() {
+    std::vector<Section> ids;
+    for (const Event& event : input_.events()) {
+      const auto bytes = std::as_bytes(std::span{event.ids});
+      ids.push_back({.offset = size(), .size = bytes.size()});
+      append(bytes);
+    }
+    start_.attributes.offset = size();
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      scratch_ = input_.events()[i].raw;
+      remove_user_stacks(scratch_);
+      append(scratch_);
+      append(bytes_of(ids[i]));
+      start_.attributes_size = scratch_.size() + sizeof(Section);
+    }
+    start_.attributes.size = size() - start_.attributes.offset;
+  }
+
+  void write_features(std::span<const BuildId> additional) {
+    auto features = input_.impl().header().features;
+    std::erase_if(features,
+                  [](const Feature& feature) { return feature.bit == kFeatureCompressed; });
+    if (!additional.empty() &&
+        std::ranges::find(features, kFeatureBuildId, &Feature::bit) == features.end()) {
+      features.push_back({.bit = kFeatureBuildId, .section = {}});
+      std::ranges::sort(features, {}, &Feature::bit);
+    }
+    // Their table comes before them, and tells where they are.
+    const auto table = size();
+    std::vector<Section> sections(features.size());
+    append(std::as_bytes(std::span{sections}));
+    for (std::size_t i = 0; i < features.size(); ++i) {
+      const auto [bit, section] = features[i];
+      start_.features.at(bit / 64) |= std::uint64_t{1} << (bit % 64);
+      sections[i].offset = size();
+      if (bit == kFeatureEventDescription) {
+        append(input_.impl().header().event_description);
+      } else {
+        copy(section);
+      }
+      if (bit == kFeatureBuildId) {
+        for (const BuildId& id : additional) {
+          make_build_id(id, scratch_);
+          append(scratch_);
+        }
+      }
+      sections[i].size = size() - sections[i].offset;
+    }
+    flush();
+    write_at(fd_, table, std::as_bytes(std::span{sections}), kName);
+  }
+
+  void copy(Section section) {
+    scratch_.resize(std::min<std::uint64_t>(section.size, kBuffer));
+    while (section.size != 0) {
+      const auto piece = std::span{scratch_}.first(std::min<std::uint64_t>(section.size, kBuffer));
+      if (read_at(input_.impl().fd(), section.offset, piece, input_.impl().name()) !=
+          piece.size()) {
+        throw base::Error{input_.impl().name() + " became shorter while it was read"};
+      }
+      append(piece);
+      section.offset += piece.size();
+      section.size -= piece.size();
+    }
+  }
+
+  int fd_;
+  const Input& input_;
+  FileStart start_;
+  std::vector<std::byte> buffer_;  // what comes behind the first flushed_ bytes
+  std::uint64_t flushed_ = 0;
+  std::vector<std::byte> scratch_;
+};
+
+Output::Output(int fd, const Input& input) : impl_{std::make_unique<Impl>(fd, input)} {}
+Output::~Output() = default;
+void Output::write(const Record& record) { impl_->write(record); }
+void Output::write_mapping(const Mapping& mapping) { impl_->write_mapping(mapping); }
+bool Output::write_sample(const Sample& sample, std::span<const std::uint64_t> chain) {
+  return impl_->write_sample(sample, chain);
+}
+void Output::finish(std::span<const BuildId> additional) { impl_->finish(additional); }
+std::uint64_t Output::size() const { return impl_->size(); }
+
+}  // namespace pyinject::perfdata

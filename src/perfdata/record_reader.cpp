@@ -1,0 +1,73 @@
+#include "perfdata/record_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace pyinject::perfdata {
+
+namespace {
+
+constexpr std::size_t kBuffer = std::size_t{1} << 20U;  // many times a record
+
+}  // namespace
+
+std::optional<Record> first_record(Bytes records) {
+  perf_event_header header{};
+  if (records.size() < sizeof header) {
+    return std::nullopt;
+  }
+  std::memcpy(&header, records.data(), sizeof header);
+  if (header.size < sizeof header) {
+    return Record{.type = header.type, .misc = header.misc, .bytes = {}};
+  }
+  if (header.size > records.size()) {
+    return std::nullopt;
+  }
+  return Record{.type = header.type, .misc = header.misc, .bytes = records.first(header.size)};
+}
+
+RecordReader::RecordReader(int fd, Section data, std::string name)
+    : fd_{fd}, data_{data}, name_{std::move(name)}, buffer_(kBuffer), read_{data.offset} {}
+
+void RecordReader::rewind() {
+  begin_ = 0;
+  filled_ = 0;
+  read_ = data_.offset;
+  damage_.clear();
+}
+
+void RecordReader::fill() {
+  std::memmove(buffer_.data(), buffer_.data() + begin_, filled_ - begin_);
+  filled_ -= begin_;
+  begin_ = 0;
+  const auto room = std::min<std::uint64_t>(buffer_.size() - filled_, data_.end() - read_);
+  const auto got = read_at(fd_, read_, std::span{buffer_}.subspan(filled_, room), name_);
+  filled_ += got;
+  read_ += got;
+}
+
+std::optional<Record> RecordReader::next() {
+  if (!damage_.empty()) {
+    return std::nullopt;
+  }
+  const auto left = [this] { return Bytes{buffer_}.subspan(begin_, filled_ - begin_); };
+  auto record = first_record(left());
+  if (!record) {
+    fill();
+    record = first_record(left());
+  }
+  if (!record || record->bytes.empty()) {
+    if (begin_ != filled_ || read_ != data_.end()) {
+      damage_ = record ? fmt::format("a record of no size at offset {}", position())
+                       : fmt::format("the record at offset {} is cut off", position());
+    }
+    return std::nullopt;
+  }
+  begin_ += record->bytes.size();
+  return record;
+}
+
+}  // namespace pyinject::perfdata

@@ -1,0 +1,42 @@
+// The records of a part of a file, one after another, read in pieces.
+#pragma once
+
+#include "perfdata/file_access.hpp"
+#include "pyinject/perfdata/record.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pyinject::perfdata {
+
+// RECORDS begins with a header: the record when all of it is there. 0 bytes: its header is damaged.
+[[nodiscard]] std::optional<Record> first_record(Bytes records);
+
+class RecordReader {
+ public:
+  RecordReader(int fd, Section data, std::string name);
+
+  // Not aligned; valid until the next call. nullopt: the end, or damage.
+  [[nodiscard]] std::optional<Record> next();
+  [[nodiscard]] const std::string& damage() const { return damage_; }
+  // Where the next record is.
+  [[nodiscard]] std::uint64_t position() const { return read_ - (filled_ - begin_); }
+  void rewind();
+
+ private:
+  void fill();
+
+  int fd_;
+  Section data_;
+  std::string name_;
+  std::vector<std::byte> buffer_;
+  std::size_t begin_ = 0;  // what has not been handed out: [begin_, filled_) of the buffer
+  std::size_t filled_ = 0;
+  std::uint64_t read_;  // the file's offset behind the buffer
+  std::string damage_;
+};
+
+}  // namespace pyinject::perfdata

@@ -1,0 +1,68 @@
+#include "perfdata/record_writer.hpp"
+
+#include "perfdata/byte_writer.hpp"
+
+#include <algorithm>
+#include <climits>
+
+#include <sys/mman.h>
+
+namespace pyinject::perfdata {
+
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+constexpr std::size_t kMostRecord = 65528;  // its size is a number of 16 bits, and whole words
+constexpr std::size_t kMostBuildId = 20;
+
+}  // namespace
+
+void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std::byte>& into) {
+  const bool has_build_id = !mapping.build_id.empty();
+  ByteWriter writer{
+      into, PERF_RECORD_MMAP2,
+      static_cast<std::uint16_t>(PERF_RECORD_MISC_USER |
+                                 (has_build_id ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0))};
+  writer.number(mapping.pid);
+  writer.number(mapping.tid);
+  writer.number(mapping.start);
+  writer.number(mapping.size);
+  writer.number(mapping.page_offset);
+  if (has_build_id) {
+    const auto id = Bytes{mapping.build_id}.first(std::min(mapping.build_id.size(), kMostBuildId));
+    writer.number(static_cast<std::uint32_t>(id.size()));  // u8, and three reserved
+    writer.append(id);
+    writer.zeros(kMostBuildId - id.size());
+  } else {
+    writer.number(mapping.major);
+    writer.number(mapping.minor);
+    writer.number(mapping.inode);
+    writer.number(mapping.generation);
+  }
+  writer.number(mapping.protection);
+  writer.number(std::uint32_t{MAP_PRIVATE});
+  writer.text(mapping.file, PATH_MAX - 1, kWord);
+  writer.zeros(sample_id);
+  writer.finish();
+}
+
+bool make_sample(const Sample& sample, std::span<const std::uint64_t> chain,
+                 std::vector<std::byte>& into) {
+  ByteWriter writer{into, PERF_RECORD_SAMPLE, sample.misc};
+  writer.append(sample.before_chain);
+  bool whole = true;
+  if (sample.event->samples(PERF_SAMPLE_CALLCHAIN)) {
+    const auto others = into.size() + kWord + sample.between.size() + sample.behind.size();
+    const auto room = others > kMostRecord ? 0 : (kMostRecord - others) / kWord;
+    whole = chain.size() <= room;
+    chain = chain.first(std::min(chain.size(), room));
+    writer.number(std::uint64_t{chain.size()});
+    writer.append(std::as_bytes(chain));
+  }
+  writer.append(sample.between);
+  writer.append(sample.behind);
+  writer.finish();
+  return whole;
+}
+
+}  // namespace pyinject::perfdata

@@ -1,0 +1,21 @@
+// Records that we make. Pure. INTO is given the whole record.
+#pragma once
+
+#include "pyinject/perfdata/record.hpp"
+#include "pyinject/perfdata/sample.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace pyinject::perfdata {
+
+// An MMAP2 record with SAMPLE_ID bytes of zeros behind it.
+void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std::byte>& into);
+
+// False: CHAIN is cut, since a record has at most 64 KiB.
+bool make_sample(const Sample& sample, std::span<const std::uint64_t> chain,
+                 std::vector<std::byte>& into);
+
+}  // namespace pyinject::perfdata

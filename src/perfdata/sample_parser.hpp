@@ -1,0 +1,12 @@
+// Samples taken apart. Pure. perf_event_open(2), "PERF_RECORD_SAMPLE".
+#pragma once
+
+#include "pyinject/perfdata/record.hpp"
+#include "pyinject/perfdata/sample.hpp"
+
+namespace pyinject::perfdata {
+
+// RECORD is a sample of EVENT. False: it is damaged.
+[[nodiscard]] bool parse_sample(const Event& event, const Record& record, Sample& out);
+
+}  // namespace pyinject::perfdata
