@@ -50,7 +50,7 @@ void Examination::find_runtime() {
   addresses.add_pending_call = interpreter_.address("Py_AddPendingCall");
   addresses.gilstate_ensure = interpreter_.address("PyGILState_Ensure");
   addresses.gilstate_release = interpreter_.address("PyGILState_Release");
-  if (view.interpreter_count() > 1) {
+  if (view.interpreters().size() > 1) {
     target_.warnings.emplace_back(
         "it has sub-interpreters: only the main interpreter's functions get names");
   }

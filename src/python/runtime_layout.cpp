@@ -11,7 +11,8 @@ namespace pyinject::python {
 namespace {
 
 // 3.12 publishes nothing: its headers are the source (Include/internal/pycore_runtime.h,
-// pycore_interp.h, pycore_ceval_state.h of 3.12.1).
+// pycore_interp.h, pycore_ceval_state.h, pycore_frame.h, cpython/{pystate,code,unicodeobject}.h of
+// 3.12.1).
 constexpr RuntimeLayout kLayout312{
     .runtime_size = 459944,
     .initialized = 16,
@@ -33,6 +34,27 @@ constexpr RuntimeLayout kLayout312{
     .audit_hooks = 267208,
     .trace_function = 72,
     .profile_function = 64,
+    .stack = {.previous_thread = 0,
+              .native_thread_id = 144,
+              .current_frame = 56,
+              .frame_in_cframe = true,
+              .frame_size = 80,
+              .executable = 0,
+              .executable_tags = 0,
+              .previous = 8,
+              .instruction = 56,
+              .owner = 70,
+              .file_name = 112,
+              .qualified_name = 128,
+              .line_table = 136,
+              .first_line = 68,
+              .byte_code = 192,
+              .type = 8,
+              .item_count = 16,
+              .bytes_data = 32,
+              .text_length = 16,
+              .text_state = 32,
+              .ascii_data = 40},
 };
 
 // Which u64 of _Py_DebugOffsets is what (Include/internal/pycore_debug_offsets.h; in 3.13
@@ -54,6 +76,15 @@ struct Published {
   std::size_t next_thread;
   std::size_t thread_interpreter;
   std::size_t thread_id;
+  std::size_t native_thread_id;
+  std::size_t current_frame;
+  std::size_t previous_thread;
+  std::size_t frame;  // size, previous, executable, instr_ptr, localsplus, owner
+  std::size_t code;   // size, filename, name, qualname, linetable, firstlineno, 3 others, byte code
+  std::size_t object_type;
+  std::size_t bytes;  // size, ob_size, ob_sval
+  std::size_t text;   // size, state, length, size of its ASCII form
+  std::uint64_t executable_tags;
   std::uint64_t pending_calls;
   std::uint64_t eval_frame;
   std::uint64_t audit_hooks;
@@ -77,6 +108,15 @@ constexpr std::array kPublished = std::to_array<Published>({
      .next_thread = 21,
      .thread_interpreter = 22,
      .thread_id = 24,
+     .native_thread_id = 25,
+     .current_frame = 23,
+     .previous_thread = 20,
+     .frame = 28,
+     .code = 34,
+     .object_type = 45,
+     .bytes = 64,
+     .text = 67,
+     .executable_tags = 0,
      .pending_calls = 2640,
      .eval_frame = 8472,
      .audit_hooks = 10808,
@@ -98,6 +138,15 @@ constexpr std::array kPublished = std::to_array<Published>({
      .next_thread = 24,
      .thread_interpreter = 25,
      .thread_id = 27,
+     .native_thread_id = 28,
+     .current_frame = 26,
+     .previous_thread = 23,
+     .frame = 31,
+     .code = 39,
+     .object_type = 51,
+     .bytes = 74,
+     .text = 77,
+     .executable_tags = 3,
      .pending_calls = 2848,
      .eval_frame = 8520,
      .audit_hooks = 10912,
@@ -119,6 +168,15 @@ constexpr std::array kPublished = std::to_array<Published>({
      .next_thread = 24,
      .thread_interpreter = 25,
      .thread_id = 30,
+     .native_thread_id = 31,
+     .current_frame = 26,
+     .previous_thread = 23,
+     .frame = 39,
+     .code = 47,
+     .object_type = 59,
+     .bytes = 86,
+     .text = 89,
+     .executable_tags = 3,
      .pending_calls = 2976,
      .eval_frame = 8472,
      .audit_hooks = 10888,
@@ -145,6 +203,29 @@ class Words {
   std::span<const std::byte> bytes_;
 };
 
+StackLayout stack_from_published(const Published& at, const Words& words) {
+  return {.previous_thread = words[at.previous_thread],
+          .native_thread_id = words[at.native_thread_id],
+          .current_frame = words[at.current_frame],
+          .frame_size = words[at.frame],
+          .executable = words[at.frame + 2],
+          .executable_tags = at.executable_tags,
+          .previous = words[at.frame + 1],
+          .instruction = words[at.frame + 3],
+          .owner = words[at.frame + 5],
+          .file_name = words[at.code + 1],
+          .qualified_name = words[at.code + 3],
+          .line_table = words[at.code + 4],
+          .first_line = words[at.code + 5],
+          .byte_code = words[at.code + 9],
+          .type = words[at.object_type],
+          .item_count = words[at.bytes + 1],
+          .bytes_data = words[at.bytes + 2],
+          .text_length = words[at.text + 2],
+          .text_state = words[at.text + 1],
+          .ascii_data = words[at.text + 3]};
+}
+
 RuntimeLayout from_published(const Published& at, const Words& words) {
   RuntimeLayout layout{
       .runtime_size = words[at.runtime_size],
@@ -169,6 +250,7 @@ RuntimeLayout from_published(const Published& at, const Words& words) {
       .trace_function = at.trace_function,
       .profile_function = at.profile_function,
       .free_threaded = words[2] != 0,
+      .stack = stack_from_published(at, words),
   };
   layout.gil_last_holder = words[at.gil_holder] - words[at.gil_state];
   layout.gil_locked = words[at.gil_locked] - words[at.gil_state];
@@ -204,6 +286,7 @@ std::string implausible(const Published& at, const RuntimeLayout& layout) {
         bad("next thread", layout.next_thread, kMostThread),
         bad("thread's interpreter", layout.thread_interpreter, kMostThread),
         bad("thread id", layout.thread_id, kMostThread),
+        bad("native thread id", layout.stack.native_thread_id, kMostThread),
         bad("GIL holder", layout.gil_last_holder, kMostThread),
         bad("GIL lock", layout.gil_locked, kMostThread)}) {
     if (!text.empty()) {

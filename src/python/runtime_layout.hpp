@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pyinject/python/target.hpp"
+#include "stack_layout.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -54,6 +55,7 @@ struct RuntimeLayout {
   std::uint64_t gil_last_holder = 8;
   std::uint64_t gil_locked = 16;
   bool free_threaded = false;
+  StackLayout stack;
 };
 
 // Bytes of _Py_DebugOffsets that parse_layout wants to see.

@@ -32,29 +32,28 @@ std::optional<base::RemoteAddress> RuntimeView::main_interpreter() const {
   return interpreter;
 }
 
-std::size_t RuntimeView::interpreter_count() const {
+std::vector<base::RemoteAddress> RuntimeView::interpreters() const {
   // interpreters.head is the word before interpreters.main, and names the newest.
+  std::vector<base::RemoteAddress> interpreters;
   auto interpreter = memory_.read_pointer(runtime_ + (layout_.interpreters_main - 8));
-  std::size_t count = 0;
-  while (interpreter && !interpreter->is_null() && count < kMostInterpreters) {
-    ++count;
+  while (interpreter && !interpreter->is_null() && interpreters.size() < kMostInterpreters) {
+    interpreters.push_back(*interpreter);
     interpreter = memory_.read_pointer(*interpreter + layout_.next_interpreter);
   }
-  return count;
+  return interpreters;
 }
 
-std::vector<ThreadState> RuntimeView::threads(base::RemoteAddress interpreter) const {
-  // Their three fields lie close together. One read for each thread: it is done inside a stop.
-  const std::uint64_t first =
-      std::min({layout_.next_thread, layout_.thread_interpreter, layout_.thread_id});
-  const std::uint64_t end =
-      sizeof(std::uint64_t) +
-      std::max({layout_.next_thread, layout_.thread_interpreter, layout_.thread_id});
+std::vector<ThreadState> RuntimeView::threads(base::RemoteAddress interpreter, bool* whole) const {
+  // Their fields lie close together. One read for each thread: it is done inside a stop.
+  const auto offsets = {layout_.next_thread, layout_.thread_interpreter, layout_.thread_id,
+                        layout_.stack.native_thread_id};
+  const std::uint64_t first = std::min(offsets);
+  const std::uint64_t span = std::max(offsets) - first;
   std::array<std::byte, kThreadFields> bytes{};
-  if (end - first > bytes.size()) {
+  if (span > bytes.size() - sizeof(std::uint64_t)) {
     return {};
   }
-  const auto fields = std::span{bytes}.first(end - first);
+  const auto fields = std::span{bytes}.first(span + sizeof(std::uint64_t));
   const auto field = [&](std::uint64_t offset) {
     std::uint64_t value = 0;
     std::memcpy(&value, fields.data() + (offset - first), sizeof value);
@@ -67,8 +66,13 @@ std::vector<ThreadState> RuntimeView::threads(base::RemoteAddress interpreter) c
         field(layout_.thread_interpreter) != interpreter.value()) {
       break;  // the list changed under us, or is none
     }
-    threads.push_back({.address = *thread, .thread_id = field(layout_.thread_id)});
+    threads.push_back({.address = *thread,
+                       .thread_id = field(layout_.thread_id),
+                       .native_id = field(layout_.stack.native_thread_id)});
     thread = base::RemoteAddress{field(layout_.next_thread)};
+  }
+  if (whole != nullptr) {
+    *whole = thread && thread->is_null();
   }
   return threads;
 }

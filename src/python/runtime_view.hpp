@@ -15,6 +15,7 @@ namespace pyinject::python {
 struct ThreadState {
   base::RemoteAddress address;
   std::uint64_t thread_id = 0;  // the thread pointer
+  std::uint64_t native_id = 0;  // gettid() of it, in its own pid namespace
 };
 
 class RuntimeView {
@@ -27,10 +28,12 @@ class RuntimeView {
   [[nodiscard]] bool finalizing() const;
   // The interpreter with id 0; nullopt when what is there is none.
   [[nodiscard]] std::optional<base::RemoteAddress> main_interpreter() const;
-  // How many interpreters there are; at most 1000 are counted.
-  [[nodiscard]] std::size_t interpreter_count() const;
-  // The thread states of INTERPRETER, newest first.
-  [[nodiscard]] std::vector<ThreadState> threads(base::RemoteAddress interpreter) const;
+  // Newest first; at most 1000.
+  [[nodiscard]] std::vector<base::RemoteAddress> interpreters() const;
+  // The thread states of INTERPRETER, newest first. WHOLE, when given, says whether the list's end
+  // was reached.
+  [[nodiscard]] std::vector<ThreadState> threads(base::RemoteAddress interpreter,
+                                                 bool* whole = nullptr) const;
   // pthread_self() of the thread that runs pending calls and signal handlers.
   [[nodiscard]] std::optional<std::uint64_t> main_thread() const;
   // True when the GIL of INTERPRETER is held, as far as can be told, by THREAD.

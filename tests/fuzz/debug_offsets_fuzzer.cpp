@@ -28,7 +28,7 @@ void look(const RuntimeLayout& layout, std::span<const std::byte> bytes) {
   const python::RuntimeView view{memory, layout, RemoteAddress{0x1000}};
   (void)view.initialized();
   (void)view.finalizing();
-  require(view.interpreter_count() <= 1000, "lists of interpreters end");
+  require(view.interpreters().size() <= 1000, "lists of interpreters end");
   const auto interpreter = view.main_interpreter().value_or(RemoteAddress{0x2000});
   const auto threads = view.threads(interpreter);
   require(threads.size() <= 32768, "lists of threads end");

@@ -33,6 +33,9 @@ struct PythonFrame {
   // The outermost of the frames that share one C activation of the evaluator: the frame before it
   // is an entry frame.
   bool outermost = false;
+  // Of the code object: a number that no other object of this reader has. An address is given away
+  // again when an object dies.
+  std::uint64_t code_serial = 0;
   bool operator==(const PythonFrame&) const = default;
 };
 
@@ -62,8 +65,11 @@ class StackReader {
   // Only these threads: some microseconds for each.
   [[nodiscard]] std::vector<ThreadStack> read(std::span<const base::Tid> tids);
 
-  // Those of a code object that a stack was read with; nullopt: it is none any more.
+  // Those of the code object at CODE: as the latest read() met it, else as it is now. nullopt: it
+  // is none (any more).
   [[nodiscard]] std::optional<CodeNames> names(base::RemoteAddress code);
+  // Those of a frame of the latest read(): nothing is read for it.
+  [[nodiscard]] std::optional<CodeNames> names(const PythonFrame& frame) const;
 
   [[nodiscard]] const Losses& losses() const;
 

@@ -17,6 +17,13 @@
 
 namespace pyinject::tracee {
 
+// One of several reads that are done together.
+struct ReadPiece {
+  base::RemoteAddress from;
+  std::span<std::byte> into;
+  bool done = false;  // all of it was read
+};
+
 // An interface, so that what reads structures can be tested on recorded bytes.
 class MemoryReader {
  public:
@@ -27,6 +34,9 @@ class MemoryReader {
 
   // Fills INTO completely or returns false: a bad address is an ordinary answer.
   [[nodiscard]] virtual bool read(base::RemoteAddress from, std::span<std::byte> into) const = 0;
+
+  // Each as if by read(), but in as few system calls as may be.
+  virtual void read_each(std::span<ReadPiece> pieces) const;
 
   template <typename Value>
   requires std::is_trivially_copyable_v<Value>
@@ -50,6 +60,7 @@ class ProcessMemory : public MemoryReader {
   explicit ProcessMemory(base::Pid pid) : pid_{pid} {}
 
   [[nodiscard]] bool read(base::RemoteAddress from, std::span<std::byte> into) const override;
+  void read_each(std::span<ReadPiece> pieces) const override;
 
   // One contiguous write. The kernel copies page by page: only when every thread is stopped is it a
   // single change to the target. False: nothing or a part was written; errno says why.

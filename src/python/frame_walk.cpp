@@ -1,0 +1,99 @@
+#include "python/frame_walk.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
+namespace pyinject::python {
+
+namespace {
+
+constexpr std::size_t kMostFrameBytes = 256;  // of its fixed part: implausible(StackLayout)
+// FRAME_OWNED_BY_CSTACK (3.12, 3.13), FRAME_OWNED_BY_INTERPRETER (3.14+) and what is above it.
+constexpr std::uint8_t kFirstEntryOwner = 3;
+
+struct Frame {
+  RawFrame raw;
+  bool entry = false;
+};
+
+std::optional<Frame> read_frame(const tracee::MemoryReader& memory, const StackLayout& layout,
+                                base::RemoteAddress address) {
+  std::array<std::byte, kMostFrameBytes> bytes{};
+  if (address.value() % sizeof(std::uint64_t) != 0 || layout.frame_size > bytes.size() ||
+      !memory.read(address, std::span{bytes}.first(layout.frame_size))) {
+    return std::nullopt;
+  }
+  const auto pointer = [&bytes](std::uint64_t offset) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    return value;
+  };
+  return Frame{
+      .raw = {.address = address,
+              .code = base::RemoteAddress{pointer(layout.executable) & ~layout.executable_tags},
+              .previous = base::RemoteAddress{pointer(layout.previous)},
+              .instruction = base::RemoteAddress{pointer(layout.instruction)}},
+      .entry = std::to_integer<std::uint8_t>(bytes.at(layout.owner)) >= kFirstEntryOwner};
+}
+
+std::optional<base::RemoteAddress> innermost(const tracee::MemoryReader& memory,
+                                             const StackLayout& layout,
+                                             base::RemoteAddress thread) {
+  auto frame = memory.read_pointer(thread + layout.current_frame);
+  if (frame && !frame->is_null() && layout.frame_in_cframe) {
+    frame = memory.read_pointer(*frame);
+  }
+  return frame;
+}
+
+}  // namespace
+
+std::optional<RawStack> walk_frames(const tracee::MemoryReader& memory, const StackLayout& layout,
+                                    base::RemoteAddress thread) {
+  auto next = innermost(memory, layout, thread);
+  if (!next) {
+    return std::nullopt;
+  }
+  RawStack stack;
+  // A circle is met again at the latest after twice its length (Brent's method).
+  base::RemoteAddress passed;
+  for (std::size_t steps = 1, remember = 1; !next->is_null(); ++steps) {
+    if (*next == passed) {
+      return std::nullopt;
+    }
+    if (steps == remember) {
+      passed = *next;
+      remember *= 2;
+    }
+    const auto frame = read_frame(memory, layout, *next);
+    if (!frame) {
+      return std::nullopt;
+    }
+    if (frame->entry) {
+      if (!stack.frames.empty()) {
+        stack.frames.back().outermost = true;
+      }
+    } else if (frame->raw.previous.is_null() || frame->raw.code.is_null()) {
+      return std::nullopt;  // only an entry frame can be the last, or have no code
+    } else if (stack.frames.size() == kMostFrames) {
+      stack.complete = false;
+      return stack;
+    } else {
+      stack.frames.push_back(frame->raw);
+    }
+    if (steps > 3 * kMostFrames) {
+      return std::nullopt;  // hardly anything but entry frames
+    }
+    next = frame->raw.previous;
+  }
+  return stack;
+}
+
+bool same_calls(const RawStack& one, const RawStack& other) {
+  return one.complete == other.complete &&
+         std::ranges::equal(one.frames, other.frames, &RawFrame::same_call);
+}
+
+}  // namespace pyinject::python

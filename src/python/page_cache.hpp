@@ -1,0 +1,44 @@
+// A target's memory by whole pages, so that what lies close together costs one system call.
+#pragma once
+
+#include "pyinject/base/remote_address.hpp"
+#include "pyinject/tracee/remote_memory.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace pyinject::python {
+
+class PageCache : public tracee::MemoryReader {
+ public:
+  static constexpr std::size_t kPage = 4096;
+  static constexpr std::size_t kMostPages = 2048;  // further ones cannot be read
+
+  explicit PageCache(const tracee::MemoryReader& memory) : memory_{memory} {}
+
+  // Forgets all and reads PAGES, those that are likely to be wanted, at once.
+  void refresh(std::span<const base::RemoteAddress> pages);
+  // From pages that are read the first time they are wanted.
+  [[nodiscard]] bool read(base::RemoteAddress from, std::span<std::byte> into) const override;
+  // The pages that something was read from since the last refresh.
+  [[nodiscard]] std::vector<base::RemoteAddress> used() const;
+
+ private:
+  struct Page {
+    std::array<std::byte, kPage> bytes;
+    base::RemoteAddress begin;
+    bool used;
+  };
+  [[nodiscard]] Page* page(base::RemoteAddress begin) const;
+
+  const tracee::MemoryReader& memory_;
+  // As a cache it changes where nothing is seen of it.
+  mutable std::vector<Page> pages_;
+  mutable std::unordered_map<std::uint64_t, std::size_t> places_;  // in pages_
+};
+
+}  // namespace pyinject::python

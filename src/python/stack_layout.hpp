@@ -1,0 +1,41 @@
+// Where things are in what a Python stack consists of: frames, code objects, their names and lines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace pyinject::python {
+
+// Offsets in bytes. From 3.13 on they come from the target's own _Py_DebugOffsets.
+struct StackLayout {
+  // In PyThreadState.
+  std::uint64_t previous_thread = 0;
+  std::uint64_t native_thread_id = 0;  // gettid() of that thread in its own pid namespace
+  std::uint64_t current_frame = 0;  // the innermost frame, or (3.12) the struct that names it first
+  bool frame_in_cframe = false;     // 3.12: the C frame's _PyCFrame
+  // In _PyInterpreterFrame.
+  std::uint64_t frame_size = 0;  // of its fixed part
+  std::uint64_t executable = 0;
+  std::uint64_t executable_tags = 0;  // bits of that word that are no part of the pointer
+  std::uint64_t previous = 0;
+  std::uint64_t instruction = 0;
+  std::uint64_t owner = 0;
+  // In PyCodeObject.
+  std::uint64_t file_name = 0;
+  std::uint64_t qualified_name = 0;
+  std::uint64_t line_table = 0;
+  std::uint64_t first_line = 0;
+  std::uint64_t byte_code = 0;
+  // In all objects; in those of variable size; in bytes; in str.
+  std::uint64_t type = 0;
+  std::uint64_t item_count = 0;
+  std::uint64_t bytes_data = 0;
+  std::uint64_t text_length = 0;
+  std::uint64_t text_state = 0;
+  std::uint64_t ascii_data = 0;
+};
+
+// Empty when the offsets can be those of a Python, else what cannot.
+[[nodiscard]] std::string implausible(const StackLayout& layout);
+
+}  // namespace pyinject::python

@@ -1,0 +1,83 @@
+#include "python/thread_list.hpp"
+
+#include "python/runtime_view.hpp"
+
+#include <algorithm>
+#include <span>
+#include <unordered_map>
+#include <utility>
+
+namespace pyinject::python {
+
+std::size_t ThreadList::update() {
+  constexpr int kAttempts = 4;
+  const RuntimeView view{memory_, layout_, runtime_};
+  std::unordered_map<std::uint64_t, KnownThread> before;
+  for (auto& thread : threads_) {
+    before.emplace(thread.address.value(), std::move(thread));
+  }
+  threads_.clear();
+  signs_.clear();
+  std::size_t broken = 0;
+  // The signs before the lists: what comes while these are read is then seen as new.
+  watch(runtime_ + (layout_.interpreters_main - 8));
+  for (const auto interpreter : view.interpreters()) {
+    watch(interpreter + layout_.threads_head);
+    std::vector<ThreadState> states;
+    bool whole = false;
+    for (int attempt = 0; attempt < kAttempts && !whole; ++attempt) {
+      states = view.threads(interpreter, &whole);
+    }
+    broken += whole ? 0 : 1;
+    for (const auto& state : states) {
+      threads_.push_back({.address = state.address,
+                          .interpreter = interpreter,
+                          .native_id = state.native_id,
+                          .tid = {},
+                          .pages = std::move(before[state.address.value()].pages)});
+    }
+  }
+  // After the lists: a thread that is in one has begun before, or has no number yet.
+  numbers_.update();
+  std::erase_if(threads_, [this](KnownThread& thread) {
+    const auto tid = numbers_.ours(thread.native_id);
+    if (!tid) {
+      signs_.push_back(
+          {.at = thread.address + layout_.stack.native_thread_id, .value = thread.native_id});
+      return true;
+    }
+    thread.tid = *tid;
+    return false;
+  });
+  std::ranges::stable_sort(threads_, {}, &KnownThread::tid);
+  return broken;
+}
+
+void ThreadList::watch(base::RemoteAddress at) {
+  signs_.push_back({.at = at, .value = memory_.read_value<std::uint64_t>(at).value_or(0)});
+}
+
+bool ThreadList::has_new() const {
+  std::vector<std::uint64_t> now(signs_.size());
+  std::vector<tracee::ReadPiece> pieces;
+  pieces.reserve(signs_.size());
+  for (std::size_t i = 0; i < signs_.size(); ++i) {
+    pieces.push_back(
+        {.from = signs_[i].at, .into = std::as_writable_bytes(std::span{now}.subspan(i, 1))});
+  }
+  memory_.read_each(pieces);
+  for (std::size_t i = 0; i < signs_.size(); ++i) {
+    if (!pieces[i].done || now[i] != signs_[i].value) {
+      return true;
+    }
+  }
+  return signs_.empty();
+}
+
+bool ThreadList::is_still(const tracee::MemoryReader& memory, const KnownThread& thread) const {
+  return memory.read_pointer(thread.address + layout_.thread_interpreter) == thread.interpreter &&
+         memory.read_value<std::uint64_t>(thread.address + layout_.stack.native_thread_id) ==
+             thread.native_id;
+}
+
+}  // namespace pyinject::python

@@ -1,0 +1,59 @@
+// Which thread states a target has, in all its interpreters, and whose they are.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/remote_address.hpp"
+#include "pyinject/tracee/remote_memory.hpp"
+#include "python/runtime_layout.hpp"
+#include "python/thread_numbers.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace pyinject::python {
+
+struct KnownThread {
+  base::RemoteAddress address;      // of the PyThreadState
+  base::RemoteAddress interpreter;  // that it belongs to
+  std::uint64_t native_id = 0;
+  base::Tid tid;
+  // Where its stack was when it was last read.
+  std::vector<base::RemoteAddress> pages;
+};
+
+class ThreadList {
+ public:
+  ThreadList(const tracee::MemoryReader& memory, const RuntimeLayout& layout,
+             base::RemoteAddress runtime, base::Pid process)
+      : memory_{memory}, layout_{layout}, runtime_{runtime}, numbers_{process} {}
+
+  // Reads the lists. Returns how many interpreters' could not be read to their ends.
+  std::size_t update();
+  // True when threads or interpreters have come since the last update. That some have gone is not
+  // seen.
+  [[nodiscard]] bool has_new() const;
+  // It belongs to the thread that it belonged to, by what MEMORY shows.
+  [[nodiscard]] bool is_still(const tracee::MemoryReader& memory, const KnownThread& thread) const;
+
+  // Ordered by tid: a thread that has worked in several interpreters has several.
+  [[nodiscard]] std::vector<KnownThread>& threads() { return threads_; }
+
+ private:
+  // A word of the target that changes when a thread comes: the head of a list, which is where new
+  // ones are put, or the number of a thread that has not begun.
+  struct Sign {
+    base::RemoteAddress at;
+    std::uint64_t value = 0;
+  };
+  void watch(base::RemoteAddress at);
+
+  const tracee::MemoryReader& memory_;
+  const RuntimeLayout& layout_;
+  base::RemoteAddress runtime_;
+  ThreadNumbers numbers_;
+  std::vector<Sign> signs_;
+  std::vector<KnownThread> threads_;
+};
+
+}  // namespace pyinject::python
