@@ -6,7 +6,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pyinject::weave {
+
+namespace {
+
+bool says_added(std::string_view line) {
+  return line.starts_with("Adding ") && line.ends_with(": Ok");
+}
+
+bool says_failed(std::string_view line) { return line.starts_with("Couldn't add "); }
+
+}  // namespace
 
 std::optional<std::string> add_to_build_id_cache(const std::string& perf, const std::string& file,
                                                  base::Deadline deadline) {
@@ -19,12 +31,15 @@ std::optional<std::string> add_to_build_id_cache(const std::string& perf, const 
   if (!run.status) {
     return fmt::format("{} buildid-cache did not end in time", perf);
   }
-  if (run.status->success()) {
+  // Its status is 0 also when it added nothing (6.1 to 7.2): what it says with -v is what counts.
+  const auto lines = base::split(run.output, '\n');
+  const auto failed = std::ranges::find_if(lines, says_failed);
+  if (run.status->success() && failed == lines.end() && std::ranges::any_of(lines, says_added)) {
     return std::nullopt;
   }
   return fmt::format(
       "{} buildid-cache: {}", perf,
-      run.output.empty() ? base::describe(*run.status) : base::printable(base::trim(run.output)));
+      failed != lines.end() ? base::printable(*failed) : base::describe(*run.status));
 }
 
 }  // namespace pyinject::weave

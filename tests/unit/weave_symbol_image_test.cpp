@@ -56,10 +56,10 @@ elf::Symbol symbol_of(const elf::ElfFile& file, std::string_view name) {
   return found.empty() ? elf::Symbol{} : found.begin()->second;
 }
 
-const std::array kRanges = {AddressRange{0x7f0000010000, 0x7f0000020000},
-                            AddressRange{0x10000000000, 0x10000001000},
-                            AddressRange{0x7f0000020000, 0x7f0000030000}};
-const std::array kSymbols = {
+const std::array known_ranges = {AddressRange{0x7f0000010000, 0x7f0000020000},
+                                 AddressRange{0x10000000000, 0x10000001000},
+                                 AddressRange{0x7f0000020000, 0x7f0000030000}};
+const std::array known_symbols = {
     ImageSymbol{.address = 0x7f0000010000, .size = 32, .name = "py::first:/a b/c.py"},
     ImageSymbol{.address = 0x7f0000020020, .size = 0, .name = "py::<module>:/x.py:12"},
     ImageSymbol{.address = 0x10000000fff, .size = 1, .name = "py::last:/x.py"},
@@ -67,7 +67,7 @@ const std::array kSymbols = {
     ImageSymbol{.address = 0x10, .size = 1, .name = "before"}};
 
 TEST(SymbolImage, HasTheProcessesAddressesInMemoryAndInTheFile) {
-  const SymbolImage image = make_symbol_image(kSymbols, kRanges);
+  const SymbolImage image = make_symbol_image(known_symbols, known_ranges);
   const auto file = opened(image);
   EXPECT_EQ(file.type(), elf::ElfType::kDynamic);
   EXPECT_EQ(file.build_id(), hex(image.build_id));
@@ -92,21 +92,21 @@ TEST(SymbolImage, HasTheProcessesAddressesInMemoryAndInTheFile) {
 }
 
 TEST(SymbolImage, IsTheSameForTheSameAndHasAnotherBuildIdForAnother) {
-  const SymbolImage image = make_symbol_image(kSymbols, kRanges);
-  EXPECT_EQ(make_symbol_image(kSymbols, kRanges).bytes, image.bytes);
-  auto renamed = kSymbols;
+  const SymbolImage image = make_symbol_image(known_symbols, known_ranges);
+  EXPECT_EQ(make_symbol_image(known_symbols, known_ranges).bytes, image.bytes);
+  auto renamed = known_symbols;
   renamed[1].name.back() = '3';
-  EXPECT_NE(make_symbol_image(renamed, kRanges).build_id, image.build_id);
-  auto moved = kRanges;
+  EXPECT_NE(make_symbol_image(renamed, known_ranges).build_id, image.build_id);
+  auto moved = known_ranges;
   moved[1].end += 0x1000;
-  EXPECT_NE(make_symbol_image(kSymbols, moved).build_id, image.build_id);
+  EXPECT_NE(make_symbol_image(known_symbols, moved).build_id, image.build_id);
 }
 
 TEST(SymbolImage, OfNothingIsNoLibraryButHarmless) {
   const SymbolImage image = make_symbol_image({}, {});
   EXPECT_THROW((void)opened(image), base::Error);
   const std::array empty = {AddressRange{8, 8}, AddressRange{9, 3}};
-  EXPECT_EQ(make_symbol_image(kSymbols, empty).bytes, image.bytes);
+  EXPECT_EQ(make_symbol_image(known_symbols, empty).bytes, image.bytes);
 }
 
 TEST(SymbolImage, HasNoMoreSectionsThanElfCanCount) {

@@ -8,8 +8,9 @@
 
 namespace pyinject::weave {
 
-// Puts FILE, which holds a SymbolImage, into the cache by `PERF buildid-cache --add`; FILE may be
-// removed then. nullopt: done; else why not, for a message: the caller keeps FILE itself.
+// Puts FILE, which holds a SymbolImage, into the cache by `PERF buildid-cache --add`. nullopt:
+// done, and FILE is to be removed: the cache has a hard link to it where it can. Else why not, for
+// a message; the caller then keeps FILE itself. No comma in FILE: perf takes a list.
 [[nodiscard]] std::optional<std::string> add_to_build_id_cache(const std::string& perf,
                                                                const std::string& file,
                                                                base::Deadline deadline);
