@@ -1,0 +1,212 @@
+#include "e2e/told_trees.hpp"
+
+#include "e2e/served_tree.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "support/paths.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+namespace pyinject::test {
+
+namespace {
+
+using base::Deadline;
+using std::chrono::seconds;
+
+// Generous: the machine may do other things.
+constexpr seconds kPatience{60};
+
+std::string program() {
+  const auto path = source_dir() + "/tests/targets/call_tree_server.py";
+  if (auto text = base::read_file(path)) {
+    return *text;
+  }
+  throw base::Error{"cannot read " + path};
+}
+
+// The first word of TEXT, which is taken away.
+std::string_view take_word(std::string_view& text) {
+  const auto end = std::min(text.find(' '), text.size());
+  const auto word = text.substr(0, end);
+  text = base::trim(text.substr(end));
+  return word;
+}
+
+struct Sample {
+  std::string thread;
+  bool user = false;
+  std::vector<std::string> chain;  // outermost first
+};
+
+// "PID/TID", and then a line "ADDRESS SYMBOL" for each frame, innermost first; without a call chain
+// the only frame is in the first line.
+Sample parse_sample(std::string_view block) {
+  Sample sample;
+  bool innermost = true;
+  std::string_view numbers;
+  for (const auto line : base::split(block, '\n')) {
+    auto symbol = base::trim(line);
+    if (numbers.empty()) {
+      numbers = take_word(symbol);
+    }
+    const auto address = take_word(symbol);
+    if (address.empty()) {
+      continue;
+    }
+    if (innermost) {
+      sample.user = address.size() != 16 || address.front() != 'f';
+      innermost = false;
+    }
+    constexpr std::string_view kPrefix = "py::";
+    if (symbol.starts_with(kPrefix)) {
+      sample.chain.emplace_back(symbol.substr(kPrefix.size()));
+    }
+  }
+  sample.thread = base::split(numbers, '/').back();
+  std::ranges::reverse(sample.chain);
+  return sample;
+}
+
+std::string most_frequent(const std::map<std::string, std::size_t>& counts) {
+  constexpr std::size_t kShown = 5;
+  std::vector<std::pair<std::size_t, std::string>> sorted;
+  sorted.reserve(counts.size());
+  for (const auto& [chain, count] : counts) {
+    sorted.emplace_back(count, chain);
+  }
+  std::ranges::sort(sorted, std::greater{});
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
+    text += fmt::format("{:5} x {}\n", sorted[i].first, sorted[i].second);
+  }
+  return text;
+}
+
+}  // namespace
+
+void CallTree::add(int node, int parent, const std::string& function) {
+  children_.emplace(std::pair{parent, function}, node);
+}
+
+bool CallTree::has(const std::vector<std::string>& chain) const {
+  int node = kRoot;
+  for (const auto& function : chain) {
+    const auto child = children_.find({node, function});
+    if (child == children_.end()) {
+      return false;
+    }
+    node = child->second;
+  }
+  return node != kRoot;
+}
+
+CallTreeServer::CallTreeServer(const Interpreter& python, const PythonOptions& options)
+    : python_{python}, process_{std::in_place, python, program(), options} {
+  for (auto line = process_->read_line(kPatience); line != ".";
+       line = process_->read_line(kPatience)) {
+    std::string_view rest = line;
+    const auto node = base::parse_number<int>(take_word(rest));
+    const auto parent = base::parse_number<int>(take_word(rest));
+    const std::string thread{take_word(rest)};
+    if (!node || !parent) {
+      throw base::Error{"no node of a call tree: " + line};
+    }
+    trees_[thread].add(*node, *parent, std::string{rest});
+  }
+}
+
+CallTreeServer::~CallTreeServer() {
+  children_.push_back(pid());
+  process_.reset();
+  for (const auto& pid : children_) {
+    remove_maps(python_, pid);
+  }
+}
+
+std::string CallTreeServer::pid() const { return std::to_string(process_->pid().value()); }
+
+std::string CallTreeServer::ask(const std::string& command) {
+  process_->send_line(command);
+  return process_->read_line(kPatience);
+}
+
+void CallTreeServer::work(int rounds) {
+  EXPECT_EQ(ask(std::to_string(rounds)), "0") << python_.name << ": wrong results";
+}
+
+std::string CallTreeServer::fork(int rounds) {
+  auto child = ask(fmt::format("fork {}", rounds));
+  EXPECT_NE(child, "-1") << python_.name << ": a child did not end well";
+  children_.push_back(child);
+  trees_[child] = trees_[pid()];
+  return child;
+}
+
+void CallTreeServer::nest() { EXPECT_EQ(ask("nest"), "0"); }
+
+ExitStatus CallTreeServer::finish() {
+  process_->child().close_stdin();
+  if (const auto status = process_->child().wait(Deadline::after(kPatience))) {
+    return *status;
+  }
+  throw base::Error{python_.name + " does not end"};
+}
+
+std::string describe(const Agreements& agreements) {
+  const auto share = [](const Agreement& part) {
+    return fmt::format("{} of {} ({:.1f} %)", part.right, part.samples, part.percent());
+  };
+  auto text = fmt::format("{} right, {} of threads without a tree\n", share(agreements.all),
+                          agreements.others);
+  for (const auto& [thread, part] : agreements.threads) {
+    text += fmt::format("  thread {}: {}\n", thread, share(part));
+  }
+  return text + "wrong:\n" + agreements.wrong;
+}
+
+Agreements compare(const std::string& perf, const std::string& data, const ThreadTrees& trees,
+                   const std::vector<std::string>& options) {
+  std::vector<std::string> command{perf, "script", "--no-inline",   "-i",
+                                   data, "-F",     "pid,tid,ip,sym"};
+  command.insert(command.end(), options.begin(), options.end());
+  const auto script = run(command, {.child = {}, .input = {}, .deadline = kPatience});
+  if (script.status != ExitStatus{}) {
+    throw base::Error{fmt::format("{} script -i {}: {}", perf, data, script.err)};
+  }
+  Agreements agreements;
+  std::map<std::string, std::size_t> wrong;
+  std::string_view rest = base::trim(script.out);
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find("\n\n"), rest.size());
+    const auto sample = parse_sample(rest.substr(0, end));
+    rest = base::trim(rest.substr(end));
+    const auto tree = trees.find(sample.thread);
+    if (!sample.user) {
+      continue;
+    }
+    if (tree == trees.end()) {
+      ++agreements.others;
+      continue;
+    }
+    const bool right = tree->second.has(sample.chain);
+    for (Agreement* const part : {&agreements.all, &agreements.threads[sample.thread]}) {
+      ++part->samples;
+      part->right += right ? 1 : 0;
+    }
+    if (!right) {
+      ++wrong[fmt::format("{}: {}", sample.thread, fmt::join(sample.chain, " > "))];
+    }
+  }
+  agreements.wrong = most_frequent(wrong);
+  return agreements;
+}
+
+}  // namespace pyinject::test

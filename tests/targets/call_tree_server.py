@@ -1,0 +1,410 @@
+"""A program that works for ever in call trees that it tells: from `<module>` to every function, for each of its threads.
+
+    call_tree_server.py [deep]
+
+It says `ready`, then a line for each node of its trees, `NUMBER PARENT THREAD NAME:FILE` (the parent of a root is -1),
+and a line with a dot. What it tells is what `frame.f_back` said in its first rounds, under a profile function that is
+gone before `ready`. Everything it tells was entered before, but for what the rounds call again and again.
+
+A line with a number N on stdin is answered after N more rounds of the main thread with how many were wrong so far; a
+line `fork N` after the end of a child that made N rounds, with that child's process number; `nest` at once, and from
+then on two more functions are between `main` and the rounds. It ends when stdin does.
+
+Nearly all time is spent in the functions named burn_*.
+"""
+
+import asyncio
+import contextlib
+import functools
+import os
+import re
+import select
+import sys
+import threading
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+COUNT = 6400
+BURNT = COUNT // 8 * 28  # 0 + 1 + ... + 7, so often
+LEARNING_ROUNDS = 3
+ROUNDS_BETWEEN_LOOKS = 8  # a look at stdin gives the GIL away
+
+trees = {}  # of each thread: {label: subtree}
+learned = threading.Semaphore(0)
+running = True
+
+
+def note(frame, event, _):
+    if event != "call":
+        return
+    chain = []
+    while frame:
+        chain.append(f"{frame.f_code.co_qualname}:{frame.f_code.co_filename}")
+        frame = frame.f_back
+    node = trees.setdefault(threading.get_native_id(), {})
+    for label in reversed(chain):
+        node = node.setdefault(label, {})
+
+
+def burn_method(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_generator(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_key(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_reduce(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_map(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_replacement(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_managed(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_recursion(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_array(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_child(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_engine(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_pumped(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_coroutine(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_async_generator(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+def burn_deep(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+
+
+class Base:
+    def handle(self, count):
+        return self.work(count)
+
+    def work(self, count):
+        return self.down(2, count)
+
+    def down(self, levels, count):
+        return self.down(levels - 1, count) if levels else burn_method(count)
+
+
+class Special(Base):
+    def handle(self, count):
+        return super().handle(count)
+
+    def work(self, count):
+        return super().work(count)
+
+
+class Stream:
+    def total(self, count):
+        return sum(self.produce(count))
+
+    def produce(self, count):
+        yield from self.halves(count)
+
+    def halves(self, count):
+        for _ in range(2):
+            yield burn_generator(count // 2)
+
+
+class Ranking:
+    def by_key(self, count):
+        weights = []
+
+        def key(value):
+            weights.append(burn_key(count // 4))
+            return -value
+
+        return sum(weights) if sorted(range(4), key=key) == [3, 2, 1, 0] else -1
+
+
+def reduced(count):
+    return functools.reduce(lambda total, part: total + burn_reduce(part), [count // 2] * 2, 0)
+
+
+def mapped(count):
+    return sum(map(burn_map, [count // 4] * 4))
+
+
+def replaced(count):
+    total = 0
+
+    def replacement(match):
+        nonlocal total
+        total += burn_replacement(count // 2)
+        return match.group().upper()
+
+    return total if re.sub("[ac]", replacement, "abc") == "AbC" else -1
+
+
+@contextlib.contextmanager
+def managed(count):
+    yield burn_managed(count)
+
+
+def descend(levels, count):
+    if levels:
+        return descend(levels - 1, count)
+    return burn_recursion(count)
+
+
+def arrays(count):
+    if numpy is None:
+        return burn_array(count)
+    return sum(numpy.frompyfunc(burn_array, 1, 1)(numpy.array([count // 2] * 2)))
+
+
+def one_round(count):
+    with managed(count) as total:
+        total += Special().handle(count) + Stream().total(count) + Ranking().by_key(count)
+    return total + reduced(count) + mapped(count) + replaced(count) + descend(6, count) + arrays(count)
+
+
+def dig(levels, count):
+    """Through C code in every sixth level."""
+    if not levels:
+        return burn_deep(count)
+    if levels % 6 == 0:
+        return functools.reduce(lambda _, rest: dig(levels - 1, rest), [0, count])
+    return dig(levels - 1, count)
+
+
+def one_deep_round(count):
+    return dig(200, 9 * count)
+
+
+def child_round(count):
+    return burn_child(count)
+
+
+def spawn(rounds):
+    """Without a number of rounds: what a child does, for the tree."""
+    child = os.fork() if rounds else 0
+    if child == 0:
+        for _ in range(rounds or 1):
+            child_round(COUNT)
+        if rounds:
+            os._exit(0)
+    elif os.waitpid(child, 0)[1] == 0:
+        return child
+    return -1
+
+
+class Engine:
+    """It works in its __init__: an instance is made by code that the interpreter specialises after some calls."""
+
+    def __init__(self, rounds):
+        while running and rounds:
+            rounds -= 1
+            burn_engine(COUNT)
+            if rounds == 1000:
+                stop_learning()
+
+
+def engine():
+    for rounds in [1] * 30 + [1000 + LEARNING_ROUNDS, sys.maxsize]:
+        Engine(rounds)
+
+
+def pump():
+    rounds = 0
+    while running:
+        burn_pumped(COUNT)
+        rounds += 1
+        if rounds == LEARNING_ROUNDS:
+            stop_learning()
+    yield rounds
+
+
+def pumped():
+    return list(pump())
+
+
+def spin():
+    """Calls nothing."""
+    stop_learning()
+    total = 0
+    while running:
+        total += 1
+
+
+async def steps(count):
+    for _ in range(2):
+        await asyncio.sleep(0)
+        yield burn_async_generator(count)
+
+
+async def visit(count):
+    burn_coroutine(count)
+    await asyncio.sleep(0)
+    async for _ in steps(count):
+        pass
+
+
+async def patrol():
+    rounds = 0
+    while running:
+        await asyncio.gather(visit(COUNT), visit(COUNT))
+        rounds += 1
+        if rounds == LEARNING_ROUNDS:
+            stop_learning()
+
+
+def event_loop():
+    asyncio.run(patrol())
+
+
+def stop_learning():
+    sys.setprofile(None)
+    learned.release()
+
+
+def tell_trees():
+    number = 0
+    lines = ["ready"]
+
+    def tell(node, parent, thread):
+        nonlocal number
+        for label, below in node.items():
+            lines.append(f"{number} {parent} {thread} {label}")
+            number += 1
+            tell(below, number - 1, thread)
+
+    for thread, tree in trees.items():
+        tell(tree, -1, thread)
+    print("\n".join([*lines, "."]), flush=True)
+
+
+def attend(work, lessons=0):
+    """Rounds and commands, until the end of stdin; with LESSONS once all of what it can call, and no more."""
+    served = 0
+    wrong = 0
+    answer_at = None
+    while True:
+        served += 1
+        wrong += work(COUNT) != 9 * BURNT
+        if lessons and served == LEARNING_ROUNDS:
+            spawn(0)
+            return nested(work, lessons - 1) if lessons > 1 else None
+        if served == answer_at:
+            print(wrong, flush=True)
+        if not lessons and served % ROUNDS_BETWEEN_LOOKS == 0 and select.select([0], [], [], 0)[0]:
+            command = os.read(0, 100).split()
+            if not command:
+                return
+            if command[0] == b"fork":
+                print(spawn(int(command[1])), flush=True)
+            elif command[0] == b"nest":
+                print(0, flush=True)
+                return nested(work)
+            else:
+                answer_at = served + int(command[0])
+
+
+def nested(work, lessons=0):
+    return attend(work, lessons)
+
+
+def serve(work):
+    global running
+    sys.setprofile(note)
+    attend(work, 2)
+    stop_learning()
+    for _ in range(threading.active_count()):
+        learned.acquire()
+    tell_trees()
+    attend(work)
+    running = False
+
+
+def main():
+    deep = sys.argv[1:] == ["deep"]
+    threading.setprofile(note)
+    others = [] if deep else [threading.Thread(target=target) for target in (engine, pumped, spin, event_loop)]
+    for other in others:
+        other.start()
+    list(map(serve, [one_deep_round if deep else one_round]))
+    for other in others:
+        other.join()
+
+
+main()
