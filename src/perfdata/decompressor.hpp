@@ -23,8 +23,6 @@ class Decompressor {
   // Not aligned; valid until the next call. nullopt: more input is needed, or damage.
   [[nodiscard]] std::optional<Record> next();
   [[nodiscard]] const std::string& damage() const { return damage_; }
-  // The beginning of a record is here, its end is not.
-  [[nodiscard]] bool inside_record() const { return begin_ != filled_; }
   void rewind();
 
  private:

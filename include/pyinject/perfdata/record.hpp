@@ -41,7 +41,7 @@ struct Mapping {
   std::uint32_t minor = 0;
   std::uint64_t inode = 0;
   std::uint64_t generation = 0;
-  std::vector<std::byte> build_id;
+  std::vector<std::byte> build_id{};
   // PROT_*. An MMAP record, which perf has not asked for since 3.16, tells only code from data.
   std::uint32_t protection = 0;
   std::string file;

@@ -1,0 +1,89 @@
+// Which event a record is of, and when it happened.
+#include "perfdata/identity.hpp"
+#include "support/made_perf_data.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pyinject::perfdata {
+namespace {
+
+using test::as_record;
+using test::made_event;
+using test::made_record;
+using test::packed;
+using test::words;
+
+std::string sample(const std::string& payload) {
+  return made_record(PERF_RECORD_SAMPLE, 0, payload);
+}
+std::string lost(const std::string& sample_id) {
+  return made_record(PERF_RECORD_LOST, 0, words(1, 2) + sample_id);
+}
+
+std::optional<std::uint64_t> time_of(const std::string& bytes, const Event& event) {
+  return time_in(as_record(bytes), event.attr);
+}
+
+TEST(PerfDataIdentity, TheIdentifierHasItsFixedPlaces) {
+  const std::vector<Event> events{
+      made_event(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME, {10, 11}),
+      made_event(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_CPU | PERF_SAMPLE_ID, {20})};
+  const EventIndex index{events};
+  EXPECT_EQ(index.event_of(as_record(sample(words(20, 1, 2, 3)))), &events[1]);
+  EXPECT_EQ(index.event_of(as_record(sample(words(11, 20)))), &events[0]);
+  EXPECT_EQ(index.event_of(as_record(lost(words(5, 20)))), &events[1]);
+  EXPECT_EQ(index.event_of(as_record(lost(words(5, 30)))), nullptr);
+  // perf's own.
+  EXPECT_EQ(index.event_of(as_record(lost(words(0, 0)))), &events[0]);
+  EXPECT_EQ(index.event_of(as_record(made_record(kFinishedRound, 0, ""))), nullptr);
+  EXPECT_EQ(index.event_of(as_record(sample(""))), nullptr);
+}
+
+TEST(PerfDataIdentity, TheIdWithoutAnIdentifier) {
+  constexpr std::uint64_t kType =
+      PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
+  const std::vector<Event> events{made_event(kType, {10}), made_event(kType, {20})};
+  const EventIndex index{events};
+  EXPECT_EQ(index.event_of(as_record(sample(words(1, 2, 20, 3, 4)))), &events[1]);
+  EXPECT_EQ(index.event_of(as_record(lost(words(2, 20, 3)))), &events[1]);
+  EXPECT_EQ(index.event_of(as_record(lost(words(2, 10, 3)))), &events[0]);
+}
+
+TEST(PerfDataIdentity, OneEventNeedsNoId) {
+  std::vector<Event> events{made_event(PERF_SAMPLE_IP)};
+  EXPECT_EQ(EventIndex{events}.event_of(as_record(sample(words(1)))), events.data());
+  EXPECT_EQ(EventIndex{events}.event_of(as_record(lost(""))), events.data());
+  events.front().attr.sample_id_all = 0;
+  EXPECT_EQ(EventIndex{events}.event_of(as_record(sample(words(1)))), events.data());
+  EXPECT_EQ(EventIndex{events}.event_of(as_record(lost(""))), nullptr);
+}
+
+TEST(PerfDataIdentity, TimesOfSamples) {
+  const auto payload = words(1, 2, 3, 4);
+  EXPECT_EQ(time_of(sample(payload), made_event(PERF_SAMPLE_TIME)), 1U);
+  EXPECT_EQ(time_of(sample(payload), made_event(PERF_SAMPLE_TIME | PERF_SAMPLE_IP)), 2U);
+  EXPECT_EQ(time_of(sample(payload), made_event(PERF_SAMPLE_TIME | PERF_SAMPLE_IP |
+                                                PERF_SAMPLE_TID | PERF_SAMPLE_IDENTIFIER)),
+            4U);
+  EXPECT_EQ(time_of(sample(words(1)), made_event(PERF_SAMPLE_TIME | PERF_SAMPLE_IP)), std::nullopt);
+  EXPECT_EQ(time_of(sample(payload), made_event(PERF_SAMPLE_IP)), std::nullopt);
+}
+
+TEST(PerfDataIdentity, TimesOfOthers) {
+  EXPECT_EQ(time_of(lost(words(7)), made_event(PERF_SAMPLE_TIME)), 7U);
+  auto event =
+      made_event(PERF_SAMPLE_TIME | PERF_SAMPLE_TID | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
+                 PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_PERIOD);
+  EXPECT_EQ(sample_id_size(event.attr), 48U);
+  EXPECT_EQ(time_of(lost(words(1, 7, 2, 3, 4, 5)), event), 7U);
+  EXPECT_EQ(time_of(made_record(PERF_RECORD_LOST, 0, words(7, 2, 3, 4, 5)), event), 7U);
+  EXPECT_EQ(time_of(made_record(PERF_RECORD_LOST, 0, words(2, 3, 4, 5)), event), std::nullopt);
+  EXPECT_EQ(time_of(made_record(PERF_RECORD_LOST, 0, ""), event), std::nullopt);
+  EXPECT_EQ(time_of(made_record(kFinishedRound, 0, words(1, 7, 2, 3, 4, 5)), event), std::nullopt);
+  event.attr.sample_id_all = 0;
+  EXPECT_EQ(sample_id_size(event.attr), 0U);
+  EXPECT_EQ(time_of(lost(words(1, 7, 2, 3, 4, 5)), event), std::nullopt);
+}
+
+}  // namespace
+}  // namespace pyinject::perfdata

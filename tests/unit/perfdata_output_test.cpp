@@ -1,0 +1,190 @@
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/perfdata/output.hpp"
+#include "support/made_perf_data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace pyinject::perfdata {
+namespace {
+
+using test::made_dwarf_event;
+using test::made_event;
+using test::made_record;
+using test::MadePerfData;
+using test::packed;
+using test::words;
+
+constexpr std::uint64_t kType = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
+constexpr unsigned kBuildIdTable = 2;
+constexpr unsigned kDescription = 12;
+constexpr unsigned kCompressedFeature = 27;
+
+Input open(base::UniqueFd file) { return std::get<Input>(Input::open(std::move(file), "made")); }
+
+using Write = std::function<void(Input&, Output&)>;
+
+void unchanged(Input& input, Output& output) {
+  while (const auto record = input.next()) {
+    output.write(*record);
+  }
+}
+
+std::string contents(int fd) {
+  EXPECT_EQ(::lseek(fd, 0, SEEK_SET), 0);
+  return base::read_fd(fd, std::size_t{64} << 20U, "the output");
+}
+
+std::string rewrite(const MadePerfData& made, const Write& write,
+                    const std::vector<BuildId>& additional = {}) {
+  auto input = open(made.file());
+  auto file = test::memory_file("");
+  Output output{file.get(), input};
+  write(input, output);
+  output.finish(additional);
+  auto bytes = contents(file.get());
+  EXPECT_EQ(output.size(), bytes.size());
+  return bytes;
+}
+
+TEST(PerfDataOutput, WithoutUserStacksItIsTheSameFile) {
+  MadePerfData made;
+  made.events = {made_event(kType, {10, 11}), made_event(kType | PERF_SAMPLE_IP, {20})};
+  made.attr_size = sizeof(perf_event_attr) + 8;
+  for (int i = 0; i < 100; ++i) {
+    made.data += made_record(PERF_RECORD_SAMPLE, 2, words(10, i, 0) + std::string(i * 400, 'x'));
+  }
+  made.data += made_record(PERF_RECORD_LOST, 0, words(1, 2)) +
+               made_record(PERF_RECORD_THROTTLE, 0, words(1, 2, 3)) +
+               made_record(12345, 7, words(1));
+  made.features = {{kBuildIdTable, std::string(100, 'b')},
+                   {3, std::string(std::size_t{3} << 20U, 'h')},
+                   {kDescription, made.description()},
+                   {19, ""},
+                   {63, "unknown"}};
+  EXPECT_TRUE(rewrite(made, unchanged) == made.bytes());
+}
+
+TEST(PerfDataOutput, EventsLoseTheirUserStacks) {
+  MadePerfData made;
+  made.events = {made_dwarf_event(kType | PERF_SAMPLE_CPU, {10}), made_event(kType, {20})};
+  made.attr_size = sizeof(perf_event_attr) + 8;
+  const auto before = words(10, 5, 0);
+  made.data = made_record(PERF_RECORD_SAMPLE, 1,
+                          before + words(2, 7, 8) + words(0, 8) + "the dump" + words(8)) +
+              made_record(PERF_RECORD_SAMPLE, 1, words(20, 5, 0));
+  made.features = {{kDescription, made.description()}, {kCompressedFeature, std::string(20, 'z')}};
+  const auto bytes = rewrite(made, [](Input& input, Output& output) {
+    Sample sample;
+    auto record = input.next();
+    ASSERT_TRUE(record && input.parse(*record, sample));
+    EXPECT_THROW(output.write(*record), base::Error);
+    EXPECT_TRUE(output.write_sample(sample, std::vector<std::uint64_t>{1, 2, 3}));
+    record = input.next();
+    ASSERT_TRUE(record);
+    output.write(*record);
+  });
+
+  auto expected = made;
+  auto& attr = expected.events[0].attr;
+  attr.sample_type = kType | PERF_SAMPLE_CPU;
+  attr.sample_regs_user = 0;
+  attr.sample_stack_user = 0;
+  attr.exclude_callchain_user = 0;
+  expected.data = made_record(PERF_RECORD_SAMPLE, 1, before + words(3, 1, 2, 3)) +
+                  made_record(PERF_RECORD_SAMPLE, 1, words(20, 5, 0));
+  expected.features = {{kDescription, expected.description()}};
+  EXPECT_TRUE(bytes == expected.bytes());
+}
+
+// As `perf inject` leaves them when it made a file of a pipe's data.
+TEST(PerfDataOutput, AttributesInRecordsLoseThemToo) {
+  MadePerfData made;
+  made.events = {made_dwarf_event(kType, {10})};
+  made.data = made_record(kHeaderAttr, 0, packed(made.events[0].attr) + words(10)) +
+              made_record(kHeaderAttr, 0, "") + made_record(kHeaderAttr, 0, words(1));
+  auto expected = made;
+  auto& attr = expected.events[0].attr;
+  attr = made_event(kType).attr;
+  expected.data = made_record(kHeaderAttr, 0, packed(attr) + words(10)) +
+                  made_record(kHeaderAttr, 0, "") + made_record(kHeaderAttr, 0, words(1));
+  EXPECT_TRUE(rewrite(made, unchanged) == expected.bytes());
+}
+
+TEST(PerfDataOutput, Mappings) {
+  MadePerfData made;
+  made.events = {made_event(kType, {10})};
+  made.data = made_record(kFinishedRound, 0, "");
+  const auto mapping = Mapping{.pid = 1, .tid = 2, .start = 3, .size = 4, .file = "image"};
+  auto again = open(test::memory_file(
+      rewrite(made, [&](Input&, Output& output) { output.write_mapping(mapping); })));
+  const auto record = again.next();
+  ASSERT_TRUE(record);
+  EXPECT_EQ(parse_mapping(*record).value_or(Mapping{}).file, "image");
+  EXPECT_EQ(again.time_of(*record), 0U);
+  EXPECT_EQ(again.event_of(*record), again.events().data());
+  EXPECT_FALSE(again.next() || again.damaged());
+}
+
+TEST(PerfDataOutput, BuildIds) {
+  MadePerfData made;
+  made.events = {made_event(kType, {10})};
+  made.data = made_record(kFinishedRound, 0, "");
+  made.features = {{3, "host"}};
+  const std::vector<BuildId> ids{
+      {.id = std::vector<std::byte>(20, std::byte{'i'}), .file = "/tmp/image"},
+      {.id = std::vector<std::byte>(8, std::byte{'j'}), .file = std::string(64, 'f')}};
+  // struct perf_record_header_build_id, with misc USER | BUILD_ID_SIZE; names end with a zero and
+  // take a multiple of 64 bytes.
+  const auto line = [](std::uint16_t size, const std::string& id, const std::string& name) {
+    auto bytes = packed(std::uint32_t{0}, std::uint16_t{0x8002}, size, 0xffffffffU) + id;
+    bytes.resize(32, '\0');
+    bytes += packed(static_cast<std::uint32_t>(id.size())) + name;
+    bytes.resize(size, '\0');
+    return bytes;
+  };
+  const auto lines = line(36 + 64, std::string(20, 'i'), "/tmp/image") +
+                     line(36 + 128, std::string(8, 'j'), std::string(64, 'f'));
+  auto expected = made;
+  expected.features[kBuildIdTable] = lines;
+  EXPECT_TRUE(rewrite(made, unchanged, ids) == expected.bytes());
+  made.features[kBuildIdTable] = std::string(100, 'b');
+  expected.features[kBuildIdTable] = std::string(100, 'b') + lines;
+  EXPECT_TRUE(rewrite(made, unchanged, ids) == expected.bytes());
+}
+
+TEST(PerfDataOutput, WithoutItsEndItIsNoRecording) {
+  MadePerfData made;
+  made.events = {made_event(kType, {10})};
+  for (int i = 0; i < 100; ++i) {
+    made.data += made_record(PERF_RECORD_SAMPLE, 2, words(10, i, 0) + std::string(60'000, 'x'));
+  }
+  auto input = open(made.file());
+  auto file = test::memory_file("");
+  {
+    Output output{file.get(), input};
+    unchanged(input, output);
+  }
+  const auto bytes = contents(file.get());
+  EXPECT_GT(bytes.size(), std::size_t{1} << 20U);
+  EXPECT_TRUE(
+      std::holds_alternative<NotTreatable>(Input::open(test::memory_file(bytes), "unfinished")));
+}
+
+TEST(PerfDataOutput, WhatCannotBeWrittenIsAnError) {
+  MadePerfData made;
+  made.events = {made_event(kType, {10})};
+  made.data = made_record(kFinishedRound, 0, "");
+  const auto input = open(made.file());
+  const base::UniqueFd full{::open("/dev/full", O_RDWR | O_CLOEXEC)};
+  Output output{full.get(), input};
+  EXPECT_THROW(output.finish({}), base::SystemError);
+}
+
+}  // namespace
+}  // namespace pyinject::perfdata
