@@ -35,6 +35,8 @@ ROUNDS_BETWEEN_LOOKS = 8  # a look at stdin gives the GIL away
 
 trees = {}  # of each thread: {label: subtree}
 learned = threading.Semaphore(0)
+all_learned = threading.Event()
+settled = threading.Semaphore(0)
 running = True
 
 
@@ -270,18 +272,21 @@ def spawn(rounds):
 
 
 class Engine:
-    """It works in its __init__: an instance is made by code that the interpreter specialises after some calls."""
+    """It works in its __init__: the interpreter specialises the call after some instances."""
 
     def __init__(self, rounds):
         while running and rounds:
             rounds -= 1
             burn_engine(COUNT)
-            if rounds == 1000:
-                stop_learning()
+            if rounds == sys.maxsize - 1:
+                settled.release()
 
 
 def engine():
-    for rounds in [1] * 30 + [1000 + LEARNING_ROUNDS, sys.maxsize]:
+    Engine(LEARNING_ROUNDS)
+    stop_learning()
+    all_learned.wait()  # nothing is specialised under a profile function
+    for rounds in [1] * 100 + [sys.maxsize]:
         Engine(rounds)
 
 
@@ -391,6 +396,9 @@ def serve(work):
     stop_learning()
     for _ in range(threading.active_count()):
         learned.acquire()
+    all_learned.set()
+    if threading.active_count() > 1:
+        settled.acquire()
     tell_trees()
     attend(work)
     running = False
