@@ -42,4 +42,11 @@ std::optional<CallerRule> CallFrameInfo::rule_at(base::ElfAddress pc) const {
   return rule;
 }
 
+std::optional<CodeExtent> CallFrameInfo::extent_at(base::ElfAddress pc) const {
+  const auto* const function = impl_->table().function_at(pc);
+  return function == nullptr
+             ? std::nullopt
+             : std::optional{CodeExtent{.begin = function->begin, .size = function->size}};
+}
+
 }  // namespace pyinject::elf

@@ -175,13 +175,16 @@ EhFrame::EhFrame(std::vector<std::byte> bytes, base::ElfAddress address)
   }
 }
 
-std::optional<UnwindRow> EhFrame::row_at(base::ElfAddress pc) const {
+const UnwoundFunction* EhFrame::function_at(base::ElfAddress pc) const {
   const auto behind = std::ranges::upper_bound(functions_, pc, {}, &UnwoundFunction::begin);
-  if (behind == functions_.begin() || !std::prev(behind)->contains(pc)) {
-    return std::nullopt;
-  }
-  const auto& function = *std::prev(behind);
-  return run_unwind_programs(common_[function.common], function, pc);
+  return behind == functions_.begin() || !std::prev(behind)->contains(pc) ? nullptr
+                                                                          : &*std::prev(behind);
+}
+
+std::optional<UnwindRow> EhFrame::row_at(base::ElfAddress pc) const {
+  const auto* const function = function_at(pc);
+  return function == nullptr ? std::nullopt
+                             : run_unwind_programs(common_[function->common], *function, pc);
 }
 
 }  // namespace pyinject::elf

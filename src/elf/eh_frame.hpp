@@ -71,6 +71,8 @@ class EhFrame {
 
   // In ascending order.
   [[nodiscard]] const std::vector<UnwoundFunction>& functions() const { return functions_; }
+  // The one that contains PC, or nullptr.
+  [[nodiscard]] const UnwoundFunction* function_at(base::ElfAddress pc) const;
   // nullopt: no function is there, or its program makes no sense.
   [[nodiscard]] std::optional<UnwindRow> row_at(base::ElfAddress pc) const;
 

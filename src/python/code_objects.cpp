@@ -22,6 +22,10 @@ Value field(std::span<const std::byte> head, std::uint64_t offset) {
   return value;
 }
 
+bool equal(std::span<const std::byte> one, std::span<const std::byte> other) {
+  return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size()) == 0;
+}
+
 std::size_t bytes_of(const CodeObject& object) {
   return sizeof object + object.names.qualname.size() + object.names.file.size() +
          object.lines.size() * sizeof(std::uint64_t) + object.head.size();
@@ -58,7 +62,7 @@ bool CodeObjects::look_at(std::span<const base::RemoteAddress> codes) {
     // The reference count, before the type, changes all the time.
     const auto constant = std::span<const std::byte>{piece.into}.subspan(layout_.type);
     const auto known = known_.find(piece.from.value());
-    if (piece.done && known != known_.end() && std::ranges::equal(known->second.head, constant)) {
+    if (piece.done && known != known_.end() && equal(known->second.head, constant)) {
       known->second.round = round_;
       continue;
     }
@@ -97,7 +101,7 @@ std::optional<CodeObject> CodeObjects::read(base::RemoteAddress code,
   // All that was read is of one object if it is still the same one now.
   std::vector<std::byte> again(head.size());
   if (!qualname || !file || !memory_.read(code, again) ||
-      !std::ranges::equal(head.subspan(layout_.type), std::span{again}.subspan(layout_.type))) {
+      !equal(head.subspan(layout_.type), std::span{again}.subspan(layout_.type))) {
     return std::nullopt;
   }
   object.names.qualname = std::move(*qualname);

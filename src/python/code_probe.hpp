@@ -1,5 +1,5 @@
-// Cross-checks of the layout table: what the interpreter's own exported accessors use as offsets,
-// read from their machine code. Pure: bytes in, numbers out.
+// What the interpreter's machine code says: which offsets its own exported accessors use, to
+// cross-check the layout table, and where a function goes on. Pure: bytes in, numbers out.
 #pragma once
 
 #include "pyinject/base/remote_address.hpp"
@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace pyinject::python {
 
@@ -29,5 +30,9 @@ namespace pyinject::python {
     std::span<const std::byte> code, base::RemoteAddress at, base::RemoteAddress base,
     std::uint64_t offset,
     const std::function<std::optional<std::uint64_t>(base::RemoteAddress)>& slot);
+
+// Where direct jumps (no calls) of CODE lead to outside of it; ascending.
+[[nodiscard]] std::vector<base::RemoteAddress> jumps_out_of(std::span<const std::byte> code,
+                                                            base::RemoteAddress at);
 
 }  // namespace pyinject::python

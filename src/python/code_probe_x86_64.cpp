@@ -3,6 +3,7 @@
 #include <Zydis/Zydis.h>
 
 #include <array>
+#include <set>
 
 namespace pyinject::python {
 
@@ -119,6 +120,25 @@ bool takes_address(std::span<const std::byte> code, base::RemoteAddress at,
     return true;
   });
   return found;
+}
+
+std::vector<base::RemoteAddress> jumps_out_of(std::span<const std::byte> code,
+                                              base::RemoteAddress at) {
+  std::set<base::RemoteAddress> targets;
+  disassemble(code, at, [&](const Instruction& instruction) {
+    const auto category = instruction.decoded.meta.category;
+    const auto& operand = instruction.operands[0];
+    std::uint64_t target = 0;
+    if ((category == ZYDIS_CATEGORY_COND_BR || category == ZYDIS_CATEGORY_UNCOND_BR) &&
+        operand.type == ZYDIS_OPERAND_TYPE_IMMEDIATE && operand.imm.is_relative != ZYAN_FALSE &&
+        ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&instruction.decoded, &operand, instruction.address,
+                                              &target)) &&
+        target - at.value() >= code.size()) {
+      targets.insert(base::RemoteAddress{target});
+    }
+    return true;
+  });
+  return {targets.begin(), targets.end()};
 }
 
 }  // namespace pyinject::python

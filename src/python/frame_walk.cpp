@@ -20,7 +20,7 @@ struct Frame {
 
 std::optional<Frame> read_frame(const tracee::MemoryReader& memory, const StackLayout& layout,
                                 base::RemoteAddress address) {
-  std::array<std::byte, kMostFrameBytes> bytes{};
+  std::array<std::byte, kMostFrameBytes> bytes;  // NOLINT(*-member-init): read() fills it
   if (address.value() % sizeof(std::uint64_t) != 0 || layout.frame_size > bytes.size() ||
       !memory.read(address, std::span{bytes}.first(layout.frame_size))) {
     return std::nullopt;

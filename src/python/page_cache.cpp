@@ -7,20 +7,19 @@
 namespace pyinject::python {
 
 void PageCache::refresh(std::span<const base::RemoteAddress> pages) {
-  const std::size_t count = std::min(pages.size(), kMostPages);
-  pages_.resize(count);
+  pages_.clear();
   places_.clear();
+  latest_ = 0;
   std::vector<tracee::ReadPiece> pieces;
-  pieces.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    pages_[i].begin = pages[i];
-    pages_[i].used = false;
-    pieces.push_back({.from = pages[i], .into = pages_[i].bytes});
+  pieces.reserve(pages.size());
+  for (const auto begin : pages.first(std::min(pages.size(), kMostPages))) {
+    pieces.push_back({.from = begin, .into = *add(begin).bytes});
   }
   memory_.read_each(pieces);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (pieces[i].done) {
-      places_.emplace(pages[i].value(), i);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (!pieces[i].done) {
+      pages_[i].begin = base::RemoteAddress{1};  // where no page begins
+      places_.erase(pieces[i].from.value());
     }
   }
 }
@@ -37,7 +36,7 @@ bool PageCache::read(base::RemoteAddress from, std::span<std::byte> into) const 
     }
     found->used = true;
     const std::size_t size = std::min(into.size(), kPage - offset);
-    std::memcpy(into.data(), found->bytes.data() + offset, size);
+    std::memcpy(into.data(), found->bytes->data() + offset, size);
     into = into.subspan(size);
     from = from + size;
   }
@@ -45,20 +44,33 @@ bool PageCache::read(base::RemoteAddress from, std::span<std::byte> into) const 
 }
 
 PageCache::Page* PageCache::page(base::RemoteAddress begin) const {
+  if (latest_ < pages_.size() && pages_[latest_].begin == begin) {
+    return &pages_[latest_];
+  }
   if (const auto known = places_.find(begin.value()); known != places_.end()) {
-    return &pages_[known->second];
+    latest_ = known->second;
+    return &pages_[latest_];
   }
   if (pages_.size() == kMostPages) {
     return nullptr;
   }
-  auto& added = pages_.emplace_back();
-  added.begin = begin;
-  if (!memory_.read(begin, added.bytes)) {
+  auto& added = add(begin);
+  if (!memory_.read(begin, *added.bytes)) {
+    places_.erase(begin.value());
     pages_.pop_back();
     return nullptr;
   }
-  places_.emplace(begin.value(), pages_.size() - 1);
+  latest_ = pages_.size() - 1;
   return &added;
+}
+
+PageCache::Page& PageCache::add(base::RemoteAddress begin) const {
+  if (buffers_.size() == pages_.size()) {
+    buffers_.push_back(std::make_unique<Bytes>());
+  }
+  auto* const bytes = buffers_[pages_.size()].get();
+  places_.emplace(begin.value(), pages_.size());
+  return pages_.emplace_back(Page{.begin = begin, .used = false, .bytes = bytes});
 }
 
 std::vector<base::RemoteAddress> PageCache::used() const {

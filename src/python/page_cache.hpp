@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -28,17 +29,22 @@ class PageCache : public tracee::MemoryReader {
   [[nodiscard]] std::vector<base::RemoteAddress> used() const;
 
  private:
+  using Bytes = std::array<std::byte, kPage>;
   struct Page {
-    std::array<std::byte, kPage> bytes;
     base::RemoteAddress begin;
-    bool used;
+    bool used = false;
+    Bytes* bytes = nullptr;
   };
   [[nodiscard]] Page* page(base::RemoteAddress begin) const;
+  Page& add(base::RemoteAddress begin) const;
 
   const tracee::MemoryReader& memory_;
   // As a cache it changes where nothing is seen of it.
   mutable std::vector<Page> pages_;
   mutable std::unordered_map<std::uint64_t, std::size_t> places_;  // in pages_
+  mutable std::size_t latest_ = 0;  // the page that was read from last, in pages_
+  // For as many pages as there have ever been at once.
+  mutable std::vector<std::unique_ptr<Bytes>> buffers_;
 };
 
 }  // namespace pyinject::python

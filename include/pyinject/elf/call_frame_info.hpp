@@ -20,6 +20,16 @@ struct CallerRule {
   std::optional<std::int64_t> saved_rbp;
 };
 
+// One entry of the table: a function, or a part of one that the compiler has put elsewhere.
+struct CodeExtent {
+  base::ElfAddress begin;
+  std::uint64_t size = 0;
+  [[nodiscard]] bool contains(base::ElfAddress address) const {
+    return address >= begin && address.value() - begin.value() < size;
+  }
+  bool operator==(const CodeExtent&) const = default;
+};
+
 class CallFrameInfo {
  public:
   // nullopt: FILE has none.
@@ -27,6 +37,9 @@ class CallFrameInfo {
 
   // nullopt: no entry covers PC, or it needs more than the above (a DWARF expression).
   [[nodiscard]] std::optional<CallerRule> rule_at(base::ElfAddress pc) const;
+
+  // The entry that covers PC.
+  [[nodiscard]] std::optional<CodeExtent> extent_at(base::ElfAddress pc) const;
 
   CallFrameInfo(CallFrameInfo&& other) noexcept;
   CallFrameInfo& operator=(CallFrameInfo&& other) noexcept;
