@@ -1,0 +1,66 @@
+// Where the evaluator's code is, checked by where Python programs are when they are stopped.
+#include "integration/detection.hpp"
+#include "pyinject/python/evaluator.hpp"
+#include "pyinject/tracee/stopped_process.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+namespace pyinject::test {
+namespace {
+
+class PythonEvaluatorTest : public DetectionTest {};
+
+base::RemoteAddress instruction_pointer(const python::Target& target) {
+  base::RemoteAddress found;
+  tracee::on_tracer_thread([&] {
+    auto stopped =
+        tracee::StoppedProcess::stop(target.id, base::Deadline::after(std::chrono::seconds{10}));
+    ASSERT_TRUE(std::holds_alternative<tracee::StoppedProcess>(stopped));
+    const auto& threads = std::get<tracee::StoppedProcess>(stopped).threads();
+    ASSERT_EQ(threads.size(), 1U);
+    const auto registers = tracee::read_registers(threads.front().tid);
+    ASSERT_TRUE(registers.has_value());
+    found = registers->instruction_pointer();
+  });
+  return found;
+}
+
+TEST_P(PythonEvaluatorTest, ByteCodeRunsInItsRanges) {
+  // What it does needs no other function of CPython's.
+  PythonProcess python{GetParam(),
+                       "print('ready', flush=True)\n"
+                       "def work():\n"
+                       "    a, b = 1, None\n"
+                       "    while a is not b: a, b = (None, 1) if b is None else (1, None)\n"
+                       "work()\n"};
+  const auto target = Attach{}.detect(python.pid());
+  const auto ranges = python::evaluator_ranges(target);
+  ASSERT_FALSE(ranges.empty());
+  std::uint64_t bytes = 0;
+  for (const auto& range : ranges) {
+    ASSERT_LT(range.begin, range.end);
+    EXPECT_GE(range.begin, target.text_begin);
+    EXPECT_LE(range.end, target.text_end);
+    bytes += range.end.value() - range.begin.value();
+  }
+  EXPECT_GT(bytes, 20'000U) << "it is one of the largest functions";
+  EXPECT_LT(bytes, 1'000'000U);
+  constexpr int kStops = 40;
+  int inside = 0;
+  for (int i = 0; i < kStops; ++i) {
+    const auto place = instruction_pointer(target);
+    inside +=
+        std::ranges::any_of(ranges, [place](const auto& range) { return range.contains(place); })
+            ? 1
+            : 0;
+  }
+  EXPECT_GE(inside, kStops * 9 / 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, PythonEvaluatorTest, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,182 @@
+// Python stacks that change while they are read, and what activation does to them.
+#include "integration/detection.hpp"
+#include "integration/told_stack.hpp"
+
+#include <gmock/gmock.h>
+
+#include <charconv>
+#include <set>
+
+namespace pyinject::test {
+namespace {
+
+using python::StackReader;
+using testing::Each;
+using testing::ElementsAre;
+using Names = std::vector<std::string>;
+
+class PythonStackRacesTest : public DetectionTest {};
+
+TEST_P(PythonStackRacesTest, WhatIsReadOfABusyThreadIsPossible) {
+  PythonProcess python{GetParam(), R"(
+def left(): return inner_left()
+def right(x): return inner_right(x, x)
+def inner_left(): return 1
+def inner_right(x, y):
+    for _ in numbers(): pass
+def numbers():
+    yield from range(2)
+print('ready', flush=True)
+def work():
+    while True:
+        left()
+        right(2)
+work()
+)"};
+  const std::set<Names> possible{{"work", "<module>"},
+                                 {"left", "work", "<module>"},
+                                 {"inner_left", "left", "work", "<module>"},
+                                 {"right", "work", "<module>"},
+                                 {"inner_right", "right", "work", "<module>"},
+                                 {"numbers", "inner_right", "right", "work", "<module>"}};
+  auto reader = stack_reader(python.pid());
+  const std::vector<base::Tid> tids{base::Tid{python.pid().value()}};
+  std::set<Names> seen;
+  constexpr int kReads = 300;
+  std::uint64_t read = 0;
+  for (int i = 0; i < kReads; ++i) {
+    for (const auto& stack : reader.read(tids)) {
+      ++read;
+      seen.insert(qualnames(reader, stack));
+    }
+  }
+  for (const auto& names : seen) {
+    EXPECT_TRUE(possible.contains(names)) << testing::PrintToString(names);
+  }
+  EXPECT_EQ(read + reader.losses().changed + reader.losses().unreadable, std::uint64_t{kReads});
+  EXPECT_GT(read, 0U);
+  RecordProperty("read", static_cast<int>(read));
+}
+
+// Code objects that live for some microseconds, each in the place of the one before it.
+TEST_P(PythonStackRacesTest, NamesAreThoseOfOneObject) {
+  PythonProcess python{GetParam(), R"(
+print('ready', flush=True)
+def work():
+    n = 100000
+    while True:
+        n += 1
+        found = {}
+        exec(compile('\n' * (n % 100) + f'def made_{n}():\n for _ in range(300): pass',
+                     f'{n}.py', 'exec'), found)
+        found[f'made_{n}']()
+work()
+)"};
+  auto reader = stack_reader(python.pid());
+  const std::vector<base::Tid> tids{base::Tid{python.pid().value()}};
+  int made = 0;
+  for (const auto deadline = base::Deadline::after(std::chrono::seconds{20});
+       made < 50 && !deadline.expired();) {
+    for (const auto& stack : reader.read(tids)) {
+      for (const auto& frame : stack.frames) {
+        const auto names = reader.names(frame);
+        ASSERT_TRUE(names.has_value());
+        if (!names->qualname.starts_with("made_")) {
+          EXPECT_TRUE(names->qualname == "work" || names->qualname == "<module>")
+              << names->qualname;
+          continue;
+        }
+        ++made;
+        const auto number = names->qualname.substr(5);
+        EXPECT_EQ(names->file, number + ".py");
+        EXPECT_EQ(names->first_line, std::stoul(number) % 100 + 1) << names->qualname;
+        EXPECT_LE(frame.line - names->first_line, 1U) << names->qualname;
+      }
+    }
+  }
+  EXPECT_GE(made, 50);
+}
+
+// After activation each call has an activation of the evaluator of its own.
+TEST_P(PythonStackRacesTest, GroupsBeforeAndAfterActivation) {
+  PythonProcess python{GetParam(), std::string{kTelling} + R"(
+def outer():
+    inner()
+def inner():
+    pause()
+while True:
+    outer()
+)"};
+  const auto flags = [](const python::ThreadStack& stack) {
+    std::vector<bool> outermost;
+    for (const auto& frame : stack.frames) {
+      outermost.push_back(frame.outermost);
+    }
+    return outermost;
+  };
+  auto expected = read_told(python);
+  auto reader = stack_reader(python.pid());
+  auto stacks = reader.read();
+  ASSERT_EQ(stacks.size(), 1U);
+  EXPECT_THAT(flags(stacks.front()), ElementsAre(false, false, false, true));
+  EXPECT_EQ(told(reader, stacks.front()), expected.frames);
+
+  Attach attach;
+  attach.activate(python.pid());
+  stacks = reader.read();
+  ASSERT_EQ(stacks.size(), 1U);
+  EXPECT_THAT(flags(stacks.front()), ElementsAre(false, false, false, true)) << "entered before";
+  python.send_line("");
+  ASSERT_EQ(python.read_line(), "ready");
+  expected = read_told(python);
+  stacks = reader.read();
+  ASSERT_EQ(stacks.size(), 1U);
+  EXPECT_THAT(flags(stacks.front()), Each(true));
+  EXPECT_EQ(told(reader, stacks.front()), expected.frames);
+
+  attach.deactivate(python.pid());
+  python.send_line("");
+  ASSERT_EQ(python.read_line(), "ready");
+  expected = read_told(python);
+  stacks = reader.read();
+  ASSERT_EQ(stacks.size(), 1U);
+  EXPECT_THAT(flags(stacks.front()), ElementsAre(false, false, false, true));
+}
+
+TEST_P(PythonStackRacesTest, AThreadInTwoInterpretersHasOneStack) {
+  PythonProcess python{GetParam(), R"(
+try: import _interpreters as interpreters
+except ImportError: import _xxsubinterpreters as interpreters
+import os, sys, threading
+def enter_sub(sub):
+    interpreters.run_string(sub, '''if True:
+        import os
+        def in_sub():
+            os.write(1, b'sub\\n'); os.read(0, 100)
+        in_sub()
+        ''')
+gate = os.pipe()
+def other():
+    os.read(gate[0], 1)
+threading.Thread(target=other, daemon=True).start()
+print('ready', flush=True)
+enter_sub(interpreters.create())
+)"};
+  ASSERT_EQ(python.read_line(), "sub");
+  auto reader = stack_reader(python.pid());
+  const auto stacks = reader.read();
+  ASSERT_EQ(stacks.size(), 2U);
+  const auto first = stacks.front().tid.value() == python.pid().value() ? 0U : 1U;
+  EXPECT_THAT(qualnames(reader, stacks[first]),
+              ElementsAre("in_sub", "<module>", "enter_sub", "<module>"));
+  EXPECT_TRUE(stacks[first].frames[1].outermost);
+  EXPECT_FALSE(stacks[first].frames[2].outermost);
+  EXPECT_EQ(qualnames(reader, stacks[1 - first]).front(), "other");
+  EXPECT_EQ(reader.losses().interpreters, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, PythonStackRacesTest, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+
+}  // namespace
+}  // namespace pyinject::test
