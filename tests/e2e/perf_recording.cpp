@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -18,36 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string environment_value(const char* name, const std::string& otherwise) {
-  const char* const value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : otherwise;
-}
-
-std::string roots_bin() {
-  const std::string home = environment_value("HOME", "/");
-  const std::string cache = environment_value("XDG_CACHE_HOME", home + "/.cache");
-  return environment_value("PYINJECT_ROOTS", cache + "/perf-pyinject/roots") + "/bin";
-}
-
-bool runnable(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
-
 template <typename Container>
 void append(std::vector<std::string>& to, const Container& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
 }  // namespace
-
-std::optional<std::string> find_perf(const std::string& name) {
-  const std::string path = environment_value("PATH", "/usr/bin:/bin") + ":" + roots_bin();
-  for (const std::string_view folder : base::split(path, ':')) {
-    const std::string candidate = std::string{folder} + "/" + name;
-    if (!folder.empty() && runnable(candidate)) {
-      return candidate;
-    }
-  }
-  return std::nullopt;
-}
 
 std::optional<Interpreter> find_perf_python(int major, int minor) {
   for (const Interpreter& python : find_interpreters()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "support/child_process.hpp"
+#include "support/find_perf.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
@@ -13,9 +14,6 @@
 #include <vector>
 
 namespace pyinject::test {
-
-// The perf of that name ("perf", "perf6.12", "perf7"): on PATH, else among the project's roots.
-[[nodiscard]] std::optional<std::string> find_perf(const std::string& name);
 
 // An interpreter that sees this machine's files and has the perf trampoline.
 [[nodiscard]] std::optional<Interpreter> find_perf_python(int major, int minor);

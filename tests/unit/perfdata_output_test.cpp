@@ -56,7 +56,7 @@ TEST(PerfDataOutput, WithoutUserStacksItIsTheSameFile) {
   MadePerfData made;
   made.events = {made_event(kType, {10, 11}), made_event(kType | PERF_SAMPLE_IP, {20})};
   made.attr_size = sizeof(perf_event_attr) + 8;
-  for (int i = 0; i < 100; ++i) {
+  for (std::size_t i = 0; i < 100; ++i) {
     made.data += made_record(PERF_RECORD_SAMPLE, 2, words(10, i, 0) + std::string(i * 400, 'x'));
   }
   made.data += made_record(PERF_RECORD_LOST, 0, words(1, 2)) +

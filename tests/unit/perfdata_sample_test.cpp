@@ -10,7 +10,6 @@
 namespace pyinject::perfdata {
 namespace {
 
-using test::as_bytes;
 using test::as_record;
 using test::as_text;
 using test::made_dwarf_event;

@@ -1,0 +1,272 @@
+// Files of real perfs, rewritten: every perf that reads the one reads the other, and finds the
+// same.
+#include "pyinject/base/text.hpp"
+#include "pyinject/perfdata/output.hpp"
+#include "support/child_process.hpp"
+#include "support/find_perf.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fcntl.h>
+
+namespace pyinject::perfdata {
+namespace {
+
+using test::ExitStatus;
+using test::RunResult;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+using Arguments = std::vector<std::string>;
+
+// Two processes that work, do no system calls while they do, and come to their end.
+constexpr const char* kWork =
+    "work() { i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; }; work & work; wait";
+constexpr std::uint64_t kCaller = 0x7654321;
+
+std::size_t count(std::string_view text, std::string_view part) {
+  std::size_t number = 0;
+  for (auto at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) {
+    ++number;
+  }
+  return number;
+}
+
+// Each sample by itself, since perf sorts equal times as it likes.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (const auto line : base::split(text, '\n')) {
+    lines.emplace_back(line);
+  }
+  std::ranges::sort(lines);
+  return lines;
+}
+
+class PerfDataRewrite : public testing::TestWithParam<std::string> {
+ protected:
+  // The new file's samples of events with user stacks have a chain of two: where they were, and
+  // kCaller.
+  struct Rewritten {
+    std::string path;
+    std::uint64_t samples = 0;
+    std::uint64_t stacks = 0;
+    std::uint64_t events_with_stacks = 0;
+  };
+
+  [[nodiscard]] std::string record(const Arguments& options,
+                                   const Arguments& how_often = {"-F", "1999"}) {
+    const std::string path = folder_ / "perf.data";
+    Arguments command{perf_, "record", "-q", "-o", path};
+    command.insert(command.end(), how_often.begin(), how_often.end());
+    command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), {"--", "/bin/sh", "-c", kWork});
+    const RunResult result = test::run(command);
+    EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+    return path;
+  }
+
+  [[nodiscard]] static Rewritten rewrite(const std::string& path) {
+    auto opened = Input::open(path);
+    const auto* const why = std::get_if<NotTreatable>(&opened);
+    EXPECT_EQ(why, nullptr) << why->why;
+    auto input = std::get<Input>(std::move(opened));
+    Rewritten rewritten{.path = path + ".new"};
+    const base::UniqueFd file{
+        ::open(rewritten.path.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600)};
+    Output output{file.get(), input};
+    Sample sample;
+    while (const auto record = input.next()) {
+      if (record->type != PERF_RECORD_SAMPLE) {
+        output.write(*record);
+        continue;
+      }
+      ++rewritten.samples;
+      EXPECT_TRUE(input.parse(*record, sample));
+      const bool stack = sample.event->has_user_stacks();
+      rewritten.stacks += stack ? 1 : 0;
+      EXPECT_TRUE(!stack || (sample.register_abi == PERF_SAMPLE_REGS_ABI_64 &&
+                             sample.stack_asked != 0 && !sample.stack.empty()));
+      const std::vector<std::uint64_t> chain{PERF_CONTEXT_USER, sample.ip, kCaller};
+      EXPECT_TRUE(output.write_sample(sample, stack ? chain : sample.chain));
+    }
+    EXPECT_EQ(input.damage(), "");
+    rewritten.events_with_stacks =
+        static_cast<std::uint64_t>(std::ranges::count_if(input.events(), &Event::has_user_stacks));
+    output.finish({});
+    EXPECT_EQ(fs::file_size(rewritten.path), output.size());
+    return rewritten;
+  }
+
+  // What each perf that can read BEFORE says of it, it says of AFTER.
+  static void expect_same(const std::string& before, const std::string& after,
+                          const std::string& fields) {
+    int readers = 0;
+    for (const char* const name : {"perf", "perf6.12", "perf7"}) {
+      const auto reader = test::find_perf(name);
+      if (!reader) {
+        continue;
+      }
+      const auto script = [&](const std::string& path) {
+        return test::run({*reader, "script", "-F", fields, "-i", path});
+      };
+      const RunResult old = script(before);
+      if (old.status != ExitStatus{} || old.out.empty()) {
+        continue;
+      }
+      ++readers;
+      const RunResult now = script(after);
+      EXPECT_EQ(now.status, ExitStatus{}) << name << now.err;
+      EXPECT_EQ(now.err, old.err) << name;
+      EXPECT_TRUE(lines_of(now.out) == lines_of(old.out)) << name << ": " << before << "\n"
+                                                          << old.out.substr(0, 500) << "\nafter\n"
+                                                          << now.out.substr(0, 500);
+    }
+    EXPECT_GT(readers, 0) << before;
+  }
+
+  [[nodiscard]] RunResult perf(Arguments arguments) const {
+    arguments.insert(arguments.begin(), perf_);
+    return test::run(arguments);
+  }
+  [[nodiscard]] const test::TempDir& folder() const { return folder_; }
+
+  // A file with user stacks has lost them and nothing else.
+  void expect_new_stacks(const std::string& before, const Rewritten& rewritten) {
+    EXPECT_GT(rewritten.stacks, 50U);
+    expect_same(before, rewritten.path, "comm,tid,time,period,event");
+    const RunResult listing = perf({"script", "-F", "ip", "-i", rewritten.path});
+    EXPECT_EQ(count(listing.out, fmt::format(" {:x}\n", kCaller)), rewritten.stacks) << listing.err;
+    const RunResult events = perf({"evlist", "-v", "-i", before});
+    EXPECT_EQ(count(events.out, "STACK_USER"), rewritten.events_with_stacks);
+    for (const auto* const command : {"evlist -v", "report --header-only"}) {
+      Arguments arguments{"-i", rewritten.path};
+      const auto words = base::split(command, ' ');
+      arguments.insert(arguments.begin(), words.begin(), words.end());
+      const RunResult result = perf(arguments);
+      EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+      EXPECT_GT(count(result.out, "sample_type"), 0U) << command;
+      for (const auto* const gone : {"STACK_USER", "REGS_USER", "sample_stack_user",
+                                     "sample_regs_user", "exclude_callchain_user"}) {
+        EXPECT_EQ(count(result.out, gone), 0U) << command << " " << gone;
+      }
+    }
+  }
+
+ private:
+  void SetUp() override {
+    const auto found = test::find_perf(GetParam());
+    if (!found) {
+      GTEST_SKIP() << "no " << GetParam() << " (scripts/pythons)";
+    }
+    perf_ = *found;
+  }
+
+  std::string perf_;
+  test::TempDir folder_;
+};
+
+TEST_P(PerfDataRewrite, WithoutUserStacksAllIsTheSame) {
+  const auto path = record({"-e", "{cpu-clock,task-clock}:S", "-g", "-s", "-I"});
+  const auto rewritten = rewrite(path);
+  EXPECT_GT(rewritten.samples, 50U);
+  EXPECT_EQ(rewritten.stacks, 0U);
+  expect_same(path, rewritten.path, "comm,tid,time,period,event,ip");
+  const auto report = [&](const std::string& file) {
+    auto lines = lines_of(perf({"report", "--stdio", "-i", file}).out);
+    // The header names the file.
+    std::erase_if(lines, [](const std::string& line) { return line.starts_with('#'); });
+    return lines;
+  };
+  const auto before = report(path);
+  EXPECT_GT(before.size(), 10U);
+  EXPECT_TRUE(report(rewritten.path) == before);
+}
+
+TEST_P(PerfDataRewrite, CompressedUserStacks) {
+  const auto path = record({"-e", "cpu-clock", "-z", "--call-graph", "dwarf,4096"});
+  const auto rewritten = rewrite(path);
+  EXPECT_EQ(rewritten.samples, rewritten.stacks);
+  expect_new_stacks(path, rewritten);
+  EXPECT_EQ(count(perf({"report", "--header-only", "-i", rewritten.path}).out, "compressed"), 0U);
+}
+
+TEST_P(PerfDataRewrite, EventsThatSampleDifferentThings) {
+  const auto path = record({"-e", "cpu-clock/call-graph=dwarf/", "-e", "task-clock/call-graph=fp/",
+                            "-d", "-W", "--phys-data", "--transaction"});
+  const auto rewritten = rewrite(path);
+  EXPECT_GT(rewritten.samples, rewritten.stacks);
+  expect_new_stacks(path, rewritten);
+}
+
+INSTANTIATE_TEST_SUITE_P(Perfs, PerfDataRewrite, testing::Values("perf", "perf6.12", "perf7"),
+                         [](const auto& one) {
+                           std::string text = one.param;
+                           std::ranges::replace(text, '.', '_');
+                           return text;
+                         });
+
+// What needs to be seen with one perf only.
+class PerfDataModes : public PerfDataRewrite {
+ protected:
+  [[nodiscard]] static std::string why_not(const std::string& path) {
+    const auto input = Input::open(path);
+    const auto* const why = std::get_if<NotTreatable>(&input);
+    return why == nullptr ? "" : why->why;
+  }
+};
+
+TEST_P(PerfDataModes, PerThread) {
+  const auto path = record({"-e", "cpu-clock", "--per-thread", "-g"});
+  const auto rewritten = rewrite(path);
+  EXPECT_GT(rewritten.samples, 20U);
+  expect_same(path, rewritten.path, "comm,tid,period,event,ip");
+}
+
+TEST_P(PerfDataModes, SeriesOfFiles) {
+  const auto path =
+      record({"-e", "cpu-clock", "-m", "4", "--switch-output=16K", "--call-graph", "dwarf,1024"});
+  std::vector<std::string> files;
+  for (const auto& file : fs::directory_iterator{folder().path()}) {
+    files.push_back(file.path());
+  }
+  EXPECT_GE(files.size(), 3U) << path;
+  std::ranges::sort(files);
+  files.resize(std::min<std::size_t>(files.size(), 3));
+  for (const auto& file : files) {
+    EXPECT_GT(rewrite(file).stacks, 0U) << file;
+    expect_same(file, file + ".new", "comm,tid,time,period,event");
+  }
+}
+
+TEST_P(PerfDataModes, Tracepoints) {
+  const RunResult list = perf({"list", "--raw-dump", "tracepoint"});
+  if (count(list.out, "sched:sched_process_fork") == 0) {
+    GTEST_SKIP() << "no tracepoints";
+  }
+  const auto path = record({"-e", "sched:sched_process_fork", "-e", "sched:sched_process_exit",
+                            "-R", "--call-graph", "dwarf,512"},
+                           {"-c", "1"});
+  const auto rewritten = rewrite(path);
+  EXPECT_GE(rewritten.samples, 3U);
+  expect_same(path, rewritten.path, "comm,tid,time,period,event,trace");
+}
+
+TEST_P(PerfDataModes, PipesAndFoldersAreNotForUs) {
+  (void)record({"-e", "cpu-clock", "--threads"});
+  EXPECT_THAT(why_not(folder() / "perf.data"), HasSubstr("--threads"));
+  EXPECT_THAT(why_not(folder() / "perf.data/data"), HasSubstr("--threads"));
+  const RunResult piped = perf({"record", "-q", "-e", "cpu-clock", "-o", "-", "--", "true"});
+  EXPECT_THAT(why_not(folder().file("piped", piped.out)), HasSubstr("pipe"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Perf, PerfDataModes, testing::Values("perf"));
+
+}  // namespace
+}  // namespace pyinject::perfdata
