@@ -77,8 +77,10 @@ std::vector<ThreadStack> StackReader::Impl::read(std::span<const base::Tid> tids
   std::vector<ThreadStack> stacks;
   for (const auto tid : std::set<base::Tid>{tids.begin(), tids.end()}) {
     const auto own = [&] {
-      const auto found = std::ranges::equal_range(threads_.threads(), tid, {}, &KnownThread::tid);
-      return std::span<KnownThread>{found.begin(), found.end()};
+      // clang 14 does not compile subranges, which equal_range returns.
+      auto& threads = threads_.threads();
+      return std::span<KnownThread>{std::ranges::lower_bound(threads, tid, {}, &KnownThread::tid),
+                                    std::ranges::upper_bound(threads, tid, {}, &KnownThread::tid)};
     };
     if (!read_thread(tid, own(), stacks) && !updated) {
       updated = true;
@@ -143,8 +145,7 @@ bool StackReader::Impl::look_at_codes(const RawStack& stack) {
     codes.push_back(frame.code);
   }
   std::ranges::sort(codes);
-  const auto repeated = std::ranges::unique(codes);
-  codes.erase(repeated.begin(), repeated.end());
+  codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
   return codes_.look_at(codes);
 }
 
