@@ -95,12 +95,15 @@ class HeaderReader {
     if (!sections) {
       return damaged("table of features");
     }
+    // They do not overlap: else a small file could become a large one.
+    std::uint64_t left = file_size_;
     for (std::size_t i = 0; i < sections->size(); ++i) {
       auto& feature = header_.features[i];
       feature.section = (*sections)[i];
-      if (!feature.section.lies_in(file_size_)) {
+      if (!feature.section.lies_in(file_size_) || feature.section.size > left) {
         return damaged(fmt::format("feature {}", feature.bit));
       }
+      left -= feature.section.size;
       if (feature.bit == kFeatureAuxtrace) {
         return NotTreatable{"it holds AUX data"};
       }

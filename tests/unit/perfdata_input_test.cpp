@@ -257,6 +257,19 @@ TEST(PerfDataInput, SectionsOutsideOfTheFile) {
   }
 }
 
+TEST(PerfDataInput, FeaturesOnTopOfEachOther) {
+  auto made = one_event();
+  for (unsigned bit = 3; bit < 9; ++bit) {
+    made.features[bit] = "";
+  }
+  auto bytes = made.bytes();
+  const auto table = bytes.size() - made.features.size() * 16;
+  for (std::size_t i = 0; i < made.features.size(); ++i) {
+    bytes.replace(table + 16 * i, 16, words(0, bytes.size() / 2));
+  }
+  EXPECT_THAT(why_not(bytes), HasSubstr("feature 5"));
+}
+
 TEST(PerfDataInput, FilesThatAreNone) {
   const test::TempDir folder;
   const auto why = [](const std::string& path) {
