@@ -37,13 +37,16 @@ void append(std::string& text, std::uint32_t character) {
 }  // namespace
 
 std::string to_utf8(std::span<const std::byte> units, std::size_t width) {
-  constexpr std::size_t kLongest = 4;
   std::string text;
-  for (; units.size() >= width && text.size() + kLongest <= kMostTextBytes;
-       units = units.subspan(width)) {
+  for (; units.size() >= width; units = units.subspan(width)) {
     std::uint32_t character = 0;  // x86-64 is little-endian, as the target is
     std::memcpy(&character, units.data(), width);
+    const auto before = text.size();
     append(text, character);
+    if (text.size() > kMostTextBytes) {
+      text.resize(before);
+      break;
+    }
   }
   return text;
 }

@@ -42,7 +42,7 @@ RawStack joined(std::vector<RawStack> stacks) {
 ThreadStack assembled(base::Tid tid, const RawStack& stack, const CodeObjects& codes) {
   ThreadStack result{.tid = tid, .frames = {}, .complete = stack.complete};
   result.frames.reserve(stack.frames.size());
-  bool begins_group = true;
+  bool shown = false;  // a frame of this group
   for (const auto& frame : stack.frames) {
     const auto* const code = codes.find(frame.code);
     if (code != nullptr && !code->is_init_cleanup()) {
@@ -52,11 +52,12 @@ ThreadStack assembled(base::Tid tid, const RawStack& stack, const CodeObjects& c
                                .line = codes.line(*code, frame.code, frame.instruction),
                                .outermost = frame.outermost,
                                .code_serial = code->serial});
-    } else if (frame.outermost && !begins_group) {
+      shown = true;
+    } else if (frame.outermost && shown) {
       result.frames.back().outermost = true;
       result.frames.back().previous = frame.previous;
     }
-    begins_group = frame.outermost;
+    shown = shown && !frame.outermost;
   }
   return result;
 }

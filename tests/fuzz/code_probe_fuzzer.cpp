@@ -30,6 +30,12 @@ void run(Input input) {
   require(asked <= code.size(), "no instruction is read twice");
   asked = 0;
   require(!taken || python::takes_address(longer, at, base, offset, slot), "it stays taken");
+
+  const auto jumps = python::jumps_out_of(code, at);
+  require(jumps.size() <= code.size(), "an instruction leads to one place");
+  for (const auto jump : jumps) {
+    require(jump.value() - at.value() >= code.size(), "what leads out leads outside");
+  }
 }
 
 }  // namespace pyinject::fuzz

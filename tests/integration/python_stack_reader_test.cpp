@@ -123,7 +123,7 @@ functions[0](*functions[1:], pause)
   ASSERT_EQ(stacks.size(), 1U);
   const auto found = told(reader, stacks.front());
   ASSERT_EQ(found.size(), 7U);
-  EXPECT_EQ(found[1], (ToldFrame{std::string(65533, 'x'), "long.py", 1})) << "cut";
+  EXPECT_EQ(found[1], (ToldFrame{std::string(65536, 'x'), "long.py", 1})) << "cut";
   EXPECT_EQ(found[2], (ToldFrame{"plain", "a\xef\xbf\xbd.py", 1}));
   EXPECT_EQ(found[3], (ToldFrame{"\xf0\x90\x90\x80x", "\xf0\x9f\x90\x8d.py", 1}));
   EXPECT_EQ(found[4], (ToldFrame{"\xd0\xb6\xe6\xbc\xa2", "\xe6\x97\xa5\xe6\x9c\xac.py", 1}));

@@ -79,5 +79,14 @@ TEST(TakesAddress, ThroughASlotOfTheGlobalOffsetTable) {
       << "a register that holds something else";
 }
 
+TEST(JumpsOutOf, DirectOnesOnly) {
+  // 1000: je 1005; jne 2000; call 3000; jmp *%rax; jmp 0x400; ret
+  const auto bytes = code({0x74, 0x03, 0x0f, 0x85, 0xf8, 0x0f, 0,    0,    0xe8, 0xf3, 0x1f,
+                           0,    0,    0xff, 0xe0, 0xe9, 0xec, 0xf3, 0xff, 0xff, 0xc3});
+  EXPECT_EQ(jumps_out_of(bytes, RemoteAddress{0x1000}),
+            (std::vector{RemoteAddress{0x400}, RemoteAddress{0x2000}}));
+  EXPECT_TRUE(jumps_out_of({}, RemoteAddress{0x1000}).empty());
+}
+
 }  // namespace
 }  // namespace pyinject::python
