@@ -62,7 +62,7 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
 
   [[nodiscard]] std::string record(const Arguments& options,
                                    const Arguments& how_often = {"-F", "1999"}) {
-    const std::string path = folder_ / "perf.data";
+    std::string path = folder_ / "perf.data";
     Arguments command{perf_, "record", "-q", "-o", path};
     command.insert(command.end(), how_often.begin(), how_often.end());
     command.insert(command.end(), options.begin(), options.end());

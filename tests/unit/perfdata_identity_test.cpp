@@ -39,13 +39,13 @@ TEST(PerfDataIdentity, TheIdentifierHasItsFixedPlaces) {
 }
 
 TEST(PerfDataIdentity, TheIdWithoutAnIdentifier) {
-  constexpr std::uint64_t kType =
-      PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
+  constexpr std::uint64_t kType = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_ID |
+                                  PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
   const std::vector<Event> events{made_event(kType, {10}), made_event(kType, {20})};
   const EventIndex index{events};
-  EXPECT_EQ(index.event_of(as_record(sample(words(1, 2, 20, 3, 4)))), &events[1]);
-  EXPECT_EQ(index.event_of(as_record(lost(words(2, 20, 3)))), &events[1]);
-  EXPECT_EQ(index.event_of(as_record(lost(words(2, 10, 3)))), events.data());
+  EXPECT_EQ(index.event_of(as_record(sample(words(1, 2, 20, 5, 3, 4)))), &events[1]);
+  EXPECT_EQ(index.event_of(as_record(lost(words(2, 20, 5, 3)))), &events[1]);
+  EXPECT_EQ(index.event_of(as_record(lost(words(2, 10, 5, 3)))), events.data());
 }
 
 TEST(PerfDataIdentity, OneEventNeedsNoId) {

@@ -270,6 +270,18 @@ TEST(PerfDataInput, FeaturesOnTopOfEachOther) {
   EXPECT_THAT(why_not(bytes), HasSubstr("feature 5"));
 }
 
+TEST(PerfDataInput, IdsOnTopOfEachOther) {
+  auto made = one_event();
+  made.events.push_back(made_event(kType, {20}));
+  auto bytes = made.bytes();
+  constexpr std::size_t kFirst = 104 + 3 * 8 + sizeof(perf_event_attr);
+  const auto half = words(0, bytes.size() / 16 * 8 + 8);
+  bytes.replace(kFirst, 16, half);
+  EXPECT_EQ(why_not(bytes), "");
+  bytes.replace(kFirst + 16 + sizeof(perf_event_attr), 16, half);
+  EXPECT_THAT(why_not(bytes), HasSubstr("ids of an event"));
+}
+
 TEST(PerfDataInput, FilesThatAreNone) {
   const test::TempDir folder;
   const auto why = [](const std::string& path) {

@@ -141,6 +141,18 @@ TEST(PerfDataSamples, Branches) {
   EXPECT_TRUE(branches(kBranchHwIndex, words(0)));
 }
 
+TEST(PerfDataSamples, TheLengthTellsWhetherThereIsAnHwIndex) {
+  auto event = made_event(PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_WEIGHT);
+  event.attr.branch_sample_type = kBranchHwIndex;
+  for (const auto& branches : {words(0, 99), words(0)}) {
+    const auto bytes = sample(branches + words(5));
+    Sample out;
+    ASSERT_TRUE(parse_sample(event, as_record(bytes), out));
+    EXPECT_EQ(as_text(out.between), branches);
+    EXPECT_EQ(as_text(out.behind), words(5));
+  }
+}
+
 TEST(PerfDataSamples, FieldsBehindTheStack) {
   auto event =
       made_dwarf_event(PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_TRANSACTION |
