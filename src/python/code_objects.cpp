@@ -50,7 +50,7 @@ void CodeObjects::begin_round() {
   }
 }
 
-bool CodeObjects::look_at(std::span<const base::RemoteAddress> codes) {
+void CodeObjects::recognise(std::span<const base::RemoteAddress> codes) {
   heads_.resize(codes.size() * head_size_);
   pieces_.clear();
   for (std::size_t i = 0; i < codes.size(); ++i) {
@@ -59,28 +59,43 @@ bool CodeObjects::look_at(std::span<const base::RemoteAddress> codes) {
   }
   memory_.read_each(pieces_);
   for (const auto& piece : pieces_) {
-    // The reference count, before the type, changes all the time.
-    const auto constant = std::span<const std::byte>{piece.into}.subspan(layout_.type);
     const auto known = known_.find(piece.from.value());
-    if (piece.done && known != known_.end() && equal(known->second.head, constant)) {
+    if (piece.done && known != known_.end() && equal(known->second.head, constant(piece.into))) {
       known->second.round = round_;
-      continue;
     }
+  }
+}
+
+bool CodeObjects::look_at(std::span<const base::RemoteAddress> codes) {
+  recognise(codes);
+  for (const auto& piece : pieces_) {
+    if (!piece.done) {
+      return false;
+    }
+    const auto known = known_.find(piece.from.value());
     if (known != known_.end()) {
+      if (equal(known->second.head, constant(piece.into))) {
+        continue;
+      }
       bytes_ -= bytes_of(known->second);
       known_.erase(known);
     }
-    auto object = piece.done ? read(piece.from, piece.into) : std::nullopt;
+    auto object = read(piece.from, piece.into);
     if (!object) {
       return false;
     }
     object->serial = ++last_serial_;
     object->round = round_;
-    object->head.assign(constant.begin(), constant.end());
+    const auto head = constant(piece.into);
+    object->head.assign(head.begin(), head.end());
     bytes_ += bytes_of(*object);
     known_.emplace(piece.from.value(), std::move(*object));
   }
   return true;
+}
+
+std::span<const std::byte> CodeObjects::constant(std::span<const std::byte> head) const {
+  return head.subspan(layout_.type);
 }
 
 std::optional<CodeObject> CodeObjects::read(base::RemoteAddress code,
@@ -100,8 +115,7 @@ std::optional<CodeObject> CodeObjects::read(base::RemoteAddress code,
   object.code_bytes = kUnit * field<std::uint64_t>(head, layout_.item_count);
   // All that was read is of one object if it is still the same one now.
   std::vector<std::byte> again(head.size());
-  if (!qualname || !file || !memory_.read(code, again) ||
-      !equal(head.subspan(layout_.type), std::span{again}.subspan(layout_.type))) {
+  if (!qualname || !file || !memory_.read(code, again) || !equal(constant(head), constant(again))) {
     return std::nullopt;
   }
   object.names.qualname = std::move(*qualname);

@@ -41,6 +41,8 @@ class CodeObjects {
 
   // A new round. Forgets all when they have become too many.
   void begin_round();
+  // Which of CODES are the same as they were is known from now on, in one read.
+  void recognise(std::span<const base::RemoteAddress> codes);
   // Learns what CODES (each once, please) are now. False: one of them is no code object.
   [[nodiscard]] bool look_at(std::span<const base::RemoteAddress> codes);
   // As it was looked at in this round; nullptr: it was none, or was not.
@@ -52,6 +54,8 @@ class CodeObjects {
  private:
   [[nodiscard]] std::optional<CodeObject> read(base::RemoteAddress code,
                                                std::span<const std::byte> head) const;
+  // The part of a head that does not change: what is before the type is the reference count.
+  [[nodiscard]] std::span<const std::byte> constant(std::span<const std::byte> head) const;
   [[nodiscard]] LineTable read_lines(base::RemoteAddress table, std::uint32_t first_line) const;
 
   const tracee::MemoryReader& memory_;

@@ -47,6 +47,7 @@ class SplitFunction {
       }
     }
     std::vector<elf::CodeExtent> extents;
+    extents.reserve(parts.size());
     for (const auto& part : parts) {
       extents.push_back(part.extent);
     }

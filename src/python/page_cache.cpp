@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 namespace pyinject::python {
@@ -34,8 +35,9 @@ bool PageCache::read(base::RemoteAddress from, std::span<std::byte> into) const 
     if (found == nullptr) {
       return false;
     }
-    found->used = true;
     const std::size_t size = std::min(into.size(), kPage - offset);
+    found->first = std::min(found->first, offset);
+    found->behind = std::max(found->behind, offset + size);
     std::memcpy(into.data(), found->bytes->data() + offset, size);
     into = into.subspan(size);
     from = from + size;
@@ -70,17 +72,40 @@ PageCache::Page& PageCache::add(base::RemoteAddress begin) const {
   }
   auto* const bytes = buffers_[pages_.size()].get();
   places_.emplace(begin.value(), pages_.size());
-  return pages_.emplace_back(Page{.begin = begin, .used = false, .bytes = bytes});
+  return pages_.emplace_back(Page{.begin = begin, .bytes = bytes});
 }
 
 std::vector<base::RemoteAddress> PageCache::used() const {
   std::vector<base::RemoteAddress> used;
   for (const auto& page : pages_) {
-    if (page.used) {
+    if (page.used()) {
       used.push_back(page.begin);
     }
   }
   return used;
+}
+
+Snapshot PageCache::snapshot() const {
+  std::vector<Page> pages;
+  std::ranges::copy_if(pages_, std::back_inserter(pages), &Page::used);
+  std::ranges::sort(pages, {}, &Page::begin);
+  Snapshot snapshot;
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    // Where the next page's part follows on this page, all between belongs to one range.
+    const auto& page = pages[i];
+    const bool joins = i > 0 && pages[i - 1].begin + kPage == page.begin;
+    const bool joined = i + 1 < pages.size() && page.begin + kPage == pages[i + 1].begin;
+    const std::size_t first = joins ? 0 : page.first;
+    const std::size_t size = (joined ? kPage : page.behind) - first;
+    if (joins) {
+      snapshot.ranges.back().size += size;
+    } else {
+      snapshot.ranges.push_back({.begin = page.begin + first, .size = size});
+    }
+    const auto part = std::span{*page.bytes}.subspan(first, size);
+    snapshot.bytes.insert(snapshot.bytes.end(), part.begin(), part.end());
+  }
+  return snapshot;
 }
 
 }  // namespace pyinject::python

@@ -14,6 +14,16 @@
 
 namespace pyinject::python {
 
+// Bytes of a target, and where they were.
+struct Snapshot {
+  struct Range {
+    base::RemoteAddress begin;
+    std::size_t size = 0;
+  };
+  std::vector<Range> ranges;
+  std::vector<std::byte> bytes;  // of all ranges, one behind the other
+};
+
 class PageCache : public tracee::MemoryReader {
  public:
   static constexpr std::size_t kPage = 4096;
@@ -27,13 +37,17 @@ class PageCache : public tracee::MemoryReader {
   [[nodiscard]] bool read(base::RemoteAddress from, std::span<std::byte> into) const override;
   // The pages that something was read from since the last refresh.
   [[nodiscard]] std::vector<base::RemoteAddress> used() const;
+  // What was read since then, and some of what lies between.
+  [[nodiscard]] Snapshot snapshot() const;
 
  private:
   using Bytes = std::array<std::byte, kPage>;
   struct Page {
     base::RemoteAddress begin;
-    bool used = false;
+    std::size_t first = kPage;  // the part that was read from
+    std::size_t behind = 0;
     Bytes* bytes = nullptr;
+    [[nodiscard]] bool used() const { return first < behind; }
   };
   [[nodiscard]] Page* page(base::RemoteAddress begin) const;
   Page& add(base::RemoteAddress begin) const;

@@ -30,11 +30,10 @@ std::size_t ThreadList::update() {
     }
     broken += whole ? 0 : 1;
     for (const auto& state : states) {
-      threads_.push_back({.address = state.address,
-                          .interpreter = interpreter,
-                          .native_id = state.native_id,
-                          .tid = {},
-                          .pages = std::move(before[state.address.value()].pages)});
+      auto& thread = threads_.emplace_back(std::move(before[state.address.value()]));
+      thread.address = state.address;
+      thread.interpreter = interpreter;
+      thread.native_id = state.native_id;
     }
   }
   // After the lists: a thread that is in one has begun before, or has no number yet.

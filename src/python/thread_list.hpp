@@ -3,7 +3,9 @@
 
 #include "pyinject/base/pid.hpp"
 #include "pyinject/base/remote_address.hpp"
+#include "pyinject/python/stack_reader.hpp"
 #include "pyinject/tracee/remote_memory.hpp"
+#include "python/page_cache.hpp"
 #include "python/runtime_layout.hpp"
 #include "python/thread_numbers.hpp"
 
@@ -18,8 +20,14 @@ struct KnownThread {
   base::RemoteAddress interpreter;  // that it belongs to
   std::uint64_t native_id = 0;
   base::Tid tid;
-  // Where its stack was when it was last read.
+  // How its stack was read last, and with which content and code objects it was believed.
   std::vector<base::RemoteAddress> pages;
+  Snapshot snapshot;
+  std::vector<base::RemoteAddress> codes;
+  // Where it is the first of a thread's: the thread's stack, and how many states that is from. 0:
+  // there is none.
+  ThreadStack stack;
+  std::size_t states = 0;
 };
 
 class ThreadList {

@@ -10,7 +10,6 @@
 namespace pyinject::test {
 namespace {
 
-using python::StackReader;
 using testing::Each;
 using testing::ElementsAre;
 using Names = std::vector<std::string>;

@@ -16,7 +16,6 @@
 namespace pyinject::test {
 namespace {
 
-using python::StackReader;
 
 class PythonStackReaderTest : public DetectionTest {};
 
@@ -82,6 +81,10 @@ TEST_P(PythonStackReaderTest, NamesLinesAndGroupsAreRight) {
           << name;
     }
   }
+  const auto again = reader.read(std::vector{stacks.front().tid});
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again.front().frames, stacks.front().frames);
+  EXPECT_EQ(told(reader, again.front()), found);
   EXPECT_EQ(reader.losses().changed + reader.losses().unreadable + reader.losses().interpreters,
             0U);
   EXPECT_THAT(before.differences(), testing::IsEmpty());

@@ -33,8 +33,8 @@ struct ToldFrame {
   std::uint32_t line = 0;
   bool operator==(const ToldFrame&) const = default;
 };
-void PrintTo(const ToldFrame& frame,
-             std::ostream* stream);  // NOLINT(readability-identifier-naming)
+// NOLINTNEXTLINE(readability-identifier-naming)
+void PrintTo(const ToldFrame& frame, std::ostream* stream);
 
 struct ToldStack {
   long native_id = 0;

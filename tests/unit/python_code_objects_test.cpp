@@ -106,9 +106,17 @@ TEST_F(CodeObjectsTest, AreReadOnceWhileTheyStayTheSame) {
   EXPECT_EQ(memory_.reads(), reads + 1);
   EXPECT_EQ(codes_.find(RemoteAddress{0x5000})->serial, serial);
 
+  codes_.begin_round();
+  codes_.recognise(std::array{RemoteAddress{0x5000}, RemoteAddress{0x4000}});
+  EXPECT_EQ(name(0x5000), "Class.method");
+  EXPECT_EQ(name(0x4000), "none");
+
   // Another one in its place, all pointers the same: co_version differs.
   text(0x7000, "Class.change");
   memory_.put(0x5000 + 92, std::uint32_t{5});
+  codes_.begin_round();
+  codes_.recognise(std::array{RemoteAddress{0x5000}});
+  EXPECT_EQ(name(0x5000), "none");
   ASSERT_TRUE(look_at(0x5000));
   EXPECT_EQ(name(0x5000), "Class.change");
   EXPECT_NE(codes_.find(RemoteAddress{0x5000})->serial, serial);

@@ -104,8 +104,8 @@ TEST_F(FrameWalk, RefusesWhatIsNoStack) {
 
 TEST_F(FrameWalk, RefusesCircles) {
   current(0x2000);
-  for (const int length : {1, 2, 3, 7, 64, 100}) {
-    for (int i = 0; i < length; ++i) {
+  for (const std::uint64_t length : {1U, 2U, 3U, 7U, 64U, 100U}) {
+    for (std::uint64_t i = 0; i < length; ++i) {
       frame(0x2000 + 0x100 * i, 0x2000 + 0x100 * ((i + 1) % length), i % 2 == 0 ? kPython : kEntry);
     }
     EXPECT_FALSE(walk()) << length;
@@ -180,6 +180,30 @@ TEST(PageCache, WhatCannotBeReadIsNotThere) {
   EXPECT_FALSE(cache.read_pointer(RemoteAddress{0x2000}));
   EXPECT_FALSE(cache.read_pointer(RemoteAddress{~std::uint64_t{0} - 3}));
   EXPECT_EQ(cache.used(), std::vector{RemoteAddress{0x1000}});
+}
+
+TEST(PageCache, TheSnapshotHasWhatWasRead) {
+  test::FakeMemory memory;
+  memory.put_zeros(0x1000, 0x5000);
+  for (const std::uint64_t at : {0x4008U, 0x1ff0U, 0x2010U, 0x4018U}) {
+    memory.put(at, at);
+  }
+  PageCache cache{memory};
+  for (const std::uint64_t at : {0x4008U, 0x1ff0U, 0x2010U, 0x4018U}) {
+    EXPECT_EQ(cache.read_value<std::uint64_t>(RemoteAddress{at}), at);
+  }
+  const auto snapshot = cache.snapshot();
+  ASSERT_EQ(snapshot.ranges.size(), 2U);
+  EXPECT_EQ(snapshot.ranges[0].begin, RemoteAddress{0x1ff0});
+  EXPECT_EQ(snapshot.ranges[0].size, 0x28U);
+  EXPECT_EQ(snapshot.ranges[1].begin, RemoteAddress{0x4008});
+  EXPECT_EQ(snapshot.ranges[1].size, 0x18U);
+  std::vector<std::byte> bytes(0x28 + 0x18);
+  ASSERT_TRUE(memory.read(RemoteAddress{0x1ff0}, std::span{bytes}.first(0x28)));
+  ASSERT_TRUE(memory.read(RemoteAddress{0x4008}, std::span{bytes}.subspan(0x28)));
+  EXPECT_EQ(snapshot.bytes, bytes);
+  cache.refresh(cache.used());
+  EXPECT_TRUE(cache.snapshot().ranges.empty());
 }
 
 TEST(PageCache, HoldsSoManyPages) {
