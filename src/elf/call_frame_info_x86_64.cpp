@@ -25,19 +25,28 @@ std::optional<CallFrameInfo> CallFrameInfo::of(const ElfFile& file) {
   return CallFrameInfo{std::make_unique<Impl>(std::move(*table))};
 }
 
+std::optional<UnwindRow> CallFrameInfo::row_at(base::ElfAddress pc) const {
+  return impl_->table().row_at(pc);
+}
+
 std::optional<CallerRule> CallFrameInfo::rule_at(base::ElfAddress pc) const {
   using Place = SavedRegister::Place;
-  const auto row = impl_->table().row_at(pc);
-  if (!row || row->cfa == UnwindRow::Base::kOther || row->return_address.place != Place::kAtCfa ||
-      row->frame_pointer.place == Place::kElsewhere) {
+  const auto row = row_at(pc);
+  if (!row || (row->cfa_register != kFramePointer && row->cfa_register != kStackPointer)) {
     return std::nullopt;
   }
-  CallerRule rule{.frame_from_rbp = row->cfa == UnwindRow::Base::kFramePointer,
+  const auto& return_address = row->registers[kReturnAddress];
+  const auto& frame_pointer = row->registers[kFramePointer];
+  if (return_address.place != Place::kAtCfa ||
+      (frame_pointer.place != Place::kAtCfa && frame_pointer.place != Place::kUnchanged)) {
+    return std::nullopt;
+  }
+  CallerRule rule{.frame_from_rbp = row->cfa_register == kFramePointer,
                   .frame_offset = row->cfa_offset,
-                  .return_address = row->return_address.offset,
+                  .return_address = return_address.offset,
                   .saved_rbp = std::nullopt};
-  if (row->frame_pointer.place == Place::kAtCfa) {
-    rule.saved_rbp = row->frame_pointer.offset;
+  if (frame_pointer.place == Place::kAtCfa) {
+    rule.saved_rbp = frame_pointer.offset;
   }
   return rule;
 }

@@ -118,7 +118,8 @@ class Parser {
         case 'L':
           (void)data.number<PointerEncoding>();
           break;
-        case 'S':  // a signal frame
+        case 'S':
+          common.signal_frame = true;
           break;
         default:
           return false;

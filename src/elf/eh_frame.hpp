@@ -7,6 +7,7 @@
 #pragma once
 
 #include "pyinject/base/remote_address.hpp"
+#include "pyinject/elf/call_frame_info.hpp"
 #include "pyinject/elf/elf_file.hpp"
 
 #include <cstddef>
@@ -26,6 +27,7 @@ struct CommonInformation {
   std::uint64_t data_alignment = 1;  // two's complement
   PointerEncoding encoding = 0;
   bool augmented = false;  // its functions have augmentation data of a stated size
+  bool signal_frame = false;
   std::span<const std::byte> program;
 };
 
@@ -38,22 +40,6 @@ struct UnwoundFunction {
   [[nodiscard]] bool contains(base::ElfAddress address) const {
     return address >= begin && address.value() - begin.value() < size;
   }
-};
-
-// Where a register of the caller is.
-struct SavedRegister {
-  enum class Place { kUnchanged, kAtCfa, kElsewhere };
-  Place place = Place::kUnchanged;
-  std::int64_t offset = 0;  // kAtCfa: from the canonical frame address
-};
-
-// What holds at one address.
-struct UnwindRow {
-  enum class Base { kStackPointer, kFramePointer, kOther };
-  Base cfa = Base::kOther;  // kOther: another register, or an expression
-  std::int64_t cfa_offset = 0;
-  SavedRegister frame_pointer;
-  SavedRegister return_address{.place = SavedRegister::Place::kElsewhere};
 };
 
 class EhFrame {

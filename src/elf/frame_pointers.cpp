@@ -33,7 +33,7 @@ std::optional<double> frame_pointer_share(const ElfFile& file) {
   for (std::size_t i = 0; i < middles.size(); i += step) {
     const auto row = table->row_at(middles[i]);
     ++samples;
-    with_rbp += row && row->cfa == UnwindRow::Base::kFramePointer ? 1 : 0;
+    with_rbp += row && row->cfa_register == kFramePointer ? 1 : 0;
   }
   return static_cast<double>(with_rbp) / static_cast<double>(samples);
 }

@@ -1,19 +1,14 @@
-// Call frame instructions: DWARF 4 sections 6.4.2 and 7.23. Followed are the stack pointer, the
-// frame pointer and the return address.
+// Call frame instructions: DWARF 4 sections 6.4.2 and 7.23.
 #include "elf/eh_frame.hpp"
 #include "pyinject/base/byte_cursor.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace pyinject::elf {
 using base::ByteCursor;
 
 namespace {
-
-// DWARF numbers, System V ABI x86-64 figure 3.36.
-constexpr std::uint64_t kRbp = 6;
-constexpr std::uint64_t kRsp = 7;
-constexpr std::uint64_t kReturnAddress = 16;
 
 constexpr std::size_t kMostRemembered = 64;
 
@@ -53,7 +48,10 @@ std::int64_t as_signed(std::uint64_t value) { return static_cast<std::int64_t>(v
 class Machine {
  public:
   Machine(const CommonInformation& common, base::ElfAddress begin)
-      : common_{common}, at_{begin.value()} {}
+      : common_{common}, at_{begin.value()} {
+    row_.signal_frame = common.signal_frame;
+    row_.registers[kReturnAddress].place = SavedRegister::Place::kLost;
+  }
 
   // Runs PROGRAM up to the row for PC. False: it makes no sense.
   bool run(std::span<const std::byte> program, std::uint64_t pc) {
@@ -145,8 +143,8 @@ class Machine {
         row_.cfa_offset = as_signed(cursor.signed_leb() * common_.data_alignment);
         return true;
       case kDefineCfaExpression:
-        row_.cfa = UnwindRow::Base::kOther;
-        (void)cursor.take(cursor.unsigned_leb());
+        row_.cfa_register.reset();
+        row_.cfa_expression = cursor.take(cursor.unsigned_leb());
         return true;
       default:
         return false;
@@ -169,42 +167,50 @@ class Machine {
         set(number, {.place = SavedRegister::Place::kUnchanged});
         return true;
       case kUndefined:
-        break;
+        set(number, {.place = SavedRegister::Place::kLost});
+        return true;
       case kRegister:
+        set(number, {.place = SavedRegister::Place::kInRegister,
+                     .offset = as_signed(cursor.unsigned_leb())});
+        return true;
       case kValueOffset:
-        (void)cursor.unsigned_leb();
-        break;
+        set(number, {.place = SavedRegister::Place::kCfaValue,
+                     .offset = as_signed(cursor.unsigned_leb() * common_.data_alignment)});
+        return true;
       case kValueOffsetSigned:
-        (void)cursor.signed_leb();
-        break;
+        set(number, {.place = SavedRegister::Place::kCfaValue,
+                     .offset = as_signed(cursor.signed_leb() * common_.data_alignment)});
+        return true;
       case kExpression:
+        set(number, {.place = SavedRegister::Place::kAtExpression,
+                     .expression = cursor.take(cursor.unsigned_leb())});
+        return true;
       case kValueExpression:
-        (void)cursor.take(cursor.unsigned_leb());
-        break;
+        set(number, {.place = SavedRegister::Place::kExpression,
+                     .expression = cursor.take(cursor.unsigned_leb())});
+        return true;
       default:
         return false;
     }
-    set(number, {.place = SavedRegister::Place::kElsewhere});
-    return true;
   }
 
+  // The registers that are not followed hold nothing that is needed: those of vectors.
   void set_cfa_base(std::uint64_t number) {
-    row_.cfa = number == kRsp   ? UnwindRow::Base::kStackPointer
-               : number == kRbp ? UnwindRow::Base::kFramePointer
-                                : UnwindRow::Base::kOther;
+    row_.cfa_register =
+        static_cast<std::size_t>(std::min<std::uint64_t>(number, kUnwoundRegisters));
   }
   void set(std::uint64_t number, const SavedRegister& saved) {
-    if (number == kRbp) {
-      row_.frame_pointer = saved;
-    } else if (number == kReturnAddress) {
-      row_.return_address = saved;
+    if (number < kUnwoundRegisters) {
+      row_.registers[number] = saved;
     }
   }
   void save(std::uint64_t number, std::uint64_t offset) {
     set(number, {.place = SavedRegister::Place::kAtCfa, .offset = as_signed(offset)});
   }
   void restore(std::uint64_t number) {
-    set(number, number == kRbp ? initial_.frame_pointer : initial_.return_address);
+    if (number < kUnwoundRegisters) {
+      row_.registers[number] = initial_.registers[number];
+    }
   }
 
   const CommonInformation& common_;

@@ -11,7 +11,6 @@ namespace {
 
 using base::ElfAddress;
 using Place = SavedRegister::Place;
-using Base = UnwindRow::Base;
 
 constexpr ElfAddress kBegin{0x1000};
 
@@ -53,15 +52,15 @@ TEST(EhFrame, FollowsAFunctionThatSetsUpItsFrame) {
   EXPECT_EQ(table.functions()[0].begin, kBegin);
   const auto first = table.row_at(kBegin);
   ASSERT_TRUE(first);
-  EXPECT_EQ(first->cfa, Base::kStackPointer);
+  EXPECT_EQ(first->cfa_register, kStackPointer);
   EXPECT_EQ(first->cfa_offset, 8);
-  EXPECT_EQ(first->return_address.offset, -8);
-  EXPECT_EQ(first->frame_pointer.place, Place::kUnchanged);
+  EXPECT_EQ(first->registers[kReturnAddress].offset, -8);
+  EXPECT_EQ(first->registers[kFramePointer].place, Place::kUnchanged);
   const auto pushed = table.row_at(ElfAddress{0x1001});
   EXPECT_EQ(pushed->cfa_offset, 16);
-  EXPECT_EQ(pushed->frame_pointer.offset, -16);
+  EXPECT_EQ(pushed->registers[kFramePointer].offset, -16);
   const auto last = table.row_at(ElfAddress{0x13ff});
-  EXPECT_EQ(last->cfa, Base::kFramePointer);
+  EXPECT_EQ(last->cfa_register, kFramePointer);
   EXPECT_FALSE(table.row_at(ElfAddress{0x1400}));
   EXPECT_FALSE(table.row_at(ElfAddress{0xfff}));
 }
@@ -69,18 +68,28 @@ TEST(EhFrame, FollowsAFunctionThatSetsUpItsFrame) {
 TEST(EhFrame, RemembersAndRestores) {
   // An early return in the middle: pop, ret, and on as before.
   const auto table = table_with(code({0x0e, 16, 0x86, 2, 0x41, 0x0a, 0xc6, 0x0e, 8, 0x41, 0x0b}));
-  EXPECT_EQ(table.row_at(ElfAddress{0x1001})->frame_pointer.place, Place::kUnchanged);
+  EXPECT_EQ(table.row_at(ElfAddress{0x1001})->registers[kFramePointer].place, Place::kUnchanged);
   EXPECT_EQ(table.row_at(ElfAddress{0x1001})->cfa_offset, 8);
-  EXPECT_EQ(table.row_at(ElfAddress{0x1002})->frame_pointer.place, Place::kAtCfa);
+  EXPECT_EQ(table.row_at(ElfAddress{0x1002})->registers[kFramePointer].place, Place::kAtCfa);
   EXPECT_EQ(table.row_at(ElfAddress{0x1002})->cfa_offset, 16);
 }
 
-TEST(EhFrame, SaysWhatItCannotFollow) {
+TEST(EhFrame, SaysWhereEachRegisterIs) {
   const auto expression = table_with(code({0x0f, 2, 0x77, 8}));
-  EXPECT_EQ(expression.row_at(kBegin)->cfa, Base::kOther);
-  const auto elsewhere = table_with(code({0x09, 6, 3, 0x07, 16}));
-  EXPECT_EQ(elsewhere.row_at(kBegin)->frame_pointer.place, Place::kElsewhere);
-  EXPECT_EQ(elsewhere.row_at(kBegin)->return_address.place, Place::kElsewhere);
+  const auto by_expression = expression.row_at(kBegin);
+  EXPECT_FALSE(by_expression->cfa_register);
+  EXPECT_EQ(by_expression->cfa_expression.size(), 2U);
+  const auto elsewhere = table_with(code({0x09, 6, 3, 0x07, 16, 0x14, 12, 2, 0x10, 13, 1, 0x30}));
+  const auto registers = elsewhere.row_at(kBegin)->registers;
+  EXPECT_EQ(registers[kFramePointer].place, Place::kInRegister);
+  EXPECT_EQ(registers[kFramePointer].offset, 3);
+  EXPECT_EQ(registers[kReturnAddress].place, Place::kLost);
+  EXPECT_EQ(registers[12].place, Place::kCfaValue);
+  EXPECT_EQ(registers[12].offset, -16);
+  EXPECT_EQ(registers[13].place, Place::kAtExpression);
+  EXPECT_EQ(registers[13].expression.size(), 1U);
+  EXPECT_FALSE(elsewhere.row_at(kBegin)->signal_frame);
+  EXPECT_TRUE(table_with({}, "zRS").row_at(kBegin)->signal_frame);
 }
 
 TEST(EhFrame, RefusesProgramsThatMakeNoSense) {

@@ -1,17 +1,56 @@
-// Stepping from a function to its caller by a file's own .eh_frame.
+// Stepping from a function to its caller by a file's own unwind tables: DWARF 4 section 6.4.
 #pragma once
 
 #include "pyinject/base/remote_address.hpp"
 #include "pyinject/elf/elf_file.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 namespace pyinject::elf {
 
-// Where things are at one program counter. The canonical frame address (CFA) is the stack pointer
-// as it was before the call instruction.
+// DWARF's numbers of the registers that are followed, System V ABI x86-64 figure 3.36: 0 to 15 are
+// the general ones, 16 is the return address.
+inline constexpr std::size_t kUnwoundRegisters = 17;
+inline constexpr std::size_t kFramePointer = 6;
+inline constexpr std::size_t kStackPointer = 7;
+inline constexpr std::size_t kReturnAddress = 16;
+
+// A DWARF expression, a part of the table that it comes from; unwind_expression.hpp computes it.
+using Expression = std::span<const std::byte>;
+
+// Where the caller's value of a register is.
+struct SavedRegister {
+  enum class Place {
+    kUnchanged,     // still in the register
+    kLost,          // nowhere; of the return address: there is no caller
+    kAtCfa,         // in memory, OFFSET from the canonical frame address
+    kCfaValue,      // the value is that address itself
+    kInRegister,    // in the register OFFSET
+    kAtExpression,  // in memory, at the EXPRESSION
+    kExpression,    // the value is the EXPRESSION's
+  };
+  Place place = Place::kUnchanged;
+  std::int64_t offset = 0;
+  Expression expression = {};
+};
+
+// What holds at one program counter. The canonical frame address (CFA) is the stack pointer as it
+// was before the call instruction.
+struct UnwindRow {
+  std::optional<std::size_t> cfa_register;  // nullopt: by the expression
+  std::int64_t cfa_offset = 0;              // from that register
+  Expression cfa_expression = {};
+  std::array<SavedRegister, kUnwoundRegisters> registers = {};
+  bool signal_frame =
+      false;  // the caller was interrupted: its program counter is no return address
+};
+
+// The usual case.
 struct CallerRule {
   bool frame_from_rbp = false;      // else from the stack pointer
   std::int64_t frame_offset = 0;    // the CFA, from that register
@@ -35,7 +74,9 @@ class CallFrameInfo {
   // nullopt: FILE has none.
   [[nodiscard]] static std::optional<CallFrameInfo> of(const ElfFile& file);
 
-  // nullopt: no entry covers PC, or it needs more than the above (a DWARF expression).
+  // nullopt: no entry covers PC, or it makes no sense. Its expressions live as long as this object.
+  [[nodiscard]] std::optional<UnwindRow> row_at(base::ElfAddress pc) const;
+  // nullopt: neither, or it needs more than the above.
   [[nodiscard]] std::optional<CallerRule> rule_at(base::ElfAddress pc) const;
 
   // The entry that covers PC.

@@ -1,0 +1,87 @@
+// What was mapped where, in which process, at which time: built from the records of a file, which
+// are not in the order of time.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+namespace pyinject::unwind {
+
+using Time = std::uint64_t;  // of the recording's clock, nanoseconds
+using ProcessNumber = std::uint32_t;
+
+struct MappedFile {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t offset = 0;  // in the file
+  bool executable = false;
+  std::string path;  // "//anon", "[vdso]" and the like are no files
+  std::uint32_t device_major = 0;
+  std::uint32_t device_minor = 0;
+  std::uint64_t inode = 0;      // 0: not known
+  std::string build_id;         // lower-case hexadecimal; empty: not known
+  ProcessNumber mapped_by = 0;  // a forked process has its parent's
+};
+
+class AddressSpaces {
+ public:
+  // In any order, until complete().
+  void map(Time time, ProcessNumber pid, MappedFile file);
+  void fork(Time time, ProcessNumber parent, ProcessNumber child);
+  void exec(Time time, ProcessNumber pid);
+  void complete();
+
+  // What PID had at ADDRESS at TIME; valid as long as this object. nullptr: nothing is known.
+  [[nodiscard]] const MappedFile* find(ProcessNumber pid, Time time, std::uint64_t address) const;
+  // From then on find() gives the same at any time; nullopt: nothing is known of PID.
+  [[nodiscard]] std::optional<Time> settled_since(ProcessNumber pid) const;
+  // All that were ever mapped, in the order of complete()'s time.
+  [[nodiscard]] const std::deque<MappedFile>& files() const { return files_; }
+  // The process that PID was forked from, and when; nullopt: it was there before, or is unknown.
+  struct Origin {
+    ProcessNumber parent = 0;
+    Time time = 0;
+  };
+  [[nodiscard]] std::optional<Origin> origin(ProcessNumber pid) const;
+
+ private:
+  struct Fork {
+    ProcessNumber parent = 0;
+  };
+  struct Exec {};
+  struct Change {
+    Time time = 0;
+    ProcessNumber pid = 0;
+    std::variant<const MappedFile*, Fork, Exec> what;
+  };
+  // [begin, end) of a file's mapping; a later one may have taken a part of it away.
+  struct Piece {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    Time from = 0;
+    Time until = ~Time{0};
+    const MappedFile* file = nullptr;
+  };
+  struct Process {
+    std::map<std::uint64_t, Piece> live;  // by begin
+    std::vector<Piece> gone;
+    Time changed = 0;
+    std::optional<Origin> origin;
+  };
+
+  void apply(const Change& change);
+  static void retire(Process& process, Piece piece, Time time);
+  static void insert(Process& process, const Piece& piece);
+
+  std::deque<MappedFile> files_;
+  std::vector<Change> changes_;
+  std::unordered_map<ProcessNumber, Process> processes_;
+};
+
+}  // namespace pyinject::unwind

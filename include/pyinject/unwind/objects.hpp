@@ -1,0 +1,91 @@
+// The files that recorded processes had mapped, and how their functions are stepped out of.
+#pragma once
+
+#include "pyinject/base/remote_address.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/elf/call_frame_info.hpp"
+#include "pyinject/unwind/address_spaces.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace pyinject::unwind {
+
+// Finds the file behind a mapping of a process, which may have ended.
+class FileFinder {
+ public:
+  virtual ~FileFinder() = default;
+  FileFinder() = default;
+  FileFinder(const FileFinder&) = delete;
+  FileFinder& operator=(const FileFinder&) = delete;
+
+  // Files that may be the one, the likeliest first, regular and open for reading. Where the record
+  // holds a build-id, those of another one are left out by the caller.
+  [[nodiscard]] virtual std::vector<base::UniqueFd> candidates(const MappedFile& file) = 0;
+};
+
+// One row of an unwind table, made small: what nearly every program counter needs.
+struct Rule {
+  enum class Kind : std::uint8_t {
+    kNone,  // there is no information
+    kEnd,   // a thread's first function: it has no caller
+    kFast,
+    kSlow,  // ROW says it
+  };
+  static constexpr std::int32_t kUnchanged = INT32_MIN;
+
+  Kind kind = Kind::kNone;
+  std::uint8_t cfa_register = 0;
+  std::int32_t cfa_offset = 0;
+  std::int32_t return_address = 0;  // from the CFA
+  std::int32_t frame_pointer = kUnchanged;
+  // rbx, r12 to r15
+  std::array<std::int32_t, 5> others = {kUnchanged, kUnchanged, kUnchanged, kUnchanged, kUnchanged};
+  const elf::UnwindRow* row = nullptr;
+};
+inline constexpr std::array<std::uint8_t, 5> kOtherRegisters{3, 12, 13, 14, 15};
+
+// A file's unwind tables. Rules are kept once they have been computed.
+class Object {
+ public:
+  explicit Object(elf::CallFrameInfo information) : information_{std::move(information)} {}
+
+  // Valid as long as this object.
+  [[nodiscard]] const Rule& rule_at(base::ElfAddress pc);
+
+ private:
+  elf::CallFrameInfo information_;
+  std::unordered_map<std::uint64_t, Rule> rules_;
+  std::deque<elf::UnwindRow> rows_;
+  Rule scratch_;
+};
+
+struct MappedObject {
+  Object* object = nullptr;  // nullptr: no such file, or without unwind tables
+  base::LoadBias bias;
+};
+
+class Objects {
+ public:
+  explicit Objects(FileFinder& finder) : finder_{finder} {}
+
+  [[nodiscard]] MappedObject of(const MappedFile& file);
+
+ private:
+  struct Known {
+    std::unique_ptr<Object> object;
+    std::vector<elf::Segment> segments;
+  };
+  [[nodiscard]] Known load(const MappedFile& file);
+
+  FileFinder& finder_;
+  std::unordered_map<std::string, Known> known_;
+  std::unordered_map<const MappedFile*, MappedObject> mapped_;
+};
+
+}  // namespace pyinject::unwind

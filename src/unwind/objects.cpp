@@ -1,0 +1,163 @@
+#include "pyinject/unwind/objects.hpp"
+
+#include "pyinject/elf/elf_file.hpp"
+#include "pyinject/elf/load_bias.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <variant>
+
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+namespace pyinject::unwind {
+
+namespace {
+
+using Place = elf::SavedRegister::Place;
+
+constexpr std::size_t kMostRules = 1'000'000;  // of one file
+
+bool is_small(std::int64_t offset) {
+  return offset > std::numeric_limits<std::int32_t>::min() &&
+         offset <= std::numeric_limits<std::int32_t>::max();
+}
+
+// Where a register is, as a Rule says it; nullopt: it cannot.
+std::optional<std::int32_t> small_place(const elf::SavedRegister& saved) {
+  if (saved.place == Place::kUnchanged) {
+    return Rule::kUnchanged;
+  }
+  if (saved.place == Place::kAtCfa && is_small(saved.offset)) {
+    return static_cast<std::int32_t>(saved.offset);
+  }
+  return std::nullopt;
+}
+
+std::optional<Rule> fast_rule(const elf::UnwindRow& row) {
+  const auto& return_address = row.registers[elf::kReturnAddress];
+  const auto frame_pointer = small_place(row.registers[elf::kFramePointer]);
+  if (row.signal_frame || !row.cfa_register || *row.cfa_register >= kOtherRegisters.back() + 1U ||
+      !is_small(row.cfa_offset) || return_address.place != Place::kAtCfa ||
+      !is_small(return_address.offset) || !frame_pointer ||
+      row.registers[elf::kStackPointer].place != Place::kUnchanged) {
+    return std::nullopt;
+  }
+  Rule rule{.kind = Rule::Kind::kFast,
+            .cfa_register = static_cast<std::uint8_t>(*row.cfa_register),
+            .cfa_offset = static_cast<std::int32_t>(row.cfa_offset),
+            .return_address = static_cast<std::int32_t>(return_address.offset),
+            .frame_pointer = *frame_pointer};
+  for (std::size_t i = 0; i < kOtherRegisters.size(); ++i) {
+    const auto place = small_place(row.registers[kOtherRegisters[i]]);
+    if (!place) {
+      return std::nullopt;
+    }
+    rule.others[i] = *place;
+  }
+  return rule;
+}
+
+// The vDSO has no file; ours is that of every process of this kernel.
+base::UniqueFd copy_of_vdso() {
+  const auto* const begin = reinterpret_cast<const std::byte*>(::getauxval(AT_SYSINFO_EHDR));
+  base::UniqueFd file{::memfd_create("vdso", MFD_CLOEXEC)};
+  constexpr std::size_t kPage = 4096;
+  constexpr std::size_t kMostPages = 4;
+  if (begin == nullptr || !file.valid()) {
+    return {};
+  }
+  // How long it is: what can be written. Reading behind its end is an error and no signal.
+  for (std::size_t page = 0; page < kMostPages; ++page) {
+    if (::write(file.get(), begin + page * kPage, kPage) != static_cast<ssize_t>(kPage)) {
+      break;
+    }
+  }
+  return file;
+}
+
+std::string key_of(const MappedFile& file) {
+  if (file.path == "[vdso]") {
+    return file.path;
+  }
+  return file.inode != 0 ? fmt::format("{}:{}:{}", file.device_major, file.device_minor, file.inode)
+         : !file.build_id.empty() ? file.build_id
+                                  : fmt::format("{} {}", file.mapped_by, file.path);
+}
+
+bool can_have_file(const MappedFile& file) {
+  return file.path.starts_with('/') && !file.path.starts_with("//");
+}
+
+}  // namespace
+
+const Rule& Object::rule_at(base::ElfAddress pc) {
+  if (const auto found = rules_.find(pc.value()); found != rules_.end()) {
+    return found->second;
+  }
+  Rule rule;
+  if (auto row = information_.row_at(pc)) {
+    if (row->registers[elf::kReturnAddress].place == Place::kLost) {
+      rule.kind = Rule::Kind::kEnd;
+    } else if (const auto fast = fast_rule(*row)) {
+      rule = *fast;
+    } else {
+      rows_.push_back(std::move(*row));
+      rule.kind = Rule::Kind::kSlow;
+      rule.row = &rows_.back();
+    }
+  }
+  if (rules_.size() >= kMostRules) {
+    scratch_ = rule;
+    return scratch_;
+  }
+  return rules_.emplace(pc.value(), rule).first->second;
+}
+
+MappedObject Objects::of(const MappedFile& file) {
+  if (const auto found = mapped_.find(&file); found != mapped_.end()) {
+    return found->second;
+  }
+  MappedObject result;
+  if (can_have_file(file) || file.path == "[vdso]") {
+    const auto key = key_of(file);
+    auto known = known_.find(key);
+    if (known == known_.end()) {
+      known = known_.emplace(key, load(file)).first;
+    }
+    const auto bias = elf::load_bias(known->second.segments, base::RemoteAddress{file.begin},
+                                     file.offset, file.executable);
+    if (known->second.object && bias) {
+      result = {.object = known->second.object.get(), .bias = *bias};
+    }
+  }
+  mapped_.emplace(&file, result);
+  return result;
+}
+
+Objects::Known Objects::load(const MappedFile& file) {
+  std::vector<base::UniqueFd> candidates;
+  if (file.path == "[vdso]") {
+    candidates.push_back(copy_of_vdso());
+  } else {
+    candidates = finder_.candidates(file);
+  }
+  for (auto& candidate : candidates) {
+    if (!candidate.valid()) {
+      continue;
+    }
+    auto opened = elf::ElfFile::open(std::move(candidate));
+    const auto* const elf = std::get_if<elf::ElfFile>(&opened);
+    if (elf == nullptr || (!file.build_id.empty() && elf->build_id() != file.build_id)) {
+      continue;
+    }
+    if (auto information = elf::CallFrameInfo::of(*elf)) {
+      return {.object = std::make_unique<Object>(std::move(*information)),
+              .segments = elf->segments()};
+    }
+  }
+  return {};
+}
+
+}  // namespace pyinject::unwind

@@ -1,0 +1,93 @@
+#include "pyinject/unwind/unwinder.hpp"
+
+#include "unwind/step.hpp"
+
+#include <cstring>
+
+namespace pyinject::unwind {
+
+namespace {
+
+constexpr std::size_t kMostKnown = 1'000'000;  // program counters of one process
+
+}  // namespace
+
+std::optional<std::uint64_t> StackDump::word_at(std::uint64_t address) const {
+  std::uint64_t word = 0;
+  const auto offset = address - begin;
+  if (address < begin || offset > bytes.size() || bytes.size() - offset < sizeof word) {
+    return std::nullopt;
+  }
+  std::memcpy(&word, bytes.data() + offset, sizeof word);
+  return word;
+}
+
+Unwinder::Known Unwinder::look_up(ProcessNumber pid, Time time, std::uint64_t address) {
+  const auto settled = spaces_.settled_since(pid);
+  const bool lasting = settled && time >= *settled;
+  auto& known = known_[pid];
+  if (lasting) {
+    if (const auto found = known.find(address); found != known.end()) {
+      return found->second;
+    }
+  }
+  Known result;
+  result.trampoline = trampolines_.find(pid, address);
+  if (!result.trampoline) {
+    result.file = spaces_.find(pid, time, address);
+    const auto mapped = result.file != nullptr ? objects_.of(*result.file) : MappedObject{};
+    if (mapped.object != nullptr) {
+      result.rule = &mapped.object->rule_at(mapped.bias.remove(base::RemoteAddress{address}));
+      result.kind = result.rule->kind;
+    }
+  }
+  if (lasting && known.size() < kMostKnown) {
+    known.emplace(address, result);
+  }
+  return result;
+}
+
+Unwound Unwinder::unwind(ProcessNumber pid, Time time, Registers registers, const StackDump& stack,
+                         std::vector<std::uint64_t>& chain) {
+  Unwound result;
+  bool interrupted = true;  // the innermost function, and one that a signal interrupted
+  for (std::size_t depth = 0; depth < kMostFrames; ++depth) {
+    const auto pc = registers.pc();
+    if (pc == 0) {
+      result.end = depth == 0 ? EndOfStack::kBroken : EndOfStack::kWhole;
+      return result;
+    }
+    const auto address = interrupted ? pc : pc - 1;
+    const auto known = look_up(pid, time, address);
+    chain.push_back(address);
+    interrupted = false;
+    Step step = Step::kNotThere;
+    if (known.trampoline) {
+      step = by_trampoline(*known.trampoline, stack, registers);
+    } else if (known.kind == Rule::Kind::kEnd) {
+      return result;
+    } else if (known.kind == Rule::Kind::kFast) {
+      step = by_rule(*known.rule, stack, registers);
+    } else if (known.kind == Rule::Kind::kSlow) {
+      step = by_row(*known.rule->row, stack, registers);
+      interrupted = known.rule->row->signal_frame;
+    } else {
+      step = by_frame_pointer(stack, registers);
+      if (step == Step::kDone && spaces_.find(pid, time, registers.pc() - 1) == nullptr) {
+        step = Step::kNotThere;  // what looked like a return address leads nowhere
+      }
+      result.by_frame_pointer += step == Step::kDone ? 1 : 0;
+    }
+    if (step != Step::kDone) {
+      result.end = step == Step::kNotThere               ? EndOfStack::kNoInformation
+                   : step == Step::kOutside && stack.cut ? EndOfStack::kCut
+                                                         : EndOfStack::kBroken;
+      result.file = known.file;
+      return result;
+    }
+  }
+  result.end = EndOfStack::kLimit;
+  return result;
+}
+
+}  // namespace pyinject::unwind
