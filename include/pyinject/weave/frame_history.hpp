@@ -1,0 +1,45 @@
+// The frames that were on the stacks when the trampoline was switched on, and until when: a
+// StackSource for what has no trampoline.
+#pragma once
+
+#include "pyinject/weave/python_stacks.hpp"
+
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace pyinject::weave {
+
+class FrameHistory : public StackSource {
+ public:
+  // A thread as it was right after the activation. FRAMES: innermost first.
+  void begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames);
+  // FRAMES of the same thread later, in the order of time: which of the first ones are left. Frames
+  // that were entered since then are passed over.
+  void observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
+               const std::vector<PythonFrame>& frames);
+  void name(std::uint32_t pid, std::uint64_t code, CodeName name);
+
+  [[nodiscard]] std::vector<PythonFrame> at(const StackQuery& query) const override;
+  [[nodiscard]] const CodeName* name(std::uint32_t pid, std::uint64_t code) const override;
+
+  // The threads of PID of which some frames are left, so far as is known.
+  [[nodiscard]] std::vector<std::uint32_t> threads(std::uint32_t pid) const;
+  [[nodiscard]] bool empty() const { return threads_.empty(); }
+
+ private:
+  struct Observation {
+    std::uint64_t time = 0;
+    std::size_t left = 0;
+  };
+  struct Thread {
+    std::vector<PythonFrame> frames;  // outermost first
+    std::vector<Observation> observations;
+  };
+
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Thread> threads_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, CodeName> names_;
+};
+
+}  // namespace pyinject::weave

@@ -1,0 +1,87 @@
+#include "weave/merge.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace pyinject::weave {
+
+namespace {
+
+using Frames = std::span<const PythonFrame>;
+
+// From the outermost on; in each the innermost frame is first.
+std::vector<Frames> groups_of(Frames python) {
+  std::vector<Frames> groups;
+  std::size_t end = python.size();
+  while (end > 0) {
+    // The outermost frame of this group is at end - 1; it goes on up to the next group's.
+    std::size_t begin = end - 1;
+    while (begin > 0 && !python[begin - 1].outermost) {
+      --begin;
+    }
+    groups.push_back(python.subspan(begin, end - begin));
+    end = begin;
+  }
+  return groups;
+}
+
+struct Insertion {
+  std::size_t at = 0;
+  Frames frames;
+};
+
+}  // namespace
+
+std::vector<EvaluatorFrame> evaluators_of(std::span<const AddressKind> kinds) {
+  std::vector<EvaluatorFrame> result;
+  for (std::size_t i = kinds.size(); i-- > 0;) {
+    if (kinds[i] == AddressKind::kTrampoline) {
+      const bool there = i > 0 && kinds[i - 1] == AddressKind::kEvaluator;
+      result.push_back({.behind = i, .trampoline = true});
+      i -= there ? 1 : 0;
+    } else if (kinds[i] == AddressKind::kEvaluator) {
+      result.push_back({.behind = i + 1, .trampoline = false});
+    }
+  }
+  return result;
+}
+
+std::size_t plain_ones(const std::vector<EvaluatorFrame>& evaluators) {
+  const auto end = std::ranges::find(evaluators, true, &EvaluatorFrame::trampoline);
+  return static_cast<std::size_t>(end - evaluators.begin());
+}
+
+std::size_t merge(std::span<const std::uint64_t> chain,
+                  const std::vector<EvaluatorFrame>& evaluators,
+                  const std::vector<PythonFrame>& python, bool one_may_be_hidden,
+                  const std::function<std::uint64_t(const PythonFrame&)>& address,
+                  std::vector<std::uint64_t>& merged) {
+  const auto groups = groups_of(python);
+  std::vector<Insertion> insertions;  // from the outermost on
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (i < evaluators.size()) {
+      const auto& evaluator = evaluators[i];
+      const auto known = evaluator.trampoline ? groups[i].size() - 1 : groups[i].size();
+      insertions.push_back({.at = evaluator.behind, .frames = groups[i].first(known)});
+    } else if (one_may_be_hidden && i == evaluators.size() && !chain.empty()) {
+      insertions.push_back({.at = 1, .frames = groups[i]});
+    }
+  }
+  std::size_t count = 0;
+  std::size_t copied = 0;
+  for (auto insertion = insertions.rbegin(); insertion != insertions.rend(); ++insertion) {
+    const auto upto = std::max(copied, std::min(insertion->at, chain.size()));
+    const auto part = chain.subspan(copied, upto - copied);
+    merged.insert(merged.end(), part.begin(), part.end());
+    copied = upto;
+    for (const auto& frame : insertion->frames) {
+      merged.push_back(address(frame));
+      ++count;
+    }
+  }
+  const auto rest = chain.subspan(copied);
+  merged.insert(merged.end(), rest.begin(), rest.end());
+  return count;
+}
+
+}  // namespace pyinject::weave

@@ -1,0 +1,104 @@
+#include "pyinject/weave/weave.hpp"
+
+#include "pyinject/base/error.hpp"
+#include "weave/weaver.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::weave {
+
+namespace {
+
+// A file without a name in the folder of PATH, which nothing is left of if this tool is killed.
+class NewFile {
+ public:
+  explicit NewFile(std::string path) : path_{std::move(path)} {
+    auto folder = std::filesystem::path{path_}.parent_path().string();
+    if (folder.empty()) {
+      folder = ".";
+    }
+    fd_.reset(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (!fd_.valid()) {  // not all file systems can
+      name_ = path_ + ".XXXXXX";
+      fd_.reset(::mkostemp(name_.data(), O_CLOEXEC));
+    }
+    if (!fd_.valid()) {
+      throw base::SystemError{"cannot write beside " + path_, errno};
+    }
+  }
+  ~NewFile() {
+    if (!name_.empty()) {
+      ::unlink(name_.c_str());
+    }
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+
+  // Takes the place of what is at PATH, and its owner and mode when there was a file.
+  void take_place(const std::string& input) {
+    struct stat facts {};
+    if (::stat(input.c_str(), &facts) == 0) {
+      (void)::fchmod(fd_.get(), facts.st_mode & 07777U);
+      (void)!::fchown(fd_.get(), facts.st_uid, facts.st_gid);
+    }
+    if (name_.empty()) {
+      give_name();
+    }
+    if (::rename(name_.c_str(), path_.c_str()) != 0) {
+      throw base::SystemError{"cannot rename " + name_ + " to " + path_, errno};
+    }
+    name_.clear();
+  }
+
+ private:
+  void give_name() {
+    const auto self = "/proc/self/fd/" + std::to_string(fd_.get());
+    for (int number = 0; number < 1000; ++number) {
+      auto name = path_ + ".new" + std::to_string(number);
+      if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+        name_ = std::move(name);
+        return;
+      }
+      if (errno != EEXIST) {
+        break;
+      }
+    }
+    throw base::SystemError{"cannot write beside " + path_, errno};
+  }
+
+  std::string path_;
+  std::string name_;  // empty: none yet
+  base::UniqueFd fd_;
+};
+
+}  // namespace
+
+std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options, const Knowledge& knowledge,
+                                            unwind::FileFinder& files) {
+  auto opened = perfdata::Input::open(options.input);
+  if (auto* const not_treatable = std::get_if<perfdata::NotTreatable>(&opened)) {
+    return Untouched{.why = std::move(not_treatable->why)};
+  }
+  auto& input = std::get<perfdata::Input>(opened);
+  Weaver weaver{options, knowledge, files, input};
+  if (!weaver.learn()) {
+    return Untouched{.why = "cancelled", .cancelled = true};
+  }
+  NewFile file{options.output};
+  if (!weaver.rewrite(file.fd())) {
+    return Untouched{.why = "cancelled", .cancelled = true};
+  }
+  file.take_place(options.input);
+  return weaver.take_summary();
+}
+
+}  // namespace pyinject::weave

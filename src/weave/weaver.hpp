@@ -1,0 +1,79 @@
+// The two passes over one recording; weave.hpp says what they do together.
+#pragma once
+
+#include "pyinject/perfdata/input.hpp"
+#include "pyinject/perfdata/output.hpp"
+#include "pyinject/unwind/address_spaces.hpp"
+#include "pyinject/unwind/objects.hpp"
+#include "pyinject/unwind/unwinder.hpp"
+#include "pyinject/weave/weave.hpp"
+#include "weave/merge.hpp"
+#include "weave/perf_maps.hpp"
+#include "weave/synthetic_names.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace pyinject::weave {
+
+class Weaver {
+ public:
+  Weaver(const WeaveOptions& options, const Knowledge& knowledge, unwind::FileFinder& files,
+         perfdata::Input& input);
+
+  // False: cancelled.
+  [[nodiscard]] bool learn();
+  [[nodiscard]] bool rewrite(int fd);
+  [[nodiscard]] WeaveSummary take_summary() { return std::move(summary_); }
+
+ private:
+  struct ForkedThread {
+    std::uint32_t pid = 0;
+    std::uint32_t tid = 0;
+    std::uint64_t time = 0;
+  };
+
+  void learn_from(const perfdata::Record& record);
+  void choose_base();
+  void name_ranges(perfdata::Output& output);
+  void write(perfdata::Output& output, const perfdata::Record& record);
+  void write_renamed(perfdata::Output& output, const perfdata::Record& record,
+                     const perfdata::Mapping& mapping);
+  void write_sample(perfdata::Output& output);
+  void unwind_user_part(std::vector<std::uint64_t>& chain);
+  void mark(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound);
+  void add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer);
+  [[nodiscard]] std::vector<PythonFrame> python_of(StackQuery query) const;
+  [[nodiscard]] AddressKind kind_of(std::uint64_t address) const;
+  [[nodiscard]] const std::vector<AddressRange>* evaluator_of(std::uint32_t pid) const;
+  [[nodiscard]] std::uint64_t address_of(const PythonFrame& frame, const StackQuery& query);
+  [[nodiscard]] std::vector<perfdata::BuildId> make_images();
+  [[nodiscard]] bool go_on(double part);
+  [[nodiscard]] bool has_names(std::uint32_t pid, std::uint64_t begin, std::uint64_t end) const;
+
+  const WeaveOptions& options_;
+  const Knowledge& knowledge_;
+  perfdata::Input& input_;
+  unwind::AddressSpaces spaces_;
+  PerfMaps maps_;
+  unwind::Objects objects_;
+  unwind::Unwinder unwinder_;
+  std::optional<SyntheticNames> synthetic_;
+  std::unordered_map<std::uint32_t, ForkedThread> forked_;  // by the child's pid
+  std::set<std::uint32_t> processes_;
+  std::unordered_map<std::uint32_t, std::vector<AddressRange>> named_;  // by pid
+  perfdata::Sample sample_;
+  std::vector<std::uint64_t> chain_;   // the user's part, innermost first
+  std::vector<std::uint64_t> result_;  // all of it
+  std::vector<AddressKind> kinds_;
+  WeaveSummary summary_;
+  std::chrono::steady_clock::time_point told_;
+};
+
+}  // namespace pyinject::weave
