@@ -263,4 +263,17 @@ bool chooses_frequency(const std::vector<std::string>& options) {
   });
 }
 
+std::optional<std::string> chosen_clock(const std::vector<std::string>& options) {
+  const std::array tables = {record_options()};
+  std::optional<std::string> clock;
+  for (const auto& group : scan_words(options, tables).groups) {
+    for (const auto& one : group) {
+      if (one.option != nullptr && one.option->short_name == 'k') {
+        clock = one.negated ? std::nullopt : std::optional{one.value};
+      }
+    }
+  }
+  return clock;
+}
+
 }  // namespace pyinject::perf

@@ -2,6 +2,7 @@
 // Verified against `perf record -h` of 6.1, 6.12 and 7.2.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,10 @@ struct RecordOption {
 
 // Do they choose how often is sampled: -F, --freq, -c, --count?
 [[nodiscard]] bool chooses_frequency(const std::vector<std::string>& options);
+
+// The value of -k, --clockid: "mono", "CLOCK_MONOTONIC", "1"; nullopt: perf's own clock, which no
+// other program can read.
+[[nodiscard]] std::optional<std::string> chosen_clock(const std::vector<std::string>& options);
 
 // One option of a command line. WORDS as they were written, one or two of them.
 struct ScannedOption {

@@ -1,0 +1,157 @@
+#include "session/frame_watch.hpp"
+
+#include "pyinject/python/evaluator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace pyinject::session {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr std::chrono::milliseconds kPeriod{50};
+constexpr int kShare = 200;  // one part in so many of a processor's time, at most
+
+std::uint64_t now_by(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::vector<weave::PythonFrame> frames_of(const python::ThreadStack& stack) {
+  std::vector<weave::PythonFrame> frames;
+  std::ranges::transform(stack.frames, std::back_inserter(frames), [](const auto& frame) {
+    return weave::PythonFrame{.activation = frame.address.value(),
+                              .code = frame.code.value(),
+                              .line = frame.line,
+                              .outermost = frame.outermost};
+  });
+  return frames;
+}
+
+}  // namespace
+
+std::optional<clockid_t> clock_by_name(const std::string& name) {
+  // As perf's tools/perf/util/clockid.c of 6.1 knows them, in any case.
+  constexpr std::array<std::pair<std::string_view, clockid_t>, 14> kClocks{{
+      {"monotonic", CLOCK_MONOTONIC},
+      {"mono", CLOCK_MONOTONIC},
+      {"1", CLOCK_MONOTONIC},
+      {"monotonic_raw", CLOCK_MONOTONIC_RAW},
+      {"raw", CLOCK_MONOTONIC_RAW},
+      {"4", CLOCK_MONOTONIC_RAW},
+      {"boottime", CLOCK_BOOTTIME},
+      {"boot", CLOCK_BOOTTIME},
+      {"7", CLOCK_BOOTTIME},
+      {"realtime", CLOCK_REALTIME},
+      {"real", CLOCK_REALTIME},
+      {"0", CLOCK_REALTIME},
+      {"tai", CLOCK_TAI},
+      {"11", CLOCK_TAI},
+  }};
+  std::string plain = name;
+  std::ranges::transform(plain, plain.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
+  if (plain.starts_with("clock_")) {
+    plain.erase(0, std::string_view{"clock_"}.size());
+  }
+  const auto* const found = std::ranges::find(
+      kClocks, std::string_view{plain}, &std::pair<std::string_view, clockid_t>::first);
+  return found == kClocks.end() ? std::nullopt : std::optional{found->second};
+}
+
+void FrameWatch::add(const python::Target& target) {
+  const std::lock_guard lock{mutex_};
+  const auto pid = static_cast<std::uint32_t>(target.id.pid.value());
+  auto opened = python::StackReader::of(target);
+  if (const auto* const why = std::get_if<std::string>(&opened)) {
+    logger_.warning("pid {}: functions that were entered before cannot be named: {}", pid, *why);
+    return;
+  }
+  auto& ranges = evaluators_[pid];
+  for (const auto& range : python::evaluator_ranges(target)) {
+    ranges.push_back({.begin = range.begin.value(), .end = range.end.value()});
+  }
+  if (ranges.empty()) {
+    logger_.warning(
+        "pid {}: functions that were entered before cannot be named: the evaluator was not found",
+        pid);
+    evaluators_.erase(pid);
+    return;
+  }
+  auto& reader = std::get<python::StackReader>(opened);
+  for (const auto& stack : reader.read()) {
+    if (!stack.complete) {
+      continue;
+    }
+    for (const auto& frame : stack.frames) {
+      if (history_.name(pid, frame.code.value()) == nullptr) {
+        if (auto names = reader.names(frame.code)) {
+          history_.name(pid, frame.code.value(),
+                        {.qualname = std::move(names->qualname), .file = std::move(names->file)});
+        }
+      }
+    }
+    history_.begin(pid, static_cast<std::uint32_t>(stack.tid.value()), frames_of(stack));
+  }
+  readers_.erase(pid);
+  readers_.emplace(pid, std::move(reader));
+}
+
+void FrameWatch::start() {
+  if (clock_ && !thread_.joinable()) {
+    thread_ = std::thread{[this] { run(); }};
+  }
+}
+
+void FrameWatch::stop() {
+  {
+    const std::lock_guard lock{mutex_};
+    ending_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+void FrameWatch::run() {
+  std::unique_lock lock{mutex_};
+  while (!ending_) {
+    const auto before = now_by(CLOCK_THREAD_CPUTIME_ID);
+    look();
+    const nanoseconds spent{now_by(CLOCK_THREAD_CPUTIME_ID) - before};
+    ++effort_.rounds;
+    effort_.processor_time += spent;
+    wake_.wait_for(lock, std::max<nanoseconds>(kPeriod, spent * kShare),
+                   [this] { return ending_; });
+  }
+}
+
+void FrameWatch::look() {
+  for (auto& [pid, reader] : readers_) {
+    std::vector<base::Tid> tids;
+    for (const auto tid : history_.threads(pid)) {
+      tids.emplace_back(static_cast<pid_t>(tid));
+    }
+    if (tids.empty()) {
+      continue;
+    }
+    for (const auto& stack : reader.read(tids)) {
+      if (stack.complete) {
+        history_.observe(pid, static_cast<std::uint32_t>(stack.tid.value()), now_by(*clock_),
+                         frames_of(stack));
+      }
+    }
+  }
+}
+
+}  // namespace pyinject::session

@@ -1,0 +1,75 @@
+// Reads the Python frames that targets have had since before they were activated, again and again
+// while they are recorded.
+#pragma once
+
+#include "pyinject/base/log.hpp"
+#include "pyinject/base/pid.hpp"
+#include "pyinject/python/stack_reader.hpp"
+#include "pyinject/python/target.hpp"
+#include "pyinject/weave/frame_history.hpp"
+#include "pyinject/weave/weave.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include <time.h>
+
+namespace pyinject::session {
+
+// The clock that perf's -k, --clockid names; nullopt: none that can be read here.
+[[nodiscard]] std::optional<clockid_t> clock_by_name(const std::string& name);
+
+class FrameWatch {
+ public:
+  // CLOCK: that of the recording; nullopt: it cannot be read, so only what was there at the
+  // activation is known.
+  FrameWatch(base::Logger& logger, std::optional<clockid_t> clock)
+      : logger_{logger}, clock_{clock} {}
+  ~FrameWatch() { stop(); }
+  FrameWatch(const FrameWatch&) = delete;
+  FrameWatch& operator=(const FrameWatch&) = delete;
+
+  // TARGET has just been activated. Its threads are read without being stopped.
+  void add(const python::Target& target);
+  // From now on all targets are read 20 times a second, less often if that would take more than
+  // 0.5 % of a processor. By a thread of its own.
+  void start();
+  // Ends the thread; what was learned stays. To be called before history().
+  void stop();
+
+  [[nodiscard]] const weave::FrameHistory& history() const { return history_; }
+  [[nodiscard]] const std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>>&
+  evaluators() const {
+    return evaluators_;
+  }
+  struct Effort {
+    std::uint64_t rounds = 0;
+    std::chrono::nanoseconds processor_time{};
+  };
+  [[nodiscard]] Effort effort() const { return effort_; }
+
+ private:
+  void run();
+  void look();
+
+  base::Logger& logger_;
+  std::optional<clockid_t> clock_;
+  std::mutex mutex_;  // of all below but thread_
+  std::condition_variable wake_;
+  bool ending_ = false;
+  std::map<std::uint32_t, python::StackReader> readers_;
+  weave::FrameHistory history_;
+  std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>> evaluators_;
+  Effort effort_;
+  std::thread thread_;
+};
+
+}  // namespace pyinject::session

@@ -1,0 +1,146 @@
+#include "session/post_processing.hpp"
+
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "pyinject/procfs/status.hpp"
+#include "pyinject/procfs/target_root.hpp"
+#include "pyinject/weave/build_id_cache.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <variant>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::session {
+
+namespace {
+
+namespace filesystem = std::filesystem;
+
+constexpr std::chrono::seconds kCacheAnswers{60};
+
+base::UniqueFd open_in(base::Pid whose, const std::string& path) {
+  const auto root = procfs::TargetRoot::open(whose);
+  return root ? root->open_beneath(path, O_RDONLY) : base::UniqueFd{};
+}
+
+// The folder beside the file in which its images lie until they are in the cache, or for good where
+// there is none.
+std::string folder_of_images(const std::string& output) {
+  std::error_code ignored;
+  return filesystem::absolute(output, ignored).string() + ".names";
+}
+
+std::string path_of_image(const std::string& folder, std::uint32_t pid) {
+  return pid == 0 ? folder + "/python" : fmt::format("{}/python-{}", folder, pid);
+}
+
+void write_image(const weave::NamedImage& image) {
+  const base::UniqueFd file{
+      ::open(image.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644)};
+  if (!file.valid()) {
+    throw base::SystemError{"cannot create " + image.path, errno};
+  }
+  base::write_all(file.get(),
+                  {reinterpret_cast<const char*>(image.image.bytes.data()),
+                   image.image.bytes.size()},
+                  image.path);
+}
+
+void keep_images(const weave::WeaveSummary& summary, const std::string& folder,
+                 const std::string& perf, base::Logger& logger) {
+  if (summary.images.empty()) {
+    return;
+  }
+  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
+    throw base::SystemError{"cannot create " + folder, errno};
+  }
+  std::optional<std::string> problem;
+  for (const auto& image : summary.images) {
+    write_image(image);
+    problem = weave::add_to_build_id_cache(perf, image.path,
+                                           base::Deadline::after(kCacheAnswers));
+    if (problem) {
+      break;
+    }
+  }
+  if (problem) {
+    logger.warning("the names stay in {}, which perf report needs: perf's build-id cache: {}",
+                   folder, *problem);
+    for (const auto& image : summary.images) {
+      write_image(image);
+    }
+    return;
+  }
+  for (const auto& image : summary.images) {
+    ::unlink(image.path.c_str());
+  }
+  ::rmdir(folder.c_str());
+}
+
+}  // namespace
+
+base::UniqueFd open_perf_map(std::uint32_t number) {
+  const base::Pid pid{static_cast<pid_t>(number)};
+  if (const auto status = procfs::read_status(pid); status && !status->ns_pids.empty()) {
+    auto own = open_in(pid, fmt::format("/tmp/perf-{}.map", status->ns_pids.back().value()));
+    if (own.valid()) {
+      return own;
+    }
+  }
+  return open_in(base::Pid{::getpid()}, fmt::format("/tmp/perf-{}.map", number));
+}
+
+Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
+                       base::Logger& logger, RecordObserver* observer,
+                       weave::WeaveSummary& summary) {
+  const auto folder = folder_of_images(work.output);
+  const weave::WeaveOptions options{
+      .input = work.input,
+      .output = work.output,
+      .lines = work.lines,
+      .image_path = [&](std::uint32_t pid) { return path_of_image(folder, pid); },
+      .progress =
+          [&](double done, std::uint64_t samples) {
+            if (observer != nullptr) {
+              observer->post_processing(done, samples);
+            }
+            return !work.interrupted || !work.interrupted();
+          }};
+  try {
+    auto result = weave::weave(options, work.knowledge, files);
+    if (observer != nullptr) {
+      observer->stopped();
+    }
+    if (const auto* const untouched = std::get_if<weave::Untouched>(&result)) {
+      if (untouched->cancelled) {
+        logger.warning("post-processing was cancelled: {} is as perf wrote it", work.input);
+        return Processed::kCancelled;
+      }
+      logger.warning("{} is left as perf wrote it: {}", base::printable(work.input),
+                     untouched->why);
+      return Processed::kLeftAlone;
+    }
+    summary = std::get<weave::WeaveSummary>(std::move(result));
+    keep_images(summary, folder, work.perf, logger);
+    return Processed::kDone;
+  } catch (const base::Error& error) {
+    if (observer != nullptr) {
+      observer->stopped();
+    }
+    logger.error("{}: {} is as perf wrote it", error.what(), base::printable(work.input));
+    return Processed::kLeftAlone;
+  }
+}
+
+}  // namespace pyinject::session

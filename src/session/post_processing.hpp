@@ -1,0 +1,39 @@
+// What becomes of perf's file after the recording: whole stacks, lasting names.
+#pragma once
+
+#include "pyinject/base/log.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/perf/perf_locator.hpp"
+#include "pyinject/session/record_observer.hpp"
+#include "pyinject/weave/recorded_files.hpp"
+#include "pyinject/weave/weave.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace pyinject::session {
+
+// The perf map of a process whose number is PID, wherever it is: that of its own file system while
+// it runs, else the one in our /tmp. Invalid: there is none. Only a regular file is opened.
+[[nodiscard]] base::UniqueFd open_perf_map(std::uint32_t pid);
+
+struct PostProcessing {
+  std::string input;
+  std::string output;
+  bool lines = false;
+  std::string perf;                           // the executable, for its build-id cache
+  std::function<bool()> interrupted = {};     // asked some times a second
+  weave::Knowledge knowledge = {};
+};
+
+enum class Processed { kDone, kLeftAlone, kCancelled };
+
+// Weaves, puts the images into perf's build-id cache, and says what is to be said. What fails is
+// logged, and the file is as perf wrote it. SUMMARY: valid when it is done.
+[[nodiscard]] Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
+                                     base::Logger& logger, RecordObserver* observer,
+                                     weave::WeaveSummary& summary);
+
+}  // namespace pyinject::session
