@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -14,6 +15,8 @@ namespace pyinject::cli {
 namespace {
 
 using std::chrono::duration_cast;
+
+constexpr std::size_t kShownByPerf = 127;  // entries of a callchain, unless --max-stack says more
 
 std::string format_short(std::chrono::nanoseconds span) {
   const auto microseconds = static_cast<double>(span.count()) / 1000;
@@ -84,6 +87,31 @@ std::string activation_line(const session::ActiveTarget& active) {
                      format_short(activation.until_active));
 }
 
+std::vector<std::string> woven_lines(const session::WovenFile& file, const std::string& span) {
+  const auto& facts = file.summary;
+  std::vector<std::string> lines{fmt::format("recorded {}: {} samples, {}, {}", span, facts.samples,
+                                             format_bytes(facts.bytes_after),
+                                             base::printable(file.path))};
+  const auto bad = facts.cut + facts.no_information + facts.broken + facts.limited;
+  if (bad > 0) {
+    std::string line = fmt::format("{} stacks are not whole:", bad);
+    const auto add = [&](std::uint64_t count, std::string_view what) {
+      if (count > 0) {
+        line += fmt::format("{} {} {}", line.back() == ':' ? "" : ",", count, what);
+      }
+    };
+    add(facts.cut, "end with the copied part of the stack ([truncated: stack dump])");
+    add(facts.no_information, "met a file without unwind tables ([no unwind info: FILE])");
+    add(facts.broken, "are broken ([broken stack: FILE])");
+    add(facts.limited, "were too long");
+    lines.push_back(line);
+  }
+  if (!facts.damage.empty()) {
+    lines.push_back(fmt::format("perf's file ends before its time: {}", facts.damage));
+  }
+  return lines;
+}
+
 std::vector<std::string> summary_lines(const session::RecordSummary& summary,
                                        const std::string& perf) {
   const std::string span =
@@ -94,7 +122,14 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
         summary.targets == 1 ? "1 target" : fmt::format("{} targets", summary.targets))};
   }
   std::vector<std::string> lines;
+  for (const auto& file : summary.woven) {
+    const auto woven = woven_lines(file, span);
+    lines.insert(lines.end(), woven.begin(), woven.end());
+  }
   for (const auto& file : summary.files) {
+    if (std::ranges::count(summary.woven, file.path, &session::WovenFile::path) != 0) {
+      continue;
+    }
     std::string line = fmt::format("recorded {}: ", span);
     if (file.samples) {
       line += fmt::format("{}{} samples, ", file.approximate ? "about " : "", *file.samples);
@@ -105,9 +140,14 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
     lines.push_back(line + base::printable(file.path));
   }
   const std::string file = summary.files.empty() ? summary.output.path : summary.files.front().path;
-  lines.emplace_back(
-      "functions that were entered before the attach and never returned have no name");
-  lines.push_back(fmt::format("next: {} report -i {}", shell_word(perf), shell_word(file)));
+  std::size_t longest = 0;
+  for (const auto& woven : summary.woven) {
+    longest = std::max(longest, woven.summary.longest);
+  }
+  const std::string depth =
+      longest > kShownByPerf ? fmt::format(" --max-stack {}", longest) : std::string{};
+  lines.push_back(
+      fmt::format("next: {} report{} -i {}", shell_word(perf), depth, shell_word(file)));
   return lines;
 }
 
@@ -119,11 +159,27 @@ void Console::progress(std::chrono::nanoseconds elapsed, std::optional<std::uint
   if (!live_) {
     return;
   }
-  std::string line = "\r\x1b[Krecording " + format_elapsed(elapsed);
-  if (bytes) {
-    line += ", " + format_bytes(*bytes);
+  draw("recording " + format_elapsed(elapsed) + (bytes ? ", " + format_bytes(*bytes) : ""));
+}
+
+void Console::post_processing(double done, std::uint64_t samples) {
+  if (!live_) {
+    return;
   }
-  (void)std::fputs(line.c_str(), stderr);
+  const auto now = std::chrono::steady_clock::now();
+  if (!drawn_) {
+    weaving_since_ = now;
+  }
+  const double seconds = std::chrono::duration<double>(now - weaving_since_).count();
+  std::string line = fmt::format("completing stacks {:.0f} %", done * 100);
+  if (samples > 0 && seconds > 0) {
+    line += fmt::format(", {:.0f} samples/s", static_cast<double>(samples) / seconds);
+  }
+  draw(line + ", Ctrl-C leaves the file as perf wrote it");
+}
+
+void Console::draw(const std::string& line) {
+  (void)std::fputs(("\r\x1b[K" + line).c_str(), stderr);
   (void)std::fflush(stderr);
   drawn_ = true;
 }

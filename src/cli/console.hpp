@@ -23,6 +23,9 @@ struct Terminal {
 [[nodiscard]] std::string shell_word(const std::string& text);
 // "pid 12: Python 3.14.0: trampoline on by store (threads stopped for 37 us, active after 1.2 ms)"
 [[nodiscard]] std::string activation_line(const session::ActiveTarget& active);
+// What one file has become.
+[[nodiscard]] std::vector<std::string> woven_lines(const session::WovenFile& file,
+                                                   const std::string& span);
 // The lines at the end of a recording. PERF: what the user calls perf.
 [[nodiscard]] std::vector<std::string> summary_lines(const session::RecordSummary& summary,
                                                      const std::string& perf);
@@ -35,13 +38,17 @@ class Console : public session::RecordObserver {
 
   void activated(const session::ActiveTarget& target) override;
   void progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) override;
+  void post_processing(double done, std::uint64_t samples) override;
   void stopped() override;
   void finished(const session::RecordSummary& summary) override;
 
  private:
+  void draw(const std::string& line);
+
   base::Logger& logger_;
   bool live_;
   bool drawn_ = false;
+  std::chrono::steady_clock::time_point weaving_since_;
   std::string perf_;
 };
 

@@ -10,7 +10,7 @@ std::vector<std::string> record_argv(const RecordCommand& command) {
       command.perf, "record",    "-D",
       "-1",         "--control", fmt::format("fd:{},{}", command.control_fd, command.ack_fd),
   };
-  argv.insert(argv.end(), command.call_graph.begin(), command.call_graph.end());
+  argv.insert(argv.end(), command.own.begin(), command.own.end());
   argv.insert(argv.end(), command.options.begin(), command.options.end());
   if (command.pids.empty()) {
     argv.emplace_back("-a");

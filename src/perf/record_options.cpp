@@ -1,5 +1,7 @@
 #include "pyinject/perf/record_options.hpp"
 
+#include "pyinject/base/text.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -251,10 +253,31 @@ ScannedWords scan_words(std::span<const std::string> words, Tables tables) {
   return Scanner{words, tables}.scan();
 }
 
-bool chooses_call_graph(const std::vector<std::string>& options) {
-  return chooses(options, [](const RecordOption& option) {
-    return option.short_name == 'g' || option.long_name == "call-graph";
-  });
+std::optional<ChosenCallGraph> chosen_call_graph(const std::vector<std::string>& options) {
+  constexpr std::uint64_t kDefaultDump = 8192;
+  using Kind = ChosenCallGraph::Kind;
+  const std::array tables = {record_options()};
+  std::optional<ChosenCallGraph> chosen;
+  for (const auto& group : scan_words(options, tables).groups) {
+    for (const auto& one : group) {
+      if (one.option == nullptr ||
+          (one.option->short_name != 'g' && one.option->long_name != "call-graph")) {
+        continue;
+      }
+      const std::string_view value{one.value};
+      if (one.negated) {
+        chosen = {.kind = Kind::kNone};
+      } else if (value.starts_with("dwarf")) {
+        const auto comma = std::min(value.find(','), value.size() - 1);
+        const auto size = base::parse_number<std::uint64_t>(value.substr(comma + 1));
+        chosen = {.kind = Kind::kDwarf, .dump_bytes = size.value_or(kDefaultDump)};
+      } else {
+        chosen = {.kind = value.empty() || value.starts_with("fp") ? Kind::kFramePointers
+                                                                   : Kind::kOther};
+      }
+    }
+  }
+  return chosen;
 }
 
 bool chooses_frequency(const std::vector<std::string>& options) {

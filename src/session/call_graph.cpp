@@ -1,65 +1,119 @@
 #include "pyinject/session/call_graph.hpp"
 
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace pyinject::session {
 
 namespace {
 
+using Kind = perf::ChosenCallGraph::Kind;
+
 constexpr std::uint64_t kReserve = 8192;  // what a thread may use more than at the attach
 constexpr std::uint64_t kLeastDump = 16384;
-constexpr std::uint64_t kMostDump = 65528;  // the kernel's limit, a multiple of 8
+constexpr std::uint64_t kMostDump = 65528;    // the kernel's limit, a multiple of 8
+constexpr std::uint64_t kBytesOfCall = 1024;  // of C stack, for a Python call through a trampoline
+constexpr std::size_t kEntriesOfCall = 3;     // C frames of one, on builds with frame pointers
+constexpr std::size_t kOtherEntries = 30;     // libc, the interpreter's start, C functions
+constexpr std::uint64_t kDefaultFrequency = 4000;  // perf's, samples a second for each processor
 
-// Debian's 3.14 keeps a frame pointer in the evaluator although the build has none elsewhere: with
-// fp perf names the innermost Python function. 3.12 and 3.13 show none at all with fp.
-bool names_leaf_with_fp(const CallGraphFacts& target) {
-  return target.frame_pointers || target.version >= python::Version{.major = 3, .minor = 14};
+std::string who(const CallGraphFacts& target) {
+  return fmt::format("pid {} (Python {})", target.pid.value(), python::to_string(target.version));
 }
 
-std::string first_without(const std::vector<CallGraphFacts>& targets) {
-  const auto found = std::ranges::find(targets, false, &CallGraphFacts::frame_pointers);
-  return fmt::format("pid {} (Python {})", found->pid.value(), python::to_string(found->version));
+std::size_t wanted_entries(const CallGraphFacts& target) {
+  return target.python_calls * kEntriesOfCall + kOtherEntries;
+}
+
+// Unlimited: what stacks as deep as TARGET's would take.
+std::uint64_t needed_bytes(const CallGraphFacts& target) {
+  const auto used = std::min(target.stack_bytes.value_or(0), std::uint64_t{1} << 30U);
+  return used + std::max(kReserve, target.python_calls * kBytesOfCall);
+}
+
+std::string cut_at(const CallGraphFacts& target, std::uint64_t dump) {
+  return fmt::format(
+      "{} uses {} bytes of stack for {} Python calls: what lies more than {} bytes up, the "
+      "outermost functions, will be cut off",
+      who(target), target.stack_bytes.value_or(0), target.python_calls, dump);
+}
+
+CallGraphChoice judge_own_choice(const std::vector<CallGraphFacts>& targets,
+                                 const CallGraphWishes& wishes) {
+  CallGraphChoice choice;
+  const auto& chosen = *wishes.chosen;
+  for (const auto& target : targets) {
+    if (chosen.kind == Kind::kFramePointers && !target.frame_pointers) {
+      choice.note = who(target) +
+                    " was built without frame pointers: with -g only the innermost function of a "
+                    "sample is known, and no Python function that called it; leave -g out";
+    } else if (chosen.kind == Kind::kFramePointers &&
+               wanted_entries(target) > wishes.most_entries) {
+      choice.note = fmt::format(
+          "{} is {} Python calls deep, which takes about {} entries of a callchain: the outermost "
+          "of more than {} will be cut off (sysctl kernel.perf_event_max_stack)",
+          who(target), target.python_calls, wanted_entries(target), wishes.most_entries);
+    } else if (chosen.kind == Kind::kDwarf && needed_bytes(target) > chosen.dump_bytes) {
+      choice.note = cut_at(target, chosen.dump_bytes);
+      if (chosen.dump_bytes < kMostDump) {
+        choice.note += fmt::format("; --call-graph dwarf,{} reaches further", wanted_dump(target));
+      }
+    }
+    if (!choice.note.empty()) {
+      choice.complete = false;
+      return choice;
+    }
+  }
+  return choice;
 }
 
 }  // namespace
 
-std::uint64_t dump_size(std::uint64_t used) {
-  if (used > kMostDump) {
-    return kMostDump;
-  }
-  const std::uint64_t rounded = (used + kReserve + 1023) / 1024 * 1024;
+std::uint64_t wanted_dump(const CallGraphFacts& target) {
+  const std::uint64_t rounded = (needed_bytes(target) + 1023) / 1024 * 1024;
   return std::clamp(rounded, kLeastDump, kMostDump);
 }
 
-CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets, bool libunwind) {
-  if (std::ranges::all_of(targets, &CallGraphFacts::frame_pointers)) {
+CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
+                                  const CallGraphWishes& wishes) {
+  if (wishes.chosen) {
+    return judge_own_choice(targets, wishes);
+  }
+  const auto without = std::ranges::find(targets, false, &CallGraphFacts::frame_pointers);
+  const auto deepest = std::ranges::max_element(targets, {}, &CallGraphFacts::python_calls);
+  if (without == targets.end() && wanted_entries(*deepest) <= wishes.most_entries) {
     return {.arguments = {"--call-graph", "fp"}, .note = {}};
   }
-  const std::string who = first_without(targets) + " was built without frame pointers: ";
-  if (!libunwind && std::ranges::all_of(targets, names_leaf_with_fp)) {
-    return {.arguments = {"--call-graph", "fp"},
-            .note = who +
-                    "only the innermost Python function of each sample will be named, not its "
-                    "callers"};
+  const auto largest = std::ranges::max_element(targets, {}, needed_bytes);
+  const auto dump = wanted_dump(*largest);
+  const auto reason =
+      without != targets.end()
+          ? who(*without) + " was built without frame pointers"
+          : fmt::format("{} is {} Python calls deep, more than {} entries of a callchain hold",
+                        who(*deepest), deepest->python_calls, wishes.most_entries);
+  CallGraphChoice choice{.arguments = {"--call-graph", fmt::format("dwarf,{}", dump)},
+                         .note = fmt::format("{}: --call-graph dwarf,{}", reason, dump)};
+  if (!wishes.frequency_chosen) {
+    choice.note += fmt::format(
+        ", up to {} MB a second for each busy processor until it is post-processed (-F 99: {} MB)",
+        dump * kDefaultFrequency / 1'000'000, dump * 99 / 1'000'000);
   }
-  std::uint64_t used = 0;
-  for (const auto& target : targets) {
-    used = std::max(used, target.stack_bytes.value_or(0));
-  }
-  const std::uint64_t size = dump_size(used);
-  CallGraphChoice choice{.arguments = {"--call-graph", fmt::format("dwarf,{}", size)}, .note = {}};
-  choice.note =
-      who + (libunwind ? "only the innermost Python function of each sample will be named, not its "
-                         "callers"
-                       : "this perf unwinds by libdw and will name no Python function in it; perf "
-                         "6.x names the innermost one: --perf PATH");
-  choice.dump_bytes = size;
-  if (used > size) {
-    choice.note += fmt::format("; stacks of up to {} bytes are cut at {}", used, size);
+  if (needed_bytes(*largest) > dump) {
+    choice.complete = false;
+    choice.note += "; " + cut_at(*largest, dump);
   }
   return choice;
+}
+
+std::size_t most_callchain_entries() {
+  constexpr std::size_t kUsual = 127;
+  const auto text = base::read_file("/proc/sys/kernel/perf_event_max_stack");
+  return text ? base::parse_number<std::size_t>(base::trim(*text)).value_or(kUsual) : kUsual;
 }
 
 }  // namespace pyinject::session

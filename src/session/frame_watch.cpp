@@ -63,8 +63,8 @@ std::optional<clockid_t> clock_by_name(const std::string& name) {
   if (plain.starts_with("clock_")) {
     plain.erase(0, std::string_view{"clock_"}.size());
   }
-  const auto* const found = std::ranges::find(
-      kClocks, std::string_view{plain}, &std::pair<std::string_view, clockid_t>::first);
+  const auto* const found = std::ranges::find(kClocks, std::string_view{plain},
+                                              &std::pair<std::string_view, clockid_t>::first);
   return found == kClocks.end() ? std::nullopt : std::optional{found->second};
 }
 

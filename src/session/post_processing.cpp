@@ -51,10 +51,10 @@ void write_image(const weave::NamedImage& image) {
   if (!file.valid()) {
     throw base::SystemError{"cannot create " + image.path, errno};
   }
-  base::write_all(file.get(),
-                  {reinterpret_cast<const char*>(image.image.bytes.data()),
-                   image.image.bytes.size()},
-                  image.path);
+  base::write_all(
+      file.get(),
+      {reinterpret_cast<const char*>(image.image.bytes.data()), image.image.bytes.size()},
+      image.path);
 }
 
 void keep_images(const weave::WeaveSummary& summary, const std::string& folder,
@@ -68,8 +68,7 @@ void keep_images(const weave::WeaveSummary& summary, const std::string& folder,
   std::optional<std::string> problem;
   for (const auto& image : summary.images) {
     write_image(image);
-    problem = weave::add_to_build_id_cache(perf, image.path,
-                                           base::Deadline::after(kCacheAnswers));
+    problem = weave::add_to_build_id_cache(perf, image.path, base::Deadline::after(kCacheAnswers));
     if (problem) {
       break;
     }
@@ -92,8 +91,8 @@ void keep_images(const weave::WeaveSummary& summary, const std::string& folder,
 
 base::UniqueFd open_perf_map(std::uint32_t number) {
   const base::Pid pid{static_cast<pid_t>(number)};
-  if (const auto status = procfs::read_status(pid); status && !status->ns_pids.empty()) {
-    auto own = open_in(pid, fmt::format("/tmp/perf-{}.map", status->ns_pids.back().value()));
+  if (const auto status = procfs::read_status(pid); status && !status->namespace_pids.empty()) {
+    auto own = open_in(pid, fmt::format("/tmp/perf-{}.map", status->namespace_pids.back()));
     if (own.valid()) {
       return own;
     }

@@ -23,8 +23,8 @@ struct PostProcessing {
   std::string input;
   std::string output;
   bool lines = false;
-  std::string perf;                           // the executable, for its build-id cache
-  std::function<bool()> interrupted = {};     // asked some times a second
+  std::string perf;                        // the executable, for its build-id cache
+  std::function<bool()> interrupted = {};  // asked some times a second
   weave::Knowledge knowledge = {};
 };
 

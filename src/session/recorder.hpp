@@ -11,7 +11,9 @@
 #include "pyinject/session/options.hpp"
 #include "pyinject/session/record_observer.hpp"
 #include "pyinject/session/stop_signals.hpp"
+#include "pyinject/weave/recorded_files.hpp"
 #include "session/forked_children.hpp"
+#include "session/frame_watch.hpp"
 #include "session/target_watch.hpp"
 #include "session/wait_for_end.hpp"
 
@@ -38,7 +40,7 @@ class Recorder {
   ManagerOptions manager_options();
   // The steps; one that returns a status ends the session with it.
   std::optional<int> choose_targets();
-  void choose_call_graph(const perf::Perf& perf);
+  void choose_call_graph();
   std::optional<int> start_perf(const perf::Perf& perf);
   std::optional<int> activate();
   std::optional<int> enable();
@@ -51,6 +53,9 @@ class Recorder {
   int perf_failed();
   int give_up(int status);
   void collect_maps();
+  std::optional<int> post_process();
+  bool post_process_file(const std::string& path);
+  [[nodiscard]] base::UniqueFd open_map(std::uint32_t pid) const;
   void summarize();
   [[nodiscard]] bool take_signal();
   [[nodiscard]] std::optional<std::uint64_t> output_bytes() const;
@@ -66,7 +71,8 @@ class Recorder {
   int signal_ = 0;  // the first that came
   std::unique_ptr<Guard> guard_;
   std::vector<base::Pid> pids_;
-  std::vector<std::string> call_graph_;
+  std::vector<std::string> own_options_;  // that perf gets from us
+  std::string perf_path_;
   std::unique_ptr<perf::OutputRollback> rollback_;
   std::unique_ptr<perf::PerfProcess> perf_;
   std::unique_ptr<base::Child> command_;
@@ -78,6 +84,9 @@ class Recorder {
   base::Deadline::Clock::time_point enabled_at_;
   std::chrono::nanoseconds elapsed_{};
   std::vector<perf::CollectedMap> maps_;
+  std::vector<WovenFile> woven_;
+  weave::RecordedFiles files_;
+  FrameWatch frames_;
   Manager manager_;
 };
 

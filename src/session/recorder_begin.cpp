@@ -27,6 +27,11 @@ bool stdout_is_pipe() {
   return ::fstat(STDOUT_FILENO, &facts) == 0 && S_ISFIFO(facts.st_mode);
 }
 
+// Ours, unless the user has chosen one: perf's default is one that only the kernel can read.
+std::optional<clockid_t> recording_clock(const RecordOptions& options) {
+  return clock_by_name(perf::chosen_clock(options.perf_options).value_or("mono"));
+}
+
 base::ProcessId own_session() {
   if (const auto self = procfs::read_process_id(base::Pid{::getpid()})) {
     return *self;
@@ -45,12 +50,17 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
       observer_{observer},
       output_{perf::output_of(options.perf_options, stdout_is_pipe())},
       children_{detector, logger, own_session()},
+      frames_{logger, recording_clock(options)},
       manager_{detector, injector, logger, manager_options()} {
   manager_.on_activation([this](const ActiveTarget& active) {
     if (active.activation.map.valid()) {
       guard_->keep_map(active.target, active.activation.map.get());
     }
     base::reached(base::Step::kActivated);
+    if (options_.backfill) {
+      frames_.add(active.target);
+    }
+    files_.keep(active.target.id.pid);
     observer_.activated(active);
   });
 }
@@ -103,6 +113,7 @@ int Recorder::steps() {
     }
   }
   const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
+  perf_path_ = perf.path;
   base::reached(base::Step::kSessionBegun);
   guard_ = std::make_unique<Guard>(detector_, injector_, logger_,
                                    GuardOptions{.session = own_session(), .maps = options_.maps});
@@ -111,7 +122,7 @@ int Recorder::steps() {
     return *status;
   }
   base::reached(base::Step::kTargetsChosen);
-  choose_call_graph(perf);
+  choose_call_graph();
   if (const auto status = start_perf(perf)) {
     return *status;
   }
@@ -122,6 +133,7 @@ int Recorder::steps() {
     return *status;
   }
   start_command();
+  frames_.start();
   WaitSources sources{.perf = *perf_,
                       .signals = signals_,
                       .command = command_.get(),
@@ -157,45 +169,43 @@ std::optional<int> Recorder::choose_targets() {
   return std::nullopt;
 }
 
-void Recorder::choose_call_graph(const perf::Perf& perf) {
-  if (targets_.empty() || perf::chooses_call_graph(options_.perf_options)) {
+void Recorder::choose_call_graph() {
+  if (!perf::chosen_clock(options_.perf_options)) {
+    own_options_ = {"-k", "mono"};
+  }
+  if (targets_.empty()) {
     return;
   }
   std::vector<CallGraphFacts> facts;
   for (const auto& target : targets_) {
-    CallGraphFacts one{.pid = target.id.pid,
-                       .version = target.version,
-                       .frame_pointers = target.frame_pointers,
-                       .stack_bytes = {}};
-    if (!target.frame_pointers) {
-      const auto use = injector_.stack_use(target, kStackUse);
-      if (const auto* bytes = std::get_if<python::StackUse>(&use)) {
-        one.stack_bytes = bytes->bytes;
+    CallGraphFacts one{
+        .pid = target.id.pid, .version = target.version, .frame_pointers = target.frame_pointers};
+    auto reader = python::StackReader::of(target);
+    if (auto* const stacks = std::get_if<python::StackReader>(&reader)) {
+      for (const auto& stack : stacks->read()) {
+        one.python_calls = std::max(one.python_calls, stack.frames.size());
       }
+    }
+    const auto use = injector_.stack_use(target, kStackUse);
+    if (const auto* bytes = std::get_if<python::StackUse>(&use)) {
+      one.stack_bytes = bytes->bytes;
     }
     facts.push_back(one);
   }
-  auto choice = session::choose_call_graph(facts, perf.libunwind);
-  call_graph_ = std::move(choice.arguments);
+  const auto choice = session::choose_call_graph(
+      facts, {.chosen = perf::chosen_call_graph(options_.perf_options),
+              .frequency_chosen = perf::chooses_frequency(options_.perf_options),
+              .most_entries = most_callchain_entries()});
+  own_options_.insert(own_options_.end(), choice.arguments.begin(), choice.arguments.end());
   if (!choice.note.empty()) {
-    logger_.warning("{}", choice.note);
-  }
-  if (choice.dump_bytes != 0 && !perf::chooses_frequency(options_.perf_options)) {
-    // perf's own default is 4000 samples a second for each busy thread.
-    constexpr std::uint64_t kDefaultFrequency = 4000;
-    logger_.warning(
-        "each sample copies {} bytes of stack: up to {} MB a second for each busy CPU at "
-        "perf's default of {} Hz; -F 99 keeps the file small",
-        choice.dump_bytes, choice.dump_bytes * kDefaultFrequency / 1'000'000, kDefaultFrequency);
+    logger_.log(choice.complete ? base::LogLevel::kInfo : base::LogLevel::kWarning, choice.note);
   }
 }
 
 std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
   rollback_ = std::make_unique<perf::OutputRollback>(output_);
-  perf_ = std::make_unique<perf::PerfProcess>(perf::RecordCommand{.perf = perf.path,
-                                                                  .call_graph = call_graph_,
-                                                                  .options = options_.perf_options,
-                                                                  .pids = pids_});
+  perf_ = std::make_unique<perf::PerfProcess>(perf::RecordCommand{
+      .perf = perf.path, .own = own_options_, .options = options_.perf_options, .pids = pids_});
   switch (perf_->request("ping", Deadline::after(kPerfSetsUp), signals_.fd())) {
     case perf::Answer::kAcknowledged:
       base::reached(base::Step::kPerfRuns);

@@ -3,9 +3,15 @@
 #include "pyinject/base/fault.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/perf/map_collector.hpp"
+#include "pyinject/procfs/reopen.hpp"
+#include "session/post_processing.hpp"
 #include "session/recorder.hpp"
 
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
+
+#include <fcntl.h>
 
 namespace pyinject::session {
 
@@ -34,6 +40,7 @@ int Recorder::finish(EndOfRecording end) {
     (void)take_signal();
   }
   elapsed_ = Clock::now() - enabled_at_;
+  frames_.stop();
   base::reached(base::Step::kEventsDisabled);
   const bool all_off = switch_off();
   stop_perf(kPerfCompletes);
@@ -90,7 +97,11 @@ int Recorder::status_of(EndOfRecording end) {
   if (!perf_status || (!perf_status->success() && !as_told)) {
     return perf_failed();
   }
+  const auto cancelled = post_process();
   summarize();
+  if (cancelled) {
+    return *cancelled;
+  }
   if (command_problem_ != 0) {
     return command_problem_;
   }
@@ -154,11 +165,73 @@ void Recorder::collect_maps() {
   }
 }
 
+base::UniqueFd Recorder::open_map(std::uint32_t pid) const {
+  for (const auto& active : manager_.active()) {
+    const auto& map = active.activation.map;
+    if (static_cast<std::uint32_t>(active.target.id.pid.value()) == pid && map.valid()) {
+      return procfs::reopen(map, O_RDONLY | O_CLOEXEC);
+    }
+  }
+  return open_perf_map(pid);
+}
+
+// The status, when the user has had enough of it.
+std::optional<int> Recorder::post_process() {
+  if (output_.pipe) {
+    return std::nullopt;
+  }
+  std::vector<std::string> paths;
+  for (const auto& file : perf::parse_written_files(perf_->stderr_text())) {
+    paths.push_back(file.path);
+  }
+  if (paths.empty() && !output_.several) {
+    paths.push_back(output_.path);
+  }
+  for (const auto& path : paths) {
+    if (!post_process_file(path)) {
+      return 128 + (signal_ == 0 ? SIGINT : signal_);
+    }
+  }
+  return std::nullopt;
+}
+
+bool Recorder::post_process_file(const std::string& path) {
+  std::string raw = path;
+  if (options_.keep_raw) {
+    raw += ".raw";
+    if (std::rename(path.c_str(), raw.c_str()) != 0) {
+      throw base::SystemError{"cannot rename " + path + " to " + raw, errno};
+    }
+  }
+  WovenFile woven{.path = path, .summary = {}};
+  const auto processed = session::post_process(
+      {.input = raw,
+       .output = path,
+       .lines = options_.lines,
+       .perf = perf_path_,
+       .interrupted = [this] { return take_signal(); },
+       .knowledge = {.stacks = frames_.history().empty() ? nullptr : &frames_.history(),
+                     .evaluators = frames_.evaluators(),
+                     .open_map = [this](std::uint32_t pid) { return open_map(pid); }}},
+      files_, logger_, &observer_, woven.summary);
+  if (processed == Processed::kDone) {
+    woven_.push_back(std::move(woven));
+  } else if (options_.keep_raw) {
+    (void)std::rename(raw.c_str(), path.c_str());
+  }
+  return processed != Processed::kCancelled;
+}
+
 void Recorder::summarize() {
   for (const auto line : base::split(base::trim(perf_->stderr_text()), '\n')) {
     logger_.debug("perf: {}", base::printable(line));
   }
+  const auto effort = frames_.effort();
+  logger_.debug(
+      "frames were read {} times, in {} us of processor time", effort.rounds,
+      std::chrono::duration_cast<std::chrono::microseconds>(effort.processor_time).count());
   observer_.finished({.output = output_,
+                      .woven = std::move(woven_),
                       .files = perf::parse_written_files(perf_->stderr_text()),
                       .elapsed = elapsed_,
                       .targets = manager_.active().size(),

@@ -2,6 +2,7 @@
 // Verified against `perf record -h` of 6.1, 6.12 and 7.2.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,9 +26,15 @@ struct RecordOption {
 // All versions' options in one table.
 [[nodiscard]] std::span<const RecordOption> record_options();
 
-// Does one of these words (options as they go to perf, no command among them) choose the kind of
-// call graph: -g, --call-graph, --no-call-graph, also within a cluster or abbreviated?
-[[nodiscard]] bool chooses_call_graph(const std::vector<std::string>& options);
+// What these words (options as they go to perf, no command among them) say of the call graph: -g,
+// --call-graph, --no-call-graph, also within a cluster or abbreviated. nullopt: nothing.
+struct ChosenCallGraph {
+  enum class Kind { kNone, kFramePointers, kDwarf, kOther };
+  Kind kind = Kind::kFramePointers;
+  std::uint64_t dump_bytes = 0;  // kDwarf; perf's default is 8192
+};
+[[nodiscard]] std::optional<ChosenCallGraph> chosen_call_graph(
+    const std::vector<std::string>& options);
 
 // Do they choose how often is sampled: -F, --freq, -c, --count?
 [[nodiscard]] bool chooses_frequency(const std::vector<std::string>& options);

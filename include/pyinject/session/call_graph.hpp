@@ -1,9 +1,12 @@
-// Which call graph option suits the targets when the user has chosen none. Pure.
+// Which call graph option suits the targets, and what will be missing with the user's own. Pure but
+// for most_callchain_entries().
 #pragma once
 
 #include "pyinject/base/pid.hpp"
+#include "pyinject/perf/record_options.hpp"
 #include "pyinject/python/target.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,20 +18,32 @@ struct CallGraphFacts {
   base::Pid pid;
   python::Version version;
   bool frame_pointers = false;
-  std::optional<std::uint64_t> stack_bytes;  // largest use of a thread; unknown: not readable
+  // Largest use of a thread, now; nullopt: not readable.
+  std::optional<std::uint64_t> stack_bytes = {};
+  std::size_t python_calls = 0;  // the deepest Python stack of a thread, now
+};
+
+struct CallGraphWishes {
+  std::optional<perf::ChosenCallGraph> chosen = {};  // by the user
+  bool frequency_chosen = false;
+  std::size_t most_entries = 127;  // kernel.perf_event_max_stack
 };
 
 struct CallGraphChoice {
-  std::vector<std::string> arguments;  // for perf record
-  std::string note;                    // what will be missing; empty: nothing
-  std::uint64_t dump_bytes = 0;        // copied with each sample; 0: none
+  std::vector<std::string> arguments;  // for perf record; empty: the user has chosen
+  std::string note;                    // one line: what was chosen and why, or what will be missing
+  bool complete = true;                // as far as can be told no stack will be cut
 };
 
-// LIBUNWIND: perf unwinds by it; by libdw it stops in front of a trampoline.
 [[nodiscard]] CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
-                                                bool libunwind);
+                                                const CallGraphWishes& wishes);
 
-// Bytes of stack that perf is to copy with each sample, so that USED bytes are in it.
-[[nodiscard]] std::uint64_t dump_size(std::uint64_t used);
+// Bytes of stack that perf is to copy with each sample, so that the stacks of TARGET are in it now
+// and when it has called as many Python functions again: those that are called while the trampoline
+// is on take more of it.
+[[nodiscard]] std::uint64_t wanted_dump(const CallGraphFacts& target);
+
+// The kernel's limit for a callchain, /proc/sys/kernel/perf_event_max_stack.
+[[nodiscard]] std::size_t most_callchain_entries();
 
 }  // namespace pyinject::session

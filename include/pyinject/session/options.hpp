@@ -23,6 +23,9 @@ struct RecordOptions {
   std::vector<std::string> perf_options;  // for `perf record`, unchanged and in order
   std::vector<std::string> command;       // the clock; empty: until a signal comes
   perf::MapCollectorOptions maps;
+  bool backfill = true;   // put in the functions that were entered before the activation
+  bool lines = false;     // their lines in their names
+  bool keep_raw = false;  // perf's own file stays, as NAME.raw
 };
 
 // Every wait has an end. What the user may see is in docs.

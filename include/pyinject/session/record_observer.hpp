@@ -4,6 +4,7 @@
 #include "pyinject/perf/map_collector.hpp"
 #include "pyinject/perf/output_file.hpp"
 #include "pyinject/session/manager.hpp"
+#include "pyinject/weave/weave.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -13,8 +14,15 @@
 
 namespace pyinject::session {
 
+// A file of perf's with whole stacks.
+struct WovenFile {
+  std::string path;
+  weave::WeaveSummary summary;
+};
+
 struct RecordSummary {
   perf::Output output;
+  std::vector<WovenFile> woven;  // FILES have been replaced by these
   std::vector<perf::WrittenFile> files;
   std::chrono::nanoseconds elapsed{};  // events enabled to disabled
   std::size_t targets = 0;
@@ -31,7 +39,9 @@ class RecordObserver {
   virtual void activated(const ActiveTarget& target) = 0;
   // About twice a second while events are enabled. BYTES: of the file, when it is a single one.
   virtual void progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) = 0;
-  // Events are disabled: whatever progress() has drawn is out of date.
+  // Some times a second while the file gets its stacks. DONE: 0 to 1.
+  virtual void post_processing(double done, std::uint64_t samples) = 0;
+  // Whatever progress() or post_processing() has drawn is out of date.
   virtual void stopped() = 0;
   virtual void finished(const RecordSummary& summary) = 0;
 };
