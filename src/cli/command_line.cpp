@@ -35,6 +35,16 @@ constexpr auto kRecord = std::to_array<RecordOption>({
     {"perf", 0, kRequired},
     {"strict", 0, kNone},
     {"lenient", 0, kNone},
+    {"no-backfill", 0, kNone},
+    {"lines", 0, kNone},
+    {"keep-raw", 0, kNone},
+});
+constexpr auto kWeave = std::to_array<RecordOption>({
+    {"help", 'h', kNone},
+    {"quiet", 'q', kNone},
+    {"verbose", 'v', kNone},
+    {"output", 'o', kRequired},
+    {"perf", 0, kRequired},
 });
 constexpr auto kActivate = std::to_array<RecordOption>({
     {"help", 'h', kNone},
@@ -65,6 +75,7 @@ struct VerbOptions {
 };
 constexpr auto kVerbs = std::to_array<VerbOptions>({
     {"record", Verb::kRecord, kRecord},
+    {"weave", Verb::kWeave, kWeave},
     {"activate", Verb::kActivate, kActivate},
     {"deactivate", Verb::kDeactivate, kDeactivate},
     {"status", Verb::kStatus, kStatus},
@@ -143,8 +154,23 @@ void take_record(const options::variables_map& values, SplitArguments split, Com
   if (values.count("perf") != 0) {
     record.perf.option = values["perf"].as<std::string>();
   }
+  record.backfill = values.count("no-backfill") == 0;
+  record.lines = values.count("lines") != 0;
+  record.keep_raw = values.count("keep-raw") != 0;
   record.perf_options = std::move(split.perf);
   record.command = std::move(split.command);
+}
+
+void take_weave(const options::variables_map& values, const SplitArguments& split,
+                CommandLine& line) {
+  if (split.command.size() != 1) {
+    throw CommandLineError{"weave takes one file: perf-pyinject weave perf.data", kUsage};
+  }
+  line.input = split.command.front();
+  line.output = values.count("output") == 0 ? line.input : values["output"].as<std::string>();
+  if (values.count("perf") != 0) {
+    line.record.perf.option = values["perf"].as<std::string>();
+  }
 }
 
 }  // namespace
@@ -175,7 +201,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     line.help = values.count("help") != 0;
     line.version = values.count("version") != 0;
     if (!line.help && !line.version) {
-      throw CommandLineError{"no verb: record, activate, deactivate or status", kUsage};
+      throw CommandLineError{"no verb: record, weave, activate, deactivate or status", kUsage};
     }
     return line;
   }
@@ -185,6 +211,13 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     }
     line.verb = known.verb;
     auto split = split_arguments(words.subspan(1), known.own, line.verb == Verb::kRecord);
+    if (line.verb == Verb::kWeave && split.command.size() > 1) {  // options behind the file
+      const std::span<const std::string> rest{split.command};
+      auto behind = split_arguments(rest.subspan(1), known.own, false);
+      split.own.insert(split.own.end(), behind.own.begin(), behind.own.end());
+      split.command.resize(1);
+      split.command.insert(split.command.end(), behind.command.begin(), behind.command.end());
+    }
     const auto values = store_own(known.own, split.own);
     take_common(values, line);
     if (line.help) {
@@ -192,6 +225,10 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     }
     if (line.verb == Verb::kRecord) {
       take_record(values, std::move(split), line);
+      return line;
+    }
+    if (line.verb == Verb::kWeave) {
+      take_weave(values, split, line);
       return line;
     }
     if (!split.command.empty()) {
@@ -204,9 +241,10 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     }
     return line;
   }
-  throw CommandLineError{fmt::format("unknown verb '{}': record, activate, deactivate or status",
-                                     base::printable(words.front())),
-                         kUsage};
+  throw CommandLineError{
+      fmt::format("unknown verb '{}': record, weave, activate, deactivate or status",
+                  base::printable(words.front())),
+      kUsage};
 }
 
 }  // namespace pyinject::cli

@@ -87,9 +87,9 @@ std::string activation_line(const session::ActiveTarget& active) {
                      format_short(activation.until_active));
 }
 
-std::vector<std::string> woven_lines(const session::WovenFile& file, const std::string& span) {
+std::vector<std::string> woven_lines(const session::WovenFile& file, const std::string& done) {
   const auto& facts = file.summary;
-  std::vector<std::string> lines{fmt::format("recorded {}: {} samples, {}, {}", span, facts.samples,
+  std::vector<std::string> lines{fmt::format("{}: {} samples, {}, {}", done, facts.samples,
                                              format_bytes(facts.bytes_after),
                                              base::printable(file.path))};
   const auto bad = facts.cut + facts.no_information + facts.broken + facts.limited;
@@ -116,6 +116,7 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
                                        const std::string& perf) {
   const std::string span =
       fmt::format("{:.1f} s", static_cast<double>(summary.elapsed.count()) / 1e9);
+  const std::string done = summary.elapsed.count() == 0 ? "completed" : "recorded " + span;
   if (summary.output.pipe) {
     return {fmt::format(
         "recorded {} of {} to standard output", span,
@@ -123,7 +124,7 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
   }
   std::vector<std::string> lines;
   for (const auto& file : summary.woven) {
-    const auto woven = woven_lines(file, span);
+    const auto woven = woven_lines(file, done);
     lines.insert(lines.end(), woven.begin(), woven.end());
   }
   for (const auto& file : summary.files) {

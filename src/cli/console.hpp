@@ -23,9 +23,9 @@ struct Terminal {
 [[nodiscard]] std::string shell_word(const std::string& text);
 // "pid 12: Python 3.14.0: trampoline on by store (threads stopped for 37 us, active after 1.2 ms)"
 [[nodiscard]] std::string activation_line(const session::ActiveTarget& active);
-// What one file has become.
+// What one file has become. DONE: "recorded 2.0 s".
 [[nodiscard]] std::vector<std::string> woven_lines(const session::WovenFile& file,
-                                                   const std::string& span);
+                                                   const std::string& done);
 // The lines at the end of a recording. PERF: what the user calls perf.
 [[nodiscard]] std::vector<std::string> summary_lines(const session::RecordSummary& summary,
                                                      const std::string& perf);

@@ -11,6 +11,7 @@ Makes the names of Python functions appear in stock perf, for a CPython 3.12+
 process that is already running and was started without any flag.
 
   record      record with perf while the perf trampoline of the targets is on
+  weave       complete the stacks of a perf.data that was recorded without us
   activate    switch the trampoline on and leave it on
   deactivate  switch it off
   status      every visible Python process, and what could be done with it
@@ -28,14 +29,18 @@ constexpr std::string_view kRecord =
 
 Starts perf record, switches the trampoline of the targets on, records until
 COMMAND ends (it is the clock, it is not profiled), or without COMMAND until
-Ctrl-C, and switches the trampoline off. Every option that is not listed here
-goes to perf record unchanged: -F, -e, -g, --call-graph, -o ...
+Ctrl-C, switches the trampoline off, and completes the stacks in perf's file.
+The kind of call graph is chosen by the target unless -g or --call-graph says
+it. Every option that is not listed here goes to perf record unchanged.
 
   -p, --pid LIST   the targets
   -a, --all-cpus   the whole system, and every Python process on it
       --perf PATH  the perf to use (else the variable PERF, else that on PATH)
       --strict     one target that cannot be activated ends it (default with -p)
       --lenient    such targets are named and left out (default with -a)
+      --no-backfill  leave out the functions that were entered before
+      --lines      the line of those functions behind their names
+      --keep-raw   keep perf's own file, too, as NAME.raw
   -q, --quiet      warnings and errors only
   -v, --verbose    also what perf says
 
@@ -46,6 +51,25 @@ examples:
   perf-pyinject record -p 4711 -- sleep 30
   perf-pyinject record -F 999 -g -p 4711,4712 -o web.data
   perf-pyinject record -a --max-size 1G -- sleep 10
+)";
+
+constexpr std::string_view kWeave =
+    R"(usage: perf-pyinject weave FILE [-o OUTPUT] [OPTION...]
+
+Completes the stacks of a perf.data file: those that perf has copied
+(--call-graph dwarf) are unwound, through CPython's trampolines as well, and
+written as plain callchains; names of perf maps go into images with build-ids,
+in perf's build-id cache. What FILE was recorded from should be as it was:
+its programs, libraries and /tmp/perf-PID.map. record does this by itself.
+
+  -o, --output PATH  the result; default: FILE is replaced
+      --perf PATH    the perf whose build-id cache is used
+  -q, --quiet        warnings and errors only
+  -v, --verbose      more
+
+example:
+  perf record --call-graph dwarf,32768 -p 4711 -- sleep 10
+  perf-pyinject weave perf.data -o whole.data && perf report -i whole.data
 )";
 
 constexpr std::string_view kActivate =
@@ -104,6 +128,8 @@ std::string_view help_text(Verb verb) {
       return kGeneral;
     case Verb::kRecord:
       return kRecord;
+    case Verb::kWeave:
+      return kWeave;
     case Verb::kActivate:
       return kActivate;
     case Verb::kDeactivate:

@@ -11,7 +11,9 @@
 #include "pyinject/session/manager.hpp"
 #include "pyinject/session/record_session.hpp"
 #include "pyinject/session/status_report.hpp"
+#include "pyinject/session/stop_signals.hpp"
 #include "pyinject/session/target_selection.hpp"
+#include "pyinject/session/weave_file.hpp"
 
 #include <cstdlib>
 #include <exception>
@@ -63,6 +65,17 @@ int run_record(const CommandLine& line, base::Logger& logger, const Terminal& te
   Console console{logger, terminal.live && line.verbosity != Verbosity::kQuiet,
                   name_of_perf(line.record.perf)};
   return session::record(line.record, *detector, *injector, logger, console);
+}
+
+int run_weave(const CommandLine& line, base::Logger& logger, const Terminal& terminal) {
+  Console console{logger, terminal.live && line.verbosity != Verbosity::kQuiet,
+                  name_of_perf(line.record.perf)};
+  session::StopSignals signals;
+  return session::weave_file({.input = line.input,
+                              .output = line.output,
+                              .perf = line.record.perf,
+                              .interrupted = [&] { return signals.next().has_value(); }},
+                             logger, console);
 }
 
 int run_activate(const CommandLine& line, base::Logger& logger) {
@@ -135,6 +148,8 @@ int run_verb(const CommandLine& line, base::Logger& logger, const Terminal& term
       break;
     case Verb::kRecord:
       return run_record(line, logger, terminal);
+    case Verb::kWeave:
+      return run_weave(line, logger, terminal);
     case Verb::kActivate:
       return run_activate(line, logger);
     case Verb::kDeactivate:

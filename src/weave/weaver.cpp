@@ -250,10 +250,21 @@ void Weaver::write_sample(perfdata::Output& output) {
       result_.push_back(kUserMark);
     }
   }
+  if (!copied) {
+    drop_unmapped(chain_);
+  }
   add_python(chain_, !copied);
   summary_.longest = std::max(summary_.longest, result_.size());
   if (!output.write_sample(sample_, result_)) {
     ++summary_.limited;
+  }
+}
+
+// Where frame pointers end the kernel takes what it finds for some more.
+void Weaver::drop_unmapped(std::vector<std::uint64_t>& chain) const {
+  while (chain.size() > 1 && spaces_.settled_since(sample_.pid) &&
+         spaces_.find(sample_.pid, sample_.time, chain.back()) == nullptr) {
+    chain.pop_back();
   }
 }
 

@@ -47,6 +47,7 @@ class Weaver {
                      const perfdata::Mapping& mapping);
   void write_sample(perfdata::Output& output);
   void unwind_user_part(std::vector<std::uint64_t>& chain);
+  void drop_unmapped(std::vector<std::uint64_t>& chain) const;
   void mark(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound);
   void add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer);
   [[nodiscard]] std::vector<PythonFrame> python_of(StackQuery query) const;

@@ -12,7 +12,7 @@
 
 namespace pyinject::cli {
 
-enum class Verb { kNone, kRecord, kActivate, kDeactivate, kStatus };
+enum class Verb { kNone, kRecord, kWeave, kActivate, kDeactivate, kStatus };
 
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
@@ -25,6 +25,8 @@ struct CommandLine {
   bool strict = true;             // record, activate
   bool json = false;              // status
   session::RecordOptions record;  // record
+  std::string input;              // weave
+  std::string output;             // weave: INPUT itself unless another is named
 };
 
 // What is wrong with the command line, and the exit status that says so.
