@@ -37,7 +37,7 @@ std::string_view last_line(std::string_view text) {
 
 }  // namespace
 
-Perf parse_build_options(const std::string& path, std::string_view output) {
+Perf parse_version(const std::string& path, std::string_view output) {
   constexpr std::string_view kVersion = "perf version ";
   Perf perf{.path = path};
   for (auto line : base::split(output, '\n')) {
@@ -50,9 +50,6 @@ Perf parse_build_options(const std::string& path, std::string_view output) {
         const auto digits = numbers[1].substr(0, numbers[1].find_first_not_of("0123456789"));
         perf.minor = base::parse_number<int>(digits).value_or(0);
       }
-    }
-    if (line.starts_with("libunwind:") && contains(line, "[ on")) {
-      perf.libunwind = true;
     }
   }
   return perf;
@@ -78,7 +75,7 @@ Perf locate_perf(const PerfSearch& search, base::Deadline deadline) {
   }
   base::CapturedRun run;
   try {
-    run = base::run_captured({path, "version", "--build-options"}, deadline);
+    run = base::run_captured({path, "version"}, deadline);
   } catch (const base::SystemError& error) {
     throw base::Error{fmt::format("perf: cannot run '{}' ({}): {}: {}", path, origin,
                                   base::errno_text(error.code()), kPackages)};
@@ -98,7 +95,7 @@ Perf locate_perf(const PerfSearch& search, base::Deadline deadline) {
     throw base::Error{fmt::format("perf: '{} version' ({}) does not answer as perf does ({}): {}",
                                   path, origin, base::describe(*run.status), kPackages)};
   }
-  return parse_build_options(path, run.output);
+  return parse_version(path, run.output);
 }
 
 std::string explain_record_failure(base::ExitStatus status, std::string_view errors) {

@@ -27,6 +27,7 @@ class QuietObserver : public RecordObserver {
  public:
   void activated(const ActiveTarget& target) override { active.push_back(target.target.id.pid); }
   void progress(std::chrono::nanoseconds, std::optional<std::uint64_t>) override { ++ticks; }
+  void post_processing(double, std::uint64_t) override {}
   void stopped() override { ++stops; }
   void finished(const RecordSummary& result) override { summary = result; }
 

@@ -39,9 +39,19 @@ TEST(Format, ReadsWell) {
 TEST(SummaryLines, SayWhatToTypeNext) {
   EXPECT_THAT(summary_lines(summary(), "perf"),
               ElementsAre("recorded 5.0 s: 42 samples, 1.500 MB, my file",
-                          "functions that were entered before the attach and never returned have "
-                          "no name",
                           "next: perf report -i 'my file'"));
+  auto woven = summary();
+  woven.woven.push_back({.path = "my file", .summary = {}});
+  woven.woven[0].summary.samples = 41;
+  woven.woven[0].summary.bytes_after = 31'200;
+  woven.woven[0].summary.cut = 2;
+  woven.woven[0].summary.broken = 1;
+  woven.woven[0].summary.longest = 300;
+  EXPECT_THAT(summary_lines(woven, "perf"),
+              ElementsAre("recorded 5.0 s: 41 samples, 31 kB, my file",
+                          "3 stacks are not whole: 2 end with the copied part of the stack "
+                          "([truncated: stack dump]), 1 are broken ([broken stack: FILE])",
+                          "next: perf report --max-stack 300 -i 'my file'"));
   auto piped = summary();
   piped.output.pipe = true;
   EXPECT_THAT(summary_lines(piped, "perf"),
@@ -79,6 +89,11 @@ TEST(ConsoleTest, DrawsOneMovingLineOnATerminal) {
   console.progress(seconds{3}, 1'500'000);
   console.stopped();
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "\r\x1b[Krecording 3 s, 1.5 MB\r\x1b[K");
+  testing::internal::CaptureStderr();
+  console.post_processing(0.25, 0);
+  console.stopped();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "\r\x1b[Kcompleting stacks 25 %, Ctrl-C leaves the file as perf wrote it\r\x1b[K");
 }
 
 }  // namespace

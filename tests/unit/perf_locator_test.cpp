@@ -62,17 +62,13 @@ TEST(LocatePerf, DoesNotWaitForEver) {
               HasSubstr("does not answer as perf does (exit status 0)"));
 }
 
-TEST(ParseBuildOptions, ReadsVersionAndUnwinder) {
-  const Perf old = parse_build_options(
-      "perf", "perf version 6.1.187\n             libunwind: [ on  ]  # HAVE_LIBUNWIND_SUPPORT\n");
+TEST(ParseVersion, ReadsReleasesAndCandidates) {
+  const Perf old = parse_version("perf", "perf version 6.1.187\n");
   EXPECT_EQ(old.major, 6);
   EXPECT_EQ(old.minor, 1);
-  EXPECT_TRUE(old.libunwind);
-  const Perf recent = parse_build_options(
-      "perf", "perf version 7.2-rc1\n             libunwind: [ OFF ]  # HAVE_LIBUNWIND_SUPPORT\n");
+  const Perf recent = parse_version("perf", "perf version 7.2-rc1\n");
   EXPECT_EQ(recent.major, 7);
   EXPECT_EQ(recent.minor, 2);
-  EXPECT_FALSE(recent.libunwind);
 }
 
 TEST(ExplainRecordFailure, NamesTheRemedy) {

@@ -52,21 +52,36 @@ TEST(ScanWords, KnowsAbbreviationsAndNegations) {
   EXPECT_EQ(scan({"--of-the-future"}).groups[0][0].option, nullptr);
 }
 
-TEST(ChoosesCallGraph, InEverySpelling) {
-  for (const auto& words :
-       {Words{"-g"}, Words{"-vg"}, Words{"--call-graph", "lbr"}, Words{"--call-graph=fp"},
-        Words{"--call", "fp"}, Words{"--no-call-graph"}, Words{"-F", "99", "-g"}}) {
-    EXPECT_TRUE(chooses_call_graph(words)) << words.front();
+TEST(ChosenCallGraph, InEverySpelling) {
+  using Kind = ChosenCallGraph::Kind;
+  const auto kind = [](const Words& words) {
+    const auto chosen = chosen_call_graph(words);
+    return chosen ? std::optional{chosen->kind} : std::nullopt;
+  };
+  for (const auto& words : {Words{"-g"}, Words{"-vg"}, Words{"--call-graph=fp"},
+                            Words{"--call", "fp"}, Words{"-F", "99", "-g"}}) {
+    EXPECT_EQ(kind(words), Kind::kFramePointers) << words.front();
   }
-  EXPECT_FALSE(chooses_call_graph({"-F", "99", "-o", "-g"})) << "-g is a file name there";
-  EXPECT_FALSE(chooses_call_graph({}));
+  EXPECT_EQ(kind({"--call-graph", "lbr"}), Kind::kOther);
+  EXPECT_EQ(kind({"--no-call-graph"}), Kind::kNone);
+  EXPECT_EQ(kind({"-g", "--call-graph", "dwarf"}), Kind::kDwarf) << "the last one holds";
+  EXPECT_EQ(chosen_call_graph({"--call-graph", "dwarf"})->dump_bytes, 8192U);
+  EXPECT_EQ(chosen_call_graph({"--call-graph=dwarf,32768"})->dump_bytes, 32768U);
+  EXPECT_EQ(kind({"-F", "99", "-o", "-g"}), std::nullopt) << "-g is a file name there";
+  EXPECT_EQ(kind({}), std::nullopt);
+}
+
+TEST(ChosenClock, IsTheLastOne) {
+  EXPECT_EQ(chosen_clock({"-k", "mono", "--clockid=tai"}), "tai");
+  EXPECT_EQ(chosen_clock({"-kmono"}), "mono");
+  EXPECT_EQ(chosen_clock({"-F", "99"}), std::nullopt);
 }
 
 TEST(RecordArgv, KeepsTheUsersOptionsUnchangedAndInOrder) {
   EXPECT_THAT(record_argv({.perf = "/usr/bin/perf",
                            .control_fd = 5,
                            .ack_fd = 8,
-                           .call_graph = {"--call-graph", "fp"},
+                           .own = {"--call-graph", "fp"},
                            .options = {"-F", "99", "-o", "x y"},
                            .pids = {base::Pid{3}, base::Pid{14}}}),
               ElementsAre("/usr/bin/perf", "record", "-D", "-1", "--control", "fd:5,8",

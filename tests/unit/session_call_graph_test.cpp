@@ -11,43 +11,80 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-CallGraphFacts facts(std::uint8_t minor, bool frame_pointers, std::uint64_t stack = 0) {
+using Kind = perf::ChosenCallGraph::Kind;
+
+CallGraphFacts facts(std::uint8_t minor, bool frame_pointers, std::uint64_t stack = 0,
+                     std::size_t calls = 0) {
   return {.pid = base::Pid{42},
           .version = {.major = 3, .minor = minor, .micro = 1, .level = 0xf, .serial = 0},
           .frame_pointers = frame_pointers,
-          .stack_bytes = stack};
+          .stack_bytes = stack,
+          .python_calls = calls};
 }
 
-TEST(DumpSize, IsUsePlusAReserveWithinLimits) {
-  EXPECT_EQ(dump_size(0), 16384U);
-  EXPECT_EQ(dump_size(20000), 28672U);
-  EXPECT_EQ(dump_size(57000), 65528U);
-  EXPECT_EQ(dump_size(1U << 30U), 65528U);
-  EXPECT_EQ(dump_size(~std::uint64_t{0}), 65528U);
+CallGraphChoice judge(const CallGraphFacts& target, Kind kind, std::uint64_t dump = 0) {
+  return choose_call_graph({target},
+                           {.chosen = perf::ChosenCallGraph{.kind = kind, .dump_bytes = dump}});
+}
+
+TEST(WantedDump, IsUsePlusAReserveWithinLimits) {
+  EXPECT_EQ(wanted_dump(facts(13, false)), 16384U);
+  EXPECT_EQ(wanted_dump(facts(13, false, 20000)), 28672U);
+  EXPECT_EQ(wanted_dump(facts(13, false, 20000, 20)), 40960U);
+  EXPECT_EQ(wanted_dump(facts(13, false, 57000)), 65528U);
+  EXPECT_EQ(wanted_dump(facts(13, false, ~std::uint64_t{0})), 65528U);
 }
 
 TEST(ChooseCallGraph, FramePointersWhereAllHaveThem) {
-  const auto choice = choose_call_graph({facts(15, true), facts(13, true)}, true);
+  const auto choice = choose_call_graph({facts(15, true), facts(13, true)}, {});
   EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "fp"));
   EXPECT_EQ(choice.note, "");
 }
 
 TEST(ChooseCallGraph, DwarfByTheDeepestStackElse) {
-  const auto choice = choose_call_graph({facts(15, true), facts(13, false, 30000)}, true);
+  const auto choice = choose_call_graph({facts(15, true), facts(13, false, 30000)}, {});
   EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "dwarf,38912"));
+  EXPECT_TRUE(choice.complete);
   EXPECT_EQ(choice.note,
-            "pid 42 (Python 3.13.1) was built without frame pointers: only the innermost Python "
-            "function of each sample will be named, not its callers");
-  EXPECT_THAT(choose_call_graph({facts(13, false, 100000)}, true).note,
-              HasSubstr("stacks of up to 100000 bytes are cut at 65528"));
+            "pid 42 (Python 3.13.1) was built without frame pointers: --call-graph dwarf,38912, up "
+            "to 155 MB a second for each busy processor until it is post-processed (-F 99: 3 MB)");
+  const auto quiet = choose_call_graph({facts(13, false, 30000)}, {.frequency_chosen = true});
+  EXPECT_EQ(quiet.note,
+            "pid 42 (Python 3.13.1) was built without frame pointers: --call-graph dwarf,38912");
 }
 
-TEST(ChooseCallGraph, WithoutLibunwindDwarfNamesNothing) {
-  EXPECT_THAT(choose_call_graph({facts(14, false)}, false).arguments,
+TEST(ChooseCallGraph, SaysBeforeWhatWillBeCut) {
+  const auto deep = choose_call_graph({facts(13, false, 100000, 200)}, {.frequency_chosen = true});
+  EXPECT_FALSE(deep.complete);
+  EXPECT_THAT(deep.note, HasSubstr("uses 100000 bytes of stack for 200 Python calls: what lies "
+                                   "more than 65528 bytes up, the outermost functions, will be"));
+}
+
+TEST(ChooseCallGraph, DwarfWhereCallchainsAreTooShort) {
+  const auto deep = choose_call_graph({facts(15, true, 20000, 40)}, {.frequency_chosen = true});
+  EXPECT_THAT(deep.arguments, ElementsAre("--call-graph", "dwarf,61440"));
+  EXPECT_EQ(deep.note,
+            "pid 42 (Python 3.15.1) is 40 Python calls deep, more than 127 entries of a callchain "
+            "hold: --call-graph dwarf,61440");
+  EXPECT_THAT(choose_call_graph({facts(15, true, 20000, 40)}, {.most_entries = 500}).arguments,
               ElementsAre("--call-graph", "fp"));
-  const auto old = choose_call_graph({facts(13, false)}, false);
-  EXPECT_THAT(old.arguments, ElementsAre("--call-graph", "dwarf,16384"));
-  EXPECT_THAT(old.note, HasSubstr("will name no Python function"));
+}
+
+TEST(ChooseCallGraph, ObeysTheUserAndComputesWhatWillBeMissing) {
+  for (const auto& good : {judge(facts(15, true), Kind::kFramePointers),
+                           judge(facts(13, false, 20000), Kind::kDwarf, 32768),
+                           judge(facts(13, false, 20000), Kind::kNone)}) {
+    EXPECT_EQ(good.note, "");
+    EXPECT_TRUE(good.complete);
+    EXPECT_TRUE(good.arguments.empty());
+  }
+  const auto without = judge(facts(13, false), Kind::kFramePointers);
+  EXPECT_FALSE(without.complete);
+  EXPECT_THAT(without.note, HasSubstr("without frame pointers: with -g only the innermost"));
+  EXPECT_THAT(judge(facts(15, true, 0, 40), Kind::kFramePointers).note,
+              HasSubstr("about 150 entries of a callchain: the outermost of more than 127"));
+  EXPECT_THAT(judge(facts(13, false, 20000), Kind::kDwarf, 8192).note,
+              HasSubstr("will be cut off; --call-graph dwarf,28672 reaches further"));
 }
 
 TEST(CheckCommand, AnswersAsEnvDoes) {

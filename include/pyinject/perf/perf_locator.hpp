@@ -14,9 +14,6 @@ struct Perf {
   std::string path;
   int major = 0;  // of `perf version`, 0 when it does not say
   int minor = 0;
-  // Stock perf unwinds dwarf stacks by libunwind, which names the innermost trampoline frame; libdw
-  // names none.
-  bool libunwind = false;
 };
 
 // Where to look; a struct, so that tests need not change the environment.
@@ -31,7 +28,7 @@ struct PerfSearch {
 [[nodiscard]] Perf locate_perf(const PerfSearch& search, base::Deadline deadline);
 
 // The pure parts.
-[[nodiscard]] Perf parse_build_options(const std::string& path, std::string_view output);
+[[nodiscard]] Perf parse_version(const std::string& path, std::string_view output);
 [[nodiscard]] bool is_wrapper_complaint(std::string_view output);
 
 // What to tell the user about a `perf record` that ended with STATUS and wrote ERRORS: a complete
