@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -34,8 +35,7 @@ base::UniqueFd open_in(base::Pid whose, const std::string& path) {
   return root ? root->open_beneath(path, O_RDONLY) : base::UniqueFd{};
 }
 
-// The folder beside the file in which its images lie until they are in the cache, or for good where
-// there is none.
+// The folder beside the file in which it says that its images are.
 std::string folder_of_images(const std::string& output) {
   std::error_code ignored;
   return filesystem::absolute(output, ignored).string() + ".names";
@@ -45,46 +45,70 @@ std::string path_of_image(const std::string& folder, std::uint32_t pid) {
   return pid == 0 ? folder + "/python" : fmt::format("{}/python-{}", folder, pid);
 }
 
-void write_image(const weave::NamedImage& image) {
+void write_image(const weave::SymbolImage& image, const std::string& path) {
   const base::UniqueFd file{
-      ::open(image.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644)};
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644)};
   if (!file.valid()) {
-    throw base::SystemError{"cannot create " + image.path, errno};
+    throw base::SystemError{"cannot create " + path, errno};
   }
-  base::write_all(
-      file.get(),
-      {reinterpret_cast<const char*>(image.image.bytes.data()), image.image.bytes.size()},
-      image.path);
+  base::write_all(file.get(),
+                  {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()}, path);
 }
 
+// For the time that perf takes to put its files into the cache.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    if (::mkdtemp(path_.data()) == nullptr) {
+      throw base::SystemError{"cannot create a folder like " + path_, errno};
+    }
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/tmp/perf-pyinject.XXXXXX";
+};
+
+// Why not, where it fails.
+std::optional<std::string> put_into_cache(const weave::WeaveSummary& summary,
+                                          const std::string& perf) {
+  const TemporaryFolder folder;
+  for (const auto& image : summary.images) {
+    const auto path = folder.path() + "/" + filesystem::path{image.path}.filename().string();
+    write_image(image.image, path);
+    if (auto problem =
+            weave::add_to_build_id_cache(perf, path, base::Deadline::after(kCacheAnswers))) {
+      return problem;
+    }
+  }
+  return std::nullopt;
+}
+
+// Where the file says they are, FOLDER, if perf does not keep them itself.
 void keep_images(const weave::WeaveSummary& summary, const std::string& folder,
                  const std::string& perf, base::Logger& logger) {
   if (summary.images.empty()) {
     return;
   }
+  const auto problem = put_into_cache(summary, perf);
+  if (!problem) {
+    return;
+  }
+  logger.warning("the names are kept in {}, where perf report looks for them: {}",
+                 base::printable(folder), *problem);
   if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
     throw base::SystemError{"cannot create " + folder, errno};
   }
-  std::optional<std::string> problem;
   for (const auto& image : summary.images) {
-    write_image(image);
-    problem = weave::add_to_build_id_cache(perf, image.path, base::Deadline::after(kCacheAnswers));
-    if (problem) {
-      break;
-    }
+    write_image(image.image, image.path);
   }
-  if (problem) {
-    logger.warning("the names stay in {}, which perf report needs: perf's build-id cache: {}",
-                   folder, *problem);
-    for (const auto& image : summary.images) {
-      write_image(image);
-    }
-    return;
-  }
-  for (const auto& image : summary.images) {
-    ::unlink(image.path.c_str());
-  }
-  ::rmdir(folder.c_str());
 }
 
 }  // namespace

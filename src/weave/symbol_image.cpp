@@ -2,7 +2,6 @@
 
 #include "weave/sha1.hpp"
 
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -238,7 +237,5 @@ SymbolImage make_symbol_image(std::span<const ImageSymbol> symbols,
   image.build_id.assign(note.id.begin(), note.id.end());
   return image;
 }
-
-std::string image_file_name(base::Pid pid) { return fmt::format("//python-{}", pid.value()); }
 
 }  // namespace pyinject::weave

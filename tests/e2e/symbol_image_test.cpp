@@ -32,7 +32,7 @@ using weave::ImageSymbol;
 constexpr std::uint32_t kPid = 4194305;
 constexpr std::uint64_t kArena = 0x7f0000010000;
 constexpr std::uint64_t kOther = 0x10000000000;
-const std::string image_name = weave::image_file_name(base::Pid{kPid});
+const std::string image_name = fmt::format("/nonexistent/python-{}", kPid);
 
 const std::array known_ranges = {AddressRange{kArena, kArena + 0x10000},
                                  AddressRange{kOther, kOther + 0x1000}};

@@ -75,6 +75,17 @@ Sample parse_sample(std::string_view block) {
   return sample;
 }
 
+std::string script_of(const std::string& perf, const std::string& data, const std::string& fields,
+                      const std::vector<std::string>& options) {
+  std::vector<std::string> command{perf, "script", "--no-inline", "-i", data, "-F", fields};
+  command.insert(command.end(), options.begin(), options.end());
+  auto script = run(command, {.child = {}, .input = {}, .deadline = kPatience});
+  if (script.status != ExitStatus{}) {
+    throw base::Error{fmt::format("{} script -i {}: {}", perf, data, script.err)};
+  }
+  return std::move(script.out);
+}
+
 std::string most_frequent(const std::map<std::string, std::size_t>& counts) {
   constexpr std::size_t kShown = 5;
   std::vector<std::pair<std::size_t, std::string>> sorted;
@@ -174,16 +185,10 @@ std::string describe(const Agreements& agreements) {
 
 Agreements compare(const std::string& perf, const std::string& data, const ThreadTrees& trees,
                    const std::vector<std::string>& options) {
-  std::vector<std::string> command{perf, "script", "--no-inline",   "-i",
-                                   data, "-F",     "pid,tid,ip,sym"};
-  command.insert(command.end(), options.begin(), options.end());
-  const auto script = run(command, {.child = {}, .input = {}, .deadline = kPatience});
-  if (script.status != ExitStatus{}) {
-    throw base::Error{fmt::format("{} script -i {}: {}", perf, data, script.err)};
-  }
+  const auto script = script_of(perf, data, "pid,tid,ip,sym", options);
   Agreements agreements;
   std::map<std::string, std::size_t> wrong;
-  std::string_view rest = base::trim(script.out);
+  std::string_view rest = base::trim(script);
   while (!rest.empty()) {
     const auto end = std::min(rest.find("\n\n"), rest.size());
     const auto sample = parse_sample(rest.substr(0, end));
@@ -207,6 +212,30 @@ Agreements compare(const std::string& perf, const std::string& data, const Threa
   }
   agreements.wrong = most_frequent(wrong);
   return agreements;
+}
+
+Agreement frames_between(const std::string& perf, const std::string& data, const std::string& outer,
+                         const std::string& inner, const std::string& object) {
+  const auto script = script_of(perf, data, "ip,sym,dso", {});
+  Agreement found;
+  bool inside = false;  // INNER was the last Python function
+  bool met = false;
+  for (const auto line : base::split(script, '\n')) {
+    const auto name = line.find("py::");
+    if (name == std::string_view::npos) {
+      met = met || line.find(object) != std::string_view::npos;
+      inside = inside && !base::trim(line).empty();
+      continue;
+    }
+    const auto symbol = line.substr(name + 4);
+    if (inside && symbol.starts_with(outer + ":")) {
+      ++found.samples;
+      found.right += met ? 1 : 0;
+    }
+    inside = symbol.starts_with(inner + ":");
+    met = false;
+  }
+  return found;
 }
 
 }  // namespace pyinject::test

@@ -85,4 +85,10 @@ struct Agreements {
                                  const ThreadTrees& trees,
                                  const std::vector<std::string>& options = {});
 
+// Of the samples in which OUTER calls INNER with no Python function between them ("right": those
+// with a frame of a file whose name has OBJECT in it between them).
+[[nodiscard]] Agreement frames_between(const std::string& perf, const std::string& data,
+                                       const std::string& outer, const std::string& inner,
+                                       const std::string& object);
+
 }  // namespace pyinject::test

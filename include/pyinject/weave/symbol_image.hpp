@@ -2,7 +2,6 @@
 // pid, and a move to another machine. docs/perf-notes.md has what perf makes of it.
 #pragma once
 
-#include "pyinject/base/pid.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -37,13 +36,5 @@ struct SymbolImage {
 // perf takes the largest. perf 6.1 demangles names that begin with _Z.
 [[nodiscard]] SymbolImage make_symbol_image(std::span<const ImageSymbol> symbols,
                                             std::span<const AddressRange> ranges);
-
-// The file name for the MMAP2 record and the list of build-ids when the image is in perf's cache:
-// "//python-PID", shown as "python-PID" by perf report. perf looks into the cache first, and then
-// there: a folder where only root can put something, and perf takes nothing with another build-id.
-// Images of one name are told apart by their build-ids. When the image is not in the cache the
-// record has the absolute path of the kept file, which is not seen for a target in another mount
-// namespace as long as that lives.
-[[nodiscard]] std::string image_file_name(base::Pid pid);
 
 }  // namespace pyinject::weave

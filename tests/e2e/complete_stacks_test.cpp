@@ -1,0 +1,162 @@
+// The whole stack of every sample, from <module> to the innermost function, as each perf reads it.
+#include "e2e/perf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "e2e/told_trees.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace pyinject::test {
+namespace {
+
+using testing::HasSubstr;
+
+// One unlucky thread may have a few samples less.
+constexpr double kAsked = 99;
+constexpr double kAskedOfAThread = 97;
+
+void expect_complete(const Agreements& found, const std::string& messages) {
+  const bool right =
+      found.all.samples >= 500 && found.all.percent() >= kAsked && found.others == 0 &&
+      std::ranges::all_of(found.threads, [](const auto& thread) {
+        return thread.second.samples < 50 || thread.second.percent() >= kAskedOfAThread;
+      });
+  EXPECT_TRUE(right) << describe(found) << messages;
+}
+
+// The reader PERF and those that are newer.
+std::vector<std::string> readers_from(const std::string& perf) {
+  std::vector<std::string> readers;
+  for (const std::string name : {"perf7", "perf6.12", "perf"}) {
+    if (auto found = find_perf(name)) {
+      readers.push_back(std::move(*found));
+    }
+    if (name == perf) {
+      break;
+    }
+  }
+  return readers;
+}
+
+std::vector<std::string> record_arguments(const std::string& perf, const std::string& pid,
+                                          const std::string& data) {
+  return {"--perf", *find_perf(perf), "-p", pid, "-F", "999", "-e", "cpu-clock", "-o", data};
+}
+
+bool has_numpy(const Interpreter& python) {
+  auto command = python.command;
+  command.insert(command.end(), {"-c", "import numpy"});
+  return run(command).status == ExitStatus{};
+}
+
+struct Recorder {
+  std::string perf;
+  int minor = 0;
+};
+
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
+void PrintTo(const Recorder& recorder, std::ostream* stream) {
+  *stream << recorder.perf << " on 3." << recorder.minor;
+}
+
+struct RecorderName {
+  template <typename Info>
+  std::string operator()(const Info& info) const {
+    std::string text = info.param.perf + "_py3_" + std::to_string(info.param.minor);
+    std::ranges::replace(text, '.', '_');
+    return text;
+  }
+};
+
+class CompleteStacks : public testing::TestWithParam<Recorder> {
+ protected:
+  void SetUp() override {
+    python_ = plain_interpreter(GetParam().minor);
+    if (!python_ || !find_perf(GetParam().perf)) {
+      GTEST_SKIP() << "no " << GetParam().perf << " or no CPython 3." << GetParam().minor
+                   << " (scripts/pythons)";
+    }
+  }
+  [[nodiscard]] const Interpreter& python() const { return *python_; }
+
+ private:
+  std::optional<Interpreter> python_;
+};
+
+// Main loops that were entered before the attach: below C code, in a constructor, in a generator,
+// in an event loop, and one that calls nothing; children; and then frames that were entered in an
+// earlier recording.
+TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
+  const auto& perf = GetParam().perf;
+  const TempDir folder;
+  CallTreeServer target{python()};
+  const auto record = [&](const std::string& data, auto work) {
+    RunningRecord running{record_arguments(perf, target.pid(), data)};
+    work();
+    EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+    for (const auto& reader : readers_from(perf)) {
+      SCOPED_TRACE(reader);
+      const auto found = compare(reader, data, target.trees());
+      expect_complete(found, running.child().err());
+      RecordProperty("right_percent", std::to_string(found.all.percent()));
+      EXPECT_GE(found.threads.size(), 6U);
+    }
+  };
+  record(folder / "first", [&] {
+    target.work(80);
+    (void)target.fork(600);
+    target.nest();
+  });
+  if (has_numpy(python())) {
+    const auto called =
+        frames_between(*find_perf(perf), folder / "first", "arrays", "burn_array", "umath");
+    EXPECT_GE(called.samples, 5U);
+    EXPECT_EQ(called.right, called.samples) << "numpy's frames are not where they belong";
+  }
+  if (perf == "perf") {
+    record(folder / "second", [&] {
+      target.work(80);
+      (void)target.fork(600);
+    });
+  }
+  target.work(1);
+  EXPECT_EQ(target.finish(), ExitStatus{});
+}
+
+INSTANTIATE_TEST_SUITE_P(Perfs, CompleteStacks,
+                         testing::Values(Recorder{"perf", 12}, Recorder{"perf", 13},
+                                         Recorder{"perf", 14}, Recorder{"perf", 15},
+                                         Recorder{"perf6.12", 12}, Recorder{"perf7", 13}),
+                         RecorderName{});
+
+class DeepStacks : public CompleteStacks {};
+
+// 200 calls deep, every sixth through C code: nothing is missing, or it was said before.
+TEST_P(DeepStacks, AreCompleteOrTheCutIsAnnounced) {
+  const TempDir folder;
+  const std::string data = folder / "data";
+  PythonOptions deep;
+  deep.args = {"deep"};
+  CallTreeServer target{python(), deep};
+  RunningRecord running{record_arguments(GetParam().perf, target.pid(), data)};
+  target.work(300);
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  const auto found =
+      compare(*find_perf(GetParam().perf), data, target.trees(), {"--max-stack", "2000"});
+  RecordProperty("right_percent", std::to_string(found.all.percent()));
+  if (found.all.percent() < kAsked) {
+    EXPECT_THAT(running.child().err(), HasSubstr("will be cut")) << describe(found);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Perfs, DeepStacks,
+                         testing::Values(Recorder{"perf", 12}, Recorder{"perf", 13},
+                                         Recorder{"perf", 14}, Recorder{"perf", 15}),
+                         RecorderName{});
+
+}  // namespace
+}  // namespace pyinject::test
