@@ -113,7 +113,14 @@ std::variant<StackUse, Refusal> ProcessInjector::stack_use(const Target& target,
               }
               const auto pointer = registers->stack_pointer();
               const auto* stack = procfs::find_mapping(piece.maps, pointer);
-              const auto use = stack == nullptr ? 0 : stack->end.value() - pointer.value();
+              if (stack == nullptr) {
+                continue;
+              }
+              // Stacks of threads can lie side by side in one mapping; glibc keeps what belongs to
+              // a thread at the top of its stack.
+              const base::RemoteAddress own{registers->thread_pointer()};
+              const bool above = own > pointer && own < stack->end;
+              const auto use = (above ? own : stack->end).value() - pointer.value();
               if (use > most.bytes) {
                 most = {.bytes = use, .thread = thread.tid};
               }

@@ -36,6 +36,14 @@ std::uint64_t needed_bytes(const CallGraphFacts& target) {
   return used + std::max(kReserve, target.python_calls * kBytesOfCall);
 }
 
+std::string without_frame_pointers(const CallGraphFacts& target) {
+  return target.frame_pointers ? fmt::format("{} of {} was built without frame pointers",
+                                             base::printable(target.extension_without.substr(
+                                                 target.extension_without.rfind('/') + 1)),
+                                             who(target))
+                               : who(target) + " was built without frame pointers";
+}
+
 std::string cut_at(const CallGraphFacts& target, std::uint64_t dump) {
   return fmt::format(
       "{} uses {} bytes of stack for {} Python calls: what lies more than {} bytes up, the "
@@ -49,9 +57,12 @@ CallGraphChoice judge_own_choice(const std::vector<CallGraphFacts>& targets,
   const auto& chosen = *wishes.chosen;
   for (const auto& target : targets) {
     if (chosen.kind == Kind::kFramePointers && !target.frame_pointers) {
-      choice.note = who(target) +
-                    " was built without frame pointers: with -g only the innermost function of a "
-                    "sample is known, and no Python function that called it; leave -g out";
+      choice.note = without_frame_pointers(target) +
+                    ": with -g only the innermost function of a sample is known, and no Python "
+                    "function that called it; leave -g out";
+    } else if (chosen.kind == Kind::kFramePointers && !target.extension_without.empty()) {
+      choice.note =
+          without_frame_pointers(target) + ": with -g what called it may be missing; leave -g out";
     } else if (chosen.kind == Kind::kFramePointers &&
                wanted_entries(target) > wishes.most_entries) {
       choice.note = fmt::format(
@@ -84,7 +95,9 @@ CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
   if (wishes.chosen) {
     return judge_own_choice(targets, wishes);
   }
-  const auto without = std::ranges::find(targets, false, &CallGraphFacts::frame_pointers);
+  const auto without = std::ranges::find_if(targets, [](const auto& target) {
+    return !target.frame_pointers || !target.extension_without.empty();
+  });
   const auto deepest = std::ranges::max_element(targets, {}, &CallGraphFacts::python_calls);
   if (without == targets.end() && wanted_entries(*deepest) <= wishes.most_entries) {
     return {.arguments = {"--call-graph", "fp"}, .note = {}};
@@ -93,7 +106,7 @@ CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
   const auto dump = wanted_dump(*largest);
   const auto reason =
       without != targets.end()
-          ? who(*without) + " was built without frame pointers"
+          ? without_frame_pointers(*without)
           : fmt::format("{} is {} Python calls deep, more than {} entries of a callchain hold",
                         who(*deepest), deepest->python_calls, wishes.most_entries);
   CallGraphChoice choice{.arguments = {"--call-graph", fmt::format("dwarf,{}", dump)},

@@ -16,6 +16,9 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::milliseconds kPeriod{50};
+constexpr std::chrono::milliseconds kFirstPause{1};
+// Of processor time, that the share does not count: the first looks follow close on one another.
+constexpr std::chrono::milliseconds kBurst{5};
 constexpr int kShare = 200;  // one part in so many of a processor's time, at most
 
 std::uint64_t now_by(clockid_t clock) {
@@ -104,10 +107,14 @@ void FrameWatch::add(const python::Target& target) {
   }
   readers_.erase(pid);
   readers_.emplace(pid, std::move(reader));
-}
-
-void FrameWatch::start() {
-  if (clock_ && !thread_.joinable()) {
+  pause_ = kFirstPause;
+  if (!clock_) {
+    return;
+  }
+  if (thread_.joinable()) {
+    wake_.notify_all();
+  } else {
+    began_ = std::chrono::steady_clock::now();
     thread_ = std::thread{[this] { run(); }};
   }
 }
@@ -128,12 +135,16 @@ void FrameWatch::run() {
   while (!ending_) {
     const auto before = now_by(CLOCK_THREAD_CPUTIME_ID);
     look();
-    const nanoseconds spent{now_by(CLOCK_THREAD_CPUTIME_ID) - before};
     ++effort_.rounds;
-    effort_.processor_time += spent;
-    wake_.wait_for(lock, std::max<nanoseconds>(kPeriod, spent * kShare),
-                   [this] { return ending_; });
+    effort_.processor_time += nanoseconds{now_by(CLOCK_THREAD_CPUTIME_ID) - before};
+    wake_.wait_for(lock, next_pause(), [this] { return ending_ || pause_ == kFirstPause; });
   }
+}
+
+nanoseconds FrameWatch::next_pause() {
+  pause_ = std::min<nanoseconds>(pause_ * 5 / 4, kPeriod);
+  const nanoseconds allowed_since = (effort_.processor_time - kBurst) * kShare;
+  return std::max<nanoseconds>(pause_, began_ + allowed_since - std::chrono::steady_clock::now());
 }
 
 void FrameWatch::look() {

@@ -37,11 +37,11 @@ class FrameWatch {
   FrameWatch(const FrameWatch&) = delete;
   FrameWatch& operator=(const FrameWatch&) = delete;
 
-  // TARGET has just been activated. Its threads are read without being stopped.
+  // TARGET has just been activated. Its threads are read without being stopped; and then again and
+  // again by a thread of its own: at first many times, since most of the functions that run just
+  // then return at once, and soon 20 times a second. Less often if it would take more than 0.5 % of
+  // a processor.
   void add(const python::Target& target);
-  // From now on all targets are read 20 times a second, less often if that would take more than
-  // 0.5 % of a processor. By a thread of its own.
-  void start();
   // Ends the thread; what was learned stays. To be called before history().
   void stop();
 
@@ -59,6 +59,7 @@ class FrameWatch {
  private:
   void run();
   void look();
+  [[nodiscard]] std::chrono::nanoseconds next_pause();
 
   base::Logger& logger_;
   std::optional<clockid_t> clock_;
@@ -69,6 +70,8 @@ class FrameWatch {
   weave::FrameHistory history_;
   std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>> evaluators_;
   Effort effort_;
+  std::chrono::nanoseconds pause_{};
+  std::chrono::steady_clock::time_point began_;
   std::thread thread_;
 };
 

@@ -6,6 +6,7 @@
 #include "pyinject/session/call_graph.hpp"
 #include "pyinject/session/target_selection.hpp"
 #include "pyinject/session/workload.hpp"
+#include "session/extension_modules.hpp"
 #include "session/recorder.hpp"
 
 #include <cerrno>
@@ -133,7 +134,6 @@ int Recorder::steps() {
     return *status;
   }
   start_command();
-  frames_.start();
   WaitSources sources{.perf = *perf_,
                       .signals = signals_,
                       .command = command_.get(),
@@ -176,10 +176,14 @@ void Recorder::choose_call_graph() {
   if (targets_.empty()) {
     return;
   }
+  ExtensionModules extensions;
   std::vector<CallGraphFacts> facts;
   for (const auto& target : targets_) {
     CallGraphFacts one{
         .pid = target.id.pid, .version = target.version, .frame_pointers = target.frame_pointers};
+    if (target.frame_pointers) {
+      one.extension_without = extensions.without_frame_pointers(target.id.pid).value_or("");
+    }
     auto reader = python::StackReader::of(target);
     if (auto* const stacks = std::get_if<python::StackReader>(&reader)) {
       for (const auto& stack : stacks->read()) {

@@ -53,6 +53,16 @@ TEST(ChooseCallGraph, DwarfByTheDeepestStackElse) {
             "pid 42 (Python 3.13.1) was built without frame pointers: --call-graph dwarf,38912");
 }
 
+TEST(ChooseCallGraph, DwarfWhereAnExtensionModuleBreaksTheChain) {
+  auto target = facts(15, true);
+  target.extension_without = "/usr/lib/python3/dist-packages/x/y.cpython-315.so";
+  const auto choice = choose_call_graph({target}, {.frequency_chosen = true});
+  EXPECT_EQ(choice.note,
+            "y.cpython-315.so of pid 42 (Python 3.15.1) was built without frame pointers: "
+            "--call-graph dwarf,16384");
+  EXPECT_THAT(judge(target, Kind::kFramePointers).note, HasSubstr("what called it may be missing"));
+}
+
 TEST(ChooseCallGraph, SaysBeforeWhatWillBeCut) {
   const auto deep = choose_call_graph({facts(13, false, 100000, 200)}, {.frequency_chosen = true});
   EXPECT_FALSE(deep.complete);

@@ -18,6 +18,7 @@ struct CallGraphFacts {
   base::Pid pid;
   python::Version version;
   bool frame_pointers = false;
+  std::string extension_without = {};  // a module without frame pointers; empty: none
   // Largest use of a thread, now; nullopt: not readable.
   std::optional<std::uint64_t> stack_bytes = {};
   std::size_t python_calls = 0;  // the deepest Python stack of a thread, now
