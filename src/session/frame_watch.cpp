@@ -71,7 +71,10 @@ std::optional<clockid_t> clock_by_name(const std::string& name) {
   return found == kClocks.end() ? std::nullopt : std::optional{found->second};
 }
 
-void FrameWatch::add(const python::Target& target) {
+void FrameWatch::add(const ActiveTarget& active) {
+  const auto& target = active.target;
+  const bool first = active.activation.mechanism != python::Mechanism::kStore &&
+                     active.activation.mechanism != python::Mechanism::kNone;
   const std::lock_guard lock{mutex_};
   const auto pid = static_cast<std::uint32_t>(target.id.pid.value());
   auto opened = python::StackReader::of(target);
@@ -103,7 +106,7 @@ void FrameWatch::add(const python::Target& target) {
         }
       }
     }
-    history_.begin(pid, static_cast<std::uint32_t>(stack.tid.value()), frames_of(stack));
+    history_.begin(pid, static_cast<std::uint32_t>(stack.tid.value()), frames_of(stack), first);
   }
   readers_.erase(pid);
   readers_.emplace(pid, std::move(reader));

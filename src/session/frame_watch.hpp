@@ -5,7 +5,7 @@
 #include "pyinject/base/log.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/python/stack_reader.hpp"
-#include "pyinject/python/target.hpp"
+#include "pyinject/session/manager.hpp"
 #include "pyinject/weave/frame_history.hpp"
 #include "pyinject/weave/weave.hpp"
 
@@ -37,11 +37,11 @@ class FrameWatch {
   FrameWatch(const FrameWatch&) = delete;
   FrameWatch& operator=(const FrameWatch&) = delete;
 
-  // TARGET has just been activated. Its threads are read without being stopped; and then again and
-  // again by a thread of its own: at first many times, since most of the functions that run just
-  // then return at once, and soon 20 times a second. Less often if it would take more than 0.5 % of
-  // a processor.
-  void add(const python::Target& target);
+  // The target has just been activated. Its threads are read without being stopped; and then again
+  // and again by a thread of its own: at first many times, since most of the functions that run
+  // just then return at once, and soon 20 times a second. Less often if it would take more than 0.5
+  // % of a processor.
+  void add(const ActiveTarget& active);
   // Ends the thread; what was learned stays. To be called before history().
   void stop();
 

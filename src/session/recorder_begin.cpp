@@ -59,7 +59,7 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
     }
     base::reached(base::Step::kActivated);
     if (options_.backfill) {
-      frames_.add(active.target);
+      frames_.add(active);
     }
     files_.keep(active.target.id.pid);
     observer_.activated(active);

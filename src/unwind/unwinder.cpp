@@ -48,7 +48,7 @@ Unwinder::Known Unwinder::look_up(ProcessNumber pid, Time time, std::uint64_t ad
 }
 
 Unwound Unwinder::unwind(ProcessNumber pid, Time time, Registers registers, const StackDump& stack,
-                         std::vector<std::uint64_t>& chain) {
+                         std::vector<std::uint64_t>& chain, std::vector<Registers>* registers_of) {
   Unwound result;
   bool interrupted = true;  // the innermost function, and one that a signal interrupted
   for (std::size_t depth = 0; depth < kMostFrames; ++depth) {
@@ -60,6 +60,9 @@ Unwound Unwinder::unwind(ProcessNumber pid, Time time, Registers registers, cons
     const auto address = interrupted ? pc : pc - 1;
     const auto known = look_up(pid, time, address);
     chain.push_back(address);
+    if (registers_of != nullptr) {
+      registers_of->push_back(registers);
+    }
     interrupted = false;
     Step step = Step::kNotThere;
     if (known.trampoline) {

@@ -31,9 +31,10 @@ bool same_place(const PythonFrame& a, const PythonFrame& b) {
 
 }  // namespace
 
-void FrameHistory::begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames) {
+void FrameHistory::begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames,
+                         bool first) {
   std::ranges::reverse(frames);
-  threads_[{pid, tid}] = {.frames = std::move(frames), .observations = {}};
+  threads_[{pid, tid}] = {.frames = std::move(frames), .observations = {}, .first = first};
 }
 
 void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
@@ -67,32 +68,52 @@ std::vector<PythonFrame> FrameHistory::at(const StackQuery& query) const {
   if (found == threads_.end()) {
     return {};
   }
-  const auto& [frames, observations] = found->second;
-  // Between two observations the nearer one holds, unless the callchain tells that it cannot.
+  const auto& frames = found->second.frames;
+  const auto left = static_cast<std::ptrdiff_t>(left_at(found->second, query));
+  std::vector<PythonFrame> result{frames.begin(), frames.begin() + left};
+  std::ranges::reverse(result);
+  return result;
+}
+
+// Between two observations the nearer one holds, unless the callchain tells that it cannot or shows
+// which it is.
+std::size_t FrameHistory::left_at(const Thread& thread, const StackQuery& query) {
+  const auto& [frames, observations, first] = thread;
   const auto after = std::ranges::lower_bound(observations, query.time, {}, &Observation::time);
   const std::size_t early = after == observations.begin() ? frames.size() : std::prev(after)->left;
   const std::size_t late = after == observations.end() ? early : after->left;
-  bool later_is_nearer = false;
-  if (after != observations.end()) {
-    later_is_nearer = after == observations.begin() ||
-                      after->time - query.time < query.time - std::prev(after)->time;
-  }
+  const bool later_is_nearer = after != observations.end() &&
+                               (after == observations.begin() ||
+                                after->time - query.time < query.time - std::prev(after)->time);
+  // Groups that there can be: those that the plain activations run, and where frames of before may
+  // have trampolines, further ones.
+  const std::size_t least = query.plain;
+  const std::size_t most =
+      (first ? query.plain : query.evaluators) + (query.one_may_be_hidden ? 1 : 0);
   const auto fits = [&](std::size_t left) {
     const auto groups = groups_of(frames, left);
-    return groups == query.plain || (query.one_may_be_hidden && groups == query.plain + 1);
+    return least <= groups && groups <= most;
   };
   std::size_t left = later_is_nearer ? late : early;
   const std::size_t other = later_is_nearer ? early : late;
-  if (!fits(left) && fits(other)) {
-    left = other;
-  }
   if (!fits(left)) {
-    left = std::min(std::max(early, late), frames_of_groups(frames, query.plain));
+    left = fits(other) ? other : std::min(early, frames_of_groups(frames, most));
   }
-  std::vector<PythonFrame> result{frames.begin(),
-                                  frames.begin() + static_cast<std::ptrdiff_t>(left)};
-  std::ranges::reverse(result);
-  return result;
+  const auto groups = groups_of(frames, left);
+  if (early == late || groups == 0 || !query.frames_of) {
+    return left;
+  }
+  // Frames of the innermost group have returned in between.
+  const auto begin = std::max(late, frames_of_groups(frames, groups - 1) + 1);
+  const auto end = std::min(early, frames_of_groups(frames, groups));
+  for (const auto address : query.frames_of(groups - 1)) {
+    for (auto count = begin; count <= end; ++count) {
+      if (frames[count - 1].activation == address) {
+        return count;
+      }
+    }
+  }
+  return left;
 }
 
 void FrameHistory::name(std::uint32_t pid, std::uint64_t code, CodeName name) {

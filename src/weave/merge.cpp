@@ -47,8 +47,9 @@ std::vector<EvaluatorFrame> evaluators_of(std::span<const AddressKind> kinds) {
 }
 
 std::size_t plain_ones(const std::vector<EvaluatorFrame>& evaluators) {
-  const auto end = std::ranges::find(evaluators, true, &EvaluatorFrame::trampoline);
-  return static_cast<std::size_t>(end - evaluators.begin());
+  const auto last = std::find_if(evaluators.rbegin(), evaluators.rend(),
+                                 [](const auto& one) { return !one.trampoline; });
+  return static_cast<std::size_t>(evaluators.rend() - last);
 }
 
 std::size_t merge(std::span<const std::uint64_t> chain,

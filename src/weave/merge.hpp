@@ -26,7 +26,7 @@ struct EvaluatorFrame {
 // frame was hidden) counts as one.
 [[nodiscard]] std::vector<EvaluatorFrame> evaluators_of(std::span<const AddressKind> kinds);
 
-// How many from the outermost on have no trampoline.
+// So many from the outermost on end with the last one that has no trampoline.
 [[nodiscard]] std::size_t plain_ones(const std::vector<EvaluatorFrame>& evaluators);
 
 // CHAIN with the frames of PYTHON (innermost first) at their places, as addresses: ADDRESS gives

@@ -2,7 +2,6 @@
 
 #include "weave/sha1.hpp"
 
-
 #include <algorithm>
 #include <array>
 #include <limits>

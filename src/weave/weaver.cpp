@@ -19,6 +19,7 @@ using perfdata::Record;
 constexpr std::uint64_t kFirstMark = PERF_CONTEXT_MAX;  // this and above are no addresses
 constexpr std::uint64_t kUserMark = PERF_CONTEXT_USER;
 constexpr std::chrono::milliseconds kBetweenReports{100};
+constexpr int kMostAncestors = 64;
 
 std::string hex(std::span<const std::byte> bytes) {
   std::string text;
@@ -242,6 +243,7 @@ void Weaver::write_sample(perfdata::Output& output) {
   const bool has_user = user != sample_.chain.begin();
   result_.assign(sample_.chain.begin(), has_user ? user : sample_.chain.end());
   const bool copied = sample_.event->has_user_stacks();
+  registers_.clear();
   chain_.assign(has_user ? user : sample_.chain.end(), sample_.chain.end());
   if (copied && sample_.register_abi != PERF_SAMPLE_REGS_ABI_NONE) {
     chain_.clear();
@@ -276,10 +278,10 @@ void Weaver::unwind_user_part(std::vector<std::uint64_t>& chain) {
     mark(chain, {.end = unwind::EndOfStack::kNoInformation});
     return;
   }
-  const unwind::StackDump stack{.begin = registers->sp(),
-                                .bytes = sample_.stack,
-                                .cut = sample_.stack.size() >= sample_.stack_asked};
-  mark(chain, unwinder_.unwind(sample_.pid, sample_.time, *registers, stack, chain));
+  stack_ = {.begin = registers->sp(),
+            .bytes = sample_.stack,
+            .cut = sample_.stack.size() >= sample_.stack_asked};
+  mark(chain, unwinder_.unwind(sample_.pid, sample_.time, *registers, stack_, chain, &registers_));
 }
 
 // A stack that is not whole says so, at its root.
@@ -315,7 +317,6 @@ void Weaver::mark(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwo
 // --- Python frames
 
 const std::vector<AddressRange>* Weaver::evaluator_of(std::uint32_t pid) const {
-  constexpr int kMostAncestors = 64;
   for (int depth = 0; depth < kMostAncestors; ++depth) {
     if (const auto found = knowledge_.evaluators.find(pid); found != knowledge_.evaluators.end()) {
       return &found->second;
@@ -339,9 +340,41 @@ AddressKind Weaver::kind_of(std::uint64_t address) const {
   return maps_.find(sample_.pid, address) ? AddressKind::kTrampoline : AddressKind::kOther;
 }
 
+// An activation of the evaluator has an entry frame on its C stack, which begins with a code object
+// and the address of the Python frame that called it. Else the evaluator itself has its frame's in
+// a register.
+std::vector<std::uint64_t> Weaver::frames_of(const std::vector<EvaluatorFrame>& evaluators,
+                                             std::size_t number) const {
+  // _PyInterpreterFrame.previous and .owner (70: 3.12 and 3.13, 74: 3.14 and 3.15), and what owner
+  // is of an entry frame.
+  constexpr std::uint64_t kPrevious = 8;
+  constexpr std::array<std::uint64_t, 2> kOwner{70, 74};
+  constexpr std::uint64_t kOfTheStack = 3;
+  std::vector<std::uint64_t> words;
+  const auto index = [&](std::size_t which) { return evaluators[which].behind - 1; };
+  if (number + 1 < evaluators.size() && index(number + 1) + 1 < registers_.size()) {
+    const auto inner = index(number + 1);
+    const auto end = std::min(registers_[inner + 1].sp(), stack_.begin + stack_.bytes.size());
+    for (auto at = registers_[inner].sp(); at < end; at += sizeof at) {
+      const auto is_entry = std::ranges::any_of(kOwner, [&](std::uint64_t owner) {
+        return (stack_.word_at(at - kPrevious + owner).value_or(0) & 0xffU) == kOfTheStack;
+      });
+      if (is_entry) {
+        words.push_back(stack_.word_at(at).value_or(0));
+      }
+    }
+  } else if (number + 1 == evaluators.size() && index(number) < registers_.size()) {
+    for (std::size_t i = 0; i < unwind::kRegisters; ++i) {
+      if (const auto value = registers_[index(number)].get(i)) {
+        words.push_back(*value);
+      }
+    }
+  }
+  return words;
+}
+
 // A forked child goes on with the stack of the thread that forked it.
 std::vector<PythonFrame> Weaver::python_of(StackQuery query) const {
-  constexpr int kMostAncestors = 64;
   for (int depth = 0; depth < kMostAncestors; ++depth) {
     if (auto frames = knowledge_.stacks->at(query); !frames.empty()) {
       return frames;
@@ -374,7 +407,8 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
                          .time = sample_.time,
                          .evaluators = evaluators.size(),
                          .plain = plain,
-                         .one_may_be_hidden = hidden};
+                         .one_may_be_hidden = hidden,
+                         .frames_of = [&](std::size_t n) { return frames_of(evaluators, n); }};
   const auto added = merge(
       chain, evaluators, python_of(query), hidden,
       [&](const PythonFrame& frame) { return address_of(frame, query); }, result_);
@@ -384,13 +418,12 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
 // That of its trampoline, if it has got one since: then perf counts both as one function.
 std::uint64_t Weaver::address_of(const PythonFrame& frame, const StackQuery& query) {
   const CodeName* name = nullptr;
-  for (auto pid = query.pid; name == nullptr;) {
+  auto pid = query.pid;
+  for (int depth = 0; name == nullptr && depth < kMostAncestors; ++depth) {
     name = knowledge_.stacks->name(pid, frame.code);
-    const auto forked = forked_.find(pid);
-    if (forked == forked_.end()) {
-      break;
+    if (const auto forked = forked_.find(pid); forked != forked_.end()) {
+      pid = forked->second.pid;
     }
-    pid = forked->second.pid;
   }
   if (name == nullptr) {
     return synthetic_->address("py::[unknown]");

@@ -50,6 +50,8 @@ class Weaver {
   void drop_unmapped(std::vector<std::uint64_t>& chain) const;
   void mark(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound);
   void add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer);
+  [[nodiscard]] std::vector<std::uint64_t> frames_of(const std::vector<EvaluatorFrame>& evaluators,
+                                                     std::size_t number) const;
   [[nodiscard]] std::vector<PythonFrame> python_of(StackQuery query) const;
   [[nodiscard]] AddressKind kind_of(std::uint64_t address) const;
   [[nodiscard]] const std::vector<AddressRange>* evaluator_of(std::uint32_t pid) const;
@@ -73,6 +75,8 @@ class Weaver {
   std::vector<std::uint64_t> chain_;   // the user's part, innermost first
   std::vector<std::uint64_t> result_;  // all of it
   std::vector<AddressKind> kinds_;
+  unwind::StackDump stack_;                   // of the sample
+  std::vector<unwind::Registers> registers_;  // for each of chain_; empty: it was not unwound
   WeaveSummary summary_;
   std::chrono::steady_clock::time_point told_;
 };

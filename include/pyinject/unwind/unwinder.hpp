@@ -64,8 +64,11 @@ class Unwinder {
   // Appends the program counters, innermost first, to CHAIN. Those of callers are one less than
   // their return addresses, so that they are in the function that calls also where that call is
   // its last instruction; perf's own unwinding does the same.
+  // REGISTERS_OF: if not null, those of each of them; their stack pointers are the bounds of the
+  // frames.
   [[nodiscard]] Unwound unwind(ProcessNumber pid, Time time, Registers registers,
-                               const StackDump& stack, std::vector<std::uint64_t>& chain);
+                               const StackDump& stack, std::vector<std::uint64_t>& chain,
+                               std::vector<Registers>* registers_of = nullptr);
 
  private:
   struct Known {

@@ -13,8 +13,9 @@ namespace pyinject::weave {
 
 class FrameHistory : public StackSource {
  public:
-  // A thread as it was right after the activation. FRAMES: innermost first.
-  void begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames);
+  // A thread as it was right after the activation. FRAMES: innermost first. FIRST: it was the first
+  // one in the life of the process, so no frame of before has a trampoline.
+  void begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames, bool first);
   // FRAMES of the same thread later, in the order of time: which of the first ones are left. Frames
   // that were entered since then are passed over.
   void observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
@@ -36,7 +37,9 @@ class FrameHistory : public StackSource {
   struct Thread {
     std::vector<PythonFrame> frames;  // outermost first
     std::vector<Observation> observations;
+    bool first = false;
   };
+  [[nodiscard]] static std::size_t left_at(const Thread& thread, const StackQuery& query);
 
   std::map<std::pair<std::uint32_t, std::uint32_t>, Thread> threads_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, CodeName> names_;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,18 +25,22 @@ struct CodeName {
   std::string file;
 };
 
-// What one callchain says about the evaluator: a C function that runs Python frames.
+// What one callchain says about the evaluator: a C function that runs Python frames. Its
+// activations are counted from the outermost on.
 struct StackQuery {
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
   std::uint64_t time = 0;      // of the recording's clock
   std::size_t evaluators = 0;  // its activations in the callchain
-  // How many of them, from the outermost on, were not called through a trampoline: they run frames
-  // that were entered while it was off.
+  // So many, from the first on, end with the last one that was not called through a trampoline: it
+  // runs frames that were entered while that was off.
   std::size_t plain = 0;
   // The innermost function may have hidden its caller (frame pointers, a function without one), and
-  // this may have been a further plain activation.
+  // this may have been one plain activation more.
   bool one_may_be_hidden = false;
+  // The address of the Python frame that activation N runs, or several of which it is one, as far
+  // as the C stack shows it. May be empty.
+  std::function<std::vector<std::uint64_t>(std::size_t n)> frames_of = {};
 };
 
 class StackSource {

@@ -2,7 +2,6 @@
 // pid, and a move to another machine. docs/perf-notes.md has what perf makes of it.
 #pragma once
 
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
