@@ -90,6 +90,14 @@ std::uint64_t wanted_dump(const CallGraphFacts& target) {
   return std::clamp(rounded, kLeastDump, kMostDump);
 }
 
+bool needs_stack_use(const CallGraphFacts& target, const CallGraphWishes& wishes) {
+  if (wishes.chosen) {
+    return wishes.chosen->kind == Kind::kDwarf;
+  }
+  return !target.frame_pointers || !target.extension_without.empty() ||
+         wanted_entries(target) > wishes.most_entries;
+}
+
 CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
                                   const CallGraphWishes& wishes) {
   if (wishes.chosen) {

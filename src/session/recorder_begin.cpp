@@ -176,6 +176,9 @@ void Recorder::choose_call_graph() {
   if (targets_.empty()) {
     return;
   }
+  const CallGraphWishes wishes{.chosen = perf::chosen_call_graph(options_.perf_options),
+                               .frequency_chosen = perf::chooses_frequency(options_.perf_options),
+                               .most_entries = most_callchain_entries()};
   ExtensionModules extensions;
   std::vector<CallGraphFacts> facts;
   for (const auto& target : targets_) {
@@ -190,16 +193,15 @@ void Recorder::choose_call_graph() {
         one.python_calls = std::max(one.python_calls, stack.frames.size());
       }
     }
-    const auto use = injector_.stack_use(target, kStackUse);
-    if (const auto* bytes = std::get_if<python::StackUse>(&use)) {
-      one.stack_bytes = bytes->bytes;
+    if (needs_stack_use(one, wishes)) {
+      const auto use = injector_.stack_use(target, kStackUse);
+      if (const auto* bytes = std::get_if<python::StackUse>(&use)) {
+        one.stack_bytes = bytes->bytes;
+      }
     }
     facts.push_back(one);
   }
-  const auto choice = session::choose_call_graph(
-      facts, {.chosen = perf::chosen_call_graph(options_.perf_options),
-              .frequency_chosen = perf::chooses_frequency(options_.perf_options),
-              .most_entries = most_callchain_entries()});
+  const auto choice = session::choose_call_graph(facts, wishes);
   own_options_.insert(own_options_.end(), choice.arguments.begin(), choice.arguments.end());
   if (!choice.note.empty()) {
     logger_.log(choice.complete ? base::LogLevel::kInfo : base::LogLevel::kWarning, choice.note);

@@ -337,7 +337,14 @@ AddressKind Weaver::kind_of(std::uint64_t address) const {
       })) {
     return AddressKind::kEvaluator;
   }
-  return maps_.find(sample_.pid, address) ? AddressKind::kTrampoline : AddressKind::kOther;
+  if (maps_.find(sample_.pid, address)) {
+    return AddressKind::kTrampoline;
+  }
+  // A map that cannot be read does not make a trampoline something else.
+  const auto* const file = spaces_.find(sample_.pid, sample_.time, address);
+  return file != nullptr && file->executable && file->path.starts_with("//anon")
+             ? AddressKind::kTrampoline
+             : AddressKind::kOther;
 }
 
 // An activation of the evaluator has an entry frame on its C stack, which begins with a code object

@@ -86,14 +86,14 @@ ScriptSample parse_sample(std::string_view block) {
 
 const std::set<Chain>& served_chains() {
   static const std::set<Chain> chains{
-      {"request", "Special.handle", "Base.handle", "Special.work", "Base.work", "Base.down",
-       "Base.down", "Base.down", "burn_method"},
-      {"request", "Stream.total", "Stream.drain", "Stream.produce", "Stream.halves", "Stream.step",
-       "burn_generator"},
-      {"request", "Ranking.order", "Ranking.arrange", "Ranking.by_key",
+      {"<module>", "serve", "request", "Special.handle", "Base.handle", "Special.work", "Base.work",
+       "Base.down", "Base.down", "Base.down", "burn_method"},
+      {"<module>", "serve", "request", "Stream.total", "Stream.drain", "Stream.produce",
+       "Stream.halves", "Stream.step", "burn_generator"},
+      {"<module>", "serve", "request", "Ranking.order", "Ranking.arrange", "Ranking.by_key",
        "Ranking.by_key.<locals>.key", "Ranking.weigh", "burn_key"},
-      {"request", "descend", "descend", "descend", "descend", "descend", "descend", "descend",
-       "burn_recursion"},
+      {"<module>", "serve", "request", "descend", "descend", "descend", "descend", "descend",
+       "descend", "descend", "burn_recursion"},
   };
   return chains;
 }

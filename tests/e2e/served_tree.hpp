@@ -17,7 +17,7 @@ namespace pyinject::test {
 // Functions from the outermost to the innermost, by their qualified names.
 using Chain = std::vector<std::string>;
 
-// The chains in which nearly all time is spent, from the function that is called for each request.
+// The chains in which nearly all time is spent, from the function that was entered before the attach.
 [[nodiscard]] const std::set<Chain>& served_chains();
 
 // What a process of that interpreter left in /tmp.

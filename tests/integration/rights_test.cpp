@@ -253,13 +253,22 @@ TEST_F(Rights, SysPtraceIsEnoughForTheSecondLook) {
   EXPECT_EQ(activation.wait(deadline), ExitStatus{}) << activation.err();
 }
 
+std::size_t times_in(const std::string& text, const std::string& word) {
+  std::size_t count = 0;
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
 TEST_F(Rights, AnothersProcessIsRecordedWithSysPtraceAndPerfmon) {
   start(kOther, kBusy);
   const auto recorded = record("+sys_ptrace,+perfmon");
   EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
   EXPECT_THAT(recorded.err, HasSubstr(" samples, "));
-  EXPECT_THAT(script("+sys_ptrace"), Not(HasSubstr("py::leaf"))) << "the map is not readable";
-  EXPECT_THAT(script("+dac_read_search"), HasSubstr("py::leaf"));
+  // Without the map only the call that was running at the attach has a name: from memory.
+  EXPECT_LT(2 * times_in(script("+sys_ptrace"), "py::leaf"),
+            times_in(script("+dac_read_search"), "py::leaf"));
   expect_private(data(), kUser);
 }
 

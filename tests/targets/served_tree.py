@@ -3,8 +3,7 @@
 It says `ready` when it has begun. A line with a number N on stdin asks it to answer after N more requests; the answer
 is how many requests it has served and how many of those had a wrong result. It ends when stdin does.
 
-Nearly all time is spent in the functions named burn_*, so the chain of nearly every sample, from `request` on, is one
-of those in tests/e2e/served_tree.hpp.
+Nearly all time is spent in the functions named burn_*, so the chain of nearly every sample is one of those in tests/e2e/served_tree.hpp.
 """
 
 import select

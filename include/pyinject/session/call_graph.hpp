@@ -36,6 +36,9 @@ struct CallGraphChoice {
   bool complete = true;                // as far as can be told no stack will be cut
 };
 
+// Whether the choice takes TARGET's stack_bytes, for which it has to be stopped once.
+[[nodiscard]] bool needs_stack_use(const CallGraphFacts& target, const CallGraphWishes& wishes);
+
 [[nodiscard]] CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
                                                 const CallGraphWishes& wishes);
 
