@@ -16,7 +16,6 @@
 namespace pyinject::test {
 namespace {
 
-
 class PythonStackReaderTest : public DetectionTest {};
 
 // What C code calls is named *_entry: each begins a group of its own.
