@@ -11,10 +11,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <regex>
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 namespace pyinject::perfdata {
 namespace {
@@ -30,6 +33,10 @@ using Arguments = std::vector<std::string>;
 constexpr const char* kWork =
     "work() { i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; }; work & work; wait";
 constexpr std::uint64_t kCaller = 0x7654321;
+// A mapping with a build id, and one in the table of build ids.
+constexpr const char* kMapped = "/made/mapped";
+constexpr const char* kListed = "/made/listed";
+const std::vector<std::byte> build_id(20, std::byte{0xa5});
 
 std::size_t count(std::string_view text, std::string_view part) {
   std::size_t number = 0;
@@ -47,6 +54,11 @@ std::vector<std::string> lines_of(const std::string& text) {
   }
   std::ranges::sort(lines);
   return lines;
+}
+
+// Of lost records, as perf counts them. It tells the number of all records, too: there is one more.
+std::string warnings(const std::string& text) {
+  return std::regex_replace(text, std::regex{"Processed [0-9]+ events"}, "");
 }
 
 class PerfDataRewrite : public testing::TestWithParam<std::string> {
@@ -81,6 +93,13 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
     const base::UniqueFd file{
         ::open(rewritten.path.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600)};
     Output output{file.get(), input};
+    output.write_mapping({.pid = 1'000'000'000,
+                          .tid = 1'000'000'000,
+                          .start = 0x10000,
+                          .size = 0x1000,
+                          .build_id = build_id,
+                          .protection = PROT_READ | PROT_EXEC,
+                          .file = kMapped});
     Sample sample;
     while (const auto record = input.next()) {
       if (record->type != PERF_RECORD_SAMPLE) {
@@ -99,7 +118,7 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
     EXPECT_EQ(input.damage(), "");
     rewritten.events_with_stacks =
         static_cast<std::uint64_t>(std::ranges::count_if(input.events(), &Event::has_user_stacks));
-    output.finish({});
+    output.finish(std::array{BuildId{.id = build_id, .file = kListed}});
     EXPECT_EQ(fs::file_size(rewritten.path), output.size());
     return rewritten;
   }
@@ -114,7 +133,7 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
         continue;
       }
       const auto script = [&](const std::string& path) {
-        return test::run({*reader, "script", "-F", fields, "-i", path});
+        return test::run({*reader, "script", "--no-inline", "-F", fields, "-i", path});
       };
       const RunResult old = script(before);
       if (old.status != ExitStatus{} || old.out.empty()) {
@@ -123,7 +142,7 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
       ++readers;
       const RunResult now = script(after);
       EXPECT_EQ(now.status, ExitStatus{}) << name << now.err;
-      EXPECT_EQ(now.err, old.err) << name;
+      EXPECT_EQ(warnings(now.err), warnings(old.err)) << name;
       EXPECT_TRUE(lines_of(now.out) == lines_of(old.out)) << name << ": " << before << "\n"
                                                           << old.out.substr(0, 500) << "\nafter\n"
                                                           << now.out.substr(0, 500);
@@ -141,8 +160,16 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
   void expect_new_stacks(const std::string& before, const Rewritten& rewritten) {
     EXPECT_GT(rewritten.stacks, 50U);
     expect_same(before, rewritten.path, "comm,tid,time,period,event");
-    const RunResult listing = perf({"script", "-F", "ip", "-i", rewritten.path});
+    const RunResult listing = perf({"script", "--no-inline", "-F", "ip", "-i", rewritten.path});
     EXPECT_EQ(count(listing.out, fmt::format(" {:x}\n", kCaller)), rewritten.stacks) << listing.err;
+    std::string id;
+    for (std::size_t i = 0; i < build_id.size(); ++i) {
+      id += "a5";
+    }
+    EXPECT_THAT(perf({"buildid-list", "-i", rewritten.path}).out,
+                HasSubstr(id + " " + kListed + "\n"));
+    EXPECT_THAT(perf({"script", "--no-inline", "--show-mmap-events", "-i", rewritten.path}).out,
+                HasSubstr(fmt::format("[0x10000(0x1000) @ 0 <{}>]: r-xp {}\n", id, kMapped)));
     const RunResult events = perf({"evlist", "-v", "-i", before});
     EXPECT_EQ(count(events.out, "STACK_USER"), rewritten.events_with_stacks);
     for (const auto* const command : {"evlist -v", "report --header-only"}) {
@@ -179,7 +206,8 @@ TEST_P(PerfDataRewrite, WithoutUserStacksAllIsTheSame) {
   EXPECT_EQ(rewritten.stacks, 0U);
   expect_same(path, rewritten.path, "comm,tid,time,period,event,ip");
   const auto report = [&](const std::string& file) {
-    auto lines = lines_of(perf({"report", "--stdio", "-i", file}).out);
+    // perf 7.2 now and then waits for addr2line forever.
+    auto lines = lines_of(perf({"report", "--stdio", "--no-inline", "-i", file}).out);
     // The header names the file.
     std::erase_if(lines, [](const std::string& line) { return line.starts_with('#'); });
     return lines;
