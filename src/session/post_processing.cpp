@@ -77,10 +77,10 @@ class TemporaryFolder {
 };
 
 // Why not, where it fails.
-std::optional<std::string> put_into_cache(const weave::WeaveSummary& summary,
+std::optional<std::string> put_into_cache(const std::vector<weave::NamedImage>& images,
                                           const std::string& perf) {
   const TemporaryFolder folder;
-  for (const auto& image : summary.images) {
+  for (const auto& image : images) {
     const auto path = folder.path() + "/" + filesystem::path{image.path}.filename().string();
     write_image(image.image, path);
     if (auto problem =
@@ -92,12 +92,12 @@ std::optional<std::string> put_into_cache(const weave::WeaveSummary& summary,
 }
 
 // Where the file says they are, FOLDER, if perf does not keep them itself.
-void keep_images(const weave::WeaveSummary& summary, const std::string& folder,
+void keep_images(const std::vector<weave::NamedImage>& images, const std::string& folder,
                  const std::string& perf, base::Logger& logger) {
-  if (summary.images.empty()) {
+  if (images.empty()) {
     return;
   }
-  const auto problem = put_into_cache(summary, perf);
+  const auto problem = put_into_cache(images, perf);
   if (!problem) {
     return;
   }
@@ -106,7 +106,7 @@ void keep_images(const weave::WeaveSummary& summary, const std::string& folder,
   if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
     throw base::SystemError{"cannot create " + folder, errno};
   }
-  for (const auto& image : summary.images) {
+  for (const auto& image : images) {
     write_image(image.image, image.path);
   }
 }
@@ -139,6 +139,13 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
               observer->post_processing(done, samples);
             }
             return !work.interrupted || !work.interrupted();
+          },
+      .keep =
+          [&](const std::vector<weave::NamedImage>& images) {
+            if (observer != nullptr) {
+              observer->stopped();
+            }
+            keep_images(images, folder, work.perf, logger);
           }};
   try {
     auto result = weave::weave(options, work.knowledge, files);
@@ -155,7 +162,6 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
       return Processed::kLeftAlone;
     }
     summary = std::get<weave::WeaveSummary>(std::move(result));
-    keep_images(summary, folder, work.perf, logger);
     return Processed::kDone;
   } catch (const base::Error& error) {
     if (observer != nullptr) {

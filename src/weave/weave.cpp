@@ -97,8 +97,12 @@ std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options, const K
   if (!weaver.rewrite(file.fd())) {
     return Untouched{.why = "cancelled", .cancelled = true};
   }
+  auto summary = weaver.take_summary();
+  if (options.keep) {
+    options.keep(summary.images);
+  }
   file.take_place(options.input);
-  return weaver.take_summary();
+  return summary;
 }
 
 }  // namespace pyinject::weave

@@ -27,6 +27,12 @@ struct Knowledge {
   std::function<base::UniqueFd(std::uint32_t pid)> open_map = {};
 };
 
+// An image to be kept where perf finds it.
+struct NamedImage {
+  std::string path;  // as the file says it
+  SymbolImage image;
+};
+
 struct WeaveOptions {
   std::string input;
   // Written beside it under another name and renamed at the end; may be INPUT itself.
@@ -37,12 +43,8 @@ struct WeaveOptions {
   std::function<std::string(std::uint32_t pid)> image_path;
   // Called some times a second with what part is done, 0 to 1. False: stop.
   std::function<bool(double done, std::uint64_t samples)> progress = {};
-};
-
-// An image to be kept where perf finds it.
-struct NamedImage {
-  std::string path;  // as the file says it
-  SymbolImage image;
+  // Called when all is written, before it takes OUTPUT's place: without its images it has no names.
+  std::function<void(const std::vector<NamedImage>& images)> keep = {};
 };
 
 struct WeaveSummary {
