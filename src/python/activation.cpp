@@ -278,11 +278,10 @@ std::optional<Refusal> Activate::verify() {
 
 void Activate::take(OpenMap map) {
   if (map.problem != 0) {
-    result_.notes.push_back(
-        fmt::format("its map {} cannot be read ({}), by perf neither: for names run perf report as "
-                    "root, as its "
-                    "user, or with CAP_DAC_READ_SEARCH",
-                    piece_.target.map_path, base::errno_text(map.problem)));
+    result_.notes.push_back(fmt::format(
+        "its map {} cannot be read ({}), by perf neither: for whole stacks and names run "
+        "both as root, as its user, or with CAP_DAC_READ_SEARCH",
+        piece_.target.map_path, base::errno_text(map.problem)));
   }
   result_.map = std::move(map.file);
 }
