@@ -55,6 +55,11 @@ class Output::Impl {
     append(scratch_);
   }
 
+  void write_fork(const Task& task) {
+    make_fork(task, sample_id_size(input_.events().front().attr), scratch_);
+    append(scratch_);
+  }
+
   bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain) {
     const bool whole = make_sample(sample, chain, scratch_);
     append(scratch_);
@@ -164,6 +169,7 @@ Output::Output(int fd, const Input& input) : impl_{std::make_unique<Impl>(fd, in
 Output::~Output() = default;
 void Output::write(const Record& record) { impl_->write(record); }
 void Output::write_mapping(const Mapping& mapping) { impl_->write_mapping(mapping); }
+void Output::write_fork(const Task& task) { impl_->write_fork(task); }
 bool Output::write_sample(const Sample& sample, std::span<const std::uint64_t> chain) {
   return impl_->write_sample(sample, chain);
 }

@@ -46,6 +46,17 @@ void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std
   writer.finish();
 }
 
+void make_fork(const Task& task, std::size_t sample_id, std::vector<std::byte>& into) {
+  ByteWriter writer{into, PERF_RECORD_FORK, 0};
+  writer.number(task.pid);
+  writer.number(task.parent_pid);
+  writer.number(task.tid);
+  writer.number(task.parent_tid);
+  writer.number(task.time);
+  writer.zeros(sample_id);
+  writer.finish();
+}
+
 bool make_sample(const Sample& sample, std::span<const std::uint64_t> chain,
                  std::vector<std::byte>& into) {
   ByteWriter writer{into, PERF_RECORD_SAMPLE, sample.misc};

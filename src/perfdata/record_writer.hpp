@@ -14,6 +14,9 @@ namespace pyinject::perfdata {
 // An MMAP2 record with SAMPLE_ID bytes of zeros behind it.
 void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std::byte>& into);
 
+// A FORK record, likewise.
+void make_fork(const Task& task, std::size_t sample_id, std::vector<std::byte>& into);
+
 // False: CHAIN is cut, since a record has at most 64 KiB.
 bool make_sample(const Sample& sample, std::span<const std::uint64_t> chain,
                  std::vector<std::byte>& into);

@@ -32,7 +32,7 @@ std::vector<weave::PythonFrame> frames_of(const python::ThreadStack& stack) {
   std::vector<weave::PythonFrame> frames;
   std::ranges::transform(stack.frames, std::back_inserter(frames), [](const auto& frame) {
     return weave::PythonFrame{.activation = frame.address.value(),
-                              .code = frame.code.value(),
+                              .code = frame.code_serial,
                               .line = frame.line,
                               .outermost = frame.outermost};
   });
@@ -99,9 +99,9 @@ void FrameWatch::add(const ActiveTarget& active) {
       continue;
     }
     for (const auto& frame : stack.frames) {
-      if (history_.name(pid, frame.code.value()) == nullptr) {
-        if (auto names = reader.names(frame.code)) {
-          history_.name(pid, frame.code.value(),
+      if (history_.name(pid, frame.code_serial) == nullptr) {
+        if (auto names = reader.names(frame)) {
+          history_.name(pid, frame.code_serial,
                         {.qualname = std::move(names->qualname), .file = std::move(names->file)});
         }
       }

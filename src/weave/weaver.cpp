@@ -86,6 +86,7 @@ bool Weaver::learn() {
     }
   }
   spaces_.complete();
+  adopt_orphans();
   choose_base();
   for (const auto& file : spaces_.files()) {
     if (file.executable && file.path.starts_with("//anon") &&
@@ -97,6 +98,10 @@ bool Weaver::learn() {
 }
 
 void Weaver::learn_from(const Record& record) {
+  if (record.type == PERF_RECORD_SAMPLE) {
+    learn_from_sample(record);
+    return;
+  }
   if (auto mapping = perfdata::parse_mapping(record)) {
     if (mapping->pid == ~std::uint32_t{0} ||
         (record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
@@ -128,6 +133,40 @@ void Weaver::learn_from(const Record& record) {
     spaces_.exec(input_.time_of(record).value_or(0), command->pid);
     forked_.erase(command->pid);
   }
+}
+
+void Weaver::learn_from_sample(const Record& record) {
+  constexpr std::size_t kEnough = 8;
+  if (!input_.parse(record, sample_) || processes_.contains(sample_.pid)) {
+    return;
+  }
+  auto& seen = orphans_[sample_.pid];
+  if (seen.size() < kEnough &&
+      (sample_.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER) {
+    seen.push_back(sample_.ip);
+  }
+}
+
+// A process that was forked after perf had opened its events and before these told of forks: the
+// child of the one that has code where it was seen. No two have theirs at the same addresses.
+void Weaver::adopt_orphans() {
+  for (const auto& [pid, seen] : orphans_) {
+    if (spaces_.settled_since(pid) || seen.empty()) {
+      continue;
+    }
+    const auto parent = std::ranges::find_if(processes_, [&](std::uint32_t candidate) {
+      return std::ranges::all_of(seen, [&](std::uint64_t address) {
+        const auto* const file = spaces_.find(candidate, ~std::uint64_t{0}, address);
+        return file != nullptr && file->executable;
+      });
+    });
+    if (parent != processes_.end()) {
+      spaces_.fork(0, *parent, pid);
+      adopted_.emplace(pid, *parent);
+    }
+  }
+  orphans_.clear();
+  spaces_.complete();
 }
 
 // A range that no process has anything in. User addresses of x86-64 end at 2^47.
@@ -189,6 +228,12 @@ void Weaver::write(perfdata::Output& output, const Record& record) {
   if (record.type == PERF_RECORD_SAMPLE) {
     if (input_.parse(record, sample_)) {
       ++summary_.samples;
+      if (const auto adopted = adopted_.extract(sample_.pid); !adopted.empty()) {
+        const auto child = adopted.key();
+        const auto parent = adopted.mapped();
+        output.write_fork(
+            {.pid = child, .parent_pid = parent, .tid = child, .parent_tid = parent, .time = 0});
+      }
       write_sample(output);
     } else if (const auto* const event = input_.event_of(record);
                event != nullptr && !event->has_user_stacks()) {

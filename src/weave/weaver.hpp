@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -40,6 +41,8 @@ class Weaver {
   };
 
   void learn_from(const perfdata::Record& record);
+  void learn_from_sample(const perfdata::Record& record);
+  void adopt_orphans();
   void choose_base();
   void name_ranges(perfdata::Output& output);
   void write(perfdata::Output& output, const perfdata::Record& record);
@@ -70,6 +73,9 @@ class Weaver {
   std::optional<SyntheticNames> synthetic_;
   std::unordered_map<std::uint32_t, ForkedThread> forked_;  // by the child's pid
   std::set<std::uint32_t> processes_;
+  // Of which no record tells where they come from: where they were seen, and later their parents.
+  std::map<std::uint32_t, std::vector<std::uint64_t>> orphans_;
+  std::map<std::uint32_t, std::uint32_t> adopted_;
   std::unordered_map<std::uint32_t, std::vector<AddressRange>> named_;  // by pid
   perfdata::Sample sample_;
   std::vector<std::uint64_t> chain_;   // the user's part, innermost first

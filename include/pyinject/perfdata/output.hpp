@@ -39,6 +39,9 @@ class Output {
   // An MMAP2 record, at time 0 as those that perf makes itself: it holds from where it is in the
   // file.
   void write_mapping(const Mapping& mapping);
+  // A FORK record, of the same kind: perf forgets what it knew of the child and gives it its
+  // parent's mappings.
+  void write_fork(const Task& task);
   // With CHAIN for its own. An event without PERF_SAMPLE_CALLCHAIN has none. False: a record cannot
   // hold all of it, the end (the root) is missing.
   bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain);

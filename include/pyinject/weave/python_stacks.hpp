@@ -12,7 +12,7 @@ namespace pyinject::weave {
 
 struct PythonFrame {
   std::uint64_t activation = 0;  // the frame's own identity: its address
-  std::uint64_t code = 0;        // of its code object, for StackSource::name
+  std::uint64_t code = 0;        // its code object, by a number that no other one has
   std::uint32_t line = 0;        // 0: not known
   // The outermost of those that share one C activation of the evaluator (the frame before it is an
   // entry frame).
