@@ -2,6 +2,7 @@
 
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
+#include "pyinject/base/fault.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/procfs/status.hpp"
@@ -146,8 +147,10 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
               observer->stopped();
             }
             keep_images(images, folder, work.perf, logger);
+            base::reached(base::Step::kWoven);
           }};
   try {
+    base::reached(base::Step::kWeaveBegun);
     auto result = weave::weave(options, work.knowledge, files);
     if (observer != nullptr) {
       observer->stopped();

@@ -59,10 +59,10 @@ Scene scene_of(Step step) {
 // Steps at which it does not matter which interpreter the target is.
 bool knows_no_python(Step step) {
   static const std::set<Step> steps{
-      Step::kSessionBegun,   Step::kGuardRuns,   Step::kTargetsChosen,     Step::kPerfRuns,
-      Step::kGuardTold,      Step::kOldMapMoved, Step::kEventsEnabled,     Step::kCommandStarted,
-      Step::kRecording,      Step::kPerfEnded,   Step::kSideEventsEnabled, Step::kGuardDismissed,
-      Step::kPayloadBlanked, Step::kTakenBack};
+      Step::kSessionBegun, Step::kGuardRuns,   Step::kTargetsChosen,     Step::kPerfRuns,
+      Step::kGuardTold,    Step::kOldMapMoved, Step::kEventsEnabled,     Step::kCommandStarted,
+      Step::kRecording,    Step::kPerfEnded,   Step::kSideEventsEnabled, Step::kGuardDismissed,
+      Step::kWeaveBegun,   Step::kWoven,       Step::kPayloadBlanked,    Step::kTakenBack};
   return steps.contains(step);
 }
 

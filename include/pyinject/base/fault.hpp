@@ -48,6 +48,8 @@ enum class Step {
   kPerfEnded,
   kMapCopyBegun,
   kMapCopied,
+  kWeaveBegun,
+  kWoven,
   kGuardDismissed,
   kLast = kGuardDismissed,
 };
