@@ -106,6 +106,11 @@ std::vector<std::string> woven_lines(const session::WovenFile& file, const std::
     add(facts.limited, "were too long");
     lines.push_back(line);
   }
+  if (facts.losses > 0) {
+    lines.push_back(fmt::format(
+        "perf was too slow {} times and the kernel lost samples: a lower -F or a larger -m helps",
+        facts.losses));
+  }
   if (!facts.damage.empty()) {
     lines.push_back(fmt::format("perf's file ends before its time: {}", facts.damage));
   }

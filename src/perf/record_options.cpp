@@ -286,6 +286,10 @@ bool chooses_frequency(const std::vector<std::string>& options) {
   });
 }
 
+bool chooses_buffers(const std::vector<std::string>& options) {
+  return chooses(options, [](const RecordOption& option) { return option.short_name == 'm'; });
+}
+
 std::optional<std::string> chosen_clock(const std::vector<std::string>& options) {
   const std::array tables = {record_options()};
   std::optional<std::string> clock;

@@ -2,11 +2,15 @@
 
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
+#include "pyinject/procfs/status.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
+
+#include <unistd.h>
 
 namespace pyinject::session {
 
@@ -119,6 +123,10 @@ CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
                         who(*deepest), deepest->python_calls, wishes.most_entries);
   CallGraphChoice choice{.arguments = {"--call-graph", fmt::format("dwarf,{}", dump)},
                          .note = fmt::format("{}: --call-graph dwarf,{}", reason, dump)};
+  if (wishes.buffer_bytes != 0) {
+    choice.arguments.insert(choice.arguments.end(),
+                            {"-m", fmt::format("{}K", wishes.buffer_bytes >> 10U)});
+  }
   if (!wishes.frequency_chosen) {
     choice.note += fmt::format(
         ", up to {} MB a second for each busy processor until it is post-processed (-F 99: {} MB)",
@@ -129,6 +137,19 @@ CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
     choice.note += "; " + cut_at(*largest, dump);
   }
   return choice;
+}
+
+std::uint64_t affordable_buffer() {
+  constexpr std::uint64_t kIpcLock = std::uint64_t{1} << 14U;
+  constexpr std::uint64_t kOfAll = std::uint64_t{512} << 20U;
+  constexpr std::uint64_t kMost = std::uint64_t{8} << 20U;
+  const auto own = procfs::read_status(base::Pid{::getpid()});
+  const auto processors = std::max(::sysconf(_SC_NPROCESSORS_CONF), 1L);
+  if (!own || (own->effective_capabilities & kIpcLock) == 0) {
+    return 0;
+  }
+  const auto share = std::bit_floor(kOfAll / static_cast<std::uint64_t>(processors));
+  return share >= kMost / 8 ? std::min(share, kMost) : 0;
 }
 
 std::size_t most_callchain_entries() {

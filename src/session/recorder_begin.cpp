@@ -176,9 +176,11 @@ void Recorder::choose_call_graph() {
   if (targets_.empty()) {
     return;
   }
-  const CallGraphWishes wishes{.chosen = perf::chosen_call_graph(options_.perf_options),
-                               .frequency_chosen = perf::chooses_frequency(options_.perf_options),
-                               .most_entries = most_callchain_entries()};
+  const CallGraphWishes wishes{
+      .chosen = perf::chosen_call_graph(options_.perf_options),
+      .frequency_chosen = perf::chooses_frequency(options_.perf_options),
+      .most_entries = most_callchain_entries(),
+      .buffer_bytes = perf::chooses_buffers(options_.perf_options) ? 0 : affordable_buffer()};
   ExtensionModules extensions;
   std::vector<CallGraphFacts> facts;
   for (const auto& target : targets_) {

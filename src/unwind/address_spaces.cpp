@@ -31,11 +31,11 @@ void AddressSpaces::exec(Time time, ProcessNumber pid) {
 }
 
 void AddressSpaces::complete() {
+  processes_.clear();
   std::ranges::stable_sort(changes_, {}, &Change::time);
   for (const auto& change : changes_) {
     apply(change);
   }
-  changes_ = {};
 }
 
 void AddressSpaces::apply(const Change& change) {

@@ -125,11 +125,18 @@ void Weaver::learn_from(const Record& record) {
   } else if (record.type == PERF_RECORD_FORK) {
     if (const auto task = perfdata::parse_task(record); task && task->pid != task->parent_pid) {
       spaces_.fork(task->time, task->parent_pid, task->pid);
+      introduced_.insert(task->pid);
       forked_.insert_or_assign(
           task->pid,
           ForkedThread{.pid = task->parent_pid, .tid = task->parent_tid, .time = task->time});
     }
-  } else if (const auto command = perfdata::parse_command(record); command && command->exec) {
+  } else if (record.type == PERF_RECORD_LOST) {
+    ++summary_.losses;
+  } else if (const auto command = perfdata::parse_command(record); command) {
+    introduced_.insert(command->pid);
+    if (!command->exec) {
+      return;
+    }
     spaces_.exec(input_.time_of(record).value_or(0), command->pid);
     forked_.erase(command->pid);
   }
@@ -137,7 +144,7 @@ void Weaver::learn_from(const Record& record) {
 
 void Weaver::learn_from_sample(const Record& record) {
   constexpr std::size_t kEnough = 8;
-  if (!input_.parse(record, sample_) || processes_.contains(sample_.pid)) {
+  if (!input_.parse(record, sample_) || introduced_.contains(sample_.pid)) {
     return;
   }
   auto& seen = orphans_[sample_.pid];
@@ -147,22 +154,29 @@ void Weaver::learn_from_sample(const Record& record) {
   }
 }
 
-// A process that was forked after perf had opened its events and before these told of forks: the
-// child of the one that has code where it was seen. No two have theirs at the same addresses.
+// A process that was forked after perf had opened its events and before these told of forks, or of
+// whose fork the record was lost: the child of the one that has code where it was seen. No two have
+// theirs at the same addresses.
 void Weaver::adopt_orphans() {
   for (const auto& [pid, seen] : orphans_) {
-    if (spaces_.settled_since(pid) || seen.empty()) {
+    if (introduced_.contains(pid) || seen.empty()) {
       continue;
     }
-    const auto parent = std::ranges::find_if(processes_, [&](std::uint32_t candidate) {
-      return std::ranges::all_of(seen, [&](std::uint64_t address) {
+    std::uint32_t parent = 0;
+    std::ptrdiff_t most = 0;
+    for (const auto candidate : processes_) {
+      const auto known = std::ranges::count_if(seen, [&](std::uint64_t address) {
         const auto* const file = spaces_.find(candidate, ~std::uint64_t{0}, address);
         return file != nullptr && file->executable;
       });
-    });
-    if (parent != processes_.end()) {
-      spaces_.fork(0, *parent, pid);
-      adopted_.emplace(pid, *parent);
+      if (known > most && candidate != pid && introduced_.contains(candidate)) {
+        most = known;
+        parent = candidate;
+      }
+    }
+    if (most > 0) {
+      spaces_.fork(0, parent, pid);
+      adopted_.emplace(pid, parent);
     }
   }
   orphans_.clear();

@@ -73,6 +73,7 @@ class Weaver {
   std::optional<SyntheticNames> synthetic_;
   std::unordered_map<std::uint32_t, ForkedThread> forked_;  // by the child's pid
   std::set<std::uint32_t> processes_;
+  std::set<std::uint32_t> introduced_;  // by a COMM or FORK record
   // Of which no record tells where they come from: where they were seen, and later their parents.
   std::map<std::uint32_t, std::vector<std::uint64_t>> orphans_;
   std::map<std::uint32_t, std::uint32_t> adopted_;

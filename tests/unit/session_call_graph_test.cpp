@@ -63,6 +63,14 @@ TEST(ChooseCallGraph, DwarfWhereAnExtensionModuleBreaksTheChain) {
   EXPECT_THAT(judge(target, Kind::kFramePointers).note, HasSubstr("what called it may be missing"));
 }
 
+TEST(ChooseCallGraph, LargerBuffersForCopiedStacksOnly) {
+  const CallGraphWishes wishes{.buffer_bytes = std::uint64_t{8} << 20U};
+  EXPECT_THAT(choose_call_graph({facts(13, false)}, wishes).arguments,
+              ElementsAre("--call-graph", "dwarf,16384", "-m", "8192K"));
+  EXPECT_THAT(choose_call_graph({facts(15, true)}, wishes).arguments,
+              ElementsAre("--call-graph", "fp"));
+}
+
 TEST(ChooseCallGraph, SaysBeforeWhatWillBeCut) {
   const auto deep = choose_call_graph({facts(13, false, 100000, 200)}, {.frequency_chosen = true});
   EXPECT_FALSE(deep.complete);

@@ -39,6 +39,9 @@ struct ChosenCallGraph {
 // Do they choose how often is sampled: -F, --freq, -c, --count?
 [[nodiscard]] bool chooses_frequency(const std::vector<std::string>& options);
 
+// Do they choose how large perf's buffers are: -m, --mmap-pages?
+[[nodiscard]] bool chooses_buffers(const std::vector<std::string>& options);
+
 // The value of -k, --clockid: "mono", "CLOCK_MONOTONIC", "1"; nullopt: perf's own clock, which no
 // other program can read.
 [[nodiscard]] std::optional<std::string> chosen_clock(const std::vector<std::string>& options);

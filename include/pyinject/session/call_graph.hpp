@@ -28,6 +28,7 @@ struct CallGraphWishes {
   std::optional<perf::ChosenCallGraph> chosen = {};  // by the user
   bool frequency_chosen = false;
   std::size_t most_entries = 127;  // kernel.perf_event_max_stack
+  std::uint64_t buffer_bytes = 0;  // for each processor, when stacks are copied; 0: perf's default
 };
 
 struct CallGraphChoice {
@@ -46,6 +47,11 @@ struct CallGraphChoice {
 // and when it has called as many Python functions again: those that are called while the trampoline
 // is on take more of it.
 [[nodiscard]] std::uint64_t wanted_dump(const CallGraphFacts& target);
+
+// What perf may take for each processor, 8 MiB at most and half a GiB for all: its default of 512
+// KiB holds a dozen copied stacks, and what does not fit is lost. 0: this process may not lock more
+// memory than the default (CAP_IPC_LOCK; perf_mmap in the kernel's kernel/events/core.c).
+[[nodiscard]] std::uint64_t affordable_buffer();
 
 // The kernel's limit for a callchain, /proc/sys/kernel/perf_event_max_stack.
 [[nodiscard]] std::size_t most_callchain_entries();

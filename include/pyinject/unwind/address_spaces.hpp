@@ -31,7 +31,8 @@ struct MappedFile {
 
 class AddressSpaces {
  public:
-  // In any order, until complete().
+  // In any order; of what happened at one time the order counts. To be followed by complete(), as
+  // often as one likes.
   void map(Time time, ProcessNumber pid, MappedFile file);
   void fork(Time time, ProcessNumber parent, ProcessNumber child);
   void exec(Time time, ProcessNumber pid);

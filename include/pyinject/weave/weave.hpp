@@ -55,6 +55,7 @@ struct WeaveSummary {
   std::uint64_t broken = 0;          // of these: no stack
   std::uint64_t extended = 0;        // samples that got Python frames from KNOWLEDGE
   std::uint64_t limited = 0;         // callchains that perf or the file format cut
+  std::uint64_t losses = 0;          // times that perf was too slow and the kernel lost records
   std::size_t longest = 0;           // entries of the longest callchain
   std::uint64_t bytes_before = 0;
   std::uint64_t bytes_after = 0;
