@@ -105,7 +105,10 @@ class HeaderReader {
       }
       left -= feature.section.size;
       if (feature.bit == kFeatureAuxtrace) {
-        return NotTreatable{"it holds AUX data"};
+        const auto index = contents<char>(feature.section, kNoAuxtrace.size());
+        if (!index || !std::ranges::equal(*index, kNoAuxtrace)) {
+          return NotTreatable{"it holds AUX data"};
+        }
       }
       if (feature.bit == kFeatureFolder) {
         return NotTreatable{"it is part of a folder (--threads)"};

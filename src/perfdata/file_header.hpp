@@ -24,6 +24,11 @@ enum FeatureBit : std::uint8_t {
 };
 constexpr unsigned kFeatureBits = 256;
 
+// Our AUXTRACE: an index of no AUX data and a mark that perf does not look at. It makes
+// `perf archive` take also the files that only callchains lead to (docs/perf-notes.md).
+constexpr std::array<char, 16> kNoAuxtrace{0,   0,   0,   0,   0,   0,   0,   0,
+                                           'p', 'y', 'i', 'n', 'j', 'e', 'c', 't'};
+
 struct Feature {
   unsigned bit = 0;
   Section section;

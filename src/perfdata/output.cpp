@@ -113,9 +113,13 @@ class Output::Impl {
     auto features = input_.impl().header().features;
     std::erase_if(features,
                   [](const Feature& feature) { return feature.bit == kFeatureCompressed; });
-    if (!additional.empty() &&
-        std::ranges::find(features, kFeatureBuildId, &Feature::bit) == features.end()) {
-      features.push_back({.bit = kFeatureBuildId, .section = {}});
+    if (!additional.empty()) {
+      std::erase_if(features,
+                    [](const Feature& feature) { return feature.bit == kFeatureAuxtrace; });
+      features.push_back({.bit = kFeatureAuxtrace, .section = {}});
+      if (std::ranges::find(features, kFeatureBuildId, &Feature::bit) == features.end()) {
+        features.push_back({.bit = kFeatureBuildId, .section = {}});
+      }
       std::ranges::sort(features, {}, &Feature::bit);
     }
     // Their table comes before them, and tells where they are.
@@ -130,6 +134,9 @@ class Output::Impl {
         append(input_.impl().header().event_description);
       } else {
         copy(section);
+      }
+      if (bit == kFeatureAuxtrace && section.size == 0) {
+        append(std::as_bytes(std::span{kNoAuxtrace}));
       }
       if (bit == kFeatureBuildId) {
         for (const BuildId& id : additional) {

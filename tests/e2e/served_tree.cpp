@@ -131,9 +131,10 @@ ExitStatus ServedTree::finish() {
   throw base::Error{python_.name + " does not end"};
 }
 
-std::vector<ScriptSample> read_samples(const std::string& perf, const std::string& data) {
+std::vector<ScriptSample> read_samples(const std::string& perf, const std::string& data,
+                                       const ChildOptions& options) {
   const auto script = run({perf, "script", "--no-inline", "-i", data, "-F", "pid,ip,sym"},
-                          {.child = {}, .input = {}, .deadline = kPatience});
+                          {.child = options, .input = {}, .deadline = kPatience});
   if (script.status != ExitStatus{}) {
     throw base::Error{fmt::format("{} script -i {}: {}", perf, data, script.err)};
   }

@@ -17,7 +17,7 @@ namespace pyinject::test {
 // Functions from the outermost to the innermost, by their qualified names.
 using Chain = std::vector<std::string>;
 
-// The chains in which nearly all time is spent, from the function that was entered before the attach.
+// The chains in which nearly all time is spent, from <module>, which was entered before the attach.
 [[nodiscard]] const std::set<Chain>& served_chains();
 
 // What a process of that interpreter left in /tmp.
@@ -50,9 +50,10 @@ struct ScriptSample {
   Chain python;  // the functions of served_tree.py
 };
 
-// Of all samples, or throws base::Error when PERF cannot read DATA.
+// Of all samples, or throws base::Error when PERF, run with OPTIONS, cannot read DATA.
 [[nodiscard]] std::vector<ScriptSample> read_samples(const std::string& perf,
-                                                     const std::string& data);
+                                                     const std::string& data,
+                                                     const ChildOptions& options = {});
 
 // What part of the samples in user space (of one process, if named) is as it should be, in percent.
 struct Named {

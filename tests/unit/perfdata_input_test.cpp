@@ -196,7 +196,9 @@ TEST(PerfDataInput, WhatIsNotForUs) {
     change(made);
     return why_not(made.bytes());
   };
-  EXPECT_THAT(with([](auto& made) { made.features[18] = "aux"; }), HasSubstr("AUX data"));
+  for (const auto& index : {std::string{"aux"}, words(0), words(0, 0), words(1) + "pyinject"}) {
+    EXPECT_THAT(with([&](auto& made) { made.features[18] = index; }), HasSubstr("AUX data"));
+  }
   EXPECT_THAT(with([](auto& made) { made.features[24] = "dir"; }), HasSubstr("--threads"));
   EXPECT_THAT(with([](auto& made) { made.features[12] = "damaged"; }), HasSubstr("description"));
   EXPECT_THAT(with([](auto& made) { made.events.clear(); }), HasSubstr("no events"));

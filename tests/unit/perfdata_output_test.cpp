@@ -23,6 +23,7 @@ using test::words;
 constexpr std::uint64_t kType = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
 constexpr unsigned kBuildIdTable = 2;
 constexpr unsigned kDescription = 12;
+constexpr unsigned kAuxtrace = 18;
 constexpr unsigned kCompressedFeature = 27;
 
 Input open(base::UniqueFd file) { return std::get<Input>(Input::open(std::move(file), "made")); }
@@ -152,10 +153,15 @@ TEST(PerfDataOutput, BuildIds) {
                      line(36 + 128, std::string(8, 'j'), std::string(64, 'f'));
   auto expected = made;
   expected.features[kBuildIdTable] = lines;
+  expected.features[kAuxtrace] = words(0) + "pyinject";  // for `perf archive`
   EXPECT_TRUE(rewrite(made, unchanged, ids) == expected.bytes());
   made.features[kBuildIdTable] = std::string(100, 'b');
   expected.features[kBuildIdTable] = std::string(100, 'b') + lines;
   EXPECT_TRUE(rewrite(made, unchanged, ids) == expected.bytes());
+  made = expected;  // what we wrote is read again
+  expected.features[kBuildIdTable] += lines;
+  EXPECT_TRUE(rewrite(made, unchanged, ids) == expected.bytes());
+  EXPECT_TRUE(rewrite(made, unchanged) == made.bytes());
 }
 
 TEST(PerfDataOutput, WithoutItsEndItIsNoRecording) {

@@ -45,7 +45,8 @@ class Output {
   // With CHAIN for its own. An event without PERF_SAMPLE_CALLCHAIN has none. False: a record cannot
   // hold all of it, the end (the root) is missing.
   bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain);
-  // The features, the table of build ids with ADDITIONAL, and last the header.
+  // The features, the table of build ids with ADDITIONAL (and what makes `perf archive` take all of
+  // the table's files), and last the header.
   void finish(std::span<const BuildId> additional);
 
   // Bytes so far.
