@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int kRequests = 100;
+constexpr int kRequests = 60;
 
 // A process that does nothing, under the number of one that has ended. Needs to be root.
 class ReusedPid {
@@ -160,7 +160,7 @@ TEST_P(LastingNames, SurviveTheProcessItsMapItsNumberAndItsMachine) {
   const auto named = here->chains(*perf);
   EXPECT_GE(std::ranges::count_if(
                 named, [](const Chain& chain) { return served_chains().contains(chain); }),
-            100);
+            kRequests);
 
   (void)target.process().terminate();
   spoil_map(fmt::format("/tmp/perf-{}.map", target.pid()));
