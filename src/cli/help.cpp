@@ -7,11 +7,11 @@ namespace {
 constexpr std::string_view kGeneral =
     R"(usage: perf-pyinject VERB [OPTION...]
 
-Makes the names of Python functions appear in stock perf, for a CPython 3.12+
-process that is already running and was started without any flag.
+Whole stacks in stock perf, with the names of Python functions, for a CPython
+3.12+ process that is already running and was started without any flag.
 
   record      record with perf while the perf trampoline of the targets is on
-  weave       complete the stacks of a perf.data that was recorded without us
+  weave       complete the stacks of a perf.data that was recorded otherwise
   activate    switch the trampoline on and leave it on
   deactivate  switch it off
   status      every visible Python process, and what could be done with it
