@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 
 #include <sys/mman.h>
 
@@ -123,7 +124,10 @@ void Weaver::learn_from(const Record& record) {
                  .inode = mapping->inode,
                  .build_id = hex(mapping->build_id)});
   } else if (record.type == PERF_RECORD_FORK) {
-    if (const auto task = perfdata::parse_task(record); task && task->pid != task->parent_pid) {
+    const auto task = perfdata::parse_task(record);
+    if (task && task->time == 0) {
+      introduced_.insert(task->pid);  // perf's own, for what was there before (-a)
+    } else if (task && task->pid != task->parent_pid) {
       spaces_.fork(task->time, task->parent_pid, task->pid);
       introduced_.insert(task->pid);
       forked_.insert_or_assign(
@@ -207,7 +211,8 @@ bool Weaver::has_names(std::uint32_t pid, std::uint64_t begin, std::uint64_t end
 bool Weaver::rewrite(int fd) {
   input_.rewind();
   perfdata::Output output{fd, input_};
-  name_ranges(output);
+  std::ranges::copy_if(processes_, std::inserter(unnamed_, unnamed_.end()),
+                       [this](std::uint32_t pid) { return !spaces_.origin(pid); });
   constexpr double kBefore = 0.2;
   while (const auto record = input_.next()) {
     write(output, *record);
@@ -222,20 +227,20 @@ bool Weaver::rewrite(int fd) {
   return true;
 }
 
-// Those that were forked while it was recorded inherit it.
-void Weaver::name_ranges(perfdata::Output& output) {
+// Behind a process's first mapping: a COMM or FORK record of perf's own may be in front of that, by
+// which perf forgets what it knew. Those that were forked while it was recorded inherit it.
+void Weaver::name_range(perfdata::Output& output, std::uint32_t pid) {
+  if (unnamed_.erase(pid) == 0) {
+    return;
+  }
   perfdata::Mapping mapping;
+  mapping.pid = mapping.tid = pid;
   mapping.start = synthetic_->range().begin;
   mapping.size = SyntheticNames::kSize;
   mapping.page_offset = mapping.start;
   mapping.protection = PROT_READ | PROT_EXEC;
   mapping.file = options_.image_path(0);
-  for (const auto pid : processes_) {
-    if (!spaces_.origin(pid)) {
-      mapping.pid = mapping.tid = pid;
-      output.write_mapping(mapping);
-    }
-  }
+  output.write_mapping(mapping);
 }
 
 void Weaver::write(perfdata::Output& output, const Record& record) {
@@ -255,15 +260,16 @@ void Weaver::write(perfdata::Output& output, const Record& record) {
     }
     return;
   }
-  if (record.type == PERF_RECORD_MMAP2) {
-    if (const auto mapping = perfdata::parse_mapping(record);
-        mapping && is_anonymous_code(*mapping) &&
-        has_names(mapping->pid, mapping->start, mapping->start + mapping->size)) {
-      write_renamed(output, record, *mapping);
-      return;
-    }
+  const auto mapping = perfdata::parse_mapping(record);
+  if (mapping && record.type == PERF_RECORD_MMAP2 && is_anonymous_code(*mapping) &&
+      has_names(mapping->pid, mapping->start, mapping->start + mapping->size)) {
+    write_renamed(output, record, *mapping);
+  } else {
+    output.write(record);
   }
-  output.write(record);
+  if (mapping) {
+    name_range(output, mapping->pid);
+  }
 }
 
 // The same record, at the same time, of the image with the names instead of anonymous memory.

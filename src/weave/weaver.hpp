@@ -44,7 +44,7 @@ class Weaver {
   void learn_from_sample(const perfdata::Record& record);
   void adopt_orphans();
   void choose_base();
-  void name_ranges(perfdata::Output& output);
+  void name_range(perfdata::Output& output, std::uint32_t pid);
   void write(perfdata::Output& output, const perfdata::Record& record);
   void write_renamed(perfdata::Output& output, const perfdata::Record& record,
                      const perfdata::Mapping& mapping);
@@ -74,6 +74,7 @@ class Weaver {
   std::unordered_map<std::uint32_t, ForkedThread> forked_;  // by the child's pid
   std::set<std::uint32_t> processes_;
   std::set<std::uint32_t> introduced_;  // by a COMM or FORK record
+  std::set<std::uint32_t> unnamed_;     // that have no mapping for synthetic names yet
   // Of which no record tells where they come from: where they were seen, and later their parents.
   std::map<std::uint32_t, std::vector<std::uint64_t>> orphans_;
   std::map<std::uint32_t, std::uint32_t> adopted_;
