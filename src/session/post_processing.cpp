@@ -165,6 +165,10 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
       return Processed::kLeftAlone;
     }
     summary = std::get<weave::WeaveSummary>(std::move(result));
+    logger.debug(
+        "{}: {} stacks unwound, {} of them in part by frame pointers; {} got functions "
+        "that were entered before",
+        base::printable(work.output), summary.unwound, summary.by_frame_pointer, summary.extended);
     return Processed::kDone;
   } catch (const base::Error& error) {
     if (observer != nullptr) {

@@ -351,6 +351,7 @@ void Weaver::unwind_user_part(std::vector<std::uint64_t>& chain) {
 
 // A stack that is not whole says so, at its root.
 void Weaver::mark(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound) {
+  summary_.by_frame_pointer += unwound.by_frame_pointer > 0 ? 1 : 0;
   std::string name;
   switch (unwound.end) {
     case unwind::EndOfStack::kWhole:
@@ -376,7 +377,9 @@ void Weaver::mark(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwo
                                                    : base::printable(unwound.file->path));
       break;
   }
-  chain.push_back(synthetic_->address(name));
+  if (spaces_.settled_since(sample_.pid)) {  // else perf knows no names in that process
+    chain.push_back(synthetic_->address(name));
+  }
 }
 
 // --- Python frames
