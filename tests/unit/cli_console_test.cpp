@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 namespace pyinject::cli {
 namespace {
 
@@ -68,6 +70,12 @@ TEST(ActivationLine, NamesMechanismAndTimes) {
   EXPECT_EQ(activation_line(active),
             "pid 12: Python 3.14.0: trampoline on by store (threads stopped for 37 us, active "
             "after 1.2 ms)");
+  active.activation.mechanism = python::Mechanism::kNone;
+  EXPECT_EQ(activation_line(active),
+            "pid 12: Python 3.14.0: trampoline left on by a session that was killed, taken over");
+  active.target.owner.pid = base::Pid{::getpid()};
+  EXPECT_EQ(activation_line(active),
+            "pid 12: Python 3.14.0: trampoline on since it was forked by a target");
   active.activation.before = python::TrampolineState::kOnByItself;
   EXPECT_EQ(activation_line(active),
             "pid 12: Python 3.14.0: trampoline already on by itself, it stays on");
