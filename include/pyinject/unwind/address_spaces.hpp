@@ -25,7 +25,7 @@ struct MappedFile {
   std::uint32_t device_major = 0;
   std::uint32_t device_minor = 0;
   std::uint64_t inode = 0;      // 0: not known
-  std::string build_id;         // lower-case hexadecimal; empty: not known
+  std::string build_id{};       // lower-case hexadecimal; empty: not known
   ProcessNumber mapped_by = 0;  // a forked process has its parent's
 };
 
