@@ -9,6 +9,7 @@ namespace {
 
 // Mappings of one process that another one has replaced; a just-in-time compiler makes many.
 constexpr std::size_t kMostGone = 4096;
+constexpr std::size_t kMostCopied = 2'000'000;  // mappings, by all forks
 
 }  // namespace
 
@@ -44,9 +45,6 @@ void AddressSpaces::apply(const Change& change) {
     Process child;
     if (parent != processes_.end()) {
       child.live = parent->second.live;
-      for (auto& [begin, piece] : child.live) {
-        piece.from = change.time;
-      }
     }
     child.changed = change.time;
     child.origin = Origin{.parent = fork->parent, .time = change.time};
@@ -56,9 +54,10 @@ void AddressSpaces::apply(const Change& change) {
   auto& process = processes_[change.pid];
   process.changed = change.time;
   if (std::holds_alternative<Exec>(change.what)) {
-    for (auto& [begin, piece] : std::exchange(process.live, {})) {
-      retire(process, piece, change.time);
+    if (process.live && process.left.size() < kMostGone) {
+      process.left.push_back({.pieces = std::move(process.live), .until = change.time});
     }
+    process.live.reset();
     process.origin.reset();
     return;
   }
@@ -73,28 +72,48 @@ void AddressSpaces::retire(Process& process, Piece piece, Time time) {
   }
 }
 
+AddressSpaces::Pieces& AddressSpaces::to_change(Process& process) {
+  if (!process.live) {
+    process.live = std::make_shared<Pieces>();
+  } else if (process.live.use_count() > 1) {
+    // In a made-up file every fork could take a copy.
+    copied_ += process.live->size();
+    process.live = copied_ > kMostCopied ? std::make_shared<Pieces>()
+                                         : std::make_shared<Pieces>(*process.live);
+  }
+  return *process.live;
+}
+
 void AddressSpaces::insert(Process& process, const Piece& piece) {
-  auto at = process.live.lower_bound(piece.begin);
-  if (at != process.live.begin() && std::prev(at)->second.end > piece.begin) {
+  auto& live = to_change(process);
+  auto at = live.lower_bound(piece.begin);
+  if (at != live.begin() && std::prev(at)->second.end > piece.begin) {
     --at;
   }
-  while (at != process.live.end() && at->second.begin < piece.end) {
+  while (at != live.end() && at->second.begin < piece.end) {
     const Piece old = at->second;
-    at = process.live.erase(at);
+    at = live.erase(at);
     retire(process, old, piece.from);
     if (old.begin < piece.begin) {
       Piece left = old;
       left.end = piece.begin;
-      process.live.emplace(left.begin, left);
+      live.emplace(left.begin, left);
     }
     if (old.end > piece.end) {
       Piece right = old;
       right.begin = piece.end;
-      at = process.live.emplace(right.begin, right).first;
+      live.emplace(right.begin, right);
       break;
     }
   }
-  process.live.insert_or_assign(piece.begin, piece);
+  live.insert_or_assign(piece.begin, piece);
+}
+
+const AddressSpaces::Piece* AddressSpaces::piece_at(const Pieces& pieces, std::uint64_t address) {
+  const auto behind = pieces.upper_bound(address);
+  return behind == pieces.begin() || std::prev(behind)->second.end <= address
+             ? nullptr
+             : &std::prev(behind)->second;
 }
 
 const MappedFile* AddressSpaces::find(ProcessNumber pid, Time time, std::uint64_t address) const {
@@ -110,12 +129,14 @@ const MappedFile* AddressSpaces::find(ProcessNumber pid, Time time, std::uint64_
         return piece.file;
       }
     }
+    const auto left = std::ranges::upper_bound(process.left, time, {}, &Image::until);
+    if (left != process.left.end()) {
+      const auto* const piece = piece_at(*left->pieces, address);
+      return piece != nullptr && piece->from <= time ? piece->file : nullptr;
+    }
   }
-  const auto behind = process.live.upper_bound(address);
-  if (behind == process.live.begin() || std::prev(behind)->second.end <= address) {
-    return nullptr;
-  }
-  return std::prev(behind)->second.file;
+  const auto* const piece = process.live ? piece_at(*process.live, address) : nullptr;
+  return piece == nullptr ? nullptr : piece->file;
 }
 
 std::optional<Time> AddressSpaces::settled_since(ProcessNumber pid) const {

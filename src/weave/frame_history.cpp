@@ -78,7 +78,8 @@ std::vector<PythonFrame> FrameHistory::at(const StackQuery& query) const {
 // Between two observations the nearer one holds, unless the callchain tells that it cannot or shows
 // which it is.
 std::size_t FrameHistory::left_at(const Thread& thread, const StackQuery& query) {
-  const auto& [frames, observations, first] = thread;
+  const auto& frames = thread.frames;
+  const auto& observations = thread.observations;
   const auto after = std::ranges::lower_bound(observations, query.time, {}, &Observation::time);
   const std::size_t early = after == observations.begin() ? frames.size() : std::prev(after)->left;
   const std::size_t late = after == observations.end() ? early : after->left;
@@ -89,7 +90,7 @@ std::size_t FrameHistory::left_at(const Thread& thread, const StackQuery& query)
   // have trampolines, further ones.
   const std::size_t least = query.plain;
   const std::size_t most =
-      (first ? query.plain : query.evaluators) + (query.one_may_be_hidden ? 1 : 0);
+      (thread.first ? query.plain : query.evaluators) + (query.one_may_be_hidden ? 1 : 0);
   const auto fits = [&](std::size_t left) {
     const auto groups = groups_of(frames, left);
     return least <= groups && groups <= most;

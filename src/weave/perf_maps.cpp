@@ -11,13 +11,14 @@ namespace pyinject::weave {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
+constexpr std::size_t kMostSymbols = 2'000'000;
 constexpr int kMostAncestors = 64;
 
 }  // namespace
 
 std::vector<MapSymbol> parse_perf_map(std::string_view text) {
   std::vector<MapSymbol> symbols;
-  while (!text.empty()) {
+  while (!text.empty() && symbols.size() < kMostSymbols) {
     const auto end = std::min(text.find('\n'), text.size());
     if (const auto entry = perf::parse_perf_map_line(text.substr(0, end));
         entry && entry->size > 0) {
@@ -31,8 +32,9 @@ std::vector<MapSymbol> parse_perf_map(std::string_view text) {
   // The last of those at one address is kept.
   std::ranges::reverse(symbols);
   std::ranges::stable_sort(symbols, {}, &MapSymbol::start);
-  const auto rest = std::ranges::unique(symbols, {}, &MapSymbol::start);
-  symbols.erase(rest.begin(), rest.end());
+  symbols.erase(std::unique(symbols.begin(), symbols.end(),
+                            [](const auto& a, const auto& b) { return a.start == b.start; }),
+                symbols.end());
   return symbols;
 }
 

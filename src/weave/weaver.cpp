@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <iterator>
 
 #include <sys/mman.h>
@@ -17,7 +18,6 @@ namespace {
 
 using perfdata::Record;
 
-constexpr std::uint64_t kFirstMark = PERF_CONTEXT_MAX;  // this and above are no addresses
 constexpr std::uint64_t kUserMark = PERF_CONTEXT_USER;
 constexpr std::chrono::milliseconds kBetweenReports{100};
 constexpr int kMostAncestors = 64;
@@ -32,21 +32,6 @@ std::string hex(std::span<const std::byte> bytes) {
 
 bool is_anonymous_code(const perfdata::Mapping& mapping) {
   return (mapping.protection & PROT_EXEC) != 0 && mapping.file.starts_with("//anon");
-}
-
-// Union of RANGES.
-void add_range(std::vector<AddressRange>& ranges, AddressRange added) {
-  std::vector<AddressRange> result;
-  for (const auto& range : ranges) {
-    if (range.end < added.begin || added.end < range.begin) {
-      result.push_back(range);
-    } else {
-      added = {.begin = std::min(range.begin, added.begin), .end = std::max(range.end, added.end)};
-    }
-  }
-  result.push_back(added);
-  std::ranges::sort(result, {}, &AddressRange::begin);
-  ranges = std::move(result);
 }
 
 }  // namespace
@@ -92,7 +77,7 @@ bool Weaver::learn() {
   for (const auto& file : spaces_.files()) {
     if (file.executable && file.path.starts_with("//anon") &&
         has_names(file.mapped_by, file.begin, file.end)) {
-      add_range(named_[file.mapped_by], {.begin = file.begin, .end = file.end});
+      named_[file.mapped_by].push_back({.begin = file.begin, .end = file.end});
     }
   }
   return true;
@@ -162,8 +147,11 @@ void Weaver::learn_from_sample(const Record& record) {
 // whose fork the record was lost: the child of the one that has code where it was seen. No two have
 // theirs at the same addresses.
 void Weaver::adopt_orphans() {
+  constexpr std::size_t kMostTries = 1'000'000;  // a made-up file has any number of both
+  std::size_t tries = 0;
   for (const auto& [pid, seen] : orphans_) {
-    if (introduced_.contains(pid) || seen.empty()) {
+    tries += processes_.size();
+    if (introduced_.contains(pid) || seen.empty() || tries > kMostTries) {
       continue;
     }
     std::uint32_t parent = 0;
@@ -187,17 +175,31 @@ void Weaver::adopt_orphans() {
   spaces_.complete();
 }
 
-// A range that no process has anything in. User addresses of x86-64 end at 2^47.
+// The highest range that no process has anything in; user addresses of x86-64 end at 2^47. A file
+// that leaves none is made up: it gets any.
 void Weaver::choose_base() {
-  for (std::uint64_t base = std::uint64_t{0x4000} << 32U;; base -= SyntheticNames::kSize) {
-    const bool used = std::ranges::any_of(spaces_.files(), [base](const auto& file) {
-      return file.begin < base + SyntheticNames::kSize && base < file.end;
-    });
-    if (!used) {
-      synthetic_.emplace(base);
-      return;
+  constexpr auto kSize = SyntheticNames::kSize;
+  constexpr std::uint64_t kHighest = std::uint64_t{0x4000} << 32U;
+  std::vector<AddressRange> used;
+  std::ranges::transform(spaces_.files(), std::back_inserter(used), [](const auto& file) {
+    return AddressRange{.begin = file.begin, .end = file.end};
+  });
+  std::ranges::sort(used, std::greater{}, &AddressRange::end);
+  std::uint64_t base = kHighest;
+  for (const auto& range : used) {
+    if (range.end <= base) {
+      break;
+    }
+    if (range.begin < base + kSize) {
+      const auto below = range.begin / kSize * kSize;
+      if (below <= kSize) {
+        base = kHighest;
+        break;
+      }
+      base = below - kSize;
     }
   }
+  synthetic_.emplace(base);
 }
 
 bool Weaver::has_names(std::uint32_t pid, std::uint64_t begin, std::uint64_t end) const {
@@ -280,6 +282,7 @@ void Weaver::write_renamed(perfdata::Output& output, const Record& record,
   constexpr std::size_t kIdentity = 40;
   constexpr std::size_t kIdentityBytes = 24;
   constexpr std::size_t kWord = 8;
+  constexpr std::size_t kMostRecord = 65528;  // its size is a number of 16 bits, and whole words
   const auto padded = [](std::size_t size) { return (size / kWord + 1) * kWord; };
   const auto old_name = padded(mapping.file.size());
   const auto name = options_.image_path(mapping.pid);
@@ -293,6 +296,10 @@ void Weaver::write_renamed(perfdata::Output& output, const Record& record,
   std::memset(bytes.data() + kIdentity, 0, kIdentityBytes);
   std::memcpy(bytes.data() + kFile, name.data(), name.size());
   const auto trailer = record.bytes.subspan(kFile + old_name);
+  if (bytes.size() + trailer.size() > kMostRecord) {
+    output.write(record);
+    return;
+  }
   bytes.insert(bytes.end(), trailer.begin(), trailer.end());
   perf_event_header header{};
   std::memcpy(&header, bytes.data(), sizeof header);
@@ -339,7 +346,9 @@ void Weaver::unwind_user_part(std::vector<std::uint64_t>& chain) {
   ++summary_.unwound;
   const auto registers = unwind::from_perf(sample_.registers, sample_.register_mask);
   if (sample_.register_abi != PERF_SAMPLE_REGS_ABI_64 || !registers) {
-    chain.push_back(sample_.ip);
+    if (registers) {
+      chain.push_back(registers->pc());
+    }
     mark(chain, {.end = unwind::EndOfStack::kNoInformation});
     return;
   }
@@ -430,7 +439,7 @@ std::vector<std::uint64_t> Weaver::frames_of(const std::vector<EvaluatorFrame>& 
   if (number + 1 < evaluators.size() && index(number + 1) + 1 < registers_.size()) {
     const auto inner = index(number + 1);
     const auto end = std::min(registers_[inner + 1].sp(), stack_.begin + stack_.bytes.size());
-    for (auto at = registers_[inner].sp(); at < end; at += sizeof at) {
+    for (auto at = std::max(registers_[inner].sp(), stack_.begin); at < end; at += sizeof at) {
       const auto is_entry = std::ranges::any_of(kOwner, [&](std::uint64_t owner) {
         return (stack_.word_at(at - kPrevious + owner).value_or(0) & 0xffU) == kOfTheStack;
       });

@@ -163,6 +163,38 @@ TEST_F(AddressSpacesTest, ExecClearsAll) {
   EXPECT_FALSE(spaces_.origin(kChild)) << "it has nothing of its parent any more";
 }
 
+TEST_F(AddressSpacesTest, EveryExecIsRemembered) {
+  for (const std::uint64_t i : {1, 2, 3}) {
+    spaces_.map(10 * i, kPid, mapped(0x1000, 0x2000, "/" + std::to_string(i)));
+    spaces_.exec(10 * i + 5, kPid);
+  }
+  spaces_.complete();
+  EXPECT_EQ(at(9, 0x1000), "");
+  EXPECT_EQ(at(14, 0x1000), "/1");
+  EXPECT_EQ(at(15, 0x1000), "");
+  EXPECT_EQ(at(20, 0x1000), "/2");
+  EXPECT_EQ(at(34, 0x1000), "/3");
+  EXPECT_EQ(at(35, 0x1000), "");
+}
+
+// Of a server that forks for each request; a copy of all mappings for each would be gigabytes.
+TEST_F(AddressSpacesTest, ManyForks) {
+  constexpr std::uint32_t kMany = 50'000;
+  for (std::uint64_t i = 1; i <= 1000; ++i) {
+    spaces_.map(0, kPid, mapped(i * 0x1000, (i + 1) * 0x1000, std::to_string(i)));
+  }
+  for (std::uint32_t i = 1; i <= kMany; ++i) {
+    spaces_.fork(i, kPid, kPid + i);
+    if (i % 2 == 0) {
+      spaces_.exec(i + 1, kPid + i);
+    }
+  }
+  spaces_.complete();
+  EXPECT_EQ(at(kMany, 0x5000, kPid + kMany), "5");
+  EXPECT_EQ(at(kMany + 2, 0x5000, kPid + kMany), "");
+  EXPECT_EQ(at(kMany + 2, 0x5000, kPid + 1), "5");
+}
+
 TEST_F(AddressSpacesTest, ForkCyclesEnd) {
   spaces_.map(1, kPid, mapped(0x1000, 0x2000, "/a"));
   spaces_.fork(2, kPid, kChild);

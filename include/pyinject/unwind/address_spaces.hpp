@@ -2,9 +2,11 @@
 // are not in the order of time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -69,20 +71,29 @@ class AddressSpaces {
     Time until = ~Time{0};
     const MappedFile* file = nullptr;
   };
+  using Pieces = std::map<std::uint64_t, Piece>;  // by begin
+  struct Image {
+    std::shared_ptr<const Pieces> pieces;
+    Time until = 0;
+  };
   struct Process {
-    std::map<std::uint64_t, Piece> live;  // by begin
+    std::shared_ptr<Pieces> live;  // a forked process shares it until one of both changes
     std::vector<Piece> gone;
+    std::vector<Image> left;  // by exec
     Time changed = 0;
     std::optional<Origin> origin;
   };
 
   void apply(const Change& change);
   static void retire(Process& process, Piece piece, Time time);
-  static void insert(Process& process, const Piece& piece);
+  [[nodiscard]] Pieces& to_change(Process& process);
+  [[nodiscard]] static const Piece* piece_at(const Pieces& pieces, std::uint64_t address);
+  void insert(Process& process, const Piece& piece);
 
   std::deque<MappedFile> files_;
   std::vector<Change> changes_;
   std::unordered_map<ProcessNumber, Process> processes_;
+  std::size_t copied_ = 0;
 };
 
 }  // namespace pyinject::unwind
