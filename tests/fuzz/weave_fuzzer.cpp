@@ -1,0 +1,132 @@
+// A recording, the perf map, a mapped file and the Python frames of a target, all of its making.
+#include "fuzz/fuzz.hpp"
+#include "pyinject/elf/elf_file.hpp"
+#include "weave/weaver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include <unistd.h>
+
+namespace pyinject::fuzz {
+namespace {
+
+using perfdata::Sample;
+
+// Every file that is mapped is this one.
+class OneFile : public unwind::FileFinder {
+ public:
+  explicit OneFile(std::span<const std::byte> bytes) : bytes_{bytes} {}
+  [[nodiscard]] std::vector<base::UniqueFd> candidates(
+      const unwind::MappedFile& /*file*/) override {
+    std::vector<base::UniqueFd> files;
+    files.push_back(file_with(bytes_));
+    return files;
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+// The same frames for every thread, as many as there are evaluators and more; now and then none.
+class AnyFrames : public weave::StackSource {
+ public:
+  explicit AnyFrames(std::span<const std::byte> bytes) {
+    for (const auto byte : bytes) {
+      const auto value = std::to_integer<std::uint64_t>(byte);
+      frames_.push_back({.activation = value * 16,
+                         .code = value & 0x0fU,
+                         .line = static_cast<std::uint32_t>(value >> 6U),
+                         .outermost = (value & 0x10U) != 0});
+    }
+  }
+  [[nodiscard]] std::vector<weave::PythonFrame> at(const weave::StackQuery& query) const override {
+    require(query.plain <= query.evaluators, "plain activations are activations");
+    for (std::size_t i = 0; i < std::min<std::size_t>(query.evaluators, 4); ++i) {
+      (void)query.frames_of(i);
+    }
+    return query.time % 8 == 7 ? std::vector<weave::PythonFrame>{} : frames_;
+  }
+  [[nodiscard]] const weave::CodeName* name(std::uint32_t pid, std::uint64_t code) const override {
+    return (pid ^ code) % 4 == 0 ? nullptr : &name_;
+  }
+
+ private:
+  std::vector<weave::PythonFrame> frames_;
+  weave::CodeName name_{.qualname = "f\n\x1b", .file = "\xff.py"};
+};
+
+using Identity = std::tuple<std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t>;
+
+std::vector<Identity> samples_of(perfdata::Input& input) {
+  std::vector<Identity> samples;
+  Sample sample;
+  while (const auto record = input.next()) {
+    if (input.parse(*record, sample)) {
+      samples.emplace_back(sample.time, sample.ip, sample.pid, sample.tid);
+    }
+  }
+  input.rewind();
+  return samples;
+}
+
+}  // namespace
+
+void run(Input input) {
+  const auto pid = input.take<std::uint32_t>();
+  const auto evaluator = input.take<std::uint64_t>();
+  const auto evaluator_size = input.take<std::uint32_t>();
+  const auto map_size = input.take<std::uint16_t>();
+  const auto elf_size = input.take<std::uint16_t>();
+  const auto frames_size = input.take<std::uint16_t>();
+  const auto map = input.take_bytes(map_size);
+  const auto elf = input.take_bytes(elf_size);
+  const AnyFrames frames{input.take_bytes(frames_size)};
+  auto opened = perfdata::Input::open(file_with(input.rest()), "input");
+  auto* const file = std::get_if<perfdata::Input>(&opened);
+  if (file == nullptr) {
+    return;
+  }
+  const auto before = samples_of(*file);
+  const weave::WeaveOptions options{
+      .input = "input",
+      .output = "output",
+      .lines = evaluator % 2 != 0,
+      .image_path = [](std::uint32_t whose) { return fmt::format("/images/python-{}", whose); }};
+  const weave::Knowledge knowledge{
+      .stacks = frames_size == 0 ? nullptr : &frames,
+      .evaluators = {{pid, {{.begin = evaluator, .end = evaluator + evaluator_size}}}},
+      .open_map = [map](std::uint32_t) {
+        auto text = file_with(map);
+        require(::lseek(text.get(), 0, SEEK_SET) == 0, "a file has a beginning");
+        return text;
+      }};
+  OneFile files{elf};
+  auto woven = file_with({});
+  weave::Weaver weaver{options, knowledge, files, *file};
+  require(weaver.learn() && weaver.rewrite(woven.get()), "nobody cancels it");
+  const auto summary = weaver.take_summary();
+  require(summary.samples == before.size(), "every sample is counted");
+  require(is_printable(summary.damage), "what is wrong is told in plain text");
+  for (const auto& image : summary.images) {
+    require(std::holds_alternative<elf::ElfFile>(elf::ElfFile::open(file_with(image.image.bytes))),
+            "an image can be read");
+  }
+  auto again = perfdata::Input::open(std::move(woven), "output");
+  auto* const result = std::get_if<perfdata::Input>(&again);
+  if (result == nullptr) {
+    require(before.empty(), "with samples it is a recording");
+    return;
+  }
+  require(result->size() == summary.bytes_after, "the size is told");
+  for (const auto& event : result->events()) {
+    require(!event.has_user_stacks(), "user stacks are gone");
+  }
+  require(samples_of(*result) == before, "every sample is there, at its time, in its thread");
+  require(!result->damaged(), "what we write is good");
+}
+
+}  // namespace pyinject::fuzz
