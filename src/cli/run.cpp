@@ -71,11 +71,17 @@ int run_weave(const CommandLine& line, base::Logger& logger, const Terminal& ter
   Console console{logger, terminal.live && line.verbosity != Verbosity::kQuiet,
                   name_of_perf(line.record.perf)};
   session::StopSignals signals;
-  return session::weave_file({.input = line.input,
-                              .output = line.output,
-                              .perf = line.record.perf,
-                              .interrupted = [&] { return signals.next().has_value(); }},
-                             logger, console);
+  int signal = 0;
+  const int status = session::weave_file({.input = line.input,
+                                          .output = line.output,
+                                          .perf = line.record.perf,
+                                          .interrupted =
+                                              [&] {
+                                                signal = signals.next().value_or(0);
+                                                return signal != 0;
+                                              }},
+                                         logger, console);
+  return signal == 0 ? status : 128 + signal;
 }
 
 int run_activate(const CommandLine& line, base::Logger& logger) {

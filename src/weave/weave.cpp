@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -16,10 +17,23 @@ namespace pyinject::weave {
 
 namespace {
 
+// Where PATH's file is to be put: a link stays, and leads to it. What is no file (a device, a FIFO)
+// must not be replaced by one.
+std::string destination(const std::string& path) {
+  namespace filesystem = std::filesystem;
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) {
+    throw base::Error{path + " is no regular file"};
+  }
+  std::error_code error;
+  auto target = filesystem::canonical(path, error);
+  return !error && filesystem::is_symlink(path, error) ? target.string() : path;
+}
+
 // A file without a name in the folder of PATH, which nothing is left of if this tool is killed.
 class NewFile {
  public:
-  explicit NewFile(std::string path) : path_{std::move(path)} {
+  explicit NewFile(const std::string& path) : path_{destination(path)} {
     auto folder = std::filesystem::path{path_}.parent_path().string();
     if (folder.empty()) {
       folder = ".";
@@ -89,11 +103,11 @@ std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options, const K
     return Untouched{.why = std::move(not_treatable->why)};
   }
   auto& input = std::get<perfdata::Input>(opened);
+  NewFile file{options.output};
   Weaver weaver{options, knowledge, files, input};
   if (!weaver.learn()) {
     return Untouched{.why = "cancelled", .cancelled = true};
   }
-  NewFile file{options.output};
   if (!weaver.rewrite(file.fd())) {
     return Untouched{.why = "cancelled", .cancelled = true};
   }
