@@ -10,7 +10,7 @@ using Place = elf::SavedRegister::Place;
 constexpr std::uint64_t kWord = 8;
 
 Step missing(const StackDump& stack, std::uint64_t address) {
-  return address >= stack.begin + stack.bytes.size() ? Step::kOutside : Step::kBroken;
+  return address >= stack.begin ? Step::kOutside : Step::kBroken;
 }
 
 // The caller's stack pointer is above ours; else we would go round for ever.

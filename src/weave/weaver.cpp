@@ -98,6 +98,9 @@ void Weaver::learn_from(const Record& record) {
       return;
     }
     processes_.insert(mapping->pid);
+    if (mapping->size == SyntheticNames::kSize && mapping->page_offset == mapping->start) {
+      names_of_before_.insert(mapping->start);
+    }
     spaces_.map(input_.time_of(record).value_or(0), mapping->pid,
                 {.begin = mapping->start,
                  .end = end,
@@ -334,9 +337,15 @@ void Weaver::write_sample(perfdata::Output& output) {
   }
 }
 
-// Where frame pointers end the kernel takes what it finds for some more.
+// Where frame pointers end the kernel takes what it finds for some more. What a file has got that
+// is woven for a second time is mapped in none of its processes.
 void Weaver::drop_unmapped(std::vector<std::uint64_t>& chain) const {
-  while (chain.size() > 1 && spaces_.settled_since(sample_.pid) &&
+  const auto was_named = [this](std::uint64_t address) {
+    const auto behind = names_of_before_.upper_bound(address);
+    return behind != names_of_before_.begin() &&
+           address - *std::prev(behind) < SyntheticNames::kSize;
+  };
+  while (chain.size() > 1 && spaces_.settled_since(sample_.pid) && !was_named(chain.back()) &&
          spaces_.find(sample_.pid, sample_.time, chain.back()) == nullptr) {
     chain.pop_back();
   }

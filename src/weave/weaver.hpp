@@ -78,6 +78,7 @@ class Weaver {
   // Of which no record tells where they come from: where they were seen, and later their parents.
   std::map<std::uint32_t, std::vector<std::uint64_t>> orphans_;
   std::map<std::uint32_t, std::uint32_t> adopted_;
+  std::set<std::uint64_t> names_of_before_;  // where an earlier weaving has put its names
   std::unordered_map<std::uint32_t, std::vector<AddressRange>> named_;  // by pid
   perfdata::Sample sample_;
   std::vector<std::uint64_t> chain_;   // the user's part, innermost first

@@ -1,0 +1,178 @@
+// `perf-pyinject weave`, and what `record` passes on as perf wrote it.
+#include "support/child_process.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace pyinject {
+namespace {
+
+using test::ExitStatus;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr int kFailed = 125;
+
+class CliWeave : public testing::Test {
+ protected:
+  // perf's build-id cache is in the test's own folder.
+  [[nodiscard]] test::RunResult run(std::vector<std::string> command) const {
+    test::RunOptions options;
+    options.child.env["HOME"] = folder_.path();
+    return test::run(command, options);
+  }
+  [[nodiscard]] test::RunResult weave(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {test::tool(), "weave"});
+    return run(std::move(arguments));
+  }
+  [[nodiscard]] std::string recorded() const {
+    std::string path = folder_ / "perf.data";
+    const auto result =
+        run({"perf", "record", "-q", "-e", "cpu-clock", "--call-graph", "dwarf,16384", "-o", path,
+             "--", "/bin/sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"});
+    EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+    return path;
+  }
+  [[nodiscard]] static std::string contents(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream{path}.rdbuf();
+    return text.str();
+  }
+  [[nodiscard]] bool has_stacks(const std::string& path) const {
+    const auto events = run({"perf", "evlist", "-v", "-i", path});
+    EXPECT_EQ(events.status, ExitStatus{}) << events.err;
+    return events.out.find("STACK_USER") != std::string::npos;
+  }
+
+  test::TempDir folder_;
+};
+
+TEST_F(CliWeave, IntoAnotherFile) {
+  const auto input = recorded();
+  const auto before = contents(input);
+  const std::string output = folder_ / "whole.data";
+  const auto result = weave({input, "-o", output});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr(output));
+  EXPECT_TRUE(contents(input) == before);
+  EXPECT_TRUE(has_stacks(input));
+  EXPECT_FALSE(has_stacks(output));
+}
+
+TEST_F(CliWeave, InPlace) {
+  const auto input = recorded();
+  const auto result = weave({input});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  EXPECT_FALSE(has_stacks(input));
+  EXPECT_FALSE(fs::exists(input + ".raw"));
+}
+
+TEST_F(CliWeave, WhatIsNoRecordingIsLeftAlone) {
+  const auto text = folder_.file("text", "no recording");
+  const auto empty = folder_.file("empty", "");
+  fs::create_directory(folder_ / "folder");
+  const std::string output = folder_ / "output";
+  for (const auto& input :
+       {text, empty, std::string{folder_ / "folder"}, std::string{folder_ / "nothing"}}) {
+    for (const auto& arguments :
+         {std::vector{input}, std::vector{input, std::string{"-o"}, output}}) {
+      const auto result = weave(arguments);
+      EXPECT_EQ(result.status, ExitStatus{.code = kFailed}) << input;
+      EXPECT_THAT(result.err, HasSubstr(input));
+      EXPECT_EQ(result.out, "");
+    }
+  }
+  EXPECT_EQ(contents(text), "no recording");
+  EXPECT_FALSE(fs::exists(output));
+  EXPECT_TRUE(fs::is_empty(folder_ / "folder"));
+}
+
+TEST_F(CliWeave, ADeviceIsNoOutput) {
+  const auto input = recorded();
+  const std::string fifo = folder_ / "fifo";
+  EXPECT_EQ(run({"mkfifo", fifo}).status, ExitStatus{});
+  for (const auto& output : {fifo, folder_.path().string()}) {
+    const auto result = weave({input, "-o", output});
+    EXPECT_EQ(result.status, ExitStatus{.code = kFailed});
+    EXPECT_THAT(result.err, HasSubstr("no regular file"));
+  }
+  EXPECT_TRUE(fs::is_fifo(fifo));
+  EXPECT_TRUE(has_stacks(input));
+}
+
+// The signal is there before it begins: nothing has to be in time.
+TEST_F(CliWeave, CancelledItLeavesAllAsItWas) {
+  const auto input = recorded();
+  const auto before = contents(input);
+  const auto result =
+      run({"perl", "-e",
+           "use POSIX; sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGINT)); kill INT => $$; "
+           "exec @ARGV",
+           test::tool(), "weave", input});
+  EXPECT_EQ(result.status, ExitStatus{.code = 130}) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("cancelled"));
+  EXPECT_TRUE(contents(input) == before);
+}
+
+class CliRecordPassesOn : public CliWeave {
+ protected:
+  void SetUp() override {
+    for (const auto& interpreter : test::find_interpreters()) {
+      if (interpreter.root.empty()) {
+        python_.emplace(interpreter, "print('ready', flush=True)\nwhile True: sum(range(1000))");
+        return;
+      }
+    }
+    GTEST_SKIP() << "no interpreter";
+  }
+  [[nodiscard]] std::string command() const {
+    return fmt::format("{} record -p {} -F 499", test::tool(), python_->pid().value());
+  }
+  std::optional<test::PythonProcess> python_;
+};
+
+TEST_F(CliRecordPassesOn, APipe) {
+  const auto result =
+      run({"sh", "-c", command() + " -o - -- sleep 0.3 | perf script -F comm,ip -i -"});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("python"));
+  python_->expect_alive();
+}
+
+TEST_F(CliRecordPassesOn, AFolder) {
+  const std::string data = folder_ / "perf.data";
+  const auto result = run({"sh", "-c", command() + " --threads -o " + data + " -- sh -c 'exit 7'"});
+  EXPECT_EQ(result.status, ExitStatus{.code = 7}) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("--threads"));
+  EXPECT_THAT(result.err, HasSubstr("as perf wrote it"));
+  EXPECT_TRUE(fs::is_directory(data));
+  EXPECT_EQ(run({"perf", "report", "--stdio", "-i", data}).status, ExitStatus{});
+}
+
+TEST_F(CliRecordPassesOn, RawFilesOnDemand) {
+  const std::string data = folder_ / "perf.data";
+  const std::string options = " --call-graph dwarf,8192 -o " + data;
+  for (const std::string keep : {"", " --keep-raw"}) {
+    const auto result = run({"sh", "-c", command() + keep + options + " -- sleep 0.2"});
+    EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+    EXPECT_FALSE(has_stacks(data));
+    EXPECT_EQ(fs::exists(data + ".raw"), keep != "");
+  }
+  EXPECT_TRUE(has_stacks(data + ".raw"));
+}
+
+}  // namespace
+}  // namespace pyinject

@@ -1,0 +1,150 @@
+// What becomes of perf's files at the end of a recording; only the injection is made up.
+#include "pyinject/base/child.hpp"
+#include "pyinject/perfdata/input.hpp"
+#include "pyinject/session/record_session.hpp"
+#include "support/fake_python.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+namespace pyinject::session {
+namespace {
+
+using base::LogLevel;
+using testing::ElementsAre;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class Observer : public RecordObserver {
+ public:
+  void activated(const ActiveTarget& /*target*/) override {}
+  void progress(std::chrono::nanoseconds, std::optional<std::uint64_t>) override {}
+  void post_processing(double, std::uint64_t) override {
+    ++reports;
+    if (cancel) {
+      ::kill(::getpid(), SIGINT);
+    }
+  }
+  void stopped() override {}
+  void finished(const RecordSummary& result) override { summary = result; }
+
+  bool cancel = false;
+  int reports = 0;
+  std::optional<RecordSummary> summary;
+};
+
+class RecordWeaves : public testing::Test {
+ protected:
+  RecordWeaves() {
+    // perf's build-id cache.
+    ::setenv("HOME", folder_.path().c_str(), 1);
+    fs::create_directory(folder_ / "data");
+    detector_.only = std::set<base::Pid>{target_.pid()};
+  }
+  ~RecordWeaves() override { ::setenv("HOME", home_.c_str(), 1); }
+  RecordWeaves(const RecordWeaves&) = delete;
+  RecordWeaves& operator=(const RecordWeaves&) = delete;
+
+  int record(std::vector<std::string> perf_options) {
+    options_.pids = {target_.pid()};
+    options_.command = {"sleep", "0.3"};
+    options_.maps.folder = folder_.path().string();
+    options_.perf_options = std::move(perf_options);
+    options_.perf_options.insert(options_.perf_options.end(),
+                                 {"-F", "999", "--call-graph", "dwarf,4096", "-o", data()});
+    return session::record(options_, detector_, injector_, logger_, observer_);
+  }
+  [[nodiscard]] std::string data() const { return folder_ / "data/perf.data"; }
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> result;
+    for (const auto& entry : fs::directory_iterator{folder_ / "data"}) {
+      result.push_back(entry.path().filename());
+    }
+    std::ranges::sort(result);
+    return result;
+  }
+  static bool has_stacks(const std::string& path) {
+    const auto opened = perfdata::Input::open(path);
+    const auto* const input = std::get_if<perfdata::Input>(&opened);
+    EXPECT_NE(input, nullptr) << path;
+    return input != nullptr &&
+           std::ranges::any_of(input->events(), &perfdata::Event::has_user_stacks);
+  }
+
+  std::string home_ = std::getenv("HOME") == nullptr ? "/" : std::getenv("HOME");
+  base::Child target_{{.argv = {"sh", "-c", "while :; do :; done"}, .death_signal = SIGKILL}};
+  test::TempDir folder_;
+  test::FakeDetector detector_;
+  test::FakeInjector injector_;
+  test::RecordingLogger logger_;
+  Observer observer_;
+  RecordOptions options_;
+};
+
+TEST_F(RecordWeaves, ItsFile) {
+  EXPECT_EQ(record({}), 0);
+  EXPECT_THAT(names(), ElementsAre("perf.data"));
+  EXPECT_FALSE(has_stacks(data()));
+  EXPECT_GT(observer_.reports, 0);
+  ASSERT_TRUE(observer_.summary);
+  ASSERT_EQ(observer_.summary->woven.size(), 1U);
+  EXPECT_EQ(observer_.summary->woven[0].path, data());
+  EXPECT_GT(observer_.summary->woven[0].summary.unwound, 50U);
+  EXPECT_EQ(logger_.text(LogLevel::kError), "");
+}
+
+TEST_F(RecordWeaves, EachFileOfASeries) {
+  EXPECT_EQ(record({"-m", "4", "--switch-output=100K"}), 0);
+  ASSERT_TRUE(observer_.summary);
+  EXPECT_GE(observer_.summary->woven.size(), 2U);
+  EXPECT_EQ(observer_.summary->woven.size(), observer_.summary->files.size());
+  EXPECT_EQ(names().size(), observer_.summary->files.size());
+  for (const auto& name : names()) {
+    EXPECT_FALSE(has_stacks(folder_ / "data/" + name)) << name;
+  }
+}
+
+TEST_F(RecordWeaves, AndKeepsWhatPerfWroteOnDemand) {
+  options_.keep_raw = true;
+  EXPECT_EQ(record({}), 0);
+  EXPECT_THAT(names(), ElementsAre("perf.data", "perf.data.raw"));
+  EXPECT_FALSE(has_stacks(data()));
+  EXPECT_TRUE(has_stacks(data() + ".raw"));
+}
+
+TEST_F(RecordWeaves, CancelledTheFileIsAsPerfWroteIt) {
+  observer_.cancel = true;
+  for (const bool keep : {false, true}) {
+    options_.keep_raw = keep;
+    fs::remove(data());
+    EXPECT_EQ(record({}), 130);
+    EXPECT_THAT(names(), ElementsAre("perf.data"));
+    EXPECT_TRUE(has_stacks(data()));
+  }
+  EXPECT_THAT(logger_.text(LogLevel::kWarning), HasSubstr("cancelled"));
+  EXPECT_TRUE(injector_.on.empty());
+}
+
+// Nothing is lost when the cancel comes with a series: the other files are as perf wrote them.
+TEST_F(RecordWeaves, CancelledASeriesIsAsPerfWroteIt) {
+  observer_.cancel = true;
+  EXPECT_EQ(record({"-m", "4", "--switch-output=100K"}), 130);
+  EXPECT_GE(names().size(), 2U);
+  for (const auto& name : names()) {
+    EXPECT_TRUE(has_stacks(folder_ / "data/" + name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace pyinject::session

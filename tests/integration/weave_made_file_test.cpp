@@ -1,0 +1,191 @@
+// Files made by hand, woven: what is put where, and what is left when it does not come to that.
+#include "pyinject/base/error.hpp"
+#include "pyinject/perfdata/input.hpp"
+#include "pyinject/weave/recorded_files.hpp"
+#include "pyinject/weave/weave.hpp"
+#include "support/made_perf_data.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::weave {
+namespace {
+
+using testing::ElementsAre;
+using testing::Gt;
+namespace fs = std::filesystem;
+
+std::string contents(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream{path}.rdbuf();
+  return text.str();
+}
+
+class WeaveMadeFile : public testing::Test {
+ protected:
+  // A sample of a 32-bit process.
+  [[nodiscard]] std::string made() const {
+    test::MadePerfData data;
+    data.events = {test::made_dwarf_event(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+                                          PERF_SAMPLE_CALLCHAIN)};
+    const std::uint64_t task = 7 | std::uint64_t{7} << 32U;
+    data.data =
+        test::made_record(PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER,
+                          test::words(task, 0x8048000, 0x1000, 0, 0, 0, 0, PROT_READ) +
+                              test::padded("/bin/made") + test::words(task, 1)) +
+        test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL,
+                          test::words(0xffffffff81000000, task, 2, 0, PERF_SAMPLE_REGS_ABI_32,
+                                      0xff00, 0xfe00, 0x8048123, 16, 1, 2, 16));
+    return folder_.file("made.data", data.bytes());
+  }
+
+  std::variant<WeaveSummary, Untouched> weave_to(const std::string& input,
+                                                 const std::string& output) {
+    options_.input = input;
+    options_.output = output;
+    options_.image_path = [this](std::uint32_t pid) {
+      return folder_ / fmt::format("names-{}", pid);
+    };
+    RecordedFiles files;
+    return weave(options_, {}, files);
+  }
+  WeaveSummary woven(const std::string& input, const std::string& output) {
+    auto result = weave_to(input, output);
+    const auto* const why = std::get_if<Untouched>(&result);
+    EXPECT_EQ(why, nullptr) << why->why;
+    return std::get<WeaveSummary>(std::move(result));
+  }
+  [[nodiscard]] std::string output() const { return folder_ / "woven.data"; }
+
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> result;
+    for (const auto& entry : fs::directory_iterator{folder_.path()}) {
+      result.push_back(entry.path().filename());
+    }
+    std::ranges::sort(result);
+    return result;
+  }
+
+  test::TempDir folder_;
+  WeaveOptions options_;
+};
+
+TEST_F(WeaveMadeFile, ProcessesOf32BitsHaveAMark) {
+  const auto input = made();
+  const auto summary = woven(input, output());
+  EXPECT_EQ(summary.no_information, 1U);
+  auto result = std::get<perfdata::Input>(perfdata::Input::open(output()));
+  perfdata::Sample sample;
+  while (const auto record = result.next()) {
+    if (result.parse(*record, sample)) {
+      EXPECT_THAT(sample.chain, ElementsAre(PERF_CONTEXT_USER, 0x8048123, Gt(0x10000000U)));
+    }
+  }
+  ASSERT_EQ(summary.images.size(), 1U);
+}
+
+TEST_F(WeaveMadeFile, ThreadsWithoutRegistersAreAsTheyWere) {
+  test::MadePerfData data;
+  data.events = {test::made_dwarf_event(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+                                        PERF_SAMPLE_CALLCHAIN)};
+  data.data = test::made_record(
+      PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL,
+      test::words(0xffffffff81000000, 7, 2, 2, PERF_CONTEXT_KERNEL, 0xffffffff81000000, 0, 0));
+  const auto summary = woven(folder_.file("perf.data", data.bytes()), output());
+  EXPECT_EQ(summary.samples, 1U);
+  EXPECT_EQ(summary.unwound, 0U);
+  EXPECT_EQ(summary.images.size(), 0U);
+}
+
+TEST_F(WeaveMadeFile, CancelledInEitherPassNothingIsLeft) {
+  const auto input = made();
+  const auto before = contents(input);
+  for (const double when : {0.0, 0.3}) {
+    // A tenth of a second goes by for each record, so that it is asked at each.
+    options_.progress = [when](double done, std::uint64_t /*samples*/) {
+      const timespec span{.tv_sec = 0, .tv_nsec = 110'000'000};
+      ::nanosleep(&span, nullptr);
+      return done < when;
+    };
+    for (const auto& path : {input, output()}) {
+      const auto result = weave_to(input, path);
+      ASSERT_TRUE(std::holds_alternative<Untouched>(result));
+      EXPECT_TRUE(std::get<Untouched>(result).cancelled);
+      EXPECT_TRUE(contents(input) == before);
+      EXPECT_THAT(names(), ElementsAre("made.data"));
+    }
+  }
+}
+
+TEST_F(WeaveMadeFile, WhatFailsAtTheEndLeavesNothing) {
+  const auto input = made();
+  const auto before = contents(input);
+  options_.keep = [](const std::vector<NamedImage>& images) {
+    EXPECT_EQ(images.size(), 1U);
+    throw base::Error{"no room"};
+  };
+  EXPECT_THROW((void)weave_to(input, input), base::Error);
+  EXPECT_TRUE(contents(input) == before);
+  EXPECT_THAT(names(), ElementsAre("made.data"));
+}
+
+TEST_F(WeaveMadeFile, InPlaceModeAndOwnerStay) {
+  const auto input = made();
+  ASSERT_EQ(::chmod(input.c_str(), 0640), 0);
+  const bool root = ::geteuid() == 0;
+  ASSERT_TRUE(!root || ::chown(input.c_str(), 12, 34) == 0);
+  const base::UniqueFd reader{::open(input.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat before {};
+  ASSERT_EQ(::fstat(reader.get(), &before), 0);
+  (void)woven(input, input);
+  struct stat after {};
+  ASSERT_EQ(::stat(input.c_str(), &after), 0);
+  EXPECT_EQ(after.st_mode, before.st_mode);
+  EXPECT_EQ(after.st_uid, before.st_uid);
+  EXPECT_EQ(after.st_gid, before.st_gid);
+  EXPECT_NE(after.st_ino, before.st_ino);
+  struct stat open_still {};
+  ASSERT_EQ(::fstat(reader.get(), &open_still), 0);
+  EXPECT_EQ(open_still.st_size, before.st_size) << "who has it open still has the old one";
+  EXPECT_THAT(names(), ElementsAre("made.data"));
+}
+
+TEST_F(WeaveMadeFile, OnlyAFileIsReplaced) {
+  const auto input = made();
+  const std::string fifo = folder_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THROW((void)weave_to(input, fifo), base::Error);
+  EXPECT_TRUE(fs::is_fifo(fifo));
+  EXPECT_THROW((void)weave_to(input, folder_.path()), base::Error);
+  EXPECT_THROW((void)weave_to(input, folder_ / "no/folder"), base::Error);
+  EXPECT_THAT(names(), ElementsAre("fifo", "made.data"));
+}
+
+TEST_F(WeaveMadeFile, ALinkStaysALink) {
+  const auto input = made();
+  const std::string link = folder_ / "link";
+  fs::create_symlink("made.data", link);
+  const auto size = fs::file_size(input);
+  (void)woven(link, link);
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_NE(fs::file_size(input), size);
+  EXPECT_THAT(names(), ElementsAre("link", "made.data"));
+}
+
+}  // namespace
+}  // namespace pyinject::weave

@@ -1,0 +1,248 @@
+// Files of real perfs, woven: all that was in them is there, and the stacks are whole.
+#include "pyinject/weave/weave.hpp"
+
+#include "pyinject/base/text.hpp"
+#include "pyinject/perfdata/input.hpp"
+#include "pyinject/weave/recorded_files.hpp"
+#include "support/child_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include <sys/mman.h>
+
+namespace pyinject::weave {
+namespace {
+
+using test::ExitStatus;
+using testing::ElementsAre;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+using Arguments = std::vector<std::string>;
+
+// Two forked processes that work, do no system calls while they do, and come to their end.
+constexpr const char* kWork =
+    "work() { i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; }; work & work; wait";
+
+std::string contents(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream{path}.rdbuf();
+  return text.str();
+}
+
+perfdata::Input opened(const std::string& path) {
+  return std::get<perfdata::Input>(perfdata::Input::open(path));
+}
+
+class WeaveTest : public testing::Test {
+ protected:
+  [[nodiscard]] std::string recorded(const Arguments& options) const {
+    std::string path = folder_ / "perf.data";
+    Arguments command{"perf", "record", "-q", "-F", "1999", "-o", path};
+    command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), {"--", "/bin/sh", "-c", kWork});
+    const auto result = test::run(command);
+    EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+    return path;
+  }
+  std::variant<WeaveSummary, Untouched> weave_to(const std::string& input,
+                                                 const std::string& output,
+                                                 const Knowledge& knowledge = {}) {
+    options_.input = input;
+    options_.output = output;
+    options_.image_path = [this](std::uint32_t pid) {
+      return folder_ / fmt::format("names-{}", pid);
+    };
+    RecordedFiles files;
+    return weave(options_, knowledge, files);
+  }
+  WeaveSummary woven(const std::string& input, const std::string& output,
+                     const Knowledge& knowledge = {}) {
+    auto result = weave_to(input, output, knowledge);
+    const auto* const why = std::get_if<Untouched>(&result);
+    EXPECT_EQ(why, nullptr) << why->why;
+    return std::get<WeaveSummary>(std::move(result));
+  }
+  [[nodiscard]] std::string output() const { return folder_ / "woven.data"; }
+
+  // Each line by itself, since perf sorts equal times as it likes.
+  static std::vector<std::string> script(const std::string& path, const std::string& fields) {
+    const auto result = test::run({"perf", "script", "-F", fields, "-i", path});
+    EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+    std::vector<std::string> lines;
+    for (const auto line : base::split(result.out, '\n')) {
+      lines.emplace_back(line);
+    }
+    std::ranges::sort(lines);
+    return lines;
+  }
+  void expect_same(const std::string& before, const std::string& fields) const {
+    const auto lines = script(before, fields);
+    EXPECT_GT(lines.size(), 50U);
+    EXPECT_TRUE(script(output(), fields) == lines) << fields;
+  }
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> result;
+    for (const auto& entry : fs::directory_iterator{folder_.path()}) {
+      result.push_back(entry.path().filename());
+    }
+    std::ranges::sort(result);
+    return result;
+  }
+
+  test::TempDir folder_;
+  WeaveOptions options_;
+};
+
+TEST_F(WeaveTest, WithoutStacksAllIsTheSame) {
+  const auto input = recorded({"-e", "cpu-clock"});
+  const auto before = contents(input);
+  const auto summary = woven(input, output());
+  expect_same(input, "comm,tid,time,period,event,ip");
+  EXPECT_EQ(summary.unwound, 0U);
+  EXPECT_GT(summary.samples, 50U);
+  EXPECT_TRUE(contents(input) == before) << "only OUTPUT is written";
+}
+
+TEST_F(WeaveTest, CallchainsByFramePointersKeepTheirSamples) {
+  const auto input = recorded({"-e", "cpu-clock", "-g"});
+  EXPECT_EQ(woven(input, output()).unwound, 0U);
+  expect_same(input, "comm,tid,time,period,event");
+}
+
+TEST_F(WeaveTest, CompressedStacksAreUnwound) {
+  const auto input = recorded({"-e", "cpu-clock", "-z", "--call-graph", "dwarf,16384"});
+  const auto summary = woven(input, output());
+  expect_same(input, "comm,tid,time,period,event");
+  EXPECT_EQ(summary.unwound, summary.samples);
+  EXPECT_LT((summary.cut + summary.no_information + summary.broken) * 10, summary.samples);
+  EXPECT_LT(summary.bytes_after, summary.samples * 1000);
+  EXPECT_EQ(summary.bytes_after, fs::file_size(output()));
+  EXPECT_LE(summary.bytes_before, fs::file_size(input));
+  EXPECT_GE(summary.longest, 5U);
+  EXPECT_EQ(summary.damage, "");
+}
+
+TEST_F(WeaveTest, EventsThatSampleDifferentThings) {
+  const auto input =
+      recorded({"-e", "cpu-clock/call-graph=dwarf/", "-e", "task-clock/call-graph=fp/"});
+  const auto summary = woven(input, output());
+  expect_same(input, "comm,tid,time,period,event");
+  EXPECT_GT(summary.unwound, 0U);
+  EXPECT_LT(summary.unwound, summary.samples);
+}
+
+// Whatever was woven is a recording like any other.
+TEST_F(WeaveTest, AgainChangesNothing) {
+  const auto input = recorded({"-e", "cpu-clock", "--call-graph", "dwarf,16384"});
+  (void)woven(input, output());
+  const auto fields = "comm,tid,time,period,event,ip";
+  const auto lines = script(output(), fields);
+  const auto summary = woven(output(), output());
+  EXPECT_EQ(summary.unwound, 0U);
+  EXPECT_TRUE(script(output(), fields) == lines);
+}
+
+// The shell as an interpreter: all of its code is the evaluator, and the process that forks the
+// others had a function before the recording began.
+class Shell : public StackSource {
+ public:
+  explicit Shell(const std::string& path) {
+    auto input = opened(path);
+    while (const auto record = input.next()) {
+      const auto task = perfdata::parse_task(*record);
+      if (task && record->type == PERF_RECORD_FORK && task->pid != task->parent_pid) {
+        children.insert(task->pid);
+        parent = task->parent_pid;
+      }
+      const auto mapping = perfdata::parse_mapping(*record);
+      if (mapping && (mapping->protection & PROT_EXEC) != 0 && mapping->file.ends_with("/dash")) {
+        knowledge.evaluators[mapping->pid].push_back(
+            {.begin = mapping->start, .end = mapping->start + mapping->size});
+      }
+    }
+    knowledge.stacks = this;
+  }
+  [[nodiscard]] std::vector<PythonFrame> at(const StackQuery& query) const override {
+    return query.pid == parent && query.tid == parent && query.plain > 0
+               ? std::vector{PythonFrame{.code = 1, .outermost = true}}
+               : std::vector<PythonFrame>{};
+  }
+  [[nodiscard]] const CodeName* name(std::uint32_t pid, std::uint64_t code) const override {
+    return pid == parent && code == 1 ? &name_ : nullptr;
+  }
+
+  std::uint32_t parent = 0;
+  std::set<std::uint32_t> children;
+  Knowledge knowledge;
+
+ private:
+  CodeName name_{.qualname = "before", .file = "shell.py"};
+};
+
+TEST_F(WeaveTest, ForkedProcessesHaveTheirParentsFrames) {
+  const auto input = recorded({"-e", "cpu-clock", "--call-graph", "dwarf,16384"});
+  const Shell shell{input};
+  ASSERT_EQ(shell.children.size(), 1U) << "the shell forks one and works itself";
+  const auto summary = woven(input, output(), shell.knowledge);
+  EXPECT_GT(summary.extended * 10, summary.samples * 9);
+  std::map<std::uint32_t, std::set<std::uint64_t>> roots;
+  auto result = opened(output());
+  perfdata::Sample sample;
+  while (const auto record = result.next()) {
+    if (result.parse(*record, sample) && sample.chain.size() > 5) {
+      roots[sample.pid].insert(sample.chain.back());
+    }
+  }
+  const auto child = *shell.children.begin();
+  std::vector<std::uint64_t> both;
+  std::ranges::set_intersection(roots[shell.parent], roots[child], std::back_inserter(both));
+  EXPECT_EQ(both.size(), 1U) << "the same function at the root of both";
+  for (const auto& image : summary.images) {
+    std::ofstream{image.path}.write(reinterpret_cast<const char*>(image.image.bytes.data()),
+                                    static_cast<std::streamsize>(image.image.bytes.size()));
+  }
+  const auto lines = script(output(), "ip,sym");
+  EXPECT_EQ(
+      std::ranges::count_if(
+          lines, [](const std::string& line) { return line.ends_with("py::before:shell.py"); }),
+      static_cast<std::ptrdiff_t>(summary.extended));
+}
+
+TEST_F(WeaveTest, WhatCannotBeTreatedIsLeftAlone) {
+  const auto piped =
+      test::run({"perf", "record", "-q", "-e", "cpu-clock", "-o", "-", "--", "true"});
+  const auto input = folder_.file("piped", piped.out);
+  const auto result = weave_to(input, output());
+  ASSERT_TRUE(std::holds_alternative<Untouched>(result));
+  EXPECT_THAT(std::get<Untouched>(result).why, HasSubstr("pipe"));
+  EXPECT_FALSE(std::get<Untouched>(result).cancelled);
+  EXPECT_THAT(names(), ElementsAre("piped"));
+  EXPECT_TRUE(contents(input) == piped.out);
+}
+
+TEST_F(WeaveTest, OfADamagedFileItTakesWhatThereIs) {
+  const auto whole = recorded({"-e", "cpu-clock", "--call-graph", "dwarf,1024"});
+  const auto input = folder_.file("cut.data", contents(whole).substr(0, fs::file_size(whole) / 2));
+  auto result = weave_to(input, output());
+  if (const auto* const why = std::get_if<Untouched>(&result)) {
+    EXPECT_NE(why->why, "");
+    return;
+  }
+  const auto& summary = std::get<WeaveSummary>(result);
+  EXPECT_NE(summary.damage, "");
+  EXPECT_GT(summary.samples, 10U);
+}
+
+}  // namespace
+}  // namespace pyinject::weave
