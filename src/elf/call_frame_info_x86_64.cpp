@@ -32,7 +32,8 @@ std::optional<UnwindRow> CallFrameInfo::row_at(base::ElfAddress pc) const {
 std::optional<CallerRule> CallFrameInfo::rule_at(base::ElfAddress pc) const {
   using Place = SavedRegister::Place;
   const auto row = row_at(pc);
-  if (!row || (row->cfa_register != kFramePointer && row->cfa_register != kStackPointer)) {
+  const auto base = row ? row->cfa_register.value_or(kUnwoundRegisters) : kUnwoundRegisters;
+  if (base != kFramePointer && base != kStackPointer) {
     return std::nullopt;
   }
   const auto& return_address = row->registers[kReturnAddress];
@@ -41,7 +42,7 @@ std::optional<CallerRule> CallFrameInfo::rule_at(base::ElfAddress pc) const {
       (frame_pointer.place != Place::kAtCfa && frame_pointer.place != Place::kUnchanged)) {
     return std::nullopt;
   }
-  CallerRule rule{.frame_from_rbp = row->cfa_register == kFramePointer,
+  CallerRule rule{.frame_from_rbp = base == kFramePointer,
                   .frame_offset = row->cfa_offset,
                   .return_address = return_address.offset,
                   .saved_rbp = std::nullopt};

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <ctime>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,8 +20,6 @@
 #include <thread>
 #include <unordered_map>
 #include <vector>
-
-#include <time.h>
 
 namespace pyinject::session {
 

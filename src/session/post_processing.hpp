@@ -15,9 +15,9 @@
 
 namespace pyinject::session {
 
-// The perf map of a process whose number is PID, wherever it is: that of its own file system while
+// The perf map of a process whose number that is, wherever it is: that of its own file system while
 // it runs, else the one in our /tmp. Invalid: there is none. Only a regular file is opened.
-[[nodiscard]] base::UniqueFd open_perf_map(std::uint32_t pid);
+[[nodiscard]] base::UniqueFd open_perf_map(std::uint32_t number);
 
 struct PostProcessing {
   std::string input;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <limits>
 #include <variant>
 
@@ -61,7 +62,7 @@ std::optional<Rule> fast_rule(const elf::UnwindRow& row) {
 
 // The vDSO has no file; ours is that of every process of this kernel.
 base::UniqueFd copy_of_vdso() {
-  const auto* const begin = reinterpret_cast<const std::byte*>(::getauxval(AT_SYSINFO_EHDR));
+  const auto* const begin = std::bit_cast<const std::byte*>(::getauxval(AT_SYSINFO_EHDR));
   base::UniqueFd file{::memfd_create("vdso", MFD_CLOEXEC)};
   constexpr std::size_t kPage = 4096;
   constexpr std::size_t kMostPages = 4;
@@ -103,7 +104,7 @@ const Rule& Object::rule_at(base::ElfAddress pc) {
     } else if (const auto fast = fast_rule(*row)) {
       rule = *fast;
     } else {
-      rows_.push_back(std::move(*row));
+      rows_.push_back(*row);
       rule.kind = Rule::Kind::kSlow;
       rule.row = &rows_.back();
     }

@@ -70,12 +70,13 @@ std::size_t merge(std::span<const std::uint64_t> chain,
   }
   std::size_t count = 0;
   std::size_t copied = 0;
-  for (auto insertion = insertions.rbegin(); insertion != insertions.rend(); ++insertion) {
-    const auto upto = std::max(copied, std::min(insertion->at, chain.size()));
+  for (std::size_t i = insertions.size(); i-- > 0;) {
+    const auto& insertion = insertions[i];
+    const auto upto = std::max(copied, std::min(insertion.at, chain.size()));
     const auto part = chain.subspan(copied, upto - copied);
     merged.insert(merged.end(), part.begin(), part.end());
     copied = upto;
-    for (const auto& frame : insertion->frames) {
+    for (const auto& frame : insertion.frames) {
       merged.push_back(address(frame));
       ++count;
     }

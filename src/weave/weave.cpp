@@ -61,8 +61,10 @@ class NewFile {
   void take_place(const std::string& input) {
     struct stat facts {};
     if (::stat(input.c_str(), &facts) == 0) {
-      (void)::fchmod(fd_.get(), facts.st_mode & 07777U);
-      (void)!::fchown(fd_.get(), facts.st_uid, facts.st_gid);
+      const int owner = ::fchown(fd_.get(), facts.st_uid, facts.st_gid);  // root can
+      const int mode = ::fchmod(fd_.get(), facts.st_mode & 0777U);
+      (void)owner;
+      (void)mode;
     }
     if (name_.empty()) {
       give_name();
