@@ -1,0 +1,202 @@
+// The first pass: what was mapped where, and who is whose child.
+#include "weave/weaver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include <sys/mman.h>
+
+namespace pyinject::weave {
+
+namespace {
+
+using perfdata::Record;
+
+constexpr std::chrono::milliseconds kBetweenReports{100};
+
+std::string hex(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const auto byte : bytes) {
+    text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  }
+  return text;
+}
+
+}  // namespace
+
+Weaver::Weaver(const WeaveOptions& options, const Knowledge& knowledge, unwind::FileFinder& files,
+               perfdata::Input& input)
+    : options_{options},
+      knowledge_{knowledge},
+      input_{input},
+      maps_{spaces_,
+            [this](unwind::ProcessNumber pid) {
+              return knowledge_.open_map ? knowledge_.open_map(pid) : base::UniqueFd{};
+            }},
+      objects_{files},
+      unwinder_{spaces_, objects_, maps_} {
+  summary_.bytes_before = input_.size();
+}
+
+bool Weaver::go_on(double part) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!options_.progress || now < told_ + kBetweenReports) {
+    return true;
+  }
+  told_ = now;
+  return options_.progress(part, summary_.samples);
+}
+
+bool Weaver::learn() {
+  // Most of a file is samples: they are passed over quickly.
+  constexpr double kShare = 0.2;
+  while (const auto record = input_.next()) {
+    learn_from(*record);
+    if (!go_on(kShare * static_cast<double>(input_.position()) /
+               static_cast<double>(std::max<std::uint64_t>(input_.size(), 1)))) {
+      return false;
+    }
+  }
+  spaces_.complete();
+  adopt_orphans();
+  choose_base();
+  for (const auto& file : spaces_.files()) {
+    if (file.executable && file.path.starts_with("//anon") &&
+        has_names(file.mapped_by, file.begin, file.end)) {
+      named_[file.mapped_by].push_back({.begin = file.begin, .end = file.end});
+    }
+  }
+  return true;
+}
+
+void Weaver::learn_from(const Record& record) {
+  if (record.type == PERF_RECORD_SAMPLE) {
+    learn_from_sample(record);
+    return;
+  }
+  if (auto mapping = perfdata::parse_mapping(record)) {
+    if (mapping->pid == ~std::uint32_t{0} ||
+        (record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
+      return;
+    }
+    std::uint64_t end = 0;
+    if (__builtin_add_overflow(mapping->start, mapping->size, &end)) {
+      return;
+    }
+    processes_.insert(mapping->pid);
+    if (mapping->size == SyntheticNames::kSize && mapping->page_offset == mapping->start) {
+      names_of_before_.insert(mapping->start);
+    }
+    spaces_.map(input_.time_of(record).value_or(0), mapping->pid,
+                {.begin = mapping->start,
+                 .end = end,
+                 .offset = mapping->page_offset,
+                 .executable = (mapping->protection & PROT_EXEC) != 0,
+                 .path = std::move(mapping->file),
+                 .device_major = mapping->major,
+                 .device_minor = mapping->minor,
+                 .inode = mapping->inode,
+                 .build_id = hex(mapping->build_id)});
+  } else if (record.type == PERF_RECORD_FORK) {
+    const auto task = perfdata::parse_task(record);
+    if (task && task->time == 0) {
+      introduced_.insert(task->pid);  // perf's own, for what was there before (-a)
+    } else if (task && task->pid != task->parent_pid) {
+      spaces_.fork(task->time, task->parent_pid, task->pid);
+      introduced_.insert(task->pid);
+      forked_.insert_or_assign(
+          task->pid,
+          ForkedThread{.pid = task->parent_pid, .tid = task->parent_tid, .time = task->time});
+    }
+  } else if (record.type == PERF_RECORD_LOST) {
+    ++summary_.losses;
+  } else if (const auto command = perfdata::parse_command(record); command) {
+    introduced_.insert(command->pid);
+    if (!command->exec) {
+      return;
+    }
+    spaces_.exec(input_.time_of(record).value_or(0), command->pid);
+    forked_.erase(command->pid);
+  }
+}
+
+void Weaver::learn_from_sample(const Record& record) {
+  constexpr std::size_t kEnough = 8;
+  if (!input_.parse(record, sample_) || introduced_.contains(sample_.pid)) {
+    return;
+  }
+  auto& seen = orphans_[sample_.pid];
+  if (seen.size() < kEnough &&
+      (sample_.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER) {
+    seen.push_back(sample_.ip);
+  }
+}
+
+// A process that was forked after perf had opened its events and before these told of forks, or of
+// whose fork the record was lost: the child of the one that has code where it was seen. No two have
+// theirs at the same addresses.
+void Weaver::adopt_orphans() {
+  constexpr std::size_t kMostTries = 1'000'000;  // a made-up file has any number of both
+  std::size_t tries = 0;
+  for (const auto& [pid, seen] : orphans_) {
+    tries += processes_.size();
+    if (introduced_.contains(pid) || seen.empty() || tries > kMostTries) {
+      continue;
+    }
+    std::uint32_t parent = 0;
+    std::ptrdiff_t most = 0;
+    for (const auto candidate : processes_) {
+      const auto known = std::ranges::count_if(seen, [&](std::uint64_t address) {
+        const auto* const file = spaces_.find(candidate, ~std::uint64_t{0}, address);
+        return file != nullptr && file->executable;
+      });
+      if (known > most && candidate != pid && introduced_.contains(candidate)) {
+        most = known;
+        parent = candidate;
+      }
+    }
+    if (most > 0) {
+      spaces_.fork(0, parent, pid);
+      adopted_.emplace(pid, parent);
+    }
+  }
+  orphans_.clear();
+  spaces_.complete();
+}
+
+// The highest range that no process has anything in; user addresses of x86-64 end at 2^47. A file
+// that leaves none is made up: it gets any.
+void Weaver::choose_base() {
+  constexpr auto kSize = SyntheticNames::kSize;
+  constexpr std::uint64_t kHighest = std::uint64_t{0x4000} << 32U;
+  std::vector<AddressRange> used;
+  std::ranges::transform(spaces_.files(), std::back_inserter(used), [](const auto& file) {
+    return AddressRange{.begin = file.begin, .end = file.end};
+  });
+  std::ranges::sort(used, std::greater{}, &AddressRange::end);
+  std::uint64_t base = kHighest;
+  for (const auto& range : used) {
+    if (range.end <= base) {
+      break;
+    }
+    if (range.begin < base + kSize) {
+      const auto below = range.begin / kSize * kSize;
+      if (below <= kSize) {
+        base = kHighest;
+        break;
+      }
+      base = below - kSize;
+    }
+  }
+  synthetic_.emplace(base);
+}
+
+bool Weaver::has_names(std::uint32_t pid, std::uint64_t begin, std::uint64_t end) const {
+  const auto& symbols = maps_.of(pid);
+  const auto at = std::ranges::lower_bound(symbols, begin, {}, &MapSymbol::start);
+  return at != symbols.end() && at->start < end;
+}
+
+}  // namespace pyinject::weave

@@ -1,0 +1,239 @@
+// The second pass: every record as it was, samples with their stacks; and the images with the
+// names.
+#include "pyinject/base/text.hpp"
+#include "weave/weaver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+
+#include <sys/mman.h>
+
+namespace pyinject::weave {
+
+namespace {
+
+using perfdata::Record;
+
+constexpr std::uint64_t kUserMark = PERF_CONTEXT_USER;
+
+bool is_anonymous_code(const perfdata::Mapping& mapping) {
+  return (mapping.protection & PROT_EXEC) != 0 && mapping.file.starts_with("//anon");
+}
+
+}  // namespace
+
+bool Weaver::rewrite(int fd) {
+  input_.rewind();
+  perfdata::Output output{fd, input_};
+  std::ranges::copy_if(processes_, std::inserter(unnamed_, unnamed_.end()),
+                       [this](std::uint32_t pid) { return !spaces_.origin(pid); });
+  constexpr double kBefore = 0.2;
+  while (const auto record = input_.next()) {
+    write(output, *record);
+    if (!go_on(kBefore + (1 - kBefore) * static_cast<double>(input_.position()) /
+                             static_cast<double>(std::max<std::uint64_t>(input_.size(), 1)))) {
+      return false;
+    }
+  }
+  output.finish(make_images());
+  summary_.bytes_after = output.size();
+  summary_.damage = input_.damage();
+  return true;
+}
+
+// Behind a process's first mapping: a COMM or FORK record of perf's own may be in front of that, by
+// which perf forgets what it knew. Those that were forked while it was recorded inherit it.
+void Weaver::name_range(perfdata::Output& output, std::uint32_t pid) {
+  if (unnamed_.erase(pid) == 0) {
+    return;
+  }
+  perfdata::Mapping mapping;
+  mapping.pid = mapping.tid = pid;
+  mapping.start = synthetic_->range().begin;
+  mapping.size = SyntheticNames::kSize;
+  mapping.page_offset = mapping.start;
+  mapping.protection = PROT_READ | PROT_EXEC;
+  mapping.file = options_.image_path(0);
+  output.write_mapping(mapping);
+}
+
+void Weaver::write(perfdata::Output& output, const Record& record) {
+  if (record.type == PERF_RECORD_SAMPLE) {
+    if (input_.parse(record, sample_)) {
+      ++summary_.samples;
+      if (const auto adopted = adopted_.extract(sample_.pid); !adopted.empty()) {
+        const auto child = adopted.key();
+        const auto parent = adopted.mapped();
+        output.write_fork(
+            {.pid = child, .parent_pid = parent, .tid = child, .parent_tid = parent, .time = 0});
+      }
+      write_sample(output);
+    } else if (const auto* const event = input_.event_of(record);
+               event != nullptr && !event->has_user_stacks()) {
+      output.write(record);
+    }
+    return;
+  }
+  const auto mapping = perfdata::parse_mapping(record);
+  if (mapping && record.type == PERF_RECORD_MMAP2 && is_anonymous_code(*mapping) &&
+      has_names(mapping->pid, mapping->start, mapping->start + mapping->size)) {
+    write_renamed(output, record, *mapping);
+  } else {
+    output.write(record);
+  }
+  if (mapping) {
+    name_range(output, mapping->pid);
+  }
+}
+
+// The same record, at the same time, of the image with the names instead of anonymous memory.
+void Weaver::write_renamed(perfdata::Output& output, const Record& record,
+                           const perfdata::Mapping& mapping) {
+  constexpr std::size_t kFile = 72;  // perf_event_open(2): what lies before the name
+  constexpr std::size_t kPageOffset = 32;
+  constexpr std::size_t kIdentity = 40;
+  constexpr std::size_t kIdentityBytes = 24;
+  constexpr std::size_t kWord = 8;
+  constexpr std::size_t kMostRecord = 65528;  // its size is a number of 16 bits, and whole words
+  const auto padded = [](std::size_t size) { return (size / kWord + 1) * kWord; };
+  const auto old_name = padded(mapping.file.size());
+  const auto name = options_.image_path(mapping.pid);
+  if (record.bytes.size() < kFile + old_name) {
+    output.write(record);
+    return;
+  }
+  std::vector<std::byte> bytes(kFile + padded(name.size()), std::byte{0});
+  std::memcpy(bytes.data(), record.bytes.data(), kFile);
+  std::memcpy(bytes.data() + kPageOffset, &mapping.start, sizeof mapping.start);
+  std::memset(bytes.data() + kIdentity, 0, kIdentityBytes);
+  std::memcpy(bytes.data() + kFile, name.data(), name.size());
+  const auto trailer = record.bytes.subspan(kFile + old_name);
+  if (bytes.size() + trailer.size() > kMostRecord) {
+    output.write(record);
+    return;
+  }
+  bytes.insert(bytes.end(), trailer.begin(), trailer.end());
+  perf_event_header header{};
+  std::memcpy(&header, bytes.data(), sizeof header);
+  header.size = static_cast<std::uint16_t>(bytes.size());
+  header.misc = static_cast<std::uint16_t>(header.misc & ~PERF_RECORD_MISC_MMAP_BUILD_ID);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  output.write({.type = record.type, .misc = header.misc, .bytes = bytes});
+}
+
+void Weaver::write_sample(perfdata::Output& output) {
+  const auto user =
+      std::find(sample_.chain.rbegin(), sample_.chain.rend(), kUserMark).base();  // behind it
+  const bool has_user = user != sample_.chain.begin();
+  result_.assign(sample_.chain.begin(), has_user ? user : sample_.chain.end());
+  const bool copied = sample_.event->has_user_stacks();
+  registers_.clear();
+  chain_.assign(has_user ? user : sample_.chain.end(), sample_.chain.end());
+  if (copied && sample_.register_abi != PERF_SAMPLE_REGS_ABI_NONE) {
+    chain_.clear();
+    unwind_user_part(chain_);
+    if (!has_user) {
+      result_.push_back(kUserMark);
+    }
+  }
+  if (!copied) {
+    drop_unmapped(chain_);
+  }
+  add_python(chain_, !copied);
+  summary_.longest = std::max(summary_.longest, result_.size());
+  if (!output.write_sample(sample_, result_)) {
+    ++summary_.limited;
+  }
+}
+
+// Where frame pointers end the kernel takes what it finds for some more. What a file has got that
+// is woven for a second time is mapped in none of its processes.
+void Weaver::drop_unmapped(std::vector<std::uint64_t>& chain) const {
+  const auto was_named = [this](std::uint64_t address) {
+    const auto behind = names_of_before_.upper_bound(address);
+    return behind != names_of_before_.begin() &&
+           address - *std::prev(behind) < SyntheticNames::kSize;
+  };
+  while (chain.size() > 1 && spaces_.settled_since(sample_.pid) && !was_named(chain.back()) &&
+         spaces_.find(sample_.pid, sample_.time, chain.back()) == nullptr) {
+    chain.pop_back();
+  }
+}
+
+void Weaver::unwind_user_part(std::vector<std::uint64_t>& chain) {
+  ++summary_.unwound;
+  const auto registers = unwind::from_perf(sample_.registers, sample_.register_mask);
+  if (sample_.register_abi != PERF_SAMPLE_REGS_ABI_64 || !registers) {
+    if (registers) {
+      chain.push_back(registers->pc());
+    }
+    mark(chain, {.end = unwind::EndOfStack::kNoInformation});
+    return;
+  }
+  stack_ = {.begin = registers->sp(),
+            .bytes = sample_.stack,
+            .cut = sample_.stack.size() >= sample_.stack_asked};
+  mark(chain, unwinder_.unwind(sample_.pid, sample_.time, *registers, stack_, chain, &registers_));
+}
+
+// A stack that is not whole says so, at its root.
+void Weaver::mark(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound) {
+  summary_.by_frame_pointer += unwound.by_frame_pointer > 0 ? 1 : 0;
+  std::string name;
+  switch (unwound.end) {
+    case unwind::EndOfStack::kWhole:
+      return;
+    case unwind::EndOfStack::kCut:
+      ++summary_.cut;
+      name = "[truncated: stack dump]";
+      break;
+    case unwind::EndOfStack::kLimit:
+      ++summary_.limited;
+      name = fmt::format("[truncated: {} frames]", unwind::kMostFrames);
+      break;
+    case unwind::EndOfStack::kNoInformation:
+      ++summary_.no_information;
+      name = fmt::format("[no unwind info: {}]", unwound.file == nullptr
+                                                     ? "unknown memory"
+                                                     : base::printable(unwound.file->path));
+      break;
+    case unwind::EndOfStack::kBroken:
+      ++summary_.broken;
+      name = fmt::format("[broken stack: {}]", unwound.file == nullptr
+                                                   ? "unknown memory"
+                                                   : base::printable(unwound.file->path));
+      break;
+  }
+  if (spaces_.settled_since(sample_.pid)) {  // else perf knows no names in that process
+    chain.push_back(synthetic_->address(name));
+  }
+}
+
+std::vector<perfdata::BuildId> Weaver::make_images() {
+  std::vector<perfdata::BuildId> ids;
+  const auto add = [&](std::uint32_t pid, std::span<const ImageSymbol> symbols,
+                       std::span<const AddressRange> ranges) {
+    auto image = make_symbol_image(symbols, ranges);
+    auto path = options_.image_path(pid);
+    ids.push_back({.id = image.build_id, .file = path});
+    summary_.images.push_back({.path = std::move(path), .image = std::move(image)});
+  };
+  for (const auto& [pid, ranges] : named_) {
+    std::vector<ImageSymbol> symbols;
+    for (const auto& symbol : maps_.of(pid)) {
+      symbols.push_back(
+          {.address = symbol.start, .size = symbol.size, .name = base::printable(symbol.name)});
+    }
+    add(pid, symbols, ranges);
+  }
+  if (!synthetic_->symbols().empty()) {
+    add(0, synthetic_->symbols(), std::array{synthetic_->range()});
+  }
+  return ids;
+}
+
+}  // namespace pyinject::weave
