@@ -85,13 +85,13 @@ TEST_F(AddressSpacesTest, ALaterMappingSplitsTheOlderOne) {
 }
 
 TEST_F(AddressSpacesTest, ALaterMappingMayOverlapSeveral) {
-  for (const std::uint64_t i : {1, 2, 3, 4}) {
+  for (const std::uint64_t i : {1U, 2U, 3U, 4U}) {
     spaces_.map(i, kPid, mapped(i * 0x1000, (i + 1) * 0x1000, "/" + std::to_string(i)));
   }
   spaces_.map(10, kPid, mapped(0x1800, 0x4800, "/over"));
   spaces_.complete();
   EXPECT_EQ(at(10, 0x17ff), "/1");
-  for (const std::uint64_t address : {0x1800, 0x2000, 0x3fff, 0x47ff}) {
+  for (const std::uint64_t address : {0x1800U, 0x2000U, 0x3fffU, 0x47ffU}) {
     EXPECT_EQ(at(10, address), "/over");
   }
   EXPECT_EQ(at(10, 0x4800), "/4");
@@ -164,7 +164,7 @@ TEST_F(AddressSpacesTest, ExecClearsAll) {
 }
 
 TEST_F(AddressSpacesTest, EveryExecIsRemembered) {
-  for (const std::uint64_t i : {1, 2, 3}) {
+  for (const std::uint64_t i : {1U, 2U, 3U}) {
     spaces_.map(10 * i, kPid, mapped(0x1000, 0x2000, "/" + std::to_string(i)));
     spaces_.exec(10 * i + 5, kPid);
   }

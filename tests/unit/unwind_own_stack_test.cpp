@@ -113,10 +113,12 @@ class OwnStack : public testing::Test {
                          {.begin = snapshot_.registers.sp(), .bytes = snapshot_.stack}, chain);
     EXPECT_EQ(unwound.end, EndOfStack::kWhole);
     EXPECT_EQ(unwound.by_frame_pointer, 0U);
-    ASSERT_EQ(chain.size(), snapshot_.returns.size());
+    // A sanitizer puts a function of its own around backtrace(3).
+    const auto extra = snapshot_.returns.size() - chain.size();
+    ASSERT_LE(extra, 1U);
     std::size_t exact = 0;
     for (std::size_t i = 1; i < chain.size(); ++i) {  // the first one goes on in this function
-      const auto address = reinterpret_cast<std::uint64_t>(snapshot_.returns[i]);
+      const auto address = reinterpret_cast<std::uint64_t>(snapshot_.returns[i + extra]);
       exact += chain[i] == address ? 1 : 0;
       EXPECT_TRUE(chain[i] == address || chain[i] == address - 1) << i;
     }

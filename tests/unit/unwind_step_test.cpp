@@ -219,7 +219,7 @@ TEST_F(ByTrampoline, BothShapesAtEveryOffset) {
 }
 
 TEST_F(ByTrampoline, OfNoKnownShape) {
-  for (const std::uint64_t size : {0, 1, 7, 9, 10, 13, 14, 16, 1 << 20}) {
+  for (const std::uint64_t size : {0U, 1U, 7U, 9U, 10U, 13U, 14U, 16U, 1U << 20U}) {
     registers_.set(elf::kReturnAddress, 0x5000);
     EXPECT_EQ(by_trampoline({.begin = 0x5000, .size = size}, dump(), registers_), Step::kBroken);
   }
