@@ -59,6 +59,9 @@ std::vector<std::uint64_t> Weaver::frames_of(const std::vector<EvaluatorFrame>& 
   constexpr std::uint64_t kOfTheStack = 3;
   std::vector<std::uint64_t> words;
   const auto index = [&](std::size_t which) { return evaluators[which].behind - 1; };
+  if (number + 1 < evaluators.size() && evaluators[number + 1].behind == 0) {
+    return words;  // the innermost function is a trampoline, which has not called the evaluator yet
+  }
   if (number + 1 < evaluators.size() && index(number + 1) + 1 < registers_.size()) {
     const auto inner = index(number + 1);
     const auto end = std::min(registers_[inner + 1].sp(), stack_.begin + stack_.bytes.size());
