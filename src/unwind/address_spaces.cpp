@@ -67,7 +67,8 @@ void AddressSpaces::apply(const Change& change) {
 
 void AddressSpaces::retire(Process& process, Piece piece, Time time) {
   piece.until = time;
-  if (piece.from < time && process.gone.size() < kMostGone) {
+  // Programs map and unmap memory all the time, and nothing is looked for in data.
+  if (piece.file->executable && piece.from < time && process.gone.size() < kMostGone) {
     process.gone.push_back(piece);
   }
 }
@@ -116,27 +117,37 @@ const AddressSpaces::Piece* AddressSpaces::piece_at(const Pieces& pieces, std::u
              : &std::prev(behind)->second;
 }
 
-const MappedFile* AddressSpaces::find(ProcessNumber pid, Time time, std::uint64_t address) const {
+AddressSpaces::Found AddressSpaces::look_up(ProcessNumber pid, Time time,
+                                            std::uint64_t address) const {
+  constexpr auto kForEver = ~Time{0};
   const auto found = processes_.find(pid);
   if (found == processes_.end()) {
-    return nullptr;
+    return {};
   }
   const auto& process = found->second;
+  const auto* const live = process.live ? piece_at(*process.live, address) : nullptr;
+  if (live != nullptr && live->from <= time) {
+    return {.file = live->file, .from = live->from, .until = kForEver};
+  }
   if (time < process.changed) {
     for (const auto& piece : process.gone) {
       if (piece.begin <= address && address < piece.end && piece.from <= time &&
           time < piece.until) {
-        return piece.file;
+        return {.file = piece.file, .from = piece.from, .until = piece.until};
       }
     }
     const auto left = std::ranges::upper_bound(process.left, time, {}, &Image::until);
     if (left != process.left.end()) {
       const auto* const piece = piece_at(*left->pieces, address);
-      return piece != nullptr && piece->from <= time ? piece->file : nullptr;
+      return piece != nullptr && piece->from <= time
+                 ? Found{.file = piece->file, .from = piece->from, .until = left->until}
+                 : Found{};
     }
   }
-  const auto* const piece = process.live ? piece_at(*process.live, address) : nullptr;
-  return piece == nullptr ? nullptr : piece->file;
+  if (live != nullptr) {
+    return {.file = live->file, .from = 0, .until = 0};
+  }
+  return {.file = nullptr, .from = process.changed, .until = kForEver};
 }
 
 std::optional<Time> AddressSpaces::settled_since(ProcessNumber pid) const {

@@ -23,25 +23,29 @@ std::optional<std::uint64_t> StackDump::word_at(std::uint64_t address) const {
 }
 
 Unwinder::Known Unwinder::look_up(ProcessNumber pid, Time time, std::uint64_t address) {
-  const auto settled = spaces_.settled_since(pid);
-  const bool lasting = settled && time >= *settled;
   auto& known = known_[pid];
-  if (lasting) {
-    if (const auto found = known.find(address); found != known.end()) {
-      return found->second;
-    }
+  const auto found = known.find(address);
+  if (found != known.end() && found->second.from <= time && time < found->second.until) {
+    return found->second;
   }
   Known result;
   result.trampoline = trampolines_.find(pid, address);
-  if (!result.trampoline) {
-    result.file = spaces_.find(pid, time, address);
-    const auto mapped = result.file != nullptr ? objects_.of(*result.file) : MappedObject{};
-    if (mapped.object != nullptr) {
-      result.rule = &mapped.object->rule_at(mapped.bias.remove(base::RemoteAddress{address}));
+  if (result.trampoline) {
+    result.until = ~Time{0};
+  } else {
+    const auto mapped = spaces_.look_up(pid, time, address);
+    result.file = mapped.file;
+    result.from = mapped.from;
+    result.until = mapped.until;
+    const auto object = mapped.file != nullptr ? objects_.of(*mapped.file) : MappedObject{};
+    if (object.object != nullptr) {
+      result.rule = &object.object->rule_at(object.bias.remove(base::RemoteAddress{address}));
       result.kind = result.rule->kind;
     }
   }
-  if (lasting && known.size() < kMostKnown) {
+  if (found != known.end()) {
+    found->second = result;
+  } else if (result.from < result.until && known.size() < kMostKnown) {
     known.emplace(address, result);
   }
   return result;

@@ -41,7 +41,16 @@ class AddressSpaces {
   void complete();
 
   // What PID had at ADDRESS at TIME; valid as long as this object. nullptr: nothing is known.
-  [[nodiscard]] const MappedFile* find(ProcessNumber pid, Time time, std::uint64_t address) const;
+  [[nodiscard]] const MappedFile* find(ProcessNumber pid, Time time, std::uint64_t address) const {
+    return look_up(pid, time, address).file;
+  }
+  // The same is found for any time of [FROM, UNTIL), which may be empty.
+  struct Found {
+    const MappedFile* file = nullptr;
+    Time from = 0;
+    Time until = 0;
+  };
+  [[nodiscard]] Found look_up(ProcessNumber pid, Time time, std::uint64_t address) const;
   // From then on find() gives the same at any time; nullopt: nothing is known of PID.
   [[nodiscard]] std::optional<Time> settled_since(ProcessNumber pid) const;
   // All that were ever mapped, in the order of complete()'s time.

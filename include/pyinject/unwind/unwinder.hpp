@@ -76,6 +76,8 @@ class Unwinder {
     const Rule* rule = nullptr;
     std::optional<Trampoline> trampoline;
     const MappedFile* file = nullptr;
+    Time from = 0;  // it holds for [from, until)
+    Time until = 0;
   };
   [[nodiscard]] Known look_up(ProcessNumber pid, Time time, std::uint64_t address);
 
