@@ -28,14 +28,14 @@ constexpr int kFailed = 125;
 class CliWeave : public testing::Test {
  protected:
   // perf's build-id cache is in the test's own folder.
-  [[nodiscard]] test::RunResult run(std::vector<std::string> command) const {
+  [[nodiscard]] test::RunResult run(const std::vector<std::string>& command) const {
     test::RunOptions options;
     options.child.env["HOME"] = folder_.path();
     return test::run(command, options);
   }
   [[nodiscard]] test::RunResult weave(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), {test::tool(), "weave"});
-    return run(std::move(arguments));
+    return run(arguments);
   }
   [[nodiscard]] std::string recorded() const {
     std::string path = folder_ / "perf.data";
@@ -117,11 +117,10 @@ TEST_F(CliWeave, ADeviceIsNoOutput) {
 TEST_F(CliWeave, CancelledItLeavesAllAsItWas) {
   const auto input = recorded();
   const auto before = contents(input);
-  const auto result =
-      run({"perl", "-e",
-           "use POSIX; sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGINT)); kill INT => $$; "
-           "exec @ARGV",
-           test::tool(), "weave", input});
+  const auto result = run(
+      {"perl", "-e",
+       "use POSIX; sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGINT)); kill INT => $$; exec @ARGV",
+       test::tool(), "weave", input});
   EXPECT_EQ(result.status, ExitStatus{.code = 130}) << result.err;
   EXPECT_THAT(result.err, HasSubstr("cancelled"));
   EXPECT_TRUE(contents(input) == before);
@@ -166,10 +165,11 @@ TEST_F(CliRecordPassesOn, RawFilesOnDemand) {
   const std::string data = folder_ / "perf.data";
   const std::string options = " --call-graph dwarf,8192 -o " + data;
   for (const std::string keep : {"", " --keep-raw"}) {
-    const auto result = run({"sh", "-c", command() + keep + options + " -- sleep 0.2"});
+    const auto result =
+        run({"sh", "-c", fmt::format("{}{}{} -- sleep 0.2", command(), keep, options)});
     EXPECT_EQ(result.status, ExitStatus{}) << result.err;
     EXPECT_FALSE(has_stacks(data));
-    EXPECT_EQ(fs::exists(data + ".raw"), keep != "");
+    EXPECT_EQ(fs::exists(data + ".raw"), !keep.empty());
   }
   EXPECT_TRUE(has_stacks(data + ".raw"));
 }

@@ -63,6 +63,7 @@ std::uint64_t end_of_stack() {
   wanted->stack.resize(end_of_stack() - registers.sp());
   // By the kernel: a sanitizer forbids reading other functions' variables.
   const iovec into{.iov_base = wanted->stack.data(), .iov_len = wanted->stack.size()};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
   const iovec from{.iov_base = reinterpret_cast<void*>(registers.sp()),
                    .iov_len = wanted->stack.size()};
   EXPECT_EQ(::process_vm_readv(::getpid(), &into, 1, &from, 1, 0),
