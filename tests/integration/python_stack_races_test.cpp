@@ -25,8 +25,8 @@ def inner_right(x, y):
     for _ in numbers(): pass
 def numbers():
     yield from range(2)
-print('ready', flush=True)
 def work():
+    print('ready', flush=True)
     while True:
         left()
         right(2)
@@ -60,8 +60,8 @@ work()
 // Code objects that live for some microseconds, each in the place of the one before it.
 TEST_P(PythonStackRacesTest, NamesAreThoseOfOneObject) {
   PythonProcess python{GetParam(), R"(
-print('ready', flush=True)
 def work():
+    print('ready', flush=True)
     n = 100000
     while True:
         n += 1
