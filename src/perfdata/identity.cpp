@@ -54,6 +54,18 @@ std::size_t sample_id_size(const perf_event_attr& attr) {
   return attr.sample_id_all == 0 ? 0 : words(attr, kFields) * kWord;
 }
 
+std::optional<SampleHead> head_in(const Record& record, const perf_event_attr& attr) {
+  constexpr std::uint64_t kBoth = PERF_SAMPLE_IP | PERF_SAMPLE_TID;
+  const auto ip = sizeof(perf_event_header) + words(attr, PERF_SAMPLE_IDENTIFIER) * kWord;
+  const auto task = word_at(record.bytes, ip + kWord);
+  if ((attr.sample_type & kBoth) != kBoth || !task) {
+    return std::nullopt;
+  }
+  return SampleHead{.ip = *word_at(record.bytes, ip),
+                    .pid = static_cast<std::uint32_t>(*task),
+                    .tid = static_cast<std::uint32_t>(*task >> 32U)};
+}
+
 std::optional<std::uint64_t> time_in(const Record& record, const perf_event_attr& attr) {
   if ((attr.sample_type & PERF_SAMPLE_TIME) == 0 || record.type >= kFirstOfPerf) {
     return std::nullopt;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pyinject/perfdata/record.hpp"
+#include "pyinject/perfdata/sample.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -22,6 +23,9 @@ struct IdPosition {
 
 // The size of what the kernel puts behind its other records (sample_id_all).
 [[nodiscard]] std::size_t sample_id_size(const perf_event_attr& attr);
+
+// Of a sample that has both. All of it lies in the first 64 bytes, as what tells its event does.
+[[nodiscard]] std::optional<SampleHead> head_in(const Record& record, const perf_event_attr& attr);
 
 [[nodiscard]] std::optional<std::uint64_t> time_in(const Record& record,
                                                    const perf_event_attr& attr);

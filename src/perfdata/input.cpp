@@ -51,7 +51,7 @@ Record Input::Impl::aligned(Record record) {
   return record;
 }
 
-std::optional<Record> Input::Impl::next() {
+std::optional<Record> Input::Impl::next(bool whole) {
   while (!ended_) {
     if (const auto record = decompressor_.next()) {
       return aligned(*record);
@@ -59,7 +59,7 @@ std::optional<Record> Input::Impl::next() {
     if (!decompressor_.damage().empty()) {
       return end(decompressor_.damage());
     }
-    const auto record = reader_.next();
+    const auto record = whole ? reader_.next() : reader_.next_head();
     if (!record) {
       // The beginning of a record in the decompressor is no damage: perf record leaves the last
       // bytes of what compresses badly in its own buffer (seen with 6.1, 6.12, 7.2).
@@ -126,7 +126,8 @@ std::variant<Input, NotTreatable> Input::open(base::UniqueFd file, const std::st
 }
 
 const std::vector<Event>& Input::events() const { return impl_->header().events; }
-std::optional<Record> Input::next() { return impl_->next(); }
+std::optional<Record> Input::next() { return impl_->next(true); }
+std::optional<Record> Input::next_head() { return impl_->next(false); }
 const std::string& Input::damage() const { return impl_->damage(); }
 void Input::rewind() { impl_->rewind(); }
 std::uint64_t Input::position() const { return impl_->position(); }
@@ -136,6 +137,11 @@ const Event* Input::event_of(const Record& record) const { return impl_->index()
 bool Input::parse(const Record& record, Sample& out) const {
   const Event* const event = record.type == PERF_RECORD_SAMPLE ? event_of(record) : nullptr;
   return event != nullptr && parse_sample(*event, record, out);
+}
+
+std::optional<SampleHead> Input::head_of(const Record& record) const {
+  const Event* const event = record.type == PERF_RECORD_SAMPLE ? event_of(record) : nullptr;
+  return event == nullptr ? std::nullopt : head_in(record, event->attr);
 }
 
 std::optional<std::uint64_t> Input::time_of(const Record& record) const {

@@ -24,7 +24,7 @@ class Input::Impl {
   [[nodiscard]] const EventIndex& index() const { return index_; }
   [[nodiscard]] const std::string& damage() const { return damage_; }
   [[nodiscard]] std::uint64_t position() const { return reader_.position(); }
-  [[nodiscard]] std::optional<Record> next();
+  [[nodiscard]] std::optional<Record> next(bool whole);
   void rewind();
 
  private:

@@ -10,7 +10,10 @@ namespace pyinject::perfdata {
 
 namespace {
 
-constexpr std::size_t kBuffer = std::size_t{1} << 20U;  // many times a record
+constexpr std::size_t kBuffer = std::size_t{1} << 18U;  // many times a record
+constexpr std::size_t kHead = 64;                       // all fields before the callchain
+constexpr std::size_t kPiece = 4096;                    // is read where most is passed over
+constexpr std::size_t kLargestRecord = 1U << 16U;
 
 }  // namespace
 
@@ -39,25 +42,47 @@ void RecordReader::rewind() {
   damage_.clear();
 }
 
-void RecordReader::fill() {
+void RecordReader::fill(std::size_t most) {
   std::memmove(buffer_.data(), buffer_.data() + begin_, filled_ - begin_);
   filled_ -= begin_;
   begin_ = 0;
-  const auto room = std::min<std::uint64_t>(buffer_.size() - filled_, data_.end() - read_);
+  const auto room =
+      std::min<std::uint64_t>(std::min(buffer_.size() - filled_, most), data_.end() - read_);
   const auto got = read_at(fd_, read_, std::span{buffer_}.subspan(filled_, room), name_);
   filled_ += got;
   read_ += got;
 }
 
-std::optional<Record> RecordReader::next() {
+std::optional<Record> RecordReader::next() { return take(kBuffer); }
+
+std::optional<Record> RecordReader::next_head() {
+  perf_event_header header{};
+  if (left() < kHead && damage_.empty()) {
+    fill(kPiece);
+  }
+  if (left() >= sizeof header) {
+    std::memcpy(&header, buffer_.data() + begin_, sizeof header);
+  }
+  // What is small or damaged comes as from next().
+  if (header.type != PERF_RECORD_SAMPLE || header.size <= left() ||
+      header.size > data_.end() - position()) {
+    return take(kLargestRecord);
+  }
+  const auto head = Bytes{buffer_}.subspan(begin_, std::min(kHead, left()));
+  read_ = position() + header.size;
+  begin_ = filled_ = 0;
+  return Record{.type = header.type, .misc = header.misc, .bytes = head};
+}
+
+std::optional<Record> RecordReader::take(std::size_t most) {
   if (!damage_.empty()) {
     return std::nullopt;
   }
-  const auto left = [this] { return Bytes{buffer_}.subspan(begin_, filled_ - begin_); };
-  auto record = first_record(left());
+  const auto rest = [this] { return Bytes{buffer_}.subspan(begin_, left()); };
+  auto record = first_record(rest());
   if (!record) {
-    fill();
-    record = first_record(left());
+    fill(most);
+    record = first_record(rest());
   }
   if (!record || record->bytes.empty()) {
     if (begin_ != filled_ || read_ != data_.end()) {

@@ -21,13 +21,17 @@ class RecordReader {
 
   // Not aligned; valid until the next call. nullopt: the end, or damage.
   [[nodiscard]] std::optional<Record> next();
+  // The same, but of a sample its first kHead bytes at most: the others are not even read.
+  [[nodiscard]] std::optional<Record> next_head();
   [[nodiscard]] const std::string& damage() const { return damage_; }
   // Where the next record is.
   [[nodiscard]] std::uint64_t position() const { return read_ - (filled_ - begin_); }
   void rewind();
 
  private:
-  void fill();
+  void fill(std::size_t most);
+  [[nodiscard]] std::optional<Record> take(std::size_t most);
+  [[nodiscard]] std::size_t left() const { return filled_ - begin_; }
 
   int fd_;
   Section data_;

@@ -52,7 +52,7 @@ bool Weaver::go_on(double part) {
 bool Weaver::learn() {
   // Most of a file is samples: they are passed over quickly.
   constexpr double kShare = 0.2;
-  while (const auto record = input_.next()) {
+  while (const auto record = input_.next_head()) {
     learn_from(*record);
     if (!go_on(kShare * static_cast<double>(input_.position()) /
                static_cast<double>(std::max<std::uint64_t>(input_.size(), 1)))) {
@@ -124,13 +124,14 @@ void Weaver::learn_from(const Record& record) {
 
 void Weaver::learn_from_sample(const Record& record) {
   constexpr std::size_t kEnough = 8;
-  if (!input_.parse(record, sample_) || introduced_.contains(sample_.pid)) {
+  const auto sample = input_.head_of(record);
+  if (!sample || introduced_.contains(sample->pid)) {
     return;
   }
-  auto& seen = orphans_[sample_.pid];
+  auto& seen = orphans_[sample->pid];
   if (seen.size() < kEnough &&
-      (sample_.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER) {
-    seen.push_back(sample_.ip);
+      (record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER) {
+    seen.push_back(sample->ip);
   }
 }
 

@@ -93,6 +93,46 @@ std::string compressed(const std::string& data, std::size_t piece, std::uint32_t
   return records;
 }
 
+TEST(PerfDataInput, HeadsOfSamples) {
+  std::string data;
+  for (std::size_t i = 0; i < 300; ++i) {
+    data += made_record(PERF_RECORD_SAMPLE, 2,
+                        words(10, i, i << 32U | 7) + noise(i * 977 % 65473 / 8 * 8, i));
+    data += made_record(PERF_RECORD_MMAP, 0, noise(i * 331 % 16000 / 8 * 8, i));
+  }
+  const auto heads = [](const std::string& records) {
+    auto made = one_event(records);
+    made.events.front() =
+        made_event(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID, {10});
+    auto input = open_bytes(made.bytes());
+    std::string bytes;
+    std::size_t samples = 0;
+    while (const auto record = input.next_head()) {
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(record->bytes.data()) % 8, 0U);
+      if (record->type != PERF_RECORD_SAMPLE) {
+        bytes += test::as_text(record->bytes);
+        continue;
+      }
+      const auto head = input.head_of(*record);
+      EXPECT_TRUE(head && head->ip == samples && head->pid == 7 && head->tid == samples);
+      ++samples;
+    }
+    const auto damage = input.damage();
+    input.rewind();
+    EXPECT_TRUE(!damage.empty() || all_of(input).size() > 10'000'000);
+    return bytes + damage + std::to_string(samples);
+  };
+  std::string expected;
+  for (std::size_t i = 0; i < 300; ++i) {
+    expected += made_record(PERF_RECORD_MMAP, 0, noise(i * 331 % 16000 / 8 * 8, i));
+  }
+  EXPECT_TRUE(heads(data) == expected + "300");
+  EXPECT_TRUE(heads(compressed(data, 5000, kCompressed)) == expected + "300");
+  const auto cut = made_record(PERF_RECORD_SAMPLE, 2, words(10, 300, 0) + noise(40000, 1));
+  EXPECT_THAT(heads(data + cut.substr(0, 20)), HasSubstr("is cut off"));
+  EXPECT_THAT(heads(data + cut.substr(0, 20000)), HasSubstr("is cut off"));
+}
+
 TEST(PerfDataInput, EventsAsTheyAreInTheFile) {
   auto made = one_event();
   made.events.push_back(test::made_dwarf_event(kType, {20}));

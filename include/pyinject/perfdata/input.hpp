@@ -38,6 +38,8 @@ class Input {
   // The next record in the order of the file, aligned to 8 bytes; those in COMPRESSED records one
   // by one. Valid until the next call. nullopt: the end, or damage. Throws SystemError.
   [[nodiscard]] std::optional<Record> next();
+  // The same, but a sample may be cut behind what head_of() needs: copied stacks are passed over.
+  [[nodiscard]] std::optional<Record> next_head();
   // Whether the records ended before their time, and why: "a record of 4 bytes at offset 4711".
   [[nodiscard]] bool damaged() const { return !damage().empty(); }
   [[nodiscard]] const std::string& damage() const;
@@ -51,6 +53,7 @@ class Input {
   [[nodiscard]] const Event* event_of(const Record& record) const;
   // False: no sample, damaged, or of an unknown event. The vectors of OUT are used again.
   [[nodiscard]] bool parse(const Record& record, Sample& out) const;
+  [[nodiscard]] std::optional<SampleHead> head_of(const Record& record) const;
   // When it happened, for samples and, with sample_id_all, the kernel's other records. 0 is an
   // answer, too: perf gives it to the records that it makes itself.
   [[nodiscard]] std::optional<std::uint64_t> time_of(const Record& record) const;

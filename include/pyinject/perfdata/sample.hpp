@@ -10,6 +10,13 @@
 
 namespace pyinject::perfdata {
 
+// Whose it is and where it was.
+struct SampleHead {
+  std::uint64_t ip = 0;
+  std::uint32_t pid = 0;
+  std::uint32_t tid = 0;
+};
+
 // The spans point into the record that was parsed.
 struct Sample {
   const Event* event = nullptr;
