@@ -245,7 +245,8 @@ std::optional<int> Recorder::activate() {
 }
 
 std::optional<int> Recorder::enable() {
-  const auto answer = perf_->request("enable", Deadline::after(kPerfAnswers));
+  // On a machine that is short of processors it has taken more than 5 s.
+  const auto answer = perf_->request("enable", Deadline::after(kPerfSetsUp), signals_.fd());
   enabled_at_ = Clock::now();
   if (answer == perf::Answer::kAcknowledged) {
     base::reached(base::Step::kEventsEnabled);
@@ -256,7 +257,11 @@ std::optional<int> Recorder::enable() {
     return finish({.end = watch_.all_exited_within(std::chrono::milliseconds{500}) ? End::kTargets
                                                                                    : End::kPerf});
   }
-  logger_.error("perf record did not enable its events within {} s", kPerfAnswers.count());
+  if (answer == perf::Answer::kInterrupted) {
+    (void)take_signal();
+    return give_up(128 + signal_);
+  }
+  logger_.error("perf record did not enable its events within {} s", kPerfSetsUp.count());
   return give_up(kFailure);
 }
 

@@ -30,7 +30,7 @@ struct RecordOptions {
 
 // Every wait has an end. What the user may see is in docs.
 inline constexpr std::chrono::seconds kPerfAnswers{5};  // `perf version`, a later control command
-inline constexpr std::chrono::seconds kPerfSetsUp{20};  // first acknowledgement
+inline constexpr std::chrono::seconds kPerfSetsUp{20};  // first acknowledgement, events enabled
 inline constexpr std::chrono::seconds kPerfCompletes{300};  // from "stop" to its end
 inline constexpr std::chrono::seconds kStackUse{1};         // reading one target's stack pointers
 inline constexpr std::chrono::seconds kCommandEnds{5};      // from SIGTERM to SIGKILL
