@@ -108,6 +108,9 @@ std::vector<std::string> woven_lines(const session::WovenFile& file, const std::
     add(facts.limited, "were too long");
     lines.push_back(line);
   }
+  if (facts.unreadable > 0) {
+    lines.push_back(fmt::format("{} samples are damaged and left out", facts.unreadable));
+  }
   if (facts.losses > 0) {
     lines.push_back(fmt::format(
         "perf was too slow {} times and the kernel lost samples: a lower -F or a larger -m helps",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -137,7 +138,13 @@ void FrameWatch::run() {
   std::unique_lock lock{mutex_};
   while (!ending_) {
     const auto before = now_by(CLOCK_THREAD_CPUTIME_ID);
-    look();
+    try {
+      look();
+    } catch (const std::exception& error) {
+      // Out of a thread it would end this tool while targets are on. What was learned stays.
+      logger_.warning("frames of before the attach are no longer looked at: {}", error.what());
+      return;
+    }
     ++effort_.rounds;
     effort_.processor_time += nanoseconds{now_by(CLOCK_THREAD_CPUTIME_ID) - before};
     wake_.wait_for(lock, next_pause(), [this] { return ending_ || pause_ == kFirstPause; });

@@ -94,8 +94,12 @@ bool can_have_file(const MappedFile& file) {
 }  // namespace
 
 const Rule& Object::rule_at(base::ElfAddress pc) {
+  static const Rule none;
   if (const auto found = rules_.find(pc.value()); found != rules_.end()) {
     return found->second;
+  }
+  if (rules_.size() >= kMostRules) {
+    return none;
   }
   Rule rule;
   if (auto row = information_.row_at(pc)) {
@@ -108,10 +112,6 @@ const Rule& Object::rule_at(base::ElfAddress pc) {
       rule.kind = Rule::Kind::kSlow;
       rule.row = &rows_.back();
     }
-  }
-  if (rules_.size() >= kMostRules) {
-    scratch_ = rule;
-    return scratch_;
   }
   return rules_.emplace(pc.value(), rule).first->second;
 }

@@ -75,6 +75,8 @@ void Weaver::write(perfdata::Output& output, const Record& record) {
     } else if (const auto* const event = input_.event_of(record);
                event != nullptr && !event->has_user_stacks()) {
       output.write(record);
+    } else {
+      ++summary_.unreadable;
     }
     return;
   }

@@ -49,10 +49,12 @@ TEST(SummaryLines, SayWhatToTypeNext) {
   woven.woven[0].summary.cut = 2;
   woven.woven[0].summary.broken = 1;
   woven.woven[0].summary.longest = 300;
+  woven.woven[0].summary.unreadable = 4;
   EXPECT_THAT(summary_lines(woven, "perf"),
               ElementsAre("recorded 5.0 s: 41 samples, 31 kB, my file",
                           "3 stacks are not whole: 2 end with the copied part of the stack "
                           "([truncated: stack dump]), 1 are broken ([broken stack: FILE])",
+                          "4 samples are damaged and left out",
                           "next: perf report --max-stack 300 -i 'my file'"));
   auto piped = summary();
   piped.output.pipe = true;

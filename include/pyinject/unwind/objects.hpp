@@ -55,14 +55,13 @@ class Object {
  public:
   explicit Object(elf::CallFrameInfo information) : information_{std::move(information)} {}
 
-  // Valid as long as this object.
+  // Valid as long as this object. After a million of them there is no information about others.
   [[nodiscard]] const Rule& rule_at(base::ElfAddress pc);
 
  private:
   elf::CallFrameInfo information_;
   std::unordered_map<std::uint64_t, Rule> rules_;
   std::deque<elf::UnwindRow> rows_;
-  Rule scratch_;
 };
 
 struct MappedObject {
