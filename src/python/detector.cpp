@@ -1,6 +1,7 @@
 #include "pyinject/python/detector.hpp"
 
 #include "examination.hpp"
+#include "file_verdicts.hpp"
 #include "pyinject/procfs/maps.hpp"
 
 #include <algorithm>
@@ -54,6 +55,7 @@ Detection Examination::run() {
   try {
     look_at_process();
     find_interpreter();
+    check_loaded();
     read_version();
     check_symbols();
     find_runtime();
@@ -75,7 +77,8 @@ Detection Examination::run() {
                                .remedy = std::move(refuse.remedy)},
                    .version = target_.version,
                    .interpreter = target_.interpreter,
-                   .frame_pointers = frame_pointers_};
+                   .frame_pointers = frame_pointers_,
+                   .initialized = initialized_};
   }
 }
 
@@ -85,8 +88,14 @@ class ProcessDetector : public Detector {
  public:
   Detection detect(base::Pid pid) override { return Examination{files_, pid}.run(); }
 
+  bool may_hold_interpreter(base::Pid pid, const procfs::FileIdentity& file,
+                            const std::string& path) override {
+    return verdicts_.may_hold_interpreter(files_, pid, file, path);
+  }
+
  private:
   MappedFiles files_;
+  FileVerdicts verdicts_;
 };
 
 }  // namespace

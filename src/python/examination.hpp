@@ -51,6 +51,7 @@ class Examination {
   // examination_interpreter.cpp: which file, which version.
   void look_at_process();
   void find_interpreter();
+  void check_loaded() const;
   void read_version();
   void check_symbols();
   // examination_runtime.cpp: what is where in it.
@@ -79,6 +80,7 @@ class Examination {
   Module libc_;
   RuntimeLayout layout_;
   std::optional<bool> frame_pointers_;
+  std::optional<base::RemoteAddress> initialized_;  // see Refused
   // A process can have 65530 files mapped, each of them as slow to look through as it can be.
   base::Deadline patience_ = base::Deadline::after(std::chrono::seconds{10});
 };

@@ -157,6 +157,19 @@ void Examination::find_interpreter() {
   }
 }
 
+// The loader maps a library's segments one after another, in the order of their addresses; before
+// that whole file as one. Code is told of (to who follows mappings) before the data is there.
+void Examination::check_loaded() const {
+  if (!interpreter_.file->defines("_PyRuntime")) {
+    return;
+  }
+  const auto* const data = procfs::find_mapping(maps_, interpreter_.address("_PyRuntime"));
+  if (data == nullptr || !data->writable) {
+    throw Refuse{Reason::kNotInitialized, "its interpreter is being loaded",
+                 "try again when the program has started"};
+  }
+}
+
 void Examination::read_version() {
   if (!interpreter_.file->defines("Py_Version")) {
     throw Refuse{Reason::kPythonTooOld, "it is older than Python 3.11: it has no Py_Version",

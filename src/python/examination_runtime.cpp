@@ -40,7 +40,11 @@ void Examination::find_runtime() {
     throw Refuse{Reason::kFinalizing, "its interpreter is shutting down", ""};
   }
   const auto interpreter = view.main_interpreter();
-  if (!view.initialized() || !interpreter) {
+  const bool initialized = view.initialized();
+  if (!initialized) {
+    initialized_ = addresses.runtime + layout_.initialized;
+  }
+  if (!initialized || !interpreter) {
     throw Refuse{Reason::kNotInitialized, "its interpreter is not initialized (yet)",
                  "try again when the program has started"};
   }

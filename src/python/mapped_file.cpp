@@ -91,7 +91,7 @@ std::optional<MappedFile> inspect_file(base::UniqueFd fd) {
   return result;
 }
 
-const MappedFile* MappedFiles::get(base::Pid pid, const procfs::Mapping& mapping) {
+const std::optional<MappedFile>* MappedFiles::look(base::Pid pid, const procfs::Mapping& mapping) {
   auto opened = procfs::open_mapped_file(pid, mapping);
   auto* fd = std::get_if<base::UniqueFd>(&opened);
   struct stat info {};
@@ -104,7 +104,20 @@ const MappedFile* MappedFiles::get(base::Pid pid, const procfs::Mapping& mapping
   if (known == known_.end()) {
     known = known_.emplace(key, inspect_file(std::move(*fd))).first;
   }
-  return known->second ? &*known->second : nullptr;
+  return &known->second;
+}
+
+const MappedFile* MappedFiles::get(base::Pid pid, const procfs::Mapping& mapping) {
+  const auto* const file = look(pid, mapping);
+  return file != nullptr && *file ? &**file : nullptr;
+}
+
+std::optional<bool> MappedFiles::is_interpreter(base::Pid pid, const procfs::Mapping& mapping) {
+  const auto* const file = look(pid, mapping);
+  if (file == nullptr) {
+    return std::nullopt;
+  }
+  return *file && (*file)->is_interpreter();
 }
 
 }  // namespace pyinject::python

@@ -42,8 +42,14 @@ class MappedFiles {
  public:
   // nullptr: it cannot be read or is no ELF file of this machine.
   [[nodiscard]] const MappedFile* get(base::Pid pid, const procfs::Mapping& mapping);
+  // Has it CPython's own code? nullopt: it cannot be opened.
+  [[nodiscard]] std::optional<bool> is_interpreter(base::Pid pid, const procfs::Mapping& mapping);
 
  private:
+  // nullptr: it cannot be opened.
+  [[nodiscard]] const std::optional<MappedFile>* look(base::Pid pid,
+                                                      const procfs::Mapping& mapping);
+
   // Device, inode, size, times of the last changes of content and inode (nanoseconds): numbers of
   // inodes are reused, and files are rewritten.
   using Key = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;

@@ -157,6 +157,12 @@ void expect_refused_untouched(base::Pid pid, python::Reason reason,
   EXPECT_THAT(before.differences(), testing::IsEmpty());
 }
 
+python::Refused refused(base::Pid pid) {
+  auto detection = python::make_detector()->detect(pid);
+  auto* const refused = std::get_if<python::Refused>(&detection);
+  return refused != nullptr ? std::move(*refused) : python::Refused{};
+}
+
 void expect_ready(base::Pid pid) {
   const auto detection = python::make_detector()->detect(pid);
   if (const auto* refused = std::get_if<python::Refused>(&detection)) {

@@ -91,6 +91,8 @@ void expect_refused(const python::Detection& detection, python::Reason reason,
 // The same for an idle process, in which nothing may have changed.
 void expect_refused_untouched(base::Pid pid, python::Reason reason,
                               std::initializer_list<std::string> parts);
+// What a detector says of PID; empty when it is ready.
+[[nodiscard]] python::Refused refused(base::Pid pid);
 // Fails unless PID is ready.
 void expect_ready(base::Pid pid);
 

@@ -1,6 +1,7 @@
 // Is every interpreter found for what it is, however it was started?
 #include "integration/detection.hpp"
 #include "pyinject/base/file.hpp"
+#include "pyinject/procfs/maps.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "pyinject/procfs/status.hpp"
 #include "support/snapshot.hpp"
@@ -11,6 +12,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include <unistd.h>
@@ -133,6 +135,38 @@ TEST_P(PythonDetectorTest, AnswersTheSameAgain) {
   const auto before = attach_.detect(first.pid());
   EXPECT_EQ(attach_.detect(second.pid()).version, before.version);
   EXPECT_EQ(attach_.detect(first.pid()).addresses.runtime, before.addresses.runtime);
+}
+
+TEST_P(PythonDetectorTest, SaysWhichFileMayHoldAnInterpreter) {
+  const PythonProcess python{GetParam(), kIdle};
+  const auto target = attach_.detect(python.pid());
+  const auto maps = procfs::read_maps(python.pid());
+  ASSERT_TRUE(maps);
+  const auto detector = python::make_detector();
+  const auto asked = [&](base::Pid pid, const procfs::Mapping& mapping) {
+    return detector->may_hold_interpreter(pid,
+                                          {.device_major = mapping.device_major,
+                                           .device_minor = mapping.device_minor,
+                                           .inode = mapping.inode,
+                                           .generation = 0},
+                                          mapping.path);
+  };
+  std::set<std::string> others;
+  for (const auto& mapping : *maps) {
+    if (!mapping.executable || mapping.inode == 0) {
+      continue;
+    }
+    // Known by now: nobody needs to have the file mapped any more.
+    for (const auto pid : {python.pid(), base::Pid{}}) {
+      EXPECT_EQ(asked(pid, mapping), mapping.path == target.interpreter) << mapping.path;
+    }
+    others.insert(mapping.path);
+  }
+  EXPECT_GT(others.size(), 1U);  // the C library
+  procfs::Mapping unknown;
+  unknown.inode = ~std::uint64_t{0};
+  unknown.path = "/none";
+  EXPECT_TRUE(asked(python.pid(), unknown));
 }
 
 TEST_P(PythonDetectorTest, SeesThatItIsOnByItself) {

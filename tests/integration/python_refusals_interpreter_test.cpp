@@ -1,6 +1,7 @@
 // Refusals that are about the state of the interpreter, each one produced for real.
 #include "integration/detection.hpp"
 #include "pyinject/base/file.hpp"
+#include "pyinject/tracee/remote_memory.hpp"
 #include "support/paths.hpp"
 
 #include <fmt/format.h>
@@ -149,8 +150,14 @@ TEST_P(PythonRefusalsInterpreterTest, ItIsNotInitialized) {
   PythonProcess python{with_variable(GetParam(), "PYTHONPATH=" + folder.seen("")),
                        "print('started', flush=True)\nimport sys\nsys.stdin.read()\n"};
   expect_refused_untouched(python.pid(), Reason::kNotInitialized, {"not initialized", "try again"});
+  const auto initialized = refused(python.pid()).initialized;
+  const tracee::ProcessMemory memory{python.pid()};
+  ASSERT_TRUE(initialized);
+  EXPECT_EQ(initialized->value() % 4, 0U);
+  EXPECT_EQ(memory.read_value<std::int32_t>(*initialized), 0);
   python.send_line("go on");
   ASSERT_EQ(python.read_line(), "started");
+  EXPECT_EQ(memory.read_value<std::int32_t>(*initialized), 1);
   expect_ready(python.pid());
 }
 

@@ -33,7 +33,9 @@ INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsLayoutTest, testing::ValuesIn(find
 // A process that has FILE mapped, as an interpreter would, but does not run it.
 class Mapped {
  public:
-  explicit Mapped(const std::string& file) : child_{{targets_dir() + "/map_elf", file}} {
+  explicit Mapped(const std::string& file, bool partly = false)
+      : child_{partly ? std::vector<std::string>{targets_dir() + "/map_elf", file, "partly"}
+                      : std::vector<std::string>{targets_dir() + "/map_elf", file}} {
     const auto line = child_.read_line(Deadline::after(std::chrono::seconds{10}));
     EXPECT_EQ(line, "ready") << child_.err();
   }
@@ -107,6 +109,13 @@ TEST_P(PythonRefusalsLayoutTest, TheQueueIsSomewhereElse) {
 TEST_P(PythonRefusalsLayoutTest, WhatIsMappedButNotRunIsNotInitialized) {
   const Mapped process{interpreter_file(GetParam())};
   expect_refused_untouched(process.pid(), Reason::kNotInitialized, {"not initialized"});
+}
+
+// Its loader has got as far as its code.
+TEST_P(PythonRefusalsLayoutTest, WhatIsMappedInPartIsBeingLoaded) {
+  const Mapped process{interpreter_file(GetParam()), true};
+  expect_refused_untouched(process.pid(), Reason::kNotInitialized, {"being loaded"});
+  EXPECT_FALSE(refused(process.pid()).initialized);
 }
 
 TEST_P(PythonRefusalsLayoutTest, TheTrampolineHasNoEnd) {

@@ -40,6 +40,11 @@ class FakeDetector : public python::Detector {
     return target;
   }
 
+  bool may_hold_interpreter(base::Pid /*pid*/, const procfs::FileIdentity& /*file*/,
+                            const std::string& path) override {
+    return path.find("python") != std::string::npos;
+  }
+
   std::map<base::Pid, python::Reason> refusals;
   std::map<base::Pid, python::TrampolineState> states;
   std::map<base::Pid, base::ProcessId> owners;

@@ -1,6 +1,6 @@
 /* Maps the segments of an ELF file as a loader would, relocates and runs nothing, prints `ready` and
  * waits for the end of its input. So a file can be looked at in a process that no loader would
- * start. */
+ * start. With a second argument it stops behind the first segment with code. */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ static int protection(uint32_t flags) {
 int main(int argc, char** argv) {
   Elf64_Ehdr header;
   Elf64_Phdr segments[kMostSegments];
-  if (argc != 2) {
+  if (argc < 2) {
     return 2;
   }
   const int file = open(argv[1], O_RDONLY | O_CLOEXEC);
@@ -44,8 +44,10 @@ int main(int argc, char** argv) {
     }
   }
   const int fixed = header.e_type == ET_EXEC ? MAP_FIXED_NOREPLACE : 0;
+  const int partly = argc > 2;
   char* const base = mmap(fixed != 0 ? (void*)(uintptr_t)begin : NULL, end - begin,
-                          PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
+                          PROT_READ | (partly ? 0 : PROT_WRITE),
+                          MAP_PRIVATE | (partly ? 0 : MAP_ANONYMOUS) | fixed, partly ? file : -1, 0);
   if (base == MAP_FAILED) {
     perror("mmap");
     return 1;
@@ -61,6 +63,9 @@ int main(int argc, char** argv) {
              (off_t)down(one->p_offset)) == MAP_FAILED) {
       perror("mmap");
       return 1;
+    }
+    if (partly && (one->p_flags & PF_X) != 0) {
+      break;
     }
   }
   close(file);

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "pyinject/base/pid.hpp"
+#include "pyinject/procfs/file_identity.hpp"
 #include "pyinject/python/target.hpp"
 
 #include <memory>
+#include <string>
 
 namespace pyinject::python {
 
@@ -18,6 +20,12 @@ class Detector {
   // Reads only (process_vm_readv, /proc): nothing in the target is stopped or changed. Every
   // outcome is a value; throws base::Error only when this tool itself is broken.
   [[nodiscard]] virtual Detection detect(base::Pid pid) = 0;
+
+  // Is a CPython in FILE, which PID has mapped and calls PATH? For who is told of each mapping of
+  // each process: mostly one look-up. True also where it cannot be known (the file cannot be
+  // opened, the process has gone): detect() tells.
+  [[nodiscard]] virtual bool may_hold_interpreter(base::Pid pid, const procfs::FileIdentity& file,
+                                                  const std::string& path) = 0;
 };
 
 // Keeps what it learned of interpreter files (by device, inode and build) for the next process.

@@ -73,6 +73,9 @@ struct Refused {
   Version version;
   std::string interpreter;
   std::optional<bool> frame_pointers;
+  // kNotInitialized: where its memory has the int that becomes 1 when it is initialised. Not
+  // where it still lacks parts of the interpreter.
+  std::optional<base::RemoteAddress> initialized = {};
 };
 using Detection = std::variant<Target, Refused>;
 

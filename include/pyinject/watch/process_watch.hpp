@@ -4,6 +4,7 @@
 
 #include "pyinject/base/log.hpp"
 #include "pyinject/base/pid.hpp"
+#include "pyinject/procfs/file_identity.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -24,14 +25,7 @@ enum class Change {
               // whole
 };
 
-// Of a mapped file, to remember what is in it. Zero where it is not known.
-struct FileIdentity {
-  std::uint32_t device_major = 0;
-  std::uint32_t device_minor = 0;
-  std::uint64_t inode = 0;
-  std::uint64_t generation = 0;
-  auto operator<=>(const FileIdentity&) const = default;
-};
+using procfs::FileIdentity;
 
 struct ProcessEvent {
   Change change{};
