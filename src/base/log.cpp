@@ -1,5 +1,10 @@
 #include "pyinject/base/log.hpp"
 
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+
 namespace pyinject::base {
 
 void StderrLogger::log(LogLevel level, std::string_view message) {

@@ -1,5 +1,6 @@
 #include "cli/console.hpp"
 
+#include "base/format.hpp"
 #include "pyinject/base/text.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 #include "pyinject/cli/run.hpp"
 
+#include "base/format.hpp"
 #include "cli/console.hpp"
 #include "cli/help.hpp"
 #include "pyinject/base/error.hpp"

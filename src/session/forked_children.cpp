@@ -1,5 +1,6 @@
 #include "session/forked_children.hpp"
 
+#include "base/format.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/procfs/stat.hpp"
 

@@ -1,5 +1,6 @@
 #include "session/frame_watch.hpp"
 
+#include "base/format.hpp"
 #include "pyinject/python/evaluator.hpp"
 
 #include <algorithm>

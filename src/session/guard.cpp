@@ -1,5 +1,6 @@
 #include "pyinject/session/guard.hpp"
 
+#include "base/format.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/fault.hpp"

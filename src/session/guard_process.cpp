@@ -1,5 +1,6 @@
 #include "session/guard_process.hpp"
 
+#include "base/format.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/session/manager.hpp"

@@ -1,5 +1,6 @@
 #include "pyinject/session/manager.hpp"
 
+#include "base/format.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/procfs/stat.hpp"

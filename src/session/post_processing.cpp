@@ -1,5 +1,6 @@
 #include "session/post_processing.hpp"
 
+#include "base/format.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/fault.hpp"

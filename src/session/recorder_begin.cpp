@@ -1,4 +1,5 @@
 // Until the events are enabled and the command runs.
+#include "base/format.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/fault.hpp"
 #include "pyinject/perf/record_options.hpp"

@@ -1,4 +1,5 @@
 // From the end of the recording to the summary; and the ways out when it comes to none.
+#include "base/format.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/fault.hpp"
 #include "pyinject/base/text.hpp"

@@ -2,15 +2,15 @@
 // needs it, never reached through a global.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <cstdio>
-#include <string>
 #include <string_view>
 
 namespace pyinject::base {
 
 enum class LogLevel { kError, kWarning, kInfo, kDebug };
+
+// A format string of {fmt} that is checked against ARGS: base/format.hpp.
+template <typename... Args>
+struct Format;
 
 class Logger {
  public:
@@ -22,22 +22,16 @@ class Logger {
   // MESSAGE has no level word and no newline: the implementation adds them.
   virtual void log(LogLevel level, std::string_view message) = 0;
 
+  // As {fmt} formats it. For the sources of this library, which include base/format.hpp for it; who
+  // uses the library calls log() and needs no {fmt}.
   template <typename... Args>
-  void error(fmt::format_string<Args...> format, Args&&... args) {
-    log(LogLevel::kError, fmt::format(format, std::forward<Args>(args)...));
-  }
+  void error(typename Format<Args...>::String format, Args&&... args);
   template <typename... Args>
-  void warning(fmt::format_string<Args...> format, Args&&... args) {
-    log(LogLevel::kWarning, fmt::format(format, std::forward<Args>(args)...));
-  }
+  void warning(typename Format<Args...>::String format, Args&&... args);
   template <typename... Args>
-  void info(fmt::format_string<Args...> format, Args&&... args) {
-    log(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
-  }
+  void info(typename Format<Args...>::String format, Args&&... args);
   template <typename... Args>
-  void debug(fmt::format_string<Args...> format, Args&&... args) {
-    log(LogLevel::kDebug, fmt::format(format, std::forward<Args>(args)...));
-  }
+  void debug(typename Format<Args...>::String format, Args&&... args);
 };
 
 // Writes "perf-pyinject: error: MESSAGE" lines to stderr; info without its level word. Levels above
