@@ -1,122 +1,82 @@
 #include "pyinject/python/reason.hpp"
 
+#include <algorithm>
+
 namespace pyinject::python {
 
+namespace {
+
+struct Known {
+  Reason reason;
+  std::string_view name;
+  std::string_view meaning;
+};
+
+// In the order of the enum.
+constexpr auto kKnown = std::to_array<Known>({
+    {Reason::kNoSuchProcess, "no_such_process", "there is no such process"},
+    {Reason::kOwnProcess, "own_process", "it is this tool itself"},
+    {Reason::kKernelThread, "kernel_thread", "it is a thread of the kernel"},
+    {Reason::kZombie, "zombie", "it has ended and waits for its parent"},
+    {Reason::kNoPermission, "no_permission", "it may not be looked into or attached to"},
+    {Reason::kTraced, "traced", "a debugger or strace is attached"},
+    {Reason::kExited, "exited", "it has exited meanwhile"},
+    {Reason::kNotPython, "not_python", "it is no CPython"},
+    {Reason::kPythonTooOld, "python_too_old", "it is older than Python 3.12"},
+    {Reason::kNoPerfTrampoline, "no_perf_trampoline", "it was built without the perf trampoline"},
+    {Reason::kNoLibpythonSymbols, "no_libpython_symbols", "its dynamic symbols were stripped"},
+    {Reason::kPythonTooNew, "python_too_new", "it is newer than this release knows"},
+    {Reason::kPreRelease, "pre_release", "it is an alpha or beta release"},
+    {Reason::kBadPatchRelease, "bad_patch_release", "the trampoline of this release crashes"},
+    {Reason::kFreeThreaded, "free_threaded", "it is a free-threaded build"},
+    {Reason::kBrokenTrampoline, "broken_trampoline", "its trampoline was damaged by BOLT"},
+    {Reason::kLayoutMismatch, "layout_mismatch", "a value is not where this version has it"},
+    {Reason::kNotInitialized, "not_initialized", "its interpreter is not initialized yet"},
+    {Reason::kFinalizing, "finalizing", "its interpreter is finalizing"},
+    {Reason::kJitActive, "jit_active", "its JIT is on"},
+    {Reason::kForeignEvaluator, "foreign_evaluator", "another frame evaluator is set (PEP 523)"},
+    {Reason::kMainThreadGone, "main_thread_gone", "its main thread has ended"},
+    {Reason::kSmallStack, "small_stack", "a thread has a stack of less than 1 MiB"},
+    {Reason::kNoMailboxSpace, "no_mailbox_space", "no dynamically linked glibc is in it"},
+    {Reason::kForkedAfterActivation, "forked_after_activation",
+     "it was forked by a process that had been activated"},
+    {Reason::kActivatedBefore, "activated_before",
+     "the program switched its own trampoline off again"},
+    {Reason::kOtherSession, "other_session", "another session is recording it"},
+    {Reason::kSeccomp, "seccomp", "a seccomp filter forbids what the trampoline needs"},
+    {Reason::kMapDirectory, "map_directory", "its /tmp cannot be written"},
+    {Reason::kMapForeign, "map_foreign", "its perf map belongs to somebody else"},
+    {Reason::kMapNotRegular, "map_not_regular", "its perf map is no regular file"},
+    {Reason::kStopDeadline, "stop_deadline", "a thread could not be stopped in time"},
+    {Reason::kDeadline, "deadline", "it came to no safe point in time"},
+    {Reason::kActivationFailed, "activation_failed", "the activation failed"},
+    {Reason::kMapNotWritten, "map_not_written", "it does not write its perf map"},
+});
+
+const Known* find(Reason reason) {
+  const auto* const known = std::ranges::find(kKnown, reason, &Known::reason);
+  return known == kKnown.end() ? nullptr : known;
+}
+
+}  // namespace
+
 const std::array<Reason, 35>& all_reasons() {
-  static constexpr std::array<Reason, 35> kAll = {
-      Reason::kNoSuchProcess,
-      Reason::kOwnProcess,
-      Reason::kKernelThread,
-      Reason::kZombie,
-      Reason::kNoPermission,
-      Reason::kTraced,
-      Reason::kExited,
-      Reason::kNotPython,
-      Reason::kPythonTooOld,
-      Reason::kNoPerfTrampoline,
-      Reason::kNoLibpythonSymbols,
-      Reason::kPythonTooNew,
-      Reason::kPreRelease,
-      Reason::kBadPatchRelease,
-      Reason::kFreeThreaded,
-      Reason::kBrokenTrampoline,
-      Reason::kLayoutMismatch,
-      Reason::kNotInitialized,
-      Reason::kFinalizing,
-      Reason::kJitActive,
-      Reason::kForeignEvaluator,
-      Reason::kMainThreadGone,
-      Reason::kSmallStack,
-      Reason::kNoMailboxSpace,
-      Reason::kForkedAfterActivation,
-      Reason::kActivatedBefore,
-      Reason::kOtherSession,
-      Reason::kSeccomp,
-      Reason::kMapDirectory,
-      Reason::kMapForeign,
-      Reason::kMapNotRegular,
-      Reason::kStopDeadline,
-      Reason::kDeadline,
-      Reason::kActivationFailed,
-      Reason::kMapNotWritten,
-  };
+  static constexpr auto kAll = [] {
+    std::array<Reason, kKnown.size()> all{};
+    std::ranges::transform(kKnown, all.begin(), &Known::reason);
+    return all;
+  }();
   return kAll;
 }
 
 std::string_view name(Reason reason) {
-  switch (reason) {
-    case Reason::kNoSuchProcess:
-      return "no_such_process";
-    case Reason::kOwnProcess:
-      return "own_process";
-    case Reason::kKernelThread:
-      return "kernel_thread";
-    case Reason::kZombie:
-      return "zombie";
-    case Reason::kNoPermission:
-      return "no_permission";
-    case Reason::kTraced:
-      return "traced";
-    case Reason::kExited:
-      return "exited";
-    case Reason::kNotPython:
-      return "not_python";
-    case Reason::kPythonTooOld:
-      return "python_too_old";
-    case Reason::kNoPerfTrampoline:
-      return "no_perf_trampoline";
-    case Reason::kNoLibpythonSymbols:
-      return "no_libpython_symbols";
-    case Reason::kPythonTooNew:
-      return "python_too_new";
-    case Reason::kPreRelease:
-      return "pre_release";
-    case Reason::kBadPatchRelease:
-      return "bad_patch_release";
-    case Reason::kFreeThreaded:
-      return "free_threaded";
-    case Reason::kBrokenTrampoline:
-      return "broken_trampoline";
-    case Reason::kLayoutMismatch:
-      return "layout_mismatch";
-    case Reason::kNotInitialized:
-      return "not_initialized";
-    case Reason::kFinalizing:
-      return "finalizing";
-    case Reason::kJitActive:
-      return "jit_active";
-    case Reason::kForeignEvaluator:
-      return "foreign_evaluator";
-    case Reason::kMainThreadGone:
-      return "main_thread_gone";
-    case Reason::kSmallStack:
-      return "small_stack";
-    case Reason::kNoMailboxSpace:
-      return "no_mailbox_space";
-    case Reason::kForkedAfterActivation:
-      return "forked_after_activation";
-    case Reason::kActivatedBefore:
-      return "activated_before";
-    case Reason::kOtherSession:
-      return "other_session";
-    case Reason::kSeccomp:
-      return "seccomp";
-    case Reason::kMapDirectory:
-      return "map_directory";
-    case Reason::kMapForeign:
-      return "map_foreign";
-    case Reason::kMapNotRegular:
-      return "map_not_regular";
-    case Reason::kStopDeadline:
-      return "stop_deadline";
-    case Reason::kDeadline:
-      return "deadline";
-    case Reason::kActivationFailed:
-      return "activation_failed";
-    case Reason::kMapNotWritten:
-      return "map_not_written";
-  }
-  return "unknown";
+  const auto* const known = find(reason);
+  return known == nullptr ? "unknown" : known->name;
+}
+
+std::string_view meaning(Reason reason) {
+  const auto* const known = find(reason);
+  return known == nullptr ? "unknown" : known->meaning;
 }
 
 std::string describe(const Refusal& refusal) {
