@@ -4,7 +4,7 @@
 #include "pyinject/perf/map_collector.hpp"
 #include "pyinject/perf/output_file.hpp"
 #include "pyinject/session/manager.hpp"
-#include "pyinject/weave/weave.hpp"
+#include "pyinject/weave/weave_summary.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "pyinject/unwind/address_spaces.hpp"
 #include "pyinject/unwind/objects.hpp"
 #include "pyinject/weave/python_stacks.hpp"
-#include "pyinject/weave/symbol_image.hpp"
+#include "pyinject/weave/weave_summary.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -27,12 +27,6 @@ struct Knowledge {
   std::function<base::UniqueFd(std::uint32_t pid)> open_map = {};
 };
 
-// An image to be kept where perf finds it.
-struct NamedImage {
-  std::string path;  // as the file says it
-  SymbolImage image;
-};
-
 struct WeaveOptions {
   std::string input;
   // Written beside it under another name and renamed at the end; may be INPUT itself.
@@ -45,24 +39,6 @@ struct WeaveOptions {
   std::function<bool(double done, std::uint64_t samples)> progress = {};
   // Called when all is written, before it takes OUTPUT's place: without its images it has no names.
   std::function<void(const std::vector<NamedImage>& images)> keep = {};
-};
-
-struct WeaveSummary {
-  std::uint64_t samples = 0;
-  std::uint64_t unwound = 0;           // stacks from registers and copied stack
-  std::uint64_t cut = 0;               // of these: the copy was too short
-  std::uint64_t no_information = 0;    // of these: a file without unwind tables
-  std::uint64_t broken = 0;            // of these: no stack
-  std::uint64_t by_frame_pointer = 0;  // of these: a part of them, for want of unwind tables
-  std::uint64_t extended = 0;          // samples that got Python frames from KNOWLEDGE
-  std::uint64_t limited = 0;           // callchains that perf or the file format cut
-  std::uint64_t unreadable = 0;        // samples that are damaged: they are not in the output
-  std::uint64_t losses = 0;            // times that perf was too slow and the kernel lost records
-  std::size_t longest = 0;             // entries of the longest callchain
-  std::uint64_t bytes_before = 0;
-  std::uint64_t bytes_after = 0;
-  std::string damage;  // the file's records ended before their time; empty: no
-  std::vector<NamedImage> images;
 };
 
 // The file was left alone.

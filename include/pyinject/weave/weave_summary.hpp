@@ -1,0 +1,37 @@
+// What became of a recording whose stacks were completed.
+#pragma once
+
+#include "pyinject/weave/symbol_image.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pyinject::weave {
+
+// An image to be kept where perf finds it.
+struct NamedImage {
+  std::string path;  // as the file says it
+  SymbolImage image;
+};
+
+struct WeaveSummary {
+  std::uint64_t samples = 0;
+  std::uint64_t unwound = 0;           // stacks from registers and copied stack
+  std::uint64_t cut = 0;               // of these: the copy was too short
+  std::uint64_t no_information = 0;    // of these: a file without unwind tables
+  std::uint64_t broken = 0;            // of these: no stack
+  std::uint64_t by_frame_pointer = 0;  // of these: a part of them, for want of unwind tables
+  std::uint64_t extended = 0;          // samples that got Python frames from KNOWLEDGE
+  std::uint64_t limited = 0;           // callchains that perf or the file format cut
+  std::uint64_t unreadable = 0;        // samples that are damaged: they are not in the output
+  std::uint64_t losses = 0;            // times that perf was too slow and the kernel lost records
+  std::size_t longest = 0;             // entries of the longest callchain
+  std::uint64_t bytes_before = 0;
+  std::uint64_t bytes_after = 0;
+  std::string damage;  // the file's records ended before their time; empty: no
+  std::vector<NamedImage> images;
+};
+
+}  // namespace pyinject::weave
