@@ -25,10 +25,12 @@ if(PYINJECT_FUZZ)
   target_compile_options(pyinject_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# pyinject_library(NAME USES libraries...): all *.cpp of the current folder become libpyinject_NAME.
-# USES is public: the include rule of docs/architecture.md is what these lists say.
+# pyinject_library(NAME USES libraries... HEADERS names...): all *.cpp of the current folder become
+# libpyinject_NAME. USES is public: the include rule of docs/architecture.md is what these lists say.
+# HEADERS: those of include/pyinject/NAME that are installed, without the suffix. They may include
+# each other and the C++ and C library, nothing else. TOOL: part of the program only, not installed.
 function(pyinject_library name)
-  cmake_parse_arguments(ARG "" "" "USES;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "TOOL" "" "USES;PRIVATE;HEADERS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     list(FILTER sources EXCLUDE REGEX "_x86_64\\.cpp$")
@@ -36,10 +38,28 @@ function(pyinject_library name)
   add_library(pyinject_${name} STATIC ${sources})
   target_include_directories(
     pyinject_${name}
-    PUBLIC ${PROJECT_SOURCE_DIR}/include
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+           $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
     PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_features(pyinject_${name} PUBLIC cxx_std_20)
   target_link_libraries(
     pyinject_${name}
     PUBLIC ${ARG_USES}
-    PRIVATE pyinject_options ${ARG_PRIVATE})
+    PRIVATE $<BUILD_INTERFACE:pyinject_options> ${ARG_PRIVATE})
+  if(ARG_TOOL)
+    return()
+  endif()
+
+  foreach(header ${ARG_HEADERS})
+    set(file ${PROJECT_SOURCE_DIR}/include/pyinject/${name}/${header}.hpp)
+    install(FILES ${file} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pyinject/${name})
+    set_property(GLOBAL APPEND PROPERTY PYINJECT_HEADERS ${file})
+  endforeach()
+  set_target_properties(pyinject_${name} PROPERTIES EXPORT_NAME ${name})
+  install(
+    TARGETS pyinject_${name}
+    EXPORT pyinject
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  set_property(GLOBAL APPEND PROPERTY PYINJECT_LIBRARIES -lpyinject_${name})
 endfunction()

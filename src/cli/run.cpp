@@ -15,6 +15,7 @@
 #include "pyinject/session/stop_signals.hpp"
 #include "pyinject/session/target_selection.hpp"
 #include "pyinject/session/weave_file.hpp"
+#include "pyinject/version.hpp"
 
 #include <cstdlib>
 #include <exception>

@@ -11,6 +11,8 @@ namespace pyinject::test {
 [[nodiscard]] std::string faulty_tool();
 // The folder of small test programs that this build made.
 [[nodiscard]] std::string targets_dir();
+// The folder of this build, for `cmake --install`.
+[[nodiscard]] std::string build_dir();
 // The project's source folder.
 [[nodiscard]] std::string source_dir();
 

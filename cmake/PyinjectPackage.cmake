@@ -1,0 +1,45 @@
+# What a program outside of this tree needs to use the library: find_package(pyinject CONFIG) and
+# pyinject.pc. Both can be moved together with the folder that they are installed in.
+include(CMakePackageConfigHelpers)
+
+add_library(pyinject INTERFACE)
+target_link_libraries(pyinject INTERFACE pyinject_session)
+install(TARGETS pyinject EXPORT pyinject)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/pyinject)
+set(package_build_dir ${PROJECT_BINARY_DIR}/package)
+configure_package_config_file(
+  ${PROJECT_SOURCE_DIR}/cmake/pyinject-config.cmake.in ${package_build_dir}/pyinject-config.cmake
+  INSTALL_DESTINATION ${package_dir}
+  NO_SET_AND_CHECK_MACRO)
+# Below 1.0 each minor version may change the interface.
+write_basic_package_version_file(${package_build_dir}/pyinject-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${package_build_dir}/pyinject-config.cmake
+              ${package_build_dir}/pyinject-config-version.cmake
+        DESTINATION ${package_dir})
+install(EXPORT pyinject NAMESPACE pyinject:: FILE pyinject-targets.cmake DESTINATION ${package_dir})
+
+# Users before the used, as linkers want static libraries; they were made the other way round.
+get_property(libraries GLOBAL PROPERTY PYINJECT_LIBRARIES)
+list(REVERSE libraries)
+list(JOIN libraries " " link_flags)
+file(RELATIVE_PATH up /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" up ${up})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/pyinject.pc.in ${package_build_dir}/pyinject.pc @ONLY)
+install(FILES ${package_build_dir}/pyinject.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(headers ${PROJECT_SOURCE_DIR}/include/pyinject/pyinject.hpp
+            ${PROJECT_BINARY_DIR}/include/pyinject/version.hpp)
+install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pyinject)
+set_property(GLOBAL APPEND PROPERTY PYINJECT_HEADERS ${headers})
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/perf-pyinject/examples)
+
+# The reference of what is installed, by Doxygen; a warning is an error.
+find_program(DOXYGEN doxygen)
+if(DOXYGEN)
+  get_property(headers GLOBAL PROPERTY PYINJECT_HEADERS)
+  list(JOIN headers " " doxygen_input)
+  configure_file(${PROJECT_SOURCE_DIR}/docs/Doxyfile.in ${PROJECT_BINARY_DIR}/Doxyfile @ONLY)
+  add_custom_target(docs COMMAND ${DOXYGEN} ${PROJECT_BINARY_DIR}/Doxyfile VERBATIM)
+endif()

@@ -1,0 +1,15 @@
+// What could be done with processes, nothing is touched: list_processes [PID...], all without any.
+//   g++ -std=c++20 list_processes.cpp $(pkg-config --cflags --libs --static pyinject)
+#include "pyinject/pyinject.hpp"
+
+#include <cstdlib>
+#include <iostream>
+
+int main(int argc, char** argv) {
+  std::vector<pyinject::base::Pid> pids;
+  for (int i = 1; i < argc; ++i) {
+    pids.emplace_back(std::atoi(argv[i]));
+  }
+  const auto detector = pyinject::python::make_detector();
+  std::cout << pyinject::session::to_table(pyinject::session::report_status(*detector, pids));
+}

@@ -1,0 +1,37 @@
+// A test double: every process is what the test says.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/procfs/file_identity.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/python/reason.hpp"
+#include "pyinject/python/target.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace pyinject::fake {
+
+// Without a script every pid is a CPython that is off, whether there is such a process or not; one
+// that exists gets its real start time. The script is to be written before detect() is called.
+class Detector : public python::Detector {
+ public:
+  python::Detection detect(base::Pid pid) override;  // by any thread
+
+  // By the path: whether it has "python" in it.
+  bool may_hold_interpreter(base::Pid pid, const procfs::FileIdentity& file,
+                            const std::string& path) override;
+
+  // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): a script
+  std::map<base::Pid, python::Reason> refusals;         // these are refused
+  std::map<base::Pid, python::TrampolineState> states;  // the others are off
+  std::map<base::Pid, base::ProcessId> owners;          // sessions that have switched them on
+  std::optional<std::set<base::Pid>> only;              // set: all others are no Python
+  python::Version version{.major = 3, .minor = 15, .micro = 2, .level = 0xf, .serial = 0};
+  bool frame_pointers = true;
+  // NOLINTEND(cppcoreguidelines-non-private-member-variables-in-classes)
+};
+
+}  // namespace pyinject::fake

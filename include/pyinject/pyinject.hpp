@@ -1,0 +1,23 @@
+// Everything that this library offers. docs/library.md says how the parts belong together.
+#pragma once
+
+#include "pyinject/perf/map_collector.hpp"
+#include "pyinject/perf/perf_locator.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/python/evaluator.hpp"
+#include "pyinject/python/injector.hpp"
+#include "pyinject/python/reason.hpp"
+#include "pyinject/python/stack_reader.hpp"
+#include "pyinject/python/target.hpp"
+#include "pyinject/session/guard.hpp"
+#include "pyinject/session/manager.hpp"
+#include "pyinject/session/options.hpp"
+#include "pyinject/session/record_observer.hpp"
+#include "pyinject/session/record_session.hpp"
+#include "pyinject/session/stats.hpp"
+#include "pyinject/session/status_report.hpp"
+#include "pyinject/session/stop_signals.hpp"
+#include "pyinject/session/target_selection.hpp"
+#include "pyinject/session/this_session.hpp"
+#include "pyinject/session/weave_file.hpp"
+#include "pyinject/version.hpp"

@@ -1,0 +1,44 @@
+#include "pyinject/fake/detector.hpp"
+
+#include "pyinject/procfs/stat.hpp"
+
+namespace pyinject::fake {
+
+namespace {
+
+python::Refused refused(python::Reason reason) {
+  return {.refusal = {.reason = reason, .found = "the test says so", .remedy = {}},
+          .version = {},
+          .interpreter = {},
+          .frame_pointers = {}};
+}
+
+}  // namespace
+
+python::Detection Detector::detect(base::Pid pid) {
+  if (const auto refusal = refusals.find(pid); refusal != refusals.end()) {
+    return refused(refusal->second);
+  }
+  if (only && !only->contains(pid)) {
+    return refused(python::Reason::kNotPython);
+  }
+  python::Target target;
+  target.id = procfs::read_process_id(pid).value_or(base::ProcessId{.pid = pid});
+  target.version = version;
+  target.frame_pointers = frame_pointers;
+  target.interpreter = "/usr/bin/python3";
+  if (const auto state = states.find(pid); state != states.end()) {
+    target.state = state->second;
+  }
+  if (const auto owner = owners.find(pid); owner != owners.end()) {
+    target.owner = owner->second;
+  }
+  return target;
+}
+
+bool Detector::may_hold_interpreter(base::Pid /*pid*/, const procfs::FileIdentity& /*file*/,
+                                    const std::string& path) {
+  return path.find("python") != std::string::npos;
+}
+
+}  // namespace pyinject::fake

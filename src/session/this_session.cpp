@@ -1,0 +1,17 @@
+#include "pyinject/session/this_session.hpp"
+
+#include "pyinject/base/error.hpp"
+#include "pyinject/procfs/stat.hpp"
+
+#include <unistd.h>
+
+namespace pyinject::session {
+
+python::Owner this_session() {
+  if (const auto self = procfs::read_process_id(base::Pid{::getpid()})) {
+    return {.session = *self};
+  }
+  throw base::Error{"cannot read /proc/self/stat: is /proc mounted"};
+}
+
+}  // namespace pyinject::session

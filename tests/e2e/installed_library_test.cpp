@@ -1,0 +1,115 @@
+// The library as others use it: from where it was installed to, with nothing of this tree.
+#include "e2e/served_tree.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/text.hpp"
+#include "support/paths.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+
+namespace pyinject::test {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr std::chrono::seconds kBuilds{90};
+
+class InstalledLibrary : public testing::Test {
+ protected:
+  InstalledLibrary() { execute({"cmake", "--install", build_dir(), "--prefix", prefix()}); }
+
+  static RunResult execute(const std::vector<std::string>& argv, const ChildOptions& options = {}) {
+    auto result = run(argv, {.child = options, .input = {}, .deadline = kBuilds});
+    EXPECT_EQ(result.status, ExitStatus{}) << testing::PrintToString(argv) << "\n"
+                                           << result.out << result.err;
+    return result;
+  }
+
+  [[nodiscard]] std::string prefix() const { return folder_ / "prefix"; }
+  [[nodiscard]] std::string in_folder(const std::string& name) const { return folder_ / name; }
+  [[nodiscard]] std::string folder_of(const std::string& name) const {
+    for (const auto& file : std::filesystem::recursive_directory_iterator{prefix()}) {
+      if (file.path().filename() == name) {
+        return file.path().parent_path();
+      }
+    }
+    throw base::Error{name + " was not installed"};
+  }
+  // pyinject/python/reason.hpp ...
+  [[nodiscard]] std::vector<std::string> headers() const {
+    const std::filesystem::path include = prefix() + "/include";
+    std::vector<std::string> found;
+    for (const auto& file : std::filesystem::recursive_directory_iterator{include}) {
+      if (file.is_regular_file()) {
+        found.push_back(file.path().lexically_relative(include));
+      }
+    }
+    return found;
+  }
+
+ private:
+  TempDir folder_;
+};
+
+TEST_F(InstalledLibrary, EachHeaderCompilesAlone) {
+  const auto all = headers();
+  ASSERT_THAT(all, Contains("pyinject/session/manager.hpp"));
+  // As many at a time as there are processors, some seconds in all.
+  std::string program = "printf '%s\\n' \"$@\" | xargs -P 2 -I @ ";
+  program += "g++ -std=c++20 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I " + prefix() +
+             "/include -include @ -x c++ /dev/null";
+  std::vector<std::string> argv{"sh", "-c", program, "sh"};
+  argv.insert(argv.end(), all.begin(), all.end());
+  execute(argv);
+}
+
+TEST_F(InstalledLibrary, HeadersIncludeNothingForeign) {
+  const std::regex include{R"re(\s*#\s*include\s*([<"])([^>"]+)[>"])re"};
+  const std::set<std::string> of_the_system{"sys/types.h", "unistd.h"};
+  const auto all = headers();
+  for (const auto& header : all) {
+    std::ifstream text{prefix() + "/include/" + header};
+    for (std::string line; std::getline(text, line);) {
+      std::smatch match;
+      if (!std::regex_match(line, match, include)) {
+        continue;
+      }
+      if (match[1] == "\"") {
+        EXPECT_THAT(all, Contains(match[2])) << header << ": not installed";
+      } else {
+        const std::string name = match[2];
+        EXPECT_TRUE(name.find_first_of("/.") == std::string::npos || of_the_system.contains(name))
+            << header << " includes <" << name << ">";
+      }
+    }
+  }
+}
+
+TEST_F(InstalledLibrary, ListProcessesByPkgConfig) {
+  const auto python = plain_interpreter(15);
+  if (!python) {
+    GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
+  }
+  ChildOptions environment;
+  environment.env["PKG_CONFIG_PATH"] = folder_of("pyinject.pc");
+  const std::string flags =
+      execute({"pkg-config", "--cflags", "--libs", "--static", "pyinject"}, environment).out;
+  EXPECT_EQ("perf-pyinject " + execute({"pkg-config", "--modversion", "pyinject"}, environment).out,
+            execute({tool(), "--version"}).out);
+  const std::string program = in_folder("list_processes");
+  execute({"sh", "-c",
+           "g++ -std=c++20 " + source_dir() + "/examples/list_processes.cpp -o " + program + " " +
+               std::string{base::trim(flags)}});
+  ServedTree target{*python};
+  EXPECT_THAT(execute({program, target.pid()}).out, HasSubstr("ready"));
+}
+
+}  // namespace
+}  // namespace pyinject::test
