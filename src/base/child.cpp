@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -34,12 +36,15 @@ Pipe make_pipe() {
   return {UniqueFd{ends[0]}, UniqueFd{ends[1]}};
 }
 
-void restore_signals(bool ignore_pipe_signal) {
+void restore_signals(const ChildOptions& options) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGCHLD}) {
     (void)std::signal(signal, SIG_DFL);
   }
-  if (ignore_pipe_signal) {
+  if (options.ignore_pipe_signal) {
     (void)std::signal(SIGPIPE, SIG_IGN);
+  }
+  for (const int signal : options.ignored) {
+    (void)std::signal(signal, SIG_IGN);
   }
   sigset_t none;
   sigemptyset(&none);
@@ -69,6 +74,42 @@ bool prepare_child(const ChildOptions& options, pid_t parent) {
   return std::ranges::all_of(options.keep, [](int fd) { return ::fcntl(fd, F_SETFD, 0) == 0; });
 }
 
+// Our environment with CHANGES.
+std::vector<std::string> changed_environment(const std::map<std::string, std::string>& changes) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text{*entry};
+    if (!changes.contains(std::string{text.substr(0, text.find('='))})) {
+      result.emplace_back(text);
+    }
+  }
+  for (const auto& [name, value] : changes) {
+    result.push_back(fmt::format("{}={}", name, value));
+  }
+  return result;
+}
+
+std::vector<char*> as_array(const std::vector<std::string>& words) {
+  std::vector<char*> array;
+  array.reserve(words.size() + 1);
+  for (const auto& word : words) {
+    array.push_back(const_cast<char*>(word.c_str()));  // NOLINT: exec's old signature
+  }
+  array.push_back(nullptr);
+  return array;
+}
+
+// In the child: false when its parent has ended.
+bool wait_for_release(int fd) {
+  (void)::prctl(PR_SET_NAME, "perf-exec");  // as perf's own, which recordings show until the exec
+  char byte = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(fd, &byte, 1);
+  } while (got < 0 && errno == EINTR);
+  return got == 1;
+}
+
 }  // namespace
 
 ExitStatus decode_wait_status(int status) {
@@ -85,23 +126,25 @@ std::string describe(ExitStatus status) {
   return fmt::format("exit status {}", status.value);
 }
 
-Child::Child(const ChildOptions& options) {
-  std::vector<char*> argv;
-  argv.reserve(options.argv.size() + 1);
-  for (const auto& argument : options.argv) {
-    argv.push_back(const_cast<char*>(argument.c_str()));  // NOLINT: exec's old signature
-  }
-  argv.push_back(nullptr);
+Child::Child(const ChildOptions& options) : name_{options.argv.front()} {
+  const auto argv = as_array(options.argv);
+  const auto environment = changed_environment(options.environment);
+  const auto envp = as_array(environment);
   Pipe failure = make_pipe();  // closed by a successful exec
+  Pipe hold = make_pipe();
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) {
     throw SystemError{"cannot fork", errno};
   }
   if (pid == 0) {
+    hold.write.reset();
     if (prepare_child(options, parent)) {
-      restore_signals(options.ignore_pipe_signal);
-      ::execvp(argv[0], argv.data());
+      restore_signals(options);
+      if (options.held && !wait_for_release(hold.read.get())) {
+        ::_exit(127);
+      }
+      ::execvpe(argv[0], argv.data(), envp.data());
     }
     const int code = errno;
     [[maybe_unused]] const auto written = ::write(failure.write.get(), &code, sizeof code);
@@ -109,22 +152,41 @@ Child::Child(const ChildOptions& options) {
   }
   pid_ = Pid{pid};
   pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  failure_ = std::move(failure.read);
   failure.write.reset();
-  int code = 0;
-  ssize_t got = 0;
-  do {
-    got = ::read(failure.read.get(), &code, sizeof code);
-  } while (got < 0 && errno == EINTR);
-  if (got > 0 || !pidfd_.valid()) {
-    const int why = got > 0 ? code : ENOSYS;
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
-    throw SystemError{fmt::format("cannot run {}", options.argv.front()), why};
+  if (options.held && pidfd_.valid()) {
+    hold_ = std::move(hold.write);
+  } else {
+    wait_for_exec();
   }
 }
 
+void Child::wait_for_exec() {
+  int code = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(failure_.get(), &code, sizeof code);
+  } while (got < 0 && errno == EINTR);
+  failure_.reset();
+  if (got > 0 || !pidfd_.valid()) {
+    const int why = got > 0 ? code : ENOSYS;
+    ::kill(pid_.value(), SIGKILL);
+    int status = 0;
+    ::waitpid(pid_.value(), &status, 0);
+    status_ = decode_wait_status(status);
+    throw SystemError{fmt::format("cannot run {}", name_), why};
+  }
+}
+
+void Child::release() {
+  [[maybe_unused]] const auto written = ::write(hold_.get(), "", 1);  // EPIPE: it was killed
+  hold_.reset();
+  wait_for_exec();
+  released_ = true;
+}
+
 Child::~Child() {
-  if (!try_wait()) {
+  if (!released_ && !try_wait()) {
     send_signal(SIGKILL);
     ::waitpid(pid_.value(), nullptr, 0);
   }

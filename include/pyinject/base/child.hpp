@@ -5,6 +5,7 @@
 #include "pyinject/base/pid.hpp"
 #include "pyinject/base/unique_fd.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,7 +36,11 @@ struct ChildOptions {
   int stdin_fd = -1;                   // -1: inherited
   int stdout_fd = -1;
   int stderr_fd = -1;
-  std::vector<int> keep = {};  // descriptors that stay open in it, under their numbers
+  std::vector<int> keep = {};     // descriptors that stay open in it, under their numbers
+  std::vector<int> ignored = {};  // signals that it starts with ignored
+  std::map<std::string, std::string> environment = {};  // added to ours, or in the place of ours
+  // It does not execute ARGV before release(), and ends when this tool ends before that.
+  bool held = false;
 };
 
 // Signal mask and dispositions of the child are the default ones but for what is asked for.
@@ -43,13 +48,16 @@ class Child {
  public:
   // Throws SystemError "cannot run ARGV0: ..." with exec's errno when it cannot be started.
   explicit Child(const ChildOptions& options);
-  // One that was never waited for is killed (SIGKILL) and reaped.
+  // One that was never waited for is killed (SIGKILL) and reaped; one that was released is left to
+  // itself.
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   [[nodiscard]] Pid pid() const { return pid_; }
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }  // readable when it has ended
+  // Of one that is held: it executes ARGV now. Throws as the constructor does.
+  void release();
   // Reaps it when it has ended; afterwards answers the same for ever.
   [[nodiscard]] std::optional<ExitStatus> try_wait();
   // nullopt: still running at the deadline.
@@ -58,8 +66,14 @@ class Child {
   void send_signal(int signal) const;
 
  private:
+  void wait_for_exec();
+
+  std::string name_;
   Pid pid_;
   UniqueFd pidfd_;
+  UniqueFd hold_;     // until release()
+  UniqueFd failure_;  // exec's errno, or its end
+  bool released_ = false;
   std::optional<ExitStatus> status_;
 };
 
