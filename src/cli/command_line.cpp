@@ -1,6 +1,7 @@
 #include "pyinject/cli/command_line.hpp"
 
 #include "cli/argument_splitter.hpp"
+#include "cli/wrapped_verbs.hpp"
 #include "pyinject/base/text.hpp"
 
 #include <boost/program_options.hpp>
@@ -67,6 +68,9 @@ constexpr auto kStatus = std::to_array<RecordOption>({
     {"pid", 'p', kRequired},
     {"json", 0, kNone},
 });
+
+constexpr std::string_view kVerbNames =
+    "record, trace, top, sched, kmem, weave, activate, deactivate or status";
 
 struct VerbOptions {
   std::string_view name;
@@ -140,14 +144,15 @@ void take_record(const options::variables_map& values, SplitArguments split, Com
   if (record.all && !line.pids.empty()) {
     throw CommandLineError{"-a and -p exclude each other", kUsage};
   }
-  if (!record.all && line.pids.empty()) {
-    throw CommandLineError{
-        "no target: name a running Python process with -p PID, or all with -a; launching a command "
-        "is not supported yet",
-        kUsage};
-  }
   if (split.separator && split.command.empty()) {
     throw CommandLineError{"no command after '--'", kFailure};
+  }
+  record.launch = !record.all && line.pids.empty();
+  if (record.launch && split.command.empty()) {
+    throw CommandLineError{
+        "no target: name a running Python process with -p PID, all with -a, or a command to be "
+        "launched",
+        kUsage};
   }
   record.pids = line.pids;
   record.strict = record.all ? values.count("strict") != 0 : line.strict;
@@ -201,8 +206,16 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     line.help = values.count("help") != 0;
     line.version = values.count("version") != 0;
     if (!line.help && !line.version) {
-      throw CommandLineError{"no verb: record, weave, activate, deactivate or status", kUsage};
+      throw CommandLineError{fmt::format("no verb: {}", kVerbNames), kUsage};
     }
+    return line;
+  }
+  if (is_wrapped_verb(words.front())) {
+    auto wrapped = parse_wrapped_verb(words);
+    line.verb = Verb::kWrapped;
+    line.help = wrapped.help;
+    line.wrapped = std::move(wrapped.options);
+    line.wrapped.perf.environment = perf;
     return line;
   }
   for (const auto& known : kVerbs) {
@@ -242,9 +255,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     return line;
   }
   throw CommandLineError{
-      fmt::format("unknown verb '{}': record, weave, activate, deactivate or status",
-                  base::printable(words.front())),
-      kUsage};
+      fmt::format("unknown verb '{}': {}", base::printable(words.front()), kVerbNames), kUsage};
 }
 
 }  // namespace pyinject::cli

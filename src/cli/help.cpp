@@ -7,10 +7,13 @@ namespace {
 constexpr std::string_view kGeneral =
     R"(usage: perf-pyinject VERB [OPTION...]
 
-Whole stacks in stock perf, with the names of Python functions, for a CPython
-3.12+ process that is already running and was started without any flag.
+Whole stacks in stock perf, with the names of Python functions, for CPython
+3.12+ processes that are already running and were started without any flag.
 
-  record      record with perf while the perf trampoline of the targets is on
+  record      record with perf while the perf trampoline of the targets is on,
+              or launch a program and record it from its first instruction
+  trace, top, sched record, kmem record
+              perf's own, while the trampoline of the targets is on
   weave       complete the stacks of a perf.data that was recorded otherwise
   activate    switch the trampoline on and leave it on
   deactivate  switch it off
@@ -22,14 +25,18 @@ Whole stacks in stock perf, with the names of Python functions, for a CPython
 examples:
   perf-pyinject status
   perf-pyinject record -p 4711 -- sleep 30 && perf report
+  perf-pyinject record -- python3 app.py && perf report
 )";
 
 constexpr std::string_view kRecord =
     R"(usage: perf-pyinject record (-p PID[,PID...] | -a) [OPTION...] [-- COMMAND...]
+       perf-pyinject record [OPTION...] -- COMMAND...
 
 Starts perf record, switches the trampoline of the targets on, records until
 COMMAND ends (it is the clock, it is not profiled), or without COMMAND until
 Ctrl-C, switches the trampoline off, and completes the stacks in perf's file.
+Without -p and -a COMMAND is launched and is the target, with its children; the
+variable PYTHONPERFSUPPORT=1 switches their trampolines on.
 The kind of call graph is chosen by the target unless -g or --call-graph says
 it. Every option that is not listed here goes to perf record unchanged.
 
@@ -51,6 +58,31 @@ examples:
   perf-pyinject record -p 4711 -- sleep 30
   perf-pyinject record -F 999 -g -p 4711,4712 -o web.data
   perf-pyinject record -a --max-size 1G -- sleep 10
+  perf-pyinject record -F 999 -- python3 -m pytest
+)";
+
+constexpr std::string_view kWrapped =
+    R"(usage: perf-pyinject trace|top -p PID[,PID...] [OPTION...]
+       perf-pyinject sched|kmem record -p PID[,PID...] [OPTION...] [-- COMMAND...]
+
+Switches the trampoline of the targets on, runs that verb of perf's in the
+foreground, and switches the trampoline off when it has ended. Every option
+that is not listed here is perf's. What is shown live is as perf finds it: with
+frame pointers (perf-pyinject status, column FP) whole stacks by --call-graph
+fp, else the innermost function only. Stacks that are recorded (-g, --call-graph
+dwarf) are completed as those of record.
+
+  -p, --pid LIST   the targets
+      --perf PATH  the perf to use (else the variable PERF, else that on PATH)
+      --strict     one target that cannot be activated ends it (default)
+      --lenient    such targets are named and left out
+
+exit status: that of perf; 125 refused or failed; 129 usage
+
+examples:
+  perf-pyinject trace --call-graph fp -e 'write*' -p 4711
+  perf-pyinject top -g -p 4711
+  perf-pyinject sched record -g -p 4711 -- sleep 5 && perf sched timehist
 )";
 
 constexpr std::string_view kWeave =
@@ -128,6 +160,8 @@ std::string_view help_text(Verb verb) {
       return kGeneral;
     case Verb::kRecord:
       return kRecord;
+    case Verb::kWrapped:
+      return kWrapped;
     case Verb::kWeave:
       return kWeave;
     case Verb::kActivate:

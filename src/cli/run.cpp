@@ -69,6 +69,13 @@ int run_record(const CommandLine& line, base::Logger& logger, const Terminal& te
   return session::record(line.record, *detector, *injector, logger, console);
 }
 
+int run_wrapped(const CommandLine& line, base::Logger& logger) {
+  const auto detector = python::make_detector();
+  const auto injector = python::make_injector();
+  Console console{logger, false, name_of_perf(line.wrapped.perf)};
+  return session::wrap_perf(line.wrapped, *detector, *injector, logger, console);
+}
+
 int run_weave(const CommandLine& line, base::Logger& logger, const Terminal& terminal) {
   Console console{logger, terminal.live && line.verbosity != Verbosity::kQuiet,
                   name_of_perf(line.record.perf)};
@@ -156,6 +163,8 @@ int run_verb(const CommandLine& line, base::Logger& logger, const Terminal& term
       break;
     case Verb::kRecord:
       return run_record(line, logger, terminal);
+    case Verb::kWrapped:
+      return run_wrapped(line, logger);
     case Verb::kWeave:
       return run_weave(line, logger, terminal);
     case Verb::kActivate:

@@ -20,7 +20,9 @@ using Kind = perf::ChosenCallGraph::Kind;
 
 constexpr std::uint64_t kReserve = 8192;  // what a thread may use more than at the attach
 constexpr std::uint64_t kLeastDump = 16384;
-constexpr std::uint64_t kMostDump = 65528;    // the kernel's limit, a multiple of 8
+constexpr std::uint64_t kMostDump = 65528;  // the kernel's limit, a multiple of 8
+// Holds thirty to seventy Python calls, at perf's default frequency with 131 MB a second.
+constexpr std::uint64_t kDumpOfLaunched = 32768;
 constexpr std::uint64_t kBytesOfCall = 1024;  // of C stack, for a Python call through a trampoline
 constexpr std::size_t kEntriesOfCall = 3;     // C frames of one, on builds with frame pointers
 constexpr std::size_t kOtherEntries = 30;     // libc, the interpreter's start, C functions
@@ -53,6 +55,22 @@ std::string cut_at(const CallGraphFacts& target, std::uint64_t dump) {
       "{} uses {} bytes of stack for {} Python calls: what lies more than {} bytes up, the "
       "outermost functions, will be cut off",
       who(target), target.stack_bytes.value_or(0), target.python_calls, dump);
+}
+
+CallGraphChoice copy_stacks(const std::string& reason, std::uint64_t dump,
+                            const CallGraphWishes& wishes) {
+  CallGraphChoice choice{.arguments = {"--call-graph", fmt::format("dwarf,{}", dump)},
+                         .note = fmt::format("{}: --call-graph dwarf,{}", reason, dump)};
+  if (wishes.buffer_bytes != 0) {
+    choice.arguments.insert(choice.arguments.end(),
+                            {"-m", fmt::format("{}K", wishes.buffer_bytes >> 10U)});
+  }
+  if (!wishes.frequency_chosen) {
+    choice.note += fmt::format(
+        ", up to {} MB a second for each busy processor until it is post-processed (-F 99: {} MB)",
+        dump * kDefaultFrequency / 1'000'000, dump * 99 / 1'000'000);
+  }
+  return choice;
 }
 
 CallGraphChoice judge_own_choice(const std::vector<CallGraphFacts>& targets,
@@ -121,22 +139,32 @@ CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
           ? without_frame_pointers(*without)
           : fmt::format("{} is {} Python calls deep, more than {} entries of a callchain hold",
                         who(*deepest), deepest->python_calls, wishes.most_entries);
-  CallGraphChoice choice{.arguments = {"--call-graph", fmt::format("dwarf,{}", dump)},
-                         .note = fmt::format("{}: --call-graph dwarf,{}", reason, dump)};
-  if (wishes.buffer_bytes != 0) {
-    choice.arguments.insert(choice.arguments.end(),
-                            {"-m", fmt::format("{}K", wishes.buffer_bytes >> 10U)});
-  }
-  if (!wishes.frequency_chosen) {
-    choice.note += fmt::format(
-        ", up to {} MB a second for each busy processor until it is post-processed (-F 99: {} MB)",
-        dump * kDefaultFrequency / 1'000'000, dump * 99 / 1'000'000);
-  }
+  auto choice = copy_stacks(reason, dump, wishes);
   if (needed_bytes(*largest) > dump) {
     choice.complete = false;
     choice.note += "; " + cut_at(*largest, dump);
   }
   return choice;
+}
+
+CallGraphChoice choose_for_launched(const LaunchedFacts& launched, const CallGraphWishes& wishes) {
+  const bool without = launched.frame_pointers == std::optional{false};
+  const auto built = launched.name + " was built without frame pointers";
+  if (wishes.chosen) {
+    CallGraphChoice choice;
+    if (without && wishes.chosen->kind == Kind::kFramePointers) {
+      choice.note = built +
+                    ": with -g only the innermost function of a sample is known, and no Python "
+                    "function that called it; leave -g out";
+      choice.complete = false;
+    }
+    return choice;
+  }
+  if (launched.frame_pointers == std::optional{true}) {
+    return {.arguments = {"--call-graph", "fp"}, .note = {}};
+  }
+  return copy_stacks(without ? built : launched.name + " may run any build of Python",
+                     wishes.frequency_chosen ? kMostDump : kDumpOfLaunched, wishes);
 }
 
 std::uint64_t affordable_buffer() {

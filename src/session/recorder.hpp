@@ -6,14 +6,17 @@
 #include "pyinject/base/log.hpp"
 #include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/perf/perf_process.hpp"
+#include "pyinject/session/call_graph.hpp"
 #include "pyinject/session/guard.hpp"
 #include "pyinject/session/manager.hpp"
 #include "pyinject/session/options.hpp"
 #include "pyinject/session/record_observer.hpp"
 #include "pyinject/session/stop_signals.hpp"
 #include "pyinject/weave/recorded_files.hpp"
+#include "session/command_interpreter.hpp"
 #include "session/forked_children.hpp"
 #include "session/frame_watch.hpp"
+#include "session/launched_processes.hpp"
 #include "session/target_watch.hpp"
 #include "session/wait_for_end.hpp"
 
@@ -40,10 +43,13 @@ class Recorder {
   ManagerOptions manager_options();
   // The steps; one that returns a status ends the session with it.
   std::optional<int> choose_targets();
+  void hold_command();
   void choose_call_graph();
+  void choose_call_graph_of_launched(const CallGraphWishes& wishes);
   std::optional<int> start_perf(const perf::Perf& perf);
   std::optional<int> activate();
   std::optional<int> enable();
+  int ended_before_launch();
   void start_command();
   void on_tick();
   int finish(EndOfRecording end);
@@ -77,7 +83,9 @@ class Recorder {
   std::unique_ptr<perf::PerfProcess> perf_;
   std::unique_ptr<base::Child> command_;
   bool perf_told_to_end_ = false;
-  int command_problem_ = 0;  // 126, 127
+  int command_problem_ = 0;                      // 126, 127
+  std::unique_ptr<LaunchedProcesses> launched_;  // of COMMAND, when it is the target
+  std::optional<CommandInterpreter> interpreter_;
   TargetWatch watch_;
   ForkedChildren children_;
   std::vector<python::Target> targets_;

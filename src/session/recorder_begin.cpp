@@ -59,6 +59,10 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
       guard_->keep_map(active.target, active.activation.map.get());
     }
     base::reached(base::Step::kActivated);
+    if (options_.launch && active.activation.before == python::TrampolineState::kOnByItself) {
+      files_.keep(active.target.id.pid);  // on since its first instruction, as it should be
+      return;
+    }
     if (options_.backfill) {
       frames_.add(active);
     }
@@ -141,11 +145,17 @@ int Recorder::steps() {
                       .targets = watch_,
                       .targets_matter = !options_.all,
                       .on_tick = [this] { on_tick(); }};
-  return finish(command_problem_ != 0 ? EndOfRecording{.end = End::kCommand}
-                                      : wait_for_end(sources));
+  if (command_problem_ != 0) {
+    return finish({.end = End::kCommand});
+  }
+  return finish(options_.launch ? wait_for_launched(sources, logger_) : wait_for_end(sources));
 }
 
 std::optional<int> Recorder::choose_targets() {
+  if (options_.launch) {
+    hold_command();
+    return std::nullopt;
+  }
   const auto wanted = options_.all ? visible_processes() : without_repetitions(options_.pids);
   auto selection = manager_.select(wanted, !options_.all);
   if (options_.strict && !options_.all && !selection.complete) {
@@ -174,7 +184,7 @@ void Recorder::choose_call_graph() {
   if (!perf::chosen_clock(options_.perf_options)) {
     own_options_ = {"-k", "mono"};
   }
-  if (targets_.empty()) {
+  if (targets_.empty() && !options_.launch) {
     return;
   }
   const CallGraphWishes wishes{
@@ -182,6 +192,10 @@ void Recorder::choose_call_graph() {
       .frequency_chosen = perf::chooses_frequency(options_.perf_options),
       .most_entries = most_callchain_entries(),
       .buffer_bytes = perf::chooses_buffers(options_.perf_options) ? 0 : affordable_buffer()};
+  if (options_.launch) {
+    choose_call_graph_of_launched(wishes);
+    return;
+  }
   ExtensionModules extensions;
   std::vector<CallGraphFacts> facts;
   for (const auto& target : targets_) {
@@ -237,7 +251,7 @@ std::optional<int> Recorder::activate() {
   (void)perf_->enable_side_events(Deadline::after(kPerfAnswers), signals_.fd());
   base::reached(base::Step::kSideEventsEnabled);
   if (manager_.activate_all(std::exchange(targets_, {}))) {
-    if (!manager_.active().empty() || options_.all) {
+    if (!manager_.active().empty() || options_.all || options_.launch) {
       return std::nullopt;
     }
     logger_.error("none of the processes could be activated");
@@ -252,6 +266,9 @@ std::optional<int> Recorder::enable() {
   if (answer == perf::Answer::kAcknowledged) {
     base::reached(base::Step::kEventsEnabled);
     return std::nullopt;
+  }
+  if (answer == perf::Answer::kEnded && options_.launch) {
+    return ended_before_launch();
   }
   if (answer == perf::Answer::kEnded) {
     // It may have ended because its processes have: that is told apart in finish().
@@ -271,7 +288,11 @@ void Recorder::start_command() {
     return;
   }
   try {
-    command_ = std::make_unique<base::Child>(base::ChildOptions{.argv = options_.command});
+    if (options_.launch) {
+      command_->release();
+    } else {
+      command_ = std::make_unique<base::Child>(base::ChildOptions{.argv = options_.command});
+    }
     base::reached(base::Step::kCommandStarted);
   } catch (const base::SystemError& error) {
     logger_.error("{}", error.what());
@@ -290,9 +311,14 @@ std::optional<std::uint64_t> Recorder::output_bytes() const {
 
 void Recorder::on_tick() {
   base::reached(base::Step::kRecording);
-  observer_.progress(Clock::now() - enabled_at_, output_bytes());
+  if (!options_.launch) {  // whose terminal it is
+    observer_.progress(Clock::now() - enabled_at_, output_bytes());
+  }
   if (options_.all) {
     manager_.activate_late(visible_processes());
+  }
+  if (launched_) {
+    launched_->look(manager_);
   }
 }
 

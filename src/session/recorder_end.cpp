@@ -33,6 +33,8 @@ int Recorder::finish(EndOfRecording end) {
   if (end.end == End::kSignal) {
     signal_ = end.signal;
   }
+  while (options_.launch && signals_.next()) {  // what ended the command is not meant for the rest
+  }
   if (command_ && end.end != End::kCommand) {
     command_->send_signal(SIGTERM);
   }

@@ -10,6 +10,12 @@
 namespace pyinject::session {
 
 StopSignals::StopSignals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGCHLD}) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) {
+      ignored_before_.push_back(signal);
+    }
+  }
   sigset_t stop;
   sigemptyset(&stop);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
@@ -37,11 +43,17 @@ StopSignals::~StopSignals() {
 }
 
 std::optional<int> StopSignals::next() {
+  const auto signal = next_with_origin();
+  return signal ? std::optional{signal->number} : std::nullopt;
+}
+
+std::optional<StopSignal> StopSignals::next_with_origin() {
   signalfd_siginfo info{};
   if (::read(fd_.get(), &info, sizeof info) != sizeof info) {
     return std::nullopt;
   }
-  return static_cast<int>(info.ssi_signo);
+  return StopSignal{.number = static_cast<int>(info.ssi_signo),
+                    .from_kernel = info.ssi_code == SI_KERNEL};
 }
 
 }  // namespace pyinject::session

@@ -29,10 +29,41 @@ base::UniqueFd make_timer() {
   return timer;
 }
 
+class Waiting {
+ public:
+  explicit Waiting(WaitSources& sources) : sources_{sources} {}
+
+  // Until something happens to one of the sources.
+  void once() {
+    auto targets = sources_.targets.poll_entries();
+    std::vector<pollfd> all = targets;
+    for (const int fd :
+         {sources_.signals.fd(), sources_.perf.try_wait() ? -1 : sources_.perf.pidfd(),
+          sources_.perf.stderr_fd(), timer_.get(),
+          sources_.command == nullptr ? -1 : sources_.command->pidfd()}) {
+      all.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+    }
+    if (::poll(all.data(), all.size(), -1) < 0 && errno != EINTR) {
+      throw base::SystemError{"cannot wait for the end of the recording", errno};
+    }
+    sources_.perf.read_stderr();
+    std::copy_n(all.begin(), targets.size(), targets.begin());
+    sources_.targets.update(targets);
+    std::uint64_t expirations = 0;
+    if (::read(timer_.get(), &expirations, sizeof expirations) > 0 && sources_.on_tick) {
+      sources_.on_tick();
+    }
+  }
+
+ private:
+  WaitSources& sources_;
+  base::UniqueFd timer_ = make_timer();
+};
+
 }  // namespace
 
 EndOfRecording wait_for_end(WaitSources& sources) {
-  const base::UniqueFd timer = make_timer();
+  Waiting waiting{sources};
   while (true) {
     // First what ends the recording by the user's will, then what ends it otherwise.
     if (const auto signal = sources.signals.next()) {
@@ -49,22 +80,30 @@ EndOfRecording wait_for_end(WaitSources& sources) {
                           sources.targets.all_exited_within(kExitGrace);
       return {.end = exited ? End::kTargets : End::kPerf};
     }
-    auto targets = sources.targets.poll_entries();
-    std::vector<pollfd> all = targets;
-    for (const int fd : {sources.signals.fd(), sources.perf.pidfd(), sources.perf.stderr_fd(),
-                         timer.get(), sources.command == nullptr ? -1 : sources.command->pidfd()}) {
-      all.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+    waiting.once();
+  }
+}
+
+EndOfRecording wait_for_launched(WaitSources& sources, base::Logger& logger) {
+  Waiting waiting{sources};
+  bool perf_ended = false;
+  while (true) {
+    while (const auto signal = sources.signals.next_with_origin()) {
+      if (!signal->from_kernel) {
+        sources.command->send_signal(signal->number);
+      }
     }
-    if (::poll(all.data(), all.size(), -1) < 0 && errno != EINTR) {
-      throw base::SystemError{"cannot wait for the end of the recording", errno};
+    if (sources.command->try_wait()) {
+      return {.end = End::kCommand};
     }
-    sources.perf.read_stderr();
-    std::copy_n(all.begin(), targets.size(), targets.begin());
-    sources.targets.update(targets);
-    std::uint64_t expirations = 0;
-    if (::read(timer.get(), &expirations, sizeof expirations) > 0 && sources.on_tick) {
-      sources.on_tick();
+    if (!perf_ended && sources.perf.try_wait()) {
+      perf_ended = true;
+      if (!sources.command->wait(base::Deadline::after(kExitGrace))) {
+        logger.warning("perf record ended by itself; the command goes on without it");
+      }
+      continue;
     }
+    waiting.once();
   }
 }
 

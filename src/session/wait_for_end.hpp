@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pyinject/base/child.hpp"
+#include "pyinject/base/log.hpp"
 #include "pyinject/perf/perf_process.hpp"
 #include "pyinject/session/stop_signals.hpp"
 #include "session/target_watch.hpp"
@@ -27,5 +28,9 @@ struct EndOfRecording {
 };
 
 [[nodiscard]] EndOfRecording wait_for_end(WaitSources& sources);
+
+// With a command that is the target: until that has ended, whatever else does. A signal to this
+// tool is handed on to it unless it has got it from the terminal already.
+[[nodiscard]] EndOfRecording wait_for_launched(WaitSources& sources, base::Logger& logger);
 
 }  // namespace pyinject::session

@@ -34,23 +34,24 @@ CommandCheck check_command(const std::vector<std::string>& command, const std::s
   int why = ENOENT;
   if (name.find('/') != std::string::npos) {
     why = why_not_executable(name);
+    if (why == 0) {
+      return {.status = 0, .problem = {}, .file = name};
+    }
   } else if (!name.empty()) {
     for (const auto folder : base::split(path, ':')) {
       const std::string file = folder.empty() ? name : fmt::format("{}/{}", folder, name);
       const int one = why_not_executable(file);
       if (one == 0) {
-        return {};
+        return {.status = 0, .problem = {}, .file = file};
       }
       // As execvp: one that may not be executed is remembered, the search goes on.
       why = one == EACCES ? EACCES : why;
     }
   }
-  if (why == 0) {
-    return {};
-  }
   return {
       .status = why == ENOENT || why == ENOTDIR ? 127 : 126,
-      .problem = fmt::format("cannot run '{}': {}", base::printable(name), base::errno_text(why))};
+      .problem = fmt::format("cannot run '{}': {}", base::printable(name), base::errno_text(why)),
+      .file = {}};
 }
 
 }  // namespace pyinject::session

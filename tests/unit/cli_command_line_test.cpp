@@ -98,7 +98,6 @@ TEST(CommandLine, StatusesOfMistakes) {
   EXPECT_EQ(mistake({"recrod"}).status, 129);
   EXPECT_THAT(mistake({"recrod"}).text, HasSubstr("unknown verb 'recrod'"));
   EXPECT_EQ(mistake({"record"}).status, 129);
-  EXPECT_EQ(mistake({"record", "sleep", "1"}).status, 129);
   EXPECT_EQ(mistake({"record", "-p"}).status, 129);
   EXPECT_EQ(mistake({"record", "-p", "1", "-a"}).status, 129);
   EXPECT_EQ(mistake({"record", "-p", "1", "--"}).status, 125);
@@ -108,6 +107,53 @@ TEST(CommandLine, StatusesOfMistakes) {
   EXPECT_EQ(mistake({"deactivate", "-p", "1", "x"}).status, 129);
   EXPECT_EQ(mistake({"status", "--frequency", "9"}).status, 129);
   EXPECT_EQ(mistake({"record", "-p", "1", "--strict=yes"}).status, 129);
+}
+
+TEST(CommandLine, WithoutATargetTheCommandIsLaunched) {
+  for (const auto& words : {Words{"record", "-F", "99", "--", "python3", "-a", "app.py"},
+                            Words{"record", "-F", "99", "python3", "-a", "app.py"}}) {
+    const auto line = parse(words);
+    EXPECT_TRUE(line.record.launch);
+    EXPECT_FALSE(line.record.all);
+    EXPECT_THAT(line.record.command, ElementsAre("python3", "-a", "app.py"));
+    EXPECT_THAT(line.record.perf_options, ElementsAre("-F", "99"));
+  }
+  EXPECT_FALSE(parse({"record", "-a", "--", "true"}).record.launch);
+  EXPECT_FALSE(parse({"record", "-p", "1", "--", "true"}).record.launch);
+  EXPECT_EQ(mistake({"record", "--"}).status, 125);
+}
+
+TEST(CommandLine, PerfsOtherVerbsGoToPerfAsTheyAre) {
+  const auto trace = parse({"trace", "-e", "write*", "--call-graph", "fp", "-p", "12,34", "--perf",
+                            "/my/perf", "--lenient", "-v"});
+  EXPECT_EQ(trace.verb, Verb::kWrapped);
+  EXPECT_THAT(trace.wrapped.verb, ElementsAre("trace"));
+  EXPECT_THAT(trace.wrapped.arguments,
+              ElementsAre("-e", "write*", "--call-graph", "fp", "-p", "12,34", "-v"));
+  EXPECT_THAT(trace.wrapped.pids, ElementsAre(Pid{12}, Pid{34}));
+  EXPECT_EQ(trace.wrapped.perf.option, "/my/perf");
+  EXPECT_FALSE(trace.wrapped.strict);
+  EXPECT_FALSE(trace.wrapped.records());
+
+  const auto sched =
+      parse({"sched", "record", "-gp", "12", "--", "sh", "-c", "-p", "--lenient"}).wrapped;
+  EXPECT_THAT(sched.verb, ElementsAre("sched", "record"));
+  EXPECT_THAT(sched.arguments, ElementsAre("-gp", "12", "--", "sh", "-c", "-p", "--lenient"));
+  EXPECT_THAT(sched.pids, ElementsAre(Pid{12}));
+  EXPECT_TRUE(sched.records());
+  for (const auto& words : {Words{"top", "-p12"}, Words{"top", "--pid=12"}}) {
+    EXPECT_THAT(parse(words).wrapped.pids, ElementsAre(Pid{12})) << words.back();
+  }
+}
+
+TEST(CommandLine, MistakesWithPerfsOtherVerbs) {
+  EXPECT_THAT(mistake({"trace", "-e", "write"}).text, HasSubstr("needs a target: -p PID"));
+  EXPECT_EQ(mistake({"top"}).status, 129);
+  EXPECT_EQ(mistake({"top", "-p"}).status, 129);
+  EXPECT_EQ(mistake({"top", "-p", "x"}).status, 125);
+  EXPECT_THAT(mistake({"sched", "latency", "-p", "1"}).text, HasSubstr("only 'sched record'"));
+  EXPECT_THAT(mistake({"kmem", "stat"}).text, HasSubstr("only 'kmem record'"));
+  EXPECT_THAT(mistake({"stat", "-p", "1"}).text, HasSubstr("record, trace, top, sched, kmem"));
 }
 
 TEST(CommandLine, RefusesTheOptionsThatItNeedsItself) {

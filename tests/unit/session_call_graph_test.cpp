@@ -105,12 +105,32 @@ TEST(ChooseCallGraph, ObeysTheUserAndComputesWhatWillBeMissing) {
               HasSubstr("will be cut off; --call-graph dwarf,28672 reaches further"));
 }
 
+TEST(ChooseCallGraph, OfACommandThatDoesNotRunYet) {
+  const CallGraphWishes wishes{.frequency_chosen = true};
+  EXPECT_THAT(choose_for_launched({"python3", true}, wishes).arguments,
+              ElementsAre("--call-graph", "fp"));
+  const auto without = choose_for_launched({"python3 (Python 3.13.5)", false}, wishes);
+  EXPECT_THAT(without.arguments, ElementsAre("--call-graph", "dwarf,65528"));
+  EXPECT_EQ(without.note,
+            "python3 (Python 3.13.5) was built without frame pointers: --call-graph dwarf,65528");
+  const auto unknown = choose_for_launched({"make", {}}, {});
+  EXPECT_THAT(unknown.arguments, ElementsAre("--call-graph", "dwarf,32768"));
+  EXPECT_THAT(unknown.note, HasSubstr("make may run any build of Python: --call-graph dwarf,32768, "
+                                      "up to 131 MB a second"));
+  const CallGraphWishes chosen{
+      .chosen = perf::ChosenCallGraph{.kind = Kind::kFramePointers, .dump_bytes = 0}};
+  EXPECT_THAT(choose_for_launched({"python3", false}, chosen).note, HasSubstr("leave -g out"));
+  EXPECT_EQ(choose_for_launched({"python3", {}}, chosen).note, "");
+  EXPECT_TRUE(choose_for_launched({"python3", true}, chosen).arguments.empty());
+}
+
 TEST(CheckCommand, AnswersAsEnvDoes) {
   const test::TempDir folder;
   const auto plain = folder.file("plain", "text");
   EXPECT_EQ(check_command({"sh"}, "/nonexistent:/bin").status, 0);
   EXPECT_EQ(check_command({"/bin/sh"}, "").status, 0);
   EXPECT_EQ(check_command({"no-such-command"}, "/bin").status, 127);
+  EXPECT_EQ(check_command({"sh"}, "/nonexistent:/bin").file, "/bin/sh");
   EXPECT_EQ(check_command({""}, "/bin").status, 127);
   EXPECT_EQ(check_command({"/no/such/file"}, "/bin").status, 127);
   EXPECT_EQ(check_command({plain}, "/bin").status, 126);

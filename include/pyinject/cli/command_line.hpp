@@ -4,6 +4,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/session/options.hpp"
+#include "pyinject/session/wrapped_perf.hpp"
 
 #include <optional>
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace pyinject::cli {
 
-enum class Verb { kNone, kRecord, kWeave, kActivate, kDeactivate, kStatus };
+enum class Verb { kNone, kRecord, kWeave, kActivate, kDeactivate, kStatus, kWrapped };
 
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
@@ -25,6 +26,7 @@ struct CommandLine {
   bool strict = true;             // record, activate
   bool json = false;              // status
   session::RecordOptions record;  // record
+  session::WrapOptions wrapped;   // trace, top, sched, kmem
   std::string input;              // weave
   std::string output;             // weave: INPUT itself unless another is named
 };

@@ -43,6 +43,14 @@ struct CallGraphChoice {
 [[nodiscard]] CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
                                                 const CallGraphWishes& wishes);
 
+// Of a command that does not run yet.
+struct LaunchedFacts {
+  std::string name;                         // what people call it
+  std::optional<bool> frame_pointers = {};  // of its interpreter; nullopt: not known
+};
+[[nodiscard]] CallGraphChoice choose_for_launched(const LaunchedFacts& launched,
+                                                  const CallGraphWishes& wishes);
+
 // Bytes of stack that perf is to copy with each sample, so that the stacks of TARGET are in it now
 // and when it has called as many Python functions again: those that are called while the trampoline
 // is on take more of it.

@@ -16,8 +16,9 @@ inline constexpr int kFailure = 125;  // it refuses or fails
 inline constexpr int kUsage = 129;    // as perf's own
 
 struct RecordOptions {
-  std::vector<base::Pid> pids;  // empty: ALL
+  std::vector<base::Pid> pids;  // empty: ALL, or LAUNCH
   bool all = false;             // the whole system, and every Python process that is visible
+  bool launch = false;          // COMMAND is the target, with what it starts
   bool strict = true;
   perf::PerfSearch perf;
   std::vector<std::string> perf_options;  // for `perf record`, unchanged and in order

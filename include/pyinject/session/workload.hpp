@@ -1,4 +1,4 @@
-// The COMMAND of `record`: it is the clock and is not profiled.
+// The COMMAND of `record`, the clock or the target, before it runs.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@ namespace pyinject::session {
 struct CommandCheck {
   int status = 0;
   std::string problem;
+  std::string file;  // what will be executed
 };
 [[nodiscard]] CommandCheck check_command(const std::vector<std::string>& command,
                                          const std::string& path);

@@ -1,0 +1,132 @@
+#include "cli/wrapped_verbs.hpp"
+
+#include "pyinject/cli/command_line.hpp"
+#include "pyinject/session/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace pyinject::cli {
+
+namespace {
+
+using session::kUsage;
+
+constexpr std::array<std::string_view, 4> kVerbs{"trace", "top", "sched", "kmem"};
+
+// "12,34": of perf's other short options none has such a value behind it in one cluster with -p.
+bool is_pid_list(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789,") == std::string_view::npos;
+}
+
+bool is_cluster_with_pid(std::string_view word) {
+  return word.size() > 2 && word[0] == '-' && word[1] != '-' && word.back() == 'p';
+}
+
+class Scanner {
+ public:
+  explicit Scanner(std::span<const std::string> words) : words_{words} {}
+
+  WrappedVerb scan() {
+    auto& options = result_.options;
+    options.verb = {words_.front()};
+    next_ = 1;
+    const bool writes = words_.front() == "sched" || words_.front() == "kmem";
+    if (next_ < words_.size() && words_[next_] == "record" && words_.front() != "top") {
+      options.verb.emplace_back(words_[next_++]);
+    }
+    while (next_ < words_.size() && words_[next_] != "--") {
+      take(words_[next_++]);
+    }
+    const auto rest = words_.subspan(next_);
+    options.arguments.insert(options.arguments.end(), rest.begin(), rest.end());
+    if (result_.help) {
+      return std::move(result_);
+    }
+    if (writes && options.verb.size() == 1) {
+      throw CommandLineError{
+          fmt::format("{0}: only '{0} record' looks at running processes, the rest of perf {0} "
+                      "reads its file",
+                      words_.front()),
+          kUsage};
+    }
+    if (options.pids.empty()) {
+      throw CommandLineError{fmt::format("{} needs a target: -p PID", words_.front()), kUsage};
+    }
+    if (strict_ && lenient_) {
+      throw CommandLineError{"--strict and --lenient exclude each other", kUsage};
+    }
+    options.strict = !lenient_;
+    return std::move(result_);
+  }
+
+ private:
+  void take(const std::string& word) {
+    if (word == "-h" || word == "--help") {
+      result_.help = true;
+    } else if (word == "--strict") {
+      strict_ = true;
+    } else if (word == "--lenient") {
+      lenient_ = true;
+    } else if (const auto perf = value_of("--perf", word)) {
+      result_.options.perf.option = *perf;
+    } else {
+      result_.options.arguments.push_back(word);
+      take_pids(word);
+    }
+  }
+
+  void take_pids(const std::string& word) {
+    std::string list;
+    if (word == "-p" || word == "--pid" ||
+        (is_cluster_with_pid(word) && next_ < words_.size() && is_pid_list(words_[next_]))) {
+      list = next_word(word);
+      result_.options.arguments.push_back(list);
+    } else if (word.starts_with("--pid=")) {
+      list = word.substr(word.find('=') + 1);
+    } else if (word.starts_with("-p") && is_pid_list(std::string_view{word}.substr(2))) {
+      list = word.substr(2);
+    } else {
+      return;
+    }
+    const auto pids = parse_pids(list);
+    result_.options.pids.insert(result_.options.pids.end(), pids.begin(), pids.end());
+  }
+
+  std::string next_word(std::string_view option) {
+    if (next_ == words_.size()) {
+      throw CommandLineError{fmt::format("option {} needs a value", option), kUsage};
+    }
+    return words_[next_++];
+  }
+
+  // "NAME VALUE" or "NAME=VALUE".
+  std::optional<std::string> value_of(std::string_view name, const std::string& word) {
+    if (word == name) {
+      return next_word(name);
+    }
+    if (word.starts_with(name) && word.size() > name.size() && word[name.size()] == '=') {
+      return word.substr(name.size() + 1);
+    }
+    return std::nullopt;
+  }
+
+  std::span<const std::string> words_;
+  std::size_t next_ = 0;
+  bool strict_ = false;
+  bool lenient_ = false;
+  WrappedVerb result_;
+};
+
+}  // namespace
+
+bool is_wrapped_verb(std::string_view word) {
+  return std::ranges::find(kVerbs, word) != kVerbs.end();
+}
+
+WrappedVerb parse_wrapped_verb(std::span<const std::string> words) { return Scanner{words}.scan(); }
+
+}  // namespace pyinject::cli

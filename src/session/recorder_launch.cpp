@@ -1,0 +1,93 @@
+// The command is the target: it is held back until perf's events are enabled.
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/text.hpp"
+#include "pyinject/session/call_graph.hpp"
+#include "session/recorder.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string_view>
+
+namespace pyinject::session {
+
+namespace {
+
+using base::Deadline;
+using python::Reason;
+
+constexpr const char* kVariable = "PYTHONPERFSUPPORT";
+
+// With these a trampoline that is on from the start may crash the program.
+bool does_harm(Reason reason) {
+  return reason == Reason::kBadPatchRelease || reason == Reason::kFreeThreaded ||
+         reason == Reason::kBrokenTrampoline;
+}
+
+}  // namespace
+
+void Recorder::hold_command() {
+  const char* const path = std::getenv("PATH");
+  interpreter_ =
+      find_command_interpreter(options_.command, path == nullptr ? "/bin:/usr/bin" : path);
+  std::map<std::string, std::string> environment;
+  const char* const value = std::getenv(kVariable);
+  const bool chosen = value != nullptr && *value != '\0';
+  const auto number = chosen ? base::parse_number<int>(value) : std::optional{1};
+  const auto refusal = interpreter_ ? interpreter_->file.refusal : std::nullopt;
+  if (refusal) {
+    logger_.warning("{}: {}; recorded without the names of its Python functions",
+                    base::printable(interpreter_->name), python::describe(*refusal));
+  }
+  const bool off = !number || *number == 0;
+  if (off) {
+    logger_.warning("{}={} is set: the trampoline stays off, Python functions have no names",
+                    kVariable, base::printable(value));
+  } else if (!chosen && !(refusal && does_harm(refusal->reason))) {
+    environment.emplace(kVariable, "1");
+  }
+  command_ = std::make_unique<base::Child>(base::ChildOptions{.argv = options_.command,
+                                                              .ignored = signals_.ignored_before(),
+                                                              .environment = environment,
+                                                              .held = true});
+  pids_ = {command_->pid()};
+  // CPython appends: what a process of that number left would be taken for names of this one.
+  const auto map = fmt::format("/tmp/perf-{}.map", command_->pid().value());
+  (void)std::rename(map.c_str(), (map + ".old").c_str());
+  if (!off) {
+    launched_ = std::make_unique<LaunchedProcesses>(detector_, logger_, command_->pid());
+  }
+}
+
+void Recorder::choose_call_graph_of_launched(const CallGraphWishes& wishes) {
+  LaunchedFacts facts{.name = base::printable(options_.command.front())};
+  if (interpreter_) {
+    facts.name = base::printable(interpreter_->name);
+    if (interpreter_->file.version.major != 0) {
+      facts.name += fmt::format(" (Python {})", python::to_string(interpreter_->file.version));
+    }
+    facts.frame_pointers = interpreter_->file.frame_pointers;
+  }
+  const auto choice = session::choose_for_launched(facts, wishes);
+  own_options_.insert(own_options_.end(), choice.arguments.begin(), choice.arguments.end());
+  if (!choice.note.empty()) {
+    logger_.log(choice.complete ? base::LogLevel::kInfo : base::LogLevel::kWarning, choice.note);
+  }
+  if (launched_ && facts.frame_pointers == std::optional{true} && !wishes.chosen) {
+    launched_->follows_frame_pointers();
+  }
+}
+
+// perf did, or the command that was held back.
+int Recorder::ended_before_launch() {
+  if (const auto status = command_->wait(Deadline::after(std::chrono::milliseconds{500}))) {
+    logger_.error("the command ended before it began: {}", base::describe(*status));
+    return give_up(status->shell_status());
+  }
+  const int status = perf_failed();
+  return status == 0 ? kFailure : status;
+}
+
+}  // namespace pyinject::session

@@ -1,0 +1,125 @@
+// perf's own verbs while the trampoline of the target is on: what a user reads, and what is left.
+#include "e2e/served_tree.hpp"
+#include "pyinject/base/file.hpp"
+#include "support/find_perf.hpp"
+#include "support/pty_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace pyinject::test {
+namespace {
+
+using base::Deadline;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr seconds kPatience{60};
+
+// It sleeps often; <module> and main were entered before.
+constexpr const char* kNaps = R"(
+import time
+def nap():
+    time.sleep(0.001)
+def rest():
+    nap()
+def main():
+    print('ready', flush=True)
+    while True:
+        rest()
+main()
+)";
+
+class WrappedPerf : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    python_ = plain_interpreter(GetParam());
+    if (!python_) {
+      GTEST_SKIP() << "no CPython 3." << GetParam() << " (scripts/pythons)";
+    }
+  }
+  [[nodiscard]] const Interpreter& python() const { return *python_; }
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+
+ private:
+  TempDir folder_;
+  std::optional<Interpreter> python_;
+};
+
+// With frame pointers.
+class LiveView : public WrappedPerf {};
+
+TEST_P(LiveView, TraceShowsPythonFunctions) {
+  PythonProcess target{python(), kNaps};
+  const auto pid = std::to_string(target.pid().value());
+  ChildProcess trace{{tool(), "trace", "--call-graph", "fp", "-o", path("trace"), "-e",
+                      "clock_nanosleep", "-p", pid}};
+  const auto deadline = Deadline::after(kPatience);
+  std::string text;
+  while (text.find("py::rest:") == std::string::npos && trace.running() && !deadline.expired()) {
+    (void)trace.wait(Deadline::after(std::chrono::milliseconds{100}));
+    text = base::read_file(path("trace")).value_or("");
+  }
+  EXPECT_NE(text.find("py::nap:"), std::string::npos) << trace.err();
+  EXPECT_NE(text.find("py::rest:"), std::string::npos);
+  trace.signal(SIGINT);
+  EXPECT_TRUE(trace.wait(Deadline::after(kPatience))) << trace.err();
+  EXPECT_EQ(trampoline_of(pid), "off");
+  target.expect_alive();
+}
+
+TEST_P(LiveView, TopHasTheTerminal) {
+  ServedTree target{python()};
+  PtyProcess top{{tool(), "top", "--stdio", "-g", "-e", "cpu-clock", "-p", target.pid()}};
+  EXPECT_TRUE(top.read_until("py::request", Deadline::after(kPatience))) << top.screen();
+  top.type("q");
+  EXPECT_EQ(top.wait(Deadline::after(kPatience)), ExitStatus{}) << top.screen();
+  EXPECT_EQ(trampoline_of(target.pid()), "off");
+  target.serve(5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Minors, LiveView, testing::Values(15), testing::PrintToStringParamName());
+
+class RecordingVerb : public WrappedPerf {};
+
+TEST_P(RecordingVerb, SchedRecordHasWholeStacks) {
+  PythonProcess target{python(), kNaps};
+  const auto pid = std::to_string(target.pid().value());
+  const auto data = path("data");
+  const auto graph = GetParam() == 15 ? "--call-graph=fp" : "--call-graph=dwarf,16384";
+  const auto recorded =
+      run_tool({"sched", "record", graph, "-p", pid, "-o", data, "--", "sleep", "0.5"});
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.err, HasSubstr("next: perf report -i " + data));
+  EXPECT_EQ(trampoline_of(pid), "off");
+  target.expect_alive();
+  EXPECT_EQ(target.terminate().signal, SIGTERM);
+  const auto script = run({"perf", "script", "-i", data, "-F", "event,ip,sym"});
+  EXPECT_NE(script.out.find("sched:sched_switch"), std::string::npos);
+  const auto nap = script.out.find("py::nap:");
+  ASSERT_NE(nap, std::string::npos) << recorded.err;
+  EXPECT_THAT(
+      script.out.substr(nap, script.out.find("\n\n", nap) - nap),
+      testing::AllOf(HasSubstr("py::rest:"), HasSubstr("py::main:"), HasSubstr("py::<module>:")));
+  const auto timehist = run({"perf", "sched", "timehist", "-i", data});
+  EXPECT_EQ(timehist.status, ExitStatus{}) << timehist.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Minors, RecordingVerb, testing::Values(13, 15),
+                         testing::PrintToStringParamName());
+
+TEST(WrappedPerfRefuses, WhatItCannotActivate) {
+  const auto none = run_tool({"trace", "-p", std::to_string(::getpid())});
+  EXPECT_EQ(none.status, ExitStatus{.code = 125}) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("(not_python)"));
+  const auto unknown = run_tool({"stat", "-p", "1"});
+  EXPECT_EQ(unknown.status, ExitStatus{.code = 129});
+  EXPECT_THAT(unknown.err, HasSubstr("record, trace, top, sched, kmem"));
+}
+
+}  // namespace
+}  // namespace pyinject::test
