@@ -1,5 +1,6 @@
 #include "session/launched_processes.hpp"
 
+#include "base/format.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "pyinject/session/target_selection.hpp"

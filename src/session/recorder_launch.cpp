@@ -1,4 +1,5 @@
 // The command is the target: it is held back until perf's events are enabled.
+#include "base/format.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/session/call_graph.hpp"

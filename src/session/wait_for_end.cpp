@@ -1,5 +1,6 @@
 #include "session/wait_for_end.hpp"
 
+#include "base/format.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <algorithm>

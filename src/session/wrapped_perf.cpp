@@ -1,5 +1,6 @@
 #include "pyinject/session/wrapped_perf.hpp"
 
+#include "base/format.hpp"
 #include "pyinject/base/child.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
