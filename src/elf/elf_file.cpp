@@ -159,6 +159,11 @@ ElfType ElfFile::type() const { return impl_->type(); }
 
 const std::vector<Segment>& ElfFile::segments() const { return impl_->segments(); }
 
+base::ElfAddress ElfFile::entry() const {
+  GElf_Ehdr header;
+  return base::ElfAddress{gelf_getehdr(impl_->elf(), &header) == nullptr ? 0 : header.e_entry};
+}
+
 std::optional<std::string> ElfFile::build_id() const {
   for (const Segment& segment : segments()) {
     if (segment.type == PT_NOTE) {

@@ -93,6 +93,11 @@ bool can_have_file(const MappedFile& file) {
 
 }  // namespace
 
+bool Object::is_first_function(base::ElfAddress pc) const {
+  constexpr std::uint64_t kMostBytes = 64;  // of glibc's RTLD_START
+  return entry_.value() != 0 && pc.value() - entry_.value() < kMostBytes;
+}
+
 const Rule& Object::rule_at(base::ElfAddress pc) {
   static const Rule none;
   if (const auto found = rules_.find(pc.value()); found != rules_.end()) {
@@ -112,6 +117,8 @@ const Rule& Object::rule_at(base::ElfAddress pc) {
       rule.kind = Rule::Kind::kSlow;
       rule.row = &rows_.back();
     }
+  } else if (is_first_function(pc)) {
+    rule.kind = Rule::Kind::kEnd;
   }
   return rules_.emplace(pc.value(), rule).first->second;
 }
@@ -154,7 +161,7 @@ Objects::Known Objects::load(const MappedFile& file) {
       continue;
     }
     if (auto information = elf::CallFrameInfo::of(*elf)) {
-      return {.object = std::make_unique<Object>(std::move(*information)),
+      return {.object = std::make_unique<Object>(std::move(*information), elf->entry()),
               .segments = elf->segments()};
     }
   }

@@ -134,8 +134,12 @@ Step by_row(const elf::UnwindRow& row, const StackDump& stack, Registers& regist
   if (row.registers[elf::kStackPointer].place == Place::kUnchanged) {
     caller.set(elf::kStackPointer, *cfa);
   }
-  // A signal may have come on a stack of its own, which can lie above.
-  if (!caller.knows(elf::kStackPointer) || (!row.signal_frame && !grows(registers, caller.sp()))) {
+  // A signal may have come on a stack of its own, which can lie above. vfork(2) of glibc has popped
+  // its return address; no register that a call does not preserve holds it a second time.
+  const bool popped = row.registers[elf::kReturnAddress].place == Place::kInRegister &&
+                      caller.sp() == registers.sp();
+  if (!caller.knows(elf::kStackPointer) ||
+      (!row.signal_frame && !popped && !grows(registers, caller.sp()))) {
     return Step::kBroken;
   }
   registers = caller;

@@ -258,6 +258,22 @@ TEST_F(LaunchedCommand, HasItsStatusAndItsStreams) {
   expect_readable();
 }
 
+// Of programs that begin: the dynamic loader's first function has no unwind information, and vfork
+// keeps its return address in a register.
+TEST_F(LaunchedCommand, BeginsWithWholeStacks) {
+  const auto many =
+      record({"sh", "-c", "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done"});
+  EXPECT_EQ(many.status, ExitStatus{});
+  const auto script = run({"perf", "script", "-i", data(), "-F", "ip,sym"});
+  EXPECT_NE(script.out.find("_dl_start"), std::string::npos) << many.err;
+  EXPECT_EQ(script.out.find("no unwind info: /usr/lib/x86_64-linux-gnu/ld-linux"),
+            std::string::npos)
+      << many.err;
+  EXPECT_EQ(script.out.find("[broken stack: /usr/lib/x86_64-linux-gnu/libc.so.6"),
+            std::string::npos)
+      << many.err;
+}
+
 TEST_F(LaunchedCommand, TheUsersEnvironmentWins) {
   ChildOptions off;
   off.env["PYTHONPERFSUPPORT"] = "0";

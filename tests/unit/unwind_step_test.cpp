@@ -192,6 +192,21 @@ TEST_F(ByRow, OnlyASignalFrameMayShrinkTheStack) {
   EXPECT_EQ(registers_.pc(), 0x102U);
 }
 
+// As vfork(2) of glibc: the return address is in a register while its stack is the caller's.
+TEST_F(ByRow, AReturnAddressInARegisterTakesNoStack) {
+  auto popped = row();
+  popped.cfa_offset = 0;
+  popped.registers[elf::kReturnAddress] = {.place = elf::SavedRegister::Place::kInRegister,
+                                           .offset = kRcx};
+  ASSERT_EQ(by_row(popped, dump(), registers_), Step::kDone);
+  EXPECT_EQ(registers_.pc(), 0xc0c0U);
+  EXPECT_EQ(registers_.sp(), kStack);
+  EXPECT_EQ(by_row(popped, dump(), registers_), Step::kBroken) << "not a second time";
+  popped.cfa_offset = -8;
+  registers_.set(kRcx, 1);
+  EXPECT_EQ(by_row(popped, dump(), registers_), Step::kBroken);
+}
+
 struct Shape {
   std::uint64_t size = 0;
   std::uint64_t pushed = 0;  // from this offset on there is one word more on the stack

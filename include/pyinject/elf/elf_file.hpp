@@ -67,6 +67,8 @@ class ElfFile {
 
   [[nodiscard]] ElfType type() const;
   [[nodiscard]] const std::vector<Segment>& segments() const;
+  // Where the kernel or the dynamic loader begins to execute it; 0: nowhere.
+  [[nodiscard]] base::ElfAddress entry() const;
   // NT_GNU_BUILD_ID in lower-case hexadecimal.
   [[nodiscard]] std::optional<std::string> build_id() const;
   // The defined functions and objects among NAMES, from .dynsym and else from .symtab. A name with

@@ -53,13 +53,18 @@ inline constexpr std::array<std::uint8_t, 5> kOtherRegisters{3, 12, 13, 14, 15};
 // A file's unwind tables. Rules are kept once they have been computed.
 class Object {
  public:
-  explicit Object(elf::CallFrameInfo information) : information_{std::move(information)} {}
+  // ENTRY: of the file. The dynamic loader's first function is there and has no row in its tables.
+  Object(elf::CallFrameInfo information, base::ElfAddress entry)
+      : information_{std::move(information)}, entry_{entry} {}
 
   // Valid as long as this object. After a million of them there is no information about others.
   [[nodiscard]] const Rule& rule_at(base::ElfAddress pc);
 
  private:
+  [[nodiscard]] bool is_first_function(base::ElfAddress pc) const;
+
   elf::CallFrameInfo information_;
+  base::ElfAddress entry_;
   std::unordered_map<std::uint64_t, Rule> rules_;
   std::deque<elf::UnwindRow> rows_;
 };
