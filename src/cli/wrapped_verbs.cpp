@@ -33,11 +33,13 @@ class Scanner {
   WrappedVerb scan() {
     auto& options = result_.options;
     options.verb = {words_.front()};
-    next_ = 1;
-    const bool writes = words_.front() == "sched" || words_.front() == "kmem";
-    if (next_ < words_.size() && words_[next_] == "record" && words_.front() != "top") {
-      options.verb.emplace_back(words_[next_++]);
+    // "kmem --page record": what stands before is of the verb itself.
+    const auto record = words_.front() == "top" ? words_.end() : find_record();
+    if (record != words_.end()) {
+      options.verb.assign(words_.begin(), record + 1);
     }
+    next_ = options.verb.size();
+    const bool writes = words_.front() == "sched" || words_.front() == "kmem";
     while (next_ < words_.size() && words_[next_] != "--") {
       take(words_[next_++]);
     }
@@ -46,7 +48,7 @@ class Scanner {
     if (result_.help) {
       return std::move(result_);
     }
-    if (writes && options.verb.size() == 1) {
+    if (writes && !options.records()) {
       throw CommandLineError{
           fmt::format("{0}: only '{0} record' looks at running processes, the rest of perf {0} "
                       "reads its file",
@@ -64,6 +66,13 @@ class Scanner {
   }
 
  private:
+  [[nodiscard]] std::span<const std::string>::iterator find_record() const {
+    const auto first = std::find_if(words_.begin() + 1, words_.end(), [](const auto& word) {
+      return word.empty() || word.front() != '-';
+    });
+    return first != words_.end() && *first == "record" ? first : words_.end();
+  }
+
   void take(const std::string& word) {
     if (word == "-h" || word == "--help") {
       result_.help = true;

@@ -141,6 +141,9 @@ TEST(CommandLine, PerfsOtherVerbsGoToPerfAsTheyAre) {
   EXPECT_THAT(sched.arguments, ElementsAre("-gp", "12", "--", "sh", "-c", "-p", "--lenient"));
   EXPECT_THAT(sched.pids, ElementsAre(Pid{12}));
   EXPECT_TRUE(sched.records());
+  const auto pages = parse({"kmem", "--page", "record", "-p", "12"}).wrapped;
+  EXPECT_THAT(pages.verb, ElementsAre("kmem", "--page", "record"));
+  EXPECT_THAT(pages.arguments, ElementsAre("-p", "12"));
   for (const auto& words : {Words{"top", "-p12"}, Words{"top", "--pid=12"}}) {
     EXPECT_THAT(parse(words).wrapped.pids, ElementsAre(Pid{12})) << words.back();
   }
