@@ -18,9 +18,9 @@ using python::Refusal;
 
 // Not worth a line with -a: most processes of a machine are none of our business.
 bool is_ordinary(Reason reason) {
-  return python::has_gone(reason) || reason == Reason::kNotPython ||
-         reason == Reason::kKernelThread || reason == Reason::kOwnProcess ||
-         reason == Reason::kNoPermission;
+  return python::has_gone(reason) || reason == Reason::kFinalizing ||
+         reason == Reason::kNotPython || reason == Reason::kKernelThread ||
+         reason == Reason::kOwnProcess || reason == Reason::kNoPermission;
 }
 
 constexpr std::chrono::milliseconds kHurriedShare{100};

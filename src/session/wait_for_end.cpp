@@ -16,23 +16,45 @@ namespace pyinject::session {
 
 namespace {
 
-constexpr long kTickNanoseconds = 500'000'000;
+constexpr std::chrono::milliseconds kTick{500};
+// The first look at what was launched; each later one after twice the time, up to a tick.
+constexpr std::chrono::milliseconds kFirstLook{16};
 // perf notices the exit of its last process a little before the process becomes waitable.
 constexpr std::chrono::milliseconds kExitGrace{500};
 
-base::UniqueFd make_timer() {
-  base::UniqueFd timer{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
-  const itimerspec period{.it_interval = {.tv_sec = 0, .tv_nsec = kTickNanoseconds},
-                          .it_value = {.tv_sec = 0, .tv_nsec = kTickNanoseconds}};
-  if (!timer.valid() || ::timerfd_settime(timer.get(), 0, &period, nullptr) != 0) {
-    throw base::SystemError{"cannot make a timer", errno};
+class Timer {
+ public:
+  explicit Timer(std::chrono::milliseconds first) : next_{first} { set(); }
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  // Once for each time that it has expired.
+  [[nodiscard]] bool expired() {
+    std::uint64_t times = 0;
+    if (::read(fd_.get(), &times, sizeof times) <= 0) {
+      return false;
+    }
+    next_ = std::min(2 * next_, kTick);
+    set();
+    return true;
   }
-  return timer;
-}
+
+ private:
+  void set() {
+    const itimerspec once{.it_interval = {},
+                          .it_value = {.tv_sec = 0, .tv_nsec = next_.count() * 1'000'000}};
+    if (!fd_.valid() || ::timerfd_settime(fd_.get(), 0, &once, nullptr) != 0) {
+      throw base::SystemError{"cannot make a timer", errno};
+    }
+  }
+
+  std::chrono::milliseconds next_;
+  base::UniqueFd fd_{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
+};
 
 class Waiting {
  public:
-  explicit Waiting(WaitSources& sources) : sources_{sources} {}
+  Waiting(WaitSources& sources, std::chrono::milliseconds first_tick)
+      : sources_{sources}, timer_{first_tick} {}
 
   // Until something happens to one of the sources.
   void once() {
@@ -40,7 +62,7 @@ class Waiting {
     std::vector<pollfd> all = targets;
     for (const int fd :
          {sources_.signals.fd(), sources_.perf.try_wait() ? -1 : sources_.perf.pidfd(),
-          sources_.perf.stderr_fd(), timer_.get(),
+          sources_.perf.stderr_fd(), timer_.fd(),
           sources_.command == nullptr ? -1 : sources_.command->pidfd()}) {
       all.push_back({.fd = fd, .events = POLLIN, .revents = 0});
     }
@@ -50,21 +72,20 @@ class Waiting {
     sources_.perf.read_stderr();
     std::copy_n(all.begin(), targets.size(), targets.begin());
     sources_.targets.update(targets);
-    std::uint64_t expirations = 0;
-    if (::read(timer_.get(), &expirations, sizeof expirations) > 0 && sources_.on_tick) {
+    if (timer_.expired() && sources_.on_tick) {
       sources_.on_tick();
     }
   }
 
  private:
   WaitSources& sources_;
-  base::UniqueFd timer_ = make_timer();
+  Timer timer_;
 };
 
 }  // namespace
 
 EndOfRecording wait_for_end(WaitSources& sources) {
-  Waiting waiting{sources};
+  Waiting waiting{sources, kTick};
   while (true) {
     // First what ends the recording by the user's will, then what ends it otherwise.
     if (const auto signal = sources.signals.next()) {
@@ -86,7 +107,7 @@ EndOfRecording wait_for_end(WaitSources& sources) {
 }
 
 EndOfRecording wait_for_launched(WaitSources& sources, base::Logger& logger) {
-  Waiting waiting{sources};
+  Waiting waiting{sources, kFirstLook};
   bool perf_ended = false;
   while (true) {
     while (const auto signal = sources.signals.next_with_origin()) {

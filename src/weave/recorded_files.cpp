@@ -1,8 +1,10 @@
 #include "pyinject/weave/recorded_files.hpp"
 
+#include "pyinject/procfs/namespaces.hpp"
 #include "pyinject/procfs/open_mapped.hpp"
 #include "pyinject/procfs/target_root.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <variant>
 
@@ -19,6 +21,11 @@ constexpr std::size_t kMostKept = 1000;  // descriptors
 
 bool is_file(const procfs::Mapping& mapping) {
   return mapping.executable && mapping.inode != 0 && mapping.path.starts_with('/');
+}
+
+// What the kernel says of a chrooted process's mappings is seen from its root, /proc from ours.
+bool is_same(const std::string& path, std::uint64_t inode, const unwind::MappedFile& file) {
+  return file.inode == 0 ? path.ends_with(file.path) : inode == file.inode;
 }
 
 bool on_this_machine(const procfs::TargetRoot& own, const procfs::Mapping& mapping) {
@@ -59,24 +66,32 @@ void RecordedFiles::keep(base::Pid pid) {
   if (!maps || !own) {
     return;
   }
+  const bool under_our_root = procfs::root_is_ours(pid).value_or(true);
+  auto& files = kept_[static_cast<std::uint32_t>(pid.value())];
   for (const auto& mapping : *maps) {
-    if (!is_file(mapping) || kept_.size() >= kMostKept || on_this_machine(*own, mapping)) {
+    if (!is_file(mapping) || descriptors_ >= kMostKept ||
+        (under_our_root && on_this_machine(*own, mapping)) ||
+        std::ranges::any_of(files, [&](const Kept& one) {
+          return one.inode == mapping.inode && one.path == mapping.path;
+        })) {
       continue;
     }
-    auto& files = kept_[{static_cast<std::uint32_t>(pid.value()), mapping.path}];
     auto opened = procfs::open_mapped_file(pid, mapping);
-    if (auto* const file = std::get_if<base::UniqueFd>(&opened); file != nullptr && files.empty()) {
-      files.push_back(std::move(*file));
+    if (auto* const file = std::get_if<base::UniqueFd>(&opened)) {
+      files.push_back({.inode = mapping.inode, .path = mapping.path, .file = std::move(*file)});
+      ++descriptors_;
     }
   }
 }
 
 std::vector<base::UniqueFd> RecordedFiles::candidates(const unwind::MappedFile& file) {
   std::vector<base::UniqueFd> result;
-  const auto kept = kept_.find({file.mapped_by, file.path});
+  const auto kept = kept_.find(file.mapped_by);
   if (kept != kept_.end()) {
     for (const auto& one : kept->second) {
-      result.push_back(duplicate(one));
+      if (is_same(one.path, one.inode, file)) {
+        result.push_back(duplicate(one.file));
+      }
     }
   }
   for (const auto& mapping : mappings(file.mapped_by)) {

@@ -217,6 +217,25 @@ TEST_P(LaunchIsolated, IsolatedInterpretersAreAttachedTo) {
 INSTANTIATE_TEST_SUITE_P(Minors, LaunchIsolated, testing::Values(13),
                          testing::PrintToStringParamName());
 
+// Its files and its map are elsewhere, and perf names them as it sees them.
+TEST(LaunchElsewhere, AChrootedInterpreterHasWholeStacks) {
+  const auto& all = all_interpreters();
+  const auto chrooted = std::ranges::find_if(
+      all, [](const auto& python) { return !python.root.empty() && python.minor == 13; });
+  if (chrooted == all.end()) {
+    GTEST_SKIP() << "no chrooted CPython 3.13 (root, scripts/pythons)";
+  }
+  const TempDir folder;
+  std::vector<std::string> arguments{"record",    "-F", "499",           "-e",
+                                     "cpu-clock", "-o", folder / "data", "--"};
+  arguments.insert(arguments.end(), chrooted->command.begin(), chrooted->command.end());
+  arguments.insert(arguments.end(),
+                   {"-c", burning("there") + "for _ in range(8):\n    run_there()\n"});
+  const auto recorded = run_tool(arguments);
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_GE(rooted(stacks_of(folder / "data"), "there"), 97) << recorded.err;
+}
+
 // The parts that no Python has to do with.
 class LaunchedCommand : public testing::Test {
  protected:

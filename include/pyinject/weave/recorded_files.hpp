@@ -32,7 +32,13 @@ class RecordedFiles : public unwind::FileFinder {
   [[nodiscard]] const std::vector<procfs::Mapping>& mappings(std::uint32_t pid);
 
   std::vector<std::string> build_id_folders_;
-  std::map<std::pair<std::uint32_t, std::string>, std::vector<base::UniqueFd>> kept_;
+  struct Kept {
+    std::uint64_t inode = 0;
+    std::string path;  // as this tool sees it
+    base::UniqueFd file;
+  };
+  std::map<std::uint32_t, std::vector<Kept>> kept_;  // by process
+  std::size_t descriptors_ = 0;
   std::unordered_map<std::uint32_t, std::vector<procfs::Mapping>> mappings_;
 };
 
