@@ -16,11 +16,12 @@ namespace pyinject::watch {
 
 enum class Change {
   kForked,    // a process was born, from `parent`
-  kExec,      // it runs another program now: what was known of its memory is void
+  kExec,      // it runs another program now: what was known of its memory is void; `path`: the
+              // name of its main thread
   kNamed,     // its main thread has another name (prctl, /proc/PID/comm); `path`: that name
   kMapped,    // it has mapped executable pages of a file
   kWritten,   // what report_write() was asked for has come about; once
-  kExited,    // it has ended
+  kExited,    // its main thread has ended (a kExec may follow, by another thread of it)
   kAppeared,  // it is there, or has changed, and it is not known since when or how: look at it
               // whole
 };
@@ -32,7 +33,7 @@ struct ProcessEvent {
   base::Pid pid;
   base::Pid parent = {};   // kForked
   FileIdentity file = {};  // kMapped
-  std::string path = {};   // kMapped, kNamed; as the process sees it, not to be trusted
+  std::string path = {};   // kMapped, kNamed, kExec; as the process sees it, not to be trusted
 };
 
 // Of one thread only.
@@ -54,6 +55,8 @@ class ProcessWatch {
   // kWritten is to come when a thread of PID writes to the four bytes at ADDRESS (aligned) in its
   // memory. False: it cannot be known (no hardware breakpoints, no right, no such process); the
   // caller then looks again from time to time. Ends with kWritten, kExec or the end of the process.
+  // Not told of: what was written before (look again behind this call), the kernel's writes, and
+  // those of threads that are born later. kWritten may also come when a thread has ended.
   [[nodiscard]] virtual bool report_write(base::Pid pid, std::uint64_t address) = 0;
 
   // "perf events" or "/proc"; for messages.
@@ -65,8 +68,9 @@ class ProcessWatch {
 // CAP_PERFMON or kernel.perf_event_paranoid <= 0); WHY says which.
 [[nodiscard]] std::unique_ptr<ProcessWatch> watch_by_perf_events(std::string& why);
 
-// By looking through /proc, some twenty times a second: knows births, ends, new programs and
-// names (kAppeared, kForked, kExec, kNamed, kExited), no mappings; misses what lives for less.
+// By looking through /proc twenty times a second: knows births (kForked, and then kAppeared, since
+// it may have executed something), ends, new programs and names, no mappings; misses what lives for
+// less than 50 ms. What is older than a second is looked at once a second.
 [[nodiscard]] std::unique_ptr<ProcessWatch> watch_by_procfs();
 
 // The first that works; says on LOGGER (debug) which, and why not the better one.

@@ -1,0 +1,33 @@
+// perf's side-band records of all processors, through libperf.
+#pragma once
+
+#include "side_band.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace pyinject::watch {
+
+class PerfRings {
+ public:
+  // PAGES (a power of two) of memory for the records of each processor. Null: WHY says why.
+  [[nodiscard]] static std::unique_ptr<PerfRings> open(std::size_t pages, std::string& why);
+  ~PerfRings();
+  PerfRings(const PerfRings&) = delete;
+  PerfRings& operator=(const PerfRings&) = delete;
+
+  // Of each processor that is online at the beginning; ready for each new record, until asked.
+  [[nodiscard]] const std::vector<int>& fds() const;
+
+  // Appends what the records say that were written since the last call. False: there were none.
+  bool read(std::vector<SideBand>& all);
+
+ private:
+  struct Libperf;
+  explicit PerfRings(std::unique_ptr<Libperf> libperf);
+  std::unique_ptr<Libperf> libperf_;
+};
+
+}  // namespace pyinject::watch

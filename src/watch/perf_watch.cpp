@@ -1,0 +1,165 @@
+#include "perf_watch.hpp"
+
+#include "perf_rings.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/procfs/tasks.hpp"
+#include "side_band.hpp"
+#include "write_watch.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+namespace pyinject::watch {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC, as the records
+
+// A wakeup for each of some ten records per fork and exec would cost far more than the records. So
+// the first one wakes; then it is looked again every 2 ms until there is none for that long.
+constexpr auto kPause = std::chrono::milliseconds{2};
+// All processes are listed when records were lost; not more often than that.
+constexpr auto kListPause = std::chrono::milliseconds{50};
+
+base::UniqueFd checked(int fd, const char* step) {
+  if (fd < 0) {
+    throw base::SystemError{step, errno};
+  }
+  return base::UniqueFd{fd};
+}
+
+std::uint64_t nanoseconds(Clock::time_point time) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
+}
+
+void add(const base::UniqueFd& epoll, int fd) {
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &wanted) != 0) {
+    throw base::SystemError{"epoll_ctl", errno};
+  }
+}
+
+void list_all(std::vector<ProcessEvent>& events) {
+  for (const auto pid : procfs::list_processes()) {
+    ProcessEvent event;
+    event.change = Change::kAppeared;
+    event.pid = pid;
+    events.push_back(std::move(event));
+  }
+}
+
+class PerfWatch : public ProcessWatch {
+ public:
+  explicit PerfWatch(std::unique_ptr<PerfRings> rings);
+
+  [[nodiscard]] int fd() const override { return all_.get(); }
+  [[nodiscard]] std::vector<ProcessEvent> take() override;
+  [[nodiscard]] bool report_write(base::Pid pid, std::uint64_t address) override {
+    return writes_.add(pid, address);
+  }
+  [[nodiscard]] std::string_view name() const override { return "perf events"; }
+
+ private:
+  void set_timer(std::chrono::nanoseconds pause);
+  void choose_wakeup(bool busy);
+
+  std::unique_ptr<PerfRings> rings_;
+  WriteWatch writes_;
+  base::UniqueFd new_records_ = checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
+  base::UniqueFd timer_ =
+      checked(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd_create");
+  base::UniqueFd all_ = checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
+  bool by_record_ = true;  // what wakes: a new record, or the timer
+  bool lost_ = false;
+  Clock::time_point listed_{};
+  std::vector<SideBand> held_;
+};
+
+PerfWatch::PerfWatch(std::unique_ptr<PerfRings> rings) : rings_{std::move(rings)} {
+  for (const int fd : rings_->fds()) {
+    add(new_records_, fd);
+  }
+  add(all_, new_records_.get());
+  add(all_, timer_.get());
+  add(all_, writes_.fd());
+  // Asking epoll takes the readiness of a ring away: what came meanwhile is found by the timer.
+  choose_wakeup(true);
+}
+
+void PerfWatch::set_timer(std::chrono::nanoseconds pause) {
+  itimerspec once{};
+  once.it_value.tv_nsec = pause.count();
+  if (::timerfd_settime(timer_.get(), 0, &once, nullptr) != 0) {
+    throw base::SystemError{"timerfd_settime", errno};
+  }
+}
+
+void PerfWatch::choose_wakeup(bool busy) {
+  if (!busy && !by_record_) {
+    add(all_, new_records_.get());
+    by_record_ = true;
+    set_timer(std::chrono::nanoseconds{0});
+    // A record that came before is no longer announced (perf_poll hands its readiness out once).
+    busy = rings_->read(held_);
+  }
+  if (busy) {
+    if (by_record_ && ::epoll_ctl(all_.get(), EPOLL_CTL_DEL, new_records_.get(), nullptr) != 0) {
+      throw base::SystemError{"epoll_ctl", errno};
+    }
+    by_record_ = false;
+    set_timer(kPause);
+  }
+}
+
+std::vector<ProcessEvent> PerfWatch::take() {
+  const auto now = Clock::now();
+  // First the breakpoints: what a process did later (its exec, its end) then comes behind it.
+  std::vector<ProcessEvent> events;
+  for (const auto pid : writes_.taken()) {
+    ProcessEvent event;
+    event.change = Change::kWritten;
+    event.pid = pid;
+    events.push_back(std::move(event));
+  }
+  bool busy = rings_->read(held_);
+  for (auto& one : take_until(held_, nanoseconds(now))) {
+    if (one.lost) {
+      lost_ = true;
+      continue;
+    }
+    if (one.event.change == Change::kExec || one.event.change == Change::kExited) {
+      writes_.drop(one.event.pid);
+    }
+    events.push_back(std::move(one.event));
+  }
+  if (lost_ && now - listed_ >= kListPause) {
+    list_all(events);
+    listed_ = now;
+    lost_ = false;
+  }
+  choose_wakeup(busy || lost_ || !held_.empty());
+  return events;
+}
+
+}  // namespace
+
+std::unique_ptr<ProcessWatch> watch_by_perf_events(std::string& why, std::size_t ring_pages) {
+  auto rings = PerfRings::open(ring_pages, why);
+  if (!rings) {
+    return nullptr;
+  }
+  return std::make_unique<PerfWatch>(std::move(rings));
+}
+
+std::unique_ptr<ProcessWatch> watch_by_perf_events(std::string& why) {
+  return watch_by_perf_events(why, kRingPages);
+}
+
+}  // namespace pyinject::watch

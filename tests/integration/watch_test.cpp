@@ -1,0 +1,347 @@
+// Are processes seen that start, become others and end, by both ways of watching?
+#include "pyinject/base/error.hpp"
+#include "pyinject/procfs/maps.hpp"
+#include "pyinject/watch/process_watch.hpp"
+#include "support/child_process.hpp"
+#include "support/fake_python.hpp"
+#include "watch/perf_watch.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <sstream>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+using base::Deadline;
+using base::Pid;
+using watch::Change;
+using watch::ProcessEvent;
+using watch::ProcessWatch;
+
+std::unique_ptr<ProcessWatch> by_perf(std::size_t pages = watch::kRingPages) {
+  std::string why;
+  auto made = watch::watch_by_perf_events(why, pages);
+  if (!made && (std::getenv("PYINJECT_REQUIRE_PYTHONS") != nullptr)) {
+    ADD_FAILURE() << "no watch by perf events: " << why;
+  }
+  return made;
+}
+
+// What WATCH tells, until one is as WANTED; false at the deadline.
+using Wanted = std::function<bool(const ProcessEvent&)>;
+bool wait_for(ProcessWatch& watch, const Wanted& wanted, std::vector<ProcessEvent>* all = nullptr) {
+  const auto deadline = Deadline::after(std::chrono::seconds{20});
+  while (!deadline.expired()) {
+    pollfd ready{.fd = watch.fd(), .events = POLLIN, .revents = 0};
+    ::poll(&ready, 1, deadline.remaining_ms());
+    bool found = false;
+    for (auto& event : watch.take()) {
+      found = found || wanted(event);
+      if (all != nullptr) {
+        all->push_back(std::move(event));
+      }
+    }
+    if (found) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Wanted is(Change change, Pid pid) {
+  return [=](const ProcessEvent& event) { return event.change == change && event.pid == pid; };
+}
+
+// A child of this process that runs BODY, and waits between until it is let go.
+class Child {
+ public:
+  explicit Child(const std::function<void(Child&)>& body) {
+    if (::pipe2(told_.data(), O_CLOEXEC) != 0) {
+      throw base::SystemError{"pipe2", errno};
+    }
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      body(*this);
+      ::_exit(0);
+    }
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    ::close(told_[0]);
+    ::close(told_[1]);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  [[nodiscard]] Pid pid() const { return Pid{pid_}; }
+  void go_on() { EXPECT_EQ(::write(told_[1], "x", 1), 1); }
+  void wait() {
+    char byte = 0;
+    if (::read(told_[0], &byte, 1) != 1) {
+      ::_exit(1);
+    }
+  }
+
+ private:
+  std::array<int, 2> told_{};
+  pid_t pid_ = 0;
+};
+
+enum class Way { kPerfEvents, kProcfs };
+
+class WatchTest : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    watch_ = GetParam() == Way::kPerfEvents ? by_perf() : watch::watch_by_procfs();
+    if (!watch_) {
+      GTEST_SKIP() << "built without libperf, or without the right";
+    }
+  }
+  std::unique_ptr<ProcessWatch> watch_;
+};
+INSTANTIATE_TEST_SUITE_P(By, WatchTest, testing::Values(Way::kPerfEvents, Way::kProcfs),
+                         [](const auto& one) {
+                           return one.param == Way::kPerfEvents ? "perf_events" : "procfs";
+                         });
+
+TEST_P(WatchTest, SeesALifeInItsOrder) {
+  Child child{[](Child& self) {
+    self.wait();
+    ::prctl(PR_SET_NAME, "another name");
+    self.wait();
+    ::execlp("sleep", "sleep", "100", nullptr);
+  }};
+  std::vector<ProcessEvent> all;
+  ASSERT_TRUE(wait_for(*watch_, is(Change::kForked, child.pid()), &all));
+  const auto birth = std::find_if(all.begin(), all.end(), is(Change::kForked, child.pid()));
+  EXPECT_EQ(birth->parent, Pid{::getpid()});
+  child.go_on();
+  ASSERT_TRUE(wait_for(*watch_, [&](const ProcessEvent& event) {
+    return is(Change::kNamed, child.pid())(event) && event.path == "another name";
+  }));
+  child.go_on();
+  ASSERT_TRUE(wait_for(*watch_, [&](const ProcessEvent& event) {
+    return is(Change::kExec, child.pid())(event) && event.path == "sleep";
+  }));
+  ::kill(child.pid().value(), SIGKILL);
+  ASSERT_TRUE(wait_for(*watch_, is(Change::kExited, child.pid())));
+}
+
+TEST_P(WatchTest, LeavesThreadsOut) {
+  const RunResult result =
+      run({"python3", "-c",
+           "import threading, os\n"
+           "ids = []\n"
+           "for i in range(20):\n"
+           "  t = threading.Thread(target=lambda: ids.append(threading.get_native_id()))\n"
+           "  t.start(); t.join()\n"
+           "print(os.getpid(), *ids)\n"});
+  std::istringstream words{result.out};
+  pid_t number = 0;
+  words >> number;
+  const Pid pid{number};
+  std::set<Pid> threads;
+  while (words >> number) {
+    threads.insert(Pid{number});
+  }
+  ASSERT_EQ(threads.size(), 20U);
+  Child last{[](Child& self) { self.wait(); }};
+  std::vector<ProcessEvent> all;
+  ASSERT_TRUE(wait_for(*watch_, is(Change::kForked, last.pid()), &all));
+  for (const auto& event : all) {
+    EXPECT_FALSE(threads.contains(event.pid) && event.pid != pid);
+  }
+}
+
+// Five hundred births a second, one of a hundred lives for 100 ms.
+TEST_P(WatchTest, MissesNoneInAStormThatLivesForATenthOfASecond) {
+  constexpr auto kStorm =
+      "import os, subprocess, sys, time\n"
+      "kept, born = [], []\n"
+      "begin = time.monotonic()\n"
+      "for i in range(1000):\n"
+      "  pid = os.posix_spawn('/bin/true', ['true'], {})\n"
+      "  os.waitpid(pid, 0)\n"
+      "  if i % 50 == 0:\n"
+      "    kept.append((subprocess.Popen(['sleep', '100'], stdin=subprocess.DEVNULL),\n"
+      "                 time.monotonic()))\n"
+      "  while kept and time.monotonic() - kept[0][1] > 0.1:\n"
+      "    p, _ = kept.pop(0); born.append(p.pid); p.kill(); p.wait()\n"
+      "  time.sleep(max(0, begin + i / 500 - time.monotonic()))\n"
+      "for p, since in kept:\n"
+      "  time.sleep(max(0, since + 0.1 - time.monotonic()))\n"
+      "  born.append(p.pid); p.kill(); p.wait()\n"
+      "print(*born, flush=True)\n"
+      "sys.stdin.read()\n";
+  ChildProcess storm{{"python3", "-c", kStorm}};
+  std::set<Pid> seen;
+  std::set<Pid> living;
+  const auto deadline = Deadline::after(std::chrono::seconds{60});
+  std::optional<std::string> line;
+  const auto take = [&] {
+    for (const auto& event : watch_->take()) {
+      seen.insert(event.pid);
+      if (event.change == Change::kForked) {
+        living.insert(event.pid);
+      } else if (event.change == Change::kExited) {
+        living.erase(event.pid);
+      }
+    }
+  };
+  while (!deadline.expired() && !line) {
+    pollfd ready{.fd = watch_->fd(), .events = POLLIN, .revents = 0};
+    ::poll(&ready, 1, deadline.remaining_ms());
+    take();
+    line = storm.read_line(Deadline::after(std::chrono::nanoseconds{0}));
+  }
+  ASSERT_TRUE(line) << storm.err();
+  Child last{[](Child& self) { self.wait(); }};
+  ASSERT_TRUE(wait_for(*watch_, [&](const ProcessEvent& event) {
+    seen.insert(event.pid);
+    return is(Change::kForked, last.pid())(event);
+  }));
+  std::istringstream words{*line};
+  pid_t number = 0;
+  int count = 0;
+  while (words >> number) {
+    ++count;
+    EXPECT_TRUE(seen.contains(Pid{number})) << number;
+  }
+  EXPECT_EQ(count, 20);
+  EXPECT_LT(living.size(), 500U);  // ends are seen, too
+}
+
+class PerfWatchTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    watch_ = by_perf();
+    if (!watch_) {
+      GTEST_SKIP() << "built without libperf, or without the right";
+    }
+  }
+  std::unique_ptr<ProcessWatch> watch_;
+};
+
+TEST_F(PerfWatchTest, SeesWhatAProcessMaps) {
+  ChildProcess cat{{"cat"}};
+  std::vector<ProcessEvent> all;
+  ASSERT_TRUE(wait_for(
+      *watch_,
+      [&](const ProcessEvent& event) {
+        return is(Change::kMapped, cat.pid())(event) &&
+               event.path.find("/libc.so") != std::string::npos;
+      },
+      &all));
+  const auto maps = procfs::read_maps(cat.pid());
+  ASSERT_TRUE(maps);
+  for (const auto& event : all) {
+    if (event.change != Change::kMapped || event.pid != cat.pid()) {
+      continue;
+    }
+    EXPECT_TRUE(std::any_of(maps->begin(), maps->end(), [&](const procfs::Mapping& mapping) {
+      return mapping.path == event.path && mapping.inode == event.file.inode &&
+             mapping.device_major == event.file.device_major &&
+             mapping.device_minor == event.file.device_minor;
+    })) << event.path;
+  }
+  const auto place = [&](Change change) {
+    return std::find_if(all.begin(), all.end(), is(change, cat.pid())) - all.begin();
+  };
+  EXPECT_LT(place(Change::kForked), place(Change::kExec));
+  EXPECT_LT(place(Change::kExec), place(Change::kMapped));
+}
+
+TEST_F(PerfWatchTest, TellsOfAWrite) {
+  auto* const memory = static_cast<volatile int*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  Child child{[memory](Child& self) {
+    self.wait();
+    memory[1] = 1;
+    self.wait();
+    memory[0] = 1;
+    self.wait();
+    memory[0] = 2;
+    self.wait();
+  }};
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  if (!watch_->report_write(child.pid(), address)) {
+    GTEST_SKIP() << "no hardware breakpoints here";
+  }
+  child.go_on();  // beside it
+  child.go_on();
+  ASSERT_TRUE(wait_for(*watch_, is(Change::kWritten, child.pid())));
+  child.go_on();  // once
+  child.go_on();
+  std::vector<ProcessEvent> all;
+  ASSERT_TRUE(wait_for(*watch_, is(Change::kExited, child.pid()), &all));
+  EXPECT_TRUE(std::none_of(all.begin(), all.end(), is(Change::kWritten, child.pid())));
+  EXPECT_FALSE(watch_->report_write(child.pid(), address));
+  EXPECT_FALSE(watch_->report_write(Pid{::getpid()}, address + 1));
+}
+
+// A thousand processes that end before they write: each gives its breakpoint back.
+TEST_F(PerfWatchTest, ForgetsWhatEnds) {
+  auto* const memory =
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  for (int round = 0; round < 1000; ++round) {
+    Child child{[](Child& self) { self.wait(); }};
+    if (!watch_->report_write(child.pid(), reinterpret_cast<std::uintptr_t>(memory))) {
+      ASSERT_EQ(round, 0);
+      GTEST_SKIP() << "no hardware breakpoints here";
+    }
+    ::kill(child.pid().value(), SIGKILL);
+    ASSERT_TRUE(wait_for(*watch_, is(Change::kExited, child.pid())));
+  }
+}
+
+// Two pages hold some eighty records.
+TEST_F(PerfWatchTest, NamesAllProcessesWhenRecordsAreLost) {
+  watch_ = by_perf(2);
+  ASSERT_TRUE(watch_);
+  Child kept{[](Child& self) { self.wait(); }};
+  for (int count = 0; count < 1000; ++count) {
+    Child child{[](Child&) {}};
+  }
+  std::vector<ProcessEvent> all;
+  EXPECT_TRUE(wait_for(*watch_, is(Change::kAppeared, kept.pid()), &all));
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(), is(Change::kAppeared, Pid{::getpid()})));
+}
+
+TEST_F(PerfWatchTest, GivesEverythingBack) {
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, {});
+  };
+  const auto before = descriptors();
+  for (int count = 0; count < 20; ++count) {
+    EXPECT_TRUE(by_perf());
+  }
+  EXPECT_EQ(descriptors(), before);
+}
+
+TEST(WatchProcesses, PicksOneAndSaysWhich) {
+  RecordingLogger logger;
+  const auto watch = watch::watch_processes(logger);
+  ASSERT_TRUE(watch);
+  EXPECT_THAT(logger.text(base::LogLevel::kDebug),
+              testing::HasSubstr("watched by " + std::string{watch->name()}));
+}
+
+}  // namespace
+}  // namespace pyinject::test
