@@ -116,6 +116,21 @@ class LineCopier {
   std::uint64_t written_ = 0;
 };
 
+std::string path_of(base::Pid pid, const MapCollectorOptions& options) {
+  return fmt::format("{}/perf-{}.map", options.folder, pid.value());
+}
+
+// Is FD's file that at PATH? No link is followed.
+bool is_in_place(int fd, const std::string& path, const std::string& subject) {
+  struct stat from {};
+  struct stat there {};
+  if (::fstat(fd, &from) != 0 || !S_ISREG(from.st_mode)) {
+    throw base::Error{subject + ": its perf map is no regular file: not copied"};
+  }
+  return ::lstat(path.c_str(), &there) == 0 && there.st_dev == from.st_dev &&
+         there.st_ino == from.st_ino;
+}
+
 }  // namespace
 
 void remove_unfinished_copies(base::Pid tool, const MapCollectorOptions& options) {
@@ -134,17 +149,29 @@ void remove_unfinished_copies(base::Pid tool, const MapCollectorOptions& options
   }
 }
 
+void link_map(int fd, base::Pid pid, const MapCollectorOptions& options) {
+  const std::string subject = fmt::format("pid {}", pid.value());
+  const auto path = path_of(pid, options);
+  if (is_in_place(fd, path, subject)) {
+    return;
+  }
+  const auto temporary =
+      fmt::format("{}/.perf-{}.link.{}", options.folder, pid.value(), ::getpid());
+  const auto descriptor = fmt::format("/proc/{}/fd/{}", ::getpid(), fd);
+  ::unlink(temporary.c_str());
+  if (::symlink(descriptor.c_str(), temporary.c_str()) != 0 ||
+      ::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int code = errno;
+    ::unlink(temporary.c_str());
+    throw base::SystemError{fmt::format("{}: cannot link its map to {}", subject, path), code};
+  }
+}
+
 CollectedMap collect_map(int fd, base::Pid pid, const MapCollectorOptions& options) {
   const std::string subject = fmt::format("pid {}", pid.value());
   CollectedMap result;
-  result.path = fmt::format("{}/perf-{}.map", options.folder, pid.value());
-  struct stat from {};
-  struct stat there {};
-  if (::fstat(fd, &from) != 0 || !S_ISREG(from.st_mode)) {
-    throw base::Error{subject + ": its perf map is no regular file: not copied"};
-  }
-  if (::lstat(result.path.c_str(), &there) == 0 && there.st_dev == from.st_dev &&
-      there.st_ino == from.st_ino) {
+  result.path = path_of(pid, options);
+  if (is_in_place(fd, result.path, subject)) {
     return result;
   }
   TemporaryFile copy{fmt::format("{}/.perf-{}.map.{}", options.folder, pid.value(), ::getpid()),

@@ -121,13 +121,24 @@ class WrappedPerf {
     const auto& map = active.activation.map;
     if (map.valid()) {
       guard_->keep_map(active.target, map.get());
-      collect_map(active);
+      if (!options_.records()) {
+        link_map(active);
+      }
     }
     if (options_.records()) {
       frames_.add(active);
       files_.keep(active.target.id.pid);
     }
     observer_.activated(active);
+  }
+
+  // perf of a live view looks where the map of a chrooted target is not, and reads it once.
+  void link_map(const ActiveTarget& active) {
+    try {
+      perf::link_map(active.activation.map.get(), active.target.id.pid, options_.maps);
+    } catch (const base::Error& error) {
+      logger_.warning("{}; its Python functions may have no names", error.what());
+    }
   }
 
   void collect_map(const ActiveTarget& active) {
@@ -154,7 +165,6 @@ class WrappedPerf {
     const int status = run_perf(perf);
     frames_.stop();
     const bool all_off = switch_off();
-    maps_.clear();
     for (const auto& active : manager_.active()) {
       if (active.activation.map.valid()) {
         collect_map(active);

@@ -5,10 +5,13 @@
 #include "support/pty_process.hpp"
 #include "support/temp_dir.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
+#include <filesystem>
 
 namespace pyinject::test {
 namespace {
@@ -51,25 +54,46 @@ class WrappedPerf : public testing::TestWithParam<int> {
 };
 
 // With frame pointers.
-class LiveView : public WrappedPerf {};
+class LiveView : public WrappedPerf {
+ protected:
+  // As long as it takes until the functions of the target have names.
+  void expect_named_by_trace(PythonProcess& target) {
+    const auto pid = std::to_string(target.pid().value());
+    ChildProcess trace{{tool(), "trace", "--call-graph", "fp", "-o", path("trace"), "-e",
+                        "clock_nanosleep", "-p", pid}};
+    const auto deadline = Deadline::after(kPatience);
+    std::string text;
+    while (text.find("py::rest:") == std::string::npos && trace.running() && !deadline.expired()) {
+      (void)trace.wait(Deadline::after(std::chrono::milliseconds{100}));
+      text = base::read_file(path("trace")).value_or("");
+    }
+    EXPECT_NE(text.find("py::nap:"), std::string::npos) << trace.err();
+    EXPECT_NE(text.find("py::rest:"), std::string::npos);
+    trace.signal(SIGINT);
+    EXPECT_TRUE(trace.wait(Deadline::after(kPatience))) << trace.err();
+    EXPECT_EQ(trampoline_of(pid), "off");
+    target.expect_alive();
+  }
+};
 
 TEST_P(LiveView, TraceShowsPythonFunctions) {
   PythonProcess target{python(), kNaps};
-  const auto pid = std::to_string(target.pid().value());
-  ChildProcess trace{{tool(), "trace", "--call-graph", "fp", "-o", path("trace"), "-e",
-                      "clock_nanosleep", "-p", pid}};
-  const auto deadline = Deadline::after(kPatience);
-  std::string text;
-  while (text.find("py::rest:") == std::string::npos && trace.running() && !deadline.expired()) {
-    (void)trace.wait(Deadline::after(std::chrono::milliseconds{100}));
-    text = base::read_file(path("trace")).value_or("");
+  expect_named_by_trace(target);
+}
+
+// perf looks for its map in another place than CPython writes it to.
+TEST_P(LiveView, TraceShowsThoseOfAChrootedTarget) {
+  const auto& all = all_interpreters();
+  const auto chrooted = std::ranges::find_if(
+      all, [](const auto& one) { return !one.root.empty() && one.minor == GetParam(); });
+  if (chrooted == all.end()) {
+    GTEST_SKIP() << "no chrooted CPython 3." << GetParam() << " (root, scripts/pythons)";
   }
-  EXPECT_NE(text.find("py::nap:"), std::string::npos) << trace.err();
-  EXPECT_NE(text.find("py::rest:"), std::string::npos);
-  trace.signal(SIGINT);
-  EXPECT_TRUE(trace.wait(Deadline::after(kPatience))) << trace.err();
-  EXPECT_EQ(trampoline_of(pid), "off");
-  target.expect_alive();
+  PythonProcess target{*chrooted, kNaps};
+  const auto map = fmt::format("/tmp/perf-{}.map", target.pid().value());
+  expect_named_by_trace(target);
+  EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(map)));
+  EXPECT_THAT(base::read_file(map).value_or(""), HasSubstr("py::nap:"));
 }
 
 TEST_P(LiveView, TopHasTheTerminal) {

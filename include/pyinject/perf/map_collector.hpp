@@ -29,6 +29,11 @@ struct CollectedMap {
 [[nodiscard]] CollectedMap collect_map(int fd, base::Pid pid,
                                        const MapCollectorOptions& options = {});
 
+// For a perf that shows names while the target goes on to write them: a link to FD, which has to
+// stay open. collect_map() takes its place afterwards, also by the hand of another process. Nothing
+// happens where the target's own file is there. Throws base::Error when it cannot be made.
+void link_map(int fd, base::Pid pid, const MapCollectorOptions& options = {});
+
 // Removes what collect_map() of the process TOOL, which was killed, has begun and not renamed.
 void remove_unfinished_copies(base::Pid tool, const MapCollectorOptions& options = {});
 
