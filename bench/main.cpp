@@ -24,14 +24,15 @@ struct Section {
 };
 const std::array kSections{Section{"pauses", bench::pauses}, Section{"rivals", bench::rivals},
                            Section{"speeds", bench::speeds}, Section{"calls", bench::calls},
-                           Section{"tools", bench::tools},   Section{"growth", bench::growth}};
+                           Section{"tools", bench::tools},   Section{"watching", bench::watching},
+                           Section{"growth", bench::growth}};
 
 constexpr const char* kUsage =
     R"(usage: bench_pyinject [--quick] [--runs N] [--only PART] [SECTION ...]
   --quick      a few runs of everything: is it complete?
   --runs N     how many stops of each kind; 200
   --only PART  interpreters with PART in their name
-  SECTION      pauses, rivals, speeds, calls, tools, growth; all
+  SECTION      pauses, rivals, speeds, calls, tools, watching, growth; all
 )";
 
 // A few of each.

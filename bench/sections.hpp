@@ -6,11 +6,12 @@
 
 namespace pyinject::bench {
 
-void pauses(const Effort& effort);  // how long a target stands still
-void rivals(const Effort& effort);  // the same of others
-void speeds(const Effort& effort);  // before, while it is on, after
-void calls(const Effort& effort);   // what the trampoline costs
-void tools(const Effort& effort);   // what the tool takes
-void growth(const Effort& effort);  // what many sessions leave
+void pauses(const Effort& effort);    // how long a target stands still
+void rivals(const Effort& effort);    // the same of others
+void speeds(const Effort& effort);    // before, while it is on, after
+void calls(const Effort& effort);     // what the trampoline costs
+void tools(const Effort& effort);     // what the tool takes
+void watching(const Effort& effort);  // many processes, and new ones
+void growth(const Effort& effort);    // what many sessions leave
 
 }  // namespace pyinject::bench

@@ -24,16 +24,10 @@ install(EXPORT pyinject NAMESPACE pyinject:: FILE pyinject-targets.cmake DESTINA
 get_property(libraries GLOBAL PROPERTY PYINJECT_LIBRARIES)
 list(REVERSE libraries)
 list(JOIN libraries " " link_flags)
-# Debian has no package of libperf: a static one that scripts/libperf has built goes with ours.
+# One that scripts/libperf has built is part of libpyinject_watch.a.
 set(libperf)
-if(TARGET Libperf::Libperf)
-  if(LIBPERF_LIBRARY MATCHES "\\.a$")
-    install(FILES ${LIBPERF_LIBRARY} ${LIBPERF_API_LIBRARY}
-            DESTINATION ${CMAKE_INSTALL_LIBDIR}/pyinject)
-    set(libperf "\${libdir}/pyinject/libperf.a \${libdir}/pyinject/libapi.a")
-  else()
-    set(libperf -lperf)
-  endif()
+if(Libperf_FOUND AND NOT LIBPERF_LIBRARY MATCHES "\\.a$")
+  set(libperf -lperf)
 endif()
 file(RELATIVE_PATH up /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" up ${up})
