@@ -26,8 +26,6 @@ void refuse(const ScannedOption& one) {
       {"delay", "events are enabled when the targets are active, and the command starts then"},
       {"control", "the control channel of perf is used to start and stop the events"},
       {"tid", "single threads are not supported yet: name the process with -p"},
-      {"uid", "all processes of a user are not supported yet: name them with -p, or use -a"},
-      {"cgroup", "control groups are not supported yet: name the processes with -p, or use -a"},
   });
   for (const auto& [name, why] : kRefused) {
     if (one.option != nullptr && one.option->long_name == name) {

@@ -7,6 +7,7 @@
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -33,6 +34,10 @@ constexpr auto kRecord = std::to_array<RecordOption>({
     {"verbose", 'v', kNone},
     {"pid", 'p', kRequired},
     {"all-cpus", 'a', kNone},
+    {"uid", 'u', kRequired},
+    {"comm", 0, kRequired},
+    {"cgroup", 'G', kRequired},
+    {"children", 0, kNone},
     {"perf", 0, kRequired},
     {"strict", 0, kNone},
     {"lenient", 0, kNone},
@@ -138,11 +143,43 @@ void take_common(const options::variables_map& values, CommandLine& line) {
   line.strict = values.count("lenient") == 0;
 }
 
+void take_scope(const options::variables_map& values, session::RecordOptions& record) {
+  auto& scope = record.scope;
+  if (values.count("uid") != 0) {
+    const auto& name = values["uid"].as<std::string>();
+    scope.user = session::user_by_name(name);
+    if (!scope.user) {
+      throw CommandLineError{fmt::format("-u {}: there is no such user", base::printable(name)),
+                             kFailure};
+    }
+  }
+  if (values.count("comm") != 0) {
+    scope.command = values["comm"].as<std::string>();
+    if (scope.command.empty()) {
+      throw CommandLineError{"--comm: a pattern, as in --comm 'gunicorn*'", kFailure};
+    }
+  }
+  if (values.count("cgroup") != 0) {
+    std::string_view path = values["cgroup"].as<std::string>();
+    if (path.find(',') != std::string_view::npos) {
+      throw CommandLineError{"-G: one control group, for all events", kFailure};
+    }
+    path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+    path = path.substr(0, path.find_last_not_of('/') + 1);
+    scope.cgroup = path;
+  }
+}
+
 void take_record(const options::variables_map& values, SplitArguments split, CommandLine& line) {
   auto& record = line.record;
-  record.all = values.count("all-cpus") != 0;
+  take_scope(values, record);
+  record.all = values.count("all-cpus") != 0 || record.scope.narrow();
   if (record.all && !line.pids.empty()) {
-    throw CommandLineError{"-a and -p exclude each other", kUsage};
+    throw CommandLineError{"-p excludes -a, -u, --comm and -G", kUsage};
+  }
+  record.children = values.count("children") != 0;
+  if (record.children && line.pids.empty()) {
+    throw CommandLineError{"--children is for -p: the others have them anyway", kUsage};
   }
   if (split.separator && split.command.empty()) {
     throw CommandLineError{"no command after '--'", kFailure};
@@ -150,8 +187,8 @@ void take_record(const options::variables_map& values, SplitArguments split, Com
   record.launch = !record.all && line.pids.empty();
   if (record.launch && split.command.empty()) {
     throw CommandLineError{
-        "no target: name a running Python process with -p PID, all with -a, or a command to be "
-        "launched",
+        "no target: name a running Python process with -p PID, all with -a, those of -u, --comm or "
+        "-G, or a command to be launched",
         kUsage};
   }
   record.pids = line.pids;

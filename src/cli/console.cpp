@@ -17,6 +17,7 @@ namespace {
 
 using std::chrono::duration_cast;
 
+constexpr std::size_t kMostShown = 100;    // targets, each on a line
 constexpr std::size_t kShownByPerf = 127;  // entries of a callchain, unless --max-stack says more
 
 std::string format_short(std::chrono::nanoseconds span) {
@@ -112,6 +113,9 @@ std::vector<std::string> woven_lines(const session::WovenFile& file, const std::
   if (facts.unreadable > 0) {
     lines.push_back(fmt::format("{} samples are damaged and left out", facts.unreadable));
   }
+  if (facts.unwanted > 0) {
+    lines.push_back(fmt::format("{} samples of other processes are left out", facts.unwanted));
+  }
   if (facts.losses > 0) {
     lines.push_back(fmt::format(
         "perf was too slow {} times and the kernel lost samples: a lower -F or a larger -m helps",
@@ -164,7 +168,13 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
 }
 
 void Console::activated(const session::ActiveTarget& target) {
-  logger_.info("{}", activation_line(target));
+  const std::scoped_lock lock{mutex_};
+  erase();
+  const bool shown = ++activations_ <= kMostShown;
+  logger_.log(shown ? base::LogLevel::kInfo : base::LogLevel::kDebug, activation_line(target));
+  if (activations_ == kMostShown) {
+    logger_.info("further targets are not listed: -v does it");
+  }
 }
 
 void Console::progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) {
@@ -191,12 +201,18 @@ void Console::post_processing(double done, std::uint64_t samples) {
 }
 
 void Console::draw(const std::string& line) {
+  const std::scoped_lock lock{mutex_};
   (void)std::fputs(("\r\x1b[K" + line).c_str(), stderr);
   (void)std::fflush(stderr);
   drawn_ = true;
 }
 
 void Console::stopped() {
+  const std::scoped_lock lock{mutex_};
+  erase();
+}
+
+void Console::erase() {
   if (drawn_) {
     (void)std::fputs("\r\x1b[K", stderr);
     (void)std::fflush(stderr);

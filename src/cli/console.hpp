@@ -4,6 +4,7 @@
 #include "pyinject/base/log.hpp"
 #include "pyinject/session/record_observer.hpp"
 
+#include <mutex>
 #include <string>
 
 namespace pyinject::cli {
@@ -44,10 +45,13 @@ class Console : public session::RecordObserver {
 
  private:
   void draw(const std::string& line);
+  void erase();  // with the mutex
 
   base::Logger& logger_;
   bool live_;
+  std::mutex mutex_;  // late targets are activated by other threads
   bool drawn_ = false;
+  std::size_t activations_ = 0;
   std::chrono::steady_clock::time_point weaving_since_;
   std::string perf_;
 };

@@ -29,7 +29,8 @@ examples:
 )";
 
 constexpr std::string_view kRecord =
-    R"(usage: perf-pyinject record (-p PID[,PID...] | -a) [OPTION...] [-- COMMAND...]
+    R"(usage: perf-pyinject record (-p PID[,PID...] | -a | -u USER | --comm GLOB |
+                             -G CGROUP) [OPTION...] [-- COMMAND...]
        perf-pyinject record [OPTION...] -- COMMAND...
 
 Starts perf record, switches the trampoline of the targets on, records until
@@ -41,7 +42,12 @@ The kind of call graph is chosen by the target unless -g or --call-graph says
 it. Every option that is not listed here goes to perf record unchanged.
 
   -p, --pid LIST   the targets
-  -a, --all-cpus   the whole system, and every Python process on it
+      --children   their descendants, too, also later ones
+  -a, --all-cpus   the whole system, and every Python process on it, also those
+                   that start meanwhile, and in containers
+  -u, --uid USER   of the whole system the processes of USER (name or number)
+      --comm GLOB  those whose name matches, as in --comm 'gunicorn*'
+  -G, --cgroup CG  those in this control group or below it
       --perf PATH  the perf to use (else the variable PERF, else that on PATH)
       --strict     one target that cannot be activated ends it (default with -p)
       --lenient    such targets are named and left out (default with -a)

@@ -97,31 +97,30 @@ int run_activate(const CommandLine& line, base::Logger& logger) {
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
   session::Guard guard{*detector, *injector, logger, {.session = base::ProcessId{}}};
-  session::Manager manager{*detector,
-                           *injector,
-                           logger,
-                           {.strict = line.strict, .before_activation = [&](const auto& target) {
-                              if (target.state == python::TrampolineState::kOff) {
-                                guard.watch(target);
-                              }
-                            }}};
-  manager.on_activation(
+  const auto manager =
+      session::make_manager(*detector, *injector, logger,
+                            {.strict = line.strict, .before_activation = [&](const auto& target) {
+                               if (target.state == python::TrampolineState::kOff) {
+                                 guard.watch(target);
+                               }
+                             }});
+  manager->on_activation(
       [&](const session::ActiveTarget& active) { logger.info("{}", activation_line(active)); });
-  auto selection = manager.select(session::without_repetitions(line.pids));
+  auto selection = manager->select(session::without_repetitions(line.pids));
   if (line.strict && !selection.complete) {
     return kFailure;
   }
-  const bool done = manager.activate_all(std::move(selection.targets));
+  const bool done = manager->activate_all(std::move(selection.targets));
   guard.dismiss();
-  return done && !manager.active().empty() ? 0 : kFailure;
+  return done && !manager->active().empty() ? 0 : kFailure;
 }
 
 int run_deactivate(const CommandLine& line, base::Logger& logger) {
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
   session::Guard guard{*detector, *injector, logger, {}};
-  session::Manager manager{*detector, *injector, logger, {}};
-  auto selection = manager.select(session::without_repetitions(line.pids));
+  const auto manager = session::make_manager(*detector, *injector, logger, {});
+  auto selection = manager->select(session::without_repetitions(line.pids));
   std::vector<python::Target> on;
   for (auto& target : selection.targets) {
     const auto pid = target.id.pid.value();
@@ -134,7 +133,7 @@ int run_deactivate(const CommandLine& line, base::Logger& logger) {
       logger.warning("pid {}: trampoline is on by itself: left on", pid);
     }
   }
-  const bool all_off = manager.deactivate_all(on);
+  const bool all_off = manager->deactivate_all(on);
   if (all_off) {
     guard.dismiss();
     for (const auto& target : on) {

@@ -1,5 +1,7 @@
 #include "pyinject/perf/perf_command.hpp"
 
+#include "pyinject/perf/record_options.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,6 +16,12 @@ std::vector<std::string> record_argv(const RecordCommand& command) {
   argv.insert(argv.end(), command.options.begin(), command.options.end());
   if (command.pids.empty()) {
     argv.emplace_back("-a");
+    if (command.cgroup) {  // of the events before it: perf asks for one
+      if (!chooses_event(command.options)) {
+        argv.insert(argv.end(), {"-e", "cycles"});
+      }
+      argv.insert(argv.end(), {"-G", "/" + *command.cgroup});
+    }
     return argv;
   }
   std::vector<pid_t> numbers;

@@ -280,6 +280,10 @@ std::optional<ChosenCallGraph> chosen_call_graph(const std::vector<std::string>&
   return chosen;
 }
 
+bool chooses_event(const std::vector<std::string>& options) {
+  return chooses(options, [](const RecordOption& option) { return option.short_name == 'e'; });
+}
+
 bool chooses_frequency(const std::vector<std::string>& options) {
   return chooses(options, [](const RecordOption& option) {
     return option.short_name == 'F' || option.short_name == 'c';

@@ -187,7 +187,7 @@ std::optional<Refusal> Activate::wait_for_effect() {
     if (!piece_.view.main_interpreter()) {
       return refuse_gone();
     }
-    if (deadline_.expired()) {
+    if (deadline_.expired() || cancelled()) {
       return withdraw();
     }
     if (next_look.expired() && main_thread_sleeps()) {
@@ -216,9 +216,12 @@ Refusal Activate::withdraw() {
         "the request was withdrawn; try again when it runs Python code, or with CAP_SYS_ADMIN, "
         "which is needed to judge its seccomp filters";
   }
+  const auto waited = steady_clock::now() - begin_;
   return {.reason = Reason::kDeadline,
           .found = fmt::format("it did not come to a safe point within {} ms: {}",
-                               std::chrono::duration_cast<milliseconds>(options_.deadline).count(),
+                               std::chrono::duration_cast<milliseconds>(
+                                   std::min<nanoseconds>(waited, options_.deadline))
+                                   .count(),
                                requested_->waiting_for),
           .remedy = remedy};
 }

@@ -39,6 +39,10 @@ class Activate {
   [[nodiscard]] bool ran() const;
 
   const Workpiece& piece_;
+  [[nodiscard]] bool cancelled() const {
+    return options_.cancelled != nullptr && *options_.cancelled;
+  }
+
   const ActivateOptions& options_;
   base::Deadline deadline_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();

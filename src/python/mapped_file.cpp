@@ -100,11 +100,15 @@ const std::optional<MappedFile>* MappedFiles::look(base::Pid pid, const procfs::
   }
   const Key key{info.st_dev, info.st_ino, info.st_size, nanoseconds(info.st_mtim),
                 nanoseconds(info.st_ctim)};
-  auto known = known_.find(key);
-  if (known == known_.end()) {
-    known = known_.emplace(key, inspect_file(std::move(*fd))).first;
+  {
+    const std::scoped_lock lock{mutex_};
+    if (const auto known = known_.find(key); known != known_.end()) {
+      return &known->second;
+    }
   }
-  return &known->second;
+  auto inspected = inspect_file(std::move(*fd));  // may take a while, or be done twice
+  const std::scoped_lock lock{mutex_};
+  return &known_.try_emplace(key, std::move(inspected)).first->second;
 }
 
 const MappedFile* MappedFiles::get(base::Pid pid, const procfs::Mapping& mapping) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -37,7 +38,7 @@ struct MappedFile {
 // What is in the file FD; nullopt: it is no ELF file of this machine.
 [[nodiscard]] std::optional<MappedFile> inspect_file(base::UniqueFd fd);
 
-// Remembers files for as long as this tool runs.
+// Remembers files for as long as this tool runs. Of any thread.
 class MappedFiles {
  public:
   // nullptr: it cannot be read or is no ELF file of this machine.
@@ -53,7 +54,8 @@ class MappedFiles {
   // Device, inode, size, times of the last changes of content and inode (nanoseconds): numbers of
   // inodes are reused, and files are rewritten.
   using Key = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;
-  std::map<Key, std::optional<MappedFile>> known_;
+  std::mutex mutex_;
+  std::map<Key, std::optional<MappedFile>> known_;  // entries stay where they are
 };
 
 }  // namespace pyinject::python

@@ -4,6 +4,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/procfs/stat.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace pyinject::session {
@@ -12,6 +13,17 @@ namespace {
 // A child that is still on can fork while we look; its own children are found in the next round.
 constexpr int kMostRounds = 10;
 }  // namespace
+
+void ForkedChildren::watch(const Ancestor& target) {
+  // A child that is active has not executed another program: one ancestor for each is enough, and
+  // thousands of targets do not make it more.
+  const bool covered = target.executable && std::ranges::any_of(ancestors_, [&](const auto& one) {
+                         return one.executable == target.executable && one.since <= target.since;
+                       });
+  if (!covered) {
+    ancestors_.push_back(target);
+  }
+}
 
 bool ForkedChildren::switch_off(Manager& manager) {
   for (const auto& ancestor : ancestors_) {

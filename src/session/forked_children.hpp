@@ -18,7 +18,8 @@ class ForkedChildren {
       : detector_{detector}, logger_{logger}, session_{session} {}
 
   // Children that TARGET has forked since then may be active.
-  void watch(const Ancestor& target) { ancestors_.push_back(target); }
+  void watch(const Ancestor& target);
+  [[nodiscard]] bool none() const { return ancestors_.empty(); }
 
   // Once the targets are off: finds their children that are on by this session (a fork copies that,
   // too; what other sessions or `activate` have switched on is none of ours) and has MANAGER switch

@@ -124,6 +124,11 @@ void FrameWatch::add(const ActiveTarget& active) {
   }
 }
 
+void FrameWatch::forget(base::Pid pid) {
+  const std::scoped_lock lock{mutex_};
+  readers_.erase(static_cast<std::uint32_t>(pid.value()));
+}
+
 void FrameWatch::stop() {
   {
     const std::lock_guard lock{mutex_};

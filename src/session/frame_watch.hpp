@@ -41,6 +41,8 @@ class FrameWatch {
   // just then return at once, and soon 20 times a second. Less often if it would take more than 0.5
   // % of a processor.
   void add(const ActiveTarget& active);
+  // PID has ended, or runs another program: it is read no more. What was learned stays.
+  void forget(base::Pid pid);
   // Ends the thread; what was learned stays. To be called before history().
   void stop();
 

@@ -136,6 +136,15 @@ void Guard::watch(const python::Target& target) {
   base::reached(base::Step::kGuardTold);
 }
 
+void Guard::forget(const python::Target& target) {
+  GuardMessage message;
+  message.kind = GuardMessage::Kind::kForget;
+  message.target.id = target.id;
+  if (!send(socket_.get(), message)) {
+    warn_once();
+  }
+}
+
 void Guard::keep_map(const python::Target& target, int fd) {
   GuardMessage message;
   message.kind = GuardMessage::Kind::kMap;

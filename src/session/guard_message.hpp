@@ -10,9 +10,9 @@
 namespace pyinject::session {
 
 struct GuardMessage {
-  enum class Kind { kWatch, kMap, kDismiss, kToolEnded };
+  enum class Kind { kWatch, kMap, kForget, kDismiss, kToolEnded };
   Kind kind = Kind::kToolEnded;
-  python::Target target;  // kWatch: what an injector needs of it; kMap: its id
+  python::Target target;  // kWatch: what an injector needs of it; kMap, kForget: its id
   Ancestor ancestor;      // kWatch
   base::UniqueFd map;     // kMap
 };

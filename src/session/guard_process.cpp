@@ -28,8 +28,8 @@ void GuardProcess::run(int socket) {
     auto message = receive(socket);
     switch (message.kind) {
       case GuardMessage::Kind::kWatch:
-        watched_.push_back(
-            {.target = std::move(message.target), .ancestor = message.ancestor, .map = {}});
+        children_.watch(message.ancestor);
+        watched_.push_back({.target = std::move(message.target), .map = {}});
         break;
       case GuardMessage::Kind::kMap:
         for (auto& watched : watched_) {
@@ -37,6 +37,10 @@ void GuardProcess::run(int socket) {
             watched.map = std::move(message.map);
           }
         }
+        break;
+      case GuardMessage::Kind::kForget:
+        std::erase_if(watched_,
+                      [&](const auto& one) { return one.target.id == message.target.id; });
         break;
       case GuardMessage::Kind::kDismiss:
         return;
@@ -48,7 +52,7 @@ void GuardProcess::run(int socket) {
 }
 
 void GuardProcess::take_over() {
-  if (watched_.empty()) {
+  if (watched_.empty() && children_.none()) {
     return;
   }
   logger_.warning("guard: perf-pyinject (pid {}) was ended before its time: switching off for it",
@@ -112,12 +116,9 @@ void GuardProcess::try_to_settle(Watched& watched) {
 }
 
 void GuardProcess::switch_off_children() {
-  ForkedChildren children{detector_, logger_, *options_.session};
-  for (const auto& watched : watched_) {
-    children.watch(watched.ancestor);
-  }
-  Manager manager{detector_, injector_, logger_, {.owner = {.session = *options_.session}}};
-  children.switch_off(manager);
+  const auto manager =
+      make_manager(detector_, injector_, logger_, {.owner = {.session = *options_.session}});
+  children_.switch_off(*manager);
 }
 
 void GuardProcess::collect_map(Watched& watched) {

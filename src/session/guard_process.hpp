@@ -13,7 +13,12 @@ class GuardProcess {
  public:
   GuardProcess(python::Detector& detector, python::Injector& injector, base::Logger& logger,
                const GuardOptions& options, base::Pid tool)
-      : detector_{detector}, injector_{injector}, logger_{logger}, options_{options}, tool_{tool} {}
+      : detector_{detector},
+        injector_{injector},
+        logger_{logger},
+        options_{options},
+        tool_{tool},
+        children_{detector, logger, options.session.value_or(base::ProcessId{})} {}
 
   // Returns when it is to end.
   void run(int socket);
@@ -21,7 +26,6 @@ class GuardProcess {
  private:
   struct Watched {
     python::Target target;
-    Ancestor ancestor;
     base::UniqueFd map;
     bool settled = false;
   };
@@ -38,6 +42,7 @@ class GuardProcess {
   const GuardOptions& options_;
   base::Pid tool_;
   std::vector<Watched> watched_;
+  ForkedChildren children_;
 };
 
 }  // namespace pyinject::session

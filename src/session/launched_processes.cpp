@@ -65,7 +65,7 @@ bool LaunchedProcesses::look_at(base::Pid pid, Manager& manager) {
         "attached to",
         pid.value(), python::to_string(target.version));
   }
-  manager.activate_late({pid});
+  (void)manager.activate_late(pid);
   if (frame_pointers_ && !told_of_extension_) {
     if (const auto module = extensions_.without_frame_pointers(pid)) {
       told_of_extension_ = true;

@@ -6,7 +6,13 @@
 #include "pyinject/procfs/stat.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <exception>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
 #include <utility>
 
 namespace pyinject::session {
@@ -15,6 +21,9 @@ namespace {
 
 using python::Reason;
 using python::Refusal;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using Clock = base::Deadline::Clock;
 
 // Not worth a line with -a: most processes of a machine are none of our business.
 bool is_ordinary(Reason reason) {
@@ -23,25 +32,70 @@ bool is_ordinary(Reason reason) {
          reason == Reason::kOwnProcess || reason == Reason::kNoPermission;
 }
 
-constexpr std::chrono::milliseconds kHurriedShare{100};
+constexpr milliseconds kHurriedShare{100};
+// Activations at a time: most of the time of each is waiting for the target.
+constexpr std::size_t kMostAtATime = 8;
+constexpr milliseconds kInterruptionNoticed{20};
 
-}  // namespace
-
-Manager::Manager(python::Detector& detector, python::Injector& injector, base::Logger& logger,
+class ProcessManager : public Manager {
+ public:
+  ProcessManager(python::Detector& detector, python::Injector& injector, base::Logger& logger,
                  ManagerOptions options)
-    : detector_{detector}, injector_{injector}, logger_{logger}, options_{std::move(options)} {}
+      : detector_{detector}, injector_{injector}, logger_{logger}, options_{std::move(options)} {}
+  ~ProcessManager() override;
 
-Manager::~Manager() {
+  Selection select(const std::vector<base::Pid>& pids, bool named) override;
+  void on_activation(Listener listener) override { listener_ = std::move(listener); }
+  bool activate_all(std::vector<python::Target> targets) override;
+  LateArrival activate_late(base::Pid pid) override;
+  void end_late_activations() override { cancelled_ = true; }
+  std::optional<ActiveTarget> forget(base::Pid pid) override;
+  bool deactivate_all(const std::vector<python::Target>& others) override;
+  const std::vector<ActiveTarget>& active() const override { return active_; }
+  const Stats& stats() const override { return stats_; }
+
+ private:
+  // False: refused, logged and counted.
+  bool activate_one(python::Target target, bool loud);
+  bool activate_side_by_side(std::vector<python::Target> targets);
+  [[nodiscard]] bool interrupted() const { return options_.interrupted && options_.interrupted(); }
+  [[nodiscard]] python::Detection detect(base::Pid pid);
+  void refuse(base::Pid pid, const Refusal& refusal, bool loud);
+  void tell(const Event& event);
+  [[nodiscard]] std::optional<base::ProcessId> own_session() const;
+  bool deactivate_one(const python::Target& target, nanoseconds deadline);
+
+  python::Detector& detector_;
+  python::Injector& injector_;
+  base::Logger& logger_;
+  const ManagerOptions options_;
+  Listener listener_;
+  Stats stats_;
+  std::atomic<bool> cancelled_ = false;  // no more activations
+  std::mutex mutex_;                     // of all below, and of what the options call
+  std::vector<ActiveTarget> active_;
+  std::map<base::Pid, base::ProcessId> settled_;  // activated or refused: not to be tried again
+  std::set<base::Pid> pending_;                   // being tried by some thread
+};
+
+ProcessManager::~ProcessManager() {
   try {
     if (options_.owner.session.pid.value() != 0) {
-      deactivate_all();
+      deactivate_all({});
     }
   } catch (const std::exception& error) {
     logger_.error("cannot switch the trampolines off: {}", error.what());
   }
 }
 
-void Manager::refuse(base::Pid pid, const Refusal& refusal, bool loud) {
+void ProcessManager::tell(const Event& event) {
+  if (options_.on_event) {
+    const std::scoped_lock lock{mutex_};
+    options_.on_event(event);
+  }
+}
+
+void ProcessManager::refuse(base::Pid pid, const Refusal& refusal, bool loud) {
   stats_.count_refusal(refusal.reason);
   const auto level = options_.strict && loud ? base::LogLevel::kError : base::LogLevel::kWarning;
   const bool quiet = !loud && is_ordinary(refusal.reason);
@@ -49,16 +103,30 @@ void Manager::refuse(base::Pid pid, const Refusal& refusal, bool loud) {
               fmt::format("pid {}: {}", pid.value(), python::describe(refusal)));
 }
 
-Manager::Selection Manager::select(const std::vector<base::Pid>& pids, bool named) {
+python::Detection ProcessManager::detect(base::Pid pid) {
+  const auto begin = Clock::now();
+  auto detection = detector_.detect(pid);
+  const auto* refused = std::get_if<python::Refused>(&detection);
+  if (refused == nullptr || refused->refusal.reason != Reason::kNotInitialized) {
+    tell({.kind = refused == nullptr ? EventKind::kDetected : EventKind::kSkipped,
+          .pid = pid,
+          .reason = refused == nullptr ? std::nullopt : std::optional{refused->refusal.reason},
+          .duration = Clock::now() - begin});
+  }
+  return detection;
+}
+
+Selection ProcessManager::select(const std::vector<base::Pid>& pids, bool named) {
   Selection selection;
   for (const auto pid : pids) {
-    auto detection = detector_.detect(pid);
+    auto detection = detect(pid);
     if (const auto* refused = std::get_if<python::Refused>(&detection)) {
       refuse(pid, refused->refusal, named);
       selection.complete = false;
       if (const auto id = procfs::read_process_id(pid);
           id && refused->refusal.reason != Reason::kNotInitialized) {
-        late_.insert(*id);
+        const std::scoped_lock lock{mutex_};
+        settled_.insert_or_assign(pid, *id);
       }
       continue;
     }
@@ -71,77 +139,184 @@ Manager::Selection Manager::select(const std::vector<base::Pid>& pids, bool name
   return selection;
 }
 
-bool Manager::activate_one(python::Target target, bool loud) {
+bool ProcessManager::activate_one(python::Target target, bool loud) {
   const base::Pid pid = target.id.pid;
   for (const auto& warning : target.warnings) {
     logger_.warning("pid {}: {}", pid.value(), warning);
   }
-  active_.reserve(active_.size() + 1);  // nothing may throw once it is on
-  if (options_.before_activation) {
-    options_.before_activation(target);
+  {
+    const std::scoped_lock lock{mutex_};
+    settled_.insert_or_assign(pid, target.id);
+    // Nothing may throw once it is on: room for as many as can be on their way.
+    active_.reserve(active_.size() + kMostAtATime);
+    if (options_.before_activation) {
+      options_.before_activation(target);
+    }
   }
+  const auto begin = Clock::now();
   std::variant<python::Activation, Refusal> result;
   try {
-    result = injector_.activate(
-        target, {.owner = options_.owner, .deadline = options_.activation_deadline, .only = {}});
+    result = injector_.activate(target, {.owner = options_.owner,
+                                         .deadline = options_.activation_deadline,
+                                         .only = {},
+                                         .cancelled = &cancelled_});
   } catch (const base::Error& error) {
     result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
     // Nobody knows how far it came.
     deactivate_one(target, options_.deactivation_deadline);
   }
+  const auto duration = Clock::now() - begin;
   if (const auto* refusal = std::get_if<Refusal>(&result)) {
     refuse(pid, *refusal, loud);
+    tell({.kind = EventKind::kFailed, .pid = pid, .reason = refusal->reason, .duration = duration});
     return false;
   }
   for (const auto& note : std::get<python::Activation>(result).notes) {
     logger_.warning("pid {}: {}", pid.value(), note);
   }
-  active_.push_back({std::move(target), std::get<python::Activation>(std::move(result))});
   ++stats_.activated;
+  const std::scoped_lock lock{mutex_};
+  active_.push_back({std::move(target), std::get<python::Activation>(std::move(result))});
+  if (options_.on_event) {
+    options_.on_event(
+        {.kind = EventKind::kActivated, .pid = pid, .reason = {}, .duration = duration});
+  }
   if (listener_) {
     listener_(active_.back());
   }
   return true;
 }
 
-bool Manager::activate_all(std::vector<python::Target> targets) {
+bool ProcessManager::activate_all(std::vector<python::Target> targets) {
+  if (!options_.strict && targets.size() > 1) {
+    if (!activate_side_by_side(std::move(targets))) {
+      deactivate_all({});
+      return false;
+    }
+    return true;
+  }
   for (auto& target : targets) {
     if (interrupted() || (!activate_one(std::move(target), true) && options_.strict)) {
-      deactivate_all();
+      deactivate_all({});
       return false;
     }
   }
   return true;
 }
 
-void Manager::activate_late(const std::vector<base::Pid>& pids) {
-  for (const auto pid : pids) {
-    const auto id = procfs::read_process_id(pid);
-    const bool tracked = std::ranges::any_of(
-        active_, [&](const auto& active) { return active.target.id.pid == pid; });
-    if (!id || tracked || !late_.insert(*id).second) {
-      continue;
+// False: interrupted.
+bool ProcessManager::activate_side_by_side(std::vector<python::Target> targets) {
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::size_t next = 0;
+  std::size_t working = 0;
+  std::exception_ptr problem;
+  const auto work = [&] {
+    std::unique_lock lock{mutex};
+    while (next < targets.size() && !cancelled_ && !problem) {
+      auto& target = targets[next++];
+      lock.unlock();
+      std::exception_ptr thrown;
+      try {
+        activate_one(std::move(target), true);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      lock.lock();
+      problem = problem ? problem : thrown;
     }
-    auto detection = detector_.detect(pid);
+    --working;
+    ended.notify_all();
+  };
+  std::vector<std::thread> threads;
+  bool given_up = false;
+  {
+    std::unique_lock lock{mutex};
+    while (threads.size() < std::min(kMostAtATime, targets.size())) {
+      threads.emplace_back(work);
+      ++working;
+    }
+    while (working != 0) {
+      ended.wait_for(lock, kInterruptionNoticed);
+      lock.unlock();
+      if (interrupted()) {
+        given_up = true;
+        cancelled_ = true;
+      }
+      lock.lock();
+    }
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  if (problem) {
+    std::rethrow_exception(problem);
+  }
+  return !given_up;
+}
+
+LateArrival ProcessManager::activate_late(base::Pid pid) {
+  const auto id = procfs::read_process_id(pid);
+  if (!id || cancelled_) {
+    return {.late = Late::kRefused};
+  }
+  {
+    const std::scoped_lock lock{mutex_};
+    const auto settled = settled_.find(pid);
+    if ((settled != settled_.end() && settled->second == *id) || !pending_.insert(pid).second) {
+      return {.late = Late::kKnown};
+    }
+  }
+  const auto done = [&](LateArrival arrival, bool settle) {
+    const std::scoped_lock lock{mutex_};
+    pending_.erase(pid);
+    if (settle) {
+      settled_.insert_or_assign(pid, *id);
+    }
+    return arrival;
+  };
+  try {
+    auto detection = detect(pid);
     if (const auto* refused = std::get_if<python::Refused>(&detection)) {
       if (refused->refusal.reason == Reason::kNotInitialized) {
-        late_.erase(*id);
-      } else {
-        refuse(pid, refused->refusal, false);
+        return done({.late = Late::kNotYet, .initialized = refused->initialized}, false);
       }
-      continue;
+      refuse(pid, refused->refusal, false);
+      return done({.late = Late::kRefused}, true);
     }
-    activate_one(std::get<python::Target>(std::move(detection)), false);
+    auto& target = std::get<python::Target>(detection);
+    if (target.state == python::TrampolineState::kOnByUs && own_session() == target.owner) {
+      return done({.late = Late::kInherited, .inherited = std::move(target)}, true);
+    }
+    const bool on = activate_one(std::move(target), false);
+    return done({.late = on ? Late::kActive : Late::kRefused}, true);
+  } catch (...) {
+    (void)done({}, true);
+    throw;
   }
 }
 
+std::optional<ActiveTarget> ProcessManager::forget(base::Pid pid) {
+  const std::scoped_lock lock{mutex_};
+  settled_.erase(pid);
+  const auto found = std::ranges::find_if(
+      active_, [&](const ActiveTarget& one) { return one.target.id.pid == pid; });
+  if (found == active_.end()) {
+    return std::nullopt;
+  }
+  auto gone = std::move(*found);
+  active_.erase(found);
+  return gone;
+}
+
 // What a session has activated is its own to switch off, by whatever process.
-std::optional<base::ProcessId> Manager::own_session() const {
+std::optional<base::ProcessId> ProcessManager::own_session() const {
   const auto& session = options_.owner.session;
   return session.pid.value() == 0 ? std::nullopt : std::optional{session};
 }
 
-bool Manager::deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline) {
+bool ProcessManager::deactivate_one(const python::Target& target, nanoseconds deadline) {
+  const auto begin = Clock::now();
   std::variant<python::Deactivation, Refusal> result;
   try {
     result = injector_.deactivate(target, {.deadline = deadline, .only_of = own_session()});
@@ -151,12 +326,24 @@ bool Manager::deactivate_one(const python::Target& target, std::chrono::nanoseco
   const auto* refusal = std::get_if<Refusal>(&result);
   if (refusal == nullptr) {
     ++stats_.deactivated;
+    tell({.kind = EventKind::kDeactivated,
+          .pid = target.id.pid,
+          .reason = {},
+          .duration = Clock::now() - begin});
     return true;
   }
   if (python::has_gone(refusal->reason)) {
     logger_.debug("pid {}: it has exited, nothing to switch off", target.id.pid.value());
+    tell({.kind = EventKind::kDeactivated,
+          .pid = target.id.pid,
+          .reason = refusal->reason,
+          .duration = Clock::now() - begin});
     return true;
   }
+  tell({.kind = EventKind::kFailed,
+        .pid = target.id.pid,
+        .reason = refusal->reason,
+        .duration = Clock::now() - begin});
   stats_.count_deactivation_failure(refusal->reason);
   logger_.error(
       "pid {}: cannot switch the trampoline off: {}; it is still on: perf-pyinject deactivate -p "
@@ -165,7 +352,7 @@ bool Manager::deactivate_one(const python::Target& target, std::chrono::nanoseco
   return false;
 }
 
-bool Manager::deactivate_all(const std::vector<python::Target>& others) {
+bool ProcessManager::deactivate_all(const std::vector<python::Target>& others) {
   std::vector<python::Target> pending;
   for (auto& active : active_) {
     if (active.activation.before == python::TrampolineState::kOff) {
@@ -178,17 +365,23 @@ bool Manager::deactivate_all(const std::vector<python::Target>& others) {
   const auto deadline = base::Deadline::after(options_.deactivation_deadline);
   bool all_off = true;
   bool hurried = false;
-  auto left = static_cast<std::chrono::nanoseconds::rep>(pending.size());
+  auto left = static_cast<nanoseconds::rep>(pending.size());
   for (const auto& target : pending) {
     // Each gets its share of what is left, so that one that hangs does not cost the others theirs.
-    std::chrono::nanoseconds share =
-        std::max<std::chrono::nanoseconds>(deadline.remaining() / left, kHurriedShare);
+    nanoseconds share = std::max<nanoseconds>(deadline.remaining() / left, kHurriedShare);
     hurried = hurried || interrupted();
     share = hurried ? kHurriedShare : share;
     all_off = deactivate_one(target, share) && all_off;
     --left;
   }
   return all_off;
+}
+
+}  // namespace
+
+std::unique_ptr<Manager> make_manager(python::Detector& detector, python::Injector& injector,
+                                      base::Logger& logger, ManagerOptions options) {
+  return std::make_unique<ProcessManager>(detector, injector, logger, std::move(options));
 }
 
 }  // namespace pyinject::session

@@ -13,7 +13,9 @@
 #include "pyinject/session/record_observer.hpp"
 #include "pyinject/session/stop_signals.hpp"
 #include "pyinject/weave/recorded_files.hpp"
+#include "session/arrivals.hpp"
 #include "session/command_interpreter.hpp"
+#include "session/distant_maps.hpp"
 #include "session/forked_children.hpp"
 #include "session/frame_watch.hpp"
 #include "session/launched_processes.hpp"
@@ -22,6 +24,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +47,7 @@ class Recorder {
   // The steps; one that returns a status ends the session with it.
   std::optional<int> choose_targets();
   void hold_command();
+  [[nodiscard]] Selection choose_families();
   void choose_call_graph();
   void choose_call_graph_of_launched(const CallGraphWishes& wishes);
   std::optional<int> start_perf(const perf::Perf& perf);
@@ -52,6 +56,8 @@ class Recorder {
   int ended_before_launch();
   void start_command();
   void on_tick();
+  void follow_arrivals();
+  void ended(base::Pid pid, std::optional<ActiveTarget> active);
   int finish(EndOfRecording end);
   void stop_perf(std::chrono::seconds patience);
   void end_command();
@@ -59,7 +65,9 @@ class Recorder {
   int perf_failed();
   int give_up(int status);
   void collect_maps();
+  void collect_map(int fd, base::Pid pid);
   std::optional<int> post_process();
+  [[nodiscard]] std::function<bool(std::uint32_t)> wanted_samples() const;
   bool post_process_file(const std::string& path);
   [[nodiscard]] base::UniqueFd open_map(std::uint32_t pid) const;
   void summarize();
@@ -87,6 +95,10 @@ class Recorder {
   std::unique_ptr<LaunchedProcesses> launched_;  // of COMMAND, when it is the target
   std::optional<CommandInterpreter> interpreter_;
   TargetWatch watch_;
+  Population population_;
+  std::unique_ptr<watch::ProcessWatch> process_watch_;  // until ARRIVALS has it
+  std::vector<base::Pid> chosen_;
+  DistantMaps distant_maps_;
   ForkedChildren children_;
   std::vector<python::Target> targets_;
   base::Deadline::Clock::time_point enabled_at_;
@@ -95,7 +107,8 @@ class Recorder {
   std::vector<WovenFile> woven_;
   weave::RecordedFiles files_;
   FrameWatch frames_;
-  Manager manager_;
+  std::unique_ptr<Manager> manager_;
+  std::unique_ptr<Arrivals> arrivals_;  // null: who is there at the beginning is all
 };
 
 }  // namespace pyinject::session

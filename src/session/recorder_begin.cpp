@@ -4,10 +4,8 @@
 #include "pyinject/base/fault.hpp"
 #include "pyinject/perf/record_options.hpp"
 #include "pyinject/procfs/stat.hpp"
-#include "pyinject/session/call_graph.hpp"
 #include "pyinject/session/target_selection.hpp"
 #include "pyinject/session/workload.hpp"
-#include "session/extension_modules.hpp"
 #include "session/recorder.hpp"
 
 #include <cerrno>
@@ -51,10 +49,12 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
       logger_{logger},
       observer_{observer},
       output_{perf::output_of(options.perf_options, stdout_is_pipe())},
+      population_{options.children ? Population::of_families(options.pids)
+                                   : Population::of_scope(options.scope)},
       children_{detector, logger, own_session()},
       frames_{logger, recording_clock(options)},
-      manager_{detector, injector, logger, manager_options()} {
-  manager_.on_activation([this](const ActiveTarget& active) {
+      manager_{make_manager(detector, injector, logger, manager_options())} {
+  manager_->on_activation([this](const ActiveTarget& active) {
     if (active.activation.map.valid()) {
       guard_->keep_map(active.target, active.activation.map.get());
     }
@@ -144,91 +144,21 @@ int Recorder::steps() {
                       .command = command_.get(),
                       .targets = watch_,
                       .targets_matter = !options_.all,
-                      .on_tick = [this] { on_tick(); }};
+                      .on_tick = [this] { on_tick(); },
+                      .arrivals = arrivals_.get()};
   if (command_problem_ != 0) {
     return finish({.end = End::kCommand});
   }
   return finish(options_.launch ? wait_for_launched(sources, logger_) : wait_for_end(sources));
 }
 
-std::optional<int> Recorder::choose_targets() {
-  if (options_.launch) {
-    hold_command();
-    return std::nullopt;
-  }
-  const auto wanted = options_.all ? visible_processes() : without_repetitions(options_.pids);
-  auto selection = manager_.select(wanted, !options_.all);
-  if (options_.strict && !options_.all && !selection.complete) {
-    return kFailure;
-  }
-  if (selection.targets.empty()) {
-    if (!options_.all) {
-      logger_.error("none of the processes can be activated");
-      return kFailure;
-    }
-    logger_.warning("no Python process that can be activated is visible");
-  }
-  if (!options_.all) {
-    for (const auto pid : wanted) {  // lenient: also those without names, if they are there
-      if (const auto id = procfs::read_process_id(pid)) {
-        pids_.push_back(pid);
-        watch_.add(*id);
-      }
-    }
-  }
-  targets_ = std::move(selection.targets);
-  return std::nullopt;
-}
-
-void Recorder::choose_call_graph() {
-  if (!perf::chosen_clock(options_.perf_options)) {
-    own_options_ = {"-k", "mono"};
-  }
-  if (targets_.empty() && !options_.launch) {
-    return;
-  }
-  const CallGraphWishes wishes{
-      .chosen = perf::chosen_call_graph(options_.perf_options),
-      .frequency_chosen = perf::chooses_frequency(options_.perf_options),
-      .most_entries = most_callchain_entries(),
-      .buffer_bytes = perf::chooses_buffers(options_.perf_options) ? 0 : affordable_buffer()};
-  if (options_.launch) {
-    choose_call_graph_of_launched(wishes);
-    return;
-  }
-  ExtensionModules extensions;
-  std::vector<CallGraphFacts> facts;
-  for (const auto& target : targets_) {
-    CallGraphFacts one{
-        .pid = target.id.pid, .version = target.version, .frame_pointers = target.frame_pointers};
-    if (target.frame_pointers) {
-      one.extension_without = extensions.without_frame_pointers(target.id.pid).value_or("");
-    }
-    auto reader = python::StackReader::of(target);
-    if (auto* const stacks = std::get_if<python::StackReader>(&reader)) {
-      for (const auto& stack : stacks->read()) {
-        one.python_calls = std::max(one.python_calls, stack.frames.size());
-      }
-    }
-    if (needs_stack_use(one, wishes)) {
-      const auto use = injector_.stack_use(target, kStackUse);
-      if (const auto* bytes = std::get_if<python::StackUse>(&use)) {
-        one.stack_bytes = bytes->bytes;
-      }
-    }
-    facts.push_back(one);
-  }
-  const auto choice = session::choose_call_graph(facts, wishes);
-  own_options_.insert(own_options_.end(), choice.arguments.begin(), choice.arguments.end());
-  if (!choice.note.empty()) {
-    logger_.log(choice.complete ? base::LogLevel::kInfo : base::LogLevel::kWarning, choice.note);
-  }
-}
-
 std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
   rollback_ = std::make_unique<perf::OutputRollback>(output_);
-  perf_ = std::make_unique<perf::PerfProcess>(perf::RecordCommand{
-      .perf = perf.path, .own = own_options_, .options = options_.perf_options, .pids = pids_});
+  perf_ = std::make_unique<perf::PerfProcess>(perf::RecordCommand{.perf = perf.path,
+                                                                  .own = own_options_,
+                                                                  .options = options_.perf_options,
+                                                                  .pids = pids_,
+                                                                  .cgroup = options_.scope.cgroup});
   switch (perf_->request("ping", Deadline::after(kPerfSetsUp), signals_.fd())) {
     case perf::Answer::kAcknowledged:
       base::reached(base::Step::kPerfRuns);
@@ -250,8 +180,9 @@ std::optional<int> Recorder::activate() {
   // Its failure is found out by "enable"; a signal is taken by the manager.
   (void)perf_->enable_side_events(Deadline::after(kPerfAnswers), signals_.fd());
   base::reached(base::Step::kSideEventsEnabled);
-  if (manager_.activate_all(std::exchange(targets_, {}))) {
-    if (!manager_.active().empty() || options_.all || options_.launch) {
+  if (manager_->activate_all(std::exchange(targets_, {}))) {
+    follow_arrivals();
+    if (!manager_->active().empty() || options_.all || options_.launch) {
       return std::nullopt;
     }
     logger_.error("none of the processes could be activated");
@@ -314,11 +245,13 @@ void Recorder::on_tick() {
   if (!options_.launch) {  // whose terminal it is
     observer_.progress(Clock::now() - enabled_at_, output_bytes());
   }
-  if (options_.all) {
-    manager_.activate_late(visible_processes());
+  if (options_.all && !arrivals_) {
+    for (const auto pid : population_.choose(visible_processes())) {
+      (void)manager_->activate_late(pid);
+    }
   }
   if (launched_) {
-    launched_->look(manager_);
+    launched_->look(*manager_);
   }
 }
 

@@ -21,9 +21,12 @@ using Clock = Deadline::Clock;
 
 // Can be called again: what was tried once is not tried a second time.
 bool Recorder::switch_off() {
-  const bool own_off = manager_.deactivate_all();
+  if (arrivals_) {
+    arrivals_->stop();
+  }
+  const bool own_off = manager_->deactivate_all();
   base::reached(base::Step::kTargetsOff);
-  const bool all_off = children_.switch_off(manager_) && own_off;
+  const bool all_off = children_.switch_off(*manager_) && own_off;
   base::reached(base::Step::kChildrenOff);
   return all_off;
 }
@@ -43,6 +46,9 @@ int Recorder::finish(EndOfRecording end) {
     (void)take_signal();
   }
   elapsed_ = Clock::now() - enabled_at_;
+  if (arrivals_) {
+    arrivals_->stop();
+  }
   frames_.stop();
   base::reached(base::Step::kEventsDisabled);
   const bool all_off = switch_off();
@@ -51,7 +57,7 @@ int Recorder::finish(EndOfRecording end) {
   base::reached(base::Step::kPerfEnded);
   collect_maps();
   const int status = status_of(end);
-  logger_.debug("{}", manager_.stats().summary());
+  logger_.debug("{}", manager_->stats().summary());
   return all_off ? status : kFailure;
 }
 
@@ -114,7 +120,7 @@ int Recorder::status_of(EndOfRecording end) {
     case End::kSignal:
       return 128 + end.signal;
     case End::kTargets:
-      logger_.warning("{}", manager_.active().size() == 1
+      logger_.warning("{}", manager_->active().size() == 1
                                 ? "the target exited before the recording was to end"
                                 : "all targets exited before the recording was to end");
       return 0;
@@ -151,25 +157,35 @@ int Recorder::give_up(int status) {
 }
 
 void Recorder::collect_maps() {
-  for (const auto& active : manager_.active()) {
-    if (!active.activation.map.valid()) {
-      continue;
+  if (arrivals_) {
+    arrivals_->handle();  // who has ended meanwhile
+  }
+  for (const auto& active : manager_->active()) {
+    if (active.activation.map.valid()) {
+      collect_map(active.activation.map.get(), active.target.id.pid);
     }
-    try {
-      maps_.push_back(
-          perf::collect_map(active.activation.map.get(), active.target.id.pid, options_.maps));
-      if (maps_.back().cut_short) {
-        logger_.warning("pid {}: its perf map is longer than {} MiB: the rest was not copied",
-                        active.target.id.pid.value(), options_.maps.most_bytes >> 20U);
-      }
-    } catch (const base::Error& error) {
-      logger_.warning("{}; its Python functions may have no names", error.what());
+  }
+  for (const auto pid : distant_maps_.pids()) {
+    if (const auto map = distant_maps_.take(pid); map.valid()) {
+      collect_map(map.get(), pid);
     }
   }
 }
 
+void Recorder::collect_map(int fd, base::Pid pid) {
+  try {
+    maps_.push_back(perf::collect_map(fd, pid, options_.maps));
+    if (maps_.back().cut_short) {
+      logger_.warning("pid {}: its perf map is longer than {} MiB: the rest was not copied",
+                      pid.value(), options_.maps.most_bytes >> 20U);
+    }
+  } catch (const base::Error& error) {
+    logger_.warning("{}; its Python functions may have no names", error.what());
+  }
+}
+
 base::UniqueFd Recorder::open_map(std::uint32_t pid) const {
-  for (const auto& active : manager_.active()) {
+  for (const auto& active : manager_->active()) {
     const auto& map = active.activation.map;
     if (static_cast<std::uint32_t>(active.target.id.pid.value()) == pid && map.valid()) {
       return procfs::reopen(map, O_RDONLY | O_CLOEXEC);
@@ -198,6 +214,13 @@ std::optional<int> Recorder::post_process() {
   return std::nullopt;
 }
 
+std::function<bool(std::uint32_t)> Recorder::wanted_samples() const {
+  if (!options_.all || !options_.scope.chosen_from_file()) {
+    return {};
+  }
+  return [this](std::uint32_t pid) { return population_.ever_contained(pid); };
+}
+
 bool Recorder::post_process_file(const std::string& path) {
   std::string raw = path;
   if (options_.keep_raw) {
@@ -215,11 +238,15 @@ bool Recorder::post_process_file(const std::string& path) {
        .interrupted = [this] { return take_signal(); },
        .knowledge = {.stacks = frames_.history().empty() ? nullptr : &frames_.history(),
                      .evaluators = frames_.evaluators(),
+                     .wanted = wanted_samples(),
                      .open_map = [this](std::uint32_t pid) { return open_map(pid); }}},
       files_, logger_, &observer_, woven.summary);
   if (processed == Processed::kDone) {
     woven_.push_back(std::move(woven));
-  } else if (options_.keep_raw) {
+  } else if (options_.scope.chosen_from_file()) {
+    logger_.warning("{} has the samples of all processes: -u and --comm were not applied", path);
+  }
+  if (processed != Processed::kDone && options_.keep_raw) {
     (void)std::rename(raw.c_str(), path.c_str());
   }
   return processed != Processed::kCancelled;
@@ -237,7 +264,7 @@ void Recorder::summarize() {
                       .woven = std::move(woven_),
                       .files = perf::parse_written_files(perf_->stderr_text()),
                       .elapsed = elapsed_,
-                      .targets = manager_.active().size(),
+                      .targets = manager_->stats().activated,
                       .maps = maps_});
 }
 

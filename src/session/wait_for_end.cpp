@@ -63,7 +63,8 @@ class Waiting {
     for (const int fd :
          {sources_.signals.fd(), sources_.perf.try_wait() ? -1 : sources_.perf.pidfd(),
           sources_.perf.stderr_fd(), timer_.fd(),
-          sources_.command == nullptr ? -1 : sources_.command->pidfd()}) {
+          sources_.command == nullptr ? -1 : sources_.command->pidfd(),
+          sources_.arrivals == nullptr ? -1 : sources_.arrivals->fd()}) {
       all.push_back({.fd = fd, .events = POLLIN, .revents = 0});
     }
     if (::poll(all.data(), all.size(), -1) < 0 && errno != EINTR) {
@@ -72,6 +73,9 @@ class Waiting {
     sources_.perf.read_stderr();
     std::copy_n(all.begin(), targets.size(), targets.begin());
     sources_.targets.update(targets);
+    if (sources_.arrivals != nullptr && all.back().revents != 0) {
+      sources_.arrivals->handle();
+    }
     if (timer_.expired() && sources_.on_tick) {
       sources_.on_tick();
     }

@@ -5,6 +5,7 @@
 #include "pyinject/base/log.hpp"
 #include "pyinject/perf/perf_process.hpp"
 #include "pyinject/session/stop_signals.hpp"
+#include "session/arrivals.hpp"
 #include "session/target_watch.hpp"
 
 #include <functional>
@@ -20,6 +21,7 @@ struct WaitSources {
   TargetWatch& targets;
   bool targets_matter = true;     // end when all have exited
   std::function<void()> on_tick;  // twice a second
+  Arrivals* arrivals = nullptr;   // null: none
 };
 
 struct EndOfRecording {

@@ -77,8 +77,8 @@ class WrappedPerf {
         chosen_{perf::chosen_call_graph(options.arguments)},
         children_{detector, logger, own_session()},
         frames_{logger, clock_by_name(perf::chosen_clock(options.arguments).value_or("mono"))},
-        manager_{detector, injector, logger, manager_options()} {
-    manager_.on_activation([this](const ActiveTarget& active) { activated(active); });
+        manager_{make_manager(detector, injector, logger, manager_options())} {
+    manager_->on_activation([this](const ActiveTarget& active) { activated(active); });
   }
 
   int run() {
@@ -151,12 +151,12 @@ class WrappedPerf {
   }
 
   int steps(const perf::Perf& perf) {
-    auto selection = manager_.select(without_repetitions(options_.pids));
+    auto selection = manager_->select(without_repetitions(options_.pids));
     if (selection.targets.empty() || (options_.strict && !selection.complete)) {
       return kFailure;
     }
     tell_what_will_be_missing(selection.targets);
-    if (!manager_.activate_all(std::move(selection.targets)) || manager_.active().empty()) {
+    if (!manager_->activate_all(std::move(selection.targets)) || manager_->active().empty()) {
       return signal_ == 0 ? kFailure : 128 + signal_;
     }
     const auto output = perf::output_of(options_.arguments, false);
@@ -165,7 +165,7 @@ class WrappedPerf {
     const int status = run_perf(perf);
     frames_.stop();
     const bool all_off = switch_off();
-    for (const auto& active : manager_.active()) {
+    for (const auto& active : manager_->active()) {
       if (active.activation.map.valid()) {
         collect_map(active);
       }
@@ -248,13 +248,13 @@ class WrappedPerf {
                           .woven = {std::move(woven)},
                           .files = {},
                           .elapsed = elapsed,
-                          .targets = manager_.active().size(),
+                          .targets = manager_->active().size(),
                           .maps = maps_});
     }
   }
 
   [[nodiscard]] base::UniqueFd open_map(std::uint32_t pid) const {
-    for (const auto& active : manager_.active()) {
+    for (const auto& active : manager_->active()) {
       const auto& map = active.activation.map;
       if (static_cast<std::uint32_t>(active.target.id.pid.value()) == pid && map.valid()) {
         return procfs::reopen(map, O_RDONLY | O_CLOEXEC);
@@ -264,8 +264,8 @@ class WrappedPerf {
   }
 
   bool switch_off() {
-    const bool own_off = manager_.deactivate_all();
-    return children_.switch_off(manager_) && own_off;
+    const bool own_off = manager_->deactivate_all();
+    return children_.switch_off(*manager_) && own_off;
   }
 
   const WrapOptions& options_;
@@ -282,7 +282,7 @@ class WrappedPerf {
   std::vector<perf::CollectedMap> maps_;
   weave::RecordedFiles files_;
   FrameWatch frames_;
-  Manager manager_;
+  std::unique_ptr<Manager> manager_;
 };
 
 }  // namespace

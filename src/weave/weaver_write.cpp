@@ -64,6 +64,10 @@ void Weaver::name_range(perfdata::Output& output, std::uint32_t pid) {
 void Weaver::write(perfdata::Output& output, const Record& record) {
   if (record.type == PERF_RECORD_SAMPLE) {
     if (input_.parse(record, sample_)) {
+      if (knowledge_.wanted && !knowledge_.wanted(sample_.pid)) {
+        ++summary_.unwanted;
+        return;
+      }
       ++summary_.samples;
       if (const auto adopted = adopted_.extract(sample_.pid); !adopted.empty()) {
         const auto child = adopted.key();

@@ -22,7 +22,7 @@ class ManagerTest : public testing::Test {
  protected:
   std::unique_ptr<Manager> make(ManagerOptions options = {}) {
     options.owner = {.session = {.pid = Pid{1}, .start_time = 1}};
-    return std::make_unique<Manager>(detector_, injector_, logger_, options);
+    return make_manager(detector_, injector_, logger_, options);
   }
 
   test::FakeDetector detector_;
@@ -139,8 +139,8 @@ TEST_F(ManagerTest, DestructorIsTheSafetyNet) {
 
 TEST_F(ManagerTest, WithoutAnOwnerTargetsStayOn) {
   {
-    Manager manager{detector_, injector_, logger_, {}};
-    EXPECT_TRUE(manager.activate_all(manager.select({kFirst}).targets));
+    const auto manager = make_manager(detector_, injector_, logger_, {});
+    EXPECT_TRUE(manager->activate_all(manager->select({kFirst}).targets));
   }
   EXPECT_EQ(injector_.on.size(), 1U);
 }
@@ -149,12 +149,65 @@ TEST_F(ManagerTest, TriesLateArrivalsOnce) {
   const base::Child child{{.argv = {"sleep", "60"}}};
   const auto manager = make();
   detector_.refusals[child.pid()] = Reason::kNotInitialized;
-  manager->activate_late({child.pid()});
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kNotYet);
   EXPECT_THAT(injector_.calls, IsEmpty());
   detector_.refusals.clear();
-  manager->activate_late({child.pid()});
-  manager->activate_late({child.pid(), Pid{1'000'009}});
-  EXPECT_EQ(injector_.calls.size(), 1U) << "tracked since, and the other does not exist";
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kKnown);
+  EXPECT_EQ(manager->activate_late(Pid{1'000'009}).late, Late::kRefused) << "it does not exist";
+  EXPECT_EQ(injector_.calls.size(), 1U);
+}
+
+TEST_F(ManagerTest, ALaterProcessOfTheSameNumberIsANewOne) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+  ASSERT_TRUE(manager->forget(child.pid()).has_value());
+  EXPECT_FALSE(manager->forget(child.pid()).has_value());
+  EXPECT_THAT(manager->active(), IsEmpty());
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+}
+
+TEST_F(ManagerTest, AChildThatInheritedItIsNotTouched) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  detector_.states[child.pid()] = python::TrampolineState::kOnByUs;
+  detector_.owners[child.pid()] = {.pid = Pid{1}, .start_time = 1};
+  const auto arrival = manager->activate_late(child.pid());
+  EXPECT_EQ(arrival.late, Late::kInherited);
+  ASSERT_TRUE(arrival.inherited.has_value());
+  EXPECT_EQ(arrival.inherited->id.pid, child.pid());
+  EXPECT_THAT(injector_.calls, IsEmpty());
+}
+
+TEST_F(ManagerTest, NoneIsBegunWhenLateActivationsHaveEnded) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  manager->end_late_activations();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kRefused);
+  EXPECT_THAT(injector_.calls, IsEmpty());
+}
+
+TEST_F(ManagerTest, TellsEachStep) {
+  detector_.refusals[kSecond] = Reason::kPythonTooOld;
+  injector_.activate_refusals[kThird] = Reason::kDeadline;
+  std::vector<std::tuple<EventKind, Pid, std::optional<Reason>>> events;
+  ManagerOptions options{.strict = false};
+  options.on_event = [&](const Event& event) {
+    events.emplace_back(event.kind, event.pid, event.reason);
+  };
+  const auto manager = make(options);
+  auto selection = manager->select({kFirst, kSecond}, false);
+  EXPECT_TRUE(manager->activate_all(std::move(selection.targets)));
+  EXPECT_TRUE(manager->activate_all(manager->select({kThird}, false).targets));
+  EXPECT_TRUE(manager->deactivate_all());
+  using Row = decltype(events)::value_type;
+  EXPECT_THAT(events, ElementsAre(Row{EventKind::kDetected, kFirst, std::nullopt},
+                                  Row{EventKind::kSkipped, kSecond, Reason::kPythonTooOld},
+                                  Row{EventKind::kActivated, kFirst, std::nullopt},
+                                  Row{EventKind::kDetected, kThird, std::nullopt},
+                                  Row{EventKind::kFailed, kThird, Reason::kDeadline},
+                                  Row{EventKind::kDeactivated, kFirst, std::nullopt}));
 }
 
 }  // namespace

@@ -36,6 +36,9 @@ struct ChosenCallGraph {
 [[nodiscard]] std::optional<ChosenCallGraph> chosen_call_graph(
     const std::vector<std::string>& options);
 
+// -e, --event.
+[[nodiscard]] bool chooses_event(const std::vector<std::string>& options);
+
 // Do they choose how often is sampled: -F, --freq, -c, --count?
 [[nodiscard]] bool chooses_frequency(const std::vector<std::string>& options);
 

@@ -18,7 +18,8 @@ class Detector {
   Detector& operator=(const Detector&) = delete;
 
   // Reads only (process_vm_readv, /proc): nothing in the target is stopped or changed. Every
-  // outcome is a value; throws base::Error only when this tool itself is broken.
+  // outcome is a value; throws base::Error only when this tool itself is broken. Of any thread,
+  // several at a time.
   [[nodiscard]] virtual Detection detect(base::Pid pid) = 0;
 
   // Is a CPython in FILE, which PID has mapped and calls PATH? For who is told of each mapping of

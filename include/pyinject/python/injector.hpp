@@ -6,6 +6,7 @@
 #include "pyinject/python/reason.hpp"
 #include "pyinject/python/target.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -37,7 +38,9 @@ struct ActivateOptions {
   Owner owner;
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
   // For tests of one rung: use this mechanism or fail with kActivationFailed.
-  std::optional<Mechanism> only;
+  std::optional<Mechanism> only = {};
+  // Set by another thread: the deadline is now. Null: never.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 struct Activation {

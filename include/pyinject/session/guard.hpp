@@ -41,6 +41,8 @@ class Guard {
   // FD: the map that TARGET writes. The guard gets a descriptor of its own, so that the map can be
   // copied even if the target has ended by then.
   void keep_map(const python::Target& target, int fd);
+  // TARGET has ended, or runs another program, and its map has been copied.
+  void forget(const python::Target& target);
   // Everything is off: it goes, and has gone when this returns.
   void dismiss();
 

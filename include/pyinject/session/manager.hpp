@@ -3,17 +3,33 @@
 
 #include "pyinject/base/log.hpp"
 #include "pyinject/base/pid.hpp"
+#include "pyinject/base/remote_address.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/session/stats.hpp"
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 namespace pyinject::session {
+
+// What was done with one process, or found out about it.
+enum class EventKind {
+  kDetected,     // it can be activated, or is on already
+  kSkipped,      // it cannot: REASON
+  kActivated,    // it is on
+  kDeactivated,  // it is off again, or has gone
+  kFailed,       // it could not be switched on, or off: REASON
+};
+struct Event {
+  EventKind kind{};
+  base::Pid pid;
+  std::optional<python::Reason> reason = {};
+  std::chrono::nanoseconds duration{};  // of that step
+};
 
 struct ManagerOptions {
   // Strict: one failure makes activate_all() undo what it did. Lenient: failures are logged and
@@ -22,11 +38,14 @@ struct ManagerOptions {
   python::Owner owner = {};  // {0, 0}: what is activated stays on when the manager goes
   std::chrono::nanoseconds activation_deadline = std::chrono::seconds{5};    // of one target
   std::chrono::nanoseconds deactivation_deadline = std::chrono::seconds{5};  // of all together
-  // Asked between targets. True: activate_all() gives up as after a failure, deactivate_all()
-  // makes the rest as short as possible.
+  // Asked again and again by activate_all() and deactivate_all(), in the thread that called them.
+  // True: activate_all() gives up as after a failure, deactivate_all() makes the rest as short as
+  // possible.
   std::function<bool()> interrupted = {};
-  // Called with each target that is about to be touched.
+  // Called with each target that is about to be touched. This and the next may be called by any
+  // thread that is inside a function of the manager, but by one at a time.
   std::function<void(const python::Target&)> before_activation = {};
+  std::function<void(const Event&)> on_event = {};
 };
 
 struct ActiveTarget {
@@ -34,59 +53,74 @@ struct ActiveTarget {
   python::Activation activation;
 };
 
+// Those of a list of processes that can be activated or are on already. COMPLETE: none was
+// refused; every refusal was counted and, when the user has named the pids, logged.
+struct Selection {
+  std::vector<python::Target> targets;
+  bool complete = true;
+};
+
+// What became of a process that appeared later.
+enum class Late {
+  kActive,     // it is on now
+  kInherited,  // it was forked by a target and is on since its birth
+  kNotYet,     // its interpreter is being started: to be asked again
+  kRefused,    // it was counted, and logged if it is a Python at all
+  kKnown,      // tracked, or pending in another thread, or refused before
+};
+struct LateArrival {
+  Late late{};
+  // kNotYet: the int that is written when the interpreter is ready, where that is known.
+  std::optional<base::RemoteAddress> initialized = {};
+  std::optional<python::Target> inherited = {};  // kInherited
+};
+
+// Of one thread, but for what says otherwise. Its destructor is the safety net: with an owner it is
+// deactivate_all().
 class Manager {
  public:
-  Manager(python::Detector& detector, python::Injector& injector, base::Logger& logger,
-          ManagerOptions options);
-  // With an owner: the safety net, deactivate_all().
-  ~Manager();
+  virtual ~Manager() = default;
+  Manager() = default;
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
-  // Those of PIDS that can be activated or are on already. COMPLETE: none was refused; every
-  // refusal was counted and, when the user has NAMED the pids, logged.
-  struct Selection {
-    std::vector<python::Target> targets;
-    bool complete = true;
-  };
-  [[nodiscard]] Selection select(const std::vector<base::Pid>& pids, bool named = true);
+  [[nodiscard]] virtual Selection select(const std::vector<base::Pid>& pids, bool named) = 0;
+  [[nodiscard]] Selection select(const std::vector<base::Pid>& pids) { return select(pids, true); }
 
-  // Called for every target that is active, at once.
+  // Called for every target that is active, at once; by one thread at a time.
   using Listener = std::function<void(const ActiveTarget&)>;
-  void on_activation(Listener listener) { listener_ = std::move(listener); }
+  virtual void on_activation(Listener listener) = 0;
 
-  // False: strict and one failed, or interrupted; what had been activated is off again. A target
-  // that was on before counts as active and is left on at the end.
-  [[nodiscard]] bool activate_all(std::vector<python::Target> targets);
+  // Strict: one after the other; lenient: several at a time, so that one that hangs does not keep
+  // the others waiting. False: strict and one failed, or interrupted; what had been activated is
+  // off again. A target that was on before counts as active and is left on at the end.
+  [[nodiscard]] virtual bool activate_all(std::vector<python::Target> targets) = 0;
 
-  // Processes that appeared later: always lenient, each is tried once unless its interpreter was
-  // not ready yet.
-  void activate_late(const std::vector<base::Pid>& pids);
+  // A process that appeared later: always lenient, tried once unless its interpreter was not ready
+  // yet. Of any thread, several at a time.
+  virtual LateArrival activate_late(base::Pid pid) = 0;
+  // Late activations that are under way end soon, and no more are begun. Of any thread.
+  virtual void end_late_activations() = 0;
+
+  // PID has ended or runs another program. What it was is handed over, if it was active; a later
+  // process of the same number is a new one. Of any thread.
+  virtual std::optional<ActiveTarget> forget(base::Pid pid) = 0;
 
   // Switches off what this manager has switched on and whatever else is on by us among OTHERS
   // (children that inherited it). Bounded over all, but each is given 100 ms at least; a process
-  // that has gone is no failure. False: one is still on; it was logged.
-  bool deactivate_all(const std::vector<python::Target>& others = {});
+  // that has gone is no failure. False: one is still on; it was logged. Not while activate_late()
+  // is under way.
+  virtual bool deactivate_all(const std::vector<python::Target>& others) = 0;
+  bool deactivate_all() { return deactivate_all({}); }
 
-  [[nodiscard]] const std::vector<ActiveTarget>& active() const { return active_; }
-  [[nodiscard]] const Stats& stats() const { return stats_; }
-
- private:
-  // False: refused, logged and counted.
-  bool activate_one(python::Target target, bool loud);
-  [[nodiscard]] bool interrupted() const { return options_.interrupted && options_.interrupted(); }
-  void refuse(base::Pid pid, const python::Refusal& refusal, bool loud);
-  [[nodiscard]] std::optional<base::ProcessId> own_session() const;
-  bool deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline);
-
-  python::Detector& detector_;
-  python::Injector& injector_;
-  base::Logger& logger_;
-  ManagerOptions options_;
-  Listener listener_;
-  std::vector<ActiveTarget> active_;
-  std::set<base::ProcessId> late_;  // not to be tried by activate_late(): was tried before
-  Stats stats_;
+  // Not while activate_late() is under way.
+  [[nodiscard]] virtual const std::vector<ActiveTarget>& active() const = 0;
+  [[nodiscard]] virtual const Stats& stats() const = 0;  // of any thread
 };
+
+// DETECTOR and INJECTOR are used by several threads at a time.
+[[nodiscard]] std::unique_ptr<Manager> make_manager(python::Detector& detector,
+                                                    python::Injector& injector,
+                                                    base::Logger& logger, ManagerOptions options);
 
 }  // namespace pyinject::session

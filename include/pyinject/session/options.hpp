@@ -4,6 +4,7 @@
 #include "pyinject/base/pid.hpp"
 #include "pyinject/perf/map_collector.hpp"
 #include "pyinject/perf/perf_locator.hpp"
+#include "pyinject/session/scope.hpp"
 
 #include <chrono>
 #include <string>
@@ -19,6 +20,8 @@ struct RecordOptions {
   std::vector<base::Pid> pids;  // empty: ALL, or LAUNCH
   bool all = false;             // the whole system, and every Python process that is visible
   bool launch = false;          // COMMAND is the target, with what it starts
+  Scope scope;                  // of ALL: only these
+  bool children = false;        // with PIDS: their descendants, too, also later ones
   bool strict = true;
   perf::PerfSearch perf;
   std::vector<std::string> perf_options;  // for `perf record`, unchanged and in order

@@ -23,6 +23,8 @@ struct Knowledge {
   const StackSource* stacks = nullptr;
   // Where each one's evaluator is (python/evaluator.hpp). Without it nothing is put in.
   std::unordered_map<std::uint32_t, std::vector<AddressRange>> evaluators = {};
+  // Samples of other processes are left out. Unset: none are.
+  std::function<bool(std::uint32_t pid)> wanted = {};
   // The perf map of a process, readable; invalid: it has none.
   std::function<base::UniqueFd(std::uint32_t pid)> open_map = {};
 };
@@ -47,9 +49,9 @@ struct Untouched {
   bool cancelled = false;
 };
 
-// Every sample of the input is in the output, with all that it had but user registers and copied
-// stack. Two passes; memory is bounded by the number of mappings and names, not of samples. Throws
-// base::Error; OUTPUT is then as it was before.
+// Every sample of the input that is wanted is in the output, with all that it had but user
+// registers and copied stack. Two passes; memory is bounded by the number of mappings and names,
+// not of samples. Throws base::Error; OUTPUT is then as it was before.
 [[nodiscard]] std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
                                                           const Knowledge& knowledge,
                                                           unwind::FileFinder& files);

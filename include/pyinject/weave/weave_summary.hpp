@@ -26,6 +26,7 @@ struct WeaveSummary {
   std::uint64_t extended = 0;          // samples that got Python frames from KNOWLEDGE
   std::uint64_t limited = 0;           // callchains that perf or the file format cut
   std::uint64_t unreadable = 0;        // samples that are damaged: they are not in the output
+  std::uint64_t unwanted = 0;          // samples of other processes: they are not in the output
   std::uint64_t losses = 0;            // times that perf was too slow and the kernel lost records
   std::size_t longest = 0;             // entries of the longest callchain
   std::uint64_t bytes_before = 0;

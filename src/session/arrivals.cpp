@@ -1,0 +1,256 @@
+#include "session/arrivals.hpp"
+
+#include "base/format.hpp"
+#include "pyinject/base/error.hpp"
+
+#include <cerrno>
+#include <exception>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+namespace pyinject::session {
+
+namespace {
+
+using watch::Change;
+
+// Most of an activation is waiting for the target.
+constexpr std::size_t kThreads = 6;
+// Where the kernel cannot tell when an interpreter is ready.
+constexpr long kLooksAgain = 10'000'000;  // ns
+
+void add_to(int epoll, int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+    throw base::SystemError{"cannot wait for processes", errno};
+  }
+}
+
+}  // namespace
+
+Arrivals::Arrivals(std::unique_ptr<watch::ProcessWatch> watch, python::Detector& detector,
+                   Manager& manager, base::Logger& logger, Population& population,
+                   ArrivalListener listener)
+    : watch_{std::move(watch)},
+      detector_{detector},
+      manager_{manager},
+      logger_{logger},
+      population_{population},
+      listener_{std::move(listener)},
+      timer_{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)},
+      results_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
+      epoll_{::epoll_create1(EPOLL_CLOEXEC)} {
+  if (!timer_.valid() || !results_.valid() || !epoll_.valid()) {
+    throw base::SystemError{"cannot wait for processes", errno};
+  }
+  for (const int fd : {watch_->fd(), timer_.get(), results_.get()}) {
+    add_to(epoll_.get(), fd);
+  }
+}
+
+void Arrivals::know(const std::vector<base::Pid>& pids) {
+  pythons_.insert(pids.begin(), pids.end());
+}
+
+void Arrivals::look_again(const std::vector<base::Pid>& pids) {
+  for (const auto pid : pids) {
+    try_it(pid);
+  }
+}
+
+void Arrivals::handle() {
+  std::uint64_t count = 0;
+  const bool look_again = ::read(timer_.get(), &count, sizeof count) > 0;
+  (void)!::read(results_.get(), &count, sizeof count);
+  for (const auto& event : watch_->take()) {
+    note(event);
+  }
+  take_results();
+  for (const auto& [pid, reported] : not_ready_) {
+    if (look_again && !reported) {
+      candidates_.insert(pid);
+    }
+  }
+  for (const auto pid : std::exchange(candidates_, {})) {
+    try_it(pid);
+  }
+  set_timer();
+}
+
+void Arrivals::note(const watch::ProcessEvent& event) {
+  const bool joined = population_.note(event);
+  const auto pid = event.pid;
+  switch (event.change) {
+    case Change::kForked:
+      // Most children of programs that start others run another program within a millisecond: then
+      // nothing is done to them.
+      if (pythons_.contains(event.parent)) {
+        pythons_.insert(pid);
+        candidates_.insert(pid);
+      }
+      break;
+    case Change::kExec:
+    case Change::kExited:
+      forget(pid);
+      break;
+    case Change::kMapped:
+      if (not_ready_.contains(pid) || trying_.contains(pid)) {
+        candidates_.insert(pid);
+      } else if (!pythons_.contains(pid) && population_.contains(pid) &&
+                 detector_.may_hold_interpreter(pid, event.file, event.path)) {
+        pythons_.insert(pid);
+        candidates_.insert(pid);
+      }
+      break;
+    case Change::kWritten:
+      if (const auto found = not_ready_.find(pid); found != not_ready_.end()) {
+        found->second = false;  // it comes once
+      }
+      candidates_.insert(pid);
+      break;
+    case Change::kAppeared:
+      candidates_.insert(pid);
+      break;
+    case Change::kNamed:
+      if (joined && pythons_.contains(pid)) {
+        candidates_.insert(pid);
+      }
+      break;
+  }
+}
+
+void Arrivals::forget(base::Pid pid) {
+  const bool python = pythons_.erase(pid) != 0;
+  candidates_.erase(pid);
+  not_ready_.erase(pid);
+  if (const auto found = trying_.find(pid); found != trying_.end()) {
+    found->second.gone = true;
+  }
+  auto active = manager_.forget(pid);
+  if ((python || active) && listener_.ended) {
+    listener_.ended(pid, std::move(active));
+  }
+}
+
+void Arrivals::try_it(base::Pid pid) {
+  if (!population_.contains(pid)) {
+    return;
+  }
+  const auto [entry, inserted] = trying_.try_emplace(pid);
+  if (!inserted) {
+    entry->second.again = true;
+    return;
+  }
+  const std::scoped_lock lock{mutex_};
+  if (ending_) {
+    return;
+  }
+  if (threads_.empty()) {
+    for (std::size_t number = 0; number < kThreads; ++number) {
+      threads_.emplace_back([this] { work(); });
+    }
+  }
+  queue_.push_back(pid);
+  wake_.notify_one();
+}
+
+void Arrivals::work() {
+  std::unique_lock lock{mutex_};
+  while (true) {
+    wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+    if (ending_) {
+      return;
+    }
+    const auto pid = queue_.front();
+    queue_.pop_front();
+    lock.unlock();
+    LateArrival arrival{.late = Late::kRefused};
+    try {
+      arrival = manager_.activate_late(pid);
+    } catch (const std::exception& error) {
+      logger_.error("pid {}: {}", pid.value(), error.what());
+    }
+    lock.lock();
+    done_.emplace_back(pid, std::move(arrival));
+    const std::uint64_t one = 1;
+    (void)!::write(results_.get(), &one, sizeof one);
+  }
+}
+
+void Arrivals::take_results() {
+  std::vector<std::pair<base::Pid, LateArrival>> done;
+  {
+    const std::scoped_lock lock{mutex_};
+    done.swap(done_);
+  }
+  for (auto& [pid, arrival] : done) {
+    settle(pid, std::move(arrival));
+  }
+}
+
+void Arrivals::settle(base::Pid pid, LateArrival arrival) {
+  const auto tried = trying_.extract(pid);
+  if (!tried.empty() && tried.mapped().gone) {
+    // What was found out is true of what it was before.
+    forget(pid);
+    if (tried.mapped().again) {
+      pythons_.insert(pid);
+      candidates_.insert(pid);
+    }
+    return;
+  }
+  const auto before = not_ready_.extract(pid);
+  if (arrival.late == Late::kInherited && arrival.inherited && listener_.inherited) {
+    listener_.inherited(*arrival.inherited);
+  }
+  if (arrival.late != Late::kNotYet) {
+    return;
+  }
+  bool reported = !before.empty() && before.mapped();
+  if (arrival.initialized && !reported) {
+    reported = watch_->report_write(pid, arrival.initialized->value());
+    if (reported) {
+      candidates_.insert(pid);  // it may have been written since it was looked at
+    }
+  }
+  not_ready_.emplace(pid, reported);
+  if (!tried.empty() && tried.mapped().again) {
+    candidates_.insert(pid);
+  }
+}
+
+void Arrivals::set_timer() {
+  bool needed = false;
+  for (const auto& entry : not_ready_) {
+    needed = needed || !entry.second;
+  }
+  if (needed != timer_runs_) {
+    const long period = needed ? kLooksAgain : 0;
+    const itimerspec spec{.it_interval = {.tv_sec = 0, .tv_nsec = period},
+                          .it_value = {.tv_sec = 0, .tv_nsec = period}};
+    ::timerfd_settime(timer_.get(), 0, &spec, nullptr);
+    timer_runs_ = needed;
+  }
+}
+
+void Arrivals::stop() {
+  {
+    const std::scoped_lock lock{mutex_};
+    if (ending_) {
+      return;
+    }
+    ending_ = true;
+    queue_.clear();
+  }
+  manager_.end_late_activations();
+  wake_.notify_all();
+  for (auto& thread : threads_) {
+    thread.join();
+  }
+}
+
+}  // namespace pyinject::session

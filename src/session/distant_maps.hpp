@@ -1,0 +1,34 @@
+// The perf maps of children that targets in containers forked: such a map appears when its process
+// calls its first Python function, and goes with the container.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/procfs/target_root.hpp"
+#include "pyinject/python/target.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pyinject::session {
+
+class DistantMaps {
+ public:
+  // Keeps hold of the file system of TARGET, unless that is our own.
+  void keep(const python::Target& target);
+  // Those whose maps are to be looked for.
+  [[nodiscard]] std::vector<base::Pid> pids() const;
+  // The map of PID, for reading, also after its end; not valid() when it has none. It is not
+  // looked for again.
+  [[nodiscard]] base::UniqueFd take(base::Pid pid);
+
+ private:
+  struct Place {
+    procfs::TargetRoot root;
+    std::string path;
+  };
+  std::map<base::Pid, Place> places_;
+};
+
+}  // namespace pyinject::session

@@ -1,0 +1,249 @@
+#include "pyinject/base/deadline.hpp"
+#include "session/arrivals.hpp"
+#include "support/fake_python.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace pyinject::session {
+namespace {
+
+using base::Pid;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+using watch::Change;
+using watch::ProcessEvent;
+
+constexpr Pid kOne{1'000'001};
+constexpr Pid kChild{1'000'002};
+constexpr base::RemoteAddress kInitialized{0x1234000};
+
+class ScriptedWatch : public watch::ProcessWatch {
+ public:
+  explicit ScriptedWatch(bool& breakpoints, std::vector<std::pair<Pid, std::uint64_t>>& asked)
+      : breakpoints_{breakpoints}, asked_{asked} {}
+  int fd() const override { return events_.get(); }
+  std::vector<ProcessEvent> take() override {
+    std::uint64_t count = 0;
+    (void)!::read(events_.get(), &count, sizeof count);
+    return std::exchange(pending_, {});
+  }
+  bool report_write(Pid pid, std::uint64_t address) override {
+    asked_.emplace_back(pid, address);
+    return breakpoints_;
+  }
+  std::string_view name() const override { return "the test"; }
+
+  void tell(ProcessEvent event) {
+    pending_.push_back(std::move(event));
+    const std::uint64_t one = 1;
+    (void)!::write(events_.get(), &one, sizeof one);
+  }
+
+ private:
+  bool& breakpoints_;
+  std::vector<std::pair<Pid, std::uint64_t>>& asked_;
+  base::UniqueFd events_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::vector<ProcessEvent> pending_;
+};
+
+// Answers as the test says, and remembers who was tried.
+class ScriptedManager : public Manager {
+ public:
+  Selection select(const std::vector<Pid>& /*pids*/, bool /*named*/) override { return {}; }
+  void on_activation(Listener /*listener*/) override {}
+  bool activate_all(std::vector<python::Target> /*targets*/) override { return true; }
+  LateArrival activate_late(Pid pid) override {
+    const std::scoped_lock lock{mutex_};
+    tried_.push_back(pid);
+    return answer ? answer(pid) : LateArrival{.late = Late::kActive};
+  }
+  void end_late_activations() override { ended = true; }
+  std::optional<ActiveTarget> forget(Pid pid) override {
+    forgotten.push_back(pid);
+    return std::nullopt;
+  }
+  bool deactivate_all(const std::vector<python::Target>& /*others*/) override { return true; }
+  const std::vector<ActiveTarget>& active() const override { return active_; }
+  const Stats& stats() const override { return stats_; }
+
+  std::vector<Pid> tried() {
+    const std::scoped_lock lock{mutex_};
+    return tried_;
+  }
+
+  std::function<LateArrival(Pid)> answer;
+  std::atomic<bool> ended = false;
+  std::vector<Pid> forgotten;
+
+ private:
+  std::mutex mutex_;
+  std::vector<Pid> tried_;
+  std::vector<ActiveTarget> active_;
+  Stats stats_;
+};
+
+class ArrivalsTest : public testing::Test {
+ protected:
+  void begin(Population population = Population::of_scope({})) {
+    population_ = std::move(population);
+    auto watch = std::make_unique<ScriptedWatch>(breakpoints_, asked_);
+    watch_ = watch.get();
+    arrivals_ = std::make_unique<Arrivals>(
+        std::move(watch), detector_, manager_, logger_, population_,
+        ArrivalListener{
+            .inherited = [this](const auto& target) { inherited_.push_back(target.id.pid); },
+            .ended = [this](Pid pid, const auto& /*active*/) { ended_.push_back(pid); }});
+  }
+  // Goes on until TRUE_NOW is.
+  [[nodiscard]] bool handle_until(const std::function<bool()>& true_now) {
+    const auto deadline = base::Deadline::after(std::chrono::seconds{10});
+    while (!true_now()) {
+      pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
+      if (::poll(&ready, 1, deadline.remaining_ms()) != 1) {
+        return false;
+      }
+      arrivals_->handle();
+    }
+    return true;
+  }
+  // Until each that was tried has been settled, too.
+  void handle_all(std::vector<ProcessEvent> events) {
+    for (auto& event : events) {
+      watch_->tell(std::move(event));
+    }
+    arrivals_->handle();
+  }
+  [[nodiscard]] bool tried(std::vector<Pid> pids) {
+    return handle_until([&] { return manager_.tried() == pids; });
+  }
+
+  bool breakpoints_ = true;
+  std::vector<std::pair<Pid, std::uint64_t>> asked_;
+  test::FakeDetector detector_;
+  ScriptedManager manager_;
+  test::RecordingLogger logger_;
+  Population population_ = Population::of_scope({});
+  std::vector<Pid> inherited_;
+  std::vector<Pid> ended_;
+  ScriptedWatch* watch_ = nullptr;
+  std::unique_ptr<Arrivals> arrivals_;
+};
+
+TEST_F(ArrivalsTest, AProcessThatMapsAnInterpreterIsTried) {
+  begin();
+  handle_all({{.change = Change::kExec, .pid = kOne},
+              {.change = Change::kMapped, .pid = kOne, .path = "/usr/lib/libc.so.6"},
+              {.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
+  EXPECT_TRUE(tried({kOne}));
+}
+
+TEST_F(ArrivalsTest, OthersAreLeftAlone) {
+  begin();
+  handle_all({{.change = Change::kForked, .pid = kOne, .parent = Pid{1}},
+              {.change = Change::kExec, .pid = kOne},
+              {.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/true"},
+              {.change = Change::kExited, .pid = kOne}});
+  arrivals_->stop();
+  EXPECT_THAT(manager_.tried(), IsEmpty());
+  EXPECT_THAT(ended_, IsEmpty());
+}
+
+TEST_F(ArrivalsTest, AnInterpreterThatIsBeingStartedIsTriedWhenItIsReady) {
+  begin();
+  std::atomic<bool> ready = false;
+  manager_.answer = [&](Pid) {
+    return ready ? LateArrival{.late = Late::kActive}
+                 : LateArrival{.late = Late::kNotYet, .initialized = kInitialized};
+  };
+  handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
+  ASSERT_TRUE(tried({kOne, kOne})) << "once more after the watch was asked: it may be ready now";
+  EXPECT_THAT(asked_, ElementsAre(Pair(kOne, kInitialized.value())));
+  ready = true;
+  handle_all({{.change = Change::kWritten, .pid = kOne}});
+  EXPECT_TRUE(tried({kOne, kOne, kOne}));
+}
+
+TEST_F(ArrivalsTest, WithoutBreakpointsItIsLookedAtAgainAndAgain) {
+  begin();
+  breakpoints_ = false;
+  manager_.answer = [&](Pid) {
+    return LateArrival{.late = Late::kNotYet, .initialized = kInitialized};
+  };
+  handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
+  EXPECT_TRUE(handle_until([&] { return manager_.tried().size() >= 4; }));
+}
+
+TEST_F(ArrivalsTest, WhatPythonForksIsPythonUnlessItRunsAnotherProgramAtOnce) {
+  begin();
+  arrivals_->know({kOne});
+  handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne}});
+  ASSERT_TRUE(tried({kChild}));
+  const Pid other{1'000'003};
+  handle_all({{.change = Change::kForked, .pid = other, .parent = kOne},
+              {.change = Change::kExec, .pid = other},
+              {.change = Change::kForked, .pid = Pid{1'000'004}, .parent = kChild}});
+  EXPECT_TRUE(tried({kChild, Pid{1'000'004}}));
+}
+
+TEST_F(ArrivalsTest, SaysWhoHasInheritedItAndWhoHasEnded) {
+  begin();
+  arrivals_->know({kOne});
+  manager_.answer = [&](Pid pid) {
+    python::Target target;
+    target.id.pid = pid;
+    return LateArrival{.late = Late::kInherited, .inherited = std::move(target)};
+  };
+  handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne}});
+  ASSERT_TRUE(handle_until([&] { return !inherited_.empty(); }));
+  handle_all({{.change = Change::kExited, .pid = kChild}});
+  EXPECT_THAT(ended_, ElementsAre(kChild));
+}
+
+TEST_F(ArrivalsTest, WhoExecutesWhileItIsTriedIsTriedAnew) {
+  begin();
+  std::mutex hold;
+  std::unique_lock held{hold};
+  manager_.answer = [&](Pid) {
+    const std::scoped_lock wait{hold};
+    return LateArrival{.late = Late::kActive};
+  };
+  handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
+  handle_all({{.change = Change::kExec, .pid = kOne},
+              {.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
+  held.unlock();
+  EXPECT_TRUE(tried({kOne, kOne}));
+  EXPECT_THAT(manager_.forgotten, ElementsAre(kOne, kOne)) << "what the first try did is void";
+}
+
+TEST_F(ArrivalsTest, OnlyThoseWhoAreMeantAreTried) {
+  begin(Population::of_families({kOne}));
+  handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne},
+              {.change = Change::kExec, .pid = kChild},
+              {.change = Change::kMapped, .pid = kChild, .path = "/usr/bin/python3"},
+              {.change = Change::kMapped, .pid = Pid{1'000'009}, .path = "/usr/bin/python3"}});
+  ASSERT_TRUE(tried({kChild}));
+  arrivals_->stop();
+  EXPECT_THAT(manager_.tried(), ElementsAre(kChild));
+}
+
+TEST_F(ArrivalsTest, NoneIsTriedAfterTheEnd) {
+  begin();
+  arrivals_->stop();
+  EXPECT_TRUE(manager_.ended);
+  handle_all({{.change = Change::kAppeared, .pid = kOne}});
+  EXPECT_THAT(manager_.tried(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace pyinject::session

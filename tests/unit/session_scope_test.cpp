@@ -1,0 +1,93 @@
+#include "pyinject/base/child.hpp"
+#include "pyinject/procfs/status.hpp"
+#include "pyinject/session/scope.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+namespace pyinject::session {
+namespace {
+
+using base::Pid;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using watch::Change;
+using watch::ProcessEvent;
+
+const Pid kSelf{::getpid()};
+
+TEST(ScopeTest, IsByUserNameAndControlGroup) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  EXPECT_TRUE(is_in({}, child.pid()));
+  EXPECT_TRUE(is_in({.user = ::geteuid()}, child.pid()));
+  EXPECT_FALSE(is_in({.user = ::geteuid() + 1}, child.pid()));
+  EXPECT_TRUE(is_in({.command = "sl*p"}, child.pid()));
+  EXPECT_FALSE(is_in({.command = "sl"}, child.pid()));
+  EXPECT_FALSE(is_in({.user = ::geteuid() + 1, .command = "sleep"}, child.pid()));
+  EXPECT_TRUE(is_in({.cgroup = ""}, child.pid()));
+  EXPECT_FALSE(is_in({.cgroup = "there/is/none"}, child.pid()));
+}
+
+TEST(ScopeTest, UsersHaveNamesAndNumbers) {
+  EXPECT_EQ(user_by_name("root"), 0U);
+  EXPECT_EQ(user_by_name("1234"), 1234U);
+  EXPECT_EQ(user_by_name("no such user"), std::nullopt);
+  EXPECT_EQ(user_by_name("-1"), std::nullopt);
+}
+
+TEST(PopulationTest, OfEverybodyIsNotLookedAt) {
+  auto population = Population::of_scope({});
+  EXPECT_TRUE(population.everybody());
+  EXPECT_THAT(population.choose({Pid{1'000'001}}), ElementsAre(Pid{1'000'001}));
+  EXPECT_TRUE(population.contains(Pid{1'000'002}));
+  EXPECT_TRUE(population.ever_contained(1'000'003));
+}
+
+TEST(PopulationTest, ChildrenAreAsTheirParents) {
+  auto population = Population::of_scope({.user = ::geteuid()});
+  EXPECT_THAT(population.choose({kSelf, Pid{1'000'001}}), ElementsAre(kSelf));
+  const Pid child{1'000'002};
+  EXPECT_TRUE(population.note({.change = Change::kForked, .pid = child, .parent = kSelf}));
+  EXPECT_TRUE(population.contains(child));
+  EXPECT_FALSE(population.note(
+      {.change = Change::kForked, .pid = Pid{1'000'003}, .parent = Pid{1'000'001}}));
+  EXPECT_FALSE(population.contains(Pid{1'000'003}));
+}
+
+TEST(PopulationTest, WhoHasGoneWasOneOfThem) {
+  auto population = Population::of_scope({.user = ::geteuid()});
+  const Pid child{1'000'002};
+  (void)population.choose({kSelf});
+  (void)population.note({.change = Change::kForked, .pid = child, .parent = kSelf});
+  (void)population.note({.change = Change::kExited, .pid = child});
+  EXPECT_FALSE(population.contains(child));
+  EXPECT_TRUE(population.ever_contained(1'000'002));
+  EXPECT_FALSE(population.ever_contained(1'000'001));
+}
+
+TEST(PopulationTest, ANewNameIsLookedAt) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  auto population = Population::of_scope({.command = "sleep"});
+  EXPECT_THAT(population.choose({}), IsEmpty());
+  EXPECT_TRUE(population.note({.change = Change::kNamed, .pid = child.pid()}));
+  EXPECT_FALSE(population.note({.change = Change::kNamed, .pid = child.pid()})) << "it is in";
+}
+
+TEST(PopulationTest, FamiliesAreByDescentWhateverTheyRun) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  auto population = Population::of_families({kSelf});
+  EXPECT_THAT(population.choose({child.pid(), Pid{1}}), ElementsAre(child.pid()));
+  EXPECT_FALSE(population.note({.change = Change::kExec, .pid = child.pid()}));
+  EXPECT_TRUE(population.contains(child.pid()));
+  const Pid grandchild{1'000'002};
+  EXPECT_TRUE(
+      population.note({.change = Change::kForked, .pid = grandchild, .parent = child.pid()}));
+  (void)population.note({.change = Change::kExited, .pid = child.pid()});
+  EXPECT_TRUE(population.contains(grandchild)) << "an orphan is still of the family";
+  EXPECT_FALSE(population.note({.change = Change::kAppeared, .pid = Pid{1}}));
+}
+
+}  // namespace
+}  // namespace pyinject::session
