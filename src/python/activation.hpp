@@ -37,12 +37,11 @@ class Activate {
   void undo();
   void take(OpenMap map);
   [[nodiscard]] bool ran() const;
-
-  const Workpiece& piece_;
   [[nodiscard]] bool cancelled() const {
     return options_.cancelled != nullptr && *options_.cancelled;
   }
 
+  const Workpiece& piece_;
   const ActivateOptions& options_;
   base::Deadline deadline_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
