@@ -18,7 +18,7 @@ namespace {
 using watch::Change;
 
 // Most of an activation is waiting for the target.
-constexpr std::size_t kThreads = 6;
+constexpr std::size_t kThreads = 4;
 // Where the kernel cannot tell when an interpreter is ready.
 constexpr long kLooksAgain = 10'000'000;  // ns
 

@@ -32,6 +32,8 @@ bool is_ordinary(Reason reason) {
          reason == Reason::kOwnProcess || reason == Reason::kNoPermission;
 }
 
+// Of processes that nobody has named: one that starts old Pythons all day says nothing new.
+constexpr std::size_t kMostWarnings = 100;
 constexpr milliseconds kHurriedShare{100};
 // Activations at a time: most of the time of each is waiting for the target.
 constexpr std::size_t kMostAtATime = 8;
@@ -71,6 +73,7 @@ class ProcessManager : public Manager {
   const ManagerOptions options_;
   Listener listener_;
   Stats stats_;
+  std::atomic<std::size_t> warnings_ = 0;
   std::atomic<bool> cancelled_ = false;  // no more activations
   std::mutex mutex_;                     // of all below, and of what the options call
   std::vector<ActiveTarget> active_;
@@ -98,7 +101,7 @@ void ProcessManager::tell(const Event& event) {
 void ProcessManager::refuse(base::Pid pid, const Refusal& refusal, bool loud) {
   stats_.count_refusal(refusal.reason);
   const auto level = options_.strict && loud ? base::LogLevel::kError : base::LogLevel::kWarning;
-  const bool quiet = !loud && is_ordinary(refusal.reason);
+  const bool quiet = !loud && (is_ordinary(refusal.reason) || ++warnings_ > kMostWarnings);
   logger_.log(quiet ? base::LogLevel::kDebug : level,
               fmt::format("pid {}: {}", pid.value(), python::describe(refusal)));
 }

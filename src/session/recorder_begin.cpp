@@ -245,11 +245,6 @@ void Recorder::on_tick() {
   if (!options_.launch) {  // whose terminal it is
     observer_.progress(Clock::now() - enabled_at_, output_bytes());
   }
-  if (options_.all && !arrivals_) {
-    for (const auto pid : population_.choose(visible_processes())) {
-      (void)manager_->activate_late(pid);
-    }
-  }
   if (launched_) {
     launched_->look(*manager_);
   }

@@ -38,6 +38,7 @@ std::optional<int> Recorder::choose_targets() {
   }
   if (options_.all || options_.children) {  // before the first look: nobody is missed
     raise_descriptor_limit();
+    process_watch_ = watch::watch_processes(logger_);
   }
   const bool named = !options_.all;
   chosen_ = named && !options_.children ? without_repetitions(options_.pids)
