@@ -1,4 +1,5 @@
 // Are processes seen that start, become others and end, by both ways of watching?
+#include "integration/detection.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/procfs/maps.hpp"
 #include "pyinject/watch/process_watch.hpp"
@@ -17,6 +18,7 @@
 #include <functional>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -296,6 +298,42 @@ TEST_F(PerfWatchTest, TellsOfAWrite) {
   EXPECT_FALSE(watch_->report_write(Pid{::getpid()}, address + 1));
 }
 
+class PerfWatchPythonTest : public testing::TestWithParam<Interpreter> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PerfWatchPythonTest);
+INSTANTIATE_TEST_SUITE_P(Every, PerfWatchPythonTest, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+
+// From its mapping to the moment from which it can be activated, without a look in between.
+TEST_P(PerfWatchPythonTest, TellsWhenAnInterpreterIsReady) {
+  const auto watch = by_perf();
+  if (!watch) {
+    GTEST_SKIP() << "built without libperf, or without the right";
+  }
+  const auto detector = python::make_detector();
+  const SeenFolder folder{GetParam()};  // CPython imports `encodings` before it is ready
+  std::filesystem::create_directory(folder.here("encodings"));
+  folder.write("encodings/__init__.py",
+               "import posix, sys\n"
+               "posix.write(1, b'ready\\n')\n"
+               "posix.read(0, 100)\n"
+               "sys.path.pop(0)\n"
+               "del sys.modules['encodings']\n"
+               "import encodings\n");
+  PythonProcess python{with_variable(GetParam(), "PYTHONPATH=" + folder.seen("")), kIdle};
+  ASSERT_TRUE(wait_for(*watch, [&](const ProcessEvent& event) {
+    return is(Change::kMapped, python.pid())(event) &&
+           detector->may_hold_interpreter(event.pid, event.file, event.path);
+  }));
+  const auto initialized = refused(python.pid()).initialized;
+  ASSERT_TRUE(initialized);
+  if (!watch->report_write(python.pid(), initialized->value())) {
+    GTEST_SKIP() << "no hardware breakpoints here";
+  }
+  python.send_line("go on");
+  ASSERT_TRUE(wait_for(*watch, is(Change::kWritten, python.pid())));
+  expect_ready(python.pid());
+}
+
 // A thousand processes that end before they write: each gives its breakpoint back.
 TEST_F(PerfWatchTest, ForgetsWhatEnds) {
   auto* const memory =
@@ -311,12 +349,12 @@ TEST_F(PerfWatchTest, ForgetsWhatEnds) {
   }
 }
 
-// Two pages hold some eighty records.
+// Two pages hold some 150 records, on each processor.
 TEST_F(PerfWatchTest, NamesAllProcessesWhenRecordsAreLost) {
   watch_ = by_perf(2);
   ASSERT_TRUE(watch_);
   Child kept{[](Child& self) { self.wait(); }};
-  for (int count = 0; count < 1000; ++count) {
+  for (unsigned count = 0; count < 500 * std::thread::hardware_concurrency(); ++count) {
     Child child{[](Child&) {}};
   }
   std::vector<ProcessEvent> all;
