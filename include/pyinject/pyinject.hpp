@@ -15,6 +15,7 @@
 #include "pyinject/session/record_observer.hpp"
 #include "pyinject/session/record_session.hpp"
 #include "pyinject/session/stats.hpp"
+#include "pyinject/session/stats_report.hpp"
 #include "pyinject/session/status_report.hpp"
 #include "pyinject/session/stop_signals.hpp"
 #include "pyinject/session/target_selection.hpp"

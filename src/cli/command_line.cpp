@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <span>
 
 namespace pyinject::cli {
@@ -44,6 +45,9 @@ constexpr auto kRecord = std::to_array<RecordOption>({
     {"no-backfill", 0, kNone},
     {"lines", 0, kNone},
     {"keep-raw", 0, kNone},
+    {"deactivate-timeout", 0, kRequired},
+    {"stats", 0, kRequired},
+    {"log-format", 0, kRequired},
 });
 constexpr auto kWeave = std::to_array<RecordOption>({
     {"help", 'h', kNone},
@@ -51,6 +55,7 @@ constexpr auto kWeave = std::to_array<RecordOption>({
     {"verbose", 'v', kNone},
     {"output", 'o', kRequired},
     {"perf", 0, kRequired},
+    {"log-format", 0, kRequired},
 });
 constexpr auto kActivate = std::to_array<RecordOption>({
     {"help", 'h', kNone},
@@ -59,12 +64,18 @@ constexpr auto kActivate = std::to_array<RecordOption>({
     {"pid", 'p', kRequired},
     {"strict", 0, kNone},
     {"lenient", 0, kNone},
+    {"deactivate-timeout", 0, kRequired},
+    {"stats", 0, kRequired},
+    {"log-format", 0, kRequired},
 });
 constexpr auto kDeactivate = std::to_array<RecordOption>({
     {"help", 'h', kNone},
     {"quiet", 'q', kNone},
     {"verbose", 'v', kNone},
     {"pid", 'p', kRequired},
+    {"deactivate-timeout", 0, kRequired},
+    {"stats", 0, kRequired},
+    {"log-format", 0, kRequired},
 });
 constexpr auto kStatus = std::to_array<RecordOption>({
     {"help", 'h', kNone},
@@ -72,6 +83,7 @@ constexpr auto kStatus = std::to_array<RecordOption>({
     {"verbose", 'v', kNone},
     {"pid", 'p', kRequired},
     {"json", 0, kNone},
+    {"log-format", 0, kRequired},
 });
 
 constexpr std::string_view kVerbNames =
@@ -122,6 +134,38 @@ options::variables_map store_own(std::span<const RecordOption> own,
   return values;
 }
 
+// "5", "0.5".
+std::chrono::nanoseconds parse_seconds(const std::string& text) {
+  double seconds = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, seconds, std::chars_format::fixed);
+  if (error != std::errc{} || rest != end || !(seconds > 0 && seconds <= 3600)) {
+    throw CommandLineError{
+        fmt::format("--deactivate-timeout {}: seconds, more than 0 and 3600 at most",
+                    base::printable(text)),
+        kFailure};
+  }
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>{seconds});
+}
+
+void take_reports(const options::variables_map& values, CommandLine& line) {
+  if (values.count("deactivate-timeout") != 0) {
+    line.deactivation_deadline = parse_seconds(values["deactivate-timeout"].as<std::string>());
+  }
+  if (values.count("stats") != 0) {
+    line.report.stats = values["stats"].as<std::string>();
+  }
+  if (values.count("log-format") != 0) {
+    const auto& format = values["log-format"].as<std::string>();
+    if (format != "text" && format != "json") {
+      throw CommandLineError{fmt::format("--log-format {}: text or json", base::printable(format)),
+                             kFailure};
+    }
+    line.report.json = format == "json";
+  }
+}
+
 void take_common(const options::variables_map& values, CommandLine& line) {
   line.help = values.count("help") != 0;
   if (values.count("quiet") != 0) {
@@ -137,6 +181,7 @@ void take_common(const options::variables_map& values, CommandLine& line) {
     }
   }
   line.json = values.count("json") != 0;
+  take_reports(values, line);
   if (values.count("strict") != 0 && values.count("lenient") != 0) {
     throw CommandLineError{"--strict and --lenient exclude each other", kUsage};
   }
@@ -199,6 +244,7 @@ void take_record(const options::variables_map& values, SplitArguments split, Com
   record.backfill = values.count("no-backfill") == 0;
   record.lines = values.count("lines") != 0;
   record.keep_raw = values.count("keep-raw") != 0;
+  record.deactivation_deadline = line.deactivation_deadline;
   record.perf_options = std::move(split.perf);
   record.command = std::move(split.command);
 }

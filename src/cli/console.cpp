@@ -155,6 +155,9 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
     }
     lines.push_back(line + base::printable(file.path));
   }
+  if (!summary.counters.empty()) {
+    lines.push_back(summary.counters);
+  }
   const std::string file = summary.files.empty() ? summary.output.path : summary.files.front().path;
   std::size_t longest = 0;
   for (const auto& woven : summary.woven) {
@@ -229,6 +232,18 @@ void Console::finished(const session::RecordSummary& summary) {
                   map.copied
                       ? fmt::format("{} names copied, {} lines dropped", map.names, map.dropped)
                       : "the target's own file");
+  }
+}
+
+void Console::happened(const session::Event& event) {
+  if (reporter_ != nullptr) {
+    reporter_->note(event);
+  }
+}
+
+void Console::counted(const session::Stats& stats) {
+  if (reporter_ != nullptr) {
+    reporter_->take(stats);
   }
 }
 

@@ -1,6 +1,7 @@
 // What people see of a recording: lines through the logger, and on a terminal a line that moves.
 #pragma once
 
+#include "cli/reporter.hpp"
 #include "pyinject/base/log.hpp"
 #include "pyinject/session/record_observer.hpp"
 
@@ -33,15 +34,17 @@ struct Terminal {
 
 class Console : public session::RecordObserver {
  public:
-  // LIVE: draw the moving line.
-  Console(base::Logger& logger, bool live, std::string perf)
-      : logger_{logger}, live_{live}, perf_{std::move(perf)} {}
+  // LIVE: draw the moving line. REPORTER: gets what is told to programs; nullptr: nobody does.
+  Console(base::Logger& logger, bool live, std::string perf, Reporter* reporter = nullptr)
+      : logger_{logger}, live_{live}, perf_{std::move(perf)}, reporter_{reporter} {}
 
   void activated(const session::ActiveTarget& target) override;
   void progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) override;
   void post_processing(double done, std::uint64_t samples) override;
   void stopped() override;
   void finished(const session::RecordSummary& summary) override;
+  void happened(const session::Event& event) override;
+  void counted(const session::Stats& stats) override;
 
  private:
   void draw(const std::string& line);
@@ -54,6 +57,7 @@ class Console : public session::RecordObserver {
   std::size_t activations_ = 0;
   std::chrono::steady_clock::time_point weaving_since_;
   std::string perf_;
+  Reporter* reporter_;
 };
 
 }  // namespace pyinject::cli

@@ -54,6 +54,8 @@ it. Every option that is not listed here goes to perf record unchanged.
       --no-backfill  leave out the functions that were entered before
       --lines      the line of those functions behind their names
       --keep-raw   keep perf's own file, too, as NAME.raw
+      --deactivate-timeout SEC  for switching off all targets (5)
+      --stats FILE, --log-format json  figures, messages for programs
   -q, --quiet      warnings and errors only
   -v, --verbose    also what perf says
 
@@ -120,6 +122,7 @@ until it is switched off.
   -p, --pid LIST  the targets
       --strict    one that fails: those before it are switched off (default)
       --lenient   one that fails is named and left out
+      --stats FILE, --log-format json  figures, messages for programs
   -q, --quiet     warnings and errors only
   -v, --verbose   more
 
@@ -134,6 +137,8 @@ Switches the perf trampoline of the targets off, where perf-pyinject switched it
 on. One that is on by itself (python -X perf, or by the program) is left on.
 
   -p, --pid LIST  the targets
+      --deactivate-timeout SEC  for all targets together (5)
+      --stats FILE, --log-format json  figures, messages for programs
   -q, --quiet     warnings and errors only
   -v, --verbose   more
 

@@ -3,6 +3,7 @@
 #include "base/format.hpp"
 #include "cli/console.hpp"
 #include "cli/help.hpp"
+#include "cli/reporter.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/cli/command_line.hpp"
@@ -17,6 +18,7 @@
 #include "pyinject/session/weave_file.hpp"
 #include "pyinject/version.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -61,11 +63,16 @@ std::string name_of_perf(const perf::PerfSearch& search) {
   return search.environment.value_or("").empty() ? "perf" : *search.environment;
 }
 
-int run_record(const CommandLine& line, base::Logger& logger, const Terminal& terminal) {
+// A moving line among JSON objects would be none of them.
+bool is_live(const CommandLine& line, const Terminal& terminal) {
+  return terminal.live && line.verbosity != Verbosity::kQuiet && !line.report.json;
+}
+
+int run_record(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
+  auto& logger = reporter.logger();
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
-  Console console{logger, terminal.live && line.verbosity != Verbosity::kQuiet,
-                  name_of_perf(line.record.perf)};
+  Console console{logger, is_live(line, terminal), name_of_perf(line.record.perf), &reporter};
   return session::record(line.record, *detector, *injector, logger, console);
 }
 
@@ -77,8 +84,7 @@ int run_wrapped(const CommandLine& line, base::Logger& logger) {
 }
 
 int run_weave(const CommandLine& line, base::Logger& logger, const Terminal& terminal) {
-  Console console{logger, terminal.live && line.verbosity != Verbosity::kQuiet,
-                  name_of_perf(line.record.perf)};
+  Console console{logger, is_live(line, terminal), name_of_perf(line.record.perf)};
   session::StopSignals signals;
   int signal = 0;
   const int status = session::weave_file({.input = line.input,
@@ -93,33 +99,41 @@ int run_weave(const CommandLine& line, base::Logger& logger, const Terminal& ter
   return signal == 0 ? status : 128 + signal;
 }
 
-int run_activate(const CommandLine& line, base::Logger& logger) {
+int run_activate(const CommandLine& line, Reporter& reporter) {
+  auto& logger = reporter.logger();
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
   session::Guard guard{*detector, *injector, logger, {.session = base::ProcessId{}}};
-  const auto manager =
-      session::make_manager(*detector, *injector, logger,
-                            {.strict = line.strict, .before_activation = [&](const auto& target) {
-                               if (target.state == python::TrampolineState::kOff) {
-                                 guard.watch(target);
-                               }
-                             }});
+  session::ManagerOptions options{.strict = line.strict,
+                                  .deactivation_deadline = line.deactivation_deadline};
+  options.before_activation = [&](const auto& target) {
+    if (target.state == python::TrampolineState::kOff) {
+      guard.watch(target);
+    }
+  };
+  options.on_event = [&](const auto& event) { reporter.note(event); };
+  const auto manager = session::make_manager(*detector, *injector, logger, options);
   manager->on_activation(
       [&](const session::ActiveTarget& active) { logger.info("{}", activation_line(active)); });
   auto selection = manager->select(session::without_repetitions(line.pids));
   if (line.strict && !selection.complete) {
+    reporter.take(manager->stats());
     return kFailure;
   }
   const bool done = manager->activate_all(std::move(selection.targets));
+  reporter.take(manager->stats());
   guard.dismiss();
   return done && !manager->active().empty() ? 0 : kFailure;
 }
 
-int run_deactivate(const CommandLine& line, base::Logger& logger) {
+int run_deactivate(const CommandLine& line, Reporter& reporter) {
+  auto& logger = reporter.logger();
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
   session::Guard guard{*detector, *injector, logger, {}};
-  const auto manager = session::make_manager(*detector, *injector, logger, {});
+  session::ManagerOptions options{.deactivation_deadline = line.deactivation_deadline};
+  options.on_event = [&](const auto& event) { reporter.note(event); };
+  const auto manager = session::make_manager(*detector, *injector, logger, options);
   auto selection = manager->select(session::without_repetitions(line.pids));
   std::vector<python::Target> on;
   for (auto& target : selection.targets) {
@@ -134,6 +148,7 @@ int run_deactivate(const CommandLine& line, base::Logger& logger) {
     }
   }
   const bool all_off = manager->deactivate_all(on);
+  reporter.take(manager->stats());
   if (all_off) {
     guard.dismiss();
     for (const auto& target : on) {
@@ -156,24 +171,35 @@ int run_status(const CommandLine& line) {
   return 0;
 }
 
-int run_verb(const CommandLine& line, base::Logger& logger, const Terminal& terminal) {
+int run_verb(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
   switch (line.verb) {
     case Verb::kNone:
       break;
     case Verb::kRecord:
-      return run_record(line, logger, terminal);
+      return run_record(line, reporter, terminal);
     case Verb::kWrapped:
-      return run_wrapped(line, logger);
+      return run_wrapped(line, reporter.logger());
     case Verb::kWeave:
-      return run_weave(line, logger, terminal);
+      return run_weave(line, reporter.logger(), terminal);
     case Verb::kActivate:
-      return run_activate(line, logger);
+      return run_activate(line, reporter);
     case Verb::kDeactivate:
-      return run_deactivate(line, logger);
+      return run_deactivate(line, reporter);
     case Verb::kStatus:
       return run_status(line);
   }
   return session::kUsage;
+}
+
+int run_reported(const CommandLine& line, const std::string& verb, const Terminal& terminal) {
+  Reporter reporter{verb, line.report, level_of(line.verbosity), terminal.color};
+  int status = kFailure;
+  try {
+    status = run_verb(line, reporter, terminal);
+  } catch (const std::exception& error) {
+    reporter.logger().error("{}", error.what());
+  }
+  return reporter.finish(status);
 }
 
 std::optional<std::string> environment(const char* name) {
@@ -181,14 +207,24 @@ std::optional<std::string> environment(const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>{value};
 }
 
+// Also when the rest of the command line makes no sense.
+bool asks_for_json(const std::vector<std::string>& arguments) {
+  const auto end = std::ranges::find(arguments, "--");
+  const auto option = std::find(arguments.begin(), end, "--log-format");
+  return std::find(arguments.begin(), end, "--log-format=json") != end ||
+         (option != end && option + 1 != end && *(option + 1) == "json");
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
   open_standard_descriptors();
   const Terminal terminal = look_at_terminal();
-  base::StderrLogger plain{base::LogLevel::kInfo, terminal.color};
+  const std::vector<std::string> arguments{argv + (argc > 0 ? 1 : 0), argv + argc};
+  const ReportOptions wished{.json = asks_for_json(arguments)};
+  Reporter early{{}, wished, base::LogLevel::kInfo, terminal.color};
+  base::Logger& plain = early.logger();
   try {
-    const std::vector<std::string> arguments{argv + (argc > 0 ? 1 : 0), argv + argc};
     const auto line = parse_command_line(arguments, environment("PERF"));
     if (line.help) {
       base::write_all(STDOUT_FILENO, help_text(line.verb), "standard output");
@@ -198,8 +234,7 @@ int run(int argc, char** argv) {
       base::write_all(STDOUT_FILENO, "perf-pyinject " PYINJECT_VERSION "\n", "standard output");
       return 0;
     }
-    base::StderrLogger logger{level_of(line.verbosity), terminal.color};
-    return run_verb(line, logger, terminal);
+    return run_reported(line, arguments.front(), terminal);
   } catch (const CommandLineError& error) {
     plain.error("{}", error.what());
     if (error.status() == session::kUsage) {

@@ -75,13 +75,14 @@ ManagerOptions Recorder::manager_options() {
   return {.strict = options_.strict,
           .owner = {.session = own_session()},
           .activation_deadline = ManagerOptions{}.activation_deadline,
-          .deactivation_deadline = ManagerOptions{}.deactivation_deadline,
+          .deactivation_deadline = options_.deactivation_deadline,
           .interrupted = [this] { return take_signal(); },
           .before_activation =
               [this](const python::Target& target) {
                 children_.watch(ancestor_now(target.id));
                 guard_->watch(target);
-              }};
+              },
+          .on_event = [this](const Event& event) { observer_.happened(event); }};
 }
 
 bool Recorder::take_signal() {
@@ -98,9 +99,12 @@ int Recorder::run() {
     status = steps();
   } catch (...) {
     switch_off();
+    observer_.counted(manager_->stats());
     throw;
   }
-  if (!switch_off()) {
+  const bool all_off = switch_off();
+  observer_.counted(manager_->stats());
+  if (!all_off) {
     return kFailure;  // the guard goes on trying
   }
   if (guard_) {

@@ -8,6 +8,7 @@
 #include "session/post_processing.hpp"
 #include "session/recorder.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -260,12 +261,18 @@ void Recorder::summarize() {
   logger_.debug(
       "frames were read {} times, in {} us of processor time", effort.rounds,
       std::chrono::duration_cast<std::chrono::microseconds>(effort.processor_time).count());
+  const auto& stats = manager_->stats();
+  const auto reasons = python::all_reasons();
+  const bool several = stats.activated > 1 || std::ranges::any_of(reasons, [&](auto reason) {
+                         return stats.of(reason) != 0;
+                       });
   observer_.finished({.output = output_,
                       .woven = std::move(woven_),
                       .files = perf::parse_written_files(perf_->stderr_text()),
                       .elapsed = elapsed_,
                       .targets = manager_->stats().activated,
-                      .maps = maps_});
+                      .maps = maps_,
+                      .counters = several ? stats.summary() : std::string{}});
 }
 
 }  // namespace pyinject::session

@@ -45,8 +45,8 @@ Stats::Counter& Stats::counter(python::Reason reason) {
   }
 }
 
-std::string Stats::summary() const {
-  const auto counters = std::to_array<std::pair<const char*, std::uint64_t>>({
+Stats::Counts Stats::counters() const {
+  return {{
       {"Activated", activated},
       {"Deactivated", deactivated},
       {"SkippedNotPython", skipped_not_python},
@@ -55,9 +55,12 @@ std::string Stats::summary() const {
       {"SkippedNoSymbols", skipped_no_symbols},
       {"ActivateFailed", activate_failed},
       {"DeactivateFailed", deactivate_failed},
-  });
+  }};
+}
+
+std::string Stats::summary() const {
   std::vector<std::string> parts;
-  for (const auto& [name, count] : counters) {
+  for (const auto& [name, count] : counters()) {
     if (count != 0) {
       parts.push_back(fmt::format("{} {}", name, count));
     }

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace pyinject::cli {
 namespace {
 
@@ -68,6 +70,30 @@ TEST(CommandLine, WholeSystemIsLenientUnlessToldOtherwise) {
   EXPECT_TRUE(parse({"record", "-a", "--strict"}).record.strict);
   EXPECT_FALSE(parse({"record", "-p", "1", "--lenient"}).record.strict);
   EXPECT_EQ(mistake({"record", "-p", "1", "--lenient", "--strict"}).status, 129);
+}
+
+TEST(CommandLine, WhatIsForPrograms) {
+  const auto line = parse({"record", "-p", "1", "--stats", "a file", "--log-format", "json",
+                           "--deactivate-timeout", "0.5"});
+  EXPECT_EQ(line.report.stats, "a file");
+  EXPECT_TRUE(line.report.json);
+  EXPECT_EQ(line.record.deactivation_deadline, std::chrono::milliseconds{500});
+  EXPECT_THAT(line.record.perf_options, IsEmpty());
+  const auto plain = parse({"deactivate", "-p", "1", "--log-format=text"});
+  EXPECT_FALSE(plain.report.json);
+  EXPECT_FALSE(plain.report.stats.has_value());
+  EXPECT_EQ(plain.deactivation_deadline, std::chrono::seconds{5});
+  EXPECT_TRUE(parse({"status", "--log-format=json"}).report.json);
+}
+
+TEST(CommandLine, WhatIsForProgramsIsChecked) {
+  EXPECT_EQ(mistake({"record", "-p", "1", "--log-format", "xml"}).status, 125);
+  EXPECT_THAT(mistake({"status", "--log-format", "xml"}).text, HasSubstr("xml: text or json"));
+  for (const auto* seconds : {"0", "-1", "5s", "nan", "1e3", "3601", ""}) {
+    EXPECT_EQ(mistake({"activate", "-p", "1", "--deactivate-timeout", seconds}).status, 125)
+        << seconds;
+  }
+  EXPECT_EQ(mistake({"weave", "perf.data", "--stats", "x"}).status, 129) << "it counts nothing";
 }
 
 TEST(CommandLine, PerfComesFromTheOptionAndTheEnvironment) {

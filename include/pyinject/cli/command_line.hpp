@@ -3,9 +3,11 @@
 
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/pid.hpp"
+#include "pyinject/session/manager.hpp"
 #include "pyinject/session/options.hpp"
 #include "pyinject/session/wrapped_perf.hpp"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,14 +19,22 @@ enum class Verb { kNone, kRecord, kWeave, kActivate, kDeactivate, kStatus, kWrap
 
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
+// What is told to programs.
+struct ReportOptions {
+  bool json = false;                      // --log-format
+  std::optional<std::string> stats = {};  // --stats FILE
+};
+
 struct CommandLine {
   Verb verb = Verb::kNone;
   bool help = false;     // --help: of VERB
   bool version = false;  // --version
   Verbosity verbosity = Verbosity::kNormal;
-  std::vector<base::Pid> pids;    // of every verb
-  bool strict = true;             // record, activate
-  bool json = false;              // status
+  std::vector<base::Pid> pids;  // of every verb
+  bool strict = true;           // record, activate
+  bool json = false;            // status
+  ReportOptions report;         // of every verb; STATS: record, activate, deactivate
+  std::chrono::nanoseconds deactivation_deadline = session::ManagerOptions{}.deactivation_deadline;
   session::RecordOptions record;  // record
   session::WrapOptions wrapped;   // trace, top, sched, kmem
   std::string input;              // weave

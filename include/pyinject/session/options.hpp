@@ -30,6 +30,7 @@ struct RecordOptions {
   bool backfill = true;   // put in the functions that were entered before the activation
   bool lines = false;     // their lines in their names
   bool keep_raw = false;  // perf's own file stays, as NAME.raw
+  std::chrono::nanoseconds deactivation_deadline = std::chrono::seconds{5};  // of all together
 };
 
 // Every wait has an end. What the user may see is in docs.

@@ -4,11 +4,13 @@
 #include "pyinject/perf/map_collector.hpp"
 #include "pyinject/perf/output_file.hpp"
 #include "pyinject/session/manager.hpp"
+#include "pyinject/session/stats.hpp"
 #include "pyinject/weave/weave_summary.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +29,7 @@ struct RecordSummary {
   std::chrono::nanoseconds elapsed{};  // events enabled to disabled
   std::size_t targets = 0;
   std::vector<perf::CollectedMap> maps;
+  std::string counters = {};  // Stats::summary(); empty: one was switched on and off, no more
 };
 
 class RecordObserver {
@@ -44,6 +47,10 @@ class RecordObserver {
   // Whatever progress() or post_processing() has drawn is out of date.
   virtual void stopped() = 0;
   virtual void finished(const RecordSummary& summary) = 0;
+  // What was done to one process. As ManagerOptions::on_event.
+  virtual void happened(const Event& /*event*/) {}
+  // The last call, however it ends.
+  virtual void counted(const Stats& /*stats*/) {}
 };
 
 }  // namespace pyinject::session

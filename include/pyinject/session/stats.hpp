@@ -3,9 +3,11 @@
 
 #include "pyinject/python/reason.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace pyinject::session {
 
@@ -29,6 +31,10 @@ class Stats {
   void count_refusal(python::Reason reason);
   void count_deactivation_failure(python::Reason reason);
   [[nodiscard]] std::uint64_t of(python::Reason reason) const;
+
+  // Those above by the names of the reference package: {"Activated", 2}, ... in that order.
+  using Counts = std::array<std::pair<const char*, std::uint64_t>, 8>;
+  [[nodiscard]] Counts counters() const;
 
   // "Activated 2, Deactivated 2, SkippedNotPython 1 (not_python 1)": what is not zero.
   [[nodiscard]] std::string summary() const;

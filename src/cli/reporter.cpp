@@ -1,0 +1,176 @@
+#include "cli/reporter.hpp"
+
+#include "base/format.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/session/options.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+using python::Reason;
+
+std::string_view name(base::LogLevel level) {
+  switch (level) {
+    case base::LogLevel::kError:
+      return "error";
+    case base::LogLevel::kWarning:
+      return "warning";
+    case base::LogLevel::kInfo:
+      return "info";
+    case base::LogLevel::kDebug:
+      return "debug";
+  }
+  return "info";
+}
+
+std::string_view name(session::EventKind kind) {
+  switch (kind) {
+    case session::EventKind::kDetected:
+      return "detected";
+    case session::EventKind::kSkipped:
+      return "skipped";
+    case session::EventKind::kActivated:
+      return "activated";
+    case session::EventKind::kDeactivated:
+      return "deactivated";
+    case session::EventKind::kFailed:
+      return "failed";
+  }
+  return "event";
+}
+
+// With -a most processes are no Python, and many are short-lived.
+base::LogLevel level_of(const session::Event& event) {
+  if (event.kind == session::EventKind::kFailed) {
+    return base::LogLevel::kWarning;
+  }
+  const auto reason = event.reason.value_or(Reason::kDeadline);
+  const bool nobody_asks = python::has_gone(reason) || reason == Reason::kNotPython ||
+                           reason == Reason::kKernelThread || reason == Reason::kOwnProcess;
+  return nobody_asks ? base::LogLevel::kDebug : base::LogLevel::kInfo;
+}
+
+ordered_json entry(base::LogLevel level, std::string_view message) {
+  return {{"time", session::to_utc(std::chrono::system_clock::now())},
+          {"level", name(level)},
+          {"message", message}};
+}
+
+void write_line(const ordered_json& object) {
+  // One write per line: those of several threads do not mix. What is not UTF-8 is replaced.
+  const std::string line =
+      object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  (void)std::fwrite(line.data(), 1, line.size(), stderr);
+  (void)std::fflush(stderr);
+}
+
+// A FIFO or a device is written to, a link stays one; what is a file gets its new content at once.
+void replace_file(const std::string& path, const std::string& text) {
+  std::error_code none;
+  const auto status = std::filesystem::status(path, none);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    const base::UniqueFd fd{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+    if (!fd.valid()) {
+      throw base::SystemError{"cannot write " + path, errno};
+    }
+    base::write_all(fd.get(), text, path);
+    return;
+  }
+  const auto real = std::filesystem::canonical(path, none);
+  const std::string file = real.empty() ? path : real.string();
+  std::string name = file + ".XXXXXX";
+  const base::UniqueFd fd{::mkostemp(name.data(), O_CLOEXEC)};
+  if (!fd.valid()) {
+    throw base::SystemError{"cannot write " + path, errno};
+  }
+  try {
+    base::write_all(fd.get(), text, path);
+    // As open(2) would have made it.
+    const auto mask = ::umask(0);
+    ::umask(mask);
+    if (::fchmod(fd.get(), 0666U & ~mask) != 0 || ::rename(name.c_str(), file.c_str()) != 0) {
+      throw base::SystemError{"cannot write " + path, errno};
+    }
+  } catch (const base::Error&) {
+    ::unlink(name.c_str());
+    throw;
+  }
+}
+
+}  // namespace
+
+void JsonLogger::log(base::LogLevel level, std::string_view message) {
+  if (level <= most_) {
+    write_line(entry(level, message));
+  }
+}
+
+void JsonLogger::log(const session::Event& event) {
+  const auto level = level_of(event);
+  if (level > most_) {
+    return;
+  }
+  const std::string why =
+      event.reason ? fmt::format(" ({})", python::name(*event.reason)) : std::string{};
+  auto object = entry(level, fmt::format("pid {}: {}{}", event.pid.value(), name(event.kind), why));
+  object["event"] = name(event.kind);
+  object["pid"] = event.pid.value();
+  object["reason"] = event.reason ? ordered_json(python::name(*event.reason)) : ordered_json{};
+  object["duration_us"] =
+      std::chrono::duration_cast<std::chrono::microseconds>(event.duration).count();
+  write_line(object);
+}
+
+Reporter::Reporter(std::string verb, const ReportOptions& options, base::LogLevel most, bool color)
+    : options_{options}, text_{most, color}, json_{most} {
+  report_.verb = std::move(verb);
+  report_.begun = std::chrono::system_clock::now();
+}
+
+base::Logger& Reporter::logger() {
+  if (options_.json) {
+    return json_;
+  }
+  return text_;
+}
+
+void Reporter::note(const session::Event& event) {
+  report_.times.add(event);
+  if (options_.json) {
+    json_.log(event);
+  }
+}
+
+int Reporter::finish(int status) {
+  if (!options_.stats) {
+    return status;
+  }
+  report_.elapsed = std::chrono::steady_clock::now() - begun_;
+  report_.exit_status = status;
+  try {
+    replace_file(*options_.stats, session::to_json(report_));
+  } catch (const base::Error& error) {
+    logger().error("{}", error.what());
+    return status == 0 ? session::kFailure : status;
+  }
+  return status;
+}
+
+}  // namespace pyinject::cli

@@ -1,0 +1,49 @@
+// What --log-format and --stats ask for: messages and events on stderr, and figures in a file.
+#pragma once
+
+#include "pyinject/base/log.hpp"
+#include "pyinject/cli/command_line.hpp"
+#include "pyinject/session/manager.hpp"
+#include "pyinject/session/stats_report.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace pyinject::cli {
+
+// One JSON object per line: time, level, message; docs/log-json.md.
+class JsonLogger : public base::Logger {
+ public:
+  // Levels above MOST are dropped.
+  explicit JsonLogger(base::LogLevel most) : most_{most} {}
+  void log(base::LogLevel level, std::string_view message) override;
+  // Its message has the same in words.
+  void log(const session::Event& event);
+
+ private:
+  base::LogLevel most_;
+};
+
+// One run of the tool.
+class Reporter {
+ public:
+  Reporter(std::string verb, const ReportOptions& options, base::LogLevel most, bool color);
+
+  [[nodiscard]] base::Logger& logger();
+  // May be called by several threads, one at a time.
+  void note(const session::Event& event);
+  // What the run has counted.
+  void take(const session::Stats& stats) { report_.take(stats); }
+  // At the end of the run. Writes the file if one was asked for: a new one takes the place of what
+  // was there. Returns STATUS; another one if that was 0 and the file cannot be written.
+  [[nodiscard]] int finish(int status);
+
+ private:
+  const ReportOptions& options_;
+  base::StderrLogger text_;
+  JsonLogger json_;
+  session::StatsReport report_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace pyinject::cli

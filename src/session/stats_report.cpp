@@ -1,0 +1,91 @@
+#include "pyinject/session/stats_report.hpp"
+
+#include "pyinject/python/reason.hpp"
+#include "pyinject/version.hpp"
+
+#include <fmt/chrono.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <ctime>
+
+namespace pyinject::session {
+
+namespace {
+
+using nlohmann::ordered_json;
+using std::chrono::duration_cast;
+using std::chrono::microseconds;
+
+ordered_json json_of(const StepTimes& times) {
+  return {{"count", times.count},
+          {"total", duration_cast<microseconds>(times.total).count()},
+          {"longest", duration_cast<microseconds>(times.longest).count()}};
+}
+
+}  // namespace
+
+void StepTimes::add(std::chrono::nanoseconds span) {
+  ++count;
+  total += span;
+  longest = std::max(longest, span);
+}
+
+void EventTimes::add(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kDetected:
+    case EventKind::kSkipped:
+      detection.add(event.duration);
+      break;
+    case EventKind::kActivated:
+      activation.add(event.duration);
+      break;
+    case EventKind::kDeactivated:
+      deactivation.add(event.duration);
+      break;
+    case EventKind::kFailed:  // either of the two
+      break;
+  }
+}
+
+std::string to_utc(std::chrono::system_clock::time_point time) {
+  const auto since = duration_cast<microseconds>(time.time_since_epoch());
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
+                     fmt::gmtime(static_cast<std::time_t>(seconds.count())),
+                     (since - seconds).count());
+}
+
+void StatsReport::take(const Stats& stats) {
+  counters = stats.counters();
+  reasons.clear();
+  for (const auto reason : python::all_reasons()) {
+    if (const auto count = stats.of(reason); count != 0) {
+      reasons.emplace_back(reason, count);
+    }
+  }
+}
+
+std::string to_json(const StatsReport& report) {
+  ordered_json all;
+  all["schema"] = 1;
+  all["version"] = PYINJECT_VERSION;
+  all["verb"] = report.verb;
+  all["begun"] = to_utc(report.begun);
+  all["elapsed_us"] = duration_cast<microseconds>(report.elapsed).count();
+  all["exit_status"] = report.exit_status;
+  auto& counters = all["counters"] = ordered_json::object();
+  for (const auto& [name, count] : report.counters) {
+    counters[name] = count;
+  }
+  auto& reasons = all["reasons"] = ordered_json::object();
+  for (const auto& [reason, count] : report.reasons) {
+    reasons[std::string{python::name(reason)}] = count;
+  }
+  all["durations_us"] = {{"detection", json_of(report.times.detection)},
+                         {"activation", json_of(report.times.activation)},
+                         {"deactivation", json_of(report.times.deactivation)}};
+  return all.dump(2) + "\n";
+}
+
+}  // namespace pyinject::session
