@@ -14,6 +14,7 @@
 #include "pyinject/session/options.hpp"
 #include "pyinject/session/record_observer.hpp"
 #include "pyinject/session/record_session.hpp"
+#include "pyinject/session/scope.hpp"
 #include "pyinject/session/stats.hpp"
 #include "pyinject/session/stats_report.hpp"
 #include "pyinject/session/status_report.hpp"
@@ -22,3 +23,4 @@
 #include "pyinject/session/this_session.hpp"
 #include "pyinject/session/weave_file.hpp"
 #include "pyinject/version.hpp"
+#include "pyinject/watch/process_watch.hpp"

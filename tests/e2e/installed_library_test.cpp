@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -18,6 +19,7 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr std::chrono::seconds kBuilds{90};
 
@@ -90,6 +92,38 @@ TEST_F(InstalledLibrary, HeadersIncludeNothingForeign) {
       }
     }
   }
+}
+
+TEST_F(InstalledLibrary, ContinuousProfilerByFindPackage) {
+  const auto python = plain_interpreter(15);
+  if (!python) {
+    GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
+  }
+  const std::string build = in_folder("build");
+  execute({"cmake", "-S", source_dir() + "/examples", "-B", build, "-G", "Ninja",
+           "-DCMAKE_PREFIX_PATH=" + prefix()});
+  execute({"cmake", "--build", build, "--target", "continuous_profiler"});
+
+  ServedTree target{*python};
+  // Every second; its output is how the target is while the command runs.
+  ChildProcess profiler{{build + "/continuous_profiler", "1", target.pid(), tool(), "status",
+                         "--json", "-p", target.pid()}};
+  std::string seen;
+  for (int cycles = 0; cycles < 2;) {
+    const auto line = profiler.read_line(base::Deadline::after(std::chrono::seconds{20}));
+    ASSERT_TRUE(line.has_value()) << seen << profiler.err();
+    seen += *line + "\n";
+    cycles += line->starts_with("Activated") ? 1 : 0;
+  }
+  target.serve(10);
+  profiler.signal(SIGTERM);
+  EXPECT_EQ(profiler.wait(base::Deadline::after(std::chrono::seconds{20})), ExitStatus{})
+      << profiler.err();
+  EXPECT_THAT(seen, HasSubstr("\"trampoline\": \"on by us\""));
+  EXPECT_THAT(seen, HasSubstr("Activated 1, Deactivated 1\n"));
+  EXPECT_THAT(profiler.err(), IsEmpty());
+  EXPECT_EQ(trampoline_of(target.pid()), "off");
+  target.serve(10);
 }
 
 TEST_F(InstalledLibrary, ListProcessesByPkgConfig) {

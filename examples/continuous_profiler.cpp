@@ -1,0 +1,59 @@
+// Continuous profiling: every PERIOD seconds the trampolines of the processes are on for as long as
+// COMMAND runs, and off the rest of the time. SIGTERM, SIGINT or SIGHUP ends it in good order.
+//   continuous_profiler 300 4711,4712 perf record -g -p 4711,4712 -o now.data -- sleep 30
+#include "pyinject/pyinject.hpp"
+
+#include <csignal>
+#include <iostream>
+#include <sstream>
+
+#include <poll.h>
+
+using namespace pyinject;
+// Until FD (-1: none) is readable or DEADLINE is met. True: a signal came first.
+bool wait_for(int fd, base::Deadline deadline, session::StopSignals& signals) {
+  pollfd fds[] = {{signals.fd(), POLLIN, 0}, {fd, POLLIN, 0}};
+  ::poll(fds, 2, deadline.remaining_ms());
+  return signals.next().has_value();
+}
+
+int main(int argc, char** argv) try {
+  if (argc < 4) {
+    std::cerr << "usage: continuous_profiler PERIOD PID[,PID...] COMMAND [ARGUMENT...]\n";
+    return 2;
+  }
+  std::vector<base::Pid> pids;
+  std::istringstream list{argv[2]};
+  for (std::string pid; std::getline(list, pid, ',');) {
+    pids.emplace_back(std::stoi(pid));
+  }
+  base::StderrLogger logger{base::LogLevel::kInfo, false};
+  const auto detector = python::make_detector();
+  const auto injector = python::make_injector();
+  const auto owner = session::this_session();
+  session::StopSignals signals;
+  for (bool ends = false; !ends;) {
+    const auto next = base::Deadline::after(std::chrono::seconds{std::stoi(argv[1])});
+    // Should this process be killed, the guard switches off what it was told of.
+    session::Guard guard{*detector, *injector, logger, {.session = owner.session}};
+    session::ManagerOptions options{.strict = false, .owner = owner};
+    options.before_activation = [&](const auto& target) { guard.watch(target); };
+    const auto manager = session::make_manager(*detector, *injector, logger, options);
+    if (manager->activate_all(manager->select(pids).targets)) {
+      base::Child command{{.argv = {argv + 3, argv + argc}}};
+      ends = wait_for(command.pidfd(), next, signals);
+      if (ends) {
+        command.send_signal(SIGTERM);
+      }
+      (void)command.wait(base::Deadline::after(std::chrono::seconds{10}));
+    }
+    if (manager->deactivate_all()) {
+      guard.dismiss();
+    }
+    std::cout << manager->stats().summary() << std::endl;
+    ends = ends || wait_for(-1, next, signals);
+  }
+} catch (const std::exception& error) {
+  std::cerr << "continuous_profiler: " << error.what() << '\n';
+  return 1;
+}

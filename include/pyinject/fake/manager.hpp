@@ -1,0 +1,58 @@
+// A test double for programs that are given a session::Manager.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/python/reason.hpp"
+#include "pyinject/session/manager.hpp"
+#include "pyinject/session/stats.hpp"
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pyinject::fake {
+
+// Without a script every process is a Python that can be switched on and off. Counts and calls its
+// listener as the real one does; always lenient, and without an owner: it touches nothing, so that
+// nothing is to be undone. The real manager on top of fake::Detector and fake::Injector is the
+// other way to test with, and shows more.
+class Manager : public session::Manager {
+ public:
+  using session::Manager::deactivate_all;
+  using session::Manager::select;
+
+  session::Selection select(const std::vector<base::Pid>& pids, bool named) override;
+  void on_activation(Listener listener) override { listener_ = std::move(listener); }
+  bool activate_all(std::vector<python::Target> targets) override;
+  session::LateArrival activate_late(base::Pid pid) override;
+  void end_late_activations() override;
+  std::optional<session::ActiveTarget> forget(base::Pid pid) override;
+  bool deactivate_all(const std::vector<python::Target>& others) override;
+  [[nodiscard]] const std::vector<session::ActiveTarget>& active() const override {
+    return active_;
+  }
+  [[nodiscard]] const session::Stats& stats() const override { return stats_; }
+
+  // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): a script and a book
+  std::map<base::Pid, python::Reason> refusals;             // by select(), activate_late()
+  std::map<base::Pid, python::Reason> activate_refusals;    // by activate_all()
+  std::map<base::Pid, python::Reason> deactivate_refusals;  // by deactivate_all()
+
+  std::vector<std::string> calls;  // "select 12", "activate 12", "late 12", "deactivate 12" ...
+  // NOLINTEND(cppcoreguidelines-non-private-member-variables-in-classes)
+
+ private:
+  void note(const std::string& what, base::Pid pid);
+  [[nodiscard]] bool refused(const std::map<base::Pid, python::Reason>& script, base::Pid pid);
+  void activate(python::Target target);
+
+  std::mutex mutex_;
+  Listener listener_;
+  std::vector<session::ActiveTarget> active_;
+  session::Stats stats_;
+  bool late_ended_ = false;
+};
+
+}  // namespace pyinject::fake

@@ -1,0 +1,36 @@
+// A test double: processes come and go as the test says.
+#pragma once
+
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/watch/process_watch.hpp"
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pyinject::fake {
+
+class ProcessWatch : public watch::ProcessWatch {
+ public:
+  ProcessWatch();  // throws base::SystemError when there are no file descriptors left
+
+  [[nodiscard]] int fd() const override { return fd_.get(); }
+  std::vector<watch::ProcessEvent> take() override;
+  bool report_write(base::Pid pid, std::uint64_t address) override;
+  [[nodiscard]] std::string_view name() const override { return "fake"; }
+
+  // What the next take() gives, behind what it would give already; fd() is readable from now on.
+  void tell(watch::ProcessEvent event);
+
+  // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): a script and a book
+  bool reports_writes = true;                                // what report_write() answers
+  std::vector<std::pair<base::Pid, std::uint64_t>> watched;  // what it was asked for
+  // NOLINTEND(cppcoreguidelines-non-private-member-variables-in-classes)
+
+ private:
+  base::UniqueFd fd_;  // an eventfd
+  std::vector<watch::ProcessEvent> events_;
+};
+
+}  // namespace pyinject::fake

@@ -1,0 +1,122 @@
+#include "pyinject/fake/manager.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace pyinject::fake {
+
+namespace {
+
+python::Target target_of(base::Pid pid) {
+  python::Target target;
+  target.id.pid = pid;
+  target.version = {.major = 3, .minor = 15, .micro = 2, .level = 0xf, .serial = 0};
+  target.interpreter = "/usr/bin/python3";
+  return target;
+}
+
+}  // namespace
+
+void Manager::note(const std::string& what, base::Pid pid) {
+  calls.push_back(what + " " + std::to_string(pid.value()));
+}
+
+bool Manager::refused(const std::map<base::Pid, python::Reason>& script, base::Pid pid) {
+  const auto refusal = script.find(pid);
+  if (refusal == script.end()) {
+    return false;
+  }
+  stats_.count_refusal(refusal->second);
+  return true;
+}
+
+void Manager::activate(python::Target target) {
+  python::Activation activation;
+  activation.mechanism = python::Mechanism::kPendingQueue;
+  active_.push_back({.target = std::move(target), .activation = std::move(activation)});
+  ++stats_.activated;
+  if (listener_) {
+    listener_(active_.back());
+  }
+}
+
+session::Selection Manager::select(const std::vector<base::Pid>& pids, bool /*named*/) {
+  const std::scoped_lock lock{mutex_};
+  session::Selection selection;
+  for (const auto pid : pids) {
+    note("select", pid);
+    if (refused(refusals, pid)) {
+      selection.complete = false;
+    } else {
+      selection.targets.push_back(target_of(pid));
+    }
+  }
+  return selection;
+}
+
+bool Manager::activate_all(std::vector<python::Target> targets) {
+  const std::scoped_lock lock{mutex_};
+  for (auto& target : targets) {
+    note("activate", target.id.pid);
+    if (!refused(activate_refusals, target.id.pid)) {
+      activate(std::move(target));
+    }
+  }
+  return true;
+}
+
+session::LateArrival Manager::activate_late(base::Pid pid) {
+  const std::scoped_lock lock{mutex_};
+  note("late", pid);
+  const auto same = [&](const auto& active) { return active.target.id.pid == pid; };
+  if (std::ranges::any_of(active_, same)) {
+    return {.late = session::Late::kKnown};
+  }
+  if (late_ended_ || refused(refusals, pid)) {
+    return {.late = session::Late::kRefused};
+  }
+  activate(target_of(pid));
+  return {.late = session::Late::kActive};
+}
+
+void Manager::end_late_activations() {
+  const std::scoped_lock lock{mutex_};
+  late_ended_ = true;
+}
+
+std::optional<session::ActiveTarget> Manager::forget(base::Pid pid) {
+  const std::scoped_lock lock{mutex_};
+  note("forget", pid);
+  const auto found = std::ranges::find_if(
+      active_, [&](const auto& active) { return active.target.id.pid == pid; });
+  if (found == active_.end()) {
+    return std::nullopt;
+  }
+  auto gone = std::move(*found);
+  active_.erase(found);
+  return gone;
+}
+
+bool Manager::deactivate_all(const std::vector<python::Target>& others) {
+  const std::scoped_lock lock{mutex_};
+  std::vector<base::Pid> pids;
+  for (const auto& active : active_) {
+    pids.push_back(active.target.id.pid);
+  }
+  for (const auto& other : others) {
+    pids.push_back(other.id.pid);
+  }
+  bool all_off = true;
+  for (const auto pid : pids) {
+    note("deactivate", pid);
+    if (const auto refusal = deactivate_refusals.find(pid); refusal != deactivate_refusals.end()) {
+      stats_.count_deactivation_failure(refusal->second);
+      all_off = false;
+    } else {
+      ++stats_.deactivated;
+    }
+  }
+  return all_off;
+}
+
+}  // namespace pyinject::fake
