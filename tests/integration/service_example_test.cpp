@@ -1,0 +1,55 @@
+// examples/perf-pyinject.service is one that works.
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "pyinject/cli/command_line.hpp"
+#include "support/child_process.hpp"
+#include "support/paths.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+std::string unit() {
+  return base::read_file(source_dir() + "/examples/perf-pyinject.service").value_or("");
+}
+
+TEST(ServiceExample, CallsTheToolAsItCanBeCalled) {
+  const std::string text = std::regex_replace(unit(), std::regex{R"(\\\n\s*)"}, "");
+  std::smatch match;
+  ASSERT_TRUE(
+      std::regex_search(text, match, std::regex{"\nExecStart=[^ ]*/perf-pyinject ([^\n]*)"}));
+  const std::string arguments = match[1];
+  std::vector<std::string> words;
+  for (const auto word : base::split(arguments, ' ')) {
+    words.emplace_back(word);
+  }
+  const auto line = cli::parse_command_line(words, {});
+  EXPECT_EQ(line.verb, cli::Verb::kRecord);
+  EXPECT_EQ(line.record.scope.cgroup, "system.slice/shop.service");
+  EXPECT_TRUE(line.report.json);
+  EXPECT_THAT(line.record.command, testing::ElementsAre("sleep", "30"));
+}
+
+TEST(ServiceExample, SystemdHasNothingToSay) {
+  if (::access("/usr/bin/systemd-analyze", X_OK) != 0) {
+    GTEST_SKIP() << "no systemd-analyze";
+  }
+  const TempDir folder;
+  const auto file =
+      folder.file("perf-pyinject.service",
+                  std::regex_replace(unit(), std::regex{"/usr/local/bin/perf-pyinject"}, tool()));
+  const auto verified =
+      run({"systemd-analyze", "verify", "--man=no", "--recursive-errors=no", file});
+  EXPECT_EQ(verified.status, ExitStatus{});
+  EXPECT_EQ(verified.out + verified.err, "");
+}
+
+}  // namespace
+}  // namespace pyinject::test
