@@ -22,5 +22,6 @@
 #include "pyinject/session/target_selection.hpp"
 #include "pyinject/session/this_session.hpp"
 #include "pyinject/session/weave_file.hpp"
+#include "pyinject/session/wrapped_perf.hpp"
 #include "pyinject/version.hpp"
 #include "pyinject/watch/process_watch.hpp"

@@ -3,8 +3,8 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/fault.hpp"
 #include "pyinject/perf/record_options.hpp"
-#include "pyinject/procfs/stat.hpp"
 #include "pyinject/session/target_selection.hpp"
+#include "pyinject/session/this_session.hpp"
 #include "pyinject/session/workload.hpp"
 #include "session/recorder.hpp"
 
@@ -32,13 +32,6 @@ std::optional<clockid_t> recording_clock(const RecordOptions& options) {
   return clock_by_name(perf::chosen_clock(options.perf_options).value_or("mono"));
 }
 
-base::ProcessId own_session() {
-  if (const auto self = procfs::read_process_id(base::Pid{::getpid()})) {
-    return *self;
-  }
-  throw base::Error{"cannot read /proc/self/stat: is /proc mounted"};
-}
-
 }  // namespace
 
 Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
@@ -51,7 +44,7 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
       output_{perf::output_of(options.perf_options, stdout_is_pipe())},
       population_{options.children ? Population::of_families(options.pids)
                                    : Population::of_scope(options.scope)},
-      children_{detector, logger, own_session()},
+      children_{detector, logger, this_session().session},
       frames_{logger, recording_clock(options)},
       manager_{make_manager(detector, injector, logger, manager_options())} {
   manager_->on_activation([this](const ActiveTarget& active) {
@@ -73,7 +66,7 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
 
 ManagerOptions Recorder::manager_options() {
   return {.strict = options_.strict,
-          .owner = {.session = own_session()},
+          .owner = this_session(),
           .activation_deadline = ManagerOptions{}.activation_deadline,
           .deactivation_deadline = options_.deactivation_deadline,
           .interrupted = [this] { return take_signal(); },
@@ -125,8 +118,9 @@ int Recorder::steps() {
   const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
   perf_path_ = perf.path;
   base::reached(base::Step::kSessionBegun);
-  guard_ = std::make_unique<Guard>(detector_, injector_, logger_,
-                                   GuardOptions{.session = own_session(), .maps = options_.maps});
+  guard_ = std::make_unique<Guard>(
+      detector_, injector_, logger_,
+      GuardOptions{.session = this_session().session, .maps = options_.maps});
   base::reached(base::Step::kGuardRuns);
   if (const auto status = choose_targets()) {
     return *status;

@@ -13,6 +13,7 @@
 #include "pyinject/session/options.hpp"
 #include "pyinject/session/stop_signals.hpp"
 #include "pyinject/session/target_selection.hpp"
+#include "pyinject/session/this_session.hpp"
 #include "session/forked_children.hpp"
 #include "session/frame_watch.hpp"
 #include "session/post_processing.hpp"
@@ -39,13 +40,6 @@ namespace {
 using base::Deadline;
 using Clock = Deadline::Clock;
 using Kind = perf::ChosenCallGraph::Kind;
-
-base::ProcessId own_session() {
-  if (const auto self = procfs::read_process_id(base::Pid{::getpid()})) {
-    return *self;
-  }
-  throw base::Error{"cannot read /proc/self/stat: is /proc mounted"};
-}
 
 struct FileState {
   ino_t inode = 0;
@@ -75,7 +69,7 @@ class WrappedPerf {
         logger_{logger},
         observer_{observer},
         chosen_{perf::chosen_call_graph(options.arguments)},
-        children_{detector, logger, own_session()},
+        children_{detector, logger, this_session().session},
         frames_{logger, clock_by_name(perf::chosen_clock(options.arguments).value_or("mono"))},
         manager_{make_manager(detector, injector, logger, manager_options())} {
     manager_->on_activation([this](const ActiveTarget& active) { activated(active); });
@@ -83,8 +77,9 @@ class WrappedPerf {
 
   int run() {
     const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
-    guard_ = std::make_unique<Guard>(detector_, injector_, logger_,
-                                     GuardOptions{.session = own_session(), .maps = options_.maps});
+    guard_ = std::make_unique<Guard>(
+        detector_, injector_, logger_,
+        GuardOptions{.session = this_session().session, .maps = options_.maps});
     int status = kFailure;
     try {
       status = steps(perf);
@@ -102,7 +97,7 @@ class WrappedPerf {
  private:
   ManagerOptions manager_options() {
     return {.strict = options_.strict,
-            .owner = {.session = own_session()},
+            .owner = this_session(),
             .interrupted = [this] { return take_signal(); },
             .before_activation =
                 [this](const python::Target& target) {
