@@ -54,7 +54,8 @@ bool LaunchedProcesses::look_at(base::Pid pid, Manager& manager) {
     if (reason == Reason::kNotInitialized) {
       return false;
     }
-    logger_.log(is_none_of_ours(reason) ? base::LogLevel::kDebug : base::LogLevel::kWarning,
+    const bool known = is_none_of_ours(reason) || !told_.emplace(reason, refused->version).second;
+    logger_.log(known ? base::LogLevel::kDebug : base::LogLevel::kWarning,
                 fmt::format("pid {}: {}", pid.value(), python::describe(refused->refusal)));
     return true;
   }

@@ -8,6 +8,7 @@
 #include "session/extension_modules.hpp"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include <sys/types.h>
@@ -21,6 +22,11 @@ class LaunchedProcesses {
 
   // perf does, so that an extension module without them is worth a word.
   void follows_frame_pointers() { frame_pointers_ = true; }
+
+  // The user knows that interpreters of this kind have no names; each is said once.
+  void told(python::Reason reason, const python::Version& version) {
+    told_.emplace(reason, version);
+  }
 
   // Looks at each descendant once for each program that it executes: one whose trampoline is on is
   // as it should be; one that has ignored its environment is handed to MANAGER as one that came
@@ -39,6 +45,7 @@ class LaunchedProcesses {
   bool frame_pointers_ = false;
   ExtensionModules extensions_;
   bool told_of_extension_ = false;
+  std::set<std::pair<python::Reason, python::Version>> told_;
   std::map<base::ProcessId, Program> known_;
 };
 

@@ -20,6 +20,7 @@ using base::Deadline;
 using python::Reason;
 
 constexpr const char* kVariable = "PYTHONPERFSUPPORT";
+constexpr const char* kJitVariable = "PYTHON_PERF_JIT_SUPPORT";  // 3.13 and later, goes before it
 
 // With these a trampoline that is on from the start may crash the program.
 bool does_harm(Reason reason) {
@@ -49,6 +50,11 @@ void Recorder::hold_command() {
   } else if (!chosen && !(refusal && does_harm(refusal->reason))) {
     environment.emplace(kVariable, "1");
   }
+  if (const char* const jit = std::getenv(kJitVariable); jit != nullptr && *jit != '\0') {
+    logger_.warning(
+        "{}={} is set: names are in /tmp/jit-PID.dump, for perf inject --jit, and not in the file",
+        kJitVariable, base::printable(jit));
+  }
   command_ = std::make_unique<base::Child>(base::ChildOptions{.argv = options_.command,
                                                               .ignored = signals_.ignored_before(),
                                                               .environment = environment,
@@ -59,6 +65,9 @@ void Recorder::hold_command() {
   (void)std::rename(map.c_str(), (map + ".old").c_str());
   if (!off) {
     launched_ = std::make_unique<LaunchedProcesses>(detector_, logger_, command_->pid());
+    if (refusal) {
+      launched_->told(refusal->reason, interpreter_->file.version);
+    }
   }
 }
 

@@ -7,7 +7,6 @@
 #include "pyinject/perf/output_file.hpp"
 #include "pyinject/perf/record_options.hpp"
 #include "pyinject/procfs/reopen.hpp"
-#include "pyinject/procfs/stat.hpp"
 #include "pyinject/session/guard.hpp"
 #include "pyinject/session/manager.hpp"
 #include "pyinject/session/options.hpp"

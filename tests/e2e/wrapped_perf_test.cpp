@@ -98,7 +98,8 @@ TEST_P(LiveView, TraceShowsThoseOfAChrootedTarget) {
 
 TEST_P(LiveView, TopHasTheTerminal) {
   ServedTree target{python()};
-  PtyProcess top{{tool(), "top", "--stdio", "-g", "-e", "cpu-clock", "-p", target.pid()}};
+  PtyProcess top{
+      {tool(), "top", "--stdio", "-d", "1", "-g", "-e", "cpu-clock", "-p", target.pid()}};
   EXPECT_TRUE(top.read_until("py::request", Deadline::after(kPatience))) << top.screen();
   top.type("q");
   EXPECT_EQ(top.wait(Deadline::after(kPatience)), ExitStatus{}) << top.screen();
