@@ -16,6 +16,10 @@ Step missing(const StackDump& stack, std::uint64_t address) {
 // The caller's stack pointer is above ours; else we would go round for ever.
 bool grows(const Registers& now, std::uint64_t cfa) { return cfa > now.sp(); }
 
+// At the return instruction gcc's tables still say where %rbp was saved (-fno-omit-frame-pointer),
+// below the stack pointer by then: it has been popped, and is in its register.
+bool is_popped(const Registers& registers, std::uint64_t place) { return place < registers.sp(); }
+
 // What an expression reads.
 class Context : public elf::ExpressionContext {
  public:
@@ -50,7 +54,9 @@ std::optional<std::uint64_t> value_of(const elf::SavedRegister& saved, std::size
     case Place::kLost:
       return std::nullopt;
     case Place::kAtCfa:
-      return context.word_at(at_cfa);
+      return is_popped(registers, at_cfa) && number != elf::kReturnAddress
+                 ? registers.get(number)
+                 : context.word_at(at_cfa);
     case Place::kCfaValue:
       return at_cfa;
     case Place::kInRegister:
@@ -85,7 +91,7 @@ Step by_rule(const Rule& rule, const StackDump& stack, Registers& registers) {
   }
   Registers caller = registers;
   const auto restore = [&](std::size_t number, std::int32_t place) {
-    if (place == Rule::kUnchanged) {
+    if (place == Rule::kUnchanged || is_popped(registers, at(place))) {
       return;
     }
     if (const auto value = stack.word_at(at(place))) {

@@ -58,7 +58,7 @@ TEST_P(LaunchedTree, HasWholeStacks) {
   launched.command.insert(launched.command.end(), python->command.begin(), python->command.end());
   CallTreeServer target{launched};
   const auto begin = monotonic_now();
-  target.work(40);
+  target.work(100);
   target.nest();
   const auto end = monotonic_now();
   ASSERT_EQ(target.finish(), ExitStatus{});

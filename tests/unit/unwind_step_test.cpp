@@ -70,6 +70,15 @@ TEST_F(ByRule, RestoresWhatItSays) {
   EXPECT_FALSE(registers_.knows(kR12)) << "it was not known before";
 }
 
+TEST_F(ByRule, WhatWasPoppedIsInItsRegister) {
+  auto at_return = kRule;
+  at_return.cfa_offset = 8;
+  at_return.others[0] = Rule::kUnchanged;
+  ASSERT_EQ(by_rule(at_return, dump(), registers_), Step::kDone);
+  EXPECT_EQ(registers_.pc(), 0x100U);
+  EXPECT_EQ(registers_.fp(), kStack + 16);
+}
+
 TEST_F(ByRule, ByTheFramePointer) {
   auto rule = kRule;
   rule.cfa_register = kRbp;
