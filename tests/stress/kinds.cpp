@@ -69,8 +69,9 @@ std::vector<Kind> make_kinds() {
               {Reason::kExited, Reason::kNotPython, Reason::kNotInitialized, Reason::kFinalizing,
                Reason::kDeadline, Reason::kStopDeadline, Reason::kNoSuchProcess}),
       of_care("short_lives", Care::kEndsItself,
+              // Py_FinalizeEx() ends with an interpreter that is not initialized any more.
               {Reason::kExited, Reason::kNoSuchProcess, Reason::kZombie, Reason::kFinalizing,
-               Reason::kDeadline, Reason::kStopDeadline}),
+               Reason::kNotInitialized, Reason::kDeadline, Reason::kStopDeadline}),
   };
   for (auto& kind : all) {
     kind.slow = kind.name == "gil_holder";
