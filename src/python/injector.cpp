@@ -40,6 +40,12 @@ Refusal unless_gone(const Workpiece& piece, Refusal refusal) {
   if (refusal.reason == Reason::kExited || refusal.reason == Reason::kNoPermission) {
     return refusal;
   }
+  if (refusal.reason == Reason::kActivationFailed &&
+      (piece.view.finalizing() || !piece.view.initialized())) {
+    // What the request asked for failed because of that.
+    return {
+        .reason = Reason::kFinalizing, .found = "its interpreter is shutting down", .remedy = {}};
+  }
   const bool may_be_ending = refusal.reason == Reason::kMainThreadGone;
   const auto grace = Deadline::after(milliseconds{may_be_ending ? 200 : 0});
   while (piece.view.main_interpreter()) {

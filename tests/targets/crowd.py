@@ -1,0 +1,101 @@
+# A machine of its own (a pid namespace) with many processes, which a tool records while others start and end.
+#
+#   crowd.py TOOL DATA STEADY STORM INTERPRETER...
+#
+# STEADY programs of each kind are there from the beginning; STORM Pythons start and end during the recording, among ten
+# times as many other programs. INTERPRETER: a command, its words separated by blanks. Says as one line of JSON what was
+# run, who was harmed, and who is still active afterwards.
+import json
+import select
+import subprocess
+import sys
+import time
+
+tool, data, steady, storm, *interpreters = sys.argv[1:]
+PATIENCE = 60
+
+# Burns its time in a function that has its own name.
+PROGRAM = """
+import select, sys, time
+name, processor_time = sys.argv[1:]
+exec(f"def {name}(until):\\n    while time.process_time() < until:\\n        sum(range(300))")
+burn = globals()[name]
+if processor_time == "always":
+    print("ready", flush=True)
+    while not select.select([sys.stdin], [], [], 0.1)[0]:
+        burn(time.process_time() + 0.002)
+else:
+    for _ in range(int(float(processor_time) * 1000)):
+        burn(time.process_time() + 0.001)
+print("right", flush=True)
+"""
+# Mounts of its own, with a /tmp that nobody else sees.
+PRIVATE = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /tmp && exec "$@"', "sh"]
+# Its own numbers, too: all of these have the same one.
+CONTAINED = ["unshare", "-mpf", "--mount-proc", "--kill-child", "sh", "-c",
+             'mount -t tmpfs none /tmp; "$@"; status=$?; exit $status', "sh"]
+
+
+def python(number, name, processor_time):
+    command = interpreters[number % len(interpreters)].split()
+    kind = number % 7
+    wrapper = PRIVATE if kind == 3 else CONTAINED if kind == 5 else []
+    # Its stderr is the orchestrator's.
+    return subprocess.Popen(wrapper + command + ["-c", PROGRAM, name, processor_time],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def line_of(process):
+    if not select.select([process.stdout], [], [], PATIENCE)[0]:
+        raise RuntimeError(f"no line from {process.args[-2:]}")
+    return process.stdout.readline()
+
+
+harmed = []
+
+
+def expect_right(name, process):
+    try:
+        text, _ = process.communicate("\n", timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        text = "does not end"
+    except BrokenPipeError:
+        text = process.stdout.read()
+    if text != "right\n" or process.wait(PATIENCE) != 0:
+        harmed.append([name, process.returncode, text])
+
+
+old = {f"steady_{number}": python(number, f"steady_{number}", "always") for number in range(int(steady))}
+for process in old.values():
+    line_of(process)
+bystanders = [subprocess.Popen(["sleep", "1000"]) for _ in range(int(steady))]
+
+recording = subprocess.Popen([tool, "record", "-a", "-F", "499", "-e", "cpu-clock", "-o", data, "--",
+                              "sh", "-c", "echo go; read word"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+line_of(recording)
+young = {}
+running = []
+for number in range(int(storm)):
+    name = f"late_{number}"
+    young[name] = python(number, name, "0.1")
+    running.append(young[name])
+    for _ in range(10):
+        subprocess.run(["/bin/true"])
+    while len(running) > 4:
+        running.pop(0).wait(PATIENCE)
+for name, process in young.items():
+    expect_right(name, process)
+_, messages = recording.communicate("\n", timeout=120)
+
+status = json.loads(subprocess.run([tool, "status", "--json"], stdout=subprocess.PIPE, text=True).stdout)
+active = [one for one in status["processes"] if one.get("trampoline", "off") not in ("off", None)]
+seen = [one["pid"] for one in status["processes"] if one.get("trampoline") == "off"]
+for name, process in old.items():
+    expect_right(name, process)
+for process in bystanders:
+    process.kill()
+    process.wait(PATIENCE)
+print(json.dumps({"names": list(old) + list(young), "harmed": harmed, "active": active, "seen": len(seen),
+                  "status": recording.returncode, "messages": messages}), flush=True)
