@@ -1,8 +1,10 @@
 // `record -a`: every Python process of a machine, also those that start and end meanwhile.
+#include "e2e/served_tree.hpp"
 #include "pyinject/base/text.hpp"
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
+#include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +15,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include <unistd.h>
@@ -20,7 +23,10 @@
 namespace pyinject::test {
 namespace {
 
+using testing::Contains;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 // PYINJECT_CROWD: so many of each kind from the beginning, and twice as many during the recording.
 int crowd() {
@@ -37,6 +43,7 @@ for needed in "$1" "$2"; do
   esac
 done
 shift 2
+chmod 1777 "$0"
 mount --rbind "$0" /tmp && cd / && exec "$@")";
 
 // The functions that perf names in the samples of DATA.
@@ -53,17 +60,10 @@ std::set<std::string> names_in(const std::string& data) {
   return names;
 }
 
-TEST(WholeMachine, HasTheNamesOfAllItsPythonsAndHarmsNone) {
-  if (::geteuid() != 0) {
-    GTEST_SKIP() << "a pid namespace of its own takes root";
-  }
-  std::vector<std::string> interpreters;
-  for (const auto& interpreter : all_interpreters()) {
-    interpreters.push_back(fmt::format("{}", fmt::join(interpreter.command, " ")));
-  }
-  ASSERT_FALSE(interpreters.empty());
-  // What is mounted over its /tmp is ours to look into.
-  const TempDir folder;
+// What SCRIPT of tests/targets says, run with the tool and a file to record into on a machine of
+// its own: a pid namespace with FOLDER as its /tmp.
+nlohmann::json run_apart(const TempDir& folder, const std::string& script,
+                         const std::vector<std::string>& arguments) {
   std::vector<std::string> command{"unshare",
                                    "-mpf",
                                    "--mount-proc",
@@ -75,16 +75,29 @@ TEST(WholeMachine, HasTheNamesOfAllItsPythonsAndHarmsNone) {
                                    source_dir(),
                                    build_dir(),
                                    "/usr/bin/python3",
-                                   source_dir() + "/tests/targets/crowd.py",
+                                   source_dir() + "/tests/targets/" + script,
                                    tool(),
-                                   "/tmp/data",
-                                   std::to_string(crowd()),
-                                   std::to_string(2 * crowd())};
-  command.insert(command.end(), interpreters.begin(), interpreters.end());
+                                   "/tmp/data"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
   const auto result = run(command, {.child = {}, .input = {}, .deadline = std::chrono::minutes{5}});
-  ASSERT_EQ(result.status, ExitStatus{}) << result.err;
-  const auto told = nlohmann::json::parse(result.out);
-  const auto messages = told["messages"].get<std::string>();
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  return nlohmann::json::parse(result.out, nullptr, false);
+}
+
+TEST(WholeMachine, HasTheNamesOfAllItsPythonsAndHarmsNone) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "a pid namespace of its own takes root";
+  }
+  std::vector<std::string> interpreters;
+  for (const auto& interpreter : all_interpreters()) {
+    interpreters.push_back(fmt::format("{}", fmt::join(interpreter.command, " ")));
+  }
+  ASSERT_FALSE(interpreters.empty());
+  const TempDir folder;
+  std::vector<std::string> arguments{std::to_string(crowd()), std::to_string(2 * crowd())};
+  arguments.insert(arguments.end(), interpreters.begin(), interpreters.end());
+  const auto told = run_apart(folder, "crowd.py", arguments);
+  const auto messages = told.value("messages", "");
   EXPECT_EQ(told["status"], 0) << messages;
   EXPECT_EQ(told["harmed"].dump(), "[]") << messages;
   EXPECT_EQ(told["active"].dump(), "[]") << messages;
@@ -97,6 +110,121 @@ TEST(WholeMachine, HasTheNamesOfAllItsPythonsAndHarmsNone) {
     }
   }
   EXPECT_THAT(missing, IsEmpty()) << messages;
+}
+
+// A control group of its own in the unified hierarchy, as a folder; gone with the test.
+class ControlGroup {
+ public:
+  ControlGroup() {
+    std::ifstream mounts{"/proc/mounts"};
+    std::string device;
+    std::string place;
+    std::string type;
+    for (std::string rest; mounts >> device >> place >> type && std::getline(mounts, rest);) {
+      if (type == "cgroup2") {
+        name_ = fmt::format("pyinject-test-{}", ::getpid());
+        path_ = place + "/" + name_;
+      }
+    }
+    std::error_code error;
+    if (path_.empty() || !std::filesystem::create_directory(path_, error)) {
+      path_.clear();
+    }
+  }
+  ~ControlGroup() {
+    std::error_code error;
+    std::filesystem::remove(path_, error);
+  }
+  ControlGroup(const ControlGroup&) = delete;
+  ControlGroup& operator=(const ControlGroup&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }  // empty: there is none
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  std::string path_;
+};
+
+// Records with OPTIONS; says whether the functions of the chosen one and of the other have names.
+void expect_only_chosen(const std::string& cgroup, const std::vector<std::string>& options) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "a pid namespace of its own takes root";
+  }
+  const auto python = plain_interpreter(15);
+  if (!python) {
+    GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
+  }
+  const TempDir folder;
+  std::vector<std::string> arguments{fmt::format("{}", fmt::join(python->command, " ")), cgroup};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  const auto told = run_apart(folder, "chosen.py", arguments);
+  const auto messages = told.value("messages", "");
+  EXPECT_EQ(told["status"], 0) << messages;
+  EXPECT_EQ(told["ends"].dump(), "[0,0]") << messages;
+  EXPECT_EQ(told["active"].dump(), "[]") << messages;
+  const auto names = names_in(folder / "data");
+  EXPECT_THAT(names, Contains("chosen")) << messages;
+  EXPECT_THAT(names, Not(Contains("other"))) << messages;
+  EXPECT_THAT(messages, Not(HasSubstr(fmt::format("pid {}:", told.value("other", 0)))));
+}
+
+TEST(Scope, OfAUser) { expect_only_chosen("", {"-u", "nobody"}); }
+
+TEST(Scope, OfACommand) { expect_only_chosen("", {"--comm", "web*"}); }
+
+TEST(Scope, OfAControlGroup) {
+  const ControlGroup group;
+  if (group.path().empty()) {
+    GTEST_SKIP() << "no control group can be made in the unified hierarchy";
+  }
+  expect_only_chosen(group.path(), {"-G", group.name()});
+}
+
+// A program that starts another Python once it is told to.
+constexpr auto kParent = R"(
+import subprocess, sys
+print("ready", flush=True)
+sys.stdin.readline()
+child = """
+import time
+def grown_up(until):
+    while time.process_time() < until:
+        sum(range(300))
+for _ in range(300):
+    grown_up(time.process_time() + 0.001)
+"""
+print(subprocess.call(sys.argv[1:] + ["-c", child]), flush=True)
+sys.stdin.readline()
+)";
+
+std::set<std::string> record_parent(const std::vector<std::string>& options) {
+  const auto python = plain_interpreter(15).value();
+  PythonOptions arguments;
+  arguments.args = python.command;
+  PythonProcess parent{python, kParent, arguments};
+  const TempDir folder;
+  std::vector<std::string> command{tool(), "record", "-F", "499", "-e", "cpu-clock"};
+  command.insert(command.end(), options.begin(), options.end());
+  command.insert(command.end(), {"-p", std::to_string(parent.pid().value()), "-o", folder / "data",
+                                 "--", "sh", "-c", "echo go; read word"});
+  ChildProcess recording{command};
+  EXPECT_EQ(recording.read_line(base::Deadline::after(std::chrono::seconds{60})), "go")
+      << recording.err();
+  parent.send_line("");
+  EXPECT_EQ(parent.read_line(std::chrono::seconds{60}), "0");
+  recording.write("\n");
+  EXPECT_EQ(recording.wait(base::Deadline::after(std::chrono::seconds{60})), ExitStatus{})
+      << recording.err();
+  return names_in(folder / "data");
+}
+
+TEST(Scope, OfAFamilyWithThoseThatAreBornLater) {
+  if (!plain_interpreter(15)) {
+    GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
+  }
+  EXPECT_THAT(record_parent({"--children"}), Contains("grown_up"));
+  EXPECT_THAT(record_parent({}), Not(Contains("grown_up"))) << "only with --children";
 }
 
 }  // namespace
