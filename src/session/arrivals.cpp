@@ -66,10 +66,10 @@ void Arrivals::handle() {
   std::uint64_t count = 0;
   const bool look_again = ::read(timer_.get(), &count, sizeof count) > 0;
   (void)!::read(results_.get(), &count, sizeof count);
+  take_results();  // which are older than what has happened since
   for (const auto& event : watch_->take()) {
     note(event);
   }
-  take_results();
   for (const auto& [pid, reported] : not_ready_) {
     if (look_again && !reported) {
       candidates_.insert(pid);

@@ -226,6 +226,24 @@ TEST_F(ArrivalsTest, WhoExecutesWhileItIsTriedIsTriedAnew) {
   EXPECT_THAT(manager_.forgotten, ElementsAre(kOne, kOne)) << "what the first try did is void";
 }
 
+TEST_F(ArrivalsTest, AProgramThatIsMappedWhenTheLastTryEndsIsTriedToo) {
+  begin();
+  std::mutex hold;
+  std::unique_lock held{hold};
+  manager_.answer = [&](Pid) {
+    const std::scoped_lock wait{hold};
+    return LateArrival{.late = Late::kInherited};
+  };
+  arrivals_->know({kChild});
+  handle_all({{.change = Change::kForked, .pid = kOne, .parent = kChild}});
+  handle_all({{.change = Change::kExec, .pid = kOne}});
+  held.unlock();
+  pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&ready, 1, 10'000), 1) << "the first try has ended";
+  handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
+  EXPECT_TRUE(tried({kOne, kOne}));
+}
+
 TEST_F(ArrivalsTest, OnlyThoseWhoAreMeantAreTried) {
   begin(Population::of_families({kOne}));
   handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne},

@@ -1,0 +1,169 @@
+// `record -p MASTER --children`: services whose workers come and go.
+#include "e2e/served_tree.hpp"
+#include "pyinject/base/text.hpp"
+#include "support/child_process.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace pyinject::test {
+namespace {
+
+using base::Deadline;
+using std::chrono::seconds;
+using testing::Contains;
+
+constexpr seconds kPatience{60};
+
+std::string script(const std::string& name) { return source_dir() + "/tests/targets/" + name; }
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  for (const auto word : base::split(line, ' ')) {
+    words.emplace_back(word);
+  }
+  return words;
+}
+
+// Which Python functions have names in the samples of each process.
+std::map<std::string, std::set<std::string>> names_by_process(const std::string& data) {
+  const auto text = run({"perf", "script", "-i", data, "-F", "pid,ip,sym"},
+                        {.child = {}, .input = {}, .deadline = std::chrono::minutes{2}});
+  std::map<std::string, std::set<std::string>> names;
+  std::string pid;
+  for (const auto line : base::split(text.out, '\n')) {
+    if (const auto at = line.find("py::"); at != std::string_view::npos) {
+      const auto name = line.substr(at + 4);
+      names[pid].emplace(name.substr(0, name.find(':')));
+    } else if (const auto head = base::trim(line); !head.empty() && head.find(' ') == head.npos) {
+      pid = head;
+    }
+  }
+  return names;
+}
+
+// A recording of MASTER and its children that is under way.
+class Recording {
+ public:
+  explicit Recording(const ChildProcess& master)
+      : tool_{{tool(), "record", "-F", "499", "-e", "cpu-clock", "-p",
+               std::to_string(master.pid().value()), "--children", "-o", data(), "--", "sh", "-c",
+               "echo go; read word"}} {
+    EXPECT_EQ(tool_.read_line(Deadline::after(kPatience)), "go") << tool_.err();
+  }
+  void end() {
+    tool_.write("\n");
+    EXPECT_EQ(tool_.wait(Deadline::after(kPatience)), ExitStatus{}) << tool_.err();
+  }
+  [[nodiscard]] std::string data() const { return folder_ / "data"; }
+  [[nodiscard]] const std::string& messages() const { return tool_.err(); }
+
+ private:
+  TempDir folder_;
+  ChildProcess tool_;
+};
+
+void expect_work_of(const std::vector<std::string>& workers, const Recording& recording) {
+  const auto names = names_by_process(recording.data());
+  for (const auto& worker : workers) {
+    const auto found = names.find(worker);
+    ASSERT_NE(found, names.end()) << "worker " << worker << "\n" << recording.messages();
+    EXPECT_THAT(found->second, Contains("work")) << "worker " << worker;
+  }
+}
+
+class Pools : public testing::TestWithParam<std::tuple<const char*, int>> {};
+
+TEST_P(Pools, NameTheWorkOfAllTheirWorkers) {
+  const auto& [method, minor] = GetParam();
+  const auto python = plain_interpreter(minor);
+  if (!python) {
+    GTEST_SKIP() << "no CPython 3." << minor << " (scripts/pythons)";
+  }
+  auto command = python->command;
+  command.insert(command.end(), {script("pools.py"), method, "6"});
+  ChildProcess target{command};
+  ASSERT_EQ(target.read_line(Deadline::after(kPatience)), "ready") << target.err();
+  Recording recording{target};
+  target.write("\n");
+  const auto line = target.read_line(Deadline::after(kPatience));
+  recording.end();
+  ASSERT_TRUE(line.has_value()) << target.err();
+  const auto workers = words_of(*line);
+  EXPECT_EQ(std::set<std::string>(workers.begin(), workers.end()).size(), 6U);
+  expect_work_of(workers, recording);
+  target.write("\n");
+  EXPECT_EQ(target.wait(Deadline::after(kPatience)), ExitStatus{}) << target.err();
+  for (const auto& worker : workers) {
+    remove_maps(*python, worker);
+  }
+  remove_maps(*python, std::to_string(target.pid().value()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, Pools,
+                         testing::Values(std::tuple{"fork", 12}, std::tuple{"fork", 13},
+                                         std::tuple{"spawn", 14}, std::tuple{"spawn", 12},
+                                         std::tuple{"forkserver", 15}, std::tuple{"fork", 15}),
+                         [](const auto& one) {
+                           return std::get<0>(one.param) + std::string{"_3_"} +
+                                  std::to_string(std::get<1>(one.param));
+                         });
+
+std::optional<Interpreter> with_gunicorn(int minor) {
+  for (const auto& interpreter : all_interpreters()) {
+    auto probe = interpreter.command;
+    probe.insert(probe.end(), {"-c", "import gunicorn"});
+    if (interpreter.minor == minor && interpreter.root.empty() &&
+        run(probe).status == ExitStatus{}) {
+      return interpreter;
+    }
+  }
+  return std::nullopt;
+}
+
+class Gunicorn : public testing::TestWithParam<int> {};
+
+TEST_P(Gunicorn, NamesTheWorkOfWorkersThatAreReplaced) {
+  const auto python = with_gunicorn(GetParam());
+  if (!python) {
+    GTEST_SKIP() << "no CPython 3." << GetParam() << " with gunicorn (scripts/pythons)";
+  }
+  const TempDir folder;
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), python->command.begin(), python->command.end());
+    return arguments;
+  };
+  const auto ask = [&](const char* times) {
+    return run(with({script("web.py"), "ask", folder / "socket", times}),
+               {.child = {}, .input = {}, .deadline = std::chrono::minutes{2}});
+  };
+  ChildProcess master{with({script("web.py"), "serve", folder / "socket"})};
+  ASSERT_EQ(ask("1").status, ExitStatus{}) << master.err();
+  Recording recording{master};
+  const auto asked = ask("100");
+  recording.end();
+  ASSERT_EQ(asked.status, ExitStatus{}) << asked.err;
+  const auto workers = words_of(std::string{base::trim(asked.out)});
+  EXPECT_GE(workers.size(), 4U) << "workers are replaced after 20 requests";
+  expect_work_of(workers, recording);
+  master.signal(SIGTERM);
+  EXPECT_EQ(master.wait(Deadline::after(kPatience)), ExitStatus{}) << master.err();
+  for (const auto& worker : workers) {
+    remove_maps(*python, worker);
+  }
+  remove_maps(*python, std::to_string(master.pid().value()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Minors, Gunicorn, testing::Values(13, 14),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,24 @@
+# A multiprocessing pool whose workers end after one task each, so that most are born while it runs.
+#
+#   pools.py fork|spawn|forkserver TASKS
+#
+# Says `ready`, works when it is told to, and says the numbers of the workers, separated by blanks.
+import multiprocessing
+import os
+import sys
+import time
+
+
+def work(_):
+    end = time.process_time() + 0.15
+    while time.process_time() < end:
+        sum(range(300))
+    return os.getpid()
+
+
+if __name__ == "__main__":
+    print("ready", flush=True)
+    sys.stdin.readline()
+    with multiprocessing.get_context(sys.argv[1]).Pool(2, maxtasksperchild=1) as pool:
+        print(*pool.map(work, range(int(sys.argv[2])), chunksize=1), flush=True)
+    sys.stdin.readline()
