@@ -82,9 +82,11 @@ std::string activation_line(const session::ActiveTarget& active) {
                        python::name(activation.before));
   }
   if (activation.mechanism == python::Mechanism::kNone) {
-    return who + (active.target.owner.pid.value() == ::getpid()
-                      ? ": trampoline on since it was forked by a target"
-                      : ": trampoline left on by a session that was killed, taken over");
+    return who +
+           (active.target.owner.pid.value() == ::getpid()
+                ? ": trampoline on since it was forked by a target"
+                : ": trampoline on already, by a session that was killed or since a fork: taken "
+                  "over");
   }
   return fmt::format("{}: trampoline on by {} (threads stopped for {}, active after {})", who,
                      python::name(activation.mechanism), format_short(activation.stopped),

@@ -50,7 +50,10 @@ class Recorder {
   [[nodiscard]] Selection choose_families();
   void choose_call_graph();
   void choose_call_graph_of_launched(const CallGraphWishes& wishes);
+  std::optional<int> start_perf_for_all(const perf::Perf& perf);
   std::optional<int> start_perf(const perf::Perf& perf);
+  [[nodiscard]] bool find_newborn();
+  void record_also(base::Pid pid);
   std::optional<int> activate();
   std::optional<int> enable();
   int ended_before_launch();

@@ -127,7 +127,7 @@ int Recorder::steps() {
   }
   base::reached(base::Step::kTargetsChosen);
   choose_call_graph();
-  if (const auto status = start_perf(perf)) {
+  if (const auto status = start_perf_for_all(perf)) {
     return *status;
   }
   if (const auto status = activate()) {
@@ -148,6 +148,22 @@ int Recorder::steps() {
     return finish({.end = End::kCommand});
   }
   return finish(options_.launch ? wait_for_launched(sources, logger_) : wait_for_end(sources));
+}
+
+// perf records those that it was named, and what they fork once it has opened its events: who was
+// born in between is missing. Then it starts anew.
+std::optional<int> Recorder::start_perf_for_all(const perf::Perf& perf) {
+  constexpr int kMostStarts = 5;  // a program that forks all the time is recorded nevertheless
+  for (int start = 1;; ++start) {
+    if (const auto status = start_perf(perf)) {
+      return status;
+    }
+    if (!options_.children || start == kMostStarts || !find_newborn()) {
+      return std::nullopt;
+    }
+    stop_perf(kPerfAnswers);
+    rollback_->undo();
+  }
 }
 
 std::optional<int> Recorder::start_perf(const perf::Perf& perf) {

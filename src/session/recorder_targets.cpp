@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace pyinject::session {
 
@@ -56,14 +57,33 @@ std::optional<int> Recorder::choose_targets() {
   }
   if (named) {
     for (const auto pid : chosen_) {  // lenient: also those without names, if they are there
-      if (const auto id = procfs::read_process_id(pid)) {
-        pids_.push_back(pid);
-        watch_.add(*id);
-      }
+      record_also(pid);
     }
   }
   targets_ = std::move(selection.targets);
   return std::nullopt;
+}
+
+void Recorder::record_also(base::Pid pid) {
+  if (const auto id = procfs::read_process_id(pid)) {
+    pids_.push_back(pid);
+    watch_.add(*id);
+  }
+}
+
+// Members of the families that perf has not been told of: true when there is one.
+bool Recorder::find_newborn() {
+  bool found = false;
+  for (const auto pid : population_.choose(visible_processes())) {
+    const auto stat = procfs::read_stat(pid);
+    const bool ours = stat && stat->parent.value() == ::getpid();  // perf, when a target started us
+    if (!ours && std::ranges::find(chosen_, pid) == chosen_.end()) {
+      chosen_.push_back(pid);
+      record_also(pid);
+      found = true;
+    }
+  }
+  return found;
 }
 
 // Those that the user has named must be Python; their descendants need not.

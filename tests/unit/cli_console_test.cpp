@@ -74,7 +74,9 @@ TEST(ActivationLine, NamesMechanismAndTimes) {
             "after 1.2 ms)");
   active.activation.mechanism = python::Mechanism::kNone;
   EXPECT_EQ(activation_line(active),
-            "pid 12: Python 3.14.0: trampoline left on by a session that was killed, taken over");
+            "pid 12: Python 3.14.0: trampoline on already, by a session that was killed or since a "
+            "fork: taken "
+            "over");
   active.target.owner.pid = base::Pid{::getpid()};
   EXPECT_EQ(activation_line(active),
             "pid 12: Python 3.14.0: trampoline on since it was forked by a target");
