@@ -1,6 +1,7 @@
 #include "pyinject/cli/command_line.hpp"
 
 #include "cli/argument_splitter.hpp"
+#include "cli/repeat_option.hpp"
 #include "cli/wrapped_verbs.hpp"
 #include "pyinject/base/text.hpp"
 
@@ -30,24 +31,13 @@ constexpr auto kGlobal = std::to_array<RecordOption>({
     {"version", 0, kNone},
 });
 constexpr auto kRecord = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"pid", 'p', kRequired},
-    {"all-cpus", 'a', kNone},
-    {"uid", 'u', kRequired},
-    {"comm", 0, kRequired},
-    {"cgroup", 'G', kRequired},
-    {"children", 0, kNone},
-    {"perf", 0, kRequired},
-    {"strict", 0, kNone},
-    {"lenient", 0, kNone},
-    {"no-backfill", 0, kNone},
-    {"lines", 0, kNone},
-    {"keep-raw", 0, kNone},
-    {"deactivate-timeout", 0, kRequired},
-    {"stats", 0, kRequired},
-    {"log-format", 0, kRequired},
+    {"help", 'h', kNone},      {"quiet", 'q', kNone},        {"verbose", 'v', kNone},
+    {"pid", 'p', kRequired},   {"all-cpus", 'a', kNone},     {"uid", 'u', kRequired},
+    {"comm", 0, kRequired},    {"cgroup", 'G', kRequired},   {"children", 0, kNone},
+    {"perf", 0, kRequired},    {"strict", 0, kNone},         {"lenient", 0, kNone},
+    {"no-backfill", 0, kNone}, {"lines", 0, kNone},          {"keep-raw", 0, kNone},
+    {"repeat", 0, kRequired},  {"keep", 0, kRequired},       {"deactivate-timeout", 0, kRequired},
+    {"stats", 0, kRequired},   {"log-format", 0, kRequired},
 });
 constexpr auto kWeave = std::to_array<RecordOption>({
     {"help", 'h', kNone},
@@ -249,6 +239,18 @@ void take_record(const options::variables_map& values, SplitArguments split, Com
   record.command = std::move(split.command);
 }
 
+void take_repeat(const options::variables_map& values, CommandLine& line) {
+  std::optional<std::string> keep;
+  if (values.count("keep") != 0) {
+    keep = values["keep"].as<std::string>();
+  }
+  if (values.count("repeat") != 0) {
+    line.repeat = parse_repeat(values["repeat"].as<std::string>(), keep, line.record);
+  } else if (keep) {
+    throw CommandLineError{"--keep is for --repeat", kUsage};
+  }
+}
+
 void take_weave(const options::variables_map& values, const SplitArguments& split,
                 CommandLine& line) {
   if (split.command.size() != 1) {
@@ -321,6 +323,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     }
     if (line.verb == Verb::kRecord) {
       take_record(values, std::move(split), line);
+      take_repeat(values, line);
       return line;
     }
     if (line.verb == Verb::kWeave) {

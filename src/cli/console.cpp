@@ -226,6 +226,10 @@ void Console::erase() {
 }
 
 void Console::finished(const session::RecordSummary& summary) {
+  {
+    const std::scoped_lock lock{mutex_};
+    activations_ = 0;  // of this recording
+  }
   for (const auto& line : summary_lines(summary, perf_)) {
     logger_.info("{}", line);
   }

@@ -54,6 +54,10 @@ it. Every option that is not listed here goes to perf record unchanged.
       --no-backfill  leave out the functions that were entered before
       --lines      the line of those functions behind their names
       --keep-raw   keep perf's own file, too, as NAME.raw
+      --repeat TIME/PERIOD  TIME long every PERIOD, as in 30s/5m, into
+                   perf.data.YYYYMMDDHHMMSShh until all targets have exited or
+                   SIGTERM; SIGHUP begins the next one
+      --keep N     the latest N files of --repeat are kept (12)
       --deactivate-timeout SEC  for switching off all targets (5)
       --stats FILE, --log-format json  figures, messages for programs
   -q, --quiet      warnings and errors only
@@ -67,6 +71,7 @@ examples:
   perf-pyinject record -F 999 -g -p 4711,4712 -o web.data
   perf-pyinject record -a --max-size 1G -- sleep 10
   perf-pyinject record -F 999 -- python3 -m pytest
+  perf-pyinject record -p 4711 --repeat 30s/5m --keep 24
 )";
 
 constexpr std::string_view kWrapped =

@@ -32,10 +32,11 @@ class Reporter {
   [[nodiscard]] base::Logger& logger();
   // May be called by several threads, one at a time.
   void note(const session::Event& event);
-  // What the run has counted.
+  // What the run has counted; may be called for several parts of it.
   void take(const session::Stats& stats) { report_.take(stats); }
-  // At the end of the run. Writes the file if one was asked for: a new one takes the place of what
-  // was there. Returns STATUS; another one if that was 0 and the file cannot be written.
+  // At the end of the run, or of a part of it. Writes the file if one was asked for: a new one
+  // takes the place of what was there. Returns STATUS; another one if that was 0 and the file
+  // cannot be written.
   [[nodiscard]] int finish(int status);
 
  private:

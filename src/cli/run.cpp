@@ -73,7 +73,12 @@ int run_record(const CommandLine& line, Reporter& reporter, const Terminal& term
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
   Console console{logger, is_live(line, terminal), name_of_perf(line.record.perf), &reporter};
-  return session::record(line.record, *detector, *injector, logger, console);
+  if (!line.repeat) {
+    return session::record(line.record, *detector, *injector, logger, console);
+  }
+  auto repeat = *line.repeat;
+  repeat.done = [&](int status) { (void)reporter.finish(status); };
+  return session::record_repeatedly(line.record, repeat, *detector, *injector, logger, console);
 }
 
 int run_wrapped(const CommandLine& line, base::Logger& logger) {

@@ -93,18 +93,21 @@ std::optional<std::string> put_into_cache(const std::vector<weave::NamedImage>& 
   return std::nullopt;
 }
 
-// Where the file says they are, FOLDER, if perf does not keep them itself.
+// In perf's cache; where the file says they are, FOLDER, if they are to be BESIDE it or perf does
+// not keep them.
 void keep_images(const std::vector<weave::NamedImage>& images, const std::string& folder,
-                 const std::string& perf, base::Logger& logger) {
+                 bool beside, const std::string& perf, base::Logger& logger) {
   if (images.empty()) {
     return;
   }
-  const auto problem = put_into_cache(images, perf);
-  if (!problem) {
-    return;
+  if (!beside) {
+    const auto problem = put_into_cache(images, perf);
+    if (!problem) {
+      return;
+    }
+    logger.warning("the names are kept in {}, where perf report looks for them: {}",
+                   base::printable(folder), *problem);
   }
-  logger.warning("the names are kept in {}, where perf report looks for them: {}",
-                 base::printable(folder), *problem);
   if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
     throw base::SystemError{"cannot create " + folder, errno};
   }
@@ -147,7 +150,7 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
             if (observer != nullptr) {
               observer->stopped();
             }
-            keep_images(images, folder, work.perf, logger);
+            keep_images(images, folder, work.names_beside, work.perf, logger);
             base::reached(base::Step::kWoven);
           }};
   try {

@@ -24,6 +24,7 @@ struct PostProcessing {
   std::string output;
   bool lines = false;
   std::string perf;                        // the executable, for its build-id cache
+  bool names_beside = false;               // not in that perf's build-id cache
   std::function<bool()> interrupted = {};  // asked some times a second
   weave::Knowledge knowledge = {};
 };

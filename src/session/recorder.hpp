@@ -39,6 +39,8 @@ class Recorder {
 
   // As record(). To be called once.
   [[nodiscard]] int run();
+  // That ended it, or came while it ended; 0: none.
+  [[nodiscard]] int signal() const { return signal_; }
 
  private:
   int steps();
@@ -85,7 +87,8 @@ class Recorder {
   perf::Output output_;
   // Destroyed last to first: targets are switched off before perf is stopped, signals come last.
   StopSignals signals_;
-  int signal_ = 0;  // the first that came
+  int signal_ = 0;           // the first that came
+  bool completing_ = false;  // the events are enabled no more
   std::unique_ptr<Guard> guard_;
   std::vector<base::Pid> pids_;
   std::vector<std::string> own_options_;  // that perf gets from us

@@ -9,6 +9,7 @@
 #include "session/recorder.hpp"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <utility>
 
@@ -80,10 +81,17 @@ ManagerOptions Recorder::manager_options() {
 
 bool Recorder::take_signal() {
   const auto signal = signals_.next();
-  if (signal && signal_ == 0) {
+  if (!signal) {
+    return false;
+  }
+  const int before = signal_;
+  if (before == 0 || (options_.duration && before == SIGHUP)) {
     signal_ = *signal;
   }
-  return signal.has_value();
+  if (!options_.duration || !completing_) {
+    return true;
+  }
+  return *signal != SIGHUP && before != 0 && before != SIGHUP;
 }
 
 int Recorder::run() {
@@ -143,7 +151,11 @@ int Recorder::steps() {
                       .targets = watch_,
                       .targets_matter = !options_.all,
                       .on_tick = [this] { on_tick(); },
-                      .arrivals = arrivals_.get()};
+                      .arrivals = arrivals_.get(),
+                      .until = {}};
+  if (options_.duration) {
+    sources.until = Deadline::after(*options_.duration);
+  }
   if (command_problem_ != 0) {
     return finish({.end = End::kCommand});
   }
@@ -210,6 +222,7 @@ std::optional<int> Recorder::enable() {
   enabled_at_ = Clock::now();
   if (answer == perf::Answer::kAcknowledged) {
     base::reached(base::Step::kEventsEnabled);
+    logger_.debug("the events are enabled");
     return std::nullopt;
   }
   if (answer == perf::Answer::kEnded && options_.launch) {

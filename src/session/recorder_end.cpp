@@ -34,6 +34,7 @@ bool Recorder::switch_off() {
 
 int Recorder::finish(EndOfRecording end) {
   observer_.stopped();
+  completing_ = true;
   if (end.end == End::kSignal) {
     signal_ = end.signal;
   }
@@ -67,8 +68,13 @@ void Recorder::stop_perf(std::chrono::seconds patience) {
       perf::Answer::kInterrupted) {
     (void)take_signal();
   }
-  if (perf_->wait_for_file(Deadline::after(patience), signals_.fd())) {
-    return;
+  const auto deadline = Deadline::after(patience);
+  bool interrupted = false;
+  while (!interrupted && !deadline.expired() && !perf_->stuck()) {
+    if (perf_->wait_for_file(deadline, signals_.fd())) {
+      return;
+    }
+    interrupted = take_signal() || !options_.duration;
   }
   if (perf_->stuck()) {  // SIGTERM would not help: it opens the file again
     logger_.error(
@@ -78,7 +84,6 @@ void Recorder::stop_perf(std::chrono::seconds patience) {
     (void)perf_->wait(Deadline::after(kPerfAnswers));
     return;
   }
-  (void)take_signal();
   logger_.warning("perf record has not completed its file: it is told to end");
   perf_told_to_end_ = true;
   perf_->send_signal(SIGTERM);
@@ -120,6 +125,8 @@ int Recorder::status_of(EndOfRecording end) {
       return command_->try_wait().value_or(base::ExitStatus{false, kFailure}).shell_status();
     case End::kSignal:
       return 128 + end.signal;
+    case End::kTime:
+      return 0;
     case End::kTargets:
       logger_.warning("{}", manager_->active().size() == 1
                                 ? "the target exited before the recording was to end"
@@ -236,6 +243,7 @@ bool Recorder::post_process_file(const std::string& path) {
        .output = path,
        .lines = options_.lines,
        .perf = perf_path_,
+       .names_beside = options_.names_beside,
        .interrupted = [this] { return take_signal(); },
        .knowledge = {.stacks = frames_.history().empty() ? nullptr : &frames_.history(),
                      .evaluators = frames_.evaluators(),

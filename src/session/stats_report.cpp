@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 
 namespace pyinject::session {
 
@@ -57,13 +58,17 @@ std::string to_utc(std::chrono::system_clock::time_point time) {
 }
 
 void StatsReport::take(const Stats& stats) {
-  counters = stats.counters();
-  reasons.clear();
+  const auto now = stats.counters();
+  for (std::size_t i = 0; i < counters.size(); ++i) {
+    counters.at(i).second += now.at(i).second;
+  }
+  std::map<python::Reason, std::uint64_t> sums{reasons.begin(), reasons.end()};
   for (const auto reason : python::all_reasons()) {
     if (const auto count = stats.of(reason); count != 0) {
-      reasons.emplace_back(reason, count);
+      sums[reason] += count;
     }
   }
+  reasons.assign(sums.begin(), sums.end());
 }
 
 std::string to_json(const StatsReport& report) {

@@ -23,6 +23,16 @@ bool TargetWatch::all_exited() const {
   return std::ranges::none_of(targets_, [](const Watched& one) { return one.pidfd.valid(); });
 }
 
+std::vector<base::Pid> TargetWatch::running() const {
+  std::vector<base::Pid> pids;
+  for (const auto& one : targets_) {
+    if (one.pidfd.valid()) {
+      pids.push_back(one.id.pid);
+    }
+  }
+  return pids;
+}
+
 bool TargetWatch::all_exited_within(std::chrono::milliseconds span) {
   const auto deadline = base::Deadline::after(span);
   while (true) {

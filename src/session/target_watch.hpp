@@ -16,6 +16,7 @@ class TargetWatch {
   // A process that has gone already counts as one that exited.
   void add(base::ProcessId id);
   [[nodiscard]] bool all_exited() const;
+  [[nodiscard]] std::vector<base::Pid> running() const;
   // Looks at all, for at most SPAN while one still runs.
   [[nodiscard]] bool all_exited_within(std::chrono::milliseconds span);
 

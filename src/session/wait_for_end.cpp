@@ -67,7 +67,8 @@ class Waiting {
           sources_.arrivals == nullptr ? -1 : sources_.arrivals->fd()}) {
       all.push_back({.fd = fd, .events = POLLIN, .revents = 0});
     }
-    if (::poll(all.data(), all.size(), -1) < 0 && errno != EINTR) {
+    const int span = sources_.until ? sources_.until->remaining_ms() : -1;
+    if (::poll(all.data(), all.size(), span) < 0 && errno != EINTR) {
       throw base::SystemError{"cannot wait for the end of the recording", errno};
     }
     sources_.perf.read_stderr();
@@ -105,6 +106,9 @@ EndOfRecording wait_for_end(WaitSources& sources) {
       const bool exited = status->success() && sources.targets_matter &&
                           sources.targets.all_exited_within(kExitGrace);
       return {.end = exited ? End::kTargets : End::kPerf};
+    }
+    if (sources.until && sources.until->expired()) {
+      return {.end = End::kTime};
     }
     waiting.once();
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pyinject/base/child.hpp"
+#include "pyinject/base/deadline.hpp"
 #include "pyinject/base/log.hpp"
 #include "pyinject/perf/perf_process.hpp"
 #include "pyinject/session/stop_signals.hpp"
@@ -9,10 +10,11 @@
 #include "session/target_watch.hpp"
 
 #include <functional>
+#include <optional>
 
 namespace pyinject::session {
 
-enum class End { kCommand, kSignal, kTargets, kPerf };
+enum class End { kCommand, kSignal, kTime, kTargets, kPerf };
 
 struct WaitSources {
   perf::PerfProcess& perf;
@@ -22,6 +24,7 @@ struct WaitSources {
   bool targets_matter = true;     // end when all have exited
   std::function<void()> on_tick;  // twice a second
   Arrivals* arrivals = nullptr;   // null: none
+  std::optional<base::Deadline> until;
 };
 
 struct EndOfRecording {

@@ -6,9 +6,9 @@
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <regex>
 
 #include <unistd.h>
@@ -34,7 +34,10 @@ TEST(ServiceExample, CallsTheToolAsItCanBeCalled) {
   EXPECT_EQ(line.verb, cli::Verb::kRecord);
   EXPECT_EQ(line.record.scope.cgroup, "system.slice/shop.service");
   EXPECT_TRUE(line.report.json);
-  EXPECT_THAT(line.record.command, testing::ElementsAre("sleep", "30"));
+  ASSERT_TRUE(line.repeat);
+  EXPECT_EQ(line.repeat->duration, std::chrono::seconds{30});
+  EXPECT_EQ(line.repeat->period, std::chrono::minutes{5});
+  EXPECT_EQ(line.repeat->keep, 24U);
 }
 
 TEST(ServiceExample, SystemdHasNothingToSay) {

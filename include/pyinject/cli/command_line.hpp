@@ -5,6 +5,7 @@
 #include "pyinject/base/pid.hpp"
 #include "pyinject/session/manager.hpp"
 #include "pyinject/session/options.hpp"
+#include "pyinject/session/repeated_recording.hpp"
 #include "pyinject/session/wrapped_perf.hpp"
 
 #include <chrono>
@@ -35,10 +36,11 @@ struct CommandLine {
   bool json = false;            // status
   ReportOptions report;         // of every verb; STATS: record, activate, deactivate
   std::chrono::nanoseconds deactivation_deadline = session::ManagerOptions{}.deactivation_deadline;
-  session::RecordOptions record;  // record
-  session::WrapOptions wrapped;   // trace, top, sched, kmem
-  std::string input;              // weave
-  std::string output;             // weave: INPUT itself unless another is named
+  session::RecordOptions record;                 // record
+  std::optional<session::RepeatOptions> repeat;  // record
+  session::WrapOptions wrapped;                  // trace, top, sched, kmem
+  std::string input;                             // weave
+  std::string output;                            // weave: INPUT itself unless another is named
 };
 
 // What is wrong with the command line, and the exit status that says so.

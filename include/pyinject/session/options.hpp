@@ -7,6 +7,7 @@
 #include "pyinject/session/scope.hpp"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,14 @@ struct RecordOptions {
   perf::PerfSearch perf;
   std::vector<std::string> perf_options;  // for `perf record`, unchanged and in order
   std::vector<std::string> command;       // the clock; empty: until a signal comes
+  // Without COMMAND: the clock of one recording of several. While it is completed SIGHUP, and the
+  // first of the others, do not cut it short.
+  std::optional<std::chrono::nanoseconds> duration;
   perf::MapCollectorOptions maps;
-  bool backfill = true;   // put in the functions that were entered before the activation
-  bool lines = false;     // their lines in their names
-  bool keep_raw = false;  // perf's own file stays, as NAME.raw
+  bool backfill = true;       // put in the functions that were entered before the activation
+  bool lines = false;         // their lines in their names
+  bool keep_raw = false;      // perf's own file stays, as NAME.raw
+  bool names_beside = false;  // of functions, in the folder NAME.names, not in perf's cache
   std::chrono::nanoseconds deactivation_deadline = std::chrono::seconds{5};  // of all together
 };
 

@@ -40,7 +40,7 @@ struct StatsReport {
   std::vector<std::pair<python::Reason, std::uint64_t>> reasons;  // those that were met
   EventTimes times;
 
-  // Takes counters and reasons as they are now.
+  // Adds counters and reasons as they are now.
   void take(const Stats& stats);
 };
 

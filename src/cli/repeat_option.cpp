@@ -1,0 +1,95 @@
+#include "cli/repeat_option.hpp"
+
+#include "pyinject/base/text.hpp"
+#include "pyinject/cli/command_line.hpp"
+#include "pyinject/perf/output_file.hpp"
+#include "pyinject/perf/record_options.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace pyinject::cli {
+
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+using session::kUsage;
+
+// Its recording is a folder.
+bool chooses_threads(const std::vector<std::string>& options) {
+  const std::array tables = {perf::record_options()};
+  bool chosen = false;
+  for (const auto& group : perf::scan_words(options, tables).groups) {
+    for (const auto& one : group) {
+      if (one.option != nullptr && one.option->long_name == "threads") {
+        chosen = !one.negated;
+      }
+    }
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::optional<std::chrono::nanoseconds> parse_span(std::string_view text) {
+  static constexpr auto kUnits = std::to_array<std::pair<std::string_view, double>>(
+      {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}});
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  if (error != std::errc{}) {
+    return std::nullopt;
+  }
+  const std::string_view unit{rest, static_cast<std::size_t>(end - rest)};
+  for (const auto& [name, seconds] : kUnits) {
+    const Seconds span{number * seconds};
+    if (name == unit && span >= std::chrono::milliseconds{1} &&
+        span <= std::chrono::hours{24 * 365}) {
+      return std::chrono::duration_cast<std::chrono::nanoseconds>(span);
+    }
+  }
+  return std::nullopt;
+}
+
+session::RepeatOptions parse_repeat(const std::string& repeat,
+                                    const std::optional<std::string>& keep,
+                                    const session::RecordOptions& record) {
+  const auto refuse = [&](std::string_view why, int status = kUsage) -> CommandLineError {
+    return {fmt::format("--repeat {}: {}", base::printable(repeat), why), status};
+  };
+  session::RepeatOptions result;
+  const auto pieces = base::split(repeat, '/');
+  const auto duration = parse_span(pieces.front());
+  const auto period = pieces.size() == 2 ? parse_span(pieces.back()) : std::nullopt;
+  if (!duration || !period || *period < *duration) {
+    throw refuse("how long and how often, as in 30s/5m (ms, s, m, h)", session::kFailure);
+  }
+  result.duration = *duration;
+  result.period = *period;
+  if (keep) {
+    const auto count = base::parse_number<std::size_t>(*keep);
+    if (!count || *count == 0) {
+      throw CommandLineError{
+          fmt::format("--keep {}: a number of files, 1 or more", base::printable(*keep)),
+          session::kFailure};
+    }
+    result.keep = *count;
+  }
+  if (!record.command.empty()) {
+    throw refuse("it is the clock: no COMMAND");
+  }
+  const auto output = perf::output_of(record.perf_options, false);
+  if (output.pipe) {
+    throw refuse("it needs files: not with -o -");
+  }
+  if (output.several || chooses_threads(record.perf_options)) {
+    throw refuse(
+        "each recording is one file: not with --switch-output, --timestamp-filename or --threads");
+  }
+  return result;
+}
+
+}  // namespace pyinject::cli

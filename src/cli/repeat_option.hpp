@@ -1,0 +1,21 @@
+// record --repeat DURATION/PERIOD --keep N.
+#pragma once
+
+#include "pyinject/session/repeated_recording.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pyinject::cli {
+
+// "500ms", "30s", "5m", "1h", and "1.5h": more than nothing and a year at most.
+[[nodiscard]] std::optional<std::chrono::nanoseconds> parse_span(std::string_view text);
+
+// Throws CommandLineError, also when RECORD is one that cannot be repeated.
+[[nodiscard]] session::RepeatOptions parse_repeat(const std::string& repeat,
+                                                  const std::optional<std::string>& keep,
+                                                  const session::RecordOptions& record);
+
+}  // namespace pyinject::cli

@@ -1,0 +1,252 @@
+// record --repeat: one recording after the other, as a service does it.
+#include "e2e/served_tree.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/session/options.hpp"
+#include "support/find_perf.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+#include <utility>
+
+namespace pyinject::test {
+namespace {
+
+using base::Deadline;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr const char* kRuns = "the events are enabled";
+constexpr const char* kDone = "next: perf report -i ";
+constexpr const char* kPauses = "the next recording begins in";
+
+// Its messages come by its standard output, line by line.
+class Repeated {
+ public:
+  explicit Repeated(const std::vector<std::string>& arguments) : child_{command(arguments)} {}
+
+  // The next line with TEXT in it; throws base::Error when there is none.
+  std::string expect(const std::string& text) {
+    const auto deadline = Deadline::after(seconds{60});
+    while (const auto line = child_.read_line(deadline)) {
+      log_ += *line + "\n";
+      if (line->find(text) != std::string::npos) {
+        return *line;
+      }
+    }
+    throw base::Error{"no '" + text + "' in: " + log_};
+  }
+  void signal(int number) const { child_.signal(number); }
+  ExitStatus wait() {
+    while (const auto line = child_.read_line(Deadline::after(seconds{60}))) {
+      log_ += *line + "\n";
+    }
+    return child_.wait(Deadline::after(seconds{10})).value_or(ExitStatus{.code = -1});
+  }
+  [[nodiscard]] base::Pid pid() const { return child_.pid(); }
+  [[nodiscard]] const std::string& log() const { return log_; }
+
+ private:
+  static std::vector<std::string> command(const std::vector<std::string>& arguments) {
+    std::vector<std::string> words{"sh", "-c", "exec \"$@\" 2>&1", "sh", tool(), "record", "-v"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return words;
+  }
+
+  ChildProcess child_;
+  std::string log_;
+};
+
+class Repeat : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!plain_interpreter(15)) {
+      GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
+    }
+    target_.emplace(*plain_interpreter(15));
+  }
+  [[nodiscard]] ServedTree& target() { return *target_; }
+  [[nodiscard]] const TempDir& folder() const { return folder_; }
+  [[nodiscard]] std::vector<std::string> arguments(const std::vector<std::string>& more) const {
+    std::vector<std::string> words{"-p", target_->pid(), "-F", "999", "-o", folder_ / "perf.data"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  // Without the folders of names.
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> paths;
+    for (const auto& entry : std::filesystem::directory_iterator{folder_.path()}) {
+      if (entry.is_regular_file()) {
+        paths.push_back(entry.path());
+      }
+    }
+    std::ranges::sort(paths);
+    return paths;
+  }
+  void expect_off_and_well() {
+    EXPECT_EQ(trampoline_of(target_->pid()), "off");
+    target_->serve(10);
+    EXPECT_EQ(target_->finish(), ExitStatus{});
+  }
+
+ private:
+  TempDir folder_;
+  std::optional<ServedTree> target_;
+};
+
+void expect_named(const std::string& path) {
+  const auto named = count_named(read_samples("perf", path));
+  EXPECT_GT(named.samples, 10U) << path;
+  EXPECT_GE(named.innermost, 85) << path;
+  const auto report = run({"perf", "report", "--stdio", "-i", path});
+  EXPECT_EQ(report.status, ExitStatus{});
+  EXPECT_THAT(report.out, HasSubstr("py::"));
+}
+
+TEST_F(Repeat, RecordsAgainAndKeepsTheLatestFiles) {
+  Repeated record{arguments({"--repeat", "100ms/110ms", "--keep", "2"})};
+  std::vector<std::string> written;
+  for (int i = 0; i < 3; ++i) {
+    const auto line = record.expect(kDone);
+    written.push_back(line.substr(line.find(kDone) + std::string_view{kDone}.size()));
+    record.expect(kPauses);
+    EXPECT_EQ(files().size(), std::min<std::size_t>(i + 1, 2));
+  }
+  record.expect(kRuns);
+  record.signal(SIGTERM);
+  EXPECT_EQ(record.wait(), (ExitStatus{.code = 128 + SIGTERM})) << record.log();
+  const auto left = files();
+  ASSERT_EQ(left.size(), 2U);
+  EXPECT_EQ(left.front(), written.back()) << "the last but one";
+  for (const auto& path : left) {
+    EXPECT_TRUE(std::regex_search(path, std::regex{R"(perf\.data\.20\d{14}$)"})) << path;
+    EXPECT_TRUE(std::filesystem::exists(path + ".names/python-" + target().pid()) ||
+                std::filesystem::exists(path + ".names/python"))
+        << path;
+  }
+  expect_named(left.front());
+  expect_off_and_well();
+}
+
+TEST_F(Repeat, SighupBeginsTheNextFileAndSigtermEndsItWhole) {
+  Repeated record{arguments({"--repeat", "1h/1h"})};
+  for (const int signal : {SIGHUP, SIGTERM}) {
+    record.expect(kRuns);
+    target().serve(50);
+    record.signal(signal);
+    record.expect(kDone);
+  }
+  EXPECT_EQ(record.wait(), (ExitStatus{.code = 128 + SIGTERM})) << record.log();
+  ASSERT_EQ(files().size(), 2U);
+  for (const auto& path : files()) {
+    expect_named(path);
+  }
+  expect_off_and_well();
+}
+
+TEST_F(Repeat, FailureIsToldAndTheNextOneTried) {
+  const auto fails = folder() / "fails";
+  const auto perf = folder().file("perf", "#!/bin/sh\n[ -e " + fails + " ] && exit 3\nexec '" +
+                                              find_perf("perf").value() + "' \"$@\"\n");
+  std::filesystem::permissions(perf, std::filesystem::perms::owner_all);
+  Repeated record{arguments({"--repeat", "20ms/1h", "--perf", perf})};
+  record.expect(kPauses);
+  (void)folder().file("fails", "");
+  record.signal(SIGHUP);
+  record.expect("this recording failed (status 125)");
+  record.expect(kPauses);
+  EXPECT_EQ(trampoline_of(target().pid()), "off");
+  std::filesystem::remove(fails);
+  record.signal(SIGHUP);
+  record.expect(kRuns);
+  record.expect(kPauses);
+  // And then there is nobody any more.
+  EXPECT_EQ(target().finish(), ExitStatus{});
+  EXPECT_EQ(record.wait(), ExitStatus{}) << record.log();
+  EXPECT_THAT(record.log(), HasSubstr("all targets have exited"));
+}
+
+TEST_F(Repeat, WhatDoesNotBeginIsNotRepeated) {
+  const ChildProcess other{{"cat"}};
+  const auto refused = run_tool({"record", "-p", std::to_string(other.pid().value()), "-o",
+                                 folder() / "perf.data", "--repeat", "10ms/20ms"});
+  EXPECT_EQ(refused.status.code, session::kFailure);
+  EXPECT_THAT(files(), testing::IsEmpty());
+}
+
+// What there is of the tool and of its target between two recordings.
+struct Size {
+  std::size_t rss_kb = 0;
+  std::size_t fds = 0;
+  std::size_t mappings = 0;
+  std::size_t target_fds = 0;
+  std::size_t target_mappings = 0;
+  std::size_t map_bytes = 0;
+};
+
+std::size_t count_entries(const std::string& path) {
+  return static_cast<std::size_t>(std::ranges::distance(std::filesystem::directory_iterator{path},
+                                                        std::filesystem::directory_iterator{}));
+}
+
+Size measure(base::Pid tool, const std::string& target) {
+  const auto proc = "/proc/" + std::to_string(tool.value());
+  const auto status = base::read_file(proc + "/status").value_or("");
+  std::smatch rss;
+  EXPECT_TRUE(std::regex_search(status, rss, std::regex{R"(VmRSS:\s+(\d+))"}));
+  const auto children = base::read_file(proc + "/task/" + proc.substr(6) + "/children");
+  EXPECT_EQ(children.value_or(""), "") << "neither perf nor a guard";
+  const auto lines = [](const std::string& path) {
+    const auto text = base::read_file(path).value_or("");
+    return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+  };
+  std::error_code none;
+  const auto map = std::filesystem::file_size("/tmp/perf-" + target + ".map", none);
+  return {.rss_kb = std::stoul(rss[1]),
+          .fds = count_entries(proc + "/fd"),
+          .mappings = lines(proc + "/maps"),
+          .target_fds = count_entries("/proc/" + target + "/fd"),
+          .target_mappings = lines("/proc/" + target + "/maps"),
+          .map_bytes = none ? 0 : map};
+}
+
+// PYINJECT_REPEAT_CYCLES: so many recordings of one process, thousands if wanted.
+TEST_F(Repeat, NothingGrows) {
+  const char* const wished = std::getenv("PYINJECT_REPEAT_CYCLES");
+  const int cycles = wished == nullptr ? 4 : std::atoi(wished);
+  Repeated record{arguments({"--repeat", "10ms/1h", "--keep", "1"})};
+  Size before;
+  Size after;
+  for (int i = 0; i < cycles; ++i) {
+    record.expect(kPauses);
+    (i == cycles / 2 ? before : after) = measure(record.pid(), target().pid());
+    record.signal(SIGHUP);
+  }
+  record.expect(kPauses);
+  record.signal(SIGTERM);
+  EXPECT_EQ(record.wait(), (ExitStatus{.code = 128 + SIGTERM})) << record.log();
+  EXPECT_EQ(after.fds, before.fds);
+  EXPECT_EQ(after.target_fds, before.target_fds);
+  // An allocator may still take some; per recording it would be far more.
+  EXPECT_LE(after.rss_kb, before.rss_kb + 1024);
+  EXPECT_LE(after.mappings, before.mappings + 2);
+  EXPECT_LE(after.target_mappings, before.target_mappings + 2);
+  EXPECT_LE(after.map_bytes, before.map_bytes + 4096);
+  EXPECT_EQ(files().size(), 1U);
+  RecordProperty("cycles", cycles);
+  RecordProperty("rss_kb", static_cast<int>(after.rss_kb));
+  RecordProperty("rss_kb_half_way", static_cast<int>(before.rss_kb));
+  RecordProperty("map_bytes", static_cast<int>(after.map_bytes));
+  RecordProperty("target_mappings", static_cast<int>(after.target_mappings));
+  expect_off_and_well();
+}
+
+}  // namespace
+}  // namespace pyinject::test
