@@ -19,6 +19,7 @@ namespace {
 using Place = elf::SavedRegister::Place;
 
 constexpr std::size_t kMostRules = 1'000'000;  // of one file
+constexpr std::size_t kMostTries = 1000;       // to find one file
 
 bool is_small(std::int64_t offset) {
   return offset > std::numeric_limits<std::int32_t>::min() &&
@@ -133,6 +134,11 @@ MappedObject Objects::of(const MappedFile& file) {
     auto known = known_.find(key);
     if (known == known_.end()) {
       known = known_.emplace(key, load(file)).first;
+    } else if (!known->second.found && known->second.tries < kMostTries) {
+      // It was not to be had by another process that had it mapped, such as one that has ended.
+      const auto tries = known->second.tries + 1;
+      known->second = load(file);
+      known->second.tries = tries;
     }
     const auto bias = elf::load_bias(known->second.segments, base::RemoteAddress{file.begin},
                                      file.offset, file.executable);
@@ -145,6 +151,7 @@ MappedObject Objects::of(const MappedFile& file) {
 }
 
 Objects::Known Objects::load(const MappedFile& file) {
+  Known known;
   std::vector<base::UniqueFd> candidates;
   if (file.path == "[vdso]") {
     candidates.push_back(copy_of_vdso());
@@ -160,12 +167,14 @@ Objects::Known Objects::load(const MappedFile& file) {
     if (elf == nullptr || (!file.build_id.empty() && elf->build_id() != file.build_id)) {
       continue;
     }
+    known.found = true;
     if (auto information = elf::CallFrameInfo::of(*elf)) {
-      return {.object = std::make_unique<Object>(std::move(*information), elf->entry()),
-              .segments = elf->segments()};
+      known.object = std::make_unique<Object>(std::move(*information), elf->entry());
+      known.segments = elf->segments();
+      return known;
     }
   }
-  return {};
+  return known;
 }
 
 }  // namespace pyinject::unwind

@@ -84,6 +84,8 @@ class Objects {
   struct Known {
     std::unique_ptr<Object> object;
     std::vector<elf::Segment> segments;
+    bool found = false;  // the file itself, whatever is in it
+    std::size_t tries = 0;
   };
   [[nodiscard]] Known load(const MappedFile& file);
 
