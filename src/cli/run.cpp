@@ -7,6 +7,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/cli/command_line.hpp"
+#include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/session/guard.hpp"
@@ -177,6 +178,12 @@ int run_status(const CommandLine& line) {
 }
 
 int run_verb(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
+  if (line.verb != Verb::kWeave && !procfs::proc_is_of_our_pid_namespace()) {
+    throw base::Error{
+        "/proc is that of another pid namespace, its numbers mean other processes here: mount "
+        "one's "
+        "own (unshare --mount-proc)"};
+  }
   switch (line.verb) {
     case Verb::kNone:
       break;

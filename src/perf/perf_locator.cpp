@@ -3,6 +3,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
+#include "pyinject/procfs/own_rights.hpp"
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include <cerrno>
 
 #include <sys/utsname.h>
+#include <unistd.h>
 
 namespace pyinject::perf {
 
@@ -103,12 +105,13 @@ std::string explain_record_failure(base::ExitStatus status, std::string_view err
   if (contains(errors, "perf_event_paranoid") || contains(errors, "No permission to enable") ||
       contains(errors, "You may not have permission")) {
     const auto level = base::read_file("/proc/sys/kernel/perf_event_paranoid", 64);
-    return text +
-           fmt::format(
-               "; it may not open events, kernel.perf_event_paranoid is {}: run as root, "
-               "grant CAP_PERFMON (setcap cap_perfmon,cap_sys_ptrace+ep on perf) or lower it "
-               "with sysctl kernel.perf_event_paranoid=1",
-               base::trim(level.value_or("unknown")));
+    return text + fmt::format(
+                      "; it may not open events, kernel.perf_event_paranoid is {}: {}, or lower it "
+                      "with sysctl kernel.perf_event_paranoid=1",
+                      base::trim(level.value_or("unknown")),
+                      ::geteuid() == 0 ? procfs::how_to_get(procfs::Capability::kPerfmon)
+                                       : "run as root, grant CAP_PERFMON (setcap "
+                                         "cap_perfmon,cap_sys_ptrace+ep on perf)");
   }
   if (contains(errors, "No space left on device")) {
     return text +

@@ -1,6 +1,7 @@
 #include "attached_target.hpp"
 
 #include "pyinject/base/fault.hpp"
+#include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "version_policy.hpp"
 
@@ -34,7 +35,7 @@ Refusal refusal_of(const tracee::StopFailure& failure) {
     case Why::kDenied:
       return {.reason = Reason::kNoPermission,
               .found = who,
-              .remedy = "run as root or grant CAP_SYS_PTRACE"};
+              .remedy = procfs::how_to_get(procfs::Capability::kSysPtrace)};
     case Why::kDeadline:
       break;
   }

@@ -4,6 +4,7 @@
 #include "pyinject/elf/load_bias.hpp"
 #include "pyinject/procfs/namespaces.hpp"
 #include "pyinject/procfs/open_mapped.hpp"
+#include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "python/examination.hpp"
 #include "python/version_policy.hpp"
@@ -20,6 +21,11 @@ namespace pyinject::python {
 namespace {
 
 std::string permission_remedy(const procfs::Status& status) {
+  if (::geteuid() == 0) {
+    const auto remedy = procfs::how_to_get(procfs::Capability::kSysPtrace);
+    return status.uids[0] == 0 ? remedy
+                               : fmt::format("it belongs to uid {}: {}", status.uids[0], remedy);
+  }
   const auto yama = base::read_file("/proc/sys/kernel/yama/ptrace_scope", 16);
   if (status.uids[0] != ::geteuid()) {
     return fmt::format(

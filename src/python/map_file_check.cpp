@@ -1,6 +1,7 @@
 #include "map_file_check.hpp"
 
 #include "pyinject/base/error.hpp"
+#include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/procfs/target_root.hpp"
 
 #include <fmt/format.h>
@@ -47,7 +48,7 @@ std::variant<base::UniqueFd, Refusal> open_directory(base::Pid pid) {
     return Refusal{
         .reason = Reason::kMapDirectory,
         .found = fmt::format("its root folder cannot be opened: {}", base::errno_text(errno)),
-        .remedy = "run as root or grant CAP_SYS_PTRACE"};
+        .remedy = procfs::how_to_get(procfs::Capability::kSysPtrace)};
   }
   base::UniqueFd directory = root->locate(kDirectory);
   struct stat found {};

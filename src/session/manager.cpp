@@ -3,6 +3,7 @@
 #include "base/format.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
+#include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/procfs/stat.hpp"
 
 #include <algorithm>
@@ -65,6 +66,7 @@ class ProcessManager : public Manager {
   void refuse(base::Pid pid, const Refusal& refusal, bool loud);
   void tell(const Event& event);
   [[nodiscard]] std::optional<base::ProcessId> own_session() const;
+  [[nodiscard]] bool inherits(const python::Detection& detection) const;
   bool deactivate_one(const python::Target& target, nanoseconds deadline);
 
   python::Detector& detector_;
@@ -136,8 +138,8 @@ Selection ProcessManager::select(const std::vector<base::Pid>& pids, bool named)
     selection.targets.push_back(std::get<python::Target>(std::move(detection)));
   }
   if (const auto unreadable = stats_.of(Reason::kNoPermission); !named && unreadable != 0) {
-    logger_.warning("{} processes could not be looked into: run as root or grant CAP_SYS_PTRACE",
-                    unreadable);
+    logger_.warning("{} processes could not be looked into: {}", unreadable,
+                    procfs::how_to_get(procfs::Capability::kSysPtrace));
   }
   return selection;
 }
@@ -279,7 +281,10 @@ LateArrival ProcessManager::activate_late(base::Pid pid) {
     return arrival;
   };
   try {
-    auto detection = detect(pid);
+    auto detection = options_.late_activations ? detect(pid) : detector_.detect(pid);
+    if (!options_.late_activations && !inherits(detection)) {
+      return done({.late = Late::kRefused}, true);
+    }
     if (const auto* refused = std::get_if<python::Refused>(&detection)) {
       if (refused->refusal.reason == Reason::kNotInitialized) {
         return done({.late = Late::kNotYet, .initialized = refused->initialized}, false);
@@ -288,7 +293,7 @@ LateArrival ProcessManager::activate_late(base::Pid pid) {
       return done({.late = Late::kRefused}, true);
     }
     auto& target = std::get<python::Target>(detection);
-    if (target.state == python::TrampolineState::kOnByUs && own_session() == target.owner) {
+    if (inherits(detection)) {
       return done({.late = Late::kInherited, .inherited = std::move(target)}, true);
     }
     const bool on = activate_one(std::move(target), false);
@@ -316,6 +321,13 @@ std::optional<ActiveTarget> ProcessManager::forget(base::Pid pid) {
 std::optional<base::ProcessId> ProcessManager::own_session() const {
   const auto& session = options_.owner.session;
   return session.pid.value() == 0 ? std::nullopt : std::optional{session};
+}
+
+// It is on by this session, which has not touched it.
+bool ProcessManager::inherits(const python::Detection& detection) const {
+  const auto* const target = std::get_if<python::Target>(&detection);
+  return target != nullptr && target->state == python::TrampolineState::kOnByUs &&
+         target->owner == own_session();
 }
 
 bool ProcessManager::deactivate_one(const python::Target& target, nanoseconds deadline) {

@@ -1,6 +1,7 @@
 #include "pyinject/session/status_report.hpp"
 
 #include "pyinject/base/text.hpp"
+#include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/session/target_selection.hpp"
 
 #include <fmt/format.h>
@@ -141,10 +142,8 @@ std::string to_table(const StatusReport& report) {
     text += "no Python process is visible\n";
   }
   if (report.unreadable != 0) {
-    text += fmt::format(
-        "{} processes could not be looked into: run as root or grant "
-        "CAP_SYS_PTRACE\n",
-        report.unreadable);
+    text += fmt::format("{} processes could not be looked into: {}\n", report.unreadable,
+                        procfs::how_to_get(procfs::Capability::kSysPtrace));
   }
   return text;
 }

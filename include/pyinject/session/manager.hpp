@@ -36,6 +36,8 @@ struct ManagerOptions {
   // counted, a process that is no Python not even logged.
   bool strict = true;
   python::Owner owner = {};  // {0, 0}: what is activated stays on when the manager goes
+  // False: activate_late() only finds out what inherited the trampoline.
+  bool late_activations = true;
   std::chrono::nanoseconds activation_deadline = std::chrono::seconds{5};    // of one target
   std::chrono::nanoseconds deactivation_deadline = std::chrono::seconds{5};  // of all together
   // Asked again and again by activate_all() and deactivate_all(), in the thread that called them.

@@ -1,0 +1,58 @@
+#include "pyinject/procfs/own_rights.hpp"
+
+#include "pyinject/procfs/status.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::procfs {
+
+namespace {
+
+constexpr ino_t kFirstPidNamespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO
+
+std::string_view name_of(Capability capability) {
+  switch (capability) {
+    case Capability::kSysPtrace:
+      return "SYS_PTRACE";
+    case Capability::kPerfmon:
+      return "PERFMON";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string how_to_get(Capability capability, bool root, unsigned long long capabilities) {
+  const auto name = name_of(capability);
+  if (!root) {
+    return fmt::format("run as root or grant CAP_{}", name);
+  }
+  if ((capabilities >> static_cast<unsigned>(capability) & 1U) == 0) {
+    return fmt::format("this root lacks CAP_{0}: grant it (docker run --cap-add {0})", name);
+  }
+  return fmt::format("CAP_{} of this root ends at its user namespace: run it in the host's", name);
+}
+
+std::string how_to_get(Capability capability) {
+  const auto own = read_status(base::Pid{::getpid()});
+  return how_to_get(capability, ::geteuid() == 0, own ? own->effective_capabilities : ~0ULL);
+}
+
+bool in_first_pid_namespace() {
+  struct stat facts {};
+  return ::stat("/proc/self/ns/pid", &facts) != 0 || facts.st_ino == kFirstPidNamespace;
+}
+
+bool proc_is_of_our_pid_namespace() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self", error);
+  return !error && self == std::to_string(::getpid());
+}
+
+}  // namespace pyinject::procfs
