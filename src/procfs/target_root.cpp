@@ -31,6 +31,19 @@ std::optional<TargetRoot> TargetRoot::open(base::Pid pid) {
   return TargetRoot{std::move(fd)};
 }
 
+std::optional<TargetRoot> TargetRoot::folder(const std::string& path) const {
+  base::UniqueFd fd = locate(path);
+  struct stat found {};
+  if (!fd.valid() || ::fstat(fd.get(), &found) != 0) {
+    return std::nullopt;
+  }
+  if (!S_ISDIR(found.st_mode)) {
+    errno = ENOTDIR;
+    return std::nullopt;
+  }
+  return TargetRoot{std::move(fd)};
+}
+
 base::UniqueFd TargetRoot::resolve(const std::string& path, int flags, mode_t mode,
                                    Links links) const {
   open_how how{};

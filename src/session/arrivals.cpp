@@ -91,6 +91,9 @@ void Arrivals::note(const watch::ProcessEvent& event) {
       if (pythons_.contains(event.parent)) {
         pythons_.insert(pid);
         candidates_.insert(pid);
+        if (listener_.forked) {
+          listener_.forked(pid);
+        }
       }
       break;
     case Change::kExec:
@@ -137,7 +140,7 @@ void Arrivals::forget(base::Pid pid) {
 }
 
 void Arrivals::try_it(base::Pid pid) {
-  if (!population_.contains(pid)) {
+  if (!population_.contains(pid) || pid == left_out_) {
     return;
   }
   const auto [entry, inserted] = trying_.try_emplace(pid);
@@ -204,8 +207,8 @@ void Arrivals::settle(base::Pid pid, LateArrival arrival) {
     return;
   }
   const auto before = not_ready_.extract(pid);
-  if (arrival.late == Late::kInherited && arrival.inherited && listener_.inherited) {
-    listener_.inherited(*arrival.inherited);
+  if (arrival.late == Late::kInherited && listener_.forked) {
+    listener_.forked(pid);  // where its birth was missed
   }
   if (arrival.late != Late::kNotYet) {
     return;

@@ -24,8 +24,8 @@
 namespace pyinject::session {
 
 struct ArrivalListener {
-  // Forked by a target, on since its birth: nothing is to be done to it.
-  std::function<void(const python::Target&)> inherited;
+  // By a process that runs Python: it does, too, and is on if that was.
+  std::function<void(base::Pid child)> forked;
   // A process that ran Python has ended, or runs another program. ACTIVE: what it was, if it was a
   // target.
   std::function<void(base::Pid pid, std::optional<ActiveTarget> active)> ended;
@@ -41,6 +41,8 @@ class Arrivals {
   Arrivals(const Arrivals&) = delete;
   Arrivals& operator=(const Arrivals&) = delete;
 
+  // PID is ours: perf has an interpreter for its scripts.
+  void leave_out(base::Pid pid) { left_out_ = pid; }
   // PIDS are known to run Python: what they fork does, too.
   void know(const std::vector<base::Pid>& pids);
   // Tries those of PIDS whose interpreter was not ready at the first look.
@@ -82,6 +84,7 @@ class Arrivals {
   // The interpreter is being started. True: the watch tells when it is ready.
   std::map<base::Pid, bool> not_ready_;
   bool timer_runs_ = false;
+  base::Pid left_out_;
 
   std::mutex mutex_;  // of all below but threads_
   std::condition_variable wake_;

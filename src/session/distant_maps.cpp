@@ -1,5 +1,11 @@
 #include "session/distant_maps.hpp"
 
+#include "pyinject/procfs/namespaces.hpp"
+#include "pyinject/procfs/status.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
 #include <utility>
 
 #include <fcntl.h>
@@ -7,17 +13,23 @@
 namespace pyinject::session {
 
 namespace {
-// A root directory is held open for each.
+// A folder is held open for each.
 constexpr std::size_t kMost = 4096;
 }  // namespace
 
-void DistantMaps::keep(const python::Target& target) {
-  if (!target.foreign_namespace || places_.size() >= kMost) {
+void DistantMaps::keep(base::Pid pid) {
+  using procfs::Namespace;
+  const auto status = procfs::read_status(pid);
+  if (!status || places_.size() >= kMost) {
     return;
   }
-  if (auto root = procfs::TargetRoot::open(target.id.pid)) {
-    places_.insert_or_assign(target.id.pid,
-                             Place{.root = *std::move(root), .path = target.map_path});
+  const auto inner = procfs::inner_pid(*status);
+  const bool ours = inner == pid && procfs::root_is_ours(pid).value_or(false) &&
+                    procfs::in_our_namespace(pid, Namespace::kMount).value_or(false);
+  const auto root = ours ? std::nullopt : procfs::TargetRoot::open(pid);
+  if (auto folder = root ? root->folder("/tmp") : std::nullopt) {
+    places_.insert_or_assign(pid, Place{.folder = *std::move(folder),
+                                        .name = fmt::format("perf-{}.map", inner.value())});
   }
 }
 
@@ -32,8 +44,8 @@ std::vector<base::Pid> DistantMaps::pids() const {
 base::UniqueFd DistantMaps::take(base::Pid pid) {
   const auto place = places_.extract(pid);
   return place.empty() ? base::UniqueFd{}
-                       : place.mapped().root.open_beneath(place.mapped().path, O_RDONLY,
-                                                          procfs::TargetRoot::Links::kNone);
+                       : place.mapped().folder.open_beneath(place.mapped().name, O_RDONLY,
+                                                            procfs::TargetRoot::Links::kNone);
 }
 
 }  // namespace pyinject::session

@@ -5,7 +5,6 @@
 #include "pyinject/base/pid.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/procfs/target_root.hpp"
-#include "pyinject/python/target.hpp"
 
 #include <map>
 #include <string>
@@ -15,8 +14,9 @@ namespace pyinject::session {
 
 class DistantMaps {
  public:
-  // Keeps hold of the file system of TARGET, unless that is our own.
-  void keep(const python::Target& target);
+  // Keeps hold of the /tmp of a Python process, unless its file system is our own. At once: it may
+  // be gone in a moment.
+  void keep(base::Pid pid);
   // Those whose maps are to be looked for.
   [[nodiscard]] std::vector<base::Pid> pids() const;
   // The map of PID, for reading, also after its end; not valid() when it has none. It is not
@@ -25,8 +25,8 @@ class DistantMaps {
 
  private:
   struct Place {
-    procfs::TargetRoot root;
-    std::string path;
+    procfs::TargetRoot folder;  // itself: mounts go with their namespace
+    std::string name;
   };
   std::map<base::Pid, Place> places_;
 };

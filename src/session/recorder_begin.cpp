@@ -43,8 +43,8 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
       logger_{logger},
       observer_{observer},
       output_{perf::output_of(options.perf_options, stdout_is_pipe())},
-      population_{options.children ? Population::of_families(options.pids)
-                                   : Population::of_scope(options.scope)},
+      population_{options.all ? Population::of_scope(options.scope)
+                              : Population::of_families(options.pids)},
       children_{detector, logger, this_session().session},
       frames_{logger, recording_clock(options)},
       manager_{make_manager(detector, injector, logger, manager_options())} {
@@ -68,6 +68,7 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
 ManagerOptions Recorder::manager_options() {
   return {.strict = options_.strict,
           .owner = this_session(),
+          .late_activations = options_.all || options_.children,
           .activation_deadline = ManagerOptions{}.activation_deadline,
           .deactivation_deadline = options_.deactivation_deadline,
           .interrupted = [this] { return take_signal(); },

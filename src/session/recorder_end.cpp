@@ -4,6 +4,7 @@
 #include "pyinject/base/fault.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/perf/map_collector.hpp"
+#include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/procfs/reopen.hpp"
 #include "session/post_processing.hpp"
 #include "session/recorder.hpp"
@@ -128,7 +129,7 @@ int Recorder::status_of(EndOfRecording end) {
     case End::kTime:
       return 0;
     case End::kTargets:
-      logger_.warning("{}", manager_->active().size() == 1
+      logger_.warning("{}", manager_->stats().activated == 1
                                 ? "the target exited before the recording was to end"
                                 : "all targets exited before the recording was to end");
       return 0;
@@ -223,8 +224,14 @@ std::optional<int> Recorder::post_process() {
 }
 
 std::function<bool(std::uint32_t)> Recorder::wanted_samples() const {
-  if (!options_.all || !options_.scope.chosen_from_file()) {
+  if (!options_.all) {
     return {};
+  }
+  if (!options_.scope.chosen_from_file()) {
+    // perf samples the whole machine; whom it does not see from here has no number (0 or -1).
+    return procfs::in_first_pid_namespace()
+               ? std::function<bool(std::uint32_t)>{}
+               : [](std::uint32_t pid) { return pid != 0 && pid != ~0U; };
   }
   return [this](std::uint32_t pid) { return population_.ever_contained(pid); };
 }

@@ -61,6 +61,9 @@ std::optional<int> Recorder::choose_targets() {
     }
   }
   targets_ = std::move(selection.targets);
+  if (!process_watch_ && std::ranges::any_of(targets_, &python::Target::foreign_namespace)) {
+    process_watch_ = watch::watch_processes(logger_);  // the maps of what they fork go with them
+  }
   return std::nullopt;
 }
 
@@ -158,13 +161,14 @@ void Recorder::follow_arrivals() {
   arrivals_ = std::make_unique<Arrivals>(
       std::move(process_watch_), detector_, *manager_, logger_, population_,
       ArrivalListener{
-          .inherited = [this](const python::Target& target) { distant_maps_.keep(target); },
+          .forked = [this](base::Pid child) { distant_maps_.keep(child); },
           .ended = [this](base::Pid pid,
                           std::optional<ActiveTarget> active) { ended(pid, std::move(active)); }});
   std::vector<base::Pid> pythons;
   for (const auto& active : manager_->active()) {
     pythons.push_back(active.target.id.pid);
   }
+  arrivals_->leave_out(perf_->pid());
   arrivals_->know(pythons);
   arrivals_->look_again(chosen_);
 }

@@ -71,6 +71,15 @@ TEST_F(TargetRootTest, OpensWhatTheTargetSees) {
   EXPECT_EQ(root_->stat_beneath("/tmp/file")->st_size, 6);
 }
 
+TEST_F(TargetRootTest, OfAFolderIsWhatIsBeneathIt) {
+  const auto folder = root_->folder("/tmp");
+  ASSERT_TRUE(folder.has_value());
+  EXPECT_TRUE(folder->open_beneath("file", O_RDONLY).valid());
+  EXPECT_FALSE(folder->open_beneath("../usr", O_RDONLY | O_DIRECTORY).valid());
+  EXPECT_FALSE(root_->folder("/tmp/file").has_value());
+  EXPECT_FALSE(root_->folder("/bin").has_value());  // a link
+}
+
 TEST_F(TargetRootTest, LinksDoNotLeadOut) {
   test::TempDir outside;
   const auto secret = outside.file("secret", "outside");

@@ -102,7 +102,7 @@ class ArrivalsTest : public testing::Test {
     arrivals_ = std::make_unique<Arrivals>(
         std::move(watch), detector_, manager_, logger_, population_,
         ArrivalListener{
-            .inherited = [this](const auto& target) { inherited_.push_back(target.id.pid); },
+            .forked = [this](Pid child) { forked_.push_back(child); },
             .ended = [this](Pid pid, const auto& /*active*/) { ended_.push_back(pid); }});
   }
   // Goes on until TRUE_NOW is.
@@ -134,7 +134,7 @@ class ArrivalsTest : public testing::Test {
   ScriptedManager manager_;
   test::RecordingLogger logger_;
   Population population_ = Population::of_scope({});
-  std::vector<Pid> inherited_;
+  std::vector<Pid> forked_;
   std::vector<Pid> ended_;
   ScriptedWatch* watch_ = nullptr;
   std::unique_ptr<Arrivals> arrivals_;
@@ -205,7 +205,7 @@ TEST_F(ArrivalsTest, SaysWhoHasInheritedItAndWhoHasEnded) {
     return LateArrival{.late = Late::kInherited, .inherited = std::move(target)};
   };
   handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne}});
-  ASSERT_TRUE(handle_until([&] { return !inherited_.empty(); }));
+  ASSERT_TRUE(handle_until([&] { return !forked_.empty(); }));
   handle_all({{.change = Change::kExited, .pid = kChild}});
   EXPECT_THAT(ended_, ElementsAre(kChild));
 }

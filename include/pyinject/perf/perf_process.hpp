@@ -43,6 +43,7 @@ class PerfProcess {
   // unknown to perf: it looks up no names there. To be called when "ping" was acknowledged.
   [[nodiscard]] Answer enable_side_events(base::Deadline deadline, int interrupt = -1);
 
+  [[nodiscard]] base::Pid pid() const { return child_->pid(); }
   [[nodiscard]] int pidfd() const { return child_->pidfd(); }
   // To be polled; -1 when it has been closed.
   [[nodiscard]] int stderr_fd() const { return errors_.get(); }

@@ -23,6 +23,10 @@ class TargetRoot {
   // nullopt: errno says why. It stays that root when the process ends or its pid is reused.
   [[nodiscard]] static std::optional<TargetRoot> open(base::Pid pid);
 
+  // The same for what is beneath the folder PATH. It stays when what is mounted there is no longer,
+  // as at the end of a mount namespace. nullopt: it is none, errno says why.
+  [[nodiscard]] std::optional<TargetRoot> folder(const std::string& path) const;
+
   // PATH from the root on, with or without a leading slash; FLAGS as of open(2), to which
   // O_NONBLOCK, O_NOCTTY, O_NOFOLLOW and O_CLOEXEC are added. Without O_CREAT: regular files, with
   // O_DIRECTORY folders; anything else is EINVAL without having been opened. O_CREAT needs O_EXCL
