@@ -65,7 +65,7 @@ void Arrivals::look_again(const std::vector<base::Pid>& pids) {
 void Arrivals::handle() {
   std::uint64_t count = 0;
   const bool look_again = ::read(timer_.get(), &count, sizeof count) > 0;
-  (void)!::read(results_.get(), &count, sizeof count);
+  [[maybe_unused]] const auto taken = ::read(results_.get(), &count, sizeof count);
   take_results();  // which are older than what has happened since
   for (const auto& event : watch_->take()) {
     note(event);
@@ -180,7 +180,7 @@ void Arrivals::work() {
     lock.lock();
     done_.emplace_back(pid, std::move(arrival));
     const std::uint64_t one = 1;
-    (void)!::write(results_.get(), &one, sizeof one);
+    [[maybe_unused]] const auto written = ::write(results_.get(), &one, sizeof one);
   }
 }
 

@@ -54,8 +54,8 @@ class ProcessManager : public Manager {
   void end_late_activations() override { cancelled_ = true; }
   std::optional<ActiveTarget> forget(base::Pid pid) override;
   bool deactivate_all(const std::vector<python::Target>& others) override;
-  const std::vector<ActiveTarget>& active() const override { return active_; }
-  const Stats& stats() const override { return stats_; }
+  [[nodiscard]] const std::vector<ActiveTarget>& active() const override { return active_; }
+  [[nodiscard]] const Stats& stats() const override { return stats_; }
 
  private:
   // False: refused, logged and counted.
