@@ -64,6 +64,7 @@ std::set<std::string> names_in(const std::string& data) {
 // its own: a pid namespace with FOLDER as its /tmp.
 nlohmann::json run_apart(const TempDir& folder, const std::string& script,
                          const std::vector<std::string>& arguments) {
+  const char* const roots = std::getenv("PYINJECT_ROOTS");
   std::vector<std::string> command{"unshare",
                                    "-mpf",
                                    "--mount-proc",
@@ -74,6 +75,7 @@ nlohmann::json run_apart(const TempDir& folder, const std::string& script,
                                    folder.path(),
                                    source_dir(),
                                    build_dir(),
+                                   roots == nullptr ? "" : roots,
                                    "/usr/bin/python3",
                                    source_dir() + "/tests/targets/" + script,
                                    tool(),
