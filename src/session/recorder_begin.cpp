@@ -68,7 +68,7 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
 ManagerOptions Recorder::manager_options() {
   return {.strict = options_.strict,
           .owner = this_session(),
-          .late_activations = options_.all || options_.children,
+          .late_activations = options_.all || options_.children || options_.launch,
           .activation_deadline = ManagerOptions{}.activation_deadline,
           .deactivation_deadline = options_.deactivation_deadline,
           .interrupted = [this] { return take_signal(); },

@@ -110,6 +110,10 @@ class Rights : public testing::Test {
   void start(uid_t uid, const std::string& program = kIdle) {
     python_.emplace(wrapped(interpreter_, in_world(uid, "")), program);
     pid_ = std::to_string(python_->pid().value());
+    // Numbers are reused: root's process before may have left one, which would be a reason to
+    // refuse.
+    std::error_code error;
+    std::filesystem::remove("/tmp/perf-" + pid_ + ".map", error);
   }
   // As kUser with CAPABILITIES, e.g. "+sys_ptrace".
   [[nodiscard]] RunResult as_user(const std::string& capabilities,
