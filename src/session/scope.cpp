@@ -21,8 +21,9 @@ constexpr std::size_t kMostCgroupText = 65536;
 
 // The path in the unified hierarchy, from the root that this process sees (cgroups(7)).
 std::string cgroup_of(base::Pid pid) {
-  const auto text = base::read_file(fmt::format("/proc/{}/cgroup", pid.value()), kMostCgroupText);
-  for (const auto line : base::split(text.value_or(""), '\n')) {
+  const auto text = base::read_file(fmt::format("/proc/{}/cgroup", pid.value()), kMostCgroupText)
+                        .value_or(std::string{});
+  for (const auto line : base::split(text, '\n')) {
     if (line.starts_with("0::/")) {
       return std::string{line.substr(4)};
     }

@@ -30,6 +30,16 @@ extern "C" {
 #include <perf/threadmap.h>
 }
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+// libperf 6.1 does not give back an event's references to its maps: 48 bytes for each watch.
+extern "C" const char* __lsan_default_suppressions();   // NOLINT: a name of the sanitizer's
+extern "C" const char* __lsan_default_suppressions() {  // NOLINT
+  return "leak:perf_cpu_map__\nleak:perf_thread_map__\n";
+}
+#endif
+#endif
+
 namespace pyinject::watch {
 
 namespace {
