@@ -22,17 +22,17 @@ struct Section {
   std::string name;
   void (*print)(const bench::Effort&);
 };
-const std::array kSections{Section{"pauses", bench::pauses}, Section{"rivals", bench::rivals},
-                           Section{"speeds", bench::speeds}, Section{"calls", bench::calls},
-                           Section{"tools", bench::tools},   Section{"watching", bench::watching},
-                           Section{"growth", bench::growth}};
+const std::array kSections{Section{"pauses", bench::pauses},     Section{"rivals", bench::rivals},
+                           Section{"speeds", bench::speeds},     Section{"calls", bench::calls},
+                           Section{"engines", bench::engines},   Section{"tools", bench::tools},
+                           Section{"watching", bench::watching}, Section{"growth", bench::growth}};
 
 constexpr const char* kUsage =
     R"(usage: bench_pyinject [--quick] [--runs N] [--only PART] [SECTION ...]
   --quick      a few runs of everything: is it complete?
   --runs N     how many stops of each kind; 200
   --only PART  interpreters with PART in their name
-  SECTION      pauses, rivals, speeds, calls, tools, watching, growth; all
+  SECTION      pauses, rivals, speeds, calls, engines, tools, watching, growth; all
 )";
 
 // A few of each.

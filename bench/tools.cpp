@@ -20,13 +20,13 @@ namespace {
 using std::chrono::seconds;
 
 // A recording that lasts until its COMMAND, `cat`, is told to end.
-struct Recording {
+struct Usage {
   double cpu_until_on = 0;  // ms
   double share = 0;         // of one processor while it records, percent
   double resident_mb = 0;
 };
 
-Recording usage_of_record(base::Pid pid, std::chrono::milliseconds span) {
+Usage usage_of_record(base::Pid pid, std::chrono::milliseconds span) {
   const test::TempDir folder;
   test::ChildProcess record{{test::tool(), "record", "-p", std::to_string(pid.value()), "-F", "999",
                              "-e", "cpu-clock", "-o", folder / "perf.data", "--", "cat"}};

@@ -6,6 +6,12 @@ add_library(pyinject INTERFACE)
 target_link_libraries(pyinject INTERFACE pyinject_session)
 install(TARGETS pyinject EXPORT pyinject)
 
+get_property(with_bpf GLOBAL PROPERTY PYINJECT_BPF)
+if(with_bpf)
+  set(PYINJECT_LIBBPF_MODULE " LIBBPF:libbpf")
+  set(PYINJECT_LIBBPF_REQUIRED " libbpf")
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/pyinject)
 set(package_build_dir ${PROJECT_BINARY_DIR}/package)
 configure_package_config_file(

@@ -1,6 +1,7 @@
 #include "pyinject/cli/command_line.hpp"
 
 #include "cli/argument_splitter.hpp"
+#include "cli/function_calls.hpp"
 #include "cli/repeat_option.hpp"
 #include "cli/wrapped_verbs.hpp"
 #include "pyinject/base/text.hpp"
@@ -12,6 +13,8 @@
 #include <array>
 #include <charconv>
 #include <span>
+#include <string_view>
+#include <utility>
 
 namespace pyinject::cli {
 
@@ -37,7 +40,18 @@ constexpr auto kRecord = std::to_array<RecordOption>({
     {"perf", 0, kRequired},    {"strict", 0, kNone},         {"lenient", 0, kNone},
     {"no-backfill", 0, kNone}, {"lines", 0, kNone},          {"keep-raw", 0, kNone},
     {"repeat", 0, kRequired},  {"keep", 0, kRequired},       {"deactivate-timeout", 0, kRequired},
-    {"stats", 0, kRequired},   {"log-format", 0, kRequired},
+    {"stats", 0, kRequired},   {"log-format", 0, kRequired}, {"engine", 0, kRequired},
+    {"gil", 0, kNone},         {"tasks", 0, kNone},          {"off-cpu", 0, kNone},
+    {"functions", 0, kNone},
+});
+constexpr auto kFunctions = std::to_array<RecordOption>({
+    {"help", 'h', kNone},
+    {"quiet", 'q', kNone},
+    {"verbose", 'v', kNone},
+    {"input", 'i', kRequired},
+    {"timeline", 0, kNone},
+    {"json", 0, kNone},
+    {"log-format", 0, kRequired},
 });
 constexpr auto kWeave = std::to_array<RecordOption>({
     {"help", 'h', kNone},
@@ -77,7 +91,7 @@ constexpr auto kStatus = std::to_array<RecordOption>({
 });
 
 constexpr std::string_view kVerbNames =
-    "record, trace, top, sched, kmem, weave, activate, deactivate or status";
+    "record, trace, top, sched, kmem, functions, weave, activate, deactivate or status";
 
 struct VerbOptions {
   std::string_view name;
@@ -86,6 +100,7 @@ struct VerbOptions {
 };
 constexpr auto kVerbs = std::to_array<VerbOptions>({
     {"record", Verb::kRecord, kRecord},
+    {"functions", Verb::kFunctions, kFunctions},
     {"weave", Verb::kWeave, kWeave},
     {"activate", Verb::kActivate, kActivate},
     {"deactivate", Verb::kDeactivate, kDeactivate},
@@ -239,6 +254,32 @@ void take_record(const options::variables_map& values, SplitArguments split, Com
   record.command = std::move(split.command);
 }
 
+void take_engine(const options::variables_map& values, session::RecordOptions& record) {
+  constexpr auto kEngines = std::to_array<std::pair<std::string_view, session::Engine>>(
+      {{"trampoline", session::Engine::kTrampoline},
+       {"bpf", session::Engine::kBpf},
+       {"auto", session::Engine::kAuto}});
+  if (values.count("engine") != 0) {
+    const auto& name = values["engine"].as<std::string>();
+    const auto* const found = std::ranges::find(
+        kEngines, std::string_view{name}, &std::pair<std::string_view, session::Engine>::first);
+    if (found == kEngines.end()) {
+      throw CommandLineError{
+          fmt::format("--engine {}: trampoline, bpf or auto", base::printable(name)), kFailure};
+    }
+    record.engine = found->second;
+  }
+  record.gil = values.count("gil") != 0;
+  record.tasks = values.count("tasks") != 0;
+  record.off_cpu = values.count("off-cpu") != 0;
+  if ((record.gil || record.tasks) && record.engine == session::Engine::kTrampoline) {
+    throw CommandLineError{
+        fmt::format("--{} takes --engine bpf: the trampoline knows nothing of it",
+                    record.gil ? "gil" : "tasks"),
+        kUsage};
+  }
+}
+
 void take_repeat(const options::variables_map& values, CommandLine& line) {
   std::optional<std::string> keep;
   if (values.count("keep") != 0) {
@@ -323,6 +364,11 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     }
     if (line.verb == Verb::kRecord) {
       take_record(values, std::move(split), line);
+      take_engine(values, line.record);
+      line.functions = values.count("functions") != 0;
+      if (line.functions) {
+        check_functions(line, values);
+      }
       take_repeat(values, line);
       return line;
     }
@@ -334,6 +380,11 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
       throw CommandLineError{
           fmt::format("{} takes no '{}'", known.name, base::printable(split.command.front())),
           kUsage};
+    }
+    if (line.verb == Verb::kFunctions) {
+      line.input = values.count("input") == 0 ? "perf.data" : values["input"].as<std::string>();
+      line.timeline = values.count("timeline") != 0;
+      return line;
     }
     if (line.pids.empty() && line.verb != Verb::kStatus) {
       throw CommandLineError{fmt::format("{} needs a target: -p PID", known.name), kUsage};

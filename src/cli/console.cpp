@@ -81,6 +81,9 @@ std::string activation_line(const session::ActiveTarget& active) {
     return fmt::format("{}: trampoline already {}, it stays on", who,
                        python::name(activation.before));
   }
+  if (activation.mechanism == python::Mechanism::kObserved) {
+    return who + ": read by BPF, nothing is changed in it";
+  }
   if (activation.mechanism == python::Mechanism::kNone) {
     return who +
            (active.target.owner.pid.value() == ::getpid()
@@ -129,6 +132,25 @@ std::vector<std::string> woven_lines(const session::WovenFile& file, const std::
   return lines;
 }
 
+std::string sampler_line(const session::SamplerStats& stats) {
+  std::string line = fmt::format("of {} samples of Python processes {} have their Python stack",
+                                 stats.matched + stats.unmatched, stats.matched);
+  const auto add = [&line](std::uint64_t count, std::string_view what) {
+    if (count > 0) {
+      line += fmt::format(", {} {}", count, what);
+    }
+  };
+  add(stats.no_state, "of threads that are not Python's");
+  add(stats.truncated, "cut at 512 frames");
+  add(stats.unreadable, "could not be read to the end");
+  add(stats.lost, "lost");
+  if (stats.gil_held + stats.gil_waited_for > 0) {
+    line += fmt::format("; the GIL was held in {} and waited for in {}", stats.gil_held,
+                        stats.gil_waited_for);
+  }
+  return line;
+}
+
 std::vector<std::string> summary_lines(const session::RecordSummary& summary,
                                        const std::string& perf) {
   const std::string span =
@@ -156,6 +178,9 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
       line += fmt::format("{:.3f} MB, ", file.megabytes);
     }
     lines.push_back(line + base::printable(file.path));
+  }
+  if (summary.sampler) {
+    lines.push_back(sampler_line(*summary.sampler));
   }
   if (!summary.counters.empty()) {
     lines.push_back(summary.counters);
@@ -229,6 +254,9 @@ void Console::finished(const session::RecordSummary& summary) {
   {
     const std::scoped_lock lock{mutex_};
     activations_ = 0;  // of this recording
+  }
+  if (reporter_ != nullptr && summary.sampler) {
+    reporter_->take(*summary.sampler);
   }
   for (const auto& line : summary_lines(summary, perf_)) {
     logger_.info("{}", line);

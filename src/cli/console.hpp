@@ -28,6 +28,8 @@ struct Terminal {
 // What one file has become. DONE: "recorded 2.0 s".
 [[nodiscard]] std::vector<std::string> woven_lines(const session::WovenFile& file,
                                                    const std::string& done);
+// What --engine bpf has counted.
+[[nodiscard]] std::string sampler_line(const session::SamplerStats& stats);
 // The lines at the end of a recording. PERF: what the user calls perf.
 [[nodiscard]] std::vector<std::string> summary_lines(const session::RecordSummary& summary,
                                                      const std::string& perf);

@@ -34,6 +34,7 @@ class Reporter {
   void note(const session::Event& event);
   // What the run has counted; may be called for several parts of it.
   void take(const session::Stats& stats) { report_.take(stats); }
+  void take(const session::SamplerStats& stats) { report_.take(stats); }
   // At the end of the run, or of a part of it. Writes the file if one was asked for: a new one
   // takes the place of what was there. Returns STATUS; another one if that was 0 and the file
   // cannot be written.

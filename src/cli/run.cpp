@@ -2,10 +2,13 @@
 
 #include "base/format.hpp"
 #include "cli/console.hpp"
+#include "cli/function_calls.hpp"
 #include "cli/help.hpp"
 #include "cli/reporter.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
+#include "pyinject/bpf/sampler.hpp"
+#include "pyinject/calls/call_trace.hpp"
 #include "pyinject/cli/command_line.hpp"
 #include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/python/detector.hpp"
@@ -18,6 +21,8 @@
 #include "pyinject/session/target_selection.hpp"
 #include "pyinject/session/weave_file.hpp"
 #include "pyinject/version.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -64,6 +69,12 @@ std::string name_of_perf(const perf::PerfSearch& search) {
   return search.environment.value_or("").empty() ? "perf" : *search.environment;
 }
 
+std::string version_text() {
+  return fmt::format("perf-pyinject {}\nengines: trampoline{}\nfunctions: {}\n", PYINJECT_VERSION,
+                     bpf::built_in() ? ", bpf" : " (without libbpf: no bpf)",
+                     calls::can_read_calls() ? "yes" : "no (without libtraceevent)");
+}
+
 // A moving line among JSON objects would be none of them.
 bool is_live(const CommandLine& line, const Terminal& terminal) {
   return terminal.live && line.verbosity != Verbosity::kQuiet && !line.report.json;
@@ -71,9 +82,12 @@ bool is_live(const CommandLine& line, const Terminal& terminal) {
 
 int run_record(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
   auto& logger = reporter.logger();
+  Console console{logger, is_live(line, terminal), name_of_perf(line.record.perf), &reporter};
+  if (line.functions) {
+    return run_record_functions(line, logger, console);
+  }
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
-  Console console{logger, is_live(line, terminal), name_of_perf(line.record.perf), &reporter};
   if (!line.repeat) {
     return session::record(line.record, *detector, *injector, logger, console);
   }
@@ -178,7 +192,8 @@ int run_status(const CommandLine& line) {
 }
 
 int run_verb(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
-  if (line.verb != Verb::kWeave && !procfs::proc_is_of_our_pid_namespace()) {
+  const bool of_a_file = line.verb == Verb::kWeave || line.verb == Verb::kFunctions;
+  if (!of_a_file && !procfs::proc_is_of_our_pid_namespace()) {
     throw base::Error{
         "/proc is that of another pid namespace, its numbers mean other processes here: mount "
         "one's "
@@ -189,6 +204,8 @@ int run_verb(const CommandLine& line, Reporter& reporter, const Terminal& termin
       break;
     case Verb::kRecord:
       return run_record(line, reporter, terminal);
+    case Verb::kFunctions:
+      return run_functions(line, reporter.logger());
     case Verb::kWrapped:
       return run_wrapped(line, reporter.logger());
     case Verb::kWeave:
@@ -243,7 +260,7 @@ int run(int argc, char** argv) {
       return 0;
     }
     if (line.version) {
-      base::write_all(STDOUT_FILENO, "perf-pyinject " PYINJECT_VERSION "\n", "standard output");
+      base::write_all(STDOUT_FILENO, version_text(), "standard output");
       return 0;
     }
     return run_reported(line, arguments.front(), terminal);

@@ -15,7 +15,7 @@ namespace {
 
 using session::kUsage;
 
-constexpr std::array<std::string_view, 4> kVerbs{"trace", "top", "sched", "kmem"};
+constexpr std::array<std::string_view, 4> kWrappedVerbs{"trace", "top", "sched", "kmem"};
 
 // "12,34": of perf's other short options none has such a value behind it in one cluster with -p.
 bool is_pid_list(std::string_view text) {
@@ -133,7 +133,7 @@ class Scanner {
 }  // namespace
 
 bool is_wrapped_verb(std::string_view word) {
-  return std::ranges::find(kVerbs, word) != kVerbs.end();
+  return std::ranges::find(kWrappedVerbs, word) != kWrappedVerbs.end();
 }
 
 WrappedVerb parse_wrapped_verb(std::span<const std::string> words) { return Scanner{words}.scan(); }

@@ -16,10 +16,10 @@ constexpr std::uint64_t kMostProgram = 64U << 10U;  // bytes; real ones have som
 
 // DW_EH_PE_*: the form in the lower half, what it is relative to in the upper one.
 constexpr PointerEncoding kAbsolute = 0x00;
-constexpr PointerEncoding kUnsigned4 = 0x03;
-constexpr PointerEncoding kUnsigned8 = 0x04;
-constexpr PointerEncoding kSigned4 = 0x0b;
-constexpr PointerEncoding kSigned8 = 0x0c;
+constexpr PointerEncoding kFormUnsigned4 = 0x03;
+constexpr PointerEncoding kFormUnsigned8 = 0x04;
+constexpr PointerEncoding kFormSigned4 = 0x0b;
+constexpr PointerEncoding kFormSigned8 = 0x0c;
 constexpr PointerEncoding kRelativeToItself = 0x10;
 constexpr PointerEncoding kOmitted = 0xff;
 
@@ -27,12 +27,12 @@ constexpr PointerEncoding kOmitted = 0xff;
 std::uint64_t value_of(ByteCursor& cursor, PointerEncoding encoding) {
   switch (encoding & 0x0fU) {
     case kAbsolute:
-    case kUnsigned8:
-    case kSigned8:
+    case kFormUnsigned8:
+    case kFormSigned8:
       return cursor.number<std::uint64_t>();
-    case kUnsigned4:
+    case kFormUnsigned4:
       return cursor.number<std::uint32_t>();
-    case kSigned4:
+    case kFormSigned4:
       return static_cast<std::uint64_t>(std::int64_t{cursor.number<std::int32_t>()});
     default:
       cursor.fail();

@@ -51,7 +51,7 @@ enum Operation : std::uint8_t {
   kRegister0 = 0x70,
   kRegister31 = 0x8f,
   kRegisterLeb = 0x92,
-  kNop = 0x96,
+  kNoOperation = 0x96,
 };
 
 std::uint64_t extended(std::int64_t value) { return static_cast<std::uint64_t>(value); }
@@ -142,7 +142,7 @@ class Evaluation {
  private:
   bool one() {
     const auto operation = cursor_.number<std::uint8_t>();
-    if (operation == kNop) {
+    if (operation == kNoOperation) {
       return true;
     }
     if (const auto value = constant(operation, cursor_)) {

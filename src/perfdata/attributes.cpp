@@ -76,6 +76,14 @@ void remove_user_stacks(std::span<std::byte> raw) {
   std::memcpy(raw.data(), &attr, std::min(raw.size(), sizeof attr));
 }
 
+void add_switch_periods(std::span<std::byte> raw) {
+  Event event{.attr = to_attributes(raw), .raw = {}, .ids = {}};
+  if (event.samples_each_switch()) {
+    event.attr.sample_type |= PERF_SAMPLE_PERIOD;
+    std::memcpy(raw.data(), &event.attr, std::min(raw.size(), sizeof event.attr));
+  }
+}
+
 std::optional<NotTreatable> objection_to(const std::vector<Event>& events) {
   if (events.empty()) {
     return NotTreatable{"it has no events"};

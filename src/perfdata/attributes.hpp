@@ -20,6 +20,9 @@ namespace pyinject::perfdata {
 // Where samples have both, user registers and stacks are taken out of what RAW asks for.
 void remove_user_stacks(std::span<std::byte> raw);
 
+// Where each context switch is sampled, RAW asks for the period.
+void add_switch_periods(std::span<std::byte> raw);
+
 // Why records of these events cannot be taken apart; nullopt when they can.
 [[nodiscard]] std::optional<NotTreatable> objection_to(const std::vector<Event>& events);
 

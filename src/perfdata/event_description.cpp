@@ -1,13 +1,15 @@
 #include "perfdata/event_description.hpp"
 
-#include "perfdata/attributes.hpp"
 #include "pyinject/base/byte_cursor.hpp"
 
 #include <cstdint>
 
+#include <linux/perf_event.h>
+
 namespace pyinject::perfdata {
 
-bool remove_user_stacks_of_all(std::span<std::byte> description) {
+bool change_all(std::span<std::byte> description,
+                const std::function<void(std::span<std::byte> attributes)>& change) {
   base::ByteCursor cursor{description};
   const auto number = cursor.number<std::uint32_t>();
   const auto size = cursor.number<std::uint32_t>();
@@ -17,7 +19,7 @@ bool remove_user_stacks_of_all(std::span<std::byte> description) {
     if (cursor.failed() || attributes.size() < PERF_ATTR_SIZE_VER0) {
       return false;
     }
-    remove_user_stacks(description.subspan(offset, attributes.size()));
+    change(description.subspan(offset, attributes.size()));
     const auto ids = cursor.number<std::uint32_t>();
     cursor.take(cursor.number<std::uint32_t>());  // the name
     cursor.take(std::uint64_t{ids} * sizeof(std::uint64_t));

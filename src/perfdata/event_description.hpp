@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 
 namespace pyinject::perfdata {
 
-// remove_user_stacks() of each. False: it is damaged.
-[[nodiscard]] bool remove_user_stacks_of_all(std::span<std::byte> description);
+// CHANGE is given each one's attributes. False: it is damaged.
+[[nodiscard]] bool change_all(std::span<std::byte> description,
+                              const std::function<void(std::span<std::byte> attributes)>& change);
 
 }  // namespace pyinject::perfdata

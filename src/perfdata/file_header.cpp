@@ -115,7 +115,7 @@ class HeaderReader {
       }
       if (feature.bit == kFeatureEventDescription) {
         auto description = contents<std::byte>(feature.section, kMostDescription);
-        if (!description || !remove_user_stacks_of_all(*description)) {
+        if (!description || !change_all(*description, remove_user_stacks)) {
           return damaged("description of the events");
         }
         header_.event_description = std::move(*description);

@@ -16,6 +16,7 @@ namespace pyinject::perfdata {
 
 // The number of a feature's bit (HEADER_*).
 enum FeatureBit : std::uint8_t {
+  kFeatureTracingData = 1,
   kFeatureBuildId = 2,
   kFeatureEventDescription = 12,
   kFeatureAuxtrace = 18,

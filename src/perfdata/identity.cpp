@@ -1,13 +1,13 @@
 #include "perfdata/identity.hpp"
 
+#include "perfdata/limits.hpp"
+
 #include <bit>
 #include <cstring>
 
 namespace pyinject::perfdata {
 
 namespace {
-
-constexpr std::size_t kWord = sizeof(std::uint64_t);
 
 // How many of BITS samples of this event have; a word each.
 unsigned words(const perf_event_attr& attr, std::uint64_t bits) {
@@ -79,6 +79,23 @@ std::optional<std::uint64_t> time_in(const Record& record, const perf_event_attr
   }
   return word_from_end(record.bytes, 1 + words(attr, PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
                                                          PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER));
+}
+
+std::optional<std::uint32_t> thread_in(const Record& record, const perf_event_attr& attr) {
+  if ((attr.sample_type & PERF_SAMPLE_TID) == 0 || attr.sample_id_all == 0 ||
+      record.type >= kFirstOfPerf || record.type == PERF_RECORD_SAMPLE) {
+    return std::nullopt;
+  }
+  const auto behind = words(attr, PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
+                                      PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER);
+  const auto task = word_from_end(record.bytes, 1 + behind);
+  return task ? std::optional{static_cast<std::uint32_t>(*task >> 32U)} : std::nullopt;
+}
+
+std::size_t period_offset(const perf_event_attr& attr) {
+  return kWord * words(attr, PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
+                                 PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |
+                                 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU);
 }
 
 EventIndex::EventIndex(const std::vector<Event>& events)

@@ -30,6 +30,14 @@ struct IdPosition {
 [[nodiscard]] std::optional<std::uint64_t> time_in(const Record& record,
                                                    const perf_event_attr& attr);
 
+// Of a record that is no sample: the thread it is about. That of a switch is the one that leaves or
+// takes the processor.
+[[nodiscard]] std::optional<std::uint32_t> thread_in(const Record& record,
+                                                     const perf_event_attr& attr);
+
+// Where a sample has its period, or would have it, behind the header.
+[[nodiscard]] std::size_t period_offset(const perf_event_attr& attr);
+
 class EventIndex {
  public:
   // EVENTS have to stay where they are.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -125,6 +126,18 @@ std::variant<Input, NotTreatable> Input::open(base::UniqueFd file, const std::st
       std::make_unique<Impl>(std::move(file), name, std::get<FileHeader>(std::move(header)))};
 }
 
+std::optional<std::vector<std::byte>> Input::tracing_data() const {
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20U;  // mostly the kernel's symbols
+  const auto& features = impl_->header().features;
+  const auto found = std::ranges::find(features, unsigned{kFeatureTracingData}, &Feature::bit);
+  if (found == features.end() || found->section.size > kMost) {
+    return std::nullopt;
+  }
+  std::vector<std::byte> bytes(found->section.size);
+  bytes.resize(read_at(impl_->fd(), found->section.offset, bytes, impl_->name()));
+  return bytes;
+}
+
 const std::vector<Event>& Input::events() const { return impl_->header().events; }
 std::optional<Record> Input::next() { return impl_->next(true); }
 std::optional<Record> Input::next_head() { return impl_->next(false); }
@@ -147,6 +160,11 @@ std::optional<SampleHead> Input::head_of(const Record& record) const {
 std::optional<std::uint64_t> Input::time_of(const Record& record) const {
   const Event* const event = event_of(record);
   return event == nullptr ? std::nullopt : time_in(record, event->attr);
+}
+
+std::optional<std::uint32_t> Input::thread_of(const Record& record) const {
+  const Event* const event = event_of(record);
+  return event == nullptr ? std::nullopt : thread_in(record, event->attr);
 }
 
 }  // namespace pyinject::perfdata

@@ -2,13 +2,16 @@
 
 #include "perfdata/attributes.hpp"
 #include "perfdata/build_id_table.hpp"
+#include "perfdata/event_description.hpp"
 #include "perfdata/input_impl.hpp"
+#include "perfdata/limits.hpp"
 #include "perfdata/record_writer.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace pyinject::perfdata {
@@ -16,7 +19,7 @@ namespace pyinject::perfdata {
 namespace {
 
 constexpr const char* kName = "the new perf.data";
-constexpr std::size_t kBuffer = std::size_t{1} << 20U;
+constexpr std::size_t kWriteBuffer = std::size_t{1} << 20U;
 
 template <typename Value>
 Bytes bytes_of(const Value& value) {
@@ -27,8 +30,9 @@ Bytes bytes_of(const Value& value) {
 
 class Output::Impl {
  public:
-  Impl(int fd, const Input& input) : fd_{fd}, input_{input} {
-    buffer_.reserve(kBuffer);
+  Impl(int fd, const Input& input, bool switch_periods)
+      : fd_{fd}, input_{input}, switch_periods_{switch_periods} {
+    buffer_.reserve(kWriteBuffer);
     append(bytes_of(FileStart{}));
     write_attributes();
     start_.data.offset = size();
@@ -37,13 +41,14 @@ class Output::Impl {
   void write(const Record& record) {
     if (record.type == PERF_RECORD_SAMPLE) {
       const Event* const event = input_.event_of(record);
-      if (event != nullptr && event->has_user_stacks()) {
-        throw base::Error{"a sample with its user stack does not fit the new perf.data"};
+      if (event != nullptr &&
+          (event->has_user_stacks() || (switch_periods_ && event->samples_each_switch()))) {
+        throw base::Error{"a sample as it was does not fit the new perf.data"};
       }
     }
     if (record.type == kHeaderAttr && record.bytes.size() > sizeof(perf_event_header)) {
       scratch_.assign(record.bytes.begin(), record.bytes.end());
-      remove_user_stacks(std::span{scratch_}.subspan(sizeof(perf_event_header)));
+      change(std::span{scratch_}.subspan(sizeof(perf_event_header)));
       append(scratch_);
       return;
     }
@@ -60,8 +65,14 @@ class Output::Impl {
     append(scratch_);
   }
 
-  bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain) {
-    const bool whole = make_sample(sample, chain, scratch_);
+  bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain,
+                    std::uint64_t period) {
+    const bool own_period = switch_periods_ && sample.event->samples_each_switch();
+    const bool whole =
+        make_sample(sample, chain, scratch_, own_period ? std::optional{period} : std::nullopt);
+    if (scratch_.size() > kMostRecord) {
+      throw base::Error{"a sample is too large to have a period, too"};
+    }
     append(scratch_);
     return whole;
   }
@@ -78,8 +89,14 @@ class Output::Impl {
   [[nodiscard]] std::uint64_t size() const { return flushed_ + buffer_.size(); }
 
  private:
+  void change(std::span<std::byte> attributes) const {
+    remove_user_stacks(attributes);
+    if (switch_periods_) {
+      add_switch_periods(attributes);
+    }
+  }
   void append(Bytes bytes) {
-    if (buffer_.size() + bytes.size() > kBuffer) {
+    if (buffer_.size() + bytes.size() > kWriteBuffer) {
       flush();
     }
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
@@ -101,7 +118,7 @@ class Output::Impl {
     start_.attributes.offset = size();
     for (std::size_t i = 0; i < ids.size(); ++i) {
       scratch_ = input_.events()[i].raw;
-      remove_user_stacks(scratch_);
+      change(scratch_);
       append(scratch_);
       append(bytes_of(ids[i]));
       start_.attributes_size = scratch_.size() + sizeof(Section);
@@ -131,7 +148,9 @@ class Output::Impl {
       start_.features.at(bit / 64) |= std::uint64_t{1} << (bit % 64);
       sections[i].offset = size();
       if (bit == kFeatureEventDescription) {
-        append(input_.impl().header().event_description);
+        auto description = input_.impl().header().event_description;
+        (void)change_all(description, [this](std::span<std::byte> raw) { change(raw); });
+        append(description);
       } else {
         copy(section);
       }
@@ -151,9 +170,10 @@ class Output::Impl {
   }
 
   void copy(Section section) {
-    scratch_.resize(std::min<std::uint64_t>(section.size, kBuffer));
+    scratch_.resize(std::min<std::uint64_t>(section.size, kWriteBuffer));
     while (section.size != 0) {
-      const auto piece = std::span{scratch_}.first(std::min<std::uint64_t>(section.size, kBuffer));
+      const auto piece =
+          std::span{scratch_}.first(std::min<std::uint64_t>(section.size, kWriteBuffer));
       if (read_at(input_.impl().fd(), section.offset, piece, input_.impl().name()) !=
           piece.size()) {
         throw base::Error{input_.impl().name() + " became shorter while it was read"};
@@ -166,19 +186,22 @@ class Output::Impl {
 
   int fd_;
   const Input& input_;
+  bool switch_periods_;
   FileStart start_;
   std::vector<std::byte> buffer_;  // what comes behind the first flushed_ bytes
   std::uint64_t flushed_ = 0;
   std::vector<std::byte> scratch_;
 };
 
-Output::Output(int fd, const Input& input) : impl_{std::make_unique<Impl>(fd, input)} {}
+Output::Output(int fd, const Input& input, bool switch_periods)
+    : impl_{std::make_unique<Impl>(fd, input, switch_periods)} {}
 Output::~Output() = default;
 void Output::write(const Record& record) { impl_->write(record); }
 void Output::write_mapping(const Mapping& mapping) { impl_->write_mapping(mapping); }
 void Output::write_fork(const Task& task) { impl_->write_fork(task); }
-bool Output::write_sample(const Sample& sample, std::span<const std::uint64_t> chain) {
-  return impl_->write_sample(sample, chain);
+bool Output::write_sample(const Sample& sample, std::span<const std::uint64_t> chain,
+                          std::uint64_t period) {
+  return impl_->write_sample(sample, chain, period);
 }
 void Output::finish(std::span<const BuildId> additional) { impl_->finish(additional); }
 std::uint64_t Output::size() const { return impl_->size(); }

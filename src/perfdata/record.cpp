@@ -1,5 +1,6 @@
 #include "pyinject/perfdata/record.hpp"
 
+#include "perfdata/limits.hpp"
 #include "pyinject/base/byte_cursor.hpp"
 
 #include <algorithm>
@@ -11,8 +12,6 @@ namespace pyinject::perfdata {
 using base::ByteCursor;
 
 namespace {
-
-constexpr std::size_t kMostBuildId = 20;
 
 ByteCursor payload(const Record& record) {
   ByteCursor cursor{record.bytes};

@@ -10,9 +10,9 @@ namespace pyinject::perfdata {
 
 namespace {
 
-constexpr std::size_t kBuffer = std::size_t{1} << 18U;  // many times a record
-constexpr std::size_t kHead = 64;                       // all fields before the callchain
-constexpr std::size_t kPiece = 4096;                    // is read where most is passed over
+constexpr std::size_t kReadBuffer = std::size_t{1} << 18U;  // many times a record
+constexpr std::size_t kHead = 64;                           // all fields before the callchain
+constexpr std::size_t kPiece = 4096;                        // is read where most is passed over
 constexpr std::size_t kLargestRecord = 1U << 16U;
 
 }  // namespace
@@ -33,7 +33,7 @@ std::optional<Record> first_record(Bytes records) {
 }
 
 RecordReader::RecordReader(int fd, Section data, std::string name)
-    : fd_{fd}, data_{data}, name_{std::move(name)}, buffer_(kBuffer), read_{data.offset} {}
+    : fd_{fd}, data_{data}, name_{std::move(name)}, buffer_(kReadBuffer), read_{data.offset} {}
 
 void RecordReader::rewind() {
   begin_ = 0;
@@ -53,7 +53,7 @@ void RecordReader::fill(std::size_t most) {
   read_ += got;
 }
 
-std::optional<Record> RecordReader::next() { return take(kBuffer); }
+std::optional<Record> RecordReader::next() { return take(kReadBuffer); }
 
 std::optional<Record> RecordReader::next_head() {
   perf_event_header header{};

@@ -1,6 +1,8 @@
 #include "perfdata/record_writer.hpp"
 
 #include "perfdata/byte_writer.hpp"
+#include "perfdata/identity.hpp"
+#include "perfdata/limits.hpp"
 
 #include <algorithm>
 #include <climits>
@@ -8,14 +10,6 @@
 #include <sys/mman.h>
 
 namespace pyinject::perfdata {
-
-namespace {
-
-constexpr std::size_t kWord = sizeof(std::uint64_t);
-constexpr std::size_t kMostRecord = 65528;  // its size is a number of 16 bits, and whole words
-constexpr std::size_t kMostBuildId = 20;
-
-}  // namespace
 
 void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std::byte>& into) {
   const bool has_build_id = !mapping.build_id.empty();
@@ -58,9 +52,17 @@ void make_fork(const Task& task, std::size_t sample_id, std::vector<std::byte>& 
 }
 
 bool make_sample(const Sample& sample, std::span<const std::uint64_t> chain,
-                 std::vector<std::byte>& into) {
+                 std::vector<std::byte>& into, std::optional<std::uint64_t> period) {
   ByteWriter writer{into, PERF_RECORD_SAMPLE, sample.misc};
-  writer.append(sample.before_chain);
+  if (period) {
+    const auto at = period_offset(sample.event->attr);
+    const auto had = sample.event->samples(PERF_SAMPLE_PERIOD) ? kWord : 0;
+    writer.append(sample.before_chain.first(at));
+    writer.number(*period);
+    writer.append(sample.before_chain.subspan(at + had));
+  } else {
+    writer.append(sample.before_chain);
+  }
   bool whole = true;
   if (sample.event->samples(PERF_SAMPLE_CALLCHAIN)) {
     const auto others = into.size() + kWord + sample.between.size() + sample.behind.size();

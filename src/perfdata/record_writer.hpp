@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,8 +18,9 @@ void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std
 // A FORK record, likewise.
 void make_fork(const Task& task, std::size_t sample_id, std::vector<std::byte>& into);
 
-// False: CHAIN is cut, since a record has at most 64 KiB.
+// PERIOD: instead of what it had, or in addition. False: CHAIN is cut, since a record has at most
+// 64 KiB.
 bool make_sample(const Sample& sample, std::span<const std::uint64_t> chain,
-                 std::vector<std::byte>& into);
+                 std::vector<std::byte>& into, std::optional<std::uint64_t> period = {});
 
 }  // namespace pyinject::perfdata

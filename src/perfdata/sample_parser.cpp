@@ -1,5 +1,6 @@
 #include "perfdata/sample_parser.hpp"
 
+#include "perfdata/limits.hpp"
 #include "pyinject/base/byte_cursor.hpp"
 
 #include <bit>
@@ -11,7 +12,6 @@ using base::ByteCursor;
 
 namespace {
 
-constexpr std::uint64_t kWord = sizeof(std::uint64_t);
 constexpr std::uint64_t kBranchSize = 24;  // from, to, flags
 constexpr std::uint64_t kBranchHwIndex = 1U << 17U;
 constexpr std::uint64_t kBranchCounters = 1U << 19U;  // PERF_SAMPLE_BRANCH_COUNTERS, linux 6.8

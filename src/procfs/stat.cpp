@@ -11,7 +11,7 @@ namespace pyinject::procfs {
 
 namespace {
 
-std::optional<Stat> read_from(const std::string& path) {
+std::optional<Stat> read_stat_file(const std::string& path) {
   const auto text = base::read_file(path);
   if (!text) {
     return std::nullopt;
@@ -74,11 +74,11 @@ std::optional<Stat> parse_stat(std::string_view text) {
 }
 
 std::optional<Stat> read_stat(base::Pid pid) {
-  return read_from(fmt::format("/proc/{}/stat", pid.value()));
+  return read_stat_file(fmt::format("/proc/{}/stat", pid.value()));
 }
 
 std::optional<Stat> read_stat(base::Pid pid, base::Tid tid) {
-  return read_from(fmt::format("/proc/{}/task/{}/stat", pid.value(), tid.value()));
+  return read_stat_file(fmt::format("/proc/{}/task/{}/stat", pid.value(), tid.value()));
 }
 
 std::optional<base::ProcessId> read_process_id(base::Pid pid) {

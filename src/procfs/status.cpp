@@ -85,7 +85,7 @@ void take_rights(std::string_view key, std::string_view value, Status& status) {
   }
 }
 
-std::optional<Status> read_from(const std::string& path) {
+std::optional<Status> read_status_file(const std::string& path) {
   const auto text = base::read_file(path);
   if (!text) {
     return std::nullopt;
@@ -117,11 +117,11 @@ std::optional<Status> parse_status(std::string_view text) {
 }
 
 std::optional<Status> read_status(base::Pid pid) {
-  return read_from(fmt::format("/proc/{}/status", pid.value()));
+  return read_status_file(fmt::format("/proc/{}/status", pid.value()));
 }
 
 std::optional<Status> read_status(base::Pid pid, base::Tid tid) {
-  return read_from(fmt::format("/proc/{}/task/{}/status", pid.value(), tid.value()));
+  return read_status_file(fmt::format("/proc/{}/task/{}/status", pid.value(), tid.value()));
 }
 
 }  // namespace pyinject::procfs

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "pyinject/base/remote_address.hpp"
+#include "pyinject/python/line_table.hpp"
 #include "pyinject/python/stack_reader.hpp"
 #include "pyinject/tracee/remote_memory.hpp"
-#include "python/line_table.hpp"
 #include "python/stack_layout.hpp"
 
 #include <cstddef>
@@ -17,6 +17,11 @@
 
 namespace pyinject::python {
 
+// CPython's own code, pushed below __init__ when a class is called: no Python function.
+[[nodiscard]] inline bool is_init_cleanup(const CodeNames& names) {
+  return names.qualname == "__init__" && names.file == "__init__";
+}
+
 struct CodeObject {
   CodeNames names;
   LineTable lines;
@@ -26,11 +31,6 @@ struct CodeObject {
   // Its constant part. It holds pointers and, in co_version, a number that CPython gives once: no
   // other object that comes to lie in the same place has the same bytes.
   std::vector<std::byte> head;
-
-  // CPython's own, pushed below __init__ when a class is called: no Python function.
-  [[nodiscard]] bool is_init_cleanup() const {
-    return names.qualname == "__init__" && names.file == "__init__";
-  }
 };
 
 class CodeObjects {

@@ -59,6 +59,9 @@ Detection Examination::run() {
     read_version();
     check_symbols();
     find_runtime();
+    if (purpose_ == Purpose::kObserve) {
+      return std::move(target_);
+    }
     check_code();
     find_libc();
     find_mailbox();
@@ -82,11 +85,25 @@ Detection Examination::run() {
   }
 }
 
+std::variant<Module, Refusal> Examination::interpreter() {
+  try {
+    look_at_process();
+    find_interpreter();
+    return interpreter_;
+  } catch (Refuse& refuse) {
+    return Refusal{.reason = refuse.reason,
+                   .found = std::move(refuse.found),
+                   .remedy = std::move(refuse.remedy)};
+  }
+}
+
 namespace {
 
 class ProcessDetector : public Detector {
  public:
-  Detection detect(base::Pid pid) override { return Examination{files_, pid}.run(); }
+  explicit ProcessDetector(Purpose purpose) : purpose_{purpose} {}
+
+  Detection detect(base::Pid pid) override { return Examination{files_, pid, purpose_}.run(); }
 
   bool may_hold_interpreter(base::Pid pid, const procfs::FileIdentity& file,
                             const std::string& path) override {
@@ -94,12 +111,15 @@ class ProcessDetector : public Detector {
   }
 
  private:
+  Purpose purpose_;
   MappedFiles files_;
   FileVerdicts verdicts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Detector> make_detector() { return std::make_unique<ProcessDetector>(); }
+std::unique_ptr<Detector> make_detector(Purpose purpose) {
+  return std::make_unique<ProcessDetector>(purpose);
+}
 
 }  // namespace pyinject::python

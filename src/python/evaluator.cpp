@@ -15,7 +15,7 @@ namespace pyinject::python {
 namespace {
 
 constexpr std::size_t kMostParts = 16;
-constexpr std::uint64_t kMostBytes = std::uint64_t{8} << 20U;  // disassembled, all together
+constexpr std::uint64_t kMostMachineCode = std::uint64_t{8} << 20U;  // disassembled, all together
 
 struct Part {
   elf::CodeExtent extent;
@@ -88,7 +88,7 @@ class SplitFunction {
 
   const elf::ElfFile& file_;
   const elf::CallFrameInfo& table_;
-  std::uint64_t left_ = kMostBytes;
+  std::uint64_t left_ = kMostMachineCode;
 };
 
 }  // namespace

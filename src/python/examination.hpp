@@ -5,6 +5,7 @@
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/procfs/maps.hpp"
 #include "pyinject/procfs/status.hpp"
+#include "pyinject/python/detector.hpp"
 #include "pyinject/python/target.hpp"
 #include "pyinject/tracee/remote_memory.hpp"
 #include "python/mailbox.hpp"
@@ -17,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace pyinject::python {
@@ -41,9 +43,14 @@ struct Module {
 
 class Examination {
  public:
-  Examination(MappedFiles& files, base::Pid pid) : files_{files}, pid_{pid}, memory_{pid} {}
+  Examination(MappedFiles& files, base::Pid pid, Purpose purpose)
+      : files_{files}, pid_{pid}, purpose_{purpose}, memory_{pid} {}
 
   [[nodiscard]] Detection run();
+  // The first steps only: which file has its interpreter. Whether anything could be done with that
+  // is not asked.
+  [[nodiscard]] std::variant<Module, Refusal> interpreter();
+  [[nodiscard]] base::ProcessId id() const { return target_.id; }
 
  private:
   [[nodiscard]] bool executes_another() const;
@@ -72,6 +79,7 @@ class Examination {
 
   MappedFiles& files_;
   base::Pid pid_;
+  Purpose purpose_;
   tracee::ProcessMemory memory_;
   Target target_;
   procfs::Status status_;

@@ -192,13 +192,21 @@ void Examination::read_version() {
     throw Refuse{Reason::kExited, "it has ended", ""};
   }
   target_.version = version_from_hex(*hex);
-  if (auto refusal = refuse_version(target_.version)) {
+  if (auto refusal = refuse_version(target_.version, purpose_)) {
     throw Refuse{refusal->reason, refusal->found, refusal->remedy};
   }
 }
 
 void Examination::check_symbols() {
   const auto& file = *interpreter_.file;
+  if (purpose_ == Purpose::kObserve) {
+    if (!file.defines("_PyRuntime")) {
+      throw Refuse{Reason::kNoLibpythonSymbols,
+                   fmt::format("{} does not export _PyRuntime", target_.interpreter),
+                   "use an interpreter whose dynamic symbol table is intact"};
+    }
+    return;
+  }
   if (!file.defines("_Py_trampoline_func_start") || !file.defines("_Py_trampoline_func_end")) {
     throw Refuse{Reason::kNoPerfTrampoline,
                  fmt::format("{} was built without the perf trampoline", target_.interpreter),

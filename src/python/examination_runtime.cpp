@@ -33,7 +33,9 @@ void Examination::find_runtime() {
   layout_ = std::get<RuntimeLayout>(layout);
   if (layout_.free_threaded) {
     throw Refuse{Reason::kFreeThreaded, "it is a free-threaded build",
-                 "CPython's trampoline is not thread-safe there (cpython gh-152330)"};
+                 purpose_ == Purpose::kObserve
+                     ? "its frames are laid out in another way"
+                     : "CPython's trampoline is not thread-safe there (cpython gh-152330)"};
   }
   const RuntimeView view{memory_, layout_, addresses.runtime};
   if (view.finalizing()) {
@@ -49,6 +51,9 @@ void Examination::find_runtime() {
                  "try again when the program has started"};
   }
   addresses.main_interpreter = *interpreter;
+  if (purpose_ == Purpose::kObserve) {
+    return;
+  }
   addresses.eval_frame = *interpreter + layout_.eval_frame;
   addresses.run_simple_string = interpreter_.address("PyRun_SimpleString");
   addresses.add_pending_call = interpreter_.address("Py_AddPendingCall");

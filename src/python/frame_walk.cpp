@@ -10,12 +10,15 @@ namespace pyinject::python {
 namespace {
 
 constexpr std::size_t kMostFrameBytes = 256;  // of its fixed part: implausible(StackLayout)
+constexpr std::uint8_t kGeneratorOwner = 1;   // FRAME_OWNED_BY_GENERATOR
 // FRAME_OWNED_BY_CSTACK (3.12, 3.13), FRAME_OWNED_BY_INTERPRETER (3.14+) and what is above it.
 constexpr std::uint8_t kFirstEntryOwner = 3;
 
 struct Frame {
   RawFrame raw;
   bool entry = false;
+  bool waits = false;         // for a call that its own evaluator makes; later than 3.13: any call
+  bool caller_waits = false;  // must, when it is no entry frame
 };
 
 std::optional<Frame> read_frame(const tracee::MemoryReader& memory, const StackLayout& layout,
@@ -30,12 +33,20 @@ std::optional<Frame> read_frame(const tracee::MemoryReader& memory, const StackL
     std::memcpy(&value, bytes.data() + offset, sizeof value);
     return value;
   };
+  std::int32_t index = 0;
+  std::memcpy(&index, bytes.data() + layout.stack_end, sizeof index);
+  const auto owner = std::to_integer<std::uint8_t>(bytes.at(layout.owner));
+  const bool entry = owner >= kFirstEntryOwner;
+  // throw() of a generator that waits for another one, which is C code, links it to what runs.
+  const bool thrown_into = layout.stack_end_is_index && owner == kGeneratorOwner;
   return Frame{
       .raw = {.address = address,
               .code = base::RemoteAddress{pointer(layout.executable) & ~layout.executable_tags},
               .previous = base::RemoteAddress{pointer(layout.previous)},
               .instruction = base::RemoteAddress{pointer(layout.instruction)}},
-      .entry = std::to_integer<std::uint8_t>(bytes.at(layout.owner)) >= kFirstEntryOwner};
+      .entry = entry,
+      .waits = layout.stack_end_is_index ? index >= 0 : pointer(layout.stack_end) != 0,
+      .caller_waits = !entry && !thrown_into};
 }
 
 std::optional<base::RemoteAddress> innermost(const tracee::MemoryReader& memory,
@@ -59,6 +70,7 @@ std::optional<RawStack> walk_frames(const tracee::MemoryReader& memory, const St
   RawStack stack;
   // A circle is met again at the latest after twice its length (Brent's method).
   base::RemoteAddress passed;
+  bool must_wait = false;
   for (std::size_t steps = 1, remember = 1; !next->is_null(); ++steps) {
     if (*next == passed) {
       return std::nullopt;
@@ -75,8 +87,11 @@ std::optional<RawStack> walk_frames(const tracee::MemoryReader& memory, const St
       if (!stack.frames.empty()) {
         stack.frames.back().outermost = true;
       }
-    } else if (frame->raw.previous.is_null() || frame->raw.code.is_null()) {
-      return std::nullopt;  // only an entry frame can be the last, or have no code
+    } else if (frame->raw.previous.is_null() || frame->raw.code.is_null() ||
+               (must_wait && !frame->waits)) {
+      // Only an entry frame can be the last, or have no code. What called the frame before and does
+      // not wait for it is of another moment.
+      return std::nullopt;
     } else if (stack.frames.size() == kMostFrames) {
       stack.complete = false;
       return stack;
@@ -86,6 +101,7 @@ std::optional<RawStack> walk_frames(const tracee::MemoryReader& memory, const St
     if (steps > 3 * kMostFrames) {
       return std::nullopt;  // hardly anything but entry frames
     }
+    must_wait = frame->caller_waits;
     next = frame->raw.previous;
   }
   return stack;

@@ -9,7 +9,7 @@ namespace pyinject::python {
 
 namespace {
 
-constexpr int kMostFrames = 32;
+constexpr int kMostCallers = 32;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ std::optional<base::RemoteAddress> LibcCaller::find(const tracee::MemoryReader& 
   auto pc = registers.instruction_pointer();
   auto stack = registers.stack_pointer();
   auto frame = registers.frame_pointer();
-  for (int depth = 0; depth < kMostFrames; ++depth) {
+  for (int depth = 0; depth < kMostCallers; ++depth) {
     if (!code_.contains(pc)) {
       return pc;
     }

@@ -1,4 +1,4 @@
-#include "python/line_table.hpp"
+#include "pyinject/python/line_table.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -9,26 +9,26 @@ namespace pyinject::python {
 
 namespace {
 
-constexpr std::uint64_t kUnit = 2;  // bytes of an instruction without its operands' extensions
-constexpr std::uint8_t kEntry = 0x80;
+constexpr std::uint64_t kUnitBytes = 2;  // bytes of an instruction without its operands' extensions
+constexpr std::uint8_t kEntryMark = 0x80;
 
 // What is said of the line in an entry: codes 0 to 15.
-enum class Form { kSame, kOneLine, kNoColumns, kLong, kNone };
+enum class LineForm { kSame, kOneLine, kNoColumns, kLong, kNone };
 
-Form form_of(std::uint32_t code) {
+LineForm form_of(std::uint32_t code) {
   switch (code) {
     case 10:
     case 11:
     case 12:
-      return Form::kOneLine;
+      return LineForm::kOneLine;
     case 13:
-      return Form::kNoColumns;
+      return LineForm::kNoColumns;
     case 14:
-      return Form::kLong;
+      return LineForm::kLong;
     case 15:
-      return Form::kNone;
+      return LineForm::kNone;
     default:
-      return Form::kSame;
+      return LineForm::kSame;
   }
 }
 
@@ -40,7 +40,7 @@ class Entries {
   std::optional<std::uint32_t> next() {
     while (!left_.empty()) {
       const auto byte = take();
-      if ((byte & kEntry) != 0) {
+      if ((byte & kEntryMark) != 0) {
         return byte;
       }
     }
@@ -81,17 +81,17 @@ LineTable::LineTable(std::span<const std::byte> table, std::uint32_t first_line)
   while (const auto byte = entries.next()) {
     const std::uint32_t code = (*byte >> 3U) & 0xfU;
     const auto form = form_of(code);
-    if (form == Form::kOneLine) {
+    if (form == LineForm::kOneLine) {
       line += code - 10;
-    } else if (form == Form::kNoColumns || form == Form::kLong) {
+    } else if (form == LineForm::kNoColumns || form == LineForm::kLong) {
       const auto change = entries.signed_number();
       if (!change) {
         break;
       }
       line += *change;
     }
-    add(begin, form == Form::kNone ? 0 : line);
-    begin += kUnit * ((*byte & 7U) + 1);
+    add(begin, form == LineForm::kNone ? 0 : line);
+    begin += kUnitBytes * ((*byte & 7U) + 1);
   }
   add(begin, 0);
   runs_.shrink_to_fit();

@@ -60,7 +60,7 @@ std::optional<base::ElfAddress> search(const elf::ElfFile& file, std::uint32_t f
   return std::nullopt;
 }
 
-std::int64_t nanoseconds(const timespec& time) {
+std::int64_t nanoseconds_of(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
@@ -98,8 +98,8 @@ const std::optional<MappedFile>* MappedFiles::look(base::Pid pid, const procfs::
   if (fd == nullptr || ::fstat(fd->get(), &info) != 0) {
     return nullptr;  // not remembered: another process may be allowed to open it
   }
-  const Key key{info.st_dev, info.st_ino, info.st_size, nanoseconds(info.st_mtim),
-                nanoseconds(info.st_ctim)};
+  const Key key{info.st_dev, info.st_ino, info.st_size, nanoseconds_of(info.st_mtim),
+                nanoseconds_of(info.st_ctim)};
   {
     const std::scoped_lock lock{mutex_};
     if (const auto known = known_.find(key); known != known_.end()) {

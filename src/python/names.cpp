@@ -54,6 +54,8 @@ std::string_view name(Mechanism mechanism) {
       return "signal frames, pending call";
     case Mechanism::kGilFrames:
       return "signal frames, GIL";
+    case Mechanism::kObserved:
+      return "BPF";
   }
   return "unknown";
 }

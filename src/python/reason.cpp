@@ -43,6 +43,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {Reason::kActivatedBefore, "activated_before",
      "the program switched its own trampoline off again"},
     {Reason::kOtherSession, "other_session", "another session is recording it"},
+    {Reason::kNoFunctionProbes, "no_function_probes", "its build has no probes at function calls"},
     {Reason::kSeccomp, "seccomp", "a seccomp filter forbids what the trampoline needs"},
     {Reason::kMapDirectory, "map_directory", "its /tmp cannot be written"},
     {Reason::kMapForeign, "map_foreign", "its perf map belongs to somebody else"},
@@ -60,7 +61,7 @@ const Known* find(Reason reason) {
 
 }  // namespace
 
-const std::array<Reason, 35>& all_reasons() {
+const std::array<Reason, 36>& all_reasons() {
   static constexpr auto kAll = [] {
     std::array<Reason, kKnown.size()> all{};
     std::ranges::transform(kKnown, all.begin(), &Known::reason);

@@ -44,6 +44,8 @@ constexpr RuntimeLayout kLayout312{
               .previous = 8,
               .instruction = 56,
               .owner = 70,
+              .stack_end = 64,
+              .stack_end_is_index = true,
               .file_name = 112,
               .qualified_name = 128,
               .line_table = 136,
@@ -79,8 +81,9 @@ struct Published {
   std::size_t native_thread_id;
   std::size_t current_frame;
   std::size_t previous_thread;
-  std::size_t frame;  // size, previous, executable, instr_ptr, localsplus, owner
-  std::size_t code;   // size, filename, name, qualname, linetable, firstlineno, 3 others, byte code
+  std::size_t
+      frame;         // size, previous, executable, instr_ptr, localsplus, owner, 3.14: stackpointer
+  std::size_t code;  // size, filename, name, qualname, linetable, firstlineno, 3 others, byte code
   std::size_t object_type;
   std::size_t bytes;  // size, ob_size, ob_sval
   std::size_t text;   // size, state, length, size of its ASCII form
@@ -204,6 +207,8 @@ class Words {
 };
 
 StackLayout stack_from_published(const Published& at, const Words& words) {
+  // 3.13 does not publish it: `int stacktop` is behind instr_ptr (pycore_frame.h).
+  const bool index = at.minor == 13;
   return {.previous_thread = words[at.previous_thread],
           .native_thread_id = words[at.native_thread_id],
           .current_frame = words[at.current_frame],
@@ -213,6 +218,8 @@ StackLayout stack_from_published(const Published& at, const Words& words) {
           .previous = words[at.frame + 1],
           .instruction = words[at.frame + 3],
           .owner = words[at.frame + 5],
+          .stack_end = index ? words[at.frame + 3] + 8 : words[at.frame + 6],
+          .stack_end_is_index = index,
           .file_name = words[at.code + 1],
           .qualified_name = words[at.code + 3],
           .line_table = words[at.code + 4],

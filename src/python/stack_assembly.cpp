@@ -45,7 +45,7 @@ ThreadStack assembled(base::Tid tid, const RawStack& stack, const CodeObjects& c
   bool shown = false;  // a frame of this group
   for (const auto& frame : stack.frames) {
     const auto* const code = codes.find(frame.code);
-    if (code != nullptr && !code->is_init_cleanup()) {
+    if (code != nullptr && !is_init_cleanup(code->names)) {
       result.frames.push_back({.address = frame.address,
                                .code = frame.code,
                                .previous = frame.previous,

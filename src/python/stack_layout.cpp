@@ -28,6 +28,8 @@ std::string implausible(const StackLayout& layout) {
         Field{"a frame's previous one", layout.previous, 8, layout.frame_size},
         Field{"a frame's instruction", layout.instruction, 8, layout.frame_size},
         Field{"a frame's owner", layout.owner, 1, layout.frame_size},
+        Field{"a frame's stack end", layout.stack_end, layout.stack_end_is_index ? 4U : 8U,
+              layout.frame_size},
         Field{"a code's file", layout.file_name, 8, layout.byte_code},
         Field{"a code's name", layout.qualified_name, 8, layout.byte_code},
         Field{"a code's lines", layout.line_table, 8, layout.byte_code},

@@ -20,6 +20,10 @@ struct StackLayout {
   std::uint64_t previous = 0;
   std::uint64_t instruction = 0;
   std::uint64_t owner = 0;
+  // Where its evaluation stack ends: kept there while it waits for a call that the same evaluator
+  // makes. While it runs: null, or -1 where it is an index (3.12, 3.13).
+  std::uint64_t stack_end = 0;
+  bool stack_end_is_index = false;
   // In PyCodeObject.
   std::uint64_t file_name = 0;
   std::uint64_t qualified_name = 0;

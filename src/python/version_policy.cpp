@@ -33,7 +33,7 @@ constexpr std::array kBadReleases = std::to_array<BadRelease>({
 
 }  // namespace
 
-std::optional<Refusal> refuse_version(const Version& version) {
+std::optional<Refusal> refuse_version(const Version& version, Purpose purpose) {
   const auto text = to_string(version);
   if (version.major < 3 || (version.major == 3 && version.minor < 12)) {
     return Refusal{.reason = Reason::kPythonTooOld,
@@ -51,7 +51,7 @@ std::optional<Refusal> refuse_version(const Version& version) {
                    .remedy = "layouts change until the release candidates: use a release"};
   }
   for (const auto& bad : kBadReleases) {
-    if (version.minor == bad.minor && version.micro == bad.micro) {
+    if (purpose == Purpose::kActivate && version.minor == bad.minor && version.micro == bad.micro) {
       return Refusal{.reason = Reason::kBadPatchRelease,
                      .found = fmt::format("it is Python {}: {}", text, bad.why),
                      .remedy = fmt::format("use {}", bad.use)};

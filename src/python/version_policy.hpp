@@ -3,6 +3,7 @@
 
 #include "mailbox.hpp"
 #include "pyinject/base/remote_address.hpp"
+#include "pyinject/python/detector.hpp"
 #include "pyinject/python/reason.hpp"
 #include "pyinject/python/target.hpp"
 
@@ -10,8 +11,9 @@
 
 namespace pyinject::python {
 
-// nullopt: it may be activated.
-[[nodiscard]] std::optional<Refusal> refuse_version(const Version& version);
+// nullopt: it may be activated, or observed.
+[[nodiscard]] std::optional<Refusal> refuse_version(const Version& version,
+                                                    Purpose purpose = Purpose::kActivate);
 
 // EVALUATOR: what eval_frame holds. nullopt: somebody else's (PEP 523). The trampoline's evaluator
 // is a static function of CPython, so it lies in [TEXT_BEGIN, TEXT_END).

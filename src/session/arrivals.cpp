@@ -103,7 +103,7 @@ void Arrivals::note(const watch::ProcessEvent& event) {
     case Change::kMapped:
       if (not_ready_.contains(pid) || trying_.contains(pid)) {
         candidates_.insert(pid);
-      } else if (!pythons_.contains(pid) && population_.contains(pid) &&
+      } else if (population_.contains(pid) &&
                  detector_.may_hold_interpreter(pid, event.file, event.path)) {
         pythons_.insert(pid);
         candidates_.insert(pid);

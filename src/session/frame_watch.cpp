@@ -104,7 +104,9 @@ void FrameWatch::add(const ActiveTarget& active) {
       if (history_.name(pid, frame.code_serial) == nullptr) {
         if (auto names = reader.names(frame)) {
           history_.name(pid, frame.code_serial,
-                        {.qualname = std::move(names->qualname), .file = std::move(names->file)});
+                        {.qualname = std::move(names->qualname),
+                         .file = std::move(names->file),
+                         .first_line = names->first_line});
         }
       }
     }

@@ -46,7 +46,7 @@ class FrameWatch {
   // Ends the thread; what was learned stays. To be called before history().
   void stop();
 
-  [[nodiscard]] const weave::FrameHistory& history() const { return history_; }
+  [[nodiscard]] weave::FrameHistory& history() { return history_; }
   [[nodiscard]] const std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>>&
   evaluators() const {
     return evaluators_;

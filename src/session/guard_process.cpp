@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 // One that hangs must not keep the others on.
 constexpr milliseconds kOneTry{200};
-constexpr milliseconds kFirstPause{2};
+constexpr milliseconds kFirstWait{2};
 constexpr milliseconds kMostPause{100};
 constexpr std::chrono::seconds kPatience{60};
 
@@ -71,7 +71,7 @@ void GuardProcess::take_over() {
 // again, at growing intervals.
 void GuardProcess::switch_off_all() {
   const auto deadline = base::Deadline::after(kPatience);
-  milliseconds between = kFirstPause;
+  milliseconds between = kFirstWait;
   while (true) {
     for (auto& watched : watched_) {
       if (!watched.settled) {

@@ -1,20 +1,15 @@
-#include "pyinject/session/manager.hpp"
-
 #include "base/format.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/procfs/stat.hpp"
+#include "session/process_manager.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
 #include <exception>
-#include <map>
-#include <mutex>
-#include <set>
-#include <thread>
-#include <utility>
+#include <memory>
+#include <string>
+#include <variant>
 
 namespace pyinject::session {
 
@@ -36,52 +31,8 @@ bool is_ordinary(Reason reason) {
 // Of processes that nobody has named: one that starts old Pythons all day says nothing new.
 constexpr std::size_t kMostWarnings = 100;
 constexpr milliseconds kHurriedShare{100};
-// Activations at a time: most of the time of each is waiting for the target.
-constexpr std::size_t kMostAtATime = 8;
-constexpr milliseconds kInterruptionNoticed{20};
 
-class ProcessManager : public Manager {
- public:
-  ProcessManager(python::Detector& detector, python::Injector& injector, base::Logger& logger,
-                 ManagerOptions options)
-      : detector_{detector}, injector_{injector}, logger_{logger}, options_{std::move(options)} {}
-  ~ProcessManager() override;
-
-  Selection select(const std::vector<base::Pid>& pids, bool named) override;
-  void on_activation(Listener listener) override { listener_ = std::move(listener); }
-  bool activate_all(std::vector<python::Target> targets) override;
-  LateArrival activate_late(base::Pid pid) override;
-  void end_late_activations() override { cancelled_ = true; }
-  std::optional<ActiveTarget> forget(base::Pid pid) override;
-  bool deactivate_all(const std::vector<python::Target>& others) override;
-  [[nodiscard]] const std::vector<ActiveTarget>& active() const override { return active_; }
-  [[nodiscard]] const Stats& stats() const override { return stats_; }
-
- private:
-  // False: refused, logged and counted.
-  bool activate_one(python::Target target, bool loud);
-  bool activate_side_by_side(std::vector<python::Target> targets);
-  [[nodiscard]] bool interrupted() const { return options_.interrupted && options_.interrupted(); }
-  [[nodiscard]] python::Detection detect(base::Pid pid);
-  void refuse(base::Pid pid, const Refusal& refusal, bool loud);
-  void tell(const Event& event);
-  [[nodiscard]] std::optional<base::ProcessId> own_session() const;
-  [[nodiscard]] bool inherits(const python::Detection& detection) const;
-  bool deactivate_one(const python::Target& target, nanoseconds deadline);
-
-  python::Detector& detector_;
-  python::Injector& injector_;
-  base::Logger& logger_;
-  const ManagerOptions options_;
-  Listener listener_;
-  Stats stats_;
-  std::atomic<std::size_t> warnings_ = 0;
-  std::atomic<bool> cancelled_ = false;  // no more activations
-  std::mutex mutex_;                     // of all below, and of what the options call
-  std::vector<ActiveTarget> active_;
-  std::map<base::Pid, base::ProcessId> settled_;  // activated or refused: not to be tried again
-  std::set<base::Pid> pending_;                   // being tried by some thread
-};
+}  // namespace
 
 ProcessManager::~ProcessManager() {
   try {
@@ -165,7 +116,7 @@ bool ProcessManager::activate_one(python::Target target, bool loud) {
                                          .deadline = options_.activation_deadline,
                                          .only = {},
                                          .cancelled = &cancelled_});
-  } catch (const base::Error& error) {
+  } catch (const std::exception& error) {
     result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
     // Nobody knows how far it came.
     deactivate_one(target, options_.deactivation_deadline);
@@ -176,18 +127,24 @@ bool ProcessManager::activate_one(python::Target target, bool loud) {
     tell({.kind = EventKind::kFailed, .pid = pid, .reason = refusal->reason, .duration = duration});
     return false;
   }
-  for (const auto& note : std::get<python::Activation>(result).notes) {
+  // First of all it is known to be on: whatever fails from here on, it will be switched off.
+  const auto notes = std::exchange(std::get<python::Activation>(result).notes, {});
+  std::unique_lock lock{mutex_};
+  active_.push_back({std::move(target), std::get<python::Activation>(std::move(result))});
+  ++stats_.activated;
+  lock.unlock();
+  for (const auto& note : notes) {
     logger_.warning("pid {}: {}", pid.value(), note);
   }
-  ++stats_.activated;
-  const std::scoped_lock lock{mutex_};
-  active_.push_back({std::move(target), std::get<python::Activation>(std::move(result))});
+  lock.lock();
   if (options_.on_event) {
     options_.on_event(
         {.kind = EventKind::kActivated, .pid = pid, .reason = {}, .duration = duration});
   }
-  if (listener_) {
-    listener_(active_.back());
+  const auto active = std::ranges::find_if(
+      active_, [pid](const ActiveTarget& one) { return one.target.id.pid == pid; });
+  if (listener_ && active != active_.end()) {
+    listener_(*active);
   }
   return true;
 }
@@ -209,101 +166,6 @@ bool ProcessManager::activate_all(std::vector<python::Target> targets) {
   return true;
 }
 
-// False: interrupted.
-bool ProcessManager::activate_side_by_side(std::vector<python::Target> targets) {
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::size_t next = 0;
-  std::size_t working = 0;
-  std::exception_ptr problem;
-  const auto work = [&] {
-    std::unique_lock lock{mutex};
-    while (next < targets.size() && !cancelled_ && !problem) {
-      auto& target = targets[next++];
-      lock.unlock();
-      std::exception_ptr thrown;
-      try {
-        activate_one(std::move(target), true);
-      } catch (...) {
-        thrown = std::current_exception();
-      }
-      lock.lock();
-      problem = problem ? problem : thrown;
-    }
-    --working;
-    ended.notify_all();
-  };
-  std::vector<std::thread> threads;
-  bool given_up = false;
-  {
-    std::unique_lock lock{mutex};
-    while (threads.size() < std::min(kMostAtATime, targets.size())) {
-      threads.emplace_back(work);
-      ++working;
-    }
-    while (working != 0) {
-      ended.wait_for(lock, kInterruptionNoticed);
-      lock.unlock();
-      if (interrupted()) {
-        given_up = true;
-        cancelled_ = true;
-      }
-      lock.lock();
-    }
-  }
-  for (auto& thread : threads) {
-    thread.join();
-  }
-  if (problem) {
-    std::rethrow_exception(problem);
-  }
-  return !given_up;
-}
-
-LateArrival ProcessManager::activate_late(base::Pid pid) {
-  const auto id = procfs::read_process_id(pid);
-  if (!id || cancelled_) {
-    return {.late = Late::kRefused};
-  }
-  {
-    const std::scoped_lock lock{mutex_};
-    const auto settled = settled_.find(pid);
-    if ((settled != settled_.end() && settled->second == *id) || !pending_.insert(pid).second) {
-      return {.late = Late::kKnown};
-    }
-  }
-  const auto done = [&](LateArrival arrival, bool settle) {
-    const std::scoped_lock lock{mutex_};
-    pending_.erase(pid);
-    if (settle) {
-      settled_.insert_or_assign(pid, *id);
-    }
-    return arrival;
-  };
-  try {
-    auto detection = options_.late_activations ? detect(pid) : detector_.detect(pid);
-    if (!options_.late_activations && !inherits(detection)) {
-      return done({.late = Late::kRefused}, true);
-    }
-    if (const auto* refused = std::get_if<python::Refused>(&detection)) {
-      if (refused->refusal.reason == Reason::kNotInitialized) {
-        return done({.late = Late::kNotYet, .initialized = refused->initialized}, false);
-      }
-      refuse(pid, refused->refusal, false);
-      return done({.late = Late::kRefused}, true);
-    }
-    auto& target = std::get<python::Target>(detection);
-    if (inherits(detection)) {
-      return done({.late = Late::kInherited, .inherited = std::move(target)}, true);
-    }
-    const bool on = activate_one(std::move(target), false);
-    return done({.late = on ? Late::kActive : Late::kRefused}, true);
-  } catch (...) {
-    (void)done({}, true);
-    throw;
-  }
-}
-
 std::optional<ActiveTarget> ProcessManager::forget(base::Pid pid) {
   const std::scoped_lock lock{mutex_};
   settled_.erase(pid);
@@ -321,13 +183,6 @@ std::optional<ActiveTarget> ProcessManager::forget(base::Pid pid) {
 std::optional<base::ProcessId> ProcessManager::own_session() const {
   const auto& session = options_.owner.session;
   return session.pid.value() == 0 ? std::nullopt : std::optional{session};
-}
-
-// It is on by this session, which has not touched it.
-bool ProcessManager::inherits(const python::Detection& detection) const {
-  const auto* const target = std::get_if<python::Target>(&detection);
-  return target != nullptr && target->state == python::TrampolineState::kOnByUs &&
-         target->owner == own_session();
 }
 
 bool ProcessManager::deactivate_one(const python::Target& target, nanoseconds deadline) {
@@ -391,8 +246,6 @@ bool ProcessManager::deactivate_all(const std::vector<python::Target>& others) {
   }
   return all_off;
 }
-
-}  // namespace
 
 std::unique_ptr<Manager> make_manager(python::Detector& detector, python::Injector& injector,
                                       base::Logger& logger, ManagerOptions options) {

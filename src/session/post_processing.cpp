@@ -137,6 +137,9 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
       .input = work.input,
       .output = work.output,
       .lines = work.lines,
+      .gil = work.gil,
+      .tasks = work.tasks,
+      .off_cpu = work.off_cpu,
       .image_path = [&](std::uint32_t pid) { return path_of_image(folder, pid); },
       .progress =
           [&](double done, std::uint64_t samples) {

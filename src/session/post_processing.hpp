@@ -23,6 +23,9 @@ struct PostProcessing {
   std::string input;
   std::string output;
   bool lines = false;
+  bool gil = false;
+  bool tasks = false;
+  bool off_cpu = false;
   std::string perf;                        // the executable, for its build-id cache
   bool names_beside = false;               // not in that perf's build-id cache
   std::function<bool()> interrupted = {};  // asked some times a second

@@ -1,12 +1,13 @@
 #include "pyinject/session/record_session.hpp"
 
-#include "session/recorder.hpp"
+#include "session/engine.hpp"
 
 namespace pyinject::session {
 
 int record(const RecordOptions& options, python::Detector& detector, python::Injector& injector,
            base::Logger& logger, RecordObserver& observer) {
-  return Recorder{options, detector, injector, logger, observer}.run();
+  int signal = 0;
+  return record_once(options, detector, injector, logger, observer, signal);
 }
 
 }  // namespace pyinject::session

@@ -19,14 +19,17 @@
 #include "session/forked_children.hpp"
 #include "session/frame_watch.hpp"
 #include "session/launched_processes.hpp"
+#include "session/stack_sampler.hpp"
 #include "session/target_watch.hpp"
 #include "session/wait_for_end.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,8 +37,9 @@ namespace pyinject::session {
 
 class Recorder {
  public:
+  // SAMPLER: the second engine, which is INJECTOR then; nullptr: the targets are activated.
   Recorder(const RecordOptions& options, python::Detector& detector, python::Injector& injector,
-           base::Logger& logger, RecordObserver& observer);
+           StackSampler* sampler, base::Logger& logger, RecordObserver& observer);
 
   // As record(). To be called once.
   [[nodiscard]] int run();
@@ -49,12 +53,17 @@ class Recorder {
   // The steps; one that returns a status ends the session with it.
   std::optional<int> choose_targets();
   void hold_command();
+  bool ask_for_trampolines(std::map<std::string, std::string>& environment);
   [[nodiscard]] Selection choose_families();
   void choose_call_graph();
   void choose_call_graph_of_launched(const CallGraphWishes& wishes);
+  void choose_call_graph_of_sampled(const CallGraphWishes& wishes);
   std::optional<int> start_perf_for_all(const perf::Perf& perf);
   std::optional<int> start_perf(const perf::Perf& perf);
+  std::optional<int> attach_sampler();
+  [[nodiscard]] bool may_record_all() const;
   [[nodiscard]] bool find_newborn();
+  [[nodiscard]] std::set<base::Tid> threads_of_targets() const;
   void record_also(base::Pid pid);
   std::optional<int> activate();
   std::optional<int> enable();
@@ -73,6 +82,7 @@ class Recorder {
   void collect_map(int fd, base::Pid pid);
   std::optional<int> post_process();
   [[nodiscard]] std::function<bool(std::uint32_t)> wanted_samples() const;
+  [[nodiscard]] weave::Knowledge knowledge();
   bool post_process_file(const std::string& path);
   [[nodiscard]] base::UniqueFd open_map(std::uint32_t pid) const;
   void summarize();
@@ -82,6 +92,7 @@ class Recorder {
   const RecordOptions& options_;
   python::Detector& detector_;
   python::Injector& injector_;
+  StackSampler* sampler_;
   base::Logger& logger_;
   RecordObserver& observer_;
   perf::Output output_;
@@ -104,6 +115,8 @@ class Recorder {
   Population population_;
   std::unique_ptr<watch::ProcessWatch> process_watch_;  // until ARRIVALS has it
   std::vector<base::Pid> chosen_;
+  bool record_all_ = false;      // perf does, and the sampler drops what is not wanted
+  std::set<base::Tid> threads_;  // of the targets, before perf was started
   DistantMaps distant_maps_;
   ForkedChildren children_;
   std::vector<python::Target> targets_;

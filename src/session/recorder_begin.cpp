@@ -3,11 +3,13 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/fault.hpp"
 #include "pyinject/perf/record_options.hpp"
+#include "pyinject/procfs/tasks.hpp"
 #include "pyinject/session/target_selection.hpp"
 #include "pyinject/session/this_session.hpp"
 #include "pyinject/session/workload.hpp"
 #include "session/recorder.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -36,10 +38,12 @@ std::optional<clockid_t> recording_clock(const RecordOptions& options) {
 }  // namespace
 
 Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
-                   python::Injector& injector, base::Logger& logger, RecordObserver& observer)
+                   python::Injector& injector, StackSampler* sampler, base::Logger& logger,
+                   RecordObserver& observer)
     : options_{options},
       detector_{detector},
       injector_{injector},
+      sampler_{sampler},
       logger_{logger},
       observer_{observer},
       output_{perf::output_of(options.perf_options, stdout_is_pipe())},
@@ -53,6 +57,11 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
       guard_->keep_map(active.target, active.activation.map.get());
     }
     base::reached(base::Step::kActivated);
+    if (sampler_ != nullptr) {
+      files_.keep(active.target.id.pid);
+      observer_.activated(active);
+      return;
+    }
     if (options_.launch && active.activation.before == python::TrampolineState::kOnByItself) {
       files_.keep(active.target.id.pid);  // on since its first instruction, as it should be
       return;
@@ -74,8 +83,10 @@ ManagerOptions Recorder::manager_options() {
           .interrupted = [this] { return take_signal(); },
           .before_activation =
               [this](const python::Target& target) {
-                children_.watch(ancestor_now(target.id));
-                guard_->watch(target);
+                if (guard_) {
+                  children_.watch(ancestor_now(target.id));
+                  guard_->watch(target);
+                }
               },
           .on_event = [this](const Event& event) { observer_.happened(event); }};
 }
@@ -127,9 +138,11 @@ int Recorder::steps() {
   const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
   perf_path_ = perf.path;
   base::reached(base::Step::kSessionBegun);
-  guard_ = std::make_unique<Guard>(
-      detector_, injector_, logger_,
-      GuardOptions{.session = this_session().session, .maps = options_.maps});
+  if (sampler_ == nullptr) {  // else there is nothing to be switched off
+    guard_ = std::make_unique<Guard>(
+        detector_, injector_, logger_,
+        GuardOptions{.session = this_session().session, .maps = options_.maps});
+  }
   base::reached(base::Step::kGuardRuns);
   if (const auto status = choose_targets()) {
     return *status;
@@ -164,33 +177,95 @@ int Recorder::steps() {
 }
 
 // perf records those that it was named, and what they fork once it has opened its events: who was
-// born in between is missing. Then it starts anew.
+// born in between is missing. Threads born since perf has looked at them and until the program was
+// attached to its events inherited events without it. Then perf starts anew. Where threads are
+// begun all the time perf records the whole system, and what is not wanted is dropped in the
+// kernel.
 std::optional<int> Recorder::start_perf_for_all(const perf::Perf& perf) {
   constexpr int kMostStarts = 5;  // a program that forks all the time is recorded nevertheless
   for (int start = 1;; ++start) {
+    threads_ = threads_of_targets();
+    if (record_all_) {
+      sampler_->record_only(pids_);
+    }
     if (const auto status = start_perf(perf)) {
       return status;
     }
-    if (!options_.children || start == kMostStarts || !find_newborn()) {
+    if (const auto status = attach_sampler()) {
+      return status;
+    }
+    const auto now = threads_of_targets();
+    const bool newborn_threads = !record_all_ && !std::ranges::includes(threads_, now);
+    if (start == kMostStarts) {
+      if (newborn_threads) {
+        logger_.warning(
+            "threads are begun all the time: some of them have no Python functions in their "
+            "samples");
+      }
       return std::nullopt;
     }
+    const bool newborn = options_.children && find_newborn();
+    if (!newborn && !newborn_threads) {
+      return std::nullopt;
+    }
+    record_all_ = record_all_ || (newborn_threads && start > 1 && may_record_all());
+    logger_.debug("threads or processes were born while perf started: it is started anew{}",
+                  record_all_ ? ", for the whole system" : "");
     stop_perf(kPerfAnswers);
     rollback_->undo();
   }
 }
 
+std::set<base::Tid> Recorder::threads_of_targets() const {
+  std::set<base::Tid> threads;
+  if (sampler_ != nullptr && !options_.all) {
+    for (const auto pid : pids_) {
+      const auto tids = procfs::list_tasks(pid);
+      threads.insert(tids.begin(), tids.end());
+    }
+  }
+  return threads;
+}
+
+// What perf may do is what this tool may, when that is root's.
+bool Recorder::may_record_all() const {
+  return sampler_ != nullptr && !options_.all && !options_.launch && ::geteuid() == 0;
+}
+
+std::optional<int> Recorder::attach_sampler() {
+  if (sampler_ == nullptr) {
+    return std::nullopt;
+  }
+  if (const auto why = sampler_->attach(perf_->pid())) {
+    logger_.error("the program cannot be attached to perf's events: {}; use --engine trampoline",
+                  *why);
+    return give_up(kFailure);
+  }
+  sampler_->start();
+  return std::nullopt;
+}
+
 std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
   rollback_ = std::make_unique<perf::OutputRollback>(output_);
-  perf_ = std::make_unique<perf::PerfProcess>(perf::RecordCommand{.perf = perf.path,
-                                                                  .own = own_options_,
-                                                                  .options = options_.perf_options,
-                                                                  .pids = pids_,
-                                                                  .cgroup = options_.scope.cgroup});
+  perf_ = std::make_unique<perf::PerfProcess>(
+      perf::RecordCommand{.perf = perf.path,
+                          .own = own_options_,
+                          .options = options_.perf_options,
+                          .pids = record_all_ ? std::vector<base::Pid>{} : pids_,
+                          .cgroup = options_.scope.cgroup});
   switch (perf_->request("ping", Deadline::after(kPerfSetsUp), signals_.fd())) {
     case perf::Answer::kAcknowledged:
       base::reached(base::Step::kPerfRuns);
       return std::nullopt;
     case perf::Answer::kEnded:
+      // A thread that perf has seen was gone when its event was to be opened (ESRCH).
+      if (!record_all_ && may_record_all() &&
+          perf_->stderr_text().find("No such process") != std::string::npos) {
+        record_all_ = true;
+        sampler_->record_only(pids_);
+        rollback_->undo();  // else the next one would take an earlier file's place
+        return start_perf(perf);
+      }
       return perf_failed();
     case perf::Answer::kInterrupted:
       (void)take_signal();
@@ -204,10 +279,20 @@ std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
 }
 
 std::optional<int> Recorder::activate() {
-  // Its failure is found out by "enable"; a signal is taken by the manager.
-  (void)perf_->enable_side_events(Deadline::after(kPerfAnswers), signals_.fd());
-  base::reached(base::Step::kSideEventsEnabled);
-  if (manager_->activate_all(std::exchange(targets_, {}))) {
+  // Its failure is found out by "enable"; a signal is taken by the manager. A stray sample may come
+  // of it: those of a process that is read have to be known by then.
+  const auto enable_side_events = [this] {
+    (void)perf_->enable_side_events(Deadline::after(kPerfAnswers), signals_.fd());
+    base::reached(base::Step::kSideEventsEnabled);
+  };
+  if (sampler_ == nullptr) {
+    enable_side_events();
+  }
+  const bool activated = manager_->activate_all(std::exchange(targets_, {}));
+  if (activated && sampler_ != nullptr) {
+    enable_side_events();
+  }
+  if (activated) {
     follow_arrivals();
     if (!manager_->active().empty() || options_.all || options_.launch) {
       return std::nullopt;

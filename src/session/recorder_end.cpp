@@ -4,6 +4,7 @@
 #include "pyinject/base/fault.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/perf/map_collector.hpp"
+#include "pyinject/perf/record_options.hpp"
 #include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/procfs/reopen.hpp"
 #include "session/post_processing.hpp"
@@ -19,7 +20,6 @@
 namespace pyinject::session {
 
 using base::Deadline;
-using Clock = Deadline::Clock;
 
 // Can be called again: what was tried once is not tried a second time.
 bool Recorder::switch_off() {
@@ -48,11 +48,14 @@ int Recorder::finish(EndOfRecording end) {
       perf::Answer::kInterrupted) {
     (void)take_signal();
   }
-  elapsed_ = Clock::now() - enabled_at_;
+  elapsed_ = Deadline::Clock::now() - enabled_at_;
   if (arrivals_) {
     arrivals_->stop();
   }
   frames_.stop();
+  if (sampler_ != nullptr) {
+    sampler_->stop();
+  }
   base::reached(base::Step::kEventsDisabled);
   const bool all_off = switch_off();
   stop_perf(kPerfCompletes);
@@ -236,6 +239,20 @@ std::function<bool(std::uint32_t)> Recorder::wanted_samples() const {
   return [this](std::uint32_t pid) { return population_.ever_contained(pid); };
 }
 
+weave::Knowledge Recorder::knowledge() {
+  weave::Knowledge knowledge{.wanted = wanted_samples(),
+                             .open_map = [this](std::uint32_t pid) { return open_map(pid); }};
+  if (sampler_ != nullptr) {
+    knowledge.stacks = &sampler_->stacks();
+    knowledge.evaluators = sampler_->evaluators();
+    knowledge.without_frame_pointers = sampler_->without_frame_pointers();
+  } else {
+    knowledge.stacks = frames_.history().empty() ? nullptr : &frames_.history();
+    knowledge.evaluators = frames_.evaluators();
+  }
+  return knowledge;
+}
+
 bool Recorder::post_process_file(const std::string& path) {
   std::string raw = path;
   if (options_.keep_raw) {
@@ -245,18 +262,17 @@ bool Recorder::post_process_file(const std::string& path) {
     }
   }
   WovenFile woven{.path = path, .summary = {}};
-  const auto processed = session::post_process(
-      {.input = raw,
-       .output = path,
-       .lines = options_.lines,
-       .perf = perf_path_,
-       .names_beside = options_.names_beside,
-       .interrupted = [this] { return take_signal(); },
-       .knowledge = {.stacks = frames_.history().empty() ? nullptr : &frames_.history(),
-                     .evaluators = frames_.evaluators(),
-                     .wanted = wanted_samples(),
-                     .open_map = [this](std::uint32_t pid) { return open_map(pid); }}},
-      files_, logger_, &observer_, woven.summary);
+  const auto processed = session::post_process({.input = raw,
+                                                .output = path,
+                                                .lines = options_.lines,
+                                                .gil = options_.gil,
+                                                .tasks = options_.tasks,
+                                                .off_cpu = options_.off_cpu,
+                                                .perf = perf_path_,
+                                                .names_beside = options_.names_beside,
+                                                .interrupted = [this] { return take_signal(); },
+                                                .knowledge = knowledge()},
+                                               files_, logger_, &observer_, woven.summary);
   if (processed == Processed::kDone) {
     woven_.push_back(std::move(woven));
   } else if (options_.scope.chosen_from_file()) {
@@ -272,6 +288,13 @@ void Recorder::summarize() {
   for (const auto line : base::split(base::trim(perf_->stderr_text()), '\n')) {
     logger_.debug("perf: {}", base::printable(line));
   }
+  if (sampler_ != nullptr && sampler_->stats().by_clock != 0 &&
+      clock_by_name(perf::chosen_clock(options_.perf_options).value_or("mono")) !=
+          std::optional<clockid_t>{CLOCK_MONOTONIC}) {
+    logger_.warning(
+        "this kernel does not tell the program a sample's time, and -k chose another clock than "
+        "mono: samples cannot find their Python stacks");
+  }
   const auto effort = frames_.effort();
   logger_.debug(
       "frames were read {} times, in {} us of processor time", effort.rounds,
@@ -281,13 +304,15 @@ void Recorder::summarize() {
   const bool several = stats.activated > 1 || std::ranges::any_of(reasons, [&](auto reason) {
                          return stats.of(reason) != 0;
                        });
-  observer_.finished({.output = output_,
-                      .woven = std::move(woven_),
-                      .files = perf::parse_written_files(perf_->stderr_text()),
-                      .elapsed = elapsed_,
-                      .targets = manager_->stats().activated,
-                      .maps = maps_,
-                      .counters = several ? stats.summary() : std::string{}});
+  observer_.finished(
+      {.output = output_,
+       .woven = std::move(woven_),
+       .files = perf::parse_written_files(perf_->stderr_text()),
+       .elapsed = elapsed_,
+       .targets = manager_->stats().activated,
+       .maps = maps_,
+       .sampler = sampler_ == nullptr ? std::nullopt : std::optional{sampler_->stats()},
+       .counters = several ? stats.summary() : std::string{}});
 }
 
 }  // namespace pyinject::session

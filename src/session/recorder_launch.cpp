@@ -3,6 +3,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/session/call_graph.hpp"
+#include "pyinject/session/target_selection.hpp"
 #include "session/recorder.hpp"
 
 #include <fmt/format.h>
@@ -30,11 +31,9 @@ bool does_harm(Reason reason) {
 
 }  // namespace
 
-void Recorder::hold_command() {
-  const char* const path = std::getenv("PATH");
-  interpreter_ =
-      find_command_interpreter(options_.command, path == nullptr ? "/bin:/usr/bin" : path);
-  std::map<std::string, std::string> environment;
+// The trampoline of all that the command starts is switched on by their environment. False: it will
+// stay off.
+bool Recorder::ask_for_trampolines(std::map<std::string, std::string>& environment) {
   const char* const value = std::getenv(kVariable);
   const bool chosen = value != nullptr && *value != '\0';
   const auto number = chosen ? base::parse_number<int>(value) : std::optional{1};
@@ -55,17 +54,32 @@ void Recorder::hold_command() {
         "{}={} is set: names are in /tmp/jit-PID.dump, for perf inject --jit, and not in the file",
         kJitVariable, base::printable(jit));
   }
+  return !off;
+}
+
+void Recorder::hold_command() {
+  const char* const path = std::getenv("PATH");
+  interpreter_ =
+      find_command_interpreter(options_.command, path == nullptr ? "/bin:/usr/bin" : path);
+  std::map<std::string, std::string> environment;
+  const bool by_environment = sampler_ == nullptr && ask_for_trampolines(environment);
   command_ = std::make_unique<base::Child>(base::ChildOptions{.argv = options_.command,
                                                               .ignored = signals_.ignored_before(),
                                                               .environment = environment,
                                                               .held = true});
   pids_ = {command_->pid()};
+  if (sampler_ != nullptr) {  // its Pythons are added when they are initialised
+    process_watch_ = watch::watch_processes(logger_);
+    population_ = Population::of_families(pids_);
+    chosen_ = population_.choose(visible_processes());
+    return;
+  }
   // CPython appends: what a process of that number left would be taken for names of this one.
   const auto map = fmt::format("/tmp/perf-{}.map", command_->pid().value());
   (void)std::rename(map.c_str(), (map + ".old").c_str());
-  if (!off) {
+  if (by_environment) {
     launched_ = std::make_unique<LaunchedProcesses>(detector_, logger_, command_->pid());
-    if (refusal) {
+    if (const auto refusal = interpreter_ ? interpreter_->file.refusal : std::nullopt) {
       launched_->told(refusal->reason, interpreter_->file.version);
     }
   }

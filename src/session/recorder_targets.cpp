@@ -113,6 +113,14 @@ void Recorder::choose_call_graph() {
   if (!perf::chosen_clock(options_.perf_options)) {
     own_options_ = {"-k", "mono"};
   }
+  if (options_.off_cpu) {
+    // Each switch of a thread is a sample; the records of switches tell when it ran again.
+    if (!perf::chooses_event(options_.perf_options)) {
+      own_options_.insert(own_options_.end(), {"-e", "cycles"});
+    }
+    own_options_.insert(own_options_.end(),
+                        {"-e", "context-switches/period=1/", "--switch-events"});
+  }
   if (targets_.empty() && !options_.launch) {
     return;
   }
@@ -121,6 +129,10 @@ void Recorder::choose_call_graph() {
       .frequency_chosen = perf::chooses_frequency(options_.perf_options),
       .most_entries = most_callchain_entries(),
       .buffer_bytes = perf::chooses_buffers(options_.perf_options) ? 0 : affordable_buffer()};
+  if (sampler_ != nullptr) {
+    choose_call_graph_of_sampled(wishes);
+    return;
+  }
   if (options_.launch) {
     choose_call_graph_of_launched(wishes);
     return;
@@ -154,6 +166,23 @@ void Recorder::choose_call_graph() {
   }
 }
 
+// Python's own frames are whole with any call graph. Builds without frame pointers need copied
+// stacks to show the C functions between them, which is for the user to choose: it costs much more
+// than all the rest.
+void Recorder::choose_call_graph_of_sampled(const CallGraphWishes& wishes) {
+  if (wishes.chosen) {
+    return;
+  }
+  own_options_.insert(own_options_.end(), {"--call-graph", "fp"});
+  const auto without = std::ranges::find(targets_, false, &python::Target::frame_pointers);
+  if (without != targets_.end()) {
+    logger_.info(
+        "pid {} (Python {}) was built without frame pointers: C functions are shown where a sample "
+        "hit, not between Python functions; --call-graph dwarf,16384 shows them all",
+        without->id.pid.value(), python::to_string(without->version));
+  }
+}
+
 void Recorder::follow_arrivals() {
   if (!process_watch_) {
     return;
@@ -184,7 +213,9 @@ void Recorder::ended(base::Pid pid, std::optional<ActiveTarget> active) {
   if (active->activation.map.valid()) {
     collect_map(active->activation.map.get(), pid);
   }
-  guard_->forget(active->target);
+  if (guard_) {
+    guard_->forget(active->target);
+  }
 }
 
 }  // namespace pyinject::session

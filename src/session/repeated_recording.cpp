@@ -5,8 +5,10 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/perf/output_file.hpp"
 #include "pyinject/procfs/stat.hpp"
-#include "session/recorder.hpp"
+#include "pyinject/session/stop_signals.hpp"
+#include "session/engine.hpp"
 #include "session/rotated_files.hpp"
+#include "session/target_watch.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -84,13 +86,12 @@ class Repetition {
       options.pids = targets_.running();
     }
     try {
-      Recorder recorder{options, detector_, injector_, logger_, observer_};
-      try {
-        outcome.status = recorder.run();
-      } catch (const std::exception& error) {
-        logger_.error("{}", error.what());
-      }
-      outcome.signal = recorder.signal();
+      outcome.status =
+          record_once(options, detector_, injector_, logger_, observer_, outcome.signal);
+    } catch (const std::exception& error) {
+      logger_.error("{}", error.what());
+    }
+    try {
       files_.add(path);
     } catch (const base::Error& error) {
       logger_.error("{}", error.what());

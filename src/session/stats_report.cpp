@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <map>
+#include <string_view>
 
 namespace pyinject::session {
 
@@ -23,6 +25,25 @@ ordered_json json_of(const StepTimes& times) {
           {"total", duration_cast<microseconds>(times.total).count()},
           {"longest", duration_cast<microseconds>(times.longest).count()}};
 }
+
+// The counters of --engine bpf, by their names for programs.
+using SamplerCounter = std::pair<std::string_view, std::uint64_t SamplerStats::*>;
+constexpr auto kSamplerCounters = std::to_array<SamplerCounter>({
+    {"samples", &SamplerStats::samples},
+    {"matched", &SamplerStats::matched},
+    {"unmatched", &SamplerStats::unmatched},
+    {"state_found", &SamplerStats::state_found},
+    {"state_searched", &SamplerStats::state_searched},
+    {"no_state", &SamplerStats::no_state},
+    {"no_frames", &SamplerStats::no_frames},
+    {"truncated", &SamplerStats::truncated},
+    {"unreadable", &SamplerStats::unreadable},
+    {"gil_held", &SamplerStats::gil_held},
+    {"gil_waited_for", &SamplerStats::gil_waited_for},
+    {"lost", &SamplerStats::lost},
+    {"lost_names", &SamplerStats::lost_names},
+    {"by_clock", &SamplerStats::by_clock},
+});
 
 }  // namespace
 
@@ -71,6 +92,16 @@ void StatsReport::take(const Stats& stats) {
   reasons.assign(sums.begin(), sums.end());
 }
 
+void StatsReport::take(const SamplerStats& stats) {
+  if (!sampler) {
+    sampler.emplace();
+  }
+  for (const auto& [name, member] : kSamplerCounters) {
+    *sampler.*member += stats.*member;
+  }
+  sampler->processor_time += stats.processor_time;
+}
+
 std::string to_json(const StatsReport& report) {
   ordered_json all;
   all["schema"] = 1;
@@ -90,6 +121,13 @@ std::string to_json(const StatsReport& report) {
   all["durations_us"] = {{"detection", json_of(report.times.detection)},
                          {"activation", json_of(report.times.activation)},
                          {"deactivation", json_of(report.times.deactivation)}};
+  if (report.sampler) {
+    auto& sampler = all["bpf"] = ordered_json::object();
+    for (const auto& [name, member] : kSamplerCounters) {
+      sampler[std::string{name}] = *report.sampler.*member;
+    }
+    sampler["collector_us"] = duration_cast<microseconds>(report.sampler->processor_time).count();
+  }
   return all.dump(2) + "\n";
 }
 

@@ -63,15 +63,15 @@ void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t t
   thread.observations.push_back({.time = time, .left = left});
 }
 
-std::vector<PythonFrame> FrameHistory::at(const StackQuery& query) const {
+PythonStack FrameHistory::at(const StackQuery& query) {
   const auto found = threads_.find({query.pid, query.tid});
   if (found == threads_.end()) {
     return {};
   }
   const auto& frames = found->second.frames;
   const auto left = static_cast<std::ptrdiff_t>(left_at(found->second, query));
-  std::vector<PythonFrame> result{frames.begin(), frames.begin() + left};
-  std::ranges::reverse(result);
+  PythonStack result{.frames = {frames.begin(), frames.begin() + left}};
+  std::ranges::reverse(result.frames);
   return result;
 }
 
@@ -124,6 +124,21 @@ void FrameHistory::name(std::uint32_t pid, std::uint64_t code, CodeName name) {
 const CodeName* FrameHistory::name(std::uint32_t pid, std::uint64_t code) const {
   const auto found = names_.find({pid, code});
   return found == names_.end() ? nullptr : &found->second;
+}
+
+void FrameHistory::each_name(
+    const std::function<void(const CodeName& name, std::uint32_t last_line)>& call) const {
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> last_lines;
+  for (const auto& [task, thread] : threads_) {
+    for (const auto& frame : thread.frames) {
+      auto& last = last_lines[{task.first, frame.code}];
+      last = std::max(last, frame.line);
+    }
+  }
+  for (const auto& [code, name] : names_) {
+    const auto last = last_lines.find(code);
+    call(name, last == last_lines.end() ? 0 : last->second);
+  }
 }
 
 std::vector<std::uint32_t> FrameHistory::threads(std::uint32_t pid) const {

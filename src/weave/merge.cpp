@@ -52,6 +52,11 @@ std::size_t plain_ones(const std::vector<EvaluatorFrame>& evaluators) {
   return static_cast<std::size_t>(evaluators.rend() - last);
 }
 
+bool can_pair(const std::vector<EvaluatorFrame>& evaluators, const std::vector<PythonFrame>& python,
+              bool one_may_be_hidden) {
+  return groups_of(python).size() <= evaluators.size() + (one_may_be_hidden ? 1 : 0);
+}
+
 std::size_t merge(std::span<const std::uint64_t> chain,
                   const std::vector<EvaluatorFrame>& evaluators,
                   const std::vector<PythonFrame>& python, bool one_may_be_hidden,

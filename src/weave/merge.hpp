@@ -29,6 +29,11 @@ struct EvaluatorFrame {
 // So many from the outermost on end with the last one that has no trampoline.
 [[nodiscard]] std::size_t plain_ones(const std::vector<EvaluatorFrame>& evaluators);
 
+// Of all PYTHON frames of a thread, each group has an activation of the evaluator in the callchain:
+// one for each, or the innermost has none yet or no more; with ONE_MAY_BE_HIDDEN one too few.
+[[nodiscard]] bool can_pair(const std::vector<EvaluatorFrame>& evaluators,
+                            const std::vector<PythonFrame>& python, bool one_may_be_hidden);
+
 // CHAIN with the frames of PYTHON (innermost first) at their places, as addresses: ADDRESS gives
 // each one's. The groups are paired with the evaluators from the outermost on. With
 // ONE_MAY_BE_HIDDEN a group for which there is no evaluator any more goes directly behind the

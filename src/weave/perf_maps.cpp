@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
 constexpr std::size_t kMostSymbols = 2'000'000;
-constexpr int kMostAncestors = 64;
 
 }  // namespace
 

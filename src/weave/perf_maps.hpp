@@ -14,6 +14,9 @@
 
 namespace pyinject::weave {
 
+// How many forks lie between a process and one that has what it lacks.
+inline constexpr int kMostAncestors = 64;
+
 struct MapSymbol {
   std::uint64_t start = 0;
   std::uint64_t size = 0;

@@ -1,5 +1,6 @@
 #include "pyinject/weave/symbol_image.hpp"
 
+#include "weave/debug_lines.hpp"
 #include "weave/sha1.hpp"
 
 #include <algorithm>
@@ -18,7 +19,9 @@ using namespace std::string_view_literals;
 constexpr std::uint64_t kPage = 0x1000;
 // Section numbers end below SHN_LORESERVE; arenas of 64 KiB never come near it.
 constexpr std::size_t kMostRanges = 0xf000;
-constexpr auto kSectionNames = "\0.note.gnu.build-id\0.text\0.symtab\0.strtab\0.shstrtab\0"sv;
+constexpr auto kSectionNames =
+    "\0.note.gnu.build-id\0.text\0.symtab\0.strtab\0.shstrtab\0.debug_abbrev\0.debug_info\0"
+    ".debug_line\0.debug_aranges\0"sv;
 
 struct BuildIdNote {
   Elf64_Nhdr header{.n_namesz = 4, .n_descsz = sizeof(Sha1Digest), .n_type = NT_GNU_BUILD_ID};
@@ -44,6 +47,23 @@ std::vector<AddressRange> joined(std::span<const AddressRange> ranges) {
     }
   }
   return result;
+}
+
+// Sections of debuggers: only where there are lines.
+struct DebugSection {
+  std::string_view name;
+  std::vector<std::byte> bytes;
+};
+
+std::vector<DebugSection> debug_sections(std::span<const ImageSymbol> symbols) {
+  auto lines = make_debug_lines(symbols);
+  if (lines.line.empty()) {
+    return {};
+  }
+  return {{.name = ".debug_abbrev", .bytes = std::move(lines.abbrev)},
+          {.name = ".debug_info", .bytes = std::move(lines.info)},
+          {.name = ".debug_line", .bytes = std::move(lines.line)},
+          {.name = ".debug_aranges", .bytes = std::move(lines.aranges)}};
 }
 
 struct Tables {
@@ -86,11 +106,13 @@ struct Layout {
   std::uint64_t symbols = 0;
   std::uint64_t names = 0;
   std::uint64_t section_names = 0;
+  std::vector<std::uint64_t> debug{};
   std::uint64_t sections = 0;
   std::uint64_t end = 0;
 };
 
-Layout lay_out(std::size_t segment_count, const Tables& tables, std::size_t section_count) {
+Layout lay_out(std::size_t segment_count, const Tables& tables, std::span<const DebugSection> debug,
+               std::size_t section_count) {
   Layout layout;
   const auto place = [&](std::uint64_t size) {
     const std::uint64_t at = (layout.end + 7) / 8 * 8;
@@ -103,11 +125,14 @@ Layout lay_out(std::size_t segment_count, const Tables& tables, std::size_t sect
   layout.symbols = place(tables.symbols.size() * sizeof(Elf64_Sym));
   layout.names = place(tables.names.size());
   layout.section_names = place(kSectionNames.size());
+  for (const auto& section : debug) {
+    layout.debug.push_back(place(section.bytes.size()));
+  }
   layout.sections = place(section_count * sizeof(Elf64_Shdr));
   return layout;
 }
 
-Elf64_Ehdr header_of(const Layout& layout, std::size_t segment_count, std::size_t section_count) {
+Elf64_Ehdr header_of(const Layout& layout, std::size_t range_count, std::size_t section_count) {
   Elf64_Ehdr header{};
   std::ranges::copy(std::string_view{ELFMAG}, header.e_ident);
   header.e_ident[EI_CLASS] = ELFCLASS64;
@@ -120,10 +145,10 @@ Elf64_Ehdr header_of(const Layout& layout, std::size_t segment_count, std::size_
   header.e_shoff = layout.sections;
   header.e_ehsize = sizeof(Elf64_Ehdr);
   header.e_phentsize = sizeof(Elf64_Phdr);
-  header.e_phnum = static_cast<std::uint16_t>(segment_count);
+  header.e_phnum = static_cast<std::uint16_t>(range_count + 1);
   header.e_shentsize = sizeof(Elf64_Shdr);
   header.e_shnum = static_cast<std::uint16_t>(section_count);
-  header.e_shstrndx = static_cast<std::uint16_t>(section_count - 1);
+  header.e_shstrndx = static_cast<std::uint16_t>(kFirstRange + range_count + 2);
   return header;
 }
 
@@ -153,10 +178,11 @@ std::vector<Elf64_Phdr> segments_of(const Layout& layout, std::span<const Addres
 }
 
 std::vector<Elf64_Shdr> sections_of(const Layout& layout, const Tables& tables,
+                                    std::span<const DebugSection> debug,
                                     std::span<const AddressRange> ranges) {
-  const auto section_count = static_cast<std::uint32_t>(kFirstRange + ranges.size() + 3);
+  const auto strings_at = static_cast<std::uint32_t>(kFirstRange + ranges.size() + 1);
   std::vector<Elf64_Shdr> sections{1};
-  sections.reserve(section_count);
+  sections.reserve(strings_at + 2 + debug.size());
   sections.push_back({.sh_name = name_of(".note.gnu.build-id"),
                       .sh_type = SHT_NOTE,
                       .sh_flags = SHF_ALLOC,
@@ -185,13 +211,14 @@ std::vector<Elf64_Shdr> sections_of(const Layout& layout, const Tables& tables,
                       .sh_addr = 0,
                       .sh_offset = layout.symbols,
                       .sh_size = tables.symbols.size() * sizeof(Elf64_Sym),
-                      .sh_link = section_count - 2,
+                      .sh_link = strings_at,
                       .sh_info = static_cast<std::uint32_t>(tables.symbols.size()),
                       .sh_addralign = 8,
                       .sh_entsize = sizeof(Elf64_Sym)});
-  const auto strings = [&](std::string_view name, std::uint64_t offset, std::uint64_t size) {
+  const auto add = [&](std::string_view name, std::uint32_t type, std::uint64_t offset,
+                       std::uint64_t size) {
     sections.push_back({.sh_name = name_of(name),
-                        .sh_type = SHT_STRTAB,
+                        .sh_type = type,
                         .sh_flags = 0,
                         .sh_addr = 0,
                         .sh_offset = offset,
@@ -201,8 +228,11 @@ std::vector<Elf64_Shdr> sections_of(const Layout& layout, const Tables& tables,
                         .sh_addralign = 1,
                         .sh_entsize = 0});
   };
-  strings(".strtab", layout.names, tables.names.size());
-  strings(".shstrtab", layout.section_names, kSectionNames.size());
+  add(".strtab", SHT_STRTAB, layout.names, tables.names.size());
+  add(".shstrtab", SHT_STRTAB, layout.section_names, kSectionNames.size());
+  for (std::size_t i = 0; i < debug.size(); ++i) {
+    add(debug[i].name, SHT_PROGBITS, layout.debug[i], debug[i].bytes.size());
+  }
   return sections;
 }
 
@@ -218,19 +248,22 @@ SymbolImage make_symbol_image(std::span<const ImageSymbol> symbols,
                               std::span<const AddressRange> ranges) {
   const auto areas = joined(ranges);
   const Tables tables = make_tables(symbols, areas);
-  const std::size_t segment_count = areas.size() + 1;
-  const std::size_t section_count = kFirstRange + areas.size() + 3;
-  const Layout layout = lay_out(segment_count, tables, section_count);
+  const auto debug = debug_sections(symbols);
+  const std::size_t section_count = kFirstRange + areas.size() + 3 + debug.size();
+  const Layout layout = lay_out(areas.size() + 1, tables, debug, section_count);
   SymbolImage image;
   image.bytes.resize(layout.end);
   BuildIdNote note;
-  put(image.bytes, 0, std::array{header_of(layout, segment_count, section_count)});
+  put(image.bytes, 0, std::array{header_of(layout, areas.size(), section_count)});
   put(image.bytes, layout.segments, segments_of(layout, areas));
   put(image.bytes, layout.note, std::array{note});
   put(image.bytes, layout.symbols, tables.symbols);
   put(image.bytes, layout.names, tables.names);
   put(image.bytes, layout.section_names, kSectionNames);
-  put(image.bytes, layout.sections, sections_of(layout, tables, areas));
+  for (std::size_t i = 0; i < debug.size(); ++i) {
+    put(image.bytes, layout.debug[i], debug[i].bytes);
+  }
+  put(image.bytes, layout.sections, sections_of(layout, tables, debug, areas));
   note.id = sha1(image.bytes);
   put(image.bytes, layout.note, std::array{note});
   image.build_id.assign(note.id.begin(), note.id.end());

@@ -1,5 +1,12 @@
 #include "weave/synthetic_names.hpp"
 
+#include "pyinject/base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
 namespace pyinject::weave {
 
 namespace {
@@ -7,20 +14,62 @@ namespace {
 // perf may look one byte before an address of a caller up.
 constexpr std::uint64_t kStride = 16;
 constexpr std::uint64_t kInside = 8;
+// A line takes an address. Functions do not have so many; who makes one up gets no lines.
+constexpr std::uint32_t kMostLines = 1U << 20U;
+
+std::string key_of(const NamedCode& code) {
+  return code.name + '\0' + std::to_string(code.first_line);
+}
 
 }  // namespace
 
-std::uint64_t SyntheticNames::address(const std::string& name) {
-  if (const auto found = known_.find(name); found != known_.end()) {
+NamedCode named_code(const CodeName& name) {
+  auto file = base::printable(name.file);
+  return {.name = fmt::format("py::{}:{}", base::printable(name.qualname), file),
+          .file = std::move(file),
+          .first_line = name.first_line};
+}
+
+void SyntheticNames::expect(const NamedCode& code, std::uint32_t last_line) {
+  if (code.first_line != 0 && last_line > code.first_line) {
+    auto& last = last_lines_[key_of(code)];
+    last = std::max(last, last_line);
+  }
+}
+
+std::uint64_t SyntheticNames::Place::address(std::uint32_t line) const {
+  const bool has_it = first_line <= line && line <= last_line;
+  return begin + kInside + (has_it ? line - first_line : 0);
+}
+
+SyntheticNames::Place SyntheticNames::Place::at(std::uint64_t address) {
+  return {.begin = address - kInside};
+}
+
+SyntheticNames::Place SyntheticNames::place(const NamedCode& code) {
+  const auto key = key_of(code);
+  if (const auto found = known_.find(key); found != known_.end()) {
     return found->second;
   }
-  if ((symbols_.size() + 1) * kStride > kSize) {
-    return symbols_.back().address + kInside;
+  Place place{.begin = base_ + used_, .first_line = code.first_line, .last_line = code.first_line};
+  if (const auto last = last_lines_.find(key);
+      last != last_lines_.end() && last->second - code.first_line < kMostLines) {
+    place.last_line = last->second;
   }
-  const auto begin = base_ + symbols_.size() * kStride;
-  symbols_.push_back({.address = begin, .size = kStride, .name = name});
-  known_.emplace(name, begin + kInside);
-  return begin + kInside;
+  const auto lines = place.last_line - place.first_line;
+  const auto size = (kStride + lines + kStride - 1) / kStride * kStride;
+  if (used_ + size > kSize) {
+    return {.begin = symbols_.back().address};
+  }
+  used_ += size;
+  symbols_.push_back({.address = place.begin,
+                      .size = size,
+                      .name = code.name,
+                      .file = code.file,
+                      .first_line = place.first_line,
+                      .last_line = place.last_line});
+  known_.emplace(key, place);
+  return place;
 }
 
 }  // namespace pyinject::weave

@@ -1,6 +1,8 @@
-// Addresses for what has none: Python frames without a trampoline, and marks.
+// Addresses for what has none: Python frames without a trampoline, and marks. Those of a function
+// with a known first line tell the line, too.
 #pragma once
 
+#include "pyinject/weave/python_stacks.hpp"
 #include "pyinject/weave/symbol_image.hpp"
 
 #include <cstdint>
@@ -10,6 +12,16 @@
 
 namespace pyinject::weave {
 
+// Whose name it is.
+struct NamedCode {
+  std::string name;
+  std::string file{};            // empty: no lines
+  std::uint32_t first_line = 0;  // 0: not known; functions that differ in it are not the same
+};
+
+// As CPython's trampolines are called.
+[[nodiscard]] NamedCode named_code(const CodeName& name);
+
 class SyntheticNames {
  public:
   static constexpr std::uint64_t kSize = std::uint64_t{256} << 20U;  // of the range, bytes
@@ -17,15 +29,37 @@ class SyntheticNames {
   // BASE: where no process of the recording has anything.
   explicit SyntheticNames(std::uint64_t base) : base_{base} {}
 
-  // The same for the same NAME. The range holds millions; beyond that all get the last address.
-  [[nodiscard]] std::uint64_t address(const std::string& name);
+  // There are going to be addresses of CODE for lines up to LAST_LINE. To be told before the first
+  // one is asked for.
+  void expect(const NamedCode& code, std::uint32_t last_line);
+
+  // The addresses of one name.
+  struct Place {
+    std::uint64_t begin = 0;
+    std::uint32_t first_line = 0;
+    std::uint32_t last_line = 0;  // 0: it has no lines
+    // That of a line: BEGIN + 8 + how far it is behind the first one. Of one that is not between
+    // both, and of 0, that of the first one.
+    [[nodiscard]] std::uint64_t address(std::uint32_t line = 0) const;
+    // For ADDRESS alone, which has a name elsewhere.
+    [[nodiscard]] static Place at(std::uint64_t address);
+  };
+  // The same for the same name and first line. The range holds millions; beyond that all get the
+  // last place.
+  [[nodiscard]] Place place(const NamedCode& code);
+  [[nodiscard]] std::uint64_t address(const std::string& name) {
+    return place({.name = name}).address();
+  }
+
   [[nodiscard]] AddressRange range() const { return {.begin = base_, .end = base_ + kSize}; }
   [[nodiscard]] const std::vector<ImageSymbol>& symbols() const { return symbols_; }
 
  private:
   std::uint64_t base_;
+  std::uint64_t used_ = 0;
   std::vector<ImageSymbol> symbols_;
-  std::unordered_map<std::string, std::uint64_t> known_;
+  std::unordered_map<std::string, std::uint32_t> last_lines_;  // by key
+  std::unordered_map<std::string, Place> known_;
 };
 
 }  // namespace pyinject::weave

@@ -8,16 +8,19 @@
 #include "pyinject/unwind/unwinder.hpp"
 #include "pyinject/weave/weave.hpp"
 #include "weave/merge.hpp"
+#include "weave/off_cpu.hpp"
 #include "weave/perf_maps.hpp"
 #include "weave/synthetic_names.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -42,6 +45,8 @@ class Weaver {
 
   void learn_from(const perfdata::Record& record);
   void learn_from_sample(const perfdata::Record& record);
+  void learn_switches(const perfdata::Record& record);
+  void expect_lines();
   void adopt_orphans();
   void choose_base();
   void name_range(perfdata::Output& output, std::uint32_t pid);
@@ -51,14 +56,25 @@ class Weaver {
   void write_sample(perfdata::Output& output);
   void unwind_user_part(std::vector<std::uint64_t>& chain);
   void drop_unmapped(std::vector<std::uint64_t>& chain) const;
-  void mark(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound);
+  void mark_end(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound);
   void add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer);
+  void add_whole(std::span<const std::uint64_t> chain,
+                 const std::vector<EvaluatorFrame>& evaluators, const StackQuery& query,
+                 const PythonStack& stack, bool by_frame_pointer);
+  void mark_root(const PythonStack& stack);
+  void mark(const std::string& text);
   [[nodiscard]] std::vector<std::uint64_t> frames_of(const std::vector<EvaluatorFrame>& evaluators,
                                                      std::size_t number) const;
-  [[nodiscard]] std::vector<PythonFrame> python_of(StackQuery query) const;
+  [[nodiscard]] PythonStack python_of(StackQuery query) const;
   [[nodiscard]] AddressKind kind_of(std::uint64_t address) const;
+  [[nodiscard]] std::optional<std::uint32_t> nearest(
+      std::uint32_t pid, const std::function<bool(std::uint32_t)>& is) const;
   [[nodiscard]] const std::vector<AddressRange>* evaluator_of(std::uint32_t pid) const;
-  [[nodiscard]] std::uint64_t address_of(const PythonFrame& frame, const StackQuery& query);
+  [[nodiscard]] bool has_frame_pointers(std::uint32_t pid) const;
+  [[nodiscard]] std::uint64_t address_of(const PythonFrame& frame, std::uint32_t pid);
+  [[nodiscard]] bool lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,
+                                            std::uint64_t address) const;
+  [[nodiscard]] SyntheticNames::Place place_of(const PythonFrame& frame, std::uint32_t pid);
   [[nodiscard]] std::vector<perfdata::BuildId> make_images();
   [[nodiscard]] bool go_on(double part);
   [[nodiscard]] bool has_names(std::uint32_t pid, std::uint64_t begin, std::uint64_t end) const;
@@ -71,6 +87,10 @@ class Weaver {
   unwind::Objects objects_;
   unwind::Unwinder unwinder_;
   std::optional<SyntheticNames> synthetic_;
+  // Of the code of a process, and of a line of it if that is in the name.
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, SyntheticNames::Place> places_;
+  bool switch_periods_;  // samples of context switches get the time until the thread runs again
+  OffCpu off_cpu_;
   std::unordered_map<std::uint32_t, ForkedThread> forked_;  // by the child's pid
   std::set<std::uint32_t> processes_;
   std::set<std::uint32_t> introduced_;  // by a COMM or FORK record
@@ -84,8 +104,10 @@ class Weaver {
   std::vector<std::uint64_t> chain_;   // the user's part, innermost first
   std::vector<std::uint64_t> result_;  // all of it
   std::vector<AddressKind> kinds_;
-  unwind::StackDump stack_;                   // of the sample
+  const std::vector<AddressRange>* evaluator_ = nullptr;  // of the sample's process
+  unwind::StackDump stack_;                               // of the sample
   std::vector<unwind::Registers> registers_;  // for each of chain_; empty: it was not unwound
+  std::uint64_t* shortcoming_ = nullptr;      // where that of the sample's C stack was counted
   WeaveSummary summary_;
   std::chrono::steady_clock::time_point told_;
 };

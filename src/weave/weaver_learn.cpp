@@ -24,6 +24,12 @@ std::string hex(std::span<const std::byte> bytes) {
   return text;
 }
 
+// Without their records all threads would have been away until the end.
+bool has_switches(const perfdata::Input& input) {
+  return std::ranges::any_of(input.events(),
+                             [](const auto& event) { return event.attr.context_switch != 0; });
+}
+
 }  // namespace
 
 Weaver::Weaver(const WeaveOptions& options, const Knowledge& knowledge, unwind::FileFinder& files,
@@ -36,7 +42,8 @@ Weaver::Weaver(const WeaveOptions& options, const Knowledge& knowledge, unwind::
               return knowledge_.open_map ? knowledge_.open_map(pid) : base::UniqueFd{};
             }},
       objects_{files},
-      unwinder_{spaces_, objects_, maps_} {
+      unwinder_{spaces_, objects_, maps_},
+      switch_periods_{options.off_cpu && has_switches(input)} {
   summary_.bytes_before = input_.size();
 }
 
@@ -62,6 +69,8 @@ bool Weaver::learn() {
   spaces_.complete();
   adopt_orphans();
   choose_base();
+  expect_lines();
+  off_cpu_.complete();
   for (const auto& file : spaces_.files()) {
     if (file.executable && file.path.starts_with("//anon") &&
         has_names(file.mapped_by, file.begin, file.end)) {
@@ -72,6 +81,9 @@ bool Weaver::learn() {
 }
 
 void Weaver::learn_from(const Record& record) {
+  if (switch_periods_) {
+    learn_switches(record);
+  }
   if (record.type == PERF_RECORD_SAMPLE) {
     learn_from_sample(record);
     return;
@@ -119,6 +131,38 @@ void Weaver::learn_from(const Record& record) {
     }
     spaces_.exec(input_.time_of(record).value_or(0), command->pid);
     forked_.erase(command->pid);
+  }
+}
+
+void Weaver::learn_switches(const Record& record) {
+  const auto time = input_.time_of(record);
+  if (!time) {
+    return;
+  }
+  off_cpu_.ends(*time);
+  if (const auto task = perfdata::parse_task(record); task && record.type == PERF_RECORD_EXIT) {
+    off_cpu_.exits(task->tid, task->time);
+  }
+  if (record.type != PERF_RECORD_SWITCH && record.type != PERF_RECORD_SWITCH_CPU_WIDE) {
+    return;
+  }
+  const auto tid = input_.thread_of(record);
+  if (!tid || *tid == 0) {
+    return;  // 0: a processor's idle thread
+  }
+  if ((record.misc & PERF_RECORD_MISC_SWITCH_OUT) == 0) {
+    off_cpu_.takes_processor(*tid, *time);
+  } else if ((record.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0) {
+    off_cpu_.is_preempted(*tid, *time);
+  }
+}
+
+// The places of names in the synthetic range depend on how many lines each one has.
+void Weaver::expect_lines() {
+  if (knowledge_.stacks != nullptr && !options_.lines) {
+    knowledge_.stacks->each_name([this](const CodeName& name, std::uint32_t last_line) {
+      synthetic_->expect(named_code(name), last_line);
+    });
   }
 }
 

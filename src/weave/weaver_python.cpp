@@ -1,5 +1,4 @@
 // Python frames in the callchain of one sample.
-#include "pyinject/base/text.hpp"
 #include "weave/weaver.hpp"
 
 #include <fmt/format.h>
@@ -10,29 +9,30 @@
 
 namespace pyinject::weave {
 
-namespace {
-
-constexpr int kMostAncestors = 64;
-
-}  // namespace
-
-const std::vector<AddressRange>* Weaver::evaluator_of(std::uint32_t pid) const {
+// PID, or the nearest process that it comes from by forks, that IS it.
+std::optional<std::uint32_t> Weaver::nearest(std::uint32_t pid,
+                                             const std::function<bool(std::uint32_t)>& is) const {
   for (int depth = 0; depth < kMostAncestors; ++depth) {
-    if (const auto found = knowledge_.evaluators.find(pid); found != knowledge_.evaluators.end()) {
-      return &found->second;
+    if (is(pid)) {
+      return pid;
     }
     const auto origin = spaces_.origin(pid);
     if (!origin) {
-      return nullptr;
+      return std::nullopt;
     }
     pid = origin->parent;
   }
-  return nullptr;
+  return std::nullopt;
+}
+
+const std::vector<AddressRange>* Weaver::evaluator_of(std::uint32_t pid) const {
+  const auto& all = knowledge_.evaluators;
+  const auto whose = nearest(pid, [&all](std::uint32_t each) { return all.contains(each); });
+  return whose ? &all.at(*whose) : nullptr;
 }
 
 AddressKind Weaver::kind_of(std::uint64_t address) const {
-  const auto* const evaluator = evaluator_of(sample_.pid);
-  if (evaluator != nullptr && std::ranges::any_of(*evaluator, [address](const auto& range) {
+  if (evaluator_ != nullptr && std::ranges::any_of(*evaluator_, [address](const auto& range) {
         return range.begin <= address && address < range.end;
       })) {
     return AddressKind::kEvaluator;
@@ -40,11 +40,12 @@ AddressKind Weaver::kind_of(std::uint64_t address) const {
   if (maps_.find(sample_.pid, address)) {
     return AddressKind::kTrampoline;
   }
+  if (knowledge_.stacks != nullptr && knowledge_.stacks->has_every_sample()) {
+    return AddressKind::kOther;  // of CPython's JIT, or of another one
+  }
   // A map that cannot be read does not make a trampoline something else.
-  const auto* const file = spaces_.find(sample_.pid, sample_.time, address);
-  return file != nullptr && file->executable && file->path.starts_with("//anon")
-             ? AddressKind::kTrampoline
-             : AddressKind::kOther;
+  return lies_in_anonymous_code(sample_.pid, sample_.time, address) ? AddressKind::kTrampoline
+                                                                    : AddressKind::kOther;
 }
 
 // An activation of the evaluator has an entry frame on its C stack, which begins with a code object
@@ -83,11 +84,13 @@ std::vector<std::uint64_t> Weaver::frames_of(const std::vector<EvaluatorFrame>& 
   return words;
 }
 
-// A forked child goes on with the stack of the thread that forked it.
-std::vector<PythonFrame> Weaver::python_of(StackQuery query) const {
+// A forked child goes on with the stack of the thread that forked it. Where each sample has its own
+// that is no longer so.
+PythonStack Weaver::python_of(StackQuery query) const {
   for (int depth = 0; depth < kMostAncestors; ++depth) {
-    if (auto frames = knowledge_.stacks->at(query); !frames.empty()) {
-      return frames;
+    if (auto stack = knowledge_.stacks->at(query);
+        !stack.frames.empty() || knowledge_.stacks->has_every_sample()) {
+      return stack;
     }
     const auto forked = forked_.find(query.pid);
     if (query.tid != query.pid || forked == forked_.end()) {
@@ -101,7 +104,9 @@ std::vector<PythonFrame> Weaver::python_of(StackQuery query) const {
 }
 
 void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer) {
-  if (knowledge_.stacks == nullptr || chain.empty() || evaluator_of(sample_.pid) == nullptr) {
+  evaluator_ = evaluator_of(sample_.pid);
+  if (knowledge_.stacks == nullptr || chain.empty() ||
+      !(evaluator_ != nullptr || knowledge_.stacks->has_every_sample())) {
     result_.insert(result_.end(), chain.begin(), chain.end());
     return;
   }
@@ -119,34 +124,57 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
                          .plain = plain,
                          .one_may_be_hidden = hidden,
                          .frames_of = [&](std::size_t n) { return frames_of(evaluators, n); }};
+  const auto stack = python_of(query);
+  if (stack.whole) {
+    add_whole(chain, evaluators, query, stack, by_frame_pointer);
+    return;
+  }
   const auto added = merge(
-      chain, evaluators, python_of(query), hidden,
-      [&](const PythonFrame& frame) { return address_of(frame, query); }, result_);
+      chain, evaluators, stack.frames, hidden,
+      [&](const PythonFrame& frame) { return address_of(frame, query.pid); }, result_);
   summary_.extended += added > 0 ? 1 : 0;
+  summary_.without_record += evaluator_ != nullptr && knowledge_.stacks->has_every_sample() ? 1 : 0;
 }
 
-// That of its trampoline, if it has got one since: then perf counts both as one function.
-std::uint64_t Weaver::address_of(const PythonFrame& frame, const StackQuery& query) {
+bool Weaver::lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,
+                                    std::uint64_t address) const {
+  const auto* const file = spaces_.find(pid, time, address);
+  return file != nullptr && file->executable && file->path.starts_with("//anon");
+}
+
+// That of its trampoline, if it has got one since: then perf counts both as one function. A map can
+// be that of an earlier process with this number.
+SyntheticNames::Place Weaver::place_of(const PythonFrame& frame, std::uint32_t pid) {
   const CodeName* name = nullptr;
-  auto pid = query.pid;
+  auto whose = pid;
   for (int depth = 0; name == nullptr && depth < kMostAncestors; ++depth) {
-    name = knowledge_.stacks->name(pid, frame.code);
-    if (const auto forked = forked_.find(pid); forked != forked_.end()) {
-      pid = forked->second.pid;
+    name = knowledge_.stacks->name(whose, frame.code);
+    if (const auto forked = forked_.find(whose); forked != forked_.end()) {
+      whose = forked->second.pid;
     }
   }
   if (name == nullptr) {
-    return synthetic_->address("py::[unknown]");
+    return synthetic_->place({.name = "py::[unknown]"});
   }
-  auto text =
-      fmt::format("py::{}:{}", base::printable(name->qualname), base::printable(name->file));
+  auto code = named_code(*name);
   if (options_.lines && frame.line != 0) {
-    return synthetic_->address(fmt::format("{}:{}", text, frame.line));
+    code.name += fmt::format(":{}", frame.line);
+    code.first_line = frame.line;
+  } else if (const auto* const trampoline = maps_.trampoline(pid, code.name);
+             trampoline != nullptr &&
+             lies_in_anonymous_code(pid, ~std::uint64_t{0}, trampoline->start)) {
+    return SyntheticNames::Place::at(trampoline->start + 1);
   }
-  if (const auto* const trampoline = maps_.trampoline(query.pid, text)) {
-    return trampoline->start + 1;
+  return synthetic_->place(code);
+}
+
+std::uint64_t Weaver::address_of(const PythonFrame& frame, std::uint32_t pid) {
+  const std::tuple key{pid, frame.code, options_.lines ? frame.line : 0};
+  auto place = places_.find(key);
+  if (place == places_.end()) {
+    place = places_.emplace(key, place_of(frame, pid)).first;
   }
-  return synthetic_->address(text);
+  return place->second.address(frame.line);
 }
 
 }  // namespace pyinject::weave

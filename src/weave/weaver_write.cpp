@@ -28,7 +28,7 @@ bool is_anonymous_code(const perfdata::Mapping& mapping) {
 
 bool Weaver::rewrite(int fd) {
   input_.rewind();
-  perfdata::Output output{fd, input_};
+  perfdata::Output output{fd, input_, switch_periods_};
   std::ranges::copy_if(processes_, std::inserter(unnamed_, unnamed_.end()),
                        [this](std::uint32_t pid) { return !spaces_.origin(pid); });
   constexpr double kBefore = 0.2;
@@ -77,7 +77,8 @@ void Weaver::write(perfdata::Output& output, const Record& record) {
       }
       write_sample(output);
     } else if (const auto* const event = input_.event_of(record);
-               event != nullptr && !event->has_user_stacks()) {
+               event != nullptr && !event->has_user_stacks() &&
+               !(switch_periods_ && event->samples_each_switch())) {
       output.write(record);
     } else {
       ++summary_.unreadable;
@@ -138,6 +139,7 @@ void Weaver::write_sample(perfdata::Output& output) {
   result_.assign(sample_.chain.begin(), has_user ? user : sample_.chain.end());
   const bool copied = sample_.event->has_user_stacks();
   registers_.clear();
+  shortcoming_ = nullptr;
   chain_.assign(has_user ? user : sample_.chain.end(), sample_.chain.end());
   if (copied && sample_.register_abi != PERF_SAMPLE_REGS_ABI_NONE) {
     chain_.clear();
@@ -150,8 +152,18 @@ void Weaver::write_sample(perfdata::Output& output) {
     drop_unmapped(chain_);
   }
   add_python(chain_, !copied);
+  std::uint64_t period = 1;
+  // Thread 0 is that of an idle processor, of which there are several.
+  if (switch_periods_ && sample_.event->samples_each_switch() && sample_.tid != 0) {
+    const auto absence = off_cpu_.absence(sample_.tid, sample_.time);
+    period = absence.nanoseconds;
+    ++summary_.off_cpu;
+    if (absence.preempted && !chain_.empty()) {
+      mark("[preempted]");
+    }
+  }
   summary_.longest = std::max(summary_.longest, result_.size());
-  if (!output.write_sample(sample_, result_)) {
+  if (!output.write_sample(sample_, result_, period)) {
     ++summary_.limited;
   }
 }
@@ -177,43 +189,45 @@ void Weaver::unwind_user_part(std::vector<std::uint64_t>& chain) {
     if (registers) {
       chain.push_back(registers->pc());
     }
-    mark(chain, {.end = unwind::EndOfStack::kNoInformation});
+    mark_end(chain, {.end = unwind::EndOfStack::kNoInformation});
     return;
   }
   stack_ = {.begin = registers->sp(),
             .bytes = sample_.stack,
             .cut = sample_.stack.size() >= sample_.stack_asked};
-  mark(chain, unwinder_.unwind(sample_.pid, sample_.time, *registers, stack_, chain, &registers_));
+  mark_end(chain,
+           unwinder_.unwind(sample_.pid, sample_.time, *registers, stack_, chain, &registers_));
 }
 
 // A stack that is not whole says so, at its root.
-void Weaver::mark(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound) {
+void Weaver::mark_end(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound) {
   summary_.by_frame_pointer += unwound.by_frame_pointer > 0 ? 1 : 0;
   std::string name;
   switch (unwound.end) {
     case unwind::EndOfStack::kWhole:
       return;
     case unwind::EndOfStack::kCut:
-      ++summary_.cut;
+      shortcoming_ = &summary_.cut;
       name = "[truncated: stack dump]";
       break;
     case unwind::EndOfStack::kLimit:
-      ++summary_.limited;
+      shortcoming_ = &summary_.limited;
       name = fmt::format("[truncated: {} frames]", unwind::kMostFrames);
       break;
     case unwind::EndOfStack::kNoInformation:
-      ++summary_.no_information;
+      shortcoming_ = &summary_.no_information;
       name = fmt::format("[no unwind info: {}]", unwound.file == nullptr
                                                      ? "unknown memory"
                                                      : base::printable(unwound.file->path));
       break;
     case unwind::EndOfStack::kBroken:
-      ++summary_.broken;
+      shortcoming_ = &summary_.broken;
       name = fmt::format("[broken stack: {}]", unwound.file == nullptr
                                                    ? "unknown memory"
                                                    : base::printable(unwound.file->path));
       break;
   }
+  ++*shortcoming_;
   if (spaces_.settled_since(sample_.pid)) {  // else perf knows no names in that process
     chain.push_back(synthetic_->address(name));
   }

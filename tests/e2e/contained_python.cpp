@@ -5,6 +5,7 @@
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
 #include "support/child_process.hpp"
+#include "support/patience.hpp"
 
 #include <fmt/format.h>
 
@@ -19,8 +20,6 @@ namespace pyinject::test {
 namespace {
 
 using std::chrono::seconds;
-
-constexpr seconds kPatience{60};
 
 constexpr std::string_view kProgram = R"(import os, sys
 

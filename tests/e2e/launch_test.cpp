@@ -5,6 +5,7 @@
 #include "pyinject/base/file.hpp"
 #include "support/guards.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/pty_process.hpp"
 #include "support/temp_dir.hpp"
 
@@ -25,8 +26,6 @@ using base::Deadline;
 using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr seconds kPatience{60};
 
 std::string quoted(const std::vector<std::string>& words) {
   std::string text;

@@ -4,6 +4,7 @@
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,17 +21,6 @@ namespace {
 
 using base::Deadline;
 using std::chrono::seconds;
-
-// Generous: the machine may do other things.
-constexpr seconds kPatience{60};
-
-std::string program() {
-  const auto path = source_dir() + "/tests/targets/served_tree.py";
-  if (auto text = base::read_file(path)) {
-    return *text;
-  }
-  throw base::Error{"cannot read " + path};
-}
 
 std::vector<std::string> record_command(std::vector<std::string> program,
                                         const std::vector<std::string>& arguments) {
@@ -59,7 +49,7 @@ std::optional<std::string> own_function(std::string_view symbol) {
 bool in_kernel(std::string_view address) { return address.size() == 16 && address[0] == 'f'; }
 
 // One sample: a line with the process and the thread, then a line for each frame, innermost first.
-ScriptSample parse_sample(std::string_view block) {
+ScriptSample parse_served(std::string_view block) {
   ScriptSample sample;
   bool first_frame = true;
   for (const auto line : base::split(block, '\n')) {
@@ -107,7 +97,7 @@ void remove_maps(const Interpreter& python, const std::string& pid) {
 }
 
 ServedTree::ServedTree(const Interpreter& python, const PythonOptions& options)
-    : python_{python}, process_{std::in_place, python, program(), options} {}
+    : python_{python}, process_{std::in_place, python, target_source("served_tree.py"), options} {}
 
 ServedTree::~ServedTree() {
   const auto text = pid();
@@ -142,7 +132,7 @@ std::vector<ScriptSample> read_samples(const std::string& perf, const std::strin
   std::string_view rest = script.out;
   while (!base::trim(rest).empty()) {
     const auto end = std::min(rest.find("\n\n"), rest.size());
-    samples.push_back(parse_sample(base::trim(rest.substr(0, end))));
+    samples.push_back(parse_served(base::trim(rest.substr(0, end))));
     rest.remove_prefix(std::min(end + 2, rest.size()));
   }
   return samples;

@@ -2,8 +2,8 @@
 // machine.
 #include "pyinject/weave/symbol_image.hpp"
 
-#include "e2e/made_perf_data.hpp"
 #include "e2e/perf_recording.hpp"
+#include "e2e/sampled_image_data.hpp"
 #include "pyinject/weave/build_id_cache.hpp"
 #include "support/child_process.hpp"
 #include "support/temp_dir.hpp"
@@ -57,7 +57,7 @@ class MadeRecording {
         reinterpret_cast<const char*>(image.bytes.data()),  // NOLINT: bytes as text
         image.bytes.size()};
     image_ = folder_.file("image", bytes);
-    MadePerfData data;
+    SampledImageData data;
     data.add_comm(kPid, "served");
     for (const AddressRange& range : known_ranges) {
       data.add_mapping(kPid, range.begin, range.end - range.begin, file.empty() ? image_ : file,

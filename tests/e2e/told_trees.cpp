@@ -1,10 +1,12 @@
 #include "e2e/told_trees.hpp"
 
 #include "e2e/served_tree.hpp"
+#include "e2e/take_word.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,26 +23,7 @@ namespace {
 using base::Deadline;
 using std::chrono::seconds;
 
-// Generous: the machine may do other things.
-constexpr seconds kPatience{60};
-
-std::string program() {
-  const auto path = source_dir() + "/tests/targets/call_tree_server.py";
-  if (auto text = base::read_file(path)) {
-    return *text;
-  }
-  throw base::Error{"cannot read " + path};
-}
-
-// The first word of TEXT, which is taken away.
-std::string_view take_word(std::string_view& text) {
-  const auto end = std::min(text.find(' '), text.size());
-  const auto word = text.substr(0, end);
-  text = base::trim(text.substr(end));
-  return word;
-}
-
-struct Sample {
+struct ChainSample {
   std::string thread;
   bool user = false;
   std::vector<std::string> chain;  // outermost first
@@ -48,8 +31,8 @@ struct Sample {
 
 // "PID/TID", and then a line "ADDRESS SYMBOL" for each frame, innermost first; without a call chain
 // the only frame is in the first line.
-Sample parse_sample(std::string_view block) {
-  Sample sample;
+ChainSample parse_chain(std::string_view block) {
+  ChainSample sample;
   bool innermost = true;
   std::string_view numbers;
   for (const auto line : base::split(block, '\n')) {
@@ -86,6 +69,11 @@ std::string script_of(const std::string& perf, const std::string& data, const st
   return std::move(script.out);
 }
 
+// A function in which the program means to spend its time.
+bool works(const std::vector<std::string>& chain) {
+  return !chain.empty() && (chain.back().starts_with("burn_") || chain.back().starts_with("spin:"));
+}
+
 std::string most_frequent(const std::map<std::string, std::size_t>& counts) {
   constexpr std::size_t kShown = 5;
   std::vector<std::pair<std::size_t, std::string>> sorted;
@@ -120,7 +108,8 @@ bool CallTree::has(const std::vector<std::string>& chain) const {
 }
 
 CallTreeServer::CallTreeServer(const Interpreter& python, const PythonOptions& options)
-    : python_{python}, process_{std::in_place, python, program(), options} {
+    : python_{python},
+      process_{std::in_place, python, target_source("call_tree_server.py"), options} {
   for (auto line = process_->read_line(kPatience); line != ".";
        line = process_->read_line(kPatience)) {
     std::string_view rest = line;
@@ -175,8 +164,8 @@ std::string describe(const Agreements& agreements) {
   const auto share = [](const Agreement& part) {
     return fmt::format("{} of {} ({:.1f} %)", part.right, part.samples, part.percent());
   };
-  auto text = fmt::format("{} right, {} of threads without a tree\n", share(agreements.all),
-                          agreements.others);
+  auto text = fmt::format("{} right, {} to the leaf, {} of threads without a tree\n",
+                          share(agreements.all), share(agreements.leaves), agreements.others);
   for (const auto& [thread, part] : agreements.threads) {
     text += fmt::format("  thread {}: {}\n", thread, share(part));
   }
@@ -191,7 +180,7 @@ Agreements compare(const std::string& perf, const std::string& data, const Threa
   std::string_view rest = base::trim(script);
   while (!rest.empty()) {
     const auto end = std::min(rest.find("\n\n"), rest.size());
-    const auto sample = parse_sample(rest.substr(0, end));
+    const auto sample = parse_chain(rest.substr(0, end));
     rest = base::trim(rest.substr(end));
     const auto tree = trees.find(sample.thread);
     if (!sample.user) {
@@ -206,6 +195,8 @@ Agreements compare(const std::string& perf, const std::string& data, const Threa
       ++part->samples;
       part->right += right ? 1 : 0;
     }
+    ++agreements.leaves.samples;
+    agreements.leaves.right += right && works(sample.chain) ? 1 : 0;
     if (!right) {
       ++wrong[fmt::format("{}: {}", sample.thread, fmt::join(sample.chain, " > "))];
     }

@@ -33,7 +33,7 @@ using ThreadTrees = std::map<std::string, CallTree>;  // by thread number
 
 class CallTreeServer {
  public:
-  // ARGUMENTS of the program: `deep` or none.
+  // ARGUMENTS of the program: `deep`, `long` or none.
   explicit CallTreeServer(const Interpreter& python, const PythonOptions& options = {});
   ~CallTreeServer();  // ends it and removes map files, those of its children, too
   CallTreeServer(const CallTreeServer&) = delete;
@@ -72,6 +72,7 @@ struct Agreement {
 
 struct Agreements {
   Agreement all;
+  Agreement leaves;  // right: and the innermost function is one that only works
   std::map<std::string, Agreement> threads;
   std::size_t others = 0;  // samples of threads that have no tree
   std::string wrong;       // the most frequent wrong chains, a line each

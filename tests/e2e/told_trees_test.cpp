@@ -2,6 +2,7 @@
 
 #include "e2e/perf_recording.hpp"
 #include "e2e/served_tree.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gtest/gtest.h>
@@ -11,8 +12,6 @@
 
 namespace pyinject::test {
 namespace {
-
-constexpr std::chrono::seconds kPatience{60};
 
 // With frame pointers, and on from the start: perf alone gets it right, and so must the comparison.
 TEST(ToldTrees, AgreeWithATrampolineThatWasAlwaysOn) {

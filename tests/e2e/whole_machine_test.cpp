@@ -1,6 +1,8 @@
 // `record -a`: every Python process of a machine, also those that start and end meanwhile.
+#include "e2e/machine_apart.hpp"
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/text.hpp"
+#include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
@@ -34,77 +36,22 @@ int crowd() {
   return value == nullptr ? 14 : std::atoi(value);
 }
 
-// A /tmp of its own, FOLDER ($0), in which nobody's maps are; what is tested may lie in there ($1,
-// $2).
-constexpr auto kOwnTmp = R"(
-for needed in "$1" "$2" "$3"; do
-  case $needed in /tmp/*)
-    mkdir -p "$0/${needed#/tmp/}" && mount --bind "$needed" "$0/${needed#/tmp/}" ;;
-  esac
-done
-shift 3
-chmod 1777 "$0"
-mount --rbind "$0" /tmp && cd / && exec "$@")";
-
-// The functions that perf names in the samples of DATA.
-std::set<std::string> names_in(const std::string& data) {
-  const auto script = run({"perf", "script", "-i", data, "-F", "ip,sym"},
-                          {.child = {}, .input = {}, .deadline = std::chrono::minutes{2}});
-  std::set<std::string> names;
-  for (const auto line : base::split(script.out, '\n')) {
-    if (const auto at = line.find("py::"); at != std::string_view::npos) {
-      const auto name = line.substr(at + 4);
-      names.emplace(name.substr(0, name.find(':')));
-    }
-  }
-  return names;
-}
-
-// What SCRIPT of tests/targets says, run with the tool and a file to record into on a machine of
-// its own: a pid namespace with FOLDER as its /tmp.
-nlohmann::json run_apart(const TempDir& folder, const std::string& script,
-                         const std::vector<std::string>& arguments) {
-  const char* const roots = std::getenv("PYINJECT_ROOTS");
-  std::vector<std::string> command{"unshare",
-                                   "-mpf",
-                                   "--mount-proc",
-                                   "--kill-child",
-                                   "sh",
-                                   "-c",
-                                   kOwnTmp,
-                                   folder.path(),
-                                   source_dir(),
-                                   build_dir(),
-                                   roots == nullptr ? "" : roots,
-                                   "/usr/bin/python3",
-                                   source_dir() + "/tests/targets/" + script,
-                                   tool(),
-                                   "/tmp/data"};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  const auto result = run(command, {.child = {}, .input = {}, .deadline = std::chrono::minutes{5}});
-  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
-  auto told = nlohmann::json::parse(result.out, nullptr, false);
-  return told.is_discarded() ? nlohmann::json::object() : told;
-}
-
-TEST(WholeMachine, HasTheNamesOfAllItsPythonsAndHarmsNone) {
-  if (::geteuid() != 0) {
-    GTEST_SKIP() << "a pid namespace of its own takes root";
-  }
+// Recorded with OPTIONS, with COUNT and twice as many programs.
+void expect_all_names(const std::string& options, int count) {
   std::vector<std::string> interpreters;
   for (const auto& interpreter : all_interpreters()) {
     interpreters.push_back(fmt::format("{}", fmt::join(interpreter.command, " ")));
   }
   ASSERT_FALSE(interpreters.empty());
   const TempDir folder;
-  std::vector<std::string> arguments{std::to_string(crowd()), std::to_string(2 * crowd())};
+  std::vector<std::string> arguments{options, std::to_string(count), std::to_string(2 * count)};
   arguments.insert(arguments.end(), interpreters.begin(), interpreters.end());
   const auto told = run_apart(folder, "crowd.py", arguments);
   const auto messages = told.value("messages", "");
   EXPECT_EQ(told["status"], 0) << messages;
   EXPECT_EQ(told["harmed"].dump(), "[]") << messages;
   EXPECT_EQ(told["active"].dump(), "[]") << messages;
-  EXPECT_GE(told["seen"], crowd());
+  EXPECT_GE(told["seen"], count);
   const auto names = names_in(folder / "data");
   std::vector<std::string> missing;
   for (const auto& name : told["names"]) {
@@ -113,6 +60,20 @@ TEST(WholeMachine, HasTheNamesOfAllItsPythonsAndHarmsNone) {
     }
   }
   EXPECT_THAT(missing, IsEmpty()) << messages;
+}
+
+TEST(WholeMachine, HasTheNamesOfAllItsPythonsAndHarmsNone) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "a pid namespace of its own takes root";
+  }
+  expect_all_names("", crowd());
+}
+
+TEST(WholeMachine, HasThemByTheBpfEngine) {
+  if (const auto lacks = bpf_engine_lacks(); ::geteuid() != 0 || !lacks.empty()) {
+    GTEST_SKIP() << "a pid namespace of its own takes root; " << lacks;
+  }
+  expect_all_names("--engine bpf", (crowd() + 1) / 2);
 }
 
 // A control group of its own in the unified hierarchy, as a folder; gone with the test.

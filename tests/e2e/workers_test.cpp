@@ -4,6 +4,7 @@
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
@@ -20,8 +21,6 @@ namespace {
 using base::Deadline;
 using std::chrono::seconds;
 using testing::Contains;
-
-constexpr seconds kPatience{60};
 
 std::string script(const std::string& name) { return source_dir() + "/tests/targets/" + name; }
 

@@ -2,6 +2,7 @@
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/file.hpp"
 #include "support/find_perf.hpp"
+#include "support/patience.hpp"
 #include "support/pty_process.hpp"
 #include "support/temp_dir.hpp"
 
@@ -20,8 +21,6 @@ using base::Deadline;
 using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr seconds kPatience{60};
 
 // It sleeps often; <module> and main were entered before.
 constexpr const char* kNaps = R"(

@@ -41,6 +41,7 @@ void any_record(const perfdata::Input& input, const Record& record) {
   require(!command || command->name.size() < size, "a name is in its record");
   (void)perfdata::parse_task(record);
   (void)input.time_of(record);
+  (void)input.thread_of(record);
 }
 
 void any_sample(const Record& record, const Sample& sample) {
@@ -61,10 +62,13 @@ void any_sample(const Record& record, const Sample& sample) {
   }
 }
 
-// Without samples that cannot be read.
-base::UniqueFd rewrite(perfdata::Input& input) {
+constexpr std::uint64_t kPeriod = 4711;
+
+// Without samples that cannot be read. SWITCH_PERIODS: of those of context switches all are
+// KPERIOD.
+base::UniqueFd rewrite(perfdata::Input& input, bool switch_periods) {
   auto file = file_with({});
-  perfdata::Output output{file.get(), input};
+  perfdata::Output output{file.get(), input, switch_periods};
   Sample sample;
   std::uint64_t position = 0;
   for (std::size_t i = 0; i < kMostRecords; ++i) {
@@ -78,9 +82,9 @@ base::UniqueFd rewrite(perfdata::Input& input) {
     const auto* const event = input.event_of(*record);
     if (input.parse(*record, sample)) {
       any_sample(*record, sample);
-      (void)output.write_sample(sample, sample.chain);
+      (void)output.write_sample(sample, sample.chain, kPeriod);
     } else if (record->type != PERF_RECORD_SAMPLE || event == nullptr ||
-               !event->has_user_stacks()) {
+               !(event->has_user_stacks() || (switch_periods && event->samples_each_switch()))) {
       output.write(*record);
     }
   }
@@ -101,7 +105,8 @@ void run(Input input) {
   if (!file) {
     return;
   }
-  auto first = rewrite(*file);
+  const bool switch_periods = file->events().size() % 2 != 0;
+  auto first = rewrite(*file, switch_periods);
   const auto text = contents(first);
   auto again = open(std::move(first));
   if (!again) {
@@ -111,7 +116,7 @@ void run(Input input) {
   for (const auto& event : again->events()) {
     require(!event.has_user_stacks(), "user stacks are gone");
   }
-  const auto second = rewrite(*again);
+  const auto second = rewrite(*again, switch_periods);
   require(!again->damaged(), "what we write is good");
   require(contents(second) == text, "what was rewritten is rewritten as it is");
 }

@@ -1,8 +1,8 @@
 // The frames of a target, its code objects, their names and lines.
 #include "fuzz/fuzz.hpp"
+#include "pyinject/python/line_table.hpp"
 #include "python/code_objects.hpp"
 #include "python/frame_walk.hpp"
-#include "python/line_table.hpp"
 #include "python/page_cache.hpp"
 #include "python/remote_text.hpp"
 #include "python/runtime_layout.hpp"
@@ -33,6 +33,7 @@ std::optional<python::StackLayout> layout_of(Input& input) {
         &layout.text_state, &layout.ascii_data}) {
     *field = input.take<std::uint16_t>();
   }
+  layout.stack_end = layout.instruction + sizeof(std::uint64_t);
   const auto wrong = python::implausible(layout);
   require(is_printable(wrong), "what is wrong is said in plain text");
   return wrong.empty() ? std::optional{layout} : std::nullopt;

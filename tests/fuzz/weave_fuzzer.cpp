@@ -32,9 +32,10 @@ class OneFile : public unwind::FileFinder {
 };
 
 // The same frames for every thread, as many as there are evaluators and more; now and then none.
+// WHOLE: they are all that there are.
 class AnyFrames : public weave::StackSource {
  public:
-  explicit AnyFrames(std::span<const std::byte> bytes) {
+  AnyFrames(std::span<const std::byte> bytes, bool whole) : whole_{whole} {
     for (const auto byte : bytes) {
       const auto value = std::to_integer<std::uint64_t>(byte);
       frames_.push_back({.activation = value * 16,
@@ -43,20 +44,34 @@ class AnyFrames : public weave::StackSource {
                          .outermost = (value & 0x10U) != 0});
     }
   }
-  [[nodiscard]] std::vector<weave::PythonFrame> at(const weave::StackQuery& query) const override {
+  [[nodiscard]] weave::PythonStack at(const weave::StackQuery& query) override {
     require(query.plain <= query.evaluators, "plain activations are activations");
     for (std::size_t i = 0; i < std::min<std::size_t>(query.evaluators, 4); ++i) {
       (void)query.frames_of(i);
     }
-    return query.time % 8 == 7 ? std::vector<weave::PythonFrame>{} : frames_;
+    if (query.time % 8 == 7) {
+      return {};
+    }
+    return {.frames = query.time % 8 == 6 ? std::vector<weave::PythonFrame>{} : frames_,
+            .whole = whole_,
+            .truncated = query.time % 4 == 3,
+            .gil = static_cast<weave::GilState>(query.time % 4),
+            .task = query.time % 4 == 2 ? "\x1b[1m" : ""};
   }
   [[nodiscard]] const weave::CodeName* name(std::uint32_t pid, std::uint64_t code) const override {
     return (pid ^ code) % 4 == 0 ? nullptr : &name_;
   }
+  void each_name(const std::function<void(const weave::CodeName& name, std::uint32_t last_line)>&
+                     call) const override {
+    call(name_, kLastLine);
+  }
+  [[nodiscard]] bool has_every_sample() const override { return whole_; }
 
  private:
+  static constexpr std::uint32_t kLastLine = 3;
+  bool whole_;
   std::vector<weave::PythonFrame> frames_;
-  weave::CodeName name_{.qualname = "f\n\x1b", .file = "\xff.py"};
+  weave::CodeName name_{.qualname = "f\n\x1b", .file = "\xff.py", .first_line = 1};
 };
 
 using Identity = std::tuple<std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t>;
@@ -84,7 +99,8 @@ void run(Input input) {
   const auto frames_size = input.take<std::uint16_t>();
   const auto map = input.take_bytes(map_size);
   const auto elf = input.take_bytes(elf_size);
-  const AnyFrames frames{input.take_bytes(frames_size)};
+  const bool whole = evaluator_size % 2 != 0;
+  AnyFrames frames{input.take_bytes(frames_size), whole};
   auto opened = perfdata::Input::open(file_with(input.rest()), "input");
   auto* const file = std::get_if<perfdata::Input>(&opened);
   if (file == nullptr) {
@@ -95,10 +111,15 @@ void run(Input input) {
       .input = "input",
       .output = "output",
       .lines = evaluator % 2 != 0,
+      .gil = whole,
+      .tasks = whole,
+      .off_cpu = evaluator % 4 >= 2,
       .image_path = [](std::uint32_t whose) { return fmt::format("/images/python-{}", whose); }};
   const weave::Knowledge knowledge{
       .stacks = frames_size == 0 ? nullptr : &frames,
       .evaluators = {{pid, {{.begin = evaluator, .end = evaluator + evaluator_size}}}},
+      .without_frame_pointers =
+          elf_size % 2 != 0 ? std::unordered_set{pid} : std::unordered_set<std::uint32_t>{},
       .open_map = [map](std::uint32_t) {
         auto text = file_with(map);
         require(::lseek(text.get(), 0, SEEK_SET) == 0, "a file has a beginning");

@@ -6,6 +6,8 @@
 #include "pyinject/base/text.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "pyinject/session/options.hpp"
+#include "support/asleep.hpp"
+#include "support/child_process.hpp"
 #include "support/paths.hpp"
 #include "support/snapshot.hpp"
 #include "support/temp_dir.hpp"
@@ -38,8 +40,6 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-constexpr uid_t kNobody = 65534;
 
 std::string say(Pid pid) { return std::to_string(pid.value()); }
 
@@ -346,18 +346,6 @@ buffer = ctypes.create_string_buffer(1)
 print('ready', flush=True)
 libc.read(0, buffer, 1)
 )";
-
-// How often the first thread of PID gave way; nothing but a tracer makes it run in kHoldsGil.
-std::string times_switched(Pid pid) {
-  std::string result;
-  const auto status = base::read_file("/proc/" + say(pid) + "/status").value_or("");
-  for (const auto line : base::split(status, '\n')) {
-    if (line.find("ctxt_switches") != std::string_view::npos) {
-      result += std::string{line} + " ";
-    }
-  }
-  return result;
-}
 
 // Waits until PID sleeps in its read(2).
 bool comes_to_rest(Pid pid) {

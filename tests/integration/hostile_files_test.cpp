@@ -74,14 +74,14 @@ TEST_F(HostileFiles, AFileOf100Gigabytes) {
   expect_refused_untouched(process.pid(), python::Reason::kNoLibpythonSymbols, {"python3-huge"});
 }
 
-constexpr auto kBusy =
+constexpr auto kBusyShell =
     "print('ready', flush=True)\n"
     "while True: sum(i for i in range(1000))\n";
 
 // perf 6.1 reads the build-ids of all programs in which it has seen samples, and waits for a FIFO.
 // What the kernel calls a deleted file is a name that anybody can give.
 TEST_F(HostileFiles, PerfFindsAFifoInPlaceOfAProgram) {
-  const PythonProcess python{with_copy(any(), folder_, "python3-copy"), kBusy};
+  const PythonProcess python{with_copy(any(), folder_, "python3-copy"), kBusyShell};
   fs::remove(folder_.here("python3-copy"));
   ASSERT_EQ(::mkfifo(folder_.here("python3-copy (deleted)").c_str(), 0666), 0);
   RunOptions patient;

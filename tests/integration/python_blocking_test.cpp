@@ -114,7 +114,7 @@ struct Case {
 
 std::vector<Case> cases() {
   std::vector<Case> result;
-  for (const auto& interpreter : find_interpreters()) {
+  for (const auto& interpreter : one_of_each_version()) {
     for (const auto& wait : kWaits) {
       for (const bool busy : {false, true}) {
         result.push_back({interpreter, wait, busy});

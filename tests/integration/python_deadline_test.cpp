@@ -56,7 +56,7 @@ bool comes_to_stand(base::Pid pid) {
 }
 
 // Holds the GIL inside C (ctypes.PyDLL keeps it) until a byte comes; then works on.
-constexpr const char* kHoldsGil = R"(
+constexpr const char* kHoldsGilUntilTold = R"(
 import ctypes, os, sys
 libc = ctypes.PyDLL(None)
 buffer = ctypes.create_string_buffer(1)
@@ -70,7 +70,7 @@ while libc.read(0, buffer, 1) == 1:
 )";
 
 TEST_P(Deadlines, AWithdrawnRequestNeverRuns) {
-  PythonProcess holder{GetParam(), kHoldsGil};
+  PythonProcess holder{GetParam(), kHoldsGilUntilTold};
   wait_until_asleep(holder.pid());  // between `ready` and the read it would just be activated
   const auto refusal = missed(holder.pid());
   EXPECT_EQ(refusal.reason, Reason::kDeadline);
@@ -85,7 +85,7 @@ TEST_P(Deadlines, AWithdrawnRequestNeverRuns) {
 }
 
 TEST_P(Deadlines, TheNextSessionWorks) {
-  PythonProcess holder{GetParam(), kHoldsGil};
+  PythonProcess holder{GetParam(), kHoldsGilUntilTold};
   wait_until_asleep(holder.pid());  // between `ready` and the read it would just be activated
   EXPECT_EQ(missed(holder.pid()).reason, Reason::kDeadline);
   // A second request while the first is still queued makes that one valid again.
@@ -283,7 +283,7 @@ sys.stdin.read()
   EXPECT_EQ(attach_.detect(parent.pid()).state, python::TrampolineState::kOff);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Deadlines, testing::ValuesIn(find_interpreters()),
+INSTANTIATE_TEST_SUITE_P(Every, Deadlines, testing::ValuesIn(one_of_each_version()),
                          InterpreterName{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Deadlines);
 

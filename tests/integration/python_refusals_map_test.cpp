@@ -4,6 +4,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/unique_fd.hpp"
+#include "support/child_process.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -24,8 +25,6 @@ using python::Reason;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-constexpr uid_t kNobody = 65534;
 
 class PythonRefusalsMapTest : public DetectionTest {
  protected:

@@ -3,6 +3,7 @@
 #include "integration/tracer.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "pyinject/procfs/tasks.hpp"
+#include "support/child_process.hpp"
 #include "support/paths.hpp"
 
 #include <fmt/format.h>
@@ -24,8 +25,6 @@ using python::Reason;
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
-
-constexpr uid_t kNobody = 65534;
 
 std::string say_pid(Pid pid) { return std::to_string(pid.value()); }
 

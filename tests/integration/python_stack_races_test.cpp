@@ -41,7 +41,7 @@ work()
   auto reader = stack_reader(python.pid());
   const std::vector<base::Tid> tids{base::Tid{python.pid().value()}};
   std::set<Names> seen;
-  constexpr int kReads = 300;
+  constexpr int kReads = 2000;
   std::uint64_t read = 0;
   for (int i = 0; i < kReads; ++i) {
     for (const auto& stack : reader.read(tids)) {

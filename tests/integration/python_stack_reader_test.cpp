@@ -108,6 +108,33 @@ make(pause)
   EXPECT_EQ(told(reader, stacks.front()), expected.frames);
 }
 
+// throw() of an outer generator makes it the caller of the inner one without its evaluator.
+TEST_P(PythonStackReaderTest, GeneratorsThatAreThrownInto) {
+  PythonProcess python{GetParam(), std::string{kTelling} + R"(
+def inner():
+    try:
+        yield
+    except ValueError:
+        pause()
+        yield
+def middle():
+    yield from inner()
+def outer():
+    yield from middle()
+def throw(generator):
+    generator.throw(ValueError())
+generator = outer()
+next(generator)
+throw(generator)
+)"};
+  const auto expected = read_told(python);
+  ASSERT_EQ(expected.frames.size(), 6U);
+  auto reader = stack_reader(python.pid());
+  const auto stacks = reader.read();
+  ASSERT_EQ(stacks.size(), 1U);
+  EXPECT_EQ(told(reader, stacks.front()), expected.frames);
+}
+
 TEST_P(PythonStackReaderTest, ReadsNamesInAnyScript) {
   PythonProcess python{GetParam(), std::string{kTelling} + R"(
 def define(name, file):

@@ -1,8 +1,10 @@
 // What the tool can do with which rights: as a user without any capability, with exactly
 // CAP_SYS_PTRACE, with CAP_PERFMON. docs/rights.md is what these tests say.
-#include "integration/detection.hpp"
+#include "integration/rights.hpp"
+
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
+#include "support/asleep.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 #include "support/untouched.hpp"
@@ -33,139 +35,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-constexpr uid_t kUser = 65534;
-constexpr uid_t kOther = 65533;
-
-// A mount namespace in which every user may read the interpreters: root's home is closed to them.
-constexpr auto kWorld = R"(set -e
-saved=$1; shift
-number=0
-for tree; do
-  number=$((number + 1))
-  setpriv --reuid=65534 --clear-groups test -x "$tree/." && continue
-  mkdir "$saved/$number"; mount --rbind "$tree" "$saved/$number"
-done
-number=0
-for tree; do
-  number=$((number + 1)); rest=${tree#/}; top=/${rest%%/*}
-  [ -d "$saved/$number" ] || continue
-  [ -e "$saved/$top" ] || { mkdir "$saved/$top"; mount -t tmpfs -o mode=0755 none "$top"; }
-  mkdir -p "$tree"; mount --rbind "$saved/$number" "$tree"
-done
-echo ready
-read line)";
-
-// Up to the folder that has usr, lib or bin.
-std::string tree_of(const fs::path& file) {
-  fs::path tree;
-  for (const auto& part : file.parent_path()) {
-    if (part == "usr" || part == "lib" || part == "bin") {
-      break;
-    }
-    tree /= part;
-  }
-  return tree;
-}
-
-class Rights : public testing::Test {
- protected:
-  void SetUp() override {
-    if (::geteuid() != 0) {
-      GTEST_SKIP() << "being another user needs root";
-    }
-    for (const auto& one : all_interpreters()) {
-      if (one.root.empty()) {
-        interpreter_ = one;
-      }
-    }
-    if (interpreter_.command.empty()) {
-      GTEST_SKIP() << "no interpreter outside of a chroot is here";
-    }
-    world_.emplace(std::vector<std::string>{"unshare", "--mount", "sh", "-c", kWorld, "sh",
-                                            saved_.path(), tree_of(interpreter_file(interpreter_)),
-                                            tree_of(interpreter_.command.front())});
-    if (world_->read_line(Deadline::after(seconds{20})) != "ready") {
-      GTEST_SKIP() << "no mount namespace here: " << world_->err();
-    }
-    fs::copy_file(tool(), folder_.here("perf-pyinject"));
-    fs::create_directory(folder_.here("out"));
-    fs::permissions(folder_.here("out"), fs::perms::all);
-  }
-
-  [[nodiscard]] std::vector<std::string> in_world(uid_t uid,
-                                                  const std::string& capabilities) const {
-    const auto id = std::to_string(uid);
-    const auto only = capabilities.empty() ? "-all" : "-all," + capabilities;
-    return {"nsenter",
-            "--mount=/proc/" + std::to_string(world_->pid().value()) + "/ns/mnt",
-            "setpriv",
-            "--reuid=" + id,
-            "--regid=" + id,
-            "--clear-groups",
-            "--inh-caps=" + only,
-            "--ambient-caps=" + only,
-            "--bounding-set=" + only};
-  }
-  void start(uid_t uid, const std::string& program = kIdle) {
-    python_.emplace(wrapped(interpreter_, in_world(uid, "")), program);
-    pid_ = std::to_string(python_->pid().value());
-    // Numbers are reused: root's process before may have left one, which would be a reason to
-    // refuse.
-    std::error_code error;
-    std::filesystem::remove("/tmp/perf-" + pid_ + ".map", error);
-  }
-  // As kUser with CAPABILITIES, e.g. "+sys_ptrace".
-  [[nodiscard]] RunResult as_user(const std::string& capabilities,
-                                  const std::vector<std::string>& command) const {
-    auto argv = in_world(kUser, capabilities);
-    argv.insert(argv.end(), command.begin(), command.end());
-    return run(argv);
-  }
-  [[nodiscard]] RunResult pyinject(const std::string& capabilities,
-                                   std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), folder_.here("perf-pyinject"));
-    return as_user(capabilities, arguments);
-  }
-  void expect_works(const std::string& capabilities, const std::string& note = "") const {
-    EXPECT_THAT(pyinject(capabilities, {"status", "-p", pid_}).out, HasSubstr(" ready "));
-    const auto on = pyinject(capabilities, {"activate", "-p", pid_});
-    EXPECT_EQ(on.status, ExitStatus{}) << on.err;
-    EXPECT_THAT(on.err, AllOf(HasSubstr("trampoline on by"), HasSubstr(note)));
-    EXPECT_THAT(pyinject(capabilities, {"status", "-p", pid_}).out, HasSubstr("on by us"));
-    const auto off = pyinject(capabilities, {"deactivate", "-p", pid_});
-    EXPECT_EQ(off.status, ExitStatus{}) << off.err;
-  }
-  [[nodiscard]] std::string data() const { return folder_.here("out/perf.data"); }
-  [[nodiscard]] RunResult record(const std::string& capabilities) const {
-    return pyinject(capabilities,
-                    {"record", "-p", pid_, "-F", "499", "-g", "-o", data(), "--", "sleep", "0.3"});
-  }
-  [[nodiscard]] std::string script(const std::string& capabilities) const {
-    return as_user(capabilities, {"perf", "script", "-i", data(), "-F", "ip,sym"}).out;
-  }
-  [[nodiscard]] std::string map() const { return "/tmp/perf-" + pid_ + ".map"; }
-  static void expect_private(const std::string& path, uid_t owner) {
-    struct stat facts {};
-    ASSERT_EQ(::lstat(path.c_str(), &facts), 0) << path;
-    EXPECT_TRUE(S_ISREG(facts.st_mode)) << path;
-    EXPECT_EQ(facts.st_mode & 07777, 0600U) << path;
-    EXPECT_EQ(facts.st_uid, owner) << path;
-    EXPECT_EQ(facts.st_nlink, 1U) << path;
-  }
-
-  Interpreter interpreter_;
-  TempDir saved_;
-  SeenFolder folder_{Interpreter{}};
-  std::optional<ChildProcess> world_;
-  std::optional<PythonProcess> python_;
-  std::string pid_;
-};
-
-constexpr auto kBusy =
-    "def leaf(): return sum(range(1000))\n"
-    "print('ready', flush=True)\n"
-    "while True: leaf()\n";
 
 // perf_event_open of one's own processes: allowed up to 2, by the kernel's documentation; 3 is
 // Debian's and Android's.
@@ -230,13 +99,6 @@ TEST_F(Rights, AnothersStaleMapIsItsOwn) {
   expect_private(map(), kOther);
 }
 
-// How often the threads of PID gave way: nothing but a tracer makes one run that is stopped.
-std::string times_switched(base::Pid pid) {
-  const auto status =
-      base::read_file("/proc/" + std::to_string(pid.value()) + "/status").value_or("");
-  return status.substr(std::min(status.find("voluntary_ctxt_switches"), status.size()));
-}
-
 // Asked while it is stopped, it goes on sleeping: that it does is to be seen without
 // /proc/PID/syscall, which is for its user only.
 TEST_F(Rights, SysPtraceIsEnoughForTheSecondLook) {
@@ -255,14 +117,6 @@ TEST_F(Rights, SysPtraceIsEnoughForTheSecondLook) {
   }
   python_->child().signal(SIGCONT);
   EXPECT_EQ(activation.wait(deadline), ExitStatus{}) << activation.err();
-}
-
-std::size_t times_in(const std::string& text, const std::string& word) {
-  std::size_t count = 0;
-  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-    ++count;
-  }
-  return count;
 }
 
 TEST_F(Rights, AnothersProcessIsRecordedWithSysPtraceAndPerfmon) {

@@ -30,12 +30,6 @@ using testing::ElementsAre;
 using testing::Gt;
 namespace fs = std::filesystem;
 
-std::string contents(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream{path}.rdbuf();
-  return text.str();
-}
-
 class WeaveMadeFile : public testing::Test {
  protected:
   // A sample of a 32-bit process.
@@ -114,7 +108,7 @@ TEST_F(WeaveMadeFile, ThreadsWithoutRegistersAreAsTheyWere) {
 
 TEST_F(WeaveMadeFile, CancelledInEitherPassNothingIsLeft) {
   const auto input = made();
-  const auto before = contents(input);
+  const auto before = test::contents_of(input);
   for (const double when : {0.0, 0.3}) {
     // A tenth of a second goes by for each record, so that it is asked at each.
     options_.progress = [when](double done, std::uint64_t /*samples*/) {
@@ -126,7 +120,7 @@ TEST_F(WeaveMadeFile, CancelledInEitherPassNothingIsLeft) {
       const auto result = weave_to(input, path);
       ASSERT_TRUE(std::holds_alternative<Untouched>(result));
       EXPECT_TRUE(std::get<Untouched>(result).cancelled);
-      EXPECT_TRUE(contents(input) == before);
+      EXPECT_TRUE(test::contents_of(input) == before);
       EXPECT_THAT(names(), ElementsAre("made.data"));
     }
   }
@@ -134,13 +128,13 @@ TEST_F(WeaveMadeFile, CancelledInEitherPassNothingIsLeft) {
 
 TEST_F(WeaveMadeFile, WhatFailsAtTheEndLeavesNothing) {
   const auto input = made();
-  const auto before = contents(input);
+  const auto before = test::contents_of(input);
   options_.keep = [](const std::vector<NamedImage>& images) {
     EXPECT_EQ(images.size(), 1U);
     throw base::Error{"no room"};
   };
   EXPECT_THROW((void)weave_to(input, input), base::Error);
-  EXPECT_TRUE(contents(input) == before);
+  EXPECT_TRUE(test::contents_of(input) == before);
   EXPECT_THAT(names(), ElementsAre("made.data"));
 }
 

@@ -31,14 +31,8 @@ namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
 // Two forked processes that work, do no system calls while they do, and come to their end.
-constexpr const char* kWork =
+constexpr const char* kTwoWorkers =
     "work() { i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; }; work & work; wait";
-
-std::string contents(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream{path}.rdbuf();
-  return text.str();
-}
 
 perfdata::Input opened(const std::string& path) {
   return std::get<perfdata::Input>(perfdata::Input::open(path));
@@ -50,7 +44,7 @@ class WeaveTest : public testing::Test {
     std::string path = folder_ / "perf.data";
     Arguments command{"perf", "record", "-q", "-F", "1999", "-o", path};
     command.insert(command.end(), options.begin(), options.end());
-    command.insert(command.end(), {"--", "/bin/sh", "-c", kWork});
+    command.insert(command.end(), {"--", "/bin/sh", "-c", kTwoWorkers});
     const auto result = test::run(command);
     EXPECT_EQ(result.status, ExitStatus{}) << result.err;
     return path;
@@ -106,12 +100,12 @@ class WeaveTest : public testing::Test {
 
 TEST_F(WeaveTest, WithoutStacksAllIsTheSame) {
   const auto input = recorded({"-e", "cpu-clock"});
-  const auto before = contents(input);
+  const auto before = test::contents_of(input);
   const auto summary = woven(input, output());
   expect_same(input, "comm,tid,time,period,event,ip");
   EXPECT_EQ(summary.unwound, 0U);
   EXPECT_GT(summary.samples, 50U);
-  EXPECT_TRUE(contents(input) == before) << "only OUTPUT is written";
+  EXPECT_TRUE(test::contents_of(input) == before) << "only OUTPUT is written";
 }
 
 TEST_F(WeaveTest, CallchainsByFramePointersKeepTheirSamples) {
@@ -173,11 +167,16 @@ class Shell : public StackSource {
     }
     knowledge.stacks = this;
   }
-  [[nodiscard]] std::vector<PythonFrame> at(const StackQuery& query) const override {
+  [[nodiscard]] PythonStack at(const StackQuery& query) override {
     return query.pid == parent && query.tid == parent && query.plain > 0
-               ? std::vector{PythonFrame{.code = 1, .outermost = true}}
-               : std::vector<PythonFrame>{};
+               ? PythonStack{.frames = {{.code = 1, .outermost = true}}}
+               : PythonStack{};
   }
+  void each_name(const std::function<void(const CodeName& name, std::uint32_t last_line)>& call)
+      const override {
+    call(name_, 0);
+  }
+  [[nodiscard]] bool has_every_sample() const override { return false; }
   [[nodiscard]] const CodeName* name(std::uint32_t pid, std::uint64_t code) const override {
     return pid == parent && code == 1 ? &name_ : nullptr;
   }
@@ -192,7 +191,7 @@ class Shell : public StackSource {
 
 TEST_F(WeaveTest, ForkedProcessesHaveTheirParentsFrames) {
   const auto input = recorded({"-e", "cpu-clock", "--call-graph", "dwarf,16384"});
-  const Shell shell{input};
+  Shell shell{input};
   ASSERT_EQ(shell.children.size(), 1U) << "the shell forks one and works itself";
   const auto summary = woven(input, output(), shell.knowledge);
   EXPECT_GT(summary.extended * 10, summary.samples * 9);
@@ -228,12 +227,13 @@ TEST_F(WeaveTest, WhatCannotBeTreatedIsLeftAlone) {
   EXPECT_THAT(std::get<Untouched>(result).why, HasSubstr("pipe"));
   EXPECT_FALSE(std::get<Untouched>(result).cancelled);
   EXPECT_THAT(names(), ElementsAre("piped"));
-  EXPECT_TRUE(contents(input) == piped.out);
+  EXPECT_TRUE(test::contents_of(input) == piped.out);
 }
 
 TEST_F(WeaveTest, OfADamagedFileItTakesWhatThereIs) {
   const auto whole = recorded({"-e", "cpu-clock", "--call-graph", "dwarf,1024"});
-  const auto input = folder_.file("cut.data", contents(whole).substr(0, fs::file_size(whole) / 2));
+  const auto input =
+      folder_.file("cut.data", test::contents_of(whole).substr(0, fs::file_size(whole) / 2));
   auto result = weave_to(input, output());
   if (const auto* const why = std::get_if<Untouched>(&result)) {
     EXPECT_NE(why->why, "");

@@ -54,6 +54,14 @@ class Folding(unittest.TestCase):
         plain["symbol"], plain["dso"] = "spin", "/usr/bin/true"
         self.assertEqual(collapse([], plain), ["python3;spin 1"])
 
+    def test_python_only_keeps_marks(self):
+        for mark in ("[GIL held]", "[waiting for the GIL]", "[preempted]", "[task a\n[b] c]"):
+            chain = [entry(mark, "python"), entry("main"), py("<module>"), LOOP]
+            self.assertEqual(
+                collapse(["--python-only"], sample(chain)),
+                ["python3;%s;py::<module>:/app/main.py 1" % folded_name(mark)],
+            )
+
     def test_python_only_gives_c_time_to_the_caller(self):
         inside = [entry("main"), py("<module>"), LOOP, EVALUATOR, py("f"), LOOP, entry("memcpy"), kernel("fault")]
         self.assertEqual(

@@ -5,6 +5,7 @@
 #include "pyinject/base/text.hpp"
 #include "pyinject/procfs/tasks.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 
 #include <fmt/format.h>
 
@@ -26,7 +27,6 @@ namespace fs = std::filesystem;
 using base::Deadline;
 
 // Only a defect takes so long.
-constexpr std::chrono::seconds kPatience{60};
 
 std::string program_text(std::string_view name) {
   const auto folder = source_dir() + "/tests/targets/stress/";

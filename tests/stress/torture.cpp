@@ -5,6 +5,7 @@
 #include "pyinject/base/text.hpp"
 #include "pyinject/procfs/tasks.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -29,7 +30,6 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 // Of an injection that is never refused; where it may be, the target's state is a matter of luck.
-constexpr seconds kPatience{20};
 constexpr milliseconds kImpatience{300};
 
 void nap(nanoseconds span) {

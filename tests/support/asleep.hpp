@@ -5,6 +5,7 @@
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/pid.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <string>
 
@@ -27,6 +28,13 @@ inline void wait_until_asleep(base::Pid pid) {
     last = now;
     ::sched_yield();
   }
+}
+
+// How often PID's main thread gave way to others: nothing but a tracer makes one run that sleeps.
+inline std::string times_switched(base::Pid pid) {
+  const auto status =
+      base::read_file("/proc/" + std::to_string(pid.value()) + "/status").value_or("");
+  return status.substr(std::min(status.find("voluntary_ctxt_switches"), status.size()));
 }
 
 }  // namespace pyinject::test

@@ -16,6 +16,8 @@
 
 namespace pyinject::test {
 
+inline constexpr uid_t kNobody = 65534;
+
 struct ChildOptions {
   std::map<std::string, std::string> env;  // added to or replacing those of this process
   std::vector<std::string> unset;          // taken away from them

@@ -15,5 +15,7 @@ namespace pyinject::test {
 [[nodiscard]] std::string build_dir();
 // The project's source folder.
 [[nodiscard]] std::string source_dir();
+// The text of tests/targets/NAME. Throws base::Error when it cannot be read.
+[[nodiscard]] std::string target_source(const std::string& name);
 
 }  // namespace pyinject::test

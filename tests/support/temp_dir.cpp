@@ -5,6 +5,8 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <system_error>
 
 #include <fcntl.h>
@@ -32,6 +34,12 @@ std::string TempDir::file(std::string_view name, std::string_view content) const
   }
   base::write_all(fd.get(), content, path);
   return path;
+}
+
+std::string contents_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream{path}.rdbuf();
+  return text.str();
 }
 
 }  // namespace pyinject::test

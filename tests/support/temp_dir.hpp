@@ -25,4 +25,7 @@ class TempDir {
   std::filesystem::path path_;
 };
 
+// Of the file PATH, all; empty when it cannot be read.
+[[nodiscard]] std::string contents_of(const std::string& path);
+
 }  // namespace pyinject::test

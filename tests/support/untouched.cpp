@@ -42,7 +42,7 @@ std::string read(base::Pid pid, const procfs::Mapping& mapping) {
 
 }  // namespace
 
-Untouched::Untouched(base::Pid pid) : pid_{pid} {
+Untouched::Untouched(base::Pid pid, bool shared) : pid_{pid}, shared_{shared} {
   // The kernel has no event for that.
   const auto deadline = base::Deadline::after(std::chrono::seconds{20});
   int seen = 0;
@@ -69,7 +69,7 @@ Untouched::Threads Untouched::threads() const {
 Untouched::Memory Untouched::memory() const {
   Memory result;
   for (const auto& mapping : snapshot_.maps) {
-    if (mapping.readable && mapping.writable) {
+    if (mapping.readable && mapping.writable && (shared_ || !mapping.shared)) {
       result.emplace(mapping.begin, read(pid_, mapping));
     }
   }

@@ -17,8 +17,9 @@ namespace pyinject::test {
 // made to run anything has done so.
 class Untouched {
  public:
-  // Waits until all its threads sleep. Throws base::Error when the process has gone.
-  explicit Untouched(base::Pid pid);
+  // Waits until all its threads sleep or are stopped. Throws base::Error when the process has gone.
+  // SHARED: also memory that other processes may write.
+  explicit Untouched(base::Pid pid, bool shared = true);
   // What is different now, a line each; empty when there is nothing.
   [[nodiscard]] std::vector<std::string> differences() const;
 
@@ -30,6 +31,7 @@ class Untouched {
   [[nodiscard]] Memory memory() const;
 
   base::Pid pid_;
+  bool shared_;
   Threads threads_;
   Snapshot snapshot_;
   Memory memory_;

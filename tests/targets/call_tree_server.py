@@ -1,6 +1,6 @@
 """A program that works for ever in call trees that it tells: from `<module>` to every function, for each of its threads.
 
-    call_tree_server.py [deep]
+    call_tree_server.py [deep|long]
 
 It says `ready`, then a line for each node of its trees, `NUMBER PARENT THREAD NAME:FILE` (the parent of a root is -1),
 and a line with a dot. What it tells is what `frame.f_back` said in its first rounds, under a profile function that is
@@ -10,12 +10,13 @@ A line with a number N on stdin is answered after N more rounds of the main thre
 line `fork N` after the end of a child that made N rounds, with that child's process number; `nest` at once, and from
 then on two more functions are between `main` and the rounds. It ends when stdin does.
 
-Nearly all time is spent in the functions named burn_*.
+Nearly all time is spent in the functions named burn_*; with `long` all but one or two samples of a thousand.
 """
 
 import asyncio
 import contextlib
 import functools
+import marshal
 import os
 import re
 import select
@@ -28,10 +29,11 @@ try:
 except ImportError:
     numpy = None
 
-COUNT = 6400
-BURNT = COUNT // 8 * 28  # 0 + 1 + ... + 7, so often
+LONG = sys.argv[1:] == ["long"]
+COUNT = 6400  # until all is learned
+LONG_COUNT = 256000
 LEARNING_ROUNDS = 3
-ROUNDS_BETWEEN_LOOKS = 8  # a look at stdin gives the GIL away
+ROUNDS_BETWEEN_LOOKS = 1 if LONG else 8  # a look at stdin gives the GIL away
 
 trees = {}  # of each thread: {label: subtree}
 learned = threading.Semaphore(0)
@@ -258,14 +260,16 @@ def child_round(count):
     return burn_child(count)
 
 
-def spawn(rounds):
-    """Without a number of rounds: what a child does, for the tree."""
-    child = os.fork() if rounds else 0
+def spawn(rounds, lesson=None):
+    """A child that ends after so many rounds. Into the pipe LESSON it writes all that it called, the hooks of fork() too."""
+    child = os.fork()
     if child == 0:
-        for _ in range(rounds or 1):
+        for _ in range(rounds):
             child_round(COUNT)
-        if rounds:
-            os._exit(0)
+        if lesson is not None:
+            sys.setprofile(None)
+            os.write(lesson, marshal.dumps(trees[threading.get_native_id()]))
+        os._exit(0)
     elif os.waitpid(child, 0)[1] == 0:
         return child
     return -1
@@ -343,6 +347,28 @@ def stop_learning():
     learned.release()
 
 
+def label_of(function):
+    code = function.__code__
+    return f"{code.co_qualname}:{code.co_filename}"
+
+
+# Who calls the function of a generator or a coroutine has it above itself while that is made, which no event tells.
+MADE_BY = {
+    "event_loop": patrol,
+    "patrol": visit,
+    "visit": steps,
+    "pumped": pump,
+    "Stream.total": Stream.produce,
+    "Stream.produce": Stream.halves,
+    "_GeneratorContextManagerBase.__init__": managed.__wrapped__,
+}
+
+
+def add(tree, learned_elsewhere):
+    for label, below in learned_elsewhere.items():
+        add(tree.setdefault(label, {}), below)
+
+
 def tell_trees():
     number = 0
     lines = ["ready"]
@@ -350,6 +376,9 @@ def tell_trees():
     def tell(node, parent, thread):
         nonlocal number
         for label, below in node.items():
+            made = MADE_BY.get(label.partition(":")[0])
+            if made:
+                below.setdefault(label_of(made), {})
             lines.append(f"{number} {parent} {thread} {label}")
             number += 1
             tell(below, number - 1, thread)
@@ -366,9 +395,11 @@ def attend(work, lessons=0):
     answer_at = None
     while True:
         served += 1
-        wrong += work(COUNT) != 9 * BURNT
+        wrong += work(COUNT) != 9 * (COUNT // 8 * 28)  # 0 + 1 + ... + 7, so often
         if lessons and served == LEARNING_ROUNDS:
-            spawn(0)
+            reading, writing = os.pipe()
+            spawn(1, writing)
+            add(trees[threading.get_native_id()], marshal.loads(os.read(reading, 1 << 16)))
             return nested(work, lessons - 1) if lessons > 1 else None
         if served == answer_at:
             print(wrong, flush=True)
@@ -390,7 +421,7 @@ def nested(work, lessons=0):
 
 
 def serve(work):
-    global running
+    global COUNT, running
     sys.setprofile(note)
     attend(work, 2)
     stop_learning()
@@ -400,6 +431,7 @@ def serve(work):
     if threading.active_count() > 1:
         settled.acquire()
     tell_trees()
+    COUNT = LONG_COUNT if LONG else COUNT
     attend(work)
     running = False
 

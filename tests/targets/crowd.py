@@ -1,17 +1,17 @@
 # A machine of its own (a pid namespace) with many processes, which a tool records while others start and end.
 #
-#   crowd.py TOOL DATA STEADY STORM INTERPRETER...
+#   crowd.py TOOL DATA OPTIONS STEADY STORM INTERPRETER...
 #
 # STEADY programs of each kind are there from the beginning; STORM Pythons start and end during the recording, among ten
-# times as many other programs. INTERPRETER: a command, its words separated by blanks. Says as one line of JSON what was
-# run, who was harmed, and who is still active afterwards.
+# times as many other programs. OPTIONS are for record; they and INTERPRETER, a command, are words separated by blanks.
+# Says as one line of JSON what was run, who was harmed, and who is still active afterwards.
 import json
 import select
 import subprocess
 import sys
 import time
 
-tool, data, steady, storm, *interpreters = sys.argv[1:]
+tool, data, options, steady, storm, *interpreters = sys.argv[1:]
 PATIENCE = 60
 
 # Burns its time in a function that has its own name.
@@ -73,7 +73,7 @@ for process in old.values():
     line_of(process)
 bystanders = [subprocess.Popen(["sleep", "1000"]) for _ in range(int(steady))]
 
-recording = subprocess.Popen([tool, "record", "-a", "-F", "199", "-e", "cpu-clock", "-o", data, "--",
+recording = subprocess.Popen([tool, "record", *options.split(), "-a", "-F", "199", "-e", "cpu-clock", "-o", data, "--",
                               "sh", "-c", "echo go; read word"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 line_of(recording)

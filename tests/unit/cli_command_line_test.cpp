@@ -1,6 +1,7 @@
 #include "cli/help.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/cli/command_line.hpp"
+#include "unit/cli_mistake.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,20 +19,6 @@ using testing::IsEmpty;
 using Words = std::vector<std::string>;
 
 CommandLine parse(const Words& words) { return parse_command_line(words, {}); }
-
-struct Mistake {
-  int status = 0;
-  std::string text;
-};
-
-Mistake mistake(const Words& words) {
-  try {
-    (void)parse(words);
-  } catch (const CommandLineError& error) {
-    return {error.status(), error.what()};
-  }
-  return {};
-}
 
 TEST(CommandLine, PassesPerfsOptionsOnUnchangedAndInOrder) {
   const auto line = parse({"record", "-F", "999", "-p", "12,34", "-g", "-o", "my file",
@@ -238,8 +225,8 @@ TEST(CommandLine, HelpNeedsNothingElse) {
 }
 
 TEST(Help, FitsAScreen) {
-  for (const auto verb :
-       {Verb::kNone, Verb::kRecord, Verb::kActivate, Verb::kDeactivate, Verb::kStatus}) {
+  for (const auto verb : {Verb::kNone, Verb::kRecord, Verb::kFunctions, Verb::kActivate,
+                          Verb::kDeactivate, Verb::kStatus}) {
     const auto lines = base::split(help_text(verb), '\n');
     EXPECT_LE(lines.size(), 50U);
     for (const auto line : lines) {

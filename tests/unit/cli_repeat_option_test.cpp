@@ -1,5 +1,6 @@
 #include "cli/repeat_option.hpp"
 #include "pyinject/cli/command_line.hpp"
+#include "unit/cli_mistake.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,41 +42,31 @@ TEST(RepeatOption, DurationPeriodAndNumber) {
   EXPECT_FALSE(parse_command_line({"record", "-p", "1"}, {}).repeat);
 }
 
-struct Mistake {
-  int status = 0;
-  std::string text;
-};
-
-Mistake mistake(Words words) {
+Mistake record_mistake(Words words) {
   words.insert(words.begin(), "record");
-  try {
-    (void)parse_command_line(words, {});
-  } catch (const CommandLineError& error) {
-    return {error.status(), error.what()};
-  }
-  return {};
+  return mistake(words);
 }
 
 TEST(RepeatOption, WhatCannotBeRepeatedIsRefused) {
   const auto with = [](Words more) {
     const Words words{"-p", "1", "--repeat", "1s/2s"};
     more.insert(more.begin(), words.begin(), words.end());
-    return mistake(std::move(more));
+    return record_mistake(std::move(more));
   };
   EXPECT_EQ(with({}).status, 0);
   EXPECT_EQ(with({"--", "sleep", "1"}).status, 129);
   EXPECT_THAT(with({"sleep", "1"}).text, HasSubstr("no COMMAND"));
-  EXPECT_EQ(mistake({"--repeat", "1s/2s", "--", "python3"}).status, 129);
-  EXPECT_EQ(mistake({"--repeat", "1s/2s"}).status, 129) << "of whom?";
+  EXPECT_EQ(record_mistake({"--repeat", "1s/2s", "--", "python3"}).status, 129);
+  EXPECT_EQ(record_mistake({"--repeat", "1s/2s"}).status, 129) << "of whom?";
   EXPECT_EQ(with({"-o", "-"}).status, 129);
   EXPECT_EQ(with({"--switch-output=1G"}).status, 129);
   EXPECT_EQ(with({"--timestamp-filename"}).status, 129);
   EXPECT_EQ(with({"--threads"}).status, 129);
   EXPECT_EQ(with({"--keep", "0"}).status, 125);
   EXPECT_EQ(with({"--keep", "many"}).status, 125);
-  EXPECT_EQ(mistake({"-p", "1", "--keep", "2"}).status, 129);
+  EXPECT_EQ(record_mistake({"-p", "1", "--keep", "2"}).status, 129);
   for (const auto* text : {"30s", "30s/", "/5m", "30s/5", "5m/30s", "1s/2s/3s", "x/y"}) {
-    EXPECT_EQ(mistake({"-p", "1", "--repeat", text}).status, 125) << text;
+    EXPECT_EQ(record_mistake({"-p", "1", "--repeat", text}).status, 125) << text;
   }
 }
 

@@ -20,7 +20,8 @@ using test::MadePerfData;
 using test::packed;
 using test::words;
 
-constexpr std::uint64_t kType = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
+constexpr std::uint64_t kSampleType =
+    PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
 constexpr unsigned kBuildIdTable = 2;
 constexpr unsigned kDescription = 12;
 constexpr unsigned kAuxtrace = 18;
@@ -55,7 +56,7 @@ std::string rewrite(const MadePerfData& made, const Write& write,
 
 TEST(PerfDataOutput, WithoutUserStacksItIsTheSameFile) {
   MadePerfData made;
-  made.events = {made_event(kType, {10, 11}), made_event(kType | PERF_SAMPLE_IP, {20})};
+  made.events = {made_event(kSampleType, {10, 11}), made_event(kSampleType | PERF_SAMPLE_IP, {20})};
   made.attr_size = sizeof(perf_event_attr) + 8;
   for (std::size_t i = 0; i < 100; ++i) {
     made.data += made_record(PERF_RECORD_SAMPLE, 2, words(10, i, 0) + std::string(i * 400, 'x'));
@@ -73,7 +74,8 @@ TEST(PerfDataOutput, WithoutUserStacksItIsTheSameFile) {
 
 TEST(PerfDataOutput, EventsLoseTheirUserStacks) {
   MadePerfData made;
-  made.events = {made_dwarf_event(kType | PERF_SAMPLE_CPU, {10}), made_event(kType, {20})};
+  made.events = {made_dwarf_event(kSampleType | PERF_SAMPLE_CPU, {10}),
+                 made_event(kSampleType, {20})};
   made.attr_size = sizeof(perf_event_attr) + 8;
   const auto before = words(10, 5, 0);
   made.data = made_record(PERF_RECORD_SAMPLE, 1,
@@ -93,7 +95,7 @@ TEST(PerfDataOutput, EventsLoseTheirUserStacks) {
 
   auto expected = made;
   auto& attr = expected.events[0].attr;
-  attr.sample_type = kType | PERF_SAMPLE_CPU;
+  attr.sample_type = kSampleType | PERF_SAMPLE_CPU;
   attr.sample_regs_user = 0;
   attr.sample_stack_user = 0;
   attr.exclude_callchain_user = 0;
@@ -103,15 +105,100 @@ TEST(PerfDataOutput, EventsLoseTheirUserStacks) {
   EXPECT_TRUE(bytes == expected.bytes());
 }
 
+Event made_switch_event(std::uint64_t sample_type, std::vector<std::uint64_t> ids) {
+  auto event = made_event(sample_type, std::move(ids));
+  event.attr.type = PERF_TYPE_SOFTWARE;
+  event.attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
+  event.attr.sample_period = 1;
+  return event;
+}
+
+// Each sample as it is, but for its period: that of the first is 77.
+std::string with_periods(const MadePerfData& made) {
+  auto input = open(made.file());
+  auto file = test::memory_file("");
+  Output output{file.get(), input, true};
+  Sample sample;
+  std::uint64_t period = 77;
+  while (const auto record = input.next()) {
+    if (input.parse(*record, sample)) {
+      EXPECT_TRUE(output.write_sample(sample, sample.chain, period));
+      period = 1;
+    } else {
+      output.write(*record);
+    }
+  }
+  output.finish({});
+  return contents(file.get());
+}
+
+TEST(PerfDataOutput, SwitchesGetPeriods) {
+  constexpr std::uint64_t kOthers =
+      PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_CPU | PERF_SAMPLE_READ;
+  MadePerfData made;
+  made.events = {made_switch_event(kSampleType | kOthers, {10}),
+                 made_switch_event(kSampleType | PERF_SAMPLE_PERIOD, {20}),
+                 made_event(kSampleType, {30})};
+  const auto front = words(10, 1, 2, 3, 4);
+  const auto back = words(5, 2, 8, 9);  // of READ, and the chain
+  made.data = made_record(PERF_RECORD_SAMPLE, 1, front + back) +
+              made_record(PERF_RECORD_SAMPLE, 1, words(20, 5, 99, 0)) +
+              made_record(PERF_RECORD_SAMPLE, 1, words(30, 5, 0)) +
+              made_record(PERF_RECORD_LOST, 0, words(1, 2, 3, 10));
+  made.features = {{kDescription, made.description()}};
+  auto expected = made;
+  expected.events[0].attr.sample_type |= PERF_SAMPLE_PERIOD;
+  expected.data = made_record(PERF_RECORD_SAMPLE, 1, front + words(77) + back) +
+                  made_record(PERF_RECORD_SAMPLE, 1, words(20, 5, 1, 0)) +
+                  made_record(PERF_RECORD_SAMPLE, 1, words(30, 5, 0)) +
+                  made_record(PERF_RECORD_LOST, 0, words(1, 2, 3, 10));
+  expected.features = {{kDescription, expected.description()}};
+  EXPECT_TRUE(with_periods(made) == expected.bytes());
+}
+
+TEST(PerfDataOutput, OnlyEachSwitchHasAPeriodOfItsOwn) {
+  MadePerfData made;
+  made.events = {made_switch_event(kSampleType, {10}), made_switch_event(kSampleType, {20}),
+                 made_switch_event(kSampleType, {30})};
+  made.events[0].attr.sample_period = 2;
+  made.events[1].attr.freq = 1;
+  made.events[2].attr.config = PERF_COUNT_SW_CPU_CLOCK;
+  made.data = made_record(PERF_RECORD_SAMPLE, 1, words(10, 5, 0)) +
+              made_record(PERF_RECORD_SAMPLE, 1, words(20, 5, 0)) +
+              made_record(PERF_RECORD_SAMPLE, 1, words(30, 5, 0));
+  EXPECT_TRUE(with_periods(made) == made.bytes());
+}
+
+TEST(PerfDataOutput, ASampleThatHasToGetAPeriodCannotStayAsItIs) {
+  MadePerfData made;
+  made.events = {made_switch_event(kSampleType, {10})};
+  made.data = made_record(PERF_RECORD_SAMPLE, 1, words(10, 5, 0));
+  auto input = open(made.file());
+  auto file = test::memory_file("");
+  Output output{file.get(), input, true};
+  EXPECT_THROW(output.write(*input.next()), base::Error);
+}
+
+TEST(PerfDataOutput, ASampleWithoutRoomForItsPeriodIsNotWritten) {
+  MadePerfData made;
+  constexpr std::uint64_t kMostOfASample = 65528 - 8 - 3 * 8;
+  made.events = {
+      made_switch_event(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW, {10})};
+  made.data = made_record(PERF_RECORD_SAMPLE, 1,
+                          words(10, 5) + packed(static_cast<std::uint32_t>(kMostOfASample + 4)) +
+                              std::string(kMostOfASample + 4, 'r'));
+  EXPECT_THROW((void)with_periods(made), base::Error);
+}
+
 // As `perf inject` leaves them when it made a file of a pipe's data.
 TEST(PerfDataOutput, AttributesInRecordsLoseThemToo) {
   MadePerfData made;
-  made.events = {made_dwarf_event(kType, {10})};
+  made.events = {made_dwarf_event(kSampleType, {10})};
   made.data = made_record(kHeaderAttr, 0, packed(made.events[0].attr) + words(10)) +
               made_record(kHeaderAttr, 0, "") + made_record(kHeaderAttr, 0, words(1));
   auto expected = made;
   auto& attr = expected.events[0].attr;
-  attr = made_event(kType).attr;
+  attr = made_event(kSampleType).attr;
   expected.data = made_record(kHeaderAttr, 0, packed(attr) + words(10)) +
                   made_record(kHeaderAttr, 0, "") + made_record(kHeaderAttr, 0, words(1));
   EXPECT_TRUE(rewrite(made, unchanged) == expected.bytes());
@@ -119,7 +206,7 @@ TEST(PerfDataOutput, AttributesInRecordsLoseThemToo) {
 
 TEST(PerfDataOutput, Mappings) {
   MadePerfData made;
-  made.events = {made_event(kType, {10})};
+  made.events = {made_event(kSampleType, {10})};
   made.data = made_record(kFinishedRound, 0, "");
   const auto mapping = Mapping{.pid = 1, .tid = 2, .start = 3, .size = 4, .file = "image"};
   auto again = open(test::memory_file(
@@ -134,7 +221,7 @@ TEST(PerfDataOutput, Mappings) {
 
 TEST(PerfDataOutput, BuildIds) {
   MadePerfData made;
-  made.events = {made_event(kType, {10})};
+  made.events = {made_event(kSampleType, {10})};
   made.data = made_record(kFinishedRound, 0, "");
   made.features = {{3, "host"}};
   const std::vector<BuildId> ids{
@@ -166,7 +253,7 @@ TEST(PerfDataOutput, BuildIds) {
 
 TEST(PerfDataOutput, WithoutItsEndItIsNoRecording) {
   MadePerfData made;
-  made.events = {made_event(kType, {10})};
+  made.events = {made_event(kSampleType, {10})};
   for (int i = 0; i < 100; ++i) {
     made.data += made_record(PERF_RECORD_SAMPLE, 2, words(10, i, 0) + std::string(60'000, 'x'));
   }
@@ -184,7 +271,7 @@ TEST(PerfDataOutput, WithoutItsEndItIsNoRecording) {
 
 TEST(PerfDataOutput, WhatCannotBeWrittenIsAnError) {
   MadePerfData made;
-  made.events = {made_event(kType, {10})};
+  made.events = {made_event(kSampleType, {10})};
   made.data = made_record(kFinishedRound, 0, "");
   const auto input = open(made.file());
   const base::UniqueFd full{::open("/dev/full", O_RDWR | O_CLOEXEC)};

@@ -1,5 +1,5 @@
+#include "pyinject/python/line_table.hpp"
 #include "python/code_objects.hpp"
-#include "python/line_table.hpp"
 #include "python/remote_text.hpp"
 #include "python/stack_assembly.hpp"
 #include "unit/fake_memory.hpp"

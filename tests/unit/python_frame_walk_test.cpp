@@ -21,7 +21,8 @@ StackLayout layout_314() {
           .executable_tags = 3,
           .previous = 8,
           .instruction = 56,
-          .owner = 74};
+          .owner = 74,
+          .stack_end = 64};
 }
 
 class FrameWalk : public testing::Test {
@@ -33,6 +34,7 @@ class FrameWalk : public testing::Test {
     memory_.put(at, code);
     memory_.put(at + 8, previous);
     memory_.put(at + 56, code + 0x100);
+    memory_.put(at + 64, at + 88);
     memory_.put(at + 74, owner);
   }
   [[nodiscard]] std::optional<RawStack> walk() const {
@@ -98,6 +100,12 @@ TEST_F(FrameWalk, RefusesWhatIsNoStack) {
   EXPECT_FALSE(walk()) << "no code";
   frame(0x2000, 0x3000, kPython);
   EXPECT_TRUE(walk());
+  frame(0x3000, 0x4000, kPython);
+  frame(0x4000, 0, kEntry);
+  EXPECT_TRUE(walk());
+  memory_.put(0x3000 + 64, std::uint64_t{0});
+  EXPECT_FALSE(walk()) << "called by a frame that runs";
+  memory_.put(0x3000 + 64, std::uint64_t{1});
   memory_.take(0x2000 + 87);
   EXPECT_FALSE(walk()) << "cut";
 }

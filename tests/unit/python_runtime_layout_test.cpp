@@ -91,6 +91,7 @@ TEST(ParseLayout, KnowsFramesAndCodeObjects) {
   EXPECT_EQ(stack.frame_size, 80U);
   EXPECT_EQ(stack.instruction, 56U);
   EXPECT_EQ(stack.owner, 70U);
+  EXPECT_EQ(stack.stack_end, 64U);
   EXPECT_EQ(stack.qualified_name, 128U);
   EXPECT_EQ(stack.first_line, 68U);
   EXPECT_EQ(stack.byte_code, 200U);

@@ -158,6 +158,16 @@ TEST_F(ManagerTest, TriesLateArrivalsOnce) {
   EXPECT_EQ(injector_.calls.size(), 1U);
 }
 
+// While its program is being mapped a process can look as if it had ended.
+TEST_F(ManagerTest, WhatLooksEndedAndLivesIsTriedAgain) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  detector_.refusals[child.pid()] = Reason::kExited;
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kNotYet);
+  detector_.refusals.clear();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+}
+
 TEST_F(ManagerTest, ALaterProcessOfTheSameNumberIsANewOne) {
   const base::Child child{{.argv = {"sleep", "60"}}};
   const auto manager = make();

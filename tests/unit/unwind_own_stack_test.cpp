@@ -20,7 +20,7 @@
 namespace pyinject::unwind {
 namespace {
 
-constexpr ProcessNumber kPid = 10;
+constexpr ProcessNumber kUnwound = 10;
 
 struct Snapshot {
   Registers registers;
@@ -93,7 +93,7 @@ class OwnStack : public testing::Test {
     wanted = &snapshot_;
     const auto maps = procfs::read_maps(base::Pid{::getpid()});
     for (const auto& mapping : *maps) {
-      spaces_.map(0, kPid,
+      spaces_.map(0, kUnwound,
                   {.begin = mapping.begin.value(),
                    .end = mapping.end.value(),
                    .offset = mapping.offset,
@@ -110,7 +110,7 @@ class OwnStack : public testing::Test {
   void expect_same(std::size_t interrupted) {
     std::vector<std::uint64_t> chain;
     const auto unwound =
-        unwinder_.unwind(kPid, 0, snapshot_.registers,
+        unwinder_.unwind(kUnwound, 0, snapshot_.registers,
                          {.begin = snapshot_.registers.sp(), .bytes = snapshot_.stack}, chain);
     EXPECT_EQ(unwound.end, EndOfStack::kWhole);
     EXPECT_EQ(unwound.by_frame_pointer, 0U);
@@ -126,7 +126,7 @@ class OwnStack : public testing::Test {
     EXPECT_EQ(exact, interrupted);
     // A second time, with what is known by now.
     std::vector<std::uint64_t> again;
-    (void)unwinder_.unwind(kPid, 0, snapshot_.registers,
+    (void)unwinder_.unwind(kUnwound, 0, snapshot_.registers,
                            {.begin = snapshot_.registers.sp(), .bytes = snapshot_.stack}, again);
     EXPECT_EQ(again, chain);
   }
@@ -177,7 +177,7 @@ TEST_F(OwnStack, IsCutWhereTheCopyEnds) {
   take_snapshot();
   std::vector<std::uint64_t> whole;
   const auto unwind = [&](std::size_t size, std::vector<std::uint64_t>& chain) {
-    return unwinder_.unwind(kPid, 0, snapshot_.registers,
+    return unwinder_.unwind(kUnwound, 0, snapshot_.registers,
                             {.begin = snapshot_.registers.sp(),
                              .bytes = std::span{snapshot_.stack}.first(size),
                              .cut = true},

@@ -11,8 +11,8 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr ProcessNumber kPid = 10;
-constexpr std::uint64_t kStack = 0x7000;
+constexpr ProcessNumber kProcess = 10;
+constexpr std::uint64_t kStackBegin = 0x7000;
 constexpr std::uint64_t kText = 0x10000;  // up to kTextEnd, of a file that is not there
 constexpr std::uint64_t kTextEnd = 0x20000;
 constexpr std::uint64_t kStub = 0x50000;  // the plain shape, 16 bytes apart
@@ -32,7 +32,7 @@ class Stubs : public TrampolineFinder {
  public:
   [[nodiscard]] std::optional<Trampoline> find(ProcessNumber pid,
                                                std::uint64_t address) const override {
-    return pid == kPid && address >= kStub && address < kStub + 0x1000 && address % 16 < 11
+    return pid == kProcess && address >= kStub && address < kStub + 0x1000 && address % 16 < 11
                ? std::optional{Trampoline{.begin = address / 16 * 16, .size = 11}}
                : std::nullopt;
   }
@@ -41,7 +41,8 @@ class Stubs : public TrampolineFinder {
 class UnwinderTest : public testing::Test {
  protected:
   UnwinderTest() {
-    spaces_.map(0, kPid, {.begin = kText, .end = kTextEnd, .executable = true, .path = "/gone"});
+    spaces_.map(0, kProcess,
+                {.begin = kText, .end = kTextEnd, .executable = true, .path = "/gone"});
     spaces_.complete();
   }
 
@@ -50,12 +51,13 @@ class UnwinderTest : public testing::Test {
     Registers registers;
     registers.set(elf::kReturnAddress, pc);
     registers.set(elf::kFramePointer, fp);
-    registers.set(elf::kStackPointer, kStack);
+    registers.set(elf::kStackPointer, kStackBegin);
     chain_.clear();
     registers_.clear();
-    return unwinder_.unwind(kPid, 1, registers,
-                            {.begin = kStack, .bytes = std::as_bytes(std::span{words}), .cut = cut},
-                            chain_, &registers_);
+    return unwinder_.unwind(
+        kProcess, 1, registers,
+        {.begin = kStackBegin, .bytes = std::as_bytes(std::span{words}), .cut = cut}, chain_,
+        &registers_);
   }
 
   NoFiles files_;
@@ -73,15 +75,15 @@ TEST_F(UnwinderTest, ThroughTrampolines) {
   EXPECT_EQ(unwound.end, EndOfStack::kWhole) << "the program counter is 0";
   EXPECT_THAT(chain_, ElementsAre(kStub + 16, kStub + kCall - 1));
   ASSERT_EQ(registers_.size(), 2U);
-  EXPECT_EQ(registers_[0].sp(), kStack);
-  EXPECT_EQ(registers_[1].sp(), kStack + 8);
+  EXPECT_EQ(registers_[0].sp(), kStackBegin);
+  EXPECT_EQ(registers_[1].sp(), kStackBegin + 8);
   EXPECT_EQ(unwound.by_frame_pointer, 0U);
 }
 
 TEST_F(UnwinderTest, ByFramePointersWhereThereIsNothingBetter) {
   const auto unwound =
-      unwind(kText + 5, kStack + 8,
-             {0xdead, kStack + 24, kText + 0x100, kStack + 40, kText + 0x200, 0, 0});
+      unwind(kText + 5, kStackBegin + 8,
+             {0xdead, kStackBegin + 24, kText + 0x100, kStackBegin + 40, kText + 0x200, 0, 0});
   EXPECT_THAT(chain_, ElementsAre(kText + 5, kText + 0xff, kText + 0x1ff));
   EXPECT_EQ(unwound.by_frame_pointer, 2U) << "the third is 0, where nothing is mapped";
   EXPECT_EQ(unwound.end, EndOfStack::kNoInformation);
@@ -91,7 +93,7 @@ TEST_F(UnwinderTest, ByFramePointersWhereThereIsNothingBetter) {
 }
 
 TEST_F(UnwinderTest, AFramePointerThatLeadsNowhereIsNone) {
-  const auto unwound = unwind(kText + 5, kStack, {kStack + 16, 0x666, 0, 0});
+  const auto unwound = unwind(kText + 5, kStackBegin, {kStackBegin + 16, 0x666, 0, 0});
   EXPECT_THAT(chain_, ElementsAre(kText + 5));
   EXPECT_EQ(unwound.end, EndOfStack::kNoInformation);
   EXPECT_EQ(unwound.by_frame_pointer, 0U);
@@ -124,14 +126,14 @@ TEST_F(UnwinderTest, AtProgramCounterZeroThereIsNoStack) {
 }
 
 TEST_F(UnwinderTest, AFrameThatPointsAtItselfEnds) {
-  const auto unwound = unwind(kText, kStack + 8, {0, kStack + 8, kText + 1, 0, 0});
+  const auto unwound = unwind(kText, kStackBegin + 8, {0, kStackBegin + 8, kText + 1, 0, 0});
   EXPECT_THAT(chain_, ElementsAre(kText, kText));
   EXPECT_EQ(unwound.end, EndOfStack::kNoInformation);
 }
 
 TEST_F(UnwinderTest, FramesThatPointDownwardsEnd) {
   const auto unwound =
-      unwind(kText, kStack + 16, {kStack + 16, kText + 1, kStack, kText + 2, 0, 0});
+      unwind(kText, kStackBegin + 16, {kStackBegin + 16, kText + 1, kStackBegin, kText + 2, 0, 0});
   EXPECT_THAT(chain_, ElementsAre(kText, kText + 1));
   EXPECT_EQ(unwound.end, EndOfStack::kNoInformation);
 }
@@ -146,10 +148,11 @@ TEST_F(UnwinderTest, StacksOfAnyDepthEnd) {
 TEST_F(UnwinderTest, OfAnotherProcessNothingIsKnown) {
   Registers registers;
   registers.set(elf::kReturnAddress, kStub);
-  registers.set(elf::kStackPointer, kStack);
+  registers.set(elf::kStackPointer, kStackBegin);
   const std::vector<std::uint64_t> words(8, kStub);
-  const auto unwound = unwinder_.unwind(
-      kPid + 1, 1, registers, {.begin = kStack, .bytes = std::as_bytes(std::span{words})}, chain_);
+  const auto unwound =
+      unwinder_.unwind(kProcess + 1, 1, registers,
+                       {.begin = kStackBegin, .bytes = std::as_bytes(std::span{words})}, chain_);
   EXPECT_EQ(unwound.end, EndOfStack::kNoInformation);
   EXPECT_EQ(unwound.file, nullptr);
 }

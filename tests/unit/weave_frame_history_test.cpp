@@ -38,10 +38,10 @@ class FrameHistoryTest : public testing::Test {
   void observe(std::uint64_t time, std::string_view letters) {
     history_.observe(kPid, kTid, time, frames(letters));
   }
-  [[nodiscard]] std::string at(StackQuery query) const {
+  [[nodiscard]] std::string at(StackQuery query) {
     query.pid = kPid;
     query.tid = kTid;
-    const auto found = history_.at(query);
+    const auto found = history_.at(query).frames;
     std::string letters;
     for (const auto& frame : found) {
       const auto letter = static_cast<char>(frame.code);
@@ -51,7 +51,7 @@ class FrameHistoryTest : public testing::Test {
     return letters;
   }
   // A callchain with so many evaluators, none of them called through a trampoline.
-  [[nodiscard]] std::string at(std::uint64_t time, std::size_t plain) const {
+  [[nodiscard]] std::string at(std::uint64_t time, std::size_t plain) {
     return at(StackQuery{.time = time, .evaluators = plain, .plain = plain});
   }
   FrameHistory history_;
@@ -64,8 +64,10 @@ TEST_F(FrameHistoryTest, OfUnknownThreadsNothingIsKnown) {
   EXPECT_TRUE(history_.empty()) << "only what was there at the activation counts";
   begin("Ab");
   EXPECT_FALSE(history_.empty());
-  EXPECT_THAT(history_.at({.pid = kPid, .tid = kTid + 1, .evaluators = 1, .plain = 1}), IsEmpty());
-  EXPECT_THAT(history_.at({.pid = kTid, .tid = kTid, .evaluators = 1, .plain = 1}), IsEmpty());
+  EXPECT_THAT(history_.at({.pid = kPid, .tid = kTid + 1, .evaluators = 1, .plain = 1}).frames,
+              IsEmpty());
+  EXPECT_THAT(history_.at({.pid = kTid, .tid = kTid, .evaluators = 1, .plain = 1}).frames,
+              IsEmpty());
 }
 
 TEST_F(FrameHistoryTest, WithoutObservationsAllIsLeft) {
@@ -119,7 +121,7 @@ TEST_F(FrameHistoryTest, TheLastLineIsKept) {
   later[0].line = 77;
   history_.observe(kPid, kTid, 100, later);
   const auto found =
-      history_.at({.pid = kPid, .tid = kTid, .time = 1, .evaluators = 1, .plain = 1});
+      history_.at({.pid = kPid, .tid = kTid, .time = 1, .evaluators = 1, .plain = 1}).frames;
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].line, 77U);
 }

@@ -131,6 +131,20 @@ TEST(Merge, AHiddenOneBehindAnEvaluatorAtTheTop) {
   EXPECT_EQ(merged("EcE", {"a", "b", "z"}, true).chain, "EzbcEa");
 }
 
+bool pairs(std::string_view chain, std::initializer_list<std::string_view> groups,
+           bool one_may_be_hidden = false) {
+  return can_pair(evaluators_of(kinds(chain)), python(groups), one_may_be_hidden);
+}
+
+TEST(Merge, WhichWholeStacksCanBePaired) {
+  EXPECT_TRUE(pairs("cEcEc", {"ab", "xyz"}));
+  EXPECT_TRUE(pairs("EcEcE", {"ab", "xyz"})) << "the innermost one is being entered or left";
+  EXPECT_FALSE(pairs("cEc", {"ab", "xyz"}));
+  EXPECT_TRUE(pairs("cEc", {"ab", "xyz"}, true));
+  EXPECT_FALSE(pairs("cEc", {"ab", "xy", "z"}, true));
+  EXPECT_TRUE(pairs("ccc", {}));
+}
+
 TEST(Merge, AppendsToWhatIsThere) {
   std::vector<std::uint64_t> result{7};
   const std::vector<std::uint64_t> chain{'E'};

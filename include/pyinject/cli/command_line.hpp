@@ -16,7 +16,7 @@
 
 namespace pyinject::cli {
 
-enum class Verb { kNone, kRecord, kWeave, kActivate, kDeactivate, kStatus, kWrapped };
+enum class Verb { kNone, kRecord, kFunctions, kWeave, kActivate, kDeactivate, kStatus, kWrapped };
 
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
@@ -33,13 +33,15 @@ struct CommandLine {
   Verbosity verbosity = Verbosity::kNormal;
   std::vector<base::Pid> pids;  // of every verb
   bool strict = true;           // record, activate
-  bool json = false;            // status
+  bool json = false;            // status, functions
   ReportOptions report;         // of every verb; STATS: record, activate, deactivate
   std::chrono::nanoseconds deactivation_deadline = session::ManagerOptions{}.deactivation_deadline;
   session::RecordOptions record;                 // record
   std::optional<session::RepeatOptions> repeat;  // record
   session::WrapOptions wrapped;                  // trace, top, sched, kmem
-  std::string input;                             // weave
+  bool functions = false;                        // record --functions
+  bool timeline = false;                         // functions
+  std::string input;                             // weave, functions
   std::string output;                            // weave: INPUT itself unless another is named
 };
 

@@ -6,6 +6,7 @@
 #include "pyinject/perfdata/record.hpp"
 #include "pyinject/perfdata/sample.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -45,6 +46,10 @@ class Input {
   [[nodiscard]] const std::string& damage() const;
   void rewind();
 
+  // What perf noted of the tracepoints' formats (HEADER_TRACING_DATA), as it is in the file.
+  // nullopt: nothing, or more than perf writes. Throws SystemError.
+  [[nodiscard]] std::optional<std::vector<std::byte>> tracing_data() const;
+
   // Bytes of the file, for a display of progress.
   [[nodiscard]] std::uint64_t position() const;
   [[nodiscard]] std::uint64_t size() const;
@@ -57,6 +62,9 @@ class Input {
   // When it happened, for samples and, with sample_id_all, the kernel's other records. 0 is an
   // answer, too: perf gives it to the records that it makes itself.
   [[nodiscard]] std::optional<std::uint64_t> time_of(const Record& record) const;
+
+  // Of which thread, for the kernel's records that are no samples, with sample_id_all.
+  [[nodiscard]] std::optional<std::uint32_t> thread_of(const Record& record) const;
 
   // For other sources of this folder.
   class Impl;

@@ -29,12 +29,15 @@ class Output {
   //
   // The events of INPUT that have user stacks lose them: PERF_SAMPLE_REGS_USER and STACK_USER,
   // their mask and size, exclude_callchain_user, wherever the file says so.
-  Output(int fd, const Input& input);
+  // With SWITCH_PERIODS those that sample each context switch have periods of their own
+  // (PERF_SAMPLE_PERIOD), whether they had any or not.
+  Output(int fd, const Input& input, bool switch_periods = false);
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
   ~Output();
 
-  // As it is. A sample of an event that lost its user stacks has to come by write_sample.
+  // As it is. A sample of an event that lost its user stacks or got periods has to come by
+  // write_sample.
   void write(const Record& record);
   // An MMAP2 record, at time 0 as those that perf makes itself: it holds from where it is in the
   // file.
@@ -44,7 +47,9 @@ class Output {
   void write_fork(const Task& task);
   // With CHAIN for its own. An event without PERF_SAMPLE_CALLCHAIN has none. False: a record cannot
   // hold all of it, the end (the root) is missing.
-  bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain);
+  // PERIOD: of an event that has periods of its own.
+  bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain,
+                    std::uint64_t period = 1);
   // The features, the table of build ids with ADDITIONAL (and what makes `perf archive` take all of
   // the table's files), and last the header.
   void finish(std::span<const BuildId> additional);

@@ -29,7 +29,14 @@ class Detector {
                                                   const std::string& path) = 0;
 };
 
+enum class Purpose {
+  kActivate,
+  // Only the frames are to be read (frame_layout.hpp): builds without a trampoline, with the JIT or
+  // another evaluator are fine. Of Target's addresses only what frames take is filled in.
+  kObserve,
+};
+
 // Keeps what it learned of interpreter files (by device, inode and build) for the next process.
-[[nodiscard]] std::unique_ptr<Detector> make_detector();
+[[nodiscard]] std::unique_ptr<Detector> make_detector(Purpose purpose = Purpose::kActivate);
 
 }  // namespace pyinject::python

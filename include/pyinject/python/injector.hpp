@@ -26,6 +26,7 @@ enum class Mechanism {
   kPendingQueueWakeup,  // the same, and the main thread's futex wait returns EINTR
   kPendingCallFrames,   // signal frames that call Py_AddPendingCall
   kGilFrames,           // signal frames that take the GIL and run the payload
+  kObserved,            // it is read from outside: nothing was done to it
 };
 [[nodiscard]] std::string_view name(Mechanism mechanism);  // "store", "pending queue", ...
 

@@ -41,6 +41,7 @@ enum class Reason {
   kForkedAfterActivation,
   kActivatedBefore,
   kOtherSession,
+  kNoFunctionProbes,  // of `record --functions` only
   // About the process's surroundings.
   kSeccomp,
   kMapDirectory,
@@ -54,7 +55,7 @@ enum class Reason {
 };
 
 // Every reason, in the order above: for counters and documentation.
-[[nodiscard]] const std::array<Reason, 35>& all_reasons();
+[[nodiscard]] const std::array<Reason, 36>& all_reasons();
 
 // The stable name in lower_case_with_underscores, e.g. "python_too_old".
 [[nodiscard]] std::string_view name(Reason reason);

@@ -17,7 +17,15 @@ namespace pyinject::session {
 inline constexpr int kFailure = 125;  // it refuses or fails
 inline constexpr int kUsage = 129;    // as perf's own
 
+// Where the Python frames come from.
+enum class Engine {
+  kTrampoline,  // CPython's own, switched on in the target
+  kBpf,         // a program in the kernel reads them; nothing is done to the target
+  kAuto,        // kBpf where rights and kernel allow it
+};
+
 struct RecordOptions {
+  Engine engine = Engine::kTrampoline;
   std::vector<base::Pid> pids;  // empty: ALL, or LAUNCH
   bool all = false;             // the whole system, and every Python process that is visible
   bool launch = false;          // COMMAND is the target, with what it starts
@@ -31,8 +39,13 @@ struct RecordOptions {
   // first of the others, do not cut it short.
   std::optional<std::chrono::nanoseconds> duration;
   perf::MapCollectorOptions maps;
-  bool backfill = true;       // put in the functions that were entered before the activation
-  bool lines = false;         // their lines in their names
+  bool backfill = true;  // put in the functions that were entered before the activation
+  bool lines = false;    // their lines in their names
+  // Of kBpf: frames at the root of stacks that say what their thread has to do with the GIL, and
+  // which asyncio task ran.
+  bool gil = false;
+  bool tasks = false;
+  bool off_cpu = false;       // also samples of threads that stop running, by how long they do
   bool keep_raw = false;      // perf's own file stays, as NAME.raw
   bool names_beside = false;  // of functions, in the folder NAME.names, not in perf's cache
   std::chrono::nanoseconds deactivation_deadline = std::chrono::seconds{5};  // of all together

@@ -4,6 +4,7 @@
 #include "pyinject/perf/map_collector.hpp"
 #include "pyinject/perf/output_file.hpp"
 #include "pyinject/session/manager.hpp"
+#include "pyinject/session/sampler_stats.hpp"
 #include "pyinject/session/stats.hpp"
 #include "pyinject/weave/weave_summary.hpp"
 
@@ -29,6 +30,7 @@ struct RecordSummary {
   std::chrono::nanoseconds elapsed{};  // events enabled to disabled
   std::size_t targets = 0;
   std::vector<perf::CollectedMap> maps;
+  std::optional<SamplerStats> sampler = {};  // with --engine bpf
   std::string counters = {};  // Stats::summary(); empty: one was switched on and off, no more
 };
 

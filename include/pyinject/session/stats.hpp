@@ -42,7 +42,7 @@ class Stats {
  private:
   [[nodiscard]] Counter& counter(python::Reason reason);
 
-  std::array<Counter, 35> reasons_ = {};
+  std::array<Counter, 36> reasons_ = {};
 };
 
 }  // namespace pyinject::session

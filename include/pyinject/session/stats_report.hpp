@@ -3,10 +3,12 @@
 
 #include "pyinject/python/reason.hpp"
 #include "pyinject/session/manager.hpp"
+#include "pyinject/session/sampler_stats.hpp"
 #include "pyinject/session/stats.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,9 +41,11 @@ struct StatsReport {
   Stats::Counts counters = Stats{}.counters();
   std::vector<std::pair<python::Reason, std::uint64_t>> reasons;  // those that were met
   EventTimes times;
+  std::optional<SamplerStats> sampler;  // with --engine bpf, sums
 
   // Adds counters and reasons as they are now.
   void take(const Stats& stats);
+  void take(const SamplerStats& stats);
 };
 
 // docs/stats-json.md says what is in it.

@@ -22,8 +22,11 @@ class FrameHistory : public StackSource {
                const std::vector<PythonFrame>& frames);
   void name(std::uint32_t pid, std::uint64_t code, CodeName name);
 
-  [[nodiscard]] std::vector<PythonFrame> at(const StackQuery& query) const override;
+  [[nodiscard]] PythonStack at(const StackQuery& query) override;
   [[nodiscard]] const CodeName* name(std::uint32_t pid, std::uint64_t code) const override;
+  void each_name(const std::function<void(const CodeName& name, std::uint32_t last_line)>& call)
+      const override;
+  [[nodiscard]] bool has_every_sample() const override { return false; }
 
   // The threads of PID of which some frames are left, so far as is known.
   [[nodiscard]] std::vector<std::uint32_t> threads(std::uint32_t pid) const;

@@ -23,6 +23,20 @@ struct PythonFrame {
 struct CodeName {
   std::string qualname;
   std::string file;
+  std::uint32_t first_line = 0;  // 0: not known
+};
+
+// What its thread has to do with the interpreter's lock.
+enum class GilState : std::uint8_t { kUnknown, kNone, kHeld, kWaitedFor };
+
+struct PythonStack {
+  // Innermost first, as far as they are known from the outermost one on.
+  std::vector<PythonFrame> frames{};
+  // These are all that there were at that instant; what follows is known of such stacks only.
+  bool whole = false;
+  bool truncated = false;  // all, but for some at the root
+  GilState gil = GilState::kUnknown;
+  std::string task{};  // the name of the asyncio task that ran; empty: none
 };
 
 // What one callchain says about the evaluator: a C function that runs Python frames. Its
@@ -50,11 +64,16 @@ class StackSource {
   StackSource(const StackSource&) = delete;
   StackSource& operator=(const StackSource&) = delete;
 
-  // The Python stack of that thread at that time, innermost first, as far as it is known from its
-  // outermost frame on; empty: nothing is known.
-  [[nodiscard]] virtual std::vector<PythonFrame> at(const StackQuery& query) const = 0;
+  // The Python stack of that thread at that time; without frames and not whole: nothing is known.
+  // Asked once for each sample, in the order of the file.
+  [[nodiscard]] virtual PythonStack at(const StackQuery& query) = 0;
   // nullptr: not known.
   [[nodiscard]] virtual const CodeName* name(std::uint32_t pid, std::uint64_t code) const = 0;
+  // All names; LAST_LINE: the highest that any frame of this code is at.
+  virtual void each_name(
+      const std::function<void(const CodeName& name, std::uint32_t last_line)>& call) const = 0;
+  // Whether it has the whole stack of each sample: one that it does not know is a miss.
+  [[nodiscard]] virtual bool has_every_sample() const = 0;
 };
 
 }  // namespace pyinject::weave

@@ -20,6 +20,11 @@ struct ImageSymbol {
   std::uint64_t address = 0;  // in the process
   std::uint64_t size = 0;     // 0: to the next symbol
   std::string name;           // up to its first NUL
+  // Where it is in its source: 8 bytes of FIRST_LINE, then a byte for each line up to LAST_LINE,
+  // and the rest. Without FIRST_LINE: not known.
+  std::string file{};  // up to its first NUL
+  std::uint32_t first_line = 0;
+  std::uint32_t last_line = 0;
 };
 
 struct SymbolImage {

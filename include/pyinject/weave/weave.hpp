@@ -12,6 +12,7 @@
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -20,9 +21,12 @@ namespace pyinject::weave {
 // What is known of the recorded processes beside the file.
 struct Knowledge {
   // Their Python stacks; nullptr: none.
-  const StackSource* stacks = nullptr;
-  // Where each one's evaluator is (python/evaluator.hpp). Without it nothing is put in.
+  StackSource* stacks = nullptr;
+  // Where each one's evaluator is (python/evaluator.hpp); empty: that of a Python which was not
+  // found. Frames of which only some are known are put in nowhere else.
   std::unordered_map<std::uint32_t, std::vector<AddressRange>> evaluators = {};
+  // Those whose interpreter was built without frame pointers: the kernel's callchains mean nothing.
+  std::unordered_set<std::uint32_t> without_frame_pointers = {};
   // Samples of other processes are left out. Unset: none are.
   std::function<bool(std::uint32_t pid)> wanted = {};
   // The perf map of a process, readable; invalid: it has none.
@@ -35,6 +39,13 @@ struct WeaveOptions {
   std::string output;
   // The lines of Python frames in their names: "py::f:file:12".
   bool lines = false;
+  // Whole Python stacks get a frame at their root that says what their thread has to do with the
+  // GIL, and one with the name of the asyncio task that ran.
+  bool gil = false;
+  bool tasks = false;
+  // The period of a sample of context-switches is the time until its thread runs again, in
+  // nanoseconds; needs the records of perf's --switch-events.
+  bool off_cpu = false;
   // The path by which the file names the image with the names of PID, 0: those without a process.
   std::function<std::string(std::uint32_t pid)> image_path;
   // Called some times a second with what part is done, 0 to 1. False: stop.
@@ -51,7 +62,8 @@ struct Untouched {
 
 // Every sample of the input that is wanted is in the output, with all that it had but user
 // registers and copied stack. Two passes; memory is bounded by the number of mappings and names,
-// not of samples. Throws base::Error; OUTPUT is then as it was before.
+// not of samples; with OFF_CPU it has 8 bytes for each switch. Throws base::Error; OUTPUT is then
+// as it was before.
 [[nodiscard]] std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
                                                           const Knowledge& knowledge,
                                                           unwind::FileFinder& files);

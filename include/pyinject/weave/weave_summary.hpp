@@ -24,11 +24,15 @@ struct WeaveSummary {
   std::uint64_t broken = 0;            // of these: no stack
   std::uint64_t by_frame_pointer = 0;  // of these: a part of them, for want of unwind tables
   std::uint64_t extended = 0;          // samples that got Python frames from KNOWLEDGE
-  std::uint64_t limited = 0;           // callchains that perf or the file format cut
-  std::uint64_t unreadable = 0;        // samples that are damaged: they are not in the output
-  std::uint64_t unwanted = 0;          // samples of other processes: they are not in the output
-  std::uint64_t losses = 0;            // times that perf was too slow and the kernel lost records
-  std::size_t longest = 0;             // entries of the longest callchain
+  std::uint64_t python_only = 0;       // of these: the C functions in between are not known
+  std::uint64_t truncated = 0;         // of these: frames are missing at the root
+  std::uint64_t without_record = 0;  // of processes with whole Python stacks: none for this sample
+  std::uint64_t off_cpu = 0;         // samples whose period is their time off the processor
+  std::uint64_t limited = 0;         // callchains that perf or the file format cut
+  std::uint64_t unreadable = 0;      // samples that are damaged: they are not in the output
+  std::uint64_t unwanted = 0;        // samples of other processes: they are not in the output
+  std::uint64_t losses = 0;          // times that perf was too slow and the kernel lost records
+  std::size_t longest = 0;           // entries of the longest callchain
   std::uint64_t bytes_before = 0;
   std::uint64_t bytes_after = 0;
   std::string damage;  // the file's records ended before their time; empty: no

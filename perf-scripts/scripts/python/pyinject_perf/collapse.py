@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from .frames import PYTHON, label, one_line
+from .frames import MARK, PYTHON, label, one_line
 from .interpreter import strip_machinery
 from .samples import make_parser
 
@@ -42,7 +42,7 @@ class Collapse:
     def add(self, sample):
         frames = sample.frames
         if self._python_only:
-            frames = [f for f in frames if f.kind == PYTHON]
+            frames = [f for f in frames if f.kind in (PYTHON, MARK)]
         elif self._strip:
             frames = strip_machinery(frames)
         names = [sample.comm] + [label(f) for f in frames]

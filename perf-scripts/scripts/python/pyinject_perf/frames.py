@@ -6,10 +6,14 @@ from typing import List, NamedTuple, Optional
 PYTHON = "python"
 NATIVE = "native"
 KERNEL = "kernel"
+MARK = "mark"
 
 # CPython writes its trampolines into the perf map file under names like this:
 #   py::qualified.name:/path/of/file.py
 PYTHON_PREFIX = "py::"
+
+# What perf-pyinject puts at the root of a sample on demand (--gil, --tasks, --off-cpu): no function at all.
+_MARK = re.compile(r"\[(GIL held|waiting for the GIL|preempted|task .*)\]", re.DOTALL)
 
 # The upper end of the address space is the kernel's on every 64-bit architecture that CPython's
 # trampoline exists for.
@@ -44,6 +48,8 @@ def base_name(path):
 def _kind(name, dso, ip):
     if name is not None and name.startswith(PYTHON_PREFIX):
         return PYTHON
+    if name is not None and _MARK.fullmatch(name):
+        return MARK
     if ip >= _KERNEL_START and dso not in _NOT_KERNEL:
         return KERNEL
     # A guest's kernel has addresses of its own.

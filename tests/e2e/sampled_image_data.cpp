@@ -1,4 +1,4 @@
-#include "e2e/made_perf_data.hpp"
+#include "e2e/sampled_image_data.hpp"
 
 #include <limits>
 
@@ -55,7 +55,7 @@ perf_event_attr make_attr() {
 
 }  // namespace
 
-void MadePerfData::add_comm(std::uint32_t pid, std::string_view name) {
+void SampledImageData::add_comm(std::uint32_t pid, std::string_view name) {
   std::string body;
   put(body, pid);
   put(body, pid);
@@ -66,8 +66,8 @@ void MadePerfData::add_comm(std::uint32_t pid, std::string_view name) {
   put_record(records_, PERF_RECORD_COMM, 0, body);
 }
 
-void MadePerfData::add_mapping(std::uint32_t pid, std::uint64_t start, std::uint64_t size,
-                               std::string_view file, std::span<const std::byte> build_id) {
+void SampledImageData::add_mapping(std::uint32_t pid, std::uint64_t start, std::uint64_t size,
+                                   std::string_view file, std::span<const std::byte> build_id) {
   constexpr std::uint32_t kReadExecute = 5;
   constexpr std::uint32_t kPrivate = 2;
   std::string body;
@@ -94,7 +94,7 @@ void MadePerfData::add_mapping(std::uint32_t pid, std::uint64_t start, std::uint
   put_record(build_ids_, kBuildIdRecord, PERF_RECORD_MISC_USER | kBuildIdSizeGiven, listed);
 }
 
-void MadePerfData::add_sample(std::uint32_t pid, std::span<const std::uint64_t> chain) {
+void SampledImageData::add_sample(std::uint32_t pid, std::span<const std::uint64_t> chain) {
   std::string body;
   put(body, chain.front());
   put(body, pid);
@@ -108,7 +108,7 @@ void MadePerfData::add_sample(std::uint32_t pid, std::span<const std::uint64_t> 
   put_record(records_, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, body);
 }
 
-std::string MadePerfData::bytes() const {
+std::string SampledImageData::bytes() const {
   constexpr std::uint64_t kHeaderSize = 104;
   constexpr std::uint64_t kAttrSize = sizeof(perf_event_attr) + 16;  // and its list of ids
   const std::uint64_t data = kHeaderSize + kAttrSize;

@@ -10,7 +10,7 @@
 
 namespace pyinject::test {
 
-class MadePerfData {
+class SampledImageData {
  public:
   void add_comm(std::uint32_t pid, std::string_view name);
   // BUILD_ID: 20 bytes. It is in the record and in the file's list of build-ids.

@@ -1,0 +1,142 @@
+#include "bpf/records.hpp"
+
+#include "bpf/sampler_records.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace pyinject::bpf {
+
+namespace {
+
+template <typename Head>
+std::optional<Head> head_of(std::span<const std::byte> record) {
+  Head head{};
+  if (record.size() < sizeof head) {
+    return std::nullopt;
+  }
+  std::memcpy(&head, record.data(), sizeof head);
+  return head;
+}
+
+// Takes up to SIZE bytes off the begin of BYTES.
+std::span<const std::byte> take_first(std::span<const std::byte>& bytes, std::size_t size) {
+  const auto taken = bytes.first(std::min(size, bytes.size()));
+  bytes = bytes.subspan(taken.size());
+  return taken;
+}
+
+Gil gil_of(std::uint8_t value) {
+  switch (value) {
+    case SAMPLER_GIL_NONE:
+      return Gil::kNone;
+    case SAMPLER_GIL_HELD:
+      return Gil::kHeld;
+    case SAMPLER_GIL_WAITED_FOR:
+      return Gil::kWaitedFor;
+    default:
+      return Gil::kUnknown;
+  }
+}
+
+std::string with_cut(std::string name, bool cut) {
+  if (cut) {
+    name += "...";
+  }
+  return name;
+}
+
+}  // namespace
+
+void Records::take(std::span<const std::byte> record) {
+  __u32 kind = 0;
+  if (record.size() < sizeof kind) {
+    return;
+  }
+  std::memcpy(&kind, record.data(), sizeof kind);
+  switch (kind) {
+    case SAMPLER_STACK:
+      return take_stack(record);
+    case SAMPLER_CODE:
+      return take_code(record);
+    case SAMPLER_TASK:
+      return take_task(record);
+    default:
+      return;
+  }
+}
+
+void Records::take_stack(std::span<const std::byte> record) {
+  const auto head = head_of<sampled_stack_head>(record);
+  if (!head) {
+    return;
+  }
+  auto left = record.subspan(sizeof *head);
+  Stack stack{.pid = head->pid,
+              .tid = head->tid,
+              .time = head->time,
+              .by_clock = (head->flags & SAMPLER_BY_CLOCK) != 0,
+              .truncated = (head->flags & SAMPLER_TRUNCATED) != 0,
+              .unreadable = (head->flags & SAMPLER_UNREADABLE) != 0,
+              .python_thread = (head->flags & SAMPLER_NO_STATE) == 0,
+              .gil = gil_of(head->gil)};
+  bool shown = false;  // a frame of this group
+  for (std::uint32_t i = 0; i < head->count && left.size() >= sizeof(sampled_frame); ++i) {
+    sampled_frame frame{};
+    const auto bytes = take_first(left, sizeof frame);
+    std::memcpy(&frame, bytes.data(), sizeof frame);
+    const bool outermost = (frame.where & SAMPLER_OUTERMOST) != 0;
+    const auto code = codes_.find(frame.code);
+    if (code == codes_.end() || !code->second.is_init_cleanup()) {
+      stack.frames.push_back(
+          {.code = code == codes_.end() ? 0 : frame.code,
+           .line = code == codes_.end() ? 0 : code->second.line_at(frame.where & SAMPLER_OFFSET),
+           .outermost = outermost});
+      shown = true;
+    } else if (outermost && shown) {
+      stack.frames.back().outermost = true;
+    }
+    shown = shown && !outermost;
+  }
+  if (const auto task = tasks_.find(head->task); task != tasks_.end()) {
+    stack.task = task->second;
+  }
+  receiver_.stack(std::move(stack));
+}
+
+void Records::take_code(std::span<const std::byte> record) {
+  const auto head = head_of<sampled_name_head>(record);
+  if (!head) {
+    return;
+  }
+  auto left = record.subspan(sizeof *head);
+  const python::TextUnits name{.bytes = take_first(left, head->name_bytes),
+                               .width = head->name_width};
+  const python::TextUnits file{.bytes = take_first(left, head->file_bytes),
+                               .width = head->file_width};
+  const auto lines = take_first(left, head->line_bytes);
+  const auto [code, added] = codes_.insert_or_assign(
+      head->number, python::CodeDescription{name, file, lines, head->first_line, head->byte_code});
+  const auto& names = code->second.names();
+  receiver_.code({.number = head->number,
+                  .pid = head->pid,
+                  .qualname = with_cut(names.qualname, head->name_cut != 0),
+                  .file = names.file,
+                  .first_line = names.first_line});
+}
+
+void Records::take_task(std::span<const std::byte> record) {
+  const auto head = head_of<sampled_name_head>(record);
+  if (!head) {
+    return;
+  }
+  auto left = record.subspan(sizeof *head);
+  auto name =
+      python::to_utf8({.bytes = take_first(left, head->name_bytes), .width = head->name_width});
+  // Not named by the program: CPython says so when it is asked (Modules/_asynciomodule.c).
+  tasks_[head->number] = head->name_bytes == 0 ? "Task-" + std::to_string(head->first_line)
+                                               : with_cut(std::move(name), head->name_cut != 0);
+}
+
+}  // namespace pyinject::bpf

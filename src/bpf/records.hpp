@@ -1,0 +1,34 @@
+// From the bytes of the ring to values. Pure; what comes from the kernel was copied from a target,
+// and is not trusted.
+#pragma once
+
+#include "pyinject/bpf/sampler.hpp"
+#include "pyinject/python/code_description.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+namespace pyinject::bpf {
+
+class Records {
+ public:
+  explicit Records(Receiver receiver) : receiver_{std::move(receiver)} {}
+
+  // One record of the ring (sampler_records.h). What is none is passed over.
+  void take(std::span<const std::byte> record);
+
+ private:
+  void take_stack(std::span<const std::byte> record);
+  void take_code(std::span<const std::byte> record);
+  void take_task(std::span<const std::byte> record);
+
+  Receiver receiver_;
+  std::unordered_map<std::uint32_t, python::CodeDescription> codes_;
+  std::unordered_map<std::uint32_t, std::string> tasks_;
+};
+
+}  // namespace pyinject::bpf

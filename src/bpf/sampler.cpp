@@ -1,0 +1,353 @@
+#include "pyinject/bpf/sampler.hpp"
+
+#include "bpf/records.hpp"
+
+#if PYINJECT_BPF
+
+#include "bpf/sampler_records.h"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/procfs/own_rights.hpp"
+#include "sampler.skel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <filesystem>
+#include <mutex>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace pyinject::bpf {
+
+namespace {
+
+namespace filesystem = std::filesystem;
+
+constexpr int kMostAtOnce = 1024;
+constexpr const char* kKernelTypes = "/sys/kernel/btf/vmlinux";
+
+// What libbpf said last: it reports to one function of the whole program.
+std::mutex said_mutex;
+std::string said;
+
+int keep_what_is_said(libbpf_print_level level, const char* format, va_list arguments) {
+  if (level == LIBBPF_WARN) {
+    std::array<char, 512> line{};
+    // NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): libbpf's own
+    const int size = std::vsnprintf(line.data(), line.size(), format, arguments);
+    const std::lock_guard lock{said_mutex};
+    if (size > 0 && said.empty()) {
+      said = base::trim(line.data());
+    }
+  }
+  return 0;
+}
+
+std::string what_was_said() {
+  const std::lock_guard lock{said_mutex};
+  return std::exchange(said, {});
+}
+
+struct SkeletonDeleter {
+  void operator()(sampler_bpf* skeleton) const { sampler_bpf__destroy(skeleton); }
+};
+using Skeleton = std::unique_ptr<sampler_bpf, SkeletonDeleter>;
+
+struct RingDeleter {
+  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
+};
+using Ring = std::unique_ptr<ring_buffer, RingDeleter>;
+
+std::optional<std::uint32_t> own_pid_namespace() {
+  struct stat facts {};
+  if (::stat("/proc/self/ns/pid", &facts) != 0) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint32_t>(facts.st_ino);
+}
+
+// A program may read the kernel's memory, as this one does of its own task, only without it
+// (security/security.c: LOCKDOWN_BPF_READ_KERNEL is refused with "confidentiality").
+bool locked_down() {
+  return base::read_file("/sys/kernel/security/lockdown", 256)
+             .value_or("")
+             .find("[confidentiality]") != std::string::npos;
+}
+
+// May a program use the sample as it is (bpf_cast_to_kern_ctx, Linux 6.2)?
+bool kernel_casts() {
+  btf* const types = btf__load_vmlinux_btf();
+  const bool there =
+      types != nullptr && btf__find_by_name_kind(types, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC) > 0;
+  btf__free(types);
+  return there;
+}
+
+Unavailable why_not_loaded(int error) {
+  const auto words = what_was_said();
+  const auto detail = words.empty() ? std::string{} : fmt::format(" ({})", base::printable(words));
+  if (error == EPERM || error == EACCES) {
+    if (locked_down()) {
+      return {.name = "lockdown",
+              .found = "the kernel is locked down: no program may read memory",
+              .remedy = "it takes a kernel that is not locked down to confidentiality"};
+    }
+    return {.name = "no_rights",
+            .found = "the kernel refuses to load a program: " + base::errno_text(error),
+            .remedy = "run as root, or with CAP_BPF and CAP_PERFMON"};
+  }
+  return {.name = "kernel_too_old",
+          .found = fmt::format("the kernel does not take the program: {}{}",
+                               base::errno_text(error), detail),
+          .remedy = "it takes Linux 5.17"};
+}
+
+sampled_process process_of(const python::FrameLayout& from) {
+  return {.interpreters = from.interpreters.value(),
+          .code_type = from.code_type.value(),
+          .text_type = from.text_type.value(),
+          .executable_tags = from.executable_tags,
+          .next_interpreter = from.next_interpreter,
+          .threads_head = from.threads_head,
+          .gil = from.gil,
+          .next_thread = from.next_thread,
+          .thread_interpreter = from.thread_interpreter,
+          .thread_id = from.thread_id,
+          .current_frame = from.current_frame,
+          .frame_in_cframe = from.frame_in_cframe ? 1U : 0U,
+          .running_task = from.running_task,
+          .executable = from.executable,
+          .previous = from.previous,
+          .instruction = from.instruction,
+          .owner = from.owner,
+          .file_name = from.file_name,
+          .qualified_name = from.qualified_name,
+          .line_table = from.line_table,
+          .first_line = from.first_line,
+          .byte_code = from.byte_code,
+          .type = from.type,
+          .item_count = from.item_count,
+          .bytes_data = from.bytes_data,
+          .text_length = from.text_length,
+          .text_state = from.text_state,
+          .ascii_data = from.ascii_data,
+          .task_name = from.task_name,
+          .gil_last_holder = from.gil_last_holder,
+          .gil_locked = from.gil_locked};
+}
+
+// All that the program reads of a frame and of a code object is within what it copies of them.
+bool fits(const sampled_process& process) {
+  const auto word_within = [](std::uint32_t offset, std::uint32_t limit) {
+    return offset % sizeof(__u64) == 0 && offset + sizeof(__u64) <= limit;
+  };
+  const auto begin = process.first_line & ~7U;
+  const auto end = begin + SAMPLER_CODE_WORDS * sizeof(__u64);
+  const auto constant = [&](std::uint32_t offset) {
+    return word_within(offset, static_cast<std::uint32_t>(end)) && offset >= begin;
+  };
+  return word_within(process.executable, SAMPLER_FRAME_BYTES) &&
+         word_within(process.previous, SAMPLER_FRAME_BYTES) &&
+         word_within(process.instruction, SAMPLER_FRAME_BYTES) &&
+         process.owner < SAMPLER_FRAME_BYTES && process.first_line % sizeof(__u32) == 0 &&
+         end <= SAMPLER_CODE_BYTES && constant(process.file_name) &&
+         constant(process.qualified_name) && constant(process.line_table) &&
+         word_within(process.type, SAMPLER_CODE_BYTES);
+}
+
+class LoadedSampler : public Sampler {
+ public:
+  LoadedSampler(Skeleton skeleton, bool by_clock, Receiver receiver)
+      : skeleton_{std::move(skeleton)}, records_{std::move(receiver)}, by_clock_{by_clock} {}
+
+  // 0, or an error.
+  int begin() {
+    ring_.reset(ring_buffer__new(
+        bpf_map__fd(skeleton_->maps.records),
+        [](void* self, void* data, std::size_t size) {
+          auto& sampler = *static_cast<LoadedSampler*>(self);
+          sampler.records_.take({static_cast<const std::byte*>(data), size});
+          return --sampler.left_ > 0 ? 0 : -EAGAIN;  // which ends ring_buffer__consume()
+        },
+        this, nullptr));
+    if (!ring_) {
+      return errno;
+    }
+    return -sampler_bpf__attach(skeleton_.get());
+  }
+
+  bool add(base::Pid pid, const python::FrameLayout& layout) override {
+    const auto process = process_of(layout);
+    const auto key = static_cast<__u32>(pid.value());
+    return fits(process) && bpf_map_update_elem(bpf_map__fd(skeleton_->maps.processes), &key,
+                                                &process, BPF_ANY) == 0;
+  }
+
+  void remove(base::Pid pid) override {
+    const auto key = static_cast<__u32>(pid.value());
+    (void)bpf_map_delete_elem(bpf_map__fd(skeleton_->maps.processes), &key);
+  }
+
+  void record_only(std::span<const base::Pid> pids) override {
+    for (const auto pid : pids) {
+      const auto key = static_cast<__u32>(pid.value());
+      const __u8 one = 1;
+      (void)bpf_map_update_elem(bpf_map__fd(skeleton_->maps.members), &key, &one, BPF_ANY);
+    }
+    skeleton_->bss->only_members = 1;
+  }
+
+  Attached attach(base::Pid perf) override;
+
+  [[nodiscard]] int fd() const override { return ring_buffer__epoll_fd(ring_.get()); }
+  bool consume() override {
+    left_ = kMostAtOnce;
+    return ring_buffer__consume(ring_.get()) == -EAGAIN;
+  }
+
+  [[nodiscard]] Counters counters() const override {
+    return {.samples = counter(SAMPLER_COUNT_SAMPLES),
+            .state_found = counter(SAMPLER_COUNT_FOUND),
+            .state_searched = counter(SAMPLER_COUNT_SEARCHED),
+            .no_state = counter(SAMPLER_COUNT_NO_STATE),
+            .no_frames = counter(SAMPLER_COUNT_NO_FRAMES),
+            .truncated = counter(SAMPLER_COUNT_TRUNCATED),
+            .unreadable = counter(SAMPLER_COUNT_UNREADABLE),
+            .gil_held = counter(SAMPLER_COUNT_GIL_HELD),
+            .gil_waited_for = counter(SAMPLER_COUNT_GIL_WAITED_FOR),
+            .lost = counter(SAMPLER_COUNT_LOST),
+            .lost_names = counter(SAMPLER_COUNT_LOST_NAMES),
+            .by_clock = counter(SAMPLER_COUNT_BY_CLOCK)};
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t counter(__u32 which) const {
+    const int processors = std::max(libbpf_num_possible_cpus(), 1);
+    std::vector<std::uint64_t> values(static_cast<std::size_t>(processors));
+    if (bpf_map_lookup_elem(bpf_map__fd(skeleton_->maps.counters), &which, values.data()) != 0) {
+      return 0;
+    }
+    return std::accumulate(values.begin(), values.end(), std::uint64_t{0});
+  }
+
+  Skeleton skeleton_;
+  Records records_;
+  Ring ring_;
+  bool by_clock_;
+  int left_ = 0;  // records that consume() takes yet
+};
+
+// The numbers of PID's descriptors that are perf events.
+std::vector<int> perf_events_of(base::Pid pid) {
+  std::vector<int> found;
+  std::error_code error;
+  const auto folder = fmt::format("/proc/{}/fd", pid.value());
+  for (filesystem::directory_iterator entry{folder, error}, end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (filesystem::read_symlink(entry->path(), ignored) == "anon_inode:[perf_event]") {
+      if (const auto number = base::parse_number<int>(entry->path().filename().string())) {
+        found.push_back(*number);
+      }
+    }
+  }
+  return found;
+}
+
+Sampler::Attached LoadedSampler::attach(base::Pid perf) {
+  Attached result;
+  const base::UniqueFd process{static_cast<int>(::syscall(SYS_pidfd_open, perf.value(), 0))};
+  if (!process.valid()) {
+    result.why = "pidfd_open: " + base::errno_text(errno);
+    return result;
+  }
+  const int program =
+      bpf_program__fd(by_clock_ ? skeleton_->progs.at_sample_by_clock : skeleton_->progs.at_sample);
+  for (const int number : perf_events_of(perf)) {
+    const base::UniqueFd event{
+        static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0))};
+    if (!event.valid()) {
+      ++result.refused;
+      result.why = "pidfd_getfd: " + base::errno_text(errno);
+    } else if (::ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program) == 0) {
+      ++result.events;
+    } else {
+      ++result.refused;
+      result.why = "PERF_EVENT_IOC_SET_BPF: " + base::errno_text(errno);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+bool built_in() { return true; }
+
+std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(const SamplerOptions& options,
+                                                                  Receiver receiver) {
+  if (::access(kKernelTypes, R_OK) != 0) {
+    return Unavailable{.name = "no_btf",
+                       .found = fmt::format("the kernel does not describe its types: {}: {}",
+                                            kKernelTypes, base::errno_text(errno)),
+                       .remedy = "it takes a kernel with CONFIG_DEBUG_INFO_BTF"};
+  }
+  libbpf_set_print(keep_what_is_said);
+  (void)what_was_said();
+  Skeleton skeleton{sampler_bpf__open()};
+  const auto own_namespace = own_pid_namespace();
+  if (!skeleton || !own_namespace) {
+    return why_not_loaded(errno);
+  }
+  const bool by_clock = options.by_clock || !kernel_casts();
+  bpf_program__set_autoload(skeleton->progs.at_sample, !by_clock);
+  bpf_program__set_autoload(skeleton->progs.at_sample_by_clock, by_clock);
+  skeleton->rodata->own_pid_namespace = *own_namespace;
+  skeleton->rodata->with_gil = options.gil ? 1 : 0;
+  skeleton->rodata->with_tasks = options.tasks ? 1 : 0;
+  skeleton->rodata->wake_at = bpf_map__max_entries(skeleton->maps.records) / 4;
+  if (const int error = sampler_bpf__load(skeleton.get()); error != 0) {
+    return why_not_loaded(-error);
+  }
+  auto sampler =
+      std::make_unique<LoadedSampler>(std::move(skeleton), by_clock, std::move(receiver));
+  if (const int error = sampler->begin(); error != 0) {
+    return why_not_loaded(error);
+  }
+  return sampler;
+}
+
+}  // namespace pyinject::bpf
+
+#else
+
+namespace pyinject::bpf {
+
+bool built_in() { return false; }
+
+std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(const SamplerOptions& /*options*/,
+                                                                  Receiver /*receiver*/) {
+  return Unavailable{.name = "not_built",
+                     .found = "this perf-pyinject was built without libbpf, clang or bpftool",
+                     .remedy = "build it with them"};
+}
+
+}  // namespace pyinject::bpf
+
+#endif

@@ -1,0 +1,150 @@
+/* What the program in the kernel (sampler.bpf.c) and its loader share: what is known of a process,
+ * and the records that come back. C, since both include it. */
+#ifndef PYINJECT_BPF_SAMPLER_RECORDS_H
+#define PYINJECT_BPF_SAMPLER_RECORDS_H
+
+#include <linux/types.h>
+
+/* NOLINTBEGIN(readability-identifier-naming): C, with the names that C has */
+
+enum sampler_limits {
+  SAMPLER_MOST_FRAMES = 512,  /* of one stack; the outermost are cut off */
+  SAMPLER_MOST_STATES = 4,    /* thread states of one thread, one for each interpreter */
+  SAMPLER_FRAME_BYTES = 88,   /* that are read of a _PyInterpreterFrame */
+  SAMPLER_CODE_BYTES = 144,   /* that are read of a code object */
+  SAMPLER_CODE_WORDS = 10,    /* of these, the constant ones, from the first line on */
+  SAMPLER_MOST_QUALNAME = 1024,
+  SAMPLER_MOST_FILE = 4096,
+  SAMPLER_MOST_LINES = 24576,
+};
+
+/* Where things are in one process. Offsets in bytes; all are below the limits above. */
+struct sampled_process {
+  __u64 interpreters; /* address of the pointer to the newest interpreter */
+  __u64 code_type;    /* address of PyCode_Type */
+  __u64 text_type;    /* PyUnicode_Type; of asyncio's tasks' names */
+  __u64 executable_tags;
+  /* PyInterpreterState */
+  __u32 next_interpreter;
+  __u32 threads_head;
+  __u32 gil;
+  /* PyThreadState */
+  __u32 next_thread;
+  __u32 thread_interpreter;
+  __u32 thread_id;
+  __u32 current_frame;
+  __u32 frame_in_cframe;
+  __u32 running_task; /* 0: not known */
+  /* _PyInterpreterFrame */
+  __u32 executable;
+  __u32 previous;
+  __u32 instruction;
+  __u32 owner;
+  /* PyCodeObject */
+  __u32 file_name;
+  __u32 qualified_name;
+  __u32 line_table;
+  __u32 first_line;
+  __u32 byte_code;
+  /* all objects, bytes, str, asyncio's Task */
+  __u32 type;
+  __u32 item_count;
+  __u32 bytes_data;
+  __u32 text_length;
+  __u32 text_state;
+  __u32 ascii_data;
+  __u32 task_name;
+  /* struct _gil_runtime_state */
+  __u32 gil_last_holder;
+  __u32 gil_locked;
+};
+
+enum sampler_record_kind {
+  SAMPLER_STACK = 1,
+  SAMPLER_CODE = 2,
+  SAMPLER_TASK = 3,
+};
+
+enum sampler_gil {
+  SAMPLER_GIL_UNKNOWN = 0,
+  SAMPLER_GIL_NONE = 1,
+  SAMPLER_GIL_HELD = 2,
+  SAMPLER_GIL_WAITED_FOR = 3,
+};
+
+enum sampler_flags {
+  SAMPLER_TRUNCATED = 1,  /* more than SAMPLER_MOST_FRAMES */
+  SAMPLER_UNREADABLE = 2, /* the outermost frames could not be read */
+  SAMPLER_NO_STATE = 4,   /* the thread has no thread state: it is not Python's */
+  SAMPLER_BY_CLOCK = 8,   /* TIME was taken just before or after the sample's own */
+};
+
+enum sampler_where {
+  SAMPLER_OUTERMOST = 0x80000000U,  /* of those that share one C activation of the evaluator */
+  SAMPLER_OFFSET = 0x7fffffffU,     /* of the instruction, from the code object's begin */
+};
+
+struct sampled_frame {
+  __u32 code; /* number of a struct sampled_name; 0: it was lost */
+  __u32 where;
+};
+
+/* One sample of perf's. Its frames follow, the innermost first. */
+struct sampled_stack_head {
+  __u32 kind;
+  __u32 pid; /* as the loader's pid namespace has them */
+  __u32 tid;
+  __u32 count;
+  __u64 time; /* of the event's clock, the sample's own */
+  __u32 task; /* number of a SAMPLER_TASK; 0: none, or not asked for */
+  __u8 gil;
+  __u8 flags;
+  __u16 unused;
+};
+
+struct sampled_stack {
+  struct sampled_stack_head head;
+  struct sampled_frame frames[SAMPLER_MOST_FRAMES];
+};
+
+/* A code object, or a task's name, at its first sight: always before the first stack with it. What
+ * its bytes are follows: the name, the file, the table of lines. */
+struct sampled_name_head {
+  __u32 kind;
+  __u32 pid;
+  __u32 number;
+  __s32 first_line; /* of a SAMPLER_TASK without a name: its number */
+  __u32 byte_code;  /* sampled_process.byte_code */
+  __u32 name_bytes;
+  __u32 file_bytes;
+  __u32 line_bytes;
+  __u8 name_width; /* of a character */
+  __u8 file_width;
+  __u8 name_cut;
+  __u8 unused;
+};
+
+struct sampled_name {
+  struct sampled_name_head head;
+  __u8 bytes[SAMPLER_MOST_QUALNAME + SAMPLER_MOST_FILE + SAMPLER_MOST_LINES];
+};
+
+enum sampler_counter {
+  SAMPLER_COUNT_SAMPLES,    /* of processes that are known */
+  SAMPLER_COUNT_FOUND,      /* the thread's state was the one of last time */
+  SAMPLER_COUNT_SEARCHED,   /* it was looked for in the list and found */
+  SAMPLER_COUNT_NO_STATE,
+  SAMPLER_COUNT_NO_FRAMES,  /* there is one, and it runs no Python */
+  SAMPLER_COUNT_TRUNCATED,
+  SAMPLER_COUNT_UNREADABLE,
+  SAMPLER_COUNT_GIL_HELD,
+  SAMPLER_COUNT_GIL_WAITED_FOR,
+  SAMPLER_COUNT_LOST,       /* the ring was full */
+  SAMPLER_COUNT_LOST_NAMES,
+  SAMPLER_COUNT_BY_CLOCK,
+  SAMPLER_COUNTERS,
+};
+
+/* NOLINTEND(readability-identifier-naming) */
+
+#endif

@@ -1,0 +1,74 @@
+#include "calls/tracing_data.hpp"
+
+#include "pyinject/base/byte_cursor.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace pyinject::calls {
+
+namespace {
+
+using base::ByteCursor;
+
+constexpr std::string_view kMagic{"\x17\x08\x44tracing", 10};
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Up to the next NUL, which is taken, too.
+std::string take_text(ByteCursor& cursor) {
+  const auto left = as_text(cursor.left());
+  const auto end = left.find('\0');
+  if (end == std::string_view::npos) {
+    cursor.fail();
+    return {};
+  }
+  std::string text{left.substr(0, end)};
+  cursor.take(end + 1);
+  return text;
+}
+
+std::string_view take_file(ByteCursor& cursor) {
+  return as_text(cursor.take(cursor.number<std::uint64_t>()));
+}
+
+}  // namespace
+
+std::vector<TracepointFormat> parse_tracing_data(std::span<const std::byte> bytes) {
+  ByteCursor cursor{bytes};
+  if (as_text(cursor.take(kMagic.size())) != kMagic) {
+    return {};
+  }
+  take_text(cursor);  // version
+  const auto order = cursor.number<std::uint8_t>();
+  cursor.number<std::uint8_t>();   // size of a long
+  cursor.number<std::uint32_t>();  // of a page
+  if (order != 0) {                // not of a little-endian machine
+    return {};
+  }
+  for (const auto* const name : {"header_page", "header_event"}) {
+    if (take_text(cursor) != name) {
+      return {};
+    }
+    take_file(cursor);
+  }
+  for (auto left = cursor.number<std::uint32_t>(); left > 0 && !cursor.failed(); --left) {
+    take_file(cursor);  // ftrace's own
+  }
+  std::vector<TracepointFormat> formats;
+  for (auto systems = cursor.number<std::uint32_t>(); systems > 0 && !cursor.failed(); --systems) {
+    const auto system = take_text(cursor);
+    for (auto left = cursor.number<std::uint32_t>(); left > 0 && !cursor.failed(); --left) {
+      const auto text = take_file(cursor);
+      if (!cursor.failed()) {
+        formats.push_back({.system = system, .text = std::string{text}});
+      }
+    }
+  }
+  return formats;
+}
+
+}  // namespace pyinject::calls

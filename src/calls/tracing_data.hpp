@@ -1,0 +1,21 @@
+// The part of perf.data with the formats of its tracepoints, taken apart. The bytes are not
+// trusted. linux, tools/perf/util/trace-event-info.c writes it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pyinject::calls {
+
+struct TracepointFormat {
+  std::string system;  // "sched"; of uprobe events their group
+  std::string text;    // as in tracefs, events/SYSTEM/NAME/format
+};
+
+// In the order of the file, as far as it is undamaged.
+[[nodiscard]] std::vector<TracepointFormat> parse_tracing_data(std::span<const std::byte> bytes);
+
+}  // namespace pyinject::calls

@@ -1,0 +1,22 @@
+// `functions`, and what `record --functions` has over an ordinary recording.
+#pragma once
+
+#include "pyinject/base/log.hpp"
+#include "pyinject/cli/command_line.hpp"
+#include "pyinject/session/record_observer.hpp"
+
+#include <boost/program_options/variables_map.hpp>
+
+namespace pyinject::cli {
+
+// Throws CommandLineError when what LINE says of a recording does not go with --functions.
+void check_functions(const CommandLine& line, const boost::program_options::variables_map& values);
+
+// record --functions: records, and says how many calls there were.
+[[nodiscard]] int run_record_functions(const CommandLine& line, base::Logger& logger,
+                                       session::RecordObserver& observer);
+
+// functions: prints what a file says.
+[[nodiscard]] int run_functions(const CommandLine& line, base::Logger& logger);
+
+}  // namespace pyinject::cli

@@ -1,0 +1,147 @@
+#include "pyinject/perf/uprobe_events.hpp"
+
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "pyinject/base/unique_fd.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+namespace pyinject::perf {
+
+namespace {
+
+using base::Deadline;
+
+constexpr std::uint32_t kTracefs = 0x74726163;  // TRACEFS_MAGIC
+constexpr std::size_t kMostListed = std::size_t{16} << 20U;
+// perf has ended by then; somebody who looks at the event lets go of it soon.
+constexpr std::chrono::seconds kPatience{2};
+constexpr std::chrono::milliseconds kBetween{20};
+
+bool is_tracefs(const std::string& folder) {
+  struct statfs facts {};
+  return ::statfs(folder.c_str(), &facts) == 0 &&
+         static_cast<std::uint32_t>(facts.f_type) == kTracefs;
+}
+
+std::string why_not_writable(const std::string& list, int error) {
+  switch (error) {
+    case ENOENT:
+      return "the kernel has no uprobe events (CONFIG_UPROBE_EVENTS): use one that has, or record "
+             "without --functions";
+    case EACCES:
+      return fmt::format("{} may be written by root only: run as root", list);
+    case EPERM:
+      return fmt::format(
+          "{}: the kernel forbids it (lockdown, or no CAP_SYS_ADMIN): run as root of the host, "
+          "without kernel lockdown",
+          list);
+    default:
+      return fmt::format("{}: {}", list, base::errno_text(error));
+  }
+}
+
+}  // namespace
+
+std::variant<UprobeEvents, NoTracefs> UprobeEvents::open(const GroupOwner& owner) {
+  static constexpr std::array kFolders{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+  const auto* const found = std::ranges::find_if(kFolders, is_tracefs);
+  if (found == kFolders.end()) {
+    return NoTracefs{"tracefs is not mounted: mount -t tracefs nodev /sys/kernel/tracing"};
+  }
+  return open_at(*found, owner);
+}
+
+std::variant<UprobeEvents, NoTracefs> UprobeEvents::open_at(const std::string& folder,
+                                                            const GroupOwner& owner) {
+  auto list = folder + "/uprobe_events";
+  // Never with O_TRUNC, which removes all events of everybody; nor O_CREAT.
+  const base::UniqueFd fd{::open(list.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC)};
+  if (!fd.valid()) {
+    return NoTracefs{why_not_writable(list, errno)};
+  }
+  return UprobeEvents{std::move(list), group_name(owner)};
+}
+
+UprobeEvents::UprobeEvents(std::string list, std::string group)
+    : list_{std::move(list)}, group_{std::move(group)} {}
+
+UprobeEvents::UprobeEvents(UprobeEvents&& other) noexcept
+    : list_{std::move(other.list_)},
+      group_{std::move(other.group_)},
+      events_{std::exchange(other.events_, {})} {}
+
+UprobeEvents::~UprobeEvents() { [[maybe_unused]] const auto left = remove(); }
+
+int UprobeEvents::write_line(const std::string& line) const {
+  const base::UniqueFd fd{::open(list_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC)};
+  if (!fd.valid()) {
+    return errno;
+  }
+  const auto text = line + "\n";
+  const auto written = ::write(fd.get(), text.data(), text.size());
+  if (written < 0) {
+    return errno;
+  }
+  return static_cast<std::size_t>(written) == text.size() ? 0 : EIO;
+}
+
+void UprobeEvents::add(const std::string& name, int file, std::uint64_t offset,
+                       std::uint64_t counter_offset, const std::string& arguments) {
+  const auto counter =
+      counter_offset == 0 ? std::string{} : fmt::format("(0x{:x})", counter_offset);
+  // The kernel resolves the path while it reads the line, in this process.
+  const auto line = fmt::format("p:{}/{} /proc/self/fd/{}:0x{:x}{} {}", group_, name, file, offset,
+                                counter, arguments);
+  events_.push_back(fmt::format("{}:{}", group_, name));  // killed from here on: see the name
+  if (const int error = write_line(line); error != 0) {
+    events_.pop_back();
+    throw base::Error{
+        fmt::format("the kernel does not take the uprobe event '{}': {}; the reason "
+                    "may be at the end of error_log beside {}",
+                    line, base::errno_text(error), list_)};
+  }
+}
+
+std::vector<std::string> UprobeEvents::remove() {
+  const auto deadline = Deadline::after(kPatience);
+  while (true) {
+    std::erase_if(events_, [this](const std::string& event) {
+      const auto name = event.substr(event.find(':') + 1);
+      const int error = write_line(fmt::format("-:{}/{}", group_, name));
+      return error == 0 || error == ENOENT;
+    });
+    if (events_.empty() || deadline.expired()) {
+      return events_;
+    }
+    std::this_thread::sleep_for(kBetween);
+  }
+}
+
+std::size_t UprobeEvents::remove_abandoned(const std::function<bool(const GroupOwner&)>& alive) {
+  std::size_t removed = 0;
+  for (const auto& event : parse_uprobe_events(base::read_file(list_, kMostListed).value_or(""))) {
+    const auto owner = parse_group_name(event.group);
+    // EBUSY: a perf that has outlived its session still records; the next one removes it.
+    if (owner && event.group != group_ && !alive(*owner) &&
+        write_line(fmt::format("-:{}/{}", event.group, event.name)) == 0) {
+      ++removed;
+    }
+  }
+  return removed;
+}
+
+}  // namespace pyinject::perf

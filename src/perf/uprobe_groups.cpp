@@ -1,0 +1,106 @@
+// Whose a group of uprobe events is, and does that process live.
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/text.hpp"
+#include "pyinject/perf/uprobe_events.hpp"
+#include "pyinject/procfs/namespaces.hpp"
+#include "pyinject/procfs/own_rights.hpp"
+#include "pyinject/procfs/stat.hpp"
+#include "pyinject/procfs/status.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::perf {
+
+namespace {
+
+constexpr std::string_view kPrefix = "perf_pyinject_";
+
+// Not reaped yet is not alive.
+bool is(const std::optional<procfs::Stat>& stat, std::uint64_t start_time) {
+  return stat && stat->start_time == start_time && stat->state != 'Z' && stat->state != 'X';
+}
+
+// With its number in its own pid namespace: any process that can be seen from here.
+bool is_anywhere(const GroupOwner& owner) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{"/proc", error}) {
+    const auto number = base::parse_number<pid_t>(entry.path().filename().string());
+    const auto pid = base::Pid{number.value_or(0)};
+    if (!number || !is(procfs::read_stat(pid), owner.id.start_time)) {
+      continue;
+    }
+    const auto status = procfs::read_status(pid);
+    if (status && procfs::inner_pid(*status) == owner.id.pid) {
+      return true;
+    }
+  }
+  return static_cast<bool>(error);
+}
+
+}  // namespace
+
+std::string group_name(const GroupOwner& owner) {
+  return fmt::format("{}{}_{}_{}", kPrefix, owner.id.pid.value(), owner.id.start_time,
+                     owner.pid_namespace);
+}
+
+std::optional<GroupOwner> parse_group_name(std::string_view group) {
+  if (!group.starts_with(kPrefix)) {
+    return std::nullopt;
+  }
+  const auto pieces = base::split(group.substr(kPrefix.size()), '_');
+  if (pieces.size() != 3) {
+    return std::nullopt;
+  }
+  const auto pid = base::parse_number<pid_t>(pieces[0]);
+  const auto start = base::parse_number<std::uint64_t>(pieces[1]);
+  const auto space = base::parse_number<std::uint64_t>(pieces[2]);
+  if (!pid || *pid <= 0 || !start || !space) {
+    return std::nullopt;
+  }
+  return GroupOwner{.id = {.pid = base::Pid{*pid}, .start_time = *start}, .pid_namespace = *space};
+}
+
+std::vector<ListedEvent> parse_uprobe_events(std::string_view text) {
+  std::vector<ListedEvent> events;
+  for (auto line : base::split(text, '\n')) {
+    // "p:GROUP/NAME FILE:OFFSET ..."; "r" are those of returns
+    if (!line.starts_with("p:") && !line.starts_with("r:")) {
+      continue;
+    }
+    line = line.substr(2, line.find(' ') - 2);
+    const auto slash = line.find('/');
+    if (slash != std::string_view::npos) {
+      events.push_back({.group = std::string{line.substr(0, slash)},
+                        .name = std::string{line.substr(slash + 1)}});
+    }
+  }
+  return events;
+}
+
+GroupOwner this_owner() {
+  const auto id = procfs::read_process_id(base::Pid{::getpid()});
+  struct stat space {};
+  if (!id || ::stat("/proc/self/ns/pid", &space) != 0) {
+    throw base::SystemError{"cannot look at /proc/self", errno};
+  }
+  return {.id = *id, .pid_namespace = space.st_ino};
+}
+
+bool is_alive(const GroupOwner& owner) {
+  const auto own = this_owner();
+  if (owner.pid_namespace == own.pid_namespace) {
+    return is(procfs::read_stat(owner.id.pid), owner.id.start_time);
+  }
+  // From within a container nothing can be told of those outside.
+  return !procfs::in_first_pid_namespace() || is_anywhere(owner);
+}
+
+}  // namespace pyinject::perf

@@ -1,0 +1,195 @@
+// Until the events are enabled and the command runs.
+#include "base/format.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/perf/record_options.hpp"
+#include "pyinject/session/call_graph.hpp"
+#include "pyinject/session/target_selection.hpp"
+#include "pyinject/session/workload.hpp"
+#include "session/function_recorder.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include <sys/stat.h>
+
+namespace pyinject::session {
+
+using base::Deadline;
+using Clock = Deadline::Clock;
+
+FunctionRecorder::FunctionRecorder(const RecordOptions& options, base::Logger& logger,
+                                   RecordObserver& observer)
+    : options_{options},
+      logger_{logger},
+      observer_{observer},
+      output_{perf::output_of(options.perf_options, false)} {}
+
+FunctionRecording FunctionRecorder::run() {
+  FunctionRecording result;
+  result.status = steps();
+  if (events_ && !remove_events()) {
+    result.status = kFailure;
+  }
+  result.files = std::move(files_);
+  return result;
+}
+
+int FunctionRecorder::steps() {
+  if (!options_.command.empty()) {
+    const char* const path = std::getenv("PATH");
+    const auto check = check_command(options_.command, path == nullptr ? "/bin:/usr/bin" : path);
+    if (check.status != 0) {
+      logger_.error("{}", check.problem);
+      return check.status;
+    }
+  }
+  const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
+  if (!choose_targets() || !make_events()) {
+    return kFailure;
+  }
+  logger_.info(
+      "every call and every return of a Python function costs the target 1 to 3 us while this "
+      "records: 20 to 60 times of what it costs otherwise");
+  if (const auto status = start_perf(perf)) {
+    return *status;
+  }
+  start_command();
+  if (command_problem_ != 0) {
+    return finish({.end = End::kCommand});
+  }
+  WaitSources sources{.perf = *perf_,
+                      .signals = signals_,
+                      .command = command_.get(),
+                      .targets = watch_,
+                      .on_tick = [this] { on_tick(); },
+                      .until = {}};
+  return finish(wait_for_end(sources));
+}
+
+bool FunctionRecorder::choose_targets() {
+  for (const auto pid : without_repetitions(options_.pids)) {
+    auto found = python::find_function_probes(pid);
+    if (const auto* const refusal = std::get_if<python::Refusal>(&found)) {
+      logger_.log(options_.strict ? base::LogLevel::kError : base::LogLevel::kWarning,
+                  fmt::format("pid {}: {}", pid.value(), python::describe(*refusal)));
+      if (options_.strict) {
+        return false;
+      }
+      continue;
+    }
+    auto& target = std::get<python::FunctionProbes>(found);
+    logger_.debug("pid {}: {} probes at function calls in {}", pid.value(), target.probes.size(),
+                  target.interpreter);
+    pids_.push_back(pid);
+    watch_.add(target.id);
+    targets_.push_back(std::move(target));
+  }
+  if (targets_.empty()) {
+    logger_.error("none of the processes can be recorded");
+  }
+  return !targets_.empty();
+}
+
+bool FunctionRecorder::make_events() {
+  auto opened = perf::UprobeEvents::open(perf::this_owner());
+  if (const auto* const missing = std::get_if<perf::NoTracefs>(&opened)) {
+    logger_.error("--functions: {}", missing->why);
+    return false;
+  }
+  events_ = std::make_unique<perf::UprobeEvents>(std::get<perf::UprobeEvents>(std::move(opened)));
+  if (const auto count = events_->remove_abandoned(perf::is_alive); count > 0) {
+    logger_.info("removed {} events that killed sessions have left in tracefs", count);
+  }
+  // Two events at one place would count each call twice.
+  std::set<std::pair<dev_t, ino_t>> known;
+  for (const auto& target : targets_) {
+    struct stat facts {};
+    if (::fstat(target.file.get(), &facts) != 0) {
+      throw base::SystemError{"cannot look at " + target.interpreter, errno};
+    }
+    if (known.emplace(facts.st_dev, facts.st_ino).second) {
+      add_events(target, known.size() - 1);
+    }
+  }
+  return true;
+}
+
+// "entry_0_2": by the names is told what is of one file (src/calls).
+void FunctionRecorder::add_events(const python::FunctionProbes& target, std::size_t file) {
+  std::size_t number = 0;
+  for (const auto& probe : target.probes) {
+    events_->add(fmt::format("{}_{}_{}", probe.entry ? "entry" : "return", file, number++),
+                 target.file.get(), probe.offset, probe.counter_offset, probe.arguments);
+  }
+}
+
+std::vector<std::string> FunctionRecorder::own_options() const {
+  std::vector<std::string> own;
+  if (!perf::chosen_clock(options_.perf_options)) {
+    own = {"-k", "mono"};
+  }
+  const auto buffer = affordable_buffer();
+  if (buffer != 0 && !perf::chooses_buffers(options_.perf_options)) {
+    own.insert(own.end(), {"-m", fmt::format("{}K", buffer >> 10U)});
+  }
+  for (const auto& event : events_->events()) {
+    own.insert(own.end(), {"-e", event});
+  }
+  return own;
+}
+
+std::optional<int> FunctionRecorder::start_perf(const perf::Perf& perf) {
+  rollback_ = std::make_unique<perf::OutputRollback>(output_);
+  perf_ = std::make_unique<perf::PerfProcess>(perf::RecordCommand{
+      .perf = perf.path, .own = own_options(), .options = options_.perf_options, .pids = pids_});
+  for (const auto* const word : {"ping", "enable"}) {
+    switch (perf_->request(word, Deadline::after(kPerfSetsUp), signals_.fd())) {
+      case perf::Answer::kAcknowledged:
+        break;
+      case perf::Answer::kEnded:
+        return perf_failed();
+      case perf::Answer::kInterrupted:
+        return give_up(128 + signals_.next().value_or(SIGINT));
+      case perf::Answer::kDeadline:
+        logger_.error("perf record did not become ready within {} s: see its messages with -v",
+                      kPerfSetsUp.count());
+        return give_up(kFailure);
+    }
+  }
+  enabled_at_ = Clock::now();
+  logger_.debug("the events are enabled");
+  return std::nullopt;
+}
+
+void FunctionRecorder::start_command() {
+  if (options_.command.empty()) {
+    return;
+  }
+  try {
+    command_ = std::make_unique<base::Child>(base::ChildOptions{.argv = options_.command});
+  } catch (const base::SystemError& error) {
+    logger_.error("{}", error.what());
+    command_problem_ = error.code() == ENOENT ? 127 : 126;
+  }
+}
+
+void FunctionRecorder::on_tick() {
+  struct stat facts {};
+  const bool known = !output_.several && ::stat(output_.path.c_str(), &facts) == 0;
+  observer_.progress(
+      Clock::now() - enabled_at_,
+      known ? std::optional{static_cast<std::uint64_t>(facts.st_size)} : std::nullopt);
+}
+
+FunctionRecording record_functions(const RecordOptions& options, base::Logger& logger,
+                                   RecordObserver& observer) {
+  return FunctionRecorder{options, logger, observer}.run();
+}
+
+}  // namespace pyinject::session

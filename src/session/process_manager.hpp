@@ -1,0 +1,65 @@
+// The manager of real processes: select and activate_all() in manager.cpp, what is done by several
+// threads in manager_threads.cpp.
+#pragma once
+
+#include "pyinject/session/manager.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace pyinject::session {
+
+class ProcessManager : public Manager {
+ public:
+  ProcessManager(python::Detector& detector, python::Injector& injector, base::Logger& logger,
+                 ManagerOptions options)
+      : detector_{detector}, injector_{injector}, logger_{logger}, options_{std::move(options)} {}
+  ~ProcessManager() override;
+
+  Selection select(const std::vector<base::Pid>& pids, bool named) override;
+  void on_activation(Listener listener) override { listener_ = std::move(listener); }
+  bool activate_all(std::vector<python::Target> targets) override;
+  LateArrival activate_late(base::Pid pid) override;
+  void end_late_activations() override { cancelled_ = true; }
+  std::optional<ActiveTarget> forget(base::Pid pid) override;
+  bool deactivate_all(const std::vector<python::Target>& others) override;
+  [[nodiscard]] const std::vector<ActiveTarget>& active() const override { return active_; }
+  [[nodiscard]] const Stats& stats() const override { return stats_; }
+
+ private:
+  // Activations at a time: most of the time of each is waiting for the target.
+  static constexpr std::size_t kMostAtATime = 8;
+
+  // False: refused, logged and counted.
+  bool activate_one(python::Target target, bool loud);
+  bool activate_side_by_side(std::vector<python::Target> targets);
+  [[nodiscard]] bool interrupted() const { return options_.interrupted && options_.interrupted(); }
+  [[nodiscard]] python::Detection detect(base::Pid pid);
+  void refuse(base::Pid pid, const python::Refusal& refusal, bool loud);
+  void tell(const Event& event);
+  [[nodiscard]] std::optional<base::ProcessId> own_session() const;
+  [[nodiscard]] bool inherits(const python::Detection& detection) const;
+  bool deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline);
+
+  python::Detector& detector_;
+  python::Injector& injector_;
+  base::Logger& logger_;
+  const ManagerOptions options_;
+  Listener listener_;
+  Stats stats_;
+  std::atomic<std::size_t> warnings_ = 0;
+  std::atomic<bool> cancelled_ = false;  // no more activations
+  std::mutex mutex_;                     // of all below, and of what the options call
+  std::vector<ActiveTarget> active_;
+  std::map<base::Pid, base::ProcessId> settled_;  // activated or refused: not to be tried again
+  std::set<base::Pid> pending_;                   // being tried by some thread
+};
+
+}  // namespace pyinject::session

@@ -1,0 +1,199 @@
+#include "session/stack_sampler.hpp"
+
+#include "base/format.hpp"
+#include "pyinject/python/evaluator.hpp"
+#include "pyinject/python/frame_layout.hpp"
+
+#include <ctime>
+#include <exception>
+#include <utility>
+
+#include <poll.h>
+
+namespace pyinject::session {
+
+namespace {
+
+using python::Reason;
+using python::Refusal;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// The ring holds more than that of any sensible frequency, and says when it fills up.
+constexpr milliseconds kBetweenLooks{50};
+
+weave::GilState gil_state(bpf::Gil gil) {
+  switch (gil) {
+    case bpf::Gil::kUnknown:
+      return weave::GilState::kUnknown;
+    case bpf::Gil::kNone:
+      return weave::GilState::kNone;
+    case bpf::Gil::kHeld:
+      return weave::GilState::kHeld;
+    case bpf::Gil::kWaitedFor:
+      return weave::GilState::kWaitedFor;
+  }
+  return weave::GilState::kUnknown;
+}
+
+nanoseconds own_processor_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
+}
+
+}  // namespace
+
+std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> StackSampler::open(
+    const bpf::SamplerOptions& options, base::Logger& logger) {
+  std::unique_ptr<StackSampler> self{new StackSampler{logger}};
+  auto* const sampler = self.get();
+  auto opened = bpf::Sampler::open(
+      options, {.code =
+                    [sampler](bpf::Code code) {
+                      sampler->stacks_.name(code.number, {.qualname = std::move(code.qualname),
+                                                          .file = std::move(code.file),
+                                                          .first_line = code.first_line});
+                    },
+                .stack = [sampler](const bpf::Stack& stack) { sampler->take(stack); }});
+  if (auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
+    return std::move(*why);
+  }
+  self->sampler_ = std::get<std::unique_ptr<bpf::Sampler>>(std::move(opened));
+  return self;
+}
+
+StackSampler::~StackSampler() { stop(); }
+
+std::variant<python::Activation, Refusal> StackSampler::activate(
+    const python::Target& target, const python::ActivateOptions& /*options*/) {
+  const auto layout = python::frame_layout(target);
+  if (const auto* const why = std::get_if<std::string>(&layout)) {
+    return Refusal{.reason = Reason::kLayoutMismatch, .found = *why, .remedy = {}};
+  }
+  std::vector<weave::AddressRange> ranges;
+  for (const auto& range : python::evaluator_ranges(target)) {
+    ranges.push_back({.begin = range.begin.value(), .end = range.end.value()});
+  }
+  const auto pid = static_cast<std::uint32_t>(target.id.pid.value());
+  {
+    const std::lock_guard lock{mutex_};
+    auto& known = evaluators_[pid];  // also without any: it is a Python
+    known.insert(known.end(), ranges.begin(), ranges.end());
+    if (!target.frame_pointers) {
+      without_frame_pointers_.insert(pid);
+    }
+  }
+  if (!sampler_->add(target.id.pid, std::get<python::FrameLayout>(layout))) {
+    return Refusal{.reason = Reason::kLayoutMismatch,
+                   .found = "its frames are too large, or there are too many processes",
+                   .remedy = "use --engine trampoline"};
+  }
+  python::Activation activation;
+  activation.mechanism = python::Mechanism::kObserved;
+  return activation;
+}
+
+std::variant<python::Deactivation, Refusal> StackSampler::deactivate(
+    const python::Target& target, const python::DeactivateOptions& /*options*/) {
+  sampler_->remove(target.id.pid);
+  return python::Deactivation{.mechanism = python::Mechanism::kObserved, .stopped = {}};
+}
+
+std::variant<python::StackUse, Refusal> StackSampler::stack_use(const python::Target& /*target*/,
+                                                                nanoseconds /*deadline*/) {
+  return Refusal{.reason = Reason::kActivationFailed,
+                 .found = "nothing is stopped with this engine",
+                 .remedy = {}};
+}
+
+std::optional<std::string> StackSampler::attach(base::Pid perf) {
+  const auto attached = sampler_->attach(perf);
+  if (attached.events == 0) {
+    return attached.why.empty() ? "perf has no events open" : attached.why;
+  }
+  if (attached.refused != 0) {
+    logger_.warning(
+        "{} of perf's events take no program ({}): their samples have no Python functions",
+        attached.refused, attached.why);
+  }
+  return std::nullopt;
+}
+
+void StackSampler::start() {
+  if (!thread_.joinable()) {
+    thread_ = std::thread{[this] { run(); }};
+  }
+}
+
+void StackSampler::stop() {
+  ending_ = true;
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+void StackSampler::run() {
+  try {
+    bool last = false;
+    bool more = false;
+    while (!last || more) {
+      last = ending_;
+      pollfd readable{.fd = sampler_->fd(), .events = POLLIN, .revents = 0};
+      if (!last && !more) {
+        ::poll(&readable, 1, static_cast<int>(kBetweenLooks.count()));
+      }
+      more = sampler_->consume();
+    }
+  } catch (const std::exception& error) {  // out of a thread it would end this tool
+    logger_.error("Python stacks are no longer collected: {}", error.what());
+  }
+  processor_time_ = own_processor_time();
+}
+
+void StackSampler::take(const bpf::Stack& stack) {
+  if (stack.by_clock) {
+    stacks_.match(weave::SampledStacks::Matching::kNearest);
+  }
+  weave::SampledStack sampled{.frames = {},
+                              .gil = gil_state(stack.gil),
+                              .task = stack.task,
+                              .truncated = stack.truncated || stack.unreadable};
+  sampled.frames.reserve(stack.frames.size());
+  for (const auto& frame : stack.frames) {
+    sampled.frames.push_back(
+        {.activation = 0, .code = frame.code, .line = frame.line, .outermost = frame.outermost});
+  }
+  stacks_.add(stack.pid, stack.tid, stack.time, sampled);
+}
+
+std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>> StackSampler::evaluators() {
+  const std::lock_guard lock{mutex_};
+  return evaluators_;
+}
+
+std::unordered_set<std::uint32_t> StackSampler::without_frame_pointers() {
+  const std::lock_guard lock{mutex_};
+  return without_frame_pointers_;
+}
+
+SamplerStats StackSampler::stats() const {
+  const auto counted = sampler_->counters();
+  return {.samples = counted.samples,
+          .matched = stacks_.matched(),
+          .unmatched = stacks_.unmatched(),
+          .state_found = counted.state_found,
+          .state_searched = counted.state_searched,
+          .no_state = counted.no_state,
+          .no_frames = counted.no_frames,
+          .truncated = counted.truncated,
+          .unreadable = counted.unreadable,
+          .gil_held = counted.gil_held,
+          .gil_waited_for = counted.gil_waited_for,
+          .lost = counted.lost,
+          .lost_names = counted.lost_names,
+          .by_clock = counted.by_clock,
+          .processor_time = processor_time_};
+}
+
+}  // namespace pyinject::session

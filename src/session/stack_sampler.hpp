@@ -1,0 +1,74 @@
+// The second engine: targets are not activated, a program in the kernel reads their frames at each
+// sample (pyinject/bpf/sampler.hpp). Here its records are collected while perf records.
+#pragma once
+
+#include "pyinject/base/log.hpp"
+#include "pyinject/bpf/sampler.hpp"
+#include "pyinject/python/injector.hpp"
+#include "pyinject/session/sampler_stats.hpp"
+#include "pyinject/weave/sampled_stacks.hpp"
+#include "pyinject/weave/weave.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+
+namespace pyinject::session {
+
+// To the manager it is an injector: what is activated is added to those that are read, and the
+// target itself is not touched.
+class StackSampler : public python::Injector {
+ public:
+  [[nodiscard]] static std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> open(
+      const bpf::SamplerOptions& options, base::Logger& logger);
+  ~StackSampler() override;
+
+  [[nodiscard]] std::variant<python::Activation, python::Refusal> activate(
+      const python::Target& target, const python::ActivateOptions& options) override;
+  [[nodiscard]] std::variant<python::Deactivation, python::Refusal> deactivate(
+      const python::Target& target, const python::DeactivateOptions& options) override;
+  // Always a refusal: it would take a stop.
+  [[nodiscard]] std::variant<python::StackUse, python::Refusal> stack_use(
+      const python::Target& target, std::chrono::nanoseconds deadline) override;
+
+  // To PERF's events, which are open and disabled. Why not, where none of them takes the program.
+  [[nodiscard]] std::optional<std::string> attach(base::Pid perf);
+  // PERF records the whole system: as Sampler::record_only().
+  void record_only(std::span<const base::Pid> pids) { sampler_->record_only(pids); }
+  // Collects from now on, until stop(): by then the events must be disabled.
+  void start();
+  void stop();
+
+  // After stop().
+  [[nodiscard]] weave::SampledStacks& stacks() { return stacks_; }
+  [[nodiscard]] std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>> evaluators();
+  [[nodiscard]] std::unordered_set<std::uint32_t> without_frame_pointers();
+  [[nodiscard]] SamplerStats stats() const;
+
+ private:
+  explicit StackSampler(base::Logger& logger) : logger_{logger} {}
+  void run();
+  void take(const bpf::Stack& stack);
+
+  base::Logger& logger_;
+  weave::SampledStacks stacks_;
+  std::unique_ptr<bpf::Sampler> sampler_;
+  std::mutex mutex_;  // of the next two
+  std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>> evaluators_;
+  std::unordered_set<std::uint32_t> without_frame_pointers_;
+  std::atomic<bool> ending_ = false;
+  std::chrono::nanoseconds processor_time_{};
+  std::thread thread_;
+};
+
+}  // namespace pyinject::session

@@ -1,0 +1,135 @@
+#include "pyinject/weave/sampled_stacks.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace pyinject::weave {
+
+namespace {
+
+// The kernel runs the program this much before or behind the time that it gives the sample.
+constexpr std::uint64_t kNear = 25'000;
+
+std::uint64_t distance(std::uint64_t a, std::uint64_t b) { return a < b ? b - a : a - b; }
+
+}  // namespace
+
+std::size_t SampledStacks::NodeHash::operator()(const Node& node) const {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
+  std::uint64_t hash = node.code;
+  for (const std::uint64_t part : {std::uint64_t{node.caller}, std::uint64_t{node.line},
+                                   std::uint64_t{node.outermost ? 1U : 0U}}) {
+    hash = (hash ^ (hash >> 32U)) * kOdd + part;
+  }
+  return hash ^ (hash >> 29U);
+}
+
+void SampledStacks::add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
+                        const SampledStack& stack) {
+  Entry entry{
+      .time = time, .pid = pid, .gil = stack.gil, .truncated = stack.truncated, .used = false};
+  for (std::size_t i = stack.frames.size(); i-- > 0;) {
+    const auto& frame = stack.frames[i];
+    const Node node{.code = frame.code,
+                    .caller = entry.innermost,
+                    .line = frame.line,
+                    .outermost = frame.outermost};
+    const auto [found, is_new] = known_.emplace(node, static_cast<std::uint32_t>(nodes_.size()));
+    if (is_new) {
+      nodes_.push_back(node);
+      auto& last = codes_[node.code].last_line;
+      last = std::max(last, node.line);
+    }
+    entry.innermost = found->second;
+  }
+  if (!stack.task.empty()) {
+    const auto [found, is_new] =
+        known_tasks_.emplace(stack.task, static_cast<std::uint32_t>(tasks_.size()));
+    if (is_new) {
+      tasks_.push_back(stack.task);
+    }
+    entry.task = found->second;
+  }
+  auto& entries = threads_[tid];
+  // They come in the order of time, but for a kernel's whims.
+  auto at = entries.end();
+  while (at != entries.begin() && std::prev(at)->time > time) {
+    --at;
+  }
+  entries.insert(at, entry);
+  ++records_;
+}
+
+void SampledStacks::name(std::uint64_t code, CodeName name) {
+  auto& known = codes_[code];
+  known.name = std::move(name);
+  known.named = true;
+}
+
+SampledStacks::Entry* SampledStacks::find(const StackQuery& query) {
+  const auto thread = threads_.find(query.tid);
+  if (thread == threads_.end()) {
+    return nullptr;
+  }
+  auto& entries = thread->second;
+  const bool near = matching_ == Matching::kNearest;
+  const auto tolerance = near ? kNear : 0;
+  const auto earliest = query.time - std::min(query.time, tolerance);
+  Entry* best = nullptr;
+  for (auto at = std::ranges::lower_bound(entries, earliest, {}, &Entry::time); at != entries.end();
+       ++at) {
+    const auto away = distance(at->time, query.time);
+    if (away > tolerance) {
+      break;
+    }
+    const bool free = at->pid == query.pid && !(near && at->used);
+    if (free && (best == nullptr || away < distance(best->time, query.time))) {
+      best = &*at;
+    }
+  }
+  return best;
+}
+
+PythonStack SampledStacks::at(const StackQuery& query) {
+  auto* const entry = find(query);
+  if (entry == nullptr) {
+    ++unmatched_;
+    return {};
+  }
+  ++matched_;
+  entry->used = true;
+  PythonStack stack{
+      .whole = true, .truncated = entry->truncated, .gil = entry->gil, .task = tasks_[entry->task]};
+  for (auto number = entry->innermost; number != kRoot; number = nodes_[number].caller) {
+    const auto& node = nodes_[number];
+    stack.frames.push_back({.code = node.code, .line = node.line, .outermost = node.outermost});
+  }
+  return stack;
+}
+
+const CodeName* SampledStacks::name(std::uint32_t /*pid*/, std::uint64_t code) const {
+  const auto found = codes_.find(code);
+  return found == codes_.end() || !found->second.named ? nullptr : &found->second.name;
+}
+
+void SampledStacks::each_name(
+    const std::function<void(const CodeName& name, std::uint32_t last_line)>& call) const {
+  for (const auto& [number, code] : codes_) {
+    if (code.named) {
+      call(code.name, code.last_line);
+    }
+  }
+}
+
+std::size_t SampledStacks::bytes() const {
+  constexpr std::size_t kOfHashing = 4 * sizeof(void*);  // of each node, about
+  std::size_t entries = 0;
+  for (const auto& [tid, thread] : threads_) {
+    entries += thread.capacity();
+  }
+  return entries * sizeof(Entry) + nodes_.capacity() * sizeof(Node) +
+         nodes_.size() * (sizeof(Node) + kOfHashing);
+}
+
+}  // namespace pyinject::weave

@@ -1,0 +1,62 @@
+// Whole Python stacks in callchains, and what else is known of such samples.
+#include "pyinject/base/text.hpp"
+#include "weave/weaver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pyinject::weave {
+
+bool Weaver::has_frame_pointers(std::uint32_t pid) const {
+  const auto& without = knowledge_.without_frame_pointers;
+  return without.empty() ||
+         !nearest(pid, [&without](std::uint32_t each) { return without.contains(each); });
+}
+
+// Where the C functions are not known, or the Python frames cannot be put between them: the
+// innermost function and the Python frames.
+void Weaver::add_whole(std::span<const std::uint64_t> chain,
+                       const std::vector<EvaluatorFrame>& evaluators, const StackQuery& query,
+                       const PythonStack& stack, bool by_frame_pointer) {
+  const bool c_is_known = evaluator_ != nullptr && !evaluator_->empty() &&
+                          (!by_frame_pointer || has_frame_pointers(query.pid));
+  const auto address = [&](const PythonFrame& frame) { return address_of(frame, query.pid); };
+  if (stack.frames.empty() ||
+      (c_is_known && can_pair(evaluators, stack.frames, query.one_may_be_hidden))) {
+    merge(chain, evaluators, stack.frames, query.one_may_be_hidden, address, result_);
+  } else {
+    result_.push_back(chain.front());
+    std::ranges::transform(stack.frames, std::back_inserter(result_), address);
+    ++summary_.python_only;
+    if (shortcoming_ != nullptr) {
+      --*shortcoming_;  // what it lacks is not missed
+    }
+  }
+  summary_.extended += stack.frames.empty() ? 0 : 1;
+  mark_root(stack);
+}
+
+void Weaver::mark_root(const PythonStack& stack) {
+  if (stack.truncated) {
+    ++summary_.truncated;
+    mark("[truncated: python stack]");
+  }
+  if (options_.tasks && !stack.task.empty()) {
+    mark(fmt::format("[task {}]", base::printable(stack.task)));
+  }
+  if (options_.gil && stack.gil == GilState::kHeld) {
+    mark("[GIL held]");
+  } else if (options_.gil && stack.gil == GilState::kWaitedFor) {
+    mark("[waiting for the GIL]");
+  }
+}
+
+// A frame at the root.
+void Weaver::mark(const std::string& text) {
+  if (spaces_.settled_since(sample_.pid)) {  // else perf knows no names in that process
+    result_.push_back(synthetic_->address(text));
+  }
+}
+
+}  // namespace pyinject::weave

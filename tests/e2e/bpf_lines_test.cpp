@@ -1,0 +1,118 @@
+// Which line a sample is in, against what a program measures of itself.
+#include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "support/paths.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+namespace pyinject::test {
+namespace {
+
+constexpr double kPoints = 2;
+
+using Shares = std::map<char, double>;  // of the loops A, B and C, in percent
+
+class Program {
+ public:
+  Program() : text_{target_source("three_loops.py")} {
+    std::size_t number = 0;
+    for (const auto line : base::split(text_, '\n')) {
+      ++number;
+      if (const auto mark = line.rfind("  # "); mark != std::string_view::npos) {
+        loops_[number] = line.at(mark + 4);
+      }
+      if (line.starts_with("def work(")) {
+        first_ = number;
+      }
+    }
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] std::size_t first_line() const { return first_; }
+  // '?': none of the loops.
+  [[nodiscard]] char loop_of(std::size_t line) const {
+    const auto found = loops_.find(line);
+    return found == loops_.end() ? '?' : found->second;
+  }
+
+ private:
+  std::string text_;
+  std::map<std::size_t, char> loops_;  // by line
+  std::size_t first_ = 0;
+};
+
+Shares percent(Shares counts) {
+  double sum = 0;
+  for (const auto& [loop, count] : counts) {
+    sum += count;
+  }
+  for (auto& [loop, count] : counts) {
+    count *= 100 / sum;
+  }
+  return counts;
+}
+
+Shares truth(const std::string& answer) {
+  Shares counts;
+  char loop = 'A';
+  for (const auto word : base::split(answer, ' ')) {
+    counts[loop++] = static_cast<double>(base::parse_number<long>(word).value());
+  }
+  return percent(counts);
+}
+
+// An address is as many bytes behind its function as its line is behind the first one, and eight.
+std::size_t line_by_offset(const ScriptFrame& frame, std::size_t first) {
+  constexpr std::size_t kEntry = 8;
+  return first + frame.offset - kEntry;
+}
+
+class BpfLines : public testing::TestWithParam<Build> {};
+
+TEST_P(BpfLines, HaveTheTimeThatTheProgramMeasures) {
+  const auto python = find_build(GetParam());
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
+  }
+  const Program program;
+  PythonOptions options;
+  options.child = environment_of(GetParam());
+  PythonProcess target{*python, program.text(), options};
+  const TempDir folder;
+  RunningRecord running{bpf_record(std::to_string(target.pid().value()), folder / "data", "4999")};
+  target.send_line("100");
+  const auto told = truth(target.read_line(std::chrono::seconds{60}));
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  Shares counts;
+  double all = 0;
+  for (const auto& sample : scripted_samples(folder / "data")) {
+    const auto* const frame = sample.innermost();
+    if (frame != nullptr && frame->function() == "work") {
+      counts[program.loop_of(line_by_offset(*frame, program.first_line()))] += 1;
+      all += 1;
+    }
+  }
+  EXPECT_GE(all, 2000) << running.child().err();
+  EXPECT_LE(counts['?'], all / 50) << "samples in lines that take no time";
+  counts.erase('?');
+  const auto seen = percent(counts);
+  for (const auto& [loop, share] : told) {
+    const auto measured = seen.contains(loop) ? seen.at(loop) : 0;
+    RecordProperty(std::string{loop}, fmt::format("{:.1f} of {:.1f}", measured, share));
+    EXPECT_LE(std::abs(measured - share), kPoints)
+        << loop << ": " << measured << " % of the samples, " << share << " % of the time";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, BpfLines, testing::ValuesIn(all_builds()), BuildName{});
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,209 @@
+// The BPF engine has a stack for every sample: as it counts them itself, and as the samples show.
+#include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "support/patience.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+
+namespace pyinject::test {
+namespace {
+
+// Threads that are there for ever and work in turns; a line with a number N is answered after N
+// more turns of each.
+constexpr auto kStable = R"(
+import sys, threading
+THREADS = 6
+def burn(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+def work(turns):
+    for _ in range(turns):
+        burn(5000)
+begin = threading.Barrier(THREADS + 1)
+end = threading.Barrier(THREADS + 1)
+turns = 0
+def live():
+    while True:
+        begin.wait()
+        work(turns)
+        end.wait()
+for _ in range(THREADS):
+    threading.Thread(target=live, daemon=True).start()
+print('ready', flush=True)
+for line in sys.stdin:
+    turns = int(line)
+    begin.wait()
+    end.wait()
+    print(turns, flush=True)
+)";
+
+// Told to, it starts thread after thread; each works for a moment, again and again. It says so when
+// there are fifty; told once more, it starts a hundred more, and says so when all have worked
+// often. (None ends: perf itself gives up when threads end while it opens its events.)
+constexpr auto kStorm = R"(
+import itertools, select, sys, threading, time
+turns = 0
+def burn(count):
+    total = 0
+    for i in range(count):
+        total += i & 7
+    return total
+def live():
+    global turns
+    while True:
+        burn(6000)
+        turns += 1
+        time.sleep(0.5)
+print('ready', flush=True)
+sys.stdin.readline()
+last = None
+for number in itertools.count(1):
+    threading.Thread(target=live, daemon=True).start()
+    time.sleep(0.01)
+    if number == 50:
+        print('some', flush=True)
+    if last is None and select.select([sys.stdin], [], [], 0)[0]:
+        sys.stdin.readline()
+        last = number + 100
+    if number == last:
+        break
+enough = turns + 1500
+while turns < enough:
+    time.sleep(0.02)
+print(number, flush=True)
+sys.stdin.readline()
+)";
+
+// Samples in user space, and those of them in which no Python function was found.
+struct Seen {
+  std::size_t user = 0;
+  std::size_t without = 0;
+};
+
+// Of each thread from its first sample with a Python function to its last one: before and after it
+// is starting and ending. One that has none at all was missed as a whole.
+Seen between_start_and_end(const std::vector<ScriptedSample>& samples, const std::string& pid) {
+  std::map<std::string, std::vector<bool>> threads;
+  for (const auto& sample : samples) {
+    if (sample.pid == pid && sample.user) {
+      threads[sample.tid].push_back(sample.innermost() != nullptr);
+    }
+  }
+  Seen seen;
+  for (const auto& [tid, found] : threads) {
+    auto first = std::find(found.begin(), found.end(), true);
+    auto last = std::find(found.rbegin(), found.rend(), true).base();
+    if (first == found.end()) {
+      first = found.size() > 1 ? found.begin() : found.end();
+      last = found.end();
+    }
+    seen.user += static_cast<std::size_t>(last - first);
+    seen.without += static_cast<std::size_t>(std::count(first, last, false));
+  }
+  return seen;
+}
+
+std::vector<std::string> arguments_of(const PythonProcess& target, const TempDir& folder,
+                                      const std::string& frequency) {
+  auto words = bpf_record(std::to_string(target.pid().value()), folder / "data", frequency);
+  words.insert(words.end(), {"--stats", folder / "stats.json"});
+  return words;
+}
+
+class BpfMatching : public testing::TestWithParam<std::tuple<Build, int>> {
+ protected:
+  void SetUp() override {
+    if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+    python_ = find_build(std::get<Build>(GetParam()));
+    if (!python_) {
+      GTEST_SKIP() << "no " << name(std::get<Build>(GetParam())) << " (scripts/pythons)";
+    }
+  }
+  [[nodiscard]] const Interpreter& python() const { return *python_; }
+
+ private:
+  std::optional<Interpreter> python_;
+};
+
+TEST_P(BpfMatching, HasARecordForEverySample) {
+  const int frequency = std::get<int>(GetParam());
+  const auto limit = base::parse_number<int>(base::trim(
+      base::read_file("/proc/sys/kernel/perf_event_max_sample_rate").value_or("100000")));
+  if (limit && *limit < frequency) {
+    GTEST_SKIP() << "the kernel allows " << *limit << " Hz only: perf_event_max_sample_rate";
+  }
+  const TempDir folder;
+  PythonProcess target{python(), kStable};
+  RunningRecord running{arguments_of(target, folder, std::to_string(frequency))};
+  target.send_line("1000");
+  EXPECT_EQ(target.read_line(kPatience), "1000");
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  const auto& messages = running.child().err();
+  const auto figures = bpf_figures(folder / "stats.json");
+  EXPECT_GE(figures.at("matched"), frequency / 4) << messages;
+  for (const auto* const none :
+       {"unmatched", "lost", "lost_names", "unreadable", "truncated", "no_state"}) {
+    EXPECT_EQ(figures.at(none), 0) << none << "\n" << messages;
+  }
+  // The file agrees.
+  const auto pid = std::to_string(target.pid().value());
+  const auto samples = scripted_samples(folder / "data");
+  const auto seen = between_start_and_end(samples, pid);
+  EXPECT_GE(seen.user, static_cast<std::size_t>(frequency) / 4);
+  EXPECT_EQ(seen.without, 0U) << messages;
+  EXPECT_EQ(figures.at("matched"), samples.size()) << messages;
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, BpfMatching,
+                         testing::Combine(testing::Values(Build{.minor = 12}, Build{.minor = 13},
+                                                          Build{.minor = 14}, Build{.minor = 15}),
+                                          testing::Values(999, 10000)),
+                         [](const auto& one) {
+                           return fmt::format("{}_{}_Hz", name(std::get<0>(one.param)),
+                                              std::get<1>(one.param));
+                         });
+
+class BpfNewThreads : public testing::TestWithParam<Build> {};
+
+// Some are born between perf's opening of its events and the attach, others after it.
+TEST_P(BpfNewThreads, AreCovered) {
+  const auto python = find_build(GetParam());
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
+  }
+  const TempDir folder;
+  PythonProcess target{*python, kStorm};
+  const auto pid = std::to_string(target.pid().value());
+  target.send_line("");
+  EXPECT_EQ(target.read_line(kPatience), "some");
+  RunningRecord running{arguments_of(target, folder, "999")};
+  target.send_line("");
+  EXPECT_GE(std::stoi(target.read_line(kPatience)), 200);
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  const auto seen = between_start_and_end(scripted_samples(folder / "data"), pid);
+  const auto figures = bpf_figures(folder / "stats.json");
+  const auto all = figures.at("matched").get<double>() + figures.at("unmatched").get<double>();
+  ASSERT_GE(seen.user, 300U) << running.child().err();
+  EXPECT_LE(figures.at("unmatched").get<double>(), all / 1000) << running.child().err();
+  EXPECT_LE(seen.without * 1000, seen.user) << running.child().err();
+  RecordProperty("without_record", figures.at("unmatched").dump());
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, BpfNewThreads,
+                         testing::Values(Build{.minor = 12}, Build{.minor = 15}), BuildName{});
+
+}  // namespace
+}  // namespace pyinject::test

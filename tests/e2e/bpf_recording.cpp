@@ -1,0 +1,166 @@
+#include "e2e/bpf_recording.hpp"
+
+#include "e2e/served_tree.hpp"
+#include "e2e/take_word.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <ostream>
+
+namespace pyinject::test {
+
+namespace {
+
+constexpr std::string_view kPythonPrefix = "py::";
+
+// "ADDRESS SYMBOL+0xOFFSET"; nullopt: no frame.
+std::optional<ScriptFrame> parse_frame(std::string_view line, bool& kernel) {
+  const auto address = take_word(line);
+  if (!base::parse_number<std::uint64_t>(address, 16)) {
+    return std::nullopt;
+  }
+  kernel = address.size() == 16 && address.front() == 'f';
+  ScriptFrame frame;
+  constexpr std::string_view kOffset = "+0x";
+  if (const auto at = line.rfind(kOffset); at != std::string_view::npos) {
+    const auto digits = line.substr(at + kOffset.size());
+    if (const auto offset = base::parse_number<std::uint64_t>(digits, 16)) {
+      frame.offset = *offset;
+      line = line.substr(0, at);
+    }
+  }
+  frame.symbol = line;
+  return frame;
+}
+
+// "PID/TID PERIOD EVENT:", and then a line for each frame, innermost first; without a call chain
+// the only frame is in the first line.
+ScriptedSample parse_sample(std::string_view block) {
+  ScriptedSample sample;
+  auto lines = base::split(block, '\n');
+  auto head = lines.front();
+  const auto numbers = base::split(take_word(head), '/');
+  sample.pid = numbers.front();
+  sample.tid = numbers.back();
+  sample.period = base::parse_number<std::uint64_t>(take_word(head)).value_or(0);
+  sample.event = take_word(head);
+  lines.front() = head;
+  for (const auto line : lines) {
+    bool kernel = false;
+    if (auto frame = parse_frame(line, kernel)) {
+      sample.user = sample.frames.empty() ? !kernel : sample.user;
+      sample.frames.push_back(std::move(*frame));
+    }
+  }
+  return sample;
+}
+
+}  // namespace
+
+std::vector<std::string> bpf_record(const std::string& pid, const std::string& data,
+                                    const std::string& frequency) {
+  return {"--engine", "bpf", "-p", pid, "-F", frequency, "-e", "cpu-clock", "-o", data};
+}
+
+nlohmann::json bpf_figures(const std::string& file) {
+  const auto all = nlohmann::json::parse(base::read_file(file).value_or(""), nullptr, false);
+  if (!all.is_object() || !all.contains("bpf")) {
+    throw base::Error{"no figures of the BPF engine in " + file};
+  }
+  return all["bpf"];
+}
+
+const std::vector<Build>& all_builds() {
+  static const std::vector<Build> builds{{.minor = 12},
+                                         {.minor = 13},
+                                         {.minor = 14},
+                                         {.minor = 15},
+                                         {.minor = 14, .jit = true},
+                                         {.minor = 15, .jit = true}};
+  return builds;
+}
+
+std::string name(const Build& build) {
+  return fmt::format("py3_{}{}", build.minor, build.jit ? "_jit" : "");
+}
+
+// NOLINTNEXTLINE(readability-identifier-naming)
+void PrintTo(const Build& build, std::ostream* stream) { *stream << name(build); }
+
+ChildOptions environment_of(const Build& build) {
+  ChildOptions options;
+  options.env["PYTHON_JIT"] = build.jit ? "1" : "0";
+  return options;
+}
+
+std::optional<Interpreter> find_build(const Build& build) {
+  auto python = plain_interpreter(build.minor);
+  if (!python || !build.jit) {
+    return python;
+  }
+  auto command = python->command;
+  command.insert(command.end(), {"-c", "import sys; sys.exit(not sys._jit.is_enabled())"});
+  RunOptions options;
+  options.child = environment_of(build);
+  return run(command, options).status == ExitStatus{} ? python : std::nullopt;
+}
+
+std::string ScriptFrame::function() const {
+  const std::string_view text =
+      std::string_view{symbol}.substr(python() ? kPythonPrefix.size() : 0);
+  return std::string{text.substr(0, text.find(':'))};
+}
+
+std::string ScriptFrame::file() const {
+  const auto begin = symbol.find(':', kPythonPrefix.size());
+  return !python() || begin == std::string::npos ? "" : symbol.substr(begin + 1);
+}
+
+std::vector<std::string> ScriptedSample::chain() const {
+  std::vector<std::string> functions;
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    if (frame->python()) {
+      functions.push_back(frame->function());
+    }
+  }
+  return functions;
+}
+
+const ScriptFrame* ScriptedSample::innermost() const {
+  const auto found =
+      std::ranges::find_if(frames, [](const ScriptFrame& frame) { return frame.python(); });
+  return found == frames.end() ? nullptr : &*found;
+}
+
+bool holds_gil(const ScriptedSample& sample) {
+  return std::ranges::any_of(sample.frames,
+                             [](const ScriptFrame& frame) { return frame.symbol == "[GIL held]"; });
+}
+
+std::vector<ScriptedSample> scripted_samples(const std::string& data,
+                                             const std::vector<std::string>& options,
+                                             const std::string& perf) {
+  std::vector<std::string> command{
+      perf, "script", "--no-inline", "-i", data, "-F", "pid,tid,period,event,ip,sym,symoff"};
+  command.insert(command.end(), options.begin(), options.end());
+  const auto script =
+      run(command, {.child = {}, .input = {}, .deadline = std::chrono::seconds{60}});
+  if (script.status != ExitStatus{}) {
+    throw base::Error{fmt::format("{} script -i {}: {}", perf, data, script.err)};
+  }
+  std::vector<ScriptedSample> samples;
+  std::string_view rest = base::trim(script.out);
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find("\n\n"), rest.size());
+    samples.push_back(parse_sample(rest.substr(0, end)));
+    rest = base::trim(rest.substr(end));
+  }
+  return samples;
+}
+
+}  // namespace pyinject::test

@@ -1,0 +1,214 @@
+// The BPF engine's stacks: every sample's, from <module> to the innermost function, on every build,
+// by every perf, with frames that were entered long before.
+#include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "e2e/told_trees.hpp"
+#include "support/find_perf.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace pyinject::test {
+namespace {
+
+// What the engine promises. Valid: 100.0, by the one decimal that such figures are told with.
+constexpr double kToTheLeaf = 98.5;
+constexpr double kValid = 100;
+
+struct Case {
+  std::string perf;
+  Build build;
+  std::string call_graph;  // empty: the engine's own choice
+};
+
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
+void PrintTo(const Case& one, std::ostream* stream) {
+  *stream << one.perf << " on " << name(one.build) << " " << one.call_graph;
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  auto text = fmt::format("{}_{}{}", info.param.perf, name(info.param.build),
+                          info.param.call_graph.empty() ? "" : "_" + info.param.call_graph);
+  std::ranges::replace(text, '.', '_');
+  return text;
+}
+
+// The perf that recorded, and a newer one.
+std::vector<std::string> readers_of(const std::string& perf) {
+  std::vector<std::string> readers{*find_perf(perf)};
+  if (const auto newest = find_perf("perf7"); newest && perf != "perf7") {
+    readers.push_back(*newest);
+  }
+  return readers;
+}
+
+class BpfStacks : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+    python_ = find_build(GetParam().build);
+    if (!python_ || !find_perf(GetParam().perf)) {
+      GTEST_SKIP() << "no " << GetParam().perf << " or no " << name(GetParam().build)
+                   << " (scripts/pythons)";
+    }
+  }
+  [[nodiscard]] const Interpreter& python() const { return *python_; }
+  [[nodiscard]] std::vector<std::string> arguments(const std::string& pid) const {
+    auto words = bpf_record(pid, data());
+    words.insert(words.end(), {"--perf", *find_perf(GetParam().perf)});
+    if (!GetParam().call_graph.empty()) {
+      words.insert(words.end(), {"--call-graph", GetParam().call_graph});
+    }
+    return words;
+  }
+  [[nodiscard]] std::string data() const { return folder_ / "data"; }
+
+ private:
+  TempDir folder_;
+  std::optional<Interpreter> python_;
+};
+
+// Main loops below C code, in a constructor, in a generator, in an event loop, one that calls
+// nothing, and a child.
+TEST_P(BpfStacks, AreExactToTheLeaf) {
+  PythonOptions options;
+  options.args = {"long"};
+  options.interpreter_args = {"-W", "ignore"};  // that it forks, with threads: shown once
+  options.child = environment_of(GetParam().build);
+  CallTreeServer target{python(), options};
+  RunningRecord running{arguments(target.pid())};
+  (void)target.fork(20);
+  target.nest();
+  target.work(1);
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  const auto& messages = running.child().err();
+  for (const auto& reader : readers_of(GetParam().perf)) {
+    SCOPED_TRACE(reader);
+    const auto found = compare(reader, data(), target.trees());
+    EXPECT_GE(found.all.samples, 1000U) << messages;
+    EXPECT_GE(found.all.percent(), kValid) << describe(found) << messages;
+    EXPECT_GE(found.leaves.percent(), kToTheLeaf) << describe(found) << messages;
+    EXPECT_GE(found.threads.size(), 6U);
+    EXPECT_EQ(found.others, 0U);
+    RecordProperty("valid_percent", fmt::format("{:.2f}", found.all.percent()));
+    RecordProperty("leaf_percent", fmt::format("{:.2f}", found.leaves.percent()));
+    RecordProperty("samples", std::to_string(found.all.samples));
+    RecordProperty("wrong", found.wrong);
+  }
+  if (!GetParam().call_graph.empty()) {
+    // C frames are where they belong: those of sorted() below the function that it calls.
+    const auto called = frames_between(*find_perf(GetParam().perf), data(), "Ranking.by_key",
+                                       "Ranking.by_key.<locals>.key", "python");
+    EXPECT_GE(called.samples, 5U);
+    EXPECT_GE(called.percent(), 98) << "the frames of sorted() are not where they belong";
+  }
+  target.work(1);
+  EXPECT_EQ(target.finish(), ExitStatus{});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Builds, BpfStacks,
+    testing::Values(Case{"perf", {.minor = 12}, ""}, Case{"perf", {.minor = 13}, ""},
+                    Case{"perf", {.minor = 14}, ""}, Case{"perf", {.minor = 15}, ""},
+                    Case{"perf", {.minor = 14, .jit = true}, ""},
+                    Case{"perf", {.minor = 15, .jit = true}, ""},
+                    Case{"perf", {.minor = 12}, "dwarf"}, Case{"perf", {.minor = 14}, "dwarf"},
+                    Case{"perf6.12", {.minor = 12}, ""}, Case{"perf7", {.minor = 13}, "dwarf"},
+                    Case{"perf7", {.minor = 15}, ""}),
+    case_name);
+
+class BpfServerLoop : public testing::TestWithParam<Interpreter> {};
+
+// A server whose loop was entered before, also in a root of its own.
+TEST_P(BpfServerLoop, IsExactToTheLeaf) {
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+    GTEST_SKIP() << lacks;
+  }
+  PythonOptions options;
+  options.args = {"160000"};
+  ServedTree target{GetParam(), options};
+  const TempDir folder;
+  RunningRecord running{bpf_record(target.pid(), folder / "data")};
+  target.serve(30);
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  EXPECT_EQ(target.finish(), ExitStatus{});
+  const auto is_begin_of_one = [](const Chain& chain) {
+    return !chain.empty() && std::ranges::any_of(served_chains(), [&](const Chain& whole) {
+      return chain.size() <= whole.size() && std::equal(chain.begin(), chain.end(), whole.begin());
+    });
+  };
+  const auto samples = read_samples("perf", folder / "data");
+  std::size_t valid = 0;
+  std::string wrong;
+  for (const auto& sample : samples) {
+    if (sample.user && is_begin_of_one(sample.python)) {
+      ++valid;
+    } else if (sample.user && wrong.empty()) {
+      wrong = testing::PrintToString(sample.python);
+    }
+  }
+  const auto named = count_named(samples);
+  ASSERT_GE(named.samples, 300U) << running.child().err();
+  EXPECT_GE(100.0 * static_cast<double>(valid) / static_cast<double>(named.samples), kValid)
+      << wrong << running.child().err();
+  EXPECT_GE(named.whole, kToTheLeaf) << running.child().err();
+  RecordProperty("leaf_percent", fmt::format("{:.2f}", named.whole));
+}
+
+INSTANTIATE_TEST_SUITE_P(Interpreters, BpfServerLoop, testing::ValuesIn(one_of_each_version()),
+                         InterpreterName{});
+
+// Calls nothing, alone: not one sample may be without it.
+constexpr auto kHotLoop = R"(
+def spin():
+    total = 0
+    while True:
+        total += 1
+def serve():
+    print('ready', flush=True)
+    spin()
+serve()
+)";
+
+class BpfHotLoop : public testing::TestWithParam<Build> {};
+
+// It was entered before the attach, and never leaves.
+TEST_P(BpfHotLoop, IsExactToTheLeaf) {
+  const auto python = find_build(GetParam());
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
+  }
+  PythonOptions options;
+  options.child = environment_of(GetParam());
+  PythonProcess target{*python, kHotLoop, options};
+  const TempDir folder;
+  const auto data = folder / "data";
+  std::vector<std::string> command{"record"};
+  for (auto& word : bpf_record(std::to_string(target.pid().value()), data)) {
+    command.push_back(std::move(word));
+  }
+  command.insert(command.end(), {"--", "sleep", "0.8"});
+  const auto recorded = run_tool(command);
+  ASSERT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  const std::vector<std::string> wanted{"<module>", "serve", "spin"};
+  std::size_t user = 0;
+  std::size_t right = 0;
+  for (const auto& sample : scripted_samples(data)) {
+    user += sample.user ? 1 : 0;
+    right += sample.user && sample.chain() == wanted ? 1 : 0;
+  }
+  EXPECT_GE(user, 200U) << recorded.err;
+  EXPECT_EQ(right, user) << recorded.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, BpfHotLoop, testing::ValuesIn(all_builds()), BuildName{});
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,138 @@
+// Where a program waits (--off-cpu), and who has the GIL (--gil), against what it measures of
+// itself.
+#include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "support/paths.hpp"
+#include "support/patience.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+namespace pyinject::test {
+namespace {
+
+std::vector<double> numbers_in(const std::string& line) {
+  std::vector<double> numbers;
+  for (const auto word : base::split(line, ' ')) {
+    numbers.push_back(static_cast<double>(base::parse_number<long>(word).value()));
+  }
+  return numbers;
+}
+
+bool has(const ScriptedSample& sample, const std::string& function) {
+  return std::ranges::any_of(sample.frames, [&](const ScriptFrame& frame) {
+    return frame.python() && frame.function() == function;
+  });
+}
+
+class BpfWaits : public testing::TestWithParam<Build> {
+ protected:
+  void SetUp() override {
+    if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+    python_ = find_build(GetParam());
+    if (!python_) {
+      GTEST_SKIP() << "no " << name(GetParam()) << " (scripts/pythons)";
+    }
+  }
+  [[nodiscard]] const Interpreter& python() const { return *python_; }
+  // The program's answer to COMMAND, recorded with OPTION.
+  [[nodiscard]] std::vector<double> record(const std::string& file, const std::string& command,
+                                           const std::string& option) {
+    PythonProcess target{python(), target_source(file)};
+    auto arguments = bpf_record(std::to_string(target.pid().value()), data());
+    arguments.push_back(option);
+    RunningRecord running{arguments};
+    target.send_line(command);
+    const auto answer = target.read_line(kPatience);
+    EXPECT_EQ(running.finish(), ExitStatus{});
+    messages_ = running.child().err();
+    return numbers_in(answer);
+  }
+  [[nodiscard]] std::string data() const { return folder_ / "data"; }
+  [[nodiscard]] const std::string& messages() const { return messages_; }
+
+ private:
+  TempDir folder_;
+  std::optional<Interpreter> python_;
+  std::string messages_;
+};
+
+// 30 : 20 : 10, each within 5 %.
+TEST_P(BpfWaits, AreAsLongAsTheProgramSays) {
+  const auto told = record("waits.py", "25", "--off-cpu");
+  const std::array<std::string, 3> functions{"sleeps", "waits_for_a_lock", "waits_for_a_socket"};
+  std::map<std::string, double> off;
+  for (const auto& sample : scripted_samples(data())) {
+    for (const auto& function : functions) {
+      if (sample.event.starts_with("context-switches") && has(sample, function)) {
+        off[function] += static_cast<double>(sample.period);
+      }
+    }
+  }
+  ASSERT_EQ(told.size(), functions.size());
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    const double ratio = off[functions.at(i)] / told.at(i);
+    RecordProperty(functions.at(i), fmt::format("{:.3f}", ratio));
+    EXPECT_LE(std::abs(ratio - 1), 0.05)
+        << functions.at(i) << ": " << off[functions.at(i)] << " ns of " << told.at(i) << "\n"
+        << messages();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, BpfWaits,
+                         testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
+                                         Build{.minor = 15}),
+                         BuildName{});
+
+class BpfGil : public BpfWaits {};
+
+// Samples of one thread.
+struct GilShare {
+  double with = 0;
+  double all = 0;
+  [[nodiscard]] double percent() const { return 100 * with / all; }
+};
+
+TEST_P(BpfGil, IsHeldForAsLongAsTheProgramSays) {
+  const auto told = record("gil_shares.py", "8", "--gil");
+  std::map<std::string, GilShare> shares;
+  for (const auto& sample : scripted_samples(data())) {
+    for (const std::string thread : {"first", "second"}) {
+      if (has(sample, thread)) {
+        shares[thread].all += 1;
+        shares[thread].with += holds_gil(sample) ? 1 : 0;
+      }
+    }
+  }
+  ASSERT_EQ(told.size(), 4U);
+  EXPECT_GE(shares["first"].all, 200) << messages();
+  const auto expect_near = [&](const std::string& what, double seen, double truth) {
+    RecordProperty(what, fmt::format("{:.1f} of {:.1f}", seen, truth));
+    EXPECT_LE(std::abs(seen - truth), 5) << what << ": " << seen << ", but " << truth << "\n"
+                                         << messages();
+  };
+  // Of each thread's time the part that it has the GIL; and of the GIL's time whose it is.
+  expect_near("first", shares["first"].percent(), 100 * told[0] / (told[0] + told[1]));
+  expect_near("second", shares["second"].percent(), 100 * told[2] / (told[2] + told[3]));
+  expect_near("owner", 100 * shares["first"].with / (shares["first"].with + shares["second"].with),
+              100 * told[0] / (told[0] + told[2]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, BpfGil,
+                         testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
+                                         Build{.minor = 15}),
+                         BuildName{});
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,82 @@
+// Stacks by the BPF engine reach from the program's beginning also where the evaluator is just
+// entering or leaving a function.
+#include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "support/patience.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace pyinject::test {
+namespace {
+
+// Does nearly nothing but begin evaluators and go into generators and coroutines and out of them.
+constexpr auto kSwitches = R"(
+import asyncio, sys
+async def inner(count):
+    await asyncio.sleep(0)
+    return count
+async def visit(count):
+    for _ in range(3):
+        await inner(count)
+def numbers(count):
+    for i in range(count):
+        yield i
+def use(count):
+    return sum(numbers(count)) + sum(1 for _ in numbers(count))
+def called_by_c(number):
+    return -number
+async def serve(rounds):
+    for _ in range(rounds):
+        await asyncio.gather(visit(20), visit(20))
+        use(200)
+        sorted(range(100), key=called_by_c)
+print('ready', flush=True)
+for line in sys.stdin:
+    asyncio.run(serve(int(line)))
+    print('served', flush=True)
+)";
+
+class BpfWholeStacks : public testing::TestWithParam<Interpreter> {};
+
+TEST_P(BpfWholeStacks, BeginWithTheProgram) {
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+    GTEST_SKIP() << lacks;
+  }
+  const auto limit =
+      base::trim(base::read_file("/proc/sys/kernel/perf_event_max_sample_rate").value_or("100000"));
+  const auto frequency = base::parse_number<int>(limit).value_or(0) < 10000 ? limit : "10000";
+  const TempDir folder;
+  PythonProcess target{GetParam(), kSwitches};
+  const auto pid = std::to_string(target.pid().value());
+  RunningRecord running{bpf_record(pid, folder / "data", std::string{frequency})};
+  target.send_line("8000");
+  EXPECT_EQ(target.read_line(kPatience), "served");
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  std::size_t samples = 0;
+  std::size_t cut = 0;
+  std::string first;
+  for (const auto& sample : scripted_samples(folder / "data")) {
+    const auto chain = sample.chain();
+    ++samples;
+    if (chain.empty() || chain.front() != "<module>") {
+      ++cut;
+      first = first.empty() ? testing::PrintToString(sample) : first;
+    }
+  }
+  EXPECT_GE(samples, 1000U);
+  EXPECT_EQ(cut, 0U) << "of " << samples << ", first: " << first << "\n" << running.child().err();
+  RecordProperty("samples", std::to_string(samples));
+}
+
+INSTANTIATE_TEST_SUITE_P(Interpreters, BpfWholeStacks, testing::ValuesIn(one_of_each_version()),
+                         InterpreterName{});
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,20 @@
+// Reading what perf script prints, word by word.
+#pragma once
+
+#include "pyinject/base/text.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace pyinject::test {
+
+// The first word of TEXT, which is taken away with the blanks around it.
+inline std::string_view take_word(std::string_view& text) {
+  text = base::trim(text);
+  const auto end = std::min(text.find_first_of(" \t"), text.size());
+  const auto word = text.substr(0, end);
+  text = base::trim(text.substr(end));
+  return word;
+}
+
+}  // namespace pyinject::test

@@ -1,0 +1,79 @@
+// Which rights the engine that reads stacks by BPF takes, and what is done without them.
+#include "integration/rights.hpp"
+#include "support/bpf_engine.hpp"
+#include "support/untouched.hpp"
+
+#include <gmock/gmock.h>
+
+namespace pyinject::test {
+namespace {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class BpfRights : public Rights {
+ protected:
+  void SetUp() override {
+    if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+    Rights::SetUp();
+  }
+  [[nodiscard]] static std::vector<std::string> engine(const std::string& name) {
+    return {"--engine", name, "-e", "cpu-clock"};
+  }
+};
+
+TEST_F(BpfRights, OnesOwnProcessTakesBpfAndPerfmon) {
+  start(kUser, kBusy);
+  const auto recorded = record("+bpf,+perfmon", engine("bpf"));
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_GE(times_in(script(""), "py::leaf"), 5U) << recorded.err;
+  EXPECT_THAT(recorded.err, Not(HasSubstr("trampoline on")));
+  expect_private(data(), kUser);
+}
+
+TEST_F(BpfRights, WithoutThemItIsRefusedAndSaysWhatIsMissing) {
+  start(kUser);
+  const Untouched before{python_->pid()};
+  for (const auto* const capabilities : {"", "+perfmon", "+bpf"}) {
+    const auto refused = record(capabilities, engine("bpf"));
+    EXPECT_EQ(refused.status, (ExitStatus{.code = 125})) << capabilities;
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("(no_rights)"),
+                                   AnyOf(HasSubstr("CAP_BPF"), HasSubstr("CAP_PERFMON"))))
+        << capabilities;
+  }
+  EXPECT_THAT(before.differences(), IsEmpty());
+}
+
+TEST_F(BpfRights, TheChoiceIsTheTrampolineWithoutThem) {
+  start(kUser, kBusy);
+  const auto recorded = record("+perfmon", engine("auto"));
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.err, AllOf(HasSubstr("trampoline on by"), HasSubstr("(no_rights)")));
+  EXPECT_THAT(script(""), HasSubstr("py::leaf"));
+}
+
+TEST_F(BpfRights, TheChoiceIsThisEngineWithThem) {
+  start(kUser, kBusy);
+  const auto recorded = record("+bpf,+perfmon", engine("auto"));
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.err, Not(HasSubstr("trampoline on by")));
+  EXPECT_THAT(script(""), HasSubstr("py::leaf"));
+}
+
+TEST_F(BpfRights, AnothersProcessTakesSysPtraceToo) {
+  start(kOther, kBusy);
+  const auto refused = record("+bpf,+perfmon", engine("bpf"));
+  EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("(no_permission)"), HasSubstr("CAP_SYS_PTRACE")));
+  const auto recorded = record("+bpf,+perfmon,+sys_ptrace", engine("bpf"));
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_GE(times_in(script(""), "py::leaf"), 5U) << recorded.err;
+}
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,309 @@
+// The program in the kernel on a perf event of the test's own, on every interpreter.
+#include "integration/detection.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/bpf/sampler.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+using base::Deadline;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::Contains;
+using testing::Each;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Its first lines: ready() says that what follows it is what runs.
+constexpr auto kReady = R"(
+import os, sys
+def ready():
+    print('ready', flush=True)
+def spin():
+    ready()
+    while True:
+        pass
+)";
+
+class BpfSamplerTest : public DetectionTest {
+ protected:
+  void open(const bpf::SamplerOptions& options = {}) {
+    auto opened = bpf::Sampler::open(
+        options, {.code = [this](bpf::Code code) { names_[code.number] = code.qualname; },
+                  .stack = [this](bpf::Stack stack) { stacks_.push_back(std::move(stack)); }});
+    if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
+      FAIL() << why->name << ": " << why->found;
+    }
+    sampler_ = std::get<std::unique_ptr<bpf::Sampler>>(std::move(opened));
+  }
+
+  // Samples PID and what it forks from now on.
+  void sample(base::Pid pid) {
+    const auto detector = python::make_detector(python::Purpose::kObserve);
+    const auto detection = detector->detect(pid);
+    ASSERT_TRUE(std::holds_alternative<python::Target>(detection))
+        << python::describe(std::get<python::Refused>(detection).refusal);
+    const auto layout = python::frame_layout(std::get<python::Target>(detection));
+    ASSERT_TRUE(std::holds_alternative<python::FrameLayout>(layout))
+        << std::get<std::string>(layout);
+    ASSERT_TRUE(sampler_->add(pid, std::get<python::FrameLayout>(layout)));
+    perf_event_attr attributes{};
+    attributes.size = sizeof attributes;
+    attributes.type = PERF_TYPE_SOFTWARE;
+    attributes.config = PERF_COUNT_SW_CPU_CLOCK;
+    attributes.sample_period = 1'000'000;
+    attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+    attributes.disabled = 1;
+    attributes.inherit = 1;
+    attributes.use_clockid = 1;
+    attributes.clockid = CLOCK_MONOTONIC;
+    event_.reset(static_cast<int>(
+        ::syscall(SYS_perf_event_open, &attributes, pid.value(), -1, -1, PERF_FLAG_FD_CLOEXEC)));
+    ASSERT_TRUE(event_.valid());
+    const auto attached = sampler_->attach(base::Pid{::getpid()});
+    ASSERT_EQ(attached.events, 1U) << attached.why;
+    EXPECT_EQ(attached.refused, 0U);
+    ASSERT_EQ(::ioctl(event_.get(), PERF_EVENT_IOC_ENABLE, 0), 0);
+  }
+
+  // Until there are as many stacks as WANTED of those that COUNTS.
+  void collect(std::size_t wanted, const std::function<bool(const bpf::Stack&)>& counts) {
+    const auto deadline = Deadline::after(std::chrono::seconds{20});
+    const auto count = [&] {
+      return static_cast<std::size_t>(std::ranges::count_if(stacks_, counts));
+    };
+    while (count() < wanted && !deadline.expired()) {
+      pollfd readable{.fd = sampler_->fd(), .events = POLLIN, .revents = 0};
+      ::poll(&readable, 1, 20);
+      (void)sampler_->consume();
+    }
+    ASSERT_GE(count(), wanted);
+  }
+  void collect(std::size_t wanted) {
+    collect(wanted, [](const auto&) { return true; });
+  }
+
+  // Innermost first; "|" behind the outermost of each group.
+  [[nodiscard]] std::string text(const bpf::Stack& stack) {
+    std::string result;
+    for (const auto& frame : stack.frames) {
+      result += fmt::format("{} {}", names_[frame.code], frame.outermost ? "| " : "");
+    }
+    return result;
+  }
+  [[nodiscard]] std::vector<std::string> texts() {
+    std::vector<std::string> result;
+    std::ranges::transform(stacks_, std::back_inserter(result),
+                           [this](const auto& stack) { return text(stack); });
+    return result;
+  }
+
+  std::unique_ptr<bpf::Sampler> sampler_;
+  base::UniqueFd event_;
+  std::map<std::uint32_t, std::string> names_;
+  std::vector<bpf::Stack> stacks_;
+};
+
+TEST_P(BpfSamplerTest, EveryFrameIsThereWhenItWasEnteredBefore) {
+  PythonProcess python{GetParam(), std::string{kReady} + R"(
+class Made:
+    def __init__(self):
+        sorted([1], key=self.by_sort)
+    def by_sort(self, x):
+        for _ in self.generate():
+            pass
+    def generate(self):
+        yield spin()
+def make():
+    Made()
+make()
+)"};
+  open();
+  sample(python.pid());
+  collect(100);
+  // What C code calls begins a group: so do the generator and the constructor, at their first call.
+  EXPECT_THAT(texts(), Each(std::string{"spin Made.generate | Made.by_sort | Made.__init__ | make "
+                                        "<module> | "}));
+  const auto counters = sampler_->counters();
+  EXPECT_GE(counters.samples, stacks_.size());
+  EXPECT_EQ(counters.state_found + counters.state_searched, counters.samples);
+  EXPECT_EQ(counters.state_searched, 1U);
+  EXPECT_EQ(counters.unreadable + counters.truncated + counters.lost + counters.lost_names, 0U);
+  for (const auto& stack : stacks_) {
+    EXPECT_EQ(stack.pid, static_cast<std::uint32_t>(python.pid().value()));
+    EXPECT_EQ(stack.tid, stack.pid);
+    EXPECT_THAT(stack.frames.front().line, AnyOf(7U, 8U));  // of kReady, whose first line is empty
+  }
+}
+
+TEST_P(BpfSamplerTest, TimesAreThoseOfTheSamplesInTheirOrder) {
+  PythonProcess python{GetParam(), std::string{kReady} + "spin()\n"};
+  for (const bool by_clock : {false, true}) {
+    stacks_.clear();
+    open({.by_clock = by_clock});
+    sample(python.pid());
+    collect(50);
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    const auto end = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+                     static_cast<std::uint64_t>(now.tv_nsec);
+    EXPECT_TRUE(std::ranges::is_sorted(stacks_, {}, &bpf::Stack::time));
+    EXPECT_LT(stacks_.back().time, end);
+    EXPECT_GT(stacks_.front().time, end - 60'000'000'000U);
+    EXPECT_EQ(sampler_->counters().by_clock == 0, !by_clock);
+    for (const auto& stack : stacks_) {
+      EXPECT_EQ(stack.by_clock, by_clock);
+    }
+  }
+}
+
+TEST_P(BpfSamplerTest, AForkedChildIsReadFromItsFirstSampleOn) {
+  PythonProcess python{GetParam(), std::string{kReady} + R"(
+def parent():
+    ready()
+    sys.stdin.readline()
+    if os.fork() == 0:
+        child()
+    spin()
+def child():
+    while os.getppid() != 1:
+        pass
+    os._exit(0)
+parent()
+)"};
+  open();
+  sample(python.pid());
+  python.send_line("fork");
+  const auto of_child = [&](const bpf::Stack& stack) {
+    return stack.pid != static_cast<std::uint32_t>(python.pid().value());
+  };
+  collect(50, of_child);
+  std::vector<std::string> children;
+  for (const auto& stack : stacks_) {
+    if (of_child(stack) && !stack.frames.empty()) {
+      children.push_back(text(stack));
+    }
+  }
+  EXPECT_THAT(children, Each(EndsWith("parent <module> | ")));
+  EXPECT_THAT(children, Contains(StartsWith("child parent ")));
+}
+
+TEST_P(BpfSamplerTest, AProgramThatIsExecutedIsNotTakenForPython) {
+  PythonProcess python{GetParam(), std::string{kReady} + R"(
+ready()
+sys.stdin.readline()
+os.execv('/bin/sh', ['sh', '-c', 'echo executed; while :; do :; done'])
+)"};
+  open();
+  sample(python.pid());
+  python.send_line("go");
+  ASSERT_EQ(python.read_line(), "executed");
+  const auto samples = sampler_->counters().samples;
+  const auto sampled_time = [&] {
+    std::uint64_t nanoseconds = 0;
+    EXPECT_EQ(::read(event_.get(), &nanoseconds, sizeof nanoseconds), sizeof nanoseconds);
+    return nanoseconds;
+  };
+  const auto begin = sampled_time();
+  const auto deadline = Deadline::after(std::chrono::seconds{20});
+  while (sampled_time() < begin + 50'000'000U && !deadline.expired()) {  // 50 samples
+    ::poll(nullptr, 0, 5);
+  }
+  EXPECT_GE(sampled_time(), begin + 50'000'000U);
+  EXPECT_EQ(sampler_->counters().samples, samples);
+}
+
+TEST_P(BpfSamplerTest, ADeepStackLosesItsRootAndSaysSo) {
+  PythonProcess python{GetParam(), std::string{kReady} + R"(
+sys.setrecursionlimit(5000)
+def recurse(n):
+    return spin() if n == 0 else recurse(n - 1)
+recurse(600)
+)"};
+  open();
+  sample(python.pid());
+  collect(20);
+  for (const auto& stack : stacks_) {
+    EXPECT_TRUE(stack.truncated);
+    ASSERT_EQ(stack.frames.size(), 512U);
+    EXPECT_EQ(names_[stack.frames.back().code], "recurse");
+  }
+  // Else the one is counted before the other.
+  ASSERT_EQ(::ioctl(event_.get(), PERF_EVENT_IOC_DISABLE, 0), 0);
+  const auto counters = sampler_->counters();
+  EXPECT_EQ(counters.truncated, counters.samples);
+}
+
+TEST_P(BpfSamplerTest, AThreadInASubInterpreterHasTheFramesOfBoth) {
+  PythonProcess python{GetParam(), std::string{kReady} + R"(
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+program = '''
+def inside():
+    print("ready", flush=True)
+    while True:
+        pass
+inside()
+'''
+def outside():
+    interpreters.run_string(interpreters.create(), program)
+outside()
+)"};
+  open();
+  sample(python.pid());
+  collect(20);
+  EXPECT_THAT(texts(), Each(AllOf(StartsWith("inside "), HasSubstr("outside <module> |"))));
+}
+
+TEST_P(BpfSamplerTest, TheGilIsWhoseItIs) {
+  PythonProcess python{GetParam(), std::string{kReady} + R"(
+import hashlib, threading
+data = bytes(1 << 22)
+def without():
+    while True:
+        hashlib.sha256(data)
+threading.Thread(target=without, daemon=True).start()
+spin()
+)"};
+  open({.gil = true});
+  sample(python.pid());
+  // The event is of the main thread only.
+  collect(100);
+  std::map<bpf::Gil, std::size_t> states;
+  for (const auto& stack : stacks_) {
+    if (text(stack).starts_with("spin ")) {
+      ++states[stack.gil];
+    }
+  }
+  EXPECT_GT(states[bpf::Gil::kHeld], stacks_.size() * 9 / 10);
+  EXPECT_EQ(states[bpf::Gil::kUnknown], 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, BpfSamplerTest, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,152 @@
+#include "integration/rights.hpp"
+
+#include "support/paths.hpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Deadline;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+// A mount namespace in which every user may read the interpreters: root's home is closed to them.
+constexpr auto kWorld = R"(set -e
+saved=$1; shift
+number=0
+for tree; do
+  number=$((number + 1))
+  setpriv --reuid=65534 --clear-groups test -x "$tree/." && continue
+  mkdir "$saved/$number"; mount --rbind "$tree" "$saved/$number"
+done
+number=0
+for tree; do
+  number=$((number + 1)); rest=${tree#/}; top=/${rest%%/*}
+  [ -d "$saved/$number" ] || continue
+  [ -e "$saved/$top" ] || { mkdir "$saved/$top"; mount -t tmpfs -o mode=0755 none "$top"; }
+  mkdir -p "$tree"; mount --rbind "$saved/$number" "$tree"
+done
+echo ready
+read line)";
+
+// Up to the folder that has usr, lib or bin.
+std::string tree_of(const fs::path& file) {
+  fs::path tree;
+  for (const auto& part : file.parent_path()) {
+    if (part == "usr" || part == "lib" || part == "bin") {
+      break;
+    }
+    tree /= part;
+  }
+  return tree;
+}
+
+}  // namespace
+
+void Rights::SetUp() {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "being another user needs root";
+  }
+  for (const auto& one : all_interpreters()) {
+    if (one.root.empty()) {
+      interpreter_ = one;
+    }
+  }
+  if (interpreter_.command.empty()) {
+    GTEST_SKIP() << "no interpreter outside of a chroot is here";
+  }
+  world_.emplace(std::vector<std::string>{"unshare", "--mount", "sh", "-c", kWorld, "sh",
+                                          saved_.path(), tree_of(interpreter_file(interpreter_)),
+                                          tree_of(interpreter_.command.front())});
+  if (world_->read_line(Deadline::after(seconds{20})) != "ready") {
+    GTEST_SKIP() << "no mount namespace here: " << world_->err();
+  }
+  fs::copy_file(tool(), folder_.here("perf-pyinject"));
+  fs::create_directory(folder_.here("out"));
+  fs::permissions(folder_.here("out"), fs::perms::all);
+}
+
+std::vector<std::string> Rights::in_world(uid_t uid, const std::string& capabilities) const {
+  const auto id = std::to_string(uid);
+  const auto only = capabilities.empty() ? "-all" : "-all," + capabilities;
+  return {"nsenter",
+          "--mount=/proc/" + std::to_string(world_->pid().value()) + "/ns/mnt",
+          "setpriv",
+          "--reuid=" + id,
+          "--regid=" + id,
+          "--clear-groups",
+          "--inh-caps=" + only,
+          "--ambient-caps=" + only,
+          "--bounding-set=" + only};
+}
+
+void Rights::start(uid_t uid, const std::string& program) {
+  python_.emplace(wrapped(interpreter_, in_world(uid, "")), program);
+  pid_ = std::to_string(python_->pid().value());
+  // Numbers are reused: root's process before may have left one, which would be a reason to
+  // refuse.
+  std::error_code error;
+  std::filesystem::remove("/tmp/perf-" + pid_ + ".map", error);
+}
+
+RunResult Rights::as_user(const std::string& capabilities,
+                          const std::vector<std::string>& command) const {
+  auto argv = in_world(kUser, capabilities);
+  argv.insert(argv.end(), command.begin(), command.end());
+  return run(argv);
+}
+
+RunResult Rights::pyinject(const std::string& capabilities,
+                           std::vector<std::string> arguments) const {
+  arguments.insert(arguments.begin(), folder_.here("perf-pyinject"));
+  return as_user(capabilities, arguments);
+}
+
+void Rights::expect_works(const std::string& capabilities, const std::string& note) const {
+  EXPECT_THAT(pyinject(capabilities, {"status", "-p", pid_}).out, HasSubstr(" ready "));
+  const auto on = pyinject(capabilities, {"activate", "-p", pid_});
+  EXPECT_EQ(on.status, ExitStatus{}) << on.err;
+  EXPECT_THAT(on.err, AllOf(HasSubstr("trampoline on by"), HasSubstr(note)));
+  EXPECT_THAT(pyinject(capabilities, {"status", "-p", pid_}).out, HasSubstr("on by us"));
+  const auto off = pyinject(capabilities, {"deactivate", "-p", pid_});
+  EXPECT_EQ(off.status, ExitStatus{}) << off.err;
+}
+
+RunResult Rights::record(const std::string& capabilities,
+                         const std::vector<std::string>& options) const {
+  std::vector<std::string> arguments{"record", "-p", pid_, "-F", "499", "-o", data()};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  arguments.insert(arguments.end(), {"--", "sleep", "0.3"});
+  return pyinject(capabilities, arguments);
+}
+
+std::string Rights::script(const std::string& capabilities) const {
+  return as_user(capabilities, {"perf", "script", "-i", data(), "-F", "ip,sym"}).out;
+}
+
+void Rights::expect_private(const std::string& path, uid_t owner) {
+  struct stat facts {};
+  ASSERT_EQ(::lstat(path.c_str(), &facts), 0) << path;
+  EXPECT_TRUE(S_ISREG(facts.st_mode)) << path;
+  EXPECT_EQ(facts.st_mode & 07777, 0600U) << path;
+  EXPECT_EQ(facts.st_uid, owner) << path;
+  EXPECT_EQ(facts.st_nlink, 1U) << path;
+}
+
+std::size_t times_in(const std::string& text, const std::string& word) {
+  std::size_t count = 0;
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace pyinject::test

@@ -1,0 +1,62 @@
+// A process of some user, and the tool with some capabilities and no others.
+#pragma once
+
+#include "integration/detection.hpp"
+#include "support/child_process.hpp"
+#include "support/interpreters.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace pyinject::test {
+
+inline constexpr uid_t kUser = 65534;
+inline constexpr uid_t kOther = 65533;
+
+inline constexpr auto kBusy =
+    "def leaf(): return sum(range(1000))\n"
+    "print('ready', flush=True)\n"
+    "while True: leaf()\n";
+
+// Skipped for anybody but root.
+class Rights : public testing::Test {
+ protected:
+  void SetUp() override;
+
+  // What runs a command as user UID with CAPABILITIES, e.g. "+sys_ptrace,+perfmon".
+  [[nodiscard]] std::vector<std::string> in_world(uid_t uid, const std::string& capabilities) const;
+  // The target.
+  void start(uid_t uid, const std::string& program = kIdle);
+  // As kUser with CAPABILITIES.
+  [[nodiscard]] RunResult as_user(const std::string& capabilities,
+                                  const std::vector<std::string>& command) const;
+  [[nodiscard]] RunResult pyinject(const std::string& capabilities,
+                                   std::vector<std::string> arguments) const;
+  void expect_works(const std::string& capabilities, const std::string& note = "") const;
+  [[nodiscard]] std::string data() const { return folder_.here("out/perf.data"); }
+  // OPTIONS of record, beside those of each recording.
+  [[nodiscard]] RunResult record(const std::string& capabilities,
+                                 const std::vector<std::string>& options = {"-g"}) const;
+  [[nodiscard]] std::string script(const std::string& capabilities) const;
+  [[nodiscard]] std::string map() const { return "/tmp/perf-" + pid_ + ".map"; }
+  static void expect_private(const std::string& path, uid_t owner);
+
+  Interpreter interpreter_;
+  TempDir saved_;
+  SeenFolder folder_{Interpreter{}};
+  std::optional<ChildProcess> world_;
+  std::optional<PythonProcess> python_;
+  std::string pid_;
+};
+
+// How often TEXT has WORD.
+[[nodiscard]] std::size_t times_in(const std::string& text, const std::string& word);
+
+}  // namespace pyinject::test

@@ -1,0 +1,241 @@
+// The programs of tests/targets/stress under the engine that reads stacks by BPF. Nothing changes
+// in them: while they are stopped not a byte, a register or a descriptor, when a recording begins
+// and when it ends; while they run nothing that a trampoline needs, and they are right at their
+// end.
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/tracee/remote_memory.hpp"
+#include "stress/kinds.hpp"
+#include "stress/leftovers.hpp"
+#include "stress/stressed_target.hpp"
+#include "support/bpf_engine.hpp"
+#include "support/child_process.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/patience.hpp"
+#include "support/temp_dir.hpp"
+#include "support/untouched.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <variant>
+
+#include <sys/wait.h>
+
+namespace pyinject::test {
+namespace {
+
+using base::Deadline;
+using testing::IsEmpty;
+
+// A recording that can trace nobody, and writes into no other process by a system call: it would be
+// killed.
+class Recording {
+ public:
+  Recording(base::Pid target, const std::string& engine)
+      : child_{{targets_dir() + "/without_ptrace", tool(), "record", "--engine", engine, "-F",
+                "999", "-e", "cpu-clock", "-o", folder_ / "data", "-p",
+                std::to_string(target.value()), "--", "sh", "-c", "echo go; read word || true"}} {}
+  // False: it was refused, or it has ended otherwise.
+  [[nodiscard]] bool begins() { return child_.read_line(Deadline::after(kPatience)) == "go"; }
+  [[nodiscard]] std::optional<ExitStatus> end() {
+    child_.close_stdin();
+    return child_.wait(Deadline::after(kPatience));
+  }
+  [[nodiscard]] const std::string& messages() const { return child_.err(); }
+
+ private:
+  TempDir folder_;
+  ChildProcess child_;
+};
+
+// All its threads stand still, until it is let go.
+class Stopped {
+ public:
+  explicit Stopped(base::Pid pid) : pid_{pid} {
+    ::kill(pid.value(), SIGSTOP);
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(pid.value()), &info, WSTOPPED | WNOWAIT);
+  }
+  ~Stopped() {
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(pid_.value()), &info, WSTOPPED | WNOHANG);
+    ::kill(pid_.value(), SIGCONT);
+  }
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+
+ private:
+  base::Pid pid_;
+};
+
+bool can_be_stopped(const Kind& kind) {
+  return kind.care != Care::kStops && kind.care != Care::kMainGone && kind.care != Care::kExecutes;
+}
+
+// Signals that its own timers send become pending while it is stopped.
+std::vector<std::string> differences(const Untouched& before, const Kind& kind) {
+  auto lines = before.differences();
+  if (kind.name == "signals") {
+    std::erase_if(lines,
+                  [](const std::string& line) { return line.find("Pnd") != std::string::npos; });
+  }
+  return lines;
+}
+
+// Where the other engine would have left something.
+std::vector<std::string> traces_of_a_trampoline(base::Pid pid,
+                                                std::optional<python::Reason> expected) {
+  std::vector<std::string> found;
+  const auto detector = python::make_detector();
+  const auto detection = detector->detect(pid);
+  const auto* const target = std::get_if<python::Target>(&detection);
+  if (target == nullptr) {
+    // Of some kinds it says only that: they would never have been switched on.
+    const auto& refusal = std::get<python::Refused>(detection).refusal;
+    return refusal.reason == expected ? found : std::vector<std::string>{python::describe(refusal)};
+  }
+  const tracee::ProcessMemory memory{pid};
+  if (memory.read_value<std::uint64_t>(target->addresses.eval_frame).value_or(0) != 0) {
+    found.emplace_back("it has an evaluator");
+  }
+  const auto mailbox =
+      memory.read_value<std::array<std::uint64_t, 20>>(target->addresses.mailbox).value();
+  if (std::ranges::any_of(mailbox, [](std::uint64_t word) { return word != 0; })) {
+    found.emplace_back("it has a mailbox");
+  }
+  return found;
+}
+
+struct Case {
+  Kind kind;
+  Interpreter interpreter;
+};
+
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
+void PrintTo(const Case& one, std::ostream* stream) {
+  *stream << one.kind.name << " on " << one.interpreter.name;
+}
+
+// Each kind on one interpreter, in turn on another version; what takes a module on one that has
+// been brought with modules.
+std::vector<Case> cases() {
+  std::vector<Interpreter> interpreters;
+  for (const auto& interpreter : find_interpreters()) {
+    const auto same = std::ranges::find(interpreters, interpreter.minor, &Interpreter::minor);
+    if (interpreter.free_threaded || interpreter.minor > 15) {
+      continue;
+    }
+    if (same == interpreters.end()) {
+      interpreters.push_back(interpreter);
+    } else if (interpreter.name.ends_with("_loader")) {
+      *same = interpreter;
+    }
+  }
+  std::vector<Case> all;
+  for (const auto& kind : kinds()) {
+    // That one has ended before anything could be seen.
+    if (kind.care != Care::kEndsItself && !interpreters.empty()) {
+      const auto brought = std::ranges::find_if(
+          interpreters, [](const auto& one) { return one.name.ends_with("_loader"); });
+      all.push_back({kind, !kind.module.empty() && brought != interpreters.end()
+                               ? *brought
+                               : interpreters[all.size() % interpreters.size()]});
+    }
+  }
+  return all;
+}
+
+class BpfTorture : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+    const auto& [kind, interpreter] = GetParam();
+    if (kind.care == Care::kMainGone && !interpreter.root.empty()) {
+      GTEST_SKIP() << "it looks at /proc, which " << interpreter.name << " has not";
+    }
+    auto argv = interpreter.command;
+    argv.insert(argv.end(), {"-c", fmt::format("import {}", kind.module)});
+    if (!kind.module.empty() && run(argv).status != ExitStatus{}) {
+      GTEST_SKIP() << interpreter.name << " has no " << kind.module;
+    }
+  }
+  static void expect_works_on(StressedTarget& target) {
+    EXPECT_TRUE(target.works_on(target.rounds() + 2)) << target.whereabouts();
+  }
+  static void expect_untraced(StressedTarget& target) {
+    EXPECT_THAT(left_in_threads(target.pid(), GetParam().kind.care == Care::kStops), IsEmpty());
+    EXPECT_FALSE(std::filesystem::exists(target.map_path()));
+  }
+};
+
+TEST_P(BpfTorture, ChangesNothing) {
+  const auto& [kind, interpreter] = GetParam();
+  StressedTarget target{interpreter, kind};
+  std::optional<Snapshot> before;
+  if (kind.care != Care::kMainGone) {
+    before = take_snapshot(target.pid());
+  }
+  target.go();
+  ASSERT_TRUE(target.works_on(target.rounds())) << target.whereabouts();
+  Recording recording{target.pid(), "bpf"};
+  if (can_be_stopped(kind)) {
+    const Stopped stopped{target.pid()};
+    const Untouched untouched{target.pid(), false};
+    ASSERT_TRUE(recording.begins()) << recording.messages();
+    EXPECT_THAT(differences(untouched, kind), IsEmpty()) << "when it began";
+  } else if (!recording.begins()) {
+    // A program that is another one all the time, or whose process is a zombie, may be refused.
+    EXPECT_TRUE(kind.must || !kind.may.empty()) << recording.messages();
+    EXPECT_EQ(recording.end(), (ExitStatus{.code = 125})) << recording.messages();
+  }
+  expect_works_on(target);
+  expect_untraced(target);
+  if (can_be_stopped(kind)) {
+    const Stopped stopped{target.pid()};
+    const Untouched untouched{target.pid(), false};
+    EXPECT_EQ(recording.end(), ExitStatus{}) << recording.messages();
+    EXPECT_THAT(differences(untouched, kind), IsEmpty()) << "when it ended";
+    EXPECT_THAT(traces_of_a_trampoline(target.pid(), kind.must_for(interpreter.minor)), IsEmpty());
+  } else {
+    (void)recording.end();
+  }
+  expect_works_on(target);
+  target.stop();
+  EXPECT_THAT(target.verdict().value_or("none"), testing::MatchesRegex("right [0-9]+ off"));
+  if (before && kind.care != Care::kExecutes) {
+    EXPECT_THAT(left_in_process(*before, take_snapshot(target.pid())), IsEmpty());
+  }
+  EXPECT_EQ(target.end(), ExitStatus{}) << target.whereabouts();
+  EXPECT_EQ(target.errors(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, BpfTorture, testing::ValuesIn(cases()), [](const auto& one) {
+  return fmt::format("{}_{}", one.param.kind.name, one.param.interpreter.name);
+});
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BpfTorture);
+
+// That such a recording would be killed.
+TEST(WithoutPtrace, TheTrampolineCannotBeSwitchedOn) {
+  const auto all = cases();
+  if (all.empty()) {
+    GTEST_SKIP() << "no interpreter (scripts/pythons)";
+  }
+  StressedTarget target{all.front().interpreter, all.front().kind};
+  Recording recording{target.pid(), "trampoline"};
+  EXPECT_FALSE(recording.begins());
+  EXPECT_EQ(recording.end(), (ExitStatus{.signal = SIGSYS}));
+}
+
+}  // namespace
+}  // namespace pyinject::test

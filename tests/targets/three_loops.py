@@ -1,0 +1,45 @@
+"""One function with three loops, and how much processor time each of them took.
+
+A line with a number N on stdin is answered after N rounds with three numbers: nanoseconds of the thread's processor time in the loops
+marked A, B and C of these rounds. Nothing else takes time worth speaking of.
+"""
+
+import sys
+import time
+
+
+def work(rounds, numbers, text):
+    first = second = third = 0
+    clock = time.thread_time_ns
+    for _ in range(rounds):
+        begin = clock()
+        total = 0
+        for number in numbers:  # A
+            total += number * 3  # A
+            total &= 1023  # A
+        middle = clock()
+        first += middle - begin
+        for letter in text:  # B
+            if letter == "e":  # B
+                total += 1  # B
+        end = clock()
+        second += end - middle
+        index = 0
+        while index < 90000:  # C
+            index += 1  # C
+            total ^= index  # C
+            total -= 1  # C
+        third += clock() - end
+    return first, second, third
+
+
+def serve():
+    numbers = list(range(30000))
+    text = "three loops of known time " * 600
+    work(3, numbers, text)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(*work(int(line), numbers, text), flush=True)
+
+
+serve()

@@ -1,0 +1,166 @@
+// Python frames at their places in the callchains of samples, and what else is known of these.
+#include "weave_made_process.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <unistd.h>
+
+namespace pyinject::weave {
+namespace {
+
+using testing::ElementsAre;
+
+using WholeStacks = MadeProcess;
+
+TEST_F(WholeStacks, GroupsAreBetweenTheCFunctions) {
+  EXPECT_EQ(woven_one("kccEcEc", python({"ab", "xyz"})), "kccEzyxcEbac");
+  EXPECT_EQ(summary_.extended, 1U);
+  EXPECT_EQ(summary_.python_only, 0U);
+  EXPECT_EQ(summary_.without_record, 0U);
+}
+
+TEST_F(WholeStacks, AHiddenEvaluatorIsBehindTheInnermostFunction) {
+  EXPECT_EQ(woven_one("ccEc", python({"a", "xy"})), "cyxcEac");
+}
+
+// It is being entered, or left: it has no frame.
+TEST_F(WholeStacks, TheInnermostEvaluatorMayHaveNoFrame) {
+  EXPECT_EQ(woven_one("EcEc", python({"ab"})), "EcEbac");
+}
+
+TEST_F(WholeStacks, WhatCannotBePairedIsPythonOnly) {
+  EXPECT_EQ(woven_one("kccEc", python({"a", "b", "x"})), "kcxba");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+// The leaf lies in the evaluator: it cannot have hidden another one.
+TEST_F(WholeStacks, AnEvaluatorHidesNoOther) {
+  EXPECT_EQ(woven_one("EcEc", python({"a", "b", "x"})), "Exba");
+}
+
+TEST_F(WholeStacks, WithoutFramePointersTheChainMeansNothing) {
+  knowledge_.without_frame_pointers = {kPid};
+  EXPECT_EQ(woven_one("kcEc", python({"ab"})), "kcba");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+// What the copied stack lacks is not missed.
+TEST_F(WholeStacks, ABrokenStackIsPythonOnly) {
+  data_.events[0] = test::made_dwarf_event(kType, {kClock});
+  const auto add = [this](std::uint64_t time) {
+    data_.data +=
+        test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER,
+                          test::words(kClock, kCode, kTask, time, 0, PERF_SAMPLE_REGS_ABI_64,
+                                      0xff00, 0xfe00, kCode + 0x10, 16, 0, 0, 16));
+  };
+  add(100);
+  add(200);
+  record(100, python({"a"}));
+  const auto chains = woven();
+  EXPECT_EQ(chains.at(0), "ca");
+  EXPECT_TRUE(chains.at(1).starts_with("c?")) << "the mark of what it lacks";
+  EXPECT_EQ(summary_.unwound, 2U);
+  EXPECT_EQ(summary_.no_information, 1U);
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+TEST_F(WholeStacks, WhereTheEvaluatorIsNotKnownItIsPythonOnly) {
+  knowledge_.evaluators[kPid].clear();
+  EXPECT_EQ(woven_one("ccc", python({"a"})), "ca");
+}
+
+TEST_F(WholeStacks, ASampleOfTheKernelAloneStays) {
+  EXPECT_EQ(woven_one("k", python({"a"})), "k");
+  EXPECT_EQ(summary_.without_record, 0U);
+}
+
+TEST_F(WholeStacks, AThreadWithoutPythonStays) {
+  knowledge_.without_frame_pointers = {kPid};
+  EXPECT_EQ(woven_one("cEc", {}), "cEc");
+  EXPECT_EQ(summary_.extended, 0U);
+  EXPECT_EQ(summary_.without_record, 0U);
+}
+
+TEST_F(WholeStacks, ASampleWithoutARecordStaysAndIsCounted) {
+  sample(100, "cEc");
+  sample(200, "cEc");
+  record(200, python({"a"}));
+  EXPECT_THAT(woven(), ElementsAre("cEc", "cEac"));
+  EXPECT_EQ(summary_.without_record, 1U);
+}
+
+TEST_F(WholeStacks, ThatOfAnotherProcessIsNotMissed) {
+  knowledge_.evaluators.clear();
+  sample(100, "ccc");
+  EXPECT_THAT(woven(), ElementsAre("ccc"));
+  EXPECT_EQ(summary_.without_record, 0U);
+}
+
+// -X perf: the function has its trampoline, and the frame of that is not put in again.
+TEST_F(WholeStacks, TrampolinesAreNotDoubled) {
+  knowledge_.open_map = [](std::uint32_t) {
+    auto map = test::memory_file(fmt::format("{:x} 20 py::x:f.py\n", kArena));
+    EXPECT_EQ(::lseek(map.get(), 0, SEEK_SET), 0);
+    return map;
+  };
+  EXPECT_EQ(woven_one("cETcEc", python({"a", "x"})), "cETcEac");
+}
+
+// Of a JIT's code it is not known whose it is.
+TEST_F(WholeStacks, OtherAnonymousCodeIsNoTrampoline) {
+  EXPECT_EQ(woven_one("cTEc", python({"a"})), "cTEac");
+}
+
+TEST_F(WholeStacks, MarksAreAtTheRoot) {
+  auto stack = python({"a"});
+  stack.truncated = true;
+  stack.task = "main";
+  stack.gil = GilState::kHeld;
+  EXPECT_EQ(woven_one("cEc", stack), "cEac[truncated: python stack]")
+      << "unless they are asked for";
+  EXPECT_EQ(summary_.truncated, 1U);
+  options_.gil = options_.tasks = true;
+  EXPECT_THAT(woven(), ElementsAre("cEac[truncated: python stack][task main][GIL held]"));
+  stack.gil = GilState::kWaitedFor;
+  sample(200, "cEc");
+  record(200, stack);
+  EXPECT_EQ(woven().at(1), "cEac[truncated: python stack][task main][waiting for the GIL]");
+}
+
+TEST_F(WholeStacks, WithoutTheGilThereIsNoMark) {
+  options_.gil = options_.tasks = true;
+  for (const auto state : {GilState::kUnknown, GilState::kNone}) {
+    auto stack = python({"a"});
+    stack.gil = state;
+    record(static_cast<std::uint64_t>(state) + 100, stack);
+    sample(static_cast<std::uint64_t>(state) + 100, "cEc");
+  }
+  EXPECT_THAT(woven(), ElementsAre("cEac", "cEac"));
+}
+
+TEST_F(WholeStacks, AddressesTellLines) {
+  sample(100, "cEc");
+  record(100, python({"a"}, 12));
+  sample(200, "cEc");
+  record(200, python({"a"}, 40));
+  EXPECT_THAT(woven(), ElementsAre("cEac", "cEac"));
+  std::vector<std::uint64_t> addresses;
+  auto input = output();
+  perfdata::Sample sample;
+  while (const auto record = input.next()) {
+    if (input.parse(*record, sample)) {
+      addresses.push_back(sample.chain.at(3));
+    }
+  }
+  ASSERT_EQ(addresses.size(), 2U);
+  EXPECT_EQ(addresses[0] % 16, 8 + 2) << "the first line is 10";
+  EXPECT_EQ(addresses[1] - addresses[0], 28U);
+}
+
+TEST_F(WholeStacks, AnUnknownCodeSaysSo) {
+  EXPECT_EQ(woven_one("cEc", python({"q"})), "cE[unknown]c");
+}
+
+}  // namespace
+}  // namespace pyinject::weave
