@@ -107,7 +107,7 @@ void Records::take_stack(std::span<const std::byte> record) {
 
 void Records::take_code(std::span<const std::byte> record) {
   const auto head = head_of<sampled_name_head>(record);
-  if (!head) {
+  if (!head || head->number == 0) {  // that of codes whose names were lost
     return;
   }
   auto left = record.subspan(sizeof *head);
@@ -128,7 +128,7 @@ void Records::take_code(std::span<const std::byte> record) {
 
 void Records::take_task(std::span<const std::byte> record) {
   const auto head = head_of<sampled_name_head>(record);
-  if (!head) {
+  if (!head || head->number == 0) {  // that of stacks without a task
     return;
   }
   auto left = record.subspan(sizeof *head);

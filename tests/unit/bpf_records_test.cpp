@@ -130,6 +130,13 @@ TEST_F(RecordsTest, ACodeWhoseNameWasLostIsAFrameAllTheSame) {
   EXPECT_THAT(frames(), ElementsAre("0@0", "0@0"));
 }
 
+TEST_F(RecordsTest, TheNumberOfLostNamesIsGivenToNoCode) {
+  records_.take(code_record(0, "f", "f.py"));
+  records_.take(stack_record({{.code = 0, .where = kByteCode}}));
+  EXPECT_THAT(codes_, IsEmpty());
+  EXPECT_THAT(frames(), ElementsAre("0@0"));
+}
+
 TEST_F(RecordsTest, CPythonsOwnFrameBelowInitIsLeftOutAndItsGroupEndsWhereItDid) {
   records_.take(code_record(1, "Shop.__init__", "shop.py"));
   records_.take(code_record(2, "__init__", "__init__"));
