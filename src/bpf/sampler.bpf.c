@@ -374,7 +374,6 @@ static __always_inline bool identify_code(struct work *work, __u64 address, __u3
 
 /* Frames ------------------------------------------------------------------------------------ */
 
-
 /* What loops hand to their steps has to be on the stack, where the verifier follows each value: the
  * less is there the sooner it has seen all. */
 struct walker {
@@ -547,9 +546,9 @@ static long step_try(__u32 index, struct walker *walker) {
   if (walk->what != kTryNothing) {
     return 0;
   }
-  if (walk->count_of_unlinked != walk->count_before && !at->frame_in_cframe) {
+  walk->flags |= SAMPLER_UNREADABLE; /* its outer functions were not found */
+  if (!at->frame_in_cframe) {
     walk->count = walk->count_of_unlinked;
-    walk->flags = walk->flags_before | SAMPLER_UNREADABLE; /* its outer functions were not found */
   }
   return 1;
 }
