@@ -22,6 +22,7 @@ import re
 import select
 import sys
 import threading
+import types
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 try:
@@ -54,109 +55,33 @@ def note(frame, event, _):
         node = node.setdefault(label, {})
 
 
-def burn_method(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
+def burner(name):
+    """A function of its own of that name."""
+
+    def burn(count):
+        total = 0
+        for i in range(count):
+            total += i & 7
+        return total
+
+    return types.FunctionType(burn.__code__.replace(co_name=name, co_qualname=name), globals(), name)
 
 
-def burn_generator(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_key(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_reduce(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_map(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_replacement(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_managed(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_recursion(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_array(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_child(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_engine(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_pumped(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_coroutine(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_async_generator(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
-
-
-def burn_deep(count):
-    total = 0
-    for i in range(count):
-        total += i & 7
-    return total
+burn_method = burner("burn_method")
+burn_generator = burner("burn_generator")
+burn_key = burner("burn_key")
+burn_reduce = burner("burn_reduce")
+burn_map = burner("burn_map")
+burn_replacement = burner("burn_replacement")
+burn_managed = burner("burn_managed")
+burn_recursion = burner("burn_recursion")
+burn_array = burner("burn_array")
+burn_child = burner("burn_child")
+burn_engine = burner("burn_engine")
+burn_pumped = burner("burn_pumped")
+burn_coroutine = burner("burn_coroutine")
+burn_async_generator = burner("burn_async_generator")
+burn_deep = burner("burn_deep")
 
 
 class Base:
@@ -400,6 +325,8 @@ def attend(work, lessons=0):
             reading, writing = os.pipe()
             spawn(1, writing)
             add(trees[threading.get_native_id()], marshal.loads(os.read(reading, 1 << 16)))
+            os.close(reading)
+            os.close(writing)
             return nested(work, lessons - 1) if lessons > 1 else None
         if served == answer_at:
             print(wrong, flush=True)
