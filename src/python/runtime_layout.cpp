@@ -81,9 +81,8 @@ struct Published {
   std::size_t native_thread_id;
   std::size_t current_frame;
   std::size_t previous_thread;
-  std::size_t
-      frame;         // size, previous, executable, instr_ptr, localsplus, owner, 3.14: stackpointer
-  std::size_t code;  // size, filename, name, qualname, linetable, firstlineno, 3 others, byte code
+  std::size_t frame;  // size, previous, executable, instr_ptr, localsplus, owner, stackpointer
+  std::size_t code;   // size, filename, name, qualname, linetable, firstlineno, 3 others, byte code
   std::size_t object_type;
   std::size_t bytes;  // size, ob_size, ob_sval
   std::size_t text;   // size, state, length, size of its ASCII form

@@ -14,16 +14,16 @@ namespace pyinject::session {
 
 namespace {
 
+using python::Reason;
+
+constexpr std::chrono::milliseconds kInterruptionNoticed{20};
+
 // A process that changes to another program, or whose program is being mapped, can look for a
 // moment as if it had ended.
 bool lives(base::ProcessId id) {
   const auto stat = procfs::read_stat(id.pid);
   return stat && procfs::read_process_id(id.pid) == id && stat->state != 'Z' && stat->state != 'X';
 }
-
-using python::Reason;
-
-constexpr std::chrono::milliseconds kInterruptionNoticed{20};
 
 // They are joined, whatever happens: a thread that is left would end this tool while targets are
 // on.

@@ -244,6 +244,18 @@ TEST_F(ArrivalsTest, AProgramThatIsMappedWhenTheLastTryEndsIsTriedToo) {
   EXPECT_TRUE(tried({kOne, kOne}));
 }
 
+TEST_F(ArrivalsTest, AChildThatWasNoPythonWhenItWasTriedIsTriedWhenItMapsOne) {
+  begin();
+  manager_.answer = [](Pid) { return LateArrival{.late = Late::kRefused}; };
+  arrivals_->know({kChild});
+  handle_all({{.change = Change::kForked, .pid = kOne, .parent = kChild}});
+  pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&ready, 1, 10'000), 1) << "the first try has ended";
+  arrivals_->handle();
+  handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
+  EXPECT_TRUE(tried({kOne, kOne}));
+}
+
 TEST_F(ArrivalsTest, OnlyThoseWhoAreMeantAreTried) {
   begin(Population::of_families({kOne}));
   handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne},

@@ -168,6 +168,26 @@ TEST_F(ManagerTest, WhatLooksEndedAndLivesIsTriedAgain) {
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
 }
 
+// Who looks at it between its exec and the mapping of its interpreter finds none.
+TEST_F(ManagerTest, WhatIsNoPythonYetIsTriedAgain) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  detector_.refusals[child.pid()] = Reason::kNotPython;
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kRefused);
+  detector_.refusals.clear();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+}
+
+TEST_F(ManagerTest, WhatIsRefusedForGoodIsTriedOnce) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  detector_.refusals[child.pid()] = Reason::kSeccomp;
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kRefused);
+  detector_.refusals.clear();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kKnown);
+  EXPECT_THAT(injector_.calls, IsEmpty());
+}
+
 TEST_F(ManagerTest, ALaterProcessOfTheSameNumberIsANewOne) {
   const base::Child child{{.argv = {"sleep", "60"}}};
   const auto manager = make();
