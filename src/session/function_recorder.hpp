@@ -41,10 +41,8 @@ class FunctionRecorder {
   void start_command();
   void on_tick();
   int finish(EndOfRecording end);
-  [[nodiscard]] int status_of(EndOfRecording end);
   // A signal meanwhile cuts the wait short: perf then completes its file at once.
   void stop_perf(std::chrono::seconds patience);
-  int perf_failed();
   // Nothing was recorded: perf ends, and its file goes.
   int give_up(int status);
   bool remove_events();

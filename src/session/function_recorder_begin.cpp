@@ -4,15 +4,14 @@
 #include "pyinject/perf/record_options.hpp"
 #include "pyinject/session/call_graph.hpp"
 #include "pyinject/session/target_selection.hpp"
-#include "pyinject/session/workload.hpp"
 #include "session/function_recorder.hpp"
+#include "session/recording_end.hpp"
 
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -41,13 +40,8 @@ FunctionRecording FunctionRecorder::run() {
 }
 
 int FunctionRecorder::steps() {
-  if (!options_.command.empty()) {
-    const char* const path = std::getenv("PATH");
-    const auto check = check_command(options_.command, path == nullptr ? "/bin:/usr/bin" : path);
-    if (check.status != 0) {
-      logger_.error("{}", check.problem);
-      return check.status;
-    }
+  if (const int status = refuse_command(options_.command, logger_); status != 0) {
+    return status;
   }
   const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
   if (!choose_targets() || !make_events()) {
@@ -153,7 +147,7 @@ std::optional<int> FunctionRecorder::start_perf(const perf::Perf& perf) {
       case perf::Answer::kAcknowledged:
         break;
       case perf::Answer::kEnded:
-        return perf_failed();
+        return report_perf_failure(*perf_, logger_);
       case perf::Answer::kInterrupted:
         return give_up(128 + signals_.next().value_or(SIGINT));
       case perf::Answer::kDeadline:

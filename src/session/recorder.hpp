@@ -74,7 +74,6 @@ class Recorder {
   void ended(base::Pid pid, std::optional<ActiveTarget> active);
   int finish(EndOfRecording end);
   void stop_perf(std::chrono::seconds patience);
-  void end_command();
   [[nodiscard]] int status_of(EndOfRecording end);
   int perf_failed();
   int give_up(int status);

@@ -6,13 +6,12 @@
 #include "pyinject/procfs/tasks.hpp"
 #include "pyinject/session/target_selection.hpp"
 #include "pyinject/session/this_session.hpp"
-#include "pyinject/session/workload.hpp"
 #include "session/recorder.hpp"
+#include "session/recording_end.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <utility>
 
 #include <sys/stat.h>
@@ -127,13 +126,8 @@ int Recorder::run() {
 }
 
 int Recorder::steps() {
-  if (!options_.command.empty()) {
-    const char* const path = std::getenv("PATH");
-    const auto check = check_command(options_.command, path == nullptr ? "/bin:/usr/bin" : path);
-    if (check.status != 0) {
-      logger_.error("{}", check.problem);
-      return check.status;
-    }
+  if (const int status = refuse_command(options_.command, logger_); status != 0) {
+    return status;
   }
   const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
   perf_path_ = perf.path;

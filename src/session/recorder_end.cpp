@@ -9,6 +9,7 @@
 #include "pyinject/procfs/reopen.hpp"
 #include "session/post_processing.hpp"
 #include "session/recorder.hpp"
+#include "session/recording_end.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -59,7 +60,9 @@ int Recorder::finish(EndOfRecording end) {
   base::reached(base::Step::kEventsDisabled);
   const bool all_off = switch_off();
   stop_perf(kPerfCompletes);
-  end_command();
+  if (command_) {
+    make_command_end(*command_, logger_);
+  }
   base::reached(base::Step::kPerfEnded);
   collect_maps();
   const int status = status_of(end);
@@ -80,40 +83,11 @@ void Recorder::stop_perf(std::chrono::seconds patience) {
     }
     interrupted = take_signal() || !options_.duration;
   }
-  if (perf_->stuck()) {  // SIGTERM would not help: it opens the file again
-    logger_.error(
-        "perf record cannot open one of the programs that it recorded (a FIFO in its place, a dead "
-        "file system): it is killed; -B lets it not look at them");
-    perf_->send_signal(SIGKILL);
-    (void)perf_->wait(Deadline::after(kPerfAnswers));
-    return;
-  }
-  logger_.warning("perf record has not completed its file: it is told to end");
-  perf_told_to_end_ = true;
-  perf_->send_signal(SIGTERM);
-  if (!perf_->wait(Deadline::after(kPerfAnswers))) {
-    logger_.error("perf record does not end: it is killed, its file may be unusable");
-    perf_->send_signal(SIGKILL);
-    (void)perf_->wait(Deadline::after(kPerfAnswers));
-  }
-}
-
-void Recorder::end_command() {
-  if (!command_ || command_->wait(Deadline::after(kCommandEnds))) {
-    return;
-  }
-  logger_.warning("the command (pid {}) does not end after SIGTERM: it is killed",
-                  command_->pid().value());
-  command_->send_signal(SIGKILL);
-  (void)command_->wait(Deadline::after(kCommandEnds));
+  perf_told_to_end_ = make_perf_end(*perf_, logger_);
 }
 
 int Recorder::status_of(EndOfRecording end) {
-  const auto perf_status = perf_->try_wait();
-  // perf completes its file on SIGTERM, and then ends as killed by it.
-  const bool as_told =
-      perf_told_to_end_ && perf_status && perf_status->shell_status() == 128 + SIGTERM;
-  if (!perf_status || (!perf_status->success() && !as_told)) {
+  if (!perf_completed(*perf_, perf_told_to_end_)) {
     return perf_failed();
   }
   const auto cancelled = post_process();
@@ -124,40 +98,13 @@ int Recorder::status_of(EndOfRecording end) {
   if (command_problem_ != 0) {
     return command_problem_;
   }
-  switch (end.end) {
-    case End::kCommand:
-      return command_->try_wait().value_or(base::ExitStatus{false, kFailure}).shell_status();
-    case End::kSignal:
-      return 128 + end.signal;
-    case End::kTime:
-      return 0;
-    case End::kTargets:
-      logger_.warning("{}", manager_->stats().activated == 1
-                                ? "the target exited before the recording was to end"
-                                : "all targets exited before the recording was to end");
-      return 0;
-    case End::kPerf:
-      logger_.warning("perf record ended by itself before the recording was to end");
-      return 0;
-  }
-  return kFailure;
+  return status_after(end, command_.get(), manager_->stats().activated, logger_);
 }
 
 // perf has ended by itself, or not as it should.
 int Recorder::perf_failed() {
   switch_off();
-  const auto status = perf_->wait(Deadline::after(kPerfAnswers));
-  const std::string text{base::trim(perf_->stderr_text())};
-  if (status && status->success()) {
-    logger_.warning("perf record ended at once and recorded nothing");
-    return 0;
-  }
-  for (const auto line : base::split(text, '\n')) {
-    logger_.info("perf: {}", base::printable(line));
-  }
-  logger_.error(
-      "{}", perf::explain_record_failure(status.value_or(base::ExitStatus{true, SIGKILL}), text));
-  return status == base::ExitStatus{false, kUsage} ? kUsage : kFailure;
+  return report_perf_failure(*perf_, logger_);
 }
 
 // Nothing was recorded: perf ends, and its file goes.
