@@ -23,7 +23,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cinttypes>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <variant>
@@ -81,13 +83,18 @@ bool can_be_stopped(const Kind& kind) {
   return kind.care != Care::kStops && kind.care != Care::kMainGone && kind.care != Care::kExecutes;
 }
 
-// Signals that its own timers send become pending while it is stopped.
+// Signals that its own timers send become pending while it is stopped, and that of its own
+// children, which are not stopped.
 std::vector<std::string> differences(const Untouched& before, const Kind& kind) {
+  constexpr std::uint64_t kOfChildren = std::uint64_t{1} << (SIGCHLD - 1);
   auto lines = before.differences();
-  if (kind.name == "signals") {
-    std::erase_if(lines,
-                  [](const std::string& line) { return line.find("Pnd") != std::string::npos; });
-  }
+  std::erase_if(lines, [&](const std::string& line) {
+    std::uint64_t is = 0;
+    std::uint64_t was = 0;
+    return (kind.name == "signals" && line.find("Pnd") != std::string::npos) ||
+           (std::sscanf(line.c_str(), "process: ShdPnd %" SCNx64 " was %" SCNx64, &is, &was) == 2 &&
+            ((is ^ was) & ~kOfChildren) == 0);
+  });
   return lines;
 }
 
