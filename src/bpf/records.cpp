@@ -2,9 +2,13 @@
 
 #include "bpf/sampler_records.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
+#include <string_view>
 
 namespace pyinject::bpf {
 
@@ -38,6 +42,15 @@ Gil gil_of(std::uint8_t value) {
     default:
       return Gil::kUnknown;
   }
+}
+
+// Equal for what is shown equally. Of the lines a hash will do: two such code objects would have
+// the same name at the same place.
+std::string key_of(const std::string& qualname, const python::CodeNames& names,
+                   const sampled_name_head& head, std::span<const std::byte> lines) {
+  const std::string_view text{reinterpret_cast<const char*>(lines.data()), lines.size()};
+  return fmt::format("{}:{}:{}:{}:{}", head.first_line, head.byte_code,
+                     std::hash<std::string_view>{}(text), qualname, names.file);
 }
 
 std::string with_cut(std::string name, bool cut) {
@@ -87,10 +100,11 @@ void Records::take_stack(std::span<const std::byte> record) {
     const auto bytes = take_first(left, sizeof frame);
     std::memcpy(&frame, bytes.data(), sizeof frame);
     const bool outermost = (frame.where & SAMPLER_OUTERMOST) != 0;
-    const auto code = codes_.find(frame.code);
+    const auto number = numbers_.find(frame.code);
+    const auto code = number == numbers_.end() ? codes_.end() : codes_.find(number->second);
     if (code == codes_.end() || !code->second.is_init_cleanup()) {
       stack.frames.push_back(
-          {.code = code == codes_.end() ? 0 : frame.code,
+          {.code = code == codes_.end() ? 0 : code->first,
            .line = code == codes_.end() ? 0 : code->second.line_at(frame.where & SAMPLER_OFFSET),
            .outermost = outermost});
       shown = true;
@@ -116,14 +130,19 @@ void Records::take_code(std::span<const std::byte> record) {
   const python::TextUnits file{.bytes = take_first(left, head->file_bytes),
                                .width = head->file_width};
   const auto lines = take_first(left, head->line_bytes);
-  const auto [code, added] = codes_.insert_or_assign(
-      head->number, python::CodeDescription{name, file, lines, head->first_line, head->byte_code});
-  const auto& names = code->second.names();
-  receiver_.code({.number = head->number,
-                  .pid = head->pid,
-                  .qualname = with_cut(names.qualname, head->name_cut != 0),
-                  .file = names.file,
-                  .first_line = names.first_line});
+  const python::CodeDescription description{name, file, lines, head->first_line, head->byte_code};
+  const auto& names = description.names();
+  const auto qualname = with_cut(names.qualname, head->name_cut != 0);
+  const auto [known, first] =
+      first_numbers_.try_emplace(key_of(qualname, names, *head, lines), head->number);
+  numbers_.insert_or_assign(head->number, known->second);
+  if (first) {
+    receiver_.code({.number = head->number,
+                    .qualname = qualname,
+                    .file = names.file,
+                    .first_line = names.first_line});
+    codes_.insert_or_assign(head->number, description);
+  }
 }
 
 void Records::take_task(std::span<const std::byte> record) {

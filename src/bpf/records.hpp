@@ -27,6 +27,10 @@ class Records {
   void take_task(std::span<const std::byte> record);
 
   Receiver receiver_;
+  // A code object is told anew of each process that has it, and when the kernel has forgotten it:
+  // all the numbers that it got are those of one description, and the first one is used.
+  std::unordered_map<std::uint32_t, std::uint32_t> numbers_;
+  std::unordered_map<std::string, std::uint32_t> first_numbers_;  // by what was told of it
   std::unordered_map<std::uint32_t, python::CodeDescription> codes_;
   std::unordered_map<std::uint32_t, std::string> tasks_;
 };

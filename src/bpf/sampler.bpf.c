@@ -68,10 +68,10 @@ const volatile __u8 with_gil = 0;
 const volatile __u8 with_tasks = 0;
 const volatile __u64 wake_at = 0; /* bytes in the ring that are worth a wake-up */
 
+/* Preallocated, as all: before Linux 6.1 programs of perf's events take no other. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 16384);
-  __uint(map_flags, BPF_F_NO_PREALLOC);
   __type(key, __u32); /* pid, as the loader's pid namespace has it */
   __type(value, struct sampled_process);
 } processes SEC(".maps");
@@ -80,7 +80,6 @@ struct {
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 16384);
-  __uint(map_flags, BPF_F_NO_PREALLOC);
   __type(key, __u32);
   __type(value, __u8);
 } members SEC(".maps");
@@ -139,12 +138,12 @@ enum { kOwnedByGenerator = 1, kFirstEntryOwner = 3 }; /* pycore_frame.h: enum _f
 /* Where the walk along the frames is. */
 struct walk {
   __u64 frame;
+  __u64 published; /* with which it was begun */
   __u64 last_code;
   __u64 behind_entry;  /* the previous one of the first entry frame */
   __u64 behind_cframe; /* 3.12: the innermost frame of the evaluator before this one */
   __u32 count;
   __u32 count_before; /* with which this thread state was begun */
-  __u32 count_of_unlinked;
   __u32 last_number;
   __u8 flags_before;
   __u8 may_be_empty;
@@ -154,6 +153,7 @@ struct walk {
   __u8 first_entry; /* the first frame is an entry frame */
   __u8 last_entry;
   __u8 last_generator;
+  __u8 stale; /* what is published is an earlier one's */
 };
 
 /* One sample's work. The kernel runs no two such programs at a time on one processor. */
@@ -279,11 +279,13 @@ static __always_inline struct sampled_name *new_name(void) {
   return bpf_map_lookup_elem(&names, &zero);
 }
 
-/* False: it was lost. */
+/* Whether it was told, and all of it: what is not in memory can be read another time. */
+enum { kNotNamed, kNamedInPart, kNamed };
+
 static __noinline int name_code(struct work *work, __u32 number) {
   struct sampled_name *name = new_name();
   if (!work || !name) {
-    return 0;
+    return kNotNamed;
   }
   const struct sampled_process *at = &work->at;
   name->head.kind = SAMPLER_CODE;
@@ -299,30 +301,34 @@ static __noinline int name_code(struct work *work, __u32 number) {
   name->head.name_cut = text.cut;
   __u32 used = text.bytes;
   KEEP(used);
-  if (used > SAMPLER_MOST_QUALNAME) {
-    return 0;
+  if (text.width == 0 || used > SAMPLER_MOST_QUALNAME) {
+    return kNotNamed;
   }
   text = put_text(name, used, SAMPLER_MOST_FILE, at, word_of(work->code, at->file_name, 0xf8));
   name->head.file_bytes = text.bytes;
   name->head.file_width = text.width;
   used += text.bytes;
   KEEP(used);
-  if (used > SAMPLER_MOST_QUALNAME + SAMPLER_MOST_FILE) {
-    return 0;
+  if (text.width == 0 || used > SAMPLER_MOST_QUALNAME + SAMPLER_MOST_FILE) {
+    return kNotNamed;
   }
   __u64 table = word_of(work->code, at->line_table, 0xf8);
-  __u64 size = read_word(table + at->item_count);
+  __u64 size = 0;
+  int named =
+      bpf_probe_read_user(&size, sizeof size, (void *)(table + at->item_count)) == 0 ? kNamed
+                                                                                      : kNamedInPart;
   size = size > SAMPLER_MOST_LINES ? SAMPLER_MOST_LINES : size;
   KEEP(size);
   if (size > SAMPLER_MOST_LINES) {
-    return 0;
+    return kNotNamed;
   }
   if (bpf_probe_read_user(name->bytes + used, size, (void *)(table + at->bytes_data)) != 0) {
     size = 0;
+    named = kNamedInPart;
   }
   name->head.line_bytes = (__u32)size;
   used += (__u32)size;
-  return put_record(name, used) == 0;
+  return put_record(name, used) == 0 ? named : kNotNamed;
 }
 
 /* The number of what is at ADDRESS and looks like FINGERPRINT; 0: not known yet. */
@@ -362,9 +368,10 @@ static __always_inline bool identify_code(struct work *work, __u64 address, __u3
   *number = known_number(&key, fingerprint);
   if (*number == 0) {
     *number = new_number();
-    if (name_code(work, *number)) {
+    int named = name_code(work, *number);
+    if (named == kNamed) {
       remember(&key, fingerprint, *number);
-    } else {
+    } else if (named == kNotNamed) {
       *number = 0;
       count(SAMPLER_COUNT_LOST_NAMES);
     }
@@ -492,8 +499,17 @@ static __always_inline __u64 frame_in_registers(struct work *work, bool by_cfram
   return search.found;
 }
 
-/* What is to be tried after the walk from what the thread state says. */
-enum { kTryPublished, kTryRestOfIt, kTryCframe, kTryFrame, kTryCframeBehind, kTryNothing };
+/* What is to be tried after the walk from what the thread state says; at last that again, with which
+ * the innermost frames are there. */
+enum {
+  kTryPublished,
+  kTryRestOfIt,
+  kTryCframe,
+  kTryFrame,
+  kTryCframeBehind,
+  kTryPublishedAgain,
+  kTries = 5, /* one of the first two is left out, or more */
+};
 
 /* The frame to go on with, or to begin anew with; 0: none. */
 static __always_inline __u64 next_try(struct work *work) {
@@ -503,9 +519,11 @@ static __always_inline __u64 next_try(struct work *work) {
   }
   walk->flags = walk->flags_before;
   walk->count = walk->count_before;
-  return walk->what == kTryCframe  ? frame_in_registers(work, true)
-         : walk->what == kTryFrame ? frame_in_registers(work, false)
-                                   : walk->behind_cframe;
+  return walk->what == kTryCframe         ? frame_in_registers(work, true)
+         : walk->what == kTryFrame        ? frame_in_registers(work, false)
+         : walk->what == kTryCframeBehind ? walk->behind_cframe
+         : walk->stale                    ? 0
+                                          : walk->published;
 }
 
 static long step_try(__u32 index, struct walker *walker) {
@@ -530,27 +548,24 @@ static long step_try(__u32 index, struct walker *walker) {
       (readable && walk->last_entry && !stale && any)) {
     return 1;
   }
+  if (walk->what == kTryPublishedAgain) {
+    walk->flags |= SAMPLER_UNREADABLE; /* its outer functions were not found */
+    return 1;
+  }
   if (walk->what == kTryPublished) {
-    walk->count_of_unlinked = walk->count;
+    walk->stale = stale;
     walk->what = readable && !stale && (walk->last_generator || !at->frame_in_cframe)
                      ? kTryRestOfIt
                      : kTryCframe;
   } else if (walk->what == kTryRestOfIt) {
-    walk->what = at->frame_in_cframe ? kTryCframeBehind : kTryNothing;
+    walk->what = kTryCframeBehind;
   } else {
     ++walk->what;
   }
   if (!at->frame_in_cframe && walk->what != kTryRestOfIt) {
-    walk->what = kTryNothing;
+    walk->what = kTryPublishedAgain;
   }
-  if (walk->what != kTryNothing) {
-    return 0;
-  }
-  walk->flags |= SAMPLER_UNREADABLE; /* its outer functions were not found */
-  if (!at->frame_in_cframe) {
-    walk->count = walk->count_of_unlinked;
-  }
-  return 1;
+  return 0;
 }
 
 static long step_walk(__u32 index, struct walker *walker) {
@@ -570,11 +585,11 @@ static long step_walk(__u32 index, struct walker *walker) {
     walk->behind_cframe = read_word(read_word(walk->frame + 8));
     walk->frame = read_word(walk->frame);
   }
+  walk->published = walk->frame;
   walk->count_before = walk->count;
-  walk->count_of_unlinked = walk->count;
   walk->flags_before = walk->flags;
   walk->what = kTryPublished;
-  bpf_loop(4, step_try, walker, 0);
+  bpf_loop(kTries, step_try, walker, 0);
   return 0;
 }
 
@@ -614,14 +629,22 @@ static long step_state(__u32 index, struct search *search) {
   return 0;
 }
 
-/* To work->states: of each interpreter, the newest first, the state of this thread. */
+/* The innermost frame that the thread state at STATE has published; 0: it runs no Python. */
+static __always_inline __u64 published_frame(const struct sampled_process *at, __u64 state) {
+  __u64 frame = read_word(state + at->current_frame);
+  return frame != 0 && at->frame_in_cframe ? read_word(frame) : frame;
+}
+
+/* To work->states: of each interpreter, the newest first, the state of this thread. The one of last
+ * time may have been freed, which clears nothing in it; then it runs nothing, though. */
 static __always_inline void find_states(struct work *work, struct known_thread *thread,
                                         __u64 thread_pointer) {
   const struct sampled_process *at = &work->at;
   __u64 newest = read_word(at->interpreters);
   bool single = newest != 0 && read_word(newest + at->next_interpreter) == 0;
   if (single && thread->state != 0 &&
-      read_word(thread->state + at->thread_id) == thread_pointer) {
+      read_word(thread->state + at->thread_id) == thread_pointer &&
+      published_frame(at, thread->state) != 0) {
     work->states[0] = thread->state;
     work->state_count = 1;
     count(SAMPLER_COUNT_FOUND);
@@ -792,7 +815,8 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
   return 1;
 }
 
-extern void *bpf_cast_to_kern_ctx(void *context) __ksym;
+/* Weak: kernels without it load the other program. */
+extern void *bpf_cast_to_kern_ctx(void *context) __ksym __weak;
 
 /* Linux 6.3 and later fill in the sample before they run the program: its own time is the key by
  * which the record is found again. */

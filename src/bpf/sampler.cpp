@@ -103,12 +103,12 @@ bool kernel_casts() {
 Unavailable why_not_loaded(int error) {
   const auto words = what_was_said();
   const auto detail = words.empty() ? std::string{} : fmt::format(" ({})", base::printable(words));
-  if (error == EPERM || error == EACCES) {
-    if (locked_down()) {
-      return {.name = "lockdown",
-              .found = "the kernel is locked down: no program may read memory",
-              .remedy = "it takes a kernel that is not locked down to confidentiality"};
-    }
+  if ((error == EPERM || error == EACCES) && locked_down()) {
+    return {.name = "lockdown",
+            .found = "the kernel is locked down: no program may read memory",
+            .remedy = "it takes a kernel that is not locked down to confidentiality"};
+  }
+  if (error == EPERM) {  // EACCES is the verifier's
     return {.name = "no_rights",
             .found = "the kernel refuses to load a program: " + base::errno_text(error),
             .remedy = "run as root, or with CAP_BPF and CAP_PERFMON"};
@@ -193,11 +193,15 @@ class LoadedSampler : public Sampler {
     return -sampler_bpf__attach(skeleton_.get());
   }
 
-  bool add(base::Pid pid, const python::FrameLayout& layout) override {
+  Added add(base::Pid pid, const python::FrameLayout& layout) override {
     const auto process = process_of(layout);
+    if (!fits(process)) {
+      return Added::kUnfit;
+    }
     const auto key = static_cast<__u32>(pid.value());
-    return fits(process) && bpf_map_update_elem(bpf_map__fd(skeleton_->maps.processes), &key,
-                                                &process, BPF_ANY) == 0;
+    return bpf_map_update_elem(bpf_map__fd(skeleton_->maps.processes), &key, &process, BPF_ANY) == 0
+               ? Added::kYes
+               : Added::kFull;
   }
 
   void remove(base::Pid pid) override {
@@ -254,10 +258,9 @@ class LoadedSampler : public Sampler {
   int left_ = 0;  // records that consume() takes yet
 };
 
-// The numbers of PID's descriptors that are perf events.
-std::vector<int> perf_events_of(base::Pid pid) {
+// The numbers of PID's descriptors that are perf events. ERROR: they could not be listed.
+std::vector<int> perf_events_of(base::Pid pid, std::error_code& error) {
   std::vector<int> found;
-  std::error_code error;
   const auto folder = fmt::format("/proc/{}/fd", pid.value());
   for (filesystem::directory_iterator entry{folder, error}, end; !error && entry != end;
        entry.increment(error)) {
@@ -280,7 +283,8 @@ Sampler::Attached LoadedSampler::attach(base::Pid perf) {
   }
   const int program =
       bpf_program__fd(by_clock_ ? skeleton_->progs.at_sample_by_clock : skeleton_->progs.at_sample);
-  for (const int number : perf_events_of(perf)) {
+  std::error_code error;
+  for (const int number : perf_events_of(perf, error)) {
     const base::UniqueFd event{
         static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0))};
     if (!event.valid()) {
@@ -292,6 +296,10 @@ Sampler::Attached LoadedSampler::attach(base::Pid perf) {
       ++result.refused;
       result.why = "PERF_EVENT_IOC_SET_BPF: " + base::errno_text(errno);
     }
+  }
+  if (error) {  // a perf with file capabilities
+    result.why = fmt::format("its descriptors cannot be listed: {}: {}", error.message(),
+                             procfs::how_to_get(procfs::Capability::kSysPtrace));
   }
   return result;
 }

@@ -84,10 +84,17 @@ std::variant<python::Activation, Refusal> StackSampler::activate(
       without_frame_pointers_.insert(pid);
     }
   }
-  if (!sampler_->add(target.id.pid, std::get<python::FrameLayout>(layout))) {
-    return Refusal{.reason = Reason::kLayoutMismatch,
-                   .found = "its frames are too large, or there are too many processes",
-                   .remedy = "use --engine trampoline"};
+  switch (sampler_->add(target.id.pid, std::get<python::FrameLayout>(layout))) {
+    case bpf::Sampler::Added::kYes:
+      break;
+    case bpf::Sampler::Added::kUnfit:
+      return Refusal{.reason = Reason::kLayoutMismatch,
+                     .found = "its frames or code objects are too large",
+                     .remedy = "use --engine trampoline"};
+    case bpf::Sampler::Added::kFull:
+      return Refusal{.reason = Reason::kActivationFailed,
+                     .found = "too many processes are recorded already",
+                     .remedy = "record a part of them"};
   }
   python::Activation activation;
   activation.mechanism = python::Mechanism::kObserved;

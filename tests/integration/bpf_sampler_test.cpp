@@ -3,6 +3,7 @@
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/bpf/sampler.hpp"
+#include "support/paths.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -67,7 +68,7 @@ class BpfSamplerTest : public DetectionTest {
     const auto layout = python::frame_layout(std::get<python::Target>(detection));
     ASSERT_TRUE(std::holds_alternative<python::FrameLayout>(layout))
         << std::get<std::string>(layout);
-    ASSERT_TRUE(sampler_->add(pid, std::get<python::FrameLayout>(layout)));
+    ASSERT_EQ(sampler_->add(pid, std::get<python::FrameLayout>(layout)), bpf::Sampler::Added::kYes);
     perf_event_attr attributes{};
     attributes.size = sizeof attributes;
     attributes.type = PERF_TYPE_SOFTWARE;
@@ -253,6 +254,57 @@ recurse(600)
   ASSERT_EQ(::ioctl(event_.get(), PERF_EVENT_IOC_DISABLE, 0), 0);
   const auto counters = sampler_->counters();
   EXPECT_EQ(counters.truncated, counters.samples);
+}
+
+// The frames of the outer functions are in memory that cannot be read without a page fault.
+TEST_P(BpfSamplerTest, WhatCannotBeReadIsCutOffAndTheRestIsThere) {
+  PythonProcess python{GetParam(), std::string{kReady} + R"(
+import ctypes
+def recurse(n):
+    if n != 0:
+        return recurse(n - 1)
+    frame = sys._getframe(100)
+    address = ctypes.c_uint64.from_address(id(frame) + 24).value
+    del frame
+    page = ctypes.c_void_p(address & ~4095)
+    assert ctypes.CDLL(None).mprotect(page, 4096, 0) == 0
+    spin()
+recurse(200)
+)"};
+  open();
+  sample(python.pid());
+  collect(20);
+  for (const auto& stack : stacks_) {
+    EXPECT_TRUE(stack.unreadable);
+  }
+  EXPECT_THAT(texts(), Each(StartsWith("spin recurse recurse recurse ")));
+}
+
+// Each time the thread gets a new thread state; the one of the last sample has been freed.
+TEST_P(BpfSamplerTest, AThreadThatIsPythonsForAMomentIsReadEachTime) {
+  if (!GetParam().root.empty()) {
+    GTEST_SKIP() << "it does not see the library";
+  }
+  PythonProcess python{GetParam(), std::string{kReady} + R"(
+import ctypes, time
+def called():
+    end = time.monotonic() + 0.01
+    while time.monotonic() < end:
+        pass
+    return 1
+ready()
+sys.stdin.readline()
+callback = ctypes.CFUNCTYPE(ctypes.c_int)(called)
+ctypes.CDLL(')" + targets_dir() + R"(/callbacks.so').call_from_a_thread(callback)
+)"};
+  open();
+  sample(python.pid());
+  python.send_line("go");
+  collect(500, [&](const bpf::Stack& stack) { return stack.tid != stack.pid; });
+  std::erase_if(stacks_, [](const bpf::Stack& stack) { return stack.tid == stack.pid; });
+  const auto called =
+      std::ranges::count_if(texts(), [](const auto& text) { return text.starts_with("called "); });
+  EXPECT_GT(called, static_cast<std::ptrdiff_t>(stacks_.size() * 9 / 10));
 }
 
 TEST_P(BpfSamplerTest, AThreadInASubInterpreterHasTheFramesOfBoth) {

@@ -130,6 +130,20 @@ TEST_F(RecordsTest, ACodeWhoseNameWasLostIsAFrameAllTheSame) {
   EXPECT_THAT(frames(), ElementsAre("0@0", "0@0"));
 }
 
+// Of a forked child, or when the kernel has forgotten it.
+TEST_F(RecordsTest, WhatIsToldAgainIsTheSameCode) {
+  records_.take(code_record(1, "f", "f.py"));
+  records_.take(code_record(2, "f", "f.py"));
+  records_.take(code_record(3, "f", "g.py"));
+  records_.take(code_record(4, "g", "f.py"));
+  records_.take(stack_record({{.code = 2, .where = kByteCode + 4},
+                              {.code = 1, .where = kByteCode},
+                              {.code = 3, .where = kByteCode},
+                              {.code = 4, .where = kByteCode}}));
+  EXPECT_THAT(codes_, SizeIs(3));
+  EXPECT_THAT(frames(), ElementsAre("1@12", "1@10", "3@10", "4@10"));
+}
+
 TEST_F(RecordsTest, TheNumberOfLostNamesIsGivenToNoCode) {
   records_.take(code_record(0, "f", "f.py"));
   records_.take(stack_record({{.code = 0, .where = kByteCode}}));

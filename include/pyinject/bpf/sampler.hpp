@@ -19,7 +19,7 @@ namespace pyinject::bpf {
 // Why it cannot be done here: a name for programs and counters, what was found, and what the user
 // can do. All are phrases without a final period.
 struct Unavailable {
-  std::string name;  // "not_built", "no_btf", "no_rights", "lockdown", "kernel_too_old", "refused"
+  std::string name;  // "not_built", "no_btf", "no_rights", "lockdown", "kernel_too_old"
   std::string found;
   std::string remedy;
 };
@@ -50,8 +50,7 @@ struct Stack {
 };
 
 struct Code {
-  std::uint32_t number = 0;  // no other one of this sampler has it
-  std::uint32_t pid = 0;
+  std::uint32_t number = 0;  // equal ones of several processes have the same
   std::string qualname;
   std::string file;
   std::uint32_t first_line = 0;  // 0: unknown
@@ -68,7 +67,7 @@ struct Counters {
   std::uint64_t gil_held = 0;
   std::uint64_t gil_waited_for = 0;
   std::uint64_t lost = 0;        // stacks: the ring was full
-  std::uint64_t lost_names = 0;  // the same of names, of which the next sample brings them
+  std::uint64_t lost_names = 0;  // for that, or not in memory: the next sample brings them
   std::uint64_t by_clock = 0;
 };
 
@@ -98,8 +97,13 @@ class Sampler {
   Sampler& operator=(const Sampler&) = delete;
 
   // From now on PID's samples come with stacks, and those of the children that it forks: until it
-  // ends or executes another program, or is removed. False: there are too many. Of any thread.
-  [[nodiscard]] virtual bool add(base::Pid pid, const python::FrameLayout& layout) = 0;
+  // ends or executes another program, or is removed. Of any thread.
+  enum class Added {
+    kYes,
+    kUnfit,  // its frames or code objects are larger than what the program reads of them
+    kFull,   // it knows 16384 processes already
+  };
+  [[nodiscard]] virtual Added add(base::Pid pid, const python::FrameLayout& layout) = 0;
   virtual void remove(base::Pid pid) = 0;
   // For events of the whole system: samples of other processes than these, and what they fork from
   // now on, are dropped in the kernel. May be called again, with more.
