@@ -88,7 +88,7 @@ TEST_P(BpfLines, HaveTheTimeThatTheProgramMeasures) {
   PythonProcess target{*python, program.text(), options};
   const TempDir folder;
   RunningRecord running{bpf_record(std::to_string(target.pid().value()), folder / "data", "4999")};
-  target.send_line("100");
+  target.send_line("1000");
   const auto told = truth(target.read_line(std::chrono::seconds{60}));
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   Shares counts;

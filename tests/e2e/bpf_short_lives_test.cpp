@@ -70,7 +70,7 @@ TEST_P(BpfShortLives, NoneIsMisnamed) {
   PythonProcess target{*python, target_source("short_functions.py"), options};
   const TempDir folder;
   RunningRecord running{bpf_record(std::to_string(target.pid().value()), folder / "data", "1999")};
-  target.send_line("3000");
+  target.send_line("1500");
   const auto lived = target.read_line(std::chrono::seconds{60});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   std::size_t judged = 0;

@@ -1,7 +1,7 @@
 """Functions that live for less than a millisecond each, and whose callers know which one it is.
 
-A line with a number on stdin is answered, when so many functions have lived, with the time that one of them lived at the median, in
-microseconds. Function number N is `f_N`; it calls `a_D` (D: the last digit of N), that `b_D` (the one before) and so on up to `d_D`,
+A line with a number on stdin is answered, after so many milliseconds of processor time, with the time that a function lived at the
+median, in microseconds. Function number N is `f_N`; it calls `a_D` (D: the last digit of N), that `b_D` (the one before) and so on up to `d_D`,
 which calls `g_N`. `f_N` and `g_N` are compiled from a file named `N`, run once and forgotten, so that their memory is used for the next
 ones; `a_0` to `d_9` live for ever. A stack with another number than its digits say has a wrong name in it.
 """
@@ -52,8 +52,9 @@ def serve():
     print("ready", flush=True)
     for line in sys.stdin:
         lived = []
-        for _ in range(int(line)):
-            number += 1
+        end = time.process_time_ns() + 1000000 * int(line)
+        while time.process_time_ns() < end:
+            number = (number + 1) % 10 ** len(DIGITS)
             total, span = live(number, 6400)
             assert total == 6400 // 8 * 28
             lived.append(span)
