@@ -121,7 +121,7 @@ void Recorder::choose_call_graph() {
     own_options_.insert(own_options_.end(),
                         {"-e", "context-switches/period=1/", "--switch-events"});
   }
-  if (targets_.empty() && !options_.launch) {
+  if (targets_.empty() && !options_.launch && sampler_ == nullptr) {
     return;
   }
   const CallGraphWishes wishes{
