@@ -35,6 +35,9 @@
 
 namespace pyinject::session {
 
+// What perf makes of its options, and of our standard output.
+[[nodiscard]] perf::Output output_of(const RecordOptions& options);
+
 class Recorder {
  public:
   // SAMPLER: the second engine, which is INJECTOR then; nullptr: the targets are activated.
@@ -62,9 +65,11 @@ class Recorder {
   std::optional<int> start_perf(const perf::Perf& perf);
   std::optional<int> attach_sampler();
   [[nodiscard]] bool may_record_all() const;
+  [[nodiscard]] std::vector<base::Pid> families();
   [[nodiscard]] bool find_newborn();
-  [[nodiscard]] std::set<base::Tid> threads_of_targets() const;
+  [[nodiscard]] std::set<base::Tid> tasks_of_targets();
   void record_also(base::Pid pid);
+  void enable_side_events();
   std::optional<int> activate();
   std::optional<int> enable();
   int ended_before_launch();
@@ -73,10 +78,11 @@ class Recorder {
   void follow_arrivals();
   void ended(base::Pid pid, std::optional<ActiveTarget> active);
   int finish(EndOfRecording end);
-  void stop_perf(std::chrono::seconds patience);
+  void stop_perf();
   [[nodiscard]] int status_of(EndOfRecording end);
   int perf_failed();
   int give_up(int status);
+  void discard();
   void collect_maps();
   void collect_map(int fd, base::Pid pid);
   std::optional<int> post_process();
@@ -114,8 +120,8 @@ class Recorder {
   Population population_;
   std::unique_ptr<watch::ProcessWatch> process_watch_;  // until ARRIVALS has it
   std::vector<base::Pid> chosen_;
-  bool record_all_ = false;      // perf does, and the sampler drops what is not wanted
-  std::set<base::Tid> threads_;  // of the targets, before perf was started
+  bool record_all_ = false;    // perf does, and the sampler drops what is not wanted
+  bool drops_others_ = false;  // the sampler does, for good: it is to be told of all targets
   DistantMaps distant_maps_;
   ForkedChildren children_;
   std::vector<python::Target> targets_;

@@ -36,6 +36,10 @@ std::optional<clockid_t> recording_clock(const RecordOptions& options) {
 
 }  // namespace
 
+perf::Output output_of(const RecordOptions& options) {
+  return perf::output_of(options.perf_options, stdout_is_pipe());
+}
+
 Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
                    python::Injector& injector, StackSampler* sampler, base::Logger& logger,
                    RecordObserver& observer)
@@ -45,7 +49,7 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
       sampler_{sampler},
       logger_{logger},
       observer_{observer},
-      output_{perf::output_of(options.perf_options, stdout_is_pipe())},
+      output_{output_of(options)},
       population_{options.all ? Population::of_scope(options.scope)
                               : Population::of_families(options.pids)},
       children_{detector, logger, this_session().session},
@@ -143,12 +147,19 @@ int Recorder::steps() {
   }
   base::reached(base::Step::kTargetsChosen);
   choose_call_graph();
+  // The sampler knows its targets before perf opens its events: then it knows all children that are
+  // recorded with them, too.
+  if (const auto status = sampler_ == nullptr ? std::nullopt : activate()) {
+    return *status;
+  }
   if (const auto status = start_perf_for_all(perf)) {
     return *status;
   }
-  if (const auto status = activate()) {
+  enable_side_events();
+  if (const auto status = sampler_ == nullptr ? activate() : std::nullopt) {
     return *status;
   }
+  follow_arrivals();
   if (const auto status = enable()) {
     return *status;
   }
@@ -171,15 +182,15 @@ int Recorder::steps() {
 }
 
 // perf records those that it was named, and what they fork once it has opened its events: who was
-// born in between is missing. Threads born since perf has looked at them and until the program was
-// attached to its events inherited events without it. Then perf starts anew. Where threads are
-// begun all the time perf records the whole system, and what is not wanted is dropped in the
+// born in between is missing. Threads and children born since perf has looked at them and until the
+// program was attached to its events inherited events without it. Then perf starts anew. Where they
+// are begun all the time perf records the whole system, and what is not wanted is dropped in the
 // kernel.
 std::optional<int> Recorder::start_perf_for_all(const perf::Perf& perf) {
   constexpr int kMostStarts = 5;  // a program that forks all the time is recorded nevertheless
   for (int start = 1;; ++start) {
-    threads_ = threads_of_targets();
-    if (record_all_) {
+    const auto before = tasks_of_targets();
+    if (drops_others_) {
       sampler_->record_only(pids_);
     }
     if (const auto status = start_perf(perf)) {
@@ -188,51 +199,60 @@ std::optional<int> Recorder::start_perf_for_all(const perf::Perf& perf) {
     if (const auto status = attach_sampler()) {
       return status;
     }
-    const auto now = threads_of_targets();
-    const bool newborn_threads = !record_all_ && !std::ranges::includes(threads_, now);
+    const bool missed = !record_all_ && !std::ranges::includes(before, tasks_of_targets());
     if (start == kMostStarts) {
-      if (newborn_threads) {
+      if (missed) {
         logger_.warning(
-            "threads are begun all the time: some of them have no Python functions in their "
-            "samples");
+            "threads or processes are begun all the time: some of them have no Python functions in "
+            "their samples");
       }
       return std::nullopt;
     }
     const bool newborn = options_.children && find_newborn();
-    if (!newborn && !newborn_threads) {
+    const bool too_many = record_all_ && !may_record_all();
+    if (!newborn && !missed && !too_many) {
       return std::nullopt;
     }
-    record_all_ = record_all_ || (newborn_threads && start > 1 && may_record_all());
-    logger_.debug("threads or processes were born while perf started: it is started anew{}",
-                  record_all_ ? ", for the whole system" : "");
-    stop_perf(kPerfAnswers);
-    rollback_->undo();
-  }
-}
-
-std::set<base::Tid> Recorder::threads_of_targets() const {
-  std::set<base::Tid> threads;
-  if (sampler_ != nullptr && !options_.all) {
-    for (const auto pid : pids_) {
-      const auto tids = procfs::list_tasks(pid);
-      threads.insert(tids.begin(), tids.end());
+    record_all_ = may_record_all() && (record_all_ || (missed && start > 1));
+    drops_others_ = drops_others_ || record_all_;
+    logger_.debug("perf is started anew{}: {}", record_all_ ? ", for the whole system" : "",
+                  too_many ? "of some events it would keep the samples of other processes"
+                           : "threads or processes were born while it started");
+    discard();
+    if (signal_ != 0) {
+      return 128 + signal_;
     }
   }
-  return threads;
 }
 
-// What perf may do is what this tool may, when that is root's.
+// Threads of the targets, and processes that descend from them.
+std::set<base::Tid> Recorder::tasks_of_targets() {
+  std::set<base::Tid> tasks;
+  if (sampler_ == nullptr || options_.all) {
+    return tasks;
+  }
+  for (const auto pid : families()) {
+    tasks.insert(base::Tid{pid.value()});
+  }
+  for (const auto pid : pids_) {
+    const auto tids = procfs::list_tasks(pid);
+    tasks.insert(tids.begin(), tids.end());
+  }
+  return tasks;
+}
+
+// What perf may do is what this tool may, when that is root's. Of events that take no program
+// nothing is dropped in the kernel.
 bool Recorder::may_record_all() const {
-  return sampler_ != nullptr && !options_.all && !options_.launch && ::geteuid() == 0;
+  return sampler_ != nullptr && sampler_->takes_all_events() && !options_.all && !options_.launch &&
+         ::geteuid() == 0;
 }
 
 std::optional<int> Recorder::attach_sampler() {
   if (sampler_ == nullptr) {
     return std::nullopt;
   }
-  if (const auto why = sampler_->attach(perf_->pid())) {
-    logger_.error("the program cannot be attached to perf's events: {}; use --engine trampoline",
-                  *why);
+  if (!sampler_->attach(perf_->pid())) {
     return give_up(kFailure);
   }
   sampler_->start();
@@ -256,6 +276,7 @@ std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
       if (!record_all_ && may_record_all() &&
           perf_->stderr_text().find("No such process") != std::string::npos) {
         record_all_ = true;
+        drops_others_ = true;
         sampler_->record_only(pids_);
         rollback_->undo();  // else the next one would take an earlier file's place
         return start_perf(perf);
@@ -272,22 +293,15 @@ std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
   return give_up(kFailure);
 }
 
+// Its failure is found out by "enable"; a signal is taken by the next step. A stray sample may come
+// of it: those of a process that is read have to be known by then.
+void Recorder::enable_side_events() {
+  (void)perf_->enable_side_events(Deadline::after(kPerfAnswers), signals_.fd());
+  base::reached(base::Step::kSideEventsEnabled);
+}
+
 std::optional<int> Recorder::activate() {
-  // Its failure is found out by "enable"; a signal is taken by the manager. A stray sample may come
-  // of it: those of a process that is read have to be known by then.
-  const auto enable_side_events = [this] {
-    (void)perf_->enable_side_events(Deadline::after(kPerfAnswers), signals_.fd());
-    base::reached(base::Step::kSideEventsEnabled);
-  };
-  if (sampler_ == nullptr) {
-    enable_side_events();
-  }
-  const bool activated = manager_->activate_all(std::exchange(targets_, {}));
-  if (activated && sampler_ != nullptr) {
-    enable_side_events();
-  }
-  if (activated) {
-    follow_arrivals();
+  if (manager_->activate_all(std::exchange(targets_, {}))) {
     if (!manager_->active().empty() || options_.all || options_.launch) {
       return std::nullopt;
     }

@@ -59,7 +59,7 @@ int Recorder::finish(EndOfRecording end) {
   }
   base::reached(base::Step::kEventsDisabled);
   const bool all_off = switch_off();
-  stop_perf(kPerfCompletes);
+  stop_perf();
   if (command_) {
     make_command_end(*command_, logger_);
   }
@@ -70,12 +70,12 @@ int Recorder::finish(EndOfRecording end) {
   return all_off ? status : kFailure;
 }
 
-void Recorder::stop_perf(std::chrono::seconds patience) {
+void Recorder::stop_perf() {
   if (perf_->request("stop", Deadline::after(kPerfAnswers), signals_.fd()) ==
       perf::Answer::kInterrupted) {
     (void)take_signal();
   }
-  const auto deadline = Deadline::after(patience);
+  const auto deadline = Deadline::after(kPerfCompletes);
   bool interrupted = false;
   while (!interrupted && !deadline.expired() && !perf_->stuck()) {
     if (perf_->wait_for_file(deadline, signals_.fd())) {
@@ -107,12 +107,24 @@ int Recorder::perf_failed() {
   return report_perf_failure(*perf_, logger_);
 }
 
-// Nothing was recorded: perf ends, and its file goes.
 int Recorder::give_up(int status) {
   switch_off();
-  stop_perf(kPerfAnswers);
-  rollback_->undo();
+  discard();
   return status;
+}
+
+// Nothing was recorded: perf ends, if it was started, and its file goes.
+void Recorder::discard() {
+  if (!perf_) {
+    return;
+  }
+  const auto deadline = Deadline::after(kPerfAnswers);
+  if (perf_->request("stop", deadline, signals_.fd()) == perf::Answer::kInterrupted ||
+      !perf_->wait(deadline, signals_.fd())) {
+    (void)take_signal();
+  }
+  perf_.reset();  // which makes one end that has not
+  rollback_->undo();
 }
 
 void Recorder::collect_maps() {

@@ -33,10 +33,6 @@ std::optional<int> Recorder::choose_targets() {
     hold_command();
     return std::nullopt;
   }
-  if (options_.all && options_.scope.chosen_from_file() && output_.pipe) {
-    logger_.error("-u and --comm choose from the recorded file: not with -o -");
-    return kFailure;
-  }
   if (options_.all || options_.children) {  // before the first look: nobody is missed
     raise_descriptor_limit();
     process_watch_ = watch::watch_processes(logger_);
@@ -74,13 +70,21 @@ void Recorder::record_also(base::Pid pid) {
   }
 }
 
+// The targets and their descendants, but for perf, which is one when a target started us.
+std::vector<base::Pid> Recorder::families() {
+  auto pids = population_.choose(visible_processes());
+  std::erase_if(pids, [](base::Pid pid) {
+    const auto stat = procfs::read_stat(pid);
+    return !stat || stat->parent.value() == ::getpid();
+  });
+  return pids;
+}
+
 // Members of the families that perf has not been told of: true when there is one.
 bool Recorder::find_newborn() {
   bool found = false;
-  for (const auto pid : population_.choose(visible_processes())) {
-    const auto stat = procfs::read_stat(pid);
-    const bool ours = stat && stat->parent.value() == ::getpid();  // perf, when a target started us
-    if (!ours && std::ranges::find(chosen_, pid) == chosen_.end()) {
+  for (const auto pid : families()) {
+    if (std::ranges::find(chosen_, pid) == chosen_.end()) {
       chosen_.push_back(pid);
       record_also(pid);
       found = true;

@@ -114,17 +114,18 @@ std::variant<python::StackUse, Refusal> StackSampler::stack_use(const python::Ta
                  .remedy = {}};
 }
 
-std::optional<std::string> StackSampler::attach(base::Pid perf) {
+bool StackSampler::attach(base::Pid perf) {
   const auto attached = sampler_->attach(perf);
-  if (attached.events == 0) {
-    return attached.why.empty() ? "perf has no events open" : attached.why;
-  }
-  if (attached.refused != 0) {
+  why_not_attached_ = attached.events != 0   ? std::string{}
+                      : attached.why.empty() ? "perf has no events open"
+                                             : attached.why;
+  if (attached.events != 0 && attached.refused != 0 && refused_ == 0) {
     logger_.warning(
         "{} of perf's events take no program ({}): their samples have no Python functions",
         attached.refused, attached.why);
   }
-  return std::nullopt;
+  refused_ = attached.refused;
+  return attached.events != 0;
 }
 
 void StackSampler::start() {

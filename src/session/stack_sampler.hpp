@@ -11,10 +11,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -41,8 +41,11 @@ class StackSampler : public python::Injector {
   [[nodiscard]] std::variant<python::StackUse, python::Refusal> stack_use(
       const python::Target& target, std::chrono::nanoseconds deadline) override;
 
-  // To PERF's events, which are open and disabled. Why not, where none of them takes the program.
-  [[nodiscard]] std::optional<std::string> attach(base::Pid perf);
+  // To PERF's events, which are open and disabled. False: none of them takes the program.
+  [[nodiscard]] bool attach(base::Pid perf);
+  // Of the last attach(); empty: it was done.
+  [[nodiscard]] const std::string& why_not_attached() const { return why_not_attached_; }
+  [[nodiscard]] bool takes_all_events() const { return refused_ == 0; }
   // PERF records the whole system: as Sampler::record_only().
   void record_only(std::span<const base::Pid> pids) { sampler_->record_only(pids); }
   // Collects from now on, until stop(): by then the events must be disabled.
@@ -68,6 +71,8 @@ class StackSampler : public python::Injector {
   std::unordered_set<std::uint32_t> without_frame_pointers_;
   std::atomic<bool> ending_ = false;
   std::chrono::nanoseconds processor_time_{};
+  std::string why_not_attached_;
+  std::size_t refused_ = 0;  // events
   std::thread thread_;
 };
 

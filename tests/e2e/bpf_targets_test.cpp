@@ -148,20 +148,33 @@ TEST_F(BpfTargets, ChildrenThatExecuteAnotherPythonAreOfTheFamily) {
   EXPECT_GE(right, 200U) << "of " << all << "\n" << running.child().err();
 }
 
+// A perf that does as SCRIPT says when it is to record, with the arguments of the real one, which
+// is $PERF.
+std::string stand_in_perf(const TempDir& folder, const std::string& script) {
+  const auto path = folder.file(
+      "perf", fmt::format("#!/bin/sh\nPERF={}\n[ \"$1\" = record ] || exec $PERF \"$@\"\n{}",
+                          find_perf("perf").value(), script));
+  filesystem::permissions(path, filesystem::perms::owner_all);
+  return path;
+}
+
+// Once perf gives up, as it does when a thread ends while it opens its events; before that it does
+// as FIRST says.
+std::string giving_up_perf(const TempDir& folder, const std::string& first = ":") {
+  return stand_in_perf(folder, fmt::format("if [ ! -e {0}/gave_up ]; then\n"
+                                           "  {1}; : > {0}/gave_up\n"
+                                           "  echo 'Error: No such process' >&2\n"
+                                           "  exit 255\n"
+                                           "fi\n"
+                                           "exec $PERF \"$@\"\n",
+                                           folder.path().string(), first));
+}
+
 // perf gives up when a thread ends while it opens its events; until then it has put an earlier file
 // aside. Here its first recording does, by a stand-in. The whole system is recorded instead.
 TEST_F(BpfTargets, WhosePerfGivesUpAreRecordedByAnotherOne) {
   const TempDir folder;
-  const auto perf =
-      folder.file("perf", fmt::format("#!/bin/sh\n"
-                                      "if [ \"$1\" = record ] && [ ! -e {0}/gave_up ]; then\n"
-                                      "  mv {1} {1}.old && : > {1} && : > {0}/gave_up\n"
-                                      "  echo 'Error: No such process' >&2\n"
-                                      "  exit 255\n"
-                                      "fi\n"
-                                      "exec {2} \"$@\"\n",
-                                      folder.path().string(), data(), find_perf("perf").value()));
-  std::filesystem::permissions(perf, std::filesystem::perms::owner_all);
+  const auto perf = giving_up_perf(folder, fmt::format("mv {0} {0}.old; : > {0}", data()));
   std::ofstream{data()} << "earlier";
   ServedTree target{*plain_interpreter(13)};
   auto arguments = bpf_record(target.pid(), data());
@@ -173,6 +186,116 @@ TEST_F(BpfTargets, WhosePerfGivesUpAreRecordedByAnotherOne) {
   EXPECT_EQ(contents_of(data() + ".old"), "earlier") << running.child().err();
   EXPECT_GE(count_named(read_samples("perf", data())).innermost, 95) << running.child().err();
   EXPECT_EQ(target.finish(), ExitStatus{});
+}
+
+// Of events that take no program nothing is dropped in the kernel: perf does not record the whole
+// system then, also where it has given up.
+TEST_F(BpfTargets, OfEventsThatTakeNoProgramOthersAreNotRecorded) {
+  constexpr auto kEvent = "sched:sched_switch";
+  if (!filesystem::exists("/sys/kernel/tracing/events/sched/sched_switch")) {
+    GTEST_SKIP() << "no tracefs is mounted";
+  }
+  const TempDir folder;
+  const auto perf = giving_up_perf(folder);
+  ServedTree target{*plain_interpreter(13)};
+  auto arguments = bpf_record(target.pid(), data());
+  arguments.insert(arguments.end(), {"-e", kEvent, "--perf", perf});
+  RunningRecord running{arguments};
+  target.serve(100);
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  ASSERT_TRUE(filesystem::exists(folder.path() / "gave_up"));
+  std::set<std::string> pids;
+  for (const auto& sample : scripted_samples(data())) {
+    pids.insert(sample.pid);
+  }
+  EXPECT_EQ(pids, std::set<std::string>{target.pid()}) << running.child().err();
+  EXPECT_THAT(running.child().err(), HasSubstr("take no program"));
+}
+
+// Forks when it gets SIGUSR1, and says the child's number in a file. The child works.
+constexpr auto kForksBySignal = R"(
+import os, signal, sys
+def burn():
+    for _ in range(3000):
+        pass
+def have_child(*_):
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        while os.getppid() == parent:
+            burn()
+        os._exit(0)
+    with open(sys.argv[1] + ".new", "w") as file:
+        file.write(str(child))
+    os.rename(sys.argv[1] + ".new", sys.argv[1])
+signal.signal(signal.SIGUSR1, have_child)
+print("ready", flush=True)
+while True:
+    signal.pause()
+)";
+
+// Waits until the process has had so much more of a processor.
+void work(const std::string& pid, std::chrono::nanoseconds more) {
+  const auto worked = [&] {
+    const auto text = base::read_file(fmt::format("/proc/{}/schedstat", pid)).value_or("");
+    return base::parse_number<std::int64_t>(text.substr(0, text.find(' '))).value_or(0);
+  };
+  const auto enough = worked() + more.count();
+  const auto deadline = Deadline::after(kPatience);
+  while (worked() < enough && !deadline.expired()) {
+    ::sched_yield();
+  }
+}
+
+// Until perf has opened its events (here it has a stand-in that waits for the child) it does not
+// know of the child. It is started anew, here with the child's number, and by then the child has
+// what its parent has.
+TEST_F(BpfTargets, ChildrenThatAreForkedWhilePerfStartsAreKnown) {
+  const TempDir folder;
+  const auto file = folder.path() / "child";
+  PythonOptions options;
+  options.args = {file};
+  PythonProcess target{*plain_interpreter(13), kForksBySignal, options};
+  const auto pid = std::to_string(target.pid().value());
+  const auto perf = stand_in_perf(folder, fmt::format("echo >> {0}/starts\n"
+                                                      "[ -e {1} ] || kill -USR1 {2}\n"
+                                                      "until [ -e {1} ]; do :; done\n"
+                                                      "exec $PERF \"$@\" -p {2},$(cat {1})\n",
+                                                      folder.path().string(), file.string(), pid));
+  auto arguments = bpf_record(pid, data());
+  arguments.insert(arguments.end(), {"--perf", perf});
+  RunningRecord running{arguments};
+  const auto child = contents_of(file);
+  work(child, std::chrono::milliseconds{300});
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  EXPECT_EQ(contents_of(folder / "starts"), "\n\n");
+  const auto [right, all] = count(child, {"<module>", "have_child", "burn"});
+  EXPECT_GE(right, 50U) << "of " << all << "\n" << running.child().err();
+}
+
+// A perf that is not the process that was started has its events in another one. Then they cannot
+// be found.
+TEST_F(BpfTargets, OfAPerfWhoseEventsCannotBeFoundTheTrampolineIsTheChoice) {
+  const TempDir folder;
+  const auto perf = stand_in_perf(folder, "$PERF \"$@\"\nexit $?\n");
+  ServedTree target{*plain_interpreter(13)};
+  auto arguments = bpf_record(target.pid(), data());
+  arguments.insert(arguments.end(), {"--perf", perf});
+  auto refused = arguments;
+  refused.insert(refused.begin(), "record");
+  refused.insert(refused.end(), {"--", "true"});
+  const auto result = run_tool(refused);
+  EXPECT_EQ(result.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(result.err, HasSubstr("error: --engine bpf: the program cannot be attached"));
+  EXPECT_FALSE(filesystem::exists(data())) << "nothing was recorded";
+  std::ranges::replace(arguments, "bpf", "auto");
+  RunningRecord running{arguments};
+  EXPECT_EQ(trampoline_of(target.pid()), "on by us");
+  target.serve(100);
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  EXPECT_THAT(running.child().err(), HasSubstr("warning: --engine auto: the program cannot be"));
+  EXPECT_GE(count_named(read_samples("perf", data())).innermost, 95) << running.child().err();
+  EXPECT_EQ(trampoline_of(target.pid()), "off");
 }
 
 TEST_F(BpfTargets, ThatEndMeanwhileKeepTheirNames) {

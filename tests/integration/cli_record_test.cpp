@@ -127,6 +127,29 @@ TEST_P(RecordsPython, PerfCompletesItsFileWhenTheToolIsKilled) {
 INSTANTIATE_TEST_SUITE_P(Interpreters, RecordsPython, testing::ValuesIn(test::find_interpreters()),
                          test::InterpreterName{});
 
+// Without -o perf writes to the standard output when that is a pipe, as it is here. Nothing can be
+// put into that afterwards.
+TEST(RecordIntoAPipe, IsTheTrampolinesOnly) {
+  const auto found = test::find_interpreters();
+  if (found.empty()) {
+    GTEST_SKIP() << "no interpreter (scripts/pythons)";
+  }
+  test::PythonProcess python{found.front(), kService};
+  const std::string pid = std::to_string(python.pid().value());
+  for (const auto* const option : {"--engine=bpf", "--off-cpu"}) {
+    const auto refused = tool({"record", option, "-p", pid, "--", "true"});
+    EXPECT_EQ(refused.status, (test::ExitStatus{.code = kFailure})) << option;
+    EXPECT_THAT(refused.err, HasSubstr("which a pipe is not: name one with -o")) << option;
+    EXPECT_EQ(refused.out, "") << option;
+  }
+  const auto recorded =
+      tool({"record", "--engine", "auto", "-e", "cpu-clock", "-p", pid, "--", "true"});
+  EXPECT_EQ(recorded.status, test::ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.err, HasSubstr("warning: --engine auto: perf writes to a pipe; the"));
+  EXPECT_THAT(recorded.err, HasSubstr(": trampoline on by"));
+  EXPECT_TRUE(recorded.out.starts_with("PERFILE2"));
+}
+
 class BadInput
     : public testing::TestWithParam<std::tuple<std::vector<std::string>, int, std::string>> {};
 

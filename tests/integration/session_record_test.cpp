@@ -103,6 +103,53 @@ TEST_F(RecordTest, SignalsEndItInGoodOrder) {
   }
 }
 
+// perf is started anew because a target had a child meanwhile; here the signal comes when the first
+// one, by a stand-in, has been told to end.
+TEST_F(RecordTest, ASignalWhilePerfIsStartedAnewEndsItToo) {
+  const base::Child parent{
+      {.argv = {"sh", "-c",
+                "trap 'while kill -0 $$ 2>&-; do :; done & : > " + (folder_ / "child") +
+                    "' USR1; : > " + (folder_ / "ready") + "; while :; do :; done"},
+       .death_signal = SIGKILL}};
+  while (!std::filesystem::exists(folder_ / "ready")) {
+    ::sched_yield();
+  }
+  const auto perf = folder_.file("perf",
+                                 "#!/bin/sh\n"
+                                 "if [ \"$1\" != record ] || [ -e " +
+                                     (folder_ / "child") +
+                                     " ]; then exec perf \"$@\"; fi\n"
+                                     "kill -USR1 " +
+                                     std::to_string(parent.pid().value()) + "\nuntil [ -e " +
+                                     (folder_ / "child") +
+                                     " ]; do :; done\n"
+                                     "perf \"$@\"\n"
+                                     "kill -INT $PPID\n"
+                                     "exec sleep 1000\n");
+  std::filesystem::permissions(perf, std::filesystem::perms::owner_all);
+  options_.perf.option = perf;
+  options_.children = true;
+  options_.pids = {parent.pid()};
+  options_.command = {"true"};
+  options_.perf_options = {"-o", data()};
+  detector_.only = std::set<Pid>{parent.pid()};
+  EXPECT_EQ(session::record(options_, detector_, injector_, logger_, observer_), 130);
+  EXPECT_THAT(injector_.calls, IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(data())) << "nothing was recorded";
+  EXPECT_EQ(logger_.text(LogLevel::kWarning), "");
+}
+
+// What perf writes to a pipe is left as it is: these have to put something into it.
+TEST_F(RecordTest, APipeIsRefusedWhereTheFileIsToBeChanged) {
+  for (const auto engine : {Engine::kTrampoline, Engine::kBpf, Engine::kAuto}) {
+    options_.engine = engine;
+    options_.off_cpu = engine != Engine::kBpf;
+    EXPECT_EQ(record({"true"}, {"-o", "-"}), kFailure);
+    EXPECT_THAT(errors(), HasSubstr(options_.off_cpu ? "--off-cpu puts" : "--engine bpf puts"));
+  }
+  EXPECT_THAT(injector_.calls, IsEmpty());
+}
+
 TEST_F(RecordTest, EveryFurtherSignalOnlyShortensTheWait) {
   // The last ones may come when the session has ended: for the tool the process would be over then.
   sigset_t interrupt;
