@@ -53,7 +53,8 @@ it. Every option that is not listed here goes to perf record unchanged.
       --strict     one target that cannot be activated ends it (default with -p)
       --lenient    such targets are named and left out (default with -a)
       --engine E   trampoline (default); bpf: a program in the kernel reads the
-                   stacks, nothing is done to the targets; auto: bpf if possible
+                   stacks, nothing is done to the targets (CAP_BPF, CAP_PERFMON,
+                   Linux 5.17 with BTF); auto: bpf if possible
       --gil, --tasks  with bpf: who held the GIL, which asyncio task ran
       --off-cpu    also where threads wait, and for how long
       --no-backfill  leave out the functions that were entered before
@@ -67,8 +68,7 @@ it. Every option that is not listed here goes to perf record unchanged.
       --functions  not samples, but every call and return (3.15, with -p): 1 to
                    3 us each, calls 20 to 60 times slower; see functions --help
       --stats FILE, --log-format json  figures, messages for programs
-  -q, --quiet      warnings and errors only
-  -v, --verbose    also what perf says
+  -q, --quiet, -v, --verbose  warnings and errors only; also what perf says
 
 exit status: that of COMMAND; 125 refused or failed; 126, 127 COMMAND cannot
 run; 129 usage; 128 + N ended by signal N; 0 when the targets exited first
