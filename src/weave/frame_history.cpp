@@ -1,7 +1,7 @@
 #include "pyinject/weave/frame_history.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <iterator>
 
 namespace pyinject::weave {
 
@@ -34,7 +34,11 @@ bool same_place(const PythonFrame& a, const PythonFrame& b) {
 void FrameHistory::begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames,
                          bool first) {
   std::ranges::reverse(frames);
-  threads_[{pid, tid}] = {.frames = std::move(frames), .observations = {}, .first = first};
+  const auto count = frames.size();
+  threads_[{pid, tid}] = {.frames = std::move(frames),
+                          .observations = {},
+                          .lines = std::vector<std::vector<LineSince>>(count),
+                          .first = first};
 }
 
 void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
@@ -44,23 +48,25 @@ void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t t
     return;
   }
   auto& thread = found->second;
-  const std::size_t before =
-      thread.observations.empty() ? thread.frames.size() : thread.observations.back().left;
-  std::size_t left = 0;
-  for (auto frame = frames.rbegin(); frame != frames.rend() && left < before; ++frame, ++left) {
-    auto& known = thread.frames[left];
-    if (!same_place(known, *frame)) {
+  auto& all = thread.observations;
+  const std::size_t before = all.empty() ? thread.frames.size() : all.back().left;
+  Observation now{.time = time};
+  for (auto frame = frames.rbegin(); frame != frames.rend() && now.left < before;
+       ++frame, ++now.left) {
+    if (!same_place(thread.frames[now.left], *frame)) {
       break;
     }
-    known.line = frame->line;
+    if (frame->line != line_at(thread, now.left, all.size())) {
+      thread.lines[now.left].push_back({.observation = all.size(), .line = frame->line});
+      now.new_lines = true;
+    }
   }
-  if (!thread.observations.empty() && thread.observations.size() > 1 &&
-      thread.observations.back().left == left &&
-      thread.observations[thread.observations.size() - 2].left == left) {
-    thread.observations.back().time = time;  // nothing new: it only goes on
+  if (all.size() > 1 && !now.new_lines && !all.back().new_lines && all.back().left == now.left &&
+      all[all.size() - 2].left == now.left) {
+    all.back().time = time;  // nothing new: it only goes on
     return;
   }
-  thread.observations.push_back({.time = time, .left = left});
+  all.push_back(now);
 }
 
 PythonStack FrameHistory::at(const StackQuery& query) {
@@ -68,19 +74,31 @@ PythonStack FrameHistory::at(const StackQuery& query) {
   if (found == threads_.end()) {
     return {};
   }
-  const auto& frames = found->second.frames;
-  const auto left = static_cast<std::ptrdiff_t>(left_at(found->second, query));
-  PythonStack result{.frames = {frames.begin(), frames.begin() + left}};
-  std::ranges::reverse(result.frames);
+  const auto& thread = found->second;
+  const auto moment = moment_of(thread, query);
+  PythonStack result;
+  for (std::size_t i = moment.left; i-- > 0;) {
+    result.frames.push_back(thread.frames[i]);
+    result.frames.back().line = line_at(thread, i, moment.observations);
+  }
   return result;
+}
+
+// That of FRAME after the first so many OBSERVATIONS.
+std::uint32_t FrameHistory::line_at(const Thread& thread, std::size_t frame,
+                                    std::size_t observations) {
+  const auto& lines = thread.lines[frame];
+  const auto later = std::ranges::lower_bound(lines, observations, {}, &LineSince::observation);
+  return later == lines.begin() ? thread.frames[frame].line : std::prev(later)->line;
 }
 
 // Between two observations the nearer one holds, unless the callchain tells that it cannot or shows
 // which it is.
-std::size_t FrameHistory::left_at(const Thread& thread, const StackQuery& query) {
+FrameHistory::Moment FrameHistory::moment_of(const Thread& thread, const StackQuery& query) {
   const auto& frames = thread.frames;
   const auto& observations = thread.observations;
   const auto after = std::ranges::lower_bound(observations, query.time, {}, &Observation::time);
+  const auto number = static_cast<std::size_t>(after - observations.begin());
   const std::size_t early = after == observations.begin() ? frames.size() : std::prev(after)->left;
   const std::size_t late = after == observations.end() ? early : after->left;
   const bool later_is_nearer = after != observations.end() &&
@@ -95,14 +113,18 @@ std::size_t FrameHistory::left_at(const Thread& thread, const StackQuery& query)
     const auto groups = groups_of(frames, left);
     return least <= groups && groups <= most;
   };
-  std::size_t left = later_is_nearer ? late : early;
-  const std::size_t other = later_is_nearer ? early : late;
-  if (!fits(left)) {
-    left = fits(other) ? other : std::min(early, frames_of_groups(frames, most));
+  Moment nearer{.left = early, .observations = number};
+  Moment other{.left = late, .observations = number + 1};
+  if (later_is_nearer) {
+    std::swap(nearer, other);
   }
-  const auto groups = groups_of(frames, left);
+  auto moment = fits(nearer.left) || !fits(other.left) ? nearer : other;
+  if (!fits(moment.left)) {
+    moment.left = std::min(early, frames_of_groups(frames, most));
+  }
+  const auto groups = groups_of(frames, moment.left);
   if (early == late || groups == 0 || !query.frames_of) {
-    return left;
+    return moment;
   }
   // Frames of the innermost group have returned in between.
   const auto begin = std::max(late, frames_of_groups(frames, groups - 1) + 1);
@@ -110,11 +132,12 @@ std::size_t FrameHistory::left_at(const Thread& thread, const StackQuery& query)
   for (const auto address : query.frames_of(groups - 1)) {
     for (auto count = begin; count <= end; ++count) {
       if (frames[count - 1].activation == address) {
-        return count;
+        moment.left = count;
+        return moment;
       }
     }
   }
-  return left;
+  return moment;
 }
 
 void FrameHistory::name(std::uint32_t pid, std::uint64_t code, CodeName name) {
@@ -130,9 +153,12 @@ void FrameHistory::each_name(
     const std::function<void(const CodeName& name, std::uint32_t last_line)>& call) const {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> last_lines;
   for (const auto& [task, thread] : threads_) {
-    for (const auto& frame : thread.frames) {
-      auto& last = last_lines[{task.first, frame.code}];
-      last = std::max(last, frame.line);
+    for (std::size_t i = 0; i < thread.frames.size(); ++i) {
+      auto& last = last_lines[{task.first, thread.frames[i].code}];
+      last = std::max(last, thread.frames[i].line);
+      for (const auto& since : thread.lines[i]) {
+        last = std::max(last, since.line);
+      }
     }
   }
   for (const auto& [code, name] : names_) {

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pyinject::weave {
 namespace {
@@ -33,10 +34,29 @@ std::vector<PythonFrame> frames(std::string_view letters) {
 class FrameHistoryTest : public testing::Test {
  protected:
   void begin(std::string_view letters, bool first = true) {
+    letters_ = letters;
     history_.begin(kPid, kTid, frames(letters), first);
   }
   void observe(std::uint64_t time, std::string_view letters) {
     history_.observe(kPid, kTid, time, frames(letters));
+  }
+  // LINES: of the first ones, outermost first.
+  void observe_at(std::uint64_t time, std::initializer_list<std::uint32_t> lines) {
+    auto seen = frames(letters_.substr(0, lines.size()));
+    auto frame = seen.rbegin();
+    for (const auto line : lines) {
+      (frame++)->line = line;
+    }
+    history_.observe(kPid, kTid, time, seen);
+  }
+  [[nodiscard]] std::vector<std::uint32_t> lines_at(std::uint64_t time, std::size_t plain = 1) {
+    const auto found =
+        history_.at({.pid = kPid, .tid = kTid, .time = time, .evaluators = plain, .plain = plain});
+    std::vector<std::uint32_t> lines;
+    for (const auto& frame : found.frames) {
+      lines.insert(lines.begin(), frame.line);
+    }
+    return lines;
   }
   [[nodiscard]] std::string at(StackQuery query) {
     query.pid = kPid;
@@ -55,6 +75,7 @@ class FrameHistoryTest : public testing::Test {
     return at(StackQuery{.time = time, .evaluators = plain, .plain = plain});
   }
   FrameHistory history_;
+  std::string_view letters_;
 };
 
 TEST_F(FrameHistoryTest, OfUnknownThreadsNothingIsKnown) {
@@ -115,15 +136,50 @@ TEST_F(FrameHistoryTest, FramesEnteredSinceArePassedOver) {
   EXPECT_EQ(at(100, 1), "Ab");
 }
 
-TEST_F(FrameHistoryTest, TheLastLineIsKept) {
+// A loop of before goes on, at other lines.
+TEST_F(FrameHistoryTest, TheLineIsThatOfTheNearestLook) {
+  begin("Ab");
+  observe_at(100, {5, 10});
+  observe_at(200, {5, 10});
+  observe_at(300, {5, 10});
+  observe_at(400, {5, 11});
+  observe_at(500, {5, 11});
+  observe_at(600, {5, 11});
+  EXPECT_THAT(lines_at(1), ElementsAre(5, 10)) << "the first look is the only one with a time";
+  EXPECT_THAT(lines_at(250), ElementsAre(5, 10));
+  EXPECT_THAT(lines_at(349), ElementsAre(5, 10));
+  EXPECT_THAT(lines_at(351), ElementsAre(5, 11));
+  EXPECT_THAT(lines_at(10'000), ElementsAre(5, 11));
+}
+
+TEST_F(FrameHistoryTest, LinesComeAgain) {
   begin("A");
-  auto later = frames("A");
-  later[0].line = 77;
-  history_.observe(kPid, kTid, 100, later);
-  const auto found =
-      history_.at({.pid = kPid, .tid = kTid, .time = 1, .evaluators = 1, .plain = 1}).frames;
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].line, 77U);
+  for (std::uint64_t time = 100; time <= 1000; time += 100) {
+    observe_at(time, {time % 200 == 0 ? 20U : 10U});
+  }
+  EXPECT_THAT(lines_at(490), ElementsAre(10));
+  EXPECT_THAT(lines_at(610), ElementsAre(20));
+  EXPECT_THAT(lines_at(710), ElementsAre(10));
+}
+
+// Of what returned between two looks the last line that was seen holds.
+TEST_F(FrameHistoryTest, TheLineIsThatOfTheLookThatFits) {
+  begin("AbC");
+  observe_at(100, {5, 10, 15});
+  observe_at(200, {6, 11});
+  EXPECT_THAT(lines_at(190, 2), ElementsAre(5, 10, 15)) << "the later look does not fit";
+  EXPECT_THAT(lines_at(110, 1), ElementsAre(6, 11)) << "the earlier look does not fit";
+}
+
+TEST_F(FrameHistoryTest, OfAllLinesTheLastOneIsKnown) {
+  begin("A");
+  history_.name(kPid, 'a', {.qualname = "f", .file = "a.py", .first_line = 1});
+  observe_at(100, {10});
+  observe_at(200, {30});
+  observe_at(300, {20});
+  std::vector<std::uint32_t> last;
+  history_.each_name([&](const CodeName&, std::uint32_t line) { last.push_back(line); });
+  EXPECT_THAT(last, ElementsAre(30));
 }
 
 // The callchain shows one activation of the evaluator less than the nearest observation.

@@ -4,6 +4,8 @@
 
 #include "pyinject/weave/python_stacks.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -16,8 +18,8 @@ class FrameHistory : public StackSource {
   // A thread as it was right after the activation. FRAMES: innermost first. FIRST: it was the first
   // one in the life of the process, so no frame of before has a trampoline.
   void begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames, bool first);
-  // FRAMES of the same thread later, in the order of time: which of the first ones are left. Frames
-  // that were entered since then are passed over.
+  // FRAMES of the same thread later, in the order of time: which of the first ones are left, and at
+  // which lines. Frames that were entered since then are passed over.
   void observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
                const std::vector<PythonFrame>& frames);
   void name(std::uint32_t pid, std::uint64_t code, CodeName name);
@@ -35,14 +37,26 @@ class FrameHistory : public StackSource {
  private:
   struct Observation {
     std::uint64_t time = 0;
-    std::size_t left = 0;
+    std::uint32_t left = 0;
+    bool new_lines = false;  // other ones than at the observation before
+  };
+  struct LineSince {
+    std::size_t observation = 0;  // the first at which the frame is at this line
+    std::uint32_t line = 0;
   };
   struct Thread {
-    std::vector<PythonFrame> frames;  // outermost first
+    std::vector<PythonFrame> frames;  // outermost first, as they were at the beginning
     std::vector<Observation> observations;
+    std::vector<std::vector<LineSince>> lines;  // of each frame, those that it has come to since
     bool first = false;
   };
-  [[nodiscard]] static std::size_t left_at(const Thread& thread, const StackQuery& query);
+  struct Moment {
+    std::size_t left = 0;
+    std::size_t observations = 0;  // up to this moment
+  };
+  [[nodiscard]] static Moment moment_of(const Thread& thread, const StackQuery& query);
+  [[nodiscard]] static std::uint32_t line_at(const Thread& thread, std::size_t frame,
+                                             std::size_t observations);
 
   std::map<std::pair<std::uint32_t, std::uint32_t>, Thread> threads_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, CodeName> names_;
