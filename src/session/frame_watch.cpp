@@ -2,12 +2,11 @@
 
 #include "base/format.hpp"
 #include "pyinject/python/evaluator.hpp"
+#include "session/recording_clock.hpp"
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <set>
-#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -23,13 +22,6 @@ constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kBurst{5};
 constexpr int kShare = 200;  // one part in so many of a processor's time, at most
 
-std::uint64_t now_by(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
-
 std::vector<weave::PythonFrame> frames_of(const python::ThreadStack& stack) {
   std::vector<weave::PythonFrame> frames;
   std::ranges::transform(stack.frames, std::back_inserter(frames), [](const auto& frame) {
@@ -42,36 +34,6 @@ std::vector<weave::PythonFrame> frames_of(const python::ThreadStack& stack) {
 }
 
 }  // namespace
-
-std::optional<clockid_t> clock_by_name(const std::string& name) {
-  // As perf's tools/perf/util/clockid.c of 6.1 knows them, in any case.
-  constexpr std::array<std::pair<std::string_view, clockid_t>, 14> kClocks{{
-      {"monotonic", CLOCK_MONOTONIC},
-      {"mono", CLOCK_MONOTONIC},
-      {"1", CLOCK_MONOTONIC},
-      {"monotonic_raw", CLOCK_MONOTONIC_RAW},
-      {"raw", CLOCK_MONOTONIC_RAW},
-      {"4", CLOCK_MONOTONIC_RAW},
-      {"boottime", CLOCK_BOOTTIME},
-      {"boot", CLOCK_BOOTTIME},
-      {"7", CLOCK_BOOTTIME},
-      {"realtime", CLOCK_REALTIME},
-      {"real", CLOCK_REALTIME},
-      {"0", CLOCK_REALTIME},
-      {"tai", CLOCK_TAI},
-      {"11", CLOCK_TAI},
-  }};
-  std::string plain = name;
-  std::ranges::transform(plain, plain.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  });
-  if (plain.starts_with("clock_")) {
-    plain.erase(0, std::string_view{"clock_"}.size());
-  }
-  const auto* const found = std::ranges::find(kClocks, std::string_view{plain},
-                                              &std::pair<std::string_view, clockid_t>::first);
-  return found == kClocks.end() ? std::nullopt : std::optional{found->second};
-}
 
 void FrameWatch::add(const ActiveTarget& active) {
   const auto& target = active.target;

@@ -16,15 +16,11 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
 namespace pyinject::session {
-
-// The clock that perf's -k, --clockid names; nullopt: none that can be read here.
-[[nodiscard]] std::optional<clockid_t> clock_by_name(const std::string& name);
 
 class FrameWatch {
  public:

@@ -7,6 +7,7 @@
 #include "pyinject/session/target_selection.hpp"
 #include "pyinject/session/this_session.hpp"
 #include "session/recorder.hpp"
+#include "session/recording_clock.hpp"
 #include "session/recording_end.hpp"
 
 #include <algorithm>
@@ -29,11 +30,6 @@ bool stdout_is_pipe() {
   return ::fstat(STDOUT_FILENO, &facts) == 0 && S_ISFIFO(facts.st_mode);
 }
 
-// Ours, unless the user has chosen one: perf's default is one that only the kernel can read.
-std::optional<clockid_t> recording_clock(const RecordOptions& options) {
-  return clock_by_name(perf::chosen_clock(options.perf_options).value_or("mono"));
-}
-
 }  // namespace
 
 perf::Output output_of(const RecordOptions& options) {
@@ -53,7 +49,7 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
       population_{options.all ? Population::of_scope(options.scope)
                               : Population::of_families(options.pids)},
       children_{detector, logger, this_session().session},
-      frames_{logger, recording_clock(options)},
+      frames_{logger, recording_clock(options.perf_options)},
       manager_{make_manager(detector, injector, logger, manager_options())} {
   manager_->on_activation([this](const ActiveTarget& active) {
     if (active.activation.map.valid()) {

@@ -4,11 +4,11 @@
 #include "pyinject/base/fault.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/perf/map_collector.hpp"
-#include "pyinject/perf/record_options.hpp"
 #include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/procfs/reopen.hpp"
 #include "session/post_processing.hpp"
 #include "session/recorder.hpp"
+#include "session/recording_clock.hpp"
 #include "session/recording_end.hpp"
 
 #include <algorithm>
@@ -248,8 +248,7 @@ void Recorder::summarize() {
     logger_.debug("perf: {}", base::printable(line));
   }
   if (sampler_ != nullptr && sampler_->stats().by_clock != 0 &&
-      clock_by_name(perf::chosen_clock(options_.perf_options).value_or("mono")) !=
-          std::optional<clockid_t>{CLOCK_MONOTONIC}) {
+      recording_clock(options_.perf_options) != std::optional<clockid_t>{CLOCK_MONOTONIC}) {
     logger_.warning(
         "this kernel does not tell the program a sample's time, and -k chose another clock than "
         "mono: samples cannot find their Python stacks");

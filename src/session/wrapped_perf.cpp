@@ -16,6 +16,7 @@
 #include "session/forked_children.hpp"
 #include "session/frame_watch.hpp"
 #include "session/post_processing.hpp"
+#include "session/recording_clock.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -69,7 +70,7 @@ class WrappedPerf {
         observer_{observer},
         chosen_{perf::chosen_call_graph(options.arguments)},
         children_{detector, logger, this_session().session},
-        frames_{logger, clock_by_name(perf::chosen_clock(options.arguments).value_or("mono"))},
+        frames_{logger, recording_clock(options.arguments)},
         manager_{make_manager(detector, injector, logger, manager_options())} {
     manager_->on_activation([this](const ActiveTarget& active) { activated(active); });
   }
