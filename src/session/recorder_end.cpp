@@ -247,7 +247,14 @@ void Recorder::summarize() {
   for (const auto line : base::split(base::trim(perf_->stderr_text()), '\n')) {
     logger_.debug("perf: {}", base::printable(line));
   }
-  if (sampler_ != nullptr && sampler_->stats().by_clock != 0 &&
+  std::optional<SamplerStats> sampled;
+  if (sampler_ != nullptr) {
+    sampled = sampler_->stats();
+    for (const auto& file : woven_) {
+      sampled->unmatched += file.summary.without_record;
+    }
+  }
+  if (sampled && sampled->by_clock != 0 &&
       recording_clock(options_.perf_options) != std::optional<clockid_t>{CLOCK_MONOTONIC}) {
     logger_.warning(
         "this kernel does not tell the program a sample's time, and -k chose another clock than "
@@ -262,15 +269,14 @@ void Recorder::summarize() {
   const bool several = stats.activated > 1 || std::ranges::any_of(reasons, [&](auto reason) {
                          return stats.of(reason) != 0;
                        });
-  observer_.finished(
-      {.output = output_,
-       .woven = std::move(woven_),
-       .files = perf::parse_written_files(perf_->stderr_text()),
-       .elapsed = elapsed_,
-       .targets = manager_->stats().activated,
-       .maps = maps_,
-       .sampler = sampler_ == nullptr ? std::nullopt : std::optional{sampler_->stats()},
-       .counters = several ? stats.summary() : std::string{}});
+  observer_.finished({.output = output_,
+                      .woven = std::move(woven_),
+                      .files = perf::parse_written_files(perf_->stderr_text()),
+                      .elapsed = elapsed_,
+                      .targets = manager_->stats().activated,
+                      .maps = maps_,
+                      .sampler = sampled,
+                      .counters = several ? stats.summary() : std::string{}});
 }
 
 }  // namespace pyinject::session

@@ -189,7 +189,6 @@ SamplerStats StackSampler::stats() const {
   const auto counted = sampler_->counters();
   return {.samples = counted.samples,
           .matched = stacks_.matched(),
-          .unmatched = stacks_.unmatched(),
           .state_found = counted.state_found,
           .state_searched = counted.state_searched,
           .no_state = counted.no_state,

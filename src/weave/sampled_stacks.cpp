@@ -94,7 +94,6 @@ SampledStacks::Entry* SampledStacks::find(const StackQuery& query) {
 PythonStack SampledStacks::at(const StackQuery& query) {
   auto* const entry = find(query);
   if (entry == nullptr) {
-    ++unmatched_;
     return {};
   }
   ++matched_;

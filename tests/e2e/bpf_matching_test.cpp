@@ -7,6 +7,7 @@
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -175,6 +176,32 @@ INSTANTIATE_TEST_SUITE_P(Builds, BpfMatching,
                            return fmt::format("{}_{}_Hz", name(std::get<0>(one.param)),
                                               std::get<1>(one.param));
                          });
+
+TEST(BpfMatchingOfLaunched, WhatIsNoPythonIsNotMissed) {
+  const auto python = plain_interpreter(13);
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no CPython 3.13 (scripts/pythons)";
+  }
+  const TempDir folder;
+  const auto script = fmt::format(
+      "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; {} -c 'sum(i & 7 for i in "
+      "range(5000000))'; exit 0",
+      fmt::join(python->command, " "));
+  const auto result =
+      run_tool({"record", "--engine", "bpf", "-F", "999", "-e", "cpu-clock", "-o", folder / "data",
+                "--stats", folder / "stats.json", "--", "/bin/sh", "-c", script});
+  ASSERT_EQ(result.status, ExitStatus{}) << result.err;
+  const auto samples = scripted_samples(folder / "data");
+  ASSERT_FALSE(samples.empty());
+  const auto of_shell = static_cast<std::size_t>(
+      std::ranges::count(samples, samples.front().pid, &ScriptedSample::pid));
+  const auto figures = bpf_figures(folder / "stats.json");
+  const auto matched = figures.at("matched").get<std::size_t>();
+  EXPECT_GE(of_shell, 50U);
+  EXPECT_GE(matched, 50U) << result.err;
+  EXPECT_LE(matched + figures.at("unmatched").get<std::size_t>(), samples.size() - of_shell)
+      << result.err;
+}
 
 class BpfNewThreads : public testing::TestWithParam<Build> {};
 

@@ -44,9 +44,8 @@ class SampledStacks : public StackSource {
 
   [[nodiscard]] bool empty() const { return records_ == 0; }
   [[nodiscard]] std::uint64_t records() const { return records_; }
-  // Samples that were asked for and have a record, and those that have none.
+  // Samples that were asked for and have a record.
   [[nodiscard]] std::uint64_t matched() const { return matched_; }
-  [[nodiscard]] std::uint64_t unmatched() const { return unmatched_; }
   // What all this takes, about.
   [[nodiscard]] std::size_t bytes() const;
 
@@ -88,7 +87,6 @@ class SampledStacks : public StackSource {
   std::unordered_map<std::uint64_t, Code> codes_;
   std::uint64_t records_ = 0;
   std::uint64_t matched_ = 0;
-  std::uint64_t unmatched_ = 0;
 };
 
 }  // namespace pyinject::weave
