@@ -8,6 +8,7 @@
 #include "pyinject/base/text.hpp"
 #include "pyinject/procfs/status.hpp"
 #include "pyinject/procfs/target_root.hpp"
+#include "pyinject/session/call_graph.hpp"
 #include "pyinject/weave/build_id_cache.hpp"
 
 #include <fmt/format.h>
@@ -140,6 +141,7 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
       .gil = work.gil,
       .tasks = work.tasks,
       .off_cpu = work.off_cpu,
+      .most_entries = most_callchain_entries(),
       .image_path = [&](std::uint32_t pid) { return path_of_image(folder, pid); },
       .progress =
           [&](double done, std::uint64_t samples) {

@@ -1,6 +1,7 @@
 #include "weave/merge.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 
 namespace pyinject::weave {
@@ -54,7 +55,18 @@ std::size_t plain_ones(const std::vector<EvaluatorFrame>& evaluators) {
 
 bool can_pair(const std::vector<EvaluatorFrame>& evaluators, const std::vector<PythonFrame>& python,
               bool one_may_be_hidden) {
-  return groups_of(python).size() <= evaluators.size() + (one_may_be_hidden ? 1 : 0);
+  const auto groups = groups_of(python).size();
+  return groups <= evaluators.size() + (one_may_be_hidden ? 1 : 0) &&
+         evaluators.size() <= groups + 1;
+}
+
+std::vector<EvaluatorFrame> innermost_ones(const std::vector<EvaluatorFrame>& evaluators,
+                                           const std::vector<PythonFrame>& python) {
+  const auto groups = groups_of(python).size();
+  if (groups > evaluators.size()) {
+    return {};
+  }
+  return {evaluators.end() - static_cast<std::ptrdiff_t>(groups), evaluators.end()};
 }
 
 std::size_t merge(std::span<const std::uint64_t> chain,
@@ -67,7 +79,8 @@ std::size_t merge(std::span<const std::uint64_t> chain,
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (i < evaluators.size()) {
       const auto& evaluator = evaluators[i];
-      const auto known = evaluator.trampoline ? groups[i].size() - 1 : groups[i].size();
+      const bool doubled = evaluator.trampoline && groups[i].back().outermost;
+      const auto known = groups[i].size() - (doubled ? 1 : 0);
       insertions.push_back({.at = evaluator.behind, .frames = groups[i].first(known)});
     } else if (one_may_be_hidden && i == evaluators.size() && !chain.empty()) {
       insertions.push_back({.at = 1, .frames = groups[i]});

@@ -30,9 +30,14 @@ struct EvaluatorFrame {
 [[nodiscard]] std::size_t plain_ones(const std::vector<EvaluatorFrame>& evaluators);
 
 // Of all PYTHON frames of a thread, each group has an activation of the evaluator in the callchain:
-// one for each, or the innermost has none yet or no more; with ONE_MAY_BE_HIDDEN one too few.
+// one for each, or the innermost activation has no group yet or no more; with ONE_MAY_BE_HIDDEN one
+// too few.
 [[nodiscard]] bool can_pair(const std::vector<EvaluatorFrame>& evaluators,
                             const std::vector<PythonFrame>& python, bool one_may_be_hidden);
+
+// Those that run the groups of PYTHON, which lacks outer ones: the innermost. None: too few.
+[[nodiscard]] std::vector<EvaluatorFrame> innermost_ones(
+    const std::vector<EvaluatorFrame>& evaluators, const std::vector<PythonFrame>& python);
 
 // CHAIN with the frames of PYTHON (innermost first) at their places, as addresses: ADDRESS gives
 // each one's. The groups are paired with the evaluators from the outermost on. With

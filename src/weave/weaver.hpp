@@ -58,6 +58,9 @@ class Weaver {
   void drop_unmapped(std::vector<std::uint64_t>& chain) const;
   void mark_end(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound);
   void add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer);
+  [[nodiscard]] bool may_hide_one(const std::vector<EvaluatorFrame>& evaluators,
+                                  bool by_frame_pointer) const;
+  [[nodiscard]] bool is_cut() const;
   void add_whole(std::span<const std::uint64_t> chain,
                  const std::vector<EvaluatorFrame>& evaluators, const StackQuery& query,
                  const PythonStack& stack, bool by_frame_pointer);

@@ -103,6 +103,22 @@ PythonStack Weaver::python_of(StackQuery query) const {
   return {};
 }
 
+// Whether the innermost function may have none of its own frame pointer, so that the evaluator that
+// called it is not in the callchain.
+bool Weaver::may_hide_one(const std::vector<EvaluatorFrame>& evaluators,
+                          bool by_frame_pointer) const {
+  return by_frame_pointer && kinds_.front() == AddressKind::kOther &&
+         plain_ones(evaluators) == evaluators.size();
+}
+
+// Whether outer functions may be missing, since the kernel stores no more.
+bool Weaver::is_cut() const {
+  const auto entries = std::ranges::count_if(
+      sample_.chain, [](std::uint64_t address) { return address < PERF_CONTEXT_MAX; });
+  const std::size_t own = sample_.event->attr.sample_max_stack;
+  return static_cast<std::size_t>(entries) >= (own != 0 ? own : options_.most_entries);
+}
+
 void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer) {
   evaluator_ = evaluator_of(sample_.pid);
   if (knowledge_.stacks == nullptr || chain.empty() ||
@@ -114,14 +130,12 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
   std::ranges::transform(chain, std::back_inserter(kinds_),
                          [this](std::uint64_t address) { return kind_of(address); });
   const auto evaluators = evaluators_of(kinds_);
-  const auto plain = plain_ones(evaluators);
-  const bool hidden =
-      by_frame_pointer && plain == evaluators.size() && kinds_.front() == AddressKind::kOther;
+  const bool hidden = may_hide_one(evaluators, by_frame_pointer) && !is_cut();
   const StackQuery query{.pid = sample_.pid,
                          .tid = sample_.tid,
                          .time = sample_.time,
                          .evaluators = evaluators.size(),
-                         .plain = plain,
+                         .plain = plain_ones(evaluators),
                          .one_may_be_hidden = hidden,
                          .frames_of = [&](std::size_t n) { return frames_of(evaluators, n); }};
   const auto stack = python_of(query);

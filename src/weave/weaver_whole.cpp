@@ -22,9 +22,15 @@ void Weaver::add_whole(std::span<const std::uint64_t> chain,
   const bool c_is_known = evaluator_ != nullptr && !evaluator_->empty() &&
                           (!by_frame_pointer || has_frame_pointers(query.pid));
   const auto address = [&](const PythonFrame& frame) { return address_of(frame, query.pid); };
-  if (stack.frames.empty() ||
-      (c_is_known && can_pair(evaluators, stack.frames, query.one_may_be_hidden))) {
-    merge(chain, evaluators, stack.frames, query.one_may_be_hidden, address, result_);
+  // Of one that lacks outer groups only the inner end tells which activations are theirs.
+  const auto inner = stack.truncated && !may_hide_one(evaluators, by_frame_pointer)
+                         ? innermost_ones(evaluators, stack.frames)
+                         : std::vector<EvaluatorFrame>{};
+  const bool can = stack.truncated ? !inner.empty()
+                                   : can_pair(evaluators, stack.frames, query.one_may_be_hidden);
+  if (stack.frames.empty() || (c_is_known && can)) {
+    merge(chain, stack.truncated ? inner : evaluators, stack.frames,
+          query.one_may_be_hidden && !stack.truncated, address, result_);
   } else {
     result_.push_back(chain.front());
     std::ranges::transform(stack.frames, std::back_inserter(result_), address);

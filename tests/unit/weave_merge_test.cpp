@@ -142,7 +142,28 @@ TEST(Merge, WhichWholeStacksCanBePaired) {
   EXPECT_FALSE(pairs("cEc", {"ab", "xyz"}));
   EXPECT_TRUE(pairs("cEc", {"ab", "xyz"}, true));
   EXPECT_FALSE(pairs("cEc", {"ab", "xy", "z"}, true));
+  EXPECT_FALSE(pairs("EcEcEc", {"ab"})) << "two too many: whose they are is not known";
   EXPECT_TRUE(pairs("ccc", {}));
+}
+
+// Those of outer groups that are missing have nothing to run.
+TEST(Merge, GroupsThatLackOuterOnesAreOfTheInnermostEvaluators) {
+  const auto all = evaluators_of(kinds("cEcEcEc"));
+  const auto inner = innermost_ones(all, python({"ab", "x"}));
+  ASSERT_EQ(inner.size(), 2U);
+  EXPECT_EQ(inner[0].behind, 4U);
+  EXPECT_EQ(inner[1].behind, 2U);
+  EXPECT_THAT(innermost_ones(all, python({"a", "b", "x", "y"})), IsEmpty());
+}
+
+// The function of the trampoline is one of those that are missing.
+TEST(Merge, AnOuterFrameThatIsMissingIsNoTrampolines) {
+  const std::vector<std::uint64_t> chain{'E', 'T'};
+  std::vector<std::uint64_t> result;
+  merge(
+      chain, evaluators_of(kinds("ET")), {{.code = 'x'}}, false,
+      [](const PythonFrame& frame) { return frame.code; }, result);
+  EXPECT_THAT(result, ElementsAre('E', 'x', 'T'));
 }
 
 TEST(Merge, AppendsToWhatIsThere) {

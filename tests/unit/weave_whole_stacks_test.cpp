@@ -34,6 +34,52 @@ TEST_F(WholeStacks, WhatCannotBePairedIsPythonOnly) {
   EXPECT_EQ(summary_.python_only, 1U);
 }
 
+TEST_F(WholeStacks, TwoEvaluatorsTooManyArePythonOnly) {
+  EXPECT_EQ(woven_one("EcEcEc", python({"ab"})), "Eba");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+// Outer functions are missing, and what ran them has nothing then.
+TEST_F(WholeStacks, ATruncatedStackIsOfTheInnermostEvaluators) {
+  auto stack = python({"ab"});
+  stack.truncated = true;
+  EXPECT_EQ(woven_one("EcEcEc", stack), "EbacEcEc[truncated: python stack]");
+  EXPECT_EQ(summary_.python_only, 0U);
+}
+
+// The groups that there are can be one further in, or not.
+TEST_F(WholeStacks, ATruncatedStackBehindAFunctionThatMayHideOneIsPythonOnly) {
+  auto stack = python({"ab"});
+  stack.truncated = true;
+  EXPECT_EQ(woven_one("ccEcEc", stack), "cba[truncated: python stack]");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+TEST_F(WholeStacks, ATruncatedStackOfMoreGroupsThanEvaluatorsIsPythonOnly) {
+  auto stack = python({"a", "b"});
+  stack.truncated = true;
+  EXPECT_EQ(woven_one("Ec", stack), "Eba[truncated: python stack]");
+}
+
+// Its outer functions are not in it: that an evaluator is missing does not mean that one is hidden.
+TEST_F(WholeStacks, ACallchainThatTheKernelHasCutHidesNothing) {
+  options_.most_entries = 5;
+  EXPECT_EQ(woven_one("kccEc", python({"a", "xy"})), "kcyxa");
+  EXPECT_EQ(summary_.python_only, 1U);
+  options_.most_entries = 6;
+  EXPECT_THAT(woven(), ElementsAre("kcyxcEac"));
+  data_.events[0].attr.sample_max_stack = 5;
+  EXPECT_THAT(woven(), ElementsAre("kcyxa"));
+  options_.most_entries = 2;
+  data_.events[0].attr.sample_max_stack = 6;
+  EXPECT_THAT(woven(), ElementsAre("kcyxcEac")) << "the event's own limit";
+}
+
+TEST_F(WholeStacks, ACutCallchainCanBePairedNevertheless) {
+  options_.most_entries = 4;
+  EXPECT_EQ(woven_one("ccEc", python({"ab"})), "ccEbac");
+}
+
 // The leaf lies in the evaluator: it cannot have hidden another one.
 TEST_F(WholeStacks, AnEvaluatorHidesNoOther) {
   EXPECT_EQ(woven_one("EcEc", python({"a", "b", "x"})), "Exba");
@@ -117,15 +163,14 @@ TEST_F(WholeStacks, MarksAreAtTheRoot) {
   stack.truncated = true;
   stack.task = "main";
   stack.gil = GilState::kHeld;
-  EXPECT_EQ(woven_one("cEc", stack), "cEac[truncated: python stack]")
-      << "unless they are asked for";
+  EXPECT_EQ(woven_one("Ec", stack), "Eac[truncated: python stack]") << "unless they are asked for";
   EXPECT_EQ(summary_.truncated, 1U);
   options_.gil = options_.tasks = true;
-  EXPECT_THAT(woven(), ElementsAre("cEac[truncated: python stack][task main][GIL held]"));
+  EXPECT_THAT(woven(), ElementsAre("Eac[truncated: python stack][task main][GIL held]"));
   stack.gil = GilState::kWaitedFor;
-  sample(200, "cEc");
+  sample(200, "Ec");
   record(200, stack);
-  EXPECT_EQ(woven().at(1), "cEac[truncated: python stack][task main][waiting for the GIL]");
+  EXPECT_EQ(woven().at(1), "Eac[truncated: python stack][task main][waiting for the GIL]");
 }
 
 TEST_F(WholeStacks, WithoutTheGilThereIsNoMark) {

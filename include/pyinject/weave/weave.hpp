@@ -8,6 +8,7 @@
 #include "pyinject/weave/python_stacks.hpp"
 #include "pyinject/weave/weave_summary.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -46,6 +47,8 @@ struct WeaveOptions {
   // The period of a sample of context-switches is the time until its thread runs again, in
   // nanoseconds; needs the records of perf's --switch-events.
   bool off_cpu = false;
+  // kernel.perf_event_max_stack: a callchain that has so many may lack outer functions.
+  std::size_t most_entries = 127;
   // The path by which the file names the image with the names of PID, 0: those without a process.
   std::function<std::string(std::uint32_t pid)> image_path;
   // Called some times a second with what part is done, 0 to 1. False: stop.
