@@ -141,6 +141,7 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
       .gil = work.gil,
       .tasks = work.tasks,
       .off_cpu = work.off_cpu,
+      .ended_at = work.ended_at,
       .most_entries = most_callchain_entries(),
       .image_path = [&](std::uint32_t pid) { return path_of_image(folder, pid); },
       .progress =
@@ -185,6 +186,23 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
     }
     logger.error("{}: {} is as perf wrote it", error.what(), base::printable(work.input));
     return Processed::kLeftAlone;
+  }
+}
+
+void warn_without_off_cpu(const std::vector<WovenFile>& woven, base::Logger& logger) {
+  const auto file = std::ranges::find_if(
+      woven, [](const auto& each) { return each.summary.no_off_cpu != weave::NoOffCpu::kNone; });
+  if (file == woven.end()) {
+    return;
+  }
+  if (file->summary.no_off_cpu == weave::NoOffCpu::kNoSwitches) {
+    logger.warning("--off-cpu: {} has no records of switches: for how long is not known",
+                   base::printable(file->path));
+  } else {
+    logger.warning(
+        "--off-cpu: {} has no waits: perf was allowed to record user space only "
+        "(kernel.perf_event_paranoid); run as root, grant CAP_PERFMON, or set it to 1",
+        base::printable(file->path));
   }
 }
 

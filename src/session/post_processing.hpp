@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace pyinject::session {
 
@@ -26,6 +27,7 @@ struct PostProcessing {
   bool gil = false;
   bool tasks = false;
   bool off_cpu = false;
+  std::uint64_t ended_at = 0;              // as WeaveOptions
   std::string perf;                        // the executable, for its build-id cache
   bool names_beside = false;               // not in that perf's build-id cache
   std::function<bool()> interrupted = {};  // asked some times a second
@@ -39,5 +41,8 @@ enum class Processed { kDone, kLeftAlone, kCancelled };
 [[nodiscard]] Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
                                      base::Logger& logger, RecordObserver* observer,
                                      weave::WeaveSummary& summary);
+
+// If a recording with --off-cpu, of which WOVEN are the files, does not tell how long threads wait.
+void warn_without_off_cpu(const std::vector<WovenFile>& woven, base::Logger& logger);
 
 }  // namespace pyinject::session

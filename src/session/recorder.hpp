@@ -88,7 +88,7 @@ class Recorder {
   std::optional<int> post_process();
   [[nodiscard]] std::function<bool(std::uint32_t)> wanted_samples() const;
   [[nodiscard]] weave::Knowledge knowledge();
-  bool post_process_file(const std::string& path);
+  bool post_process_file(const std::string& path, bool last);
   [[nodiscard]] base::UniqueFd open_map(std::uint32_t pid) const;
   void summarize();
   [[nodiscard]] bool take_signal();
@@ -127,6 +127,7 @@ class Recorder {
   std::vector<python::Target> targets_;
   base::Deadline::Clock::time_point enabled_at_;
   std::chrono::nanoseconds elapsed_{};
+  std::uint64_t ended_at_ = 0;  // by the recording's clock; 0: not known
   std::vector<perf::CollectedMap> maps_;
   std::vector<WovenFile> woven_;
   weave::RecordedFiles files_;

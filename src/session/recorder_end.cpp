@@ -45,9 +45,12 @@ int Recorder::finish(EndOfRecording end) {
   if (command_ && end.end != End::kCommand) {
     command_->send_signal(SIGTERM);
   }
-  if (perf_->request("disable", Deadline::after(kPerfAnswers), signals_.fd()) ==
-      perf::Answer::kInterrupted) {
+  const auto answer = perf_->request("disable", Deadline::after(kPerfAnswers), signals_.fd());
+  if (answer == perf::Answer::kInterrupted) {
     (void)take_signal();
+  } else if (const auto clock = recording_clock(options_.perf_options);
+             clock && answer == perf::Answer::kAcknowledged) {
+    ended_at_ = now_by(*clock);
   }
   elapsed_ = Deadline::Clock::now() - enabled_at_;
   if (arrivals_) {
@@ -178,7 +181,7 @@ std::optional<int> Recorder::post_process() {
     paths.push_back(output_.path);
   }
   for (const auto& path : paths) {
-    if (!post_process_file(path)) {
+    if (!post_process_file(path, &path == &paths.back())) {
       return 128 + (signal_ == 0 ? SIGINT : signal_);
     }
   }
@@ -212,7 +215,7 @@ weave::Knowledge Recorder::knowledge() {
   return knowledge;
 }
 
-bool Recorder::post_process_file(const std::string& path) {
+bool Recorder::post_process_file(const std::string& path, bool last) {
   std::string raw = path;
   if (options_.keep_raw) {
     raw += ".raw";
@@ -227,6 +230,7 @@ bool Recorder::post_process_file(const std::string& path) {
                                                 .gil = options_.gil,
                                                 .tasks = options_.tasks,
                                                 .off_cpu = options_.off_cpu,
+                                                .ended_at = last ? ended_at_ : 0,
                                                 .perf = perf_path_,
                                                 .names_beside = options_.names_beside,
                                                 .interrupted = [this] { return take_signal(); },
@@ -260,6 +264,7 @@ void Recorder::summarize() {
         "this kernel does not tell the program a sample's time, and -k chose another clock than "
         "mono: samples cannot find their Python stacks");
   }
+  warn_without_off_cpu(woven_, logger_);
   const auto effort = frames_.effort();
   logger_.debug(
       "frames were read {} times, in {} us of processor time", effort.rounds,

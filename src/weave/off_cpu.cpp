@@ -1,38 +1,46 @@
 #include "weave/off_cpu.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <iterator>
 
 namespace pyinject::weave {
 
-namespace {
-
-// The first one of TID that is not before TIME.
-template <typename Times>
-std::optional<std::uint64_t> first_since(const Times& times, std::uint32_t tid,
-                                         std::uint64_t time) {
-  const auto thread = times.find(tid);
-  if (thread == times.end()) {
-    return std::nullopt;
+void OffCpu::complete() {
+  for (auto& thread : switches_) {
+    std::ranges::sort(thread.second);
   }
-  const auto found = std::ranges::lower_bound(thread->second, time);
-  return found == thread->second.end() ? std::nullopt : std::optional{*found};
+  for (auto& thread : lives_) {
+    std::ranges::sort(thread.second);
+  }
 }
 
-}  // namespace
-
-void OffCpu::complete() {
-  for (auto* const times : {&ends_, &preempted_}) {
-    for (auto& thread : *times) {
-      std::ranges::sort(thread.second);
+std::optional<OffCpu::Absence> OffCpu::absence(std::uint32_t tid, std::uint64_t time) const {
+  auto until = end_;
+  if (const auto thread = lives_.find(tid); thread != lives_.end()) {
+    const auto later = std::ranges::upper_bound(thread->second, time, {}, &Life::time);
+    if (later != thread->second.begin() && !std::prev(later)->begins) {
+      return std::nullopt;
+    }
+    if (later != thread->second.end()) {
+      until = std::min(until, later->time);
     }
   }
-}
-
-OffCpu::Absence OffCpu::absence(std::uint32_t tid, std::uint64_t time) const {
-  const auto until = first_since(ends_, tid, time).value_or(std::max(end_, time));
-  const auto preempted = first_since(preempted_, tid, time);
-  return {.nanoseconds = until - time, .preempted = preempted && *preempted <= until};
+  Absence absence;
+  if (const auto thread = switches_.find(tid); thread != switches_.end()) {
+    bool left = false;  // by its own record
+    for (auto at = std::ranges::lower_bound(thread->second, packed(time, kOut));
+         at != thread->second.end() && *at >> kKindBits <= until; ++at) {
+      const auto kind = *at & packed(0, kIn);
+      if (left || (kind != kOut && kind != kPreempted)) {
+        until = *at >> kKindBits;
+        break;
+      }
+      left = true;
+      absence.preempted = kind == kPreempted;
+    }
+  }
+  absence.nanoseconds = until > time ? until - time : 0;
+  return absence;
 }
 
 }  // namespace pyinject::weave

@@ -1,7 +1,9 @@
 // How long threads were off their processor, from the records of their switches. Pure.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -10,25 +12,45 @@ namespace pyinject::weave {
 class OffCpu {
  public:
   // In any order, to be followed by complete(). Times are those of the recording's clock.
-  void takes_processor(std::uint32_t tid, std::uint64_t time) { ends_[tid].push_back(time); }
-  void exits(std::uint32_t tid, std::uint64_t time) { ends_[tid].push_back(time); }
-  // It could have run on.
-  void is_preempted(std::uint32_t tid, std::uint64_t time) { preempted_[tid].push_back(time); }
+  void takes_processor(std::uint32_t tid, std::uint64_t time) { add(tid, time, kIn); }
+  void leaves_processor(std::uint32_t tid, std::uint64_t time, bool preempted) {
+    add(tid, time, preempted ? kPreempted : kOut);
+  }
+  // When it leaves the processor. Not to be told where several events sample that.
+  void is_sampled(std::uint32_t tid, std::uint64_t time) { add(tid, time, kSample); }
+  // It gets this number, by its birth or an execve(2).
+  void begins(std::uint32_t tid, std::uint64_t time) { lives_[tid].push_back({time, true}); }
+  void exits(std::uint32_t tid, std::uint64_t time) { lives_[tid].push_back({time, false}); }
   void ends(std::uint64_t time) { end_ = time > end_ ? time : end_; }
   void complete();
 
   struct Absence {
     std::uint64_t nanoseconds = 0;
-    bool preempted = false;
+    bool preempted = false;  // it could have run on
   };
   // Of the thread that left its processor at TIME; its own record of that comes behind the sample.
-  // Until the end of the recording, if it did not come back.
-  [[nodiscard]] Absence absence(std::uint32_t tid, std::uint64_t time) const;
+  // Until the end of the recording, if it did not come back. Where the record was lost by which it
+  // came back, until something else tells that it had. nullopt: it had exited before, and does not
+  // wait.
+  [[nodiscard]] std::optional<Absence> absence(std::uint32_t tid, std::uint64_t time) const;
 
  private:
-  using Times = std::unordered_map<std::uint32_t, std::vector<std::uint64_t>>;
-  Times ends_;
-  Times preempted_;
+  // Of those at the same time the earlier one is lower. Times of 146 years have room beside it.
+  enum Kind : std::uint8_t { kSample, kOut, kPreempted, kIn };
+  static constexpr unsigned kKindBits = 2;
+  struct Life {
+    std::uint64_t time = 0;
+    bool begins = false;
+    auto operator<=>(const Life&) const = default;
+  };
+
+  static std::uint64_t packed(std::uint64_t time, Kind kind) { return time << kKindBits | kind; }
+  void add(std::uint32_t tid, std::uint64_t time, Kind kind) {
+    switches_[tid].push_back(packed(time, kind));
+  }
+
+  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> switches_;  // time and kind
+  std::unordered_map<std::uint32_t, std::vector<Life>> lives_;
   std::uint64_t end_ = 0;
 };
 

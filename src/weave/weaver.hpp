@@ -43,9 +43,12 @@ class Weaver {
     std::uint64_t time = 0;
   };
 
+  void choose_switches();
   void learn_from(const perfdata::Record& record);
   void learn_from_sample(const perfdata::Record& record);
   void learn_switches(const perfdata::Record& record);
+  // 0: an idle processor, of which there are several. -1: it has ended and no number any more.
+  [[nodiscard]] static bool is_thread(std::uint32_t tid);
   void expect_lines();
   void adopt_orphans();
   void choose_base();
@@ -93,6 +96,7 @@ class Weaver {
   // Of the code of a process, and of a line of it if that is in the name.
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, SyntheticNames::Place> places_;
   bool switch_periods_;  // samples of context switches get the time until the thread runs again
+  const perfdata::Event* each_switch_ = nullptr;  // that samples them, if there is only one
   OffCpu off_cpu_;
   std::unordered_map<std::uint32_t, ForkedThread> forked_;  // by the child's pid
   std::set<std::uint32_t> processes_;

@@ -32,6 +32,8 @@ bool has_switches(const perfdata::Input& input) {
 
 }  // namespace
 
+bool Weaver::is_thread(std::uint32_t tid) { return tid != 0 && tid != ~std::uint32_t{0}; }
+
 Weaver::Weaver(const WeaveOptions& options, const Knowledge& knowledge, unwind::FileFinder& files,
                perfdata::Input& input)
     : options_{options},
@@ -45,6 +47,25 @@ Weaver::Weaver(const WeaveOptions& options, const Knowledge& knowledge, unwind::
       unwinder_{spaces_, objects_, maps_},
       switch_periods_{options.off_cpu && has_switches(input)} {
   summary_.bytes_before = input_.size();
+  if (options_.off_cpu) {
+    choose_switches();
+  }
+}
+
+void Weaver::choose_switches() {
+  std::vector<const perfdata::Event*> events;
+  for (const auto& event : input_.events()) {
+    if (event.samples_each_switch()) {
+      events.push_back(&event);
+    }
+  }
+  each_switch_ = events.size() == 1 ? events.front() : nullptr;
+  if (!switch_periods_) {
+    summary_.no_off_cpu = NoOffCpu::kNoSwitches;
+  } else if (std::ranges::all_of(
+                 events, [](const auto* event) { return event->attr.exclude_kernel != 0; })) {
+    summary_.no_off_cpu = NoOffCpu::kOnlyInUserSpace;
+  }
 }
 
 bool Weaver::go_on(double part) {
@@ -70,6 +91,7 @@ bool Weaver::learn() {
   adopt_orphans();
   choose_base();
   expect_lines();
+  off_cpu_.ends(options_.ended_at);
   off_cpu_.complete();
   for (const auto& file : spaces_.files()) {
     if (file.executable && file.path.starts_with("//anon") &&
@@ -140,20 +162,32 @@ void Weaver::learn_switches(const Record& record) {
     return;
   }
   off_cpu_.ends(*time);
-  if (const auto task = perfdata::parse_task(record); task && record.type == PERF_RECORD_EXIT) {
-    off_cpu_.exits(task->tid, task->time);
-  }
-  if (record.type != PERF_RECORD_SWITCH && record.type != PERF_RECORD_SWITCH_CPU_WIDE) {
-    return;
-  }
-  const auto tid = input_.thread_of(record);
-  if (!tid || *tid == 0) {
-    return;  // 0: a processor's idle thread
-  }
-  if ((record.misc & PERF_RECORD_MISC_SWITCH_OUT) == 0) {
-    off_cpu_.takes_processor(*tid, *time);
-  } else if ((record.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0) {
-    off_cpu_.is_preempted(*tid, *time);
+  if (record.type == PERF_RECORD_SAMPLE) {
+    const auto head = each_switch_ != nullptr && input_.event_of(record) == each_switch_
+                          ? input_.head_of(record)
+                          : std::nullopt;
+    if (head && is_thread(head->tid)) {
+      off_cpu_.is_sampled(head->tid, *time);
+    }
+  } else if (const auto task = perfdata::parse_task(record); task) {
+    if (record.type == PERF_RECORD_EXIT) {
+      off_cpu_.exits(task->tid, task->time);
+    } else {
+      off_cpu_.begins(task->tid, task->time);
+    }
+  } else if (const auto command = perfdata::parse_command(record); command && command->exec) {
+    off_cpu_.begins(command->tid, *time);
+  } else if (record.type == PERF_RECORD_SWITCH || record.type == PERF_RECORD_SWITCH_CPU_WIDE) {
+    const auto tid = input_.thread_of(record);
+    if (!tid || !is_thread(*tid)) {
+      return;
+    }
+    if ((record.misc & PERF_RECORD_MISC_SWITCH_OUT) == 0) {
+      off_cpu_.takes_processor(*tid, *time);
+    } else {
+      off_cpu_.leaves_processor(*tid, *time,
+                                (record.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0);
+    }
   }
 }
 

@@ -153,13 +153,13 @@ void Weaver::write_sample(perfdata::Output& output) {
   }
   add_python(chain_, !copied);
   std::uint64_t period = 1;
-  // Thread 0 is that of an idle processor, of which there are several.
-  if (switch_periods_ && sample_.event->samples_each_switch() && sample_.tid != 0) {
-    const auto absence = off_cpu_.absence(sample_.tid, sample_.time);
-    period = absence.nanoseconds;
-    ++summary_.off_cpu;
-    if (absence.preempted && !chain_.empty()) {
-      mark("[preempted]");
+  if (switch_periods_ && sample_.event->samples_each_switch() && is_thread(sample_.tid)) {
+    if (const auto absence = off_cpu_.absence(sample_.tid, sample_.time)) {
+      period = absence->nanoseconds;
+      ++summary_.off_cpu;
+      if (absence->preempted && !chain_.empty()) {
+        mark("[preempted]");
+      }
     }
   }
   summary_.longest = std::max(summary_.longest, result_.size());

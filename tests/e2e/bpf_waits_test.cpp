@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ctime>
 #include <map>
 
 namespace pyinject::test {
@@ -32,6 +33,12 @@ bool has(const ScriptedSample& sample, const std::string& function) {
   return std::ranges::any_of(sample.frames, [&](const ScriptFrame& frame) {
     return frame.python() && frame.function() == function;
   });
+}
+
+std::int64_t nanoseconds_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 class BpfWaits : public testing::TestWithParam<Build> {
@@ -94,6 +101,47 @@ INSTANTIATE_TEST_SUITE_P(Builds, BpfWaits,
                          testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
                                          Build{.minor = 15}),
                          BuildName{});
+
+class BpfWaitsAtTheEnd : public testing::TestWithParam<std::string> {};
+
+// All threads wait, and nothing is recorded any more, when the recording ends.
+TEST_P(BpfWaitsAtTheEnd, CountUntilThen) {
+  const auto lacks = GetParam() == "bpf" ? bpf_engine_lacks() : std::string{};
+  const auto python = plain_interpreter(13);
+  if (!lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no CPython 3.13 (scripts/pythons)";
+  }
+  const TempDir folder;
+  const std::string data = folder / "data";
+  PythonProcess target{*python, target_source("waits.py")};
+  PythonProcess clock{*python, target_source("waits.py")};
+  const auto pid = std::to_string(target.pid().value());
+  RunningRecord running{{"--engine", GetParam(), "-p", pid, "-e", "cpu-clock", "--call-graph", "fp",
+                         "--off-cpu", "-o", data}};
+  const auto before = nanoseconds_now();
+  target.send_line("3");
+  (void)target.read_line(kPatience);
+  const auto begin = nanoseconds_now();
+  clock.send_line("12");  // which takes more time than that
+  (void)clock.read_line(kPatience);
+  const auto end = nanoseconds_now();
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  const auto after = nanoseconds_now();
+  std::map<std::string, double> longest;
+  for (const auto& sample : scripted_samples(data)) {
+    if (sample.event.starts_with("context-switches")) {
+      longest[sample.tid] = std::max(longest[sample.tid], static_cast<double>(sample.period));
+    }
+  }
+  ASSERT_EQ(longest.size(), 2U) << running.child().err();
+  for (const auto& [tid, period] : longest) {
+    EXPECT_GE(period, 0.95 * static_cast<double>(end - begin)) << tid;
+    EXPECT_LE(period, static_cast<double>(after - before)) << tid;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, BpfWaitsAtTheEnd, testing::Values("trampoline", "bpf"),
+                         [](const auto& one) { return one.param; });
 
 class BpfGil : public BpfWaits {};
 

@@ -114,6 +114,8 @@ void run(Input input) {
       .gil = whole,
       .tasks = whole,
       .off_cpu = evaluator % 4 >= 2,
+      .ended_at = evaluator,
+      .most_entries = elf_size % 128U,
       .image_path = [](std::uint32_t whose) { return fmt::format("/images/python-{}", whose); }};
   const weave::Knowledge knowledge{
       .stacks = frames_size == 0 ? nullptr : &frames,

@@ -38,10 +38,12 @@ using testing::Not;
 
 // perf_event_open of one's own processes: allowed up to 2, by the kernel's documentation; 3 is
 // Debian's and Android's.
-bool perf_is_forbidden() {
+int perf_event_paranoid() {
   const auto level = base::read_file("/proc/sys/kernel/perf_event_paranoid", 64);
-  return level && base::parse_number<int>(base::trim(*level)).value_or(0) > 2;
+  return level ? base::parse_number<int>(base::trim(*level)).value_or(0) : 0;
 }
+
+bool perf_is_forbidden() { return perf_event_paranoid() > 2; }
 
 TEST_F(Rights, OnesOwnProcessNeedsNone) {
   start(kUser);
@@ -61,6 +63,19 @@ TEST_F(Rights, OnesOwnProcessIsRecordedWithoutCapabilities) {
   EXPECT_THAT(script(""), HasSubstr("py::leaf"));
   expect_private(data(), kUser);
   expect_private(map(), kUser);
+}
+
+// perf leaves the kernel out, and with it each sample of a switch.
+TEST_F(Rights, WithoutTheKernelThereAreNoWaitsAndThatIsSaid) {
+  if (perf_is_forbidden() || perf_event_paranoid() < 2) {
+    GTEST_SKIP() << "kernel.perf_event_paranoid is not 2";
+  }
+  start(kUser, kBusy);
+  const auto recorded = record("", {"-g", "--off-cpu"});
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.err, AllOf(HasSubstr("--off-cpu: "), HasSubstr(" has no waits"),
+                                  HasSubstr("kernel.perf_event_paranoid")));
+  EXPECT_THAT(record("+perfmon", {"-g", "--off-cpu"}).err, Not(HasSubstr("--off-cpu: ")));
 }
 
 TEST_F(Rights, AnothersProcessIsRefused) {

@@ -5,52 +5,133 @@
 namespace pyinject::weave {
 namespace {
 
-TEST(OffCpu, LastsUntilTheThreadRunsAgain) {
-  OffCpu times;
-  times.takes_processor(5, 300);
-  times.takes_processor(5, 100);
-  times.takes_processor(6, 150);
-  times.ends(1000);
-  times.complete();
-  EXPECT_EQ(times.absence(5, 40).nanoseconds, 60U);
-  EXPECT_EQ(times.absence(5, 120).nanoseconds, 180U);
-  EXPECT_EQ(times.absence(6, 120).nanoseconds, 30U);
-  EXPECT_FALSE(times.absence(5, 40).preempted);
+class OffCpuTest : public testing::Test {
+ protected:
+  [[nodiscard]] std::uint64_t away(std::uint32_t tid, std::uint64_t time) {
+    times_.complete();
+    const auto absence = times_.absence(tid, time);
+    EXPECT_TRUE(absence.has_value()) << "it has ended";
+    return absence.value_or(OffCpu::Absence{}).nanoseconds;
+  }
+  [[nodiscard]] bool has_ended(std::uint32_t tid, std::uint64_t time) {
+    times_.complete();
+    return !times_.absence(tid, time);
+  }
+  [[nodiscard]] bool preempted(std::uint32_t tid, std::uint64_t time) {
+    times_.complete();
+    return times_.absence(tid, time).value_or(OffCpu::Absence{}).preempted;
+  }
+  void leaves(std::uint32_t tid, std::uint64_t sample, std::uint64_t record) {
+    times_.is_sampled(tid, sample);
+    times_.leaves_processor(tid, record, false);
+  }
+  OffCpu times_;
+};
+
+TEST_F(OffCpuTest, LastsUntilTheThreadRunsAgain) {
+  times_.takes_processor(5, 300);
+  times_.takes_processor(5, 100);
+  times_.takes_processor(6, 150);
+  times_.ends(1000);
+  EXPECT_EQ(away(5, 40), 60U);
+  EXPECT_EQ(away(5, 120), 180U);
+  EXPECT_EQ(away(6, 120), 30U);
+  EXPECT_FALSE(preempted(5, 40));
 }
 
-TEST(OffCpu, OfWhoDoesNotComeBackUntilTheEnd) {
-  OffCpu times;
-  times.takes_processor(5, 100);
-  times.ends(1000);
-  times.ends(900);
-  times.complete();
-  EXPECT_EQ(times.absence(5, 400).nanoseconds, 600U);
-  EXPECT_EQ(times.absence(6, 400).nanoseconds, 600U) << "nothing else is known of it";
-  EXPECT_EQ(times.absence(5, 1200).nanoseconds, 0U) << "a sample behind the end";
+TEST_F(OffCpuTest, OfWhoDoesNotComeBackUntilTheEnd) {
+  times_.takes_processor(5, 100);
+  times_.ends(1000);
+  times_.ends(900);
+  EXPECT_EQ(away(5, 400), 600U);
+  EXPECT_EQ(away(6, 400), 600U) << "nothing else is known of it";
+  EXPECT_EQ(away(5, 1200), 0U) << "a sample behind the end";
 }
 
-TEST(OffCpu, OrUntilItEnds) {
-  OffCpu times;
-  times.exits(5, 500);
-  times.ends(1000);
-  times.complete();
-  EXPECT_EQ(times.absence(5, 400).nanoseconds, 100U);
+// The processor does something else for the last time behind the record of the thread's end.
+TEST_F(OffCpuTest, WhoHasEndedDoesNotWait) {
+  times_.exits(5, 500);
+  times_.ends(1000);
+  EXPECT_TRUE(has_ended(5, 501));
+  EXPECT_TRUE(has_ended(5, 500));
+  leaves(5, 510, 511);
+  times_.takes_processor(5, 600);
+  EXPECT_TRUE(has_ended(5, 510)) << "it was preempted as it ended";
+}
+
+TEST_F(OffCpuTest, AnotherThreadGetsTheNumber) {
+  times_.exits(5, 500);
+  times_.begins(5, 600);
+  times_.takes_processor(5, 700);
+  times_.takes_processor(5, 800);
+  times_.ends(1000);
+  EXPECT_TRUE(has_ended(5, 510)) << "what runs later is not the same thread";
+  EXPECT_EQ(away(5, 710), 90U);
+  EXPECT_EQ(away(5, 900), 100U);
+}
+
+// execve(2) of another thread than the first one: that one exits, and its number goes on.
+TEST_F(OffCpuTest, AnExecveGivesTheNumberOfTheFirstThread) {
+  times_.begins(5, 0);
+  times_.exits(5, 500);
+  times_.begins(5, 500);
+  times_.ends(1000);
+  EXPECT_EQ(away(5, 600), 400U);
+}
+
+// A thread has to run to exit.
+TEST_F(OffCpuTest, AnExitTellsThatItCameBack) {
+  times_.exits(5, 500);
+  times_.ends(1000);
+  EXPECT_EQ(away(5, 400), 100U);
+}
+
+TEST_F(OffCpuTest, ASecondSwitchTellsThatItCameBack) {
+  leaves(5, 100, 101);
+  times_.leaves_processor(5, 300, true);  // and its sample was lost, too
+  times_.takes_processor(5, 400);
+  times_.ends(1000);
+  EXPECT_EQ(away(5, 100), 200U);
+  EXPECT_FALSE(preempted(5, 100));
+  EXPECT_EQ(away(5, 299), 101U);
+}
+
+// Its own record can be lost as well.
+TEST_F(OffCpuTest, ASecondSampleTellsThatItCameBack) {
+  times_.is_sampled(5, 100);
+  times_.is_sampled(5, 300);
+  times_.leaves_processor(5, 301, true);
+  times_.takes_processor(5, 400);
+  times_.ends(1000);
+  EXPECT_EQ(away(5, 100), 200U);
+  EXPECT_FALSE(preempted(5, 100));
+  EXPECT_EQ(away(5, 300), 100U);
+  EXPECT_TRUE(preempted(5, 300));
 }
 
 // Its own record lies between the sample and the time when the thread runs again.
-TEST(OffCpu, WhoIsPreemptedCouldHaveRun) {
-  OffCpu times;
-  times.is_preempted(5, 205);
-  times.takes_processor(5, 100);
-  times.takes_processor(5, 300);
-  times.takes_processor(5, 400);
-  times.ends(1000);
-  times.complete();
-  EXPECT_FALSE(times.absence(5, 50).preempted);
-  EXPECT_TRUE(times.absence(5, 200).preempted);
-  EXPECT_EQ(times.absence(5, 200).nanoseconds, 100U);
-  EXPECT_FALSE(times.absence(5, 350).preempted);
-  EXPECT_FALSE(times.absence(6, 200).preempted);
+TEST_F(OffCpuTest, WhoIsPreemptedCouldHaveRun) {
+  times_.leaves_processor(5, 205, true);
+  times_.takes_processor(5, 100);
+  times_.takes_processor(5, 300);
+  times_.takes_processor(5, 400);
+  times_.ends(1000);
+  EXPECT_FALSE(preempted(5, 50));
+  EXPECT_TRUE(preempted(5, 200));
+  EXPECT_EQ(away(5, 200), 100U);
+  EXPECT_TRUE(preempted(5, 205)) << "at the same time";
+  EXPECT_FALSE(preempted(5, 350));
+  EXPECT_FALSE(preempted(6, 200));
+}
+
+TEST_F(OffCpuTest, ImpossibleTimesAreNoTrouble) {
+  constexpr auto kLast = ~std::uint64_t{0};
+  times_.takes_processor(5, kLast);
+  times_.leaves_processor(5, kLast / 4, false);
+  times_.ends(1000);
+  EXPECT_EQ(away(5, kLast), 0U);
+  EXPECT_EQ(away(5, kLast / 2), 0U);
+  EXPECT_EQ(away(5, 400), 600U);
 }
 
 }  // namespace

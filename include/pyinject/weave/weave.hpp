@@ -47,6 +47,8 @@ struct WeaveOptions {
   // The period of a sample of context-switches is the time until its thread runs again, in
   // nanoseconds; needs the records of perf's --switch-events.
   bool off_cpu = false;
+  // Until when who waits at the end does, by the recording's clock; 0: until the last record.
+  std::uint64_t ended_at = 0;
   // kernel.perf_event_max_stack: a callchain that has so many may lack outer functions.
   std::size_t most_entries = 127;
   // The path by which the file names the image with the names of PID, 0: those without a process.
@@ -65,7 +67,7 @@ struct Untouched {
 
 // Every sample of the input that is wanted is in the output, with all that it had but user
 // registers and copied stack. Two passes; memory is bounded by the number of mappings and names,
-// not of samples; with OFF_CPU it has 8 bytes for each switch. Throws base::Error; OUTPUT is then
+// not of samples; with OFF_CPU it has 24 bytes for each switch. Throws base::Error; OUTPUT is then
 // as it was before.
 [[nodiscard]] std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
                                                           const Knowledge& knowledge,

@@ -16,6 +16,13 @@ struct NamedImage {
   SymbolImage image;
 };
 
+// Why times off the processor that were asked for are not in the file.
+enum class NoOffCpu : std::uint8_t {
+  kNone,             // they are
+  kNoSwitches,       // it has no records of switches, so that the periods stay
+  kOnlyInUserSpace,  // where no thread leaves its processor: the event has no samples
+};
+
 struct WeaveSummary {
   std::uint64_t samples = 0;
   std::uint64_t unwound = 0;           // stacks from registers and copied stack
@@ -28,11 +35,12 @@ struct WeaveSummary {
   std::uint64_t truncated = 0;         // of these: frames are missing at the root
   std::uint64_t without_record = 0;  // of processes with whole Python stacks: none for this sample
   std::uint64_t off_cpu = 0;         // samples whose period is their time off the processor
-  std::uint64_t limited = 0;         // callchains that perf or the file format cut
-  std::uint64_t unreadable = 0;      // samples that are damaged: they are not in the output
-  std::uint64_t unwanted = 0;        // samples of other processes: they are not in the output
-  std::uint64_t losses = 0;          // times that perf was too slow and the kernel lost records
-  std::size_t longest = 0;           // entries of the longest callchain
+  NoOffCpu no_off_cpu = NoOffCpu::kNone;
+  std::uint64_t limited = 0;     // callchains that perf or the file format cut
+  std::uint64_t unreadable = 0;  // samples that are damaged: they are not in the output
+  std::uint64_t unwanted = 0;    // samples of other processes: they are not in the output
+  std::uint64_t losses = 0;      // times that perf was too slow and the kernel lost records
+  std::size_t longest = 0;       // entries of the longest callchain
   std::uint64_t bytes_before = 0;
   std::uint64_t bytes_after = 0;
   std::string damage;  // the file's records ended before their time; empty: no
