@@ -100,14 +100,20 @@ Bytes payload_of(const perfdata::Sample& sample) {
   return cursor.take(cursor.number<std::uint32_t>());
 }
 
+// perf's "dummy", which has no samples.
+bool is_side_band(const perfdata::Event& event) {
+  return event.attr.type == PERF_TYPE_SOFTWARE && event.attr.config == PERF_COUNT_SW_DUMMY;
+}
+
 class Reader {
  public:
   explicit Reader(perfdata::Input input) : input_{std::move(input)} {
     const auto data = input_.tracing_data();
     for (const auto& format : parse_tracing_data(data ? Bytes{*data} : Bytes{})) {
-      if (format.system.starts_with(kGroup)) {
-        (void)tep_parse_event(tep_.get(), format.text.data(), format.text.size(),
-                              format.system.c_str());
+      const auto text =
+          format.system.starts_with(kGroup) ? without_expressions(format.text) : std::nullopt;
+      if (text) {
+        (void)tep_parse_event(tep_.get(), text->data(), text->size(), format.system.c_str());
       }
     }
     for (int i = 0; i < tep_get_events_count(tep_.get()); ++i) {
@@ -132,7 +138,8 @@ class Reader {
           }
           break;
         case PERF_RECORD_FORK:
-          take_fork(*record);
+        case PERF_RECORD_EXIT:
+          take_thread(*record);
           break;
         case PERF_RECORD_LOST:
         case PERF_RECORD_LOST_SAMPLES:
@@ -143,6 +150,7 @@ class Reader {
       }
     }
     trace_.damage = input_.damage();
+    trace_.lost = lost();
     std::ranges::stable_sort(trace_.events, {}, &CallEvent::time);
     drop_repeated(trace_);
     pair_calls(trace_);
@@ -150,17 +158,22 @@ class Reader {
   }
 
  private:
+  // null: an event that the user wanted, too.
+  [[nodiscard]] const Probe* probe_of_event(const perfdata::Event& event) const {
+    const auto found =
+        event.attr.type == PERF_TYPE_TRACEPOINT ? probes_.find(event.attr.config) : probes_.end();
+    return found == probes_.end() ? nullptr : &found->second;
+  }
+
   void take(const perfdata::Sample& sample) {
-    const auto probe = sample.event->attr.type == PERF_TYPE_TRACEPOINT
-                           ? probes_.find(sample.event->attr.config)
-                           : probes_.end();
-    if (probe == probes_.end()) {
-      return;  // of an event that the user wanted, too
+    const auto* const probe = probe_of_event(*sample.event);
+    if (probe == nullptr) {
+      return;
     }
     const auto raw = payload_of(sample);
-    const auto file = text_in(raw, probe->second.file);
-    const auto name = text_in(raw, probe->second.function);
-    const auto line = number_in(raw, probe->second.line);
+    const auto file = text_in(raw, probe->file);
+    const auto name = text_in(raw, probe->function);
+    const auto line = number_in(raw, probe->line);
     if (!file || !name || !line) {
       ++trace_.unreadable;
       return;
@@ -170,8 +183,8 @@ class Reader {
                              .tid = sample.tid,
                              .function = number_of(*name, *file),
                              .line = static_cast<std::int32_t>(*line),
-                             .source = probe->second.source,
-                             .kind = probe->second.kind});
+                             .source = probe->source,
+                             .kind = probe->kind});
   }
 
   std::uint32_t number_of(std::string_view name, std::string_view file) {
@@ -184,29 +197,38 @@ class Reader {
     return found->second;
   }
 
-  void take_fork(const perfdata::Record& record) {
+  void take_thread(const perfdata::Record& record) {
     const auto task = perfdata::parse_task(record);
     if (task && task->time != 0) {
-      const bool process = task->pid != task->parent_pid;  // else a thread, with a stack of its own
       trace_.events.push_back({.time = task->time,
                                .pid = task->pid,
                                .tid = task->tid,
-                               .function = process ? task->parent_tid : 0,
-                               .kind = CallEvent::Kind::kFork});
+                               .kind = CallEvent::Kind::kThread});
     }
   }
 
-  // The same losses are told twice: by the kernel as they happen (LOST, with the event's id before
-  // the number; not those at the end), and by perf from its counters (LOST_SAMPLES, since 6.1).
+  // The same losses are told twice: by the kernel as they happen (LOST, of all events of a buffer;
+  // not those at the end), and by perf from the counters of each event (LOST_SAMPLES, since 6.1).
   void take_loss(const perfdata::Record& record) {
     base::ByteCursor cursor{record.bytes};
     cursor.take(sizeof(perf_event_header));
     if (record.type == PERF_RECORD_LOST) {
-      cursor.number<std::uint64_t>();
+      cursor.number<std::uint64_t>();  // the event that was told, not the one that was lost
+      lost_records_ += cursor.number<std::uint64_t>();
+      return;
     }
-    auto& told = record.type == PERF_RECORD_LOST ? lost_records_ : lost_samples_;
-    told += cursor.number<std::uint64_t>();
-    trace_.lost = std::max(lost_records_, lost_samples_);
+    told_by_event_ = true;
+    const auto* const event = input_.event_of(record);
+    if (event == nullptr || probe_of_event(*event) != nullptr) {
+      lost_samples_ += cursor.number<std::uint64_t>();
+    }
+  }
+
+  [[nodiscard]] std::uint64_t lost() const {
+    const bool others = std::ranges::any_of(input_.events(), [this](const perfdata::Event& event) {
+      return probe_of_event(event) == nullptr && !is_side_band(event);
+    });
+    return others && told_by_event_ ? lost_samples_ : std::max(lost_records_, lost_samples_);
   }
 
   perfdata::Input input_;
@@ -215,7 +237,8 @@ class Reader {
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::string key_;
   std::uint64_t lost_records_ = 0;
-  std::uint64_t lost_samples_ = 0;
+  std::uint64_t lost_samples_ = 0;  // of calls and returns
+  bool told_by_event_ = false;
   CallTrace trace_;
 };
 

@@ -102,7 +102,7 @@ void write_timeline(const CallTrace& trace, bool json, const Sink& out) {
   const auto begin = trace.events.empty() ? 0 : trace.events.front().time;
   for (const auto& event : trace.events) {
     const auto step = times.add(event);
-    if (event.kind == Kind::kFork) {
+    if (event.kind == Kind::kThread) {
       continue;
     }
     const auto& function = trace.functions[event.function];

@@ -12,14 +12,13 @@ CallTimes::CallTimes(const CallTrace& trace) : times_(trace.functions.size()) {
 }
 
 CallStep CallTimes::add(const CallEvent& event) {
-  auto& thread = threads_[event.tid];
   switch (event.kind) {
     case CallEvent::Kind::kEntry:
-      return enter(thread, event);
+      return enter(threads_[event.tid], event);
     case CallEvent::Kind::kReturn:
-      return leave(thread, event);
-    case CallEvent::Kind::kFork:
-      thread = {};  // its number may have been another's before
+      return leave(threads_[event.tid], event);
+    case CallEvent::Kind::kThread:
+      threads_.erase(event.tid);
       break;
   }
   return {};

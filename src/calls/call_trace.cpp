@@ -18,7 +18,6 @@ struct OpenCalls {
   struct Call {
     std::uint32_t event = 0;  // the entry
     std::uint32_t function = 0;
-    bool inherited = false;  // entered before this process was forked: its return is the parent's
   };
   std::vector<Call> stack;
   std::unordered_map<std::uint32_t, std::size_t> depth;  // how often FUNCTION is in it
@@ -33,6 +32,10 @@ struct OpenCalls {
     --depth[call.function];
     return call;
   }
+  void erase(std::vector<Call>::iterator call) {
+    --depth[call->function];
+    stack.erase(call);
+  }
   [[nodiscard]] bool holds(std::uint32_t function) const {
     const auto found = depth.find(function);
     return found != depth.end() && found->second > 0;
@@ -42,51 +45,72 @@ struct OpenCalls {
 // What the entries and returns of each name say of the functions behind it.
 class Traits {
  public:
+  Traits() = default;  // nothing is known
+
+  // Of a trace whose calls were paired without knowing any.
   explicit Traits(const CallTrace& trace) : of_(trace.functions.size()) {
-    std::vector<std::set<std::int32_t>> left(of_.size());
+    std::vector<std::set<std::int32_t>> reached(of_.size());
     for (const auto& event : trace.events) {
       if (event.kind == Kind::kEntry) {
-        of_[event.function].entered.insert(event.line);
+        of_[event.function].beginnings.insert(event.line);
         ++of_[event.function].surplus;
       } else if (event.kind == Kind::kReturn) {
-        left[event.function].insert(event.line);
+        if (event.partner != CallEvent::kNone && trace.events[event.partner].line != event.line) {
+          reached[event.function].insert(event.line);
+        }
         --of_[event.function].surplus;
       }
     }
     for (std::size_t i = 0; i < of_.size(); ++i) {
-      find_beginnings(of_[i], left[i]);
-      of_[i].plain &= of_[i].surplus == 0 && trace.functions[i].name != "<genexpr>";
+      const auto& name = trace.functions[i].name;
+      if (name != "<lambda>") {
+        find_generators(of_[i], reached[i]);
+      }
+      of_[i].plain = of_[i].surplus == 0 && of_[i].generators.empty() && name != "<genexpr>";
     }
   }
 
   // Surely no generator or coroutine.
-  [[nodiscard]] bool is_plain(std::uint32_t function) const { return of_[function].plain; }
+  [[nodiscard]] bool is_plain(std::uint32_t function) const {
+    return function < of_.size() && of_[function].plain;
+  }
 
-  // The line where the function of EVENT begins.
+  // Is ENTRY the beginning of what is surely a generator or coroutine?
+  [[nodiscard]] bool begins_generator(const CallEvent& entry) const {
+    return entry.function < of_.size() && of_[entry.function].generators.contains(entry.line);
+  }
+
+  // The line where the function of EVENT begins; 0: it began before the recording.
   [[nodiscard]] std::int32_t beginning(const CallEvent& event) const {
-    const auto& lines = of_[event.function].entered;
-    const auto behind = lines.upper_bound(event.line);
-    if (behind == lines.begin()) {
-      return lines.empty() ? 0 : *lines.begin();
-    }
-    return *std::prev(behind);
+    return of_[event.function].beginning(event.line);
   }
 
  private:
   struct OfOne {
-    std::set<std::int32_t> entered;  // lines; what is left in the end are beginnings
-    std::int64_t surplus = 0;        // of entries over returns
+    std::set<std::int32_t> beginnings;  // lines; until find_generators() all that were entered
+    std::set<std::int32_t> generators;  // those of BEGINNINGS, and 0, that go on elsewhere
+    std::int64_t surplus = 0;           // of entries over returns
     bool plain = true;
+
+    [[nodiscard]] std::int32_t beginning(std::int32_t line) const {
+      const auto behind = beginnings.upper_bound(line);
+      return behind == beginnings.begin() ? 0 : *std::prev(behind);
+    }
   };
 
-  // A generator goes on in the line of its yield, where it has left: that is no beginning.
-  static void find_beginnings(OfOne& one, const std::set<std::int32_t>& left) {
-    auto line = one.entered.begin();
-    while (line != one.entered.end()) {
-      const bool goes_on = line != one.entered.begin() && left.contains(*line);
-      line = goes_on ? one.entered.erase(line) : std::next(line);
-      one.plain &= !goes_on;
+  // A generator goes on in the line of its yield, which was REACHED from another one: that is no
+  // beginning. A function of one line is left where it was entered.
+  static void find_generators(OfOne& one, const std::set<std::int32_t>& reached) {
+    for (const auto line : reached) {
+      if (one.beginnings.erase(line) > 0) {
+        one.generators.insert(line);
+      }
     }
+    std::set<std::int32_t> beginnings;
+    for (const auto line : one.generators) {
+      beginnings.insert(one.beginning(line));
+    }
+    one.generators = std::move(beginnings);
   }
 
   std::vector<OfOne> of_;
@@ -99,17 +123,17 @@ class Pairing {
 
   void run() {
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
-      const auto& event = events_[i];
-      auto& open = threads_[event.tid];
+      auto& event = events_[i];
+      event.partner = CallEvent::kNone;
       switch (event.kind) {
         case Kind::kEntry:
-          open.push({.event = i, .function = event.function});
+          threads_[event.tid].push({.event = i, .function = event.function});
           break;
         case Kind::kReturn:
-          leave(open, i);
+          leave(threads_[event.tid], i);
           break;
-        case Kind::kFork:
-          fork(event);
+        case Kind::kThread:
+          threads_.erase(event.tid);
           break;
       }
     }
@@ -139,22 +163,24 @@ class Pairing {
     while (call.function != event.function) {
       call = open.pop();
     }
-    if (!call.inherited) {
-      event.partner = call.event;
-      events_[call.event].partner = number;
-    }
+    event.partner = call.event;
+    events_[call.event].partner = number;
+    forget_making(open, events_[call.event]);
   }
 
-  // A thread's number may have been another's before.
-  void fork(const CallEvent& event) {
-    OpenCalls child;
-    if (const auto parent = threads_.find(event.function); parent != threads_.end()) {
-      child = parent->second;
+  // A generator that BEGUN entered was made before, and that entry has no return: were it kept, the
+  // return of a throw() would be taken for its.
+  void forget_making(OpenCalls& open, const CallEvent& begun) const {
+    if (!traits_.begins_generator(begun) || !open.holds(begun.function)) {
+      return;
     }
-    for (auto& call : child.stack) {
-      call.inherited = true;
+    const auto made =
+        std::find_if(open.stack.rbegin(), open.stack.rend(), [&](const OpenCalls::Call& call) {
+          return call.function == begun.function && events_[call.event].line == begun.line;
+        });
+    if (made != open.stack.rend()) {
+      open.erase(std::prev(made.base()));
     }
-    threads_[event.tid] = std::move(child);
   }
 
   std::vector<CallEvent>& events_;
@@ -179,7 +205,7 @@ void split_functions(CallTrace& trace, const Traits& traits) {
     const bool paired = event.kind == Kind::kReturn && event.partner != CallEvent::kNone;
     if (paired) {  // the entry comes first and has its number already
       event.function = trace.events[event.partner].function;
-    } else if (event.kind != Kind::kFork) {
+    } else if (event.kind != Kind::kThread) {
       event.function = number_of(event);
     }
   }
@@ -191,7 +217,8 @@ void split_functions(CallTrace& trace, const Traits& traits) {
 void drop_repeated(CallTrace& trace) {
   std::unordered_map<std::uint32_t, CallEvent> last;  // by thread
   const auto repeated = [&last](const CallEvent& event) {
-    if (event.kind == Kind::kFork) {
+    if (event.kind == Kind::kThread) {
+      last.erase(event.tid);
       return false;
     }
     const auto [found, is_first] = last.try_emplace(event.tid, event);
@@ -207,6 +234,8 @@ void drop_repeated(CallTrace& trace) {
 }
 
 void pair_calls(CallTrace& trace) {
+  const Traits unknown;
+  Pairing{trace.events, unknown}.run();
   const Traits traits{trace};
   Pairing{trace.events, traits}.run();
   split_functions(trace, traits);

@@ -71,4 +71,13 @@ std::vector<TracepointFormat> parse_tracing_data(std::span<const std::byte> byte
   return formats;
 }
 
+std::optional<std::string> without_expressions(std::string_view text) {
+  constexpr std::size_t kLongest = 4096;  // ours have less than 1000
+  const auto fields = text.substr(0, text.find("\nprint fmt:"));
+  if (fields.size() > kLongest) {
+    return std::nullopt;
+  }
+  return std::string{fields} + "\nprint fmt: \"\"\n";
+}
+
 }  // namespace pyinject::calls

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,5 +18,9 @@ struct TracepointFormat {
 
 // In the order of the file, as far as it is undamaged.
 [[nodiscard]] std::vector<TracepointFormat> parse_tracing_data(std::span<const std::byte> bytes);
+
+// TEXT of a format without the expressions of its "print fmt", which say nothing that is needed
+// here: libtraceevent's parser calls itself for each "(". nullopt: longer than those of our events.
+[[nodiscard]] std::optional<std::string> without_expressions(std::string_view text);
 
 }  // namespace pyinject::calls

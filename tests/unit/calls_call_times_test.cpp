@@ -38,9 +38,9 @@ class Told {
   Told& leave(const std::string& name, std::int32_t line = 2) {
     return add(Kind::kReturn, name, line);
   }
-  Told& fork(std::uint32_t child, std::uint32_t parent) {
-    trace_.events.push_back(
-        {.time = time_++, .pid = child, .tid = child, .function = parent, .kind = Kind::kFork});
+  // It begins or ends.
+  Told& thread(std::uint32_t tid) {
+    trace_.events.push_back({.time = time_++, .pid = tid, .tid = tid, .kind = Kind::kThread});
     return *this;
   }
   Told& from(std::uint16_t source) {
@@ -151,7 +151,7 @@ TEST(Calls, OfGeneratorsDoNotMixUpTheirCallers) {
   EXPECT_EQ(told.trace().functions[generator.function].line, 1);
 }
 
-// throw() and close() have a return and no entry.
+// throw() has a return and no entry, as has close() of a generator that handles it.
 TEST(Calls, AroundAGeneratorThatIsClosedAreWhole) {
   Told told{{"outer", "generator", "closes"}};
   told.at(0).enter("outer");
@@ -160,6 +160,48 @@ TEST(Calls, AroundAGeneratorThatIsClosedAreWhole) {
   told.leave("closes").at(30).leave("outer");
   EXPECT_EQ(of(told, "closes").inclusive, 10U);
   EXPECT_EQ(of(told, "outer").inclusive, 30U);
+}
+
+TEST(Calls, OfAGeneratorThatIsClosedWhereItWasMadeAreNotThatLong) {
+  Told told{{"first", "rows", "slow"}};
+  told.at(0).enter("first").at(10).enter("rows", 10);  // made
+  told.at(20).enter("rows", 10).at(25).leave("rows", 11).at(30).enter("rows", 11);
+  told.at(35).leave("rows", 12).at(40).enter("slow").at(90).leave("slow");
+  told.at(95).leave("rows", 13).at(100).leave("first");  // closed: its "finally" is in line 13
+  const auto rows = of(told, "rows");
+  EXPECT_EQ(rows.calls, 3U);
+  EXPECT_EQ(rows.returned, 2U);
+  EXPECT_EQ(rows.inclusive, 10U);
+  EXPECT_EQ(rows.longest, 5U);
+  EXPECT_EQ(of(told, "slow").inclusive, 50U);
+  EXPECT_EQ(of(told, "first").own, 40U);
+}
+
+TEST(Calls, OfGeneratorsThatAreLeftEarlyAgainAndAgain) {
+  Told told{{"first", "rows"}};
+  told.at(0).enter("first");
+  for (std::uint64_t i = 1; i < 10; ++i) {
+    told.at(100 * i).enter("rows", 10).enter("rows", 10).leave("rows", 11);
+    told.enter("rows", 11).leave("rows", 11).at(100 * i + 50).leave("rows", 13);
+  }
+  told.at(1000).leave("first");
+  EXPECT_EQ(of(told, "rows").returned, 18U);
+  EXPECT_EQ(of(told, "rows").inclusive, 18U);
+}
+
+// for x in walk(child): yield x
+TEST(Calls, OfGeneratorsThatRecurHaveTheirOwnEntries) {
+  Told told{{"walk"}};
+  told.at(0).enter("walk", 10).at(10).enter("walk", 10);     // made, begun
+  told.at(20).enter("walk", 10).at(30).enter("walk", 10);    // the inner one
+  told.at(40).leave("walk", 13).at(50).leave("walk", 12);    // its yield, handed on
+  told.at(100).enter("walk", 12).at(110).enter("walk", 13);  // next
+  told.at(120).leave("walk", 14).at(130).leave("walk", 14);  // both end
+  const auto walk = of(told, "walk");
+  EXPECT_EQ(walk.calls, 6U);
+  EXPECT_EQ(walk.returned, 4U);
+  EXPECT_EQ(walk.inclusive, 70U);
+  EXPECT_EQ(walk.longest, 40U);
 }
 
 TEST(Calls, OfOneNameAreToldApartByTheirLines) {
@@ -174,9 +216,48 @@ TEST(Calls, OfOneNameAreToldApartByTheirLines) {
   EXPECT_EQ(times[1].own, 2U);
 }
 
-TEST(Calls, AreInheritedByForkedChildrenWithoutTheirTimes) {
+// def name(self): return self.first
+// def name(self): return self.second
+TEST(Calls, OfFunctionsOfOneLineAreToldApart) {
+  for (const auto* const name : {"name", "<lambda>"}) {
+    Told told{{name}};
+    told.leave(name, 20);  // entered before the recording
+    for (int i = 0; i < 3; ++i) {
+      told.enter(name, 10).leave(name, 10).enter(name, 20).leave(name, 20);
+    }
+    told.enter(name, 20).enter(name, 10).leave(name, 10).leave(name, 20);
+    const auto times = told.times();
+    ASSERT_EQ(times.size(), 2U) << name;
+    EXPECT_EQ(told.trace().functions[times[0].function].line, 20);
+    EXPECT_EQ(told.trace().functions[times[1].function].line, 10);
+    EXPECT_EQ(times[0].calls, 4U);
+    EXPECT_EQ(times[1].calls, 4U);
+  }
+}
+
+TEST(Calls, OfLambdasAreToldApartWhereOneIsInTheOther) {
+  Told told{{"<lambda>"}};
+  told.enter("<lambda>", 10).enter("<lambda>", 11).leave("<lambda>", 11).leave("<lambda>", 11);
+  const auto times = told.times();
+  ASSERT_EQ(times.size(), 2U);
+  EXPECT_EQ(times[0].calls, 1U);
+  EXPECT_EQ(times[1].calls, 1U);
+}
+
+// It was made before: where it begins is not known.
+TEST(Calls, OfCoroutinesFromBeforeTheRecordingHaveNoLine) {
+  Told told{{"serve", "work"}};
+  told.enter("serve", 12).leave("serve", 14).enter("serve", 14).leave("serve", 12);
+  told.enter("work", 30).leave("work", 31);
+  const auto serve = of(told, "serve");
+  EXPECT_EQ(serve.calls, 2U);
+  EXPECT_EQ(told.trace().functions[serve.function].line, 0);
+  EXPECT_EQ(told.trace().functions[of(told, "work").function].line, 30);
+}
+
+TEST(Calls, ThatForkReturnOnceInTheParent) {
   Told told{{"forks", "work"}};
-  told.in(1).at(0).enter("forks").at(10).fork(2, 1);
+  told.in(1).at(0).enter("forks").at(10).thread(2);
   told.in(2).at(20).enter("work").at(25).leave("work").at(30).leave("forks");
   told.in(1).at(40).leave("forks");
   const auto forks = of(told, "forks");
@@ -188,10 +269,17 @@ TEST(Calls, AreInheritedByForkedChildrenWithoutTheirTimes) {
 
 TEST(Calls, OfAThreadWithAnEarlierNumberBeginAnew) {
   Told told{{"earlier", "work"}};
-  told.in(2).enter("earlier").fork(2, 0).at(10).enter("work").at(15).leave("work");
+  told.in(2).enter("earlier").thread(2).at(10).enter("work").at(15).leave("work");
   told.leave("earlier");
   EXPECT_EQ(of(told, "earlier").returned, 0U);
   EXPECT_EQ(of(told, "work").inclusive, 5U);
+}
+
+TEST(Calls, EndWithTheirThread) {
+  Told told{{"open", "work"}};
+  told.in(2).enter("open").thread(2).leave("open").enter("work").leave("work");
+  EXPECT_EQ(of(told, "open").returned, 0U);
+  EXPECT_EQ(of(told, "work").returned, 1U);
 }
 
 TEST(Calls, ThatWereSeenByTwoNamesOfAFileAreThereOnce) {

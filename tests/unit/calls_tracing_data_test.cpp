@@ -65,5 +65,16 @@ TEST(TracingData, OfOtherKindsIsNotRead) {
   EXPECT_TRUE(parse(endless).empty());
 }
 
+TEST(TracingData, OfHugeFormatsIsLeftOut) {
+  const std::string fields = "name: entry_0_0\nID: 7\nformat:\n\tfield:int line;";
+  const auto plain = fields + "\nprint fmt: \"\"\n";
+  EXPECT_EQ(without_expressions(fields + "\nprint fmt: \"%d\", REC->line\n"), plain);
+  EXPECT_EQ(without_expressions(fields + "\nprint fmt: \"\", " + std::string(1'000'000, '(')),
+            plain);
+  EXPECT_EQ(without_expressions(fields), plain);
+  EXPECT_EQ(without_expressions(fields + "\nprint fmt : \"\", " + std::string(10'000, '(')),
+            std::nullopt);
+}
+
 }  // namespace
 }  // namespace pyinject::calls

@@ -4,7 +4,8 @@
 // goes on; that of returns at every return, every yield or await that waits, and every exception
 // that leaves a function. Two things are entered without a return of their own: making a generator
 // or coroutine object (its function is "entered" then, and once more when it begins to run). And
-// throw() into one is a return without an entry. Seen on 3.15.2.
+// throw() into one is a return without an entry, as is close() of one that handles it. Seen on
+// 3.15.2.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +25,14 @@ struct Function {
 };
 
 struct CallEvent {
-  enum class Kind : std::uint8_t { kEntry, kReturn, kFork };
+  enum class Kind : std::uint8_t { kEntry, kReturn, kThread };  // kThread: TID begins or ends
   static constexpr std::uint32_t kNone = ~0U;
 
   std::uint64_t time = 0;  // nanoseconds
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
-  // In CallTrace::functions. kFork: the thread whose calls TID goes on in; 0: in none.
-  std::uint32_t function = 0;
-  std::int32_t line = 0;  // where it is entered or left
+  std::uint32_t function = 0;  // in CallTrace::functions
+  std::int32_t line = 0;       // where it is entered or left
   // In CallTrace::events: the return of this entry, the entry of this return; set by pair_calls().
   std::uint32_t partner = kNone;
   std::uint16_t source = 0;  // the file that has the probe
@@ -42,9 +42,9 @@ struct CallEvent {
 struct CallTrace {
   std::vector<Function> functions;
   std::vector<CallEvent> events;  // by time
-  std::uint64_t lost = 0;         // records that the kernel had no room for
-  std::uint64_t unreadable = 0;   // samples that cannot be understood
-  std::string damage;             // of the file; empty: none
+  std::uint64_t lost = 0;        // records that the kernel had no room for; read_calls() says which
+  std::uint64_t unreadable = 0;  // samples that cannot be understood
+  std::string damage;            // of the file; empty: none
 };
 
 // Two names can lead to one file (the layers of two containers): then there are events of both, and
@@ -59,8 +59,9 @@ void pair_calls(CallTrace& trace);
 // False: this program was built without libtraceevent, and can read no such file.
 [[nodiscard]] bool can_read_calls();
 
-// All of the above. Throws base::Error when PATH cannot be read, or has no calls of functions in
-// it.
+// All of the above. What was lost is of calls and returns alone where perf tells (6.1 and later),
+// or nothing else was recorded. Throws base::Error when PATH cannot be read, or has no calls of
+// functions in it.
 [[nodiscard]] CallTrace read_calls(const std::string& path);
 
 }  // namespace pyinject::calls
