@@ -7,13 +7,16 @@
 #include "pyinject/base/text.hpp"
 #include "pyinject/calls/call_report.hpp"
 #include "pyinject/perf/output_file.hpp"
+#include "pyinject/perf/record_options.hpp"
 #include "pyinject/session/function_recording.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <exception>
 #include <string_view>
+#include <vector>
 
 #include <unistd.h>
 
@@ -30,8 +33,8 @@ void print(std::string_view text) { base::write_all(STDOUT_FILENO, text, "standa
 void tell_defects(const calls::CallTrace& trace, base::Logger& logger) {
   if (trace.lost > 0) {
     logger.warning(
-        "{} calls and returns were lost, the numbers of calls are too low: larger buffers (-m 64M) "
-        "or a shorter recording help",
+        "{} records were lost, the numbers of calls are too low: larger buffers (-m 64M) or a "
+        "shorter recording help",
         trace.lost);
   }
   if (trace.unreadable > 0) {
@@ -42,18 +45,33 @@ void tell_defects(const calls::CallTrace& trace, base::Logger& logger) {
   }
 }
 
+std::vector<calls::FunctionTimes> times_of(const calls::CallTrace& trace) {
+  calls::CallTimes times{trace};
+  for (const auto& event : trace.events) {
+    (void)times.add(event);
+  }
+  return times.result();
+}
+
+// The recording is good whatever comes of this.
 void summarize(const std::string& path, base::Logger& logger) {
   try {
     const auto trace = calls::read_calls(path);
-    const auto entries =
-        std::ranges::count(trace.events, calls::CallEvent::Kind::kEntry, &calls::CallEvent::kind);
-    logger.info("recorded {} calls of {} functions, {}, {}", entries, trace.functions.size(),
+    const auto times = times_of(trace);
+    std::uint64_t calls = 0;
+    for (const auto& one : times) {
+      calls += one.calls;
+    }
+    logger.info("recorded {} calls of {} functions, {}, {}", calls, times.size(),
                 trace.lost == 0 ? "none lost" : fmt::format("{} records lost", trace.lost),
                 base::printable(path));
     tell_defects(trace, logger);
     logger.info("next: perf-pyinject functions -i {}", shell_word(path));
   } catch (const base::Error& error) {
     logger.warning("{}", error.what());
+  } catch (const std::exception& error) {
+    logger.warning("{} is complete, but cannot be read for a summary: {}", base::printable(path),
+                   error.what());
   }
 }
 
@@ -75,8 +93,19 @@ void check_functions(const CommandLine& line, const boost::program_options::vari
       throw CommandLineError{fmt::format("--functions and --{} exclude each other", other), kUsage};
     }
   }
-  if (perf::output_of(line.record.perf_options, false).pipe) {
+  const auto& options = line.record.perf_options;
+  if (perf::output_of(options, false).pipe) {
     throw CommandLineError{"--functions writes to a file: not with -o -", kUsage};
+  }
+  // perf takes both for all events, and would leave out entries and returns as it comes.
+  if (perf::chooses_frequency(options)) {
+    throw CommandLineError{
+        "--functions records every call: not with -F or -c (for another event: -e "
+        "EVENT/freq=N/ or EVENT/period=N/)",
+        kUsage};
+  }
+  if (perf::overwrites(options)) {
+    throw CommandLineError{"--functions records every call: not with --overwrite", kUsage};
   }
 }
 
@@ -102,11 +131,7 @@ int run_functions(const CommandLine& line, base::Logger& logger) {
     calls::write_timeline(trace, line.json, print);
     return 0;
   }
-  calls::CallTimes times{trace};
-  for (const auto& event : trace.events) {
-    (void)times.add(event);
-  }
-  const auto result = times.result();
+  const auto result = times_of(trace);
   print(line.json ? calls::to_json(trace, result) : calls::to_table(trace, result));
   return 0;
 }

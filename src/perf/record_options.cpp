@@ -240,8 +240,9 @@ bool chooses(const std::vector<std::string>& options, Predicate wanted) {
   const std::array tables = {record_options()};
   const ScannedWords scanned = scan_words(options, tables);
   return std::ranges::any_of(scanned.groups, [&](const auto& group) {
-    return std::ranges::any_of(
-        group, [&](const auto& one) { return one.option != nullptr && wanted(*one.option); });
+    return std::ranges::any_of(group, [&](const auto& one) {
+      return one.option != nullptr && !one.negated && wanted(*one.option);
+    });
   });
 }
 
@@ -288,6 +289,11 @@ bool chooses_frequency(const std::vector<std::string>& options) {
   return chooses(options, [](const RecordOption& option) {
     return option.short_name == 'F' || option.short_name == 'c';
   });
+}
+
+bool overwrites(const std::vector<std::string>& options) {
+  return chooses(options,
+                 [](const RecordOption& option) { return option.long_name == "overwrite"; });
 }
 
 bool chooses_buffers(const std::vector<std::string>& options) {

@@ -50,6 +50,18 @@ TEST(FunctionsOption, ExcludesWhatIsAboutStacks) {
               HasSubstr("writes to a file"));
 }
 
+TEST(FunctionsOption, RecordsEveryCall) {
+  for (const auto& more :
+       {Words{"-F", "99"}, {"-F99"}, {"--freq=99"}, {"-c", "2"}, {"--count", "2"}}) {
+    Words words{"record", "--functions", "-p", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_THAT(usage_error(words), HasSubstr("--functions records every call: not with -F or -c"));
+  }
+  EXPECT_EQ(usage_error({"record", "--functions", "-p", "1", "--overwrite"}),
+            "--functions records every call: not with --overwrite");
+  EXPECT_EQ(usage_error({"record", "--functions", "-p", "1", "-e", "cycles/freq=99/"}), "none");
+}
+
 TEST(FunctionsVerb, ReadsAFile) {
   const auto plain = parse_command_line({"functions"}, {});
   EXPECT_EQ(plain.verb, Verb::kFunctions);

@@ -152,5 +152,12 @@ TEST(ChoosesFrequency, InAnySpelling) {
   EXPECT_FALSE(chooses_frequency({"-o", "-F"})) << "the value of another option";
 }
 
+TEST(Overwriting, IsRead) {
+  EXPECT_TRUE(overwrites({"-g", "--overwrite"}));
+  EXPECT_TRUE(overwrites({"--overw"}));
+  EXPECT_FALSE(overwrites({"--no-overwrite"}));
+  EXPECT_FALSE(overwrites({"-o", "--overwrite"})) << "the value of another option";
+}
+
 }  // namespace
 }  // namespace pyinject::perf

@@ -42,6 +42,9 @@ struct ChosenCallGraph {
 // Do they choose how often is sampled: -F, --freq, -c, --count?
 [[nodiscard]] bool chooses_frequency(const std::vector<std::string>& options);
 
+// --overwrite: perf then keeps only what its buffers have at the end.
+[[nodiscard]] bool overwrites(const std::vector<std::string>& options);
+
 // Do they choose how large perf's buffers are: -m, --mmap-pages?
 [[nodiscard]] bool chooses_buffers(const std::vector<std::string>& options);
 
