@@ -18,7 +18,9 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pyinject::session {
@@ -37,7 +39,11 @@ class FunctionRecorder {
   // "entry_0_2": by the names is told what is of one file (src/calls).
   void add_events(const python::FunctionProbes& target, std::size_t file);
   [[nodiscard]] std::vector<std::string> own_options() const;
+  // Each: the status to end with, when it comes to nothing.
+  std::optional<int> start_perf_for_all(const perf::Perf& perf);
   std::optional<int> start_perf(const perf::Perf& perf);
+  std::optional<int> make_request(std::string_view word);
+  [[nodiscard]] std::set<base::Tid> threads_of_targets() const;
   void start_command();
   void on_tick();
   int finish(EndOfRecording end);

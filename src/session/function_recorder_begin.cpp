@@ -2,6 +2,7 @@
 #include "base/format.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/perf/record_options.hpp"
+#include "pyinject/procfs/tasks.hpp"
 #include "pyinject/session/call_graph.hpp"
 #include "pyinject/session/target_selection.hpp"
 #include "session/function_recorder.hpp"
@@ -9,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -50,9 +52,14 @@ int FunctionRecorder::steps() {
   logger_.info(
       "every call and every return of a Python function costs the target 1 to 3 us while this "
       "records: 20 to 60 times of what it costs otherwise");
-  if (const auto status = start_perf(perf)) {
+  if (const auto status = start_perf_for_all(perf)) {
     return *status;
   }
+  if (const auto status = make_request("enable")) {
+    return *status;
+  }
+  enabled_at_ = Clock::now();
+  logger_.debug("the events are enabled");
   start_command();
   if (command_problem_ != 0) {
     return finish({.end = End::kCommand});
@@ -68,8 +75,15 @@ int FunctionRecorder::steps() {
 
 bool FunctionRecorder::choose_targets() {
   for (const auto pid : without_repetitions(options_.pids)) {
+    const auto begin = Clock::now();
     auto found = python::find_function_probes(pid);
-    if (const auto* const refusal = std::get_if<python::Refusal>(&found)) {
+    const auto* const refusal = std::get_if<python::Refusal>(&found);
+    observer_.happened(
+        {.kind = refusal == nullptr ? EventKind::kDetected : EventKind::kSkipped,
+         .pid = pid,
+         .reason = refusal == nullptr ? std::nullopt : std::optional{refusal->reason},
+         .duration = Clock::now() - begin});
+    if (refusal != nullptr) {
       logger_.log(options_.strict ? base::LogLevel::kError : base::LogLevel::kWarning,
                   fmt::format("pid {}: {}", pid.value(), python::describe(*refusal)));
       if (options_.strict) {
@@ -124,9 +138,10 @@ void FunctionRecorder::add_events(const python::FunctionProbes& target, std::siz
 }
 
 std::vector<std::string> FunctionRecorder::own_options() const {
-  std::vector<std::string> own;
+  // Named in any case: else perf would write to stdout where that is a pipe.
+  std::vector<std::string> own{"-o", output_.path};
   if (!perf::chosen_clock(options_.perf_options)) {
-    own = {"-k", "mono"};
+    own.insert(own.end(), {"-k", "mono"});
   }
   const auto buffer = affordable_buffer();
   if (buffer != 0 && !perf::chooses_buffers(options_.perf_options)) {
@@ -138,27 +153,63 @@ std::vector<std::string> FunctionRecorder::own_options() const {
   return own;
 }
 
+// perf records the threads that it has seen, and those that are begun once it has opened its
+// events: who was born in between is missing. Then it starts anew.
+std::optional<int> FunctionRecorder::start_perf_for_all(const perf::Perf& perf) {
+  constexpr int kMostStarts = 5;  // a program that begins threads all the time is recorded, too
+  for (int start = 1;; ++start) {
+    const auto before = threads_of_targets();
+    if (const auto status = start_perf(perf)) {
+      return status;
+    }
+    auto newborn = threads_of_targets();
+    std::erase_if(newborn, [&before](base::Tid tid) { return before.contains(tid); });
+    if (newborn.empty()) {
+      return std::nullopt;
+    }
+    if (start == kMostStarts) {
+      logger_.warning(
+          "threads are begun all the time, {} of them while perf started: their calls may be "
+          "missing",
+          newborn.size());
+      return std::nullopt;
+    }
+    logger_.debug("{} threads were begun while perf started: it is started anew", newborn.size());
+    stop_perf(kPerfAnswers);
+    rollback_->undo();
+  }
+}
+
+std::set<base::Tid> FunctionRecorder::threads_of_targets() const {
+  std::set<base::Tid> threads;
+  for (const auto pid : pids_) {
+    const auto tids = procfs::list_tasks(pid);
+    threads.insert(tids.begin(), tids.end());
+  }
+  return threads;
+}
+
 std::optional<int> FunctionRecorder::start_perf(const perf::Perf& perf) {
   rollback_ = std::make_unique<perf::OutputRollback>(output_);
   perf_ = std::make_unique<perf::PerfProcess>(perf::RecordCommand{
       .perf = perf.path, .own = own_options(), .options = options_.perf_options, .pids = pids_});
-  for (const auto* const word : {"ping", "enable"}) {
-    switch (perf_->request(word, Deadline::after(kPerfSetsUp), signals_.fd())) {
-      case perf::Answer::kAcknowledged:
-        break;
-      case perf::Answer::kEnded:
-        return report_perf_failure(*perf_, logger_);
-      case perf::Answer::kInterrupted:
-        return give_up(128 + signals_.next().value_or(SIGINT));
-      case perf::Answer::kDeadline:
-        logger_.error("perf record did not become ready within {} s: see its messages with -v",
-                      kPerfSetsUp.count());
-        return give_up(kFailure);
-    }
+  return make_request("ping");
+}
+
+std::optional<int> FunctionRecorder::make_request(std::string_view word) {
+  switch (perf_->request(word, Deadline::after(kPerfSetsUp), signals_.fd())) {
+    case perf::Answer::kAcknowledged:
+      return std::nullopt;
+    case perf::Answer::kEnded:
+      return report_perf_failure(*perf_, logger_);
+    case perf::Answer::kInterrupted:
+      return give_up(128 + signals_.next().value_or(SIGINT));
+    case perf::Answer::kDeadline:
+      break;
   }
-  enabled_at_ = Clock::now();
-  logger_.debug("the events are enabled");
-  return std::nullopt;
+  logger_.error("perf record did not become ready within {} s: see its messages with -v",
+                kPerfSetsUp.count());
+  return give_up(kFailure);
 }
 
 void FunctionRecorder::start_command() {

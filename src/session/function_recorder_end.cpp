@@ -24,6 +24,7 @@ int FunctionRecorder::finish(EndOfRecording end) {
   if (!perf_completed(*perf_, told_to_end_)) {
     return report_perf_failure(*perf_, logger_);
   }
+  repeat_perf(*perf_, base::LogLevel::kDebug, logger_);
   for (auto& file : perf::parse_written_files(perf_->stderr_text())) {
     files_.push_back(std::move(file.path));
   }
@@ -45,6 +46,7 @@ void FunctionRecorder::stop_perf(std::chrono::seconds patience) {
 // Nothing was recorded: perf ends, and its file goes.
 int FunctionRecorder::give_up(int status) {
   stop_perf(kPerfAnswers);
+  repeat_perf(*perf_, base::LogLevel::kDebug, logger_);
   rollback_->undo();
   return status;
 }

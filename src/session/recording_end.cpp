@@ -49,16 +49,20 @@ bool perf_completed(perf::PerfProcess& perf, bool told_to_end) {
   return status && (status->success() || (told_to_end && status->shell_status() == 128 + SIGTERM));
 }
 
+void repeat_perf(perf::PerfProcess& perf, base::LogLevel level, base::Logger& logger) {
+  for (const auto line : base::split(base::trim(perf.stderr_text()), '\n')) {
+    logger.log(level, fmt::format("perf: {}", base::printable(line)));
+  }
+}
+
 int report_perf_failure(perf::PerfProcess& perf, base::Logger& logger) {
   const auto status = perf.wait(Deadline::after(kPerfAnswers));
   if (status && status->success()) {
     logger.warning("perf record ended at once and recorded nothing");
     return 0;
   }
+  repeat_perf(perf, base::LogLevel::kInfo, logger);
   const std::string text{base::trim(perf.stderr_text())};
-  for (const auto line : base::split(text, '\n')) {
-    logger.info("perf: {}", base::printable(line));
-  }
   logger.error(
       "{}", perf::explain_record_failure(status.value_or(base::ExitStatus{true, SIGKILL}), text));
   return status == base::ExitStatus{false, kUsage} ? kUsage : kFailure;

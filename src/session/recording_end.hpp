@@ -24,7 +24,11 @@ namespace pyinject::session {
 // Has it completed its file? TOLD_TO_END: then it has when it ended as killed by SIGTERM.
 [[nodiscard]] bool perf_completed(perf::PerfProcess& perf, bool told_to_end);
 
-// Says why it did not. What the tool ends with: 0 where it ended well before it recorded anything.
+// What it has said so far, line by line.
+void repeat_perf(perf::PerfProcess& perf, base::LogLevel level, base::Logger& logger);
+
+// Says why it did not complete its file. What the tool ends with: 0 where it ended well before it
+// recorded anything.
 [[nodiscard]] int report_perf_failure(perf::PerfProcess& perf, base::Logger& logger);
 
 // Of one that was told to end by SIGTERM.

@@ -11,6 +11,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -96,6 +97,14 @@ void expect_calls(const json& calls, const std::string& name, int count) {
   ASSERT_EQ(found.size(), 1U) << name;
   EXPECT_EQ(found[0].at("calls"), count) << name;
   EXPECT_EQ(found[0].at("returned"), count) << name;
+}
+
+int count_of(const std::string& text, const std::string& what) {
+  int count = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
+    ++count;
+  }
+  return count;
 }
 
 bool has_probes(const Interpreter& python) { return python.minor >= 15 && !python.free_threaded; }
@@ -192,6 +201,112 @@ TEST_P(FunctionCallsCounted, OfThreadsChildrenAndGeneratorsAreThereToo) {
   EXPECT_EQ(generators[0].at("calls"), 22) << "made, begun, and gone on 20 times";
   EXPECT_EQ(generators[0].at("returned"), 21) << "20 yields and the end";
   target.expect_well();
+}
+
+TEST_P(FunctionCallsCounted, OfOneLineAndOfClosedGeneratorsAreApart) {
+  Counted target{GetParam()};
+  RunningRecord record{arguments(target.pid()), with_tracefs({tool()})};
+  target.call("one_lines", 30);
+  target.call("closes", 20);
+  EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
+  const auto calls = calls_in(data());
+  const auto methods = named(calls, "one_line");
+  ASSERT_EQ(methods.size(), 2U) << "of two classes";
+  EXPECT_EQ(methods[0].at("calls"), 30);
+  EXPECT_EQ(methods[1].at("calls"), 30);
+  const auto generators = named(calls, "guarded");
+  ASSERT_EQ(generators.size(), 1U);
+  EXPECT_EQ(generators[0].at("calls"), 60) << "made, begun, and gone on";
+  EXPECT_EQ(generators[0].at("returned"), 40) << "not by close()";
+  EXPECT_LT(generators[0].at("longest_nanoseconds"),
+            named(calls, "leaves")[0].at("longest_nanoseconds"))
+      << "without what the caller did meanwhile";
+  target.expect_well();
+}
+
+// perf writes to a stdout that is a pipe unless it is told where.
+TEST_P(FunctionCallsCounted, GoToAFileWithoutBeingTold) {
+  Counted target{GetParam()};
+  const TempDir folder;
+  RunningRecord record{{"--functions", "-p", target.pid()},
+                       with_tracefs({tool()}),
+                       {.env = {}, .unset = {}, .uid = {}, .folder = folder.path()}};
+  target.call("leaves", 100);
+  EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
+  EXPECT_EQ(record.child().out(), "") << "of the command alone";
+  EXPECT_THAT(record.child().err(), HasSubstr("none lost, perf.data"));
+  expect_calls(calls_in(folder / "perf.data"), "leaf", 100);
+}
+
+TEST_P(FunctionCallsCounted, AreToldOfInJsonWithWhatPerfSays) {
+  Counted target{GetParam()};
+  auto words = arguments(target.pid());
+  words.insert(words.end(), {"-v", "--log-format", "json"});
+  RunningRecord record{words, with_tracefs({tool()})};
+  EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
+  std::set<std::string> events;
+  bool perf_said = false;
+  std::istringstream lines{record.child().err()};
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with('{')) {
+      continue;  // of mount
+    }
+    const auto object = json::parse(line);
+    perf_said =
+        perf_said || object.at("message").get<std::string>().find("perf: [ perf record: ") == 0;
+    if (object.contains("event") && object.at("pid") == target.id().value()) {
+      events.insert(object.at("event"));
+    }
+  }
+  EXPECT_EQ(events, std::set<std::string>{"detected"});
+  EXPECT_TRUE(perf_said) << record.child().err();
+}
+
+// A perf that begins a thread in the target PID before it starts, the first TIMES times.
+std::string perf_with_threads(const TempDir& folder, const std::string& perf,
+                              const std::string& pid, int times) {
+  const auto path = folder.file("perf",
+                                "#!/bin/sh\n"
+                                "threads() { ls /proc/" +
+                                    pid +
+                                    "/task | wc -l; }\n"
+                                    "if [ \"$1\" = record ] && [ $(cat " +
+                                    folder / "starts" + " | wc -l) -lt " + std::to_string(times) +
+                                    " ]; then\n"
+                                    "  echo >> " +
+                                    folder / "starts" +
+                                    "\n"
+                                    "  before=$(threads)\n"
+                                    "  kill -USR1 " +
+                                    pid +
+                                    "\n"
+                                    "  until [ $(threads) -gt $before ]; do :; done\n"
+                                    "fi\n"
+                                    "exec " +
+                                    perf + " \"$@\"\n");
+  (void)folder.file("starts", "");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+TEST_P(FunctionCallsCounted, AreRecordedAnewWhenAThreadWasBornMeanwhile) {
+  Counted target{GetParam()};
+  for (const int times : {1, 100}) {
+    const TempDir folder;
+    auto words = arguments(target.pid());
+    words.insert(words.end(), {"-v", "--perf",
+                               perf_with_threads(folder, *find_perf("perf"), target.pid(), times)});
+    RunningRecord record{words, with_tracefs({tool()})};
+    target.call("leaves", 100);
+    EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
+    const auto anew = count_of(record.child().err(), "it is started anew");
+    const auto warned = count_of(record.child().err(), "threads are begun all the time");
+    EXPECT_EQ(anew, times == 1 ? 1 : 4) << record.child().err();
+    EXPECT_EQ(warned, times == 1 ? 0 : 1);
+    expect_calls(calls_in(data()), "leaf", 100);
+    EXPECT_FALSE(std::filesystem::exists(data() + ".old")) << "of a start that came to nothing";
+    std::filesystem::remove(data());
+  }
 }
 
 TEST_P(FunctionCallsCounted, OfTwoTargetsAreCountedOnce) {

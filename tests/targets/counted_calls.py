@@ -1,6 +1,7 @@
 """Calls functions as often as it is told, and says so. Lines on stdin: WHAT NUMBER."""
 
 import os
+import signal
 import sys
 import threading
 
@@ -26,6 +27,24 @@ def produce(number):
 def consume(number):
     for _ in produce(number):
         pass
+
+
+def guarded():
+    try:
+        yield 1
+        yield 2
+        yield 3
+    finally:
+        leaf(0)
+
+
+def closes(number):
+    for _ in range(number):
+        generator = guarded()
+        next(generator)
+        next(generator)
+        leaves(1000)
+        generator.close()
 
 
 def fail():
@@ -56,6 +75,19 @@ def methods(number):
         Second().same_name()
 
 
+class Third:
+    def one_line(self): return self
+
+
+class Fourth:
+    def one_line(self): return Third().one_line()
+
+
+def one_lines(number):
+    for _ in range(number):
+        Fourth().one_line()
+
+
 def threads(number):
     for thread in [threading.Thread(target=leaves, args=(number,)) for _ in range(4)]:
         thread.start()
@@ -74,11 +106,21 @@ ALL = {
     "leaves": leaves,
     "down": down,
     "consume": consume,
+    "closes": closes,
     "fails": fails,
     "methods": methods,
+    "one_lines": one_lines,
     "threads": threads,
     "fork": fork,
 }
+
+
+# One thread more for each signal.
+def begin_thread(*_):
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+
+signal.signal(signal.SIGUSR1, begin_thread)
 
 print("ready", flush=True)
 for line in sys.stdin:
