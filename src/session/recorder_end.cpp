@@ -2,7 +2,6 @@
 #include "base/format.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/fault.hpp"
-#include "pyinject/base/text.hpp"
 #include "pyinject/perf/map_collector.hpp"
 #include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/procfs/reopen.hpp"
@@ -126,6 +125,7 @@ void Recorder::discard() {
       !perf_->wait(deadline, signals_.fd())) {
     (void)take_signal();
   }
+  repeat_perf(*perf_, base::LogLevel::kDebug, logger_);
   perf_.reset();  // which makes one end that has not
   rollback_->undo();
 }
@@ -248,9 +248,7 @@ bool Recorder::post_process_file(const std::string& path, bool last) {
 }
 
 void Recorder::summarize() {
-  for (const auto line : base::split(base::trim(perf_->stderr_text()), '\n')) {
-    logger_.debug("perf: {}", base::printable(line));
-  }
+  repeat_perf(*perf_, base::LogLevel::kDebug, logger_);
   std::optional<SamplerStats> sampled;
   if (sampler_ != nullptr) {
     sampled = sampler_->stats();

@@ -49,9 +49,11 @@ bool perf_completed(perf::PerfProcess& perf, bool told_to_end) {
   return status && (status->success() || (told_to_end && status->shell_status() == 128 + SIGTERM));
 }
 
-void repeat_perf(perf::PerfProcess& perf, base::LogLevel level, base::Logger& logger) {
+void repeat_perf(const perf::PerfProcess& perf, base::LogLevel level, base::Logger& logger) {
   for (const auto line : base::split(base::trim(perf.stderr_text()), '\n')) {
-    logger.log(level, fmt::format("perf: {}", base::printable(line)));
+    if (!line.empty()) {
+      logger.log(level, fmt::format("perf: {}", base::printable(line)));
+    }
   }
 }
 

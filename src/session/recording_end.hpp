@@ -25,7 +25,7 @@ namespace pyinject::session {
 [[nodiscard]] bool perf_completed(perf::PerfProcess& perf, bool told_to_end);
 
 // What it has said so far, line by line.
-void repeat_perf(perf::PerfProcess& perf, base::LogLevel level, base::Logger& logger);
+void repeat_perf(const perf::PerfProcess& perf, base::LogLevel level, base::Logger& logger);
 
 // Says why it did not complete its file. What the tool ends with: 0 where it ended well before it
 // recorded anything.

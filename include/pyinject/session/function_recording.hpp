@@ -17,9 +17,10 @@ struct FunctionRecording {
   std::vector<std::string> files;  // that perf has completed
 };
 
-// Of OPTIONS: pids, strict, perf, perf_options, command. Reasons are logged; of OBSERVER progress()
-// and stopped() are called. Throws base::Error when this tool fails. However it ends, no event of
-// this session is left in tracefs; what killed sessions have left there is removed at its begin.
+// Of OPTIONS: pids, strict, perf, perf_options, command. Reasons are logged; of OBSERVER
+// progress(), stopped() and, of each pid that was looked at, happened() are called. Throws
+// base::Error when this tool fails. However it ends, no event of this session is left in tracefs;
+// what killed sessions have left there is removed at its begin.
 [[nodiscard]] FunctionRecording record_functions(const RecordOptions& options, base::Logger& logger,
                                                  RecordObserver& observer);
 
