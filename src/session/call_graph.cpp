@@ -125,6 +125,12 @@ CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
   if (wishes.chosen) {
     return judge_own_choice(targets, wishes);
   }
+  if (targets.empty()) {
+    return {.arguments = {"--call-graph", "fp"},
+            .note =
+                "no Python runs yet: --call-graph fp; of one that was built without frame "
+                "pointers it shows the innermost function only, --call-graph dwarf,16384 all"};
+  }
   const auto without = std::ranges::find_if(targets, [](const auto& target) {
     return !target.frame_pointers || !target.extension_without.empty();
   });

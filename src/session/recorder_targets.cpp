@@ -125,7 +125,7 @@ void Recorder::choose_call_graph() {
     own_options_.insert(own_options_.end(),
                         {"-e", "context-switches/period=1/", "--switch-events"});
   }
-  if (targets_.empty() && !options_.launch && sampler_ == nullptr) {
+  if (targets_.empty() && !options_.all && !options_.launch) {
     return;
   }
   const CallGraphWishes wishes{

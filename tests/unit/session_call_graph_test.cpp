@@ -10,6 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 using Kind = perf::ChosenCallGraph::Kind;
 
@@ -39,6 +40,16 @@ TEST(ChooseCallGraph, FramePointersWhereAllHaveThem) {
   const auto choice = choose_call_graph({facts(15, true), facts(13, true)}, {});
   EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "fp"));
   EXPECT_EQ(choice.note, "");
+}
+
+TEST(ChooseCallGraph, FramePointersWhereNoneRunsYet) {
+  const auto choice = choose_call_graph({}, {});
+  EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "fp"));
+  EXPECT_THAT(choice.note, HasSubstr("no Python runs yet"));
+  const auto own = choose_call_graph(
+      {}, {.chosen = perf::ChosenCallGraph{.kind = Kind::kDwarf, .dump_bytes = 8192}});
+  EXPECT_THAT(own.arguments, IsEmpty());
+  EXPECT_EQ(own.note, "");
 }
 
 TEST(ChooseCallGraph, DwarfByTheDeepestStackElse) {

@@ -40,6 +40,7 @@ struct CallGraphChoice {
 // Whether the choice takes TARGET's stack_bytes, for which it has to be stopped once.
 [[nodiscard]] bool needs_stack_use(const CallGraphFacts& target, const CallGraphWishes& wishes);
 
+// None yet: what costs little.
 [[nodiscard]] CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
                                                 const CallGraphWishes& wishes);
 
