@@ -264,13 +264,16 @@ TEST_P(PerfDataModes, SeriesOfFiles) {
   for (const auto& file : fs::directory_iterator{folder().path()}) {
     files.push_back(file.path());
   }
-  EXPECT_GE(files.size(), 3U) << path;
   std::ranges::sort(files);
-  files.resize(std::min<std::size_t>(files.size(), 3));
+  int with_samples = 0;
   for (const auto& file : files) {
-    EXPECT_GT(rewrite(file).stacks, 0U) << file;
-    expect_same(file, file + ".new", "comm,tid,time,period,event");
+    // One can be full of mappings before anybody is sampled.
+    if (with_samples < 3 && rewrite(file).stacks > 0) {
+      expect_same(file, file + ".new", "comm,tid,time,period,event");
+      ++with_samples;
+    }
   }
+  EXPECT_EQ(with_samples, 3) << path;
 }
 
 TEST_P(PerfDataModes, Tracepoints) {
