@@ -156,8 +156,9 @@ bool Weaver::lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,
   return file != nullptr && file->executable && file->path.starts_with("//anon");
 }
 
-// That of its trampoline, if it has got one since: then perf counts both as one function. A map can
-// be that of an earlier process with this number.
+// That of its trampoline, if it has got one since: then perf counts both as one function. Where
+// each sample has its stack it has a line, for which a trampoline has no room. A map can be that of
+// an earlier process with this number.
 SyntheticNames::Place Weaver::place_of(const PythonFrame& frame, std::uint32_t pid) {
   const CodeName* name = nullptr;
   auto whose = pid;
@@ -174,12 +175,13 @@ SyntheticNames::Place Weaver::place_of(const PythonFrame& frame, std::uint32_t p
   if (options_.lines && frame.line != 0) {
     code.name += fmt::format(":{}", frame.line);
     code.first_line = frame.line;
-  } else if (const auto* const trampoline = maps_.trampoline(pid, code.name);
-             trampoline != nullptr &&
-             lies_in_anonymous_code(pid, ~std::uint64_t{0}, trampoline->start)) {
-    return SyntheticNames::Place::at(trampoline->start + 1);
+    return synthetic_->place(code);
   }
-  return synthetic_->place(code);
+  const auto* const trampoline =
+      knowledge_.stacks->has_every_sample() ? nullptr : maps_.trampoline(pid, code.name);
+  return trampoline != nullptr && lies_in_anonymous_code(pid, ~std::uint64_t{0}, trampoline->start)
+             ? SyntheticNames::Place::at(trampoline->start + 1)
+             : synthetic_->place(code);
 }
 
 std::uint64_t Weaver::address_of(const PythonFrame& frame, std::uint32_t pid) {

@@ -143,14 +143,24 @@ TEST_F(WholeStacks, ThatOfAnotherProcessIsNotMissed) {
   EXPECT_EQ(summary_.without_record, 0U);
 }
 
-// -X perf: the function has its trampoline, and the frame of that is not put in again.
-TEST_F(WholeStacks, TrampolinesAreNotDoubled) {
-  knowledge_.open_map = [](std::uint32_t) {
-    auto map = test::memory_file(fmt::format("{:x} 20 py::x:f.py\n", kArena));
-    EXPECT_EQ(::lseek(map.get(), 0, SEEK_SET), 0);
-    return map;
-  };
+// -X perf, or switched on before: the process has trampolines.
+class WholeStacksBesideTrampolines : public WholeStacks {
+ protected:
+  WholeStacksBesideTrampolines() {
+    knowledge_.open_map = [](std::uint32_t) {
+      auto map = test::memory_file(fmt::format("{:x} 20 py::x:f.py\n", kArena));
+      EXPECT_EQ(::lseek(map.get(), 0, SEEK_SET), 0);
+      return map;
+    };
+  }
+};
+
+TEST_F(WholeStacksBesideTrampolines, AreNotDoubled) {
   EXPECT_EQ(woven_one("cETcEc", python({"a", "x"})), "cETcEac");
+}
+
+TEST_F(WholeStacksBesideTrampolines, HaveTheirOwnPlacesWhichHaveLines) {
+  EXPECT_EQ(woven_one("cEc", python({"x"})), "cExc");
 }
 
 // Of a JIT's code it is not known whose it is.
