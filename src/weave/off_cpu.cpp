@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace pyinject::weave {
 
@@ -10,7 +11,9 @@ void OffCpu::complete() {
     std::ranges::sort(thread.second);
   }
   for (auto& thread : lives_) {
-    std::ranges::sort(thread.second);
+    std::ranges::sort(thread.second, {}, [](const Life& life) {
+      return std::pair{life.time, life.begins};
+    });
   }
 }
 

@@ -1,7 +1,6 @@
 // How long threads were off their processor, from the records of their switches. Pure.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -41,7 +40,6 @@ class OffCpu {
   struct Life {
     std::uint64_t time = 0;
     bool begins = false;
-    auto operator<=>(const Life&) const = default;
   };
 
   static std::uint64_t packed(std::uint64_t time, Kind kind) { return time << kKindBits | kind; }
