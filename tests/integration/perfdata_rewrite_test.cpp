@@ -29,9 +29,10 @@ namespace fs = std::filesystem;
 
 using Arguments = std::vector<std::string>;
 
-// Two processes that work, do no system calls while they do, and come to their end.
+// Two processes that work, do no system calls while they do, and come to their end. So many rounds.
 constexpr const char* kWork =
-    "work() { i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; }; work & work; wait";
+    "work() { i=0; while [ $i -lt $0 ]; do i=$((i+1)); done; }; work & work; wait";
+constexpr int kShort = 60000;
 constexpr std::uint64_t kCaller = 0x7654321;
 // A mapping with a build id, and one in the table of build ids.
 constexpr const char* kMapped = "/made/mapped";
@@ -73,12 +74,13 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
   };
 
   [[nodiscard]] std::string record(const Arguments& options,
-                                   const Arguments& how_often = {"-F", "1999"}) {
+                                   const Arguments& how_often = {"-F", "1999"},
+                                   int rounds = kShort) {
     std::string path = folder_ / "perf.data";
     Arguments command{perf_, "record", "-q", "-o", path};
     command.insert(command.end(), how_often.begin(), how_often.end());
     command.insert(command.end(), options.begin(), options.end());
-    command.insert(command.end(), {"--", "/bin/sh", "-c", kWork});
+    command.insert(command.end(), {"--", "/bin/sh", "-c", kWork, std::to_string(rounds)});
     const RunResult result = test::run(command);
     EXPECT_EQ(result.status, ExitStatus{}) << result.err;
     return path;
@@ -259,7 +261,8 @@ TEST_P(PerfDataModes, PerThread) {
 
 TEST_P(PerfDataModes, SeriesOfFiles) {
   const auto path =
-      record({"-e", "cpu-clock", "-m", "4", "--switch-output=16K", "--call-graph", "dwarf,1024"});
+      record({"-e", "cpu-clock", "-m", "4", "--switch-output=16K", "--call-graph", "dwarf,1024"},
+             {"-F", "1999"}, 10 * kShort);
   std::vector<std::string> files;
   for (const auto& file : fs::directory_iterator{folder().path()}) {
     files.push_back(file.path());
