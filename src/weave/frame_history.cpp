@@ -1,5 +1,7 @@
 #include "pyinject/weave/frame_history.hpp"
 
+#include "weave/synthetic_names.hpp"
+
 #include <algorithm>
 #include <iterator>
 
@@ -92,9 +94,28 @@ std::uint32_t FrameHistory::line_at(const Thread& thread, std::size_t frame,
   return later == lines.begin() ? thread.frames[frame].line : std::prev(later)->line;
 }
 
+std::size_t FrameHistory::agreeing_groups(const std::vector<PythonFrame>& frames, std::size_t left,
+                                          const StackQuery& query) const {
+  std::size_t groups = 0;
+  for (std::size_t i = 0; i < left; ++i) {
+    if (!frames[i].outermost) {
+      continue;
+    }
+    if (query.trampoline_of && groups < query.evaluators) {
+      const auto* const code = name(query.pid, frames[i].code);
+      const auto trampoline = query.trampoline_of(groups);
+      if (code != nullptr && !trampoline.empty() && named_code(*code).name != trampoline) {
+        break;
+      }
+    }
+    ++groups;
+  }
+  return groups;
+}
+
 // Between two observations the nearer one holds, unless the callchain tells that it cannot or shows
 // which it is.
-FrameHistory::Moment FrameHistory::moment_of(const Thread& thread, const StackQuery& query) {
+FrameHistory::Moment FrameHistory::moment_of(const Thread& thread, const StackQuery& query) const {
   const auto& frames = thread.frames;
   const auto& observations = thread.observations;
   const auto after = std::ranges::lower_bound(observations, query.time, {}, &Observation::time);
@@ -107,8 +128,11 @@ FrameHistory::Moment FrameHistory::moment_of(const Thread& thread, const StackQu
   // Groups that there can be: those that the plain activations run, and where frames of before may
   // have trampolines, further ones.
   const std::size_t least = query.plain;
-  const std::size_t most =
+  std::size_t most =
       (thread.first ? query.plain : query.evaluators) + (query.one_may_be_hidden ? 1 : 0);
+  if (early != late || after == observations.end()) {
+    most = std::min(most, agreeing_groups(frames, early, query));
+  }
   const auto fits = [&](std::size_t left) {
     const auto groups = groups_of(frames, left);
     return least <= groups && groups <= most;

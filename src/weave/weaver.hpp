@@ -71,6 +71,8 @@ class Weaver {
   void mark(const std::string& text);
   [[nodiscard]] std::vector<std::uint64_t> frames_of(const std::vector<EvaluatorFrame>& evaluators,
                                                      std::size_t number) const;
+  [[nodiscard]] std::string trampoline_of(std::span<const std::uint64_t> chain,
+                                          const EvaluatorFrame& evaluator) const;
   [[nodiscard]] PythonStack python_of(StackQuery query) const;
   [[nodiscard]] AddressKind kind_of(std::uint64_t address) const;
   [[nodiscard]] std::optional<std::uint32_t> nearest(

@@ -84,6 +84,13 @@ std::vector<std::uint64_t> Weaver::frames_of(const std::vector<EvaluatorFrame>& 
   return words;
 }
 
+std::string Weaver::trampoline_of(std::span<const std::uint64_t> chain,
+                                  const EvaluatorFrame& evaluator) const {
+  const auto* const symbol =
+      evaluator.trampoline ? maps_.symbol(sample_.pid, chain[evaluator.behind]) : nullptr;
+  return symbol != nullptr ? symbol->name : std::string{};
+}
+
 // A forked child goes on with the stack of the thread that forked it. Where each sample has its own
 // that is no longer so.
 PythonStack Weaver::python_of(StackQuery query) const {
@@ -131,13 +138,15 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
                          [this](std::uint64_t address) { return kind_of(address); });
   const auto evaluators = evaluators_of(kinds_);
   const bool hidden = may_hide_one(evaluators, by_frame_pointer) && !is_cut();
-  const StackQuery query{.pid = sample_.pid,
-                         .tid = sample_.tid,
-                         .time = sample_.time,
-                         .evaluators = evaluators.size(),
-                         .plain = plain_ones(evaluators),
-                         .one_may_be_hidden = hidden,
-                         .frames_of = [&](std::size_t n) { return frames_of(evaluators, n); }};
+  const StackQuery query{
+      .pid = sample_.pid,
+      .tid = sample_.tid,
+      .time = sample_.time,
+      .evaluators = evaluators.size(),
+      .plain = plain_ones(evaluators),
+      .one_may_be_hidden = hidden,
+      .frames_of = [&](std::size_t n) { return frames_of(evaluators, n); },
+      .trampoline_of = [&](std::size_t n) { return trampoline_of(chain, evaluators[n]); }};
   const auto stack = python_of(query);
   if (stack.whole) {
     add_whole(chain, evaluators, query, stack, by_frame_pointer);

@@ -211,6 +211,37 @@ TEST_F(FrameHistoryTest, OnlyAtTheFirstActivationNoFrameOfBeforeHasATrampoline) 
   EXPECT_EQ(at(query), "AbCdEf");
 }
 
+// "AbCd" has returned and "Ab" called something else, through a trampoline: there are as many
+// activations as before.
+TEST_F(FrameHistoryTest, ATrampolineOfAnotherFunctionShowsThatTheGroupHasReturned) {
+  begin("AbCdEf", false);
+  history_.name(kPid, 'c', {.qualname = "c", .file = "c.py"});
+  observe(100, "AbCdEf");
+  observe(200, "A");
+  StackQuery query{.time = 101, .evaluators = 3, .plain = 1};
+  query.trampoline_of = [](std::size_t number) { return number == 1 ? "py::x:x.py" : ""; };
+  EXPECT_EQ(at(query), "A");
+  query.trampoline_of = [](std::size_t number) { return number == 1 ? "py::c:c.py" : ""; };
+  EXPECT_EQ(at(query), "AbCdEf");
+  query.trampoline_of = [](std::size_t number) { return number == 2 ? "py::x:x.py" : ""; };
+  EXPECT_EQ(at(query), "AbCdEf") << "of a function without a name nothing can be said";
+  query.time = 99;
+  query.trampoline_of = [](std::size_t) { return "py::x:x.py"; };
+  EXPECT_EQ(at(query), "AbCdEf") << "two looks agree";
+}
+
+// Neither look fits: the groups that can be there still.
+TEST_F(FrameHistoryTest, GroupsBehindAnotherFunctionsTrampolineAreCut) {
+  begin("AbCdEf", false);
+  history_.name(kPid, 'c', {.qualname = "c", .file = "c.py"});
+  observe(100, "AbCdEf");
+  const StackQuery query{
+      .time = 300, .evaluators = 3, .plain = 1, .trampoline_of = [](std::size_t number) {
+        return number == 1 ? "py::x:x.py" : "";
+      }};
+  EXPECT_EQ(at(query), "Ab");
+}
+
 TEST_F(FrameHistoryTest, OneGroupMoreMayBeHidden) {
   begin("AbCdEf");
   StackQuery query{.time = 1, .evaluators = 1, .plain = 1, .one_may_be_hidden = true};

@@ -54,7 +54,11 @@ class FrameHistory : public StackSource {
     std::size_t left = 0;
     std::size_t observations = 0;  // up to this moment
   };
-  [[nodiscard]] static Moment moment_of(const Thread& thread, const StackQuery& query);
+  [[nodiscard]] Moment moment_of(const Thread& thread, const StackQuery& query) const;
+  // So many groups of the first LEFT frames begin with the functions whose trampolines the
+  // callchain has at their places: with the next one the stack had become another one.
+  [[nodiscard]] std::size_t agreeing_groups(const std::vector<PythonFrame>& frames,
+                                            std::size_t left, const StackQuery& query) const;
   [[nodiscard]] static std::uint32_t line_at(const Thread& thread, std::size_t frame,
                                              std::size_t observations);
 

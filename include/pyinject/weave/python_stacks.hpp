@@ -55,6 +55,9 @@ struct StackQuery {
   // The address of the Python frame that activation N runs, or several of which it is one, as far
   // as the C stack shows it. May be empty.
   std::function<std::vector<std::uint64_t>(std::size_t n)> frames_of = {};
+  // The function through whose trampoline activation N was called, as the perf map names it. Empty:
+  // it was not, or the map does not tell. May be empty.
+  std::function<std::string(std::size_t n)> trampoline_of = {};
 };
 
 class StackSource {
