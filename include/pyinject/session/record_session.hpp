@@ -14,7 +14,8 @@ namespace pyinject::session {
 // files collected. Returns the exit status: the command's, 128 + signal when a signal to this tool
 // ended it, 0 when the targets exited, kFailure with a logged reason. Throws base::Error when this
 // tool fails. However it ends, no target is left active that was not before; one that could not be
-// switched off is named by an error.
+// switched off is named by an error. With kBpf DETECTOR and INJECTOR are not used, nor with kAuto
+// where it comes to that engine.
 [[nodiscard]] int record(const RecordOptions& options, python::Detector& detector,
                          python::Injector& injector, base::Logger& logger,
                          RecordObserver& observer);
