@@ -8,10 +8,12 @@ constexpr std::string_view kGeneral =
     R"(usage: perf-pyinject VERB [OPTION...]
 
 Whole stacks in stock perf, with the names of Python functions, for CPython
-3.12+ processes that are already running and were started without any flag.
+3.12 to 3.15 processes that are running already and were started without any
+flag.
 
-  record      record with perf while the perf trampoline of the targets is on,
-              or launch a program and record it from its first instruction
+  record      record with perf: while the perf trampoline of the targets is on,
+              or (--engine bpf) by a program in the kernel, which leaves them
+              alone; or launch a program and record it from the beginning
   functions   what record --functions has recorded: every call of a function
   trace, top, sched record, kmem record
               perf's own, while the trampoline of the targets is on
@@ -21,11 +23,12 @@ Whole stacks in stock perf, with the names of Python functions, for CPython
   status      every visible Python process, and what could be done with it
 
   -h, --help     this text, or that of a verb: perf-pyinject record --help
-      --version  the version of this tool
+      --version  the version of this tool, and what was built in
 
 examples:
   perf-pyinject status
   perf-pyinject record -p 4711 -- sleep 30 && perf report
+  perf-pyinject record -p 4711 --engine bpf -- sleep 30 && perf report
   perf-pyinject record -- python3 app.py && perf report
 )";
 
@@ -37,8 +40,8 @@ constexpr std::string_view kRecordHelp =
 Starts perf record, switches the trampoline of the targets on, records until
 COMMAND ends (it is the clock, it is not profiled), or without COMMAND until
 Ctrl-C, switches the trampoline off, and completes the stacks in perf's file.
-Without -p and -a COMMAND is launched and is the target, with its children; the
-variable PYTHONPERFSUPPORT=1 switches their trampolines on.
+Without -p, -a, -u, --comm, -G COMMAND is launched and is the target, with its
+children; the variable PYTHONPERFSUPPORT=1 switches their trampolines on.
 The kind of call graph is chosen by the target unless -g or --call-graph says
 it. Every option that is not listed here goes to perf record unchanged.
 
@@ -57,8 +60,9 @@ it. Every option that is not listed here goes to perf record unchanged.
                    Linux 5.17 with BTF); auto: bpf if possible
       --gil, --tasks  with bpf: who held the GIL, which asyncio task ran
       --off-cpu    also where threads wait, and for how long
-      --no-backfill  leave out the functions that were entered before
-      --lines      lines behind the names of functions that were read
+      --no-backfill  leave out functions that were entered before
+      --lines      lines in the names (trampoline: of functions entered before);
+                   without it: perf report --children -g none -s sym,srcline
       --keep-raw   keep perf's own file, too, as NAME.raw
       --repeat TIME/PERIOD  TIME long every PERIOD, as in 30s/5m, into
                    perf.data.YYYYMMDDHHMMSShh until all targets have exited or
@@ -74,8 +78,7 @@ exit status: that of COMMAND; 125 refused or failed; 126, 127 COMMAND cannot
 run; 129 usage; 128 + N ended by signal N; 0 when the targets exited first
 
 examples:
-  perf-pyinject record -p 4711 -- sleep 30
-  perf-pyinject record -F 999 -g -p 4711,4712 -o web.data
+  perf-pyinject record -p 4711,4712 -F 999 -o web.data -- sleep 30
   perf-pyinject record -F 999 -- python3 -m pytest
   perf-pyinject record -p 4711 --engine bpf --off-cpu -- sleep 30
   perf-pyinject record -p 4711 --repeat 30s/5m --keep 24
@@ -160,7 +163,7 @@ until it is switched off.
   -q, --quiet     warnings and errors only
   -v, --verbose   more
 
-example:
+example, for an interpreter with frame pointers:
   perf-pyinject activate -p 4711 && perf top -g -p 4711
 )";
 
