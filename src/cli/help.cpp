@@ -108,7 +108,7 @@ examples:
 
 constexpr std::string_view kWrapped =
     R"(usage: perf-pyinject trace|top -p PID[,PID...] [OPTION...]
-       perf-pyinject sched|kmem record -p PID[,PID...] [OPTION...] [-- COMMAND...]
+       perf-pyinject sched|kmem record -p PID[,PID...] [OPTION...] [-- CMD...]
 
 Switches the trampoline of the targets on, runs that verb of perf's in the
 foreground, and switches the trampoline off when it has ended. Every option
