@@ -10,6 +10,20 @@ namespace {
 
 constexpr std::size_t kMostKnown = 1'000'000;  // program counters of one process
 
+bool is_frame(const Rule& rule) {
+  return rule.cfa_register == elf::kFramePointer && rule.cfa_offset == 16 &&
+         rule.return_address == -8 && rule.frame_pointer == -16;
+}
+
+// Where a function has aligned its stack its frame is below the canonical one.
+bool is_frame(const elf::UnwindRow& row) {
+  constexpr std::byte kAtFramePointer{0x76};  // DW_OP_breg6
+  const auto& saved = row.registers[elf::kFramePointer];
+  return !row.signal_frame && saved.place == elf::SavedRegister::Place::kAtExpression &&
+         saved.expression.size() == 2 && saved.expression[0] == kAtFramePointer &&
+         saved.expression[1] == std::byte{0};
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> StackDump::word_at(std::uint64_t address) const {
@@ -49,6 +63,21 @@ Unwinder::Known Unwinder::look_up(ProcessNumber pid, Time time, std::uint64_t ad
     known.emplace(address, result);
   }
   return result;
+}
+
+std::optional<bool> Unwinder::keeps_frame(ProcessNumber pid, Time time, std::uint64_t address) {
+  const auto known = look_up(pid, time, address);
+  switch (known.kind) {
+    case Rule::Kind::kNone:
+      return std::nullopt;
+    case Rule::Kind::kEnd:
+      return true;  // it has no caller to pass over
+    case Rule::Kind::kFast:
+      return is_frame(*known.rule);
+    case Rule::Kind::kSlow:
+      return is_frame(*known.rule->row);
+  }
+  return std::nullopt;
 }
 
 Unwound Unwinder::unwind(ProcessNumber pid, Time time, Registers registers, const StackDump& stack,

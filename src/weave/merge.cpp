@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 
 namespace pyinject::weave {
 
@@ -53,17 +52,44 @@ std::size_t plain_ones(const std::vector<EvaluatorFrame>& evaluators) {
   return static_cast<std::size_t>(evaluators.rend() - last);
 }
 
-bool can_pair(const std::vector<EvaluatorFrame>& evaluators, const std::vector<PythonFrame>& python,
-              bool one_may_be_hidden) {
-  const auto groups = groups_of(python).size();
-  return groups <= evaluators.size() + (one_may_be_hidden ? 1 : 0) &&
-         evaluators.size() <= groups + 1;
+std::size_t count_groups(const std::vector<PythonFrame>& python) {
+  return groups_of(python).size();
+}
+
+std::size_t outer_ones(const std::vector<EvaluatorFrame>& evaluators, std::size_t index) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      evaluators, [index](const auto& one) { return one.behind > index + 1; }));
+}
+
+std::optional<EvaluatorFrame> missing_one(const std::vector<EvaluatorFrame>& evaluators,
+                                          const std::vector<std::size_t>& hiding) {
+  if (hiding.empty() ||
+      outer_ones(evaluators, hiding.front()) != outer_ones(evaluators, hiding.back())) {
+    return std::nullopt;
+  }
+  return EvaluatorFrame{.behind = hiding.back() + 1};
+}
+
+std::vector<EvaluatorFrame> with_one(std::vector<EvaluatorFrame> evaluators,
+                                     const EvaluatorFrame& one) {
+  const auto inside = std::ranges::find_if(
+      evaluators, [&one](const auto& each) { return each.behind < one.behind; });
+  evaluators.insert(inside, one);
+  return evaluators;
+}
+
+bool can_pair(const std::vector<EvaluatorFrame>& evaluators,
+              const std::vector<PythonFrame>& python) {
+  const auto groups = count_groups(python);
+  return groups <= evaluators.size() && evaluators.size() <= groups + 1;
 }
 
 std::vector<EvaluatorFrame> innermost_ones(const std::vector<EvaluatorFrame>& evaluators,
-                                           const std::vector<PythonFrame>& python) {
-  const auto groups = groups_of(python).size();
-  if (groups > evaluators.size()) {
+                                           const std::vector<PythonFrame>& python,
+                                           const std::vector<std::size_t>& hiding) {
+  const auto groups = count_groups(python);
+  if (groups > evaluators.size() ||
+      (!hiding.empty() && outer_ones(evaluators, hiding.front()) > evaluators.size() - groups)) {
     return {};
   }
   return {evaluators.end() - static_cast<std::ptrdiff_t>(groups), evaluators.end()};
@@ -71,20 +97,16 @@ std::vector<EvaluatorFrame> innermost_ones(const std::vector<EvaluatorFrame>& ev
 
 std::size_t merge(std::span<const std::uint64_t> chain,
                   const std::vector<EvaluatorFrame>& evaluators,
-                  const std::vector<PythonFrame>& python, bool one_may_be_hidden,
+                  const std::vector<PythonFrame>& python,
                   const std::function<std::uint64_t(const PythonFrame&)>& address,
                   std::vector<std::uint64_t>& merged) {
   const auto groups = groups_of(python);
   std::vector<Insertion> insertions;  // from the outermost on
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    if (i < evaluators.size()) {
-      const auto& evaluator = evaluators[i];
-      const bool doubled = evaluator.trampoline && groups[i].back().outermost;
-      const auto known = groups[i].size() - (doubled ? 1 : 0);
-      insertions.push_back({.at = evaluator.behind, .frames = groups[i].first(known)});
-    } else if (one_may_be_hidden && i == evaluators.size() && !chain.empty()) {
-      insertions.push_back({.at = 1, .frames = groups[i]});
-    }
+  for (std::size_t i = 0; i < std::min(groups.size(), evaluators.size()); ++i) {
+    const auto& evaluator = evaluators[i];
+    const bool doubled = evaluator.trampoline && groups[i].back().outermost;
+    const auto known = groups[i].size() - (doubled ? 1 : 0);
+    insertions.push_back({.at = evaluator.behind, .frames = groups[i].first(known)});
   }
   std::size_t count = 0;
   std::size_t copied = 0;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,23 +30,40 @@ struct EvaluatorFrame {
 // So many from the outermost on end with the last one that has no trampoline.
 [[nodiscard]] std::size_t plain_ones(const std::vector<EvaluatorFrame>& evaluators);
 
-// Of all PYTHON frames of a thread, each group has an activation of the evaluator in the callchain:
-// one for each, or the innermost activation has no group yet or no more; with ONE_MAY_BE_HIDDEN one
-// too few.
-[[nodiscard]] bool can_pair(const std::vector<EvaluatorFrame>& evaluators,
-                            const std::vector<PythonFrame>& python, bool one_may_be_hidden);
+// How many groups PYTHON has: each was begun by an activation of its own.
+[[nodiscard]] std::size_t count_groups(const std::vector<PythonFrame>& python);
 
-// Those that run the groups of PYTHON, which lacks outer ones: the innermost. None: too few.
+// So many are outside of what was called by the function at INDEX of the callchain.
+[[nodiscard]] std::size_t outer_ones(const std::vector<EvaluatorFrame>& evaluators,
+                                     std::size_t index);
+
+// Where one that is not in the callchain would be. HIDING: indexes of functions that may have no
+// frame of their own, so that the one that called them was passed over; from the innermost on.
+// nullopt: nowhere, or there are such functions on both sides of one of EVALUATORS.
+[[nodiscard]] std::optional<EvaluatorFrame> missing_one(
+    const std::vector<EvaluatorFrame>& evaluators, const std::vector<std::size_t>& hiding);
+
+// EVALUATORS and ONE, at its place.
+[[nodiscard]] std::vector<EvaluatorFrame> with_one(std::vector<EvaluatorFrame> evaluators,
+                                                   const EvaluatorFrame& one);
+
+// Of all PYTHON frames of a thread, each group has an activation of the evaluator in the callchain:
+// one for each, or the innermost activation has no group yet or no more.
+[[nodiscard]] bool can_pair(const std::vector<EvaluatorFrame>& evaluators,
+                            const std::vector<PythonFrame>& python);
+
+// Those that run the groups of PYTHON, which lacks outer ones: the innermost. None: too few, or one
+// of HIDING is between them, or inside of them.
 [[nodiscard]] std::vector<EvaluatorFrame> innermost_ones(
-    const std::vector<EvaluatorFrame>& evaluators, const std::vector<PythonFrame>& python);
+    const std::vector<EvaluatorFrame>& evaluators, const std::vector<PythonFrame>& python,
+    const std::vector<std::size_t>& hiding);
 
 // CHAIN with the frames of PYTHON (innermost first) at their places, as addresses: ADDRESS gives
-// each one's. The groups are paired with the evaluators from the outermost on. With
-// ONE_MAY_BE_HIDDEN a group for which there is no evaluator any more goes directly behind the
-// innermost address. Returns how many frames were put in.
+// each one's. The groups are paired with the evaluators from the outermost on. Returns how many
+// frames were put in.
 std::size_t merge(std::span<const std::uint64_t> chain,
                   const std::vector<EvaluatorFrame>& evaluators,
-                  const std::vector<PythonFrame>& python, bool one_may_be_hidden,
+                  const std::vector<PythonFrame>& python,
                   const std::function<std::uint64_t(const PythonFrame&)>& address,
                   std::vector<std::uint64_t>& merged);
 

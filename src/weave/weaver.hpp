@@ -20,8 +20,10 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace pyinject::weave {
@@ -61,12 +63,26 @@ class Weaver {
   void drop_unmapped(std::vector<std::uint64_t>& chain) const;
   void mark_end(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound);
   void add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer);
-  [[nodiscard]] bool may_hide_one(const std::vector<EvaluatorFrame>& evaluators,
-                                  bool by_frame_pointer) const;
+  [[nodiscard]] bool keeps_frame(std::span<const std::uint64_t> chain, std::size_t index);
+  [[nodiscard]] bool is_of_interpreter(std::uint64_t address) const;
+  using PlaceInFile = std::pair<std::string_view, std::uint64_t>;
+  [[nodiscard]] PlaceInFile place_in_file(std::uint64_t address) const;
+  void learn_callers(std::span<const std::uint64_t> chain);
+  void learn_root(std::span<const std::uint64_t> chain);
+  [[nodiscard]] bool begins_thread(std::span<const std::uint64_t> chain, std::size_t index) const;
+  [[nodiscard]] bool hides_one(std::span<const std::uint64_t> chain, std::size_t index);
+  [[nodiscard]] std::vector<std::size_t> hiding(std::span<const std::uint64_t> chain);
+  [[nodiscard]] std::vector<EvaluatorFrame> with_missing(std::span<const std::uint64_t> chain,
+                                                         std::vector<EvaluatorFrame> evaluators,
+                                                         std::size_t count);
+  [[nodiscard]] std::vector<EvaluatorFrame> places_of(std::span<const std::uint64_t> chain,
+                                                      const std::vector<EvaluatorFrame>& evaluators,
+                                                      const PythonStack& stack,
+                                                      bool by_frame_pointer);
   [[nodiscard]] bool is_cut() const;
   void add_whole(std::span<const std::uint64_t> chain,
-                 const std::vector<EvaluatorFrame>& evaluators, const StackQuery& query,
-                 const PythonStack& stack, bool by_frame_pointer);
+                 const std::vector<EvaluatorFrame>& evaluators, const PythonStack& stack,
+                 bool by_frame_pointer);
   void mark_root(const PythonStack& stack);
   void mark(const std::string& text);
   [[nodiscard]] std::vector<std::uint64_t> frames_of(const std::vector<EvaluatorFrame>& evaluators,
@@ -113,6 +129,9 @@ class Weaver {
   std::vector<std::uint64_t> chain_;   // the user's part, innermost first
   std::vector<std::uint64_t> result_;  // all of it
   std::vector<AddressKind> kinds_;
+  // Where the evaluator is called, and where threads begin in functions without frames.
+  std::set<PlaceInFile> callers_;
+  std::set<PlaceInFile> roots_;
   const std::vector<AddressRange>* evaluator_ = nullptr;  // of the sample's process
   unwind::StackDump stack_;                               // of the sample
   std::vector<unwind::Registers> registers_;  // for each of chain_; empty: it was not unwound

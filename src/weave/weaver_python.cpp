@@ -110,14 +110,6 @@ PythonStack Weaver::python_of(StackQuery query) const {
   return {};
 }
 
-// Whether the innermost function may have none of its own frame pointer, so that the evaluator that
-// called it is not in the callchain.
-bool Weaver::may_hide_one(const std::vector<EvaluatorFrame>& evaluators,
-                          bool by_frame_pointer) const {
-  return by_frame_pointer && kinds_.front() == AddressKind::kOther &&
-         plain_ones(evaluators) == evaluators.size();
-}
-
 // Whether outer functions may be missing, since the kernel stores no more.
 bool Weaver::is_cut() const {
   const auto entries = std::ranges::count_if(
@@ -137,7 +129,11 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
   std::ranges::transform(chain, std::back_inserter(kinds_),
                          [this](std::uint64_t address) { return kind_of(address); });
   const auto evaluators = evaluators_of(kinds_);
-  const bool hidden = may_hide_one(evaluators, by_frame_pointer) && !is_cut();
+  if (by_frame_pointer) {
+    learn_callers(chain);
+  }
+  const bool hidden = by_frame_pointer && !is_cut() &&
+                      plain_ones(evaluators) == evaluators.size() && hides_one(chain, 0);
   const StackQuery query{
       .pid = sample_.pid,
       .tid = sample_.tid,
@@ -149,11 +145,11 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
       .trampoline_of = [&](std::size_t n) { return trampoline_of(chain, evaluators[n]); }};
   const auto stack = python_of(query);
   if (stack.whole) {
-    add_whole(chain, evaluators, query, stack, by_frame_pointer);
+    add_whole(chain, evaluators, stack, by_frame_pointer);
     return;
   }
   const auto added = merge(
-      chain, evaluators, stack.frames, hidden,
+      chain, hidden ? with_one(evaluators, {.behind = 1}) : evaluators, stack.frames,
       [&](const PythonFrame& frame) { return address_of(frame, query.pid); }, result_);
   summary_.extended += added > 0 ? 1 : 0;
   summary_.without_record += evaluator_ != nullptr && knowledge_.stacks->has_every_sample() ? 1 : 0;

@@ -17,20 +17,12 @@ bool Weaver::has_frame_pointers(std::uint32_t pid) const {
 // Where the C functions are not known, or the Python frames cannot be put between them: the
 // innermost function and the Python frames.
 void Weaver::add_whole(std::span<const std::uint64_t> chain,
-                       const std::vector<EvaluatorFrame>& evaluators, const StackQuery& query,
-                       const PythonStack& stack, bool by_frame_pointer) {
-  const bool c_is_known = evaluator_ != nullptr && !evaluator_->empty() &&
-                          (!by_frame_pointer || has_frame_pointers(query.pid));
-  const auto address = [&](const PythonFrame& frame) { return address_of(frame, query.pid); };
-  // Of one that lacks outer groups only the inner end tells which activations are theirs.
-  const auto inner = stack.truncated && !may_hide_one(evaluators, by_frame_pointer)
-                         ? innermost_ones(evaluators, stack.frames)
-                         : std::vector<EvaluatorFrame>{};
-  const bool can = stack.truncated ? !inner.empty()
-                                   : can_pair(evaluators, stack.frames, query.one_may_be_hidden);
-  if (stack.frames.empty() || (c_is_known && can)) {
-    merge(chain, stack.truncated ? inner : evaluators, stack.frames,
-          query.one_may_be_hidden && !stack.truncated, address, result_);
+                       const std::vector<EvaluatorFrame>& evaluators, const PythonStack& stack,
+                       bool by_frame_pointer) {
+  const auto address = [&](const PythonFrame& frame) { return address_of(frame, sample_.pid); };
+  const auto places = places_of(chain, evaluators, stack, by_frame_pointer);
+  if (stack.frames.empty() || !places.empty()) {
+    merge(chain, places, stack.frames, address, result_);
   } else {
     result_.push_back(chain.front());
     std::ranges::transform(stack.frames, std::back_inserter(result_), address);
@@ -41,6 +33,30 @@ void Weaver::add_whole(std::span<const std::uint64_t> chain,
   }
   summary_.extended += stack.frames.empty() ? 0 : 1;
   mark_root(stack);
+}
+
+// The activations that run the groups of STACK; none: it is not known which do.
+std::vector<EvaluatorFrame> Weaver::places_of(std::span<const std::uint64_t> chain,
+                                              const std::vector<EvaluatorFrame>& evaluators,
+                                              const PythonStack& stack, bool by_frame_pointer) {
+  if (evaluator_ == nullptr || evaluator_->empty() ||
+      (by_frame_pointer && !has_frame_pointers(sample_.pid))) {
+    return {};
+  }
+  if (stack.truncated) {  // only the inner end tells which activations are theirs
+    return innermost_ones(evaluators, stack.frames,
+                          by_frame_pointer ? hiding(chain) : std::vector<std::size_t>{});
+  }
+  const auto groups = count_groups(stack.frames);
+  if (by_frame_pointer && !is_cut()) {
+    if (groups > evaluators.size()) {
+      return with_missing(chain, evaluators, groups - evaluators.size());
+    }
+    if (groups == evaluators.size() && kinds_.front() != AddressKind::kEvaluator) {
+      learn_root(chain);
+    }
+  }
+  return can_pair(evaluators, stack.frames) ? evaluators : std::vector<EvaluatorFrame>{};
 }
 
 void Weaver::mark_root(const PythonStack& stack) {

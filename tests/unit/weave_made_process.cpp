@@ -1,6 +1,7 @@
 #include "weave_made_process.hpp"
 
 #include "pyinject/elf/elf_file.hpp"
+#include "support/paths.hpp"
 #include "weave/weaver.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <array>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,12 +17,27 @@ namespace pyinject::weave {
 
 namespace {
 
-class NoFiles : public unwind::FileFinder {
+// Only the two libraries of the tests are there.
+class TwoFiles : public unwind::FileFinder {
  public:
-  [[nodiscard]] std::vector<base::UniqueFd> candidates(const unwind::MappedFile&) override {
-    return {};
+  [[nodiscard]] std::vector<base::UniqueFd> candidates(const unwind::MappedFile& file) override {
+    std::vector<base::UniqueFd> found;
+    if (file.path.starts_with(test::targets_dir())) {
+      found.emplace_back(::open(file.path.c_str(), O_RDONLY | O_CLOEXEC));
+    }
+    return found;
   }
 };
+
+std::string library(const char* name) { return test::targets_dir() + name; }
+
+// In the middle of one of its functions.
+std::uint64_t inside(const std::string& path) {
+  static constexpr std::array<std::string_view, 1> kName{"three"};
+  auto opened = elf::ElfFile::open(base::UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)});
+  const auto symbol = std::get<elf::ElfFile>(opened).find_symbols(kName).at("three");
+  return symbol.address.value() + symbol.size / 2;
+}
 
 }  // namespace
 
@@ -33,6 +50,8 @@ MadeProcess::MadeProcess() {
   switches.sample_period = 1;
   map(kCode, kCodeSize, "/usr/bin/python");
   map(kArena, kCodeSize, "//anon");
+  map(kWithout, kCodeSize, library("/frames_omit.so"));
+  map(kWith, kCodeSize, library("/frames_keep.so"));
   for (const char letter : std::string_view{"abxyz"}) {
     stacks_.name(static_cast<std::uint64_t>(letter),
                  {.qualname = std::string(1, letter), .file = "f.py", .first_line = 10});
@@ -64,6 +83,9 @@ std::vector<std::uint64_t> MadeProcess::chain(std::string_view letters) {
     }
     result.push_back(letter == 'E'   ? kEvaluator + 0x10
                      : letter == 'T' ? kArena + 0x10
+                     : letter == 'o' ? kWithout + inside(library("/frames_omit.so"))
+                     : letter == 'f' ? kWith + inside(library("/frames_keep.so"))
+                     : letter == 'd' ? kCode + 0x20
                                      : kCode + 0x10);
   }
   return result;
@@ -93,7 +115,7 @@ SampledStack MadeProcess::python(std::initializer_list<std::string_view> groups,
 
 void MadeProcess::weave() {
   auto input = std::get<perfdata::Input>(perfdata::Input::open(data_.file(), "made"));
-  NoFiles files;
+  TwoFiles files;
   file_ = test::memory_file("");
   Weaver weaver{options_, knowledge_, files, input};
   EXPECT_TRUE(weaver.learn() && weaver.rewrite(file_.get()));
@@ -136,8 +158,14 @@ std::string MadeProcess::word(std::uint64_t address) const {
   if (kArena <= address && address < kArena + kCodeSize) {
     return "T";
   }
+  if (kWithout <= address && address < kWithout + kCodeSize) {
+    return "o";
+  }
+  if (kWith <= address && address < kWith + kCodeSize) {
+    return "f";
+  }
   if (kCode <= address && address < kCode + kCodeSize) {
-    return "c";
+    return address == kCode + 0x20 ? "d" : "c";
   }
   const auto name = name_at(address);
   return name.starts_with("py::") ? name.substr(4, name.find(":f.py") - 4) : name;

@@ -28,7 +28,9 @@ class MadeProcess : public testing::Test {
   static constexpr std::uint64_t kCode = 0x400000;
   static constexpr std::uint64_t kCodeSize = 0x10000;
   static constexpr std::uint64_t kEvaluator = 0x404000;
-  static constexpr std::uint64_t kArena = 0x700000;  // of trampolines
+  static constexpr std::uint64_t kArena = 0x700000;    // of trampolines
+  static constexpr std::uint64_t kWithout = 0x800000;  // a library without frame pointers
+  static constexpr std::uint64_t kWith = 0x900000;     // and one that has some
   static constexpr std::uint64_t kKernel = 0xffffffff81000000;
 
   MadeProcess();
@@ -36,8 +38,9 @@ class MadeProcess : public testing::Test {
   void map(std::uint64_t begin, std::uint64_t size, const std::string& file);
   // What the kernel puts behind records that are no samples.
   static std::string behind(std::uint64_t time) { return test::words(kTask, time, kClock); }
-  // LETTERS of the callchain, innermost first: c is a C function, E the evaluator, T a trampoline,
-  // k the kernel.
+  // LETTERS of the callchain, innermost first: c and d are C functions of the interpreter, E is the
+  // evaluator, T a trampoline, o a function of a library without frame pointers, f one that has a
+  // frame, k the kernel.
   void sample(std::uint64_t time, std::string_view letters, std::uint64_t event = kClock);
   // GROUPS, outermost first: "ab" is one in which a called b.
   static SampledStack python(std::initializer_list<std::string_view> groups,

@@ -76,12 +76,13 @@ struct Merged {
 
 // CHAIN as above, and Python functions by their letters.
 Merged merged(std::string_view chain, std::initializer_list<std::string_view> groups,
-              bool one_may_be_hidden = false) {
+              bool one_is_hidden = false) {
   std::vector<std::uint64_t> addresses(chain.begin(), chain.end());
   std::vector<std::uint64_t> result;
   Merged text;
+  auto evaluators = evaluators_of(kinds(chain));
   text.count = merge(
-      addresses, evaluators_of(kinds(chain)), python(groups), one_may_be_hidden,
+      addresses, one_is_hidden ? with_one(evaluators, {.behind = 1}) : evaluators, python(groups),
       [](const PythonFrame& frame) { return frame.code; }, result);
   for (const auto address : result) {
     text.chain.push_back(static_cast<char>(address));
@@ -123,7 +124,6 @@ TEST(Merge, AnEvaluatorThatIsHidden) {
   EXPECT_EQ(merged("cccE", {"a", "xy", "z"}, true).chain, "cyxccEa") << "one, not two";
   EXPECT_EQ(merged("cccE", {"a"}, true).chain, "cccEa");
   EXPECT_EQ(merged("c", {"xy"}, true).chain, "cyx");
-  EXPECT_EQ(merged("", {"xy"}, true).chain, "") << "behind the innermost function there is none";
 }
 
 // The innermost function is itself the evaluator.
@@ -131,29 +131,59 @@ TEST(Merge, AHiddenOneBehindAnEvaluatorAtTheTop) {
   EXPECT_EQ(merged("EcE", {"a", "b", "z"}, true).chain, "EzbcEa");
 }
 
-bool pairs(std::string_view chain, std::initializer_list<std::string_view> groups,
-           bool one_may_be_hidden = false) {
-  return can_pair(evaluators_of(kinds(chain)), python(groups), one_may_be_hidden);
+bool pairs(std::string_view chain, std::initializer_list<std::string_view> groups) {
+  return can_pair(evaluators_of(kinds(chain)), python(groups));
 }
 
 TEST(Merge, WhichWholeStacksCanBePaired) {
   EXPECT_TRUE(pairs("cEcEc", {"ab", "xyz"}));
   EXPECT_TRUE(pairs("EcEcE", {"ab", "xyz"})) << "the innermost one is being entered or left";
   EXPECT_FALSE(pairs("cEc", {"ab", "xyz"}));
-  EXPECT_TRUE(pairs("cEc", {"ab", "xyz"}, true));
-  EXPECT_FALSE(pairs("cEc", {"ab", "xy", "z"}, true));
   EXPECT_FALSE(pairs("EcEcEc", {"ab"})) << "two too many: whose they are is not known";
   EXPECT_TRUE(pairs("ccc", {}));
+}
+
+// In "index" of the callchain, -1: nowhere.
+int missing(std::string_view chain, const std::vector<std::size_t>& hiding) {
+  const auto one = missing_one(evaluators_of(kinds(chain)), hiding);
+  return one ? static_cast<int>(one->behind) : -1;
+}
+
+TEST(Merge, AMissingEvaluatorIsBehindWhatHidesIt) {
+  EXPECT_EQ(missing("ccEccc", {}), -1);
+  EXPECT_EQ(missing("ccEccc", {0}), 1);
+  EXPECT_EQ(missing("ccEccc", {4}), 5);
+  EXPECT_EQ(missing("ccEcccEc", {3, 5}), 6) << "none is between both: the outer one";
+  EXPECT_EQ(missing("ccEccc", {0, 4}), -1) << "an evaluator is between both";
+  EXPECT_EQ(missing("ccEcccEc", {4, 7}), -1);
+  EXPECT_EQ(missing("cccc", {0}), 1);
+}
+
+TEST(Merge, AMissingEvaluatorIsPairedWhereItIs) {
+  const auto merged_with = [](std::string_view chain, std::size_t behind) {
+    const std::vector<std::uint64_t> addresses(chain.begin(), chain.end());
+    std::vector<std::uint64_t> result;
+    merge(
+        addresses, with_one(evaluators_of(kinds(chain)), {.behind = behind}),
+        python({"a", "b", "x"}), [](const PythonFrame& frame) { return frame.code; }, result);
+    return std::string(result.begin(), result.end());
+  };
+  EXPECT_EQ(merged_with("ccEcEc", 1), "cxcEbcEac");
+  EXPECT_EQ(merged_with("ccEcEc", 4), "ccExcbEac");
+  EXPECT_EQ(merged_with("ccEcEc", 6), "ccExcEbca");
 }
 
 // Those of outer groups that are missing have nothing to run.
 TEST(Merge, GroupsThatLackOuterOnesAreOfTheInnermostEvaluators) {
   const auto all = evaluators_of(kinds("cEcEcEc"));
-  const auto inner = innermost_ones(all, python({"ab", "x"}));
+  const auto inner = innermost_ones(all, python({"ab", "x"}), {});
   ASSERT_EQ(inner.size(), 2U);
   EXPECT_EQ(inner[0].behind, 4U);
   EXPECT_EQ(inner[1].behind, 2U);
-  EXPECT_THAT(innermost_ones(all, python({"a", "b", "x", "y"})), IsEmpty());
+  EXPECT_THAT(innermost_ones(all, python({"a", "b", "x", "y"}), {}), IsEmpty());
+  EXPECT_THAT(innermost_ones(all, python({"ab", "x"}), {0}), IsEmpty());
+  EXPECT_THAT(innermost_ones(all, python({"ab", "x"}), {2}), IsEmpty()) << "between both";
+  EXPECT_EQ(innermost_ones(all, python({"ab", "x"}), {4}).size(), 2U) << "outside of both";
 }
 
 // The function of the trampoline is one of those that are missing.
@@ -161,7 +191,7 @@ TEST(Merge, AnOuterFrameThatIsMissingIsNoTrampolines) {
   const std::vector<std::uint64_t> chain{'E', 'T'};
   std::vector<std::uint64_t> result;
   merge(
-      chain, evaluators_of(kinds("ET")), {{.code = 'x'}}, false,
+      chain, evaluators_of(kinds("ET")), {{.code = 'x'}},
       [](const PythonFrame& frame) { return frame.code; }, result);
   EXPECT_THAT(result, ElementsAre('E', 'x', 'T'));
 }
@@ -170,7 +200,7 @@ TEST(Merge, AppendsToWhatIsThere) {
   std::vector<std::uint64_t> result{7};
   const std::vector<std::uint64_t> chain{'E'};
   EXPECT_EQ(merge(
-                chain, evaluators_of(kinds("E")), python({"a"}), false,
+                chain, evaluators_of(kinds("E")), python({"a"}),
                 [](const PythonFrame& frame) { return frame.code; }, result),
             1U);
   EXPECT_THAT(result, ElementsAre(7U, 'E', 'a'));

@@ -24,6 +24,68 @@ TEST_F(WholeStacks, AHiddenEvaluatorIsBehindTheInnermostFunction) {
   EXPECT_EQ(woven_one("ccEc", python({"a", "xy"})), "cyxcEac");
 }
 
+// It has a frame: whatever is missing, it is not behind it.
+TEST_F(WholeStacks, AFunctionWithAFrameHidesNothing) {
+  EXPECT_EQ(woven_one("fcEc", python({"a", "xy"})), "fyxa");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+// Nobody who is known to call the evaluator has called what it hides.
+TEST_F(WholeStacks, AFunctionThatAnyCFunctionCallsHidesNoEvaluator) {
+  EXPECT_EQ(woven_one("cdEc", python({"a", "xy"})), "cyxa");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+TEST_F(WholeStacks, WhoCallsTheEvaluatorIsKnownFromOtherSamples) {
+  sample(100, "cdEc");
+  record(100, python({"a", "xy"}));
+  sample(200, "cEdEc");
+  record(200, python({"a", "xy"}));
+  sample(300, "cdEc");
+  record(300, python({"a", "xy"}));
+  EXPECT_THAT(woven(), ElementsAre("cyxa", "cEyxdEac", "cyxdEac"));
+}
+
+// a() runs in an evaluator that o() hides, and not behind the innermost function.
+TEST_F(WholeStacks, AnEvaluatorIsHiddenInTheMiddle) {
+  EXPECT_EQ(woven_one("fcEdocEc", python({"z", "a", "xy"})), "fcEyxdoacEzc");
+  EXPECT_EQ(summary_.python_only, 0U);
+}
+
+TEST_F(WholeStacks, WhereFramePointersEndTheRestIsBehind) {
+  EXPECT_EQ(woven_one("fcEdo", python({"ab", "xy"})), "fcEyxdoba");
+}
+
+TEST_F(WholeStacks, WhereFramePointersEndThereMayBeSeveral) {
+  EXPECT_EQ(woven_one("fcEdo", python({"a", "b", "xy"})), "fcEyxdoba");
+}
+
+// The innermost function could have hidden it, too.
+TEST_F(WholeStacks, TwoThatMayHideTheEvaluatorArePythonOnly) {
+  EXPECT_EQ(woven_one("ocEdocEc", python({"z", "a", "xy"})), "oyxaz");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+// It hides a caller, but that is no evaluator: all of them are there.
+TEST_F(WholeStacks, AFunctionWithoutAFrameMayHideWhatDoesNotMatter) {
+  EXPECT_EQ(woven_one("fcEdocEc", python({"a", "xy"})), "fcEyxdocEac");
+}
+
+// "o" begins the thread, as another sample has shown.
+TEST_F(WholeStacks, NothingIsHiddenWhereTheThreadBegins) {
+  sample(100, "cEcco");
+  record(100, python({"a"}));
+  sample(200, "ocEcco");
+  record(200, python({"a", "xy"}));
+  EXPECT_THAT(woven(), ElementsAre("cEacco", "oyxcEacco"));
+}
+
+TEST_F(WholeStacks, ATruncatedStackAcrossAFunctionThatMayHideOneIsPythonOnly) {
+  auto stack = python({"ab", "x"});
+  stack.truncated = true;
+  EXPECT_EQ(woven_one("fcEocEcEc", stack), "fxba[truncated: python stack]");
+}
+
 // It is being entered, or left: it has no frame.
 TEST_F(WholeStacks, TheInnermostEvaluatorMayHaveNoFrame) {
   EXPECT_EQ(woven_one("EcEc", python({"ab"})), "EcEbac");

@@ -70,6 +70,12 @@ class Unwinder {
                                const StackDump& stack, std::vector<std::uint64_t>& chain,
                                std::vector<Registers>* registers_of = nullptr);
 
+  // Whether at ADDRESS, one in a function, the caller's frame pointer and its return address are
+  // where the frame pointer points to, so that frame pointers lead to the caller. nullopt: no
+  // tables tell it.
+  [[nodiscard]] std::optional<bool> keeps_frame(ProcessNumber pid, Time time,
+                                                std::uint64_t address);
+
  private:
   struct Known {
     Rule::Kind kind = Rule::Kind::kNone;

@@ -1,0 +1,97 @@
+// Evaluators that are missing in callchains by frame pointers: a function without a frame of its
+// own makes the kernel pass over the one that called it.
+#include "weave/weaver.hpp"
+
+#include <string_view>
+#include <utility>
+
+namespace pyinject::weave {
+
+// Whether frame pointers lead from a function of CHAIN to the one that called it. The interpreter's
+// own functions have some; of others that is not known without their tables.
+bool Weaver::keeps_frame(std::span<const std::uint64_t> chain, std::size_t index) {
+  const auto address = chain[index] - (index == 0 ? 0 : 1);  // of the others it is a return address
+  const auto keeps = unwinder_.keeps_frame(sample_.pid, sample_.time, address);
+  return keeps ? *keeps : index != 0 && is_of_interpreter(address);
+}
+
+bool Weaver::is_of_interpreter(std::uint64_t address) const {
+  const auto file_of = [this](std::uint64_t each) {
+    return spaces_.find(sample_.pid, sample_.time, each);
+  };
+  const auto* const file = file_of(address);
+  const auto* const own =
+      evaluator_ == nullptr || evaluator_->empty() ? nullptr : file_of(evaluator_->front().begin);
+  return file != nullptr && own != nullptr && file->path == own->path;
+}
+
+Weaver::PlaceInFile Weaver::place_in_file(std::uint64_t address) const {
+  const auto* const file = spaces_.find(sample_.pid, sample_.time, address);
+  return file == nullptr ? PlaceInFile{{}, address}
+                         : PlaceInFile{file->path, address - file->begin + file->offset};
+}
+
+// Who calls the evaluator: what is behind one that has its own frame.
+void Weaver::learn_callers(std::span<const std::uint64_t> chain) {
+  for (std::size_t i = 1; i + 1 < chain.size(); ++i) {
+    if (kinds_[i] == AddressKind::kEvaluator && kinds_[i + 1] == AddressKind::kOther) {
+      callers_.insert(place_in_file(chain[i + 1]));
+    }
+  }
+}
+
+// Whether it may have been an evaluator that was passed over behind the function at INDEX.
+bool Weaver::hides_one(std::span<const std::uint64_t> chain, std::size_t index) {
+  if (kinds_[index] != AddressKind::kOther || keeps_frame(chain, index)) {
+    return false;
+  }
+  if (index + 1 == chain.size()) {
+    return !begins_thread(chain, index);
+  }
+  return kinds_[index + 1] == AddressKind::kOther &&
+         callers_.contains(place_in_file(chain[index + 1]));
+}
+
+// The C library's first function of a thread, which calls the interpreter; or one that is known to
+// have no evaluator behind it.
+bool Weaver::begins_thread(std::span<const std::uint64_t> chain, std::size_t index) const {
+  const auto place = place_in_file(chain[index]);
+  const auto name = place.first.substr(place.first.rfind('/') + 1);
+  return roots_.contains(place) ||
+         (index > 0 && (name.starts_with("libc.so.") || name.starts_with("libpthread.so.")) &&
+          is_of_interpreter(chain[index - 1]));
+}
+
+std::vector<std::size_t> Weaver::hiding(std::span<const std::uint64_t> chain) {
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    if (hides_one(chain, i)) {
+      result.push_back(i);
+    }
+  }
+  return result;
+}
+
+// EVALUATORS and so many that CHAIN lacks; none: it is not known where. A function hides one, and
+// all where frame pointers end with it.
+std::vector<EvaluatorFrame> Weaver::with_missing(std::span<const std::uint64_t> chain,
+                                                 std::vector<EvaluatorFrame> evaluators,
+                                                 std::size_t count) {
+  const auto missing = missing_one(evaluators, hiding(chain));
+  if (!missing || (count > 1 && missing->behind < chain.size())) {
+    return {};
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    evaluators = with_one(std::move(evaluators), *missing);
+  }
+  return evaluators;
+}
+
+// No evaluator of CHAIN is missing.
+void Weaver::learn_root(std::span<const std::uint64_t> chain) {
+  if (kinds_.back() == AddressKind::kOther && !keeps_frame(chain, chain.size() - 1)) {
+    roots_.insert(place_in_file(chain.back()));
+  }
+}
+
+}  // namespace pyinject::weave
