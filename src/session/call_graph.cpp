@@ -153,6 +153,37 @@ CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
   return choice;
 }
 
+CallGraphChoice choose_for_sampled(const std::vector<CallGraphFacts>& targets,
+                                   const CallGraphWishes& wishes) {
+  CallGraphChoice choice;
+  if (wishes.chosen && wishes.chosen->kind == Kind::kNone) {
+    choice.note = "without a call graph samples have no Python functions: leave the option out";
+    choice.complete = false;
+  } else if (wishes.chosen && wishes.chosen->kind == Kind::kOther) {
+    choice.note =
+        "with this --call-graph perf shows what the processor has recorded, and no Python "
+        "functions: leave it out";
+    choice.complete = false;
+  }
+  if (wishes.chosen) {
+    return choice;
+  }
+  choice.arguments = {"--call-graph", "fp"};
+  if (const auto without = std::ranges::find(targets, false, &CallGraphFacts::frame_pointers);
+      without != targets.end()) {
+    choice.note = without_frame_pointers(*without) +
+                  ": C functions are shown where a sample hit, not between Python functions; "
+                  "--call-graph dwarf,16384 shows them all";
+  } else if (const auto module = std::ranges::find_if(
+                 targets, [](const auto& target) { return !target.extension_without.empty(); });
+             module != targets.end()) {
+    choice.note = without_frame_pointers(*module) +
+                  ": C functions that called it may be missing; --call-graph dwarf,16384 shows "
+                  "them all";
+  }
+  return choice;
+}
+
 CallGraphChoice choose_for_launched(const LaunchedFacts& launched, const CallGraphWishes& wishes) {
   const bool without = launched.frame_pointers == std::optional{false};
   const auto built = launched.name + " was built without frame pointers";

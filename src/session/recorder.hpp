@@ -61,6 +61,7 @@ class Recorder {
   void choose_call_graph();
   void choose_call_graph_of_launched(const CallGraphWishes& wishes);
   void choose_call_graph_of_sampled(const CallGraphWishes& wishes);
+  void take(const CallGraphChoice& choice);
   std::optional<int> start_perf_for_all(const perf::Perf& perf);
   std::optional<int> start_perf(const perf::Perf& perf);
   std::optional<int> attach_sampler();

@@ -94,11 +94,7 @@ void Recorder::choose_call_graph_of_launched(const CallGraphWishes& wishes) {
     }
     facts.frame_pointers = interpreter_->file.frame_pointers;
   }
-  const auto choice = session::choose_for_launched(facts, wishes);
-  own_options_.insert(own_options_.end(), choice.arguments.begin(), choice.arguments.end());
-  if (!choice.note.empty()) {
-    logger_.log(choice.complete ? base::LogLevel::kInfo : base::LogLevel::kWarning, choice.note);
-  }
+  take(session::choose_for_launched(facts, wishes));
   if (launched_ && facts.frame_pointers == std::optional{true} && !wishes.chosen) {
     launched_->follows_frame_pointers();
   }

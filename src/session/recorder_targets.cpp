@@ -163,27 +163,27 @@ void Recorder::choose_call_graph() {
     }
     facts.push_back(one);
   }
-  const auto choice = session::choose_call_graph(facts, wishes);
+  take(session::choose_call_graph(facts, wishes));
+}
+
+void Recorder::choose_call_graph_of_sampled(const CallGraphWishes& wishes) {
+  ExtensionModules extensions;
+  std::vector<CallGraphFacts> facts;
+  for (const auto& target : targets_) {
+    CallGraphFacts one{
+        .pid = target.id.pid, .version = target.version, .frame_pointers = target.frame_pointers};
+    if (target.frame_pointers && !wishes.chosen) {
+      one.extension_without = extensions.without_frame_pointers(target.id.pid).value_or("");
+    }
+    facts.push_back(one);
+  }
+  take(choose_for_sampled(facts, wishes));
+}
+
+void Recorder::take(const CallGraphChoice& choice) {
   own_options_.insert(own_options_.end(), choice.arguments.begin(), choice.arguments.end());
   if (!choice.note.empty()) {
     logger_.log(choice.complete ? base::LogLevel::kInfo : base::LogLevel::kWarning, choice.note);
-  }
-}
-
-// Python's own frames are whole with any call graph. Builds without frame pointers need copied
-// stacks to show the C functions between them, which is for the user to choose: it costs much more
-// than all the rest.
-void Recorder::choose_call_graph_of_sampled(const CallGraphWishes& wishes) {
-  if (wishes.chosen) {
-    return;
-  }
-  own_options_.insert(own_options_.end(), {"--call-graph", "fp"});
-  const auto without = std::ranges::find(targets_, false, &python::Target::frame_pointers);
-  if (without != targets_.end()) {
-    logger_.info(
-        "pid {} (Python {}) was built without frame pointers: C functions are shown where a sample "
-        "hit, not between Python functions; --call-graph dwarf,16384 shows them all",
-        without->id.pid.value(), python::to_string(without->version));
   }
 }
 

@@ -52,6 +52,40 @@ TEST(ChooseCallGraph, FramePointersWhereNoneRunsYet) {
   EXPECT_EQ(own.note, "");
 }
 
+TEST(ChooseForSampled, FramePointersAndWhatTheyDoNotShow) {
+  auto choice = choose_for_sampled({facts(15, true)}, {});
+  EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "fp"));
+  EXPECT_EQ(choice.note, "");
+  choice = choose_for_sampled({facts(15, true), facts(13, false)}, {});
+  EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "fp"));
+  EXPECT_EQ(choice.note,
+            "pid 42 (Python 3.13.1) was built without frame pointers: C functions are shown where "
+            "a sample hit, not between Python functions; --call-graph dwarf,16384 shows them all");
+  auto with_module = facts(15, true);
+  with_module.extension_without = "/lib/x.abi3.so";
+  choice = choose_for_sampled({with_module}, {});
+  EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "fp"));
+  EXPECT_EQ(choice.note,
+            "x.abi3.so of pid 42 (Python 3.15.1) was built without frame pointers: C functions "
+            "that called it may be missing; --call-graph dwarf,16384 shows them all");
+}
+
+TEST(ChooseForSampled, WithoutCallchainsThereAreNoPythonFunctions) {
+  for (const auto kind : {Kind::kNone, Kind::kOther}) {
+    const auto choice =
+        choose_for_sampled({facts(15, true)}, {.chosen = perf::ChosenCallGraph{.kind = kind}});
+    EXPECT_THAT(choice.arguments, IsEmpty());
+    EXPECT_THAT(choice.note, HasSubstr("no Python functions"));
+    EXPECT_FALSE(choice.complete);
+  }
+  for (const auto kind : {Kind::kFramePointers, Kind::kDwarf}) {
+    const auto choice =
+        choose_for_sampled({facts(13, false)}, {.chosen = perf::ChosenCallGraph{.kind = kind}});
+    EXPECT_THAT(choice.arguments, IsEmpty());
+    EXPECT_EQ(choice.note, "");
+  }
+}
+
 TEST(ChooseCallGraph, DwarfByTheDeepestStackElse) {
   const auto choice = choose_call_graph({facts(15, true), facts(13, false, 30000)}, {});
   EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "dwarf,38912"));

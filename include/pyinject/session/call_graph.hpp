@@ -44,6 +44,12 @@ struct CallGraphChoice {
 [[nodiscard]] CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
                                                 const CallGraphWishes& wishes);
 
+// With --engine bpf: Python's own frames are whole with any call graph that has callchains. Copied
+// stacks, to show the C functions between them, are for the user to choose: they cost much more
+// than all the rest.
+[[nodiscard]] CallGraphChoice choose_for_sampled(const std::vector<CallGraphFacts>& targets,
+                                                 const CallGraphWishes& wishes);
+
 // Of a command that does not run yet.
 struct LaunchedFacts {
   std::string name;                         // what people call it
