@@ -140,6 +140,11 @@ std::string sampler_line(const session::SamplerStats& stats) {
       line += fmt::format(", {} {}", count, what);
     }
   };
+  add(stats.python_only, "without the C functions between its Python functions");
+  if (stats.python_only_cut > 0) {
+    line += fmt::format(" ({} of them since the copied part of the stack was too short)",
+                        stats.python_only_cut);
+  }
   add(stats.no_state, "of threads that are not Python's");
   add(stats.truncated, "cut at 512 frames");
   add(stats.unreadable, "could not be read to the end");

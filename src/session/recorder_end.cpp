@@ -254,6 +254,8 @@ void Recorder::summarize() {
     sampled = sampler_->stats();
     for (const auto& file : woven_) {
       sampled->unmatched += file.summary.without_record;
+      sampled->python_only += file.summary.python_only;
+      sampled->python_only_cut += file.summary.python_only_cut;
     }
   }
   if (sampled && sampled->by_clock != 0 &&

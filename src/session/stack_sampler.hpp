@@ -56,7 +56,7 @@ class StackSampler : public python::Injector {
   [[nodiscard]] weave::SampledStacks& stacks() { return stacks_; }
   [[nodiscard]] std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>> evaluators();
   [[nodiscard]] std::unordered_set<std::uint32_t> without_frame_pointers();
-  // But for `unmatched`: which processes are Python's is known where the file is woven.
+  // But for what is known only where the file is woven: `unmatched` and `python_only`.
   [[nodiscard]] SamplerStats stats() const;
 
  private:

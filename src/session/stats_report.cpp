@@ -32,6 +32,8 @@ constexpr auto kSamplerCounters = std::to_array<SamplerCounter>({
     {"samples", &SamplerStats::samples},
     {"matched", &SamplerStats::matched},
     {"unmatched", &SamplerStats::unmatched},
+    {"python_only", &SamplerStats::python_only},
+    {"python_only_cut", &SamplerStats::python_only_cut},
     {"state_found", &SamplerStats::state_found},
     {"state_searched", &SamplerStats::state_searched},
     {"no_state", &SamplerStats::no_state},

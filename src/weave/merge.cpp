@@ -61,15 +61,6 @@ std::size_t outer_ones(const std::vector<EvaluatorFrame>& evaluators, std::size_
       evaluators, [index](const auto& one) { return one.behind > index + 1; }));
 }
 
-std::optional<EvaluatorFrame> missing_one(const std::vector<EvaluatorFrame>& evaluators,
-                                          const std::vector<std::size_t>& hiding) {
-  if (hiding.empty() ||
-      outer_ones(evaluators, hiding.front()) != outer_ones(evaluators, hiding.back())) {
-    return std::nullopt;
-  }
-  return EvaluatorFrame{.behind = hiding.back() + 1};
-}
-
 std::vector<EvaluatorFrame> with_one(std::vector<EvaluatorFrame> evaluators,
                                      const EvaluatorFrame& one) {
   const auto inside = std::ranges::find_if(

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,12 +36,6 @@ struct EvaluatorFrame {
 [[nodiscard]] std::size_t outer_ones(const std::vector<EvaluatorFrame>& evaluators,
                                      std::size_t index);
 
-// Where one that is not in the callchain would be. HIDING: indexes of functions that may have no
-// frame of their own, so that the one that called them was passed over; from the innermost on.
-// nullopt: nowhere, or there are such functions on both sides of one of EVALUATORS.
-[[nodiscard]] std::optional<EvaluatorFrame> missing_one(
-    const std::vector<EvaluatorFrame>& evaluators, const std::vector<std::size_t>& hiding);
-
 // EVALUATORS and ONE, at its place.
 [[nodiscard]] std::vector<EvaluatorFrame> with_one(std::vector<EvaluatorFrame> evaluators,
                                                    const EvaluatorFrame& one);
@@ -52,8 +45,9 @@ struct EvaluatorFrame {
 [[nodiscard]] bool can_pair(const std::vector<EvaluatorFrame>& evaluators,
                             const std::vector<PythonFrame>& python);
 
-// Those that run the groups of PYTHON, which lacks outer ones: the innermost. None: too few, or one
-// of HIDING is between them, or inside of them.
+// Those that run the groups of PYTHON, which lacks outer ones: the innermost. None: too few, or
+// between them, or inside of them, is one of the functions that may HIDE an evaluator, by their
+// indexes from the innermost on.
 [[nodiscard]] std::vector<EvaluatorFrame> innermost_ones(
     const std::vector<EvaluatorFrame>& evaluators, const std::vector<PythonFrame>& python,
     const std::vector<std::size_t>& hiding);

@@ -77,12 +77,12 @@ std::vector<std::size_t> Weaver::hiding(std::span<const std::uint64_t> chain) {
 std::vector<EvaluatorFrame> Weaver::with_missing(std::span<const std::uint64_t> chain,
                                                  std::vector<EvaluatorFrame> evaluators,
                                                  std::size_t count) {
-  const auto missing = missing_one(evaluators, hiding(chain));
-  if (!missing || (count > 1 && missing->behind < chain.size())) {
+  const auto all = hiding(chain);
+  if (all.size() != 1 || (count > 1 && all.front() + 1 != chain.size())) {
     return {};
   }
   for (std::size_t i = 0; i < count; ++i) {
-    evaluators = with_one(std::move(evaluators), *missing);
+    evaluators = with_one(std::move(evaluators), {.behind = all.front() + 1});
   }
   return evaluators;
 }

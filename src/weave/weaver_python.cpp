@@ -9,6 +9,17 @@
 
 namespace pyinject::weave {
 
+namespace {
+
+// Whether samples of EVENT can have a Python stack of their own: tracepoints and breakpoints take
+// no program, and without a callchain there is no place for it.
+bool has_place(const perfdata::Event& event) {
+  return event.samples(PERF_SAMPLE_CALLCHAIN) && event.attr.type != PERF_TYPE_TRACEPOINT &&
+         event.attr.type != PERF_TYPE_BREAKPOINT;
+}
+
+}  // namespace
+
 // PID, or the nearest process that it comes from by forks, that IS it.
 std::optional<std::uint32_t> Weaver::nearest(std::uint32_t pid,
                                              const std::function<bool(std::uint32_t)>& is) const {
@@ -120,8 +131,11 @@ bool Weaver::is_cut() const {
 
 void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer) {
   evaluator_ = evaluator_of(sample_.pid);
-  if (knowledge_.stacks == nullptr || chain.empty() ||
-      !(evaluator_ != nullptr || knowledge_.stacks->has_every_sample())) {
+  const bool every = knowledge_.stacks != nullptr && knowledge_.stacks->has_every_sample();
+  const bool no_place = every && !has_place(*sample_.event);
+  if (no_place || knowledge_.stacks == nullptr || chain.empty() ||
+      !(evaluator_ != nullptr || every)) {
+    summary_.without_record += no_place && evaluator_ != nullptr ? 1 : 0;
     result_.insert(result_.end(), chain.begin(), chain.end());
     return;
   }
@@ -152,7 +166,7 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
       chain, hidden ? with_one(evaluators, {.behind = 1}) : evaluators, stack.frames,
       [&](const PythonFrame& frame) { return address_of(frame, query.pid); }, result_);
   summary_.extended += added > 0 ? 1 : 0;
-  summary_.without_record += evaluator_ != nullptr && knowledge_.stacks->has_every_sample() ? 1 : 0;
+  summary_.without_record += evaluator_ != nullptr && every ? 1 : 0;
 }
 
 bool Weaver::lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,

@@ -27,9 +27,10 @@ void Weaver::add_whole(std::span<const std::uint64_t> chain,
     result_.push_back(chain.front());
     std::ranges::transform(stack.frames, std::back_inserter(result_), address);
     ++summary_.python_only;
-    if (shortcoming_ != nullptr) {
-      --*shortcoming_;  // what it lacks is not missed
+    if (shortcoming_ != nullptr && chain.size() > 1 && spaces_.settled_since(sample_.pid)) {
+      result_.push_back(chain.back());  // what the C stack lacks
     }
+    summary_.python_only_cut += shortcoming_ == &summary_.cut ? 1 : 0;
   }
   summary_.extended += stack.frames.empty() ? 0 : 1;
   mark_root(stack);
@@ -47,8 +48,12 @@ std::vector<EvaluatorFrame> Weaver::places_of(std::span<const std::uint64_t> cha
     return innermost_ones(evaluators, stack.frames,
                           by_frame_pointer ? hiding(chain) : std::vector<std::size_t>{});
   }
+  const bool cut = is_cut() || shortcoming_ != nullptr;
+  if (cut && kinds_.front() == AddressKind::kEvaluator) {
+    return {};  // the one that is being entered could make up for one that is missing
+  }
   const auto groups = count_groups(stack.frames);
-  if (by_frame_pointer && !is_cut()) {
+  if (by_frame_pointer && !cut) {
     if (groups > evaluators.size()) {
       return with_missing(chain, evaluators, groups - evaluators.size());
     }

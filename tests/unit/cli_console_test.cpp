@@ -62,6 +62,23 @@ TEST(SummaryLines, SayWhatToTypeNext) {
               ElementsAre("recorded 5.0 s of 1 target to standard output"));
 }
 
+TEST(SummaryLines, SayHowManyStacksLackWhat) {
+  auto sampled = summary();
+  sampled.sampler = session::SamplerStats{.matched = 8, .unmatched = 1};
+  EXPECT_THAT(summary_lines(sampled, "perf").at(1),
+              "of 9 samples of Python processes 8 have their Python stack");
+  sampled.sampler->python_only = 5;
+  EXPECT_THAT(summary_lines(sampled, "perf").at(1),
+              "of 9 samples of Python processes 8 have their Python stack, 5 without the C "
+              "functions between its Python functions");
+  sampled.sampler->python_only_cut = 2;
+  sampled.sampler->no_state = 3;
+  EXPECT_THAT(summary_lines(sampled, "perf").at(1),
+              "of 9 samples of Python processes 8 have their Python stack, 5 without the C "
+              "functions between its Python functions (2 of them since the copied part of the "
+              "stack was too short), 3 of threads that are not Python's");
+}
+
 TEST(ActivationLine, NamesMechanismAndTimes) {
   session::ActiveTarget active;
   active.target.id.pid = base::Pid{12};

@@ -172,7 +172,7 @@ std::string MadeProcess::word(std::uint64_t address) const {
 }
 
 std::string MadeProcess::name_at(std::uint64_t address) const {
-  static constexpr std::array<std::string_view, 11> kNames{"py::a:f.py",
+  static constexpr std::array<std::string_view, 12> kNames{"py::a:f.py",
                                                            "py::b:f.py",
                                                            "py::x:f.py",
                                                            "py::y:f.py",
@@ -182,7 +182,8 @@ std::string MadeProcess::name_at(std::uint64_t address) const {
                                                            "[waiting for the GIL]",
                                                            "[task main]",
                                                            "[preempted]",
-                                                           "[truncated: python stack]"};
+                                                           "[truncated: python stack]",
+                                                           "[no unwind info: /usr/bin/python]"};
   for (const auto& image : summary_.images) {
     auto opened = elf::ElfFile::open(test::memory_file(
         {reinterpret_cast<const char*>(image.image.bytes.data()), image.image.bytes.size()}));

@@ -143,22 +143,6 @@ TEST(Merge, WhichWholeStacksCanBePaired) {
   EXPECT_TRUE(pairs("ccc", {}));
 }
 
-// In "index" of the callchain, -1: nowhere.
-int missing(std::string_view chain, const std::vector<std::size_t>& hiding) {
-  const auto one = missing_one(evaluators_of(kinds(chain)), hiding);
-  return one ? static_cast<int>(one->behind) : -1;
-}
-
-TEST(Merge, AMissingEvaluatorIsBehindWhatHidesIt) {
-  EXPECT_EQ(missing("ccEccc", {}), -1);
-  EXPECT_EQ(missing("ccEccc", {0}), 1);
-  EXPECT_EQ(missing("ccEccc", {4}), 5);
-  EXPECT_EQ(missing("ccEcccEc", {3, 5}), 6) << "none is between both: the outer one";
-  EXPECT_EQ(missing("ccEccc", {0, 4}), -1) << "an evaluator is between both";
-  EXPECT_EQ(missing("ccEcccEc", {4, 7}), -1);
-  EXPECT_EQ(missing("cccc", {0}), 1);
-}
-
 TEST(Merge, AMissingEvaluatorIsPairedWhereItIs) {
   const auto merged_with = [](std::string_view chain, std::size_t behind) {
     const std::vector<std::uint64_t> addresses(chain.begin(), chain.end());

@@ -142,6 +142,15 @@ TEST_F(WholeStacks, ACutCallchainCanBePairedNevertheless) {
   EXPECT_EQ(woven_one("ccEc", python({"ab"})), "ccEbac");
 }
 
+// An outer one may be missing, and the innermost have no frame yet.
+TEST_F(WholeStacks, ACutCallchainThatBeginsInTheEvaluatorIsPythonOnly) {
+  options_.most_entries = 3;
+  EXPECT_EQ(woven_one("EcE", python({"a", "b"})), "Eba");
+  EXPECT_EQ(summary_.python_only, 1U);
+  options_.most_entries = 4;
+  EXPECT_THAT(woven(), ElementsAre("EbcEa"));
+}
+
 // The leaf lies in the evaluator: it cannot have hidden another one.
 TEST_F(WholeStacks, AnEvaluatorHidesNoOther) {
   EXPECT_EQ(woven_one("EcEc", python({"a", "b", "x"})), "Exba");
@@ -153,7 +162,7 @@ TEST_F(WholeStacks, WithoutFramePointersTheChainMeansNothing) {
   EXPECT_EQ(summary_.python_only, 1U);
 }
 
-// What the copied stack lacks is not missed.
+// It says what its C stack lacks.
 TEST_F(WholeStacks, ABrokenStackIsPythonOnly) {
   data_.events[0] = test::made_dwarf_event(kType, {kClock});
   const auto add = [this](std::uint64_t time) {
@@ -166,11 +175,12 @@ TEST_F(WholeStacks, ABrokenStackIsPythonOnly) {
   add(200);
   record(100, python({"a"}));
   const auto chains = woven();
-  EXPECT_EQ(chains.at(0), "ca");
-  EXPECT_TRUE(chains.at(1).starts_with("c?")) << "the mark of what it lacks";
+  EXPECT_EQ(chains.at(0), "ca[no unwind info: /usr/bin/python]");
+  EXPECT_EQ(chains.at(1), "c[no unwind info: /usr/bin/python]");
   EXPECT_EQ(summary_.unwound, 2U);
-  EXPECT_EQ(summary_.no_information, 1U);
+  EXPECT_EQ(summary_.no_information, 2U);
   EXPECT_EQ(summary_.python_only, 1U);
+  EXPECT_EQ(summary_.python_only_cut, 0U);
 }
 
 TEST_F(WholeStacks, WhereTheEvaluatorIsNotKnownItIsPythonOnly) {
@@ -195,6 +205,25 @@ TEST_F(WholeStacks, ASampleWithoutARecordStaysAndIsCounted) {
   sample(200, "cEc");
   record(200, python({"a"}));
   EXPECT_THAT(woven(), ElementsAre("cEc", "cEac"));
+  EXPECT_EQ(summary_.without_record, 1U);
+}
+
+// No program runs at a tracepoint: the record beside it is another sample's.
+TEST_F(WholeStacks, ASampleOfATracepointTakesNoRecord) {
+  stacks_.match(SampledStacks::Matching::kNearest);
+  data_.events[1].attr.type = PERF_TYPE_TRACEPOINT;
+  sample(100, "cEc", kSwitches);
+  sample(110, "cEc");
+  record(105, python({"a"}));
+  EXPECT_THAT(woven(), ElementsAre("cEc", "cEac"));
+  EXPECT_EQ(summary_.without_record, 1U);
+}
+
+TEST_F(WholeStacks, ASampleWithoutACallchainIsCounted) {
+  data_.events[1] = test::made_event(kType & ~std::uint64_t{PERF_SAMPLE_CALLCHAIN}, {kSwitches});
+  data_.data += test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER,
+                                  test::words(kSwitches, kCode, kTask, 100));
+  EXPECT_THAT(woven(), ElementsAre(""));
   EXPECT_EQ(summary_.without_record, 1U);
 }
 

@@ -32,6 +32,7 @@ struct WeaveSummary {
   std::uint64_t by_frame_pointer = 0;  // of these: a part of them, for want of unwind tables
   std::uint64_t extended = 0;          // samples that got Python frames from KNOWLEDGE
   std::uint64_t python_only = 0;       // of these: the C functions in between are not known
+  std::uint64_t python_only_cut = 0;   // of these: the copied part of the stack was too short
   std::uint64_t truncated = 0;         // of these: frames are missing at the root
   std::uint64_t without_record = 0;  // of processes with whole Python stacks: none for this sample
   std::uint64_t off_cpu = 0;         // samples whose period is their time off the processor
