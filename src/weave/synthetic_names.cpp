@@ -53,15 +53,17 @@ SyntheticNames::Place SyntheticNames::place(const NamedCode& code) {
   }
   Place place{.begin = base_ + used_, .first_line = code.first_line, .last_line = code.first_line};
   if (const auto last = last_lines_.find(key);
-      last != last_lines_.end() && last->second - code.first_line < kMostLines) {
+      last != last_lines_.end() && last->second - code.first_line < kMostLines &&
+      of_lines_ + (last->second - code.first_line) <= kMostForLines) {
     place.last_line = last->second;
   }
   const auto lines = place.last_line - place.first_line;
   const auto size = (kStride + lines + kStride - 1) / kStride * kStride;
-  if (used_ + size > kSize) {
-    return {.begin = symbols_.back().address};
+  if (full_ || used_ + size + kStride > size_) {
+    return last_place();
   }
   used_ += size;
+  of_lines_ += size - kStride;
   symbols_.push_back({.address = place.begin,
                       .size = size,
                       .name = code.name,
@@ -70,6 +72,15 @@ SyntheticNames::Place SyntheticNames::place(const NamedCode& code) {
                       .last_line = place.last_line});
   known_.emplace(key, place);
   return place;
+}
+
+SyntheticNames::Place SyntheticNames::last_place() {
+  const auto begin = base_ + size_ - kStride;
+  if (!full_) {
+    full_ = true;
+    symbols_.push_back({.address = begin, .size = kStride, .name = "[no room for names]"});
+  }
+  return {.begin = begin};
 }
 
 }  // namespace pyinject::weave

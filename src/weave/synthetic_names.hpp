@@ -26,8 +26,12 @@ class SyntheticNames {
  public:
   static constexpr std::uint64_t kSize = std::uint64_t{256} << 20U;  // of the range, bytes
 
+  // Of it at most so many addresses are for lines.
+  static constexpr std::uint64_t kMostForLines = std::uint64_t{16} << 20U;
+
   // BASE: where no process of the recording has anything.
-  explicit SyntheticNames(std::uint64_t base) : base_{base} {}
+  explicit SyntheticNames(std::uint64_t base, std::uint64_t size = kSize)
+      : base_{base}, size_{size} {}
 
   // There are going to be addresses of CODE for lines up to LAST_LINE. To be told before the first
   // one is asked for.
@@ -45,17 +49,22 @@ class SyntheticNames {
     [[nodiscard]] static Place at(std::uint64_t address);
   };
   // The same for the same name and first line. The range holds millions; beyond that all get the
-  // last place.
+  // last place, which says so. When the addresses for lines are used up it has none.
   [[nodiscard]] Place place(const NamedCode& code);
   [[nodiscard]] std::uint64_t address(const std::string& name) {
     return place({.name = name}).address();
   }
 
-  [[nodiscard]] AddressRange range() const { return {.begin = base_, .end = base_ + kSize}; }
+  [[nodiscard]] AddressRange range() const { return {.begin = base_, .end = base_ + size_}; }
   [[nodiscard]] const std::vector<ImageSymbol>& symbols() const { return symbols_; }
 
  private:
+  [[nodiscard]] Place last_place();
+
   std::uint64_t base_;
+  std::uint64_t size_;
+  std::uint64_t of_lines_ = 0;
+  bool full_ = false;
   std::uint64_t used_ = 0;
   std::vector<ImageSymbol> symbols_;
   std::unordered_map<std::string, std::uint32_t> last_lines_;  // by key
