@@ -51,6 +51,9 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
       children_{detector, logger, this_session().session},
       frames_{logger, recording_clock(options.perf_options)},
       manager_{make_manager(detector, injector, logger, manager_options())} {
+  if (sampler_ != nullptr) {
+    sampler_->keep_time_by(recording_clock(options_.perf_options));
+  }
   manager_->on_activation([this](const ActiveTarget& active) {
     if (active.activation.map.valid()) {
       guard_->keep_map(active.target, active.activation.map.get());

@@ -206,11 +206,10 @@ weave::Knowledge Recorder::knowledge() {
                              .open_map = [this](std::uint32_t pid) { return open_map(pid); }};
   if (sampler_ != nullptr) {
     knowledge.stacks = &sampler_->stacks();
-    knowledge.evaluators = sampler_->evaluators();
-    knowledge.without_frame_pointers = sampler_->without_frame_pointers();
+    knowledge.interpreters = sampler_->interpreters();
   } else {
     knowledge.stacks = frames_.history().empty() ? nullptr : &frames_.history();
-    knowledge.evaluators = frames_.evaluators();
+    knowledge.interpreters = weave::interpreters_of(frames_.evaluators());
   }
   return knowledge;
 }

@@ -3,6 +3,7 @@
 #include "base/format.hpp"
 #include "pyinject/python/evaluator.hpp"
 #include "pyinject/python/frame_layout.hpp"
+#include "session/recording_clock.hpp"
 
 #include <ctime>
 #include <exception>
@@ -71,18 +72,16 @@ std::variant<python::Activation, Refusal> StackSampler::activate(
   if (const auto* const why = std::get_if<std::string>(&layout)) {
     return Refusal{.reason = Reason::kLayoutMismatch, .found = *why, .remedy = {}};
   }
-  std::vector<weave::AddressRange> ranges;
+  weave::Interpreter interpreter{.evaluator = {},  // also without any: it is a Python
+                                 .frame_pointers = target.frame_pointers,
+                                 .seen = clock_ ? std::optional{now_by(*clock_)} : std::nullopt};
   for (const auto& range : python::evaluator_ranges(target)) {
-    ranges.push_back({.begin = range.begin.value(), .end = range.end.value()});
+    interpreter.evaluator.push_back({.begin = range.begin.value(), .end = range.end.value()});
   }
   const auto pid = static_cast<std::uint32_t>(target.id.pid.value());
   {
     const std::lock_guard lock{mutex_};
-    auto& known = evaluators_[pid];  // also without any: it is a Python
-    known.insert(known.end(), ranges.begin(), ranges.end());
-    if (!target.frame_pointers) {
-      without_frame_pointers_.insert(pid);
-    }
+    interpreters_[pid].push_back(std::move(interpreter));
   }
   switch (sampler_->add(target.id.pid, std::get<python::FrameLayout>(layout))) {
     case bpf::Sampler::Added::kYes:
@@ -175,14 +174,9 @@ void StackSampler::take(const bpf::Stack& stack) {
   stacks_.add(stack.pid, stack.tid, stack.time, sampled);
 }
 
-std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>> StackSampler::evaluators() {
+weave::Interpreters StackSampler::interpreters() {
   const std::lock_guard lock{mutex_};
-  return evaluators_;
-}
-
-std::unordered_set<std::uint32_t> StackSampler::without_frame_pointers() {
-  const std::lock_guard lock{mutex_};
-  return without_frame_pointers_;
+  return interpreters_;
 }
 
 SamplerStats StackSampler::stats() const {

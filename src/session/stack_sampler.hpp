@@ -13,13 +13,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
-#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -41,6 +42,8 @@ class StackSampler : public python::Injector {
   [[nodiscard]] std::variant<python::StackUse, python::Refusal> stack_use(
       const python::Target& target, std::chrono::nanoseconds deadline) override;
 
+  // CLOCK: that of the recording; nullopt: it cannot be read. To be told before any target.
+  void keep_time_by(std::optional<clockid_t> clock) { clock_ = clock; }
   // To PERF's events, which are open and disabled. False: none of them takes the program.
   [[nodiscard]] bool attach(base::Pid perf);
   // Of the last attach(); empty: it was done.
@@ -54,8 +57,7 @@ class StackSampler : public python::Injector {
 
   // After stop().
   [[nodiscard]] weave::SampledStacks& stacks() { return stacks_; }
-  [[nodiscard]] std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>> evaluators();
-  [[nodiscard]] std::unordered_set<std::uint32_t> without_frame_pointers();
+  [[nodiscard]] weave::Interpreters interpreters();
   // But for what is known only where the file is woven: `unmatched` and `python_only`.
   [[nodiscard]] SamplerStats stats() const;
 
@@ -67,9 +69,9 @@ class StackSampler : public python::Injector {
   base::Logger& logger_;
   weave::SampledStacks stacks_;
   std::unique_ptr<bpf::Sampler> sampler_;
-  std::mutex mutex_;  // of the next two
-  std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>> evaluators_;
-  std::unordered_set<std::uint32_t> without_frame_pointers_;
+  std::optional<clockid_t> clock_;
+  std::mutex mutex_;  // of the next one
+  weave::Interpreters interpreters_;
   std::atomic<bool> ending_ = false;
   std::chrono::nanoseconds processor_time_{};
   std::string why_not_attached_;

@@ -235,7 +235,7 @@ class WrappedPerf {
          .perf = perf.path,
          .interrupted = [this] { return take_signal(); },
          .knowledge = {.stacks = frames_.history().empty() ? nullptr : &frames_.history(),
-                       .evaluators = frames_.evaluators(),
+                       .interpreters = weave::interpreters_of(frames_.evaluators()),
                        .open_map = [this](std::uint32_t pid) { return open_map(pid); }}},
         files_, logger_, &observer_, woven.summary);
     if (processed == Processed::kDone) {

@@ -1,6 +1,7 @@
 #include "pyinject/unwind/address_spaces.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace pyinject::unwind {
@@ -33,6 +34,7 @@ void AddressSpaces::exec(Time time, ProcessNumber pid) {
 
 void AddressSpaces::complete() {
   processes_.clear();
+  beginnings_.clear();
   std::ranges::stable_sort(changes_, {}, &Change::time);
   for (const auto& change : changes_) {
     apply(change);
@@ -47,7 +49,7 @@ void AddressSpaces::apply(const Change& change) {
       child.live = parent->second.live;
     }
     child.changed = change.time;
-    child.origin = Origin{.parent = fork->parent, .time = change.time};
+    beginnings_[change.pid].push_back({.time = change.time, .parent = fork->parent});
     processes_[change.pid] = std::move(child);
     return;
   }
@@ -58,7 +60,7 @@ void AddressSpaces::apply(const Change& change) {
       process.left.push_back({.pieces = std::move(process.live), .until = change.time});
     }
     process.live.reset();
-    process.origin.reset();
+    beginnings_[change.pid].push_back({.time = change.time, .parent = std::nullopt});
     return;
   }
   const auto* const file = std::get<const MappedFile*>(change.what);
@@ -155,9 +157,25 @@ std::optional<Time> AddressSpaces::settled_since(ProcessNumber pid) const {
   return found == processes_.end() ? std::nullopt : std::optional{found->second.changed};
 }
 
-std::optional<AddressSpaces::Origin> AddressSpaces::origin(ProcessNumber pid) const {
-  const auto found = processes_.find(pid);
-  return found == processes_.end() ? std::nullopt : found->second.origin;
+const AddressSpaces::Beginning* AddressSpaces::beginning(ProcessNumber pid, Time time) const {
+  const auto found = beginnings_.find(pid);
+  if (found == beginnings_.end()) {
+    return nullptr;
+  }
+  const auto later = std::ranges::upper_bound(found->second, time, {}, &Beginning::time);
+  return later == found->second.begin() ? nullptr : &*std::prev(later);
+}
+
+std::optional<AddressSpaces::Origin> AddressSpaces::origin(ProcessNumber pid, Time time) const {
+  const auto* const begun = beginning(pid, time);
+  return begun == nullptr || !begun->parent
+             ? std::nullopt
+             : std::optional{Origin{.parent = *begun->parent, .time = begun->time}};
+}
+
+Time AddressSpaces::began(ProcessNumber pid, Time time) const {
+  const auto* const begun = beginning(pid, time);
+  return begun == nullptr ? 0 : begun->time;
 }
 
 }  // namespace pyinject::unwind

@@ -98,6 +98,15 @@ class NewFile {
 
 }  // namespace
 
+Interpreters interpreters_of(
+    const std::unordered_map<std::uint32_t, std::vector<AddressRange>>& evaluators) {
+  Interpreters interpreters;
+  for (const auto& [pid, ranges] : evaluators) {
+    interpreters[pid].push_back({.evaluator = ranges});
+  }
+  return interpreters;
+}
+
 std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options, const Knowledge& knowledge,
                                             unwind::FileFinder& files) {
   auto opened = perfdata::Input::open(options.input);

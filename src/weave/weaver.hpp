@@ -91,10 +91,7 @@ class Weaver {
                                           const EvaluatorFrame& evaluator) const;
   [[nodiscard]] PythonStack python_of(StackQuery query) const;
   [[nodiscard]] AddressKind kind_of(std::uint64_t address) const;
-  [[nodiscard]] std::optional<std::uint32_t> nearest(
-      std::uint32_t pid, const std::function<bool(std::uint32_t)>& is) const;
-  [[nodiscard]] const std::vector<AddressRange>* evaluator_of(std::uint32_t pid) const;
-  [[nodiscard]] bool has_frame_pointers(std::uint32_t pid) const;
+  [[nodiscard]] const Interpreter* interpreter_of(std::uint32_t pid, std::uint64_t time) const;
   [[nodiscard]] std::uint64_t address_of(const PythonFrame& frame, std::uint32_t pid);
   [[nodiscard]] bool lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,
                                             std::uint64_t address) const;
@@ -132,8 +129,8 @@ class Weaver {
   // Where the evaluator is called, and where threads begin in functions without frames.
   std::set<PlaceInFile> callers_;
   std::set<PlaceInFile> roots_;
-  const std::vector<AddressRange>* evaluator_ = nullptr;  // of the sample's process
-  unwind::StackDump stack_;                               // of the sample
+  const Interpreter* interpreter_ = nullptr;  // of the sample's process
+  unwind::StackDump stack_;                   // of the sample
   std::vector<unwind::Registers> registers_;  // for each of chain_; empty: it was not unwound
   std::uint64_t* shortcoming_ = nullptr;      // where that of the sample's C stack was counted
   WeaveSummary summary_;

@@ -20,8 +20,9 @@ bool Weaver::is_of_interpreter(std::uint64_t address) const {
     return spaces_.find(sample_.pid, sample_.time, each);
   };
   const auto* const file = file_of(address);
-  const auto* const own =
-      evaluator_ == nullptr || evaluator_->empty() ? nullptr : file_of(evaluator_->front().begin);
+  const auto* const own = interpreter_ == nullptr || interpreter_->evaluator.empty()
+                              ? nullptr
+                              : file_of(interpreter_->evaluator.front().begin);
   return file != nullptr && own != nullptr && file->path == own->path;
 }
 

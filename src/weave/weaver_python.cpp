@@ -20,30 +20,31 @@ bool has_place(const perfdata::Event& event) {
 
 }  // namespace
 
-// PID, or the nearest process that it comes from by forks, that IS it.
-std::optional<std::uint32_t> Weaver::nearest(std::uint32_t pid,
-                                             const std::function<bool(std::uint32_t)>& is) const {
+// That of PID at TIME, or of the nearest process that it came from by forks.
+const Interpreter* Weaver::interpreter_of(std::uint32_t pid, std::uint64_t time) const {
   for (int depth = 0; depth < kMostAncestors; ++depth) {
-    if (is(pid)) {
-      return pid;
+    if (const auto found = knowledge_.interpreters.find(pid);
+        found != knowledge_.interpreters.end()) {
+      const auto ran = std::ranges::find_if(found->second, [&](const Interpreter& one) {
+        return !one.seen || spaces_.began(pid, *one.seen) == spaces_.began(pid, time);
+      });
+      if (ran != found->second.end()) {
+        return &*ran;
+      }
     }
-    const auto origin = spaces_.origin(pid);
+    const auto origin = spaces_.origin(pid, time);
     if (!origin) {
-      return std::nullopt;
+      return nullptr;
     }
     pid = origin->parent;
+    time = origin->time;
   }
-  return std::nullopt;
-}
-
-const std::vector<AddressRange>* Weaver::evaluator_of(std::uint32_t pid) const {
-  const auto& all = knowledge_.evaluators;
-  const auto whose = nearest(pid, [&all](std::uint32_t each) { return all.contains(each); });
-  return whose ? &all.at(*whose) : nullptr;
+  return nullptr;
 }
 
 AddressKind Weaver::kind_of(std::uint64_t address) const {
-  if (evaluator_ != nullptr && std::ranges::any_of(*evaluator_, [address](const auto& range) {
+  if (interpreter_ != nullptr &&
+      std::ranges::any_of(interpreter_->evaluator, [address](const auto& range) {
         return range.begin <= address && address < range.end;
       })) {
     return AddressKind::kEvaluator;
@@ -130,12 +131,12 @@ bool Weaver::is_cut() const {
 }
 
 void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer) {
-  evaluator_ = evaluator_of(sample_.pid);
+  interpreter_ = interpreter_of(sample_.pid, sample_.time);
   const bool every = knowledge_.stacks != nullptr && knowledge_.stacks->has_every_sample();
   const bool no_place = every && !has_place(*sample_.event);
   if (no_place || knowledge_.stacks == nullptr || chain.empty() ||
-      !(evaluator_ != nullptr || every)) {
-    summary_.without_record += no_place && evaluator_ != nullptr ? 1 : 0;
+      !(interpreter_ != nullptr || every)) {
+    summary_.without_record += no_place && interpreter_ != nullptr ? 1 : 0;
     result_.insert(result_.end(), chain.begin(), chain.end());
     return;
   }
@@ -166,7 +167,7 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
       chain, hidden ? with_one(evaluators, {.behind = 1}) : evaluators, stack.frames,
       [&](const PythonFrame& frame) { return address_of(frame, query.pid); }, result_);
   summary_.extended += added > 0 ? 1 : 0;
-  summary_.without_record += evaluator_ != nullptr && every ? 1 : 0;
+  summary_.without_record += interpreter_ != nullptr && every ? 1 : 0;
 }
 
 bool Weaver::lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,

@@ -8,12 +8,6 @@
 
 namespace pyinject::weave {
 
-bool Weaver::has_frame_pointers(std::uint32_t pid) const {
-  const auto& without = knowledge_.without_frame_pointers;
-  return without.empty() ||
-         !nearest(pid, [&without](std::uint32_t each) { return without.contains(each); });
-}
-
 // Where the C functions are not known, or the Python frames cannot be put between them: the
 // innermost function and the Python frames.
 void Weaver::add_whole(std::span<const std::uint64_t> chain,
@@ -40,8 +34,8 @@ void Weaver::add_whole(std::span<const std::uint64_t> chain,
 std::vector<EvaluatorFrame> Weaver::places_of(std::span<const std::uint64_t> chain,
                                               const std::vector<EvaluatorFrame>& evaluators,
                                               const PythonStack& stack, bool by_frame_pointer) {
-  if (evaluator_ == nullptr || evaluator_->empty() ||
-      (by_frame_pointer && !has_frame_pointers(sample_.pid))) {
+  if (interpreter_ == nullptr || interpreter_->evaluator.empty() ||
+      (by_frame_pointer && !interpreter_->frame_pointers)) {
     return {};
   }
   if (stack.truncated) {  // only the inner end tells which activations are theirs

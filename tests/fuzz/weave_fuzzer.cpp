@@ -119,9 +119,11 @@ void run(Input input) {
       .image_path = [](std::uint32_t whose) { return fmt::format("/images/python-{}", whose); }};
   const weave::Knowledge knowledge{
       .stacks = frames_size == 0 ? nullptr : &frames,
-      .evaluators = {{pid, {{.begin = evaluator, .end = evaluator + evaluator_size}}}},
-      .without_frame_pointers =
-          elf_size % 2 != 0 ? std::unordered_set{pid} : std::unordered_set<std::uint32_t>{},
+      .interpreters = {{pid,
+                        {{.evaluator = {{.begin = evaluator, .end = evaluator + evaluator_size}},
+                          .frame_pointers = elf_size % 2 == 0,
+                          .seen = elf_size % 4 < 2 ? std::optional<std::uint64_t>{evaluator}
+                                                   : std::nullopt}}}},
       .open_map = [map](std::uint32_t) {
         auto text = file_with(map);
         require(::lseek(text.get(), 0, SEEK_SET) == 0, "a file has a beginning");

@@ -51,7 +51,7 @@ class SampledStacksAndPerf : public testing::Test {
     perfdata::Sample sample;
     while (const auto record = file.next()) {
       if (file.parse(*record, sample)) {
-        knowledge_.evaluators[sample.pid];
+        knowledge_.interpreters[sample.pid].resize(1);
         stacks_.add(sample.pid, sample.tid, sample.time,
                     {.frames = {{.code = kInner, .line = 100 + samples_ % 4},
                                 {.code = kOuter, .line = 20, .outermost = true}}});

@@ -161,7 +161,9 @@ class Shell : public StackSource {
       }
       const auto mapping = perfdata::parse_mapping(*record);
       if (mapping && (mapping->protection & PROT_EXEC) != 0 && mapping->file.ends_with("/dash")) {
-        knowledge.evaluators[mapping->pid].push_back(
+        auto& shells = knowledge.interpreters[mapping->pid];
+        shells.resize(1);
+        shells[0].evaluator.push_back(
             {.begin = mapping->start, .end = mapping->start + mapping->size});
       }
     }

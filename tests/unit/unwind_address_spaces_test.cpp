@@ -163,6 +163,25 @@ TEST_F(AddressSpacesTest, ExecClearsAll) {
   EXPECT_FALSE(spaces_.origin(kChild)) << "it has nothing of its parent any more";
 }
 
+// What ran in one number: a child, the program that it became, and another process.
+TEST_F(AddressSpacesTest, WhereAProcessComesFromDependsOnTheTime) {
+  spaces_.map(10, kPid, mapped(0x1000, 0x2000, "/a"));
+  spaces_.fork(20, kPid, kChild);
+  spaces_.exec(30, kChild);
+  spaces_.fork(40, kChild + 1, kChild);
+  spaces_.complete();
+  EXPECT_FALSE(spaces_.origin(kChild, 19));
+  ASSERT_TRUE(spaces_.origin(kChild, 29));
+  EXPECT_EQ(spaces_.origin(kChild, 29)->parent, kPid);
+  EXPECT_EQ(spaces_.origin(kChild, 29)->time, 20U);
+  EXPECT_FALSE(spaces_.origin(kChild, 30));
+  EXPECT_EQ(spaces_.origin(kChild, 40)->parent, kChild + 1);
+  EXPECT_EQ(spaces_.began(kChild, 19), 0U);
+  EXPECT_EQ(spaces_.began(kChild, 29), 20U);
+  EXPECT_EQ(spaces_.began(kChild, 39), 30U);
+  EXPECT_EQ(spaces_.began(kPid, 39), 0U);
+}
+
 TEST_F(AddressSpacesTest, EveryExecIsRemembered) {
   for (const std::uint64_t i : {1U, 2U, 3U}) {
     spaces_.map(10 * i, kPid, mapped(0x1000, 0x2000, "/" + std::to_string(i)));

@@ -57,7 +57,8 @@ MadeProcess::MadeProcess() {
                  {.qualname = std::string(1, letter), .file = "f.py", .first_line = 10});
   }
   knowledge_.stacks = &stacks_;
-  knowledge_.evaluators = {{kPid, {{.begin = kEvaluator, .end = kEvaluator + 0x1000}}}};
+  knowledge_.interpreters = {
+      {kPid, {{.evaluator = {{.begin = kEvaluator, .end = kEvaluator + 0x1000}}}}}};
   options_.image_path = [](std::uint32_t pid) { return fmt::format("/names/{}", pid); };
 }
 
@@ -91,9 +92,20 @@ std::vector<std::uint64_t> MadeProcess::chain(std::string_view letters) {
   return result;
 }
 
-void MadeProcess::sample(std::uint64_t time, std::string_view letters, std::uint64_t event) {
+void MadeProcess::fork(std::uint64_t time, std::uint32_t parent, std::uint32_t child) {
+  data_.data += test::made_record(PERF_RECORD_FORK, 0,
+                                  test::packed(child, parent, child, parent, time) + behind(time));
+}
+
+void MadeProcess::exec(std::uint64_t time, std::uint32_t pid) {
+  data_.data += test::made_record(PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC,
+                                  test::packed(pid, pid) + test::padded("x") + behind(time));
+}
+
+void MadeProcess::sample(std::uint64_t time, std::string_view letters, std::uint64_t event,
+                         std::uint32_t pid) {
   const auto addresses = chain(letters);
-  auto payload = test::words(event, kCode, kTask, time, addresses.size());
+  auto payload = test::words(event, kCode, pid | std::uint64_t{pid} << 32U, time, addresses.size());
   for (const auto address : addresses) {
     payload += test::words(address);
   }

@@ -41,12 +41,15 @@ class MadeProcess : public testing::Test {
   // LETTERS of the callchain, innermost first: c and d are C functions of the interpreter, E is the
   // evaluator, T a trampoline, o a function of a library without frame pointers, f one that has a
   // frame, k the kernel.
-  void sample(std::uint64_t time, std::string_view letters, std::uint64_t event = kClock);
+  void sample(std::uint64_t time, std::string_view letters, std::uint64_t event = kClock,
+              std::uint32_t pid = kPid);
+  void fork(std::uint64_t time, std::uint32_t parent, std::uint32_t child);
+  void exec(std::uint64_t time, std::uint32_t pid);
   // GROUPS, outermost first: "ab" is one in which a called b.
   static SampledStack python(std::initializer_list<std::string_view> groups,
                              std::uint32_t line = 10);
-  void record(std::uint64_t time, const SampledStack& stack) {
-    stacks_.add(kPid, kPid, time, stack);
+  void record(std::uint64_t time, const SampledStack& stack, std::uint32_t pid = kPid) {
+    stacks_.add(pid, pid, time, stack);
   }
 
   void weave();

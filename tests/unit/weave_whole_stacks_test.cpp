@@ -157,7 +157,7 @@ TEST_F(WholeStacks, AnEvaluatorHidesNoOther) {
 }
 
 TEST_F(WholeStacks, WithoutFramePointersTheChainMeansNothing) {
-  knowledge_.without_frame_pointers = {kPid};
+  knowledge_.interpreters[kPid][0].frame_pointers = false;
   EXPECT_EQ(woven_one("kcEc", python({"ab"})), "kcba");
   EXPECT_EQ(summary_.python_only, 1U);
 }
@@ -184,7 +184,7 @@ TEST_F(WholeStacks, ABrokenStackIsPythonOnly) {
 }
 
 TEST_F(WholeStacks, WhereTheEvaluatorIsNotKnownItIsPythonOnly) {
-  knowledge_.evaluators[kPid].clear();
+  knowledge_.interpreters[kPid][0].evaluator.clear();
   EXPECT_EQ(woven_one("ccc", python({"a"})), "ca");
 }
 
@@ -194,7 +194,7 @@ TEST_F(WholeStacks, ASampleOfTheKernelAloneStays) {
 }
 
 TEST_F(WholeStacks, AThreadWithoutPythonStays) {
-  knowledge_.without_frame_pointers = {kPid};
+  knowledge_.interpreters[kPid][0].frame_pointers = false;
   EXPECT_EQ(woven_one("cEc", {}), "cEc");
   EXPECT_EQ(summary_.extended, 0U);
   EXPECT_EQ(summary_.without_record, 0U);
@@ -228,7 +228,7 @@ TEST_F(WholeStacks, ASampleWithoutACallchainIsCounted) {
 }
 
 TEST_F(WholeStacks, ThatOfAnotherProcessIsNotMissed) {
-  knowledge_.evaluators.clear();
+  knowledge_.interpreters.clear();
   sample(100, "ccc");
   EXPECT_THAT(woven(), ElementsAre("ccc"));
   EXPECT_EQ(summary_.without_record, 0U);

@@ -56,11 +56,14 @@ class AddressSpaces {
   // All that were ever mapped, in the order of complete()'s time.
   [[nodiscard]] const std::deque<MappedFile>& files() const { return files_; }
   // The process that PID was forked from, and when; nullopt: it was there before, or is unknown.
+  // What ran in it at TIME: a program of its own comes from nobody.
   struct Origin {
     ProcessNumber parent = 0;
     Time time = 0;
   };
-  [[nodiscard]] std::optional<Origin> origin(ProcessNumber pid) const;
+  [[nodiscard]] std::optional<Origin> origin(ProcessNumber pid, Time time = ~Time{0}) const;
+  // When that began, by a fork or an exec; 0: no record tells.
+  [[nodiscard]] Time began(ProcessNumber pid, Time time) const;
 
  private:
   struct Fork {
@@ -90,7 +93,10 @@ class AddressSpaces {
     std::vector<Piece> gone;
     std::vector<Image> left;  // by exec
     Time changed = 0;
-    std::optional<Origin> origin;
+  };
+  struct Beginning {
+    Time time = 0;
+    std::optional<ProcessNumber> parent;  // nullopt: an exec
   };
 
   void apply(const Change& change);
@@ -98,10 +104,13 @@ class AddressSpaces {
   [[nodiscard]] Pieces& to_change(Process& process);
   [[nodiscard]] static const Piece* piece_at(const Pieces& pieces, std::uint64_t address);
   void insert(Process& process, const Piece& piece);
+  [[nodiscard]] const Beginning* beginning(ProcessNumber pid, Time time) const;
 
   std::deque<MappedFile> files_;
   std::vector<Change> changes_;
   std::unordered_map<ProcessNumber, Process> processes_;
+  // Of all that had that number, in the order of time.
+  std::unordered_map<ProcessNumber, std::vector<Beginning>> beginnings_;
   std::size_t copied_ = 0;
 };
 

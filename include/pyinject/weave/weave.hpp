@@ -11,23 +11,37 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <variant>
 #include <vector>
 
 namespace pyinject::weave {
 
+// What is known of a Python in a process.
+struct Interpreter {
+  // Where its evaluator is (python/evaluator.hpp); empty: that was not found.
+  std::vector<AddressRange> evaluator = {};
+  // Without, the kernel's callchains mean nothing.
+  bool frame_pointers = true;
+  // A time of the recording's clock at which it was there: it was not before the fork or exec
+  // before that, nor from the next one on. nullopt: it was there all the time.
+  std::optional<std::uint64_t> seen = {};
+};
+// By the process's number, which one after another can have.
+using Interpreters = std::unordered_map<std::uint32_t, std::vector<Interpreter>>;
+
+// Of processes of which this is known, all the time, with frame pointers.
+[[nodiscard]] Interpreters interpreters_of(
+    const std::unordered_map<std::uint32_t, std::vector<AddressRange>>& evaluators);
+
 // What is known of the recorded processes beside the file.
 struct Knowledge {
   // Their Python stacks; nullptr: none.
   StackSource* stacks = nullptr;
-  // Where each one's evaluator is (python/evaluator.hpp); empty: that of a Python which was not
-  // found. Frames of which only some are known are put in nowhere else.
-  std::unordered_map<std::uint32_t, std::vector<AddressRange>> evaluators = {};
-  // Those whose interpreter was built without frame pointers: the kernel's callchains mean nothing.
-  std::unordered_set<std::uint32_t> without_frame_pointers = {};
+  // Frames of which only some are known are put in nowhere but behind their evaluators.
+  Interpreters interpreters = {};
   // Samples of other processes are left out. Unset: none are.
   std::function<bool(std::uint32_t pid)> wanted = {};
   // The perf map of a process, readable; invalid: it has none.
