@@ -159,6 +159,7 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
             keep_images(images, folder, work.names_beside, work.perf, logger);
             base::reached(base::Step::kWoven);
           }};
+  const auto lost = work.lost.empty() ? std::string{} : "; the " + work.lost + " are lost";
   try {
     base::reached(base::Step::kWeaveBegun);
     auto result = weave::weave(options, work.knowledge, files);
@@ -167,11 +168,12 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
     }
     if (const auto* const untouched = std::get_if<weave::Untouched>(&result)) {
       if (untouched->cancelled) {
-        logger.warning("post-processing was cancelled: {} is as perf wrote it", work.input);
+        logger.warning("post-processing was cancelled: {} is as perf wrote it{}", work.input, lost);
         return Processed::kCancelled;
       }
-      logger.warning("{} is left as perf wrote it: {}", base::printable(work.input),
-                     untouched->why);
+      logger.log(lost.empty() ? base::LogLevel::kWarning : base::LogLevel::kError,
+                 fmt::format("{} is left as perf wrote it: {}{}", base::printable(work.input),
+                             untouched->why, lost));
       return Processed::kLeftAlone;
     }
     summary = std::get<weave::WeaveSummary>(std::move(result));
@@ -184,7 +186,7 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
     if (observer != nullptr) {
       observer->stopped();
     }
-    logger.error("{}: {} is as perf wrote it", error.what(), base::printable(work.input));
+    logger.error("{}: {} is as perf wrote it{}", error.what(), base::printable(work.input), lost);
     return Processed::kLeftAlone;
   }
 }

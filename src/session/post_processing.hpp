@@ -30,6 +30,7 @@ struct PostProcessing {
   std::uint64_t ended_at = 0;              // as WeaveOptions
   std::string perf;                        // the executable, for its build-id cache
   bool names_beside = false;               // not in that perf's build-id cache
+  std::string lost = {};                   // what is, when the file is left as perf wrote it
   std::function<bool()> interrupted = {};  // asked some times a second
   weave::Knowledge knowledge = {};
 };

@@ -19,6 +19,7 @@
 #include "session/forked_children.hpp"
 #include "session/frame_watch.hpp"
 #include "session/launched_processes.hpp"
+#include "session/post_processing.hpp"
 #include "session/stack_sampler.hpp"
 #include "session/target_watch.hpp"
 #include "session/wait_for_end.hpp"
@@ -89,7 +90,8 @@ class Recorder {
   std::optional<int> post_process();
   [[nodiscard]] std::function<bool(std::uint32_t)> wanted_samples() const;
   [[nodiscard]] weave::Knowledge knowledge();
-  bool post_process_file(const std::string& path, bool last);
+  Processed post_process_file(const std::string& path, bool last);
+  [[nodiscard]] std::string lost_with_completion() const;
   [[nodiscard]] base::UniqueFd open_map(std::uint32_t pid) const;
   void summarize();
   [[nodiscard]] bool take_signal();

@@ -92,10 +92,10 @@ int Recorder::status_of(EndOfRecording end) {
   if (!perf_completed(*perf_, perf_told_to_end_)) {
     return perf_failed();
   }
-  const auto cancelled = post_process();
+  const auto incomplete = post_process();
   summarize();
-  if (cancelled) {
-    return *cancelled;
+  if (incomplete) {
+    return *incomplete;
   }
   if (command_problem_ != 0) {
     return command_problem_;
@@ -168,7 +168,7 @@ base::UniqueFd Recorder::open_map(std::uint32_t pid) const {
   return open_perf_map(pid);
 }
 
-// The status, when the user has had enough of it.
+// The status, when the user has had enough of it, or a file lacks what it was recorded for.
 std::optional<int> Recorder::post_process() {
   if (output_.pipe) {
     return std::nullopt;
@@ -180,12 +180,24 @@ std::optional<int> Recorder::post_process() {
   if (paths.empty() && !output_.several) {
     paths.push_back(output_.path);
   }
+  bool lost = false;
   for (const auto& path : paths) {
-    if (!post_process_file(path, &path == &paths.back())) {
+    const auto processed = post_process_file(path, &path == &paths.back());
+    if (processed == Processed::kCancelled) {
       return 128 + (signal_ == 0 ? SIGINT : signal_);
     }
+    lost = lost || (processed == Processed::kLeftAlone && !lost_with_completion().empty());
   }
-  return std::nullopt;
+  return lost ? std::optional{kFailure} : std::nullopt;
+}
+
+// What no file has before it is completed, and `weave` cannot bring later.
+std::string Recorder::lost_with_completion() const {
+  std::string what = sampler_ != nullptr ? "Python stacks" : "";
+  if (options_.off_cpu) {
+    what += what.empty() ? "times off the processor" : " and times off the processor";
+  }
+  return what;
 }
 
 std::function<bool(std::uint32_t)> Recorder::wanted_samples() const {
@@ -214,7 +226,7 @@ weave::Knowledge Recorder::knowledge() {
   return knowledge;
 }
 
-bool Recorder::post_process_file(const std::string& path, bool last) {
+Processed Recorder::post_process_file(const std::string& path, bool last) {
   std::string raw = path;
   if (options_.keep_raw) {
     raw += ".raw";
@@ -232,6 +244,7 @@ bool Recorder::post_process_file(const std::string& path, bool last) {
                                                 .ended_at = last ? ended_at_ : 0,
                                                 .perf = perf_path_,
                                                 .names_beside = options_.names_beside,
+                                                .lost = lost_with_completion(),
                                                 .interrupted = [this] { return take_signal(); },
                                                 .knowledge = knowledge()},
                                                files_, logger_, &observer_, woven.summary);
@@ -243,7 +256,7 @@ bool Recorder::post_process_file(const std::string& path, bool last) {
   if (processed != Processed::kDone && options_.keep_raw) {
     (void)std::rename(raw.c_str(), path.c_str());
   }
-  return processed != Processed::kCancelled;
+  return processed;
 }
 
 void Recorder::summarize() {

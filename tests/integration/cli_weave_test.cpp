@@ -161,6 +161,16 @@ TEST_F(CliRecordPassesOn, AFolder) {
   EXPECT_EQ(run({"perf", "report", "--stdio", "-i", data}).status, ExitStatus{});
 }
 
+// The file would have been recorded for them.
+TEST_F(CliRecordPassesOn, AFolderWithoutTheTimesThatWereAskedForIsAFailure) {
+  const auto result =
+      run({"sh", "-c",
+           command() + " --off-cpu --threads -o " + (folder_ / "perf.data") + " -- sleep 0.1"});
+  EXPECT_EQ(result.status, ExitStatus{.code = kFailed}) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("error: "));
+  EXPECT_THAT(result.err, HasSubstr("the times off the processor are lost"));
+}
+
 TEST_F(CliRecordPassesOn, RawFilesOnDemand) {
   const std::string data = folder_ / "perf.data";
   const std::string options = " --call-graph dwarf,8192 -o " + data;
