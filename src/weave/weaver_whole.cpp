@@ -42,7 +42,7 @@ std::vector<EvaluatorFrame> Weaver::places_of(std::span<const std::uint64_t> cha
     return innermost_ones(evaluators, stack.frames,
                           by_frame_pointer ? hiding(chain) : std::vector<std::size_t>{});
   }
-  const bool cut = is_cut() || shortcoming_ != nullptr;
+  const bool cut = is_cut();
   if (cut && kinds_.front() == AddressKind::kEvaluator) {
     return {};  // the one that is being entered could make up for one that is missing
   }
