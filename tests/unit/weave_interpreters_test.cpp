@@ -8,8 +8,8 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr std::uint32_t kChild = 8;
-constexpr std::uint32_t kGrandchild = 9;
+constexpr std::uint32_t kSecond = 8;
+constexpr std::uint32_t kThird = 9;
 
 class Interpreted : public MadeProcess {
  protected:
@@ -58,19 +58,19 @@ TEST_F(Interpreted, AnotherProcessOfTheSameNumberIsNone) {
 }
 
 TEST_F(Interpreted, AForkedProcessHasThatOfItsParent) {
-  fork(90, kPid, kChild);
-  sampled(100, kChild);
+  fork(90, kPid, kSecond);
+  sampled(100, kSecond);
   EXPECT_THAT(woven(), ElementsAre("cEac"));
 }
 
 // The process between both runs another program by then.
 TEST_F(Interpreted, AGrandchildKeepsIt) {
   knowledge_.interpreters[kPid][0].seen = 50;
-  fork(90, kPid, kChild);
-  fork(91, kChild, kGrandchild);
-  exec(95, kChild);
-  sampled(100, kGrandchild);
-  sample(100, "ccc", kClock, kChild);
+  fork(90, kPid, kSecond);
+  fork(91, kSecond, kThird);
+  exec(95, kSecond);
+  sampled(100, kThird);
+  sample(100, "ccc", kClock, kSecond);
   EXPECT_THAT(woven(), ElementsAre("cEac", "c"));
   EXPECT_EQ(summary_.without_record, 0U);
 }
