@@ -39,6 +39,9 @@ std::variant<python::Deactivation, python::Refusal> Injector::deactivate(
     return refusal(refused->second);
   }
   on.erase(pid);
+  if (after_deactivation) {
+    after_deactivation(pid);
+  }
   return python::Deactivation{};
 }
 

@@ -191,6 +191,7 @@ std::set<base::Tid> FunctionRecorder::threads_of_targets() const {
 
 std::optional<int> FunctionRecorder::start_perf(const perf::Perf& perf) {
   rollback_ = std::make_unique<perf::OutputRollback>(output_);
+  told_to_end_ = false;
   perf_ = std::make_unique<perf::PerfProcess>(perf::RecordCommand{
       .perf = perf.path, .own = own_options(), .options = options_.perf_options, .pids = pids_});
   return make_request("ping");

@@ -16,7 +16,7 @@ int FunctionRecorder::finish(EndOfRecording end) {
   if (command_ && end.end != End::kCommand) {
     command_->send_signal(SIGTERM);
   }
-  (void)perf_->request("disable", Deadline::after(kPerfAnswers));
+  (void)disable_events(*perf_, -1, told_to_end_, logger_);
   stop_perf(kPerfCompletes);
   if (command_) {
     make_command_end(*command_, logger_);
@@ -37,7 +37,9 @@ int FunctionRecorder::finish(EndOfRecording end) {
 
 // A signal meanwhile cuts the wait short: perf then completes its file at once.
 void FunctionRecorder::stop_perf(std::chrono::seconds patience) {
-  (void)perf_->request("stop", Deadline::after(kPerfAnswers));
+  if (!told_to_end_) {
+    (void)perf_->request("stop", Deadline::after(kPerfAnswers));
+  }
   if (!perf_->wait_for_file(Deadline::after(patience), signals_.fd())) {
     told_to_end_ = make_perf_end(*perf_, logger_);
   }

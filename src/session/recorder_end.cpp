@@ -44,7 +44,7 @@ int Recorder::finish(EndOfRecording end) {
   if (command_ && end.end != End::kCommand) {
     command_->send_signal(SIGTERM);
   }
-  const auto answer = perf_->request("disable", Deadline::after(kPerfAnswers), signals_.fd());
+  const auto answer = disable_events(*perf_, signals_.fd(), perf_told_to_end_, logger_);
   if (answer == perf::Answer::kInterrupted) {
     (void)take_signal();
   } else if (const auto clock = recording_clock(options_.perf_options);
@@ -52,6 +52,9 @@ int Recorder::finish(EndOfRecording end) {
     ended_at_ = now_by(*clock);
   }
   elapsed_ = Deadline::Clock::now() - enabled_at_;
+  if (answer != perf::Answer::kAcknowledged) {  // while events are enabled stacks are looked at
+    stop_perf();
+  }
   if (arrivals_) {
     arrivals_->stop();
   }
@@ -73,8 +76,8 @@ int Recorder::finish(EndOfRecording end) {
 }
 
 void Recorder::stop_perf() {
-  if (perf_->request("stop", Deadline::after(kPerfAnswers), signals_.fd()) ==
-      perf::Answer::kInterrupted) {
+  if (!perf_told_to_end_ && perf_->request("stop", Deadline::after(kPerfAnswers), signals_.fd()) ==
+                                perf::Answer::kInterrupted) {
     (void)take_signal();
   }
   const auto deadline = Deadline::after(kPerfCompletes);

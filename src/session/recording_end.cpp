@@ -25,6 +25,22 @@ int refuse_command(const std::vector<std::string>& command, base::Logger& logger
   return check.status;
 }
 
+perf::Answer disable_events(perf::PerfProcess& perf, int interrupt, bool& told_to_end,
+                            base::Logger& logger) {
+  const auto answer = perf.request("disable", Deadline::after(kPerfAnswers), interrupt);
+  told_to_end = answer == perf::Answer::kDeadline || answer == perf::Answer::kInterrupted;
+  if (answer == perf::Answer::kDeadline) {
+    logger.warning(
+        "perf record is kept too busy to disable its events, which went on for {} s more: it is "
+        "told to end; fewer events help (-F, -e, fewer targets)",
+        kPerfAnswers.count());
+  }
+  if (told_to_end) {
+    perf.send_signal(SIGTERM);
+  }
+  return answer;
+}
+
 bool make_perf_end(perf::PerfProcess& perf, base::Logger& logger) {
   if (perf.stuck()) {  // SIGTERM would not help: it opens the file again
     logger.error(

@@ -17,6 +17,12 @@ namespace pyinject::session {
 // None is well.
 [[nodiscard]] int refuse_command(const std::vector<std::string>& command, base::Logger& logger);
 
+// Disables PERF's events. It reads commands only when its buffers are empty: one that is kept too
+// busy for that is told to end by SIGTERM, which disables them at once; so is one whose answer
+// INTERRUPT (a descriptor, or -1) comes before. TOLD_TO_END is set then.
+[[nodiscard]] perf::Answer disable_events(perf::PerfProcess& perf, int interrupt, bool& told_to_end,
+                                          base::Logger& logger);
+
 // Of a perf that has not completed its file in time: by SIGTERM, on which it still does so, then by
 // SIGKILL; at once where it is stuck. True: it was told to end by SIGTERM.
 [[nodiscard]] bool make_perf_end(perf::PerfProcess& perf, base::Logger& logger);

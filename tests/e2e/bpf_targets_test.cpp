@@ -3,10 +3,10 @@
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
-#include "support/find_perf.hpp"
 #include "support/guards.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
+#include "support/stand_in_perf.hpp"
 #include "support/temp_dir.hpp"
 #include "support/untouched.hpp"
 
@@ -146,16 +146,6 @@ TEST_F(BpfTargets, ChildrenThatExecuteAnotherPythonAreOfTheFamily) {
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   const auto [right, all] = count(child, {"<module>", "grown_up"});
   EXPECT_GE(right, 200U) << "of " << all << "\n" << running.child().err();
-}
-
-// A perf that does as SCRIPT says when it is to record, with the arguments of the real one, which
-// is $PERF.
-std::string stand_in_perf(const TempDir& folder, const std::string& script) {
-  const auto path = folder.file(
-      "perf", fmt::format("#!/bin/sh\nPERF={}\n[ \"$1\" = record ] || exec $PERF \"$@\"\n{}",
-                          find_perf("perf").value(), script));
-  filesystem::permissions(path, filesystem::perms::owner_all);
-  return path;
 }
 
 // Once perf gives up, as it does when a thread ends while it opens its events; before that it does

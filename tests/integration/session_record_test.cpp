@@ -3,6 +3,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/session/record_session.hpp"
 #include "support/fake_python.hpp"
+#include "support/stand_in_perf.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
@@ -114,20 +115,14 @@ TEST_F(RecordTest, ASignalWhilePerfIsStartedAnewEndsItToo) {
   while (!std::filesystem::exists(folder_ / "ready")) {
     ::sched_yield();
   }
-  const auto perf = folder_.file("perf",
-                                 "#!/bin/sh\n"
-                                 "if [ \"$1\" != record ] || [ -e " +
-                                     (folder_ / "child") +
-                                     " ]; then exec perf \"$@\"; fi\n"
-                                     "kill -USR1 " +
-                                     std::to_string(parent.pid().value()) + "\nuntil [ -e " +
-                                     (folder_ / "child") +
-                                     " ]; do :; done\n"
-                                     "perf \"$@\"\n"
-                                     "kill -INT $PPID\n"
-                                     "exec sleep 1000\n");
-  std::filesystem::permissions(perf, std::filesystem::perms::owner_all);
-  options_.perf.option = perf;
+  options_.perf.option = test::stand_in_perf(folder_, "child=" + (folder_ / "child") +
+                                                          "\n[ ! -e $child ] || exec $PERF \"$@\"\n"
+                                                          "kill -USR1 " +
+                                                          std::to_string(parent.pid().value()) +
+                                                          "\nuntil [ -e $child ]; do :; done\n"
+                                                          "$PERF \"$@\"\n"
+                                                          "kill -INT $PPID\n"
+                                                          "exec sleep 1000\n");
   options_.children = true;
   options_.pids = {parent.pid()};
   options_.command = {"true"};
@@ -148,6 +143,24 @@ TEST_F(RecordTest, APipeIsRefusedWhereTheFileIsToBeChanged) {
     EXPECT_THAT(errors(), HasSubstr(options_.off_cpu ? "--off-cpu puts" : "--engine bpf puts"));
   }
   EXPECT_THAT(injector_.calls, IsEmpty());
+}
+
+// perf does not hear that it is to disable its events; until it has ended they are looked at.
+TEST_F(RecordTest, APerfThatIsTooBusyToListenIsToldToEnd) {
+  options_.perf.option = test::deaf_perf(folder_);
+  std::string perf_then;
+  injector_.after_deactivation = [&](Pid) {
+    perf_then = base::run_captured({"pgrep", "-P", std::to_string(::getpid()), "-x", "perf"},
+                                   base::Deadline::after(std::chrono::seconds{20}))
+                    .output;
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(record({"sh", "-c", "exit 7"}), 7);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kPerfCompletes / 5);
+  EXPECT_EQ(perf_then, "") << "switched off while perf recorded";
+  EXPECT_THAT(logger_.text(LogLevel::kWarning), HasSubstr("too busy to disable its events"));
+  EXPECT_TRUE(data_is_complete());
+  EXPECT_EQ(errors(), "");
 }
 
 TEST_F(RecordTest, EveryFurtherSignalOnlyShortensTheWait) {

@@ -30,7 +30,8 @@ class Injector : public python::Injector {
   // The script; without it all succeeds.
   std::map<base::Pid, python::Reason> activate_refusals;
   std::map<base::Pid, python::Reason> deactivate_refusals;
-  std::function<void(base::Pid)> after_activation;  // called before activate() returns
+  std::function<void(base::Pid)> after_activation;    // called before activate() returns
+  std::function<void(base::Pid)> after_deactivation;  // called before deactivate() returns
 
   // The book.
   std::set<base::Pid> on;                        // now

@@ -1,0 +1,122 @@
+// Recordings whose perf never comes to read its commands, since there is always something in its
+// buffers.
+#include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "support/patience.hpp"
+#include "support/python_process.hpp"
+#include "support/stand_in_perf.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <csignal>
+#include <memory>
+
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Told to, it says so after 0.3 s more.
+constexpr auto kCallsWithoutPause = R"(
+import select, sys, time
+def leaf():
+    pass
+print('ready', flush=True)
+until = None
+while True:
+    for _ in range(5000):
+        leaf()
+    if until is None and select.select([sys.stdin], [], [], 0)[0] and sys.stdin.readline():
+        until = time.process_time() + 0.3
+    if until is not None and time.process_time() > until:
+        print('worked', flush=True)
+        until = None
+)";
+
+class BusyRecording : public testing::Test {
+ protected:
+  [[nodiscard]] std::vector<std::string> bpf_arguments(const PythonProcess& target) {
+    auto words = bpf_record(std::to_string(target.pid().value()), folder_ / "data");
+    words.insert(words.end(), {"--perf", deaf_perf(folder_), "--stats", folder_ / "stats.json"});
+    return words;
+  }
+  // All samples have been looked at, until there were no more.
+  void expect_all_stacks() const {
+    const auto figures = bpf_figures(folder_ / "stats.json");
+    EXPECT_GE(figures.at("matched"), 100);
+    EXPECT_EQ(figures.at("unmatched"), 0);
+  }
+
+  TempDir folder_;
+};
+
+TEST_F(BusyRecording, HasAllStacksUntilItsEnd) {
+  const auto python = plain_interpreter(13);
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no CPython 3.13 (scripts/pythons)";
+  }
+  PythonProcess target{*python, kCallsWithoutPause};
+  RunningRecord running{bpf_arguments(target)};
+  EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  EXPECT_THAT(running.child().err(), HasSubstr("too busy to disable its events"));
+  expect_all_stacks();
+}
+
+// The second one finds it waiting for perf.
+TEST_F(BusyRecording, HasThemAfterASecondSignal) {
+  const auto python = plain_interpreter(13);
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no CPython 3.13 (scripts/pythons)";
+  }
+  PythonProcess target{*python, kCallsWithoutPause};
+  RunningRecord running{bpf_arguments(target)};
+  target.send_line("");
+  EXPECT_EQ(target.read_line(kPatience), "worked");
+  running.child().signal(SIGINT);
+  running.child().signal(SIGTERM);
+  EXPECT_EQ(running.wait(), (ExitStatus{.code = 128 + SIGINT})) << running.child().err();
+  EXPECT_THAT(running.child().err(), Not(HasSubstr("too busy")));
+  expect_all_stacks();
+}
+
+// Of calls there are so many that no stand-in is needed.
+TEST_F(BusyRecording, OfCallsEnds) {
+  const auto python = plain_interpreter(15);
+  if (::geteuid() != 0 || !python || ::access("/sys/kernel/tracing/uprobe_events", W_OK) != 0) {
+    GTEST_SKIP() << "needs root, tracefs, and CPython 3.15 (scripts/pythons)";
+  }
+  std::vector<std::unique_ptr<PythonProcess>> targets;
+  std::vector<std::string> pids;
+  for (int i = 0; i < 4; ++i) {
+    targets.push_back(std::make_unique<PythonProcess>(*python, kCallsWithoutPause));
+    pids.push_back(std::to_string(targets.back()->pid().value()));
+  }
+  const auto result =
+      run_tool({"record", "--functions", "-p", fmt::format("{}", fmt::join(pids, ",")), "-o",
+                folder_ / "data", "--", "true"});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+}
+
+TEST_F(BusyRecording, OfCallsEndsWithAPerfThatDoesNotListen) {
+  const auto python = plain_interpreter(15);
+  if (::geteuid() != 0 || !python || ::access("/sys/kernel/tracing/uprobe_events", W_OK) != 0) {
+    GTEST_SKIP() << "needs root, tracefs, and CPython 3.15 (scripts/pythons)";
+  }
+  PythonProcess target{*python, "print('ready', flush=True)\ninput()\n"};
+  const auto result =
+      run_tool({"record", "--functions", "-p", std::to_string(target.pid().value()), "--perf",
+                deaf_perf(folder_), "-o", folder_ / "data", "--", "true"});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("too busy to disable its events"));
+}
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,32 @@
+#include "support/stand_in_perf.hpp"
+
+#include "support/find_perf.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace pyinject::test {
+
+std::string stand_in_perf(const TempDir& folder, const std::string& script) {
+  const auto path = folder.file(
+      "perf", fmt::format("#!/bin/sh\nPERF={}\n[ \"$1\" = record ] || exec $PERF \"$@\"\n{}",
+                          find_perf("perf").value(), script));
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+// All other commands are handed on by a FIFO: "record -D -1 --control fd:COMMANDS,ANSWERS ...".
+// What does it ends with perf: it has both ends of the pipe.
+std::string deaf_perf(const TempDir& folder) {
+  return stand_in_perf(
+      folder, fmt::format("pipes=${{5#fd:}}\n"
+                          "mkfifo {0}/heard\n"
+                          "setpriv --pdeathsig KILL sed -u -e '/^disable$/d' -e '/^stop$/d' "
+                          "</proc/self/fd/${{pipes%,*}} >{0}/heard &\n"
+                          "exec 8<{0}/heard\n"
+                          "exec $PERF \"$@\" --control fd:8,${{pipes#*,}}\n",
+                          folder.path().string()));
+}
+
+}  // namespace pyinject::test
