@@ -42,16 +42,22 @@ void set_nonblocking(int fd) {
 
 }  // namespace
 
-std::vector<std::string> sampling_events(std::string_view answer) {
-  std::vector<std::string> names;
+std::vector<SamplingEvent> sampling_events(std::string_view answer) {
+  constexpr std::string_view kType = ": type: ";
+  std::vector<SamplingEvent> events;
   for (auto line : base::split(answer, '\n')) {
     line = base::trim(line);
+    const auto colon = std::min(line.find(kType), line.size());
+    const auto name = line.substr(0, colon);
     // perf's own side-band event is "dummy:HG" in 6.1, "dummy:u" from 6.12 on
-    if (!line.empty() && line != "dummy" && !line.starts_with("dummy:")) {
-      names.emplace_back(line);
+    if (name.empty() || name == "dummy" || name.starts_with("dummy:")) {
+      continue;
     }
+    auto type = line.substr(std::min(colon + kType.size(), line.size()));
+    type = type.substr(0, type.find_first_not_of("0123456789"));
+    events.push_back({.name = std::string{name}, .type = base::parse_number<std::uint32_t>(type)});
   }
-  return names;
+  return events;
 }
 
 PerfProcess::PerfProcess(RecordCommand command) {
@@ -147,24 +153,35 @@ Answer PerfProcess::send(const std::string& lines, int count, base::Deadline dea
   return Answer::kAcknowledged;
 }
 
-Answer PerfProcess::enable_side_events(base::Deadline deadline, int interrupt) {
+Answer PerfProcess::ask_for_events(std::string_view word, base::Deadline deadline, int interrupt,
+                                   std::vector<SamplingEvent>& events) {
   read_stderr();
   const std::size_t before = text_.size();
-  const auto answer = request("evlist", deadline, interrupt);
+  const auto answer = request(word, deadline, interrupt);
+  read_stderr();  // unbuffered in perf: complete when the acknowledgement comes
+  events = perf::sampling_events(std::string_view{text_}.substr(std::min(before, text_.size())));
+  return answer;
+}
+
+std::vector<SamplingEvent> PerfProcess::sampling_events(base::Deadline deadline, int interrupt) {
+  std::vector<SamplingEvent> events;
+  (void)ask_for_events("evlist -v", deadline, interrupt, events);
+  return events;
+}
+
+Answer PerfProcess::enable_side_events(base::Deadline deadline, int interrupt) {
+  std::vector<SamplingEvent> events;
+  const auto answer = ask_for_events("evlist", deadline, interrupt, events);
   if (answer != Answer::kAcknowledged) {
     return answer;
   }
-  read_stderr();  // unbuffered in perf: complete when the acknowledgement comes
   // perf ignores a "dummy" that is named, in "enable" as in "disable". So all are enabled, and
   // those that sample disabled by name, in one go: at most a stray sample or two comes of it.
   std::string lines = "enable\n";
-  int count = 1;
-  for (const auto& name :
-       sampling_events(std::string_view{text_}.substr(std::min(before, text_.size())))) {
-    lines += "disable " + name + "\n";
-    ++count;
+  for (const auto& event : events) {
+    lines += "disable " + event.name + "\n";
   }
-  return send(lines, count, deadline, interrupt);
+  return send(lines, static_cast<int>(events.size()) + 1, deadline, interrupt);
 }
 
 std::optional<base::ExitStatus> PerfProcess::try_wait() {

@@ -54,6 +54,9 @@ class Recorder {
   int steps();
   bool switch_off();
   ManagerOptions manager_options();
+  void happened(const Event& event);
+  void tell_held();
+  void tell_counts();
   // The steps; one that returns a status ends the session with it.
   std::optional<int> choose_targets();
   void hold_command();
@@ -66,6 +69,7 @@ class Recorder {
   std::optional<int> start_perf_for_all(const perf::Perf& perf);
   std::optional<int> start_perf(const perf::Perf& perf);
   std::optional<int> attach_sampler();
+  void tell_attached();
   [[nodiscard]] bool may_record_all() const;
   [[nodiscard]] std::vector<base::Pid> families();
   [[nodiscard]] bool find_newborn();
@@ -74,6 +78,7 @@ class Recorder {
   void enable_side_events();
   std::optional<int> activate();
   std::optional<int> enable();
+  int perf_ended_early();
   int ended_before_launch();
   void start_command();
   void on_tick();
@@ -101,6 +106,8 @@ class Recorder {
   python::Detector& detector_;
   python::Injector& injector_;
   StackSampler* sampler_;
+  bool sampler_attached_ = false;
+  std::vector<Event> held_;
   base::Logger& logger_;
   RecordObserver& observer_;
   perf::Output output_;

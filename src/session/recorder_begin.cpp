@@ -57,7 +57,9 @@ Recorder::Recorder(const RecordOptions& options, python::Detector& detector,
     base::reached(base::Step::kActivated);
     if (sampler_ != nullptr) {
       files_.keep(active.target.id.pid);
-      observer_.activated(active);
+      if (sampler_attached_) {
+        observer_.activated(active);
+      }
       return;
     }
     if (options_.launch && active.activation.before == python::TrampolineState::kOnByItself) {
@@ -86,7 +88,32 @@ ManagerOptions Recorder::manager_options() {
                   guard_->watch(target);
                 }
               },
-          .on_event = [this](const Event& event) { observer_.happened(event); }};
+          .on_event = [this](const Event& event) { happened(event); }};
+}
+
+// Until the second engine is attached another one may take its place, which begins anew: what
+// happened is told when that is known.
+void Recorder::happened(const Event& event) {
+  if (sampler_ == nullptr || sampler_attached_) {
+    observer_.happened(event);
+  } else {
+    held_.push_back(event);
+  }
+}
+
+void Recorder::tell_held() {
+  for (const auto& event : std::exchange(held_, {})) {
+    observer_.happened(event);
+  }
+}
+
+void Recorder::tell_counts() {
+  const bool another_engine = sampler_ != nullptr && options_.engine == Engine::kAuto &&
+                              signal_ == 0 && !sampler_->why_not_attached().empty();
+  if (!another_engine) {
+    tell_held();
+    observer_.counted(manager_->stats());
+  }
 }
 
 bool Recorder::take_signal() {
@@ -110,11 +137,11 @@ int Recorder::run() {
     status = steps();
   } catch (...) {
     switch_off();
-    observer_.counted(manager_->stats());
+    tell_counts();
     throw;
   }
   const bool all_off = switch_off();
-  observer_.counted(manager_->stats());
+  tell_counts();
   if (!all_off) {
     return kFailure;  // the guard goes on trying
   }
@@ -195,13 +222,8 @@ std::optional<int> Recorder::enable() {
     logger_.debug("the events are enabled");
     return std::nullopt;
   }
-  if (answer == perf::Answer::kEnded && options_.launch) {
-    return ended_before_launch();
-  }
   if (answer == perf::Answer::kEnded) {
-    // It may have ended because its processes have: that is told apart in finish().
-    return finish({.end = watch_.all_exited_within(std::chrono::milliseconds{500}) ? End::kTargets
-                                                                                   : End::kPerf});
+    return perf_ended_early();
   }
   if (answer == perf::Answer::kInterrupted) {
     (void)take_signal();
@@ -209,6 +231,16 @@ std::optional<int> Recorder::enable() {
   }
   logger_.error("perf record did not enable its events within {} s", kPerfSetsUp.count());
   return give_up(kFailure);
+}
+
+// It may have ended because its processes have.
+int Recorder::perf_ended_early() {
+  if (options_.launch) {
+    return ended_before_launch();
+  }
+  enabled_at_ = Clock::now();
+  return finish({.end = watch_.all_exited_within(std::chrono::milliseconds{500}) ? End::kTargets
+                                                                                 : End::kPerf});
 }
 
 void Recorder::start_command() {

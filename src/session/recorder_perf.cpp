@@ -9,6 +9,7 @@
 #include "session/recording_end.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <unistd.h>
 
@@ -83,12 +84,28 @@ bool Recorder::may_record_all() const {
          ::geteuid() == 0;
 }
 
+void Recorder::tell_attached() {
+  if (std::exchange(sampler_attached_, true)) {  // perf was started anew
+    return;
+  }
+  tell_held();
+  for (const auto& active : manager_->active()) {
+    observer_.activated(active);
+  }
+}
+
 std::optional<int> Recorder::attach_sampler() {
   if (sampler_ == nullptr) {
     return std::nullopt;
   }
-  if (!sampler_->attach(perf_->pid())) {
-    return give_up(kFailure);
+  switch (sampler_->attach(*perf_)) {
+    case StackSampler::Attached::kYes:
+      tell_attached();
+      break;
+    case StackSampler::Attached::kNone:
+      return give_up(kFailure);
+    case StackSampler::Attached::kEnded:
+      return perf_ended_early();
   }
   sampler_->start();
   return std::nullopt;

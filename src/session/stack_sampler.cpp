@@ -3,12 +3,17 @@
 #include "base/format.hpp"
 #include "pyinject/python/evaluator.hpp"
 #include "pyinject/python/frame_layout.hpp"
+#include "pyinject/session/options.hpp"
 #include "session/recording_clock.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <ctime>
 #include <exception>
 #include <utility>
 
+#include <linux/perf_event.h>
 #include <poll.h>
 
 namespace pyinject::session {
@@ -22,6 +27,8 @@ using std::chrono::nanoseconds;
 
 // The ring holds more than that of any sensible frequency, and says when it fills up.
 constexpr milliseconds kBetweenLooks{50};
+// perf's files are closed a little before it becomes waitable.
+constexpr milliseconds kUntilWaitable{500};
 
 weave::GilState gil_state(bpf::Gil gil) {
   switch (gil) {
@@ -35,6 +42,11 @@ weave::GilState gil_state(bpf::Gil gil) {
       return weave::GilState::kWaitedFor;
   }
   return weave::GilState::kUnknown;
+}
+
+bool takes_program(const perf::SamplingEvent& event) {
+  return event.type != std::uint32_t{PERF_TYPE_TRACEPOINT} &&
+         event.type != std::uint32_t{PERF_TYPE_BREAKPOINT};
 }
 
 nanoseconds own_processor_time() {
@@ -113,18 +125,34 @@ std::variant<python::StackUse, Refusal> StackSampler::stack_use(const python::Ta
                  .remedy = {}};
 }
 
-bool StackSampler::attach(base::Pid perf) {
-  const auto attached = sampler_->attach(perf);
-  why_not_attached_ = attached.events != 0   ? std::string{}
-                      : attached.why.empty() ? "perf has no events open"
-                                             : attached.why;
-  if (attached.events != 0 && attached.refused != 0 && refused_ == 0) {
-    logger_.warning(
-        "{} of perf's events take no program ({}): their samples have no Python functions",
-        attached.refused, attached.why);
+StackSampler::Attached StackSampler::attach(perf::PerfProcess& perf) {
+  const auto attached = sampler_->attach(perf.pid());
+  why_not_attached_.clear();
+  if (attached.events + attached.refused == 0) {
+    if (perf.wait(base::Deadline::after(kUntilWaitable))) {
+      return Attached::kEnded;
+    }
+    why_not_attached_ = attached.why.empty() ? "perf has no events open" : attached.why;
+    return Attached::kNone;
+  }
+  if (attached.refused != 0) {
+    const auto events = perf.sampling_events(base::Deadline::after(kPerfAnswers));
+    if (perf.try_wait()) {
+      return Attached::kEnded;
+    }
+    // perf's own event, which does not sample, takes it in any case.
+    if (attached.events == 0 || (!events.empty() && std::ranges::none_of(events, takes_program))) {
+      why_not_attached_ = fmt::format("none of those that sample takes it ({})", attached.why);
+      return Attached::kNone;
+    }
+    if (refused_ == 0) {
+      logger_.warning(
+          "{} of perf's events take no program ({}): their samples have no Python functions",
+          attached.refused, attached.why);
+    }
   }
   refused_ = attached.refused;
-  return attached.events != 0;
+  return Attached::kYes;
 }
 
 void StackSampler::start() {

@@ -4,6 +4,7 @@
 
 #include "pyinject/base/log.hpp"
 #include "pyinject/bpf/sampler.hpp"
+#include "pyinject/perf/perf_process.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/session/sampler_stats.hpp"
 #include "pyinject/weave/sampled_stacks.hpp"
@@ -44,9 +45,14 @@ class StackSampler : public python::Injector {
 
   // CLOCK: that of the recording; nullopt: it cannot be read. To be told before any target.
   void keep_time_by(std::optional<clockid_t> clock) { clock_ = clock; }
-  // To PERF's events, which are open and disabled. False: none of them takes the program.
-  [[nodiscard]] bool attach(base::Pid perf);
-  // Of the last attach(); empty: it was done.
+  enum class Attached {
+    kYes,
+    kNone,   // of the events that sample takes the program
+    kEnded,  // perf has
+  };
+  // To PERF's events, which are open and disabled.
+  [[nodiscard]] Attached attach(perf::PerfProcess& perf);
+  // Of the last attach(); empty: it was done, or perf had ended.
   [[nodiscard]] const std::string& why_not_attached() const { return why_not_attached_; }
   [[nodiscard]] bool takes_all_events() const { return refused_ == 0; }
   // PERF records the whole system: as Sampler::record_only().

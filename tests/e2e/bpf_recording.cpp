@@ -60,6 +60,14 @@ ScriptedSample parse_sample(std::string_view block) {
   return sample;
 }
 
+nlohmann::json part_of(const std::string& file, const char* name) {
+  const auto all = nlohmann::json::parse(base::read_file(file).value_or(""), nullptr, false);
+  if (!all.is_object() || !all.contains(name)) {
+    throw base::Error{fmt::format("there is no {} in {}", name, file)};
+  }
+  return all[name];
+}
+
 }  // namespace
 
 std::vector<std::string> bpf_record(const std::string& pid, const std::string& data,
@@ -67,13 +75,9 @@ std::vector<std::string> bpf_record(const std::string& pid, const std::string& d
   return {"--engine", "bpf", "-p", pid, "-F", frequency, "-e", "cpu-clock", "-o", data};
 }
 
-nlohmann::json bpf_figures(const std::string& file) {
-  const auto all = nlohmann::json::parse(base::read_file(file).value_or(""), nullptr, false);
-  if (!all.is_object() || !all.contains("bpf")) {
-    throw base::Error{"no figures of the BPF engine in " + file};
-  }
-  return all["bpf"];
-}
+nlohmann::json bpf_figures(const std::string& file) { return part_of(file, "bpf"); }
+
+nlohmann::json counters_in(const std::string& file) { return part_of(file, "counters"); }
 
 const std::vector<Build>& all_builds() {
   static const std::vector<Build> builds{{.minor = 12},

@@ -23,6 +23,9 @@ namespace pyinject::test {
 // What `record --stats FILE` says of the engine. Throws base::Error when that is nothing.
 [[nodiscard]] nlohmann::json bpf_figures(const std::string& file);
 
+// What it counts of processes: "Activated" and the like. Throws as well.
+[[nodiscard]] nlohmann::json counters_in(const std::string& file);
+
 // An interpreter and whether its JIT is on.
 struct Build {
   int minor = 0;

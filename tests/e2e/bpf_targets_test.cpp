@@ -3,6 +3,7 @@
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
+#include "support/find_perf.hpp"
 #include "support/guards.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
@@ -178,18 +179,51 @@ TEST_F(BpfTargets, WhosePerfGivesUpAreRecordedByAnotherOne) {
   EXPECT_EQ(target.finish(), ExitStatus{});
 }
 
+constexpr auto kTracepoint = "sched:sched_switch";
+
+bool has_tracepoints() {
+  return filesystem::exists("/sys/kernel/tracing/events/sched/sched_switch");
+}
+
+// perf's own event, which samples nothing, takes it.
+TEST_F(BpfTargets, WithoutAnEventThatTakesAProgramTheTrampolineIsTheChoice) {
+  if (!has_tracepoints()) {
+    GTEST_SKIP() << "no tracefs is mounted";
+  }
+  ServedTree target{*plain_interpreter(13)};
+  for (const auto* const perf : {"perf", "perf6.12", "perf7"}) {
+    SCOPED_TRACE(perf);
+    const auto path = find_perf(perf);
+    if (!path) {
+      continue;
+    }
+    const std::vector<std::string> options{"-p",     target.pid(), "-e", kTracepoint,
+                                           "--perf", *path,        "-o", data()};
+    std::vector<std::string> refused{"record", "--engine", "bpf"};
+    refused.insert(refused.end(), options.begin(), options.end());
+    refused.insert(refused.end(), {"--", "true"});
+    const auto result = run_tool(refused);
+    EXPECT_EQ(result.status, (ExitStatus{.code = 125})) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("none of those that sample takes it"));
+    EXPECT_FALSE(filesystem::exists(data())) << "nothing was recorded";
+  }
+  RunningRecord running{{"--engine", "auto", "-p", target.pid(), "-e", kTracepoint, "-o", data()}};
+  EXPECT_EQ(trampoline_of(target.pid()), "on by us");
+  EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  EXPECT_THAT(running.child().err(), HasSubstr("the trampoline is used instead"));
+}
+
 // Of events that take no program nothing is dropped in the kernel: perf does not record the whole
 // system then, also where it has given up.
 TEST_F(BpfTargets, OfEventsThatTakeNoProgramOthersAreNotRecorded) {
-  constexpr auto kEvent = "sched:sched_switch";
-  if (!filesystem::exists("/sys/kernel/tracing/events/sched/sched_switch")) {
+  if (!has_tracepoints()) {
     GTEST_SKIP() << "no tracefs is mounted";
   }
   const TempDir folder;
   const auto perf = giving_up_perf(folder);
   ServedTree target{*plain_interpreter(13)};
   auto arguments = bpf_record(target.pid(), data());
-  arguments.insert(arguments.end(), {"-e", kEvent, "--perf", perf});
+  arguments.insert(arguments.end(), {"-e", kTracepoint, "--perf", perf});
   RunningRecord running{arguments};
   target.serve(100);
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
@@ -263,6 +297,27 @@ TEST_F(BpfTargets, ChildrenThatAreForkedWhilePerfStartsAreKnown) {
   EXPECT_GE(right, 50U) << "of " << all << "\n" << running.child().err();
 }
 
+// perf has heard of it when this tool looks for its events.
+TEST_F(BpfTargets, WhoseEndIsPerfsBeforeTheAttachHaveExited) {
+  for (const auto* const engine : {"bpf", "auto"}) {
+    SCOPED_TRACE(engine);
+    const TempDir folder;
+    ServedTree target{*plain_interpreter(13)};
+    const auto perf =
+        stand_in_perf(folder, fmt::format("pipes=${{5#fd:}}\n"
+                                          "$PERF record -q -o {} -- true\n"
+                                          "kill -KILL {}\n"
+                                          "read ping </proc/self/fd/${{pipes%,*}}\n"
+                                          "printf 'ack\\n\\0' >/proc/self/fd/${{pipes#*,}}\n",
+                                          data(), target.pid()));
+    const auto result = run_tool({"record", "--engine", engine, "-p", target.pid(), "--perf", perf,
+                                  "-o", data(), "--", "sleep", "60"});
+    EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("the target exited before the recording was to end"));
+    EXPECT_THAT(result.err, Not(HasSubstr("cannot be attached")));
+  }
+}
+
 // A perf that is not the process that was started has its events in another one. Then they cannot
 // be found.
 TEST_F(BpfTargets, OfAPerfWhoseEventsCannotBeFoundTheTrampolineIsTheChoice) {
@@ -279,11 +334,15 @@ TEST_F(BpfTargets, OfAPerfWhoseEventsCannotBeFoundTheTrampolineIsTheChoice) {
   EXPECT_THAT(result.err, HasSubstr("error: --engine bpf: the program cannot be attached"));
   EXPECT_FALSE(filesystem::exists(data())) << "nothing was recorded";
   std::ranges::replace(arguments, "bpf", "auto");
+  const auto stats = folder / "stats.json";
+  arguments.insert(arguments.end(), {"--stats", stats});
   RunningRecord running{arguments};
   EXPECT_EQ(trampoline_of(target.pid()), "on by us");
   target.serve(100);
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_THAT(running.child().err(), HasSubstr("warning: --engine auto: the program cannot be"));
+  EXPECT_THAT(running.child().err(), Not(HasSubstr("read by BPF"))) << "the trampoline is on";
+  EXPECT_EQ(counters_in(stats).at("Activated"), 1) << "of one engine only";
   EXPECT_GE(count_named(read_samples("perf", data())).innermost, 95) << running.child().err();
   EXPECT_EQ(trampoline_of(target.pid()), "off");
 }

@@ -101,7 +101,7 @@ TEST_F(BusyRecording, OfCallsEnds) {
   }
   const auto result =
       run_tool({"record", "--functions", "-p", fmt::format("{}", fmt::join(pids, ",")), "-o",
-                folder_ / "data", "--", "true"});
+                folder_ / "data", "--", "sleep", "1"});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
 }
 

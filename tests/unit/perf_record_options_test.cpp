@@ -101,10 +101,24 @@ TEST(OutputOf, IsWhatPerfMakesOfTheOptions) {
 }
 
 TEST(SamplingEvents, AreAllButPerfsOwnSideBand) {
-  EXPECT_THAT(sampling_events("cpu-clock:pppH\ndummy:HG\n"), ElementsAre("cpu-clock:pppH"));
+  using Event = SamplingEvent;
+  EXPECT_THAT(sampling_events("cpu-clock:pppH\ndummy:HG\n"),
+              ElementsAre(Event{"cpu-clock:pppH", std::nullopt}));
   EXPECT_THAT(sampling_events("task-clock:ppp\nsched:sched_switch\ndummy:u\n"),
-              ElementsAre("task-clock:ppp", "sched:sched_switch"));
+              ElementsAre(Event{"task-clock:ppp", std::nullopt},
+                          Event{"sched:sched_switch", std::nullopt}));
   EXPECT_THAT(sampling_events(""), IsEmpty());
+}
+
+// By perf 6.1; 6.12 and 7.2 put the type's name, in two ways, behind its number.
+TEST(SamplingEvents, HaveTheirTypes) {
+  using Event = SamplingEvent;
+  EXPECT_THAT(
+      sampling_events("cpu-clock: type: 1, size: 128, { sample_period, sample_freq }: 4000\n"
+                      "sched:sched_switch: type: 2 (tracepoint), size: 136, config: 0x174\n"
+                      "mem:0x1000:w: type: 5 (PERF_TYPE_BREAKPOINT), size: 144, config: 0\n"
+                      "dummy:HG: type: 1, size: 128, config: 0x9, { sample_period }: 1\n"),
+      ElementsAre(Event{"cpu-clock", 1}, Event{"sched:sched_switch", 2}, Event{"mem:0x1000:w", 5}));
 }
 
 TEST(ParseWrittenFiles, UnderstandsEveryForm) {

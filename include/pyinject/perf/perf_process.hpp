@@ -6,6 +6,7 @@
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/perf/perf_command.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,12 @@ enum class Answer {
   kEnded,        // perf has ended meanwhile
   kInterrupted,  // INTERRUPT became readable
   kDeadline,
+};
+
+struct SamplingEvent {
+  std::string name;
+  std::optional<std::uint32_t> type;  // PERF_TYPE_...; nullopt: not told
+  bool operator==(const SamplingEvent&) const = default;
 };
 
 // In a process group of its own: a terminal's Ctrl-C and SIGHUP must not reach it (a SIGHUP makes
@@ -43,6 +50,10 @@ class PerfProcess {
   // unknown to perf: it looks up no names there. To be called when "ping" was acknowledged.
   [[nodiscard]] Answer enable_side_events(base::Deadline deadline, int interrupt = -1);
 
+  // Those that sample; as they are known then, if the answer does not come.
+  [[nodiscard]] std::vector<SamplingEvent> sampling_events(base::Deadline deadline,
+                                                           int interrupt = -1);
+
   [[nodiscard]] base::Pid pid() const { return child_->pid(); }
   [[nodiscard]] int pidfd() const { return child_->pidfd(); }
   // To be polled; -1 when it has been closed.
@@ -64,6 +75,9 @@ class PerfProcess {
   void send_signal(int signal) const { child_->send_signal(signal); }
 
  private:
+  // EVENTS: those of the answer.
+  Answer ask_for_events(std::string_view word, base::Deadline deadline, int interrupt,
+                        std::vector<SamplingEvent>& events);
   Answer send(const std::string& lines, int count, base::Deadline deadline, int interrupt);
   [[nodiscard]] std::string open_call() const;
   bool poll_once(base::Deadline deadline, int interrupt, int ack);
@@ -79,7 +93,8 @@ class PerfProcess {
   int owed_ = 0;  // acknowledgements that have not come yet
 };
 
-// The events that sample, as perf answers the command "evlist" on stderr: a name a line.
-[[nodiscard]] std::vector<std::string> sampling_events(std::string_view answer);
+// The events that sample, as perf answers the command "evlist -v" on stderr, or "evlist": a line
+// for each, with its name at the front.
+[[nodiscard]] std::vector<SamplingEvent> sampling_events(std::string_view answer);
 
 }  // namespace pyinject::perf
