@@ -18,20 +18,6 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 using session::kUsage;
 
-// Its recording is a folder.
-bool chooses_threads(const std::vector<std::string>& options) {
-  const std::array tables = {perf::record_options()};
-  bool chosen = false;
-  for (const auto& group : perf::scan_words(options, tables).groups) {
-    for (const auto& one : group) {
-      if (one.option != nullptr && one.option->long_name == "threads") {
-        chosen = !one.negated;
-      }
-    }
-  }
-  return chosen;
-}
-
 }  // namespace
 
 std::optional<std::chrono::nanoseconds> parse_span(std::string_view text) {
@@ -85,7 +71,7 @@ session::RepeatOptions parse_repeat(const std::string& repeat,
   if (output.pipe) {
     throw refuse("it needs files: not with -o -");
   }
-  if (output.several || chooses_threads(record.perf_options)) {
+  if (output.several || perf::writes_folder(record.perf_options)) {
     throw refuse(
         "each recording is one file: not with --switch-output, --timestamp-filename or --threads");
   }

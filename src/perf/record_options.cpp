@@ -246,6 +246,21 @@ bool chooses(const std::vector<std::string>& options, Predicate wanted) {
   });
 }
 
+// The last one that is WANTED counts, and may be negated.
+template <typename Predicate>
+bool switches_on(const std::vector<std::string>& options, Predicate wanted) {
+  const std::array tables = {record_options()};
+  bool on = false;
+  for (const auto& group : scan_words(options, tables).groups) {
+    for (const auto& one : group) {
+      if (one.option != nullptr && wanted(*one.option)) {
+        on = !one.negated;
+      }
+    }
+  }
+  return on;
+}
+
 }  // namespace
 
 std::span<const RecordOption> record_options() { return kRecordOptions; }
@@ -294,6 +309,15 @@ bool chooses_frequency(const std::vector<std::string>& options) {
 bool overwrites(const std::vector<std::string>& options) {
   return chooses(options,
                  [](const RecordOption& option) { return option.long_name == "overwrite"; });
+}
+
+bool writes_folder(const std::vector<std::string>& options) {
+  return switches_on(options,
+                     [](const RecordOption& option) { return option.long_name == "threads"; });
+}
+
+bool leaves_out_children(const std::vector<std::string>& options) {
+  return switches_on(options, [](const RecordOption& option) { return option.short_name == 'i'; });
 }
 
 bool chooses_buffers(const std::vector<std::string>& options) {

@@ -1,6 +1,7 @@
 #include "session/engine.hpp"
 
 #include "base/format.hpp"
+#include "pyinject/perf/record_options.hpp"
 #include "session/recorder.hpp"
 #include "session/stack_sampler.hpp"
 
@@ -16,18 +17,25 @@ namespace pyinject::session {
 
 namespace {
 
-// What perf writes to a pipe is left as it is.
-constexpr const char* kPipe =
-    "puts something into perf's file when that is complete, which a pipe is not: name one with -o";
+// What perf writes so is left as it is. Empty: it writes files.
+std::string left_alone(const RecordOptions& options) {
+  if (output_of(options).pipe) {
+    return "to a pipe";
+  }
+  return perf::writes_folder(options.perf_options) ? "into a folder (--threads)" : "";
+}
 
 // False: refused.
-bool fits_pipe(const RecordOptions& options, base::Logger& logger) {
+bool fits(const RecordOptions& options, const std::string& where, base::Logger& logger) {
+  const auto why =
+      fmt::format("puts something into perf's file when that is complete, and perf writes {}: {}",
+                  where, output_of(options).pipe ? "name a file with -o" : "leave out --threads");
   if (options.all && options.scope.chosen_from_file()) {
-    logger.error("-u and --comm choose from the recorded file: not with -o -");
+    logger.error("-u and --comm choose from the recorded file, and perf writes {}", where);
   } else if (options.off_cpu) {
-    logger.error("--off-cpu {}", kPipe);
+    logger.error("--off-cpu {}", why);
   } else if (options.engine == Engine::kBpf) {
-    logger.error("--engine bpf {}; or use --engine trampoline", kPipe);
+    logger.error("--engine bpf {}; or use --engine trampoline", why);
   } else {
     return true;
   }
@@ -37,7 +45,11 @@ bool fits_pipe(const RecordOptions& options, base::Logger& logger) {
 // Whether the trampoline is used where the other engine cannot be, for the reason WHY.
 bool may_change(const RecordOptions& options, const std::string& why, base::Logger& logger) {
   if (options.engine == Engine::kAuto) {
-    logger.warning("--engine auto: {}; the trampoline is used instead", why);
+    std::string without = options.gil ? ", without --gil" : "";
+    if (options.tasks) {
+      without += options.gil ? " and --tasks" : ", without --tasks";
+    }
+    logger.warning("--engine auto: {}; the trampoline is used instead{}", why, without);
     return true;
   }
   logger.error("--engine bpf: {}; or use --engine trampoline", why);
@@ -86,12 +98,12 @@ std::optional<int> record_by_bpf(const RecordOptions& options, base::Logger& log
 int record_once(const RecordOptions& options, python::Detector& detector,
                 python::Injector& injector, base::Logger& logger, RecordObserver& observer,
                 int& signal) {
-  const bool pipe = output_of(options).pipe;
-  if (pipe && !fits_pipe(options, logger)) {
+  const auto where = left_alone(options);
+  if (!where.empty() && !fits(options, where, logger)) {
     return kFailure;
   }
-  if (pipe && options.engine == Engine::kAuto) {
-    (void)may_change(options, "perf writes to a pipe", logger);
+  if (!where.empty() && options.engine == Engine::kAuto) {
+    (void)may_change(options, "perf writes " + where, logger);
   } else if (options.engine != Engine::kTrampoline) {
     if (const auto status = record_by_bpf(options, logger, observer, signal)) {
       return *status;

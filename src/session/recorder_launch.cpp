@@ -71,7 +71,7 @@ void Recorder::hold_command() {
   if (sampler_ != nullptr) {  // its Pythons are added when they are initialised
     process_watch_ = watch::watch_processes(logger_);
     population_ = Population::of_families(pids_);
-    chosen_ = population_.choose(visible_processes());
+    (void)population_.choose(visible_processes());
     return;
   }
   // CPython appends: what a process of that number left would be taken for names of this one.

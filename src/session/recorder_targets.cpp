@@ -203,7 +203,9 @@ void Recorder::follow_arrivals() {
   }
   arrivals_->leave_out(perf_->pid());
   arrivals_->know(pythons);
-  arrivals_->look_again(chosen_);
+  if (!options_.launch) {  // else COMMAND is held back, and runs this tool's program
+    arrivals_->look_again(chosen_);
+  }
 }
 
 void Recorder::ended(base::Pid pid, std::optional<ActiveTarget> active) {

@@ -203,6 +203,25 @@ TEST(BpfMatchingOfLaunched, WhatIsNoPythonIsNotMissed) {
       << result.err;
 }
 
+// Until it is told to begin it runs this tool's program.
+TEST(BpfMatchingOfLaunched, CountsNoProcessThatIsNone) {
+  const auto python = plain_interpreter(13);
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no CPython 3.13 (scripts/pythons)";
+  }
+  const TempDir folder;
+  std::vector<std::string> words{
+      "record", "--engine",      "bpf", "-e", "cpu-clock", "--stats", folder / "stats.json",
+      "-o",     folder / "data", "--"};
+  words.insert(words.end(), python->command.begin(), python->command.end());
+  words.insert(words.end(), {"-c", "sum(i & 7 for i in range(3000000))"});
+  const auto result = run_tool(words);
+  ASSERT_EQ(result.status, ExitStatus{}) << result.err;
+  const auto counters = counters_in(folder / "stats.json");
+  EXPECT_EQ(counters.at("Activated"), 1) << result.err;
+  EXPECT_EQ(counters.at("SkippedNotPython"), 0) << result.err;
+}
+
 class BpfNewThreads : public testing::TestWithParam<Build> {};
 
 // Some are born between perf's opening of its events and the attach, others after it.

@@ -139,15 +139,39 @@ TEST(RecordIntoAPipe, IsTheTrampolinesOnly) {
   for (const auto* const option : {"--engine=bpf", "--off-cpu"}) {
     const auto refused = tool({"record", option, "-p", pid, "--", "true"});
     EXPECT_EQ(refused.status, (test::ExitStatus{.code = kFailure})) << option;
-    EXPECT_THAT(refused.err, HasSubstr("which a pipe is not: name one with -o")) << option;
+    EXPECT_THAT(refused.err, HasSubstr("perf writes to a pipe: name a file with -o")) << option;
     EXPECT_EQ(refused.out, "") << option;
   }
-  const auto recorded =
-      tool({"record", "--engine", "auto", "-e", "cpu-clock", "-p", pid, "--", "true"});
+  const auto recorded = tool({"record", "--engine", "auto", "--gil", "--tasks", "-e", "cpu-clock",
+                              "-p", pid, "--", "true"});
   EXPECT_EQ(recorded.status, test::ExitStatus{}) << recorded.err;
-  EXPECT_THAT(recorded.err, HasSubstr("warning: --engine auto: perf writes to a pipe; the"));
+  EXPECT_THAT(recorded.err,
+              HasSubstr("warning: --engine auto: perf writes to a pipe; the trampoline is used "
+                        "instead, without --gil and --tasks"));
   EXPECT_THAT(recorded.err, HasSubstr(": trampoline on by"));
   EXPECT_TRUE(recorded.out.starts_with("PERFILE2"));
+}
+
+// Nor into a folder.
+TEST(RecordIntoAFolder, IsTheTrampolinesOnly) {
+  const auto found = test::find_interpreters();
+  if (found.empty()) {
+    GTEST_SKIP() << "no interpreter (scripts/pythons)";
+  }
+  test::PythonProcess python{found.front(), kService};
+  const test::TempDir folder;
+  const std::string pid = std::to_string(python.pid().value());
+  for (const auto* const option : {"--engine=bpf", "--off-cpu"}) {
+    const auto refused =
+        tool({"record", option, "--threads", "-p", pid, "-o", folder / "data", "--", "true"});
+    EXPECT_EQ(refused.status, (test::ExitStatus{.code = kFailure})) << option;
+    EXPECT_THAT(refused.err, HasSubstr("into a folder (--threads): leave out --threads")) << option;
+  }
+  const auto recorded = tool({"record", "--engine", "auto", "--threads", "-e", "cpu-clock", "-p",
+                              pid, "-o", folder / "data", "--", "true"});
+  EXPECT_EQ(recorded.status, test::ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.err, HasSubstr("perf writes into a folder (--threads); the trampoline"));
+  EXPECT_THAT(recorded.err, HasSubstr(": trampoline on by"));
 }
 
 class BadInput

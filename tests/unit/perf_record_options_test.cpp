@@ -166,6 +166,19 @@ TEST(ChoosesFrequency, InAnySpelling) {
   EXPECT_FALSE(chooses_frequency({"-o", "-F"})) << "the value of another option";
 }
 
+TEST(WritesFolder, AsTheLastOneSays) {
+  EXPECT_FALSE(writes_folder({}));
+  EXPECT_TRUE(writes_folder({"--threads"}));
+  EXPECT_TRUE(writes_folder({"-F", "99", "--threads=core"}));
+  EXPECT_FALSE(writes_folder({"--threads", "--no-threads"}));
+}
+
+TEST(LeavesOutChildren, WithNoInherit) {
+  EXPECT_FALSE(leaves_out_children({"-I", "-g"}));
+  EXPECT_TRUE(leaves_out_children({"-gi"}));
+  EXPECT_TRUE(leaves_out_children({"--no-inherit"}));
+}
+
 TEST(Overwriting, IsRead) {
   EXPECT_TRUE(overwrites({"-g", "--overwrite"}));
   EXPECT_TRUE(overwrites({"--overw"}));

@@ -45,6 +45,12 @@ struct ChosenCallGraph {
 // --overwrite: perf then keeps only what its buffers have at the end.
 [[nodiscard]] bool overwrites(const std::vector<std::string>& options);
 
+// --threads: perf then writes a folder.
+[[nodiscard]] bool writes_folder(const std::vector<std::string>& options);
+
+// -i, --no-inherit: what targets begin later is not recorded.
+[[nodiscard]] bool leaves_out_children(const std::vector<std::string>& options);
+
 // Do they choose how large perf's buffers are: -m, --mmap-pages?
 [[nodiscard]] bool chooses_buffers(const std::vector<std::string>& options);
 
