@@ -61,13 +61,14 @@ std::optional<int> Recorder::start_perf_for_all(const perf::Perf& perf) {
   }
 }
 
-// Threads of the targets, and processes that descend from them.
+// Of what perf would record of those that are born meanwhile: threads of the targets and their
+// children, and with --children all that descends from them.
 std::set<base::Tid> Recorder::tasks_of_targets() {
   std::set<base::Tid> tasks;
-  if (sampler_ == nullptr || options_.all) {
+  if (sampler_ == nullptr || options_.all || perf::leaves_out_children(options_.perf_options)) {
     return tasks;
   }
-  for (const auto pid : families()) {
+  for (const auto pid : options_.children ? families() : children_of(pids_)) {
     tasks.insert(base::Tid{pid.value()});
   }
   for (const auto pid : pids_) {

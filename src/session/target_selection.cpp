@@ -71,6 +71,15 @@ std::vector<base::Pid> visible_processes() {
   return result;
 }
 
+std::vector<base::Pid> children_of(const std::vector<base::Pid>& pids) {
+  auto children = visible_processes();
+  std::erase_if(children, [&pids](base::Pid pid) {
+    const auto stat = procfs::read_stat(pid);
+    return !stat || std::ranges::find(pids, stat->parent) == pids.end();
+  });
+  return children;
+}
+
 Ancestor ancestor_now(base::ProcessId id) {
   // The kernel rounds a start time down; one tick more is on the safe side.
   return {.id = id, .since = boot_ticks() - 1, .executable = executable_of(id.pid)};

@@ -146,6 +146,17 @@ bool holds_gil(const ScriptedSample& sample) {
                              [](const ScriptFrame& frame) { return frame.symbol == "[GIL held]"; });
 }
 
+std::pair<std::size_t, std::size_t> count_chain(const std::string& data, const std::string& pid,
+                                                const std::vector<std::string>& chain) {
+  std::size_t right = 0;
+  std::size_t user = 0;
+  for (const auto& sample : scripted_samples(data)) {
+    user += sample.pid == pid && sample.user ? 1 : 0;
+    right += sample.pid == pid && sample.user && sample.chain() == chain ? 1 : 0;
+  }
+  return {right, user};
+}
+
 std::vector<ScriptedSample> scripted_samples(const std::string& data,
                                              const std::vector<std::string>& options,
                                              const std::string& perf) {

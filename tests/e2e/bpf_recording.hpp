@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pyinject::test {
@@ -72,6 +73,10 @@ struct ScriptedSample {
   // nullptr: there is no Python function.
   [[nodiscard]] const ScriptFrame* innermost() const;
 };
+
+// Those of PID in user space with exactly this chain, and all of PID in user space.
+[[nodiscard]] std::pair<std::size_t, std::size_t> count_chain(
+    const std::string& data, const std::string& pid, const std::vector<std::string>& chain);
 
 // With --gil: whether its thread had the GIL.
 [[nodiscard]] bool holds_gil(const ScriptedSample& sample);

@@ -19,6 +19,9 @@ namespace pyinject::session {
 // Every process that is visible but this tool and kernel threads.
 [[nodiscard]] std::vector<base::Pid> visible_processes();
 
+// Processes whose parent is one of PIDS, but for this tool.
+[[nodiscard]] std::vector<base::Pid> children_of(const std::vector<base::Pid>& pids);
+
 // What is remembered of a target when it is activated, to find those it forks from then on: it may
 // have exited by the time they are looked for.
 struct Ancestor {
