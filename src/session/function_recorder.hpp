@@ -35,6 +35,7 @@ class FunctionRecorder {
  private:
   int steps();
   bool choose_targets();
+  void open_events();
   bool make_events();
   // "entry_0_2": by the names is told what is of one file (src/calls).
   void add_events(const python::FunctionProbes& target, std::size_t file);
@@ -63,6 +64,7 @@ class FunctionRecorder {
   std::vector<python::FunctionProbes> targets_;
   TargetWatch watch_;
   std::unique_ptr<perf::UprobeEvents> events_;
+  std::string no_events_;  // why there are none
   std::unique_ptr<perf::OutputRollback> rollback_;
   std::unique_ptr<perf::PerfProcess> perf_;
   std::unique_ptr<base::Child> command_;

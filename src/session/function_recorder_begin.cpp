@@ -46,6 +46,7 @@ int FunctionRecorder::steps() {
     return status;
   }
   const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
+  open_events();
   if (!choose_targets() || !make_events()) {
     return kFailure;
   }
@@ -104,15 +105,23 @@ bool FunctionRecorder::choose_targets() {
   return !targets_.empty();
 }
 
-bool FunctionRecorder::make_events() {
+// Also of those that are refused then: what killed sessions have left is removed by any run.
+void FunctionRecorder::open_events() {
   auto opened = perf::UprobeEvents::open(perf::this_owner());
   if (const auto* const missing = std::get_if<perf::NoTracefs>(&opened)) {
-    logger_.error("--functions: {}", missing->why);
-    return false;
+    no_events_ = missing->why;
+    return;
   }
   events_ = std::make_unique<perf::UprobeEvents>(std::get<perf::UprobeEvents>(std::move(opened)));
   if (const auto count = events_->remove_abandoned(perf::is_alive); count > 0) {
     logger_.info("removed {} events that killed sessions have left in tracefs", count);
+  }
+}
+
+bool FunctionRecorder::make_events() {
+  if (!events_) {
+    logger_.error("--functions: {}", no_events_);
+    return false;
   }
   // Two events at one place would count each call twice.
   std::set<std::pair<dev_t, ino_t>> known;

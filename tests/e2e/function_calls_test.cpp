@@ -370,12 +370,14 @@ TEST_P(FunctionCallsCounted, OfAKilledToolLeaveNothingBehindTheNextOne) {
   }
   guards.wait_for_orphans({target.id()});  // perf completes its file
   expect_calls(calls_in(data()), "leaf", 1000);
-  target.call("leaves", 1000);
-  RunningRecord next{arguments(target.pid()), with_tracefs({tool()})};
-  EXPECT_TRUE(events_of(killed).empty());
-  EXPECT_EQ(next.finish(), ExitStatus{}) << next.child().err();
-  EXPECT_TRUE(events_of(next.child().pid()).empty());
   target.expect_well();
+  // Also one that comes to nothing: its target is gone.
+  EXPECT_EQ(events_of(killed).size(), 2U);
+  auto next = with_tracefs({tool(), "record"});
+  const auto more = arguments(target.pid());
+  next.insert(next.end(), more.begin(), more.end());
+  EXPECT_EQ(run(next).status, (ExitStatus{.code = 125}));
+  EXPECT_TRUE(events_of(killed).empty());
 }
 
 TEST_P(FunctionCallsCounted, TargetMayEndFirst) {
