@@ -113,6 +113,17 @@ Unavailable why_not_loaded(int error) {
             .found = "the kernel refuses to load a program: " + base::errno_text(error),
             .remedy = "run as root, or with CAP_BPF and CAP_PERFMON"};
   }
+  if (error == ENOMEM) {
+    return {.name = "no_memory",
+            .found = "there is no memory for the program: " + base::errno_text(error),
+            .remedy = "free some, or give this control group more"};
+  }
+  if (error == EMFILE || error == ENFILE) {
+    return {.name = "no_descriptors",
+            .found = "the program cannot be loaded: " + base::errno_text(error),
+            .remedy = error == EMFILE ? "raise this process's limit of open files (ulimit -n)"
+                                      : "raise the limit of open files (sysctl fs.file-max)"};
+  }
   return {.name = "kernel_too_old",
           .found = fmt::format("the kernel does not take the program: {}{}",
                                base::errno_text(error), detail),

@@ -1,6 +1,7 @@
 // Which rights the engine that reads stacks by BPF takes, and what is done without them.
 #include "integration/rights.hpp"
 #include "support/bpf_engine.hpp"
+#include "support/paths.hpp"
 #include "support/untouched.hpp"
 
 #include <gmock/gmock.h>
@@ -47,6 +48,15 @@ TEST_F(BpfRights, WithoutThemItIsRefusedAndSaysWhatIsMissing) {
         << capabilities;
   }
   EXPECT_THAT(before.differences(), IsEmpty());
+}
+
+TEST_F(BpfRights, TooFewDescriptorsAreNoOldKernel) {
+  start(kUser);
+  const auto refused =
+      run({"sh", "-c", "ulimit -n 8; exec \"$@\"", "sh", tool(), "record", "--engine", "bpf", "-p",
+           std::to_string(python_->pid().value()), "-o", data(), "--", "true"});
+  EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("(no_descriptors)"), HasSubstr("ulimit -n")));
 }
 
 TEST_F(BpfRights, TheChoiceIsTheTrampolineWithoutThem) {

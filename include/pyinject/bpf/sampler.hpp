@@ -19,7 +19,8 @@ namespace pyinject::bpf {
 // Why it cannot be done here: a name for programs and counters, what was found, and what the user
 // can do. All are phrases without a final period.
 struct Unavailable {
-  std::string name;  // "not_built", "no_btf", "no_rights", "lockdown", "kernel_too_old"
+  // "not_built", "no_btf", "no_rights", "lockdown", "no_memory", "no_descriptors", "kernel_too_old"
+  std::string name;
   std::string found;
   std::string remedy;
 };
