@@ -133,22 +133,30 @@ std::vector<std::string> woven_lines(const session::WovenFile& file, const std::
 }
 
 std::string sampler_line(const session::SamplerStats& stats) {
-  std::string line = fmt::format("of {} samples of Python processes {} have their Python stack",
-                                 stats.matched + stats.unmatched, stats.matched);
+  std::string line = fmt::format("of {} samples of Python processes {} have Python functions",
+                                 stats.matched + stats.unmatched, stats.with_frames);
   const auto add = [&line](std::uint64_t count, std::string_view what) {
     if (count > 0) {
       line += fmt::format(", {} {}", count, what);
     }
   };
-  add(stats.python_only, "without the C functions between its Python functions");
+  add(stats.python_only, "of them without the C functions between those");
   if (stats.python_only_cut > 0) {
     line += fmt::format(" ({} of them since the copied part of the stack was too short)",
                         stats.python_only_cut);
   }
-  add(stats.no_state, "of threads that are not Python's");
+  add(stats.no_state, "are of threads that are not Python's");
+  add(stats.no_frames, "of threads that run none");
+  add(stats.unmatched, "have no record");
+  add(stats.by_clock, "were matched by the nearest time");
   add(stats.truncated, "cut at 512 frames");
   add(stats.unreadable, "could not be read to the end");
   add(stats.lost, "lost");
+  add(stats.lost_names, "names lost");
+  if (stats.state_found + stats.state_searched > 0) {
+    line += fmt::format("; the thread's state was at hand in {} and searched for in {}",
+                        stats.state_found, stats.state_searched);
+  }
   if (stats.gil_held + stats.gil_waited_for > 0) {
     line += fmt::format("; the GIL was held in {} and waited for in {}", stats.gil_held,
                         stats.gil_waited_for);

@@ -211,6 +211,7 @@ SamplerStats StackSampler::stats() const {
   const auto counted = sampler_->counters();
   return {.samples = counted.samples,
           .matched = stacks_.matched(),
+          .with_frames = stacks_.with_frames(),
           .state_found = counted.state_found,
           .state_searched = counted.state_searched,
           .no_state = counted.no_state,

@@ -31,6 +31,7 @@ using SamplerCounter = std::pair<std::string_view, std::uint64_t SamplerStats::*
 constexpr auto kSamplerCounters = std::to_array<SamplerCounter>({
     {"samples", &SamplerStats::samples},
     {"matched", &SamplerStats::matched},
+    {"with_frames", &SamplerStats::with_frames},
     {"unmatched", &SamplerStats::unmatched},
     {"python_only", &SamplerStats::python_only},
     {"python_only_cut", &SamplerStats::python_only_cut},

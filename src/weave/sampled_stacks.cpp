@@ -97,6 +97,7 @@ PythonStack SampledStacks::at(const StackQuery& query) {
     return {};
   }
   ++matched_;
+  with_frames_ += entry->innermost == kRoot ? 0U : 1U;
   entry->used = true;
   PythonStack stack{
       .whole = true, .truncated = entry->truncated, .gil = entry->gil, .task = tasks_[entry->task]};

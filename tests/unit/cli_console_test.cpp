@@ -102,6 +102,31 @@ TEST(ActivationLine, NamesMechanismAndTimes) {
             "pid 12: Python 3.14.0: trampoline already on by itself, it stays on");
 }
 
+TEST(SamplerLine, SaysWhatIsNotZero) {
+  EXPECT_EQ(sampler_line({.matched = 90, .with_frames = 90}),
+            "of 90 samples of Python processes 90 have Python functions");
+  EXPECT_EQ(
+      sampler_line({.matched = 97,
+                    .with_frames = 10,
+                    .unmatched = 3,
+                    .state_found = 11,
+                    .state_searched = 2,
+                    .no_state = 84,
+                    .no_frames = 4,
+                    .truncated = 5,
+                    .unreadable = 6,
+                    .gil_held = 7,
+                    .gil_waited_for = 1,
+                    .lost = 8,
+                    .lost_names = 9,
+                    .by_clock = 12}),
+      "of 100 samples of Python processes 10 have Python functions, 84 are of threads that are "
+      "not Python's, 4 of threads that run none, 3 have no record, 12 were matched by the "
+      "nearest time, 5 cut at 512 frames, 6 could not be read to the end, 8 lost, 9 names "
+      "lost; the thread's state was at hand in 11 and searched for in 2; the GIL was held in "
+      "7 and waited for in 1");
+}
+
 TEST(ConsoleTest, DrawsNothingWithoutATerminal) {
   test::RecordingLogger logger;
   Console console{logger, false, "perf"};

@@ -51,6 +51,12 @@ TEST(SampledStacks, AThreadWithoutPythonFramesIsKnown) {
   EXPECT_TRUE(at(stacks, 100).whole);
   EXPECT_THAT(at(stacks, 100).frames, IsEmpty());
   EXPECT_FALSE(at(stacks, 101).whole);
+  EXPECT_EQ(stacks.matched(), 2U);
+  EXPECT_EQ(stacks.with_frames(), 0U);
+  stacks.add(kRecorded, kThread, 200, stack({{.code = 1, .outermost = true}}));
+  EXPECT_EQ(code_at(stacks, 200), 1U);
+  EXPECT_EQ(stacks.matched(), 3U);
+  EXPECT_EQ(stacks.with_frames(), 1U);
 }
 
 TEST(SampledStacks, OnlyTheSameThreadAndTimeFit) {

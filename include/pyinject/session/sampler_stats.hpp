@@ -7,9 +7,10 @@
 namespace pyinject::session {
 
 struct SamplerStats {
-  std::uint64_t samples = 0;    // of Python processes, as the program in the kernel saw them
-  std::uint64_t matched = 0;    // samples of the file that have their record
-  std::uint64_t unmatched = 0;  // samples of Python processes that have none
+  std::uint64_t samples = 0;      // of Python processes, as the program in the kernel saw them
+  std::uint64_t matched = 0;      // samples of the file that have their record
+  std::uint64_t with_frames = 0;  // of them, those that ran Python
+  std::uint64_t unmatched = 0;    // samples of Python processes that have none
   // Samples of the file whose C functions could not be put between their Python functions, and
   // those of them whose copied part of the stack was too short.
   std::uint64_t python_only = 0;

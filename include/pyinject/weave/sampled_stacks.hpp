@@ -46,6 +46,8 @@ class SampledStacks : public StackSource {
   [[nodiscard]] std::uint64_t records() const { return records_; }
   // Samples that were asked for and have a record.
   [[nodiscard]] std::uint64_t matched() const { return matched_; }
+  // Those of them that ran Python.
+  [[nodiscard]] std::uint64_t with_frames() const { return with_frames_; }
   // What all this takes, about.
   [[nodiscard]] std::size_t bytes() const;
 
@@ -87,6 +89,7 @@ class SampledStacks : public StackSource {
   std::unordered_map<std::uint64_t, Code> codes_;
   std::uint64_t records_ = 0;
   std::uint64_t matched_ = 0;
+  std::uint64_t with_frames_ = 0;
 };
 
 }  // namespace pyinject::weave
