@@ -45,8 +45,7 @@ weave::GilState gil_state(bpf::Gil gil) {
 }
 
 bool takes_program(const perf::SamplingEvent& event) {
-  return event.type != std::uint32_t{PERF_TYPE_TRACEPOINT} &&
-         event.type != std::uint32_t{PERF_TYPE_BREAKPOINT};
+  return event.type != std::uint32_t{PERF_TYPE_TRACEPOINT};
 }
 
 nanoseconds own_processor_time() {

@@ -112,7 +112,7 @@ class Sampler {
 
   struct Attached {
     std::size_t events = 0;   // that run the program now
-    std::size_t refused = 0;  // that take no such program: tracepoints, breakpoints
+    std::size_t refused = 0;  // that take no such program: tracepoints
     std::string why;          // of the last that was refused, or of a failure; empty: none
   };
   // To all events that PERF, a perf whose own they are, has open; needs the right to ptrace it.
