@@ -146,10 +146,14 @@ std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
   return give_up(kFailure);
 }
 
-// Its failure is found out by "enable"; a signal is taken by the next step. A stray sample may come
-// of it: those of a process that is read have to be known by then.
+// Of the whole system they are enabled from the start, and to enable all events for a moment may
+// keep perf too busy to hear that they are to be disabled. Its failure is found out by "enable"; a
+// signal is taken by the next step. A stray sample may come of it: those of a process that is read
+// have to be known by then.
 void Recorder::enable_side_events() {
-  (void)perf_->enable_side_events(Deadline::after(kPerfAnswers), signals_.fd());
+  if (!options_.all && !record_all_) {
+    (void)perf_->enable_side_events(Deadline::after(kPerfAnswers), signals_.fd());
+  }
   base::reached(base::Step::kSideEventsEnabled);
 }
 

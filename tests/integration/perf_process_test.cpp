@@ -3,6 +3,7 @@
 
 #include "pyinject/base/file.hpp"
 #include "pyinject/perf/output_file.hpp"
+#include "support/find_perf.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
@@ -37,6 +38,33 @@ TEST_F(PerfProcessTest, ObeysTheControlChannel) {
   const auto files = parse_written_files(perf.stderr_text());
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(files[0].path, folder_ / "x.data");
+}
+
+// enable_side_events() is not needed then.
+TEST_F(PerfProcessTest, SideEventsOfTheWholeSystemAreEnabledFromTheStart) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "needs root";
+  }
+  for (const auto* const name : {"perf", "perf6.12", "perf7"}) {
+    const auto path = test::find_perf(name);
+    for (const bool all : {true, false}) {
+      if (!path) {
+        continue;
+      }
+      RecordCommand words{.perf = *path, .options = {"-o", folder_ / "x.data", "-e", "cpu-clock"}};
+      if (!all) {
+        words.pids = {target_.pid()};
+      }
+      PerfProcess perf{words};
+      ASSERT_EQ(perf.request("evlist -v", soon()), Answer::kAcknowledged);
+      perf.read_stderr();
+      const auto& text = perf.stderr_text();
+      const auto begin = text.find("dummy:");
+      ASSERT_NE(begin, std::string::npos) << text;
+      const auto line = text.substr(begin, text.find('\n', begin) - begin);
+      EXPECT_EQ(line.find("disabled: 1") == std::string::npos, all) << name << ": " << line;
+    }
+  }
 }
 
 TEST_F(PerfProcessTest, TellsThatPerfHasEnded) {

@@ -46,8 +46,9 @@ class PerfProcess {
   [[nodiscard]] Answer request(std::string_view word, base::Deadline deadline, int interrupt = -1);
 
   // Enables what records mappings, but no sampling. With -D -1 that is disabled too (perf 6.1 to
-  // 7.2 with -p), and memory that becomes executable meanwhile, as the trampolines do, would be
-  // unknown to perf: it looks up no names there. To be called when "ping" was acknowledged.
+  // 7.2 with -p, not with -a), and memory that becomes executable meanwhile, as the trampolines do,
+  // would be unknown to perf: it looks up no names there. To be called when "ping" was
+  // acknowledged.
   [[nodiscard]] Answer enable_side_events(base::Deadline deadline, int interrupt = -1);
 
   // Those that sample; as they are known then, if the answer does not come.
