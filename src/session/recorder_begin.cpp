@@ -229,7 +229,10 @@ std::optional<int> Recorder::enable() {
     (void)take_signal();
     return give_up(128 + signal_);
   }
-  logger_.error("perf record did not enable its events within {} s", kPerfSetsUp.count());
+  logger_.error(
+      "perf record did not enable its events within {} s: it may be kept too busy to listen; fewer "
+      "events help (-F, -e, fewer targets)",
+      kPerfSetsUp.count());
   return give_up(kFailure);
 }
 
