@@ -11,11 +11,10 @@ namespace pyinject::weave {
 
 namespace {
 
-// Whether samples of EVENT can have a Python stack of their own: tracepoints and breakpoints take
-// no program, and without a callchain there is no place for it.
+// Whether samples of EVENT can have a Python stack of their own: tracepoints take no program, and
+// without a callchain there is no place for it.
 bool has_place(const perfdata::Event& event) {
-  return event.samples(PERF_SAMPLE_CALLCHAIN) && event.attr.type != PERF_TYPE_TRACEPOINT &&
-         event.attr.type != PERF_TYPE_BREAKPOINT;
+  return event.samples(PERF_SAMPLE_CALLCHAIN) && event.attr.type != PERF_TYPE_TRACEPOINT;
 }
 
 }  // namespace

@@ -64,19 +64,19 @@ TEST(SummaryLines, SayWhatToTypeNext) {
 
 TEST(SummaryLines, SayHowManyStacksLackWhat) {
   auto sampled = summary();
-  sampled.sampler = session::SamplerStats{.matched = 8, .unmatched = 1};
+  sampled.sampler = session::SamplerStats{.matched = 8, .with_frames = 8, .unmatched = 1};
   EXPECT_THAT(summary_lines(sampled, "perf").at(1),
-              "of 9 samples of Python processes 8 have their Python stack");
+              "of 9 samples of Python processes 8 have Python functions, 1 have no record");
   sampled.sampler->python_only = 5;
   EXPECT_THAT(summary_lines(sampled, "perf").at(1),
-              "of 9 samples of Python processes 8 have their Python stack, 5 without the C "
-              "functions between its Python functions");
+              "of 9 samples of Python processes 8 have Python functions, 5 of them without "
+              "the C functions between those, 1 have no record");
   sampled.sampler->python_only_cut = 2;
   sampled.sampler->no_state = 3;
   EXPECT_THAT(summary_lines(sampled, "perf").at(1),
-              "of 9 samples of Python processes 8 have their Python stack, 5 without the C "
-              "functions between its Python functions (2 of them since the copied part of the "
-              "stack was too short), 3 of threads that are not Python's");
+              "of 9 samples of Python processes 8 have Python functions, 5 of them without "
+              "the C functions between those (2 of them since the copied part of the stack was too "
+              "short), 3 are of threads that are not Python's, 1 have no record");
 }
 
 TEST(ActivationLine, NamesMechanismAndTimes) {
