@@ -19,34 +19,34 @@ namespace pyinject::test {
 namespace {
 
 // Threads that are there for ever and work in turns; a line with a number N is answered after N
-// more turns of each.
+// milliseconds of processor time.
 constexpr auto kStable = R"(
-import sys, threading
+import sys, threading, time
 THREADS = 6
 def burn(count):
     total = 0
     for i in range(count):
         total += i & 7
     return total
-def work(turns):
-    for _ in range(turns):
+def work(until):
+    while time.process_time() < until:
         burn(5000)
 begin = threading.Barrier(THREADS + 1)
 end = threading.Barrier(THREADS + 1)
-turns = 0
+until = 0
 def live():
     while True:
         begin.wait()
-        work(turns)
+        work(until)
         end.wait()
 for _ in range(THREADS):
     threading.Thread(target=live, daemon=True).start()
 print('ready', flush=True)
 for line in sys.stdin:
-    turns = int(line)
+    until = time.process_time() + int(line) / 1000
     begin.wait()
     end.wait()
-    print(turns, flush=True)
+    print('worked', flush=True)
 )";
 
 // Told to, it starts thread after thread; each works for a moment, again and again. It says so when
@@ -63,7 +63,9 @@ def burn(count):
 def live():
     global turns
     while True:
-        burn(6000)
+        end = time.thread_time() + 0.0003
+        while time.thread_time() < end:
+            burn(1000)
         turns += 1
         time.sleep(0.5)
 print('ready', flush=True)
@@ -150,7 +152,7 @@ TEST_P(BpfMatching, HasARecordForEverySample) {
   PythonProcess target{python(), kStable};
   RunningRecord running{arguments_of(target, folder, std::to_string(frequency))};
   target.send_line("1000");
-  EXPECT_EQ(target.read_line(kPatience), "1000");
+  EXPECT_EQ(target.read_line(kPatience), "worked");
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   const auto& messages = running.child().err();
   const auto figures = bpf_figures(folder / "stats.json");
@@ -184,8 +186,8 @@ TEST(BpfMatchingOfLaunched, WhatIsNoPythonIsNotMissed) {
   }
   const TempDir folder;
   const auto script = fmt::format(
-      "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; {} -c 'sum(i & 7 for i in "
-      "range(5000000))'; exit 0",
+      "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; {} -c 'import time\n"
+      "while time.process_time() < 0.3: sum(i & 7 for i in range(10000))'; exit 0",
       fmt::join(python->command, " "));
   const auto result =
       run_tool({"record", "--engine", "bpf", "-F", "999", "-e", "cpu-clock", "-o", folder / "data",
@@ -197,7 +199,7 @@ TEST(BpfMatchingOfLaunched, WhatIsNoPythonIsNotMissed) {
       std::ranges::count(samples, samples.front().pid, &ScriptedSample::pid));
   const auto figures = bpf_figures(folder / "stats.json");
   const auto matched = figures.at("matched").get<std::size_t>();
-  EXPECT_GE(of_shell, 50U);
+  EXPECT_GE(of_shell, 20U);
   EXPECT_GE(matched, 50U) << result.err;
   EXPECT_LE(matched + figures.at("unmatched").get<std::size_t>(), samples.size() - of_shell)
       << result.err;

@@ -2,8 +2,7 @@
 // children are forked meanwhile.
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
+#include "support/cpu_time.hpp"
 #include "support/find_perf.hpp"
 #include "support/patience.hpp"
 #include "support/stand_in_perf.hpp"
@@ -27,6 +26,7 @@ namespace {
 
 namespace filesystem = std::filesystem;
 using base::Deadline;
+using std::chrono::milliseconds;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -41,6 +41,13 @@ class BpfStart : public testing::Test {
     }
   }
   [[nodiscard]] std::string data() const { return folder_ / "data"; }
+  [[nodiscard]] std::set<std::string> sampled_processes() const {
+    std::set<std::string> pids;
+    for (const auto& sample : scripted_samples(data())) {
+      pids.insert(sample.pid);
+    }
+    return pids;
+  }
 
  private:
   TempDir folder_;
@@ -72,6 +79,7 @@ TEST_F(BpfStart, WhosePerfGivesUpAreRecordedByAnotherOne) {
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   ASSERT_TRUE(std::filesystem::exists(folder.path() / "gave_up"));
   EXPECT_EQ(contents_of(data() + ".old"), "earlier") << running.child().err();
+  EXPECT_EQ(sampled_processes(), std::set<std::string>{target.pid()}) << running.child().err();
   EXPECT_GE(count_named(read_samples("perf", data())).innermost, 95) << running.child().err();
   EXPECT_EQ(target.finish(), ExitStatus{});
 }
@@ -125,11 +133,7 @@ TEST_F(BpfStart, OfEventsThatTakeNoProgramOthersAreNotRecorded) {
   target.serve(100);
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   ASSERT_TRUE(filesystem::exists(folder.path() / "gave_up"));
-  std::set<std::string> pids;
-  for (const auto& sample : scripted_samples(data())) {
-    pids.insert(sample.pid);
-  }
-  EXPECT_EQ(pids, std::set<std::string>{target.pid()}) << running.child().err();
+  EXPECT_EQ(sampled_processes(), std::set<std::string>{target.pid()}) << running.child().err();
   EXPECT_THAT(running.child().err(), HasSubstr("take no program"));
 }
 
@@ -156,14 +160,10 @@ while True:
 )";
 
 // Waits until the process has had so much more of a processor.
-void work(const std::string& pid, std::chrono::nanoseconds more) {
-  const auto worked = [&] {
-    const auto text = base::read_file(fmt::format("/proc/{}/schedstat", pid)).value_or("");
-    return base::parse_number<std::int64_t>(text.substr(0, text.find(' '))).value_or(0);
-  };
-  const auto enough = worked() + more.count();
+void work(base::Pid pid, std::chrono::nanoseconds more) {
+  const auto enough = cpu_time(pid) + more;
   const auto deadline = Deadline::after(kPatience);
-  while (worked() < enough && !deadline.expired()) {
+  while (cpu_time(pid) < enough && !deadline.expired()) {
     ::sched_yield();
   }
 }
@@ -187,7 +187,7 @@ TEST_F(BpfStart, ChildrenThatAreForkedWhilePerfStartsAreKnown) {
   arguments.insert(arguments.end(), {"--perf", perf});
   RunningRecord running{arguments};
   const auto child = contents_of(file);
-  work(child, std::chrono::milliseconds{300});
+  work(base::Pid{std::stoi(child)}, milliseconds{300});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_EQ(contents_of(folder / "starts"), "\n\n");
   const auto [right, all] = count_chain(data(), child, {"<module>", "have_child", "burn"});

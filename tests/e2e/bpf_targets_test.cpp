@@ -29,6 +29,7 @@ namespace {
 
 namespace filesystem = std::filesystem;
 using base::Deadline;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -98,7 +99,7 @@ TEST_F(BpfTargets, OneWithAJitIsRecordedByThisEngineOnly) {
   EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
   EXPECT_THAT(refused.err, HasSubstr("(jit_active)"));
   RunningRecord running{bpf_record(target.pid(), data())};
-  target.serve(100);
+  target.serve(50, milliseconds{300});
   EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_GE(count_named(read_samples("perf", data())).innermost, 95) << running.child().err();
 }
@@ -142,7 +143,7 @@ TEST_F(BpfTargets, ThatEndMeanwhileKeepTheirNames) {
     SCOPED_TRACE(killed);
     ServedTree target{*plain_interpreter(13)};
     RunningRecord running{bpf_record(target.pid(), data())};
-    target.serve(150);
+    target.serve(50, milliseconds{500});
     if (killed) {
       target.process().child().signal(SIGKILL);
     } else {
@@ -167,7 +168,7 @@ TEST_F(BpfTargets, AMapOfAnotherProcessIsNotBelieved) {
                         "7fb6572f8200 200 py::request:<string>\n";
   filesystem::last_write_time(map, filesystem::file_time_type::min());
   RunningRecord running{bpf_record(target.pid(), data())};
-  target.serve(100);
+  target.serve(50, milliseconds{300});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   const auto named = count_named(read_samples("perf", data()));
   EXPECT_GE(named.samples, 100U);

@@ -4,6 +4,7 @@
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
+#include "support/cpu_time.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
@@ -56,8 +57,11 @@ TEST_P(BpfWholeStacks, BeginWithTheProgram) {
   PythonProcess target{GetParam(), kSwitches};
   const auto pid = std::to_string(target.pid().value());
   RunningRecord running{bpf_record(pid, folder / "data", std::string{frequency})};
-  target.send_line("8000");
-  EXPECT_EQ(target.read_line(kPatience), "served");
+  const auto enough = cpu_time(target.pid()) + std::chrono::seconds{4};
+  do {
+    target.send_line("500");
+    EXPECT_EQ(target.read_line(kPatience), "served");
+  } while (cpu_time(target.pid()) < enough);
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   std::size_t samples = 0;
   std::size_t cut = 0;

@@ -9,10 +9,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace pyinject::test {
 namespace {
 
+using std::chrono::seconds;
 using testing::HasSubstr;
 
 // One unlucky thread may have a few samples less.
@@ -107,7 +109,7 @@ TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
     }
   };
   record(folder / "first", [&] {
-    target.work(80);
+    target.work(20, seconds{1});
     (void)target.fork(600);
     target.nest();
   });
@@ -119,7 +121,7 @@ TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
   }
   if (perf == "perf") {
     record(folder / "second", [&] {
-      target.work(80);
+      target.work(20, seconds{1});
       (void)target.fork(600);
     });
   }
@@ -143,7 +145,7 @@ TEST_P(DeepStacks, AreCompleteOrTheCutIsAnnounced) {
   deep.args = {"deep"};
   CallTreeServer target{python(), deep};
   RunningRecord running{record_arguments(GetParam().perf, target.pid(), data)};
-  target.work(300);
+  target.work(100, seconds{1});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   const auto found =
       compare(*find_perf(GetParam().perf), data, target.trees(), {"--max-stack", "2000"});

@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr std::string_view kProgram = R"(import os, sys
+constexpr std::string_view kProgram = R"(import os, sys, time
 
 def burn_NAME(count):
     total = 0
@@ -29,25 +29,25 @@ def burn_NAME(count):
         total += i & 7
     return total
 
-def work_NAME(rounds):
-    for _ in range(rounds):
+def work_NAME(until):
+    while time.process_time() < until:
         burn_NAME(20000)
 
-def born_NAME(rounds):
-    for _ in range(rounds):
+def born_NAME(until):
+    while time.process_time() < until:
         burn_NAME(20000)
 
 def main_NAME():
     print('ready', flush=True)
     print(os.getpid(), flush=True)
     for line in sys.stdin:
-        what, rounds = line.split()
+        what, milliseconds = line.split()
         if what == 'work':
-            work_NAME(int(rounds))
+            work_NAME(time.process_time() + int(milliseconds) / 1000)
         else:
             child = os.fork()
             if child == 0:
-                born_NAME(int(rounds))
+                born_NAME(time.process_time() + int(milliseconds) / 1000)
                 os._exit(0)
             os.waitpid(child, 0)
         print('done', flush=True)
@@ -139,9 +139,13 @@ void ContainedPython::ask(const std::string& what) {
   }
 }
 
-void ContainedPython::work(int rounds) { ask(fmt::format("work {}", rounds)); }
+void ContainedPython::work(std::chrono::milliseconds span) {
+  ask(fmt::format("work {}", span.count()));
+}
 
-void ContainedPython::fork(int rounds) { ask(fmt::format("fork {}", rounds)); }
+void ContainedPython::fork(std::chrono::milliseconds span) {
+  ask(fmt::format("fork {}", span.count()));
+}
 
 void ContainedPython::kill() {
   // Its parent waits for it, and ends as it does.

@@ -6,6 +6,7 @@
 #include "support/python_process.hpp"
 
 #include <array>
+#include <chrono>
 #include <string>
 
 namespace pyinject::test {
@@ -36,9 +37,10 @@ class ContainedPython {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& pid() const { return pid_; }  // here
   [[nodiscard]] const std::string& inner_pid() const { return inner_pid_; }
-  void work(int rounds);
+  // For so much processor time.
+  void work(std::chrono::milliseconds span);
   // The same in a child, which ends then.
-  void fork(int rounds);
+  void fork(std::chrono::milliseconds span);
   // Returns when its first process is gone, and with it the namespaces.
   void kill();
 

@@ -25,7 +25,7 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int kRounds = 120;
+constexpr std::chrono::milliseconds kSpan{100};  // of processor time
 
 // One for each minor version that has a root of its own.
 std::vector<Interpreter> rooted_interpreters() {
@@ -95,8 +95,8 @@ TEST_P(Containers, ThatDieDuringTheRecordingKeepTheirNames) {
   }
   RunningRecord running{arguments};
   for (auto& python : pythons) {
-    python.work(kRounds);
-    python.fork(kRounds);
+    python.work(kSpan);
+    python.fork(kSpan);
     python.kill();
   }
   EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
@@ -155,7 +155,7 @@ class InContainer : public testing::Test {
 // perf samples the whole machine and has no numbers for those outside.
 TEST_F(InContainer, AllAreThoseOfTheContainer) {
   RunningRecord running{{"-a", "-F", "999", "-e", "cpu-clock", "-o", data()}, inside()};
-  python_->work(4 * kRounds);
+  python_->work(4 * kSpan);
   EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_THAT(running.child().err(), Not(HasSubstr("python_too_old")));  // perf's own interpreter
   const auto samples = read_samples("perf", data());

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int kRequests = 60;
+constexpr int kFewest = 60;  // samples
 
 // A process that does nothing, under the number of one that has ended. Needs to be root.
 class ReusedPid {
@@ -154,13 +154,13 @@ TEST_P(LastingNames, SurviveTheProcessItsMapItsNumberAndItsMachine) {
       {"--perf", *perf, "-p", target.pid(), "-F", "999", "-e", "cpu-clock", "-o", here->data()},
       {tool()},
       here->options()};
-  target.serve(kRequests);
+  target.serve(20, std::chrono::milliseconds{300});
   EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_THAT(running.child().err(), Not(HasSubstr("names are kept")));
   const auto named = here->chains(*perf);
   EXPECT_GE(std::ranges::count_if(
                 named, [](const Chain& chain) { return served_chains().contains(chain); }),
-            kRequests);
+            kFewest);
 
   (void)target.process().terminate();
   spoil_map(fmt::format("/tmp/perf-{}.map", target.pid()));

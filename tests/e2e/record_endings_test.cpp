@@ -18,7 +18,7 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int kEnough = 100;  // requests, some hundred samples
+constexpr std::chrono::milliseconds kEnough{400};  // of processor time
 
 // Starts a target before each test; recorded at 999 Hz.
 class Ending : public testing::TestWithParam<Interpreter> {
@@ -47,7 +47,7 @@ class Ending : public testing::TestWithParam<Interpreter> {
 
 TEST_P(Ending, TargetExits) {
   RunningRecord record{arguments()};
-  target().serve(kEnough);
+  target().serve(50, kEnough);
   EXPECT_EQ(target().finish(), ExitStatus{});
   EXPECT_EQ(record.wait(), ExitStatus{});
   EXPECT_THAT(record.child().err(), HasSubstr("the target exited before the recording was to end"));
@@ -57,7 +57,7 @@ TEST_P(Ending, TargetExits) {
 
 TEST_P(Ending, TargetIsKilled) {
   RunningRecord record{arguments()};
-  target().serve(kEnough);
+  target().serve(50, kEnough);
   target().process().child().signal(SIGKILL);
   EXPECT_EQ(record.wait(), ExitStatus{});
   EXPECT_THAT(record.child().err(), HasSubstr("the target exited before the recording was to end"));
@@ -68,7 +68,7 @@ TEST_P(Ending, TargetIsKilled) {
 TEST_P(Ending, SignalsToTheTool) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     RunningRecord record{arguments()};
-    target().serve(kEnough);
+    target().serve(50, kEnough);
     record.child().signal(signal);
     EXPECT_EQ(record.wait(), (ExitStatus{.code = 128 + signal}));
     EXPECT_THAT(record.child().err(), HasSubstr("next: perf report -i " + data()));
@@ -84,7 +84,7 @@ TEST_P(Ending, TerminalIsClosed) {
   argv.insert(argv.end(), all.begin(), all.end());
   PtyProcess record{argv};
   ASSERT_TRUE(record.read_until("recording 0 s", Deadline::after(seconds{60}))) << record.screen();
-  target().serve(kEnough);
+  target().serve(50, kEnough);
   record.hang_up();
   EXPECT_EQ(record.wait(Deadline::after(seconds{60})), (ExitStatus{.code = 128 + SIGHUP}));
   expect_complete_data();

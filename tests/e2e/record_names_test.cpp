@@ -13,6 +13,8 @@ namespace {
 
 using testing::HasSubstr;
 
+constexpr std::chrono::milliseconds kWork{400};  // of processor time
+
 void expect_names(const std::string& messages, const Named& named) {
   ASSERT_GE(named.samples, 100U) << messages;
   EXPECT_GE(named.innermost, 90) << messages;
@@ -28,10 +30,10 @@ TEST_P(RecordedNames, AreThereInEveryRecordingOfAProcessAndAfterItsEnd) {
   const std::string second = folder / "second";
   target.serve(10);
 
-  // So much work, not so much time: the request that is served at the attach has no whole chains,
-  // and on a busy machine it would be a larger part of what is recorded.
+  // So much work, not only so much time: the request that is served at the attach has no whole
+  // chains, and on a busy machine it would be a larger part of what is recorded.
   RunningRecord once{{"-p", target.pid(), "-F", "999", "-o", first}};
-  target.serve(200);
+  target.serve(200, kWork);
   ASSERT_EQ(once.finish(), ExitStatus{}) << once.child().err();
   EXPECT_EQ(trampoline_of(target.pid()), "off");
   const auto alive = count_named(read_samples("perf", first));
@@ -41,7 +43,7 @@ TEST_P(RecordedNames, AreThereInEveryRecordingOfAProcessAndAfterItsEnd) {
   target.serve(10);
 
   RunningRecord again{{"-p", target.pid(), "-F", "999", "-o", second}};
-  target.serve(200);
+  target.serve(200, kWork);
   EXPECT_EQ(again.finish(), ExitStatus{});
   EXPECT_THAT(again.child().err(), HasSubstr("trampoline on by store"));
   EXPECT_EQ(trampoline_of(target.pid()), "off");

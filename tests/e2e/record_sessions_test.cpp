@@ -16,6 +16,7 @@ namespace pyinject::test {
 namespace {
 
 using session::kFailure;
+using std::chrono::milliseconds;
 using testing::HasSubstr;
 
 // Two versions, one of them with frame pointers.
@@ -64,7 +65,7 @@ TEST_F(Sessions, SecondRecordAtTheSameTimeIsRefused) {
   EXPECT_THAT(refused.err, HasSubstr("(other_session)"));
   EXPECT_FALSE(std::filesystem::exists(second));
   EXPECT_EQ(trampoline_of(target().pid()), "on by us");
-  target().serve(100);
+  target().serve(100, milliseconds{400});
   EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
   EXPECT_EQ(trampoline_of(target().pid()), "off");
   const auto named = count_named(read_samples("perf", first));
@@ -96,8 +97,8 @@ TEST_F(Sessions, SeveralVersionsInOneRecording) {
   ServedTree other{*plain_interpreter(13)};
   const std::string data = in_folder("perf.data");
   RunningRecord record{{"-p", target().pid() + "," + other.pid(), "-F", "999", "-o", data}};
-  target().serve(200);
-  other.serve(200);
+  target().serve(200, milliseconds{400});
+  other.serve(200, milliseconds{400});
   EXPECT_EQ(record.finish(), ExitStatus{});
   EXPECT_THAT(record.child().err(), HasSubstr("pid " + target().pid() + ": Python 3.15."));
   EXPECT_THAT(record.child().err(), HasSubstr("pid " + other.pid() + ": Python 3.13."));

@@ -3,6 +3,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
+#include "support/cpu_time.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 
@@ -107,10 +108,13 @@ ServedTree::~ServedTree() {
 
 std::string ServedTree::pid() const { return std::to_string(process_->pid().value()); }
 
-void ServedTree::serve(int requests) {
-  process_->send_line(std::to_string(requests));
-  const auto answer = process_->read_line(kPatience);
-  EXPECT_TRUE(answer.ends_with(" 0")) << python_.name << ": requests served, wrong: " << answer;
+void ServedTree::serve(int requests, std::chrono::nanoseconds at_least) {
+  const auto enough = cpu_time(process_->pid()) + at_least;
+  do {
+    process_->send_line(std::to_string(requests));
+    const auto answer = process_->read_line(kPatience);
+    EXPECT_TRUE(answer.ends_with(" 0")) << python_.name << ": requests served, wrong: " << answer;
+  } while (cpu_time(process_->pid()) < enough);
 }
 
 ExitStatus ServedTree::finish() {

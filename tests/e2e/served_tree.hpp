@@ -7,6 +7,7 @@
 #include "support/paths.hpp"
 #include "support/python_process.hpp"
 
+#include <chrono>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,9 +33,10 @@ class ServedTree {
 
   [[nodiscard]] std::string pid() const;
   [[nodiscard]] PythonProcess& process() { return *process_; }
-  // Waits until it has served that many more requests; a failure of the test when any result since
-  // its start was wrong.
-  void serve(int requests);
+  // Waits until it has served that many more requests, again and again until it has had a
+  // processor for that long; a failure of the test when any result since its start was wrong.
+  // Samples are asked for by time: how many requests they take is the machine's.
+  void serve(int requests, std::chrono::nanoseconds at_least = {});
   // Lets it come to its end by itself.
   [[nodiscard]] ExitStatus finish();
 

@@ -6,6 +6,7 @@
 #include "support/interpreters.hpp"
 #include "support/python_process.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -42,9 +43,9 @@ class CallTreeServer {
   [[nodiscard]] std::string pid() const;
   // Also of the children that fork() made: they are in the tree of the main thread.
   [[nodiscard]] const ThreadTrees& trees() const { return trees_; }
-  // Waits for that many more rounds of the main thread; a failure of the test when a result was
-  // wrong.
-  void work(int rounds);
+  // Waits for that many more rounds of the main thread, again and again until the process has had a
+  // processor for that long; a failure of the test when a result was wrong.
+  void work(int rounds, std::chrono::nanoseconds at_least = {});
   // Waits for the end of a child that makes so many rounds; its number.
   std::string fork(int rounds);
   // Two more functions are between <module> and the rounds.

@@ -31,9 +31,7 @@ TEST(ToldTrees, AgreeWithATrampolineThatWasAlwaysOn) {
       target.pid(), "--",        "sh", "-c", "echo recording; read end"};
   ChildProcess recording{arguments};
   ASSERT_EQ(recording.read_line(base::Deadline::after(kPatience)), "recording");
-  for (const auto enough = base::Deadline::after(std::chrono::seconds{1}); !enough.expired();) {
-    target.work(10);
-  }
+  target.work(10, std::chrono::seconds{1});
   (void)target.fork(600);
   recording.close_stdin();
   ASSERT_TRUE(recording.wait(base::Deadline::after(kPatience)));

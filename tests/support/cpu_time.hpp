@@ -1,0 +1,13 @@
+// How much of a processor a process has had.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+
+#include <chrono>
+
+namespace pyinject::test {
+
+// Of all its threads. Throws base::SystemError when it has gone.
+[[nodiscard]] std::chrono::nanoseconds cpu_time(base::Pid pid);
+
+}  // namespace pyinject::test
