@@ -141,10 +141,11 @@ const ScriptFrame* ScriptedSample::innermost() const {
   return found == frames.end() ? nullptr : &*found;
 }
 
-bool holds_gil(const ScriptedSample& sample) {
-  return std::ranges::any_of(sample.frames,
-                             [](const ScriptFrame& frame) { return frame.symbol == "[GIL held]"; });
+bool has_mark(const ScriptedSample& sample, std::string_view mark) {
+  return std::ranges::find(sample.frames, mark, &ScriptFrame::symbol) != sample.frames.end();
 }
+
+bool holds_gil(const ScriptedSample& sample) { return has_mark(sample, "[GIL held]"); }
 
 std::pair<std::size_t, std::size_t> count_chain(const std::string& data, const std::string& pid,
                                                 const std::vector<std::string>& chain) {

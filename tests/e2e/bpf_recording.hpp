@@ -78,6 +78,8 @@ struct ScriptedSample {
 [[nodiscard]] std::pair<std::size_t, std::size_t> count_chain(
     const std::string& data, const std::string& pid, const std::vector<std::string>& chain);
 
+// Whether it has that frame, such as "[GIL held]".
+[[nodiscard]] bool has_mark(const ScriptedSample& sample, std::string_view mark);
 // With --gil: whether its thread had the GIL.
 [[nodiscard]] bool holds_gil(const ScriptedSample& sample);
 

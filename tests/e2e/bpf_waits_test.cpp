@@ -53,12 +53,12 @@ class BpfWaits : public testing::TestWithParam<Build> {
     }
   }
   [[nodiscard]] const Interpreter& python() const { return *python_; }
-  // The program's answer to COMMAND, recorded with OPTION.
+  // The program's answer to COMMAND, recorded with OPTIONS.
   [[nodiscard]] std::vector<double> record(const std::string& file, const std::string& command,
-                                           const std::string& option) {
+                                           const std::vector<std::string>& options) {
     PythonProcess target{python(), target_source(file)};
     auto arguments = bpf_record(std::to_string(target.pid().value()), data());
-    arguments.push_back(option);
+    arguments.insert(arguments.end(), options.begin(), options.end());
     RunningRecord running{arguments};
     target.send_line(command);
     const auto answer = target.read_line(kPatience);
@@ -77,7 +77,7 @@ class BpfWaits : public testing::TestWithParam<Build> {
 
 // 30 : 20 : 10, each within 5 %.
 TEST_P(BpfWaits, AreAsLongAsTheProgramSays) {
-  const auto told = record("waits.py", "25", "--off-cpu");
+  const auto told = record("waits.py", "25", {"--off-cpu"});
   const std::array<std::string, 3> functions{"sleeps", "waits_for_a_lock", "waits_for_a_socket"};
   std::map<std::string, double> off;
   for (const auto& sample : scripted_samples(data())) {
@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(Engines, BpfWaitsAtTheEnd, testing::Values("trampoline"
 
 class BpfGil : public BpfWaits {};
 
-// Samples of one thread.
+// Samples of one thread, or time.
 struct GilShare {
   double with = 0;
   double all = 0;
@@ -153,7 +153,7 @@ struct GilShare {
 };
 
 TEST_P(BpfGil, IsHeldForAsLongAsTheProgramSays) {
-  const auto told = record("gil_shares.py", "8", "--gil");
+  const auto told = record("gil_shares.py", "8", {"--gil"});
   std::map<std::string, GilShare> shares;
   for (const auto& sample : scripted_samples(data())) {
     for (const std::string thread : {"first", "second"}) {
@@ -175,6 +175,43 @@ TEST_P(BpfGil, IsHeldForAsLongAsTheProgramSays) {
   expect_near("second", shares["second"].percent(), 100 * told[2] / (told[2] + told[3]));
   expect_near("owner", 100 * shares["first"].with / (shares["first"].with + shares["second"].with),
               100 * told[0] / (told[0] + told[2]));
+}
+
+// Off the processor, in a function that sleeps first, and in one that waits for a lock: who gets
+// that has the GIL to wait for, too, but shortly.
+TEST_P(BpfGil, IsWaitedForAsLongAsTheProgramSays) {
+  const auto told = record("gil_waits.py", "25", {"--gil", "--off-cpu"});
+  ASSERT_EQ(told.size(), 3U);
+  std::map<std::string, GilShare> off;  // with: the GIL is waited for
+  GilShare held;
+  for (const auto& sample : scripted_samples(data())) {
+    const bool waits = has_mark(sample, "[waiting for the GIL]");
+    if (!sample.event.starts_with("context-switches")) {
+      EXPECT_FALSE(waits && sample.user) << testing::PrintToString(sample.chain());
+      held.all += has(sample, "holds_the_gil") ? 1 : 0;
+      held.with += has(sample, "holds_the_gil") && holds_gil(sample) ? 1 : 0;
+      continue;
+    }
+    for (const std::string function : {"waits_for_the_gil", "waits_for_a_lock"}) {
+      const auto time = has(sample, function) ? static_cast<double>(sample.period) : 0;
+      off[function].all += time;
+      off[function].with += waits ? time : 0;
+    }
+  }
+  SCOPED_TRACE(messages());
+  const auto& gil = off["waits_for_the_gil"];
+  const auto& lock = off["waits_for_a_lock"];
+  RecordProperty("gil", fmt::format("{} ns of {}, {} ns asleep of {}", gil.all, told[0],
+                                    gil.all - gil.with, told[1]));
+  RecordProperty("lock", fmt::format("{} ns of {}, GIL {}", lock.all, told[2], lock.with));
+  EXPECT_LE(std::abs(gil.all / told[0] - 1), 0.05) << gil.all << " ns of " << told[0];
+  EXPECT_LE(std::abs(lock.all / told[2] - 1), 0.05) << lock.all << " ns of " << told[2];
+  // It sleeps no shorter than it means to, and on a busy machine longer.
+  EXPECT_LE(gil.with, told[0] - told[1]);
+  EXPECT_GE(gil.with, 0.7 * (told[0] - told[1]));
+  EXPECT_LE(lock.percent(), 20);
+  EXPECT_GE(held.all, 500);
+  EXPECT_GE(held.percent(), 98);
 }
 
 INSTANTIATE_TEST_SUITE_P(Builds, BpfGil,

@@ -1,0 +1,78 @@
+// Whose time it is among the tasks of asyncio (--tasks).
+#include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "support/paths.hpp"
+#include "support/patience.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace pyinject::test {
+namespace {
+
+using testing::MatchesRegex;
+
+// The task that the root says; empty: none.
+std::string task_of(const ScriptedSample& sample) {
+  for (const auto& frame : sample.frames) {
+    if (frame.symbol.starts_with("[task ")) {
+      return frame.symbol;
+    }
+  }
+  return "";
+}
+
+// How often each function that calls burn() was sampled in a task, by the task.
+using SeenInTasks = std::map<std::string, std::map<std::string, std::size_t>>;
+
+SeenInTasks callers_of_burn(const std::vector<ScriptedSample>& samples) {
+  SeenInTasks seen;
+  for (const auto& sample : samples) {
+    const auto chain = sample.chain();
+    if (chain.size() >= 2 && chain.back() == "burn") {
+      ++seen[chain[chain.size() - 2]][task_of(sample)];
+    }
+  }
+  return seen;
+}
+
+class BpfTasks : public testing::TestWithParam<Build> {};
+
+TEST_P(BpfTasks, AreThoseOfTheFunctionsThatRun) {
+  const auto python = find_build(GetParam());
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
+  }
+  PythonProcess target{*python, target_source("named_tasks.py")};
+  const TempDir folder;
+  auto arguments = bpf_record(std::to_string(target.pid().value()), folder / "data");
+  arguments.emplace_back("--tasks");
+  RunningRecord running{arguments};
+  target.send_line("600");
+  EXPECT_EQ(target.read_line(kPatience), "worked");
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  auto seen = callers_of_burn(scripted_samples(folder / "data"));
+  SCOPED_TRACE(running.child().err());
+  const std::map<std::string, std::string> tasks{{"first", "\\[task crunch: .+\\]"},
+                                                 {"second", "\\[task Task-[0-9]+\\]"},
+                                                 {"watch", "\\[task Task-[0-9]+\\]"},
+                                                 {"outside", ""}};
+  for (const auto& [function, task] : tasks) {
+    SCOPED_TRACE(function);
+    ASSERT_EQ(seen[function].size(), 1U) << testing::PrintToString(seen);
+    EXPECT_THAT(seen[function].begin()->first, MatchesRegex(task));
+    EXPECT_GE(seen[function].begin()->second, 50U);
+  }
+  EXPECT_NE(seen["second"].begin()->first, seen["watch"].begin()->first);
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, BpfTasks, testing::Values(Build{.minor = 14}, Build{.minor = 15}),
+                         BuildName{});
+
+}  // namespace
+}  // namespace pyinject::test
