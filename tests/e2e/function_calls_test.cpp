@@ -140,6 +140,7 @@ class FunctionCallsCounted : public FunctionCalls {
 TEST_P(FunctionCallsCounted, AreAsManyAsWereMade) {
   constexpr int kCalls = 100'000;
   Counted target{GetParam()};
+  ASSERT_TRUE(find_perf("perf"));
   for (const auto* const name : {"perf", "perf6.12", "perf7"}) {
     const auto perf = find_perf(name);
     if (!perf) {
