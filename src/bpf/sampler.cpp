@@ -84,7 +84,8 @@ std::optional<std::uint32_t> own_pid_namespace() {
 }
 
 // A program may read the kernel's memory, as this one does of its own task, only without it
-// (security/security.c: LOCKDOWN_BPF_READ_KERNEL is refused with "confidentiality").
+// (security/security.c: LOCKDOWN_BPF_READ_KERNEL is refused with "confidentiality"; the helper is
+// not there then, and the verifier's error is EINVAL).
 bool locked_down() {
   return base::read_file("/sys/kernel/security/lockdown", 256)
              .value_or("")
@@ -103,7 +104,7 @@ bool kernel_casts() {
 Unavailable why_not_loaded(int error) {
   const auto words = what_was_said();
   const auto detail = words.empty() ? std::string{} : fmt::format(" ({})", base::printable(words));
-  if ((error == EPERM || error == EACCES) && locked_down()) {
+  if (locked_down()) {
     return {.name = "lockdown",
             .found = "the kernel is locked down: no program may read memory",
             .remedy = "it takes a kernel that is not locked down to confidentiality"};
