@@ -33,10 +33,13 @@ class Program {
       if (line.starts_with("def work(")) {
         first_ = number;
       }
+      lines_[std::string{base::trim(line)}] = number;
     }
   }
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] std::size_t first_line() const { return first_; }
+  // Of a line that is there once.
+  [[nodiscard]] std::size_t number_of(const std::string& line) const { return lines_.at(line); }
   // '?': none of the loops.
   [[nodiscard]] char loop_of(std::size_t line) const {
     const auto found = loops_.find(line);
@@ -45,7 +48,8 @@ class Program {
 
  private:
   std::string text_;
-  std::map<std::size_t, char> loops_;  // by line
+  std::map<std::size_t, char> loops_;         // by line
+  std::map<std::string, std::size_t> lines_;  // without their blanks
   std::size_t first_ = 0;
 };
 
@@ -113,6 +117,62 @@ TEST_P(BpfLines, HaveTheTimeThatTheProgramMeasures) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Builds, BpfLines, testing::ValuesIn(all_builds()), BuildName{});
+
+class LinesInNames : public testing::TestWithParam<std::string> {};
+
+// Of functions that the trampoline names, which were entered later, it does not know the lines.
+TEST_P(LinesInNames, AreThoseThatRun) {
+  const bool bpf = GetParam() == "bpf";
+  const auto lacks = bpf ? bpf_engine_lacks() : std::string{};
+  const auto python = plain_interpreter(13);
+  if (!lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no CPython 3.13 (scripts/pythons)";
+  }
+  const Program program;
+  PythonProcess target{*python, program.text()};
+  const TempDir folder;
+  const auto data = folder / "data";
+  RunningRecord running{{"--engine", GetParam(), "--lines", "-p",
+                         std::to_string(target.pid().value()), "-F", "999", "-e", "cpu-clock", "-o",
+                         data}};
+  target.send_line("500");
+  (void)target.read_line(std::chrono::seconds{60});
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  const auto callers =
+      fmt::format("py::<module>:<string>:{};py::serve:<string>:{}", program.number_of("serve()"),
+                  program.number_of("print(*work(int(line), numbers, text), flush=True)"));
+  const std::string work = "py::work:<string>";
+  const auto script = source_dir() + "/perf-scripts/scripts/python/pyinject-";
+  const auto folded =
+      run({"perf", "script", "-s", script + "collapsed.py", "-i", data, "--", "--python-only"});
+  ASSERT_EQ(folded.status, ExitStatus{}) << folded.err;
+  long all = 0;
+  long right = 0;
+  for (const auto line : base::split(folded.out, '\n')) {
+    const auto count = line.rfind(' ');
+    const auto found = line.find(";" + work);
+    if (found == std::string_view::npos) {
+      continue;
+    }
+    const auto samples = base::parse_number<long>(line.substr(count + 1)).value_or(0);
+    all += samples;
+    const auto number = line.substr(found + work.size() + 1, count - found - work.size() - 1);
+    const bool in_a_loop =
+        number.starts_with(':') &&
+        program.loop_of(base::parse_number<std::size_t>(number.substr(1)).value_or(0)) != '?';
+    right += line.substr(0, found).ends_with(callers) && (bpf ? in_a_loop : number.empty())
+                 ? samples
+                 : 0;
+  }
+  EXPECT_GE(all, 200) << folded.out << running.child().err();
+  EXPECT_GE(100 * right, 97 * all) << folded.out << running.child().err();
+  const auto top = run({"perf", "script", "-s", script + "top.py", "-i", data});
+  EXPECT_THAT(top.out,
+              testing::HasSubstr(fmt::format("<string>:{}", program.number_of("serve()"))));
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, LinesInNames, testing::Values("trampoline", "bpf"),
+                         [](const auto& one) { return one.param; });
 
 }  // namespace
 }  // namespace pyinject::test
