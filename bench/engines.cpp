@@ -1,9 +1,6 @@
 // What a recording costs a program that does nothing but calls: plain perf, perf with stacks by
 // BPF, perf with the trampoline.
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/base/unique_fd.hpp"
 #include "sections.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/paths.hpp"
@@ -11,12 +8,6 @@
 #include "targets.hpp"
 
 #include <fmt/format.h>
-
-#include <filesystem>
-
-#include <linux/bpf.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace pyinject::bench {
 
@@ -50,7 +41,7 @@ class Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  [[nodiscard]] int pid() const { return child_.pid().value(); }
+  [[nodiscard]] base::Pid pid() const { return child_.pid(); }
 
  private:
   [[nodiscard]] std::vector<std::string> complete(std::vector<std::string> command,
@@ -83,23 +74,6 @@ double speed_under(const std::vector<std::string>& recorder, Worker& worker, int
   return speed(worker, effort);
 }
 
-// Nanoseconds that the kernel counted in the programs of process PID, while it counts.
-double program_time(int pid) {
-  double sum = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator{fmt::format("/proc/{}/fdinfo", pid)}) {
-    const auto text = base::read_file(entry.path().string()).value_or("");
-    for (const auto line : base::split(text, '\n')) {
-      constexpr std::string_view kField = "run_time_ns:";
-      if (line.starts_with(kField)) {
-        sum += static_cast<double>(
-            base::parse_number<long>(base::trim(line.substr(kField.size()))).value_or(0));
-      }
-    }
-  }
-  return sum;
-}
-
 struct Share {
   double program = 0;    // of the target's time, percent
   double collector = 0;  // of one processor, percent
@@ -107,19 +81,16 @@ struct Share {
 
 Share share_of(Worker& worker, int hertz, const Effort& effort) {
   const Recording recording{record_by("bpf"), worker.pid(), hertz};
-  bpf_attr attributes{};
-  attributes.enable_stats.type = BPF_STATS_RUN_TIME;
-  const base::UniqueFd counting{
-      static_cast<int>(::syscall(SYS_bpf, BPF_ENABLE_STATS, &attributes, sizeof(attributes)))};
+  const test::BpfTimeCount count{recording.pid()};
   const auto target = usage_of(worker.pid().value());
-  const auto tool = usage_of(recording.pid());
-  const auto program = program_time(recording.pid());
+  const auto tool = usage_of(recording.pid().value());
+  const auto program = count.time();
   const auto took = duration_of([&] { (void)speed(worker, effort); });
   Share share;
-  share.program = (program_time(recording.pid()) - program) / 1e4 /
+  share.program = static_cast<double>((count.time() - program).count()) / 1e4 /
                   (usage_of(worker.pid().value()).cpu_ms - target.cpu_ms);
-  share.collector =
-      (usage_of(recording.pid()).cpu_ms - tool.cpu_ms) * 1e8 / static_cast<double>(took.count());
+  share.collector = (usage_of(recording.pid().value()).cpu_ms - tool.cpu_ms) * 1e8 /
+                    static_cast<double>(took.count());
   return share;
 }
 

@@ -1,12 +1,19 @@
 #include "support/bpf_engine.hpp"
 
+#include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
 
-#include <cstdint>
+#include <fmt/format.h>
 
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+
+#include <linux/bpf.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace pyinject::test {
@@ -37,7 +44,34 @@ std::string bpf_engine_lacks() {
     return "this kernel has no BTF";
   }
   const auto version = run({tool(), "--version"});
-  return version.out.find("bpf") == std::string::npos ? "it is not built in" : "";
+  // Else it says "without libbpf: no bpf".
+  return version.out.find(", bpf") == std::string::npos ? "it is not built in" : "";
+}
+
+BpfTimeCount::BpfTimeCount(base::Pid tool) : tool_{tool} {
+  bpf_attr attributes{};
+  attributes.enable_stats.type = BPF_STATS_RUN_TIME;
+  counting_.reset(
+      static_cast<int>(::syscall(SYS_bpf, BPF_ENABLE_STATS, &attributes, sizeof(attributes))));
+  if (!counting_.valid()) {
+    throw base::SystemError{"BPF_ENABLE_STATS", errno};
+  }
+}
+
+std::chrono::nanoseconds BpfTimeCount::time() const {
+  std::chrono::nanoseconds sum{};
+  const auto folder = fmt::format("/proc/{}/fdinfo", tool_.value());
+  for (const auto& entry : std::filesystem::directory_iterator{folder}) {
+    const auto text = base::read_file(entry.path().string()).value_or("");
+    for (const auto line : base::split(text, '\n')) {
+      constexpr std::string_view kField = "run_time_ns:";
+      if (line.starts_with(kField)) {
+        const auto digits = base::trim(line.substr(kField.size()));
+        sum += std::chrono::nanoseconds{base::parse_number<long>(digits).value_or(0)};
+      }
+    }
+  }
+  return sum;
 }
 
 }  // namespace pyinject::test
