@@ -3,7 +3,6 @@
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "e2e/told_trees.hpp"
-#include "pyinject/base/deadline.hpp"
 #include "support/find_perf.hpp"
 #include "support/temp_dir.hpp"
 
@@ -18,7 +17,6 @@
 namespace pyinject::test {
 namespace {
 
-using base::Deadline;
 using std::chrono::seconds;
 
 // What the engine promises. Valid: 100.0, by the one decimal that such figures are told with.
@@ -91,9 +89,7 @@ TEST_P(BpfStacks, AreExactToTheLeaf) {
   RunningRecord running{arguments(target.pid())};
   (void)target.fork(20);
   target.nest();
-  for (const auto enough = Deadline::after(seconds{2}); !enough.expired();) {
-    target.work(1);
-  }
+  target.work(1, seconds{2});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   const auto& messages = running.child().err();
   for (const auto& reader : readers_of(GetParam().perf)) {
@@ -120,32 +116,69 @@ TEST_P(BpfStacks, AreExactToTheLeaf) {
   EXPECT_EQ(target.finish(), ExitStatus{});
 }
 
+// Each perf records several versions, and one with a JIT; so in the loops below.
 INSTANTIATE_TEST_SUITE_P(
     Builds, BpfStacks,
     testing::Values(Case{"perf", {.minor = 12}, ""}, Case{"perf", {.minor = 13}, ""},
                     Case{"perf", {.minor = 14}, ""}, Case{"perf", {.minor = 15}, ""},
-                    Case{"perf", {.minor = 14, .jit = true}, ""},
                     Case{"perf", {.minor = 15, .jit = true}, ""},
                     Case{"perf", {.minor = 12}, "dwarf"}, Case{"perf", {.minor = 14}, "dwarf"},
-                    Case{"perf6.12", {.minor = 12}, ""}, Case{"perf7", {.minor = 13}, "dwarf"},
-                    Case{"perf7", {.minor = 15}, ""}),
+                    Case{"perf6.12", {.minor = 12}, ""}, Case{"perf6.12", {.minor = 15}, ""},
+                    Case{"perf6.12", {.minor = 14, .jit = true}, ""},
+                    Case{"perf7", {.minor = 13}, "dwarf"}, Case{"perf7", {.minor = 14}, ""},
+                    Case{"perf7", {.minor = 15, .jit = true}, ""}),
     case_name);
 
-class BpfServerLoop : public testing::TestWithParam<Interpreter> {};
+struct Server {
+  std::string perf;
+  Interpreter python;
+  bool jit = false;
+};
+
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
+void PrintTo(const Server& server, std::ostream* stream) {
+  *stream << server.perf << " on " << server.python.name << (server.jit ? " with the JIT" : "");
+}
+
+// The perfs take turns.
+std::vector<Server> servers() {
+  const std::vector<std::string> perfs{"perf", "perf6.12", "perf7"};
+  std::vector<Server> all;
+  const auto add = [&](const Interpreter& python, bool jit) {
+    all.push_back({perfs[all.size() % perfs.size()], python, jit});
+  };
+  for (const auto& python : one_of_each_version()) {
+    add(python, false);
+  }
+  for (const int minor : {14, 15}) {
+    if (const auto python = plain_interpreter(minor)) {
+      add(*python, true);
+    }
+  }
+  return all;
+}
+
+class BpfServerLoop : public testing::TestWithParam<Server> {};
 
 // A server whose loop was entered before, also in a root of its own.
 TEST_P(BpfServerLoop, IsExactToTheLeaf) {
-  if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
-    GTEST_SKIP() << lacks;
+  const auto& [name_of_perf, python, jit] = GetParam();
+  const Build build{.minor = python.minor, .jit = jit};
+  const auto perf = find_perf(name_of_perf);
+  if (const auto lacks = bpf_engine_lacks();
+      !lacks.empty() || !perf || (jit && !find_build(build))) {
+    GTEST_SKIP() << lacks << " or no " << name_of_perf << " or no " << name(build)
+                 << " (scripts/pythons)";
   }
   PythonOptions options;
   options.args = {"160000"};
-  ServedTree target{GetParam(), options};
+  options.child = environment_of(build);
+  ServedTree target{python, options};
   const TempDir folder;
-  RunningRecord running{bpf_record(target.pid(), folder / "data")};
-  for (const auto enough = Deadline::after(seconds{1}); !enough.expired();) {
-    target.serve(5);
-  }
+  auto arguments = bpf_record(target.pid(), folder / "data");
+  arguments.insert(arguments.end(), {"--perf", *perf});
+  RunningRecord running{arguments};
+  target.serve(5, seconds{1});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_EQ(target.finish(), ExitStatus{});
   const auto is_begin_of_one = [](const Chain& chain) {
@@ -153,7 +186,7 @@ TEST_P(BpfServerLoop, IsExactToTheLeaf) {
       return chain.size() <= whole.size() && std::equal(chain.begin(), chain.end(), whole.begin());
     });
   };
-  const auto samples = read_samples("perf", folder / "data");
+  const auto samples = read_samples(*perf, folder / "data");
   std::size_t valid = 0;
   std::string wrong;
   for (const auto& sample : samples) {
@@ -171,8 +204,13 @@ TEST_P(BpfServerLoop, IsExactToTheLeaf) {
   RecordProperty("leaf_percent", fmt::format("{:.2f}", named.whole));
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, BpfServerLoop, testing::ValuesIn(one_of_each_version()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Interpreters, BpfServerLoop, testing::ValuesIn(servers()),
+                         [](const auto& one) {
+                           auto text = fmt::format("{}_{}{}", one.param.perf, one.param.python.name,
+                                                   one.param.jit ? "_jit" : "");
+                           std::ranges::replace(text, '.', '_');
+                           return text;
+                         });
 
 // Calls nothing, alone: not one sample may be without it.
 constexpr auto kHotLoop = R"(
@@ -186,16 +224,19 @@ def serve():
 serve()
 )";
 
-class BpfHotLoop : public testing::TestWithParam<Build> {};
+class BpfHotLoop : public testing::TestWithParam<Case> {};
 
 // It was entered before the attach, and never leaves.
 TEST_P(BpfHotLoop, IsExactToTheLeaf) {
-  const auto python = find_build(GetParam());
-  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
-    GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
+  const auto& [name_of_perf, build, call_graph] = GetParam();
+  const auto python = find_build(build);
+  const auto perf = find_perf(name_of_perf);
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python || !perf) {
+    GTEST_SKIP() << lacks << " or no " << name_of_perf << " or no " << name(build)
+                 << " (scripts/pythons)";
   }
   PythonOptions options;
-  options.child = environment_of(GetParam());
+  options.child = environment_of(build);
   PythonProcess target{*python, kHotLoop, options};
   const TempDir folder;
   const auto data = folder / "data";
@@ -203,13 +244,13 @@ TEST_P(BpfHotLoop, IsExactToTheLeaf) {
   for (auto& word : bpf_record(std::to_string(target.pid().value()), data)) {
     command.push_back(std::move(word));
   }
-  command.insert(command.end(), {"--", "sleep", "0.8"});
+  command.insert(command.end(), {"--perf", *perf, "--", "sleep", "0.8"});
   const auto recorded = run_tool(command);
   ASSERT_EQ(recorded.status, ExitStatus{}) << recorded.err;
   const std::vector<std::string> wanted{"<module>", "serve", "spin"};
   std::size_t user = 0;
   std::size_t right = 0;
-  for (const auto& sample : scripted_samples(data)) {
+  for (const auto& sample : scripted_samples(data, {}, *perf)) {
     user += sample.user ? 1 : 0;
     right += sample.user && sample.chain() == wanted ? 1 : 0;
   }
@@ -217,7 +258,14 @@ TEST_P(BpfHotLoop, IsExactToTheLeaf) {
   EXPECT_EQ(right, user) << recorded.err;
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfHotLoop, testing::ValuesIn(all_builds()), BuildName{});
+INSTANTIATE_TEST_SUITE_P(Builds, BpfHotLoop,
+                         testing::Values(Case{"perf7", {.minor = 12}, ""},
+                                         Case{"perf", {.minor = 13}, ""},
+                                         Case{"perf6.12", {.minor = 14}, ""},
+                                         Case{"perf6.12", {.minor = 15}, ""},
+                                         Case{"perf", {.minor = 14, .jit = true}, ""},
+                                         Case{"perf7", {.minor = 15, .jit = true}, ""}),
+                         case_name);
 
 }  // namespace
 }  // namespace pyinject::test
