@@ -4,8 +4,11 @@
 // end.
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
+#include "pyinject/procfs/stat.hpp"
 #include "pyinject/python/detector.hpp"
+#include "pyinject/tracee/registers.hpp"
 #include "pyinject/tracee/remote_memory.hpp"
+#include "pyinject/tracee/stopped_process.hpp"
 #include "stress/kinds.hpp"
 #include "stress/leftovers.hpp"
 #include "stress/stressed_target.hpp"
@@ -27,9 +30,14 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
 #include <variant>
 
+#include <sched.h>
 #include <sys/wait.h>
 
 namespace pyinject::test {
@@ -64,8 +72,13 @@ class Stopped {
  public:
   explicit Stopped(base::Pid pid) : pid_{pid} {
     ::kill(pid.value(), SIGSTOP);
+    const auto deadline = Deadline::after(kPatience);
     siginfo_t info{};
-    ::waitid(P_PID, static_cast<id_t>(pid.value()), &info, WSTOPPED | WNOWAIT);
+    while (info.si_pid == 0 && !deadline.expired()) {
+      ::waitid(P_PID, static_cast<id_t>(pid.value()), &info, WSTOPPED | WNOWAIT | WNOHANG);
+      ::sched_yield();
+    }
+    EXPECT_EQ(info.si_pid, pid.value()) << "it does not stop";
   }
   ~Stopped() {
     siginfo_t info{};
@@ -78,6 +91,28 @@ class Stopped {
  private:
   base::Pid pid_;
 };
+
+using RegistersOfThreads = std::map<base::Tid, std::pair<std::string, std::string>>;
+
+// General and extended ones of the threads of a process that stands still, as bytes. None of one
+// that is traced by itself.
+RegistersOfThreads registers_of(base::Pid pid) {
+  RegistersOfThreads registers;
+  auto result = tracee::StoppedProcess::stop(procfs::read_process_id(pid).value(),
+                                             Deadline::after(kPatience));
+  if (const auto* const failure = std::get_if<tracee::StopFailure>(&result)) {
+    EXPECT_EQ(failure->why, tracee::StopFailure::Why::kTraced) << failure->detail;
+    return registers;
+  }
+  for (const auto& thread : std::get<tracee::StoppedProcess>(result).threads()) {
+    const auto general = tracee::read_registers(thread.tid).value().general;
+    const auto extended = tracee::read_extended_state(thread.tid).value();
+    registers[thread.tid] = {
+        std::string{reinterpret_cast<const char*>(&general), sizeof general},
+        std::string{reinterpret_cast<const char*>(extended.data()), extended.size()}};
+  }
+  return registers;
+}
 
 bool can_be_stopped(const Kind& kind) {
   return kind.care != Care::kStops && kind.care != Care::kMainGone && kind.care != Care::kExecutes;
@@ -189,6 +224,9 @@ class BpfTorture : public testing::TestWithParam<Case> {
 TEST_P(BpfTorture, ChangesNothing) {
   const auto& [kind, interpreter] = GetParam();
   StressedTarget target{interpreter, kind};
+  // Numbers are reused: another process may have left one.
+  std::error_code error;
+  std::filesystem::remove(target.map_path(), error);
   std::optional<Snapshot> before;
   if (kind.care != Care::kMainGone) {
     before = take_snapshot(target.pid());
@@ -198,9 +236,11 @@ TEST_P(BpfTorture, ChangesNothing) {
   Recording recording{target.pid(), "bpf"};
   if (can_be_stopped(kind)) {
     const Stopped stopped{target.pid()};
+    const auto registers = registers_of(target.pid());
     const Untouched untouched{target.pid(), false};
     ASSERT_TRUE(recording.begins()) << recording.messages();
     EXPECT_THAT(differences(untouched, kind), IsEmpty()) << "when it began";
+    EXPECT_TRUE(registers_of(target.pid()) == registers) << "when it began";
   } else if (!recording.begins()) {
     // A program that is another one all the time, or whose process is a zombie, may be refused.
     EXPECT_TRUE(kind.must || !kind.may.empty()) << recording.messages();
@@ -210,9 +250,11 @@ TEST_P(BpfTorture, ChangesNothing) {
   expect_untraced(target);
   if (can_be_stopped(kind)) {
     const Stopped stopped{target.pid()};
+    const auto registers = registers_of(target.pid());
     const Untouched untouched{target.pid(), false};
     EXPECT_EQ(recording.end(), ExitStatus{}) << recording.messages();
     EXPECT_THAT(differences(untouched, kind), IsEmpty()) << "when it ended";
+    EXPECT_TRUE(registers_of(target.pid()) == registers) << "when it ended";
     EXPECT_THAT(traces_of_a_trampoline(target.pid(), kind.must_for(interpreter.minor)), IsEmpty());
   } else {
     (void)recording.end();
