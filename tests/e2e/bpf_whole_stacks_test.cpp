@@ -4,7 +4,6 @@
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
-#include "support/cpu_time.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
@@ -19,7 +18,7 @@ namespace {
 
 // Does nearly nothing but begin evaluators and go into generators and coroutines and out of them.
 constexpr auto kSwitches = R"(
-import asyncio, sys
+import asyncio, sys, time
 async def inner(count):
     await asyncio.sleep(0)
     return count
@@ -33,8 +32,9 @@ def use(count):
     return sum(numbers(count)) + sum(1 for _ in numbers(count))
 def called_by_c(number):
     return -number
-async def serve(rounds):
-    for _ in range(rounds):
+async def serve(seconds):
+    until = time.process_time() + seconds
+    while time.process_time() < until:
         await asyncio.gather(visit(20), visit(20))
         use(200)
         sorted(range(100), key=called_by_c)
@@ -57,11 +57,8 @@ TEST_P(BpfWholeStacks, BeginWithTheProgram) {
   PythonProcess target{GetParam(), kSwitches};
   const auto pid = std::to_string(target.pid().value());
   RunningRecord running{bpf_record(pid, folder / "data", std::string{frequency})};
-  const auto enough = cpu_time(target.pid()) + std::chrono::seconds{4};
-  do {
-    target.send_line("500");
-    EXPECT_EQ(target.read_line(kPatience), "served");
-  } while (cpu_time(target.pid()) < enough);
+  target.send_line("4");
+  EXPECT_EQ(target.read_line(kPatience), "served");
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   std::size_t samples = 0;
   std::size_t cut = 0;
@@ -71,11 +68,14 @@ TEST_P(BpfWholeStacks, BeginWithTheProgram) {
     ++samples;
     if (chain.empty() || chain.front() != "<module>") {
       ++cut;
-      first = first.empty() ? testing::PrintToString(sample) : first;
+      first = first.empty() ? testing::PrintToString(chain) : first;
     }
   }
   EXPECT_GE(samples, 1000U);
-  EXPECT_EQ(cut, 0U) << "of " << samples << ", first: " << first << "\n" << running.child().err();
+  // Memory that is moved cannot be read at that instant (docs/bpf.md): 1 of 700,000, on a busy
+  // machine. What this looks for was 3 and 40 of 10,000.
+  EXPECT_LE(cut * 10000, samples) << "of " << samples << ", first: " << first << "\n"
+                                  << running.child().err();
   RecordProperty("samples", std::to_string(samples));
 }
 
