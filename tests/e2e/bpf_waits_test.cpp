@@ -206,8 +206,9 @@ TEST_P(BpfGil, IsWaitedForAsLongAsTheProgramSays) {
   RecordProperty("lock", fmt::format("{} ns of {}, GIL {}", lock.all, told[2], lock.with));
   EXPECT_LE(std::abs(gil.all / told[0] - 1), 0.05) << gil.all << " ns of " << told[0];
   EXPECT_LE(std::abs(lock.all / told[2] - 1), 0.05) << lock.all << " ns of " << told[2];
-  // It sleeps no shorter than it means to, and on a busy machine longer.
-  EXPECT_LE(gil.with, told[0] - told[1]);
+  // On a busy machine it sleeps longer than it means to; a little shorter where it was kept from
+  // giving the GIL away.
+  EXPECT_LE(gil.with, 1.05 * (told[0] - told[1]));
   EXPECT_GE(gil.with, 0.7 * (told[0] - told[1]));
   EXPECT_LE(lock.percent(), 20);
   EXPECT_GE(held.all, 500);
