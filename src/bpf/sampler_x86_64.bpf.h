@@ -8,10 +8,20 @@ struct thread_struct {
 
 struct pt_regs___kernel {
   unsigned long di;
+  unsigned long si;
   unsigned long orig_ax;
 } __attribute__((preserve_access_index));
 
 #define SYS_FUTEX 202
+
+/* linux/futex.h: the operations that wait, and what may be set beside them. */
+enum {
+  kFutexWait = 0,
+  kFutexLockPi = 6,
+  kFutexWaitBitset = 9,
+  kFutexLockPi2 = 13,
+  kFutexFlags = 128 | 256,
+};
 
 /* pthread_self(), which PyThreadState.thread_id is. */
 #define THREAD_POINTER(task) ((task)->thread.fsbase)
@@ -41,13 +51,17 @@ struct pt_regs___kernel {
     (into)[14] = (ctx)->regs.r15;  \
   } while (0)
 
-/* Of the system call that the thread is in: the futex that it waits for or wakes; else 0. */
-static __always_inline __u64 futex_of(struct task_struct *task) {
+/* Of the system call that the thread is in: the futex that it waits for, not one that it wakes; else
+ * 0. */
+static __always_inline __u64 awaited_futex(struct task_struct *task) {
   struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
   if (BPF_CORE_READ(regs, orig_ax) != SYS_FUTEX) {
     return 0;
   }
-  return BPF_CORE_READ(regs, di);
+  __u32 operation = (__u32)BPF_CORE_READ(regs, si) & ~kFutexFlags;
+  bool waits = operation == kFutexWait || operation == kFutexWaitBitset ||
+               operation == kFutexLockPi || operation == kFutexLockPi2;
+  return waits ? BPF_CORE_READ(regs, di) : 0;
 }
 
 #endif

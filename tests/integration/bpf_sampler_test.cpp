@@ -1,27 +1,19 @@
 // The program in the kernel on a perf event of the test's own, on every interpreter.
-#include "integration/detection.hpp"
+#include "integration/bpf_sampling.hpp"
 #include "pyinject/base/deadline.hpp"
-#include "pyinject/base/unique_fd.hpp"
-#include "pyinject/bpf/sampler.hpp"
 #include "support/paths.hpp"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <functional>
-#include <map>
-#include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace pyinject::test {
@@ -36,95 +28,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Its first lines: ready() says that what follows it is what runs.
-constexpr auto kReady = R"(
-import os, sys
-def ready():
-    print('ready', flush=True)
-def spin():
-    ready()
-    while True:
-        pass
-)";
-
-class BpfSamplerTest : public DetectionTest {
- protected:
-  void open(const bpf::SamplerOptions& options = {}) {
-    auto opened = bpf::Sampler::open(
-        options, {.code = [this](bpf::Code code) { names_[code.number] = code.qualname; },
-                  .stack = [this](bpf::Stack stack) { stacks_.push_back(std::move(stack)); }});
-    if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
-      FAIL() << why->name << ": " << why->found;
-    }
-    sampler_ = std::get<std::unique_ptr<bpf::Sampler>>(std::move(opened));
-  }
-
-  // Samples PID and what it forks from now on.
-  void sample(base::Pid pid) {
-    const auto detector = python::make_detector(python::Purpose::kObserve);
-    const auto detection = detector->detect(pid);
-    ASSERT_TRUE(std::holds_alternative<python::Target>(detection))
-        << python::describe(std::get<python::Refused>(detection).refusal);
-    const auto layout = python::frame_layout(std::get<python::Target>(detection));
-    ASSERT_TRUE(std::holds_alternative<python::FrameLayout>(layout))
-        << std::get<std::string>(layout);
-    ASSERT_EQ(sampler_->add(pid, std::get<python::FrameLayout>(layout)), bpf::Sampler::Added::kYes);
-    perf_event_attr attributes{};
-    attributes.size = sizeof attributes;
-    attributes.type = PERF_TYPE_SOFTWARE;
-    attributes.config = PERF_COUNT_SW_CPU_CLOCK;
-    attributes.sample_period = 1'000'000;
-    attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
-    attributes.disabled = 1;
-    attributes.inherit = 1;
-    attributes.use_clockid = 1;
-    attributes.clockid = CLOCK_MONOTONIC;
-    event_.reset(static_cast<int>(
-        ::syscall(SYS_perf_event_open, &attributes, pid.value(), -1, -1, PERF_FLAG_FD_CLOEXEC)));
-    ASSERT_TRUE(event_.valid());
-    const auto attached = sampler_->attach(base::Pid{::getpid()});
-    ASSERT_EQ(attached.events, 1U) << attached.why;
-    EXPECT_EQ(attached.refused, 0U);
-    ASSERT_EQ(::ioctl(event_.get(), PERF_EVENT_IOC_ENABLE, 0), 0);
-  }
-
-  // Until there are as many stacks as WANTED of those that COUNTS.
-  void collect(std::size_t wanted, const std::function<bool(const bpf::Stack&)>& counts) {
-    const auto deadline = Deadline::after(std::chrono::seconds{20});
-    const auto count = [&] {
-      return static_cast<std::size_t>(std::ranges::count_if(stacks_, counts));
-    };
-    while (count() < wanted && !deadline.expired()) {
-      pollfd readable{.fd = sampler_->fd(), .events = POLLIN, .revents = 0};
-      ::poll(&readable, 1, 20);
-      (void)sampler_->consume();
-    }
-    ASSERT_GE(count(), wanted);
-  }
-  void collect(std::size_t wanted) {
-    collect(wanted, [](const auto&) { return true; });
-  }
-
-  // Innermost first; "|" behind the outermost of each group.
-  [[nodiscard]] std::string text(const bpf::Stack& stack) {
-    std::string result;
-    for (const auto& frame : stack.frames) {
-      result += fmt::format("{} {}", names_[frame.code], frame.outermost ? "| " : "");
-    }
-    return result;
-  }
-  [[nodiscard]] std::vector<std::string> texts() {
-    std::vector<std::string> result;
-    std::ranges::transform(stacks_, std::back_inserter(result),
-                           [this](const auto& stack) { return text(stack); });
-    return result;
-  }
-
-  std::unique_ptr<bpf::Sampler> sampler_;
-  base::UniqueFd event_;
-  std::map<std::uint32_t, std::string> names_;
-  std::vector<bpf::Stack> stacks_;
-};
+class BpfSamplerTest : public BpfSampling {};
 
 TEST_P(BpfSamplerTest, EveryFrameIsThereWhenItWasEnteredBefore) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
@@ -328,30 +232,6 @@ outside()
   sample(python.pid());
   collect(20);
   EXPECT_THAT(texts(), Each(AllOf(StartsWith("inside "), HasSubstr("outside <module> |"))));
-}
-
-TEST_P(BpfSamplerTest, TheGilIsWhoseItIs) {
-  PythonProcess python{GetParam(), std::string{kReady} + R"(
-import hashlib, threading
-data = bytes(1 << 22)
-def without():
-    while True:
-        hashlib.sha256(data)
-threading.Thread(target=without, daemon=True).start()
-spin()
-)"};
-  open({.gil = true});
-  sample(python.pid());
-  // The event is of the main thread only.
-  collect(100);
-  std::map<bpf::Gil, std::size_t> states;
-  for (const auto& stack : stacks_) {
-    if (text(stack).starts_with("spin ")) {
-      ++states[stack.gil];
-    }
-  }
-  EXPECT_GT(states[bpf::Gil::kHeld], stacks_.size() * 9 / 10);
-  EXPECT_EQ(states[bpf::Gil::kUnknown], 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, BpfSamplerTest, testing::ValuesIn(find_interpreters()),

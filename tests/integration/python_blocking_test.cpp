@@ -106,14 +106,14 @@ threading.Thread(target=burn, daemon=True).start()
          "os._exit(0)\n";
 }
 
-struct Case {
+struct BlockedThread {
   Interpreter interpreter;
   Wait wait;
   bool busy;
 };
 
-std::vector<Case> cases() {
-  std::vector<Case> result;
+std::vector<BlockedThread> cases() {
+  std::vector<BlockedThread> result;
   for (const auto& interpreter : one_of_each_version()) {
     for (const auto& wait : kWaits) {
       for (const bool busy : {false, true}) {
@@ -133,11 +133,11 @@ struct CaseName {
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming)
-void PrintTo(const Case& value, std::ostream* stream) {
+void PrintTo(const BlockedThread& value, std::ostream* stream) {
   *stream << value.interpreter.name << " " << value.wait.name;
 }
 
-class Blocking : public testing::TestWithParam<Case> {};
+class Blocking : public testing::TestWithParam<BlockedThread> {};
 
 TEST_P(Blocking, ActivatesAndTheCallReturnsAsItShould) {
   const auto& [interpreter, wait, busy] = GetParam();
