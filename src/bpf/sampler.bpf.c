@@ -50,6 +50,7 @@ struct bpf_perf_event_data_kern {
 struct task_struct {
   int pid;
   int tgid;
+  unsigned int flags;
   __u64 start_time;
   struct task_struct *group_leader;
   struct pid *thread_pid;
@@ -58,6 +59,10 @@ struct task_struct {
 } __attribute__((preserve_access_index));
 
 char LICENSE[] SEC("license") = "GPL";
+
+/* include/linux/sched.h: threads of the kernel's that have the memory, and the thread pointer, of the
+ * one for which they work (io_uring, vhost). */
+enum { kIsIoWorker = 0x10, kIsUserWorker = 0x4000 };
 
 /* The compiler drops a bound that it can prove, and the verifier cannot. */
 #define KEEP(value) asm volatile("" : "+r"(value))
@@ -91,6 +96,8 @@ struct known_thread {
   __u64 state;      /* its PyThreadState; 0: not known */
   __u32 pid;
   __u32 tid;
+  __u32 in_vain; /* why the last search found none: of enum sampler_flags; 0: it did */
+  __u32 unused;
 };
 
 struct {
@@ -162,6 +169,7 @@ struct work {
   __u64 states[SAMPLER_MOST_STATES];
   __u32 state_count;
   struct walk walk;
+  __u64 search_after; /* of threads whose last search was in vain */
   __u64 registers[16];
   __u64 stack_pointer;
   __u8 frame[128];
@@ -635,31 +643,64 @@ static __always_inline __u64 published_frame(const struct sampled_process *at, _
   return frame != 0 && at->frame_in_cframe ? read_word(frame) : frame;
 }
 
-/* To work->states: of each interpreter, the newest first, the state of this thread. The one of last
- * time may have been freed, which clears nothing in it; then it runs nothing, though. */
-static __always_inline void find_states(struct work *work, struct known_thread *thread,
+/* Of the steps of bpf_loop(); and how often a processor's time for a search in vain has to pass
+ * before it does one again. */
+enum { kMostSteps = 8192, kPause = 32 };
+
+/* To work->states: of each interpreter, the newest first, the state of this thread; false: too many
+ * states, or a list without an end. */
+static __always_inline bool search_states(struct work *work, __u64 thread_pointer) {
+  const struct sampled_process *at = &work->at;
+  __u64 newest = read_word(at->interpreters);
+  if (newest == 0) {
+    return true;
+  }
+  struct search search = {.work = work,
+                          .thread_pointer = thread_pointer,
+                          .interpreter = newest,
+                          .state = read_word(newest + at->threads_head)};
+  return bpf_loop(kMostSteps, step_state, &search, 0) < kMostSteps;
+}
+
+/* Whether the state of last time is the thread's, and its only one. It may have been freed, which
+ * clears nothing in it; then it runs nothing, though. */
+static __always_inline bool is_still(const struct sampled_process *at, __u64 state,
+                                     __u64 thread_pointer) {
+  return state != 0 && read_word(state + at->thread_id) == thread_pointer &&
+         published_frame(at, state) != 0;
+}
+
+/* Nonzero, of enum sampler_flags: there are none. A search takes as long as the list is, and nothing
+ * else runs on this processor meanwhile: of threads that are not Python's there is one now and then,
+ * which tells when they have become Python's. */
+static __always_inline __u8 find_states(struct work *work, struct known_thread *thread,
                                         __u64 thread_pointer) {
   const struct sampled_process *at = &work->at;
   __u64 newest = read_word(at->interpreters);
   bool single = newest != 0 && read_word(newest + at->next_interpreter) == 0;
-  if (single && thread->state != 0 &&
-      read_word(thread->state + at->thread_id) == thread_pointer &&
-      published_frame(at, thread->state) != 0) {
+  if (single && is_still(at, thread->state, thread_pointer)) {
     work->states[0] = thread->state;
     work->state_count = 1;
     count(SAMPLER_COUNT_FOUND);
-    return;
+    return 0;
   }
   work->state_count = 0;
-  if (newest != 0) {
-    struct search search = {.work = work,
-                            .thread_pointer = thread_pointer,
-                            .interpreter = newest,
-                            .state = read_word(newest + at->threads_head)};
-    bpf_loop(100000, step_state, &search, 0);
+  __u64 now = bpf_ktime_get_ns();
+  if (thread->in_vain == 0 || now >= work->search_after) {
+    bool whole = search_states(work, thread_pointer);
+    work->state_count = whole ? work->state_count : 0;
+    thread->in_vain = !whole                   ? SAMPLER_UNREADABLE
+                      : work->state_count == 0 ? SAMPLER_NO_STATE
+                                               : 0;
+    thread->state = single && work->state_count != 0 ? work->states[0] : 0;
+    if (thread->in_vain != 0) {
+      work->search_after = now + kPause * (bpf_ktime_get_ns() - now);
+    }
   }
-  thread->state = single && work->state_count != 0 ? work->states[0] : 0;
-  count(work->state_count != 0 ? SAMPLER_COUNT_SEARCHED : SAMPLER_COUNT_NO_STATE);
+  if (work->state_count != 0) {
+    count(SAMPLER_COUNT_SEARCHED);
+  }
+  return (__u8)thread->in_vain;
 }
 
 /* The GIL ----------------------------------------------------------------------------------- */
@@ -780,12 +821,17 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
   walk->flags = flags;
   walk->count = 0;
   walk->last_code = 0;
-  find_states(work, thread, THREAD_POINTER(task));
+  __u8 without = task->flags & (kIsIoWorker | kIsUserWorker)
+                     ? SAMPLER_NO_STATE
+                     : find_states(work, thread, THREAD_POINTER(task));
   TAKE_REGISTERS(work->registers, ctx);
   work->stack_pointer = STACK_POINTER(ctx);
-  if (work->state_count == 0) {
-    walk->flags |= SAMPLER_NO_STATE;
-    stack->head.gil = SAMPLER_GIL_NONE;
+  if (without != 0) {
+    walk->flags |= without;
+    if (without & SAMPLER_NO_STATE) {
+      stack->head.gil = SAMPLER_GIL_NONE;
+      count(SAMPLER_COUNT_NO_STATE);
+    }
   } else {
     struct walker walker = {.work = work};
     bpf_loop(SAMPLER_MOST_STATES, step_walk, &walker, 0);

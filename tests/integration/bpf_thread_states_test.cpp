@@ -1,0 +1,141 @@
+// How the program in the kernel finds a thread's state, and what it does where there is none.
+#include "integration/bpf_sampling.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "pyinject/tracee/remote_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <string>
+
+#include <linux/bpf.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+class BpfThreadStates : public BpfSampling {
+ protected:
+  [[nodiscard]] std::ptrdiff_t with_frames() const {
+    return std::ranges::count_if(stacks_, [](const auto& stack) { return !stack.frames.empty(); });
+  }
+};
+
+// What the kernel counts of this process's programs while one is there.
+class ProgramTime {
+ public:
+  ProgramTime() {
+    bpf_attr attributes{};
+    attributes.enable_stats.type = BPF_STATS_RUN_TIME;
+    counting_.reset(
+        static_cast<int>(::syscall(SYS_bpf, BPF_ENABLE_STATS, &attributes, sizeof(attributes))));
+    if (!counting_.valid()) {
+      throw base::Error{"the kernel does not count the time of programs"};
+    }
+  }
+  // Nanoseconds of one run, on the average.
+  [[nodiscard]] static double mean() {
+    double time = 0;
+    double runs = 0;
+    for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/fdinfo"}) {
+      const auto text = base::read_file(entry.path().string()).value_or("");
+      for (const auto line : base::split(text, '\n')) {
+        const auto field = [line](std::string_view name) {
+          return line.starts_with(name)
+                     ? static_cast<double>(
+                           base::parse_number<std::uint64_t>(base::trim(line.substr(name.size())))
+                               .value_or(0))
+                     : 0;
+        };
+        time += field("run_time_ns:");
+        runs += field("run_cnt:");
+      }
+    }
+    return time / std::max(runs, 1.0);
+  }
+
+ private:
+  base::UniqueFd counting_;
+};
+
+// Nothing else runs on a processor while the program walks along a list.
+TEST_P(BpfThreadStates, AListWithoutAnEndCostsLittleAndIsReadAgainWhenItHasOne) {
+  PythonProcess python{GetParam(), std::string{kReady} + R"(
+import threading
+begun = threading.Event()
+def newest():
+    begun.set()
+    threading.Event().wait()
+threading.Thread(target=newest, daemon=True).start()
+begun.wait()
+spin()
+)"};
+  const auto layout = layout_of(python.pid());
+  const tracee::ProcessMemory memory{python.pid()};
+  const auto interpreter = memory.read_pointer(layout.interpreters);
+  ASSERT_TRUE(interpreter);
+  const auto newest = memory.read_pointer(*interpreter + layout.threads_head);
+  ASSERT_TRUE(newest);
+  const auto next = memory.read_pointer(*newest + layout.next_thread);
+  ASSERT_TRUE(next && !next->is_null());
+  ASSERT_TRUE(memory.write_value(*newest + layout.next_thread, newest->value()));
+  open();
+  const ProgramTime time;
+  sample(python.pid());
+  collect(200);
+  EXPECT_LT(ProgramTime::mean(), 300'000);  // 5 ms and more if each sample takes the walk
+  EXPECT_EQ(std::ranges::count(stacks_, true, &bpf::Stack::unreadable), std::ssize(stacks_));
+  EXPECT_EQ(with_frames(), 0);
+  EXPECT_EQ(sampler_->counters().no_state, 0U);
+  ASSERT_TRUE(memory.write_value(*newest + layout.next_thread, next->value()));
+  collect(20, [this](const auto& stack) { return text(stack) == "spin <module> | "; });
+}
+
+// Threads of the kernel's that work for io_uring have the memory, and the thread pointer, of the
+// one that has begun them, whose frames change meanwhile.
+TEST_P(BpfThreadStates, WhoWorksForIoUringHasNoPythonStack) {
+  PythonProcess python{GetParam(), std::string{kReady} + R"(
+import ctypes, mmap, struct
+call = ctypes.CDLL(None, use_errno=True).syscall
+parameters = (ctypes.c_uint32 * 30)()
+def read_by_ring():
+    ring = call(425, 4, parameters)  # io_uring_setup
+    print('ring' if ring >= 0 else os.strerror(ctypes.get_errno()), flush=True)
+    tail, array = parameters[11], parameters[16]
+    queue = mmap.mmap(ring, array + 4 * parameters[0])
+    entries = mmap.mmap(ring, 64 * parameters[0], offset=0x10000000)
+    size = 1 << 26
+    buffer = ctypes.create_string_buffer(size)
+    file = os.open('/dev/urandom', os.O_RDONLY)
+    # IORING_OP_READ, IOSQE_ASYNC
+    entries[0:64] = struct.pack('<BBHiQQIIQ24x', 22, 16, 0, file, 0, ctypes.addressof(buffer), size, 0, 1)
+    for i in range(1, 100):
+        struct.pack_into('<I', queue, tail, i)
+        call(426, ring, 1, 1, 1, None, 0)  # io_uring_enter, which waits for its end
+ready()
+sys.stdin.readline()
+read_by_ring()
+)"};
+  open();
+  sample(python.pid());
+  python.send_line("go");
+  if (const auto answer = python.read_line(); answer != "ring") {
+    GTEST_SKIP() << "io_uring: " << answer;
+  }
+  const auto of_worker = [](const bpf::Stack& stack) { return stack.tid != stack.pid; };
+  collect(100, of_worker);
+  std::erase_if(stacks_, [&](const auto& stack) { return !of_worker(stack); });
+  EXPECT_EQ(std::ranges::count(stacks_, false, &bpf::Stack::python_thread), std::ssize(stacks_));
+  EXPECT_EQ(with_frames(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, BpfThreadStates, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+
+}  // namespace
+}  // namespace pyinject::test
