@@ -154,7 +154,7 @@ void Records::take_task(std::span<const std::byte> record) {
   auto name =
       python::to_utf8({.bytes = take_first(left, head->name_bytes), .width = head->name_width});
   // Not named by the program: CPython says so when it is asked (Modules/_asynciomodule.c).
-  tasks_[head->number] = head->name_bytes == 0 ? "Task-" + std::to_string(head->first_line)
+  tasks_[head->number] = head->name_width == 0 ? "Task-" + std::to_string(head->first_line)
                                                : with_cut(std::move(name), head->name_cut != 0);
 }
 

@@ -145,6 +145,7 @@ sampled_process process_of(const python::FrameLayout& from) {
           .current_frame = from.current_frame,
           .frame_in_cframe = from.frame_in_cframe ? 1U : 0U,
           .running_task = from.running_task,
+          .tasks_later = from.tasks_later ? 1U : 0U,
           .executable = from.executable,
           .previous = from.previous,
           .instruction = from.instruction,
@@ -221,6 +222,8 @@ class LoadedSampler : public Sampler {
     (void)bpf_map_delete_elem(bpf_map__fd(skeleton_->maps.processes), &key);
   }
 
+  void look_for_tasks() override;
+
   void record_only(std::span<const base::Pid> pids) override {
     for (const auto pid : pids) {
       const auto key = static_cast<__u32>(pid.value());
@@ -254,6 +257,14 @@ class LoadedSampler : public Sampler {
   }
 
  private:
+  // What the program knows of process KEY.
+  [[nodiscard]] std::optional<sampled_process> find(__u32 key) const {
+    sampled_process process{};
+    return bpf_map_lookup_elem(bpf_map__fd(skeleton_->maps.processes), &key, &process) == 0
+               ? std::optional{process}
+               : std::nullopt;
+  }
+  [[nodiscard]] std::vector<__u32> without_tasks() const;
   [[nodiscard]] std::uint64_t counter(__u32 which) const {
     const int processors = std::max(libbpf_num_possible_cpus(), 1);
     std::vector<std::uint64_t> values(static_cast<std::size_t>(processors));
@@ -267,8 +278,47 @@ class LoadedSampler : public Sampler {
   Records records_;
   Ring ring_;
   bool by_clock_;
-  int left_ = 0;  // records that consume() takes yet
+  __u32 looked_for_tasks_ = 0;  // the last of without_tasks() that was looked at
+  int left_ = 0;                // records that consume() takes yet
 };
+
+// Ascending.
+std::vector<__u32> LoadedSampler::without_tasks() const {
+  const auto* const map = skeleton_->maps.processes;
+  std::vector<__u32> found;
+  __u32 key = 0;
+  const __u32* last = nullptr;
+  // Where the last one is removed meanwhile the kernel begins anew: hence the limit.
+  for (auto left = bpf_map__max_entries(map);
+       left > 0 && bpf_map_get_next_key(bpf_map__fd(map), last, &key) == 0; --left) {
+    last = &key;
+    if (const auto process = find(key); process && process->tasks_later != 0) {
+      found.push_back(key);
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+// Some of them at a time, in turns: each takes a look at all that the process has mapped.
+void LoadedSampler::look_for_tasks() {
+  constexpr std::size_t kAtOnce = 16;
+  auto pids = without_tasks();
+  std::ranges::rotate(pids, std::ranges::upper_bound(pids, looked_for_tasks_));
+  pids.resize(std::min(pids.size(), kAtOnce));
+  for (const auto pid : pids) {
+    looked_for_tasks_ = pid;
+    const auto before = find(pid);
+    const auto offsets = python::loaded_task_offsets(base::Pid{static_cast<int>(pid)});
+    auto process = find(pid);
+    if (before && offsets && process && process->interpreters == before->interpreters) {
+      process->running_task = offsets->running;
+      process->task_name = offsets->name;
+      process->tasks_later = 0;
+      (void)bpf_map_update_elem(bpf_map__fd(skeleton_->maps.processes), &pid, &*process, BPF_EXIST);
+    }
+  }
+}
 
 // The numbers of PID's descriptors that are perf events. ERROR: they could not be listed.
 std::vector<int> perf_events_of(base::Pid pid, std::error_code& error) {

@@ -35,6 +35,7 @@ struct sampled_process {
   __u32 current_frame;
   __u32 frame_in_cframe;
   __u32 running_task; /* 0: not known */
+  __u32 tasks_later;  /* the loader looks for it again */
   /* _PyInterpreterFrame */
   __u32 executable;
   __u32 previous;
@@ -118,7 +119,7 @@ struct sampled_name_head {
   __u32 name_bytes;
   __u32 file_bytes;
   __u32 line_bytes;
-  __u8 name_width; /* of a character */
+  __u8 name_width; /* of a character; of a SAMPLER_TASK without a name: 0 */
   __u8 file_width;
   __u8 name_cut;
   __u8 unused;

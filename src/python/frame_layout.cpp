@@ -15,11 +15,6 @@ namespace pyinject::python {
 
 namespace {
 
-struct TaskOffsets {
-  std::uint32_t name = 0;
-  std::uint32_t running = 0;
-};
-
 // struct _Py_AsyncioModuleDebugOffsets (Modules/_asynciomodule.c, 3.14 and 3.15): seven words about
 // a task, two about an interpreter, four about a thread.
 std::optional<TaskOffsets> task_offsets(const elf::ElfFile& file) {
@@ -49,19 +44,20 @@ std::optional<TaskOffsets> task_offsets(const elf::ElfFile& file) {
 
 // In the interpreter itself (3.15), or in a module of its own (3.14).
 std::optional<TaskOffsets> find_task_offsets(const Target& target, const elf::ElfFile& file) {
-  if (target.version.minor < 14) {
-    return std::nullopt;
-  }
-  if (auto found = task_offsets(file)) {
-    return found;
-  }
-  const auto maps = procfs::read_maps(target.id.pid);
+  auto found = task_offsets(file);
+  return found ? found : loaded_task_offsets(target.id.pid);
+}
+
+}  // namespace
+
+std::optional<TaskOffsets> loaded_task_offsets(base::Pid pid) {
+  const auto maps = procfs::read_maps(pid);
   for (const auto& mapping : maps.value_or(std::vector<procfs::Mapping>{})) {
     if (!mapping.executable || mapping.inode == 0 ||
         mapping.path.find("/_asyncio.") == std::string::npos) {
       continue;
     }
-    auto opened = procfs::open_mapped_file(target.id.pid, mapping);
+    auto opened = procfs::open_mapped_file(pid, mapping);
     if (auto* const fd = std::get_if<base::UniqueFd>(&opened)) {
       auto module = elf::ElfFile::open(std::move(*fd));
       if (const auto* const elf = std::get_if<elf::ElfFile>(&module)) {
@@ -71,8 +67,6 @@ std::optional<TaskOffsets> find_task_offsets(const Target& target, const elf::El
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
   const auto prepared = prepare_frame_reading(target);
@@ -88,7 +82,8 @@ std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
   if (code_type == symbols.end() || text_type == symbols.end()) {
     return std::string{"its interpreter does not export PyCode_Type and PyUnicode_Type"};
   }
-  const auto tasks = find_task_offsets(target, file).value_or(TaskOffsets{});
+  const bool has_tasks = target.version.minor >= 14;
+  const auto tasks = has_tasks ? find_task_offsets(target, file) : std::nullopt;
   // parse_layout() and implausible() have bounded them all.
   const auto narrow = [](std::uint64_t offset) { return static_cast<std::uint32_t>(offset); };
   return FrameLayout{
@@ -104,7 +99,8 @@ std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
       .thread_id = narrow(found.thread_id),
       .current_frame = narrow(stack.current_frame),
       .frame_in_cframe = stack.frame_in_cframe,
-      .running_task = tasks.running,
+      .running_task = tasks ? tasks->running : 0,
+      .tasks_later = has_tasks && !tasks,
       .executable = narrow(stack.executable),
       .executable_tags = stack.executable_tags,
       .previous = narrow(stack.previous),
@@ -121,7 +117,7 @@ std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
       .text_length = narrow(stack.text_length),
       .text_state = narrow(stack.text_state),
       .ascii_data = narrow(stack.ascii_data),
-      .task_name = tasks.name,
+      .task_name = tasks ? tasks->name : 0,
       .gil_last_holder = narrow(found.gil_last_holder),
       .gil_locked = narrow(found.gil_locked)};
 }

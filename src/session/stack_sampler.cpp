@@ -1,6 +1,7 @@
 #include "session/stack_sampler.hpp"
 
 #include "base/format.hpp"
+#include "pyinject/base/deadline.hpp"
 #include "pyinject/python/evaluator.hpp"
 #include "pyinject/python/frame_layout.hpp"
 #include "pyinject/session/options.hpp"
@@ -29,6 +30,7 @@ using std::chrono::nanoseconds;
 constexpr milliseconds kBetweenLooks{50};
 // perf's files are closed a little before it becomes waitable.
 constexpr milliseconds kUntilWaitable{500};
+constexpr milliseconds kBetweenLooksForTasks{200};
 
 weave::GilState gil_state(bpf::Gil gil) {
   switch (gil) {
@@ -58,7 +60,7 @@ nanoseconds own_processor_time() {
 
 std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> StackSampler::open(
     const bpf::SamplerOptions& options, base::Logger& logger) {
-  std::unique_ptr<StackSampler> self{new StackSampler{logger}};
+  std::unique_ptr<StackSampler> self{new StackSampler{options.tasks, logger}};
   auto* const sampler = self.get();
   auto opened = bpf::Sampler::open(
       options, {.code =
@@ -171,6 +173,7 @@ void StackSampler::run() {
   try {
     bool last = false;
     bool more = false;
+    base::Deadline next_look_for_tasks = base::Deadline::after(nanoseconds{0});
     while (!last || more) {
       last = ending_;
       pollfd readable{.fd = sampler_->fd(), .events = POLLIN, .revents = 0};
@@ -178,6 +181,10 @@ void StackSampler::run() {
         ::poll(&readable, 1, static_cast<int>(kBetweenLooks.count()));
       }
       more = sampler_->consume();
+      if (tasks_ && !last && next_look_for_tasks.expired()) {
+        sampler_->look_for_tasks();
+        next_look_for_tasks = base::Deadline::after(kBetweenLooksForTasks);
+      }
     }
   } catch (const std::exception& error) {  // out of a thread it would end this tool
     logger_.error("Python stacks are no longer collected: {}", error.what());

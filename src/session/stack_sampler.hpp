@@ -68,10 +68,11 @@ class StackSampler : public python::Injector {
   [[nodiscard]] SamplerStats stats() const;
 
  private:
-  explicit StackSampler(base::Logger& logger) : logger_{logger} {}
+  StackSampler(bool tasks, base::Logger& logger) : tasks_{tasks}, logger_{logger} {}
   void run();
   void take(const bpf::Stack& stack);
 
+  const bool tasks_;  // are asked for
   base::Logger& logger_;
   weave::SampledStacks stacks_;
   std::unique_ptr<bpf::Sampler> sampler_;

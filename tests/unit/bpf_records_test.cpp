@@ -187,6 +187,7 @@ TEST_F(RecordsTest, TasksHaveTheirNamesOrTheNumberThatCPythonWouldShow) {
   records_.take(named);
   head.number = 6;
   head.name_bytes = 0;
+  head.name_width = 0;
   head.first_line = 42;
   records_.take(bytes_of(head));
   records_.take(stack_record({}, 0, 0, 5));

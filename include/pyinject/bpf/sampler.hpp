@@ -106,6 +106,9 @@ class Sampler {
   };
   [[nodiscard]] virtual Added add(base::Pid pid, const python::FrameLayout& layout) = 0;
   virtual void remove(base::Pid pid) = 0;
+  // Of processes that had not loaded asyncio when they were added: whether some of them have since.
+  // To be called some times a second where tasks are asked for.
+  virtual void look_for_tasks() = 0;
   // For events of the whole system: samples of other processes than these, and what they fork from
   // now on, are dropped in the kernel. May be called again, with more.
   virtual void record_only(std::span<const base::Pid> pids) = 0;

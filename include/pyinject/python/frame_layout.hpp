@@ -5,6 +5,7 @@
 #include "pyinject/python/target.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -26,6 +27,7 @@ struct FrameLayout {
   std::uint32_t current_frame = 0;
   bool frame_in_cframe = false;    // 3.12: what current_frame points at has the pointer first
   std::uint32_t running_task = 0;  // asyncio's, of that thread; 0: not known
+  bool tasks_later = false;        // that is found out when asyncio is loaded
   // _PyInterpreterFrame.
   std::uint32_t executable = 0;
   std::uint64_t executable_tags = 0;  // bits of that word that are no part of the pointer
@@ -50,6 +52,14 @@ struct FrameLayout {
   std::uint32_t gil_last_holder = 0;
   std::uint32_t gil_locked = 0;
 };
+
+// Where asyncio's tasks are.
+struct TaskOffsets {
+  std::uint32_t name = 0;     // FrameLayout::task_name
+  std::uint32_t running = 0;  // FrameLayout::running_task
+};
+// As the module _asyncio that PID has loaded says (3.14); nullopt: it has loaded none.
+[[nodiscard]] std::optional<TaskOffsets> loaded_task_offsets(base::Pid pid);
 
 // From TARGET's debug offsets (3.13 and later) or a table (3.12), its symbols, and, from 3.14 on,
 // its section .AsyncioDebug, if asyncio is loaded. A string says what does not fit.
