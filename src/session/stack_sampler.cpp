@@ -2,6 +2,7 @@
 
 #include "base/format.hpp"
 #include "pyinject/base/deadline.hpp"
+#include "pyinject/procfs/stat.hpp"
 #include "pyinject/python/evaluator.hpp"
 #include "pyinject/python/frame_layout.hpp"
 #include "pyinject/session/options.hpp"
@@ -50,6 +51,13 @@ bool takes_program(const perf::SamplingEvent& event) {
   return event.type != std::uint32_t{PERF_TYPE_TRACEPOINT};
 }
 
+// The program that it ran when it was looked at.
+bool runs_still(const python::Target& target) {
+  const auto stat = procfs::read_stat(target.id.pid);
+  return stat && stat->stack_begin == target.stack_begin &&
+         procfs::read_process_id(target.id.pid) == target.id;
+}
+
 nanoseconds own_processor_time() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -81,6 +89,23 @@ StackSampler::~StackSampler() { stop(); }
 
 std::variant<python::Activation, Refusal> StackSampler::activate(
     const python::Target& target, const python::ActivateOptions& /*options*/) {
+  const auto refusal = add(target);
+  // An exec removes it, which then was too early.
+  if (!runs_still(target)) {
+    sampler_->remove(target.id.pid);
+    return Refusal{.reason = Reason::kExited,
+                   .found = "it has ended or executes another program now",
+                   .remedy = {}};
+  }
+  if (refusal) {
+    return *refusal;
+  }
+  python::Activation activation;
+  activation.mechanism = python::Mechanism::kObserved;
+  return activation;
+}
+
+std::optional<Refusal> StackSampler::add(const python::Target& target) {
   const auto layout = python::frame_layout(target);
   if (const auto* const why = std::get_if<std::string>(&layout)) {
     return Refusal{.reason = Reason::kLayoutMismatch, .found = *why, .remedy = {}};
@@ -98,7 +123,7 @@ std::variant<python::Activation, Refusal> StackSampler::activate(
   }
   switch (sampler_->add(target.id.pid, std::get<python::FrameLayout>(layout))) {
     case bpf::Sampler::Added::kYes:
-      break;
+      return std::nullopt;
     case bpf::Sampler::Added::kUnfit:
       return Refusal{.reason = Reason::kLayoutMismatch,
                      .found = "its frames or code objects are too large",
@@ -108,9 +133,7 @@ std::variant<python::Activation, Refusal> StackSampler::activate(
                      .found = "too many processes are recorded already",
                      .remedy = "record a part of them"};
   }
-  python::Activation activation;
-  activation.mechanism = python::Mechanism::kObserved;
-  return activation;
+  return std::nullopt;
 }
 
 std::variant<python::Deactivation, Refusal> StackSampler::deactivate(

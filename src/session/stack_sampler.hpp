@@ -69,6 +69,8 @@ class StackSampler : public python::Injector {
 
  private:
   StackSampler(bool tasks, base::Logger& logger) : tasks_{tasks}, logger_{logger} {}
+  // nullopt: it is read.
+  [[nodiscard]] std::optional<python::Refusal> add(const python::Target& target);
   void run();
   void take(const bpf::Stack& stack);
 

@@ -1,0 +1,50 @@
+// Targets of the second engine that become something else while they are added.
+#include "integration/detection.hpp"
+#include "session/stack_sampler.hpp"
+#include "support/fake_python.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <variant>
+
+namespace pyinject::test {
+namespace {
+
+class BpfActivation : public DetectionTest {};
+
+// Without randomised addresses all is where it was, but for the stack, above which there is more.
+TEST_P(BpfActivation, WhatWasFoundOutBeforeAnExecIsNotKept) {
+  if (!GetParam().root.empty()) {
+    GTEST_SKIP() << "its root has no /proc, by which it executes itself";
+  }
+  PythonProcess python{wrapped(GetParam(), {"setarch", "-R"}), R"(
+import os, sys
+print('ready', flush=True)
+sys.stdin.readline()
+os.environ['MORE'] = 1000 * 'x'
+command = open('/proc/self/cmdline').read().split('\0')
+program = 'print("executed", flush=True); input()'
+os.execv('/proc/self/exe', command[:command.index('-c')] + ['-c', program])
+)"};
+  const auto detection = python::make_detector(python::Purpose::kObserve)->detect(python.pid());
+  ASSERT_TRUE(std::holds_alternative<python::Target>(detection));
+  const auto& target = std::get<python::Target>(detection);
+  RecordingLogger logger;
+  auto opened = session::StackSampler::open({}, logger);
+  ASSERT_TRUE(std::holds_alternative<std::unique_ptr<session::StackSampler>>(opened));
+  auto& sampler = *std::get<std::unique_ptr<session::StackSampler>>(opened);
+  EXPECT_TRUE(std::holds_alternative<python::Activation>(sampler.activate(target, {})));
+  python.send_line("go");
+  ASSERT_EQ(python.read_line(), "executed");
+  const auto again = sampler.activate(target, {});
+  ASSERT_TRUE(std::holds_alternative<python::Refusal>(again));
+  EXPECT_EQ(std::get<python::Refusal>(again).reason, python::Reason::kExited);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, BpfActivation, testing::ValuesIn(find_interpreters()),
+                         InterpreterName{});
+
+}  // namespace
+}  // namespace pyinject::test
