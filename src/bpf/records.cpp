@@ -124,6 +124,9 @@ void Records::take_code(std::span<const std::byte> record) {
   if (!head || head->number == 0) {  // that of codes whose names were lost
     return;
   }
+  if ((head->missing & SAMPLER_MISSING_NAME) != 0) {
+    return;
+  }
   auto left = record.subspan(sizeof *head);
   const python::TextUnits name{.bytes = take_first(left, head->name_bytes),
                                .width = head->name_width};
@@ -133,15 +136,16 @@ void Records::take_code(std::span<const std::byte> record) {
   const python::CodeDescription description{name, file, lines, head->first_line, head->byte_code};
   const auto& names = description.names();
   const auto qualname = with_cut(names.qualname, head->name_cut != 0);
+  // With what was missing at first it keeps its number.
+  const auto before = numbers_.find(head->number);
+  const auto own = before == numbers_.end() ? head->number : before->second;
   const auto [known, first] =
-      first_numbers_.try_emplace(key_of(qualname, names, *head, lines), head->number);
+      first_numbers_.try_emplace(key_of(qualname, names, *head, lines), own);
   numbers_.insert_or_assign(head->number, known->second);
   if (first) {
-    receiver_.code({.number = head->number,
-                    .qualname = qualname,
-                    .file = names.file,
-                    .first_line = names.first_line});
-    codes_.insert_or_assign(head->number, description);
+    receiver_.code(
+        {.number = own, .qualname = qualname, .file = names.file, .first_line = names.first_line});
+    codes_.insert_or_assign(own, description);
   }
 }
 

@@ -287,56 +287,60 @@ static __always_inline struct sampled_name *new_name(void) {
   return bpf_map_lookup_elem(&names, &zero);
 }
 
-/* Whether it was told, and all of it: what is not in memory can be read another time. */
-enum { kNotNamed, kNamedInPart, kNamed };
-
-static __noinline int name_code(struct work *work, __u32 number) {
+/* False: there was no room for it. What is not in memory is read by the loader (cold_names.hpp). */
+static __noinline bool name_code(struct work *work, const struct object_key *key, __u64 fingerprint,
+                                 __u32 number) {
   struct sampled_name *name = new_name();
-  if (!work || !name) {
-    return kNotNamed;
+  if (!work || !name || !key) {
+    return false;
   }
   const struct sampled_process *at = &work->at;
+  __u8 missing = 0;
   name->head.kind = SAMPLER_CODE;
   name->head.pid = work->stack.head.pid;
   name->head.number = number;
   name->head.byte_code = at->byte_code;
+  name->head.address = key->address;
+  name->head.fingerprint = fingerprint;
   __u64 first_line = word_of(work->code, at->first_line & ~7U, 0xf8);
   name->head.first_line = (__s32)(at->first_line & 4 ? first_line >> 32 : first_line);
   struct text text =
       put_text(name, 0, SAMPLER_MOST_QUALNAME, at, word_of(work->code, at->qualified_name, 0xf8));
+  missing |= text.width == 0 ? SAMPLER_MISSING_NAME : 0;
   name->head.name_bytes = text.bytes;
   name->head.name_width = text.width;
   name->head.name_cut = text.cut;
   __u32 used = text.bytes;
   KEEP(used);
-  if (text.width == 0 || used > SAMPLER_MOST_QUALNAME) {
-    return kNotNamed;
+  if (used > SAMPLER_MOST_QUALNAME) {
+    return false;
   }
   text = put_text(name, used, SAMPLER_MOST_FILE, at, word_of(work->code, at->file_name, 0xf8));
+  missing |= text.width == 0 ? SAMPLER_MISSING_FILE : 0;
   name->head.file_bytes = text.bytes;
   name->head.file_width = text.width;
   used += text.bytes;
   KEEP(used);
-  if (text.width == 0 || used > SAMPLER_MOST_QUALNAME + SAMPLER_MOST_FILE) {
-    return kNotNamed;
+  if (used > SAMPLER_MOST_QUALNAME + SAMPLER_MOST_FILE) {
+    return false;
   }
   __u64 table = word_of(work->code, at->line_table, 0xf8);
   __u64 size = 0;
-  int named =
-      bpf_probe_read_user(&size, sizeof size, (void *)(table + at->item_count)) == 0 ? kNamed
-                                                                                      : kNamedInPart;
+  bool lines =
+      bpf_probe_read_user(&size, sizeof size, (void *)(table + at->item_count)) == 0;
   size = size > SAMPLER_MOST_LINES ? SAMPLER_MOST_LINES : size;
   KEEP(size);
   if (size > SAMPLER_MOST_LINES) {
-    return kNotNamed;
+    return false;
   }
   if (bpf_probe_read_user(name->bytes + used, size, (void *)(table + at->bytes_data)) != 0) {
     size = 0;
-    named = kNamedInPart;
+    lines = false;
   }
   name->head.line_bytes = (__u32)size;
+  name->head.missing = missing | (lines ? 0 : SAMPLER_MISSING_LINES);
   used += (__u32)size;
-  return put_record(name, used) == 0 ? named : kNotNamed;
+  return put_record(name, used) == 0;
 }
 
 /* The number of what is at ADDRESS and looks like FINGERPRINT; 0: not known yet. */
@@ -355,11 +359,6 @@ static __always_inline void remember(const struct object_key *key, __u64 fingerp
   bpf_map_update_elem(&objects, key, &object, BPF_ANY);
 }
 
-static __always_inline __u64 mixed(__u64 fingerprint, __u64 word) {
-  fingerprint = (fingerprint ^ word) * 0x9e3779b97f4a7c15ULL;
-  return fingerprint ^ (fingerprint >> 29);
-}
-
 /* Of the code object at ADDRESS, whose constant part has pointers, lines and co_version in it, a
  * number that CPython gives once. False: there is none. */
 static __always_inline bool identify_code(struct work *work, __u64 address, __u32 *number) {
@@ -370,16 +369,15 @@ static __always_inline bool identify_code(struct work *work, __u64 address, __u3
   }
   __u64 fingerprint = 0;
   for (__u32 i = 0; i < SAMPLER_CODE_WORDS; ++i) {
-    fingerprint = mixed(fingerprint, word_of(work->code, (at->first_line & ~7U) + 8 * i, 0xf8));
+    fingerprint = sampler_mix(fingerprint, word_of(work->code, (at->first_line & ~7U) + 8 * i, 0xf8));
   }
   struct object_key key = {.address = address, .pid = work->stack.head.pid};
   *number = known_number(&key, fingerprint);
   if (*number == 0) {
     *number = new_number();
-    int named = name_code(work, *number);
-    if (named == kNamed) {
+    if (name_code(work, &key, fingerprint, *number)) {
       remember(&key, fingerprint, *number);
-    } else if (named == kNotNamed) {
+    } else {
       *number = 0;
       count(SAMPLER_COUNT_LOST_NAMES);
     }
@@ -747,7 +745,7 @@ static long step_hash(__u32 index, struct text_hash *hash) {
   }
   __u64 word = *(const __u64 *)(name->bytes + at);
   hash->fingerprint =
-      mixed(hash->fingerprint, left < sizeof word ? word << 8 * (sizeof word - left) : word);
+      sampler_mix(hash->fingerprint, left < sizeof word ? word << 8 * (sizeof word - left) : word);
   return 0;
 }
 
@@ -757,7 +755,7 @@ static __always_inline __u64 task_fingerprint(const struct sampled_name *name) {
   __u64 bytes = name->head.name_bytes;
   struct text_hash hash = {
       .name = name,
-      .fingerprint = mixed((__u32)name->head.first_line, bytes << 8 | name->head.name_width)};
+      .fingerprint = sampler_mix((__u32)name->head.first_line, bytes << 8 | name->head.name_width)};
   bpf_loop((bytes + sizeof(__u64) - 1) / sizeof(__u64), step_hash, &hash, 0);
   return hash.fingerprint;
 }

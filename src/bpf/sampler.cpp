@@ -4,12 +4,15 @@
 
 #if PYINJECT_BPF
 
+#include "bpf/cold_names.hpp"
 #include "bpf/sampler_records.h"
+#include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/procfs/own_rights.hpp"
+#include "pyinject/tracee/remote_memory.hpp"
 #include "sampler.skel.h"
 
 #include <fmt/format.h>
@@ -17,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <filesystem>
@@ -41,6 +45,7 @@ namespace {
 namespace filesystem = std::filesystem;
 
 constexpr int kMostAtOnce = 1024;
+constexpr std::chrono::seconds kColdNamesAgain{1};
 constexpr const char* kKernelTypes = "/sys/kernel/btf/vmlinux";
 
 // What libbpf said last: it reports to one function of the whole program.
@@ -196,7 +201,8 @@ class LoadedSampler : public Sampler {
         bpf_map__fd(skeleton_->maps.records),
         [](void* self, void* data, std::size_t size) {
           auto& sampler = *static_cast<LoadedSampler*>(self);
-          sampler.records_.take({static_cast<const std::byte*>(data), size});
+          sampler.records_.take(
+              sampler.cold_names_.complete({static_cast<const std::byte*>(data), size}));
           return --sampler.left_ > 0 ? 0 : -EAGAIN;  // which ends ring_buffer__consume()
         },
         this, nullptr));
@@ -238,7 +244,12 @@ class LoadedSampler : public Sampler {
   [[nodiscard]] int fd() const override { return ring_buffer__epoll_fd(ring_.get()); }
   bool consume() override {
     left_ = kMostAtOnce;
-    return ring_buffer__consume(ring_.get()) == -EAGAIN;
+    const bool more = ring_buffer__consume(ring_.get()) == -EAGAIN;
+    if (cold_names_again_.expired()) {
+      cold_names_.try_again([this](std::span<const std::byte> record) { records_.take(record); });
+      cold_names_again_ = base::Deadline::after(kColdNamesAgain);
+    }
+    return more;
   }
 
   [[nodiscard]] Counters counters() const override {
@@ -252,7 +263,7 @@ class LoadedSampler : public Sampler {
             .gil_held = counter(SAMPLER_COUNT_GIL_HELD),
             .gil_waited_for = counter(SAMPLER_COUNT_GIL_WAITED_FOR),
             .lost = counter(SAMPLER_COUNT_LOST),
-            .lost_names = counter(SAMPLER_COUNT_LOST_NAMES),
+            .lost_names = counter(SAMPLER_COUNT_LOST_NAMES) + cold_names_.unnamed(),
             .by_clock = counter(SAMPLER_COUNT_BY_CLOCK)};
   }
 
@@ -276,6 +287,11 @@ class LoadedSampler : public Sampler {
 
   Skeleton skeleton_;
   Records records_;
+  ColdNames cold_names_{[this](std::uint32_t pid) { return find(pid); },
+                        [](base::Pid pid, base::RemoteAddress from, std::span<std::byte> into) {
+                          return tracee::ProcessMemory{pid}.read(from, into);
+                        }};
+  base::Deadline cold_names_again_ = base::Deadline::after(kColdNamesAgain);
   Ring ring_;
   bool by_clock_;
   __u32 looked_for_tasks_ = 0;  // the last of without_tasks() that was looked at

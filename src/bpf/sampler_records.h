@@ -108,6 +108,13 @@ struct sampled_stack {
   struct sampled_frame frames[SAMPLER_MOST_FRAMES];
 };
 
+/* What was not in memory when the program looked. */
+enum sampler_missing {
+  SAMPLER_MISSING_NAME = 1,
+  SAMPLER_MISSING_FILE = 2,
+  SAMPLER_MISSING_LINES = 4,
+};
+
 /* A code object, or a task's name, at its first sight: always before the first stack with it. What
  * its bytes are follows: the name, the file, the table of lines. */
 struct sampled_name_head {
@@ -122,7 +129,10 @@ struct sampled_name_head {
   __u8 name_width; /* of a character; of a SAMPLER_TASK without a name: 0 */
   __u8 file_width;
   __u8 name_cut;
-  __u8 unused;
+  __u8 missing; /* of enum sampler_missing */
+  /* Of a code object. */
+  __u64 address;
+  __u64 fingerprint;
 };
 
 struct sampled_name {
@@ -145,6 +155,12 @@ enum sampler_counter {
   SAMPLER_COUNT_BY_CLOCK,
   SAMPLER_COUNTERS,
 };
+
+/* Of some words, a step for each: equal ones are equal, and hardly any others. */
+static inline __u64 sampler_mix(__u64 fingerprint, __u64 word) {
+  fingerprint = (fingerprint ^ word) * 0x9e3779b97f4a7c15ULL;
+  return fingerprint ^ (fingerprint >> 29);
+}
 
 /* NOLINTEND(readability-identifier-naming) */
 

@@ -35,7 +35,9 @@ void append(std::vector<std::byte>& bytes, std::string_view text) {
 }
 
 std::vector<std::byte> code_record(std::uint32_t number, std::string_view name,
-                                   std::string_view file, bool cut = false) {
+                                   std::string_view file, bool cut = false,
+                                   std::uint8_t missing = 0) {
+  const bool lines = (missing & SAMPLER_MISSING_LINES) == 0;
   const sampled_name_head head{.kind = SAMPLER_CODE,
                                .pid = 7,
                                .number = number,
@@ -43,11 +45,13 @@ std::vector<std::byte> code_record(std::uint32_t number, std::string_view name,
                                .byte_code = kByteCode,
                                .name_bytes = static_cast<__u32>(name.size()),
                                .file_bytes = static_cast<__u32>(file.size()),
-                               .line_bytes = static_cast<__u32>(kLines.size()),
+                               .line_bytes = lines ? static_cast<__u32>(kLines.size()) : 0,
                                .name_width = 1,
                                .file_width = 1,
                                .name_cut = static_cast<__u8>(cut ? 1 : 0),
-                               .unused = 0};
+                               .missing = missing,
+                               .address = 0,
+                               .fingerprint = 0};
   auto bytes = bytes_of(head);
   append(bytes, name);
   append(bytes, file);
@@ -149,6 +153,22 @@ TEST_F(RecordsTest, TheNumberOfLostNamesIsGivenToNoCode) {
   records_.take(stack_record({{.code = 0, .where = kByteCode}}));
   EXPECT_THAT(codes_, IsEmpty());
   EXPECT_THAT(frames(), ElementsAre("0@0"));
+}
+
+TEST_F(RecordsTest, WhatWasMissingIsAddedToTheSameCode) {
+  records_.take(code_record(1, "", "", false, SAMPLER_MISSING_NAME | SAMPLER_MISSING_FILE));
+  records_.take(code_record(2, "f", "f.py", false, SAMPLER_MISSING_LINES));
+  records_.take(code_record(3, "f", "f.py", false, SAMPLER_MISSING_LINES));
+  const auto stack = stack_record({{.code = 1, .where = kByteCode + 4},
+                                   {.code = 2, .where = kByteCode + 4},
+                                   {.code = 3, .where = kByteCode + 4}});
+  records_.take(stack);
+  EXPECT_THAT(frames(), ElementsAre("0@0", "2@0", "2@0"));
+  records_.take(code_record(3, "f", "f.py"));
+  records_.take(code_record(2, "f", "f.py"));
+  records_.take(code_record(1, "g", "f.py"));
+  records_.take(stack);
+  EXPECT_THAT(frames(), ElementsAre("1@12", "2@12", "2@12"));
 }
 
 TEST_F(RecordsTest, CPythonsOwnFrameBelowInitIsLeftOutAndItsGroupEndsWhereItDid) {

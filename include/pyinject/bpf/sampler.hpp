@@ -68,7 +68,7 @@ struct Counters {
   std::uint64_t gil_held = 0;
   std::uint64_t gil_waited_for = 0;
   std::uint64_t lost = 0;        // stacks: the ring was full
-  std::uint64_t lost_names = 0;  // for that, or not in memory: the next sample brings them
+  std::uint64_t lost_names = 0;  // for that, or they cannot be read
   std::uint64_t by_clock = 0;
 };
 

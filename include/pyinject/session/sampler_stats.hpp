@@ -24,7 +24,7 @@ struct SamplerStats {
   std::uint64_t gil_held = 0;                 // with --gil
   std::uint64_t gil_waited_for = 0;           // with --gil
   std::uint64_t lost = 0;                     // records that there was no room for
-  std::uint64_t lost_names = 0;               // the same of names
+  std::uint64_t lost_names = 0;               // the same of names, or they cannot be read
   std::uint64_t by_clock = 0;                 // matched by the nearest time
   std::chrono::nanoseconds processor_time{};  // of the collector
 };
