@@ -320,7 +320,7 @@ std::vector<__u32> LoadedSampler::without_tasks() const {
 void LoadedSampler::look_for_tasks() {
   constexpr std::size_t kAtOnce = 16;
   auto pids = without_tasks();
-  std::ranges::rotate(pids, std::ranges::upper_bound(pids, looked_for_tasks_));
+  std::rotate(pids.begin(), std::ranges::upper_bound(pids, looked_for_tasks_), pids.end());
   pids.resize(std::min(pids.size(), kAtOnce));
   for (const auto pid : pids) {
     looked_for_tasks_ = pid;
