@@ -1,0 +1,220 @@
+/* The walk along the frames of a thread. What the offsets mean: docs/cpython-notes.md "Frames". */
+#ifndef PYINJECT_BPF_SAMPLER_FRAMES_BPF_H
+#define PYINJECT_BPF_SAMPLER_FRAMES_BPF_H
+
+#include "sampler_names.bpf.h"
+#include "sampler_work.bpf.h"
+
+/* What loops hand to their steps has to be on the stack, where the verifier follows each value: the
+ * less is there the sooner it has seen all. */
+struct walker {
+  struct work *work;
+};
+
+static long step_frame(__u32 index, struct walker *walker) {
+  struct work *work = walker->work;
+  struct walk *walk = &work->walk;
+  __u64 address = walk->frame;
+  (void)index;
+  if (address == 0) {
+    return 1;
+  }
+  if ((address & 7) != 0 ||
+      bpf_probe_read_user(work->frame, SAMPLER_FRAME_BYTES, (void *)address) != 0) {
+    walk->flags |= SAMPLER_UNREADABLE;
+    return 1;
+  }
+  const struct sampled_process *at = &work->at;
+  __u32 owner = at->owner & 0x7f;
+  KEEP(owner);
+  owner &= 0x7f;
+  walk->frame = word_of(work->frame, at->previous, 0x78);
+  __u32 index_of_last = walk->count - 1;
+  __u64 code = word_of(work->frame, at->executable, 0x78) & ~at->executable_tags;
+  bool entry = work->frame[owner] >= kFirstEntryOwner;
+  if (!entry && address - work->stack_pointer < kEvaluatorsStack) {
+    /* One whose owner the evaluator has not stored yet: it has None for code. */
+    entry = read_word(code + at->type) != at->code_type;
+  }
+  if (walk->steps == 0) {
+    walk->steps = 1;
+    walk->first_entry = entry;
+  }
+  if (entry && walk->steps == 1) {
+    walk->steps = 2;
+    walk->behind_entry = walk->frame;
+  }
+  walk->last_entry = entry;
+  walk->last_generator = work->frame[owner] == kOwnedByGenerator;
+  if (entry) {
+    KEEP(index_of_last);
+    if (index_of_last < SAMPLER_MOST_FRAMES) {
+      work->stack.frames[index_of_last].where |= SAMPLER_OUTERMOST;
+    }
+    return 0;
+  }
+  __u32 place = walk->count;
+  KEEP(place);
+  if (place >= SAMPLER_MOST_FRAMES) {
+    walk->flags |= SAMPLER_TRUNCATED;
+    return 1;
+  }
+  __u64 instruction = word_of(work->frame, at->instruction, 0x78);
+  __u32 number = 0;
+  if (code == walk->last_code) { /* it calls itself */
+    number = walk->last_number;
+  } else if (!identify_code(work, code, &number)) {
+    walk->flags |= SAMPLER_UNREADABLE;
+    return 1;
+  }
+  walk->last_code = code;
+  walk->last_number = number;
+  work->stack.frames[place].code = number;
+  work->stack.frames[place].where = (__u32)(instruction - code) & SAMPLER_OFFSET;
+  walk->count = place + 1;
+  return 0;
+}
+
+struct register_search {
+  struct work *work;
+  __u64 found;
+};
+
+static __always_inline bool is_linked_frame(struct work *work, __u64 address) {
+  const struct sampled_process *at = &work->at;
+  if (address == 0 || (address & 7) != 0 ||
+      bpf_probe_read_user(work->frame, SAMPLER_FRAME_BYTES, (void *)address) != 0) {
+    return false;
+  }
+  __u64 previous = word_of(work->frame, at->previous, 0x78);
+  __u64 code = word_of(work->frame, at->executable, 0x78) & ~at->executable_tags;
+  return previous != 0 && (previous & 7) == 0 && code != 0 &&
+         read_word(code + at->type) == at->code_type;
+}
+
+static long step_register(__u32 index, struct register_search *search) {
+  struct work *work = search->work;
+  __u64 address = work->registers[index & 15];
+  if (is_linked_frame(work, address)) {
+    search->found = address;
+    return 1;
+  }
+  return 0;
+}
+
+static long step_register_of_cframe(__u32 index, struct register_search *search) {
+  struct work *work = search->work;
+  __u64 address = work->registers[index & 15];
+  __u64 frame = address == 0 || (address & 7) != 0 ? 0 : read_word(address);
+  if (frame != 0 && is_linked_frame(work, frame)) {
+    search->found = frame;
+    return 1;
+  }
+  return 0;
+}
+
+/* For some instructions the innermost frame is not linked to the one before: a generator's that
+ * yields; one whose evaluator begins, which in 3.12 puts its own _PyCFrame in front first and fills
+ * it in later. What is stored next is in a register, and so is the _PyCFrame before. */
+static __always_inline __u64 frame_in_registers(struct work *work, bool by_cframe) {
+  struct register_search search = {.work = work};
+  bpf_loop(SAMPLER_REGISTERS, by_cframe ? (void *)step_register_of_cframe : (void *)step_register,
+           &search, 0);
+  return search.found;
+}
+
+/* What is to be tried after the walk from what the thread state says; at last that again, with which
+ * the innermost frames are there. */
+enum {
+  kTryPublished,
+  kTryRestOfIt,
+  kTryCframe,
+  kTryFrame,
+  kTryCframeBehind,
+  kTryPublishedAgain,
+  kTries = 5, /* one of the first two is left out, or more */
+};
+
+/* The frame to go on with, or to begin anew with; 0: none. */
+static __always_inline __u64 next_try(struct work *work) {
+  struct walk *walk = &work->walk;
+  if (walk->what == kTryRestOfIt) {
+    return frame_in_registers(work, false);
+  }
+  walk->flags = walk->flags_before;
+  walk->count = walk->count_before;
+  return walk->what == kTryCframe         ? frame_in_registers(work, true)
+         : walk->what == kTryFrame        ? frame_in_registers(work, false)
+         : walk->what == kTryCframeBehind ? walk->behind_cframe
+         : walk->stale                    ? 0
+                                          : walk->published;
+}
+
+static long step_try(__u32 index, struct walker *walker) {
+  struct work *work = walker->work;
+  struct walk *walk = &work->walk;
+  const struct sampled_process *at = &work->at;
+  (void)index;
+  if (walk->what != kTryPublished) {
+    walk->frame = next_try(work);
+  }
+  bool any = walk->frame != 0 || (walk->what == kTryPublished && walk->may_be_empty);
+  walk->steps = 0;
+  walk->first_entry = 0;
+  walk->last_entry = 1; /* nothing is complete */
+  walk->last_generator = 0;
+  bpf_loop(3 * SAMPLER_MOST_FRAMES, step_frame, walker, 0);
+  bool readable = walk->flags == walk->flags_before;
+  /* What is in a _PyCFrame that is not filled in is often the entry frame of an earlier one. */
+  bool stale = walk->what == kTryPublished && at->frame_in_cframe && walk->first_entry &&
+               walk->behind_entry != walk->behind_cframe;
+  if ((walk->flags & SAMPLER_TRUNCATED) ||
+      (readable && walk->last_entry && !stale && any)) {
+    return 1;
+  }
+  if (walk->what == kTryPublishedAgain) {
+    walk->flags |= SAMPLER_UNREADABLE; /* its outer functions were not found */
+    return 1;
+  }
+  if (walk->what == kTryPublished) {
+    walk->stale = stale;
+    walk->what = readable && !stale && (walk->last_generator || !at->frame_in_cframe)
+                     ? kTryRestOfIt
+                     : kTryCframe;
+  } else if (walk->what == kTryRestOfIt) {
+    walk->what = kTryCframeBehind;
+  } else {
+    ++walk->what;
+  }
+  if (!at->frame_in_cframe && walk->what != kTryRestOfIt) {
+    walk->what = kTryPublishedAgain;
+  }
+  return 0;
+}
+
+static long step_walk(__u32 index, struct walker *walker) {
+  struct work *work = walker->work;
+  struct walk *walk = &work->walk;
+  const struct sampled_process *at = &work->at;
+  if (index >= work->state_count || index >= SAMPLER_MOST_STATES) {
+    return 1;
+  }
+  KEEP(index);
+  index &= SAMPLER_MOST_STATES - 1;
+  walk->frame = read_word(work->states[index] + at->current_frame);
+  walk->may_be_empty = 1;
+  if (at->frame_in_cframe) { /* 3.12: struct _PyCFrame {current_frame, previous} */
+    /* That of no evaluator is in the thread state itself. */
+    walk->may_be_empty = walk->frame - work->states[index] < kMostThreadState;
+    walk->behind_cframe = read_word(read_word(walk->frame + 8));
+    walk->frame = read_word(walk->frame);
+  }
+  walk->published = walk->frame;
+  walk->count_before = walk->count;
+  walk->flags_before = walk->flags;
+  walk->what = kTryPublished;
+  bpf_loop(kTries, step_try, walker, 0);
+  return 0;
+}
+
+#endif

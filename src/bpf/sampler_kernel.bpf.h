@@ -1,0 +1,62 @@
+/* What the program has to know of the kernel. */
+#ifndef PYINJECT_BPF_SAMPLER_KERNEL_BPF_H
+#define PYINJECT_BPF_SAMPLER_KERNEL_BPF_H
+
+#include <stdbool.h>
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+/* As much of the kernel's types as is used; the loader relocates them by the running kernel's BTF. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct ns_common {
+  unsigned int inum;
+};
+struct pid_namespace {
+  struct ns_common ns;
+};
+struct upid {
+  int nr;
+  struct pid_namespace *ns;
+};
+struct pid {
+  unsigned int level;
+  struct upid numbers[1];
+};
+typedef struct {
+  int counter;
+} atomic_t;
+struct signal_struct {
+  atomic_t live;
+};
+struct task_struct;
+struct perf_sample_data {
+  __u64 sample_flags;
+  __u64 time;
+};
+struct bpf_perf_event_data_kern {
+  struct perf_sample_data *data;
+};
+#pragma clang attribute pop
+
+#include "sampler_x86_64.bpf.h"
+
+struct task_struct {
+  int pid;
+  int tgid;
+  unsigned int flags;
+  __u64 start_time;
+  struct task_struct *group_leader;
+  struct pid *thread_pid;
+  struct signal_struct *signal;
+  struct thread_struct thread;
+} __attribute__((preserve_access_index));
+
+/* include/linux/sched.h: threads of the kernel's that have the memory, and the thread pointer, of the
+ * one for which they work (io_uring, vhost). */
+enum { kIsIoWorker = 0x10, kIsUserWorker = 0x4000 };
+
+#endif

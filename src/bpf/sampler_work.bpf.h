@@ -1,0 +1,181 @@
+/* What the program is told, what it keeps from one sample to the next, and what all its parts use. */
+#ifndef PYINJECT_BPF_SAMPLER_WORK_BPF_H
+#define PYINJECT_BPF_SAMPLER_WORK_BPF_H
+
+#include "sampler_kernel.bpf.h"
+#include "sampler_records.h"
+
+/* The compiler drops a bound that it can prove, and the verifier cannot. */
+#define KEEP(value) asm volatile("" : "+r"(value))
+
+/* Set by the loader, whose C++ knows no _Bool. */
+const volatile __u32 own_pid_namespace = 0; /* its inode number */
+const volatile __u8 with_gil = 0;
+const volatile __u8 with_tasks = 0;
+const volatile __u64 wake_at = 0; /* bytes in the ring that are worth a wake-up */
+
+/* Preallocated, as all: before Linux 6.1 programs of perf's events take no other. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 16384);
+  __type(key, __u32); /* pid, as the loader's pid namespace has it */
+  __type(value, struct sampled_process);
+} processes SEC(".maps");
+
+/* Those that are recorded when perf records the whole system, and what they have forked. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 16384);
+  __type(key, __u32);
+  __type(value, __u8);
+} members SEC(".maps");
+
+__u8 only_members = 0;
+
+struct known_thread {
+  __u64 start_time; /* of the task: a thread number is given away again */
+  __u64 state;      /* its PyThreadState; 0: not known */
+  __u32 pid;
+  __u32 tid;
+  __u32 in_vain; /* why the last search found none: of enum sampler_flags; 0: it did */
+  __u32 unused;
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 16384);
+  __type(key, __u32); /* the kernel's own number of the thread */
+  __type(value, struct known_thread);
+} threads SEC(".maps");
+
+struct object_key {
+  __u64 address;
+  __u64 pid;
+};
+
+struct known_object {
+  __u64 fingerprint;
+  __u32 number;
+  __u32 unused;
+};
+
+/* Code objects and tasks, by their addresses, which are given away again: hence the fingerprint. */
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 65536);
+  __type(key, struct object_key);
+  __type(value, struct known_object);
+} objects SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 8 << 20);
+} records SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, SAMPLER_COUNTERS);
+  __type(key, __u32);
+  __type(value, __u64);
+} counters SEC(".maps");
+
+/* What an evaluator has on the stack, its entry frame too (3.12, 3.13), takes some hundred bytes. */
+enum { kEvaluatorsStack = 4096, kMostThreadState = 8192 };
+enum { kOwnedByGenerator = 1, kFirstEntryOwner = 3 }; /* pycore_frame.h: enum _frameowner */
+
+/* Where the walk along the frames is. */
+struct walk {
+  __u64 frame;
+  __u64 published; /* with which it was begun */
+  __u64 last_code;
+  __u64 behind_entry;  /* the previous one of the first entry frame */
+  __u64 behind_cframe; /* 3.12: the innermost frame of the evaluator before this one */
+  __u32 count;
+  __u32 count_before; /* with which this thread state was begun */
+  __u32 last_number;
+  __u8 flags_before;
+  __u8 may_be_empty;
+  __u8 what; /* is tried: see below */
+  __u8 flags;
+  __u8 steps;       /* 0, 1, or more */
+  __u8 first_entry; /* the first frame is an entry frame */
+  __u8 last_entry;
+  __u8 last_generator;
+  __u8 stale; /* what is published is an earlier one's */
+};
+
+/* One sample's work. The kernel runs no two such programs at a time on one processor. */
+struct work {
+  struct sampled_process at;
+  __u64 states[SAMPLER_MOST_STATES];
+  __u32 state_count;
+  struct walk walk;
+  __u64 search_after; /* of threads whose last search was in vain */
+  __u64 registers[16];
+  __u64 stack_pointer;
+  __u8 frame[128];
+  __u8 code[256];
+  struct sampled_stack stack;
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct work);
+} works SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct sampled_name);
+} names SEC(".maps");
+
+__u32 last_number = 0;
+
+static __always_inline void count(__u32 which) {
+  __u64 *counter = bpf_map_lookup_elem(&counters, &which);
+  if (counter) {
+    ++*counter;
+  }
+}
+
+static __always_inline __u64 read_word(__u64 address) {
+  __u64 word = 0;
+  return bpf_probe_read_user(&word, sizeof word, (void *)address) == 0 ? word : 0;
+}
+
+static __always_inline __u64 word_of(const __u8 *bytes, __u32 offset, __u32 mask) {
+  offset &= mask;
+  KEEP(offset);
+  offset &= mask;
+  return *(const __u64 *)(bytes + offset);
+}
+
+static __always_inline __u64 wake(void) {
+  return bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA) > wake_at ? BPF_RB_FORCE_WAKEUP
+                                                                  : BPF_RB_NO_WAKEUP;
+}
+
+/* The number of TASK in the loader's pid namespace; 0: it is not seen from there. */
+static __always_inline __u32 number_of(struct task_struct *task) {
+  struct pid *pid = BPF_CORE_READ(task, thread_pid);
+  if (!pid) {
+    return 0;
+  }
+  __u32 level = BPF_CORE_READ(pid, level);
+  struct upid *numbers = (void *)__builtin_preserve_access_index(&pid->numbers);
+  for (__u32 i = 0; i < 33; ++i) { /* MAX_PID_NS_LEVEL */
+    if (i > level) {
+      return 0;
+    }
+    struct upid *number = (void *)numbers + i * bpf_core_type_size(struct upid);
+    if (BPF_CORE_READ(number, ns, ns.inum) == own_pid_namespace) {
+      return BPF_CORE_READ(number, nr);
+    }
+  }
+  return 0;
+}
+
+#endif
