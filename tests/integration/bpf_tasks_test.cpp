@@ -78,7 +78,7 @@ async def main():
     spin()
 asyncio.run(main())
 )"};
-  open({.tasks = true});
+  open({.gil = true, .tasks = true});
   sample(python.pid());
   collect(20);
   EXPECT_EQ(std::ranges::count(stacks_, "Task-1", &bpf::Stack::task), std::ssize(stacks_));
