@@ -11,10 +11,12 @@ namespace pyinject::python {
 
 namespace {
 
-// What also comes of looking at the mappings of one program image and the memory of the next.
-bool may_be_of_two_images(Reason reason) {
+// What also comes of looking at the mappings of one program image and the memory of the next, or at
+// an image that is half mapped: then the place of one segment has the bytes of another.
+bool may_be_of_memory_that_changes(Reason reason) {
   return reason == Reason::kLayoutMismatch || reason == Reason::kNoMailboxSpace ||
-         reason == Reason::kNoLibpythonSymbols || reason == Reason::kForeignEvaluator;
+         reason == Reason::kNoLibpythonSymbols || reason == Reason::kForeignEvaluator ||
+         reason == Reason::kFinalizing || reason == Reason::kFreeThreaded;
 }
 
 using Place = std::pair<base::RemoteAddress, std::uint64_t>;
@@ -69,8 +71,7 @@ Detection Examination::run() {
     look_at_surroundings();
     return std::move(target_);
   } catch (Refuse& refuse) {
-    const bool young = refuse.reason == Reason::kNoLibpythonSymbols && is_being_loaded();
-    if (young || (may_be_of_two_images(refuse.reason) && executes_another())) {
+    if (may_be_of_memory_that_changes(refuse.reason) && (is_being_loaded() || executes_another())) {
       refuse = {.reason = Reason::kNotInitialized,
                 .found = "it has just executed this program",
                 .remedy = "try again when it has started"};

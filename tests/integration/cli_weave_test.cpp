@@ -162,10 +162,11 @@ TEST_F(CliRecordPassesOn, AFolder) {
 }
 
 // The file would have been recorded for them.
-TEST_F(CliRecordPassesOn, AFolderWithoutTheTimesThatWereAskedForIsAFailure) {
+TEST_F(CliRecordPassesOn, AFileThatCannotBeCompletedIsAFailure) {
+  const std::string data = folder_ / "perf.data";
   const auto result =
       run({"sh", "-c",
-           command() + " --off-cpu --threads -o " + (folder_ / "perf.data") + " -- sleep 0.1"});
+           fmt::format("{} --off-cpu -o {} -- sh -c 'sleep 0.1; rm {}'", command(), data, data)});
   EXPECT_EQ(result.status, ExitStatus{.code = kFailed}) << result.err;
   EXPECT_THAT(result.err, HasSubstr("error: "));
   EXPECT_THAT(result.err, HasSubstr("the times off the processor are lost"));
