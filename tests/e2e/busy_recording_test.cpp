@@ -2,6 +2,7 @@
 // buffers.
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
+#include "e2e/tracefs_use.hpp"
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
 #include "support/stand_in_perf.hpp"
@@ -93,6 +94,7 @@ TEST_F(BusyRecording, OfCallsEnds) {
   if (::geteuid() != 0 || !python || ::access("/sys/kernel/tracing/uprobe_events", W_OK) != 0) {
     GTEST_SKIP() << "needs root, tracefs, and CPython 3.15 (scripts/pythons)";
   }
+  const TracefsUse tracefs;
   std::vector<std::unique_ptr<PythonProcess>> targets;
   std::vector<std::string> pids;
   for (int i = 0; i < 4; ++i) {
@@ -110,6 +112,7 @@ TEST_F(BusyRecording, OfCallsEndsWithAPerfThatDoesNotListen) {
   if (::geteuid() != 0 || !python || ::access("/sys/kernel/tracing/uprobe_events", W_OK) != 0) {
     GTEST_SKIP() << "needs root, tracefs, and CPython 3.15 (scripts/pythons)";
   }
+  const TracefsUse tracefs;
   PythonProcess target{*python, "print('ready', flush=True)\ninput()\n"};
   const auto result =
       run_tool({"record", "--functions", "-p", std::to_string(target.pid().value()), "--perf",

@@ -1,5 +1,6 @@
 // record --functions and functions: as many calls as were made, and nothing left in tracefs.
 #include "e2e/served_tree.hpp"
+#include "e2e/tracefs_use.hpp"
 #include "pyinject/base/file.hpp"
 #include "support/find_perf.hpp"
 #include "support/guards.hpp"
@@ -120,8 +121,10 @@ class FunctionCalls : public testing::TestWithParam<Interpreter> {
   [[nodiscard]] std::vector<std::string> arguments(const std::string& pids) const {
     return {"--functions", "-p", pids, "-o", data()};
   }
+  void be_alone() { tracefs_.be_alone(); }
 
  private:
+  TracefsUse tracefs_;
   TempDir folder_;
 };
 
@@ -357,6 +360,7 @@ TEST_P(FunctionCallsCounted, EndBySignalsInGoodOrder) {
 }
 
 TEST_P(FunctionCallsCounted, OfAKilledToolLeaveNothingBehindTheNextOne) {
+  be_alone();
   const Guards guards;
   Counted target{GetParam()};
   base::Pid killed;

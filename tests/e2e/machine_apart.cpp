@@ -29,6 +29,7 @@ mount --rbind "$0" /tmp && cd / && exec "$@")";
 std::set<std::string> names_in(const std::string& data) {
   const auto script = run({"perf", "script", "-i", data, "-F", "ip,sym"},
                           {.child = {}, .input = {}, .deadline = std::chrono::minutes{2}});
+  EXPECT_EQ(script.status, ExitStatus{}) << script.err;
   std::set<std::string> names;
   for (const auto line : base::split(script.out, '\n')) {
     if (const auto at = line.find("py::"); at != std::string_view::npos) {
