@@ -239,7 +239,34 @@ class LoadedSampler : public Sampler {
     skeleton_->bss->only_members = 1;
   }
 
-  Attached attach(base::Pid perf) override;
+  Attached attach(base::Pid perf) override {
+    return to_each_event(perf, [](int event, int program) {
+      return ::ioctl(event, PERF_EVENT_IOC_SET_BPF, program) == 0 ? 0 : errno;
+    });
+  }
+
+  // What the ioctl has put there could be taken away by nobody.
+  Attached join(base::Pid perf) override {
+    bool taken = false;
+    auto result = to_each_event(perf, [&](int event, int program) {
+      base::UniqueFd link{bpf_link_create(program, event, BPF_PERF_EVENT, nullptr)};
+      if (!link.valid()) {
+        taken = taken || errno == EEXIST;
+        return errno;
+      }
+      links_.push_back(std::move(link));
+      return 0;
+    });
+    if (taken) {
+      leave();
+      result.events = 0;
+      result.taken = true;
+    }
+    return result;
+  }
+
+  void leave() override { links_.clear(); }
+  [[nodiscard]] bool by_clock() const override { return by_clock_; }
 
   [[nodiscard]] int fd() const override { return ring_buffer__epoll_fd(ring_.get()); }
   bool consume() override {
@@ -285,6 +312,10 @@ class LoadedSampler : public Sampler {
     return std::accumulate(values.begin(), values.end(), std::uint64_t{0});
   }
 
+  // PUT takes the descriptors of an event and of the program, and returns 0 or an error.
+  [[nodiscard]] Attached to_each_event(base::Pid perf,
+                                       const std::function<int(int, int)>& put) const;
+
   Skeleton skeleton_;
   Records records_;
   ColdNames cold_names_{[this](std::uint32_t pid) { return find(pid); },
@@ -293,6 +324,7 @@ class LoadedSampler : public Sampler {
                         }};
   base::Deadline cold_names_again_ = base::Deadline::after(kColdNamesAgain);
   Ring ring_;
+  std::vector<base::UniqueFd> links_;  // one for each event that was joined
   bool by_clock_;
   __u32 looked_for_tasks_ = 0;  // the last of without_tasks() that was looked at
   int left_ = 0;                // records that consume() takes yet
@@ -352,7 +384,8 @@ std::vector<int> perf_events_of(base::Pid pid, std::error_code& error) {
   return found;
 }
 
-Sampler::Attached LoadedSampler::attach(base::Pid perf) {
+Sampler::Attached LoadedSampler::to_each_event(base::Pid perf,
+                                               const std::function<int(int, int)>& put) const {
   Attached result;
   const base::UniqueFd process{static_cast<int>(::syscall(SYS_pidfd_open, perf.value(), 0))};
   if (!process.valid()) {
@@ -368,11 +401,11 @@ Sampler::Attached LoadedSampler::attach(base::Pid perf) {
     if (!event.valid()) {
       ++result.refused;
       result.why = "pidfd_getfd: " + base::errno_text(errno);
-    } else if (::ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program) == 0) {
+    } else if (const int problem = put(event.get(), program); problem == 0) {
       ++result.events;
     } else {
       ++result.refused;
-      result.why = "PERF_EVENT_IOC_SET_BPF: " + base::errno_text(errno);
+      result.why = "the kernel does not put the program there: " + base::errno_text(problem);
     }
   }
   if (error) {  // a perf with file capabilities

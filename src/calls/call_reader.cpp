@@ -100,11 +100,6 @@ Bytes payload_of(const perfdata::Sample& sample) {
   return cursor.take(cursor.number<std::uint32_t>());
 }
 
-// perf's "dummy", which has no samples.
-bool is_side_band(const perfdata::Event& event) {
-  return event.attr.type == PERF_TYPE_SOFTWARE && event.attr.config == PERF_COUNT_SW_DUMMY;
-}
-
 class Reader {
  public:
   explicit Reader(perfdata::Input input) : input_{std::move(input)} {
@@ -226,7 +221,7 @@ class Reader {
 
   [[nodiscard]] std::uint64_t lost() const {
     const bool others = std::ranges::any_of(input_.events(), [this](const perfdata::Event& event) {
-      return probe_of_event(event) == nullptr && !is_side_band(event);
+      return probe_of_event(event) == nullptr && !event.is_dummy();
     });
     return others && told_by_event_ ? lost_samples_ : std::max(lost_records_, lost_samples_);
   }

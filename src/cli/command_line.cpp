@@ -61,6 +61,18 @@ constexpr auto kWeave = std::to_array<RecordOption>({
     {"perf", 0, kRequired},
     {"log-format", 0, kRequired},
 });
+constexpr auto kJoin = std::to_array<RecordOption>({
+    {"help", 'h', kNone},
+    {"quiet", 'q', kNone},
+    {"verbose", 'v', kNone},
+    {"perf", 0, kRequired},
+    {"gil", 0, kNone},
+    {"tasks", 0, kNone},
+    {"lines", 0, kNone},
+    {"keep-raw", 0, kNone},
+    {"stats", 0, kRequired},
+    {"log-format", 0, kRequired},
+});
 constexpr auto kActivate = std::to_array<RecordOption>({
     {"help", 'h', kNone},
     {"quiet", 'q', kNone},
@@ -91,7 +103,7 @@ constexpr auto kStatus = std::to_array<RecordOption>({
 });
 
 constexpr std::string_view kVerbNames =
-    "record, trace, top, sched, kmem, functions, weave, activate, deactivate or status";
+    "record, trace, top, sched, kmem, join, functions, weave, activate, deactivate or status";
 
 struct VerbOptions {
   std::string_view name;
@@ -100,6 +112,7 @@ struct VerbOptions {
 };
 constexpr auto kVerbs = std::to_array<VerbOptions>({
     {"record", Verb::kRecord, kRecord},
+    {"join", Verb::kJoin, kJoin},
     {"functions", Verb::kFunctions, kFunctions},
     {"weave", Verb::kWeave, kWeave},
     {"activate", Verb::kActivate, kActivate},
@@ -304,6 +317,24 @@ void take_weave(const options::variables_map& values, const SplitArguments& spli
   }
 }
 
+void take_join(const options::variables_map& values, const SplitArguments& split,
+               CommandLine& line) {
+  const auto number =
+      split.command.size() == 1 ? base::parse_number<pid_t>(split.command.front()) : std::nullopt;
+  if (number.value_or(0) <= 0) {
+    throw CommandLineError{"join takes the process of a perf record: perf-pyinject join PID",
+                           kUsage};
+  }
+  line.pids = {base::Pid{*number}};
+  if (values.count("perf") != 0) {
+    line.record.perf.option = values["perf"].as<std::string>();
+  }
+  line.record.lines = values.count("lines") != 0;
+  line.record.keep_raw = values.count("keep-raw") != 0;
+  line.record.gil = values.count("gil") != 0;
+  line.record.tasks = values.count("tasks") != 0;
+}
+
 }  // namespace
 
 std::vector<base::Pid> parse_pids(std::string_view list) {
@@ -350,7 +381,8 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     }
     line.verb = known.verb;
     auto split = split_arguments(words.subspan(1), known.own, line.verb == Verb::kRecord);
-    if (line.verb == Verb::kWeave && split.command.size() > 1) {  // options behind the file
+    const bool of_one_word = line.verb == Verb::kWeave || line.verb == Verb::kJoin;
+    if (of_one_word && split.command.size() > 1) {  // options behind it
       const std::span<const std::string> rest{split.command};
       auto behind = split_arguments(rest.subspan(1), known.own, false);
       split.own.insert(split.own.end(), behind.own.begin(), behind.own.end());
@@ -374,6 +406,10 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     }
     if (line.verb == Verb::kWeave) {
       take_weave(values, split, line);
+      return line;
+    }
+    if (line.verb == Verb::kJoin) {
+      take_join(values, split, line);
       return line;
     }
     if (!split.command.empty()) {

@@ -148,6 +148,9 @@ std::string sampler_line(const session::SamplerStats& stats) {
   add(stats.no_state, "are of threads that are not Python's");
   add(stats.no_frames, "of threads that run none");
   add(stats.unmatched, "have no record");
+  if (stats.not_joined > 0) {
+    line += fmt::format(" ({} of them are of before the join or of after it)", stats.not_joined);
+  }
   add(stats.by_clock, "were matched by the nearest time");
   add(stats.truncated, "cut at 512 frames");
   add(stats.unreadable, "could not be read to the end");

@@ -14,6 +14,7 @@ flag.
   record      record with perf: while the perf trampoline of the targets is on,
               or (--engine bpf) by a program in the kernel, which leaves them
               alone; or launch a program and record it from the beginning
+  join        give Python stacks to a perf record that is running already
   functions   what record --functions has recorded: every call of a function
   trace, top, sched record, kmem record
               perf's own, while the trampoline of the targets is on
@@ -82,6 +83,35 @@ examples:
   perf-pyinject record -F 999 -- python3 -m pytest
   perf-pyinject record -p 4711 --engine bpf --off-cpu -- sleep 30
   perf-pyinject record -p 4711 --repeat 30s/5m --keep 24
+)";
+
+constexpr std::string_view kJoinHelp =
+    R"(usage: perf-pyinject join PERF_PID [OPTION...]
+
+Gives Python stacks to a perf record that somebody else has started, with -g or
+another --call-graph: a program in the kernel reads them at its samples (as
+record --engine bpf; CAP_BPF, CAP_PERFMON, Linux 5.17 with BTF), and when that
+perf has ended they are put into its file. Whom perf records is what it was
+started with. Samples of before have no Python functions, nor may those of
+threads and processes that began between perf's start and this. Ctrl-C leaves
+perf: it goes on without Python stacks, those collected are put in at its end; a
+second one gives them up. Nothing else is done to perf or to the targets.
+
+      --perf PATH  the perf whose build-id cache is used
+      --gil, --tasks  who held the GIL, which asyncio task ran
+      --lines      lines in the names; without it:
+                   perf report --children -g none -s sym,srcline
+      --keep-raw   keep perf's own file, too, as NAME.raw
+      --stats FILE, --log-format json  figures, messages for programs
+  -q, --quiet      warnings and errors only
+  -v, --verbose    more
+
+exit status: 0 when perf has ended and its file has the stacks; 125 refused or
+failed; 128 + N after signal N; 129 usage
+
+example:
+  perf record -F 99 -g -p 4711 &
+  perf-pyinject join $!
 )";
 
 constexpr std::string_view kFunctionsHelp =
@@ -208,6 +238,8 @@ std::string_view help_text(Verb verb) {
       return kGeneral;
     case Verb::kRecord:
       return kRecordHelp;
+    case Verb::kJoin:
+      return kJoinHelp;
     case Verb::kFunctions:
       return kFunctionsHelp;
     case Verb::kWrapped:

@@ -14,6 +14,7 @@
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/session/guard.hpp"
+#include "pyinject/session/join_recording.hpp"
 #include "pyinject/session/manager.hpp"
 #include "pyinject/session/record_session.hpp"
 #include "pyinject/session/status_report.hpp"
@@ -94,6 +95,18 @@ int run_record(const CommandLine& line, Reporter& reporter, const Terminal& term
   auto repeat = *line.repeat;
   repeat.done = [&](int status) { (void)reporter.finish(status); };
   return session::record_repeatedly(line.record, repeat, *detector, *injector, logger, console);
+}
+
+int run_join(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
+  const auto& record = line.record;
+  Console console{reporter.logger(), is_live(line, terminal), name_of_perf(record.perf), &reporter};
+  return session::join_recording({.perf = line.pids.front(),
+                                  .search = record.perf,
+                                  .lines = record.lines,
+                                  .gil = record.gil,
+                                  .tasks = record.tasks,
+                                  .keep_raw = record.keep_raw},
+                                 reporter.logger(), console);
 }
 
 int run_wrapped(const CommandLine& line, base::Logger& logger) {
@@ -204,6 +217,8 @@ int run_verb(const CommandLine& line, Reporter& reporter, const Terminal& termin
       break;
     case Verb::kRecord:
       return run_record(line, reporter, terminal);
+    case Verb::kJoin:
+      return run_join(line, reporter, terminal);
     case Verb::kFunctions:
       return run_functions(line, reporter.logger());
     case Verb::kWrapped:

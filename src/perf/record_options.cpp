@@ -320,6 +320,29 @@ bool leaves_out_children(const std::vector<std::string>& options) {
   return switches_on(options, [](const RecordOption& option) { return option.short_name == 'i'; });
 }
 
+// As perf's target__validate() (tools/perf/util/target.c): the narrowest wins.
+ChosenTargets chosen_targets(const std::vector<std::string>& words) {
+  const std::array tables = {record_options()};
+  const ScannedWords scanned = scan_words(words, tables);
+  ChosenTargets chosen{.tasks = {}, .launched = !scanned.command.empty()};
+  std::string threads;
+  for (const auto& group : scanned.groups) {
+    for (const auto& one : group) {
+      const auto name = one.option == nullptr ? std::string_view{} : one.option->long_name;
+      if (name == "pid") {
+        chosen.tasks = one.value;
+      } else if (name == "tid") {
+        threads = one.value;
+      } else if (name == "all-cpus" || name == "cpu" || name == "uid") {
+        chosen.launched = chosen.launched && one.negated;
+      }
+    }
+  }
+  chosen.tasks = chosen.tasks.empty() ? threads : chosen.tasks;
+  chosen.launched = chosen.launched && chosen.tasks.empty();
+  return chosen;
+}
+
 bool chooses_buffers(const std::vector<std::string>& options) {
   return chooses(options, [](const RecordOption& option) { return option.short_name == 'm'; });
 }

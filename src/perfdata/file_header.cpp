@@ -31,11 +31,11 @@ class HeaderReader {
   HeaderReader(int fd, std::uint64_t file_size, const std::string& name)
       : fd_{fd}, file_size_{file_size}, name_{name} {}
 
-  Objection read() {
+  Objection read(bool running) {
     if (auto objection = read_start()) {
       return objection;
     }
-    if (auto objection = read_features()) {
+    if (auto objection = running ? std::nullopt : read_rest()) {
       return objection;
     }
     if (auto objection = read_events()) {
@@ -76,10 +76,15 @@ class HeaderReader {
       return damaged("its size");
     }
     header_.data = start_.data;
+    return std::nullopt;
+  }
+
+  // What perf writes at its end.
+  Objection read_rest() {
     if (start_.data.size == 0) {
       return NotTreatable{"perf record did not come to its end"};
     }
-    return start_.data.lies_in(file_size_) ? std::nullopt : Objection{damaged("data section")};
+    return start_.data.lies_in(file_size_) ? read_features() : damaged("data section");
   }
 
   // The sections of the features are listed behind the data.
@@ -163,9 +168,9 @@ class HeaderReader {
 }  // namespace
 
 std::variant<FileHeader, NotTreatable> read_header(int fd, std::uint64_t file_size,
-                                                   const std::string& name) {
+                                                   const std::string& name, bool running) {
   HeaderReader reader{fd, file_size, name};
-  if (auto objection = reader.read()) {
+  if (auto objection = reader.read(running)) {
     return std::move(*objection);
   }
   return reader.take();

@@ -55,8 +55,9 @@ struct FileHeader {
   std::vector<std::byte> event_description;  // the feature's contents
 };
 
-// Throws SystemError.
+// RUNNING: perf still writes it, only the events are looked at. Throws SystemError.
 [[nodiscard]] std::variant<FileHeader, NotTreatable> read_header(int fd, std::uint64_t file_size,
-                                                                 const std::string& name);
+                                                                 const std::string& name,
+                                                                 bool running = false);
 
 }  // namespace pyinject::perfdata

@@ -93,6 +93,19 @@ void Input::Impl::rewind() {
   ended_ = false;
 }
 
+std::variant<std::vector<Event>, NotTreatable> events_of_running(const base::UniqueFd& file,
+                                                                 const std::string& name) {
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) {
+    throw base::SystemError{"cannot look at " + name, errno};
+  }
+  auto header = read_header(file.get(), static_cast<std::uint64_t>(info.st_size), name, true);
+  if (auto* const not_treatable = std::get_if<NotTreatable>(&header)) {
+    return std::move(*not_treatable);
+  }
+  return std::get<FileHeader>(std::move(header)).events;
+}
+
 Input::Input(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
 Input::Input(Input&& other) noexcept = default;
 Input& Input::operator=(Input&& other) noexcept = default;

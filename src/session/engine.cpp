@@ -56,10 +56,6 @@ bool may_change(const RecordOptions& options, const std::string& why, base::Logg
   return false;
 }
 
-std::string phrase(const bpf::Unavailable& why) {
-  return fmt::format("{} ({}): {}", why.found, why.name, why.remedy);
-}
-
 int record_by(Recorder& recorder, int& signal) {
   try {
     const int status = recorder.run();

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -189,6 +190,21 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
     logger.error("{}: {} is as perf wrote it{}", error.what(), base::printable(work.input), lost);
     return Processed::kLeftAlone;
   }
+}
+
+Processed post_process_in_place(const std::string& path, bool keep_raw, PostProcessing work,
+                                weave::RecordedFiles& files, base::Logger& logger,
+                                RecordObserver* observer, weave::WeaveSummary& summary) {
+  work.input = keep_raw ? path + ".raw" : path;
+  work.output = path;
+  if (keep_raw && std::rename(path.c_str(), work.input.c_str()) != 0) {
+    throw base::SystemError{"cannot rename " + path + " to " + work.input, errno};
+  }
+  const auto processed = post_process(work, files, logger, observer, summary);
+  if (processed != Processed::kDone && keep_raw) {
+    (void)std::rename(work.input.c_str(), path.c_str());
+  }
+  return processed;
 }
 
 void warn_without_off_cpu(const std::vector<WovenFile>& woven, base::Logger& logger) {

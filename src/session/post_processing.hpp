@@ -43,6 +43,13 @@ enum class Processed { kDone, kLeftAlone, kCancelled };
                                      base::Logger& logger, RecordObserver* observer,
                                      weave::WeaveSummary& summary);
 
+// The same of PATH itself, which is WORK's input and output. KEEP_RAW: what perf wrote stays, as
+// PATH.raw, when it is done.
+[[nodiscard]] Processed post_process_in_place(const std::string& path, bool keep_raw,
+                                              PostProcessing work, weave::RecordedFiles& files,
+                                              base::Logger& logger, RecordObserver* observer,
+                                              weave::WeaveSummary& summary);
+
 // If a recording with --off-cpu, of which WOVEN are the files, does not tell how long threads wait.
 void warn_without_off_cpu(const std::vector<WovenFile>& woven, base::Logger& logger);
 

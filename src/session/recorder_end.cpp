@@ -11,9 +11,7 @@
 #include "session/recording_end.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstdio>
 
 #include <fcntl.h>
 
@@ -230,16 +228,10 @@ weave::Knowledge Recorder::knowledge() {
 }
 
 Processed Recorder::post_process_file(const std::string& path, bool last) {
-  std::string raw = path;
-  if (options_.keep_raw) {
-    raw += ".raw";
-    if (std::rename(path.c_str(), raw.c_str()) != 0) {
-      throw base::SystemError{"cannot rename " + path + " to " + raw, errno};
-    }
-  }
   WovenFile woven{.path = path, .summary = {}};
-  const auto processed = session::post_process({.input = raw,
-                                                .output = path,
+  const auto processed = post_process_in_place(path, options_.keep_raw,
+                                               {.input = {},
+                                                .output = {},
                                                 .lines = options_.lines,
                                                 .gil = options_.gil,
                                                 .tasks = options_.tasks,
@@ -255,9 +247,6 @@ Processed Recorder::post_process_file(const std::string& path, bool last) {
     woven_.push_back(std::move(woven));
   } else if (options_.scope.chosen_from_file()) {
     logger_.warning("{} has the samples of all processes: -u and --comm were not applied", path);
-  }
-  if (processed != Processed::kDone && options_.keep_raw) {
-    (void)std::rename(raw.c_str(), path.c_str());
   }
   return processed;
 }

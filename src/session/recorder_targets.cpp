@@ -10,23 +10,9 @@
 #include <iterator>
 #include <utility>
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 namespace pyinject::session {
-
-namespace {
-
-// A descriptor is held open for each target.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    (void)::setrlimit(RLIMIT_NOFILE, &limit);
-  }
-}
-
-}  // namespace
 
 std::optional<int> Recorder::choose_targets() {
   if (options_.launch) {

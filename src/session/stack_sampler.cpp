@@ -66,6 +66,10 @@ nanoseconds own_processor_time() {
 
 }  // namespace
 
+std::string phrase(const bpf::Unavailable& why) {
+  return fmt::format("{} ({}): {}", why.found, why.name, why.remedy);
+}
+
 std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> StackSampler::open(
     const bpf::SamplerOptions& options, base::Logger& logger) {
   std::unique_ptr<StackSampler> self{new StackSampler{options.tasks, logger}};
@@ -169,14 +173,33 @@ StackSampler::Attached StackSampler::attach(perf::PerfProcess& perf) {
       why_not_attached_ = fmt::format("none of those that sample takes it ({})", attached.why);
       return Attached::kNone;
     }
-    if (refused_ == 0) {
-      logger_.warning(
-          "{} of perf's events take no program ({}): their samples have no Python functions",
-          attached.refused, attached.why);
-    }
+  }
+  note_refused(attached);
+  return Attached::kYes;
+}
+
+// That some of the events that sample take it is known by now: perf has described them in its file.
+bool StackSampler::join(base::Pid perf) {
+  const auto attached = sampler_->join(perf);
+  why_not_attached_.clear();
+  if (attached.events == 0) {
+    why_not_attached_ = attached.taken
+                            ? "they have one already, of another join or a filter (has_program)"
+                        : attached.why.empty() ? "perf has no events open"
+                                               : attached.why;
+    return false;
+  }
+  note_refused(attached);
+  return true;
+}
+
+void StackSampler::note_refused(const bpf::Sampler::Attached& attached) {
+  if (attached.refused != 0 && refused_ == 0) {
+    logger_.warning(
+        "{} of perf's events take no program ({}): their samples have no Python functions",
+        attached.refused, attached.why);
   }
   refused_ = attached.refused;
-  return Attached::kYes;
 }
 
 void StackSampler::start() {

@@ -27,6 +27,9 @@
 
 namespace pyinject::session {
 
+// For a message: what was found, the name of that, and what the user can do.
+[[nodiscard]] std::string phrase(const bpf::Unavailable& why);
+
 // To the manager it is an injector: what is activated is added to those that are read, and the
 // target itself is not touched.
 class StackSampler : public python::Injector {
@@ -52,7 +55,11 @@ class StackSampler : public python::Injector {
   };
   // To PERF's events, which are open and disabled.
   [[nodiscard]] Attached attach(perf::PerfProcess& perf);
-  // Of the last attach(); empty: it was done, or perf had ended.
+  // To those of a PERF that runs, until leave(): Sampler::join(). False: none of them takes it.
+  [[nodiscard]] bool join(base::Pid perf);
+  void leave() { sampler_->leave(); }
+  [[nodiscard]] bool by_clock() const { return sampler_->by_clock(); }
+  // Of the last attach() or join(); empty: it was done, or perf had ended.
   [[nodiscard]] const std::string& why_not_attached() const { return why_not_attached_; }
   [[nodiscard]] bool takes_all_events() const { return refused_ == 0; }
   // PERF records the whole system: as Sampler::record_only().
@@ -71,6 +78,7 @@ class StackSampler : public python::Injector {
   StackSampler(bool tasks, base::Logger& logger) : tasks_{tasks}, logger_{logger} {}
   // nullopt: it is read.
   [[nodiscard]] std::optional<python::Refusal> add(const python::Target& target);
+  void note_refused(const bpf::Sampler::Attached& attached);
   void run();
   void take(const bpf::Stack& stack);
 

@@ -33,6 +33,7 @@ constexpr auto kSamplerCounters = std::to_array<SamplerCounter>({
     {"matched", &SamplerStats::matched},
     {"with_frames", &SamplerStats::with_frames},
     {"unmatched", &SamplerStats::unmatched},
+    {"not_joined", &SamplerStats::not_joined},
     {"python_only", &SamplerStats::python_only},
     {"python_only_cut", &SamplerStats::python_only_cut},
     {"state_found", &SamplerStats::state_found},

@@ -5,10 +5,19 @@
 
 #include <algorithm>
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 namespace pyinject::session {
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
 
 void TargetWatch::add(base::ProcessId id) {
   base::UniqueFd pidfd{static_cast<int>(::syscall(SYS_pidfd_open, id.pid.value(), 0))};

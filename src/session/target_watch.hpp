@@ -11,6 +11,9 @@
 
 namespace pyinject::session {
 
+// As far as it may be: a descriptor is held open for each target.
+void raise_descriptor_limit();
+
 class TargetWatch {
  public:
   // A process that has gone already counts as one that exited.

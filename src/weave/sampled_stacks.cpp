@@ -59,6 +59,8 @@ void SampledStacks::add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time
   }
   entries.insert(at, entry);
   ++records_;
+  first_ = std::min(first_, time);
+  last_ = std::max(last_, time);
 }
 
 void SampledStacks::name(std::uint64_t code, CodeName name) {

@@ -63,6 +63,7 @@ class Weaver {
   void drop_unmapped(std::vector<std::uint64_t>& chain) const;
   void mark_end(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound);
   void add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer);
+  void count_without_record();
   [[nodiscard]] bool keeps_frame(std::span<const std::uint64_t> chain, std::size_t index);
   [[nodiscard]] bool is_of_interpreter(std::uint64_t address) const;
   using PlaceInFile = std::pair<std::string_view, std::uint64_t>;

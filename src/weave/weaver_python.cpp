@@ -135,7 +135,9 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
   const bool no_place = every && !has_place(*sample_.event);
   if (no_place || knowledge_.stacks == nullptr || chain.empty() ||
       !(interpreter_ != nullptr || every)) {
-    summary_.without_record += no_place && interpreter_ != nullptr ? 1 : 0;
+    if (no_place && interpreter_ != nullptr) {
+      count_without_record();
+    }
     result_.insert(result_.end(), chain.begin(), chain.end());
     return;
   }
@@ -166,7 +168,15 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
       chain, hidden ? with_one(evaluators, {.behind = 1}) : evaluators, stack.frames,
       [&](const PythonFrame& frame) { return address_of(frame, query.pid); }, result_);
   summary_.extended += added > 0 ? 1 : 0;
-  summary_.without_record += interpreter_ != nullptr && every ? 1 : 0;
+  if (interpreter_ != nullptr && every) {
+    count_without_record();
+  }
+}
+
+void Weaver::count_without_record() {
+  ++summary_.without_record;
+  const bool then = knowledge_.from <= sample_.time && sample_.time <= knowledge_.until;
+  summary_.of_another_time += then ? 0 : 1;
 }
 
 bool Weaver::lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
 
 namespace pyinject::test {
@@ -73,6 +74,10 @@ nlohmann::json part_of(const std::string& file, const char* name) {
 std::vector<std::string> bpf_record(const std::string& pid, const std::string& data,
                                     const std::string& frequency) {
   return {"--engine", "bpf", "-p", pid, "-F", frequency, "-e", "cpu-clock", "-o", data};
+}
+
+bool has_tracepoints() {
+  return std::filesystem::exists("/sys/kernel/tracing/events/sched/sched_switch");
 }
 
 nlohmann::json bpf_figures(const std::string& file) { return part_of(file, "bpf"); }

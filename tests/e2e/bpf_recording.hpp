@@ -21,6 +21,10 @@ namespace pyinject::test {
 [[nodiscard]] std::vector<std::string> bpf_record(const std::string& pid, const std::string& data,
                                                   const std::string& frequency = "999");
 
+// An event that takes no program, and whether it is here: where tracefs is mounted.
+constexpr auto kTracepoint = "sched:sched_switch";
+[[nodiscard]] bool has_tracepoints();
+
 // What `record --stats FILE` says of the engine. Throws base::Error when that is nothing.
 [[nodiscard]] nlohmann::json bpf_figures(const std::string& file);
 

@@ -84,12 +84,6 @@ TEST_F(BpfStart, WhosePerfGivesUpAreRecordedByAnotherOne) {
   EXPECT_EQ(target.finish(), ExitStatus{});
 }
 
-constexpr auto kTracepoint = "sched:sched_switch";
-
-bool has_tracepoints() {
-  return filesystem::exists("/sys/kernel/tracing/events/sched/sched_switch");
-}
-
 // perf's own event, which samples nothing, takes it.
 TEST_F(BpfStart, WithoutAnEventThatTakesAProgramTheTrampolineIsTheChoice) {
   if (!has_tracepoints()) {

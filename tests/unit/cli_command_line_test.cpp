@@ -59,6 +59,24 @@ TEST(CommandLine, WholeSystemIsLenientUnlessToldOtherwise) {
   EXPECT_EQ(mistake({"record", "-p", "1", "--lenient", "--strict"}).status, 129);
 }
 
+TEST(CommandLine, Join) {
+  const auto line = parse({"join", "4711", "--gil", "--tasks", "--lines", "--keep-raw", "--stats",
+                           "f", "--perf", "p", "-v"});
+  EXPECT_EQ(line.verb, Verb::kJoin);
+  EXPECT_THAT(line.pids, ElementsAre(base::Pid{4711}));
+  EXPECT_TRUE(line.record.gil && line.record.tasks && line.record.lines && line.record.keep_raw);
+  EXPECT_EQ(line.report.stats, "f");
+  EXPECT_EQ(line.record.perf.option, "p");
+  EXPECT_EQ(line.verbosity, Verbosity::kVerbose);
+  EXPECT_THAT(parse({"join", "-q", "12"}).pids, ElementsAre(base::Pid{12}));
+  for (const auto* pid : {"", "0", "-1", "x", "1,2"}) {
+    EXPECT_EQ(mistake({"join", pid}).status, 129) << pid;
+  }
+  EXPECT_EQ(mistake({"join"}).status, 129);
+  EXPECT_EQ(mistake({"join", "1", "2"}).status, 129);
+  EXPECT_EQ(mistake({"join", "-p", "1"}).status, 129);
+}
+
 TEST(CommandLine, WhatIsForPrograms) {
   const auto line = parse({"record", "-p", "1", "--stats", "a file", "--log-format", "json",
                            "--deactivate-timeout", "0.5"});

@@ -106,6 +106,10 @@ TEST(SamplerLine, SaysWhatIsNotZero) {
   EXPECT_EQ(sampler_line({.matched = 90, .with_frames = 90}),
             "of 90 samples of Python processes 90 have Python functions");
   EXPECT_EQ(
+      sampler_line({.matched = 90, .with_frames = 90, .unmatched = 30, .not_joined = 28}),
+      "of 120 samples of Python processes 90 have Python functions, 30 have no record (28 of them "
+      "are of before the join or of after it)");
+  EXPECT_EQ(
       sampler_line({.matched = 97,
                     .with_frames = 10,
                     .unmatched = 3,

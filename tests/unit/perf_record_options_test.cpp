@@ -77,6 +77,29 @@ TEST(ChosenClock, IsTheLastOne) {
   EXPECT_EQ(chosen_clock({"-F", "99"}), std::nullopt);
 }
 
+TEST(ChosenTargets, AreThoseThatPerfWouldTake) {
+  const auto launched = [](const std::vector<std::string>& words) {
+    return chosen_targets(words).launched;
+  };
+  EXPECT_EQ(chosen_targets({"-g", "-p", "12,13", "sleep", "1"}).tasks, "12,13");
+  EXPECT_EQ(chosen_targets({"-gt14"}).tasks, "14");
+  EXPECT_EQ(chosen_targets({"-t", "14", "-p", "12", "-a"}).tasks, "12");
+  EXPECT_FALSE(launched({"-p", "12", "--", "sleep", "1"}));
+  EXPECT_TRUE(launched({"-g", "-G", "a", "python3", "-a"}));
+  EXPECT_TRUE(launched({"--", "python3"}));
+  EXPECT_FALSE(launched({"-a", "sleep", "1"}));
+  EXPECT_FALSE(launched({"-C", "0", "sleep", "1"}));
+  EXPECT_FALSE(launched({"-g"}));
+  EXPECT_EQ(chosen_targets({"-a"}).tasks, "");
+}
+
+TEST(WritesFolder, IsWithThreads) {
+  EXPECT_TRUE(writes_folder({"-g", "--threads"}));
+  EXPECT_TRUE(writes_folder({"--threads=core", "-g"}));
+  EXPECT_FALSE(writes_folder({"-g", "--no-threads"}));
+  EXPECT_FALSE(writes_folder({"-t", "1"}));
+}
+
 TEST(RecordArgv, KeepsTheUsersOptionsUnchangedAndInOrder) {
   EXPECT_THAT(record_argv({.perf = "/usr/bin/perf",
                            .control_fd = 5,

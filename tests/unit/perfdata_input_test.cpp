@@ -221,6 +221,19 @@ TEST(PerfDataInput, DamagedRecordsEndIt) {
   EXPECT_THAT(damage(made_record(kAuxtraceInfo, 0, words(1, 2))), HasSubstr("AUX data"));
 }
 
+TEST(PerfDataInput, TheEventsOfARunningPerf) {
+  auto made = one_event("");  // the features are listed, and not there yet
+  const auto bytes = made.bytes();
+  const auto events = events_of_running(test::memory_file(bytes), "made");
+  ASSERT_TRUE(std::holds_alternative<std::vector<Event>>(events));
+  EXPECT_THAT(std::get<std::vector<Event>>(events),
+              testing::ElementsAre(testing::Field(&Event::ids, testing::ElementsAre(10, 11))));
+  for (const auto& bad : {std::string{}, bytes.substr(0, 110), "PERFILE2" + words(16)}) {
+    EXPECT_TRUE(
+        std::holds_alternative<NotTreatable>(events_of_running(test::memory_file(bad), "x")));
+  }
+}
+
 TEST(PerfDataInput, WhatIsNotForUs) {
   const auto good = one_event().bytes();
   EXPECT_EQ(why_not(good), "");

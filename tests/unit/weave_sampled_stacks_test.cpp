@@ -45,6 +45,15 @@ TEST(SampledStacks, GivesWhatItWasGiven) {
   EXPECT_EQ(found.task, "a");
 }
 
+TEST(SampledStacks, KnowsWhenItWasFed) {
+  SampledStacks stacks;
+  EXPECT_GT(stacks.first(), stacks.last());
+  stacks.add(kRecorded, kThread, 100, stack({}));
+  stacks.add(kRecorded, kThread + 1, 90, stack({}));
+  EXPECT_EQ(stacks.first(), 90U);
+  EXPECT_EQ(stacks.last(), 100U);
+}
+
 TEST(SampledStacks, AThreadWithoutPythonFramesIsKnown) {
   SampledStacks stacks;
   stacks.add(kRecorded, kThread, 100, {.gil = GilState::kNone});

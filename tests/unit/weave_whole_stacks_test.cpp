@@ -227,6 +227,25 @@ TEST_F(WholeStacks, ASampleWithoutACallchainIsCounted) {
   EXPECT_EQ(summary_.without_record, 1U);
 }
 
+TEST_F(WholeStacks, ThoseOfAnotherTimeAreCountedApart) {
+  knowledge_.from = 200;
+  knowledge_.until = 300;
+  for (const auto time : {100U, 200U, 250U, 300U, 400U}) {
+    sample(time, "cEc");
+  }
+  record(200, python({"a"}));
+  record(300, python({"a"}));
+  EXPECT_THAT(woven(), ElementsAre("cEc", "cEac", "cEc", "cEac", "cEc"));
+  EXPECT_EQ(summary_.without_record, 3U);
+  EXPECT_EQ(summary_.of_another_time, 2U);
+  data_.events[1].attr.type = PERF_TYPE_TRACEPOINT;  // which have no place for any
+  sample(250, "cEc", kSwitches);
+  sample(400, "cEc", kSwitches);
+  EXPECT_EQ(woven().size(), 7U);
+  EXPECT_EQ(summary_.without_record, 5U);
+  EXPECT_EQ(summary_.of_another_time, 3U);
+}
+
 TEST_F(WholeStacks, ThatOfAnotherProcessIsNotMissed) {
   knowledge_.interpreters.clear();
   sample(100, "ccc");

@@ -117,10 +117,18 @@ class Sampler {
     std::size_t events = 0;   // that run the program now
     std::size_t refused = 0;  // that take no such program: tracepoints
     std::string why;          // of the last that was refused, or of a failure; empty: none
+    bool taken = false;       // by join(): they have a program already
   };
   // To all events that PERF, a perf whose own they are, has open; needs the right to ptrace it.
   // Threads that one of them is inherited by later run the program, too.
   [[nodiscard]] virtual Attached attach(base::Pid perf) = 0;
+  // The same for events that run already, until leave() or the end of this tool; nothing is done
+  // where one of them has a program. What they were inherited by before runs it never, what they
+  // are inherited by meanwhile for good.
+  [[nodiscard]] virtual Attached join(base::Pid perf) = 0;
+  virtual void leave() = 0;
+  // The kernel does not tell the program a sample's time: the recording needs -k mono.
+  [[nodiscard]] virtual bool by_clock() const = 0;
 
   // Readable when much has come; consume() is to be called some times a second even when not.
   [[nodiscard]] virtual int fd() const = 0;

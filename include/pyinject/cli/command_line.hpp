@@ -16,7 +16,17 @@
 
 namespace pyinject::cli {
 
-enum class Verb { kNone, kRecord, kFunctions, kWeave, kActivate, kDeactivate, kStatus, kWrapped };
+enum class Verb {
+  kNone,
+  kRecord,
+  kJoin,
+  kFunctions,
+  kWeave,
+  kActivate,
+  kDeactivate,
+  kStatus,
+  kWrapped
+};
 
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
@@ -31,12 +41,12 @@ struct CommandLine {
   bool help = false;     // --help: of VERB
   bool version = false;  // --version
   Verbosity verbosity = Verbosity::kNormal;
-  std::vector<base::Pid> pids;  // of every verb
+  std::vector<base::Pid> pids;  // of every verb; join: perf's
   bool strict = true;           // record, activate
   bool json = false;            // status, functions
-  ReportOptions report;         // of every verb; STATS: record, activate, deactivate
+  ReportOptions report;         // of every verb; STATS: record, join, activate, deactivate
   std::chrono::nanoseconds deactivation_deadline = session::ManagerOptions{}.deactivation_deadline;
-  session::RecordOptions record;                 // record
+  session::RecordOptions record;                 // record; of join what both have
   std::optional<session::RepeatOptions> repeat;  // record
   session::WrapOptions wrapped;                  // trace, top, sched, kmem
   bool functions = false;                        // record --functions

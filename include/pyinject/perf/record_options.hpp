@@ -51,6 +51,13 @@ struct ChosenCallGraph {
 // -i, --no-inherit: what targets begin later is not recorded.
 [[nodiscard]] bool leaves_out_children(const std::vector<std::string>& options);
 
+// Whom WORDS, options and what follows them, make perf record.
+struct ChosenTargets {
+  std::string tasks;      // the list of -p, else of -t
+  bool launched = false;  // the command, with what it starts; neither: the whole system, or a part
+};
+[[nodiscard]] ChosenTargets chosen_targets(const std::vector<std::string>& words);
+
 // Do they choose how large perf's buffers are: -m, --mmap-pages?
 [[nodiscard]] bool chooses_buffers(const std::vector<std::string>& options);
 

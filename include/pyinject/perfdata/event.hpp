@@ -24,6 +24,10 @@ struct Event {
   [[nodiscard]] bool has_user_stacks() const {
     return samples(PERF_SAMPLE_REGS_USER) && samples(PERF_SAMPLE_STACK_USER);
   }
+  // perf's own side-band event has records of mappings and births, but no samples.
+  [[nodiscard]] bool is_dummy() const {
+    return attr.type == PERF_TYPE_SOFTWARE && attr.config == PERF_COUNT_SW_DUMMY;
+  }
   // A sample for each time that a thread leaves its processor.
   [[nodiscard]] bool samples_each_switch() const {
     return attr.type == PERF_TYPE_SOFTWARE && attr.config == PERF_COUNT_SW_CONTEXT_SWITCHES &&

@@ -21,6 +21,11 @@ struct NotTreatable {
   std::string why;  // "it was written to a pipe"
 };
 
+// Of FILE, which perf still writes, and whose events it has described: it does so at its start.
+// Throws SystemError.
+[[nodiscard]] std::variant<std::vector<Event>, NotTreatable> events_of_running(
+    const base::UniqueFd& file, const std::string& name);
+
 class Input {
  public:
   // Throws SystemError when PATH cannot be opened or read.

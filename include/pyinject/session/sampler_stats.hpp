@@ -11,6 +11,7 @@ struct SamplerStats {
   std::uint64_t matched = 0;      // samples of the file that have their record
   std::uint64_t with_frames = 0;  // of them, those that ran Python
   std::uint64_t unmatched = 0;    // samples of Python processes that have none
+  std::uint64_t not_joined = 0;   // of these: of before the program was attached, or after that
   // Samples of the file whose C functions could not be put between their Python functions, and
   // those of them whose copied part of the stack was too short.
   std::uint64_t python_only = 0;

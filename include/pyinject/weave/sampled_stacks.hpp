@@ -44,6 +44,9 @@ class SampledStacks : public StackSource {
 
   [[nodiscard]] bool empty() const { return records_ == 0; }
   [[nodiscard]] std::uint64_t records() const { return records_; }
+  // The times of the first and the last one.
+  [[nodiscard]] std::uint64_t first() const { return first_; }
+  [[nodiscard]] std::uint64_t last() const { return last_; }
   // Samples that were asked for and have a record.
   [[nodiscard]] std::uint64_t matched() const { return matched_; }
   // Those of them that ran Python.
@@ -88,6 +91,8 @@ class SampledStacks : public StackSource {
   std::unordered_map<std::uint32_t, std::vector<Entry>> threads_;  // by tid, in the order of time
   std::unordered_map<std::uint64_t, Code> codes_;
   std::uint64_t records_ = 0;
+  std::uint64_t first_ = ~std::uint64_t{0};
+  std::uint64_t last_ = 0;
   std::uint64_t matched_ = 0;
   std::uint64_t with_frames_ = 0;
 };

@@ -40,6 +40,9 @@ using Interpreters = std::unordered_map<std::uint32_t, std::vector<Interpreter>>
 struct Knowledge {
   // Their Python stacks; nullptr: none.
   StackSource* stacks = nullptr;
+  // When STACKS were read, by the recording's clock: samples of another time are counted apart.
+  std::uint64_t from = 0;
+  std::uint64_t until = ~std::uint64_t{0};
   // Frames of which only some are known are put in nowhere but behind their evaluators.
   Interpreters interpreters = {};
   // Samples of other processes are left out. Unset: none are.

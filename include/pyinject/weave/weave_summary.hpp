@@ -34,8 +34,9 @@ struct WeaveSummary {
   std::uint64_t python_only = 0;       // of these: the C functions in between are not known
   std::uint64_t python_only_cut = 0;   // of these: the copied part of the stack was too short
   std::uint64_t truncated = 0;         // of these: frames are missing at the root
-  std::uint64_t without_record = 0;  // of processes with whole Python stacks: none for this sample
-  std::uint64_t off_cpu = 0;         // samples whose period is their time off the processor
+  std::uint64_t without_record = 0;   // of processes with whole Python stacks: none for this sample
+  std::uint64_t of_another_time = 0;  // of these: none was read then
+  std::uint64_t off_cpu = 0;          // samples whose period is their time off the processor
   NoOffCpu no_off_cpu = NoOffCpu::kNone;
   std::uint64_t limited = 0;     // callchains that perf or the file format cut
   std::uint64_t unreadable = 0;  // samples that are damaged: they are not in the output

@@ -1,0 +1,362 @@
+// A perf record that somebody else has started gets Python stacks: `join`.
+#include "e2e/bpf_recording.hpp"
+#include "e2e/machine_apart.hpp"
+#include "e2e/served_tree.hpp"
+#include "e2e/told_trees.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
+#include "support/bpf_engine.hpp"
+#include "support/find_perf.hpp"
+#include "support/paths.hpp"
+#include "support/patience.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+using base::Deadline;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+using Words = std::vector<std::string>;
+
+// As users start it, and do not wait.
+Words user_perf(const std::string& perf, const std::string& data, const Words& options,
+                const std::string& event = "cpu-clock") {
+  Words command{perf, "record", "-F", "999", "-e", event, "-o", data};
+  command.insert(command.end(), options.begin(), options.end());
+  return command;
+}
+
+std::string number_of(const ChildProcess& child) { return std::to_string(child.pid().value()); }
+
+// Until it says WORDS.
+void await(ChildProcess& tool, std::string_view words) {
+  const auto deadline = Deadline::after(kPatience);
+  while (tool.err().find(words) == std::string::npos) {
+    if (tool.wait(Deadline::after(milliseconds{20})) || deadline.expired()) {
+      throw base::Error{fmt::format("it does not say \"{}\": {}", words, tool.err())};
+    }
+  }
+}
+
+// Until perf has described its events in DATA: then it records.
+template <typename Work>
+void await_header(const std::string& data, const Work& work) {
+  const auto deadline = Deadline::after(kPatience);
+  while (!base::read_file(data, 8).value_or("").starts_with("PERFILE2") && !deadline.expired()) {
+    work();
+  }
+}
+
+template <typename Work>
+void for_a_second(const Work& work) {
+  for (const auto enough = Deadline::after(seconds{1}); !enough.expired();) {
+    work();
+  }
+}
+
+class BpfJoin : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+    perf_ = find_perf(GetParam());
+    python_ = plain_interpreter(13);
+    if (!perf_ || !python_) {
+      GTEST_SKIP() << "no " << GetParam() << " or no Python 3.13 (scripts/pythons)";
+    }
+  }
+  [[nodiscard]] const std::string& perf() const { return *perf_; }
+  [[nodiscard]] const Interpreter& python() const { return *python_; }
+  [[nodiscard]] std::string data() const { return folder_ / "data"; }
+  [[nodiscard]] std::string stats() const { return folder_ / "stats.json"; }
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator{folder_ / ""}) {
+      names.push_back(entry.path().filename());
+    }
+    return names;
+  }
+  [[nodiscard]] Words join(const ChildProcess& running) const {
+    return {tool(), "join", number_of(running), "--perf", perf(), "--stats", stats()};
+  }
+
+ private:
+  TempDir folder_;
+  std::optional<std::string> perf_;
+  std::optional<Interpreter> python_;
+};
+
+TEST_P(BpfJoin, GivesWholeStacksFromThenOn) {
+  PythonOptions options;
+  options.args = {"long"};
+  options.interpreter_args = {"-W", "ignore"};  // that it forks, with threads
+  CallTreeServer target{python(), options};
+  ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
+  await_header(data(), [&] { target.work(1); });
+  for_a_second([&] { target.work(1); });
+  ChildProcess joined{join(running)};
+  await(joined, "joined perf record");
+  (void)target.fork(5);
+  for_a_second([&] { target.work(1); });
+  running.signal(SIGINT);
+  ASSERT_TRUE(running.wait(Deadline::after(kPatience)));
+  ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
+
+  const auto figures = bpf_figures(stats());
+  const auto unmatched = figures["unmatched"].get<std::size_t>();
+  const auto not_joined = figures["not_joined"].get<std::size_t>();
+  EXPECT_GE(not_joined, 20U) << joined.err();
+  // The program comes to one event after the other.
+  EXPECT_LE(unmatched, not_joined + 200) << joined.err();
+  const auto found = compare(perf(), data(), target.trees());
+  EXPECT_GE(found.all.right, 100U) << joined.err();
+  EXPECT_GE(found.all.right + unmatched, found.all.samples) << describe(found) << joined.err();
+  EXPECT_EQ(found.others, 0U);
+  EXPECT_EQ(target.finish(), ExitStatus{});
+}
+
+// Nothing is left of the tool: neither files, nor what would keep another one from it.
+TEST_P(BpfJoin, LeavesPerfAsItWasWhenItIsKilled) {
+  ServedTree target{python()};
+  ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
+  std::optional<ChildProcess> joined{std::in_place, join(running)};
+  await(*joined, "joined perf record");
+  target.serve(20);
+  joined->signal(SIGKILL);
+  ASSERT_TRUE(joined->wait(Deadline::after(kPatience)));
+  ChildProcess second{join(running)};
+  await(second, "joined perf record");
+  second.signal(SIGKILL);
+  ASSERT_TRUE(second.wait(Deadline::after(kPatience)));
+  for_a_second([&] { target.serve(5); });
+  running.signal(SIGINT);
+  ASSERT_TRUE(running.wait(Deadline::after(kPatience)));
+  EXPECT_THAT(running.err(), HasSubstr("Captured and wrote"));
+  EXPECT_THAT(files(), testing::ElementsAre("data"));
+  const auto samples = scripted_samples(data(), {}, perf());
+  EXPECT_GE(samples.size(), 50U);
+  EXPECT_TRUE(std::ranges::all_of(
+      samples, [](const ScriptedSample& sample) { return sample.innermost() == nullptr; }));
+}
+
+TEST_P(BpfJoin, LeavesPerfAtASignalAndPutsInWhatItHas) {
+  ServedTree target{python()};
+  ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
+  ChildProcess joined{join(running)};
+  await(joined, "joined perf record");
+  for_a_second([&] { target.serve(5); });
+  joined.signal(SIGINT);
+  await(joined, "left perf record");
+  for_a_second([&] { target.serve(5); });
+  EXPECT_TRUE(running.running());
+  EXPECT_TRUE(joined.running()) << "the file is not complete yet";
+  running.signal(SIGINT);
+  ASSERT_TRUE(running.wait(Deadline::after(kPatience)));
+  EXPECT_EQ(joined.wait(Deadline::after(kPatience)), (ExitStatus{.code = 130})) << joined.err();
+  const auto samples = scripted_samples(data(), {}, perf());
+  const auto python = [](const ScriptedSample& sample) { return sample.innermost() != nullptr; };
+  const auto with = std::ranges::count_if(samples, python);
+  const auto last = std::find_if(samples.rbegin(), samples.rend(), python);
+  EXPECT_GE(with, 50) << joined.err();
+  EXPECT_GE(last - samples.rbegin(), 50) << joined.err();
+}
+
+INSTANTIATE_TEST_SUITE_P(Perfs, BpfJoin, testing::Values("perf", "perf6.12", "perf7"),
+                         [](const auto& each) {
+                           auto name = each.param;
+                           std::ranges::replace(name, '.', '_');
+                           return name;
+                         });
+
+class BpfJoinOfOnePerf : public BpfJoin {};
+
+// What perf starts is found as it comes, and so is the Python that starts in it.
+TEST_P(BpfJoinOfOnePerf, FollowsWhatPerfHasStarted) {
+  constexpr auto kProgram = R"(
+import sys, subprocess
+def spin():
+    for i in range(30_000_000):
+        pass
+if len(sys.argv) > 1:
+    spin()
+else:
+    print('ready', flush=True)
+    sys.stdin.readline()
+    subprocess.run([sys.executable, __file__, 'later'], check=True)
+)";
+  TempDir folder;
+  const auto program = folder.file("program.py", kProgram);
+  auto command = user_perf(perf(), data(), {"-g", "--"});
+  command.insert(command.end(), python().command.begin(), python().command.end());
+  command.push_back(program);
+  ChildProcess running{command};
+  ASSERT_EQ(running.read_line(Deadline::after(kPatience)), "ready") << running.err();
+  ChildProcess joined{join(running)};
+  await(joined, "joined perf record");
+  running.write("\n");
+  ASSERT_EQ(running.wait(Deadline::after(kPatience)), ExitStatus{}) << running.err();
+  ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
+  const auto samples = scripted_samples(data(), {}, perf());
+  const auto spinning = std::ranges::count_if(samples, [](const ScriptedSample& sample) {
+    return sample.chain() == Words{"<module>", "spin"};
+  });
+  EXPECT_GE(spinning, 100) << joined.err();
+}
+
+// It may not even have executed perf yet.
+TEST_P(BpfJoinOfOnePerf, WaitsForAPerfThatBegins) {
+  ServedTree target{python()};
+  ChildProcess joined{{"sh", "-c",
+                       "perf record -F 999 -e cpu-clock -g -o \"$1\" -p \"$2\" 2> \"$1.err\" & "
+                       "exec \"$0\" join $!",
+                       tool(), data(), target.pid()}};
+  await(joined, "joined perf record");
+  target.serve(20);
+  EXPECT_EQ(target.finish(), ExitStatus{});  // and so does perf
+  EXPECT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
+}
+
+TEST_P(BpfJoinOfOnePerf, RefusesAPerfThatRunsAProgramAlready) {
+  ServedTree target{python()};
+  ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
+  ChildProcess joined{join(running)};
+  await(joined, "joined perf record");
+  const auto second = run(join(running));
+  EXPECT_EQ(second.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(second.err, HasSubstr("(has_program)"));
+  for_a_second([&] { target.serve(5); });
+  running.signal(SIGINT);
+  ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
+  EXPECT_GE(bpf_figures(stats())["matched"], 50U) << "the first one was disturbed";
+}
+
+TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileIsGone) {
+  ServedTree target{python()};
+  ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
+  ChildProcess joined{join(running)};
+  await(joined, "joined perf record");
+  target.serve(20);
+  ASSERT_TRUE(std::filesystem::remove(data()));
+  running.signal(SIGINT);
+  EXPECT_EQ(joined.wait(Deadline::after(kPatience)), (ExitStatus{.code = 125})) << joined.err();
+  EXPECT_THAT(joined.err(), HasSubstr("perf's file is gone"));
+  EXPECT_THAT(files(), testing::ElementsAre("stats.json")) << "none is made in its place";
+}
+
+// Of a perf that was killed: it stays as it is, also under its name.
+TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileCannotBeCompleted) {
+  ServedTree target{python()};
+  ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
+  auto command = join(running);
+  command.emplace_back("--keep-raw");
+  ChildProcess joined{command};
+  await(joined, "joined perf record");
+  target.serve(20);
+  running.signal(SIGKILL);
+  EXPECT_EQ(joined.wait(Deadline::after(kPatience)), (ExitStatus{.code = 125})) << joined.err();
+  EXPECT_THAT(joined.err(), HasSubstr("the Python stacks are lost"));
+  EXPECT_THAT(files(), testing::UnorderedElementsAre("data", "stats.json"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Perfs, BpfJoinOfOnePerf, testing::Values("perf"));
+
+TEST(BpfJoinOfAMachine, ReadsAllPythonsAndThoseThatBeginLater) {
+  const auto python = plain_interpreter(13);
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python || ::geteuid() != 0) {
+    GTEST_SKIP() << lacks << " or no Python 3.13 (scripts/pythons), or not root";
+  }
+  const TempDir folder;
+  const auto told =
+      run_apart(folder, "joined.py", {fmt::format("{}", fmt::join(python->command, " "))});
+  const auto messages = told.value("messages", "");
+  EXPECT_EQ(told["status"], 0) << messages;
+  EXPECT_THAT(names_in(folder / "data"), testing::IsSupersetOf({"early", "late"})) << messages;
+}
+
+struct Unjoinable {
+  std::string reason;
+  Words options;
+  std::string event = "cpu-clock";
+};
+
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
+void PrintTo(const Unjoinable& one, std::ostream* stream) { *stream << one.reason; }
+
+class BpfJoinRefusal : public testing::TestWithParam<Unjoinable> {};
+
+TEST_P(BpfJoinRefusal, NamesTheReason) {
+  const auto python = plain_interpreter(13);
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no Python 3.13 (scripts/pythons)";
+  }
+  if (GetParam().event == kTracepoint && !has_tracepoints()) {
+    GTEST_SKIP() << "no tracefs is mounted";
+  }
+  ServedTree target{*python};
+  const TempDir folder;
+  auto options = GetParam().options;
+  options.insert(options.end(), {"-p", target.pid()});
+  ChildProcess running{user_perf("perf", folder / "data", options, GetParam().event)};
+  const auto refused = run({tool(), "join", number_of(running)});
+  EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(refused.err, HasSubstr("(" + GetParam().reason + ")"));
+  running.signal(SIGINT);
+  EXPECT_TRUE(running.wait(Deadline::after(kPatience)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Perfs, BpfJoinRefusal,
+    testing::Values(Unjoinable{"pipe", {"-g", "-o", "-"}},
+                    Unjoinable{"several_files", {"-g", "--switch-output=100s"}},
+                    Unjoinable{"folder", {"-g", "--threads"}}, Unjoinable{"no_callchains", {}},
+                    Unjoinable{"only_tracepoints", {"-g"}, kTracepoint},
+                    Unjoinable{"no_times", {"-g", "-i", "--per-thread"}}),
+    [](const auto& each) { return each.param.reason; });
+
+TEST(BpfJoinOfAnother, RefusesAPerfOfAnotherNamespace) {
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || ::geteuid() != 0) {
+    GTEST_SKIP() << lacks << " or not root";
+  }
+  const TempDir folder;
+  ChildProcess outside{{"unshare", "-mpf", "--mount-proc", "--kill-child", "perf", "record", "-g",
+                        "-e", "cpu-clock", "-o", folder / "data", "--", "sh", "-c",
+                        "echo ready; read word"}};
+  ASSERT_EQ(outside.read_line(Deadline::after(kPatience)), "ready") << outside.err();
+  const auto number = number_of(outside);
+  const auto inside = base::read_file(fmt::format("/proc/{0}/task/{0}/children", number));
+  const auto refused = run({tool(), "join", std::string{base::trim(inside.value_or(""))}});
+  EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(refused.err, HasSubstr("(other_namespace)"));
+  outside.write("\n");
+  EXPECT_TRUE(outside.wait(Deadline::after(kPatience)));
+}
+
+TEST(BpfJoinOfAnother, RefusesWhatIsNoPerfRecord) {
+  ChildProcess other{{"cat"}};
+  const auto refused = run({tool(), "join", number_of(other)});
+  EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(refused.err, HasSubstr("(not_perf)"));
+}
+
+}  // namespace
+}  // namespace pyinject::test
