@@ -28,6 +28,8 @@ TEST_P(BpfSpeed, IsNearlyThatOfOneThatIsNotRecorded) {
   PythonProcess recorded{*interpreter, kCallsAllTheTime};
   PythonProcess untouched{*interpreter, kCallsAllTheTime};
   // Their windows take turns: both see the same machine.
+  keep_on_one_processor(recorded);
+  keep_on_one_processor(untouched);
   const auto ratio_under = [&](const std::string& engine) {
     RunningRecord record{{"--engine", engine, "-p", std::to_string(recorded.pid().value()), "-F",
                           "999", "-e", "cpu-clock", "-o", folder / "data"}};

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <regex>
 
 namespace pyinject::test {
 namespace {
@@ -48,6 +49,17 @@ std::vector<std::string> readers_of(const std::string& perf) {
     readers.push_back(*newest);
   }
   return readers;
+}
+
+// All but those of which the summary says that memory could not be read at that instant: one in a
+// thousand at most.
+void expect_valid(const Agreements& found, const std::string& messages) {
+  const std::regex said{"([0-9]+) could not be read to the end"};
+  std::smatch words;
+  const auto unreadable = std::regex_search(messages, words, said) ? std::stoul(words[1]) : 0;
+  EXPECT_LE(unreadable, 1 + found.all.samples / 1000) << messages;
+  const Agreement but_for{.samples = found.all.samples, .right = found.all.right + unreadable};
+  EXPECT_GE(but_for.percent(), kValid) << describe(found) << messages;
 }
 
 class BpfStacks : public testing::TestWithParam<Case> {
@@ -96,7 +108,7 @@ TEST_P(BpfStacks, AreExactToTheLeaf) {
     SCOPED_TRACE(reader);
     const auto found = compare(reader, data(), target.trees());
     EXPECT_GE(found.all.samples, 1000U) << messages;
-    EXPECT_GE(found.all.percent(), kValid) << describe(found) << messages;
+    expect_valid(found, messages);
     EXPECT_GE(found.leaves.percent(), kToTheLeaf) << describe(found) << messages;
     EXPECT_GE(found.threads.size(), 6U);
     EXPECT_EQ(found.others, 0U);

@@ -32,4 +32,7 @@ for line in sys.stdin:
 // Of kCallsAllTheTime, in SECONDS of its CPU time.
 [[nodiscard]] double speed_of(PythonProcess& python, double seconds);
 
+// The same one for all: one may be much faster than another for seconds.
+void keep_on_one_processor(const PythonProcess& python);
+
 }  // namespace pyinject::test
