@@ -21,9 +21,9 @@ TEST(RunningPerf, WhatItsEventsLack) {
   const auto good = test::made_event(kEnough);
   EXPECT_EQ(objection({good}), "");
   EXPECT_EQ(objection({test::made_event(0), good}), "") << "one will do";
-  EXPECT_EQ(objection({test::made_event(kEnough & ~PERF_SAMPLE_CALLCHAIN)}), "no_callchains");
-  EXPECT_EQ(objection({test::made_event(kEnough & ~PERF_SAMPLE_TIME)}), "no_times");
-  EXPECT_EQ(objection({test::made_event(kEnough & ~PERF_SAMPLE_TID)}), "no_times");
+  EXPECT_EQ(objection({test::made_event(kEnough ^ PERF_SAMPLE_CALLCHAIN)}), "no_callchains");
+  EXPECT_EQ(objection({test::made_event(kEnough ^ PERF_SAMPLE_TIME)}), "no_times");
+  EXPECT_EQ(objection({test::made_event(kEnough ^ PERF_SAMPLE_TID)}), "no_times");
 }
 
 TEST(RunningPerf, OneOfItsEventsThatSampleHasToTakeTheProgram) {
@@ -36,7 +36,7 @@ TEST(RunningPerf, OneOfItsEventsThatSampleHasToTakeTheProgram) {
   EXPECT_EQ(objection({tracepoint}), "only_tracepoints");
   EXPECT_EQ(objection({tracepoint, side_band}), "only_tracepoints") << "it does not sample";
   EXPECT_EQ(objection({tracepoint, good}), "");
-  EXPECT_EQ(objection({tracepoint, test::made_event(kEnough & ~PERF_SAMPLE_TIME)}), "no_times");
+  EXPECT_EQ(objection({tracepoint, test::made_event(kEnough ^ PERF_SAMPLE_TIME)}), "no_times");
 }
 
 TEST(RunningPerf, ItsClockIsThatOfItsEvents) {
