@@ -84,6 +84,12 @@ void BpfSampling::collect(std::size_t wanted) {
   collect(wanted, [](const auto&) { return true; });
 }
 
+bpf::Counters BpfSampling::final_counters() {
+  // Where the event runs, it ends there: no program is half-way afterwards.
+  EXPECT_EQ(::ioctl(event_.get(), PERF_EVENT_IOC_DISABLE, 0), 0);
+  return sampler_->counters();
+}
+
 std::string BpfSampling::text(const bpf::Stack& stack) {
   std::string result;
   for (const auto& frame : stack.frames) {

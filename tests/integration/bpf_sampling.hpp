@@ -36,6 +36,8 @@ class BpfSampling : public DetectionTest {
   // Until there are as many stacks as WANTED of those that COUNTS.
   void collect(std::size_t wanted, const std::function<bool(const bpf::Stack&)>& counts);
   void collect(std::size_t wanted);
+  // Ends sampling before it reads them: the program counts one after the other.
+  [[nodiscard]] bpf::Counters final_counters();
 
   // Innermost first; "|" behind the outermost of each group.
   [[nodiscard]] std::string text(const bpf::Stack& stack);
