@@ -5,13 +5,14 @@
 #if PYINJECT_BPF
 
 #include "bpf/cold_names.hpp"
+#include "bpf/not_loaded.hpp"
+#include "bpf/perf_events.hpp"
+#include "bpf/sampled_process.hpp"
 #include "bpf/sampler_records.h"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/tracee/remote_memory.hpp"
 #include "sampler.skel.h"
 
@@ -23,10 +24,8 @@
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
-#include <filesystem>
 #include <mutex>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 #include <bpf/bpf.h>
@@ -35,14 +34,11 @@
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace pyinject::bpf {
 
 namespace {
-
-namespace filesystem = std::filesystem;
 
 constexpr int kMostAtOnce = 1024;
 constexpr std::chrono::seconds kColdNamesAgain{1};
@@ -88,15 +84,6 @@ std::optional<std::uint32_t> own_pid_namespace() {
   return static_cast<std::uint32_t>(facts.st_ino);
 }
 
-// A program may read the kernel's memory, as this one does of its own task, only without it
-// (security/security.c: LOCKDOWN_BPF_READ_KERNEL is refused with "confidentiality"; the helper is
-// not there then, and the verifier's error is EINVAL).
-bool locked_down() {
-  return base::read_file("/sys/kernel/security/lockdown", 256)
-             .value_or("")
-             .find("[confidentiality]") != std::string::npos;
-}
-
 // May a program use the sample as it is (bpf_cast_to_kern_ctx, Linux 6.2)?
 bool kernel_casts() {
   btf* const types = btf__load_vmlinux_btf();
@@ -104,90 +91,6 @@ bool kernel_casts() {
       types != nullptr && btf__find_by_name_kind(types, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC) > 0;
   btf__free(types);
   return there;
-}
-
-Unavailable why_not_loaded(int error) {
-  const auto words = what_was_said();
-  const auto detail = words.empty() ? std::string{} : fmt::format(" ({})", base::printable(words));
-  if (locked_down()) {
-    return {.name = "lockdown",
-            .found = "the kernel is locked down: no program may read memory",
-            .remedy = "it takes a kernel that is not locked down to confidentiality"};
-  }
-  if (error == EPERM) {  // EACCES is the verifier's
-    return {.name = "no_rights",
-            .found = "the kernel refuses to load a program: " + base::errno_text(error),
-            .remedy = "run as root, or with CAP_BPF and CAP_PERFMON"};
-  }
-  if (error == ENOMEM) {
-    return {.name = "no_memory",
-            .found = "there is no memory for the program: " + base::errno_text(error),
-            .remedy = "free some, or give this control group more"};
-  }
-  if (error == EMFILE || error == ENFILE) {
-    return {.name = "no_descriptors",
-            .found = "the program cannot be loaded: " + base::errno_text(error),
-            .remedy = error == EMFILE ? "raise this process's limit of open files (ulimit -n)"
-                                      : "raise the limit of open files (sysctl fs.file-max)"};
-  }
-  return {.name = "kernel_too_old",
-          .found = fmt::format("the kernel does not take the program: {}{}",
-                               base::errno_text(error), detail),
-          .remedy = "it takes Linux 5.17"};
-}
-
-sampled_process process_of(const python::FrameLayout& from) {
-  return {.interpreters = from.interpreters.value(),
-          .code_type = from.code_type.value(),
-          .text_type = from.text_type.value(),
-          .executable_tags = from.executable_tags,
-          .next_interpreter = from.next_interpreter,
-          .threads_head = from.threads_head,
-          .gil = from.gil,
-          .next_thread = from.next_thread,
-          .thread_interpreter = from.thread_interpreter,
-          .thread_id = from.thread_id,
-          .current_frame = from.current_frame,
-          .frame_in_cframe = from.frame_in_cframe ? 1U : 0U,
-          .running_task = from.running_task,
-          .tasks_later = from.tasks_later ? 1U : 0U,
-          .executable = from.executable,
-          .previous = from.previous,
-          .instruction = from.instruction,
-          .owner = from.owner,
-          .file_name = from.file_name,
-          .qualified_name = from.qualified_name,
-          .line_table = from.line_table,
-          .first_line = from.first_line,
-          .byte_code = from.byte_code,
-          .type = from.type,
-          .item_count = from.item_count,
-          .bytes_data = from.bytes_data,
-          .text_length = from.text_length,
-          .text_state = from.text_state,
-          .ascii_data = from.ascii_data,
-          .task_name = from.task_name,
-          .gil_last_holder = from.gil_last_holder,
-          .gil_locked = from.gil_locked};
-}
-
-// All that the program reads of a frame and of a code object is within what it copies of them.
-bool fits(const sampled_process& process) {
-  const auto word_within = [](std::uint32_t offset, std::uint32_t limit) {
-    return offset % sizeof(__u64) == 0 && offset + sizeof(__u64) <= limit;
-  };
-  const auto begin = process.first_line & ~7U;
-  const auto end = begin + SAMPLER_CODE_WORDS * sizeof(__u64);
-  const auto constant = [&](std::uint32_t offset) {
-    return word_within(offset, static_cast<std::uint32_t>(end)) && offset >= begin;
-  };
-  return word_within(process.executable, SAMPLER_FRAME_BYTES) &&
-         word_within(process.previous, SAMPLER_FRAME_BYTES) &&
-         word_within(process.instruction, SAMPLER_FRAME_BYTES) &&
-         process.owner < SAMPLER_FRAME_BYTES && process.first_line % sizeof(__u32) == 0 &&
-         end <= SAMPLER_CODE_BYTES && constant(process.file_name) &&
-         constant(process.qualified_name) && constant(process.line_table) &&
-         word_within(process.type, SAMPLER_CODE_BYTES);
 }
 
 class LoadedSampler : public Sampler {
@@ -214,11 +117,12 @@ class LoadedSampler : public Sampler {
 
   Added add(base::Pid pid, const python::FrameLayout& layout) override {
     const auto process = process_of(layout);
-    if (!fits(process)) {
+    if (!process) {
       return Added::kUnfit;
     }
     const auto key = static_cast<__u32>(pid.value());
-    return bpf_map_update_elem(bpf_map__fd(skeleton_->maps.processes), &key, &process, BPF_ANY) == 0
+    return bpf_map_update_elem(bpf_map__fd(skeleton_->maps.processes), &key, &*process, BPF_ANY) ==
+                   0
                ? Added::kYes
                : Added::kFull;
   }
@@ -240,7 +144,7 @@ class LoadedSampler : public Sampler {
   }
 
   Attached attach(base::Pid perf) override {
-    return to_each_event(perf, [](int event, int program) {
+    return to_each_event(perf, [program = program()](int event) {
       return ::ioctl(event, PERF_EVENT_IOC_SET_BPF, program) == 0 ? 0 : errno;
     });
   }
@@ -248,8 +152,8 @@ class LoadedSampler : public Sampler {
   // What the ioctl has put there could be taken away by nobody.
   Attached join(base::Pid perf) override {
     bool taken = false;
-    auto result = to_each_event(perf, [&](int event, int program) {
-      base::UniqueFd link{bpf_link_create(program, event, BPF_PERF_EVENT, nullptr)};
+    auto result = to_each_event(perf, [&](int event) {
+      base::UniqueFd link{bpf_link_create(program(), event, BPF_PERF_EVENT, nullptr)};
       if (!link.valid()) {
         taken = taken || errno == EEXIST;
         return errno;
@@ -312,9 +216,11 @@ class LoadedSampler : public Sampler {
     return std::accumulate(values.begin(), values.end(), std::uint64_t{0});
   }
 
-  // PUT takes the descriptors of an event and of the program, and returns 0 or an error.
-  [[nodiscard]] Attached to_each_event(base::Pid perf,
-                                       const std::function<int(int, int)>& put) const;
+  // The descriptor of the one that goes onto events.
+  [[nodiscard]] int program() const {
+    return bpf_program__fd(by_clock_ ? skeleton_->progs.at_sample_by_clock
+                                     : skeleton_->progs.at_sample);
+  }
 
   Skeleton skeleton_;
   Records records_;
@@ -368,53 +274,6 @@ void LoadedSampler::look_for_tasks() {
   }
 }
 
-// The numbers of PID's descriptors that are perf events. ERROR: they could not be listed.
-std::vector<int> perf_events_of(base::Pid pid, std::error_code& error) {
-  std::vector<int> found;
-  const auto folder = fmt::format("/proc/{}/fd", pid.value());
-  for (filesystem::directory_iterator entry{folder, error}, end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code ignored;
-    if (filesystem::read_symlink(entry->path(), ignored) == "anon_inode:[perf_event]") {
-      if (const auto number = base::parse_number<int>(entry->path().filename().string())) {
-        found.push_back(*number);
-      }
-    }
-  }
-  return found;
-}
-
-Sampler::Attached LoadedSampler::to_each_event(base::Pid perf,
-                                               const std::function<int(int, int)>& put) const {
-  Attached result;
-  const base::UniqueFd process{static_cast<int>(::syscall(SYS_pidfd_open, perf.value(), 0))};
-  if (!process.valid()) {
-    result.why = "pidfd_open: " + base::errno_text(errno);
-    return result;
-  }
-  const int program =
-      bpf_program__fd(by_clock_ ? skeleton_->progs.at_sample_by_clock : skeleton_->progs.at_sample);
-  std::error_code error;
-  for (const int number : perf_events_of(perf, error)) {
-    const base::UniqueFd event{
-        static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0))};
-    if (!event.valid()) {
-      ++result.refused;
-      result.why = "pidfd_getfd: " + base::errno_text(errno);
-    } else if (const int problem = put(event.get(), program); problem == 0) {
-      ++result.events;
-    } else {
-      ++result.refused;
-      result.why = "the kernel does not put the program there: " + base::errno_text(problem);
-    }
-  }
-  if (error) {  // a perf with file capabilities
-    result.why = fmt::format("its descriptors cannot be listed: {}: {}", error.message(),
-                             procfs::how_to_get(procfs::Capability::kSysPtrace));
-  }
-  return result;
-}
-
 }  // namespace
 
 bool built_in() { return true; }
@@ -431,8 +290,8 @@ std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(const SamplerO
   (void)what_was_said();
   Skeleton skeleton{sampler_bpf__open()};
   const auto own_namespace = own_pid_namespace();
-  if (!skeleton || !own_namespace) {
-    return why_not_loaded(errno);
+  if (const int error = errno; !skeleton || !own_namespace) {
+    return why_not_loaded(error, what_was_said());
   }
   const bool by_clock = options.by_clock || !kernel_casts();
   bpf_program__set_autoload(skeleton->progs.at_sample, !by_clock);
@@ -442,12 +301,12 @@ std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(const SamplerO
   skeleton->rodata->with_tasks = options.tasks ? 1 : 0;
   skeleton->rodata->wake_at = bpf_map__max_entries(skeleton->maps.records) / 4;
   if (const int error = sampler_bpf__load(skeleton.get()); error != 0) {
-    return why_not_loaded(-error);
+    return why_not_loaded(-error, what_was_said());
   }
   auto sampler =
       std::make_unique<LoadedSampler>(std::move(skeleton), by_clock, std::move(receiver));
   if (const int error = sampler->begin(); error != 0) {
-    return why_not_loaded(error);
+    return why_not_loaded(error, what_was_said());
   }
   return sampler;
 }

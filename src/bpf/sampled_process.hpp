@@ -1,0 +1,14 @@
+#pragma once
+
+#include "bpf/sampler_records.h"
+#include "pyinject/python/frame_layout.hpp"
+
+#include <optional>
+
+namespace pyinject::bpf {
+
+// What the program has to know of a process; nullopt: its frames or code objects are larger than
+// what the program reads of them.
+[[nodiscard]] std::optional<sampled_process> process_of(const python::FrameLayout& layout);
+
+}  // namespace pyinject::bpf
