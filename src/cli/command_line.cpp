@@ -3,6 +3,7 @@
 #include "cli/argument_splitter.hpp"
 #include "cli/function_calls.hpp"
 #include "cli/repeat_option.hpp"
+#include "cli/verb_options.hpp"
 #include "cli/wrapped_verbs.hpp"
 #include "pyinject/base/text.hpp"
 
@@ -21,136 +22,8 @@ namespace pyinject::cli {
 namespace {
 
 namespace options = boost::program_options;
-using perf::OptionArgument;
-using perf::RecordOption;
 using session::kFailure;
 using session::kUsage;
-
-constexpr auto kNone = OptionArgument::kNone;
-constexpr auto kRequired = OptionArgument::kRequired;
-
-constexpr auto kGlobal = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"version", 0, kNone},
-});
-constexpr auto kRecord = std::to_array<RecordOption>({
-    {"help", 'h', kNone},      {"quiet", 'q', kNone},        {"verbose", 'v', kNone},
-    {"pid", 'p', kRequired},   {"all-cpus", 'a', kNone},     {"uid", 'u', kRequired},
-    {"comm", 0, kRequired},    {"cgroup", 'G', kRequired},   {"children", 0, kNone},
-    {"perf", 0, kRequired},    {"strict", 0, kNone},         {"lenient", 0, kNone},
-    {"no-backfill", 0, kNone}, {"lines", 0, kNone},          {"keep-raw", 0, kNone},
-    {"repeat", 0, kRequired},  {"keep", 0, kRequired},       {"deactivate-timeout", 0, kRequired},
-    {"stats", 0, kRequired},   {"log-format", 0, kRequired}, {"engine", 0, kRequired},
-    {"gil", 0, kNone},         {"tasks", 0, kNone},          {"off-cpu", 0, kNone},
-    {"functions", 0, kNone},
-});
-constexpr auto kFunctions = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"input", 'i', kRequired},
-    {"timeline", 0, kNone},
-    {"json", 0, kNone},
-    {"log-format", 0, kRequired},
-});
-constexpr auto kWeave = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"output", 'o', kRequired},
-    {"perf", 0, kRequired},
-    {"log-format", 0, kRequired},
-});
-constexpr auto kJoin = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"perf", 0, kRequired},
-    {"gil", 0, kNone},
-    {"tasks", 0, kNone},
-    {"lines", 0, kNone},
-    {"keep-raw", 0, kNone},
-    {"stats", 0, kRequired},
-    {"log-format", 0, kRequired},
-});
-constexpr auto kActivate = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"pid", 'p', kRequired},
-    {"strict", 0, kNone},
-    {"lenient", 0, kNone},
-    {"deactivate-timeout", 0, kRequired},
-    {"stats", 0, kRequired},
-    {"log-format", 0, kRequired},
-});
-constexpr auto kDeactivate = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"pid", 'p', kRequired},
-    {"deactivate-timeout", 0, kRequired},
-    {"stats", 0, kRequired},
-    {"log-format", 0, kRequired},
-});
-constexpr auto kStatus = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"pid", 'p', kRequired},
-    {"json", 0, kNone},
-    {"log-format", 0, kRequired},
-});
-
-constexpr std::string_view kVerbNames =
-    "record, trace, top, sched, kmem, join, functions, weave, activate, deactivate or status";
-
-struct VerbOptions {
-  std::string_view name;
-  Verb verb;
-  std::span<const RecordOption> own;
-};
-constexpr auto kVerbs = std::to_array<VerbOptions>({
-    {"record", Verb::kRecord, kRecord},
-    {"join", Verb::kJoin, kJoin},
-    {"functions", Verb::kFunctions, kFunctions},
-    {"weave", Verb::kWeave, kWeave},
-    {"activate", Verb::kActivate, kActivate},
-    {"deactivate", Verb::kDeactivate, kDeactivate},
-    {"status", Verb::kStatus, kStatus},
-});
-
-// Boost gets words that the splitter has normalised, of these options only.
-options::variables_map store_own(std::span<const RecordOption> own,
-                                 const std::vector<std::string>& words) {
-  options::options_description description;
-  for (const auto& option : own) {
-    const std::string name{option.long_name};
-    if (name == "pid") {
-      description.add_options()(name.c_str(),
-                                options::value<std::vector<std::string>>()->composing());
-    } else if (option.argument == kRequired) {
-      description.add_options()(name.c_str(), options::value<std::string>());
-    } else {
-      // As often as one likes, like perf.
-      description.add_options()(name.c_str(),
-                                options::value<std::vector<bool>>()->zero_tokens()->composing());
-    }
-  }
-  options::variables_map values;
-  try {
-    options::store(options::command_line_parser(words)
-                       .options(description)
-                       .style(options::command_line_style::allow_long |
-                              options::command_line_style::long_allow_adjacent)
-                       .run(),
-                   values);
-  } catch (const options::error& error) {
-    throw CommandLineError{error.what(), kUsage};
-  }
-  options::notify(values);
-  return values;
-}
 
 // "5", "0.5".
 std::chrono::nanoseconds parse_seconds(const std::string& text) {
@@ -335,6 +208,46 @@ void take_join(const options::variables_map& values, const SplitArguments& split
   line.record.tasks = values.count("tasks") != 0;
 }
 
+void take_verb(const VerbOptions& known, std::span<const std::string> words, CommandLine& line) {
+  line.verb = known.verb;
+  auto split = split_arguments(words, known.own, line.verb == Verb::kRecord);
+  const bool of_one_word = line.verb == Verb::kWeave || line.verb == Verb::kJoin;
+  if (of_one_word && split.command.size() > 1) {  // options behind it
+    const std::span<const std::string> rest{split.command};
+    auto behind = split_arguments(rest.subspan(1), known.own, false);
+    split.own.insert(split.own.end(), behind.own.begin(), behind.own.end());
+    split.command.resize(1);
+    split.command.insert(split.command.end(), behind.command.begin(), behind.command.end());
+  }
+  const auto values = store_own(known.own, split.own);
+  take_common(values, line);
+  if (line.help) {
+    return;
+  }
+  if (line.verb == Verb::kRecord) {
+    take_record(values, std::move(split), line);
+    take_engine(values, line.record);
+    line.functions = values.count("functions") != 0;
+    if (line.functions) {
+      check_functions(line, values);
+    }
+    take_repeat(values, line);
+  } else if (line.verb == Verb::kWeave) {
+    take_weave(values, split, line);
+  } else if (line.verb == Verb::kJoin) {
+    take_join(values, split, line);
+  } else if (!split.command.empty()) {
+    throw CommandLineError{
+        fmt::format("{} takes no '{}'", known.name, base::printable(split.command.front())),
+        kUsage};
+  } else if (line.verb == Verb::kFunctions) {
+    line.input = values.count("input") == 0 ? "perf.data" : values["input"].as<std::string>();
+    line.timeline = values.count("timeline") != 0;
+  } else if (line.pids.empty() && line.verb != Verb::kStatus) {
+    throw CommandLineError{fmt::format("{} needs a target: -p PID", known.name), kUsage};
+  }
+}
+
 }  // namespace
 
 std::vector<base::Pid> parse_pids(std::string_view list) {
@@ -358,8 +271,8 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   line.record.perf.environment = perf;
   const std::span<const std::string> words{arguments};
   if (words.empty() || words.front().starts_with('-')) {
-    const auto split = split_arguments(words, kGlobal, false);
-    const auto values = store_own(kGlobal, split.own);
+    const auto split = split_arguments(words, global_options(), false);
+    const auto values = store_own(global_options(), split.own);
     line.help = values.count("help") != 0;
     line.version = values.count("version") != 0;
     if (!line.help && !line.version) {
@@ -375,60 +288,13 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     line.wrapped.perf.environment = perf;
     return line;
   }
-  for (const auto& known : kVerbs) {
-    if (known.name != words.front()) {
-      continue;
-    }
-    line.verb = known.verb;
-    auto split = split_arguments(words.subspan(1), known.own, line.verb == Verb::kRecord);
-    const bool of_one_word = line.verb == Verb::kWeave || line.verb == Verb::kJoin;
-    if (of_one_word && split.command.size() > 1) {  // options behind it
-      const std::span<const std::string> rest{split.command};
-      auto behind = split_arguments(rest.subspan(1), known.own, false);
-      split.own.insert(split.own.end(), behind.own.begin(), behind.own.end());
-      split.command.resize(1);
-      split.command.insert(split.command.end(), behind.command.begin(), behind.command.end());
-    }
-    const auto values = store_own(known.own, split.own);
-    take_common(values, line);
-    if (line.help) {
-      return line;
-    }
-    if (line.verb == Verb::kRecord) {
-      take_record(values, std::move(split), line);
-      take_engine(values, line.record);
-      line.functions = values.count("functions") != 0;
-      if (line.functions) {
-        check_functions(line, values);
-      }
-      take_repeat(values, line);
-      return line;
-    }
-    if (line.verb == Verb::kWeave) {
-      take_weave(values, split, line);
-      return line;
-    }
-    if (line.verb == Verb::kJoin) {
-      take_join(values, split, line);
-      return line;
-    }
-    if (!split.command.empty()) {
-      throw CommandLineError{
-          fmt::format("{} takes no '{}'", known.name, base::printable(split.command.front())),
-          kUsage};
-    }
-    if (line.verb == Verb::kFunctions) {
-      line.input = values.count("input") == 0 ? "perf.data" : values["input"].as<std::string>();
-      line.timeline = values.count("timeline") != 0;
-      return line;
-    }
-    if (line.pids.empty() && line.verb != Verb::kStatus) {
-      throw CommandLineError{fmt::format("{} needs a target: -p PID", known.name), kUsage};
-    }
-    return line;
+  const auto* const known = find_verb(words.front());
+  if (known == nullptr) {
+    throw CommandLineError{
+        fmt::format("unknown verb '{}': {}", base::printable(words.front()), kVerbNames), kUsage};
   }
-  throw CommandLineError{
-      fmt::format("unknown verb '{}': {}", base::printable(words.front()), kVerbNames), kUsage};
+  take_verb(*known, words.subspan(1), line);
+  return line;
 }
 
 }  // namespace pyinject::cli
