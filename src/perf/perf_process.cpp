@@ -176,7 +176,8 @@ Answer PerfProcess::enable_side_events(base::Deadline deadline, int interrupt) {
     return answer;
   }
   // perf ignores a "dummy" that is named, in "enable" as in "disable". So all are enabled, and
-  // those that sample disabled by name, in one go: at most a stray sample or two comes of it.
+  // those that sample disabled by name, in one go: a stray sample or two comes of it, more where
+  // perf is slow.
   std::string lines = "enable\n";
   for (const auto& event : events) {
     lines += "disable " + event.name + "\n";

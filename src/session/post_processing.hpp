@@ -27,7 +27,8 @@ struct PostProcessing {
   bool gil = false;
   bool tasks = false;
   bool off_cpu = false;
-  std::uint64_t ended_at = 0;              // as WeaveOptions
+  std::uint64_t begun_at = 0;              // as WeaveOptions
+  std::uint64_t ended_at = 0;              // the same
   std::string perf;                        // the executable, for its build-id cache
   bool names_beside = false;               // not in that perf's build-id cache
   std::string lost = {};                   // what is, when the file is left as perf wrote it

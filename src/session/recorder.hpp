@@ -137,7 +137,9 @@ class Recorder {
   std::vector<python::Target> targets_;
   base::Deadline::Clock::time_point enabled_at_;
   std::chrono::nanoseconds elapsed_{};
-  std::uint64_t ended_at_ = 0;  // by the recording's clock; 0: not known
+  // By the recording's clock; 0: not known.
+  std::uint64_t begun_at_ = 0;
+  std::uint64_t ended_at_ = 0;
   std::vector<perf::CollectedMap> maps_;
   std::vector<WovenFile> woven_;
   weave::RecordedFiles files_;

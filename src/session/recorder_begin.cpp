@@ -214,6 +214,9 @@ std::optional<int> Recorder::activate() {
 }
 
 std::optional<int> Recorder::enable() {
+  if (const auto clock = recording_clock(options_.perf_options)) {
+    begun_at_ = now_by(*clock);
+  }
   // On a machine that is short of processors it has taken more than 5 s.
   const auto answer = perf_->request("enable", Deadline::after(kPerfSetsUp), signals_.fd());
   enabled_at_ = Clock::now();

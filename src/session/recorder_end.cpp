@@ -236,6 +236,7 @@ Processed Recorder::post_process_file(const std::string& path, bool last) {
                                                 .gil = options_.gil,
                                                 .tasks = options_.tasks,
                                                 .off_cpu = options_.off_cpu,
+                                                .begun_at = begun_at_,
                                                 .ended_at = last ? ended_at_ : 0,
                                                 .perf = perf_path_,
                                                 .names_beside = options_.names_beside,

@@ -148,8 +148,8 @@ std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
 
 // Of the whole system they are enabled from the start, and to enable all events for a moment may
 // keep perf too busy to hear that they are to be disabled. Its failure is found out by "enable"; a
-// signal is taken by the next step. A stray sample may come of it: those of a process that is read
-// have to be known by then.
+// signal is taken by the next step. Samples may come of it, which the file does not keep; what is
+// read by their program has to be known by then.
 void Recorder::enable_side_events() {
   if (!options_.all && !record_all_) {
     (void)perf_->enable_side_events(Deadline::after(kPerfAnswers), signals_.fd());

@@ -68,6 +68,9 @@ void Weaver::write(perfdata::Output& output, const Record& record) {
         ++summary_.unwanted;
         return;
       }
+      if (sample_.time < options_.begun_at) {
+        return;
+      }
       ++summary_.samples;
       if (const auto adopted = adopted_.extract(sample_.pid); !adopted.empty()) {
         const auto child = adopted.key();

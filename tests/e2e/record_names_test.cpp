@@ -1,8 +1,10 @@
 // The names that a recording of a running program has, by every interpreter and every perf.
 #include "e2e/perf_recording.hpp"
 #include "e2e/served_tree.hpp"
+#include "support/stand_in_perf.hpp"
 #include "support/temp_dir.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,6 +60,32 @@ TEST_P(RecordedNames, AreThereInEveryRecordingOfAProcessAndAfterItsEnd) {
 
 INSTANTIATE_TEST_SUITE_P(Interpreters, RecordedNames, testing::ValuesIn(one_of_each_version()),
                          InterpreterName{});
+
+// perf hears of what is no sample only by an "enable" of all its events; until it has heard that
+// those that sample are disabled again, here 0.2 s of the target's time later, they do.
+TEST(RecordedNamesOf, ASlowPerfBeginWithTheRecording) {
+  const auto python = plain_interpreter(15);
+  if (!python) {
+    GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
+  }
+  ServedTree target{*python};
+  const TempDir folder;
+  const auto slow = folder.file(
+      "slow", fmt::format("worked() {{ cut -d ' ' -f 14 /proc/{}/stat; }}\n"
+                          "while read -r line; do\n"
+                          "  echo \"$line\"\n"
+                          "  [ \"$line\" = enable ] && [ -z \"$enough\" ] || continue\n"
+                          "  enough=$(($(worked) + 20))\n"
+                          "  while [ \"$(worked)\" -lt \"$enough\" ]; do sleep 0.01; done\n"
+                          "done\n",
+                          target.pid()));
+  const auto perf = handed_on_perf(folder, "sh " + slow);
+  RunningRecord record{{"-p", target.pid(), "-F", "999", "--perf", perf, "-o", folder / "data"}};
+  target.serve(200, kWork);
+  ASSERT_EQ(record.finish(), ExitStatus{}) << record.child().err();
+  expect_names(record.child().err(), count_named(read_samples("perf", folder / "data")));
+  EXPECT_EQ(target.finish(), ExitStatus{});
+}
 
 struct PerfAndPython {
   std::string perf;

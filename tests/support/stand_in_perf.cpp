@@ -16,17 +16,20 @@ std::string stand_in_perf(const TempDir& folder, const std::string& script) {
   return path;
 }
 
-// All other commands are handed on by a FIFO: "record -D -1 --control fd:COMMANDS,ANSWERS ...".
-// What does it ends with perf: it has both ends of the pipe.
+// "record -D -1 --control fd:COMMANDS,ANSWERS ..."; FILTER ends with perf: it has both ends of the
+// pipe.
+std::string handed_on_perf(const TempDir& folder, const std::string& filter) {
+  return stand_in_perf(folder, fmt::format("pipes=${{5#fd:}}\n"
+                                           "mkfifo {0}/heard\n"
+                                           "setpriv --pdeathsig KILL {1} "
+                                           "</proc/self/fd/${{pipes%,*}} >{0}/heard &\n"
+                                           "exec 8<{0}/heard\n"
+                                           "exec $PERF \"$@\" --control fd:8,${{pipes#*,}}\n",
+                                           folder.path().string(), filter));
+}
+
 std::string deaf_perf(const TempDir& folder) {
-  return stand_in_perf(
-      folder, fmt::format("pipes=${{5#fd:}}\n"
-                          "mkfifo {0}/heard\n"
-                          "setpriv --pdeathsig KILL sed -u -e '/^disable$/d' -e '/^stop$/d' "
-                          "</proc/self/fd/${{pipes%,*}} >{0}/heard &\n"
-                          "exec 8<{0}/heard\n"
-                          "exec $PERF \"$@\" --control fd:8,${{pipes#*,}}\n",
-                          folder.path().string()));
+  return handed_on_perf(folder, "sed -u -e '/^disable$/d' -e '/^stop$/d'");
 }
 
 }  // namespace pyinject::test

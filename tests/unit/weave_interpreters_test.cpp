@@ -57,6 +57,14 @@ TEST_F(Interpreted, AnotherProcessOfTheSameNumberIsNone) {
   EXPECT_EQ(summary_.without_record, 0U);
 }
 
+TEST_F(Interpreted, WhatWasSampledBeforeTheRecordingBeganIsLeftOut) {
+  options_.begun_at = 200;
+  sampled(199, kPid);
+  sampled(200, kPid);
+  EXPECT_THAT(woven(), ElementsAre("cEac"));
+  EXPECT_EQ(summary_.samples, 1U);
+}
+
 TEST_F(Interpreted, AForkedProcessHasThatOfItsParent) {
   fork(90, kPid, kSecond);
   sampled(100, kSecond);
