@@ -44,18 +44,29 @@ std::optional<Record> Input::Impl::end(std::string damage) {
   return std::nullopt;
 }
 
-Record Input::Impl::aligned(Record record) {
-  if (reinterpret_cast<std::uintptr_t>(record.bytes.data()) % sizeof(std::uint64_t) != 0) {
-    aligned_.assign(record.bytes.begin(), record.bytes.end());
-    record.bytes = aligned_;
+// Aligned, and of the size that it should have.
+Record Input::Impl::readable(Record record) {
+  const auto shorter = index_.size_without_leftovers(record);
+  if (!shorter &&
+      reinterpret_cast<std::uintptr_t>(record.bytes.data()) % sizeof(std::uint64_t) == 0) {
+    return record;
   }
+  const auto bytes = record.bytes.first(shorter.value_or(record.bytes.size()));
+  copy_.assign(bytes.begin(), bytes.end());
+  if (shorter) {
+    perf_event_header header{};
+    std::memcpy(&header, copy_.data(), sizeof header);
+    header.size = static_cast<std::uint16_t>(copy_.size());
+    std::memcpy(copy_.data(), &header, sizeof header);
+  }
+  record.bytes = copy_;
   return record;
 }
 
 std::optional<Record> Input::Impl::next(bool whole) {
   while (!ended_) {
     if (const auto record = decompressor_.next()) {
-      return aligned(*record);
+      return readable(*record);
     }
     if (!decompressor_.damage().empty()) {
       return end(decompressor_.damage());
@@ -80,7 +91,7 @@ std::optional<Record> Input::Impl::next(bool whole) {
       case kAuxtraceInfo:
         return end("it holds AUX data");
       default:
-        return aligned(*record);
+        return readable(*record);
     }
   }
   return std::nullopt;

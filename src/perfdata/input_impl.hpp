@@ -29,7 +29,7 @@ class Input::Impl {
 
  private:
   std::optional<Record> end(std::string damage);
-  Record aligned(Record record);
+  Record readable(Record record);
 
   base::UniqueFd file_;
   std::string name_;
@@ -37,7 +37,7 @@ class Input::Impl {
   EventIndex index_;
   RecordReader reader_;
   Decompressor decompressor_;
-  std::vector<std::byte> aligned_;
+  std::vector<std::byte> copy_;  // of a record that cannot be read where it is
   std::string damage_;
   bool ended_ = false;
 };

@@ -15,6 +15,7 @@ namespace {
 using test::made_event;
 using test::made_record;
 using test::MadePerfData;
+using test::padded;
 using test::words;
 using testing::HasSubstr;
 
@@ -160,6 +161,42 @@ TEST(PerfDataInput, RecordsInTheirOrder) {
   EXPECT_FALSE(input.damaged());
   input.rewind();
   EXPECT_TRUE(all_of(input) == data);
+}
+
+// What the kernel writes for one event after another: longer each time
+// (perf_event_ksymbol_output(), perf_event_bpf_output()).
+TEST(PerfDataInput, LeftoversBehindTheSampleId) {
+  const auto leftovers = padded("somebody else's") + words(11, 0);
+  const auto symbol = words(0xffffffffc0001000, 23) + padded("bpf_prog_62eff59b7d4f5ea1");
+  const auto program = words(1, 0x62ef);
+  for (const auto& events :
+       {std::vector{made_event(kType, {10, 11})},
+        std::vector{made_event(kType, {10}), made_event(kType, {11})},
+        std::vector{made_event(kType | PERF_SAMPLE_CPU, {10}), made_event(kType, {11})}}) {
+    const auto id = words(4711, 11);  // of the last event, behind the time
+    std::string expected;
+    auto made = one_event("");
+    made.events = events;
+    for (const auto& behind : {std::string{}, leftovers, leftovers + leftovers}) {
+      for (const auto& [type, content] :
+           {std::pair{PERF_RECORD_KSYMBOL, symbol}, {PERF_RECORD_BPF_EVENT, program}}) {
+        made.data += made_record(type, 0, content + id + behind);
+        expected += made_record(type, 0, content + id);
+      }
+    }
+    // perf's own records, and those of which nothing is known.
+    const auto others = made_record(PERF_RECORD_KSYMBOL, 0, symbol + words(0, 0)) +
+                        made_record(PERF_RECORD_KSYMBOL, 0, words(1, 2) + "no end..") +
+                        made_record(PERF_RECORD_BPF_EVENT, 0, words(1)) +
+                        made_record(PERF_RECORD_LOST, 0, words(1, 2) + id + leftovers);
+    made.data += others;
+    auto input = open_bytes(made.bytes());
+    EXPECT_EQ(all_of(input), expected + others);
+    input.rewind();
+    const auto first = input.next();
+    ASSERT_TRUE(first);
+    EXPECT_EQ(input.time_of(*first), 4711U);
+  }
 }
 
 TEST(PerfDataInput, CompressedRecords) {
