@@ -2,7 +2,6 @@
 
 #include "perfdata/limits.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -28,23 +27,6 @@ std::optional<std::uint64_t> word_at(Bytes bytes, std::size_t offset) {
 std::optional<std::uint64_t> word_from_end(Bytes bytes, std::size_t number) {
   return number * kWord > bytes.size() ? std::nullopt
                                        : word_at(bytes, bytes.size() - number * kWord);
-}
-
-// Of records whose size says too much: what is in front of the sample id.
-std::optional<std::size_t> content_size(const Record& record) {
-  constexpr std::size_t kFixed = 24;  // perf_event_open(2): all of BPF_EVENT; KSYMBOL has a name
-  if (record.bytes.size() < kFixed) {
-    return std::nullopt;
-  }
-  if (record.type == PERF_RECORD_BPF_EVENT) {
-    return kFixed;
-  }
-  const auto name = record.bytes.subspan(kFixed);
-  const auto end = std::ranges::find(name, std::byte{0});
-  if (record.type != PERF_RECORD_KSYMBOL || end == name.end()) {
-    return std::nullopt;
-  }
-  return kFixed + (static_cast<std::size_t>(end - name.begin()) / kWord + 1) * kWord;
 }
 
 }  // namespace
@@ -146,31 +128,6 @@ const Event* EventIndex::event_of(const Record& record) const {
   }
   const auto found = by_id_.find(*id);
   return found == by_id_.end() ? nullptr : found->second;
-}
-
-std::optional<std::size_t> EventIndex::size_without_leftovers(const Record& record) const {
-  const auto content = content_size(record);
-  if (!content) {
-    return std::nullopt;
-  }
-  // With the sample id of that event.
-  const auto is_of = [&](const Event& event, std::size_t size) {
-    return event_of(
-               {.type = record.type, .misc = record.misc, .bytes = record.bytes.first(size)}) ==
-           &event;
-  };
-  std::optional<std::size_t> shorter;
-  for (const Event& event : *events_) {
-    const auto size = *content + sample_id_size(event.attr);
-    if (size > record.bytes.size() || !is_of(event, size)) {
-      continue;
-    }
-    if (size == record.bytes.size()) {
-      return std::nullopt;
-    }
-    shorter = size;
-  }
-  return shorter;
 }
 
 }  // namespace pyinject::perfdata

@@ -44,10 +44,6 @@ class EventIndex {
   explicit EventIndex(const std::vector<Event>& events);
   // Null for an id that no event has, and for records that have none.
   [[nodiscard]] const Event* event_of(const Record& record) const;
-  // For records of the kernel about its own symbols and programs: it makes one longer by a sample
-  // id for each event that it is written for, and later ones have leftovers behind their own. The
-  // size without these; nullopt: there are none.
-  [[nodiscard]] std::optional<std::size_t> size_without_leftovers(const Record& record) const;
 
  private:
   const std::vector<Event>* events_;

@@ -1,5 +1,6 @@
 #include "pyinject/perfdata/input.hpp"
 
+#include "perfdata/corrected_header.hpp"
 #include "perfdata/input_impl.hpp"
 #include "perfdata/sample_parser.hpp"
 #include "pyinject/base/error.hpp"
@@ -44,20 +45,18 @@ std::optional<Record> Input::Impl::end(std::string damage) {
   return std::nullopt;
 }
 
-// Aligned, and of the size that it should have.
+// Aligned, and with the header that it should have.
 Record Input::Impl::readable(Record record) {
-  const auto shorter = index_.size_without_leftovers(record);
-  if (!shorter &&
+  const auto header = corrected_header(record, header_.events, index_);
+  if (!header &&
       reinterpret_cast<std::uintptr_t>(record.bytes.data()) % sizeof(std::uint64_t) == 0) {
     return record;
   }
-  const auto bytes = record.bytes.first(shorter.value_or(record.bytes.size()));
-  copy_.assign(bytes.begin(), bytes.end());
-  if (shorter) {
-    perf_event_header header{};
-    std::memcpy(&header, copy_.data(), sizeof header);
-    header.size = static_cast<std::uint16_t>(copy_.size());
-    std::memcpy(copy_.data(), &header, sizeof header);
+  copy_.assign(record.bytes.begin(), record.bytes.end());
+  if (header) {
+    copy_.resize(header->size);
+    std::memcpy(copy_.data(), &*header, sizeof *header);
+    record.misc = header->misc;
   }
   record.bytes = copy_;
   return record;

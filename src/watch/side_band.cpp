@@ -60,7 +60,10 @@ std::optional<SideBand> decode_side_band(std::span<const std::byte> record) {
   base::ByteCursor cursor{record};
   perfdata::Record plain;
   plain.type = cursor.number<std::uint32_t>();
-  plain.misc = cursor.number<std::uint16_t>();
+  // No build ids were asked for: that there is one may be left of another recording's record, which
+  // the kernel has written before this.
+  plain.misc =
+      static_cast<std::uint16_t>(cursor.number<std::uint16_t>() & ~PERF_RECORD_MISC_MMAP_BUILD_ID);
   const auto size = cursor.number<std::uint16_t>();
   SideBand result;
   if (cursor.failed() || size != record.size() || cursor.left().size() < sizeof result.time) {

@@ -21,9 +21,12 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -268,6 +271,55 @@ TEST_F(PerfWatchTest, SeesWhatAProcessMaps) {
   };
   EXPECT_LT(place(Change::kForked), place(Change::kExec));
   EXPECT_LT(place(Change::kExec), place(Change::kMapped));
+}
+
+// Records build ids of what is mapped on one processor, on which this thread runs meanwhile.
+class BuildIdsElsewhere {
+ public:
+  BuildIdsElsewhere() {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    const int processor = ::sched_getcpu();
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(processor), &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+    perf_event_attr attr{};
+    attr.size = sizeof attr;
+    attr.type = PERF_TYPE_SOFTWARE;
+    attr.config = PERF_COUNT_SW_DUMMY;
+    attr.mmap = 1;
+    attr.mmap2 = 1;
+    attr.build_id = 1;
+    event_ = base::UniqueFd{static_cast<int>(
+        ::syscall(SYS_perf_event_open, &attr, -1, processor, -1, PERF_FLAG_FD_CLOEXEC))};
+    memory_ = ::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED, event_.get(), 0);
+  }
+  ~BuildIdsElsewhere() {
+    ::munmap(memory_, kMemory);
+    ::sched_setaffinity(0, sizeof before_, &before_);
+  }
+  BuildIdsElsewhere(const BuildIdsElsewhere&) = delete;
+  BuildIdsElsewhere& operator=(const BuildIdsElsewhere&) = delete;
+  [[nodiscard]] bool runs() const { return event_.valid() && memory_ != MAP_FAILED; }
+
+ private:
+  static constexpr std::size_t kMemory = std::size_t{65} * 4096;
+  cpu_set_t before_{};
+  base::UniqueFd event_;
+  void* memory_ = nullptr;
+};
+
+// The kernel gives both the same record, and takes back nothing of what it put in for the first.
+TEST_F(PerfWatchTest, SeesWhatAProcessMapsBesideARecordingWithBuildIds) {
+  const BuildIdsElsewhere other;
+  if (!other.runs()) {
+    GTEST_SKIP() << "the kernel tells no build ids";
+  }
+  ChildProcess cat{{"cat"}};
+  EXPECT_TRUE(wait_for(*watch_, [&](const ProcessEvent& event) {
+    return is(Change::kMapped, cat.pid())(event) &&
+           event.path.find("/libc.so") != std::string::npos;
+  }));
 }
 
 TEST_F(PerfWatchTest, TellsOfAWrite) {

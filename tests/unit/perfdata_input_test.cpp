@@ -199,6 +199,44 @@ TEST(PerfDataInput, LeftoversBehindTheSampleId) {
   }
 }
 
+// Another recording's event had one in the same record (perf_event_mmap_output()).
+TEST(PerfDataInput, MappingsThatPretendToHaveABuildId) {
+  constexpr std::uint16_t kPretends = PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID;
+  const auto mapping = [](std::uint16_t misc, const std::string& identity) {
+    return made_record(
+        PERF_RECORD_MMAP2, misc,
+        words(7, 0x1000, 0x1000, 0) + identity + words(5) + padded("/a") + words(0, 10));
+  };
+  const auto file = [](std::uint32_t major, std::uint64_t generation) {
+    return test::packed(major, std::uint32_t{1}) + words(4711, generation);
+  };
+  const auto build_id = [](char size) {
+    return size + std::string(3, '\0') + std::string(static_cast<std::size_t>(size), 'x') +
+           std::string(20U - static_cast<std::size_t>(size), '\0');
+  };
+  auto made = one_event("");
+  std::string expected;
+  for (const auto& identity : {file(0, 0), file(7, 0), file(8, 12), file(254, 12), file(259, 0)}) {
+    made.data += mapping(kPretends, identity) + mapping(PERF_RECORD_MISC_USER, identity);
+    expected += mapping(PERF_RECORD_MISC_USER, identity) + mapping(PERF_RECORD_MISC_USER, identity);
+  }
+  for (const char size : {'\x10', '\x14'}) {
+    made.data += mapping(kPretends, build_id(size));
+    expected += mapping(kPretends, build_id(size));
+  }
+  auto input = open_bytes(made.bytes());
+  EXPECT_EQ(all_of(input), expected);
+  input.rewind();
+  const auto first = input.next();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(parse_mapping(*first).value_or(Mapping{}).inode, 4711U);
+
+  made.events.front().attr.build_id = 1;
+  made.data = mapping(kPretends, build_id('\x08'));
+  auto other = open_bytes(made.bytes());
+  EXPECT_EQ(all_of(other), made.data);
+}
+
 TEST(PerfDataInput, CompressedRecords) {
   const auto data = many_records();
   const auto round = made_record(kFinishedRound, 0, "");

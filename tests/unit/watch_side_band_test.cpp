@@ -60,14 +60,15 @@ std::string task(std::uint32_t type, std::uint32_t pid, std::uint32_t parent, st
       .with_time(time);
 }
 
-std::string mapping(std::uint32_t protection, std::uint64_t inode) {
-  return RecordText{PERF_RECORD_MMAP2}
+std::string mapping(std::uint32_t protection, std::uint64_t inode, std::uint16_t misc = 0,
+                    std::uint32_t device = 8) {
+  return RecordText{PERF_RECORD_MMAP2, misc}
       .number(47U)
       .number(48U)
       .number(std::uint64_t{0x1000})
       .number(std::uint64_t{0x2000})
       .number(std::uint64_t{0})
-      .number(8U)
+      .number(device)
       .number(1U)
       .number(inode)
       .number(std::uint64_t{3})
@@ -124,6 +125,18 @@ TEST(SideBand, TellsWhichFileWasMapped) {
   EXPECT_EQ(mapped->event.path, "/usr/lib/libpython3.14.so.1.0");
   EXPECT_FALSE(decode(mapping(PROT_READ, 1234)));           // data
   EXPECT_FALSE(decode(mapping(PROT_READ | PROT_EXEC, 0)));  // anonymous
+}
+
+// Another recording on this processor has asked for one, and gets the same record before.
+TEST(SideBand, TellsTheFileAlsoOfARecordThatPretendsToHaveABuildId) {
+  for (const std::uint32_t device : {8U, 254U}) {
+    const auto mapped =
+        decode(mapping(PROT_READ | PROT_EXEC, 1234,
+                       PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID, device));
+    ASSERT_TRUE(mapped);
+    EXPECT_EQ(mapped->event.change, Change::kMapped);
+    EXPECT_EQ(mapped->event.file, (FileIdentity{device, 1, 1234, 3}));
+  }
 }
 
 TEST(SideBand, SaysThatRecordsWereLost) {
