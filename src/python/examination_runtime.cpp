@@ -41,6 +41,9 @@ void Examination::find_runtime() {
   if (view.finalizing()) {
     throw Refuse{Reason::kFinalizing, "its interpreter is shutting down", ""};
   }
+  if (purpose_ == Purpose::kObserve) {
+    return;  // its first frames are there before it is initialized
+  }
   const auto interpreter = view.main_interpreter();
   const bool initialized = view.initialized();
   if (!initialized) {
@@ -51,9 +54,6 @@ void Examination::find_runtime() {
                  "try again when the program has started"};
   }
   addresses.main_interpreter = *interpreter;
-  if (purpose_ == Purpose::kObserve) {
-    return;
-  }
   addresses.eval_frame = *interpreter + layout_.eval_frame;
   addresses.run_simple_string = interpreter_.address("PyRun_SimpleString");
   addresses.add_pending_call = interpreter_.address("Py_AddPendingCall");

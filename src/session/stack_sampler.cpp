@@ -117,15 +117,17 @@ std::optional<Refusal> StackSampler::add(const python::Target& target) {
   weave::Interpreter interpreter{.evaluator = {},  // also without any: it is a Python
                                  .frame_pointers = target.frame_pointers,
                                  .seen = clock_ ? std::optional{now_by(*clock_)} : std::nullopt};
+  const auto added = sampler_->add(target.id.pid, std::get<python::FrameLayout>(layout));
+  // Only now, when its frames are read: it takes some milliseconds.
   for (const auto& range : python::evaluator_ranges(target)) {
     interpreter.evaluator.push_back({.begin = range.begin.value(), .end = range.end.value()});
   }
-  const auto pid = static_cast<std::uint32_t>(target.id.pid.value());
   {
+    const auto pid = static_cast<std::uint32_t>(target.id.pid.value());
     const std::lock_guard lock{mutex_};
     interpreters_[pid].push_back(std::move(interpreter));
   }
-  switch (sampler_->add(target.id.pid, std::get<python::FrameLayout>(layout))) {
+  switch (added) {
     case bpf::Sampler::Added::kYes:
       return std::nullopt;
     case bpf::Sampler::Added::kUnfit:

@@ -32,7 +32,8 @@ class Detector {
 enum class Purpose {
   kActivate,
   // Only the frames are to be read (frame_layout.hpp): builds without a trampoline, with the JIT or
-  // another evaluator are fine. Of Target's addresses only what frames take is filled in.
+  // another evaluator are fine, and so is one that is not initialised yet, when it has been loaded.
+  // Of Target's addresses only what frames take is filled in.
   kObserve,
 };
 
