@@ -34,6 +34,9 @@ bool does_harm(Reason reason) {
 // The trampoline of all that the command starts is switched on by their environment. False: it will
 // stay off.
 bool Recorder::ask_for_trampolines(std::map<std::string, std::string>& environment) {
+  const char* const path = std::getenv("PATH");
+  interpreter_ =
+      find_command_interpreter(options_.command, path == nullptr ? "/bin:/usr/bin" : path);
   const char* const value = std::getenv(kVariable);
   const bool chosen = value != nullptr && *value != '\0';
   const auto number = chosen ? base::parse_number<int>(value) : std::optional{1};
@@ -58,9 +61,6 @@ bool Recorder::ask_for_trampolines(std::map<std::string, std::string>& environme
 }
 
 void Recorder::hold_command() {
-  const char* const path = std::getenv("PATH");
-  interpreter_ =
-      find_command_interpreter(options_.command, path == nullptr ? "/bin:/usr/bin" : path);
   std::map<std::string, std::string> environment;
   const bool by_environment = sampler_ == nullptr && ask_for_trampolines(environment);
   command_ = std::make_unique<base::Child>(base::ChildOptions{.argv = options_.command,
@@ -68,7 +68,7 @@ void Recorder::hold_command() {
                                                               .environment = environment,
                                                               .held = true});
   pids_ = {command_->pid()};
-  if (sampler_ != nullptr) {  // its Pythons are added when they are initialised
+  if (sampler_ != nullptr) {  // its Pythons are added when they are loaded
     process_watch_ = watch::watch_processes(logger_);
     population_ = Population::of_families(pids_);
     (void)population_.choose(visible_processes());
