@@ -1,10 +1,13 @@
 #include "process_table.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace pyinject::watch {
 
 namespace {
+
+constexpr std::uint64_t kSecond = 100;  // ticks of start times
 
 ProcessEvent change_of(Change change, base::Pid pid) {
   ProcessEvent event;
@@ -16,7 +19,7 @@ ProcessEvent change_of(Change change, base::Pid pid) {
 }  // namespace
 
 void ProcessTable::add(base::Pid pid, const Look& look, std::vector<Known>& now,
-                       std::vector<ProcessEvent>& events) {
+                       std::vector<ProcessEvent>& events) const {
   auto seen = look(pid);
   if (!seen || seen->ended) {
     return;  // known again when it is looked at again, or never
@@ -25,7 +28,19 @@ void ProcessTable::add(base::Pid pid, const Look& look, std::vector<Known>& now,
   birth.parent = seen->parent;
   events.push_back(std::move(birth));
   events.push_back(change_of(Change::kAppeared, pid));  // it may have executed something already
-  now.push_back({.pid = pid, .seen = std::move(*seen), .age = 0});
+  // The first call is about those that were there before.
+  now.push_back({.pid = pid, .seen = std::move(*seen), .age = 0, .appears_again = turn_ > 0});
+}
+
+// Of those that were there at the first call few are new.
+void ProcessTable::tell_old_from_new() {
+  std::uint64_t newest = 0;
+  for (const auto& known : known_) {
+    newest = std::max(newest, known.seen.start_time);
+  }
+  for (auto& known : known_) {
+    known.age = known.seen.start_time + kSecond < newest ? kRound : 0;
+  }
 }
 
 void ProcessTable::look_again(const Look& look, std::vector<ProcessEvent>& events) {
@@ -50,16 +65,24 @@ void ProcessTable::look_again(const Look& look, std::vector<ProcessEvent>& event
       events.push_back(std::move(birth));
       events.push_back(change_of(Change::kAppeared, known.pid));
       known.age = 0;
+      known.appears_again = true;
     } else if (seen->ended) {
       events.push_back(change_of(Change::kExited, known.pid));
     } else if (seen->image != known.seen.image) {
       auto exec = change_of(Change::kExec, known.pid);
       exec.path = seen->name;
       events.push_back(std::move(exec));
-    } else if (seen->name != known.seen.name) {
-      auto named = change_of(Change::kNamed, known.pid);
-      named.path = seen->name;
-      events.push_back(std::move(named));
+      events.push_back(change_of(Change::kAppeared, known.pid));
+      known.appears_again = true;
+    } else {
+      if (seen->name != known.seen.name) {
+        auto named = change_of(Change::kNamed, known.pid);
+        named.path = seen->name;
+        events.push_back(std::move(named));
+      }
+      if (std::exchange(known.appears_again, false)) {
+        events.push_back(change_of(Change::kAppeared, known.pid));
+      }
     }
     known.seen = std::move(*seen);
   }
@@ -92,6 +115,9 @@ std::vector<ProcessEvent> ProcessTable::update(const std::vector<base::Pid>& pre
     gone(*known);
   }
   known_ = std::move(now);
+  if (turn_ == 0) {
+    tell_old_from_new();
+  }
   look_again(look, events);
   return events;
 }

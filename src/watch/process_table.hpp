@@ -42,10 +42,13 @@ class ProcessTable {
     base::Pid pid;
     Seen seen;
     unsigned age = 0;  // calls
+    // It is new, or has executed a program: the loader may have been at work at the last look.
+    bool appears_again = false;
   };
 
-  static void add(base::Pid pid, const Look& look, std::vector<Known>& now,
-                  std::vector<ProcessEvent>& events);
+  void add(base::Pid pid, const Look& look, std::vector<Known>& now,
+           std::vector<ProcessEvent>& events) const;
+  void tell_old_from_new();
   void look_again(const Look& look, std::vector<ProcessEvent>& events);
 
   std::vector<Known> known_;  // by pid

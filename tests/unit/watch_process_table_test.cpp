@@ -66,7 +66,7 @@ TEST_F(ProcessTableTest, TellsOfBirthsAndEnds) {
   start(9);
   EXPECT_THAT(update(), ElementsAre("+3", "!3", "+9", "!9"));
   processes_.erase(Pid{5});
-  EXPECT_THAT(update(), ElementsAre("-5"));
+  EXPECT_THAT(update(), ElementsAre("-5", "!3", "!9"));
   processes_.clear();
   EXPECT_THAT(update(), ElementsAre("-3", "-9"));
   EXPECT_EQ(table_.size(), 0U);
@@ -77,9 +77,20 @@ TEST_F(ProcessTableTest, SeesAtOnceWhatAYoungOneBecomes) {
   static_cast<void>(update());
   processes_[Pid{5}].image = {7, 8, 9};
   processes_[Pid{5}].name = "other";
-  EXPECT_THAT(update(), ElementsAre("x5"));
+  EXPECT_THAT(update(), ElementsAre("x5", "!5"));
   processes_[Pid{5}].name = "third";
-  EXPECT_THAT(update(), ElementsAre("n5"));
+  EXPECT_THAT(update(), ElementsAre("n5", "!5"));
+  EXPECT_THAT(update(), IsEmpty());
+}
+
+// At the first look the loader may not have mapped the interpreter yet, and no mapping is told of.
+TEST_F(ProcessTableTest, WhatIsNewAppearsTwice) {
+  start(5);
+  static_cast<void>(update());
+  EXPECT_THAT(update(), IsEmpty()) << "it was there before";
+  start(6);
+  EXPECT_THAT(update(), ElementsAre("+6", "!6"));
+  EXPECT_THAT(update(), ElementsAre("!6"));
   EXPECT_THAT(update(), IsEmpty());
 }
 
@@ -93,7 +104,18 @@ TEST_F(ProcessTableTest, LooksAtOldOnesInTurns) {
   EXPECT_THAT(update_all(), IsEmpty());
   EXPECT_EQ(looks_, 200U);
   processes_[Pid{77}].image = {7, 8, 9};
-  EXPECT_THAT(update_all(), ElementsAre("x77"));
+  EXPECT_THAT(update_all(), ElementsAre("x77", "!77"));
+}
+
+// As a command that is held back while a machine full of others is first looked at.
+TEST_F(ProcessTableTest, TheNewestOfThoseThatWereThereIsYoung) {
+  for (pid_t pid = 1; pid <= 1000; ++pid) {
+    start(pid);
+  }
+  start(1001, 1000);
+  static_cast<void>(update());
+  processes_[Pid{1001}].image = {7, 8, 9};
+  EXPECT_THAT(update(), ElementsAre("x1001", "!1001"));
 }
 
 TEST_F(ProcessTableTest, AManyBirthsDoNotMeanAMillionLooks) {

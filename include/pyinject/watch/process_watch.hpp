@@ -68,9 +68,9 @@ class ProcessWatch {
 // CAP_PERFMON or kernel.perf_event_paranoid <= 0); WHY says which.
 [[nodiscard]] std::unique_ptr<ProcessWatch> watch_by_perf_events(std::string& why);
 
-// By looking through /proc twenty times a second: knows births (kForked, and then kAppeared, since
-// it may have executed something), ends, new programs and names, no mappings; misses what lives for
-// less than 50 ms. What is older than a second is looked at once a second.
+// By looking through /proc twenty times a second: knows births, ends, new programs and names; no
+// mappings, so kAppeared comes behind each birth and exec, and once more at the next look; misses
+// what lives for less than 50 ms. What is older than a second is looked at once a second.
 [[nodiscard]] std::unique_ptr<ProcessWatch> watch_by_procfs();
 
 // The first that works; says on LOGGER (debug) which, and why not the better one.
