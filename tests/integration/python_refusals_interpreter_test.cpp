@@ -152,9 +152,12 @@ TEST_P(PythonRefusalsInterpreterTest, ItIsNotInitialized) {
   expect_refused_untouched(python.pid(), Reason::kNotInitialized, {"not initialized", "try again"});
   const auto initialized = refused(python.pid()).initialized;
   const tracee::ProcessMemory memory{python.pid()};
+  const auto observer = python::make_detector(python::Purpose::kObserve);
   ASSERT_TRUE(initialized);
   EXPECT_EQ(initialized->value() % 4, 0U);
   EXPECT_EQ(memory.read_value<std::int32_t>(*initialized), 0);
+  EXPECT_TRUE(std::holds_alternative<python::Target>(observer->detect(python.pid())))
+      << "it runs byte code already";
   python.send_line("go on");
   ASSERT_EQ(python.read_line(), "started");
   EXPECT_EQ(memory.read_value<std::int32_t>(*initialized), 1);

@@ -116,6 +116,8 @@ TEST_P(PythonRefusalsLayoutTest, WhatIsMappedInPartIsBeingLoaded) {
   const Mapped process{interpreter_file(GetParam()), true};
   expect_refused_untouched(process.pid(), Reason::kNotInitialized, {"being loaded"});
   EXPECT_FALSE(refused(process.pid()).initialized);
+  const auto observer = python::make_detector(python::Purpose::kObserve);
+  expect_refused(observer->detect(process.pid()), Reason::kNotInitialized, {"being loaded"});
 }
 
 TEST_P(PythonRefusalsLayoutTest, TheTrampolineHasNoEnd) {

@@ -1,0 +1,101 @@
+// From when on a program that the tool launches has Python stacks, by the BPF engine.
+#include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pyinject::test {
+namespace {
+
+// CPython imports `encodings` before it is initialised, and before all else that is not frozen.
+constexpr auto kEarly = R"(
+import sys, time
+def early():
+    end = time.process_time() + 0.5
+    while time.process_time() < end:
+        for _ in range(1000):
+            pass
+early()
+sys.path.pop(0)
+del sys.modules['encodings']
+import encodings
+)";
+
+// Works for as long, and runs the rest of its arguments.
+constexpr auto kLate = R"(
+import subprocess, sys, time
+def late():
+    end = time.process_time() + 0.5
+    while time.process_time() < end:
+        for _ in range(1000):
+            pass
+late()
+if sys.argv[1:]:
+    subprocess.check_call(sys.argv[1:])
+)";
+
+struct Worked {
+  std::size_t all = 0;
+  std::size_t early = 0;
+  std::size_t late = 0;
+};
+
+class BpfLaunch : public testing::TestWithParam<Build> {};
+
+TEST_P(BpfLaunch, HasPythonStacksFromItsFirstFunction) {
+  const auto lacks = bpf_engine_lacks();
+  const auto python = find_build(GetParam());
+  if (!lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
+  }
+  const TempDir folder;
+  std::filesystem::create_directory(folder.path() / "encodings");
+  (void)folder.file("encodings/__init__.py", kEarly);
+  auto program = python->command;
+  program.push_back(folder.file("program.py", kLate));
+  const std::string data = folder / "data";
+  std::vector<std::string> arguments{"record", "--engine",  "bpf", "-F", "999",
+                                     "-e",     "cpu-clock", "-o",  data, "--"};
+  arguments.insert(arguments.end(), program.begin(), program.end());
+  for (const auto* const word : {"sh", "-c", "env \"$@\"; exit $?", "sh"}) {
+    arguments.emplace_back(word);
+  }
+  arguments.insert(arguments.end(), program.begin(), program.end());
+  ChildOptions options;
+  options.env["PYTHONPATH"] = folder.path();
+  const auto result = run_tool(arguments, options);
+  ASSERT_EQ(result.status, ExitStatus{}) << result.err;
+  std::map<std::string, Worked> processes;
+  for (const auto& sample : scripted_samples(data)) {
+    const auto chain = sample.chain();
+    auto& worked = processes[sample.pid];
+    ++worked.all;
+    worked.early += std::ranges::count(chain, "early") > 0 ? 1 : 0;
+    worked.late += std::ranges::count(chain, "late") > 0 ? 1 : 0;
+  }
+  std::erase_if(processes, [](const auto& one) { return one.second.late == 0; });
+  EXPECT_EQ(processes.size(), 2U) << result.err;
+  for (const auto& [pid, worked] : processes) {
+    EXPECT_GE(worked.late, 100U) << result.err;
+    // The tool may have to wait for a processor meanwhile.
+    EXPECT_GE(10 * worked.early, 6 * worked.late) << result.err;
+    EXPECT_GE(10 * (worked.early + worked.late), 6 * worked.all) << result.err;
+    RecordProperty("shares", std::to_string(worked.early) + " " + std::to_string(worked.late) +
+                                 " of " + std::to_string(worked.all));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, BpfLaunch,
+                         testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
+                                         Build{.minor = 15}),
+                         BuildName{});
+
+}  // namespace
+}  // namespace pyinject::test
