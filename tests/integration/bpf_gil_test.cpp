@@ -89,8 +89,9 @@ while True:
   ASSERT_TRUE(gil);
   python.send_line(std::to_string(gil->value()));
   collect(500);
+  // ctypes gives it up for the call.
+  collect(50, [](const auto& stack) { return stack.gil == Gil::kNone; });
   EXPECT_EQ(count(Gil::kWaitedFor), 0U);
-  EXPECT_GT(count(Gil::kNone), 50U);  // ctypes gives it up for the call
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, BpfGilTest, testing::ValuesIn(find_interpreters()),

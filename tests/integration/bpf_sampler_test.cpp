@@ -1,6 +1,5 @@
 // The program in the kernel on a perf event of the test's own, on every interpreter.
 #include "integration/bpf_sampling.hpp"
-#include "pyinject/base/deadline.hpp"
 #include "support/paths.hpp"
 
 #include <gmock/gmock.h>
@@ -11,16 +10,11 @@
 #include <string>
 #include <vector>
 
-#include <poll.h>
-#include <unistd.h>
-
 namespace pyinject::test {
 namespace {
 
-using base::Deadline;
 using testing::AllOf;
 using testing::AnyOf;
-using testing::Contains;
 using testing::Each;
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -60,20 +54,25 @@ make()
   }
 }
 
+std::uint64_t monotonic_now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
 TEST_P(BpfSamplerTest, TimesAreThoseOfTheSamplesInTheirOrder) {
   PythonProcess python{GetParam(), std::string{kReady} + "spin()\n"};
   for (const bool by_clock : {false, true}) {
     stacks_.clear();
+    const auto begin = monotonic_now();
     open({.by_clock = by_clock});
     sample(python.pid());
     collect(50);
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    const auto end = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
-                     static_cast<std::uint64_t>(now.tv_nsec);
+    const auto end = monotonic_now();
     EXPECT_TRUE(std::ranges::is_sorted(stacks_, {}, &bpf::Stack::time));
+    EXPECT_GT(stacks_.front().time, begin);
     EXPECT_LT(stacks_.back().time, end);
-    EXPECT_GT(stacks_.front().time, end - 60'000'000'000U);
     EXPECT_EQ(sampler_->counters().by_clock == 0, !by_clock);
     for (const auto& stack : stacks_) {
       EXPECT_EQ(stack.by_clock, by_clock);
@@ -86,11 +85,12 @@ TEST_P(BpfSamplerTest, AForkedChildIsReadFromItsFirstSampleOn) {
 def parent():
     ready()
     sys.stdin.readline()
+    number = os.getpid()
     if os.fork() == 0:
-        child()
+        child(number)
     spin()
-def child():
-    while os.getppid() != 1:
+def child(parent):
+    while os.getppid() == parent:
         pass
     os._exit(0)
 parent()
@@ -102,6 +102,9 @@ parent()
     return stack.pid != static_cast<std::uint32_t>(python.pid().value());
   };
   collect(50, of_child);
+  collect(1, [&](const auto& stack) {
+    return of_child(stack) && text(stack).starts_with("child parent ");
+  });
   std::vector<std::string> children;
   for (const auto& stack : stacks_) {
     if (of_child(stack) && !stack.frames.empty()) {
@@ -109,7 +112,6 @@ parent()
     }
   }
   EXPECT_THAT(children, Each(EndsWith("parent <module> | ")));
-  EXPECT_THAT(children, Contains(StartsWith("child parent ")));
 }
 
 TEST_P(BpfSamplerTest, AProgramThatIsExecutedIsNotTakenForPython) {
@@ -123,18 +125,8 @@ os.execv('/bin/sh', ['sh', '-c', 'echo executed; while :; do :; done'])
   python.send_line("go");
   ASSERT_EQ(python.read_line(), "executed");
   const auto samples = sampler_->counters().samples;
-  const auto sampled_time = [&] {
-    std::uint64_t nanoseconds = 0;
-    EXPECT_EQ(::read(event_.get(), &nanoseconds, sizeof nanoseconds), sizeof nanoseconds);
-    return nanoseconds;
-  };
-  const auto begin = sampled_time();
-  const auto deadline = Deadline::after(std::chrono::seconds{20});
-  while (sampled_time() < begin + 50'000'000U && !deadline.expired()) {  // 50 samples
-    ::poll(nullptr, 0, 5);
-  }
-  EXPECT_GE(sampled_time(), begin + 50'000'000U);
-  EXPECT_EQ(sampler_->counters().samples, samples);
+  let_run(std::chrono::milliseconds{50});  // 50 samples
+  EXPECT_EQ(final_counters().samples, samples);
 }
 
 TEST_P(BpfSamplerTest, ADeepStackLosesItsRootAndSaysSo) {
@@ -188,8 +180,8 @@ TEST_P(BpfSamplerTest, AThreadThatIsPythonsForAMomentIsReadEachTime) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import ctypes, time
 def called():
-    end = time.monotonic() + 0.01
-    while time.monotonic() < end:
+    end = time.thread_time() + 0.01
+    while time.thread_time() < end:
         pass
     return 1
 ready()

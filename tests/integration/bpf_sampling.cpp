@@ -1,6 +1,7 @@
 #include "integration/bpf_sampling.hpp"
 
 #include "pyinject/base/deadline.hpp"
+#include "support/patience.hpp"
 
 #include <fmt/format.h>
 
@@ -68,7 +69,7 @@ void BpfSampling::sample(base::Pid pid, SampledEvent event) {
 
 void BpfSampling::collect(std::size_t wanted,
                           const std::function<bool(const bpf::Stack&)>& counts) {
-  const auto deadline = base::Deadline::after(std::chrono::seconds{20});
+  const auto deadline = base::Deadline::after(kPatience);
   const auto count = [&] {
     return static_cast<std::size_t>(std::ranges::count_if(stacks_, counts));
   };
@@ -82,6 +83,20 @@ void BpfSampling::collect(std::size_t wanted,
 
 void BpfSampling::collect(std::size_t wanted) {
   collect(wanted, [](const auto&) { return true; });
+}
+
+void BpfSampling::let_run(std::chrono::milliseconds time) {
+  const auto sampled = [&] {
+    std::uint64_t nanoseconds = 0;
+    EXPECT_EQ(::read(event_.get(), &nanoseconds, sizeof nanoseconds), sizeof nanoseconds);
+    return std::chrono::nanoseconds{nanoseconds};
+  };
+  const auto end = sampled() + time;
+  const auto deadline = base::Deadline::after(kPatience);
+  while (sampled() < end && !deadline.expired()) {
+    ::poll(nullptr, 0, 5);
+  }
+  ASSERT_GE(sampled(), end);
 }
 
 bpf::Counters BpfSampling::final_counters() {

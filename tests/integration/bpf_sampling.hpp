@@ -5,6 +5,7 @@
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/bpf/sampler.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -14,15 +15,16 @@
 
 namespace pyinject::test {
 
-// The first lines of a target: ready() says that what follows it is what runs.
+// The first lines of a target. spin() says so from where it stays: however late it goes on, no
+// sample has another function. ready() is for those that then wait.
 inline constexpr auto kReady = R"(
 import os, sys
 def ready():
     print('ready', flush=True)
 def spin():
-    ready()
-    while True:
-        pass
+    # Its own lines: the next two.
+    while print('ready', flush=True) is None:
+        while True: pass
 )";
 
 enum class SampledEvent { kClock, kSwitches };
@@ -36,6 +38,8 @@ class BpfSampling : public DetectionTest {
   // Until there are as many stacks as WANTED of those that COUNTS.
   void collect(std::size_t wanted, const std::function<bool(const bpf::Stack&)>& counts);
   void collect(std::size_t wanted);
+  // Until the sampled threads have been on a processor for so much longer.
+  void let_run(std::chrono::milliseconds time);
   // Ends sampling before it reads them: the program counts one after the other.
   [[nodiscard]] bpf::Counters final_counters();
 

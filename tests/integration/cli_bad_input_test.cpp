@@ -9,6 +9,7 @@
 #include "support/asleep.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/snapshot.hpp"
 #include "support/temp_dir.hpp"
 #include "support/untouched.hpp"
@@ -36,7 +37,6 @@ namespace fs = std::filesystem;
 using base::Deadline;
 using base::Pid;
 using session::kFailure;
-using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -117,7 +117,7 @@ TEST_F(CliBadInput, ItsOwnPid) {
 
 TEST_F(CliBadInput, APidWithoutProcess) {
   ChildProcess child{{"true"}};
-  ASSERT_TRUE(child.wait(Deadline::after(seconds{10})));
+  ASSERT_TRUE(child.wait(Deadline::after(kPatience)));
   expect_refused(child.pid(), "no_such_process", {"no such process", "pgrep"});
 }
 
@@ -132,10 +132,10 @@ TEST_F(CliBadInput, AZombie) {
 TEST_F(CliBadInput, AProcessWithoutPython) {
   ChildProcess child{{"cat"}};
   child.write("ready\n");
-  ASSERT_EQ(child.read_line(Deadline::after(seconds{10})), "ready");
+  ASSERT_EQ(child.read_line(Deadline::after(kPatience)), "ready");
   expect_refused_unharmed(child.pid(), "not_python", {"no CPython"});
   child.write("still there\n");
-  EXPECT_EQ(child.read_line(Deadline::after(seconds{10})), "still there");
+  EXPECT_EQ(child.read_line(Deadline::after(kPatience)), "still there");
 }
 
 // Such as Debian 12's own.
@@ -156,7 +156,7 @@ TEST_F(CliBadInput, AnOldPython) {
                          "sys.stdout.write(platform.python_version() + chr(10))\n"
                          "sys.stdout.flush()\n"
                          "sys.stdin.read()\n"}};
-    const auto version = python.read_line(Deadline::after(seconds{20})).value_or("");
+    const auto version = python.read_line(Deadline::after(kPatience)).value_or("");
     if (!version.starts_with("3.11.")) {
       continue;
     }
@@ -246,7 +246,6 @@ class CliBadMap : public CliBadInput {
     python_.emplace(interpreter, kIdle);
     seen_ = "/tmp/perf-" + say(python_->pid()) + ".map";
     map_ = interpreter.root + seen_;
-    fs::remove(map_);  // of an earlier process with that pid
   }
   void TearDown() override {
     std::error_code ignored;
@@ -294,6 +293,7 @@ TEST_F(CliBadInput, NoPerfOnPath) {
   RunOptions options;
   options.child.env["PATH"] = empty.path();
   options.child.unset = {"PERF"};
+  wait_until_asleep(python.pid());
   const auto before = take_snapshot(python.pid());
   // The command is found without PATH.
   expect_failure(run(record_argv(python.pid(), {}, {tool(), "--version"}), options),
@@ -309,6 +309,7 @@ TEST_F(CliBadInput, PerfFailsAtOnce) {
                              "case $1 in record) echo 'out of order' >&2; exit 3;; esac\n"
                              "exec perf \"$@\"\n");
   fs::permissions(perf, fs::perms::owner_all);
+  wait_until_asleep(python.pid());
   const auto before = take_snapshot(python.pid());
   expect_failure(run(record_argv(python.pid(), {"--perf", perf, "--call-graph", "fp"})),
                  {"perf record failed: exit status 3", "perf: out of order"});
@@ -332,7 +333,7 @@ TEST_F(CliBadInput, AFullDisk) {
       "unshare",     "--mount", "sh", "-c", R"(mount -t tmpfs -o size=64k none "$0" && exec "$@")",
       folder_.path()};
   const auto record =
-      record_argv(python.pid(), {"--call-graph", "fp", "-F", "4999"}, {"sleep", "60"});
+      record_argv(python.pid(), {"--call-graph", "fp", "-F", "4999"}, {"sleep", "600"});
   argv.insert(argv.end(), record.begin(), record.end());
   expect_failure(run(argv), {"no space left"});
   expect_as_before(python);
@@ -350,7 +351,7 @@ libc.read(0, buffer, 1)
 // Waits until PID sleeps in its read(2).
 bool comes_to_rest(Pid pid) {
   const auto wanted = std::to_string(SYS_read) + " 0x0 ";
-  const auto deadline = Deadline::after(seconds{20});
+  const auto deadline = Deadline::after(kPatience);
   while (!deadline.expired()) {
     const auto stat = procfs::read_stat(pid);
     const auto call = base::read_file("/proc/" + say(pid) + "/syscall").value_or("");
@@ -368,13 +369,13 @@ TEST_F(CliBadInput, TheTargetExitsDuringTheAttach) {
   const auto before = times_switched(python.pid());
   // With a call graph chosen, nothing touches it before the activation.
   ChildProcess record{record_argv(python.pid(), {"--call-graph", "fp"})};
-  const auto deadline = Deadline::after(seconds{20});
+  const auto deadline = Deadline::after(kPatience);
   while (times_switched(python.pid()) == before && !deadline.expired() && record.running()) {
     ::sched_yield();
   }
   ASSERT_NE(times_switched(python.pid()), before) << "never touched: " << record.err();
   python.child().signal(SIGKILL);
-  const auto status = record.wait(Deadline::after(seconds{20}));
+  const auto status = record.wait(Deadline::after(kPatience));
   ASSERT_TRUE(status);
   expect_failure({*status, record.out(), record.err()},
                  {"pid " + say(python.pid()) + ": it has ended", "(exited)"});
@@ -383,7 +384,7 @@ TEST_F(CliBadInput, TheTargetExitsDuringTheAttach) {
 TEST_F(CliBadInput, TheTargetExitsDuringTheRecording) {
   PythonProcess python{any(), kBusy};
   const auto result = run(record_argv(
-      python.pid(), {}, {"sh", "-c", "kill -9 " + say(python.pid()) + "; exec sleep 60"}));
+      python.pid(), {}, {"sh", "-c", "kill -9 " + say(python.pid()) + "; exec sleep 600"}));
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   EXPECT_THAT(result.err, HasSubstr("the target exited before the recording was to end"));
   EXPECT_THAT(result.err, HasSubstr("next: perf report -i " + data()));

@@ -6,8 +6,10 @@
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
+#include "support/until_worked.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,6 +48,16 @@ test::RunResult tool(std::vector<std::string> arguments) {
   return test::run(arguments);
 }
 
+// What a recording of PID says that ends when it has worked.
+test::RunResult recorded(base::Pid pid, const std::vector<std::string>& options) {
+  std::vector<std::string> arguments{"record", "-p", std::to_string(pid.value()), "-F", "499"};
+  const auto command = test::until_worked(pid, std::chrono::milliseconds{300});
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  arguments.emplace_back("--");
+  arguments.insert(arguments.end(), command.begin(), command.end());
+  return tool(std::move(arguments));
+}
+
 // A pidfd of the child of PARENT whose name starts with NAME.
 base::UniqueFd child_named(const std::string& name, base::Pid parent) {
   for (const auto pid : procfs::list_processes()) {
@@ -64,7 +76,7 @@ TEST_P(RecordsPython, NamesItsFunctions) {
   const test::TempDir folder;
   const std::string data = folder / "perf.data";
   const std::string pid = std::to_string(python.pid().value());
-  const auto record = tool({"record", "-p", pid, "-F", "499", "-o", data, "--", "sleep", "0.5"});
+  const auto record = recorded(python.pid(), {"-o", data});
   EXPECT_EQ(record.status, test::ExitStatus{}) << record.err;
   EXPECT_THAT(record.err, HasSubstr("pid " + pid + ": Python "));
   EXPECT_THAT(record.err, HasSubstr("next: perf report -i " + data));
@@ -106,15 +118,19 @@ TEST_P(RecordsPython, PerfCompletesItsFileWhenTheToolIsKilled) {
   test::PythonProcess python{GetParam(), kService};
   const test::TempDir folder;
   const std::string data = folder / "perf.data";
-  test::ChildProcess record{{test::tool(), "record", "-p", std::to_string(python.pid().value()),
-                             "-F", "499", "-o", data, "--", "sh", "-c",
-                             "sleep 0.2; echo recorded; exec sleep 5"}};
-  ASSERT_EQ(record.read_line(base::Deadline::after(std::chrono::seconds{20})), "recorded");
+  std::vector<std::string> argv{test::tool(), "record", "-p", std::to_string(python.pid().value()),
+                                "-F",         "499",    "-o", data,
+                                "--"};
+  const auto command = test::until_worked(python.pid(), std::chrono::milliseconds{200},
+                                          "echo recorded; read line || :");
+  argv.insert(argv.end(), command.begin(), command.end());
+  test::ChildProcess record{argv};
+  ASSERT_EQ(record.read_line(base::Deadline::after(test::kPatience)), "recorded");
   const auto perf = child_named("perf", record.pid());
   ASSERT_TRUE(perf.valid());
   record.signal(SIGKILL);
   pollfd ended{.fd = perf.get(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&ended, 1, 20'000), 1) << "perf goes on for ever";
+  ASSERT_EQ(::poll(&ended, 1, test::kPatienceMs), 1) << "perf goes on for ever";
   const auto script = test::run({"perf", "script", "-i", data, "-F", "ip,sym"});
   EXPECT_EQ(script.status, test::ExitStatus{}) << script.err;
   EXPECT_NE(script.out, "");

@@ -4,6 +4,7 @@
 #include "support/paths.hpp"
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
+#include "support/until_worked.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -140,12 +141,18 @@ class CliRecordPassesOn : public CliWeave {
   [[nodiscard]] std::string command() const {
     return fmt::format("{} record -p {} -F 499", test::tool(), python_->pid().value());
   }
+  // A shell command with a recording that lasts as "$@" does: until the target has worked.
+  [[nodiscard]] test::RunResult run_recording(const std::string& text) const {
+    std::vector<std::string> argv{"sh", "-c", text, "sh"};
+    const auto worked = test::until_worked(python_->pid(), std::chrono::milliseconds{200});
+    argv.insert(argv.end(), worked.begin(), worked.end());
+    return run(argv);
+  }
   std::optional<test::PythonProcess> python_;
 };
 
 TEST_F(CliRecordPassesOn, APipe) {
-  const auto result =
-      run({"sh", "-c", command() + " -o - -- sleep 0.3 | perf script -F comm,ip -i -"});
+  const auto result = run_recording(command() + " -o - -- \"$@\" | perf script -F comm,ip -i -");
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   EXPECT_THAT(result.out, HasSubstr("python"));
   python_->expect_alive();
@@ -176,8 +183,7 @@ TEST_F(CliRecordPassesOn, RawFilesOnDemand) {
   const std::string data = folder_ / "perf.data";
   const std::string options = " --call-graph dwarf,8192 -o " + data;
   for (const std::string keep : {"", " --keep-raw"}) {
-    const auto result =
-        run({"sh", "-c", fmt::format("{}{}{} -- sleep 0.2", command(), keep, options)});
+    const auto result = run_recording(fmt::format("{}{}{} -- \"$@\"", command(), keep, options));
     EXPECT_EQ(result.status, ExitStatus{}) << result.err;
     EXPECT_FALSE(has_stacks(data));
     EXPECT_EQ(fs::exists(data + ".raw"), !keep.empty());

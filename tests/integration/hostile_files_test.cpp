@@ -2,7 +2,9 @@
 // without root's way to mapped files, and by perf, which is told to end when it cannot.
 #include "integration/detection.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
+#include "support/until_worked.hpp"
 
 #include <gmock/gmock.h>
 
@@ -69,7 +71,7 @@ TEST_F(HostileFiles, AFileOf100Gigabytes) {
   const SeenFolder folder{Interpreter{}};
   fs::copy_file(targets_dir() + "/frames_keep.so", folder.here("python3-huge"));
   ChildProcess process{{targets_dir() + "/map_elf", folder.here("python3-huge")}};
-  ASSERT_EQ(process.read_line(Deadline::after(seconds{20})), "ready");
+  ASSERT_EQ(process.read_line(Deadline::after(kPatience)), "ready");
   fs::resize_file(folder.here("python3-huge"), std::uintmax_t{100} << 30U);
   expect_refused_untouched(process.pid(), python::Reason::kNoLibpythonSymbols, {"python3-huge"});
 }
@@ -86,9 +88,12 @@ TEST_F(HostileFiles, PerfFindsAFifoInPlaceOfAProgram) {
   ASSERT_EQ(::mkfifo(folder_.here("python3-copy (deleted)").c_str(), 0666), 0);
   RunOptions patient;
   patient.deadline = seconds{100};
-  const auto record = run({tool(), "record", "-p", std::to_string(python.pid().value()), "-o",
-                           output_ / "data", "-F", "499", "-g", "--", "sleep", "0.3"},
-                          patient);
+  std::vector<std::string> command{
+      tool(), "record", "-p", std::to_string(python.pid().value()), "-o", output_ / "data", "-F",
+      "499",  "-g",     "--"};
+  const auto worked = until_worked(python.pid(), std::chrono::milliseconds{300});
+  command.insert(command.end(), worked.begin(), worked.end());
+  const auto record = run(command, patient);
   if (record.status == ExitStatus{}) {  // perf 7 does not wait
     return;
   }

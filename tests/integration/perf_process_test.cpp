@@ -4,6 +4,7 @@
 #include "pyinject/base/file.hpp"
 #include "pyinject/perf/output_file.hpp"
 #include "support/find_perf.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
@@ -17,7 +18,7 @@
 namespace pyinject::perf {
 namespace {
 
-base::Deadline soon() { return base::Deadline::after(std::chrono::seconds{20}); }
+base::Deadline soon() { return base::Deadline::after(test::kPatience); }
 
 class PerfProcessTest : public testing::Test {
  protected:
@@ -26,7 +27,7 @@ class PerfProcessTest : public testing::Test {
   }
 
   test::TempDir folder_;
-  base::Child target_{{.argv = {"sleep", "60"}}};
+  base::Child target_{{.argv = {"sleep", "600"}}};
 };
 
 TEST_F(PerfProcessTest, ObeysTheControlChannel) {

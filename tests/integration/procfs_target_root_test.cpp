@@ -2,6 +2,7 @@
 #include "pyinject/procfs/namespaces.hpp"
 #include "pyinject/procfs/target_root.hpp"
 #include "support/child_process.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +46,7 @@ class TargetRootTest : public testing::Test {
                                  "mount --bind /usr \"$1/usr\" && mount --bind /proc \"$1/proc\" &&"
                                  "exec chroot \"$1\" /bin/sh -c 'echo ready; read line'",
                                  "sh", folder_.path().string()});
-    if (process_->read_line(Deadline::after(std::chrono::seconds{10})) != "ready") {
+    if (process_->read_line(Deadline::after(test::kPatience)) != "ready") {
       GTEST_SKIP() << "no namespace and chroot here: " << process_->err();
     }
     root_ = TargetRoot::open(process_->pid());
@@ -150,7 +151,7 @@ TEST(Namespaces, GiveTheInnerPid) {
   EXPECT_EQ(inner_pid(made_up), Pid{1});
   ChildProcess process{
       {"unshare", "--pid", "--fork", "--kill-child", "sh", "-c", "echo ready; read line"}};
-  if (process.read_line(Deadline::after(std::chrono::seconds{10})) != "ready") {
+  if (process.read_line(Deadline::after(test::kPatience)) != "ready") {
     GTEST_SKIP() << "no pid namespace here: " << process.err();
   }
   const auto children =

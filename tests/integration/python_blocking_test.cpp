@@ -5,6 +5,7 @@
 #include "support/asleep.hpp"
 #include "support/attach.hpp"
 #include "support/interpreters.hpp"
+#include "support/patience.hpp"
 #include "support/python_process.hpp"
 
 #include <gmock/gmock.h>
@@ -154,8 +155,8 @@ TEST_P(Blocking, ActivatesAndTheCallReturnsAsItShould) {
   if (wait.needs_word) {
     process.send_line("go");
   }
-  EXPECT_EQ(process.read_line(std::chrono::seconds{30}), std::string{wait.expected} + " True");
-  EXPECT_EQ(process.child().wait(base::Deadline::after(std::chrono::seconds{20})), ExitStatus{});
+  EXPECT_EQ(process.read_line(), std::string{wait.expected} + " True");
+  EXPECT_EQ(process.child().wait(base::Deadline::after(kPatience)), ExitStatus{});
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Blocking, testing::ValuesIn(cases()), CaseName{});

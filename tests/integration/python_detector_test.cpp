@@ -4,6 +4,7 @@
 #include "pyinject/procfs/maps.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "pyinject/procfs/status.hpp"
+#include "support/asleep.hpp"
 #include "support/snapshot.hpp"
 #include "support/temp_dir.hpp"
 
@@ -44,6 +45,7 @@ TEST_P(PythonDetectorTest, FindsTheVersionThatTheInterpreterPrints) {
                        "print(sys.hexversion, platform.python_version(), flush=True)\n"
                        "sys.stdin.read()\n"};
   const auto printed = words(python.read_line());
+  wait_until_asleep(python.pid());
   const auto before = take_snapshot(python.pid());
   const auto target = attach_.detect(python.pid());
   EXPECT_THAT(differences(before, take_snapshot(python.pid())), IsEmpty());

@@ -2,6 +2,7 @@
 #include "integration/detection.hpp"
 #include "pyinject/base/file.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -54,8 +55,7 @@ class PythonEmbeddedTest : public DetectionTest {
     child_.emplace(command);
   }
   [[nodiscard]] std::string read_line() {
-    return child_->read_line(Deadline::after(std::chrono::seconds{20}))
-        .value_or("nothing; " + child_->err());
+    return child_->read_line(Deadline::after(kPatience)).value_or("nothing; " + child_->err());
   }
 
   const SeenFolder folder_{GetParam()};
@@ -87,7 +87,7 @@ TEST_P(PythonEmbeddedTest, IsFoundAndActivatedInASecondThread) {
   attach_.deactivate(child_->pid());
   EXPECT_EQ(attach_.detect(child_->pid()).state, python::TrampolineState::kOff);
   child_->close_stdin();
-  EXPECT_EQ(child_->wait(Deadline::after(std::chrono::seconds{20})), ExitStatus{});
+  EXPECT_EQ(child_->wait(Deadline::after(kPatience)), ExitStatus{});
   fs::remove(map_file(child_->pid()));
 }
 

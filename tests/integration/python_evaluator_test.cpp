@@ -2,10 +2,15 @@
 #include "integration/detection.hpp"
 #include "pyinject/python/evaluator.hpp"
 #include "pyinject/tracee/stopped_process.hpp"
+#include "support/cpu_time.hpp"
+#include "support/patience.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <chrono>
+
+#include <sched.h>
 
 namespace pyinject::test {
 namespace {
@@ -15,8 +20,7 @@ class PythonEvaluatorTest : public DetectionTest {};
 base::RemoteAddress instruction_pointer(const python::Target& target) {
   base::RemoteAddress found;
   tracee::on_tracer_thread([&] {
-    auto stopped =
-        tracee::StoppedProcess::stop(target.id, base::Deadline::after(std::chrono::seconds{10}));
+    auto stopped = tracee::StoppedProcess::stop(target.id, base::Deadline::after(kPatience));
     ASSERT_TRUE(std::holds_alternative<tracee::StoppedProcess>(stopped));
     const auto& threads = std::get<tracee::StoppedProcess>(stopped).threads();
     ASSERT_EQ(threads.size(), 1U);
@@ -47,9 +51,19 @@ TEST_P(PythonEvaluatorTest, ByteCodeRunsInItsRanges) {
   }
   EXPECT_GT(bytes, 20'000U) << "it is one of the largest functions";
   EXPECT_LT(bytes, 1'000'000U);
+  // A moment of its own before each: without it is where it was.
+  const auto work_on = [&python](std::chrono::milliseconds time) {
+    const auto end = cpu_time(python.pid()) + time;
+    const auto deadline = base::Deadline::after(kPatience);
+    while (cpu_time(python.pid()) < end && !deadline.expired()) {
+      ::sched_yield();
+    }
+  };
+  work_on(std::chrono::milliseconds{20});  // what comes behind `ready`
   constexpr int kStops = 40;
   int inside = 0;
   for (int i = 0; i < kStops; ++i) {
+    work_on(std::chrono::milliseconds{1});
     const auto place = instruction_pointer(target);
     inside +=
         std::ranges::any_of(ranges, [place](const auto& range) { return range.contains(place); })

@@ -4,6 +4,7 @@
 #include "integration/elf_image.hpp"
 #include "pyinject/base/file.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -36,7 +37,7 @@ class Mapped {
   explicit Mapped(const std::string& file, bool partly = false)
       : child_{partly ? std::vector<std::string>{targets_dir() + "/map_elf", file, "partly"}
                       : std::vector<std::string>{targets_dir() + "/map_elf", file}} {
-    const auto line = child_.read_line(Deadline::after(std::chrono::seconds{10}));
+    const auto line = child_.read_line(Deadline::after(kPatience));
     EXPECT_EQ(line, "ready") << child_.err();
   }
   [[nodiscard]] Pid pid() const { return child_.pid(); }

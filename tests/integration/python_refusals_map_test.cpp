@@ -39,9 +39,6 @@ class PythonRefusalsMapTest : public DetectionTest {
     python_.emplace(wrapped(GetParam(), std::move(wrapper)), program);
     map_ = map_file(pid());
     made_ = {map_, map_ + ".old"};
-    for (const auto& path : made_) {
-      fs::remove(path);  // of an earlier process with that pid
-    }
   }
   // In a mount namespace with another /tmp.
   void start_with_tmp(const std::string& options, const std::string& program = kIdle) {

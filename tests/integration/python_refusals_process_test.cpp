@@ -5,6 +5,7 @@
 #include "pyinject/procfs/tasks.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -22,7 +23,6 @@ namespace fs = std::filesystem;
 using base::Deadline;
 using base::Pid;
 using python::Reason;
-using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -32,7 +32,7 @@ python::Detection detect(Pid pid) { return python::make_detector()->detect(pid);
 
 TEST(PythonRefusalsTest, APidWithoutProcess) {
   ChildProcess child{{"true"}};
-  ASSERT_TRUE(child.wait(Deadline::after(seconds{10})));
+  ASSERT_TRUE(child.wait(Deadline::after(kPatience)));
   expect_refused(detect(child.pid()), Reason::kNoSuchProcess, {"no such process", "pgrep"});
   // Above the kernel's PID_MAX_LIMIT.
   expect_refused(detect(Pid{(1 << 22) + 1}), Reason::kNoSuchProcess, {"no such process"});
@@ -55,10 +55,10 @@ TEST(PythonRefusalsTest, AKernelThread) {
 TEST(PythonRefusalsTest, AProcessWithoutPython) {
   ChildProcess child{{"cat"}};
   child.write("ready\n");
-  ASSERT_EQ(child.read_line(Deadline::after(seconds{10})), "ready");
+  ASSERT_EQ(child.read_line(Deadline::after(kPatience)), "ready");
   expect_refused_untouched(child.pid(), Reason::kNotPython, {"no CPython"});
   child.close_stdin();
-  EXPECT_TRUE(child.wait(Deadline::after(seconds{10})));
+  EXPECT_TRUE(child.wait(Deadline::after(kPatience)));
 }
 
 TEST(PythonRefusalsTest, AnOldPython) {
@@ -77,7 +77,7 @@ TEST(PythonRefusalsTest, AnOldPython) {
         {path, "-c",
          "import sys, platform; sys.stdout.write(platform.python_version() + chr(10))\n"
          "sys.stdout.flush(); sys.stdin.read()"}};
-    const auto version = python.read_line(Deadline::after(seconds{20})).value_or("");
+    const auto version = python.read_line(Deadline::after(kPatience)).value_or("");
     const bool three = version.starts_with("3.");
     const int minor = version.size() > 2 ? std::atoi(version.c_str() + 2) : 0;
     if (three && minor >= 12) {
@@ -134,7 +134,7 @@ TEST_P(PythonRefusalsProcessTest, AProcessWhoseMainThreadHasEnded) {
                        "    os._exit(0)\n"
                        "threading.Thread(target=work).start()\n"
                        "ctypes.CDLL(None).syscall(60, 0)\n"};
-  const auto deadline = Deadline::after(seconds{10});
+  const auto deadline = Deadline::after(kPatience);
   while (procfs::read_stat(python.pid())->state != 'Z' && !deadline.expired()) {
     ::sched_yield();
   }
@@ -167,7 +167,6 @@ TEST_P(PythonRefusalsProcessTest, TheUsersOwnProcessThatIsNotDumpable) {
     GTEST_SKIP() << "being another user needs root";
   }
   const PythonProcess python{GetParam(), kDropped};
-  fs::remove(map_file(python.pid()));  // of an earlier process with that pid
   EXPECT_THAT(
       detect_as(kNobody, python.pid()),
       AllOf(HasSubstr("no_permission"), HasSubstr("not dumpable"), HasSubstr("CAP_SYS_PTRACE")));
@@ -183,7 +182,6 @@ TEST_P(PythonRefusalsProcessTest, AProcessWhoseFilesCannotBeRead) {
   PythonOptions options;
   options.args = {"dumpable"};
   const PythonProcess python{with_copy(GetParam(), folder, "python3"), kDropped, options};
-  fs::remove(map_file(python.pid()));
   fs::permissions(folder.here("python3"), fs::perms::owner_all);
   EXPECT_THAT(
       detect_as(kNobody, python.pid()),

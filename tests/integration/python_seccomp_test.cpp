@@ -1,8 +1,10 @@
 // Targets under seccomp filters: what would kill or fail is refused before anything is touched, and
 // what a service manager usually installs is no reason.
+#include "support/asleep.hpp"
 #include "support/attach.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/python_process.hpp"
 #include "support/snapshot.hpp"
 
@@ -71,6 +73,7 @@ TEST_P(Seccomp, WhatWouldKillIsRefusedAndNothingIsTouched) {
   // mprotect: the trampolines' memory is made executable by it.
   for (const char* action : {kKill, kErrnoPermission}) {
     auto process = filtered(GetParam(), {rule(10, action)});
+    wait_until_asleep(process.pid());
     const auto before = take_snapshot(process.pid());
     const auto result = attach_.try_activate(process.pid(), Attach::patient());
     ASSERT_TRUE(std::holds_alternative<python::Refusal>(result));
@@ -96,8 +99,7 @@ TEST_P(Seccomp, AFilterThatCannotBeReadIsTold) {
     process.send_line("x");
     answer = process.read_line();
   } while (answer == "x False" && activation.running());
-  EXPECT_EQ(activation.wait(base::Deadline::after(std::chrono::seconds{20})), ExitStatus{})
-      << activation.err();
+  EXPECT_EQ(activation.wait(base::Deadline::after(kPatience)), ExitStatus{}) << activation.err();
   EXPECT_THAT(activation.err(),
               testing::AllOf(testing::HasSubstr("its seccomp filters could not be judged"),
                              testing::HasSubstr("CAP_SYS_ADMIN")));

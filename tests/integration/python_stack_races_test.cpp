@@ -1,6 +1,7 @@
 // Python stacks that change while they are read, and what activation does to them.
 #include "integration/detection.hpp"
 #include "integration/told_stack.hpp"
+#include "support/patience.hpp"
 
 #include <gmock/gmock.h>
 
@@ -75,8 +76,7 @@ work()
   auto reader = stack_reader(python.pid());
   const std::vector<base::Tid> tids{base::Tid{python.pid().value()}};
   int made = 0;
-  for (const auto deadline = base::Deadline::after(std::chrono::seconds{20});
-       made < 50 && !deadline.expired();) {
+  for (const auto deadline = base::Deadline::after(kPatience); made < 50 && !deadline.expired();) {
     for (const auto& stack : reader.read(tids)) {
       for (const auto& frame : stack.frames) {
         const auto names = reader.names(frame);
@@ -156,9 +156,11 @@ def enter_sub(sub):
         in_sub()
         ''')
 gate = os.pipe()
+begun = os.pipe()
 def other():
-    os.read(gate[0], 1)
+    os.write(begun[1], b'x'); os.read(gate[0], 1)
 threading.Thread(target=other, daemon=True).start()
+os.read(begun[0], 1)
 print('ready', flush=True)
 enter_sub(interpreters.create())
 )"};

@@ -1,6 +1,8 @@
 #include "integration/rights.hpp"
 
 #include "support/paths.hpp"
+#include "support/patience.hpp"
+#include "support/until_worked.hpp"
 
 #include <gmock/gmock.h>
 
@@ -14,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using base::Deadline;
-using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -66,7 +67,7 @@ void Rights::SetUp() {
   world_.emplace(std::vector<std::string>{"unshare", "--mount", "sh", "-c", kWorld, "sh",
                                           saved_.path(), tree_of(interpreter_file(interpreter_)),
                                           tree_of(interpreter_.command.front())});
-  if (world_->read_line(Deadline::after(seconds{20})) != "ready") {
+  if (world_->read_line(Deadline::after(kPatience)) != "ready") {
     GTEST_SKIP() << "no mount namespace here: " << world_->err();
   }
   fs::copy_file(tool(), folder_.here("perf-pyinject"));
@@ -91,10 +92,6 @@ std::vector<std::string> Rights::in_world(uid_t uid, const std::string& capabili
 void Rights::start(uid_t uid, const std::string& program) {
   python_.emplace(wrapped(interpreter_, in_world(uid, "")), program);
   pid_ = std::to_string(python_->pid().value());
-  // Numbers are reused: root's process before may have left one, which would be a reason to
-  // refuse.
-  std::error_code error;
-  std::filesystem::remove("/tmp/perf-" + pid_ + ".map", error);
 }
 
 RunResult Rights::as_user(const std::string& capabilities,
@@ -124,7 +121,9 @@ RunResult Rights::record(const std::string& capabilities,
                          const std::vector<std::string>& options) const {
   std::vector<std::string> arguments{"record", "-p", pid_, "-F", "499", "-o", data()};
   arguments.insert(arguments.end(), options.begin(), options.end());
-  arguments.insert(arguments.end(), {"--", "sleep", "0.3"});
+  arguments.emplace_back("--");
+  const auto command = until_worked(python_->pid(), std::chrono::milliseconds{300});
+  arguments.insert(arguments.end(), command.begin(), command.end());
   return pyinject(capabilities, arguments);
 }
 

@@ -41,7 +41,7 @@ class Rights : public testing::Test {
                                    std::vector<std::string> arguments) const;
   void expect_works(const std::string& capabilities, const std::string& note = "") const;
   [[nodiscard]] std::string data() const { return folder_.here("out/perf.data"); }
-  // OPTIONS of record, beside those of each recording.
+  // OPTIONS of record, beside those of each recording, which lasts until the target has worked.
   [[nodiscard]] RunResult record(const std::string& capabilities,
                                  const std::vector<std::string>& options = {"-g"}) const;
   [[nodiscard]] std::string script(const std::string& capabilities) const;

@@ -6,6 +6,7 @@
 #include "pyinject/base/text.hpp"
 #include "support/asleep.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 #include "support/untouched.hpp"
 
@@ -30,7 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using base::Deadline;
-using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -126,7 +126,7 @@ TEST_F(Rights, SysPtraceIsEnoughForTheSecondLook) {
   auto argv = in_world(kUser, "+sys_ptrace");
   argv.insert(argv.end(), {folder_.here("perf-pyinject"), "activate", "-p", pid_});
   ChildProcess activation{argv};
-  const auto deadline = Deadline::after(seconds{20});
+  const auto deadline = Deadline::after(kPatience);
   while (times_switched(pid) == before && !deadline.expired() && activation.running()) {
     ::sched_yield();
   }

@@ -3,8 +3,10 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/session/record_session.hpp"
 #include "support/fake_python.hpp"
+#include "support/patience.hpp"
 #include "support/stand_in_perf.hpp"
 #include "support/temp_dir.hpp"
+#include "support/until_worked.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,11 +60,11 @@ class RecordTest : public testing::Test {
   [[nodiscard]] std::string errors() const { return logger_.text(LogLevel::kError); }
   [[nodiscard]] bool data_is_complete() const {
     const auto report = base::run_captured({"perf", "report", "--stdio", "-i", data()},
-                                           base::Deadline::after(std::chrono::seconds{20}));
+                                           base::Deadline::after(test::kPatience));
     return report.status && report.status->success();
   }
   [[nodiscard]] std::string kill_us(const std::string& signal) const {
-    return "kill -" + signal + " " + std::to_string(::getpid()) + "; exec sleep 60";
+    return "kill -" + signal + " " + std::to_string(::getpid()) + "; exec sleep 600";
   }
 
   base::Child target_{{.argv = {"sh", "-c", "while :; do :; done"}, .death_signal = SIGKILL}};
@@ -75,12 +77,12 @@ class RecordTest : public testing::Test {
 };
 
 TEST_F(RecordTest, StatusIsTheCommands) {
-  EXPECT_EQ(record({"sh", "-c", "sleep 0.3; exit 7"}), 7);
+  EXPECT_EQ(record(test::until_worked(target_.pid(), std::chrono::milliseconds{300}, "exit 7")), 7);
   EXPECT_TRUE(data_is_complete());
   EXPECT_EQ(observer_.active.size(), 1U);
   ASSERT_TRUE(observer_.summary);
   ASSERT_EQ(observer_.summary->files.size(), 1U);
-  EXPECT_GT(observer_.summary->files[0].samples.value_or(0), 100U) << "a busy target, 0.3 s";
+  EXPECT_GT(observer_.summary->files[0].samples.value_or(0), 100U) << "300 ms of work";
   EXPECT_EQ(injector_.owner.session.pid.value(), ::getpid());
   EXPECT_EQ(errors(), "");
 }
@@ -91,7 +93,8 @@ TEST_F(RecordTest, KilledCommandGives128PlusSignal) {
 
 TEST_F(RecordTest, TargetExitsFirst) {
   EXPECT_EQ(
-      record({"sh", "-c", "kill " + std::to_string(target_.pid().value()) + "; exec sleep 60"}), 0);
+      record({"sh", "-c", "kill " + std::to_string(target_.pid().value()) + "; exec sleep 600"}),
+      0);
   EXPECT_THAT(logger_.text(LogLevel::kWarning), HasSubstr("the target exited before"));
   EXPECT_TRUE(data_is_complete());
 }
@@ -151,7 +154,7 @@ TEST_F(RecordTest, APerfThatIsTooBusyToListenIsToldToEnd) {
   std::string perf_then;
   injector_.after_deactivation = [&](Pid) {
     perf_then = base::run_captured({"pgrep", "-P", std::to_string(::getpid()), "-x", "perf"},
-                                   base::Deadline::after(std::chrono::seconds{20}))
+                                   base::Deadline::after(test::kPatience))
                     .output;
   };
   const auto begin = std::chrono::steady_clock::now();
@@ -256,13 +259,13 @@ TEST_F(RecordTest, PerfThatFailsAtOnce) {
 TEST_F(RecordTest, PerfThatIsKilledMeanwhile) {
   EXPECT_EQ(
       record({"sh", "-c",
-              "kill -KILL $(pgrep -P " + std::to_string(::getpid()) + " -x perf); exec sleep 60"}),
+              "kill -KILL $(pgrep -P " + std::to_string(::getpid()) + " -x perf); exec sleep 600"}),
       kFailure);
   EXPECT_THAT(errors(), HasSubstr("killed by signal 9"));
 }
 
 TEST_F(RecordTest, PerfThatEndsByItselfIsNoFailure) {
-  EXPECT_EQ(record({"sleep", "60"}, {"-F", "5000", "--max-size", "20K", "-o", data()}), 0);
+  EXPECT_EQ(record({"sleep", "600"}, {"-F", "5000", "--max-size", "20K", "-o", data()}), 0);
   EXPECT_THAT(logger_.text(LogLevel::kWarning), HasSubstr("perf record ended by itself"));
 }
 
@@ -271,7 +274,7 @@ TEST_F(RecordTest, FullDisk) {
       ::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
     GTEST_SKIP() << "needs the right to mount";
   }
-  EXPECT_EQ(record({"sleep", "60"}, {"-g", "-F", "5000", "-o", data()}), kFailure);
+  EXPECT_EQ(record({"sleep", "600"}, {"-g", "-F", "5000", "-o", data()}), kFailure);
   EXPECT_THAT(errors(), HasSubstr("no space left"));
   ::umount(folder_.path().c_str());
 }

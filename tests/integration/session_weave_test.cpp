@@ -4,6 +4,7 @@
 #include "pyinject/session/record_session.hpp"
 #include "support/fake_python.hpp"
 #include "support/temp_dir.hpp"
+#include "support/until_worked.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,7 +59,7 @@ class RecordWeaves : public testing::Test {
 
   int record(std::vector<std::string> perf_options) {
     options_.pids = {target_.pid()};
-    options_.command = {"sleep", "0.3"};
+    options_.command = test::until_worked(target_.pid(), std::chrono::milliseconds{500});
     options_.maps.folder = folder_.path().string();
     options_.perf_options = std::move(perf_options);
     options_.perf_options.insert(options_.perf_options.end(),

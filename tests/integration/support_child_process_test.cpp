@@ -1,11 +1,13 @@
 #include "pyinject/base/error.hpp"
 #include "support/child_process.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 
 #include <unistd.h>
 
@@ -14,18 +16,17 @@ namespace {
 
 using base::Deadline;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 TEST(ChildProcess, TalksThroughPipes) {
   ChildProcess child{{"sh", "-c", "read a; echo \"got $a\"; read b; echo $b >&2; exit 3"}};
   child.write("one\n");
-  EXPECT_EQ(child.read_line(Deadline::after(seconds{10})), "got one");
+  EXPECT_EQ(child.read_line(Deadline::after(kPatience)), "got one");
   EXPECT_TRUE(child.running());
   child.write("two\n");
-  EXPECT_EQ(child.wait(Deadline::after(seconds{10})), (ExitStatus{.code = 3, .signal = 0}));
+  EXPECT_EQ(child.wait(Deadline::after(kPatience)), (ExitStatus{.code = 3, .signal = 0}));
   EXPECT_EQ(child.err(), "two\n");
   EXPECT_FALSE(child.running());
-  EXPECT_EQ(child.read_line(Deadline::after(seconds{10})), std::nullopt);
+  EXPECT_EQ(child.read_line(Deadline::after(kPatience)), std::nullopt);
 }
 
 TEST(ChildProcess, MeetsTheDeadline) {
@@ -33,15 +34,15 @@ TEST(ChildProcess, MeetsTheDeadline) {
   EXPECT_EQ(child.read_line(Deadline::after(milliseconds{20})), std::nullopt);
   EXPECT_EQ(child.wait(Deadline::after(milliseconds{20})), std::nullopt);
   child.signal(SIGTERM);
-  EXPECT_EQ(child.wait(Deadline::after(seconds{10})), (ExitStatus{.code = 0, .signal = SIGTERM}));
+  EXPECT_EQ(child.wait(Deadline::after(kPatience)), (ExitStatus{.code = 0, .signal = SIGTERM}));
 }
 
 TEST(ChildProcess, GivesTheLastLinesOfOneThatHasEnded) {
   ChildProcess child{{"printf", "a\\nb\\nrest"}};
-  ASSERT_TRUE(child.wait(Deadline::after(seconds{10})).has_value());
-  EXPECT_EQ(child.read_line(Deadline::after(seconds{10})), "a");
-  EXPECT_EQ(child.read_line(Deadline::after(seconds{10})), "b");
-  EXPECT_EQ(child.read_line(Deadline::after(seconds{10})), std::nullopt);
+  ASSERT_TRUE(child.wait(Deadline::after(kPatience)).has_value());
+  EXPECT_EQ(child.read_line(Deadline::after(kPatience)), "a");
+  EXPECT_EQ(child.read_line(Deadline::after(kPatience)), "b");
+  EXPECT_EQ(child.read_line(Deadline::after(kPatience)), std::nullopt);
   EXPECT_EQ(child.out(), "rest");
 }
 
@@ -69,7 +70,7 @@ TEST(Run, GivesOutputStatusAndEnvironment) {
   const auto result = run(
       {"sh", "-c", "echo $PYINJECT_TEST_A ${HOME-none} $(cat); pwd; echo no >&2; exit 2"}, options);
   EXPECT_EQ(result.status, (ExitStatus{.code = 2, .signal = 0}));
-  EXPECT_EQ(result.out, "1 none in\n" + folder.path().string() + "\n");
+  EXPECT_EQ(result.out, "1 none in\n" + std::filesystem::canonical(folder.path()).string() + "\n");
   EXPECT_EQ(result.err, "no\n");
 }
 

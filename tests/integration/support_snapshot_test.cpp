@@ -1,4 +1,5 @@
 #include "pyinject/base/error.hpp"
+#include "support/asleep.hpp"
 #include "support/python_process.hpp"
 #include "support/snapshot.hpp"
 
@@ -38,6 +39,7 @@ class SnapshotTest : public testing::Test {
   void act(const std::string& statement) {
     python_->send_line(statement);
     ASSERT_EQ(python_->read_line(), "done");
+    wait_until_asleep(python_->pid());
   }
   std::vector<std::string> changes(Comparison what = {.maps = false}) {
     return differences(before_, take_snapshot(python_->pid()), what);

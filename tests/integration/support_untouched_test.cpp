@@ -1,5 +1,6 @@
 #include "pyinject/procfs/maps.hpp"
 #include "support/child_process.hpp"
+#include "support/patience.hpp"
 #include "support/untouched.hpp"
 
 #include <gmock/gmock.h>
@@ -21,7 +22,7 @@ class UntouchedTest : public testing::Test {
  protected:
   void SetUp() override {
     child_.write("ready\n");
-    ASSERT_EQ(child_.read_line(base::Deadline::after(std::chrono::seconds{20})), "ready");
+    ASSERT_EQ(child_.read_line(base::Deadline::after(kPatience)), "ready");
   }
   ChildProcess child_{{"cat"}};
 };

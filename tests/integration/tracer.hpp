@@ -4,6 +4,7 @@
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/pid.hpp"
 #include "support/child_process.hpp"
+#include "support/patience.hpp"
 
 #include <chrono>
 #include <optional>
@@ -18,7 +19,7 @@ class Tracer {
   explicit Tracer(const std::vector<std::string>& argv) : child_{argv} {
     std::optional<std::string> line;
     do {
-      line = child_.read_line(base::Deadline::after(std::chrono::seconds{20}));
+      line = child_.read_line(base::Deadline::after(kPatience));
       said_ += line.value_or("") + "\n";
     } while (line && *line != "ready" && line->find(" attached") == std::string::npos);
     attached_ = line.has_value();

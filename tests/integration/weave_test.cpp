@@ -38,6 +38,15 @@ perfdata::Input opened(const std::string& path) {
   return std::get<perfdata::Input>(perfdata::Input::open(path));
 }
 
+std::size_t bytes_of_samples(const std::string& path) {
+  auto input = opened(path);
+  std::size_t bytes = 0;
+  while (const auto record = input.next()) {
+    bytes += record->type == PERF_RECORD_SAMPLE ? record->bytes.size() : 0;
+  }
+  return bytes;
+}
+
 class WeaveTest : public testing::Test {
  protected:
   [[nodiscard]] std::string recorded(const Arguments& options) const {
@@ -120,8 +129,8 @@ TEST_F(WeaveTest, CompressedStacksAreUnwound) {
   expect_same(input, "comm,tid,time,period,event");
   EXPECT_EQ(summary.unwound, summary.samples);
   EXPECT_LT((summary.cut + summary.no_information + summary.broken) * 10, summary.samples);
-  // Its mappings and header, and what samples without copied stacks take.
-  EXPECT_LT(summary.bytes_after, 300'000 + summary.samples * 1000);
+  // What is beside the samples depends on what else this machine has, such as other BPF programs.
+  EXPECT_LT(bytes_of_samples(output()), summary.samples * 1000);
   EXPECT_EQ(summary.bytes_after, fs::file_size(output()));
   EXPECT_LE(summary.bytes_before, fs::file_size(input));
   EXPECT_GE(summary.longest, 5U);

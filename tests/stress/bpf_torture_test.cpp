@@ -224,9 +224,6 @@ class BpfTorture : public testing::TestWithParam<Case> {
 TEST_P(BpfTorture, ChangesNothing) {
   const auto& [kind, interpreter] = GetParam();
   StressedTarget target{interpreter, kind};
-  // Numbers are reused: another process may have left one.
-  std::error_code error;
-  std::filesystem::remove(target.map_path(), error);
   std::optional<Snapshot> before;
   if (kind.care != Care::kMainGone) {
     before = take_snapshot(target.pid());

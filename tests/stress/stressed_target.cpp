@@ -51,8 +51,9 @@ std::vector<std::string> command(const Interpreter& interpreter, const Kind& kin
   return argv;
 }
 
-ChildOptions quiet() {
+ChildOptions quiet(const Interpreter& interpreter) {
   ChildOptions options;
+  options.root = interpreter.root;
   options.env["PYTHONDONTWRITEBYTECODE"] = "1";
   return options;
 }
@@ -99,7 +100,7 @@ StressedTarget::StressedTarget(const Interpreter& interpreter, const Kind& kind,
                                const std::vector<std::string>& options)
     : root_{interpreter.root},
       folder_{interpreter},
-      child_{command(interpreter, kind, options, folder_.seen_by_target()), quiet()} {
+      child_{command(interpreter, kind, options, folder_.seen_by_target()), quiet(interpreter)} {
   if (child_.read_line(Deadline::after(kPatience)) != "ready") {
     throw base::Error{
         fmt::format("{} on {} does not begin: {}", kind.name, interpreter.name, whereabouts())};

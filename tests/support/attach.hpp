@@ -4,6 +4,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
+#include "support/patience.hpp"
 
 #include <chrono>
 #include <memory>
@@ -40,7 +41,7 @@ class Attach {
     return std::get<python::Activation>(std::move(result));
   }
   python::Deactivation deactivate(base::Pid pid) {
-    auto result = injector_->deactivate(detect(pid), {.deadline = std::chrono::seconds{10}});
+    auto result = injector_->deactivate(detect(pid), {.deadline = kPatience});
     if (const auto* refusal = std::get_if<python::Refusal>(&result)) {
       throw base::Error{"deactivate: " + python::describe(*refusal)};
     }
@@ -50,7 +51,7 @@ class Attach {
 
   // For machines under load: a deadline that only a defect meets.
   [[nodiscard]] static python::ActivateOptions patient() {
-    return {.owner = {}, .deadline = std::chrono::seconds{20}, .only = {}};
+    return {.owner = {}, .deadline = kPatience, .only = {}};
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include "pyinject/procfs/status.hpp"
 #include "support/asleep.hpp"
+#include "support/patience.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,7 +85,7 @@ PythonOptions with_argument(Doing doing) {
 
 // A thread that was let go at its tracer's death is where it was after a moment.
 bool settles(base::Pid pid) {
-  const auto deadline = base::Deadline::after(std::chrono::seconds{20});
+  const auto deadline = base::Deadline::after(kPatience);
   while (!deadline.expired()) {
     const auto status = procfs::read_status(pid);
     if (!status || (status->tracer.value() == 0 && status->state != 't')) {
@@ -120,7 +121,7 @@ void CheckedTarget::expect_unharmed_and_off() {
   const auto now = attach_.detect(pid());
   EXPECT_EQ(now.state, python::TrampolineState::kOff) << name(now.state);
   process_.send_line("");
-  EXPECT_EQ(process_.read_line(std::chrono::seconds{20}), "right");
+  EXPECT_EQ(process_.read_line(), "right");
   EXPECT_EQ(attach_.detect(pid()).state, python::TrampolineState::kOff) << "it came on later";
   // The arena and the map stay once it was on; everything else is as before.
   EXPECT_THAT(
@@ -141,7 +142,7 @@ void CheckedTarget::expect_usable() {
   }};
   while (doing_ == Doing::kHoldsGil && !done) {
     process_.send_line("");  // lets it run Python code for a moment
-    EXPECT_EQ(process_.read_line(std::chrono::seconds{20}), "right");
+    EXPECT_EQ(process_.read_line(), "right");
   }
   activates.join();
   EXPECT_EQ(attach_.detect(pid()).state, python::TrampolineState::kOnByUs);

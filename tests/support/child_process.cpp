@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <utility>
 
@@ -72,12 +73,28 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 // Everything that the new process needs, made before fork: it may not allocate.
 struct Start {
   std::vector<char*> argv;
+  std::array<std::string, 2> maps;  // up to its number
   std::vector<char*> envp;
   const ChildOptions& options;
   pid_t parent;
   std::array<int, 3> standard;
   int failure;  // errno of what went wrong goes here
 };
+
+void remove_stale_maps(const std::string& prefix) {
+  std::array<char, 4096> path{};
+  std::array<char, 16> digits{};
+  const auto number = std::to_chars(digits.begin(), digits.end(), ::getpid());
+  for (const std::string_view suffix : {".map", ".map.old"}) {
+    if (prefix.size() + digits.size() + suffix.size() < path.size()) {
+      auto* end = std::ranges::copy(prefix, path.begin()).out;
+      end = std::copy(digits.begin(), number.ptr, end);
+      end = std::ranges::copy(suffix, end).out;
+      *end = '\0';
+      ::unlink(path.data());
+    }
+  }
+}
 
 bool become(const ChildOptions& options) {
   if (!options.folder.empty() && ::chdir(options.folder.c_str()) != 0) {
@@ -93,6 +110,9 @@ bool become(const ChildOptions& options) {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   (void)::signal(SIGPIPE, SIG_DFL);
+  for (const auto& prefix : start.maps) {
+    remove_stale_maps(prefix);
+  }
   bool ready = become(start.options);
   // After the change of user, which clears it (prctl(2)).
   ready = ready && ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
@@ -122,6 +142,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& argv, const ChildOpti
   Pipe err = make_pipe();
   Pipe failure = make_pipe();
   const Start start{.argv = pointers(arguments),
+                    .maps = {"/tmp/perf-", options.root + "/tmp/perf-"},
                     .envp = pointers(variables),
                     .options = options,
                     .parent = ::getpid(),

@@ -4,6 +4,7 @@
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/base/unique_fd.hpp"
+#include "support/patience.hpp"
 
 #include <chrono>
 #include <map>
@@ -23,6 +24,7 @@ struct ChildOptions {
   std::vector<std::string> unset;          // taken away from them
   std::optional<uid_t> uid;                // also as gid, without other groups; needs root
   std::string folder;                      // empty: this process's
+  std::string root;                        // of its /tmp, if that is another one
 };
 
 struct ExitStatus {
@@ -34,7 +36,8 @@ struct ExitStatus {
 class ChildProcess {
  public:
   // ARGV[0] is looked up on PATH. Throws base::Error when it cannot be executed. stdin, stdout and
-  // stderr are pipes.
+  // stderr are pipes. Pids are soon used again: a perf map of an earlier process with its number is
+  // removed.
   explicit ChildProcess(const std::vector<std::string>& argv, const ChildOptions& options = {});
   ~ChildProcess();  // kills it (only it, not its own children) and reaps it
   ChildProcess(const ChildProcess&) = delete;
@@ -78,7 +81,7 @@ class ChildProcess {
 struct RunOptions {
   ChildOptions child;
   std::string input;  // for its stdin, at most 64 KiB (a pipe's content)
-  std::chrono::nanoseconds deadline = std::chrono::seconds{30};
+  std::chrono::nanoseconds deadline = kPatience;
 };
 
 struct RunResult {

@@ -2,6 +2,7 @@
 
 #include "pyinject/procfs/stat.hpp"
 #include "pyinject/procfs/tasks.hpp"
+#include "support/patience.hpp"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +36,7 @@ std::optional<base::Pid> child_but(const std::set<base::Pid>& keep) {
 }  // namespace
 
 bool RunningGuard::ended() const { return readable(pidfd, 0); }
-bool RunningGuard::ends() const { return readable(pidfd, 20'000); }
+bool RunningGuard::ends() const { return readable(pidfd, kPatienceMs); }
 
 Guards::Guards() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
@@ -67,7 +68,7 @@ void Guards::wait_for_guards() const {
 void Guards::wait_for_orphans(const std::set<base::Pid>& keep) const {
   while (const auto pid = child_but(keep)) {
     const base::UniqueFd pidfd{static_cast<int>(::syscall(SYS_pidfd_open, pid->value(), 0))};
-    ASSERT_TRUE(readable(pidfd, 20'000))
+    ASSERT_TRUE(readable(pidfd, kPatienceMs))
         << "pid " << pid->value() << " (" << procfs::read_stat(*pid)->name << ") does not end";
     ::waitpid(pid->value(), nullptr, 0);
   }

@@ -14,7 +14,7 @@ struct RunningGuard {
   base::Pid pid;
   base::UniqueFd pidfd;
   [[nodiscard]] bool ended() const;
-  [[nodiscard]] bool ends() const;  // false: not within 20 s
+  [[nodiscard]] bool ends() const;  // false: not within kPatience
 };
 
 class Guards {

@@ -24,13 +24,18 @@ std::vector<std::string> command(const Interpreter& interpreter, const std::stri
   return argv;
 }
 
+ChildOptions in_root(ChildOptions options, const std::string& root) {
+  options.root = root;
+  return options;
+}
+
 }  // namespace
 
 PythonProcess::PythonProcess(const Interpreter& interpreter, const std::string& program,
                              const PythonOptions& options)
     : name_{interpreter.name},
       root_{interpreter.root},
-      child_{command(interpreter, program, options), options.child} {
+      child_{command(interpreter, program, options), in_root(options.child, interpreter.root)} {
   const auto line = child_.read_line(Deadline::after(options.deadline));
   if (line != "ready") {
     throw base::Error{fmt::format("{} did not say `ready` but \"{}\"; {}", name_,

@@ -5,6 +5,7 @@
 #include "pyinject/base/pid.hpp"
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
+#include "support/patience.hpp"
 
 #include <optional>
 #include <string>
@@ -16,7 +17,7 @@ struct PythonOptions {
   std::vector<std::string> interpreter_args;  // before -c, e.g. {"-X", "perf"}
   std::vector<std::string> args;              // sys.argv[1:]
   ChildOptions child;
-  std::chrono::nanoseconds deadline = std::chrono::seconds{20};  // for `ready`
+  std::chrono::nanoseconds deadline = kPatience;  // for `ready`
 };
 
 class PythonProcess {
@@ -36,12 +37,12 @@ class PythonProcess {
   [[nodiscard]] ChildProcess& child() { return child_; }
 
   // Throws base::Error with what it wrote to stderr when there is no line in time.
-  [[nodiscard]] std::string read_line(std::chrono::nanoseconds span = std::chrono::seconds{10});
+  [[nodiscard]] std::string read_line(std::chrono::nanoseconds span = kPatience);
   void send_line(const std::string& line);
   // A GoogleTest failure with its stderr when it has ended.
   void expect_alive();
   // SIGTERM, and wait. Throws base::Error when it does not end.
-  ExitStatus terminate(std::chrono::nanoseconds span = std::chrono::seconds{10});
+  ExitStatus terminate(std::chrono::nanoseconds span = kPatience);
 
  private:
   [[nodiscard]] std::string last_words();

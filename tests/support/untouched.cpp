@@ -1,10 +1,13 @@
 #include "support/untouched.hpp"
 
 #include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/procfs/maps.hpp"
 #include "pyinject/procfs/tasks.hpp"
+#include "support/asleep.hpp"
+#include "support/patience.hpp"
 
 #include <fmt/format.h>
 
@@ -44,12 +47,16 @@ std::string read(base::Pid pid, const procfs::Mapping& mapping) {
 
 Untouched::Untouched(base::Pid pid, bool shared) : pid_{pid}, shared_{shared} {
   // The kernel has no event for that.
-  const auto deadline = base::Deadline::after(std::chrono::seconds{20});
+  const auto deadline = base::Deadline::after(kPatience);
   int seen = 0;
-  while (seen < 3 && !deadline.expired()) {
+  while (seen < 3) {
+    if (deadline.expired()) {
+      throw base::Error{fmt::format("process {} does not come to rest", pid.value())};
+    }
     auto now = threads();
-    const bool still = std::ranges::none_of(
-        now, [](const auto& one) { return one.second.starts_with("running"); });
+    const bool still = std::ranges::all_of(now, [pid](const auto& one) {
+      return !one.second.starts_with("running") && at_rest(pid, one.first);
+    });
     seen = still && now == threads_ ? seen + 1 : 0;
     threads_ = std::move(now);
     ::sched_yield();

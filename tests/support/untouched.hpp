@@ -17,7 +17,8 @@ namespace pyinject::test {
 // made to run anything has done so.
 class Untouched {
  public:
-  // Waits until all its threads sleep or are stopped. Throws base::Error when the process has gone.
+  // Waits until all its threads sleep or are stopped. Throws base::Error when they do not come to
+  // that, or the process has gone.
   // SHARED: also memory that other processes may write.
   explicit Untouched(base::Pid pid, bool shared = true);
   // What is different now, a line each; empty when there is nothing.

@@ -1,6 +1,7 @@
 #include "pyinject/base/child.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
+#include "support/patience.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,8 +19,6 @@
 namespace pyinject::base {
 namespace {
 
-using std::chrono::seconds;
-
 TEST(ExitStatus, IsThatOfAShell) {
   EXPECT_EQ(decode_wait_status(3 << 8).shell_status(), 3);
   EXPECT_EQ(decode_wait_status(SIGTERM).shell_status(), 143);
@@ -29,7 +28,7 @@ TEST(ExitStatus, IsThatOfAShell) {
 
 TEST(Child, EndsWithItsStatus) {
   Child child{{.argv = {"sh", "-c", "exit 7"}}};
-  EXPECT_EQ(child.wait(Deadline::after(seconds{10})), (ExitStatus{false, 7}));
+  EXPECT_EQ(child.wait(Deadline::after(test::kPatience)), (ExitStatus{false, 7}));
   EXPECT_EQ(child.try_wait(), (ExitStatus{false, 7})) << "asked again";
 }
 
@@ -37,7 +36,7 @@ TEST(Child, IsStillThereAtTheDeadline) {
   Child child{{.argv = {"sleep", "60"}}};
   EXPECT_EQ(child.wait(Deadline::after(std::chrono::milliseconds{20})), std::nullopt);
   child.send_signal(SIGTERM);
-  EXPECT_EQ(child.wait(Deadline::after(seconds{10})), (ExitStatus{true, SIGTERM}));
+  EXPECT_EQ(child.wait(Deadline::after(test::kPatience)), (ExitStatus{true, SIGTERM}));
 }
 
 TEST(Child, SaysWhyItCannotRun) {
@@ -73,12 +72,12 @@ TEST(Child, StartsWithWhatItIsGiven) {
                .stdout_fd = ends.write.get(),
                .ignored = {SIGHUP},
                .environment = {{"PYINJECT_TEST_NEW", "a b"}, {"PYINJECT_TEST_OLD", "new"}}}};
-  EXPECT_EQ(child.wait(Deadline::after(seconds{10})), (ExitStatus{false, 0}));
+  EXPECT_EQ(child.wait(Deadline::after(test::kPatience)), (ExitStatus{false, 0}));
   EXPECT_EQ(all_from(std::move(ends)), "new a b\n");
   Child quiet{{.argv = {"sh", "-c", "kill -HUP $$"}, .ignored = {SIGHUP}}};
-  EXPECT_EQ(quiet.wait(Deadline::after(seconds{10})), (ExitStatus{false, 0}));
+  EXPECT_EQ(quiet.wait(Deadline::after(test::kPatience)), (ExitStatus{false, 0}));
   Child loud{{.argv = {"sh", "-c", "kill -HUP $$"}}};
-  EXPECT_EQ(loud.wait(Deadline::after(seconds{10})), (ExitStatus{true, SIGHUP}));
+  EXPECT_EQ(loud.wait(Deadline::after(test::kPatience)), (ExitStatus{true, SIGHUP}));
 }
 
 TEST(Child, RunsWhenItIsReleased) {
@@ -88,7 +87,7 @@ TEST(Child, RunsWhenItIsReleased) {
   EXPECT_EQ(::poll(&written, 1, 50), 0);
   EXPECT_EQ(child.try_wait(), std::nullopt);
   child.release();
-  EXPECT_EQ(child.wait(Deadline::after(seconds{10})), (ExitStatus{false, 0}));
+  EXPECT_EQ(child.wait(Deadline::after(test::kPatience)), (ExitStatus{false, 0}));
   EXPECT_EQ(all_from(std::move(ends)), "here\n");
   Child missing{{.argv = {"/nonexistent/program"}, .held = true}};
   EXPECT_THROW(missing.release(), SystemError);
@@ -105,12 +104,12 @@ TEST(Child, KilledWhileItIsHeldIsNoMystery) {
   child.send_signal(SIGKILL);
   (void)::signal(SIGPIPE, SIG_IGN);
   child.release();
-  EXPECT_EQ(child.wait(Deadline::after(seconds{10})), (ExitStatus{true, SIGKILL}));
+  EXPECT_EQ(child.wait(Deadline::after(test::kPatience)), (ExitStatus{true, SIGKILL}));
 }
 
 TEST(RunCaptured, TakesBothOutputs) {
-  const auto run =
-      run_captured({"sh", "-c", "echo out; echo err >&2; exit 2"}, Deadline::after(seconds{10}));
+  const auto run = run_captured({"sh", "-c", "echo out; echo err >&2; exit 2"},
+                                Deadline::after(test::kPatience));
   EXPECT_EQ(run.output, "out\nerr\n");
   EXPECT_EQ(run.status, (ExitStatus{false, 2}));
 }

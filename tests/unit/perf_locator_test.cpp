@@ -1,6 +1,7 @@
 #include "pyinject/perf/perf_locator.hpp"
 
 #include "pyinject/base/error.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
@@ -13,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-base::Deadline soon() { return base::Deadline::after(std::chrono::seconds{10}); }
+base::Deadline soon() { return base::Deadline::after(test::kPatience); }
 
 std::string script(const test::TempDir& folder, const std::string& text) {
   auto path = folder.file("perf", "#!/bin/sh\n" + text);

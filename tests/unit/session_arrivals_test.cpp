@@ -1,6 +1,7 @@
 #include "pyinject/base/deadline.hpp"
 #include "session/arrivals.hpp"
 #include "support/fake_python.hpp"
+#include "support/patience.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,8 +25,8 @@ using testing::Pair;
 using watch::Change;
 using watch::ProcessEvent;
 
-constexpr Pid kOne{1'000'001};
-constexpr Pid kChild{1'000'002};
+constexpr Pid kOne{5'000'001};
+constexpr Pid kChild{5'000'002};
 constexpr base::RemoteAddress kInitialized{0x1234000};
 
 class ScriptedWatch : public watch::ProcessWatch {
@@ -107,7 +108,7 @@ class ArrivalsTest : public testing::Test {
   }
   // Goes on until TRUE_NOW is.
   [[nodiscard]] bool handle_until(const std::function<bool()>& true_now) {
-    const auto deadline = base::Deadline::after(std::chrono::seconds{10});
+    const auto deadline = base::Deadline::after(test::kPatience);
     while (!true_now()) {
       pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
       if (::poll(&ready, 1, deadline.remaining_ms()) != 1) {
@@ -189,11 +190,11 @@ TEST_F(ArrivalsTest, WhatPythonForksIsPythonUnlessItRunsAnotherProgramAtOnce) {
   arrivals_->know({kOne});
   handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne}});
   ASSERT_TRUE(tried({kChild}));
-  const Pid other{1'000'003};
+  const Pid other{5'000'003};
   handle_all({{.change = Change::kForked, .pid = other, .parent = kOne},
               {.change = Change::kExec, .pid = other},
-              {.change = Change::kForked, .pid = Pid{1'000'004}, .parent = kChild}});
-  EXPECT_TRUE(tried({kChild, Pid{1'000'004}}));
+              {.change = Change::kForked, .pid = Pid{5'000'004}, .parent = kChild}});
+  EXPECT_TRUE(tried({kChild, Pid{5'000'004}}));
 }
 
 TEST_F(ArrivalsTest, SaysWhoHasInheritedItAndWhoHasEnded) {
@@ -239,7 +240,7 @@ TEST_F(ArrivalsTest, AProgramThatIsMappedWhenTheLastTryEndsIsTriedToo) {
   handle_all({{.change = Change::kExec, .pid = kOne}});
   held.unlock();
   pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&ready, 1, 10'000), 1) << "the first try has ended";
+  ASSERT_EQ(::poll(&ready, 1, test::kPatienceMs), 1) << "the first try has ended";
   handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
   EXPECT_TRUE(tried({kOne, kOne}));
 }
@@ -250,7 +251,7 @@ TEST_F(ArrivalsTest, AChildThatWasNoPythonWhenItWasTriedIsTriedWhenItMapsOne) {
   arrivals_->know({kChild});
   handle_all({{.change = Change::kForked, .pid = kOne, .parent = kChild}});
   pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&ready, 1, 10'000), 1) << "the first try has ended";
+  ASSERT_EQ(::poll(&ready, 1, test::kPatienceMs), 1) << "the first try has ended";
   arrivals_->handle();
   handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
   EXPECT_TRUE(tried({kOne, kOne}));
@@ -261,7 +262,7 @@ TEST_F(ArrivalsTest, OnlyThoseWhoAreMeantAreTried) {
   handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne},
               {.change = Change::kExec, .pid = kChild},
               {.change = Change::kMapped, .pid = kChild, .path = "/usr/bin/python3"},
-              {.change = Change::kMapped, .pid = Pid{1'000'009}, .path = "/usr/bin/python3"}});
+              {.change = Change::kMapped, .pid = Pid{5'000'009}, .path = "/usr/bin/python3"}});
   ASSERT_TRUE(tried({kChild}));
   arrivals_->stop();
   EXPECT_THAT(manager_.tried(), ElementsAre(kChild));

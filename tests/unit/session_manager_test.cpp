@@ -14,9 +14,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr Pid kFirst{1'000'001};  // beyond any pid_max of these tests: nobody's
-constexpr Pid kSecond{1'000'002};
-constexpr Pid kThird{1'000'003};
+constexpr Pid kFirst{5'000'001};  // beyond any pid_max of these tests: nobody's
+constexpr Pid kSecond{5'000'002};
+constexpr Pid kThird{5'000'003};
 
 class ManagerTest : public testing::Test {
  protected:
@@ -154,7 +154,7 @@ TEST_F(ManagerTest, TriesLateArrivalsOnce) {
   detector_.refusals.clear();
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kKnown);
-  EXPECT_EQ(manager->activate_late(Pid{1'000'009}).late, Late::kRefused) << "it does not exist";
+  EXPECT_EQ(manager->activate_late(Pid{5'000'009}).late, Late::kRefused) << "it does not exist";
   EXPECT_EQ(injector_.calls.size(), 1U);
 }
 

@@ -1,10 +1,14 @@
 #include "pyinject/base/child.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/procfs/stat.hpp"
 #include "pyinject/procfs/status.hpp"
 #include "pyinject/session/scope.hpp"
+#include "support/patience.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sched.h>
 #include <unistd.h>
 
 namespace pyinject::session {
@@ -18,8 +22,19 @@ using watch::ProcessEvent;
 
 const Pid kSelf{::getpid()};
 
+// Its descriptors are closed, which its parent sees, before it has its name.
+class Sleeper : public base::Child {
+ public:
+  Sleeper() : Child{{.argv = {"sleep", "60"}}} {
+    const auto deadline = base::Deadline::after(test::kPatience);
+    while (procfs::read_stat(pid())->name != "sleep" && !deadline.expired()) {
+      ::sched_yield();
+    }
+  }
+};
+
 TEST(ScopeTest, IsByUserNameAndControlGroup) {
-  const base::Child child{{.argv = {"sleep", "60"}}};
+  const Sleeper child;
   EXPECT_TRUE(is_in({}, child.pid()));
   EXPECT_TRUE(is_in({.user = ::geteuid()}, child.pid()));
   EXPECT_FALSE(is_in({.user = ::geteuid() + 1}, child.pid()));
@@ -40,35 +55,35 @@ TEST(ScopeTest, UsersHaveNamesAndNumbers) {
 TEST(PopulationTest, OfEverybodyIsNotLookedAt) {
   auto population = Population::of_scope({});
   EXPECT_TRUE(population.everybody());
-  EXPECT_THAT(population.choose({Pid{1'000'001}}), ElementsAre(Pid{1'000'001}));
-  EXPECT_TRUE(population.contains(Pid{1'000'002}));
-  EXPECT_TRUE(population.ever_contained(1'000'003));
+  EXPECT_THAT(population.choose({Pid{5'000'001}}), ElementsAre(Pid{5'000'001}));
+  EXPECT_TRUE(population.contains(Pid{5'000'002}));
+  EXPECT_TRUE(population.ever_contained(5'000'003));
 }
 
 TEST(PopulationTest, ChildrenAreAsTheirParents) {
   auto population = Population::of_scope({.user = ::geteuid()});
-  EXPECT_THAT(population.choose({kSelf, Pid{1'000'001}}), ElementsAre(kSelf));
-  const Pid child{1'000'002};
+  EXPECT_THAT(population.choose({kSelf, Pid{5'000'001}}), ElementsAre(kSelf));
+  const Pid child{5'000'002};
   EXPECT_TRUE(population.note({.change = Change::kForked, .pid = child, .parent = kSelf}));
   EXPECT_TRUE(population.contains(child));
   EXPECT_FALSE(population.note(
-      {.change = Change::kForked, .pid = Pid{1'000'003}, .parent = Pid{1'000'001}}));
-  EXPECT_FALSE(population.contains(Pid{1'000'003}));
+      {.change = Change::kForked, .pid = Pid{5'000'003}, .parent = Pid{5'000'001}}));
+  EXPECT_FALSE(population.contains(Pid{5'000'003}));
 }
 
 TEST(PopulationTest, WhoHasGoneWasOneOfThem) {
   auto population = Population::of_scope({.user = ::geteuid()});
-  const Pid child{1'000'002};
+  const Pid child{5'000'002};
   (void)population.choose({kSelf});
   (void)population.note({.change = Change::kForked, .pid = child, .parent = kSelf});
   (void)population.note({.change = Change::kExited, .pid = child});
   EXPECT_FALSE(population.contains(child));
-  EXPECT_TRUE(population.ever_contained(1'000'002));
-  EXPECT_FALSE(population.ever_contained(1'000'001));
+  EXPECT_TRUE(population.ever_contained(5'000'002));
+  EXPECT_FALSE(population.ever_contained(5'000'001));
 }
 
 TEST(PopulationTest, ANewNameIsLookedAt) {
-  const base::Child child{{.argv = {"sleep", "60"}}};
+  const Sleeper child;
   auto population = Population::of_scope({.command = "sleep"});
   EXPECT_THAT(population.choose({}), IsEmpty());
   EXPECT_TRUE(population.note({.change = Change::kNamed, .pid = child.pid()}));
@@ -76,12 +91,12 @@ TEST(PopulationTest, ANewNameIsLookedAt) {
 }
 
 TEST(PopulationTest, FamiliesAreByDescentWhateverTheyRun) {
-  const base::Child child{{.argv = {"sleep", "60"}}};
+  const Sleeper child;
   auto population = Population::of_families({kSelf});
   EXPECT_THAT(population.choose({child.pid(), Pid{1}}), ElementsAre(child.pid()));
   EXPECT_FALSE(population.note({.change = Change::kExec, .pid = child.pid()}));
   EXPECT_TRUE(population.contains(child.pid()));
-  const Pid grandchild{1'000'002};
+  const Pid grandchild{5'000'002};
   EXPECT_TRUE(
       population.note({.change = Change::kForked, .pid = grandchild, .parent = child.pid()}));
   (void)population.note({.change = Change::kExited, .pid = child.pid()});

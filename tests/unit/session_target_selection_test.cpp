@@ -1,6 +1,7 @@
 #include "pyinject/base/child.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/session/target_selection.hpp"
+#include "support/patience.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ using testing::Not;
 
 TEST(ChildrenOf, AreOfTheNextGenerationOnly) {
   base::Child child{{.argv = {"sh", "-c", "trap 'kill $!; exit' TERM; sleep 1000 & wait"}}};
-  const auto deadline = base::Deadline::after(std::chrono::seconds{20});
+  const auto deadline = base::Deadline::after(test::kPatience);
   std::vector<base::Pid> grandchildren;
   while (grandchildren.empty() && !deadline.expired()) {
     ::sched_yield();

@@ -1,0 +1,29 @@
+#include "support/until_worked.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+namespace pyinject::test {
+
+std::vector<std::string> until_worked(base::Pid pid, std::chrono::milliseconds time) {
+  return until_worked(pid, time, ":");
+}
+
+// utime and stime of /proc/PID/stat, behind the name that may hold anything. The kernel has no
+// event for that.
+std::vector<std::string> until_worked(base::Pid pid, std::chrono::milliseconds time,
+                                      const std::string& then) {
+  constexpr auto kProgram = R"(
+worked() {{
+  read -r stat 2> /dev/null < /proc/{0}/stat || return 1
+  set -- ${{stat##*) }}
+  now=$((${{12}} + ${{13}}))
+}}
+worked && end=$((now + {1})) && while worked && [ $now -lt $end ]; do sleep 0.01; done
+{2})";
+  const auto ticks = time.count() * ::sysconf(_SC_CLK_TCK) / 1000;
+  return {"sh", "-c", fmt::format(kProgram, pid.value(), ticks, then)};
+}
+
+}  // namespace pyinject::test
