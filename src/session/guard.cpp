@@ -25,7 +25,7 @@ namespace pyinject::session {
 
 namespace {
 
-constexpr std::chrono::seconds kStarts{10};
+constexpr std::chrono::seconds kStarts{60};  // on a machine that has no time for it
 constexpr std::chrono::seconds kGoes{2};
 
 // Nobody who ends processes by their name, and no terminal, is to find it; the OOM killer last.

@@ -137,7 +137,7 @@ Growth growth_of(base::Pid pid) {
       base::read_file("/proc/" + std::to_string(pid.value()) + "/smaps_rollup").value_or("");
   constexpr std::string_view kField = "\nAnonymous:";
   const auto at = std::min(rollup.find(kField) + kField.size(), rollup.size());
-  const auto words = base::split(base::trim(rollup.substr(at)), ' ');
+  const auto words = base::split(base::trim(std::string_view{rollup}.substr(at)), ' ');
   return {.own_kib = base::parse_number<std::size_t>(words.at(0)).value(),
           .mappings = procfs::read_maps(pid)->size()};
 }

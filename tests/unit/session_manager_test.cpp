@@ -49,7 +49,7 @@ TEST_F(ManagerTest, StrictUndoesAllAfterOneFailure) {
   EXPECT_THAT(injector_.on, IsEmpty());
   EXPECT_EQ(manager->stats().activate_failed, 1U);
   EXPECT_EQ(manager->stats().of(Reason::kDeadline), 1U);
-  EXPECT_EQ(logger_.text(base::LogLevel::kError), "pid 1000003: the test says so (deadline)\n");
+  EXPECT_EQ(logger_.text(base::LogLevel::kError), "pid 5000003: the test says so (deadline)\n");
 }
 
 TEST_F(ManagerTest, LenientGoesOnAndCounts) {
@@ -59,13 +59,13 @@ TEST_F(ManagerTest, LenientGoesOnAndCounts) {
   auto selection = manager->select({kFirst, kSecond, kThird}, false);
   EXPECT_FALSE(selection.complete);
   EXPECT_TRUE(manager->activate_all(std::move(selection.targets)));
-  EXPECT_THAT(injector_.calls, ElementsAre("activate 1000003"));
+  EXPECT_THAT(injector_.calls, ElementsAre("activate 5000003"));
   EXPECT_EQ(manager->stats().skipped_not_python, 1U);
   EXPECT_EQ(manager->stats().skipped_too_old, 1U);
   EXPECT_EQ(manager->stats().summary(),
             "Activated 1, SkippedNotPython 1, SkippedTooOld 1 (not_python 1, python_too_old 1)");
   EXPECT_EQ(logger_.text(base::LogLevel::kWarning),
-            "pid 1000002: the test says so (python_too_old)\n");
+            "pid 5000002: the test says so (python_too_old)\n");
 }
 
 TEST_F(ManagerTest, LeavesOnWhatWasOnBefore) {
@@ -74,7 +74,7 @@ TEST_F(ManagerTest, LeavesOnWhatWasOnBefore) {
   const auto manager = make();
   EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
   EXPECT_TRUE(manager->deactivate_all());
-  EXPECT_THAT(injector_.calls, ElementsAre("activate 1000001", "activate 1000002"));
+  EXPECT_THAT(injector_.calls, ElementsAre("activate 5000001", "activate 5000002"));
 }
 
 TEST_F(ManagerTest, ToleratesAProcessThatHasGone) {
@@ -93,16 +93,16 @@ TEST_F(ManagerTest, SaysWhatIsStillOn) {
   EXPECT_EQ(manager->stats().deactivate_failed, 1U);
   EXPECT_FALSE(injector_.on.contains(kSecond)) << "one failure must not cost the others theirs";
   EXPECT_THAT(logger_.text(base::LogLevel::kError),
-              HasSubstr("it is still on: perf-pyinject deactivate -p 1000001"));
+              HasSubstr("it is still on: perf-pyinject deactivate -p 5000001"));
 }
 
 TEST_F(ManagerTest, SharesTheTimeOfSwitchingOff) {
-  const auto manager = make({.deactivation_deadline = std::chrono::seconds{4}});
+  const auto manager = make({.deactivation_deadline = std::chrono::seconds{400}});
   EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
   EXPECT_TRUE(manager->deactivate_all());
   ASSERT_EQ(injector_.shares.size(), 2U);
-  EXPECT_LE(injector_.shares[0], std::chrono::seconds{2});
-  EXPECT_GT(injector_.shares[1], std::chrono::seconds{2}) << "what the first did not need";
+  EXPECT_LE(injector_.shares[0], std::chrono::seconds{200});
+  EXPECT_GT(injector_.shares[1], std::chrono::seconds{200}) << "what the first did not need";
 }
 
 TEST_F(ManagerTest, InterruptionShortensSwitchingOffButSkipsNothing) {
