@@ -114,24 +114,26 @@ std::vector<base::Pid> WriteWatch::taken() {
   if (breakpoints_.empty()) {
     return written;
   }
-  // By the records, not by what epoll says: perf_poll() hands readiness out once, and that was to
-  // who waited.
+  // perf_poll() hands readiness out once: what epoll is told here nobody is told again. So it is
+  // asked first, and then the records say what was written; behind them a write is announced.
+  std::array<epoll_event, 64> ready{};
+  const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
   for (const auto& [pid, all] : breakpoints_) {
     if (std::any_of(all.begin(), all.end(), [](const Breakpoint& one) { return one.hit(); })) {
       written.emplace_back(pid);
     }
   }
   // The end of a thread stays ready. If it has others they are no longer all followed.
-  std::array<epoll_event, 64> ready{};
-  const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
   for (const auto& one : std::span{ready}.first(static_cast<std::size_t>(std::max(count, 0)))) {
     const auto found = breakpoints_.find(one.data.fd);
     if (found == breakpoints_.end() || (one.events & EPOLLHUP) == 0) {
       continue;
     }
     const base::Pid pid{one.data.fd};
-    if (found->second.size() > 1 &&
-        std::find(written.begin(), written.end(), pid) == written.end()) {
+    if (std::find(written.begin(), written.end(), pid) != written.end()) {
+      continue;
+    }
+    if (found->second.size() > 1) {
       written.push_back(pid);
     }
     drop(pid);

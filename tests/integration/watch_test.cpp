@@ -7,6 +7,7 @@
 #include "support/fake_python.hpp"
 #include "support/patience.hpp"
 #include "watch/perf_watch.hpp"
+#include "watch/write_watch.hpp"
 
 #include <gmock/gmock.h>
 
@@ -354,6 +355,46 @@ TEST_F(PerfWatchTest, TellsOfAWrite) {
   EXPECT_TRUE(std::none_of(all.begin(), all.end(), is(Change::kWritten, child.pid())));
   EXPECT_FALSE(watch_->report_write(child.pid(), address));
   EXPECT_FALSE(watch_->report_write(Pid{::getpid()}, address + 1));
+}
+
+// A write that comes while it is asked for is announced. With many threads that takes a while.
+TEST(WriteWatch, LosesNoWriteOfThisMoment) {
+  constexpr int kThreads = 100;
+  auto* const memory = static_cast<volatile int*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  Child child{[memory](Child& self) {
+    for (int count = 0; count < kThreads; ++count) {
+      std::thread{[] { ::pause(); }}.detach();
+    }
+    memory[1] = 1;
+    while (true) {
+      self.wait();
+      memory[0] = 1;
+    }
+  }};
+  const auto deadline = Deadline::after(std::chrono::seconds{30});
+  while (memory[1] == 0 && !deadline.expired()) {
+    std::this_thread::yield();
+  }
+  watch::WriteWatch writes;
+  for (int round = 0; round < 200; ++round) {
+    if (!writes.add(child.pid(), reinterpret_cast<std::uintptr_t>(memory))) {
+      ASSERT_EQ(round, 0);
+      GTEST_SKIP() << "no hardware breakpoints here";
+    }
+    child.go_on();
+    std::vector<Pid> written;
+    const auto soon = Deadline::after(std::chrono::milliseconds{1});
+    while (written.empty() && !soon.expired()) {
+      written = writes.taken();
+    }
+    while (written.empty()) {
+      pollfd ready{.fd = writes.fd(), .events = POLLIN, .revents = 0};
+      ASSERT_EQ(::poll(&ready, 1, deadline.remaining_ms()), 1) << "round " << round;
+      written = writes.taken();
+    }
+    EXPECT_THAT(written, testing::ElementsAre(child.pid()));
+  }
 }
 
 class PerfWatchPythonTest : public testing::TestWithParam<Interpreter> {};
