@@ -22,8 +22,10 @@ python::Detection Detector::detect(base::Pid pid) {
   if (only && !only->contains(pid)) {
     return refused(python::Reason::kNotPython);
   }
+  const auto stat = procfs::read_stat(pid);
   python::Target target;
-  target.id = procfs::read_process_id(pid).value_or(base::ProcessId{.pid = pid});
+  target.id = {.pid = pid, .start_time = stat ? stat->start_time : 0};
+  target.stack_begin = stat ? stat->stack_begin : base::RemoteAddress{};
   target.version = version;
   target.frame_pointers = frame_pointers;
   target.interpreter = "/usr/bin/python3";

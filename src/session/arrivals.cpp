@@ -197,10 +197,11 @@ void Arrivals::take_results() {
 
 void Arrivals::settle(base::Pid pid, LateArrival arrival) {
   const auto tried = trying_.extract(pid);
-  if (!tried.empty() && tried.mapped().gone) {
+  const bool unseen = arrival.late == Late::kOther;  // its exec, whose record was lost
+  if (unseen || (!tried.empty() && tried.mapped().gone)) {
     // What was found out is true of what it was before.
     forget(pid);
-    if (tried.mapped().again) {
+    if (unseen || tried.mapped().again) {
       pythons_.insert(pid);
       candidates_.insert(pid);
     }
@@ -209,6 +210,9 @@ void Arrivals::settle(base::Pid pid, LateArrival arrival) {
   const auto before = not_ready_.extract(pid);
   if (arrival.late == Late::kInherited && listener_.forked) {
     listener_.forked(pid);  // where its birth was missed
+  }
+  if (arrival.late == Late::kInherited || arrival.late == Late::kActive) {
+    pythons_.insert(pid);
   }
   if (arrival.late != Late::kNotYet) {
     return;

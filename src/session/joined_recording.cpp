@@ -26,6 +26,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -97,6 +98,7 @@ class Joiner {
   std::unique_ptr<python::Detector> detector_ = python::make_detector(python::Purpose::kObserve);
   Population population_ = Population::of_scope({});
   std::vector<base::Pid> chosen_;
+  std::set<base::Pid> no_pythons_;  // of these
   weave::RecordedFiles files_;
   std::unique_ptr<Manager> manager_;
   std::unique_ptr<Arrivals> arrivals_;
@@ -129,6 +131,7 @@ int Joiner::steps() {
     pythons.push_back(active.target.id.pid);
   }
   arrivals_->know(pythons);
+  std::erase_if(chosen_, [this](base::Pid pid) { return no_pythons_.contains(pid); });
   arrivals_->look_again(chosen_);
   const bool ended = wait();
   part();
@@ -169,6 +172,7 @@ bool Joiner::choose_targets() {
   auto more = manager_->select(chosen_, false);
   std::ranges::move(more.targets, std::back_inserter(selection.targets));
   chosen_.insert(chosen_.end(), roots.begin(), roots.end());
+  no_pythons_ = std::move(more.no_pythons);
   if (named && selection.targets.empty()) {
     logger_.error("of none of the processes that perf records the stacks can be read");
     return false;

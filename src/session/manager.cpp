@@ -79,10 +79,9 @@ Selection ProcessManager::select(const std::vector<base::Pid>& pids, bool named)
     if (const auto* refused = std::get_if<python::Refused>(&detection)) {
       refuse(pid, refused->refusal, named);
       selection.complete = false;
-      if (const auto id = procfs::read_process_id(pid);
-          id && refused->refusal.reason != Reason::kNotInitialized) {
-        const std::scoped_lock lock{mutex_};
-        settled_.insert_or_assign(pid, *id);
+      settle(pid, refused->refusal.reason);
+      if (refused->refusal.reason == Reason::kNotPython) {
+        selection.no_pythons.insert(pid);
       }
       continue;
     }
@@ -95,14 +94,25 @@ Selection ProcessManager::select(const std::vector<base::Pid>& pids, bool named)
   return selection;
 }
 
-bool ProcessManager::activate_one(python::Target target, bool loud) {
+// One that has not mapped its interpreter, or that changes to another program, may be a Python yet.
+void ProcessManager::settle(base::Pid pid, Reason reason) {
+  const auto image = image_of(pid);
+  if (image && reason != Reason::kNotInitialized && reason != Reason::kNotPython &&
+      !(python::has_gone(reason) && lives(image->id))) {
+    const std::scoped_lock lock{mutex_};
+    settled_.insert_or_assign(pid, *image);
+  }
+}
+
+Late ProcessManager::activate_one(python::Target target, bool loud) {
   const base::Pid pid = target.id.pid;
   for (const auto& warning : target.warnings) {
     logger_.warning("pid {}: {}", pid.value(), warning);
   }
   {
     const std::scoped_lock lock{mutex_};
-    settled_.insert_or_assign(pid, target.id);
+    settled_.insert_or_assign(pid,
+                              ProcessImage{.id = target.id, .stack_begin = target.stack_begin});
     // Nothing may throw once it is on: room for as many as can be on their way.
     active_.reserve(active_.size() + kMostAtATime);
     if (options_.before_activation) {
@@ -123,9 +133,13 @@ bool ProcessManager::activate_one(python::Target target, bool loud) {
   }
   const auto duration = Clock::now() - begin;
   if (const auto* refusal = std::get_if<Refusal>(&result)) {
+    // As what it was looked at it has gone: an exec has begun since, or was not over then.
+    if (!loud && python::has_gone(refusal->reason) && lives(target.id)) {
+      return Late::kNotYet;
+    }
     refuse(pid, *refusal, loud);
     tell({.kind = EventKind::kFailed, .pid = pid, .reason = refusal->reason, .duration = duration});
-    return false;
+    return Late::kRefused;
   }
   // First of all it is known to be on: whatever fails from here on, it will be switched off.
   const auto notes = std::exchange(std::get<python::Activation>(result).notes, {});
@@ -146,7 +160,7 @@ bool ProcessManager::activate_one(python::Target target, bool loud) {
   if (listener_ && active != active_.end()) {
     listener_(*active);
   }
-  return true;
+  return Late::kActive;
 }
 
 bool ProcessManager::activate_all(std::vector<python::Target> targets) {
@@ -158,7 +172,8 @@ bool ProcessManager::activate_all(std::vector<python::Target> targets) {
     return true;
   }
   for (auto& target : targets) {
-    if (interrupted() || (!activate_one(std::move(target), true) && options_.strict)) {
+    if (interrupted() ||
+        (activate_one(std::move(target), true) != Late::kActive && options_.strict)) {
       deactivate_all({});
       return false;
     }

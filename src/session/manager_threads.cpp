@@ -18,13 +18,6 @@ using python::Reason;
 
 constexpr std::chrono::milliseconds kInterruptionNoticed{20};
 
-// A process that changes to another program, or whose program is being mapped, can look for a
-// moment as if it had ended.
-bool lives(base::ProcessId id) {
-  const auto stat = procfs::read_stat(id.pid);
-  return stat && procfs::read_process_id(id.pid) == id && stat->state != 'Z' && stat->state != 'X';
-}
-
 // They are joined, whatever happens: a thread that is left would end this tool while targets are
 // on.
 class Workers {
@@ -66,6 +59,20 @@ class Workers {
 
 }  // namespace
 
+std::optional<ProcessImage> image_of(base::Pid pid) {
+  const auto stat = procfs::read_stat(pid);
+  if (!stat) {
+    return std::nullopt;
+  }
+  return ProcessImage{.id = {.pid = pid, .start_time = stat->start_time},
+                      .stack_begin = stat->stack_begin};
+}
+
+bool lives(base::ProcessId id) {
+  const auto stat = procfs::read_stat(id.pid);
+  return stat && stat->start_time == id.start_time && stat->state != 'Z' && stat->state != 'X';
+}
+
 // False: interrupted.
 bool ProcessManager::activate_side_by_side(std::vector<python::Target> targets) {
   std::mutex mutex;
@@ -80,7 +87,7 @@ bool ProcessManager::activate_side_by_side(std::vector<python::Target> targets) 
       lock.unlock();
       std::exception_ptr thrown;
       try {
-        activate_one(std::move(target), true);
+        (void)activate_one(std::move(target), true);
       } catch (...) {
         thrown = std::current_exception();
       }
@@ -115,47 +122,54 @@ bool ProcessManager::activate_side_by_side(std::vector<python::Target> targets) 
 }
 
 LateArrival ProcessManager::activate_late(base::Pid pid) {
-  const auto id = procfs::read_process_id(pid);
-  if (!id || cancelled_) {
+  const auto image = image_of(pid);
+  if (!image || cancelled_) {
     return {.late = Late::kRefused};
   }
   {
     const std::scoped_lock lock{mutex_};
-    const auto settled = settled_.find(pid);
-    if ((settled != settled_.end() && settled->second == *id) || !pending_.insert(pid).second) {
+    if (pending_.contains(pid)) {
       return {.late = Late::kKnown};
     }
+    if (const auto settled = settled_.find(pid); settled != settled_.end()) {
+      return {.late = settled->second.same_as(*image) ? Late::kKnown : Late::kOther};
+    }
+    pending_.insert(pid);
   }
-  const auto done = [&](LateArrival arrival, bool settle) {
+  const auto done = [&](LateArrival arrival, const std::optional<ProcessImage>& settled) {
     const std::scoped_lock lock{mutex_};
     pending_.erase(pid);
-    if (settle) {
-      settled_.insert_or_assign(pid, *id);
+    if (settled) {
+      settled_.insert_or_assign(pid, *settled);
+    } else {
+      settled_.erase(pid);
     }
     return arrival;
   };
   try {
     auto detection = options_.late_activations ? detect(pid) : detector_.detect(pid);
     if (!options_.late_activations && !inherits(detection)) {
-      return done({.late = Late::kRefused}, true);
+      return done({.late = Late::kRefused}, image);
     }
     if (const auto* refused = std::get_if<python::Refused>(&detection)) {
       if (refused->refusal.reason == Reason::kNotInitialized ||
-          (refused->refusal.reason == Reason::kExited && lives(*id))) {
-        return done({.late = Late::kNotYet, .initialized = refused->initialized}, false);
+          (refused->refusal.reason == Reason::kExited && lives(image->id))) {
+        return done({.late = Late::kNotYet, .initialized = refused->initialized}, {});
       }
       refuse(pid, refused->refusal, false);
       // One that has not mapped its interpreter yet may do so.
-      return done({.late = Late::kRefused}, refused->refusal.reason != Reason::kNotPython);
+      const bool final = refused->refusal.reason != Reason::kNotPython;
+      return done({.late = Late::kRefused}, final ? image : std::nullopt);
     }
     auto& target = std::get<python::Target>(detection);
+    const ProcessImage looked_at{.id = target.id, .stack_begin = target.stack_begin};
     if (inherits(detection)) {
-      return done({.late = Late::kInherited, .inherited = std::move(target)}, true);
+      return done({.late = Late::kInherited, .inherited = std::move(target)}, looked_at);
     }
-    const bool on = activate_one(std::move(target), false);
-    return done({.late = on ? Late::kActive : Late::kRefused}, true);
+    const auto late = activate_one(std::move(target), false);
+    return done({.late = late}, late == Late::kNotYet ? std::nullopt : std::optional{looked_at});
   } catch (...) {
-    (void)done({}, true);
+    (void)done({}, image);
     throw;
   }
 }

@@ -16,6 +16,22 @@
 
 namespace pyinject::session {
 
+// A process as long as it runs one program.
+struct ProcessImage {
+  base::ProcessId id;
+  base::RemoteAddress stack_begin;  // null: it may not be known
+
+  [[nodiscard]] bool same_as(const ProcessImage& other) const {
+    return id == other.id && (stack_begin == other.stack_begin || stack_begin.is_null() ||
+                              other.stack_begin.is_null());
+  }
+};
+// nullopt: there is no such process.
+[[nodiscard]] std::optional<ProcessImage> image_of(base::Pid pid);
+// A process that changes to another program, or whose program is being mapped, can look for a
+// moment as if it had ended.
+[[nodiscard]] bool lives(base::ProcessId id);
+
 class ProcessManager : public Manager {
  public:
   ProcessManager(python::Detector& detector, python::Injector& injector, base::Logger& logger,
@@ -37,11 +53,12 @@ class ProcessManager : public Manager {
   // Activations at a time: most of the time of each is waiting for the target.
   static constexpr std::size_t kMostAtATime = 8;
 
-  // False: refused, logged and counted.
-  bool activate_one(python::Target target, bool loud);
+  // kActive; kRefused, logged and counted; kNotYet, where it must not be LOUD.
+  Late activate_one(python::Target target, bool loud);
   bool activate_side_by_side(std::vector<python::Target> targets);
   [[nodiscard]] bool interrupted() const { return options_.interrupted && options_.interrupted(); }
   [[nodiscard]] python::Detection detect(base::Pid pid);
+  void settle(base::Pid pid, python::Reason reason);
   void refuse(base::Pid pid, const python::Refusal& refusal, bool loud);
   void tell(const Event& event);
   [[nodiscard]] std::optional<base::ProcessId> own_session() const;
@@ -58,8 +75,8 @@ class ProcessManager : public Manager {
   std::atomic<bool> cancelled_ = false;  // no more activations
   std::mutex mutex_;                     // of all below, and of what the options call
   std::vector<ActiveTarget> active_;
-  std::map<base::Pid, base::ProcessId> settled_;  // activated or refused: not to be tried again
-  std::set<base::Pid> pending_;                   // being tried by some thread
+  std::map<base::Pid, ProcessImage> settled_;  // activated or refused: not to be tried again
+  std::set<base::Pid> pending_;                // being tried by some thread
 };
 
 }  // namespace pyinject::session

@@ -130,8 +130,9 @@ class Recorder {
   Population population_;
   std::unique_ptr<watch::ProcessWatch> process_watch_;  // until ARRIVALS has it
   std::vector<base::Pid> chosen_;
-  bool record_all_ = false;    // perf does, and the sampler drops what is not wanted
-  bool drops_others_ = false;  // the sampler does, for good: it is to be told of all targets
+  std::set<base::Pid> no_pythons_;  // of these
+  bool record_all_ = false;         // perf does, and the sampler drops what is not wanted
+  bool drops_others_ = false;       // the sampler does, for good: it is to be told of all targets
   DistantMaps distant_maps_;
   ForkedChildren children_;
   std::vector<python::Target> targets_;

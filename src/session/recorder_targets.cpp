@@ -43,6 +43,7 @@ std::optional<int> Recorder::choose_targets() {
     }
   }
   targets_ = std::move(selection.targets);
+  no_pythons_ = std::move(selection.no_pythons);
   if (!process_watch_ && std::ranges::any_of(targets_, &python::Target::foreign_namespace)) {
     process_watch_ = watch::watch_processes(logger_);  // the maps of what they fork go with them
   }
@@ -91,6 +92,7 @@ Selection Recorder::choose_families() {
   }
   auto others = manager_->select(descendants, false);
   std::ranges::move(others.targets, std::back_inserter(selection.targets));
+  selection.no_pythons.merge(others.no_pythons);
   for (const auto pid : roots) {
     if (std::ranges::find(chosen_, pid) == chosen_.end()) {
       chosen_.push_back(pid);
@@ -190,7 +192,9 @@ void Recorder::follow_arrivals() {
   arrivals_->leave_out(perf_->pid());
   arrivals_->know(pythons);
   if (!options_.launch) {  // else COMMAND is held back, and runs this tool's program
-    arrivals_->look_again(chosen_);
+    auto pids = chosen_;
+    std::erase_if(pids, [this](base::Pid pid) { return no_pythons_.contains(pid); });
+    arrivals_->look_again(pids);
   }
 }
 

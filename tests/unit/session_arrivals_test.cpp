@@ -257,6 +257,30 @@ TEST_F(ArrivalsTest, AChildThatWasNoPythonWhenItWasTriedIsTriedWhenItMapsOne) {
   EXPECT_TRUE(tried({kOne, kOne}));
 }
 
+// When records were lost each process is looked at, also one that was settled as another program.
+TEST_F(ArrivalsTest, WhoExecutesUnseenIsForgottenAndTriedAnew) {
+  begin();
+  arrivals_->know({kOne});
+  bool first = true;
+  manager_.answer = [&](Pid) {
+    return LateArrival{.late = std::exchange(first, false) ? Late::kOther : Late::kActive};
+  };
+  handle_all({{.change = Change::kAppeared, .pid = kOne}});
+  EXPECT_TRUE(tried({kOne, kOne}));
+  EXPECT_THAT(manager_.forgotten, ElementsAre(kOne));
+  EXPECT_THAT(ended_, ElementsAre(kOne));
+}
+
+TEST_F(ArrivalsTest, WhatIsForkedByOneThatWasSeenByALookIsTriedToo) {
+  begin();
+  handle_all({{.change = Change::kAppeared, .pid = kOne}});
+  pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&ready, 1, 10'000), 1) << "the first try has ended";
+  arrivals_->handle();
+  handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne}});
+  EXPECT_TRUE(tried({kOne, kChild}));
+}
+
 TEST_F(ArrivalsTest, OnlyThoseWhoAreMeantAreTried) {
   begin(Population::of_families({kOne}));
   handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne},

@@ -1,5 +1,7 @@
 #include "pyinject/base/child.hpp"
+#include "pyinject/base/deadline.hpp"
 #include "pyinject/session/manager.hpp"
+#include "support/child_process.hpp"
 #include "support/fake_python.hpp"
 
 #include <gmock/gmock.h>
@@ -175,6 +177,52 @@ TEST_F(ManagerTest, WhatIsNoPythonYetIsTriedAgain) {
   detector_.refusals[child.pid()] = Reason::kNotPython;
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kRefused);
   detector_.refusals.clear();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+}
+
+// The stack that tells its program is another one until the kernel is done with the exec.
+TEST_F(ManagerTest, WhoExecutesWhileItIsActivatedIsTriedAgain) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  injector_.activate_refusals[child.pid()] = Reason::kExited;
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kNotYet);
+  EXPECT_EQ(manager->stats().of(Reason::kExited), 0U);
+  injector_.activate_refusals.clear();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+  injector_.activate_refusals[kFirst] = Reason::kExited;
+  EXPECT_FALSE(manager->activate_all(manager->select({kFirst}).targets)) << "it has gone";
+}
+
+TEST_F(ManagerTest, WhatIsNoPythonAtTheBeginningMayBeOneLater) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  for (const auto reason : {Reason::kNotPython, Reason::kExited, Reason::kNotInitialized}) {
+    detector_.refusals[child.pid()] = reason;
+    const auto selection = manager->select({child.pid()}, false);
+    EXPECT_THAT(selection.targets, IsEmpty());
+    EXPECT_EQ(selection.no_pythons.contains(child.pid()), reason == Reason::kNotPython);
+    detector_.refusals.clear();
+    EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+    (void)manager->forget(child.pid());
+  }
+}
+
+// Records of execs may be lost.
+TEST_F(ManagerTest, AnExecThatNobodyHasToldOfIsFound) {
+  test::ChildProcess child{{"sh", "-c", "echo ready; read word; exec sleep 60"}};
+  const auto deadline = base::Deadline::after(std::chrono::seconds{20});
+  ASSERT_EQ(child.read_line(deadline), "ready");
+  const auto manager = make();
+  detector_.refusals[child.pid()] = Reason::kSeccomp;
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kRefused);
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kKnown);
+  detector_.refusals.clear();
+  child.write("\n");
+  while (manager->activate_late(child.pid()).late == Late::kKnown && !deadline.expired()) {
+  }
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kOther);
+  EXPECT_THAT(injector_.calls, IsEmpty());
+  (void)manager->forget(child.pid());
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
 }
 

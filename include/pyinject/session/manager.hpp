@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace pyinject::session {
@@ -60,6 +61,7 @@ struct ActiveTarget {
 struct Selection {
   std::vector<python::Target> targets;
   bool complete = true;
+  std::set<base::Pid> no_pythons = {};
 };
 
 // What became of a process that appeared later.
@@ -69,6 +71,7 @@ enum class Late {
   kNotYet,     // its interpreter is being started: to be asked again
   kRefused,    // it was counted, and logged if it is a Python at all
   kKnown,      // tracked, or pending in another thread, or refused before
+  kOther,      // the same of another program, or another process: that was not forgotten
 };
 struct LateArrival {
   Late late{};
