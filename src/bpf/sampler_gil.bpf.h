@@ -4,6 +4,38 @@
 
 #include "sampler_work.bpf.h"
 
+/* A condition variable of musl's is a list of who waits for it. Each waits for a futex in a node on
+ * its own stack, the newest is the head, and a node begins with the address of the next newer one
+ * (src/thread/pthread_cond_timedwait.c). */
+enum { kHeadOfWaiters = 8, kFutexOfWaiter = 20, kMostWaiters = 1024 };
+
+/* struct _gil_runtime_state from its member locked on: a count of switches, a condition variable of
+ * 48 bytes, a mutex of 40, and such a pair again. */
+enum { kConditionOfGil = 16, kSecondConditionOfGil = 16 + 48 + 40 };
+
+static long step_waiter(__u32 index, __u64 *node) {
+  __u64 newer = read_word(*node);
+  (void)index;
+  if (newer == 0) {
+    return 1;
+  }
+  *node = newer;
+  return 0;
+}
+
+static __always_inline bool is_among_waiters(const struct sampled_process *at, __u64 gil,
+                                             __u64 futex) {
+  __u64 locked = gil + at->gil_locked;
+  __u64 first = read_word(locked + kConditionOfGil + kHeadOfWaiters);
+  __u64 second = read_word(locked + kSecondConditionOfGil + kHeadOfWaiters);
+  if (futex == 0 || (first == 0 && second == 0)) {
+    return false;
+  }
+  __u64 node = futex - kFutexOfWaiter;
+  bpf_loop(kMostWaiters, step_waiter, &node, 0);
+  return node == first || node == second;
+}
+
 /* Of any interpreter that the thread has a state in. */
 static __always_inline __u8 gil_of(struct work *work, struct task_struct *task, bool in_kernel) {
   const struct sampled_process *at = &work->at;
@@ -20,7 +52,7 @@ static __always_inline __u8 gil_of(struct work *work, struct task_struct *task, 
       return SAMPLER_GIL_HELD;
     }
     /* Its mutex and its condition variables lie in it (Python/ceval_gil.c: take_gil()). */
-    if (futex >= gil && futex < gil + 256) {
+    if ((futex >= gil && futex < gil + 256) || is_among_waiters(at, gil, futex)) {
       found = SAMPLER_GIL_WAITED_FOR;
     } else if (found == SAMPLER_GIL_UNKNOWN) {
       found = SAMPLER_GIL_NONE;

@@ -24,8 +24,8 @@ namespace pyinject::python {
                                                                   base::RemoteAddress at);
 
 // True when CODE takes the address BASE + OFFSET: as a constant, relative to the instruction
-// pointer, or by an addition to BASE that it loads from a GOT slot. SLOT reads 8 bytes of the
-// target.
+// pointer, or by an addition to BASE that it loads from a GOT slot, or takes in one of those ways.
+// SLOT reads 8 bytes of the target.
 [[nodiscard]] bool takes_address(
     std::span<const std::byte> code, base::RemoteAddress at, base::RemoteAddress base,
     std::uint64_t offset,

@@ -94,7 +94,8 @@ bool takes_address(std::span<const std::byte> code, base::RemoteAddress at,
                    base::RemoteAddress base, std::uint64_t offset,
                    const std::function<std::optional<std::uint64_t>(base::RemoteAddress)>& slot) {
   const std::uint64_t wanted = base.value() + offset;
-  // Registers that hold BASE, by a load from a slot that contains it.
+  // Registers that hold BASE: by a load from a slot that contains it, or by what a linker makes of
+  // that where it knows the address.
   std::array<bool, ZYDIS_REGISTER_MAX_VALUE + 1> holds_base{};
   bool found = false;
   disassemble(code, at, [&](const Instruction& instruction) {
@@ -109,13 +110,16 @@ bool takes_address(std::span<const std::byte> code, base::RemoteAddress at,
       return false;
     }
     const auto& target = instruction.operands[0];
+    const bool moves = instruction.decoded.mnemonic == ZYDIS_MNEMONIC_MOV;
     if (instruction.decoded.operand_count_visible == 2 &&
         target.type == ZYDIS_OPERAND_TYPE_REGISTER &&
-        instruction.decoded.mnemonic == ZYDIS_MNEMONIC_MOV) {
+        (moves || instruction.decoded.mnemonic == ZYDIS_MNEMONIC_LEA)) {
       const auto& source = instruction.operands[1];
-      const auto from = absolute(instruction, source);
-      holds_base.at(target.reg.value) = source.type == ZYDIS_OPERAND_TYPE_MEMORY && from &&
-                                        slot(base::RemoteAddress{*from}) == base.value();
+      auto value = absolute(instruction, source);
+      if (value && moves && source.type == ZYDIS_OPERAND_TYPE_MEMORY) {
+        value = slot(base::RemoteAddress{*value});
+      }
+      holds_base.at(target.reg.value) = value == base.value();
     }
     return true;
   });

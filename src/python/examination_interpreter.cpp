@@ -221,6 +221,12 @@ void Examination::check_symbols() {
                    "use an interpreter whose dynamic symbol table is intact"};
     }
   }
+  // It can have a libc.so.6 mapped, too: for a module, or to look up the names of hosts or users.
+  if (file.is_c_library()) {
+    throw Refuse{Reason::kNoMailboxSpace,
+                 "it is statically linked: " + target_.interpreter + " has a C library in it",
+                 "only dynamically linked glibc builds are supported"};
+  }
   // BOLT moves the end marker: CPython then copies megabytes as one trampoline and crashes
   // (cpython gh-128883).
   const auto begin = interpreter_.address("_Py_trampoline_func_start").value();

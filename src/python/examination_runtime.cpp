@@ -97,13 +97,21 @@ void Examination::check_code() {
   }
 }
 
+// Only glibc's libraries leave room for the mailbox: musl's loader gives the ends of all data pages
+// to malloc (reclaim_gaps). Its file is called ld-musl-x86_64.so.1 or libc.so.
 void Examination::find_libc() {
   for (const auto& mapping : maps_) {
-    if (!mapping.executable || mapping.inode == 0) {
+    const auto module =
+        mapping.executable && mapping.inode != 0 ? module_of(mapping) : std::nullopt;
+    if (!module || !module->file->defines("sem_post")) {
       continue;
     }
-    const auto module = module_of(mapping);
-    if (module && module->file->restorer && !module->file->is_interpreter()) {
+    if (module->file->is_c_library() && !module->file->is_of_glibc()) {
+      throw Refuse{Reason::kNoMailboxSpace,
+                   "its C library is not glibc: " + base::printable(mapping.path),
+                   "only dynamically linked glibc builds are supported"};
+    }
+    if (module->file->restorer && module->file->is_of_glibc()) {
       libc_ = *module;
       target_.addresses.sem_post = module->address("sem_post");
       target_.addresses.sigreturn = module->bias.apply(*module->file->restorer);
@@ -142,12 +150,6 @@ std::optional<PageTail> Examination::page_tail(const Module& module) const {
 }
 
 void Examination::find_mailbox() {
-  const auto libc_name = libc_.mapping.path.substr(libc_.mapping.path.rfind('/') + 1);
-  if (libc_name.starts_with("ld-")) {
-    // musl's loader gives the ends of all data pages to malloc (reclaim_gaps).
-    throw Refuse{Reason::kNoMailboxSpace, "its C library is " + base::printable(libc_name),
-                 "only glibc builds are supported"};
-  }
   // Never the executable's own: the heap begins behind it.
   std::vector<const Module*> modules;
   if (!interpreter_.file->has_program_interpreter &&

@@ -31,6 +31,8 @@ constexpr auto kWantedSymbols = std::to_array<std::string_view>({
     "_Py_trampoline_func_start",
     "_Py_trampoline_func_end",
     "sem_post",
+    "__libc_start_main",
+    "__pthread_unwind_next",
 });
 
 // Of one file: a target can make a thousand segments of the same bytes.

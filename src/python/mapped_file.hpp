@@ -29,6 +29,10 @@ struct MappedFile {
   [[nodiscard]] bool defines(std::string_view symbol) const {
     return symbols.find(symbol) != symbols.end();
   }
+  // A whole C library is in here; glibc's own part with sem_post has the other name, also where
+  // that is libpthread.so.0 (before 2.34). No other C library has it.
+  [[nodiscard]] bool is_c_library() const { return defines("__libc_start_main"); }
+  [[nodiscard]] bool is_of_glibc() const { return defines("__pthread_unwind_next"); }
   // CPython's own code is in here.
   [[nodiscard]] bool is_interpreter() const {
     return defines("Py_Initialize") && defines("PyRun_SimpleStringFlags");

@@ -59,7 +59,9 @@ bool Weaver::begins_thread(std::span<const std::uint64_t> chain, std::size_t ind
   const auto place = place_in_file(chain[index]);
   const auto name = place.first.substr(place.first.rfind('/') + 1);
   return roots_.contains(place) ||
-         (index > 0 && (name.starts_with("libc.so.") || name.starts_with("libpthread.so.")) &&
+         (index > 0 &&
+          (name.starts_with("libc.so") || name.starts_with("libpthread.so.") ||
+           name.starts_with("ld-musl-")) &&
           is_of_interpreter(chain[index - 1]));
 }
 

@@ -106,6 +106,17 @@ Interpreter with_copy(const Interpreter& interpreter, const SeenFolder& folder,
   return with_executable(interpreter, folder.seen(name));
 }
 
+Interpreter with_preloaded(const Interpreter& interpreter, const std::string& library) {
+  auto script = base::read_file(interpreter.command.back()).value_or("");
+  const auto options = script.find(" --argv0 ");
+  if (!script.starts_with("#!") || options == std::string::npos) {
+    return with_variable(interpreter, "LD_PRELOAD=" + library);
+  }
+  auto result = interpreter;
+  result.command = {"sh", "-c", script.insert(options, " --preload '" + library + "'"), "sh"};
+  return result;
+}
+
 std::string detect_as(uid_t uid, base::Pid pid) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {

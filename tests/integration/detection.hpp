@@ -81,6 +81,10 @@ class SeenFolder {
 [[nodiscard]] Interpreter with_copy(const Interpreter& interpreter, const SeenFolder& folder,
                                     const std::string& name);
 
+// INTERPRETER with LIBRARY, of whose soname it then loads no other. Not so whatever starts it.
+[[nodiscard]] Interpreter with_preloaded(const Interpreter& interpreter,
+                                         const std::string& library);
+
 // The reason's name and the message of what a detector says that runs as user UID; "ready" for a
 // target that is.
 [[nodiscard]] std::string detect_as(uid_t uid, base::Pid pid);

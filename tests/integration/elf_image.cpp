@@ -75,12 +75,16 @@ void ElfImage::move_symbol(std::string_view name, std::int64_t delta) {
       name, [delta](Elf64_Sym& symbol) { symbol.st_value += static_cast<std::uint64_t>(delta); });
 }
 
-void ElfImage::rename_symbol(const std::string& name) {
+void ElfImage::rename_symbol(const std::string& name, std::string now) {
   for_each_symbol(name, [](const Elf64_Sym&) {});
+  if (now.empty()) {
+    now = name;
+    now.back() = '%';
+  }
   const std::string whole = name + '\0';
   for (auto found = bytes_.find(whole); found != std::string::npos;
        found = bytes_.find(whole, found + 1)) {
-    bytes_[found + name.size() - 1] = '%';
+    bytes_.replace(found, name.size(), now, 0, name.size());
   }
 }
 

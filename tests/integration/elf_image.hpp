@@ -17,8 +17,9 @@ class ElfImage {
   [[nodiscard]] std::span<char> code(std::string_view name);
   // Adds DELTA to the value of symbol NAME, in each symbol table.
   void move_symbol(std::string_view name, std::int64_t delta);
-  // Gives it another name of the same length, in each string table.
-  void rename_symbol(const std::string& name);
+  // Gives it the name NOW, which is as long, in each string table; without one, one that nobody
+  // has.
+  void rename_symbol(const std::string& name, std::string now = "");
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
  private:

@@ -2,7 +2,9 @@
 // from the interpreters that are here.
 #include "integration/detection.hpp"
 #include "integration/elf_image.hpp"
+#include "pyinject/base/error.hpp"
 #include "pyinject/base/file.hpp"
+#include "pyinject/procfs/maps.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 
@@ -152,6 +154,40 @@ TEST_P(PythonRefusalsLayoutTest, ASymbolIsMissing) {
     expect_refused_untouched(process.pid(), Reason::kNoLibpythonSymbols,
                              {"python3-bad", std::string{"not export "} + symbol, "symbol table"});
   }
+}
+
+// Its C library is in it, and the process has glibc's mapped all the same, as for getaddrinfo().
+TEST_P(PythonRefusalsLayoutTest, ItIsStaticallyLinked) {
+  ElfImage image{interpreter_file(GetParam())};
+  image.rename_symbol("PyObject_GetAIter", "__libc_start_main");
+  folder_.write("python3-bad", image.bytes());
+  const Mapped process{folder_.here("python3-bad")};
+  expect_refused_untouched(process.pid(), Reason::kNoMailboxSpace,
+                           {"statically linked", "python3-bad"});
+}
+
+// The C library of PID, as this test names it.
+std::string c_library(Pid pid) {
+  for (const auto& mapping : procfs::read_maps(pid).value()) {
+    if (mapping.path.ends_with("/libc.so.6")) {
+      return fmt::format("/proc/{}/root{}", pid.value(), mapping.path);
+    }
+  }
+  throw base::Error{"it has no libc.so.6"};
+}
+
+// Whatever its file is called: musl's can be libc.so.
+TEST_P(PythonRefusalsLayoutTest, ItsLibraryIsNotGlibc) {
+  const SeenFolder folder{GetParam()};
+  {
+    const PythonProcess python{GetParam(), kIdle};
+    ElfImage image{c_library(python.pid())};
+    image.rename_symbol("__pthread_unwind_next");
+    folder.write("libc.so", image.bytes());
+  }
+  const PythonProcess python{with_preloaded(GetParam(), folder.seen("libc.so")), kIdle};
+  expect_refused_untouched(python.pid(), Reason::kNoMailboxSpace,
+                           {"not glibc", folder.seen("libc.so")});
 }
 
 TEST_P(PythonRefusalsLayoutTest, NothingOfItIsExported) {

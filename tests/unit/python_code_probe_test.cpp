@@ -79,6 +79,26 @@ TEST(TakesAddress, ThroughASlotOfTheGlobalOffsetTable) {
       << "a register that holds something else";
 }
 
+// What a linker makes of such a load where the address is in the same file.
+TEST(TakesAddress, WhereTheLoadWasRelaxed) {
+  // mov $0x9b46c0,%rax; lea 0xa50(%rax),%rbx
+  const auto fixed =
+      code({0x48, 0xc7, 0xc0, 0xc0, 0x46, 0x9b, 0, 0x48, 0x8d, 0x98, 0x50, 0x0a, 0, 0});
+  EXPECT_TRUE(
+      takes_address(fixed, RemoteAddress{0x52da3f}, RemoteAddress{0x9b46c0}, 0xa50, no_slot));
+  EXPECT_FALSE(
+      takes_address(fixed, RemoteAddress{0x52da3f}, RemoteAddress{0x9b46c0}, 0xa58, no_slot));
+  EXPECT_FALSE(
+      takes_address(fixed, RemoteAddress{0x52da3f}, RemoteAddress{0x9b46c8}, 0xa50, no_slot));
+  // lea 0x2000(%rip),%rax at 0x1000, seven bytes long; lea 0xa50(%rax),%rbx
+  const auto relative =
+      code({0x48, 0x8d, 0x05, 0x00, 0x20, 0, 0, 0x48, 0x8d, 0x98, 0x50, 0x0a, 0, 0});
+  EXPECT_TRUE(
+      takes_address(relative, RemoteAddress{0x1000}, RemoteAddress{0x3007}, 0xa50, no_slot));
+  EXPECT_FALSE(
+      takes_address(relative, RemoteAddress{0x1000}, RemoteAddress{0x3000}, 0xa50, no_slot));
+}
+
 TEST(JumpsOutOf, DirectOnesOnly) {
   // 1000: je 1005; jne 2000; call 3000; jmp *%rax; jmp 0x400; ret
   const auto bytes = code({0x74, 0x03, 0x0f, 0x85, 0xf8, 0x0f, 0,    0,    0xe8, 0xf3, 0x1f,

@@ -80,6 +80,18 @@ TEST_F(WholeStacks, NothingIsHiddenWhereTheThreadBegins) {
   EXPECT_THAT(woven(), ElementsAre("cEacco", "oyxcEacco"));
 }
 
+class WholeStacksOfCLibrary : public WholeStacks,
+                              public testing::WithParamInterface<const char*> {};
+
+// The same without another sample.
+TEST_P(WholeStacksOfCLibrary, NothingIsHiddenByItsFirstFunction) {
+  map(kWithout, kCodeSize, GetParam());
+  EXPECT_EQ(woven_one("ocEcco", python({"a", "xy"})), "oyxcEacco");
+}
+INSTANTIATE_TEST_SUITE_P(Names, WholeStacksOfCLibrary,
+                         testing::Values("/lib/x86_64-linux-gnu/libc.so.6",
+                                         "/lib/ld-musl-x86_64.so.1", "/usr/lib/libc.so"));
+
 TEST_F(WholeStacks, ATruncatedStackAcrossAFunctionThatMayHideOneIsPythonOnly) {
   auto stack = python({"ab", "x"});
   stack.truncated = true;
