@@ -139,8 +139,10 @@ void Examination::find_interpreter() {
         throw Refuse{Reason::kNoPermission, fmt::format("cannot open {}: {}", path, failure->why),
                      "run as root, or as a user that may read that file"};
       }
-      throw Refuse{Reason::kNoLibpythonSymbols, fmt::format("{} exports no CPython symbols", path),
-                   "use an interpreter whose dynamic symbol table is intact"};
+      throw Refuse{
+          Reason::kNoLibpythonSymbols, fmt::format("{} exports no CPython symbols", path),
+          "use an interpreter whose dynamic symbol table is intact; one that is statically "
+          "linked has its symbols unless it is stripped"};
     }
     throw Refuse{Reason::kNotPython,
                  patience_.expired() ? "no CPython was found in its files within 10 s"
@@ -208,9 +210,10 @@ void Examination::check_symbols() {
     return;
   }
   if (!file.defines("_Py_trampoline_func_start") || !file.defines("_Py_trampoline_func_end")) {
-    throw Refuse{Reason::kNoPerfTrampoline,
-                 fmt::format("{} was built without the perf trampoline", target_.interpreter),
-                 "use a build with sysconfig's PY_HAVE_PERF_TRAMPOLINE set"};
+    throw Refuse{
+        Reason::kNoPerfTrampoline,
+        fmt::format("{} was built without the perf trampoline", target_.interpreter),
+        "record --engine bpf, or use a build with sysconfig's PY_HAVE_PERF_TRAMPOLINE set"};
   }
   for (const auto* symbol :
        {"_PyRuntime", "PyRun_SimpleString", "Py_AddPendingCall", "_PyEval_AddPendingCall",
@@ -225,7 +228,7 @@ void Examination::check_symbols() {
   if (file.is_c_library()) {
     throw Refuse{Reason::kNoMailboxSpace,
                  "it is statically linked: " + target_.interpreter + " has a C library in it",
-                 "only dynamically linked glibc builds are supported"};
+                 "record --engine bpf, or use a dynamically linked glibc build"};
   }
   // BOLT moves the end marker: CPython then copies megabytes as one trampoline and crashes
   // (cpython gh-128883).

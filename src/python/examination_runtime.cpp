@@ -109,7 +109,7 @@ void Examination::find_libc() {
     if (module->file->is_c_library() && !module->file->is_of_glibc()) {
       throw Refuse{Reason::kNoMailboxSpace,
                    "its C library is not glibc: " + base::printable(mapping.path),
-                   "only dynamically linked glibc builds are supported"};
+                   "record --engine bpf, or use a dynamically linked glibc build"};
     }
     if (module->file->restorer && module->file->is_of_glibc()) {
       libc_ = *module;
@@ -119,7 +119,7 @@ void Examination::find_libc() {
     }
   }
   throw Refuse{Reason::kNoMailboxSpace, "no C library with sem_post is mapped into it",
-               "only dynamically linked glibc builds are supported"};
+               "record --engine bpf, or use a dynamically linked glibc build"};
 }
 
 bool Examination::is_executable_of_process(const procfs::Mapping& mapping) const {

@@ -107,9 +107,11 @@ std::optional<Refusal> judge(const elf::ElfFile& file, const elf::Symbols& symbo
   const auto begin = symbols.find("_Py_trampoline_func_start");
   const auto end = symbols.find("_Py_trampoline_func_end");
   if (begin == symbols.end() || end == symbols.end()) {
-    return Refusal{.reason = Reason::kNoPerfTrampoline,
-                   .found = "it was built without the perf trampoline",
-                   .remedy = "use a build with sysconfig's PY_HAVE_PERF_TRAMPOLINE set"};
+    return Refusal{
+        .reason = Reason::kNoPerfTrampoline,
+        .found = "it was built without the perf trampoline",
+        .remedy =
+            "record --engine bpf, or use a build with sysconfig's PY_HAVE_PERF_TRAMPOLINE set"};
   }
   const auto bytes = end->second.address.value() - begin->second.address.value();
   if (bytes == 0 || bytes > 64) {

@@ -55,8 +55,11 @@ bool LaunchedProcesses::look_at(base::Pid pid, Manager& manager) {
       return false;
     }
     const bool known = is_none_of_ours(reason) || !told_.emplace(reason, refused->version).second;
+    // What is in the way of an attach was none for CPython's own start of the trampoline.
+    const bool may_be_on = reason == Reason::kNoMailboxSpace;
     logger_.log(known ? base::LogLevel::kDebug : base::LogLevel::kWarning,
-                fmt::format("pid {}: {}", pid.value(), python::describe(refused->refusal)));
+                fmt::format("pid {}: {}{}", pid.value(), python::describe(refused->refusal),
+                            may_be_on ? "; it has names if it heeds PYTHONPERFSUPPORT" : ""));
     return true;
   }
   const auto& target = std::get<python::Target>(detection);

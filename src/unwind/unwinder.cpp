@@ -109,8 +109,10 @@ Unwound Unwinder::unwind(ProcessNumber pid, Time time, Registers registers, cons
       interrupted = known.rule->row->signal_frame;
     } else {
       step = by_frame_pointer(stack, registers);
-      if (step == Step::kDone && spaces_.find(pid, time, registers.pc() - 1) == nullptr) {
-        step = Step::kNotThere;  // what looked like a return address leads nowhere
+      const auto* const caller =
+          step == Step::kDone ? spaces_.find(pid, time, registers.pc() - 1) : nullptr;
+      if (step == Step::kDone && (caller == nullptr || !caller->executable)) {
+        step = Step::kNotThere;  // what looked like a return address leads to no code
       }
       result.by_frame_pointer += step == Step::kDone ? 1 : 0;
     }

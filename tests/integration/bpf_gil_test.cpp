@@ -2,6 +2,7 @@
 #include "integration/bpf_sampling.hpp"
 #include "pyinject/tracee/remote_memory.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,6 +17,12 @@ class BpfGilTest : public BpfSampling {
  protected:
   [[nodiscard]] std::size_t count(Gil gil) const {
     return static_cast<std::size_t>(std::ranges::count(stacks_, gil, &bpf::Stack::gil));
+  }
+  [[nodiscard]] base::RemoteAddress gil_of(base::Pid pid) const {
+    const tracee::ProcessMemory memory{pid};
+    const auto interpreter = memory.read_pointer(layout_.interpreters);
+    const auto gil = interpreter ? memory.read_pointer(*interpreter + layout_.gil) : std::nullopt;
+    return gil.value_or(base::RemoteAddress{});
   }
   void expect_held() {
     std::erase_if(stacks_, [this](const auto& stack) { return !text(stack).starts_with("spin "); });
@@ -82,18 +89,58 @@ while True:
 )"};
   open({.gil = true});
   sample(python.pid());
-  const tracee::ProcessMemory memory{python.pid()};
-  const auto interpreter = memory.read_pointer(layout_.interpreters);
-  ASSERT_TRUE(interpreter);
-  const auto gil = memory.read_pointer(*interpreter + layout_.gil);
-  ASSERT_TRUE(gil);
-  python.send_line(std::to_string(gil->value()));
+  const auto gil = gil_of(python.pid());
+  ASSERT_FALSE(gil.is_null());
+  python.send_line(std::to_string(gil.value()));
   collect(500);
   // ctypes gives it up for the call.
   collect(50, [](const auto& stack) { return stack.gil == Gil::kNone; });
   EXPECT_EQ(count(Gil::kWaitedFor), 0U);
 }
 
+// A condition variable as musl has it, which glibc does not look into as long as nobody waits for
+// it. NODE is what the program waits in: `newer`, which the list begins with, `older` behind it, or
+// `other`, which is in none.
+class BpfGilListTest : public BpfGilTest {
+ protected:
+  void wait_in(const std::string& node, std::uint64_t condition, Gil wanted) {
+    PythonProcess python{GetParam(), std::string{kReady} + R"(
+import ctypes
+call = ctypes.CDLL(None).syscall
+nodes = {name: (ctypes.c_uint64 * 4)() for name in ('newer', 'older', 'other')}
+newest = ctypes.addressof(nodes['newer'])
+nodes['older'][0] = newest
+millisecond = (ctypes.c_uint64 * 2)(0, 1000000)
+ready()
+head, name = sys.stdin.readline().split()
+ctypes.c_uint64.from_address(int(head)).value = newest
+futex = ctypes.c_void_p(ctypes.addressof(nodes[name]) + 20)
+while True:
+    call(202, futex, 128, 0, millisecond, None, 0)
+)"};
+    open({.gil = true});
+    sample(python.pid(), SampledEvent::kSwitches);
+    const auto gil = gil_of(python.pid());
+    ASSERT_FALSE(gil.is_null());
+    const auto head = gil.value() + layout_.gil_locked + condition + 8;
+    python.send_line(fmt::format("{} {}", head, node));
+    collect(50, [wanted](const auto& stack) { return stack.gil == wanted; });
+  }
+};
+
+TEST_P(BpfGilListTest, WhoWaitsInItsListIsMarked) { wait_in("newer", 16, Gil::kWaitedFor); }
+
+TEST_P(BpfGilListTest, WhoHasWaitedLongerIsMarked) {
+  wait_in("older", 16 + 48 + 40, Gil::kWaitedFor);
+}
+
+TEST_P(BpfGilListTest, WhoWaitsInNoListIsNot) {
+  wait_in("other", 16, Gil::kNone);
+  EXPECT_EQ(count(Gil::kWaitedFor), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, BpfGilListTest, testing::ValuesIn(one_of_each_version()),
+                         InterpreterName{});
 INSTANTIATE_TEST_SUITE_P(Every, BpfGilTest, testing::ValuesIn(find_interpreters()),
                          InterpreterName{});
 

@@ -168,9 +168,10 @@ TEST_P(PythonRefusalsLayoutTest, ItIsStaticallyLinked) {
 
 // The C library of PID, as this test names it.
 std::string c_library(Pid pid) {
-  for (const auto& mapping : procfs::read_maps(pid).value()) {
+  const auto maps = procfs::read_maps(pid).value();
+  for (const auto& mapping : maps) {
     if (mapping.path.ends_with("/libc.so.6")) {
-      return fmt::format("/proc/{}/root{}", pid.value(), mapping.path);
+      return mapping.path;
     }
   }
   throw base::Error{"it has no libc.so.6"};

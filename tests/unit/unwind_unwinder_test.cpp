@@ -43,6 +43,8 @@ class UnwinderTest : public testing::Test {
   UnwinderTest() {
     spaces_.map(0, kProcess,
                 {.begin = kText, .end = kTextEnd, .executable = true, .path = "/gone"});
+    spaces_.map(0, kProcess,
+                {.begin = kStackBegin, .end = kStackBegin + 0x1000, .path = "[stack]"});
     spaces_.complete();
   }
 
@@ -97,6 +99,15 @@ TEST_F(UnwinderTest, AFramePointerThatLeadsNowhereIsNone) {
   EXPECT_THAT(chain_, ElementsAre(kText + 5));
   EXPECT_EQ(unwound.end, EndOfStack::kNoInformation);
   EXPECT_EQ(unwound.by_frame_pointer, 0U);
+}
+
+// As with musl's libc_start_main_stage2(), which has the address of argv in that register.
+TEST_F(UnwinderTest, AFramePointerThatLeadsToDataIsNone) {
+  const auto unwound = unwind(kText + 5, kStackBegin, {0, kStackBegin + 16, 0, 0});
+  EXPECT_THAT(chain_, ElementsAre(kText + 5));
+  EXPECT_EQ(unwound.end, EndOfStack::kNoInformation);
+  ASSERT_NE(unwound.file, nullptr);
+  EXPECT_EQ(unwound.file->path, "/gone");
 }
 
 TEST_F(UnwinderTest, NoInformationAndNoFramePointer) {
