@@ -2,7 +2,7 @@
 // back into Python.
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/base/deadline.hpp"
+#include "support/cpu_time.hpp"
 #include "support/paths.hpp"
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
@@ -61,13 +61,9 @@ TEST_P(BpfHiddenFrames, AreWhereTheyBelong) {
       *python, "NAME = '" + name + "'" + kCallsBack + targets_dir() + "/calls_python.so" + kAndSo};
   const TempDir folder;
   const auto data = folder / "data";
-  std::vector<std::string> command{"record"};
-  for (auto& word : bpf_record(std::to_string(target.pid().value()), data)) {
-    command.push_back(std::move(word));
-  }
-  command.insert(command.end(), {"--", "sleep", "1"});
-  const auto recorded = run_tool(command);
-  ASSERT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  RunningRecord running{bpf_record(std::to_string(target.pid().value()), data)};
+  wait_for_cpu_time(target.pid(), std::chrono::seconds{2});
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   std::size_t samples = 0;
   std::size_t right = 0;
   std::size_t wrong = 0;
@@ -88,7 +84,7 @@ TEST_P(BpfHiddenFrames, AreWhereTheyBelong) {
     right += in_order ? 1 : 0;
     wrong += in_order ? 0 : 1;
   }
-  EXPECT_GE(samples, 100U) << recorded.err;
+  EXPECT_GE(samples, 100U) << running.child().err();
   EXPECT_GE(100 * right, 95 * samples) << "of " << samples << ", and " << wrong << " wrong";
   EXPECT_LE(1000 * wrong, samples);
   RecordProperty("right", std::to_string(right));

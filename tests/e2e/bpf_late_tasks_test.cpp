@@ -19,7 +19,7 @@ print('ready', flush=True)
 sys.stdin.readline()
 import asyncio
 async def spin():
-    end = time.process_time() + 1
+    end = time.process_time() + 3
     while time.process_time() < end:
         pass
 async def main():

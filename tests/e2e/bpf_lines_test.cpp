@@ -4,6 +4,7 @@
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -92,8 +93,8 @@ TEST_P(BpfLines, HaveTheTimeThatTheProgramMeasures) {
   PythonProcess target{*python, program.text(), options};
   const TempDir folder;
   RunningRecord running{bpf_record(std::to_string(target.pid().value()), folder / "data", "4999")};
-  target.send_line("1000");
-  const auto told = truth(target.read_line(std::chrono::seconds{60}));
+  target.send_line("2000");
+  const auto told = truth(target.read_line(kPatience));
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   Shares counts;
   double all = 0;
@@ -135,8 +136,8 @@ TEST_P(LinesInNames, AreThoseThatRun) {
   RunningRecord running{{"--engine", GetParam(), "--lines", "-p",
                          std::to_string(target.pid().value()), "-F", "999", "-e", "cpu-clock", "-o",
                          data}};
-  target.send_line("1000");
-  (void)target.read_line(std::chrono::seconds{60});
+  target.send_line("4000");
+  (void)target.read_line(kPatience);
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   const auto callers =
       fmt::format("py::<module>:<string>:{};py::serve:<string>:{}", program.number_of("serve()"),

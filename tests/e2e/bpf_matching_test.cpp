@@ -78,7 +78,7 @@ for number in itertools.count(1):
         print('some', flush=True)
     if last is None and select.select([sys.stdin], [], [], 0)[0]:
         sys.stdin.readline()
-        last = number + 100
+        last = max(number + 100, 200)
     if number == last:
         break
 enough = turns + 1500
@@ -157,16 +157,16 @@ TEST_P(BpfMatching, HasARecordForEverySample) {
   const auto& messages = running.child().err();
   const auto figures = bpf_figures(folder / "stats.json");
   EXPECT_GE(figures.at("matched"), frequency / 4) << messages;
-  for (const auto* const none :
-       {"unmatched", "lost", "lost_names", "unreadable", "truncated", "no_state"}) {
+  for (const auto* const none : {"unmatched", "lost", "lost_names", "truncated", "no_state"}) {
     EXPECT_EQ(figures.at(none), 0) << none << "\n" << messages;
   }
+  const auto unreadable = said_unreadable(messages, figures.at("matched"));
   // The file agrees.
   const auto pid = std::to_string(target.pid().value());
   const auto samples = scripted_samples(folder / "data");
   const auto seen = between_start_and_end(samples, pid);
   EXPECT_GE(seen.user, static_cast<std::size_t>(frequency) / 4);
-  EXPECT_EQ(seen.without, 0U) << messages;
+  EXPECT_LE(seen.without, unreadable) << messages;
   EXPECT_EQ(figures.at("matched"), samples.size()) << messages;
 }
 
@@ -187,7 +187,7 @@ TEST(BpfMatchingOfLaunched, WhatIsNoPythonIsNotMissed) {
   const TempDir folder;
   const auto script = fmt::format(
       "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; {} -c 'import time\n"
-      "while time.process_time() < 0.3: sum(i & 7 for i in range(10000))'; exit 0",
+      "while time.process_time() < 1.5: sum(i & 7 for i in range(10000))'; exit 0",
       fmt::join(python->command, " "));
   const auto result =
       run_tool({"record", "--engine", "bpf", "-F", "999", "-e", "cpu-clock", "-o", folder / "data",
@@ -216,7 +216,8 @@ TEST(BpfMatchingOfLaunched, CountsNoProcessThatIsNone) {
       "record", "--engine",      "bpf", "-e", "cpu-clock", "--stats", folder / "stats.json",
       "-o",     folder / "data", "--"};
   words.insert(words.end(), python->command.begin(), python->command.end());
-  words.insert(words.end(), {"-c", "sum(i & 7 for i in range(3000000))"});
+  words.insert(words.end(),
+               {"-c", "import time\nwhile time.process_time() < 1.5: sum(range(10000))"});
   const auto result = run_tool(words);
   ASSERT_EQ(result.status, ExitStatus{}) << result.err;
   const auto counters = counters_in(folder / "stats.json");

@@ -7,11 +7,13 @@
 #include "pyinject/base/text.hpp"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
 #include <ostream>
+#include <regex>
 
 namespace pyinject::test {
 
@@ -81,6 +83,14 @@ bool has_tracepoints() {
 }
 
 nlohmann::json bpf_figures(const std::string& file) { return part_of(file, "bpf"); }
+
+std::size_t said_unreadable(const std::string& messages, std::size_t samples) {
+  const std::regex said{"([0-9]+) could not be read to the end"};
+  std::smatch words;
+  const auto count = std::regex_search(messages, words, said) ? std::stoul(words[1]) : 0;
+  EXPECT_LE(count, 1 + samples / 1000) << messages;
+  return count;
+}
 
 nlohmann::json counters_in(const std::string& file) { return part_of(file, "counters"); }
 

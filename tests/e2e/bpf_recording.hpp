@@ -28,6 +28,10 @@ constexpr auto kTracepoint = "sched:sched_switch";
 // What `record --stats FILE` says of the engine. Throws base::Error when that is nothing.
 [[nodiscard]] nlohmann::json bpf_figures(const std::string& file);
 
+// Of how many of SAMPLES the summary in MESSAGES says that memory could not be read at that
+// instant; a failure of the test when they are more than one in a thousand.
+[[nodiscard]] std::size_t said_unreadable(const std::string& messages, std::size_t samples);
+
 // What it counts of processes: "Activated" and the like. Throws as well.
 [[nodiscard]] nlohmann::json counters_in(const std::string& file);
 

@@ -4,6 +4,7 @@
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/text.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -88,8 +89,8 @@ TEST_P(BpfShortLives, NoneIsMisnamed) {
   PythonProcess target{*python, target_source("short_functions.py"), options};
   const TempDir folder;
   RunningRecord running{bpf_record(std::to_string(target.pid().value()), folder / "data", "1999")};
-  target.send_line("1500");
-  const auto lived = target.read_line(std::chrono::seconds{60});
+  target.send_line("3000");
+  const auto lived = target.read_line(kPatience);
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   std::size_t judged = 0;
   std::size_t misnamed = 0;

@@ -3,6 +3,7 @@
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "e2e/told_trees.hpp"
+#include "support/cpu_time.hpp"
 #include "support/find_perf.hpp"
 #include "support/temp_dir.hpp"
 
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <regex>
 
 namespace pyinject::test {
 namespace {
@@ -51,15 +51,11 @@ std::vector<std::string> readers_of(const std::string& perf) {
   return readers;
 }
 
-// All but those of which the summary says that memory could not be read at that instant: one in a
-// thousand at most.
-void expect_valid(const Agreements& found, const std::string& messages) {
-  const std::regex said{"([0-9]+) could not be read to the end"};
-  std::smatch words;
-  const auto unreadable = std::regex_search(messages, words, said) ? std::stoul(words[1]) : 0;
-  EXPECT_LE(unreadable, 1 + found.all.samples / 1000) << messages;
-  const Agreement but_for{.samples = found.all.samples, .right = found.all.right + unreadable};
-  EXPECT_GE(but_for.percent(), kValid) << describe(found) << messages;
+// All but those of which the summary says that they could not be read.
+void expect_valid(const Agreement& found, const std::string& wrong, const std::string& messages) {
+  const auto unreadable = said_unreadable(messages, found.samples);
+  const Agreement but_for{.samples = found.samples, .right = found.right + unreadable};
+  EXPECT_GE(but_for.percent(), kValid) << wrong << messages;
 }
 
 class BpfStacks : public testing::TestWithParam<Case> {
@@ -108,7 +104,7 @@ TEST_P(BpfStacks, AreExactToTheLeaf) {
     SCOPED_TRACE(reader);
     const auto found = compare(reader, data(), target.trees());
     EXPECT_GE(found.all.samples, 1000U) << messages;
-    expect_valid(found, messages);
+    expect_valid(found.all, describe(found), messages);
     EXPECT_GE(found.leaves.percent(), kToTheLeaf) << describe(found) << messages;
     EXPECT_GE(found.threads.size(), 6U);
     EXPECT_EQ(found.others, 0U);
@@ -190,7 +186,7 @@ TEST_P(BpfServerLoop, IsExactToTheLeaf) {
   auto arguments = bpf_record(target.pid(), folder / "data");
   arguments.insert(arguments.end(), {"--perf", *perf});
   RunningRecord running{arguments};
-  target.serve(5, seconds{1});
+  target.serve(5, seconds{2});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_EQ(target.finish(), ExitStatus{});
   const auto is_begin_of_one = [](const Chain& chain) {
@@ -210,8 +206,7 @@ TEST_P(BpfServerLoop, IsExactToTheLeaf) {
   }
   const auto named = count_named(samples);
   ASSERT_GE(named.samples, 300U) << running.child().err();
-  EXPECT_GE(100.0 * static_cast<double>(valid) / static_cast<double>(named.samples), kValid)
-      << wrong << running.child().err();
+  expect_valid({.samples = named.samples, .right = valid}, wrong, running.child().err());
   EXPECT_GE(named.whole, kToTheLeaf) << running.child().err();
   RecordProperty("leaf_percent", fmt::format("{:.2f}", named.whole));
 }
@@ -252,13 +247,11 @@ TEST_P(BpfHotLoop, IsExactToTheLeaf) {
   PythonProcess target{*python, kHotLoop, options};
   const TempDir folder;
   const auto data = folder / "data";
-  std::vector<std::string> command{"record"};
-  for (auto& word : bpf_record(std::to_string(target.pid().value()), data)) {
-    command.push_back(std::move(word));
-  }
-  command.insert(command.end(), {"--perf", *perf, "--", "sleep", "0.8"});
-  const auto recorded = run_tool(command);
-  ASSERT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  auto arguments = bpf_record(std::to_string(target.pid().value()), data);
+  arguments.insert(arguments.end(), {"--perf", *perf});
+  RunningRecord running{arguments};
+  wait_for_cpu_time(target.pid(), seconds{1});
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   const std::vector<std::string> wanted{"<module>", "serve", "spin"};
   std::size_t user = 0;
   std::size_t right = 0;
@@ -266,8 +259,8 @@ TEST_P(BpfHotLoop, IsExactToTheLeaf) {
     user += sample.user ? 1 : 0;
     right += sample.user && sample.chain() == wanted ? 1 : 0;
   }
-  EXPECT_GE(user, 200U) << recorded.err;
-  EXPECT_EQ(right, user) << recorded.err;
+  EXPECT_GE(user, 200U) << running.child().err();
+  expect_valid({.samples = user, .right = right}, "", running.child().err());
 }
 
 INSTANTIATE_TEST_SUITE_P(Builds, BpfHotLoop,

@@ -75,7 +75,7 @@ TEST_F(BpfStart, WhosePerfGivesUpAreRecordedByAnotherOne) {
   auto arguments = bpf_record(target.pid(), data());
   arguments.insert(arguments.end(), {"--perf", perf});
   RunningRecord running{arguments};
-  target.serve(100);
+  target.serve(10, milliseconds{800});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   ASSERT_TRUE(std::filesystem::exists(folder.path() / "gave_up"));
   EXPECT_EQ(contents_of(data() + ".old"), "earlier") << running.child().err();
@@ -124,7 +124,7 @@ TEST_F(BpfStart, OfEventsThatTakeNoProgramOthersAreNotRecorded) {
   auto arguments = bpf_record(target.pid(), data());
   arguments.insert(arguments.end(), {"-e", kTracepoint, "--perf", perf});
   RunningRecord running{arguments};
-  target.serve(100);
+  target.serve(10, milliseconds{800});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   ASSERT_TRUE(filesystem::exists(folder.path() / "gave_up"));
   EXPECT_EQ(sampled_processes(), std::set<std::string>{target.pid()}) << running.child().err();
@@ -153,15 +153,6 @@ while True:
     signal.pause()
 )";
 
-// Waits until the process has had so much more of a processor.
-void work(base::Pid pid, std::chrono::nanoseconds more) {
-  const auto enough = cpu_time(pid) + more;
-  const auto deadline = Deadline::after(kPatience);
-  while (cpu_time(pid) < enough && !deadline.expired()) {
-    ::sched_yield();
-  }
-}
-
 // Until perf has opened its events (here it has a stand-in that waits for the child) it does not
 // know of the child. It is started anew, here with the child's number, and by then the child has
 // what its parent has.
@@ -181,7 +172,7 @@ TEST_F(BpfStart, ChildrenThatAreForkedWhilePerfStartsAreKnown) {
   arguments.insert(arguments.end(), {"--perf", perf});
   RunningRecord running{arguments};
   const auto child = contents_of(file);
-  work(base::Pid{std::stoi(child)}, milliseconds{300});
+  wait_for_cpu_time(base::Pid{std::stoi(child)}, milliseconds{500});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_EQ(contents_of(folder / "starts"), "\n\n");
   const auto [right, all] = count_chain(data(), child, {"<module>", "have_child", "burn"});
@@ -265,7 +256,7 @@ TEST_F(BpfStart, OfAPerfWhoseEventsCannotBeFoundTheTrampolineIsTheChoice) {
   arguments.insert(arguments.end(), {"--stats", stats});
   RunningRecord running{arguments};
   EXPECT_EQ(trampoline_of(target.pid()), "on by us");
-  target.serve(100);
+  target.serve(10, milliseconds{800});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_THAT(running.child().err(), HasSubstr("warning: --engine auto: the program cannot be"));
   EXPECT_THAT(running.child().err(), Not(HasSubstr("read by BPF"))) << "the trampoline is on";

@@ -99,7 +99,7 @@ TEST_F(BpfTargets, OneWithAJitIsRecordedByThisEngineOnly) {
   EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
   EXPECT_THAT(refused.err, HasSubstr("(jit_active)"));
   RunningRecord running{bpf_record(target.pid(), data())};
-  target.serve(50, milliseconds{300});
+  target.serve(5, milliseconds{500});
   EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_GE(count_named(read_samples("perf", data())).innermost, 95) << running.child().err();
 }
@@ -143,7 +143,7 @@ TEST_F(BpfTargets, ThatEndMeanwhileKeepTheirNames) {
     SCOPED_TRACE(killed);
     ServedTree target{*plain_interpreter(13)};
     RunningRecord running{bpf_record(target.pid(), data())};
-    target.serve(50, milliseconds{500});
+    target.serve(5, milliseconds{1000});
     if (killed) {
       target.process().child().signal(SIGKILL);
     } else {
@@ -168,7 +168,7 @@ TEST_F(BpfTargets, AMapOfAnotherProcessIsNotBelieved) {
                         "7fb6572f8200 200 py::request:<string>\n";
   filesystem::last_write_time(map, filesystem::file_time_type::min());
   RunningRecord running{bpf_record(target.pid(), data())};
-  target.serve(50, milliseconds{300});
+  target.serve(5, milliseconds{500});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   const auto named = count_named(read_samples("perf", data()));
   EXPECT_GE(named.samples, 100U);
@@ -207,7 +207,7 @@ bool exists(const std::pair<int, std::uint32_t>& object) {
 
 // The kernel frees them a while after the last descriptor is closed.
 void expect_gone(const std::set<std::pair<int, std::uint32_t>>& objects) {
-  const auto deadline = Deadline::after(seconds{20});
+  const auto deadline = Deadline::after(kPatience);
   for (const auto& object : objects) {
     while (exists(object) && !deadline.expired()) {
       ::sched_yield();

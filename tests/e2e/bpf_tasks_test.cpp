@@ -53,7 +53,7 @@ TEST_P(BpfTasks, AreThoseOfTheFunctionsThatRun) {
   auto arguments = bpf_record(std::to_string(target.pid().value()), folder / "data");
   arguments.emplace_back("--tasks");
   RunningRecord running{arguments};
-  target.send_line("600");
+  target.send_line("1500");
   EXPECT_EQ(target.read_line(kPatience), "worked");
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   auto seen = callers_of_burn(scripted_samples(folder / "data"));

@@ -7,6 +7,7 @@
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
+#include "support/untouched.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -77,7 +78,7 @@ class BpfWaits : public testing::TestWithParam<Build> {
 
 // 30 : 20 : 10, each within 5 %.
 TEST_P(BpfWaits, AreAsLongAsTheProgramSays) {
-  const auto told = record("waits.py", "25", {"--off-cpu"});
+  const auto told = record("waits.py", "60", {"--off-cpu"});
   const std::array<std::string, 3> functions{"sleeps", "waits_for_a_lock", "waits_for_a_socket"};
   std::map<std::string, double> off;
   for (const auto& sample : scripted_samples(data())) {
@@ -121,6 +122,7 @@ TEST_P(BpfWaitsAtTheEnd, CountUntilThen) {
   const auto before = nanoseconds_now();
   target.send_line("3");
   (void)target.read_line(kPatience);
+  (void)Untouched{target.pid()};  // which waits until all its threads do
   const auto begin = nanoseconds_now();
   clock.send_line("12");  // which takes more time than that
   (void)clock.read_line(kPatience);
@@ -153,7 +155,7 @@ struct GilShare {
 };
 
 TEST_P(BpfGil, IsHeldForAsLongAsTheProgramSays) {
-  const auto told = record("gil_shares.py", "8", {"--gil"});
+  const auto told = record("gil_shares.py", "16", {"--gil"});
   std::map<std::string, GilShare> shares;
   for (const auto& sample : scripted_samples(data())) {
     for (const std::string thread : {"first", "second"}) {
@@ -180,7 +182,7 @@ TEST_P(BpfGil, IsHeldForAsLongAsTheProgramSays) {
 // Off the processor, in a function that sleeps first, and in one that waits for a lock: who gets
 // that has the GIL to wait for, too, but shortly.
 TEST_P(BpfGil, IsWaitedForAsLongAsTheProgramSays) {
-  const auto told = record("gil_waits.py", "15", {"--gil", "--off-cpu"});
+  const auto told = record("gil_waits.py", "30", {"--gil", "--off-cpu"});
   ASSERT_EQ(told.size(), 3U);
   std::map<std::string, GilShare> off;  // with: the GIL is waited for
   GilShare held;

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 namespace pyinject::test {
@@ -74,8 +75,9 @@ TEST_P(BpfWholeStacks, BeginWithTheProgram) {
   EXPECT_GE(samples, 1000U);
   // The frames behind the innermost one may not be found (docs/bpf.md, 3): 1 of 700,000 of 3.12.1.
   // What this looks for was 3 and 40 of 10,000.
-  EXPECT_LE(cut * 10000, samples) << "of " << samples << ", first: " << first << "\n"
-                                  << running.child().err();
+  EXPECT_LE(cut, std::max<std::size_t>(3, samples / 10000))
+      << "of " << samples << ", first: " << first << "\n"
+      << running.child().err();
   RecordProperty("samples", std::to_string(samples));
 }
 

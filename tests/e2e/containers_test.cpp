@@ -25,7 +25,7 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::chrono::milliseconds kSpan{100};  // of processor time
+constexpr std::chrono::milliseconds kSpan{300};  // of processor time
 
 // One for each minor version that has a root of its own.
 std::vector<Interpreter> rooted_interpreters() {

@@ -4,6 +4,7 @@
 #include "pyinject/base/file.hpp"
 #include "support/find_perf.hpp"
 #include "support/guards.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
@@ -64,12 +65,12 @@ class Counted {
   [[nodiscard]] base::Pid id() const { return process_.pid(); }
   void call(const std::string& what, int number) {
     process_.send_line(what + " " + std::to_string(number));
-    EXPECT_EQ(process_.read_line(seconds{60}), "done");
+    EXPECT_EQ(process_.read_line(kPatience), "done");
   }
   void expect_well() {
     call("leaves", 10);
     process_.child().close_stdin();
-    EXPECT_EQ(process_.child().wait(Deadline::after(seconds{20})), ExitStatus{});
+    EXPECT_EQ(process_.child().wait(Deadline::after(kPatience)), ExitStatus{});
   }
 
  private:
@@ -141,7 +142,9 @@ class FunctionCallsCounted : public FunctionCalls {
 };
 
 TEST_P(FunctionCallsCounted, AreAsManyAsWereMade) {
-  constexpr int kCalls = 100'000;
+  // Two records of 150 bytes or less for each: perf's buffer of 8 MB has room for all, should it
+  // not come to read them.
+  constexpr int kCalls = 20'000;
   Counted target{GetParam()};
   ASSERT_TRUE(find_perf("perf"));
   for (const auto* const name : {"perf", "perf6.12", "perf7"}) {
@@ -222,8 +225,9 @@ TEST_P(FunctionCallsCounted, OfOneLineAndOfClosedGeneratorsAreApart) {
   ASSERT_EQ(generators.size(), 1U);
   EXPECT_EQ(generators[0].at("calls"), 60) << "made, begun, and gone on";
   EXPECT_EQ(generators[0].at("returned"), 40) << "not by close()";
-  EXPECT_LT(generators[0].at("longest_nanoseconds"),
-            named(calls, "leaves")[0].at("longest_nanoseconds"))
+  // Of all: one of them may have lost its processor while it ran.
+  EXPECT_LT(generators[0].at("inclusive_nanoseconds"),
+            named(calls, "leaves")[0].at("inclusive_nanoseconds"))
       << "without what the caller did meanwhile";
   target.expect_well();
 }

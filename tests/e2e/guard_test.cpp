@@ -4,6 +4,7 @@
 #include "support/child_process.hpp"
 #include "support/guards.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -35,7 +36,7 @@ class GuardTest : public testing::Test {
   // The events are enabled.
   std::unique_ptr<ChildProcess> begin_recording(const std::string& pids) {
     auto tool = start_recording(pids);
-    EXPECT_EQ(tool->read_line(Deadline::after(seconds{20})), "begun") << tool->err();
+    EXPECT_EQ(tool->read_line(Deadline::after(kPatience)), "begun") << tool->err();
     return tool;
   }
 
@@ -58,7 +59,7 @@ TEST_F(GuardTest, IsThereForASessionAndNoLonger) {
   EXPECT_NE(::getsid(guard->pid.value()), ::getsid(0)) << "the terminal's signals would reach it";
   EXPECT_FALSE(guard->ended());
   tool->signal(SIGTERM);
-  EXPECT_EQ(tool->wait(Deadline::after(seconds{20})), (ExitStatus{.code = 128 + SIGTERM}));
+  EXPECT_EQ(tool->wait(Deadline::after(kPatience)), (ExitStatus{.code = 128 + SIGTERM}));
   EXPECT_TRUE(guard->ended()) << "it outlives a session that ended in good order";
   target.expect_unharmed_and_off();
 }
@@ -99,13 +100,13 @@ os.kill(pid, 9)
   Attach attach;
   EXPECT_EQ(attach.detect(child).state, python::TrampolineState::kOnByUs);
   tool->signal(SIGKILL);
-  const auto ended = tool->wait(Deadline::after(seconds{20}));
+  const auto ended = tool->wait(Deadline::after(kPatience));
   EXPECT_EQ(ended->signal, SIGKILL);
   guards_.wait_for_guards();
   EXPECT_EQ(attach.detect(parent.pid()).state, python::TrampolineState::kOff);
   EXPECT_EQ(attach.detect(child).state, python::TrampolineState::kOff);
   parent.send_line("end");
-  EXPECT_EQ(parent.child().wait(Deadline::after(seconds{20})), ExitStatus{});
+  EXPECT_EQ(parent.child().wait(Deadline::after(kPatience)), ExitStatus{});
 }
 
 // The payload is inside the program's own audit hook, which waits for a line.
@@ -124,9 +125,9 @@ while os.read(0, 1):
 TEST_F(GuardTest, WaitsForARequestThatIsRunning) {
   PythonProcess target{newest(), kSlowHook};
   const auto tool = start_recording(std::to_string(target.pid().value()));
-  ASSERT_EQ(target.read_line(seconds{20}), "in hook");
+  ASSERT_EQ(target.read_line(kPatience), "in hook");
   tool->signal(SIGKILL);
-  (void)tool->wait(Deadline::after(seconds{20}));
+  (void)tool->wait(Deadline::after(kPatience));
   const auto guard = guards_.of(base::Pid{::getpid()});
   ASSERT_TRUE(guard);
   target.send_line("");  // the payload goes on, and activates
@@ -162,7 +163,7 @@ TEST_F(GuardTest, LeavesOnWhatTheUserHadActivated) {
   EXPECT_EQ(run({faulty_tool(), "activate", "-p", target.pid_text()}).status, ExitStatus{});
   const auto tool = begin_recording(target.pid_text());
   tool->signal(SIGKILL);
-  (void)tool->wait(Deadline::after(seconds{20}));
+  (void)tool->wait(Deadline::after(kPatience));
   guards_.wait_for_guards();
   EXPECT_EQ(Attach{}.detect(target.pid()).state, python::TrampolineState::kOnByUs);
 }

@@ -3,6 +3,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/text.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
@@ -110,15 +111,14 @@ TEST_F(InstalledLibrary, ContinuousProfilerByFindPackage) {
                          "--json", "-p", target.pid()}};
   std::string seen;
   for (int cycles = 0; cycles < 2;) {
-    const auto line = profiler.read_line(base::Deadline::after(std::chrono::seconds{20}));
+    const auto line = profiler.read_line(base::Deadline::after(kPatience));
     ASSERT_TRUE(line.has_value()) << seen << profiler.err();
     seen += *line + "\n";
     cycles += line->starts_with("Activated") ? 1 : 0;
   }
   target.serve(10);
   profiler.signal(SIGTERM);
-  EXPECT_EQ(profiler.wait(base::Deadline::after(std::chrono::seconds{20})), ExitStatus{})
-      << profiler.err();
+  EXPECT_EQ(profiler.wait(base::Deadline::after(kPatience)), ExitStatus{}) << profiler.err();
   EXPECT_THAT(seen, HasSubstr("\"trampoline\": \"on by us\""));
   EXPECT_THAT(seen, HasSubstr("Activated 1, Deactivated 1\n"));
   EXPECT_THAT(profiler.err(), IsEmpty());

@@ -4,6 +4,7 @@
 #include "support/guards.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -67,7 +68,7 @@ class RandomDeath : public testing::TestWithParam<Interpreter> {
       ::nanosleep(&span, nullptr);
       begin = steady_clock::now();
       child.signal(SIGKILL);
-      const auto status = child.wait(Deadline::after(seconds{20}));
+      const auto status = child.wait(Deadline::after(kPatience));
       // "activate" says so once it is on; then it may stay on.
       done = !status || status->signal != SIGKILL ||
              (!record && child.err().find("trampoline on") != std::string::npos);

@@ -19,6 +19,8 @@ using session::kFailure;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
+constexpr milliseconds kServed{1500};  // of processor time
+
 // Two versions, one of them with frame pointers.
 class Sessions : public testing::Test {
  protected:
@@ -41,7 +43,7 @@ TEST_F(Sessions, RecordLeavesOnWhatActivateSwitchedOn) {
   ASSERT_EQ(on.status, ExitStatus{}) << on.err;
   const std::string data = in_folder("perf.data");
   RunningRecord record{{"-p", target().pid(), "-F", "999", "-o", data}};
-  target().serve(200);
+  target().serve(20, kServed);
   EXPECT_EQ(record.finish(), ExitStatus{});
   EXPECT_THAT(record.child().err(), HasSubstr("trampoline already on by us, it stays on"));
   EXPECT_GE(count_named(read_samples("perf", data)).whole, 95);
@@ -65,7 +67,7 @@ TEST_F(Sessions, SecondRecordAtTheSameTimeIsRefused) {
   EXPECT_THAT(refused.err, HasSubstr("(other_session)"));
   EXPECT_FALSE(std::filesystem::exists(second));
   EXPECT_EQ(trampoline_of(target().pid()), "on by us");
-  target().serve(100, milliseconds{400});
+  target().serve(10, kServed);
   EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
   EXPECT_EQ(trampoline_of(target().pid()), "off");
   const auto named = count_named(read_samples("perf", first));
@@ -86,7 +88,7 @@ TEST_F(Sessions, WhatOthersSwitchedOnStaysOnAtTheEndOfARecording) {
   EXPECT_EQ(trampoline_of(target().pid()), "off");
   EXPECT_EQ(trampoline_of(activated.pid()), "on by us");
   EXPECT_EQ(trampoline_of(recorded.pid()), "on by us");
-  recorded.serve(100);
+  recorded.serve(20, kServed);
   EXPECT_EQ(other.finish(), ExitStatus{}) << other.child().err();
   EXPECT_EQ(trampoline_of(recorded.pid()), "off");
   EXPECT_EQ(trampoline_of(activated.pid()), "on by us");
@@ -97,8 +99,8 @@ TEST_F(Sessions, SeveralVersionsInOneRecording) {
   ServedTree other{*plain_interpreter(13)};
   const std::string data = in_folder("perf.data");
   RunningRecord record{{"-p", target().pid() + "," + other.pid(), "-F", "999", "-o", data}};
-  target().serve(200, milliseconds{400});
-  other.serve(200, milliseconds{400});
+  target().serve(20, kServed);
+  other.serve(20, kServed);
   EXPECT_EQ(record.finish(), ExitStatus{});
   EXPECT_THAT(record.child().err(), HasSubstr("pid " + target().pid() + ": Python 3.15."));
   EXPECT_THAT(record.child().err(), HasSubstr("pid " + other.pid() + ": Python 3.13."));
@@ -125,7 +127,7 @@ TEST_F(Sessions, OneBadProcessStopsAllUnlessLenient) {
   EXPECT_EQ(trampoline_of(target().pid()), "off");
 
   RunningRecord lenient{{"--lenient", "-p", pids, "-F", "999", "-o", data}};
-  target().serve(200);
+  target().serve(20, kServed);
   EXPECT_EQ(lenient.finish(), ExitStatus{});
   EXPECT_THAT(lenient.child().err(), HasSubstr("warning: " + reason));
   EXPECT_GE(count_named(read_samples("perf", data), target().pid()).whole, 95);
@@ -153,7 +155,7 @@ TEST_P(AsPerfCommand, RecordsAndPassesTheStatusThrough) {
   options.env = {{"PATH", folder_of_tool + ":" + (path == nullptr ? "/usr/bin:/bin" : path)},
                  {"PERF", *perf}};
   RunningRecord record{{"-p", target.pid(), "-F", "999", "-o", data}, {*perf, "pyinject"}, options};
-  target.serve(200);
+  target.serve(20, kServed);
   EXPECT_EQ(record.finish(7), (ExitStatus{.code = 7}));
   EXPECT_THAT(record.child().err(), HasSubstr("next: " + *perf + " report -i " + data));
   EXPECT_GE(count_named(read_samples(*perf, data)).whole, 95) << record.child().err();

@@ -2,6 +2,7 @@
 // that it is slower while the trampoline is on is shown by the same measurement.
 #include "e2e/served_tree.hpp"
 #include "e2e/speed_of_calls.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -43,7 +44,7 @@ TEST_P(SpeedOfCalls, IsThatOfBeforeWhenTheRecordingIsOver) {
     }
     after.push_back(speed());
     python.child().close_stdin();
-    EXPECT_EQ(python.child().wait(base::Deadline::after(std::chrono::seconds{20})), ExitStatus{});
+    EXPECT_EQ(python.child().wait(base::Deadline::after(kPatience)), ExitStatus{});
     remove_maps(GetParam(), pid);
   }
   const double afterwards = median(after) / median(before);

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <functional>
 
 namespace pyinject::test {
@@ -162,6 +163,12 @@ ExitStatus CallTreeServer::finish() {
     return *status;
   }
   throw base::Error{python_.name + " does not end"};
+}
+
+std::string monotonic_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return fmt::format("{}.{:09}", now.tv_sec, now.tv_nsec);
 }
 
 std::string describe(const Agreements& agreements) {

@@ -79,6 +79,9 @@ struct Agreements {
   std::string wrong;       // the most frequent wrong chains, a line each
 };
 
+// As perf stamps its samples with -k mono, for its option --time.
+[[nodiscard]] std::string monotonic_now();
+
 // For messages.
 [[nodiscard]] std::string describe(const Agreements& agreements);
 

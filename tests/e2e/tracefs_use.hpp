@@ -2,8 +2,11 @@
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"
+#include "support/paths.hpp"
 
 #include <gtest/gtest.h>
+
+#include <string>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -14,14 +17,29 @@ namespace pyinject::test {
 // is alone. All tests that record calls have one of these.
 class TracefsUse {
  public:
-  TracefsUse() : file_{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)} { lock(LOCK_SH); }
-  // Waits for the others, and makes them wait.
-  void be_alone() { lock(LOCK_EX); }
+  TracefsUse() { take(LOCK_SH); }
+  // Waits for the others, and makes them wait: those that come later, too, or it would wait for
+  // ever.
+  void be_alone() {
+    lock(used_, LOCK_UN);
+    take(LOCK_EX);
+  }
 
  private:
-  void lock(int kind) { EXPECT_EQ(::flock(file_.get(), kind), 0); }
+  static base::UniqueFd file(const std::string& path) {
+    return base::UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  }
+  static void lock(const base::UniqueFd& file, int kind) {
+    EXPECT_EQ(::flock(file.get(), kind), 0);
+  }
+  void take(int kind) {
+    lock(door_, kind);
+    lock(used_, kind);
+    lock(door_, LOCK_UN);
+  }
 
-  base::UniqueFd file_;
+  base::UniqueFd used_ = file("/proc/self/exe");
+  base::UniqueFd door_ = file(tool());
 };
 
 }  // namespace pyinject::test

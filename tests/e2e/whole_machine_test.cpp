@@ -164,7 +164,7 @@ import time
 def grown_up(until):
     while time.process_time() < until:
         sum(range(300))
-for _ in range(300):
+for _ in range(1500):
     grown_up(time.process_time() + 0.001)
 """
 print(subprocess.call(sys.argv[1:] + ["-c", child]), flush=True)

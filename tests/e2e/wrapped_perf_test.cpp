@@ -115,8 +115,14 @@ TEST_P(RecordingVerb, SchedRecordHasWholeStacks) {
   const auto pid = std::to_string(target.pid().value());
   const auto data = path("data");
   const auto graph = GetParam() == 15 ? "--call-graph=fp" : "--call-graph=dwarf,16384";
+  // Until it has slept a hundred times.
+  const auto naps = fmt::format(
+      "slept() {{ sed -n 's/^voluntary_ctxt_switches:[^0-9]*//p' /proc/{}/status; }}\n"
+      "enough=$(($(slept) + 100))\n"
+      "until [ $(slept) -ge $enough ]; do sleep 0.02; done\n",
+      pid);
   const auto recorded =
-      run_tool({"sched", "record", graph, "-p", pid, "-o", data, "--", "sleep", "0.5"});
+      run_tool({"sched", "record", graph, "-p", pid, "-o", data, "--", "sh", "-c", naps});
   EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
   EXPECT_THAT(recorded.err, HasSubstr("next: perf report -i " + data));
   EXPECT_EQ(trampoline_of(pid), "off");

@@ -1,9 +1,13 @@
 #include "support/cpu_time.hpp"
 
+#include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
+#include "support/patience.hpp"
 
 #include <cerrno>
 #include <ctime>
+
+#include <poll.h>
 
 namespace pyinject::test {
 
@@ -17,6 +21,15 @@ std::chrono::nanoseconds cpu_time(base::Pid pid) {
     throw base::SystemError{"clock_gettime", errno};
   }
   return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
+}
+
+// The kernel has no event for that; who waits leaves the processor to it.
+void wait_for_cpu_time(base::Pid pid, std::chrono::nanoseconds more) {
+  const auto enough = cpu_time(pid) + more;
+  const auto deadline = base::Deadline::after(kPatience);
+  while (cpu_time(pid) < enough && !deadline.expired()) {
+    ::poll(nullptr, 0, 5);
+  }
 }
 
 }  // namespace pyinject::test

@@ -44,6 +44,9 @@ PtyProcess::PtyProcess(std::vector<std::string> argv) {
     throw base::SystemError{"cannot fork on a terminal", errno};
   }
   if (pid == 0) {
+    for (const int number : {SIGPIPE, SIGINT, SIGQUIT, SIGHUP}) {
+      (void)::signal(number, SIG_DFL);
+    }
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == parent) {
       ::execve(arguments[0], arguments.data(), environment.data());
     }

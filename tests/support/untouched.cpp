@@ -23,8 +23,11 @@ namespace {
 
 std::string of_thread(base::Pid pid, base::Tid tid) {
   const auto folder = fmt::format("/proc/{}/task/{}/", pid.value(), tid.value());
-  std::string text{base::trim(base::read_file(folder + "syscall").value_or("unknown call"))};
   const auto status = base::read_file(folder + "status").value_or("");
+  if (status.find("State:\tD") != std::string::npos) {
+    return "running";  // as soon as the kernel has read what it needs
+  }
+  std::string text{base::trim(base::read_file(folder + "syscall").value_or("unknown call"))};
   for (const auto line : base::split(status, '\n')) {
     if (line.find("ctxt_switches") != std::string_view::npos) {
       text += fmt::format(", {}", line);

@@ -89,7 +89,7 @@ young = {}
 running = []
 for number in range(int(storm)):
     name = f"late_{number}"
-    young[name] = python(number, name, "0.1")
+    young[name] = python(number, name, "0.3")
     running.append(young[name])
     for _ in range(10):
         subprocess.run(["/bin/true"])
