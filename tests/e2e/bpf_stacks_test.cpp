@@ -179,7 +179,7 @@ TEST_P(BpfServerLoop, IsExactToTheLeaf) {
                  << " (scripts/pythons)";
   }
   PythonOptions options;
-  options.args = {"160000"};
+  options.args = {"320000"};
   options.child = environment_of(build);
   ServedTree target{python, options};
   const TempDir folder;

@@ -155,7 +155,7 @@ struct GilShare {
 };
 
 TEST_P(BpfGil, IsHeldForAsLongAsTheProgramSays) {
-  const auto told = record("gil_shares.py", "16", {"--gil"});
+  const auto told = record("gil_shares.py", "24", {"--gil"});
   std::map<std::string, GilShare> shares;
   for (const auto& sample : scripted_samples(data())) {
     for (const std::string thread : {"first", "second"}) {

@@ -105,11 +105,12 @@ TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
       const auto found = compare(reader, data, target.trees());
       expect_complete(found, running.child().err());
       RecordProperty("right_percent", std::to_string(found.all.percent()));
+      RecordProperty("wrong", found.wrong);
       EXPECT_GE(found.threads.size(), 6U);
     }
   };
   record(folder / "first", [&] {
-    target.work(20, seconds{1});
+    target.work(20, seconds{2});
     (void)target.fork(600);
     target.nest();
   });
@@ -121,7 +122,7 @@ TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
   }
   if (perf == "perf") {
     record(folder / "second", [&] {
-      target.work(20, seconds{1});
+      target.work(20, seconds{2});
       (void)target.fork(600);
     });
   }

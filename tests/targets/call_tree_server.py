@@ -32,7 +32,7 @@ except ImportError:
 
 LONG = sys.argv[1:] == ["long"]
 COUNT = 6400  # until all is learned
-LONG_COUNT = 256000
+LONG_COUNT = 512000
 LEARNING_ROUNDS = 3
 ROUNDS_BETWEEN_LOOKS = 1 if LONG else 8  # a look at stdin gives the GIL away
 
