@@ -30,7 +30,6 @@ namespace {
 namespace filesystem = std::filesystem;
 using base::Deadline;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;

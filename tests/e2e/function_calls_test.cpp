@@ -25,7 +25,6 @@ namespace {
 
 using base::Deadline;
 using nlohmann::json;
-using std::chrono::seconds;
 using testing::HasSubstr;
 
 // In a mount namespace of its own, where tracefs is mounted or surely not. No process is added: the

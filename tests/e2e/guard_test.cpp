@@ -20,7 +20,6 @@ namespace {
 
 using base::Deadline;
 using base::Step;
-using std::chrono::seconds;
 using testing::HasSubstr;
 
 // Of the newest version there is.

@@ -22,7 +22,6 @@ namespace {
 
 namespace filesystem = std::filesystem;
 using base::Deadline;
-using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
 

@@ -27,7 +27,6 @@ namespace {
 using base::Deadline;
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
-using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 int wanted_deaths() {

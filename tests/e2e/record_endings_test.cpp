@@ -15,7 +15,6 @@ namespace pyinject::test {
 namespace {
 
 using base::Deadline;
-using std::chrono::seconds;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
