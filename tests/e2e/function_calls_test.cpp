@@ -141,9 +141,9 @@ class FunctionCallsCounted : public FunctionCalls {
 };
 
 TEST_P(FunctionCallsCounted, AreAsManyAsWereMade) {
-  // Two records of 150 bytes or less for each: perf's buffer of 8 MB has room for all, should it
-  // not come to read them.
-  constexpr int kCalls = 20'000;
+  // Two records of 150 bytes or less for each: perf's buffer has room for all, should it not come
+  // to read them.
+  constexpr int kCalls = 100'000;
   Counted target{GetParam()};
   ASSERT_TRUE(find_perf("perf"));
   for (const auto* const name : {"perf", "perf6.12", "perf7"}) {
@@ -152,7 +152,7 @@ TEST_P(FunctionCallsCounted, AreAsManyAsWereMade) {
       continue;
     }
     auto words = arguments(target.pid());
-    words.insert(words.end(), {"--perf", *perf});
+    words.insert(words.end(), {"--perf", *perf, "-m", "32M"});
     RunningRecord record{words, with_tracefs({tool()})};
     const auto events = events_of(record.child().pid());
     EXPECT_EQ(events.size(), 2U);
@@ -237,7 +237,7 @@ TEST_P(FunctionCallsCounted, GoToAFileWithoutBeingTold) {
   const TempDir folder;
   RunningRecord record{{"--functions", "-p", target.pid()},
                        with_tracefs({tool()}),
-                       {.env = {}, .unset = {}, .uid = {}, .folder = folder.path()}};
+                       {.env = {}, .unset = {}, .uid = {}, .folder = folder.path(), .root = {}}};
   target.call("leaves", 100);
   EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
   EXPECT_EQ(record.child().out(), "") << "of the command alone";

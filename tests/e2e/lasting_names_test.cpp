@@ -89,7 +89,11 @@ class Machine {
   [[nodiscard]] std::string cache() const { return folder_ / "cache"; }
   [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
   [[nodiscard]] ChildOptions options() const {
-    return {.env = {{"PERF_CONFIG", config_}}, .unset = {}, .uid = {}, .folder = folder_.path()};
+    return {.env = {{"PERF_CONFIG", config_}},
+            .unset = {},
+            .uid = {},
+            .folder = folder_.path(),
+            .root = {}};
   }
   [[nodiscard]] std::string run(const std::vector<std::string>& command) const {
     const auto result =

@@ -111,13 +111,13 @@ class ToolDeath : public testing::TestWithParam<Death> {
   RunResult record(const std::string& fault) {
     // In which a target whose map is looked at has called something, on a busy machine, too.
     const bool called = step() > Step::kRecording && target_.chrooted();
-    const auto* const seconds = step() == Step::kRecording ? "1" : called ? "0.5" : "0.05";
+    const auto* const span = step() == Step::kRecording ? "1" : called ? "0.5" : "0.05";
     RunOptions options;
     options.child.env["PYINJECT_TEST_FAULT"] =
         fmt::format("{}:{}", static_cast<int>(step()), fault);
     options.deadline = std::chrono::seconds{60};
     return run({faulty_tool(), "record", "-e", "cpu-clock", "-F", "99", "-p", target_.pid_text(),
-                "-o", folder_ / "perf.data", "--", "sleep", seconds},
+                "-o", folder_ / "perf.data", "--", "sleep", span},
                options);
   }
 

@@ -18,8 +18,6 @@ namespace pyinject::test {
 
 namespace {
 
-constexpr int kPatienceMs = std::chrono::milliseconds{kPatience}.count();
-
 bool readable(const base::UniqueFd& fd, int timeout_ms) {
   pollfd entry{.fd = fd.get(), .events = POLLIN, .revents = 0};
   return ::poll(&entry, 1, timeout_ms) == 1;
