@@ -14,7 +14,7 @@ std::vector<std::string> until_worked(base::Pid pid, std::chrono::milliseconds t
 // event for that.
 std::vector<std::string> until_worked(base::Pid pid, std::chrono::milliseconds time,
                                       const std::string& then) {
-  constexpr auto kProgram = R"(
+  constexpr auto kUntil = R"(
 worked() {{
   read -r stat 2> /dev/null < /proc/{0}/stat || return 1
   set -- ${{stat##*) }}
@@ -23,7 +23,7 @@ worked() {{
 worked && end=$((now + {1})) && while worked && [ $now -lt $end ]; do sleep 0.01; done
 {2})";
   const auto ticks = time.count() * ::sysconf(_SC_CLK_TCK) / 1000;
-  return {"sh", "-c", fmt::format(kProgram, pid.value(), ticks, then)};
+  return {"sh", "-c", fmt::format(kUntil, pid.value(), ticks, then)};
 }
 
 }  // namespace pyinject::test
