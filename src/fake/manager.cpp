@@ -79,6 +79,12 @@ session::LateArrival Manager::activate_late(base::Pid pid) {
   return {.late = session::Late::kActive};
 }
 
+void Manager::missed(base::Pid pid) {
+  const std::scoped_lock lock{mutex_};
+  note("missed", pid);
+  stats_.count_refusal(python::Reason::kExited);
+}
+
 void Manager::end_late_activations() {
   const std::scoped_lock lock{mutex_};
   late_ended_ = true;

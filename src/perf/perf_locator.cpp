@@ -123,6 +123,12 @@ std::string explain_record_failure(base::ExitStatus status, std::string_view err
   if (contains(errors, "Usage: perf record")) {
     return text + "; it does not accept these options, see its messages above";
   }
+  if (contains(errors, "failed at util/build-id.c")) {
+    return text +
+           "; another recording on this machine asks for build ids (perf 7 does), and the kernel "
+           "says so in the records of this one, too: add -B (--no-buildid), or use that perf "
+           "(--perf)";
+  }
   const auto reason = last_line(errors);
   return reason.empty() ? text : text + "; it said: " + base::printable(reason);
 }

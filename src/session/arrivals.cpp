@@ -97,15 +97,18 @@ void Arrivals::note(const watch::ProcessEvent& event) {
       }
       break;
     case Change::kExec:
-    case Change::kExited:
       forget(pid);
       break;
+    case Change::kExited:
+      end(pid);
+      break;
     case Change::kMapped:
-      if (not_ready_.contains(pid) || trying_.contains(pid)) {
-        candidates_.insert(pid);
-      } else if (population_.contains(pid) &&
-                 detector_.may_hold_interpreter(pid, event.file, event.path)) {
+      if (population_.contains(pid) &&
+          detector_.may_hold_interpreter(pid, event.file, event.path)) {
         pythons_.insert(pid);
+        unsettled_.insert(pid);
+        candidates_.insert(pid);
+      } else if (not_ready_.contains(pid) || trying_.contains(pid)) {
         candidates_.insert(pid);
       }
       break;
@@ -126,7 +129,22 @@ void Arrivals::note(const watch::ProcessEvent& event) {
   }
 }
 
+// Who has lived for too short a time is counted, if not by the one who tries it.
+void Arrivals::end(base::Pid pid) {
+  const bool unsettled = unsettled_.contains(pid);
+  forget(pid);
+  if (!unsettled) {
+    return;
+  }
+  if (const auto found = trying_.find(pid); found != trying_.end()) {
+    found->second.ended = true;
+  } else {
+    manager_.missed(pid);
+  }
+}
+
 void Arrivals::forget(base::Pid pid) {
+  unsettled_.erase(pid);
   const bool python = pythons_.erase(pid) != 0;
   candidates_.erase(pid);
   not_ready_.erase(pid);
@@ -201,6 +219,10 @@ void Arrivals::settle(base::Pid pid, LateArrival arrival) {
   if (unseen || (!tried.empty() && tried.mapped().gone)) {
     // What was found out is true of what it was before.
     forget(pid);
+    if (!unseen && tried.mapped().ended &&
+        (arrival.late == Late::kNotYet || arrival.late == Late::kGone)) {
+      manager_.missed(pid);
+    }
     if (unseen || tried.mapped().again) {
       pythons_.insert(pid);
       candidates_.insert(pid);
@@ -214,7 +236,11 @@ void Arrivals::settle(base::Pid pid, LateArrival arrival) {
   if (arrival.late == Late::kInherited || arrival.late == Late::kActive) {
     pythons_.insert(pid);
   }
+  if (arrival.late == Late::kGone) {
+    return;  // its end is told, too
+  }
   if (arrival.late != Late::kNotYet) {
+    unsettled_.erase(pid);
     return;
   }
   bool reported = !before.empty() && before.mapped();

@@ -58,11 +58,13 @@ class Arrivals {
   // One that a thread is trying: what has happened to it meanwhile.
   struct Tried {
     bool again = false;
-    bool gone = false;  // it has ended, or runs another program
+    bool gone = false;   // it has ended, or runs another program
+    bool ended = false;  // before anything was known of it
   };
 
   void note(const watch::ProcessEvent& event);
   void try_it(base::Pid pid);
+  void end(base::Pid pid);
   void forget(base::Pid pid);
   void take_results();
   void settle(base::Pid pid, LateArrival arrival);
@@ -79,6 +81,7 @@ class Arrivals {
   base::UniqueFd results_;  // an eventfd: a thread has put something into done_
   base::UniqueFd epoll_;
   std::set<base::Pid> pythons_;     // run a program with an interpreter in it
+  std::set<base::Pid> unsettled_;   // of these: whether they are activated is not known yet
   std::set<base::Pid> candidates_;  // to be tried when all that has happened is known
   std::map<base::Pid, Tried> trying_;
   // The interpreter is being started. True: the watch tells when it is ready.

@@ -181,6 +181,13 @@ bool ProcessManager::activate_all(std::vector<python::Target> targets) {
   return true;
 }
 
+void ProcessManager::missed(base::Pid pid) {
+  refuse(
+      pid,
+      {.reason = Reason::kExited, .found = "it ended before it could be activated", .remedy = {}},
+      false);
+}
+
 std::optional<ActiveTarget> ProcessManager::forget(base::Pid pid) {
   const std::scoped_lock lock{mutex_};
   settled_.erase(pid);

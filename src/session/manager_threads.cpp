@@ -124,7 +124,7 @@ bool ProcessManager::activate_side_by_side(std::vector<python::Target> targets) 
 LateArrival ProcessManager::activate_late(base::Pid pid) {
   const auto image = image_of(pid);
   if (!image || cancelled_) {
-    return {.late = Late::kRefused};
+    return {.late = cancelled_ ? Late::kRefused : Late::kGone};
   }
   {
     const std::scoped_lock lock{mutex_};

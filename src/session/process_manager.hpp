@@ -44,6 +44,7 @@ class ProcessManager : public Manager {
   bool activate_all(std::vector<python::Target> targets) override;
   LateArrival activate_late(base::Pid pid) override;
   void end_late_activations() override { cancelled_ = true; }
+  void missed(base::Pid pid) override;
   std::optional<ActiveTarget> forget(base::Pid pid) override;
   bool deactivate_all(const std::vector<python::Target>& others) override;
   [[nodiscard]] const std::vector<ActiveTarget>& active() const override { return active_; }

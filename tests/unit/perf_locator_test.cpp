@@ -79,6 +79,10 @@ TEST(ExplainRecordFailure, NamesTheRemedy) {
                              HasSubstr("sysctl kernel.perf_event_paranoid")));
   EXPECT_THAT(explain_record_failure(failed, "error: No space left on device\n"),
               HasSubstr("no space left"));
+  EXPECT_THAT(explain_record_failure({.signalled = true, .value = 6},
+                                     "assertion failed at util/build-id.c:1010\n"
+                                     "*** stack smashing detected ***: terminated\n"),
+              HasSubstr("add -B"));
   EXPECT_EQ(explain_record_failure(failed, "failed to open x\nPerf session creation failed.\n\n"),
             "perf record failed: exit status 255; it said: Perf session creation failed.");
 }

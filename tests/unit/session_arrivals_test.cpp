@@ -70,6 +70,7 @@ class ScriptedManager : public Manager {
     return answer ? answer(pid) : LateArrival{.late = Late::kActive};
   }
   void end_late_activations() override { ended = true; }
+  void missed(Pid pid) override { missed_pids.push_back(pid); }
   std::optional<ActiveTarget> forget(Pid pid) override {
     forgotten.push_back(pid);
     return std::nullopt;
@@ -86,6 +87,7 @@ class ScriptedManager : public Manager {
   std::function<LateArrival(Pid)> answer;
   std::atomic<bool> ended = false;
   std::vector<Pid> forgotten;
+  std::vector<Pid> missed_pids;
 
  private:
   std::mutex mutex_;
@@ -279,6 +281,51 @@ TEST_F(ArrivalsTest, WhatIsForkedByOneThatWasSeenByALookIsTriedToo) {
   arrivals_->handle();
   handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne}});
   EXPECT_TRUE(tried({kOne, kChild}));
+}
+
+TEST_F(ArrivalsTest, WhoEndedBeforeItCouldBeTriedIsCounted) {
+  begin();
+  handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"},
+              {.change = Change::kExited, .pid = kOne},
+              {.change = Change::kMapped, .pid = kChild, .path = "/usr/bin/true"},
+              {.change = Change::kExited, .pid = kChild}});
+  EXPECT_THAT(manager_.missed_pids, ElementsAre(kOne));
+  EXPECT_THAT(manager_.tried(), IsEmpty());
+}
+
+// What is told of it comes behind its end, or before.
+TEST_F(ArrivalsTest, WhoEndedBeforeItWasReadyIsCountedOnce) {
+  for (const auto late : {Late::kNotYet, Late::kGone, Late::kRefused, Late::kActive}) {
+    for (const bool meanwhile : {true, false}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(late) << meanwhile);
+      begin();
+      manager_.missed_pids.clear();
+      std::mutex hold;
+      std::unique_lock held{hold};
+      std::atomic<int> asked = 0;
+      manager_.answer = [&](Pid) {
+        const std::scoped_lock wait{hold};
+        ++asked;
+        return LateArrival{.late = late};
+      };
+      handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
+      if (!meanwhile) {
+        held.unlock();
+        ASSERT_TRUE(handle_until([&] { return asked > 0; }));
+      }
+      handle_all({{.change = Change::kExited, .pid = kOne}});
+      if (meanwhile) {
+        held.unlock();
+        pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
+        ASSERT_EQ(::poll(&ready, 1, 10'000), 1);
+        arrivals_->handle();
+      }
+      arrivals_->stop();
+      arrivals_->handle();
+      const bool counted = late == Late::kNotYet || late == Late::kGone;
+      EXPECT_EQ(manager_.missed_pids.size(), counted ? 1U : 0U);
+    }
+  }
 }
 
 TEST_F(ArrivalsTest, OnlyThoseWhoAreMeantAreTried) {

@@ -156,7 +156,7 @@ TEST_F(ManagerTest, TriesLateArrivalsOnce) {
   detector_.refusals.clear();
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kKnown);
-  EXPECT_EQ(manager->activate_late(Pid{5'000'009}).late, Late::kRefused) << "it does not exist";
+  EXPECT_EQ(manager->activate_late(Pid{5'000'009}).late, Late::kGone);
   EXPECT_EQ(injector_.calls.size(), 1U);
 }
 
@@ -224,6 +224,13 @@ TEST_F(ManagerTest, AnExecThatNobodyHasToldOfIsFound) {
   EXPECT_THAT(injector_.calls, IsEmpty());
   (void)manager->forget(child.pid());
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+}
+
+TEST_F(ManagerTest, CountsWhoEndedTooEarly) {
+  const auto manager = make({.strict = false});
+  manager->missed(kFirst);
+  EXPECT_EQ(manager->stats().summary(), "ActivateFailed 1 (exited 1)");
+  EXPECT_EQ(logger_.text(base::LogLevel::kWarning), "");
 }
 
 TEST_F(ManagerTest, WhatIsRefusedForGoodIsTriedOnce) {

@@ -28,6 +28,7 @@ class Manager : public session::Manager {
   bool activate_all(std::vector<python::Target> targets) override;
   session::LateArrival activate_late(base::Pid pid) override;
   void end_late_activations() override;
+  void missed(base::Pid pid) override;
   std::optional<session::ActiveTarget> forget(base::Pid pid) override;
   bool deactivate_all(const std::vector<python::Target>& others) override;
   [[nodiscard]] const std::vector<session::ActiveTarget>& active() const override {

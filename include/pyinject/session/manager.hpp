@@ -71,6 +71,7 @@ enum class Late {
   kNotYet,     // its interpreter is being started: to be asked again
   kRefused,    // it was counted, and logged if it is a Python at all
   kKnown,      // tracked, or pending in another thread, or refused before
+  kGone,       // there is no such process any more; not counted
   kOther,      // the same of another program, or another process: that was not forgotten
 };
 struct LateArrival {
@@ -106,6 +107,9 @@ class Manager {
   virtual LateArrival activate_late(base::Pid pid) = 0;
   // Late activations that are under way end soon, and no more are begun. Of any thread.
   virtual void end_late_activations() = 0;
+
+  // PID was a Python, and has ended before it was tried or ready: counted.
+  virtual void missed(base::Pid pid) = 0;
 
   // PID has ended or runs another program. What it was is handed over, if it was active; a later
   // process of the same number is a new one. Of any thread.
