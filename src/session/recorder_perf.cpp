@@ -114,12 +114,17 @@ std::optional<int> Recorder::attach_sampler() {
 
 std::optional<int> Recorder::start_perf(const perf::Perf& perf) {
   rollback_ = std::make_unique<perf::OutputRollback>(output_);
-  perf_ = std::make_unique<perf::PerfProcess>(
-      perf::RecordCommand{.perf = perf.path,
-                          .own = own_options_,
-                          .options = options_.perf_options,
-                          .pids = record_all_ ? std::vector<base::Pid>{} : pids_,
-                          .cgroup = options_.scope.cgroup});
+  perf::RecordCommand command{.perf = perf.path,
+                              .own = own_options_,
+                              .options = options_.perf_options,
+                              .pids = record_all_ ? std::vector<base::Pid>{} : pids_,
+                              .cgroup = options_.scope.cgroup};
+  // Older perfs beside one that asks for them, as perf 7 does, die of it (kernel-notes.md). The
+  // option is of 5.12.
+  if (command.pids.empty() && perf.major >= 6) {
+    command.own.emplace_back("--no-buildid-mmap");
+  }
+  perf_ = std::make_unique<perf::PerfProcess>(command);
   switch (perf_->request("ping", Deadline::after(kPerfSetsUp), signals_.fd())) {
     case perf::Answer::kAcknowledged:
       base::reached(base::Step::kPerfRuns);

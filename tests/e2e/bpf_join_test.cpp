@@ -40,7 +40,8 @@ using Words = std::vector<std::string>;
 // As users start it, and do not wait.
 Words user_perf(const std::string& perf, const std::string& data, const Words& options,
                 const std::string& event = "cpu-clock") {
-  Words command{perf, "record", "-F", "999", "-e", event, "-o", data};
+  // With build ids in its records those of other tests that run an older perf would die.
+  Words command{perf, "record", "--no-buildid-mmap", "-F", "999", "-e", event, "-o", data};
   command.insert(command.end(), options.begin(), options.end());
   return command;
 }
