@@ -105,8 +105,9 @@ void Arrivals::note(const watch::ProcessEvent& event) {
     case Change::kMapped:
       if (population_.contains(pid) &&
           detector_.may_hold_interpreter(pid, event.file, event.path)) {
-        pythons_.insert(pid);
-        unsettled_.insert(pid);
+        if (pythons_.insert(pid).second) {
+          unsettled_.insert(pid);
+        }
         candidates_.insert(pid);
       } else if (not_ready_.contains(pid) || trying_.contains(pid)) {
         candidates_.insert(pid);
@@ -131,7 +132,7 @@ void Arrivals::note(const watch::ProcessEvent& event) {
 
 // Who has lived for too short a time is counted, if not by the one who tries it.
 void Arrivals::end(base::Pid pid) {
-  const bool unsettled = unsettled_.contains(pid);
+  const bool unsettled = unsettled_.contains(pid) && pid != left_out_;
   forget(pid);
   if (!unsettled) {
     return;
@@ -218,6 +219,7 @@ void Arrivals::settle(base::Pid pid, LateArrival arrival) {
   const bool unseen = arrival.late == Late::kOther;  // its exec, whose record was lost
   if (unseen || (!tried.empty() && tried.mapped().gone)) {
     // What was found out is true of what it was before.
+    const bool unsettled = unsettled_.contains(pid);
     forget(pid);
     if (!unseen && tried.mapped().ended &&
         (arrival.late == Late::kNotYet || arrival.late == Late::kGone)) {
@@ -226,6 +228,9 @@ void Arrivals::settle(base::Pid pid, LateArrival arrival) {
     if (unseen || tried.mapped().again) {
       pythons_.insert(pid);
       candidates_.insert(pid);
+    }
+    if (unsettled) {
+      unsettled_.insert(pid);
     }
     return;
   }

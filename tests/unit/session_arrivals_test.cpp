@@ -285,12 +285,36 @@ TEST_F(ArrivalsTest, WhatIsForkedByOneThatWasSeenByALookIsTriedToo) {
 
 TEST_F(ArrivalsTest, WhoEndedBeforeItCouldBeTriedIsCounted) {
   begin();
-  handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"},
+  const Pid perf{1'000'005};
+  arrivals_->leave_out(perf);
+  handle_all({{.change = Change::kMapped, .pid = perf, .path = "/usr/lib/libpython3.11.so.1.0"},
+              {.change = Change::kExited, .pid = perf},
+              {.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"},
               {.change = Change::kExited, .pid = kOne},
               {.change = Change::kMapped, .pid = kChild, .path = "/usr/bin/true"},
               {.change = Change::kExited, .pid = kChild}});
   EXPECT_THAT(manager_.missed_pids, ElementsAre(kOne));
   EXPECT_THAT(manager_.tried(), IsEmpty());
+}
+
+TEST_F(ArrivalsTest, WhoExecutesWhileItIsTriedAndEndsTooEarlyIsCounted) {
+  begin();
+  std::mutex hold;
+  std::unique_lock held{hold};
+  manager_.answer = [&](Pid) {
+    const std::scoped_lock wait{hold};
+    return LateArrival{.late = Late::kNotYet};
+  };
+  arrivals_->know({kChild});
+  handle_all({{.change = Change::kForked, .pid = kOne, .parent = kChild}});
+  handle_all({{.change = Change::kExec, .pid = kOne},
+              {.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
+  held.unlock();
+  ASSERT_TRUE(handle_until([&] { return manager_.tried().size() > 1; }));
+  handle_all({{.change = Change::kExited, .pid = kOne}});
+  arrivals_->stop();
+  arrivals_->handle();
+  EXPECT_THAT(manager_.missed_pids, ElementsAre(kOne));
 }
 
 // What is told of it comes behind its end, or before.
