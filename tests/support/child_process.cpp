@@ -109,12 +109,12 @@ bool become(const ChildOptions& options) {
   sigset_t none{};
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    // Those that shells and nohup(1) ignore for what runs in the background, too.
-    for (const int number : {SIGPIPE, SIGINT, SIGQUIT, SIGHUP}) {
-      (void)::signal(number, SIG_DFL);
-    }
-    for (const auto& prefix : start.maps) {
-      remove_stale_maps(prefix);
+  // Those that shells and nohup(1) ignore for what runs in the background, too.
+  for (const int number : {SIGPIPE, SIGINT, SIGQUIT, SIGHUP}) {
+    (void)::signal(number, SIG_DFL);
+  }
+  for (const auto& prefix : start.maps) {
+    remove_stale_maps(prefix);
   }
   bool ready = become(start.options);
   // After the change of user, which clears it (prctl(2)).
