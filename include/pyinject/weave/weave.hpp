@@ -64,8 +64,8 @@ struct WeaveOptions {
   // The period of a sample of context-switches is the time until its thread runs again, in
   // nanoseconds; needs the records of perf's --switch-events.
   bool off_cpu = false;
-  // Samples of before this time, by the recording's clock, are left out: those of events that had to
-  // be enabled for a moment before the recording began.
+  // Samples of before this time, by the recording's clock, are left out: those of events that had
+  // to be enabled for a moment before the recording began.
   std::uint64_t begun_at = 0;
   // Until when who waits at the end does, by the recording's clock; 0: until the last record.
   std::uint64_t ended_at = 0;
@@ -85,10 +85,10 @@ struct Untouched {
   bool cancelled = false;
 };
 
-// Every sample of the input that is wanted, since BEGUN_AT, is in the output, with all that it had but user
-// registers and copied stack. Two passes; memory is bounded by the number of mappings and names,
-// not of samples; with OFF_CPU it has 24 bytes for each switch. Throws base::Error; OUTPUT is then
-// as it was before.
+// Every sample of the input that is wanted, since BEGUN_AT, is in the output, with all that it had
+// but user registers and copied stack. Two passes; memory is bounded by the number of mappings and
+// names, not of samples; with OFF_CPU it has 24 bytes for each switch. Throws base::Error; OUTPUT
+// is then as it was before.
 [[nodiscard]] std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
                                                           const Knowledge& knowledge,
                                                           unwind::FileFinder& files);
