@@ -31,11 +31,13 @@ class HeaderReader {
   HeaderReader(int fd, std::uint64_t file_size, const std::string& name)
       : fd_{fd}, file_size_{file_size}, name_{name} {}
 
-  Objection read(bool running) {
+  Objection read(PerfState perf) {
     if (auto objection = read_start()) {
       return objection;
     }
-    if (auto objection = running ? std::nullopt : read_rest()) {
+    if (auto objection = perf == PerfState::kDone   ? read_rest()
+                         : perf == PerfState::kDead ? take_rest()
+                                                    : std::nullopt) {
       return objection;
     }
     if (auto objection = read_events()) {
@@ -85,6 +87,18 @@ class HeaderReader {
       return NotTreatable{"perf record did not come to its end"};
     }
     return start_.data.lies_in(file_size_) ? read_features() : damaged("data section");
+  }
+
+  // It does not say how many records there are.
+  Objection take_rest() {
+    if (start_.data.size != 0) {
+      return NotTreatable{"perf record came to its end"};
+    }
+    if (start_.data.offset > file_size_) {
+      return damaged("data section");
+    }
+    header_.data.size = file_size_ - start_.data.offset;
+    return std::nullopt;
   }
 
   // The sections of the features are listed behind the data.
@@ -168,9 +182,9 @@ class HeaderReader {
 }  // namespace
 
 std::variant<FileHeader, NotTreatable> read_header(int fd, std::uint64_t file_size,
-                                                   const std::string& name, bool running) {
+                                                   const std::string& name, PerfState perf) {
   HeaderReader reader{fd, file_size, name};
-  if (auto objection = reader.read(running)) {
+  if (auto objection = reader.read(perf)) {
     return std::move(*objection);
   }
   return reader.take();

@@ -55,9 +55,15 @@ struct FileHeader {
   std::vector<std::byte> event_description;  // the feature's contents
 };
 
-// RUNNING: perf still writes it, only the events are looked at. Throws SystemError.
+enum class PerfState {
+  kDone,     // it has completed the file
+  kRunning,  // only the events are looked at
+  kDead,     // it has not, and never will: what is behind its header is taken for records
+};
+
+// Throws SystemError.
 [[nodiscard]] std::variant<FileHeader, NotTreatable> read_header(int fd, std::uint64_t file_size,
                                                                  const std::string& name,
-                                                                 bool running = false);
+                                                                 PerfState perf);
 
 }  // namespace pyinject::perfdata

@@ -109,7 +109,8 @@ std::variant<std::vector<Event>, NotTreatable> events_of_running(const base::Uni
   if (::fstat(file.get(), &info) != 0) {
     throw base::SystemError{"cannot look at " + name, errno};
   }
-  auto header = read_header(file.get(), static_cast<std::uint64_t>(info.st_size), name, true);
+  auto header =
+      read_header(file.get(), static_cast<std::uint64_t>(info.st_size), name, PerfState::kRunning);
   if (auto* const not_treatable = std::get_if<NotTreatable>(&header)) {
     return std::move(*not_treatable);
   }
@@ -121,16 +122,17 @@ Input::Input(Input&& other) noexcept = default;
 Input& Input::operator=(Input&& other) noexcept = default;
 Input::~Input() = default;
 
-std::variant<Input, NotTreatable> Input::open(const std::string& path) {
+std::variant<Input, NotTreatable> Input::open(const std::string& path, bool unfinished) {
   // Not blocking: PATH may be a pipe that nobody writes to.
   base::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
   if (!file.valid()) {
     throw base::SystemError{"cannot open " + path, errno};
   }
-  return open(std::move(file), path);
+  return open(std::move(file), path, unfinished);
 }
 
-std::variant<Input, NotTreatable> Input::open(base::UniqueFd file, const std::string& name) {
+std::variant<Input, NotTreatable> Input::open(base::UniqueFd file, const std::string& name,
+                                              bool unfinished) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) {
     throw base::SystemError{"cannot look at " + name, errno};
@@ -141,7 +143,8 @@ std::variant<Input, NotTreatable> Input::open(base::UniqueFd file, const std::st
   if (!S_ISREG(info.st_mode)) {
     return NotTreatable{"it is no regular file"};
   }
-  auto header = read_header(file.get(), static_cast<std::uint64_t>(info.st_size), name);
+  auto header = read_header(file.get(), static_cast<std::uint64_t>(info.st_size), name,
+                            unfinished ? PerfState::kDead : PerfState::kDone);
   if (auto* const not_treatable = std::get_if<NotTreatable>(&header)) {
     return std::move(*not_treatable);
   }

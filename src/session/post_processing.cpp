@@ -138,6 +138,7 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
   const weave::WeaveOptions options{
       .input = work.input,
       .output = work.output,
+      .unfinished = work.unfinished,
       .lines = work.lines,
       .gil = work.gil,
       .tasks = work.tasks,

@@ -23,6 +23,7 @@ namespace pyinject::session {
 struct PostProcessing {
   std::string input;
   std::string output;
+  bool unfinished = false;  // as WeaveOptions
   bool lines = false;
   bool gil = false;
   bool tasks = false;

@@ -88,6 +88,7 @@ class Recorder {
   void stop_perf();
   [[nodiscard]] int status_of(EndOfRecording end);
   int perf_failed();
+  void save_unfinished();
   int give_up(int status);
   void discard();
   void collect_maps();
@@ -95,7 +96,8 @@ class Recorder {
   std::optional<int> post_process();
   [[nodiscard]] std::function<bool(std::uint32_t)> wanted_samples() const;
   [[nodiscard]] weave::Knowledge knowledge();
-  Processed post_process_file(const std::string& path, bool last);
+  // UNFINISHED: perf has died.
+  Processed post_process_file(const std::string& path, bool last, bool unfinished = false);
   [[nodiscard]] std::string lost_with_completion() const;
   [[nodiscard]] base::UniqueFd open_map(std::uint32_t pid) const;
   void summarize();

@@ -2,6 +2,7 @@
 #include "base/format.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/fault.hpp"
+#include "pyinject/base/text.hpp"
 #include "pyinject/perf/map_collector.hpp"
 #include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/procfs/reopen.hpp"
@@ -91,7 +92,9 @@ void Recorder::stop_perf() {
 
 int Recorder::status_of(EndOfRecording end) {
   if (!perf_completed(*perf_, perf_told_to_end_)) {
-    return perf_failed();
+    const int status = perf_failed();
+    save_unfinished();
+    return status;
   }
   const auto incomplete = post_process();
   summarize();
@@ -108,6 +111,17 @@ int Recorder::status_of(EndOfRecording end) {
 int Recorder::perf_failed() {
   switch_off();
   return report_perf_failure(*perf_, logger_);
+}
+
+// What perf had written is not lost when it dies.
+void Recorder::save_unfinished() {
+  if (output_.pipe || output_.several ||
+      post_process_file(output_.path, true, true) != Processed::kDone) {
+    return;
+  }
+  logger_.warning("{} has what perf record had written before it died",
+                  base::printable(output_.path));
+  summarize();
 }
 
 int Recorder::give_up(int status) {
@@ -227,11 +241,12 @@ weave::Knowledge Recorder::knowledge() {
   return knowledge;
 }
 
-Processed Recorder::post_process_file(const std::string& path, bool last) {
+Processed Recorder::post_process_file(const std::string& path, bool last, bool unfinished) {
   WovenFile woven{.path = path, .summary = {}};
   const auto processed = post_process_in_place(path, options_.keep_raw,
                                                {.input = {},
                                                 .output = {},
+                                                .unfinished = unfinished,
                                                 .lines = options_.lines,
                                                 .gil = options_.gil,
                                                 .tasks = options_.tasks,

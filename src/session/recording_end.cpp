@@ -53,7 +53,7 @@ bool make_perf_end(perf::PerfProcess& perf, base::Logger& logger) {
   logger.warning("perf record has not completed its file: it is told to end");
   perf.send_signal(SIGTERM);
   if (!perf.wait(Deadline::after(kPerfAnswers))) {
-    logger.error("perf record does not end: it is killed, its file may be unusable");
+    logger.error("perf record does not end: it is killed");
     perf.send_signal(SIGKILL);
     (void)perf.wait(Deadline::after(kPerfAnswers));
   }

@@ -109,7 +109,7 @@ Interpreters interpreters_of(
 
 std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options, const Knowledge& knowledge,
                                             unwind::FileFinder& files) {
-  auto opened = perfdata::Input::open(options.input);
+  auto opened = perfdata::Input::open(options.input, options.unfinished);
   if (auto* const not_treatable = std::get_if<perfdata::NotTreatable>(&opened)) {
     return Untouched{.why = std::move(not_treatable->why)};
   }

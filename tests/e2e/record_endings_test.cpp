@@ -1,14 +1,18 @@
 // How recordings end, beside the end of their command: the data is complete and nothing is left on.
 #include "e2e/served_tree.hpp"
+#include "pyinject/base/file.hpp"
+#include "pyinject/base/text.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 #include "support/pty_process.hpp"
+#include "support/stand_in_perf.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <utility>
 
 namespace pyinject::test {
@@ -64,6 +68,33 @@ TEST_P(Ending, TargetIsKilled) {
   EXPECT_THAT(record.child().err(), HasSubstr("the target exited before the recording was to end"));
   EXPECT_THAT(record.child().err(), Not(HasSubstr("error:")));
   expect_complete_data();
+}
+
+// Half-way, by the kernel for want of memory, say.
+TEST_P(Ending, PerfIsKilled) {
+  const TempDir folder;
+  auto all = arguments();
+  all.insert(all.end(), {"--perf", stand_in_perf(folder, "echo $$ >" + folder.path().string() +
+                                                             "/pid\nexec $PERF \"$@\"\n")});
+  RunningRecord record{all};
+  target().serve(5, kEnough);
+  // Of its buffers of 512 kB it writes what is in one when that is half full.
+  const auto deadline = Deadline::after(kPatience);
+  while (std::filesystem::file_size(data()) < 200'000 && !deadline.expired()) {
+    target().serve(5);
+  }
+  const auto perf =
+      base::parse_number<pid_t>(base::trim(base::read_file(folder / "pid").value_or("")));
+  ASSERT_TRUE(perf);
+  ASSERT_EQ(::kill(*perf, SIGKILL), 0);
+  EXPECT_EQ(record.wait(), (ExitStatus{.code = 125}));
+  EXPECT_THAT(record.child().err(), HasSubstr("error: perf record failed: killed by signal 9"));
+  EXPECT_THAT(record.child().err(),
+              HasSubstr(data() + " has what perf record had written before it died"));
+  const auto named = count_named(read_samples("perf", data()));
+  EXPECT_GE(named.samples, 10U);
+  EXPECT_GE(named.innermost, 85);
+  expect_off_and_well();
 }
 
 TEST_P(Ending, SignalsToTheTool) {

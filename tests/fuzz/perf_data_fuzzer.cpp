@@ -19,8 +19,8 @@ using perfdata::Sample;
 // What is compressed may be a thousand times as long.
 constexpr std::size_t kMostRecords = 3000;
 
-std::optional<perfdata::Input> open(base::UniqueFd file) {
-  auto opened = perfdata::Input::open(std::move(file), "input");
+std::optional<perfdata::Input> open(base::UniqueFd file, bool unfinished = false) {
+  auto opened = perfdata::Input::open(std::move(file), "input", unfinished);
   if (const auto* const why = std::get_if<perfdata::NotTreatable>(&opened)) {
     require(!why->why.empty() && is_printable(why->why), "the reason is plain text");
     return std::nullopt;
@@ -101,7 +101,11 @@ std::string contents(const base::UniqueFd& file) {
 }  // namespace
 
 void run(Input input) {
-  auto file = open(file_with(input.rest()));
+  const auto bytes = input.rest();
+  auto file = open(file_with(bytes));
+  if (!file) {
+    file = open(file_with(bytes), true);
+  }
   if (!file) {
     return;
   }

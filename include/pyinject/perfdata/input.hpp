@@ -28,11 +28,15 @@ struct NotTreatable {
 
 class Input {
  public:
-  // Throws SystemError when PATH cannot be opened or read.
-  [[nodiscard]] static std::variant<Input, NotTreatable> open(const std::string& path);
+  // Throws SystemError when PATH cannot be opened or read. UNFINISHED: a file whose perf has died
+  // before it could complete it, and no other: it has all records that were written, the last one
+  // perhaps in part, and no features.
+  [[nodiscard]] static std::variant<Input, NotTreatable> open(const std::string& path,
+                                                              bool unfinished = false);
   // NAME: for messages.
   [[nodiscard]] static std::variant<Input, NotTreatable> open(base::UniqueFd file,
-                                                              const std::string& name);
+                                                              const std::string& name,
+                                                              bool unfinished = false);
 
   Input(Input&& other) noexcept;
   Input& operator=(Input&& other) noexcept;

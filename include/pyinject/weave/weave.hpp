@@ -55,6 +55,8 @@ struct WeaveOptions {
   std::string input;
   // Written beside it under another name and renamed at the end; may be INPUT itself.
   std::string output;
+  // INPUT was not completed by its perf, which has died (perfdata/input.hpp).
+  bool unfinished = false;
   // The lines of Python frames in their names: "py::f:file:12".
   bool lines = false;
   // Whole Python stacks get a frame at their root that says what their thread has to do with the
