@@ -1,144 +1,26 @@
-// record --functions and functions: as many calls as were made, and nothing left in tracefs.
+// record --functions and functions: as many calls as were made, as they were made.
+#include "e2e/counted_calls.hpp"
 #include "e2e/served_tree.hpp"
-#include "e2e/tracefs_use.hpp"
-#include "pyinject/base/file.hpp"
+#include "support/child_process.hpp"
 #include "support/find_perf.hpp"
-#include "support/guards.hpp"
-#include "support/patience.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <csignal>
 #include <filesystem>
 #include <set>
 #include <sstream>
 #include <string>
-#include <vector>
-
-#include <unistd.h>
 
 namespace pyinject::test {
 namespace {
 
-using base::Deadline;
 using nlohmann::json;
 using testing::HasSubstr;
-
-// In a mount namespace of its own, where tracefs is mounted or surely not. No process is added: the
-// number of what is run is that of PROGRAM.
-std::vector<std::string> beside(const std::string& mounts,
-                                const std::vector<std::string>& program) {
-  std::vector<std::string> words{"unshare", "-m", "sh", "-c", mounts + "; exec \"$@\"", "sh"};
-  words.insert(words.end(), program.begin(), program.end());
-  return words;
-}
-std::vector<std::string> with_tracefs(const std::vector<std::string>& program) {
-  return beside("mount -t tracefs nodev /sys/kernel/tracing", program);
-}
-
-// The lines of uprobe_events that are of the session of this process.
-std::vector<std::string> events_of(base::Pid tool) {
-  const auto listed = run(with_tracefs({"cat", "/sys/kernel/tracing/uprobe_events"}));
-  EXPECT_EQ(listed.status, ExitStatus{}) << listed.err;
-  std::vector<std::string> found;
-  std::istringstream lines{listed.out};
-  const auto group = ":perf_pyinject_" + std::to_string(tool.value()) + "_";
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find(group) != std::string::npos) {
-      found.push_back(line);
-    }
-  }
-  return found;
-}
-
-// tests/targets/counted_calls.py.
-class Counted {
- public:
-  explicit Counted(const Interpreter& python)
-      : process_{python, target_source("counted_calls.py")} {}
-
-  [[nodiscard]] std::string pid() const { return std::to_string(process_.pid().value()); }
-  [[nodiscard]] base::Pid id() const { return process_.pid(); }
-  void call(const std::string& what, int number) {
-    process_.send_line(what + " " + std::to_string(number));
-    EXPECT_EQ(process_.read_line(kPatience), "done");
-  }
-  void expect_well() {
-    call("leaves", 10);
-    process_.child().close_stdin();
-    EXPECT_EQ(process_.child().wait(Deadline::after(kPatience)), ExitStatus{});
-  }
-
- private:
-  PythonProcess process_;
-};
-
-json calls_in(const std::string& data) {
-  const auto result = run_tool({"functions", "-i", data, "--json"});
-  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
-  return json::parse(result.out);
-}
-
-// Those with that name, of programs that are run by -c.
-std::vector<json> named(const json& calls, const std::string& name) {
-  std::vector<json> found;
-  for (const auto& function : calls.at("functions")) {
-    if (function.at("function") == name && function.at("file") == "<string>") {
-      found.push_back(function);
-    }
-  }
-  return found;
-}
-
-void expect_calls(const json& calls, const std::string& name, int count) {
-  const auto found = named(calls, name);
-  ASSERT_EQ(found.size(), 1U) << name;
-  EXPECT_EQ(found[0].at("calls"), count) << name;
-  EXPECT_EQ(found[0].at("returned"), count) << name;
-}
-
-int count_of(const std::string& text, const std::string& what) {
-  int count = 0;
-  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
-    ++count;
-  }
-  return count;
-}
-
-bool has_probes(const Interpreter& python) { return python.minor >= 15 && !python.free_threaded; }
-
-class FunctionCalls : public testing::TestWithParam<Interpreter> {
- protected:
-  void SetUp() override {
-    if (::geteuid() != 0) {
-      GTEST_SKIP() << "needs root: mount namespaces, tracefs";
-    }
-  }
-  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
-  [[nodiscard]] std::vector<std::string> arguments(const std::string& pids) const {
-    return {"--functions", "-p", pids, "-o", data()};
-  }
-  void be_alone() { tracefs_.be_alone(); }
-
- private:
-  TracefsUse tracefs_;
-  TempDir folder_;
-};
-
-class FunctionCallsCounted : public FunctionCalls {
- protected:
-  void SetUp() override {
-    FunctionCalls::SetUp();
-    if (!IsSkipped() &&
-        run(with_tracefs({"test", "-w", "/sys/kernel/tracing/uprobe_events"})).status !=
-            ExitStatus{}) {
-      GTEST_SKIP() << "needs tracefs and uprobe events: not in this container or kernel";
-    }
-  }
-};
 
 TEST_P(FunctionCallsCounted, AreAsManyAsWereMade) {
   // Two records of 150 bytes or less for each: perf's buffer has room for all, should it not come
@@ -296,6 +178,14 @@ std::string perf_with_threads(const TempDir& folder, const std::string& perf,
   return path;
 }
 
+int count_of(const std::string& text, const std::string& what) {
+  int count = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
 TEST_P(FunctionCallsCounted, AreRecordedAnewWhenAThreadWasBornMeanwhile) {
   Counted target{GetParam()};
   for (const int times : {1, 100}) {
@@ -348,105 +238,8 @@ TEST_P(FunctionCallsCounted, AreShownInTheirOrder) {
   EXPECT_THAT(table.out, HasSubstr("  leaf  <string>:"));
 }
 
-TEST_P(FunctionCallsCounted, EndBySignalsInGoodOrder) {
-  Counted target{GetParam()};
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    RunningRecord record{arguments(target.pid()), with_tracefs({tool()})};
-    EXPECT_EQ(events_of(record.child().pid()).size(), 2U);
-    target.call("leaves", 1000);
-    record.child().signal(signal);
-    EXPECT_EQ(record.wait(), (ExitStatus{.code = 128 + signal})) << record.child().err();
-    EXPECT_TRUE(events_of(record.child().pid()).empty()) << signal;
-    expect_calls(calls_in(data()), "leaf", 1000);
-  }
-  target.expect_well();
-}
-
-TEST_P(FunctionCallsCounted, OfAKilledToolLeaveNothingBehindTheNextOne) {
-  be_alone();
-  const Guards guards;
-  Counted target{GetParam()};
-  base::Pid killed;
-  {
-    RunningRecord record{arguments(target.pid()), with_tracefs({tool()})};
-    killed = record.child().pid();
-    EXPECT_EQ(events_of(killed).size(), 2U);
-    target.call("leaves", 1000);
-    record.child().signal(SIGKILL);
-    EXPECT_EQ(record.wait(), (ExitStatus{.code = 0, .signal = SIGKILL}));
-    record.child().close_stdin();
-  }
-  guards.wait_for_orphans({target.id()});  // perf completes its file
-  expect_calls(calls_in(data()), "leaf", 1000);
-  target.expect_well();
-  // Also one that comes to nothing: its target is gone.
-  EXPECT_EQ(events_of(killed).size(), 2U);
-  auto next = with_tracefs({tool(), "record"});
-  const auto more = arguments(target.pid());
-  next.insert(next.end(), more.begin(), more.end());
-  EXPECT_EQ(run(next).status, (ExitStatus{.code = 125}));
-  EXPECT_TRUE(events_of(killed).empty());
-}
-
-TEST_P(FunctionCallsCounted, TargetMayEndFirst) {
-  Counted target{GetParam()};
-  RunningRecord record{arguments(target.pid()), with_tracefs({tool()})};
-  target.call("leaves", 100);
-  target.expect_well();
-  EXPECT_EQ(record.wait(), ExitStatus{});
-  EXPECT_THAT(record.child().err(), HasSubstr("the target exited before the recording was to end"));
-  EXPECT_TRUE(events_of(record.child().pid()).empty());
-  expect_calls(calls_in(data()), "leaf", 110);
-}
-
-TEST_P(FunctionCallsCounted, NeedTracefs) {
-  Counted target{GetParam()};
-  auto words =
-      beside("umount -l /sys/kernel/tracing /sys/kernel/debug 2>/dev/null", {tool(), "record"});
-  const auto more = arguments(target.pid());
-  words.insert(words.end(), more.begin(), more.end());
-  const auto result = run(words);
-  EXPECT_EQ(result.status, (ExitStatus{.code = 125}));
-  EXPECT_THAT(result.err, HasSubstr("mount -t tracefs nodev /sys/kernel/tracing"));
-  EXPECT_FALSE(std::filesystem::exists(data()));
-  target.expect_well();
-}
-
-class FunctionCallsRefused : public FunctionCalls {};
-
-TEST_P(FunctionCallsRefused, WhereTheBuildHasNoProbes) {
-  Counted target{GetParam()};
-  const auto result = run_tool({"record", "--functions", "-p", target.pid(), "-o", data()});
-  EXPECT_EQ(result.status, (ExitStatus{.code = 125}));
-  EXPECT_EQ(result.out, "");
-  EXPECT_THAT(result.err, HasSubstr("(no_function_probes)"));
-  EXPECT_THAT(result.err, HasSubstr("perf-pyinject record without --functions"));
-  EXPECT_FALSE(std::filesystem::exists(data()));
-  target.expect_well();
-}
-
-TEST(FunctionsVerb, RefusesOtherFiles) {
-  const TempDir folder;
-  const auto result = run_tool({"functions", "-i", folder.file("perf.data", "no recording")});
-  EXPECT_EQ(result.status, (ExitStatus{.code = 125}));
-  EXPECT_EQ(result.out, "");
-  EXPECT_THAT(result.err, HasSubstr("it is no perf.data"));
-}
-
-std::vector<Interpreter> those(bool with_probes) {
-  std::vector<Interpreter> result;
-  for (const auto& python : find_interpreters()) {
-    if (has_probes(python) == with_probes) {
-      result.push_back(python);
-    }
-  }
-  return result;
-}
-
-INSTANTIATE_TEST_SUITE_P(Pythons, FunctionCallsCounted, testing::ValuesIn(those(true)),
-                         InterpreterName{});
-INSTANTIATE_TEST_SUITE_P(Pythons, FunctionCallsRefused, testing::ValuesIn(those(false)),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, FunctionCallsCounted,
+                         testing::ValuesIn(pythons_with_probes(true)), InterpreterName{});
 
 }  // namespace
 }  // namespace pyinject::test

@@ -1,0 +1,76 @@
+// tests/targets/counted_calls.py, a program that calls as often as it is told, and what a recording
+// of its calls has to say.
+#pragma once
+
+#include "e2e/tracefs_use.hpp"
+#include "pyinject/base/pid.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <vector>
+
+namespace pyinject::test {
+
+// In a mount namespace of its own, where tracefs is mounted or surely not. No process is added: the
+// number of what is run is that of PROGRAM.
+[[nodiscard]] std::vector<std::string> beside(const std::string& mounts,
+                                              const std::vector<std::string>& program);
+[[nodiscard]] std::vector<std::string> with_tracefs(const std::vector<std::string>& program);
+
+// The lines of uprobe_events that are of the session of this process.
+[[nodiscard]] std::vector<std::string> events_of(base::Pid tool);
+
+// The program; WHAT it calls are its functions of that name.
+class Counted {
+ public:
+  explicit Counted(const Interpreter& python)
+      : process_{python, target_source("counted_calls.py")} {}
+
+  [[nodiscard]] std::string pid() const { return std::to_string(process_.pid().value()); }
+  [[nodiscard]] base::Pid id() const { return process_.pid(); }
+  void call(const std::string& what, int number);
+  void expect_well();
+
+ private:
+  PythonProcess process_;
+};
+
+// What `functions --json` says of DATA.
+[[nodiscard]] nlohmann::json calls_in(const std::string& data);
+
+// Those with that name, of programs that are run by -c.
+[[nodiscard]] std::vector<nlohmann::json> named(const nlohmann::json& calls,
+                                                const std::string& name);
+
+// Of one function with that name, all of which returned.
+void expect_calls(const nlohmann::json& calls, const std::string& name, int count);
+
+// The interpreters with the probes of function calls, or those without.
+[[nodiscard]] std::vector<Interpreter> pythons_with_probes(bool with_probes);
+
+class FunctionCalls : public testing::TestWithParam<Interpreter> {
+ protected:
+  void SetUp() override;
+  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+  [[nodiscard]] std::vector<std::string> arguments(const std::string& pids) const {
+    return {"--functions", "-p", pids, "-o", data()};
+  }
+  void be_alone() { tracefs_.be_alone(); }
+
+ private:
+  TracefsUse tracefs_;
+  TempDir folder_;
+};
+
+class FunctionCallsCounted : public FunctionCalls {
+ protected:
+  void SetUp() override;
+};
+
+}  // namespace pyinject::test
