@@ -1,0 +1,213 @@
+// What the built tool says about targets that cannot be recorded: one interpreter each. The wrong
+// command lines are in cli_record_test.cpp.
+#include "integration/cli_bad_input.hpp"
+#include "integration/detection.hpp"
+#include "integration/tracer.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/file.hpp"
+#include "support/child_process.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/patience.hpp"
+#include "support/python_process.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Deadline;
+
+TEST_F(CliBadInput, ItsOwnPid) {
+  const auto result =
+      run({"sh", "-c", R"(exec "$0" record -p $$ -o "$1" -- true)", tool(), data()});
+  expect_failure(result, {"pid ", "perf-pyinject itself", "(own_process)"});
+}
+
+TEST_F(CliBadInput, APidWithoutProcess) {
+  ChildProcess child{{"true"}};
+  ASSERT_TRUE(child.wait(Deadline::after(kPatience)));
+  expect_refused(child.pid(), "no_such_process", {"no such process", "pgrep"});
+}
+
+TEST_F(CliBadInput, AZombie) {
+  PythonProcess python{any(), kIdle};
+  python.child().close_stdin();
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(python.pid().value()), &info, WEXITED | WNOWAIT), 0);
+  expect_refused(python.pid(), "zombie", {"zombie", "parent"});
+}
+
+TEST_F(CliBadInput, AProcessWithoutPython) {
+  ChildProcess child{{"cat"}};
+  child.write("ready\n");
+  ASSERT_EQ(child.read_line(Deadline::after(kPatience)), "ready");
+  expect_refused_unharmed(child.pid(), "not_python", {"no CPython"});
+  child.write("still there\n");
+  EXPECT_EQ(child.read_line(Deadline::after(kPatience)), "still there");
+}
+
+// Such as Debian 12's own.
+TEST_F(CliBadInput, AnOldPython) {
+  std::vector<std::string> candidates{"/usr/bin/python3"};
+  const char* const home = std::getenv("HOME");
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator{
+           fs::path{home == nullptr ? "/" : home} / ".pyenv/versions", ignored}) {
+    candidates.push_back(entry.path() / "bin/python");
+  }
+  for (const auto& path : candidates) {
+    if (!fs::exists(path)) {
+      continue;
+    }
+    ChildProcess python{{path, "-c",
+                         "import sys, platform\n"
+                         "sys.stdout.write(platform.python_version() + chr(10))\n"
+                         "sys.stdout.flush()\n"
+                         "sys.stdin.read()\n"}};
+    const auto version = python.read_line(Deadline::after(kPatience)).value_or("");
+    if (!version.starts_with("3.11.")) {
+      continue;
+    }
+    expect_refused_unharmed(python.pid(), "python_too_old",
+                            {"it is Python " + version, "came with Python 3.12"});
+    EXPECT_TRUE(python.running());
+    return;
+  }
+  GTEST_SKIP() << "no Python 3.11 is here";
+}
+
+TEST_F(CliBadInput, AnotherUsersProcess) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "being another user needs root";
+  }
+  PythonProcess python{any(), kAnswers};
+  const SeenFolder seen{Interpreter{}};  // one that everybody may enter
+  fs::copy_file(tool(), seen.here("tool"));
+  auto argv = record_argv(python.pid());
+  argv.front() = seen.here("tool");
+  RunOptions options;
+  options.child.uid = kNobody;
+  const auto result = run(argv, options);
+  expect_failure(result, {"pid " + say(python.pid()) + ": ", "(no_permission)", "uid 0",
+                          "CAP_SYS_PTRACE", "Permission denied"});
+  expect_as_before(python);
+}
+
+TEST_F(CliBadInput, TracedByStrace) {
+  PythonProcess python{any(), kAnswers};
+  {
+    const Tracer tracer{strace_of(python.pid())};
+    if (!tracer.attached()) {
+      GTEST_SKIP() << "no strace that attaches: " << tracer.said();
+    }
+    expect_refused(python.pid(), "traced", {"pid " + say(tracer.pid()) + " (strace)", "end that"});
+  }
+  expect_as_before(python);
+}
+
+TEST_F(CliBadInput, TracedByGdb) {
+  PythonProcess python{any(), kAnswers};
+  {
+    const Tracer tracer{gdb_of(python.pid())};
+    if (!tracer.attached()) {
+      GTEST_SKIP() << "no gdb that attaches: " << tracer.said();
+    }
+    expect_refused(python.pid(), "traced", {"pid " + say(tracer.pid()), "gdb", "end that"});
+  }
+  expect_as_before(python);
+}
+
+TEST_F(CliBadInput, TheJitIsOn) {
+  for (const auto& interpreter : find_interpreters()) {
+    if (interpreter.minor < 14) {
+      continue;
+    }
+    PythonProcess python{with_variable(interpreter, "PYTHON_JIT=1"),
+                         "import sys\n"
+                         "print('ready', flush=True)\n"
+                         "print(hasattr(sys, '_jit') and sys._jit.is_enabled(), flush=True)\n"
+                         "sys.stdin.read()\n"};
+    if (python.read_line() != "True") {
+      continue;
+    }
+    SCOPED_TRACE(interpreter.name);
+    expect_refused_unharmed(python.pid(), "jit_active", {"JIT", "PYTHON_JIT=0"});
+    python.expect_alive();
+    return;
+  }
+  GTEST_SKIP() << "no interpreter here has a JIT";
+}
+
+TEST_F(CliBadInput, AForeignEvaluator) {
+  PythonProcess python{any(), kForeignEvaluator};
+  python.send_line("put it in");
+  ASSERT_THAT(python.read_line(), testing::StartsWith("foreign "));
+  expect_refused_unharmed(python.pid(), "foreign_evaluator", {"PEP 523", "libc", "switch off"});
+  python.send_line("take it out");
+  EXPECT_EQ(python.read_line(), "own");
+}
+
+// CPython would write its map through the link, or not at all.
+class CliBadMap : public CliBadInput {
+ protected:
+  void start(const Interpreter& interpreter) {
+    python_.emplace(interpreter, kIdle);
+    seen_ = "/tmp/perf-" + say(python_->pid()) + ".map";
+    map_ = interpreter.root + seen_;
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    fs::remove(map_, ignored);
+  }
+
+  std::optional<PythonProcess> python_;
+  std::string seen_;
+  std::string map_;
+};
+
+TEST_F(CliBadMap, ASymbolicLink) {
+  start(any());
+  const SeenFolder elsewhere{any()};
+  elsewhere.write("precious", "kept");
+  fs::create_symlink(elsewhere.seen("precious"), map_);
+  expect_refused_unharmed(python_->pid(), "map_not_regular", {seen_, "symbolic link", "remove it"});
+  EXPECT_EQ(base::read_file(elsewhere.here("precious")), "kept");
+}
+
+TEST_F(CliBadMap, AFileOfSomebodyElse) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "giving files away needs root";
+  }
+  start(any());
+  ASSERT_EQ(::mknod(map_.c_str(), S_IFREG | 0600, 0), 0);
+  ASSERT_EQ(::chown(map_.c_str(), kNobody, kNobody), 0);
+  expect_refused_unharmed(python_->pid(), "map_foreign",
+                          {seen_, "belongs to uid 65534", "remove it"});
+  EXPECT_EQ(fs::file_size(map_), 0U);
+}
+
+TEST_F(CliBadMap, AReadOnlyTmp) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "mounting needs root";
+  }
+  start(wrapped(any(), {"unshare", "--mount", "sh", "-c",
+                        "mount -t tmpfs -o ro none " + any().root + "/tmp && exec \"$@\"", "sh"}));
+  expect_refused_unharmed(python_->pid(), "map_directory", {"/tmp is read-only", "mount a tmpfs"});
+}
+
+}  // namespace
+}  // namespace pyinject::test
