@@ -1,28 +1,32 @@
 // Are processes seen that start, become others and end, by both ways of watching?
-#include "integration/detection.hpp"
-#include "pyinject/base/error.hpp"
+#include "integration/watching.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/log.hpp"
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/unique_fd.hpp"
 #include "pyinject/procfs/maps.hpp"
 #include "pyinject/watch/process_watch.hpp"
 #include "support/child_process.hpp"
 #include "support/fake_python.hpp"
-#include "support/patience.hpp"
-#include "watch/perf_watch.hpp"
-#include "watch/write_watch.hpp"
 
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
+#include <chrono>
 #include <csignal>
-#include <cstdlib>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
 #include <set>
 #include <sstream>
+#include <string>
 #include <thread>
+#include <vector>
 
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <sched.h>
@@ -30,7 +34,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace pyinject::test {
@@ -41,79 +44,6 @@ using base::Pid;
 using watch::Change;
 using watch::ProcessEvent;
 using watch::ProcessWatch;
-
-// So that none is lost of all that the machine does while a test does not look.
-constexpr std::size_t kManyPages = 16 * watch::kRingPages;
-
-std::unique_ptr<ProcessWatch> by_perf(std::size_t pages = kManyPages) {
-  std::string why;
-  auto made = watch::watch_by_perf_events(why, pages);
-  if (!made && (std::getenv("PYINJECT_REQUIRE_PYTHONS") != nullptr)) {
-    ADD_FAILURE() << "no watch by perf events: " << why;
-  }
-  return made;
-}
-
-// What WATCH tells, until one is as WANTED; false at the deadline.
-using Wanted = std::function<bool(const ProcessEvent&)>;
-bool wait_for(ProcessWatch& watch, const Wanted& wanted, std::vector<ProcessEvent>* all = nullptr) {
-  const auto deadline = Deadline::after(kPatience);
-  while (!deadline.expired()) {
-    pollfd ready{.fd = watch.fd(), .events = POLLIN, .revents = 0};
-    ::poll(&ready, 1, deadline.remaining_ms());
-    bool found = false;
-    for (auto& event : watch.take()) {
-      found = found || wanted(event);
-      if (all != nullptr) {
-        all->push_back(std::move(event));
-      }
-    }
-    if (found) {
-      return true;
-    }
-  }
-  return false;
-}
-
-Wanted is(Change change, Pid pid) {
-  return [=](const ProcessEvent& event) { return event.change == change && event.pid == pid; };
-}
-
-// A child of this process that runs BODY, and waits between until it is let go.
-class Child {
- public:
-  explicit Child(const std::function<void(Child&)>& body) {
-    if (::pipe2(told_.data(), O_CLOEXEC) != 0) {
-      throw base::SystemError{"pipe2", errno};
-    }
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      body(*this);
-      ::_exit(0);
-    }
-  }
-  ~Child() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    ::close(told_[0]);
-    ::close(told_[1]);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  [[nodiscard]] Pid pid() const { return Pid{pid_}; }
-  void go_on() { EXPECT_EQ(::write(told_[1], "x", 1), 1); }
-  void wait() {
-    char byte = 0;
-    if (::read(told_[0], &byte, 1) != 1) {
-      ::_exit(1);
-    }
-  }
-
- private:
-  std::array<int, 2> told_{};
-  pid_t pid_ = 0;
-};
 
 enum class Way { kPerfEvents, kProcfs };
 
@@ -133,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(By, WatchTest, testing::Values(Way::kPerfEvents, Way::k
                          });
 
 TEST_P(WatchTest, SeesALifeInItsOrder) {
-  Child child{[](Child& self) {
+  SteppedChild child{[](SteppedChild& self) {
     self.wait();
     ::prctl(PR_SET_NAME, "another name");
     self.wait();
@@ -173,7 +103,7 @@ TEST_P(WatchTest, LeavesThreadsOut) {
     threads.insert(Pid{number});
   }
   ASSERT_EQ(threads.size(), 20U);
-  Child last{[](Child& self) { self.wait(); }};
+  SteppedChild last{[](SteppedChild& self) { self.wait(); }};
   std::vector<ProcessEvent> all;
   ASSERT_TRUE(wait_for(*watch_, is(Change::kForked, last.pid()), &all));
   for (const auto& event : all) {
@@ -234,22 +164,11 @@ TEST_P(WatchTest, MissesNoneInAStormThatLivesUntilItLooks) {
     ASSERT_TRUE(living.contains(pid)) << pid.value();
     storm.write("\n");
   }
-  Child last{[](Child& self) { self.wait(); }};
+  SteppedChild last{[](SteppedChild& self) { self.wait(); }};
   look([&] { return living.contains(last.pid()); });
   EXPECT_TRUE(living.contains(last.pid()));
   EXPECT_LT(living.size(), 500U);  // ends are seen, too
 }
-
-class PerfWatchTest : public testing::Test {
- protected:
-  void SetUp() override {
-    watch_ = by_perf();
-    if (!watch_) {
-      GTEST_SKIP() << "built without libperf, or without the right";
-    }
-  }
-  std::unique_ptr<ProcessWatch> watch_;
-};
 
 TEST_F(PerfWatchTest, SeesWhatAProcessMaps) {
   ChildProcess cat{{"cat"}};
@@ -329,138 +248,13 @@ TEST_F(PerfWatchTest, SeesWhatAProcessMapsBesideARecordingWithBuildIds) {
   }));
 }
 
-TEST_F(PerfWatchTest, TellsOfAWrite) {
-  auto* const memory = static_cast<volatile int*>(
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  Child child{[memory](Child& self) {
-    self.wait();
-    memory[1] = 1;
-    self.wait();
-    memory[0] = 1;
-    self.wait();
-    memory[0] = 2;
-    self.wait();
-  }};
-  const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  if (!watch_->report_write(child.pid(), address)) {
-    GTEST_SKIP() << "no hardware breakpoints here";
-  }
-  child.go_on();  // beside it
-  child.go_on();
-  ASSERT_TRUE(wait_for(*watch_, is(Change::kWritten, child.pid())));
-  child.go_on();  // once
-  child.go_on();
-  std::vector<ProcessEvent> all;
-  ASSERT_TRUE(wait_for(*watch_, is(Change::kExited, child.pid()), &all));
-  EXPECT_TRUE(std::none_of(all.begin(), all.end(), is(Change::kWritten, child.pid())));
-  EXPECT_FALSE(watch_->report_write(child.pid(), address));
-  EXPECT_FALSE(watch_->report_write(Pid{::getpid()}, address + 1));
-}
-
-// A write that comes while it is asked for is announced. With many threads that takes a while.
-TEST(WriteWatch, LosesNoWriteOfThisMoment) {
-  constexpr int kThreads = 100;
-  auto* const memory = static_cast<volatile int*>(
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  Child child{[memory](Child& self) {
-    for (int count = 0; count < kThreads; ++count) {
-      std::thread{[] { ::pause(); }}.detach();
-    }
-    memory[1] = 1;
-    while (true) {
-      self.wait();
-      memory[0] = 1;
-    }
-  }};
-  const auto deadline = Deadline::after(std::chrono::seconds{30});
-  while (memory[1] == 0 && !deadline.expired()) {
-    std::this_thread::yield();
-  }
-  watch::WriteWatch writes;
-  for (int round = 0; round < 200; ++round) {
-    if (!writes.add(child.pid(), reinterpret_cast<std::uintptr_t>(memory))) {
-      ASSERT_EQ(round, 0);
-      GTEST_SKIP() << "no hardware breakpoints here";
-    }
-    child.go_on();
-    std::vector<Pid> written;
-    const auto soon = Deadline::after(std::chrono::milliseconds{1});
-    while (written.empty() && !soon.expired()) {
-      written = writes.taken();
-    }
-    while (written.empty()) {
-      pollfd ready{.fd = writes.fd(), .events = POLLIN, .revents = 0};
-      ASSERT_EQ(::poll(&ready, 1, deadline.remaining_ms()), 1) << "round " << round;
-      written = writes.taken();
-    }
-    EXPECT_THAT(written, testing::ElementsAre(child.pid()));
-  }
-}
-
-class PerfWatchPythonTest : public testing::TestWithParam<Interpreter> {};
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PerfWatchPythonTest);
-INSTANTIATE_TEST_SUITE_P(Every, PerfWatchPythonTest, testing::ValuesIn(find_interpreters()),
-                         InterpreterName{});
-
-// From its mapping to the moment from which it can be activated, without a look in between.
-TEST_P(PerfWatchPythonTest, TellsWhenAnInterpreterIsReady) {
-  const auto watch = by_perf();
-  if (!watch) {
-    GTEST_SKIP() << "built without libperf, or without the right";
-  }
-  const auto detector = python::make_detector();
-  const SeenFolder folder{GetParam()};  // CPython imports `encodings` before it is ready
-  std::filesystem::create_directory(folder.here("encodings"));
-  folder.write("encodings/__init__.py",
-               "import posix, sys\n"
-               "posix.write(1, b'ready\\n')\n"
-               "posix.read(0, 100)\n"
-               "sys.path.pop(0)\n"
-               "del sys.modules['encodings']\n"
-               "import encodings\n");
-  PythonProcess python{with_variable(GetParam(), "PYTHONPATH=" + folder.seen("")), kIdle};
-  ASSERT_TRUE(wait_for(*watch, [&](const ProcessEvent& event) {
-    return is(Change::kMapped, python.pid())(event) &&
-           detector->may_hold_interpreter(event.pid, event.file, event.path);
-  }));
-  const auto initialized = refused(python.pid()).initialized;
-  ASSERT_TRUE(initialized);
-  if (!watch->report_write(python.pid(), initialized->value())) {
-    GTEST_SKIP() << "no hardware breakpoints here";
-  }
-  python.send_line("go on");
-  ASSERT_TRUE(wait_for(*watch, is(Change::kWritten, python.pid())));
-  expect_ready(python.pid());
-}
-
-// A thousand processes that end before they write: each gives its breakpoint back.
-TEST_F(PerfWatchTest, ForgetsWhatEnds) {
-  auto* const memory =
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  for (int round = 0; round < 1000; ++round) {
-    Child child{[](Child& self) { self.wait(); }};
-    if (!watch_->report_write(child.pid(), reinterpret_cast<std::uintptr_t>(memory))) {
-      ASSERT_EQ(round, 0);
-      GTEST_SKIP() << "no hardware breakpoints here";
-    }
-    ::kill(child.pid().value(), SIGKILL);
-    // Where so much else happens that records are lost, what lives is named instead.
-    ASSERT_TRUE(wait_for(*watch_,
-                         [&](const ProcessEvent& event) {
-                           return is(Change::kExited, child.pid())(event) ||
-                                  event.change == Change::kAppeared;
-                         }))
-        << "round " << round;
-  }
-}
-
 // Two pages hold some 150 records, on each processor.
 TEST_F(PerfWatchTest, NamesAllProcessesWhenRecordsAreLost) {
   watch_ = by_perf(2);
   ASSERT_TRUE(watch_);
-  Child kept{[](Child& self) { self.wait(); }};
+  SteppedChild kept{[](SteppedChild& self) { self.wait(); }};
   for (unsigned count = 0; count < 500 * std::thread::hardware_concurrency(); ++count) {
-    Child child{[](Child&) {}};
+    SteppedChild child{[](SteppedChild&) {}};
   }
   std::vector<ProcessEvent> all;
   EXPECT_TRUE(wait_for(*watch_, is(Change::kAppeared, kept.pid()), &all));
