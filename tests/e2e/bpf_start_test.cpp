@@ -153,25 +153,46 @@ while True:
     signal.pause()
 )";
 
+class ForkingTarget {
+ public:
+  [[nodiscard]] std::string pid() const { return std::to_string(process_.pid().value()); }
+  // Where it says its child's number.
+  [[nodiscard]] std::string file() const { return folder_ / "child"; }
+  // Forks, and gives the child's number. The next child's is said anew.
+  [[nodiscard]] std::string fork() {
+    process_.child().signal(SIGUSR1);
+    const auto deadline = Deadline::after(kPatience);
+    while (!filesystem::exists(file()) && !deadline.expired()) {
+      ::sched_yield();
+    }
+    auto child = contents_of(file());
+    filesystem::remove(file());
+    return child;
+  }
+
+ private:
+  TempDir folder_;
+  PythonProcess process_{*plain_interpreter(13),
+                         kForksBySignal,
+                         {.interpreter_args = {}, .args = {file()}, .child = {}}};
+};
+
 // Until perf has opened its events (here it has a stand-in that waits for the child) it does not
 // know of the child. It is started anew, here with the child's number, and by then the child has
 // what its parent has.
 TEST_F(BpfStart, ChildrenThatAreForkedWhilePerfStartsAreKnown) {
   const TempDir folder;
-  const auto file = folder.path() / "child";
-  PythonOptions options;
-  options.args = {file};
-  PythonProcess target{*plain_interpreter(13), kForksBySignal, options};
-  const auto pid = std::to_string(target.pid().value());
-  const auto perf = stand_in_perf(folder, fmt::format("echo >> {0}/starts\n"
-                                                      "[ -e {1} ] || kill -USR1 {2}\n"
-                                                      "until [ -e {1} ]; do :; done\n"
-                                                      "exec $PERF \"$@\" -p {2},$(cat {1})\n",
-                                                      folder.path().string(), file.string(), pid));
-  auto arguments = bpf_record(pid, data());
+  const ForkingTarget target;
+  const auto perf =
+      stand_in_perf(folder, fmt::format("echo >> {0}/starts\n"
+                                        "[ -e {1} ] || kill -USR1 {2}\n"
+                                        "until [ -e {1} ]; do :; done\n"
+                                        "exec $PERF \"$@\" -p {2},$(cat {1})\n",
+                                        folder.path().string(), target.file(), target.pid()));
+  auto arguments = bpf_record(target.pid(), data());
   arguments.insert(arguments.end(), {"--perf", perf});
   RunningRecord running{arguments};
-  const auto child = contents_of(file);
+  const auto child = contents_of(target.file());
   wait_for_cpu_time(base::Pid{std::stoi(child)}, milliseconds{500});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_EQ(contents_of(folder / "starts"), "\n\n");
@@ -206,25 +227,15 @@ TEST_F(BpfStart, ChildrenThatPerfLeavesOutAreNotWaitedFor) {
   for (const bool without_all : {false, true}) {
     SCOPED_TRACE(without_all);
     const TempDir folder;
-    const auto file = folder.path() / "child";
-    PythonOptions options;
-    options.args = {file};
-    PythonProcess target{*plain_interpreter(13), kForksBySignal, options};
-    const auto pid = std::to_string(target.pid().value());
-    target.child().signal(SIGUSR1);
-    const auto deadline = Deadline::after(kPatience);
-    while (!filesystem::exists(file) && !deadline.expired()) {
-      ::sched_yield();
-    }
-    const auto child = contents_of(file);
-    filesystem::remove(file);
-    const auto perf = stand_in_perf(
-        folder, fmt::format("echo >> {0}/starts\n"
-                            "kill -USR1 {2}\n"
-                            "until [ -e {1} ]; do :; done\n"
-                            "exec $PERF \"$@\"\n",
-                            folder.path().string(), file.string(), without_all ? pid : child));
-    auto arguments = bpf_record(pid, data());
+    ForkingTarget target;
+    const auto child = target.fork();
+    const auto perf = stand_in_perf(folder, fmt::format("echo >> {0}/starts\n"
+                                                        "kill -USR1 {2}\n"
+                                                        "until [ -e {1} ]; do :; done\n"
+                                                        "exec $PERF \"$@\"\n",
+                                                        folder.path().string(), target.file(),
+                                                        without_all ? target.pid() : child));
+    auto arguments = bpf_record(target.pid(), data());
     arguments.insert(arguments.end(), {"--perf", perf});
     if (without_all) {
       arguments.emplace_back("-i");
