@@ -2,6 +2,7 @@
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/text.hpp"
+#include "pyinject/perfdata/input.hpp"
 #include "pyinject/procfs/stat.hpp"
 #include "pyinject/procfs/status.hpp"
 #include "pyinject/procfs/tasks.hpp"
@@ -252,6 +253,15 @@ void Joiner::part() {
   }
 }
 
+// Of a perf that has ended: it has died. What cannot be read is told by who is to complete it.
+bool is_unfinished(const std::string& path) {
+  try {
+    return std::holds_alternative<perfdata::Input>(perfdata::Input::open(path, true));
+  } catch (const base::SystemError&) {
+    return false;
+  }
+}
+
 int Joiner::complete() {
   const auto path = running_.path();
   if (!path) {
@@ -264,9 +274,11 @@ int Joiner::complete() {
                              .interpreters = sampler_.interpreters(),
                              .open_map = open_perf_map};
   WovenFile woven{.path = *path, .summary = {}};
+  const bool unfinished = is_unfinished(*path);
   const auto processed = post_process_in_place(*path, options_.keep_raw,
                                                {.input = {},
                                                 .output = {},
+                                                .unfinished = unfinished,
                                                 .lines = options_.lines,
                                                 .gil = options_.gil,
                                                 .tasks = options_.tasks,
@@ -279,6 +291,10 @@ int Joiner::complete() {
     return kFailure;
   }
   if (processed == Processed::kDone) {
+    if (unfinished) {
+      logger_.warning("perf record has died: {} has what it had written before",
+                      base::printable(*path));
+    }
     auto sampled = sampler_.stats();
     sampled.unmatched = woven.summary.without_record;
     sampled.not_joined = woven.summary.of_another_time;

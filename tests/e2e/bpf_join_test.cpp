@@ -264,7 +264,7 @@ TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileIsGone) {
   EXPECT_THAT(files(), testing::ElementsAre("stats.json")) << "none is made in its place";
 }
 
-// Of a perf that was killed: it stays as it is, also under its name.
+// Of a perf that was killed, and without its header: it stays as it is, also under its name.
 TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileCannotBeCompleted) {
   ServedTree target{python()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
@@ -273,10 +273,31 @@ TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileCannotBeCompleted) {
   ChildProcess joined{command};
   await(joined, "joined perf record");
   target.serve(20);
+  std::filesystem::resize_file(data(), 48);  // what it says of its events
   running.signal(SIGKILL);
   EXPECT_EQ(joined.wait(Deadline::after(kPatience)), (ExitStatus{.code = 125})) << joined.err();
   EXPECT_THAT(joined.err(), HasSubstr("the Python stacks are lost"));
   EXPECT_THAT(files(), testing::UnorderedElementsAre("data", "stats.json"));
+}
+
+// Without the tool nothing could read it.
+TEST_P(BpfJoinOfOnePerf, CompletesTheFileOfAPerfThatDies) {
+  ServedTree target{python()};
+  ChildProcess running{user_perf(perf(), data(), {"-g", "-m", "16", "-p", target.pid()})};
+  ChildProcess joined{join(running)};
+  await(joined, "joined perf record");
+  const auto deadline = Deadline::after(kPatience);
+  while (std::filesystem::file_size(data()) < 100'000 && !deadline.expired()) {
+    target.serve(5);
+  }
+  running.signal(SIGKILL);
+  ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
+  EXPECT_THAT(joined.err(), HasSubstr("has died: " + data() + " has what it had written before"));
+  const auto samples = scripted_samples(data());
+  EXPECT_GE(
+      std::ranges::count_if(samples, [](const auto& one) { return one.innermost() != nullptr; }),
+      50)
+      << joined.err();
 }
 
 INSTANTIATE_TEST_SUITE_P(Perfs, BpfJoinOfOnePerf, testing::Values("perf"));
