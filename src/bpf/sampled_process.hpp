@@ -9,6 +9,6 @@ namespace pyinject::bpf {
 
 // What the program has to know of a process; nullopt: its frames or code objects are larger than
 // what the program reads of them.
-[[nodiscard]] std::optional<sampled_process> process_of(const python::FrameLayout& layout);
+[[nodiscard]] std::optional<sampled_process> process_of(const python::FrameLayout& from);
 
 }  // namespace pyinject::bpf
