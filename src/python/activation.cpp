@@ -226,22 +226,24 @@ Refusal Activate::withdraw() {
           .remedy = remedy};
 }
 
-// An activation that went wrong is switched off, and not tried again.
-void Activate::undo() {
+// An activation that went wrong is switched off, and not tried again. Returns REFUSAL, or that the
+// target has ended or executes another program: which has no arena and no map either.
+Refusal Activate::undo(Refusal refusal) {
   nanoseconds stopped{};
-  (void)with_stopped_target(piece_, Deadline::after(std::chrono::seconds{2}), stopped,
-                            [](const AttachedTarget& attached) {
-                              auto mailbox = attached.mailbox();
-                              if (!mailbox) {
-                                return true;
-                              }
-                              mailbox->outcome = kFailed;
-                              const auto& piece = attached.piece();
-                              return attached.state() == TrampolineState::kOnByUs
-                                         ? attached.switch_off(*mailbox)
-                                         : piece.memory.write_value(piece.target.addresses.mailbox,
-                                                                    *mailbox);
-                            });
+  const auto not_undone = with_stopped_target(
+      piece_, Deadline::after(std::chrono::seconds{2}), stopped,
+      [](const AttachedTarget& attached) {
+        auto mailbox = attached.mailbox();
+        if (!mailbox) {
+          return true;
+        }
+        mailbox->outcome = kFailed;
+        const auto& piece = attached.piece();
+        return attached.state() == TrampolineState::kOnByUs
+                   ? attached.switch_off(*mailbox)
+                   : piece.memory.write_value(piece.target.addresses.mailbox, *mailbox);
+      });
+  return not_undone && has_gone(not_undone->reason) ? *not_undone : std::move(refusal);
 }
 
 std::optional<Refusal> Activate::verify() {
@@ -251,28 +253,24 @@ std::optional<Refusal> Activate::verify() {
     return refuse_gone();
   }
   if (*evaluator < target.text_begin || *evaluator >= target.text_end) {
-    undo();
-    return Refusal{.reason = Reason::kActivationFailed,
-                   .found = "sys.activate_stack_trampoline() raised an exception in it",
-                   .remedy = "is its JIT on, or another frame evaluator being installed?"};
+    return undo({.reason = Reason::kActivationFailed,
+                 .found = "sys.activate_stack_trampoline() raised an exception in it",
+                 .remedy = "is its JIT on, or another frame evaluator being installed?"});
   }
   const auto at = target.addresses.mailbox + offsetof(Mailbox, evaluator);
   (void)piece_.memory.write_value(at, evaluator->value());
   base::reached(base::Step::kEvaluatorLearned);
   if (anonymous_code(target.id.pid) <= code_before_) {
-    undo();
-    return Refusal{.reason = Reason::kActivationFailed,
-                   .found = "it could not get executable memory for the trampolines",
-                   .remedy =
-                       "allow it to map executable memory (systemd MemoryDenyWriteExecute=, "
-                       "SELinux execmem)"};
+    return undo({.reason = Reason::kActivationFailed,
+                 .found = "it could not get executable memory for the trampolines",
+                 .remedy = "allow it to map executable memory (systemd MemoryDenyWriteExecute=, "
+                           "SELinux execmem)"});
   }
   auto map = open_map_of(target.id.pid, target.map_path);
   if (!map.open) {
-    undo();
-    return Refusal{.reason = Reason::kMapNotWritten,
-                   .found = fmt::format("it could not open {}", target.map_path),
-                   .remedy = "make its /tmp writable for it"};
+    return undo({.reason = Reason::kMapNotWritten,
+                 .found = fmt::format("it could not open {}", target.map_path),
+                 .remedy = "make its /tmp writable for it"});
   }
   take(std::move(map));
   base::reached(base::Step::kVerified);

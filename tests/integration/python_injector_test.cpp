@@ -1,4 +1,5 @@
 // Switching on and off, on every interpreter: what a user of the library sees.
+#include "pyinject/base/fault.hpp"
 #include "pyinject/base/file.hpp"
 #include "pyinject/base/text.hpp"
 #include "pyinject/procfs/maps.hpp"
@@ -274,6 +275,31 @@ for line in sys.stdin:
     parent.send_line("go on");
     EXPECT_EQ(parent.read_line(), "True");
   }
+}
+
+// Which has neither an arena nor a map, but for another reason than one that could not have them.
+TEST_P(Injector, WhoExecutesBehindItsActivationHasGone) {
+  static PythonProcess* executing = nullptr;
+  PythonProcess python{GetParam(), R"(
+import os, select, sys
+print('ready', flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    pass
+sys.stdin.readline()
+os.execv('/bin/sh', ['sh', '-c', 'echo executed; read line'])
+)"};
+  executing = &python;
+  base::set_fault_handler([](base::Step step) {
+    if (step == base::Step::kEvaluatorLearned) {
+      executing->send_line("execute");
+      EXPECT_EQ(executing->read_line(), "executed");
+    }
+  });
+  const auto result = attach_.try_activate(python.pid(), Attach::patient());
+  base::set_fault_handler(nullptr);
+  ASSERT_TRUE(std::holds_alternative<python::Refusal>(result));
+  const auto& refusal = std::get<python::Refusal>(result);
+  EXPECT_EQ(refusal.reason, python::Reason::kExited) << python::describe(refusal);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Injector, testing::ValuesIn(find_interpreters()),
