@@ -228,7 +228,7 @@ Refusal Activate::withdraw() {
 
 // An activation that went wrong is switched off, and not tried again. Returns REFUSAL, or that the
 // target has ended or executes another program: which has no arena and no map either.
-Refusal Activate::undo(Refusal refusal) {
+Refusal Activate::undo(const Refusal& refusal) {
   nanoseconds stopped{};
   const auto not_undone = with_stopped_target(
       piece_, Deadline::after(std::chrono::seconds{2}), stopped,
@@ -243,7 +243,7 @@ Refusal Activate::undo(Refusal refusal) {
                    ? attached.switch_off(*mailbox)
                    : piece.memory.write_value(piece.target.addresses.mailbox, *mailbox);
       });
-  return not_undone && has_gone(not_undone->reason) ? *not_undone : std::move(refusal);
+  return not_undone && has_gone(not_undone->reason) ? *not_undone : refusal;
 }
 
 std::optional<Refusal> Activate::verify() {

@@ -34,7 +34,7 @@ class Activate {
   [[nodiscard]] std::optional<Refusal> wait_for_effect();
   [[nodiscard]] std::optional<Refusal> verify();
   [[nodiscard]] Refusal withdraw();
-  [[nodiscard]] Refusal undo(Refusal refusal);
+  [[nodiscard]] Refusal undo(const Refusal& refusal);
   void take(OpenMap map);
   [[nodiscard]] bool ran() const;
   [[nodiscard]] bool cancelled() const {
