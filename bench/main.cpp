@@ -1,7 +1,7 @@
 // All figures as one Markdown document: bench_pyinject [--quick] [--runs N] [--only PART] [SECTION
 // ...]
+#include "base/text.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/text.hpp"
 #include "sections.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #include "measure.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

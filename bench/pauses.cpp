@@ -1,4 +1,4 @@
-// How long a target stands still at our hands.
+// How long the tool stops a target.
 #include "sections.hpp"
 #include "support/attach.hpp"
 #include "targets.hpp"
@@ -68,7 +68,7 @@ void pauses_of(Table& table, const Effort& effort, const test::Interpreter& pyth
 
 void pauses(const Effort& effort) {
   Table table{
-      "How long a target stands still",
+      "How long a target is stopped",
       "Microseconds: median / 99 % / greatest. Stop: from the first interrupt to the detach of the "
       "last thread, as `record` prints it. Gap: the longest time between two looks at the clock "
       "that the target's main thread saw in a window around the step; untouched: in a window of "

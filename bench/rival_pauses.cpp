@@ -14,7 +14,7 @@ namespace pyinject::bench {
 
 namespace {
 
-constexpr std::chrono::milliseconds kWindow{5};  // in which nobody does anything
+constexpr std::chrono::milliseconds kWindow{5};  // in which no tool does anything
 
 struct Step {
   Series stopped{};
@@ -77,7 +77,7 @@ std::vector<Way> ways(const Effort& effort, test::Attach& attach, RemoteExec* re
   }
   add("gdb", effort.slow_runs, false,
       [](base::Pid pid, bool on) { return none_unless(call_by_gdb(pid, code(on))); });
-  add("nobody", effort.runs, false, [](base::Pid, bool) {
+  add("untouched", effort.runs, false, [](base::Pid, bool) {
     wait_for(kWindow);
     return std::optional{nanoseconds{}};
   });
@@ -141,7 +141,7 @@ void rivals_of(Table& table, const Effort& effort, const test::Interpreter& pyth
 
 void rivals(const Effort& effort) {
   Table table{
-      "The same by others",
+      "The same by other tools",
       "A busy program with one thread is switched on for the first time and off, each process "
       "once, "
       "by all in turns. Microseconds: median / 99 % / greatest. Failed: the program ended, hung or "

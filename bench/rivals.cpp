@@ -1,11 +1,11 @@
 #include "rivals.hpp"
 
 #include "pyinject/base/deadline.hpp"
-#include "pyinject/tracee/registers.hpp"
-#include "pyinject/tracee/remote_memory.hpp"
-#include "pyinject/tracee/stopped_process.hpp"
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
+#include "tracee/registers.hpp"
+#include "tracee/stopped_process.hpp"
+#include "tracee/tracee_memory.hpp"
 
 #include <fmt/format.h>
 
@@ -49,7 +49,7 @@ class Watchdog {
 
 // Calls one function in THREAD, which stands still, and waits until it returns: to address 0, where
 // nothing is. Its result; nullopt: it did not come back.
-std::optional<std::uint64_t> call(base::Tid thread, const tracee::ProcessMemory& memory,
+std::optional<std::uint64_t> call(base::Tid thread, const tracee::TraceeMemory& memory,
                                   const tracee::Registers& from, base::RemoteAddress function,
                                   std::uint64_t argument) {
   auto registers = from;
@@ -77,7 +77,7 @@ std::optional<std::uint64_t> call(base::Tid thread, const tracee::ProcessMemory&
 }
 
 bool call_all(const python::Target& target, base::Tid thread, std::string_view code) {
-  const tracee::ProcessMemory memory{target.id.pid};
+  const tracee::TraceeMemory memory{target.id.pid};
   const auto saved = tracee::read_registers(thread);
   if (!saved) {
     return false;

@@ -19,7 +19,7 @@ struct Windows {
   Series before;
   Series during;
   Series after;
-  Series first_half;  // of the process that nobody touches
+  Series first_half;  // of the untouched process
   Series meanwhile;
   Series second_half;
 };
@@ -67,7 +67,7 @@ void speeds(const Effort& effort) {
   Table table{
       "Speed of a program before, while it is on and after",
       fmt::format("Rounds per second of CPU time in windows of {} ms, medians; 1.000: as before. "
-                  "Untouched: the second half of a process that nobody touches by its first half, "
+                  "Untouched: the second half of an untouched process divided by its first half, "
                   "in windows that take turns with the others. Noise: the middle half of such "
                   "windows. fib: nothing but calls; mixed: JSON.",
                   effort.window.count()),

@@ -1,7 +1,7 @@
 #include "targets.hpp"
 
+#include "base/text.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/text.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // What the tool itself takes, and what many sessions leave in a target.
+#include "base/file.hpp"
+#include "procfs/maps.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/procfs/maps.hpp"
 #include "sections.hpp"
 #include "support/attach.hpp"
 #include "support/paths.hpp"
@@ -129,24 +129,23 @@ void growth_of(Table& table, const Effort& effort, const test::Interpreter& pyth
 
 void tools(const Effort& effort) {
   Table table{
-      "What the tool takes",
+      "What the tool costs",
       "Activate: milliseconds from the start of `perf-pyinject activate -p PID` to its end, "
       "when it is active, median / greatest. CPU and memory of `perf-pyinject record` "
       "(without perf's own): milliseconds of CPU until it records, then its share of one "
       "processor, and MB resident at most.",
-      {"CPython", "n", "activate", "CPU at the begin", "while it records", "resident"}};
+      {"CPython", "n", "activate", "CPU at the start", "while it records", "resident"}};
   for (const auto& python : interpreters(effort)) {
     tools_of(table, effort, python);
   }
 }
 
 void growth(const Effort& effort) {
-  Table table{
-      "What many sessions leave",
-      "One process, switched on and off again each time. Stop: microseconds, median / 99 % / "
-      "greatest.",
-      {"CPython", "sessions", "in", "stop", "mappings", "map lines", "descriptors",
-       "resident, kB"}};
+  Table table{"What many sessions leave",
+              "One process, repeatedly switched on and off. Stop: microseconds, median / 99 % / "
+              "greatest.",
+              {"CPython", "sessions", "in", "stop", "mappings", "map lines", "descriptors",
+               "resident, kB"}};
   for (const auto& python : interpreters(effort)) {
     growth_of(table, effort, python);
   }

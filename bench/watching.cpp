@@ -1,6 +1,6 @@
 // Many processes: how long it takes to look at all, and what it costs to hear of new ones.
+#include "base/text.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/text.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/watch/process_watch.hpp"
 #include "sections.hpp"
@@ -133,7 +133,7 @@ void watching(const Effort& effort) {
   const Crowd crowd{quick ? 20 : kMany};
   {
     Table table{
-        "Looking at many processes",
+        "Examining many processes",
         fmt::format("{} Python processes of {} interpreters, in milliseconds for all of them.",
                     crowd.pids().size(), crowd.interpreters()),
         {"", "ms: median / 99 % / max"}};
@@ -152,10 +152,10 @@ void watching(const Effort& effort) {
   }
   const auto span = quick ? nanoseconds{effort.window} : nanoseconds{std::chrono::seconds{10}};
   Table table{
-      "Hearing of new processes",
-      "Of one processor; 500 times a second `/bin/true` is forked, executed and waited for. "
-      "The crowd of the table above is there all the time.",
-      {"by", "nothing happens", "the storm", "births heard of per second"}};
+      "Detecting new processes",
+      "Share of one processor; 500 times a second `/bin/true` is forked, executed and waited for, "
+      "while the processes of the table above exist.",
+      {"by", "nothing happens", "the storm", "process starts detected per second"}};
   std::string why;
   if (const auto watch = watch::watch_by_perf_events(why)) {
     listen_to_all(*watch, span, table);

@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 add_library(pyinject INTERFACE)
-target_link_libraries(pyinject INTERFACE pyinject_session)
+target_link_libraries(pyinject INTERFACE pyinject_record_verbs)
 install(TARGETS pyinject EXPORT pyinject)
 
 get_property(with_bpf GLOBAL PROPERTY PYINJECT_BPF)
@@ -40,17 +40,17 @@ string(REGEX REPLACE "/$" "" up ${up})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/pyinject.pc.in ${package_build_dir}/pyinject.pc @ONLY)
 install(FILES ${package_build_dir}/pyinject.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-set(headers ${PROJECT_SOURCE_DIR}/include/pyinject/pyinject.hpp
-            ${PROJECT_BINARY_DIR}/include/pyinject/version.hpp)
-install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pyinject)
-set_property(GLOBAL APPEND PROPERTY PYINJECT_HEADERS ${headers})
+# include/ holds what is installed and nothing else. These headers include each other and the C++ and
+# C library only.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ ${PROJECT_BINARY_DIR}/include/
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN *.hpp)
 install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/perf-pyinject/examples)
 
 # The reference of what is installed, by Doxygen; a warning is an error.
 find_program(DOXYGEN doxygen)
 if(DOXYGEN)
-  get_property(headers GLOBAL PROPERTY PYINJECT_HEADERS)
-  list(JOIN headers " " doxygen_input)
+  set(doxygen_input "${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include")
   configure_file(${PROJECT_SOURCE_DIR}/docs/Doxyfile.in ${PROJECT_BINARY_DIR}/Doxyfile @ONLY)
   add_custom_target(docs COMMAND ${DOXYGEN} ${PROJECT_BINARY_DIR}/Doxyfile VERBATIM)
 endif()

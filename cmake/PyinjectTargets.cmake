@@ -1,4 +1,4 @@
-# How every target of this project is made: one static library per folder of src/.
+# How every target of this project is made: one static library per directory of src/.
 
 add_library(pyinject_options INTERFACE)
 target_compile_options(
@@ -25,12 +25,11 @@ if(PYINJECT_FUZZ)
   target_compile_options(pyinject_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# pyinject_library(NAME USES libraries... HEADERS names...): all *.cpp of the current folder become
+# pyinject_library(NAME USES libraries...): all *.cpp of the current directory become
 # libpyinject_NAME. USES is public: the include rule of docs/architecture.md is what these lists say.
-# HEADERS: those of include/pyinject/NAME that are installed, without the suffix. They may include
-# each other and the C++ and C library, nothing else. TOOL: part of the program only, not installed.
+# TOOL: part of the program only, not installed.
 function(pyinject_library name)
-  cmake_parse_arguments(ARG "TOOL" "" "USES;PRIVATE;HEADERS" ${ARGN})
+  cmake_parse_arguments(ARG "TOOL" "" "USES;PRIVATE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     list(FILTER sources EXCLUDE REGEX "_x86_64\\.cpp$")
@@ -50,11 +49,6 @@ function(pyinject_library name)
     return()
   endif()
 
-  foreach(header ${ARG_HEADERS})
-    set(file ${PROJECT_SOURCE_DIR}/include/pyinject/${name}/${header}.hpp)
-    install(FILES ${file} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pyinject/${name})
-    set_property(GLOBAL APPEND PROPERTY PYINJECT_HEADERS ${file})
-  endforeach()
   set_target_properties(pyinject_${name} PROPERTIES EXPORT_NAME ${name})
   install(
     TARGETS pyinject_${name}

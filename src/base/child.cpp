@@ -152,9 +152,15 @@ Child::Child(const ChildOptions& options) : name_{options.argv.front()} {
   }
   pid_ = Pid{pid};
   pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd_.valid()) {
+    const int error = errno;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    throw SystemError{fmt::format("cannot run {}", name_), error};
+  }
   failure_ = std::move(failure.read);
   failure.write.reset();
-  if (options.held && pidfd_.valid()) {
+  if (options.held) {
     hold_ = std::move(hold.write);
   } else {
     wait_for_exec();
@@ -168,13 +174,12 @@ void Child::wait_for_exec() {
     got = ::read(failure_.get(), &code, sizeof code);
   } while (got < 0 && errno == EINTR);
   failure_.reset();
-  if (got > 0 || !pidfd_.valid()) {
-    const int why = got > 0 ? code : ENOSYS;
+  if (got > 0) {
     ::kill(pid_.value(), SIGKILL);
     int status = 0;
     ::waitpid(pid_.value(), &status, 0);
     status_ = decode_wait_status(status);
-    throw SystemError{fmt::format("cannot run {}", name_), why};
+    throw SystemError{fmt::format("cannot run {}", name_), code};
   }
 }
 

@@ -1,4 +1,4 @@
-#include "pyinject/base/fault.hpp"
+#include "base/fault.hpp"
 
 #include <atomic>
 

@@ -1,10 +1,11 @@
-#include "pyinject/base/file.hpp"
+#include "base/file.hpp"
 
 #include "pyinject/base/error.hpp"
 
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -72,6 +73,31 @@ std::optional<std::string> read_link(const std::string& path) {
     return std::nullopt;
   }
   return std::string{buffer.data(), static_cast<std::size_t>(length)};
+}
+
+void throw_if_short(const std::string& subject) {
+  const int error = errno;
+  if (error != EMFILE && error != ENFILE && error != ENOMEM) {
+    errno = error;
+    return;
+  }
+  const UniqueFd probe{::open("/", O_PATH | O_CLOEXEC)};
+  if (!probe.valid()) {
+    throw SystemError{subject, errno};
+  }
+  errno = error;
+}
+
+DescriptorReserve::DescriptorReserve() {
+  constexpr std::size_t kMost = 32;
+  held_.reserve(kMost);
+  while (held_.size() < kMost) {
+    UniqueFd fd{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+    if (!fd.valid()) {
+      return;
+    }
+    held_.push_back(std::move(fd));
+  }
 }
 
 }  // namespace pyinject::base

@@ -1,4 +1,4 @@
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
 
 #include <fmt/format.h>
 

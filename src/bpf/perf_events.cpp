@@ -1,9 +1,9 @@
 #include "bpf/perf_events.hpp"
 
+#include "base/text.hpp"
+#include "procfs/own_rights.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/text.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/procfs/own_rights.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // The perf events that another process has open.
 #pragma once
 
+#include "bpf/sampler.hpp"
 #include "pyinject/base/pid.hpp"
-#include "pyinject/bpf/sampler.hpp"
 
 #include <functional>
 

@@ -14,6 +14,8 @@ namespace pyinject::bpf {
 
 namespace {
 
+constexpr std::size_t kOfEntry = 64;  // of an unordered_map
+
 template <typename Head>
 std::optional<Head> head_of(std::span<const std::byte> record) {
   Head head{};
@@ -139,14 +141,29 @@ void Records::take_code(std::span<const std::byte> record) {
   // With what was missing at first it keeps its number.
   const auto before = numbers_.find(head->number);
   const auto own = before == numbers_.end() ? head->number : before->second;
-  const auto [known, first] =
-      first_numbers_.try_emplace(key_of(qualname, names, *head, lines), own);
+  auto key = key_of(qualname, names, *head, lines);
+  // The text is in the key, in the description, and with who receives it.
+  const auto bytes = first_numbers_.contains(key)
+                         ? kOfEntry
+                         : description.memory() + 3 * key.size() + 4 * kOfEntry;
+  if (!may_keep(head->pid, bytes)) {
+    return;
+  }
+  const auto [known, first] = first_numbers_.try_emplace(std::move(key), own);
   numbers_.insert_or_assign(head->number, known->second);
   if (first) {
     receiver_.code(
         {.number = own, .qualname = qualname, .file = names.file, .first_line = names.first_line});
     codes_.insert_or_assign(own, description);
   }
+}
+
+bool Records::may_keep(std::uint32_t pid, std::size_t bytes) {
+  const bool may = budget_->bytes.take(pid, bytes);
+  if (!may && close_) {
+    close_(pid);
+  }
+  return may;
 }
 
 void Records::take_task(std::span<const std::byte> record) {
@@ -157,6 +174,9 @@ void Records::take_task(std::span<const std::byte> record) {
   auto left = record.subspan(sizeof *head);
   auto name =
       python::to_utf8({.bytes = take_first(left, head->name_bytes), .width = head->name_width});
+  if (!may_keep(head->pid, name.size() + 2 * kOfEntry)) {
+    return;
+  }
   // Not named by the program: CPython says so when it is asked (Modules/_asynciomodule.c).
   tasks_[head->number] = head->name_width == 0 ? "Task-" + std::to_string(head->first_line)
                                                : with_cut(std::move(name), head->name_cut != 0);

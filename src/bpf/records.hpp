@@ -2,11 +2,14 @@
 // and is not trusted.
 #pragma once
 
-#include "pyinject/bpf/sampler.hpp"
-#include "pyinject/python/code_description.hpp"
+#include "base/budget.hpp"
+#include "bpf/sampler.hpp"
+#include "python/stacks/code_description.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -16,7 +19,12 @@ namespace pyinject::bpf {
 
 class Records {
  public:
-  explicit Records(Receiver receiver) : receiver_{std::move(receiver)} {}
+  // CLOSE: called with a process whose names take more than its share of BUDGET's bytes.
+  explicit Records(
+      Receiver receiver,
+      std::shared_ptr<base::RecordingBudget> budget = std::make_shared<base::RecordingBudget>(),
+      std::function<void(std::uint32_t pid)> close = {})
+      : receiver_{std::move(receiver)}, budget_{std::move(budget)}, close_{std::move(close)} {}
 
   // One record of the ring (sampler_records.h). What is none is passed over.
   void take(std::span<const std::byte> record);
@@ -26,7 +34,11 @@ class Records {
   void take_code(std::span<const std::byte> record);
   void take_task(std::span<const std::byte> record);
 
+  [[nodiscard]] bool may_keep(std::uint32_t pid, std::size_t bytes);
+
   Receiver receiver_;
+  std::shared_ptr<base::RecordingBudget> budget_;
+  std::function<void(std::uint32_t pid)> close_;
   // A code object is told anew of each process that has it, and when the kernel has forgotten it:
   // all the numbers that it got are those of one description, and the first one is used.
   std::unordered_map<std::uint32_t, std::uint32_t> numbers_;

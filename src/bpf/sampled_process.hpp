@@ -1,7 +1,7 @@
 #pragma once
 
 #include "bpf/sampler_records.h"
-#include "pyinject/python/frame_layout.hpp"
+#include "python/layout/frame_layout.hpp"
 
 #include <optional>
 

@@ -64,6 +64,8 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
   walk->flags = flags;
   walk->count = 0;
   walk->last_code = 0;
+  work->named = 0;
+  work->restocked = 0;
   __u8 without = task->flags & (kIsIoWorker | kIsUserWorker)
                      ? SAMPLER_NO_STATE
                      : find_states(work, thread, THREAD_POINTER(task));
@@ -145,6 +147,7 @@ int BPF_PROG(at_fork, struct task_struct *parent, struct task_struct *child) {
   __u32 pid = number_of(BPF_CORE_READ(parent, group_leader));
   struct sampled_process *process = bpf_map_lookup_elem(&processes, &pid);
   __u32 child_pid = number_of(child);
+  bpf_map_delete_elem(&stocks, &child_pid);
   __u8 *member = bpf_map_lookup_elem(&members, &pid);
   if (member) {
     __u8 one = 1;

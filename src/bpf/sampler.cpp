@@ -1,19 +1,19 @@
-#include "pyinject/bpf/sampler.hpp"
+#include "bpf/sampler.hpp"
 
 #include "bpf/records.hpp"
 
 #if PYINJECT_BPF
 
+#include "base/text.hpp"
 #include "bpf/cold_names.hpp"
-#include "bpf/not_loaded.hpp"
+#include "bpf/load_error.hpp"
 #include "bpf/perf_events.hpp"
 #include "bpf/sampled_process.hpp"
 #include "bpf/sampler_records.h"
+#include "memory/process_memory.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/text.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/tracee/remote_memory.hpp"
 #include "sampler.skel.h"
 
 #include <fmt/format.h>
@@ -95,8 +95,11 @@ bool kernel_casts() {
 
 class LoadedSampler : public Sampler {
  public:
-  LoadedSampler(Skeleton skeleton, bool by_clock, Receiver receiver)
-      : skeleton_{std::move(skeleton)}, records_{std::move(receiver)}, by_clock_{by_clock} {}
+  LoadedSampler(Skeleton skeleton, bool by_clock, Receiver receiver,
+                std::shared_ptr<base::RecordingBudget> budget)
+      : skeleton_{std::move(skeleton)},
+        records_{std::move(receiver), std::move(budget), [this](std::uint32_t pid) { close(pid); }},
+        by_clock_{by_clock} {}
 
   // 0, or an error.
   int begin() {
@@ -121,6 +124,7 @@ class LoadedSampler : public Sampler {
       return Added::kUnfit;
     }
     const auto key = static_cast<__u32>(pid.value());
+    (void)bpf_map_delete_elem(bpf_map__fd(skeleton_->maps.stocks), &key);
     return bpf_map_update_elem(bpf_map__fd(skeleton_->maps.processes), &key, &*process, BPF_ANY) ==
                    0
                ? Added::kYes
@@ -149,7 +153,7 @@ class LoadedSampler : public Sampler {
     });
   }
 
-  // What the ioctl has put there could be taken away by nobody.
+  // Uses a link: a program set by ioctl cannot be detached.
   Attached join(base::Pid perf) override {
     bool taken = false;
     auto result = to_each_event(perf, [&](int event) {
@@ -197,6 +201,7 @@ class LoadedSampler : public Sampler {
             .lost_names = counter(SAMPLER_COUNT_LOST_NAMES) + cold_names_.unnamed(),
             .by_clock = counter(SAMPLER_COUNT_BY_CLOCK)};
   }
+  [[nodiscard]] std::vector<LostNames> lost_names() const override;
 
  private:
   // What the program knows of process KEY.
@@ -205,6 +210,16 @@ class LoadedSampler : public Sampler {
     return bpf_map_lookup_elem(bpf_map__fd(skeleton_->maps.processes), &key, &process) == 0
                ? std::optional{process}
                : std::nullopt;
+  }
+  // The kernel gives the process no names any more.
+  void close(__u32 pid) {
+    const int map = bpf_map__fd(skeleton_->maps.stocks);
+    sampled_stock stock{};
+    (void)bpf_map_lookup_elem(map, &pid, &stock);
+    if (stock.closed == 0) {
+      stock.closed = 1;
+      (void)bpf_map_update_elem(map, &pid, &stock, BPF_ANY);
+    }
   }
   [[nodiscard]] std::vector<__u32> without_tasks() const;
   [[nodiscard]] std::uint64_t counter(__u32 which) const {
@@ -226,7 +241,7 @@ class LoadedSampler : public Sampler {
   Records records_;
   ColdNames cold_names_{[this](std::uint32_t pid) { return find(pid); },
                         [](base::Pid pid, base::RemoteAddress from, std::span<std::byte> into) {
-                          return tracee::ProcessMemory{pid}.read(from, into);
+                          return memory::ProcessMemory{pid}.read(from, into);
                         }};
   base::Deadline cold_names_again_ = base::Deadline::after(kColdNamesAgain);
   Ring ring_;
@@ -254,6 +269,22 @@ std::vector<__u32> LoadedSampler::without_tasks() const {
   return found;
 }
 
+std::vector<LostNames> LoadedSampler::lost_names() const {
+  const auto* const map = skeleton_->maps.stocks;
+  std::vector<LostNames> lost;
+  __u32 key = 0;
+  const __u32* last = nullptr;
+  for (auto left = bpf_map__max_entries(map);
+       left > 0 && bpf_map_get_next_key(bpf_map__fd(map), last, &key) == 0; --left) {
+    last = &key;
+    sampled_stock stock{};
+    if (bpf_map_lookup_elem(bpf_map__fd(map), &key, &stock) == 0 && stock.refused != 0) {
+      lost.push_back({.pid = key, .frames = stock.refused});
+    }
+  }
+  return lost;
+}
+
 // Some of them at a time, in turns: each takes a look at all that the process has mapped.
 void LoadedSampler::look_for_tasks() {
   constexpr std::size_t kAtOnce = 16;
@@ -278,20 +309,21 @@ void LoadedSampler::look_for_tasks() {
 
 bool built_in() { return true; }
 
-std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(const SamplerOptions& options,
-                                                                  Receiver receiver) {
+std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(
+    const SamplerOptions& options, Receiver receiver,
+    std::shared_ptr<base::RecordingBudget> budget) {
   if (::access(kKernelTypes, R_OK) != 0) {
     return Unavailable{.name = "no_btf",
-                       .found = fmt::format("the kernel does not describe its types: {}: {}",
+                       .found = fmt::format("the kernel has no type information (BTF): {}: {}",
                                             kKernelTypes, base::errno_text(errno)),
-                       .remedy = "it takes a kernel with CONFIG_DEBUG_INFO_BTF"};
+                       .remedy = "use a kernel with CONFIG_DEBUG_INFO_BTF"};
   }
   libbpf_set_print(keep_what_is_said);
   (void)what_was_said();
   Skeleton skeleton{sampler_bpf__open()};
   const auto own_namespace = own_pid_namespace();
   if (const int error = errno; !skeleton || !own_namespace) {
-    return why_not_loaded(error, what_was_said());
+    return explain_load_failure(error, what_was_said());
   }
   const bool by_clock = options.by_clock || !kernel_casts();
   bpf_program__set_autoload(skeleton->progs.at_sample, !by_clock);
@@ -301,12 +333,12 @@ std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(const SamplerO
   skeleton->rodata->with_tasks = options.tasks ? 1 : 0;
   skeleton->rodata->wake_at = bpf_map__max_entries(skeleton->maps.records) / 4;
   if (const int error = sampler_bpf__load(skeleton.get()); error != 0) {
-    return why_not_loaded(-error, what_was_said());
+    return explain_load_failure(-error, what_was_said());
   }
-  auto sampler =
-      std::make_unique<LoadedSampler>(std::move(skeleton), by_clock, std::move(receiver));
+  auto sampler = std::make_unique<LoadedSampler>(std::move(skeleton), by_clock, std::move(receiver),
+                                                 std::move(budget));
   if (const int error = sampler->begin(); error != 0) {
-    return why_not_loaded(error, what_was_said());
+    return explain_load_failure(error, what_was_said());
   }
   return sampler;
 }
@@ -319,8 +351,9 @@ namespace pyinject::bpf {
 
 bool built_in() { return false; }
 
-std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(const SamplerOptions& /*options*/,
-                                                                  Receiver /*receiver*/) {
+std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(
+    const SamplerOptions& /*options*/, Receiver /*receiver*/,
+    std::shared_ptr<base::RecordingBudget> /*budget*/) {
   return Unavailable{.name = "not_built",
                      .found = "this perf-pyinject was built without libbpf, clang or bpftool",
                      .remedy = "build it with them"};

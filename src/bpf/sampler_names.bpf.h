@@ -52,6 +52,44 @@ static __always_inline struct sampled_name *new_name(void) {
   return bpf_map_lookup_elem(&names, &zero);
 }
 
+/* Whether the process may have one more name. */
+static __noinline bool take_from_stock(struct work *work) {
+  if (!work) {
+    return false;
+  }
+  __u32 pid = work->stack.head.pid;
+  struct sampled_stock *stock = bpf_map_lookup_elem(&stocks, &pid);
+  if (!stock) {
+    struct sampled_stock full = {.left = SAMPLER_NAMES_IN_STOCK};
+    bpf_map_update_elem(&stocks, &pid, &full, BPF_ANY);
+    stock = bpf_map_lookup_elem(&stocks, &pid);
+  }
+  if (!stock) {
+    return false;
+  }
+  if (!work->restocked) {
+    work->restocked = 1;
+    __u32 left = stock->left + SAMPLER_NAMES_ADDED;
+    stock->left = left > SAMPLER_NAMES_IN_STOCK ? SAMPLER_NAMES_IN_STOCK : left;
+  }
+  if (stock->closed || stock->left == 0) {
+    ++stock->refused;
+    return false;
+  }
+  --stock->left;
+  ++work->named;
+  return true;
+}
+
+/* Of which only the place is told: copying all names of a deep stack takes long, and nothing
+ * interrupts it. */
+static __always_inline bool name_later(struct sampled_name *name) {
+  name->head.name_bytes = name->head.file_bytes = name->head.line_bytes = 0;
+  name->head.name_width = name->head.file_width = name->head.name_cut = 0;
+  name->head.missing = SAMPLER_MISSING_NAME | SAMPLER_MISSING_FILE | SAMPLER_MISSING_LINES;
+  return put_record(name, 0) == 0;
+}
+
 /* False: there was no room for it. What is not in memory is read by the loader (cold_names.hpp). */
 static __noinline bool name_code(struct work *work, const struct object_key *key, __u64 fingerprint,
                                  __u32 number) {
@@ -69,6 +107,9 @@ static __noinline bool name_code(struct work *work, const struct object_key *key
   name->head.fingerprint = fingerprint;
   __u64 first_line = word_of(work->code, at->first_line & ~7U, 0xf8);
   name->head.first_line = (__s32)(at->first_line & 4 ? first_line >> 32 : first_line);
+  if (work->named > SAMPLER_NAMES_AT_ONCE) {
+    return name_later(name);
+  }
   struct text text =
       put_text(name, 0, SAMPLER_MOST_QUALNAME, at, word_of(work->code, at->qualified_name, 0xf8));
   missing |= text.width == 0 ? SAMPLER_MISSING_NAME : 0;
@@ -138,7 +179,7 @@ static __always_inline bool identify_code(struct work *work, __u64 address, __u3
   }
   struct object_key key = {.address = address, .pid = work->stack.head.pid};
   *number = known_number(&key, fingerprint);
-  if (*number == 0) {
+  if (*number == 0 && take_from_stock(work)) {
     *number = new_number();
     if (name_code(work, &key, fingerprint, *number)) {
       remember(&key, fingerprint, *number);

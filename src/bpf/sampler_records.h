@@ -16,6 +16,18 @@ enum sampler_limits {
   SAMPLER_MOST_QUALNAME = 1024,
   SAMPLER_MOST_FILE = 4096,
   SAMPLER_MOST_LINES = 24576,
+  /* New names of one sample that are copied at once; of others the loader reads them. */
+  SAMPLER_NAMES_AT_ONCE = 16,
+  /* New names that a process may have: so many, and some more at each sample with new ones. */
+  SAMPLER_NAMES_IN_STOCK = 4096,
+  SAMPLER_NAMES_ADDED = 16,
+};
+
+/* What a process may have of new names. */
+struct sampled_stock {
+  __u64 refused; /* frames without a name, since there were too many new ones */
+  __u32 left;
+  __u32 closed; /* by the loader: none any more */
 };
 
 /* Where things are in one process. Offsets in bytes; all are below the limits above. */

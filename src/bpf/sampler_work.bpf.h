@@ -68,6 +68,13 @@ struct {
 } objects SEC(".maps");
 
 struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, 16384);
+  __type(key, __u32); /* pid */
+  __type(value, struct sampled_stock);
+} stocks SEC(".maps");
+
+struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 8 << 20);
 } records SEC(".maps");
@@ -110,6 +117,8 @@ struct work {
   __u64 states[SAMPLER_MOST_STATES];
   __u32 state_count;
   struct walk walk;
+  __u32 named;        /* code objects, in this sample */
+  __u32 restocked;    /* in this sample */
   __u64 search_after; /* of threads whose last search was in vain */
   __u64 registers[16];
   __u64 stack_pointer;

@@ -1,14 +1,14 @@
 // From perf.data to calls and returns. The layout of the payloads is in the file, in the kernel's
 // own words, which libtraceevent understands.
+#include "calls/call_trace.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/calls/call_trace.hpp"
 
 #ifdef PYINJECT_TRACEEVENT
 
+#include "base/byte_cursor.hpp"
+#include "base/text.hpp"
 #include "calls/tracing_data.hpp"
-#include "pyinject/base/byte_cursor.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/perfdata/input.hpp"
+#include "perfdata/input.hpp"
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// Of record --functions, src/session/function_recorder_begin.cpp.
+// Of record --functions, src/record/verbs/function_recorder_begin.cpp.
 constexpr std::string_view kGroup = "perf_pyinject_";
 
 struct FreeTep {
@@ -243,7 +243,7 @@ bool can_read_calls() { return true; }
 
 CallTrace read_calls(const std::string& path) {
   auto opened = perfdata::Input::open(path);
-  if (const auto* const why = std::get_if<perfdata::NotTreatable>(&opened)) {
+  if (const auto* const why = std::get_if<perfdata::UnsupportedFile>(&opened)) {
     throw base::Error{fmt::format("{}: {}", base::printable(path), why->why)};
   }
   Reader reader{std::get<perfdata::Input>(std::move(opened))};

@@ -1,6 +1,6 @@
-#include "pyinject/calls/call_report.hpp"
+#include "calls/call_report.hpp"
 
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "pyinject/calls/call_times.hpp"
+#include "calls/call_times.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "pyinject/calls/call_trace.hpp"
+#include "calls/call_trace.hpp"
 
 #include <algorithm>
 #include <iterator>

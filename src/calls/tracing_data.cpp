@@ -1,6 +1,6 @@
 #include "calls/tracing_data.hpp"
 
-#include "pyinject/base/byte_cursor.hpp"
+#include "base/byte_cursor.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,10 +1,14 @@
 #include "cli/argument_splitter.hpp"
 
-#include "pyinject/cli/command_line.hpp"
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "cli/did_you_mean.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -34,6 +38,29 @@ void refuse(const ScannedOption& one) {
   }
 }
 
+// WORD is in none of TABLES. A newer perf may know it, but not if it is a mistyped one.
+void refuse_unknown(std::string_view word, std::span<const std::span<const RecordOption>> tables,
+                    bool with_perf) {
+  const auto name = word.substr(0, word.find('='));
+  std::optional<std::string_view> meant;
+  if (name.starts_with("--")) {
+    std::vector<std::string_view> known;
+    for (const auto table : tables) {
+      for (const auto& option : table) {
+        known.push_back(option.long_name);
+      }
+    }
+    std::ranges::sort(known);
+    known.erase(std::unique(known.begin(), known.end()), known.end());  // clang 14: no ranges
+    meant = did_you_mean(name.substr(2), known);
+  }
+  if (meant || !with_perf) {
+    throw CommandLineError{fmt::format("unknown option {}{}", base::printable(name),
+                                       meant ? fmt::format(": did you mean --{}?", *meant) : ""),
+                           session::kUsage};
+  }
+}
+
 std::string normalised(const ScannedOption& one) {
   std::string text = fmt::format("--{}", one.option->long_name);
   if (one.negated) {
@@ -42,7 +69,7 @@ std::string normalised(const ScannedOption& one) {
   }
   if (one.option->argument == OptionArgument::kRequired) {
     if (one.value.empty()) {
-      throw CommandLineError{fmt::format("option {}: its value is empty", text), session::kFailure};
+      throw CommandLineError{fmt::format("option {}: its value is empty", text), session::kUsage};
     }
     text += "=" + one.value;
   } else if (!one.value.empty()) {
@@ -88,7 +115,9 @@ SplitArguments split_arguments(std::span<const std::string> words,
         result.own.push_back(normalised(one));
         continue;
       }
-      if (!with_perf) {
+      if (one.option == nullptr) {
+        refuse_unknown(one.words.front(), std::span{both}.first(with_perf ? 2 : 1), with_perf);
+      } else if (!with_perf) {
         throw CommandLineError{fmt::format("unknown option {}", one.words.front()),
                                session::kUsage};
       }

@@ -1,7 +1,7 @@
 // Tells our own options from those of `perf record` and from the command. Pure.
 #pragma once
 
-#include "pyinject/perf/record_options.hpp"
+#include "perf/record_options.hpp"
 
 #include <span>
 #include <string>

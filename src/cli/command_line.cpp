@@ -1,14 +1,16 @@
-#include "pyinject/cli/command_line.hpp"
+#include "cli/command_line.hpp"
 
+#include "base/text.hpp"
 #include "cli/argument_splitter.hpp"
+#include "cli/did_you_mean.hpp"
 #include "cli/function_calls.hpp"
 #include "cli/repeat_option.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/wrapped_verbs.hpp"
-#include "pyinject/base/text.hpp"
 
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -22,7 +24,6 @@ namespace pyinject::cli {
 namespace {
 
 namespace options = boost::program_options;
-using session::kFailure;
 using session::kUsage;
 
 // "5", "0.5".
@@ -34,7 +35,7 @@ std::chrono::nanoseconds parse_seconds(const std::string& text) {
     throw CommandLineError{
         fmt::format("--deactivate-timeout {}: seconds, more than 0 and 3600 at most",
                     base::printable(text)),
-        kFailure};
+        kUsage};
   }
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>{seconds});
@@ -51,7 +52,7 @@ void take_reports(const options::variables_map& values, CommandLine& line) {
     const auto& format = values["log-format"].as<std::string>();
     if (format != "text" && format != "json") {
       throw CommandLineError{fmt::format("--log-format {}: text or json", base::printable(format)),
-                             kFailure};
+                             kUsage};
     }
     line.report.json = format == "json";
   }
@@ -86,19 +87,19 @@ void take_scope(const options::variables_map& values, session::RecordOptions& re
     scope.user = session::user_by_name(name);
     if (!scope.user) {
       throw CommandLineError{fmt::format("-u {}: there is no such user", base::printable(name)),
-                             kFailure};
+                             kUsage};
     }
   }
   if (values.count("comm") != 0) {
     scope.command = values["comm"].as<std::string>();
     if (scope.command.empty()) {
-      throw CommandLineError{"--comm: a pattern, as in --comm 'gunicorn*'", kFailure};
+      throw CommandLineError{"--comm: a pattern, as in --comm 'gunicorn*'", kUsage};
     }
   }
   if (values.count("cgroup") != 0) {
     std::string_view path = values["cgroup"].as<std::string>();
     if (path.find(',') != std::string_view::npos) {
-      throw CommandLineError{"-G: one control group, for all events", kFailure};
+      throw CommandLineError{"-G: one control group, for all events", kUsage};
     }
     path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
     path = path.substr(0, path.find_last_not_of('/') + 1);
@@ -111,14 +112,14 @@ void take_record(const options::variables_map& values, SplitArguments split, Com
   take_scope(values, record);
   record.all = values.count("all-cpus") != 0 || record.scope.narrow();
   if (record.all && !line.pids.empty()) {
-    throw CommandLineError{"-p excludes -a, -u, --comm and -G", kUsage};
+    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
   }
   record.children = values.count("children") != 0;
   if (record.children && line.pids.empty()) {
     throw CommandLineError{"--children is for -p: the others have them anyway", kUsage};
   }
   if (split.separator && split.command.empty()) {
-    throw CommandLineError{"no command after '--'", kFailure};
+    throw CommandLineError{"no command after '--'", kUsage};
   }
   record.launch = !record.all && line.pids.empty();
   if (record.launch && split.command.empty()) {
@@ -141,28 +142,32 @@ void take_record(const options::variables_map& values, SplitArguments split, Com
 }
 
 void take_engine(const options::variables_map& values, session::RecordOptions& record) {
-  constexpr auto kEngines = std::to_array<std::pair<std::string_view, session::Engine>>(
-      {{"trampoline", session::Engine::kTrampoline},
-       {"bpf", session::Engine::kBpf},
-       {"auto", session::Engine::kAuto}});
+  constexpr auto kEngines = std::to_array<std::pair<std::string_view, session::EngineChoice>>(
+      {{"trampoline", session::EngineChoice::kTrampoline},
+       {"bpf", session::EngineChoice::kBpf},
+       {"auto", session::EngineChoice::kAuto}});
   if (values.count("engine") != 0) {
     const auto& name = values["engine"].as<std::string>();
-    const auto* const found = std::ranges::find(
-        kEngines, std::string_view{name}, &std::pair<std::string_view, session::Engine>::first);
+    const auto* const found =
+        std::ranges::find(kEngines, std::string_view{name},
+                          &std::pair<std::string_view, session::EngineChoice>::first);
     if (found == kEngines.end()) {
       throw CommandLineError{
-          fmt::format("--engine {}: trampoline, bpf or auto", base::printable(name)), kFailure};
+          fmt::format("--engine {}: trampoline, bpf or auto", base::printable(name)), kUsage};
     }
     record.engine = found->second;
   }
   record.gil = values.count("gil") != 0;
   record.tasks = values.count("tasks") != 0;
   record.off_cpu = values.count("off-cpu") != 0;
-  if ((record.gil || record.tasks) && record.engine == session::Engine::kTrampoline) {
-    throw CommandLineError{
-        fmt::format("--{} takes --engine bpf: the trampoline knows nothing of it",
-                    record.gil ? "gil" : "tasks"),
-        kUsage};
+  if ((record.gil || record.tasks) && record.engine == session::EngineChoice::kTrampoline) {
+    if (values.count("engine") != 0) {
+      throw CommandLineError{
+          fmt::format("--{} needs --engine bpf: the trampoline knows nothing of it",
+                      record.gil ? "gil" : "tasks"),
+          kUsage};
+    }
+    record.engine = session::EngineChoice::kBpf;
   }
 }
 
@@ -208,6 +213,21 @@ void take_join(const options::variables_map& values, const SplitArguments& split
   line.record.tasks = values.count("tasks") != 0;
 }
 
+// "record, trace or status", with all of them.
+std::string list_verbs() {
+  const auto names = verb_names();
+  return fmt::format("{} or {}", fmt::join(names.first(names.size() - 1), ", "), names.back());
+}
+
+// For somebody who has typed WORD as a verb.
+std::string hint(std::string_view word) {
+  if (is_verb_of_perf(word)) {
+    return fmt::format("run perf {}; the verbs here are {}", word, list_verbs());
+  }
+  const auto meant = did_you_mean(word, verb_names());
+  return meant ? fmt::format("did you mean {}?", *meant) : list_verbs();
+}
+
 void take_verb(const VerbOptions& known, std::span<const std::string> words, CommandLine& line) {
   line.verb = known.verb;
   auto split = split_arguments(words, known.own, line.verb == Verb::kRecord);
@@ -237,12 +257,20 @@ void take_verb(const VerbOptions& known, std::span<const std::string> words, Com
   } else if (line.verb == Verb::kJoin) {
     take_join(values, split, line);
   } else if (!split.command.empty()) {
+    const auto& word = split.command.front();
+    const bool pid = line.pids.empty() && base::parse_number<pid_t>(word).has_value();
     throw CommandLineError{
-        fmt::format("{} takes no '{}'", known.name, base::printable(split.command.front())),
+        fmt::format("{}: unexpected argument '{}'{}", known.name, base::printable(word),
+                    pid ? fmt::format("; did you mean -p {}?", word) : ""),
         kUsage};
   } else if (line.verb == Verb::kFunctions) {
     line.input = values.count("input") == 0 ? "perf.data" : values["input"].as<std::string>();
     line.timeline = values.count("timeline") != 0;
+  } else if (values.count("abandoned") != 0) {
+    line.abandoned = true;
+    if (!line.pids.empty()) {
+      throw CommandLineError{"--abandoned finds its targets itself: leave out -p", kUsage};
+    }
   } else if (line.pids.empty() && line.verb != Verb::kStatus) {
     throw CommandLineError{fmt::format("{} needs a target: -p PID", known.name), kUsage};
   }
@@ -256,9 +284,9 @@ std::vector<base::Pid> parse_pids(std::string_view list) {
     const auto number = base::parse_number<pid_t>(piece);
     if (!number || *number <= 0) {
       throw CommandLineError{
-          fmt::format("-p {}: '{}' is no process id: a list of positive numbers, as in -p 12,345",
-                      base::printable(list), base::printable(piece)),
-          kFailure};
+          fmt::format("invalid pid '{}' in -p {} (expected for example -p 12,345)",
+                      base::printable(piece), base::printable(list)),
+          kUsage};
     }
     pids.emplace_back(*number);
   }
@@ -276,7 +304,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     line.help = values.count("help") != 0;
     line.version = values.count("version") != 0;
     if (!line.help && !line.version) {
-      throw CommandLineError{fmt::format("no verb: {}", kVerbNames), kUsage};
+      throw CommandLineError{fmt::format("no verb: {}", list_verbs()), kUsage};
     }
     return line;
   }
@@ -291,7 +319,8 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   const auto* const known = find_verb(words.front());
   if (known == nullptr) {
     throw CommandLineError{
-        fmt::format("unknown verb '{}': {}", base::printable(words.front()), kVerbNames), kUsage};
+        fmt::format("unknown verb '{}': {}", base::printable(words.front()), hint(words.front())),
+        kUsage};
   }
   take_verb(*known, words.subspan(1), line);
   return line;

@@ -1,7 +1,7 @@
 #include "cli/console.hpp"
 
 #include "base/format.hpp"
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
 
 #include <fmt/format.h>
 
@@ -17,13 +17,39 @@ namespace {
 
 using std::chrono::duration_cast;
 
-constexpr std::size_t kMostShown = 100;    // targets, each on a line
+constexpr std::size_t kMostShown = 100;       // targets, each on a line
+constexpr std::uint64_t kMostCopied = 65528;  // bytes of stack, by the kernel
 constexpr std::size_t kShownByPerf = 127;  // entries of a callchain, unless --max-stack says more
 
 std::string format_short(std::chrono::nanoseconds span) {
   const auto microseconds = static_cast<double>(span.count()) / 1000;
   return microseconds < 1000 ? fmt::format("{:.0f} us", microseconds)
                              : fmt::format("{:.1f} ms", microseconds / 1000);
+}
+
+// "1,234,567".
+std::string grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t end = text.size(); end > 3; end -= 3) {
+    text.insert(end - 3, ",");
+  }
+  return text;
+}
+
+// "1 sample", "2 samples".
+std::string phrase(std::uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", grouped(count), what, count == 1 ? "" : "s");
+}
+
+std::string loss_line(const weave::WeaveSummary& facts) {
+  const auto lost = static_cast<double>(facts.lost);
+  const double share = 100 * lost / (lost + static_cast<double>(facts.samples + facts.unwanted));
+  std::string advice = facts.by_frequency ? "a lower -F, " : "";
+  advice += facts.by_period ? "a larger -c, " : "";
+  advice.resize(advice.size() - std::min<std::size_t>(advice.size(), 2));
+  return fmt::format("perf lost {} of the samples ({}): {}{}a larger -m helps",
+                     share < 0.1 ? "less than 0.1 %" : fmt::format("{:.1f} %", share),
+                     grouped(facts.lost), advice, advice.empty() ? "" : " or ");
 }
 
 }  // namespace
@@ -78,17 +104,17 @@ std::string activation_line(const session::ActiveTarget& active) {
   const std::string who = fmt::format("pid {}: Python {}", active.target.id.pid.value(),
                                       python::to_string(active.target.version));
   if (activation.before != python::TrampolineState::kOff) {
-    return fmt::format("{}: trampoline already {}, it stays on", who,
+    return fmt::format("{}: trampoline was already {}; left on", who,
                        python::name(activation.before));
   }
   if (activation.mechanism == python::Mechanism::kObserved) {
-    return who + ": read by BPF, nothing is changed in it";
+    return who + ": attached read-only (BPF)";
   }
   if (activation.mechanism == python::Mechanism::kNone) {
     return who +
            (active.target.owner.pid.value() == ::getpid()
-                ? ": trampoline on since it was forked by a target"
-                : ": trampoline on already, by a session that was killed or since a fork: taken "
+                ? ": trampoline on since a target forked it"
+                : ": trampoline was on, left by a killed session or inherited by a fork; taken "
                   "over");
   }
   return fmt::format("{}: trampoline on by {} (threads stopped for {}, active after {})", who,
@@ -103,66 +129,76 @@ std::vector<std::string> woven_lines(const session::WovenFile& file, const std::
                                              base::printable(file.path))};
   const auto bad = facts.cut + facts.no_information + facts.broken + facts.limited;
   if (bad > 0) {
-    std::string line = fmt::format("{} stacks are not whole:", bad);
+    std::string line = bad == 1 ? "1 stack is incomplete:"
+                                : fmt::format("{} stacks are incomplete:", grouped(bad));
     const auto add = [&](std::uint64_t count, std::string_view what) {
       if (count > 0) {
-        line += fmt::format("{} {} {}", line.back() == ':' ? "" : ",", count, what);
+        line += fmt::format("{} {} {}", line.back() == ':' ? "" : ",", grouped(count), what);
       }
     };
-    add(facts.cut, "end with the copied part of the stack ([truncated: stack dump])");
-    add(facts.no_information, "met a file without unwind tables ([no unwind info: FILE])");
-    add(facts.broken, "are broken ([broken stack: FILE])");
-    add(facts.limited, "were too long");
+    add(facts.cut,
+        fmt::format("cut at the end of the copied stack ([truncated: stack dump]; {})",
+                    facts.largest_copy < kMostCopied ? "--call-graph dwarf,65528 copies more"
+                                                     : "perf cannot copy more"));
+    add(facts.no_information, "cut at a file without unwind tables ([no unwind info: FILE])");
+    add(facts.broken, "broken ([broken stack: FILE])");
+    add(facts.limited, "too long");
     lines.push_back(line);
   }
+  constexpr std::size_t kMostDropped = 5;
+  for (std::size_t i = 0; i < std::min(kMostDropped, facts.dropped.size()); ++i) {
+    lines.push_back(weave::phrase(facts.dropped[i]));
+  }
+  if (facts.dropped.size() > kMostDropped) {
+    lines.push_back(fmt::format("{} more such losses", facts.dropped.size() - kMostDropped));
+  }
   if (facts.unreadable > 0) {
-    lines.push_back(fmt::format("{} samples are damaged and left out", facts.unreadable));
+    lines.push_back(phrase(facts.unreadable, "damaged sample") + " skipped");
   }
   if (facts.unwanted > 0) {
-    lines.push_back(fmt::format("{} samples of other processes are left out", facts.unwanted));
+    lines.push_back(phrase(facts.unwanted, "sample") + " of other processes skipped");
   }
-  if (facts.losses > 0) {
-    lines.push_back(fmt::format(
-        "perf was too slow {} times and the kernel lost samples: a lower -F or a larger -m helps",
-        facts.losses));
+  if (facts.lost > 0) {
+    lines.push_back(loss_line(facts));
   }
   if (!facts.damage.empty()) {
-    lines.push_back(fmt::format("perf's file ends before its time: {}", facts.damage));
+    lines.push_back(fmt::format("perf's file is cut short: {}", facts.damage));
   }
   return lines;
 }
 
 std::string sampler_line(const session::SamplerStats& stats) {
-  std::string line = fmt::format("of {} samples of Python processes {} have Python functions",
-                                 stats.matched + stats.unmatched, stats.with_frames);
+  const auto all = stats.matched + stats.unmatched;
+  std::string line =
+      all == stats.with_frames
+          ? fmt::format("all {} in Python processes have Python stacks", phrase(all, "sample"))
+          : fmt::format("{} of {} in Python processes have Python stacks",
+                        grouped(stats.with_frames), phrase(all, "sample"));
   const auto add = [&line](std::uint64_t count, std::string_view what) {
     if (count > 0) {
-      line += fmt::format(", {} {}", count, what);
+      line += fmt::format(", {} {}", grouped(count), what);
     }
   };
-  add(stats.python_only, "of them without the C functions between those");
+  add(stats.python_only, "without the C functions between the Python functions");
   if (stats.python_only_cut > 0) {
-    line += fmt::format(" ({} of them since the copied part of the stack was too short)",
-                        stats.python_only_cut);
+    line += fmt::format(" ({} because the copied part of the stack was too short)",
+                        grouped(stats.python_only_cut));
   }
-  add(stats.no_state, "are of threads that are not Python's");
-  add(stats.no_frames, "of threads that run none");
-  add(stats.unmatched, "have no record");
+  add(stats.no_state, "in threads that never ran Python");
+  add(stats.no_frames, "in threads that ran no Python at that moment");
+  add(stats.unmatched, "unmatched");
   if (stats.not_joined > 0) {
-    line += fmt::format(" ({} of them are of before the join or of after it)", stats.not_joined);
+    line += fmt::format(" ({} from before or after the join)", grouped(stats.not_joined));
   }
-  add(stats.by_clock, "were matched by the nearest time");
-  add(stats.truncated, "cut at 512 frames");
-  add(stats.unreadable, "could not be read to the end");
+  add(stats.truncated, "cut at 512 Python functions");
+  add(stats.unreadable, "partly unreadable");
   add(stats.lost, "lost");
-  add(stats.lost_names, "names lost");
-  if (stats.state_found + stats.state_searched > 0) {
-    line += fmt::format("; the thread's state was at hand in {} and searched for in {}",
-                        stats.state_found, stats.state_searched);
+  if (stats.lost_names > 0) {
+    line += fmt::format("; {} lost", phrase(stats.lost_names, "function name"));
   }
   if (stats.gil_held + stats.gil_waited_for > 0) {
-    line += fmt::format("; the GIL was held in {} and waited for in {}", stats.gil_held,
-                        stats.gil_waited_for);
+    line += fmt::format("; GIL held in {}, waited for in {}", grouped(stats.gil_held),
+                        grouped(stats.gil_waited_for));
   }
   return line;
 }
@@ -173,9 +209,8 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
       fmt::format("{:.1f} s", static_cast<double>(summary.elapsed.count()) / 1e9);
   const std::string done = summary.elapsed.count() == 0 ? "completed" : "recorded " + span;
   if (summary.output.pipe) {
-    return {fmt::format(
-        "recorded {} of {} to standard output", span,
-        summary.targets == 1 ? "1 target" : fmt::format("{} targets", summary.targets))};
+    return {fmt::format("recorded {} of {} to standard output", span,
+                        phrase(summary.targets, "target"))};
   }
   std::vector<std::string> lines;
   for (const auto& file : summary.woven) {
@@ -195,8 +230,14 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
     }
     lines.push_back(line + base::printable(file.path));
   }
-  if (summary.sampler) {
+  if (summary.sampler && summary.sampler->matched + summary.sampler->unmatched > 0) {
     lines.push_back(sampler_line(*summary.sampler));
+  }
+  if (summary.unknown_threads > 0) {
+    lines.push_back(fmt::format(
+        "{}: functions entered before the attach are missing: the stack changed whenever it was "
+        "read",
+        phrase(summary.unknown_threads, "thread")));
   }
   if (!summary.counters.empty()) {
     lines.push_back(summary.counters);
@@ -219,7 +260,7 @@ void Console::activated(const session::ActiveTarget& target) {
   const bool shown = ++activations_ <= kMostShown;
   logger_.log(shown ? base::LogLevel::kInfo : base::LogLevel::kDebug, activation_line(target));
   if (activations_ == kMostShown) {
-    logger_.info("further targets are not listed: -v does it");
+    logger_.info("further targets are listed with -v only");
   }
 }
 
@@ -239,7 +280,7 @@ void Console::post_processing(double done, std::uint64_t samples) {
     weaving_since_ = now;
   }
   const double seconds = std::chrono::duration<double>(now - weaving_since_).count();
-  std::string line = fmt::format("completing stacks {:.0f} %", done * 100);
+  std::string line = fmt::format("unwinding stacks {:.0f} %", done * 100);
   if (samples > 0 && seconds > 0) {
     line += fmt::format(", {:.0f} samples/s", static_cast<double>(samples) / seconds);
   }
@@ -271,11 +312,19 @@ void Console::finished(const session::RecordSummary& summary) {
     const std::scoped_lock lock{mutex_};
     activations_ = 0;  // of this recording
   }
-  if (reporter_ != nullptr && summary.sampler) {
-    reporter_->take(*summary.sampler);
+  if (reporter_ != nullptr) {
+    reporter_->count_unknown_threads(summary.unknown_threads);
+    if (summary.sampler) {
+      reporter_->take(*summary.sampler);
+    }
   }
   for (const auto& line : summary_lines(summary, perf_)) {
     logger_.info("{}", line);
+  }
+  if (summary.sampler) {
+    logger_.debug(
+        "thread states: {} at hand, {} searched for; {} samples matched by the nearest time",
+        summary.sampler->state_found, summary.sampler->state_searched, summary.sampler->by_clock);
   }
   for (const auto& map : summary.maps) {
     logger_.debug("map {}: {}", map.path,
@@ -285,7 +334,7 @@ void Console::finished(const session::RecordSummary& summary) {
   }
 }
 
-void Console::happened(const session::Event& event) {
+void Console::on_event(const session::Event& event) {
   if (reporter_ != nullptr) {
     reporter_->note(event);
   }

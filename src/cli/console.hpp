@@ -3,7 +3,7 @@
 
 #include "cli/reporter.hpp"
 #include "pyinject/base/log.hpp"
-#include "pyinject/session/record_observer.hpp"
+#include "pyinject/record/record_observer.hpp"
 
 #include <mutex>
 #include <string>
@@ -45,7 +45,7 @@ class Console : public session::RecordObserver {
   void post_processing(double done, std::uint64_t samples) override;
   void stopped() override;
   void finished(const session::RecordSummary& summary) override;
-  void happened(const session::Event& event) override;
+  void on_event(const session::Event& event) override;
   void counted(const session::Stats& stats) override;
 
  private:

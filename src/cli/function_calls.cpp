@@ -1,14 +1,14 @@
 #include "cli/function_calls.hpp"
 
+#include "base/file.hpp"
 #include "base/format.hpp"
+#include "base/text.hpp"
+#include "calls/call_report.hpp"
 #include "cli/console.hpp"
+#include "perf/record_options.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/calls/call_report.hpp"
 #include "pyinject/perf/output_file.hpp"
-#include "pyinject/perf/record_options.hpp"
-#include "pyinject/session/function_recording.hpp"
+#include "record/verbs/function_recording.hpp"
 
 #include <fmt/format.h>
 
@@ -33,15 +33,15 @@ void print(std::string_view text) { base::write_all(STDOUT_FILENO, text, "standa
 void tell_defects(const calls::CallTrace& trace, base::Logger& logger) {
   if (trace.lost > 0) {
     logger.warning(
-        "{} records were lost, the numbers of calls are too low: larger buffers (-m 64M) or a "
+        "{} records were lost, so the counts of calls are too low: larger buffers (-m 64M) or a "
         "shorter recording help",
         trace.lost);
   }
   if (trace.unreadable > 0) {
-    logger.warning("{} samples cannot be understood and are left out", trace.unreadable);
+    logger.warning("{} samples cannot be decoded and are skipped", trace.unreadable);
   }
   if (!trace.damage.empty()) {
-    logger.warning("the file ends before its time: {}", trace.damage);
+    logger.warning("the file is cut short: {}", trace.damage);
   }
 }
 

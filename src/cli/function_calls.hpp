@@ -1,9 +1,9 @@
 // `functions`, and what `record --functions` has over an ordinary recording.
 #pragma once
 
+#include "cli/command_line.hpp"
 #include "pyinject/base/log.hpp"
-#include "pyinject/cli/command_line.hpp"
-#include "pyinject/session/record_observer.hpp"
+#include "pyinject/record/record_observer.hpp"
 
 #include <boost/program_options/variables_map.hpp>
 

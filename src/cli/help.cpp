@@ -7,24 +7,21 @@ namespace {
 constexpr std::string_view kGeneral =
     R"(usage: perf-pyinject VERB [OPTION...]
 
-Whole stacks in stock perf, with the names of Python functions, for CPython
-3.12 to 3.15 processes that are running already and were started without any
-flag.
+Profiles running CPython 3.12 to 3.15 processes with stock perf: kernel, C and
+Python functions in one stack. The processes need no flag and no restart.
 
-  record      record with perf: while the perf trampoline of the targets is on,
-              or (--engine bpf) by a program in the kernel, which leaves them
-              alone; or launch a program and record it from the beginning
-  join        give Python stacks to a perf record that is running already
-  functions   what record --functions has recorded: every call of a function
+  record      profile processes, or launch a program and profile it
+  join        add Python stacks to a perf record that is already running
+  functions   show the calls that record --functions has recorded
   trace, top, sched record, kmem record
-              perf's own, while the trampoline of the targets is on
-  weave       complete the stacks of a perf.data that was recorded otherwise
-  activate    switch the trampoline on and leave it on
+              run perf's own verb while the targets' trampoline is on
+  weave       unwind a perf.data that was recorded without perf-pyinject
+  activate    switch CPython's perf trampoline on and leave it on
   deactivate  switch it off
-  status      every visible Python process, and what could be done with it
+  status      list Python processes, and whether they can be recorded
 
   -h, --help     this text, or that of a verb: perf-pyinject record --help
-      --version  the version of this tool, and what was built in
+      --version  the version, and what is built in
 
 examples:
   perf-pyinject status
@@ -38,72 +35,67 @@ constexpr std::string_view kRecordHelp =
                              -G CGROUP) [OPTION...] [-- COMMAND...]
        perf-pyinject record [OPTION...] -- COMMAND...
 
-Starts perf record, switches the trampoline of the targets on, records until
-COMMAND ends (it is the clock, it is not profiled), or without COMMAND until
-Ctrl-C, switches the trampoline off, and completes the stacks in perf's file.
-Without -p, -a, -u, --comm, -G COMMAND is launched and is the target, with its
-children; the variable PYTHONPERFSUPPORT=1 switches their trampolines on.
-The kind of call graph is chosen by the target unless -g or --call-graph says
-it. Every option that is not listed here goes to perf record unchanged.
+Runs perf record and adds the Python functions to its stacks. COMMAND sets the
+duration and is not profiled; without it, Ctrl-C ends the recording. Without -p,
+-a, -u, --comm and -G, COMMAND itself is launched and profiled. Options that are
+not listed here go to perf record unchanged.
 
-  -p, --pid LIST   the targets
-      --children   their descendants, too, also later ones
-  -a, --all-cpus   the whole system, and every Python process on it, also those
-                   that start meanwhile, and in containers
-  -u, --uid USER   of the whole system the processes of USER (name or number)
-      --comm GLOB  those whose name matches, as in --comm 'gunicorn*'
-  -G, --cgroup CG  those in this control group or below it
-      --perf PATH  the perf to use (else the variable PERF, else that on PATH)
-      --strict     one target that cannot be activated ends it (default with -p)
-      --lenient    such targets are named and left out (default with -a)
-      --engine E   trampoline (default); bpf: a program in the kernel reads the
-                   stacks, nothing is done to the targets (CAP_BPF, CAP_PERFMON,
-                   Linux 5.17 with BTF); auto: bpf if possible
-      --gil, --tasks  with bpf: who held the GIL, which asyncio task ran
-      --off-cpu    also where threads wait, and for how long
-      --no-backfill  leave out functions that were entered before
-      --lines      lines in the names (trampoline: of functions entered before);
-                   without it: perf report --children -g none -s sym,srcline
-      --keep-raw   keep perf's own file, too, as NAME.raw
-      --repeat TIME/PERIOD  TIME long every PERIOD, as in 30s/5m, into
-                   perf.data.YYYYMMDDHHMMSShh until all targets have exited or
-                   SIGTERM; SIGHUP begins the next one
-      --keep N     the latest N files of --repeat are kept (12)
+which processes:
+  -p, --pid LIST   these processes
+      --children   and all Python processes below them, now and later
+  -a, --all-cpus   all processes, in containers and started later as well
+  -u, --uid USER   only processes of USER (name or number)
+      --comm GLOB  only processes with this name: --comm 'gunicorn*'
+  -G, --cgroup CG  only processes in this cgroup or below it
+      --strict     fail if one target cannot be recorded (default with -p)
+      --lenient    skip targets that cannot be recorded (default with -a)
+how:
+      --engine E   trampoline (default); bpf: read the stacks in the kernel and
+                   leave the processes unchanged (needs CAP_BPF, CAP_PERFMON,
+                   Linux 5.17 with BTF); auto: bpf where possible
+      --off-cpu    show where threads wait and for how long, deadlocks included
+      --gil, --tasks  mark who holds the GIL, which asyncio task runs (3.14+);
+                   implies bpf
+      --functions  record every call and return instead of samples (3.15, -p): 1
+                   to 3 us each, calls 20 to 60 times slower; functions --help
+      --no-backfill  omit functions that were entered before the attach
       --deactivate-timeout SEC  for switching off all targets (5)
-      --functions  not samples, but every call and return (3.15, with -p): 1 to
-                   3 us each, calls 20 to 60 times slower; see functions --help
-      --stats FILE, --log-format json  figures, messages for programs
-  -q, --quiet, -v, --verbose  warnings and errors only; also what perf says
+      --perf PATH  the perf to run (else $PERF, else the one on PATH)
+output:
+      --lines      add line numbers to the function names; without it:
+                   perf report --children -g none -s sym,srcline
+      --repeat TIME/PERIOD  such as 30s/5m: record TIME every PERIOD, into
+                   perf.data.YYYYMMDDHHMMSShh; SIGHUP starts the next one
+      --keep N     keep the latest N files of --repeat (12)
+      --keep-raw   also keep perf's own file, as NAME.raw
+      --stats FILE, --log-format json  figures and messages for programs
+  -q, --quiet, -v, --verbose  only warnings and errors; also perf's messages
 
-exit status: that of COMMAND; 125 refused or failed; 126, 127 COMMAND cannot
-run; 129 usage; 128 + N ended by signal N; 0 when the targets exited first
+exit status: COMMAND's; 125 refused or failed; 126, 127 COMMAND cannot run; 129
+usage; 128 + N ended by signal N; 0 if the targets exited first
 
-examples:
+example:
   perf-pyinject record -p 4711,4712 -F 999 -o web.data -- sleep 30
-  perf-pyinject record -F 999 -- python3 -m pytest
-  perf-pyinject record -p 4711 --engine bpf --off-cpu -- sleep 30
-  perf-pyinject record -p 4711 --repeat 30s/5m --keep 24
 )";
 
 constexpr std::string_view kJoinHelp =
     R"(usage: perf-pyinject join PERF_PID [OPTION...]
 
-Gives Python stacks to a perf record that somebody else has started, with -g or
-another --call-graph: a program in the kernel reads them at its samples (as
-record --engine bpf; CAP_BPF, CAP_PERFMON, Linux 5.17 with BTF), and when that
-perf has ended they are put into its file. Whom perf records is what it was
-started with. Samples of before have no Python functions, nor may those of
-threads and processes that began between perf's start and this. Ctrl-C leaves
-perf: it goes on without Python stacks, those collected are put in at its end; a
-second one gives them up. Nothing else is done to perf or to the targets.
+Adds Python stacks to a perf record that is already running with -g or
+--call-graph. A BPF program reads them at perf's samples (needs CAP_BPF,
+CAP_PERFMON, Linux 5.17 with BTF). When perf has ended, they are written into
+its file. Samples from before the join have no Python functions; neither may
+those of threads and processes that started between perf and the join. Ctrl-C
+detaches: perf goes on, and the stacks collected so far are added when it ends.
+A second Ctrl-C drops them. perf and its targets are not changed.
 
       --perf PATH  the perf whose build-id cache is used
-      --gil, --tasks  who held the GIL, which asyncio task ran
-      --lines      lines in the names; without it:
+      --gil, --tasks  mark who holds the GIL, which asyncio task runs (3.14+)
+      --lines      add line numbers to the function names; without it:
                    perf report --children -g none -s sym,srcline
-      --keep-raw   keep perf's own file, too, as NAME.raw
-      --stats FILE, --log-format json  figures, messages for programs
-  -q, --quiet      warnings and errors only
+      --keep-raw   also keep perf's own file, as NAME.raw
+      --stats FILE, --log-format json  figures and messages for programs
+  -q, --quiet      only warnings and errors
   -v, --verbose    more
 
 exit status: 0 when perf has ended and its file has the stacks; 125 refused or
@@ -117,17 +109,16 @@ example:
 constexpr std::string_view kFunctionsHelp =
     R"(usage: perf-pyinject functions [-i FILE] [OPTION...]
 
-Prints what perf-pyinject record --functions has recorded: how often each
-function was called, how many of these calls returned, and the time of those,
-with and without what they called, the largest own time first. Times hold the
-cost of recording, 1 to 3 us for each call and each return in them. A generator
-or coroutine is entered when it is made, and again each time it goes on; each
-yield is a return.
+Shows the calls that perf-pyinject record --functions has recorded: for each
+function the number of calls, how many of them returned, and their time with and
+without callees, sorted by own time. The times include the cost of recording, 1
+to 3 us for each call and return. A generator or coroutine is entered when it is
+created and each time it is resumed; each yield is a return.
 
-  -i, --input FILE  what was recorded (perf.data)
-      --timeline    every call and return instead, in their order
-      --json        for programs: docs/functions.md has the fields
-  -q, --quiet       warnings and errors only
+  -i, --input FILE  the recording (perf.data)
+      --timeline    print every call and return in order instead
+      --json        for programs: docs/functions.md describes the fields
+  -q, --quiet       only warnings and errors
   -v, --verbose     more
 
 examples:
@@ -140,19 +131,19 @@ constexpr std::string_view kWrapped =
     R"(usage: perf-pyinject trace|top -p PID[,PID...] [OPTION...]
        perf-pyinject sched|kmem record -p PID[,PID...] [OPTION...] [-- CMD...]
 
-Switches the trampoline of the targets on, runs that verb of perf's in the
-foreground, and switches the trampoline off when it has ended. Every option
-that is not listed here is perf's. What is shown live is as perf finds it: with
-frame pointers (perf-pyinject status, column FP) whole stacks by --call-graph
-fp, else the innermost function only. Stacks that are recorded (-g, --call-graph
-dwarf) are completed as those of record.
+Switches the targets' perf trampoline on, runs perf's verb in the foreground,
+and switches the trampoline off at its end. Options that are not listed here go
+to perf. Live views show what perf finds by itself: whole stacks with frame
+pointers (perf-pyinject status, column FP) and --call-graph fp, else the
+innermost function only. Recorded stacks (-g, --call-graph dwarf) are unwound
+as those of record.
 
   -p, --pid LIST   the targets
-      --perf PATH  the perf to use (else the variable PERF, else that on PATH)
-      --strict     one target that cannot be activated ends it (default)
-      --lenient    such targets are named and left out
+      --perf PATH  the perf to run (else $PERF, else the one on PATH)
+      --strict     fail if one target cannot be activated (default)
+      --lenient    skip targets that cannot be activated
 
-exit status: that of perf; 125 refused or failed; 129 usage
+exit status: perf's; 125 refused or failed; 129 usage
 
 examples:
   perf-pyinject trace --call-graph fp -e 'write*' -p 4711
@@ -163,15 +154,15 @@ examples:
 constexpr std::string_view kWeaveHelp =
     R"(usage: perf-pyinject weave FILE [-o OUTPUT] [OPTION...]
 
-Completes the stacks of a perf.data file: those that perf has copied
-(--call-graph dwarf) are unwound, through CPython's trampolines as well, and
-written as plain callchains; names of perf maps go into images with build-ids,
-in perf's build-id cache. What FILE was recorded from should be as it was:
-its programs, libraries and /tmp/perf-PID.map. record does this by itself.
+Unwinds the stacks of a perf.data that was recorded without perf-pyinject.
+Copied stacks (--call-graph dwarf) become callchains, also through CPython's
+trampolines. Names from perf maps go into perf's build-id cache. The programs,
+libraries and /tmp/perf-PID.map of the recording must not have changed. record
+does all this by itself.
 
-  -o, --output PATH  the result; default: FILE is replaced
+  -o, --output PATH  the result; default: replace FILE
       --perf PATH    the perf whose build-id cache is used
-  -q, --quiet        warnings and errors only
+  -q, --quiet        only warnings and errors
   -v, --verbose      more
 
 example:
@@ -182,15 +173,15 @@ example:
 constexpr std::string_view kActivateHelp =
     R"(usage: perf-pyinject activate -p PID[,PID...] [OPTION...]
 
-Switches the perf trampoline of the targets on and leaves it on, for a perf that
-is started by other means. It costs call-bound programs up to half their speed
-until it is switched off.
+Switches CPython's perf trampoline on in the targets and leaves it on, for a
+perf that you run yourself. Programs that mostly call functions run at up to
+half their speed until it is switched off.
 
   -p, --pid LIST  the targets
-      --strict    one that fails: those before it are switched off (default)
-      --lenient   one that fails is named and left out
-      --stats FILE, --log-format json  figures, messages for programs
-  -q, --quiet     warnings and errors only
+      --strict    if one fails, switch the others off again (default)
+      --lenient   skip targets that fail
+      --stats FILE, --log-format json  figures and messages for programs
+  -q, --quiet     only warnings and errors
   -v, --verbose   more
 
 example, for an interpreter with frame pointers:
@@ -198,15 +189,17 @@ example, for an interpreter with frame pointers:
 )";
 
 constexpr std::string_view kDeactivateHelp =
-    R"(usage: perf-pyinject deactivate -p PID[,PID...] [OPTION...]
+    R"(usage: perf-pyinject deactivate (-p PID[,PID...] | --abandoned) [OPTION...]
 
-Switches the perf trampoline of the targets off, where perf-pyinject switched it
-on. One that is on by itself (python -X perf, or by the program) is left on.
+Switches off trampolines that perf-pyinject has switched on. Those that a
+program has switched on itself (python -X perf, or its own call) stay on.
 
   -p, --pid LIST  the targets
+      --abandoned  all processes left on by sessions that were killed together
+                  with their guard; not those of activate
       --deactivate-timeout SEC  for all targets together (5)
-      --stats FILE, --log-format json  figures, messages for programs
-  -q, --quiet     warnings and errors only
+      --stats FILE, --log-format json  figures and messages for programs
+  -q, --quiet     only warnings and errors
   -v, --verbose   more
 
 example:
@@ -216,13 +209,13 @@ example:
 constexpr std::string_view kStatusHelp =
     R"(usage: perf-pyinject status [-p PID[,PID...]] [OPTION...]
 
-Lists the visible Python processes, or those named: version, whether their
-interpreter keeps frame pointers (FP), state of the trampoline, and the name of
-the reason if it cannot be switched on. Nothing is stopped or changed.
+Lists the visible Python processes, or those of -p: version, whether the
+interpreter keeps frame pointers (FP), the state of the trampoline, and, if it
+cannot be switched on, the reason. Nothing is stopped or changed.
 
-  -p, --pid LIST  these processes only
-      --json      for programs; the fields are described in docs/status-json.md
-  -q, --quiet     warnings and errors only
+  -p, --pid LIST  only these processes
+      --json      for programs: docs/status-json.md describes the fields
+  -q, --quiet     only warnings and errors
   -v, --verbose   more
 
 examples:

@@ -1,7 +1,7 @@
 // The texts of --help; each fits a terminal of 80 columns.
 #pragma once
 
-#include "pyinject/cli/command_line.hpp"
+#include "cli/command_line.hpp"
 
 #include <string_view>
 

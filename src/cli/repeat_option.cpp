@@ -1,9 +1,9 @@
 #include "cli/repeat_option.hpp"
 
-#include "pyinject/base/text.hpp"
-#include "pyinject/cli/command_line.hpp"
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "perf/record_options.hpp"
 #include "pyinject/perf/output_file.hpp"
-#include "pyinject/perf/record_options.hpp"
 
 #include <fmt/format.h>
 
@@ -43,15 +43,15 @@ std::optional<std::chrono::nanoseconds> parse_span(std::string_view text) {
 session::RepeatOptions parse_repeat(const std::string& repeat,
                                     const std::optional<std::string>& keep,
                                     const session::RecordOptions& record) {
-  const auto refuse = [&](std::string_view why, int status = kUsage) -> CommandLineError {
-    return {fmt::format("--repeat {}: {}", base::printable(repeat), why), status};
+  const auto refuse = [&](std::string_view why) -> CommandLineError {
+    return {fmt::format("--repeat {}: {}", base::printable(repeat), why), kUsage};
   };
   session::RepeatOptions result;
   const auto pieces = base::split(repeat, '/');
   const auto duration = parse_span(pieces.front());
   const auto period = pieces.size() == 2 ? parse_span(pieces.back()) : std::nullopt;
   if (!duration || !period || *period < *duration) {
-    throw refuse("how long and how often, as in 30s/5m (ms, s, m, h)", session::kFailure);
+    throw refuse("how long and how often, as in 30s/5m (ms, s, m, h)");
   }
   result.duration = *duration;
   result.period = *period;
@@ -59,8 +59,7 @@ session::RepeatOptions parse_repeat(const std::string& repeat,
     const auto count = base::parse_number<std::size_t>(*keep);
     if (!count || *count == 0) {
       throw CommandLineError{
-          fmt::format("--keep {}: a number of files, 1 or more", base::printable(*keep)),
-          session::kFailure};
+          fmt::format("--keep {}: a number of files, 1 or more", base::printable(*keep)), kUsage};
     }
     result.keep = *count;
   }

@@ -1,7 +1,7 @@
 // record --repeat DURATION/PERIOD --keep N.
 #pragma once
 
-#include "pyinject/session/repeated_recording.hpp"
+#include "pyinject/record/repeated_recording.hpp"
 
 #include <chrono>
 #include <optional>

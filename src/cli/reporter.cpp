@@ -1,18 +1,17 @@
 #include "cli/reporter.hpp"
 
+#include "base/file.hpp"
 #include "base/format.hpp"
+#include "pyinject/base/directory.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/session/options.hpp"
+#include "pyinject/record/options.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -83,35 +82,29 @@ void write_line(const ordered_json& object) {
 
 // A FIFO or a device is written to, a link stays one; what is a file gets its new content at once.
 void replace_file(const std::string& path, const std::string& text) {
-  std::error_code none;
-  const auto status = std::filesystem::status(path, none);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    const base::UniqueFd fd{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+  const auto place = base::Place::behind(path);
+  struct stat facts {};
+  if (::fstatat(place.directory.fd(), place.name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+      !S_ISREG(facts.st_mode)) {
+    // The only links here are those of /proc, as behind /dev/stdout.
+    const int follow = S_ISLNK(facts.st_mode) ? 0 : O_NOFOLLOW;
+    const base::UniqueFd fd{::openat(place.directory.fd(), place.name.c_str(),
+                                     O_WRONLY | O_CLOEXEC | O_NOCTTY | follow)};
     if (!fd.valid()) {
       throw base::SystemError{"cannot write " + path, errno};
     }
     base::write_all(fd.get(), text, path);
     return;
   }
-  const auto real = std::filesystem::canonical(path, none);
-  const std::string file = real.empty() ? path : real.string();
-  std::string name = file + ".XXXXXX";
-  const base::UniqueFd fd{::mkostemp(name.data(), O_CLOEXEC)};
-  if (!fd.valid()) {
+  base::NewFile file{place};
+  base::write_all(file.fd(), text, path);
+  // As open(2) would have made it.
+  const auto mask = ::umask(0);
+  ::umask(mask);
+  if (::fchmod(file.fd(), 0666U & ~mask) != 0) {
     throw base::SystemError{"cannot write " + path, errno};
   }
-  try {
-    base::write_all(fd.get(), text, path);
-    // As open(2) would have made it.
-    const auto mask = ::umask(0);
-    ::umask(mask);
-    if (::fchmod(fd.get(), 0666U & ~mask) != 0 || ::rename(name.c_str(), file.c_str()) != 0) {
-      throw base::SystemError{"cannot write " + path, errno};
-    }
-  } catch (const base::Error&) {
-    ::unlink(name.c_str());
-    throw;
-  }
+  file.take_place();
 }
 
 }  // namespace
@@ -167,7 +160,7 @@ int Reporter::finish(int status) {
   try {
     replace_file(*options_.stats, session::to_json(report_));
   } catch (const base::Error& error) {
-    logger().error("{}", error.what());
+    logger().error("cannot write --stats: {}", error.what());
     return status == 0 ? session::kFailure : status;
   }
   return status;

@@ -1,10 +1,10 @@
 // What --log-format and --stats ask for: messages and events on stderr, and figures in a file.
 #pragma once
 
+#include "cli/command_line.hpp"
 #include "pyinject/base/log.hpp"
-#include "pyinject/cli/command_line.hpp"
-#include "pyinject/session/manager.hpp"
-#include "pyinject/session/stats_report.hpp"
+#include "pyinject/record/stats_report.hpp"
+#include "pyinject/targets/manager.hpp"
 
 #include <string>
 #include <string_view>
@@ -35,6 +35,7 @@ class Reporter {
   // What the run has counted; may be called for several parts of it.
   void take(const session::Stats& stats) { report_.take(stats); }
   void take(const session::SamplerStats& stats) { report_.take(stats); }
+  void count_unknown_threads(std::size_t count) { report_.unknown_threads += count; }
   // At the end of the run, or of a part of it. Writes the file if one was asked for: a new one
   // takes the place of what was there. Returns STATUS; another one if that was 0 and the file
   // cannot be written.

@@ -1,27 +1,28 @@
-#include "pyinject/cli/run.hpp"
+#include "cli/run.hpp"
 
+#include "base/file.hpp"
 #include "base/format.hpp"
+#include "bpf/sampler.hpp"
+#include "calls/call_trace.hpp"
+#include "cli/command_line.hpp"
 #include "cli/console.hpp"
 #include "cli/function_calls.hpp"
 #include "cli/help.hpp"
 #include "cli/reporter.hpp"
+#include "procfs/own_rights.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/bpf/sampler.hpp"
-#include "pyinject/calls/call_trace.hpp"
-#include "pyinject/cli/command_line.hpp"
-#include "pyinject/procfs/own_rights.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
-#include "pyinject/session/guard.hpp"
-#include "pyinject/session/join_recording.hpp"
-#include "pyinject/session/manager.hpp"
-#include "pyinject/session/record_session.hpp"
-#include "pyinject/session/status_report.hpp"
-#include "pyinject/session/stop_signals.hpp"
-#include "pyinject/session/target_selection.hpp"
-#include "pyinject/session/weave_file.hpp"
+#include "pyinject/record/record_session.hpp"
+#include "pyinject/record/weave_file.hpp"
+#include "pyinject/targets/guard.hpp"
+#include "pyinject/targets/manager.hpp"
+#include "pyinject/targets/status_report.hpp"
+#include "pyinject/targets/stop_signals.hpp"
+#include "pyinject/targets/target_selection.hpp"
 #include "pyinject/version.hpp"
+#include "record/verbs/join_recording.hpp"
+#include "targets/abandoned.hpp"
 
 #include <fmt/format.h>
 
@@ -153,6 +154,7 @@ int run_activate(const CommandLine& line, Reporter& reporter) {
     reporter.take(manager->stats());
     return kFailure;
   }
+  guard.expect_stops();  // also of targets that are on already
   const bool done = manager->activate_all(std::move(selection.targets));
   reporter.take(manager->stats());
   guard.dismiss();
@@ -165,9 +167,19 @@ int run_deactivate(const CommandLine& line, Reporter& reporter) {
   const auto injector = python::make_injector();
   session::Guard guard{*detector, *injector, logger, {}};
   session::ManagerOptions options{.deactivation_deadline = line.deactivation_deadline};
-  options.on_event = [&](const auto& event) { reporter.note(event); };
+  bool left_on = false;  // but for what a living session will switch off itself
+  options.on_event = [&](const session::Event& event) {
+    left_on = left_on || (event.kind == session::EventKind::kFailed &&
+                          event.reason != python::Reason::kOtherSession);
+    reporter.note(event);
+  };
   const auto manager = session::make_manager(*detector, *injector, logger, options);
-  auto selection = manager->select(session::without_repetitions(line.pids));
+  session::Selection selection;
+  if (line.abandoned) {
+    selection.targets = session::abandoned_targets(*detector, logger);
+  } else {
+    selection = manager->select(session::without_repetitions(line.pids));
+  }
   std::vector<python::Target> on;
   for (auto& target : selection.targets) {
     const auto pid = target.id.pid.value();
@@ -175,15 +187,17 @@ int run_deactivate(const CommandLine& line, Reporter& reporter) {
       guard.watch(target);
       on.push_back(std::move(target));
     } else if (target.state == python::TrampolineState::kOff) {
-      logger.info("pid {}: trampoline is off already", pid);
+      logger.info("pid {}: trampoline was already off", pid);
     } else {
-      logger.warning("pid {}: trampoline is on by itself: left on", pid);
+      logger.warning("pid {}: trampoline is on by itself; left on", pid);
     }
   }
   const bool all_off = manager->deactivate_all(on);
   reporter.take(manager->stats());
-  if (all_off) {
+  if (!left_on) {
     guard.dismiss();
+  }
+  if (all_off) {
     for (const auto& target : on) {
       logger.info("pid {}: trampoline off", target.id.pid.value());
     }

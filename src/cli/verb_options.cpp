@@ -76,6 +76,7 @@ constexpr auto kDeactivate = std::to_array<RecordOption>({
     {"quiet", 'q', kNone},
     {"verbose", 'v', kNone},
     {"pid", 'p', kRequired},
+    {"abandoned", 0, kNone},
     {"deactivate-timeout", 0, kRequired},
     {"stats", 0, kRequired},
     {"log-format", 0, kRequired},
@@ -102,6 +103,23 @@ constexpr auto kVerbs = std::to_array<VerbOptions>({
 }  // namespace
 
 std::span<const RecordOption> global_options() { return kGlobal; }
+
+// command-list.txt of tools/perf, Linux 7.2.
+bool is_verb_of_perf(std::string_view name) {
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"annotate", "archive",  "bench",  "buildid-cache", "buildid-list", "c2c",       "check",
+       "config",   "daemon",   "data",   "diff",          "evlist",       "ftrace",    "inject",
+       "iostat",   "kallsyms", "kvm",    "kwork",         "list",         "lock",      "mem",
+       "probe",    "report",   "script", "stat",          "test",         "timechart", "version"});
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
+std::span<const std::string_view> verb_names() {
+  static constexpr auto kNames =
+      std::to_array<std::string_view>({"record", "trace", "top", "sched", "kmem", "join",
+                                       "functions", "weave", "activate", "deactivate", "status"});
+  return kNames;
+}
 
 const VerbOptions* find_verb(std::string_view name) {
   const auto* const found = std::ranges::find(kVerbs, name, &VerbOptions::name);

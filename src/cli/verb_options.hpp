@@ -1,8 +1,8 @@
 // The options of each verb that are ours.
 #pragma once
 
-#include "pyinject/cli/command_line.hpp"
-#include "pyinject/perf/record_options.hpp"
+#include "cli/command_line.hpp"
+#include "perf/record_options.hpp"
 
 #include <boost/program_options/variables_map.hpp>
 
@@ -19,10 +19,10 @@ struct VerbOptions {
   std::span<const perf::RecordOption> own;
 };
 
-// For messages.
-inline constexpr std::string_view kVerbNames =
-    "record, trace, top, sched, kmem, join, functions, weave, activate, deactivate or status";
-
+// All of them.
+[[nodiscard]] std::span<const std::string_view> verb_names();
+// Of stock perf, and not here.
+[[nodiscard]] bool is_verb_of_perf(std::string_view name);
 // nullptr: there is none of that NAME. Without those that are passed on to perf
 // (wrapped_verbs.hpp).
 [[nodiscard]] const VerbOptions* find_verb(std::string_view name);

@@ -1,7 +1,7 @@
 #include "cli/wrapped_verbs.hpp"
 
-#include "pyinject/cli/command_line.hpp"
-#include "pyinject/session/options.hpp"
+#include "cli/command_line.hpp"
+#include "pyinject/record/options.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // perf's verbs that are run as perf has them, with the trampolines of the targets on. Pure.
 #pragma once
 
-#include "pyinject/session/wrapped_perf.hpp"
+#include "pyinject/record/wrapped_perf.hpp"
 
 #include <span>
 #include <string>

@@ -1,7 +1,15 @@
+#include "elf/call_frame_info.hpp"
 #include "elf/eh_frame.hpp"
-#include "pyinject/elf/call_frame_info.hpp"
 
 namespace pyinject::elf {
+
+namespace {
+
+// Of one file, and of one row of it, where it is not part of a recording.
+constexpr std::uint64_t kMostMemoryOfFile = std::uint64_t{128} << 20U;
+constexpr std::uint64_t kMostStepsOfRow = 100'000;
+
+}  // namespace
 
 class CallFrameInfo::Impl {
  public:
@@ -18,20 +26,26 @@ CallFrameInfo& CallFrameInfo::operator=(CallFrameInfo&& other) noexcept = defaul
 CallFrameInfo::~CallFrameInfo() = default;
 
 std::optional<CallFrameInfo> CallFrameInfo::of(const ElfFile& file) {
-  auto table = EhFrame::of(file);
+  base::Allowance memory{kMostMemoryOfFile};
+  return of(file, memory);
+}
+
+std::optional<CallFrameInfo> CallFrameInfo::of(const ElfFile& file, base::Allowance& memory) {
+  auto table = EhFrame::of(file, memory);
   if (!table) {
     return std::nullopt;
   }
   return CallFrameInfo{std::make_unique<Impl>(std::move(*table))};
 }
 
-std::optional<UnwindRow> CallFrameInfo::row_at(base::ElfAddress pc) const {
-  return impl_->table().row_at(pc);
+std::optional<UnwindRow> CallFrameInfo::row_at(base::ElfAddress pc, base::Allowance& steps) const {
+  return impl_->table().row_at(pc, steps);
 }
 
 std::optional<CallerRule> CallFrameInfo::rule_at(base::ElfAddress pc) const {
   using Place = SavedRegister::Place;
-  const auto row = row_at(pc);
+  base::Allowance steps{kMostStepsOfRow};
+  const auto row = row_at(pc, steps);
   const auto base = row ? row->cfa_register.value_or(kUnwoundRegisters) : kUnwoundRegisters;
   if (base != kFramePointer && base != kStackPointer) {
     return std::nullopt;

@@ -1,4 +1,4 @@
-#include "pyinject/elf/dynamic.hpp"
+#include "elf/dynamic.hpp"
 
 #include "elf/elf_impl.hpp"
 

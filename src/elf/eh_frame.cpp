@@ -1,6 +1,6 @@
 #include "elf/eh_frame.hpp"
 
-#include "pyinject/base/byte_cursor.hpp"
+#include "base/byte_cursor.hpp"
 
 #include <algorithm>
 #include <map>
@@ -11,7 +11,7 @@ using base::ByteCursor;
 
 namespace {
 
-constexpr std::size_t kMostFunctions = 1'000'000;
+constexpr std::size_t kMostCommon = 100'000;
 constexpr std::uint64_t kMostProgram = 64U << 10U;  // bytes; real ones have some dozens
 
 // DW_EH_PE_*: the form in the lower half, what it is relative to in the upper one.
@@ -48,12 +48,12 @@ struct Entry {
 
 class Parser {
  public:
-  Parser(std::span<const std::byte> bytes, base::ElfAddress address)
-      : bytes_{bytes}, address_{address} {}
+  Parser(std::span<const std::byte> bytes, base::ElfAddress address, std::size_t most_functions)
+      : bytes_{bytes}, address_{address}, most_functions_{most_functions} {}
 
   void run(std::vector<CommonInformation>& common, std::vector<UnwoundFunction>& functions) {
     ByteCursor cursor{bytes_};
-    while (functions.size() < kMostFunctions && common.size() < kMostFunctions) {
+    while (functions.size() < most_functions_ && common.size() < kMostCommon) {
       const std::uint64_t begin = bytes_.size() - cursor.left().size();
       std::uint64_t length = cursor.number<std::uint32_t>();
       if (length == 0xffffffff) {
@@ -154,23 +154,68 @@ class Parser {
 
   std::span<const std::byte> bytes_;
   base::ElfAddress address_;
+  std::size_t most_functions_;
   std::map<std::uint64_t, std::size_t> known_;  // where each CommonInformation begins
 };
 
+// Where the entries end, a length of zero; nullopt: not in BYTES.
+std::optional<std::size_t> end_of_entries(std::span<const std::byte> bytes) {
+  ByteCursor cursor{bytes};
+  while (!cursor.failed()) {
+    std::uint64_t length = cursor.number<std::uint32_t>();
+    if (length == 0 && !cursor.failed()) {
+      return bytes.size() - cursor.left().size();
+    }
+    (void)cursor.take(length == 0xffffffff ? cursor.number<std::uint64_t>() : length);
+  }
+  return std::nullopt;
+}
+
+// A hole in a file costs nothing: of a section only what is in front of the table's end is kept.
+std::optional<std::vector<std::byte>> read_entries(const ElfFile& file, const Section& section,
+                                                   base::Allowance& memory) {
+  constexpr std::uint64_t kFirst = 256U << 10U;
+  constexpr std::uint64_t kTimes = 4;
+  for (std::uint64_t size = kFirst;; size *= kTimes) {
+    const auto part = std::min(size, section.size);
+    if (part > memory.left()) {
+      (void)memory.take(part);
+      return std::nullopt;
+    }
+    auto bytes = file.read_at(section.address, static_cast<std::size_t>(part));
+    const auto end = bytes ? end_of_entries(*bytes) : std::nullopt;
+    if (end) {
+      bytes->resize(*end);
+      bytes->shrink_to_fit();
+    }
+    if (!bytes || end || part == section.size) {
+      return bytes && memory.take(bytes->size()) ? std::move(bytes) : std::nullopt;
+    }
+  }
+}
+
 }  // namespace
 
-std::optional<EhFrame> EhFrame::of(const ElfFile& file) {
+std::optional<EhFrame> EhFrame::of(const ElfFile& file, base::Allowance& memory) {
   const auto section = file.section(".eh_frame");
   if (!section || !section->in_file) {
     return std::nullopt;
   }
-  auto bytes = file.read_at(section->address, static_cast<std::size_t>(section->size));
-  return bytes ? std::optional{EhFrame{std::move(*bytes), section->address}} : std::nullopt;
+  auto bytes = read_entries(file, *section, memory);
+  if (!bytes) {
+    return std::nullopt;
+  }
+  // They are sorted with as much again.
+  const auto most = memory.left() / (2 * sizeof(UnwoundFunction));
+  EhFrame table{std::move(*bytes), section->address,
+                static_cast<std::size_t>(std::min<std::uint64_t>(most, kMostFunctions))};
+  return memory.take(table.memory()) ? std::optional{std::move(table)} : std::nullopt;
 }
 
-EhFrame::EhFrame(std::vector<std::byte> bytes, base::ElfAddress address)
+EhFrame::EhFrame(std::vector<std::byte> bytes, base::ElfAddress address, std::size_t most_functions)
     : bytes_{std::move(bytes)} {
-  Parser{bytes_, address}.run(common_, functions_);
+  Parser{bytes_, address, most_functions}.run(common_, functions_);
+  functions_.shrink_to_fit();
   if (!std::ranges::is_sorted(functions_, {}, &UnwoundFunction::begin)) {
     std::ranges::stable_sort(functions_, {}, &UnwoundFunction::begin);
   }
@@ -182,10 +227,15 @@ const UnwoundFunction* EhFrame::function_at(base::ElfAddress pc) const {
                                                                           : &*std::prev(behind);
 }
 
-std::optional<UnwindRow> EhFrame::row_at(base::ElfAddress pc) const {
+std::optional<UnwindRow> EhFrame::row_at(base::ElfAddress pc, base::Allowance& steps) const {
   const auto* const function = function_at(pc);
   return function == nullptr ? std::nullopt
-                             : run_unwind_programs(common_[function->common], *function, pc);
+                             : run_unwind_programs(common_[function->common], *function, pc, steps);
+}
+
+std::uint64_t EhFrame::memory() const {
+  return functions_.capacity() * sizeof(UnwoundFunction) +
+         common_.capacity() * sizeof(CommonInformation);
 }
 
 }  // namespace pyinject::elf

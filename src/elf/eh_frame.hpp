@@ -6,9 +6,10 @@
 // no section headers.
 #pragma once
 
+#include "base/budget.hpp"
+#include "elf/call_frame_info.hpp"
+#include "elf/elf_file.hpp"
 #include "pyinject/base/remote_address.hpp"
-#include "pyinject/elf/call_frame_info.hpp"
-#include "pyinject/elf/elf_file.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -44,11 +45,14 @@ struct UnwoundFunction {
 
 class EhFrame {
  public:
-  // nullopt: FILE has none.
-  [[nodiscard]] static std::optional<EhFrame> of(const ElfFile& file);
+  static constexpr std::size_t kMostFunctions = 1'000'000;
+
+  // nullopt: FILE has none, or it is larger than MEMORY, which the table is taken from.
+  [[nodiscard]] static std::optional<EhFrame> of(const ElfFile& file, base::Allowance& memory);
 
   // BYTES lie at ADDRESS. What makes no sense in them ends the table there.
-  EhFrame(std::vector<std::byte> bytes, base::ElfAddress address);
+  EhFrame(std::vector<std::byte> bytes, base::ElfAddress address,
+          std::size_t most_functions = kMostFunctions);
   EhFrame(EhFrame&&) = default;
   EhFrame& operator=(EhFrame&&) = default;
   EhFrame(const EhFrame&) = delete;
@@ -59,10 +63,13 @@ class EhFrame {
   [[nodiscard]] const std::vector<UnwoundFunction>& functions() const { return functions_; }
   // The one that contains PC, or nullptr.
   [[nodiscard]] const UnwoundFunction* function_at(base::ElfAddress pc) const;
-  // nullopt: no function is there, or its program makes no sense.
-  [[nodiscard]] std::optional<UnwindRow> row_at(base::ElfAddress pc) const;
+  // nullopt: no function is there, or its program makes no sense or takes more than STEPS.
+  [[nodiscard]] std::optional<UnwindRow> row_at(base::ElfAddress pc, base::Allowance& steps) const;
 
  private:
+  // Without the bytes of the table.
+  [[nodiscard]] std::uint64_t memory() const;
+
   std::vector<std::byte> bytes_;  // the programs are parts of it; a move leaves it where it is
   std::vector<CommonInformation> common_;
   std::vector<UnwoundFunction> functions_;
@@ -71,6 +78,7 @@ class EhFrame {
 // The row for PC of the FUNCTION that contains it: COMMON's program, then the function's own.
 [[nodiscard]] std::optional<UnwindRow> run_unwind_programs(const CommonInformation& common,
                                                            const UnwoundFunction& function,
-                                                           base::ElfAddress pc);
+                                                           base::ElfAddress pc,
+                                                           base::Allowance& steps);
 
 }  // namespace pyinject::elf

@@ -1,4 +1,4 @@
-#include "pyinject/elf/elf_file.hpp"
+#include "elf/elf_file.hpp"
 
 #include "elf/elf_impl.hpp"
 #include "pyinject/base/error.hpp"
@@ -150,6 +150,13 @@ std::variant<ElfFile, NotElf> ElfFile::open(base::UniqueFd file) {
       std::make_unique<Impl>(std::move(file), std::move(elf), type, std::move(segments))};
 }
 
+bool ElfFile::Impl::read(std::span<std::byte> bytes, std::uint64_t offset) const {
+  bytes_read_ += bytes.size();
+  return offset <= kMostFileBytes && pread_all(fd(), bytes, offset);
+}
+
+std::uint64_t ElfFile::bytes_read() const { return impl_->bytes_read(); }
+
 ElfFile::ElfFile(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
 ElfFile::ElfFile(ElfFile&& other) noexcept = default;
 ElfFile& ElfFile::operator=(ElfFile&& other) noexcept = default;
@@ -188,7 +195,7 @@ std::optional<std::vector<std::byte>> ElfFile::read_at(base::ElfAddress address,
     }
     std::vector<std::byte> bytes(size);
     if (segment.offset > kMostFileBytes || skip > kMostFileBytes ||
-        !pread_all(impl_->fd(), bytes, segment.offset + skip)) {
+        !impl_->read(bytes, segment.offset + skip)) {
       return std::nullopt;
     }
     return bytes;

@@ -1,13 +1,16 @@
 // The libelf handle behind ElfFile: for the sources of this folder only.
 #pragma once
 
+#include "elf/elf_file.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/elf/elf_file.hpp"
 
 #include <gelf.h>
 #include <libelf.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,11 +34,16 @@ class ElfFile::Impl {
   [[nodiscard]] ElfType type() const { return type_; }
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
 
+  // All of BYTES from OFFSET of the file; false: they are not there.
+  [[nodiscard]] bool read(std::span<std::byte> bytes, std::uint64_t offset) const;
+  [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_; }
+
  private:
   base::UniqueFd file_;  // before elf_: libelf reads from it until elf_end
   UniqueElf elf_;
   ElfType type_;
   std::vector<Segment> segments_;
+  mutable std::uint64_t bytes_read_ = 0;
 };
 
 // The bytes of a section, nullptr when it is too large, not in the file, or damaged.

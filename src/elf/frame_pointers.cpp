@@ -1,4 +1,4 @@
-#include "pyinject/elf/frame_pointers.hpp"
+#include "elf/frame_pointers.hpp"
 
 #include "elf/eh_frame.hpp"
 
@@ -10,11 +10,15 @@ namespace {
 
 constexpr std::uint64_t kLargeFunction = 256;
 constexpr std::size_t kMostSamples = 2000;
+// Several files are examined at a time.
+constexpr std::uint64_t kMostMemoryOfSurvey = std::uint64_t{48} << 20U;
+constexpr std::uint64_t kMostStepsOfSurvey = 10'000'000;
 
 }  // namespace
 
 std::optional<double> frame_pointer_share(const ElfFile& file) {
-  const auto table = EhFrame::of(file);
+  base::Allowance memory{kMostMemoryOfSurvey};
+  const auto table = EhFrame::of(file, memory);
   if (!table) {
     return std::nullopt;
   }
@@ -30,8 +34,9 @@ std::optional<double> frame_pointer_share(const ElfFile& file) {
   const std::size_t step = (middles.size() + kMostSamples - 1) / kMostSamples;
   std::size_t samples = 0;
   std::size_t with_rbp = 0;
+  base::Allowance steps{kMostStepsOfSurvey};
   for (std::size_t i = 0; i < middles.size(); i += step) {
-    const auto row = table->row_at(middles[i]);
+    const auto row = table->row_at(middles[i], steps);
     ++samples;
     with_rbp += row && row->cfa_register == kFramePointer ? 1 : 0;
   }

@@ -1,4 +1,4 @@
-#include "pyinject/elf/load_bias.hpp"
+#include "elf/load_bias.hpp"
 
 namespace pyinject::elf {
 

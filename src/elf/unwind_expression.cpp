@@ -1,6 +1,6 @@
-#include "pyinject/elf/unwind_expression.hpp"
+#include "elf/unwind_expression.hpp"
 
-#include "pyinject/base/byte_cursor.hpp"
+#include "base/byte_cursor.hpp"
 
 #include <vector>
 
@@ -9,6 +9,7 @@ namespace pyinject::elf {
 namespace {
 
 constexpr int kMostSteps = 500;
+constexpr std::uint64_t kStepsToBegin = 10;
 constexpr std::size_t kMostValues = 64;
 
 // DW_OP_*, DWARF 4 section 7.7.1.
@@ -124,15 +125,19 @@ std::optional<std::uint64_t> of_two(std::uint8_t operation, std::uint64_t a, std
 
 class Evaluation {
  public:
-  Evaluation(Expression expression, const ExpressionContext& context)
-      : cursor_{expression}, context_{context} {}
+  Evaluation(Expression expression, const ExpressionContext& context, base::Allowance& steps)
+      : cursor_{expression}, context_{context}, steps_{steps} {}
 
   std::optional<std::uint64_t> run(std::optional<std::uint64_t> first) {
+    if (!steps_.take(kStepsToBegin)) {
+      return std::nullopt;
+    }
     if (first) {
       values_.push_back(*first);
     }
     for (int step = 0; !cursor_.at_end(); ++step) {
-      if (step == kMostSteps || values_.size() > kMostValues || !one() || cursor_.failed()) {
+      if (step == kMostSteps || values_.size() > kMostValues || !steps_.take(1) || !one() ||
+          cursor_.failed()) {
         return std::nullopt;
       }
     }
@@ -210,14 +215,15 @@ class Evaluation {
 
   base::ByteCursor cursor_;
   const ExpressionContext& context_;
+  base::Allowance& steps_;
   std::vector<std::uint64_t> values_;
 };
 
 }  // namespace
 
 std::optional<std::uint64_t> evaluate(Expression expression, const ExpressionContext& context,
-                                      std::optional<std::uint64_t> first) {
-  return Evaluation{expression, context}.run(first);
+                                      base::Allowance& steps, std::optional<std::uint64_t> first) {
+  return Evaluation{expression, context, steps}.run(first);
 }
 
 }  // namespace pyinject::elf

@@ -1,6 +1,6 @@
 // Call frame instructions: DWARF 4 sections 6.4.2 and 7.23.
+#include "base/byte_cursor.hpp"
 #include "elf/eh_frame.hpp"
-#include "pyinject/base/byte_cursor.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -11,6 +11,7 @@ using base::ByteCursor;
 namespace {
 
 constexpr std::size_t kMostRemembered = 64;
+constexpr std::uint64_t kStepsToCopyRow = 16;
 
 enum Instruction : std::uint8_t {
   kNop = 0x00,
@@ -47,8 +48,8 @@ std::int64_t as_signed(std::uint64_t value) { return static_cast<std::int64_t>(v
 
 class Machine {
  public:
-  Machine(const CommonInformation& common, base::ElfAddress begin)
-      : common_{common}, at_{begin.value()} {
+  Machine(const CommonInformation& common, base::ElfAddress begin, base::Allowance& steps)
+      : common_{common}, at_{begin.value()}, steps_{steps} {
     row_.signal_frame = common.signal_frame;
     row_.registers[kReturnAddress].place = SavedRegister::Place::kLost;
   }
@@ -57,6 +58,9 @@ class Machine {
   bool run(std::span<const std::byte> program, std::uint64_t pc) {
     ByteCursor cursor{program};
     while (!cursor.at_end() && !passed_) {
+      if (!steps_.take(1)) {
+        return false;
+      }
       const auto instruction = cursor.number<std::uint8_t>();
       const std::uint8_t high = instruction & 0xc0U;
       const std::uint64_t operand = instruction & 0x3fU;
@@ -107,14 +111,14 @@ class Machine {
         return advance(cursor.number<std::uint32_t>(), pc);
       case kRememberState:
         remembered_.push_back(row_);
-        return remembered_.size() <= kMostRemembered;
+        return remembered_.size() <= kMostRemembered && steps_.take(kStepsToCopyRow);
       case kRestoreState:
         if (remembered_.empty()) {
           return false;
         }
         row_ = remembered_.back();
         remembered_.pop_back();
-        return true;
+        return steps_.take(kStepsToCopyRow);
       case kGnuArgumentsSize:
         (void)cursor.unsigned_leb();
         return true;
@@ -215,6 +219,7 @@ class Machine {
 
   const CommonInformation& common_;
   std::uint64_t at_;
+  base::Allowance& steps_;
   bool passed_ = false;
   UnwindRow row_;
   UnwindRow initial_;
@@ -224,8 +229,9 @@ class Machine {
 }  // namespace
 
 std::optional<UnwindRow> run_unwind_programs(const CommonInformation& common,
-                                             const UnwoundFunction& function, base::ElfAddress pc) {
-  Machine machine{common, function.begin};
+                                             const UnwoundFunction& function, base::ElfAddress pc,
+                                             base::Allowance& steps) {
+  Machine machine{common, function.begin, steps};
   if (!machine.run(common.program, ~std::uint64_t{0})) {
     return std::nullopt;
   }

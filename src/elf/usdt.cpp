@@ -1,7 +1,7 @@
-#include "pyinject/elf/usdt.hpp"
+#include "elf/usdt.hpp"
 
+#include "base/byte_cursor.hpp"
 #include "elf/elf_impl.hpp"
-#include "pyinject/base/byte_cursor.hpp"
 
 #include <algorithm>
 #include <utility>

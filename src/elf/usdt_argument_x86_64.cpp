@@ -1,7 +1,7 @@
 // Where an argument of a static probe is: from the assembler's words to those of uprobe events,
 // which know whole registers only, by the names of struct pt_regs.
-#include "pyinject/base/text.hpp"
-#include "pyinject/elf/usdt.hpp"
+#include "base/text.hpp"
+#include "elf/usdt.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "pyinject/fake/detector.hpp"
 
-#include "pyinject/procfs/stat.hpp"
+#include "procfs/stat.hpp"
 
 namespace pyinject::fake {
 
@@ -15,7 +15,10 @@ python::Refused refused(python::Reason reason) {
 
 }  // namespace
 
-python::Detection Detector::detect(base::Pid pid) {
+python::Detection Detector::detect(base::Pid pid, const base::Cancellation& cancellation) {
+  if (cancellation.stopped()) {
+    return refused(python::Reason::kNotExamined);
+  }
   if (const auto refusal = refusals.find(pid); refusal != refusals.end()) {
     return refused(refusal->second);
   }
@@ -38,8 +41,13 @@ python::Detection Detector::detect(base::Pid pid) {
   return target;
 }
 
+std::optional<bool> Detector::known_verdict(const procfs::FileIdentity& /*file*/) {
+  return std::nullopt;
+}
+
 bool Detector::may_hold_interpreter(base::Pid /*pid*/, const procfs::FileIdentity& /*file*/,
-                                    const std::string& path) {
+                                    const std::string& path,
+                                    const base::Cancellation& /*cancellation*/) {
   return path.find("python") != std::string::npos;
 }
 

@@ -1,10 +1,10 @@
 #include "pyinject/perf/map_collector.hpp"
 
+#include "base/fault.hpp"
+#include "base/file.hpp"
+#include "perf/perf_map.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/fault.hpp"
-#include "pyinject/base/file.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/perf/perf_map.hpp"
 
 #include <fmt/format.h>
 
@@ -125,7 +125,7 @@ bool is_in_place(int fd, const std::string& path, const std::string& subject) {
   struct stat from {};
   struct stat there {};
   if (::fstat(fd, &from) != 0 || !S_ISREG(from.st_mode)) {
-    throw base::Error{subject + ": its perf map is no regular file: not copied"};
+    throw base::Error{subject + ": its perf map is not a regular file: not copied"};
   }
   return ::lstat(path.c_str(), &there) == 0 && there.st_dev == from.st_dev &&
          there.st_ino == from.st_ino;

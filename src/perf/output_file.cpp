@@ -1,24 +1,25 @@
 #include "pyinject/perf/output_file.hpp"
 
-#include "pyinject/base/text.hpp"
-#include "pyinject/perf/record_options.hpp"
+#include "base/text.hpp"
+#include "perf/record_options.hpp"
+#include "pyinject/base/error.hpp"
 
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pyinject::perf {
 
 namespace {
 
-// The inode of a regular file, or of a link: perf moves what PATH is, and writes a new file.
-std::optional<ino_t> inode_of(const std::string& path) {
+// The inode of a regular file, or of a link: perf moves what NAME is, and writes a new file.
+std::optional<ino_t> inode_of(const base::Directory& directory, const std::string& name) {
   struct stat facts {};
-  if (::lstat(path.c_str(), &facts) != 0 || !(S_ISREG(facts.st_mode) || S_ISLNK(facts.st_mode))) {
+  if (::fstatat(directory.fd(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !(S_ISREG(facts.st_mode) || S_ISLNK(facts.st_mode))) {
     return std::nullopt;
   }
   return facts.st_ino;
@@ -98,19 +99,30 @@ std::vector<WrittenFile> parse_written_files(std::string_view errors) {
   return files;
 }
 
-OutputRollback::OutputRollback(Output output)
-    : output_{std::move(output)}, before_{inode_of(output_.path)} {}
-
-void OutputRollback::undo() const {
-  const auto now = inode_of(output_.path);
-  if (output_.pipe || output_.several || !now || now == before_) {
+OutputRollback::OutputRollback(Output output) : output_{std::move(output)} {
+  if (output_.pipe || output_.several) {
     return;
   }
-  const std::string old = output_.path + ".old";
-  if (before_ && inode_of(old) == before_) {
-    (void)::rename(old.c_str(), output_.path.c_str());
-  } else if (!before_) {
-    ::unlink(output_.path.c_str());
+  try {
+    place_ = base::Place::of(output_.path);
+    before_ = inode_of(place_->directory, place_->name);
+  } catch (const base::Error&) {  // there is no such directory: perf reports it
+  }
+}
+
+void OutputRollback::undo() const {
+  const auto now = place_ ? inode_of(place_->directory, place_->name) : std::nullopt;
+  if (!now || now == before_) {
+    return;
+  }
+  const auto old = place_->name + ".old";
+  try {
+    if (before_ && inode_of(place_->directory, old) == before_) {
+      place_->directory.rename(old, place_->name);
+    } else if (!before_) {
+      place_->directory.remove(place_->name);
+    }
+  } catch (const base::Error&) {  // what perf left stays
   }
 }
 

@@ -1,6 +1,6 @@
-#include "pyinject/perf/perf_command.hpp"
+#include "perf/perf_command.hpp"
 
-#include "pyinject/perf/record_options.hpp"
+#include "perf/record_options.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

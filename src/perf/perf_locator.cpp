@@ -1,9 +1,9 @@
 #include "pyinject/perf/perf_locator.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "procfs/own_rights.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/procfs/own_rights.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
-#include "pyinject/perf/perf_map.hpp"
+#include "perf/perf_map.hpp"
 
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
-#include "pyinject/perf/perf_process.hpp"
+#include "perf/perf_process.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
-#include "pyinject/perf/record_options.hpp"
+#include "perf/record_options.hpp"
 
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -304,6 +304,19 @@ bool chooses_frequency(const std::vector<std::string>& options) {
   return chooses(options, [](const RecordOption& option) {
     return option.short_name == 'F' || option.short_name == 'c';
   });
+}
+
+std::optional<std::uint64_t> chosen_frequency(const std::vector<std::string>& options) {
+  const std::array tables = {record_options()};
+  std::optional<std::uint64_t> frequency;
+  for (const auto& group : scan_words(options, tables).groups) {
+    for (const auto& one : group) {
+      if (one.option != nullptr && one.option->short_name == 'F') {
+        frequency = base::parse_number<std::uint64_t>(one.value);
+      }
+    }
+  }
+  return frequency;
 }
 
 bool overwrites(const std::vector<std::string>& options) {

@@ -1,9 +1,9 @@
-#include "pyinject/perf/uprobe_events.hpp"
+#include "perf/uprobe_events.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 #include "pyinject/base/unique_fd.hpp"
 
 #include <fmt/format.h>

@@ -1,11 +1,11 @@
 // Whose a group of uprobe events is, and does that process live.
+#include "base/text.hpp"
+#include "perf/uprobe_events.hpp"
+#include "procfs/namespaces.hpp"
+#include "procfs/own_rights.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/status.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/perf/uprobe_events.hpp"
-#include "pyinject/procfs/namespaces.hpp"
-#include "pyinject/procfs/own_rights.hpp"
-#include "pyinject/procfs/stat.hpp"
-#include "pyinject/procfs/status.hpp"
 
 #include <fmt/format.h>
 

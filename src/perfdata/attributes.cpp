@@ -18,16 +18,16 @@ constexpr std::uint64_t kKnownBranchBits = (1U << 20U) - 1;
 // perf_event_attr.defer_callchain, linux 6.19: the first bit behind those of Debian 12's header.
 constexpr std::uint64_t kDeferCallchain = 1;
 
-std::optional<NotTreatable> objection_to(const Event& event) {
+std::optional<UnsupportedFile> check_joinable(const Event& event) {
   const auto& attr = event.attr;
   if (event.samples(PERF_SAMPLE_AUX)) {
-    return NotTreatable{"its samples hold AUX data"};
+    return UnsupportedFile{"its samples hold AUX data"};
   }
   if ((attr.__reserved_1 & kDeferCallchain) != 0) {
-    return NotTreatable{"its user call chains are deferred to records of their own"};
+    return UnsupportedFile{"its user call chains are deferred to records of their own"};
   }
   const auto unknown = [](const char* what, std::uint64_t bits) {
-    return NotTreatable{fmt::format("its {} has bits that are not known ({:#x})", what, bits)};
+    return UnsupportedFile{fmt::format("its {} has bits that are not known ({:#x})", what, bits)};
   };
   if ((attr.sample_type & ~kKnownSampleBits) != 0) {
     return unknown("sample_type", attr.sample_type & ~kKnownSampleBits);
@@ -84,12 +84,12 @@ void add_switch_periods(std::span<std::byte> raw) {
   }
 }
 
-std::optional<NotTreatable> objection_to(const std::vector<Event>& events) {
+std::optional<UnsupportedFile> check_joinable(const std::vector<Event>& events) {
   if (events.empty()) {
-    return NotTreatable{"it has no events"};
+    return UnsupportedFile{"it has no events"};
   }
   for (const Event& event : events) {
-    if (auto objection = objection_to(event)) {
+    if (auto objection = check_joinable(event)) {
       return objection;
     }
   }
@@ -98,7 +98,7 @@ std::optional<NotTreatable> objection_to(const std::vector<Event>& events) {
   const bool same = std::ranges::all_of(
       events, [&](const Event& event) { return IdPosition::of(event.attr) == first; });
   if (events.size() > 1 && !(same && first.in_sample)) {
-    return NotTreatable{"nothing tells the samples of its events apart"};
+    return UnsupportedFile{"nothing tells the samples of its events apart"};
   }
   return std::nullopt;
 }

@@ -1,7 +1,7 @@
 // perf_event_attr as perfs of any age write it. Pure: bytes in, values out.
 #pragma once
 
-#include "pyinject/perfdata/input.hpp"
+#include "perfdata/input.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -24,6 +24,6 @@ void remove_user_stacks(std::span<std::byte> raw);
 void add_switch_periods(std::span<std::byte> raw);
 
 // Why records of these events cannot be taken apart; nullopt when they can.
-[[nodiscard]] std::optional<NotTreatable> objection_to(const std::vector<Event>& events);
+[[nodiscard]] std::optional<UnsupportedFile> check_joinable(const std::vector<Event>& events);
 
 }  // namespace pyinject::perfdata

@@ -1,7 +1,7 @@
 // The feature BUILD_ID: struct build_id_event, one after another. Pure.
 #pragma once
 
-#include "pyinject/perfdata/output.hpp"
+#include "perfdata/output.hpp"
 
 #include <cstddef>
 #include <vector>

@@ -1,7 +1,7 @@
 // Putting a record together.
 #pragma once
 
-#include "pyinject/perfdata/event.hpp"
+#include "perfdata/event.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "perfdata/identity.hpp"
-#include "pyinject/perfdata/record.hpp"
+#include "perfdata/record.hpp"
 
 #include <optional>
 #include <vector>

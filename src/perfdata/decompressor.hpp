@@ -2,7 +2,7 @@
 // and end in the next. What comes out is bounded by our buffer, whatever goes in.
 #pragma once
 
-#include "pyinject/perfdata/record.hpp"
+#include "perfdata/record.hpp"
 
 #include <zstd.h>
 

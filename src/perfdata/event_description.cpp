@@ -1,6 +1,6 @@
 #include "perfdata/event_description.hpp"
 
-#include "pyinject/base/byte_cursor.hpp"
+#include "base/byte_cursor.hpp"
 
 #include <cstdint>
 

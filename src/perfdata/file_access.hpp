@@ -1,7 +1,7 @@
 // Reading and writing at places of a file. Both throw SystemError naming the file.
 #pragma once
 
-#include "pyinject/perfdata/event.hpp"
+#include "perfdata/event.hpp"
 
 #include <cstddef>
 #include <cstdint>

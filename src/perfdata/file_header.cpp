@@ -20,9 +20,9 @@ constexpr std::uint64_t kMostAttributes = std::uint64_t{4} << 20U;  // bytes
 constexpr std::uint64_t kMostIds = std::uint64_t{8} << 20U;
 constexpr std::uint64_t kMostDescription = std::uint64_t{80} << 20U;  // bytes
 
-using Objection = std::optional<NotTreatable>;
+using Objection = std::optional<UnsupportedFile>;
 
-NotTreatable damaged(std::string_view what) {
+UnsupportedFile damaged(std::string_view what) {
   return {fmt::format("its header is damaged ({})", what)};
 }
 
@@ -43,7 +43,7 @@ class HeaderReader {
     if (auto objection = read_events()) {
       return objection;
     }
-    return objection_to(header_.events);
+    return check_joinable(header_.events);
   }
   [[nodiscard]] FileHeader take() { return std::move(header_); }
 
@@ -66,13 +66,13 @@ class HeaderReader {
     const auto got = read_at(fd_, 0, bytes, name_);
     const std::string_view magic{start_.magic.data(), start_.magic.size()};
     if (got >= sizeof start_.magic && magic == "2ELIFREP") {
-      return NotTreatable{"it is of a machine of the other byte order"};
+      return UnsupportedFile{"it is of a machine of the other byte order"};
     }
     if (got < sizeof start_.magic || start_.magic != kMagic) {
-      return NotTreatable{"it is no perf.data of format 2"};
+      return UnsupportedFile{"it is not a perf.data file (format 2)"};
     }
     if (start_.size == 16) {
-      return NotTreatable{"perf wrote it to a pipe (-o -)"};
+      return UnsupportedFile{"perf wrote it to a pipe (-o -)"};
     }
     if (got < sizeof start_ || start_.size != sizeof start_) {
       return damaged("its size");
@@ -84,7 +84,7 @@ class HeaderReader {
   // What perf writes at its end.
   Objection read_rest() {
     if (start_.data.size == 0) {
-      return NotTreatable{"perf record did not come to its end"};
+      return UnsupportedFile{"perf record did not come to its end"};
     }
     return start_.data.lies_in(file_size_) ? read_features() : damaged("data section");
   }
@@ -92,7 +92,7 @@ class HeaderReader {
   // It does not say how many records there are.
   Objection take_rest() {
     if (start_.data.size != 0) {
-      return NotTreatable{"perf record came to its end"};
+      return UnsupportedFile{"perf record came to its end"};
     }
     if (start_.data.offset > file_size_) {
       return damaged("data section");
@@ -126,11 +126,11 @@ class HeaderReader {
       if (feature.bit == kFeatureAuxtrace) {
         const auto index = contents<char>(feature.section, kNoAuxtrace.size());
         if (!index || !std::ranges::equal(*index, kNoAuxtrace)) {
-          return NotTreatable{"it holds AUX data"};
+          return UnsupportedFile{"it holds AUX data"};
         }
       }
       if (feature.bit == kFeatureFolder) {
-        return NotTreatable{"it is part of a folder (--threads)"};
+        return UnsupportedFile{"it is part of a folder (--threads)"};
       }
       if (feature.bit == kFeatureEventDescription) {
         auto description = contents<std::byte>(feature.section, kMostDescription);
@@ -181,8 +181,8 @@ class HeaderReader {
 
 }  // namespace
 
-std::variant<FileHeader, NotTreatable> read_header(int fd, std::uint64_t file_size,
-                                                   const std::string& name, PerfState perf) {
+std::variant<FileHeader, UnsupportedFile> read_header(int fd, std::uint64_t file_size,
+                                                      const std::string& name, PerfState perf) {
   HeaderReader reader{fd, file_size, name};
   if (auto objection = reader.read(perf)) {
     return std::move(*objection);

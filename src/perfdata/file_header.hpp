@@ -3,7 +3,7 @@
 #pragma once
 
 #include "perfdata/file_access.hpp"
-#include "pyinject/perfdata/input.hpp"
+#include "perfdata/input.hpp"
 
 #include <array>
 #include <cstddef>
@@ -62,8 +62,8 @@ enum class PerfState {
 };
 
 // Throws SystemError.
-[[nodiscard]] std::variant<FileHeader, NotTreatable> read_header(int fd, std::uint64_t file_size,
-                                                                 const std::string& name,
-                                                                 PerfState perf);
+[[nodiscard]] std::variant<FileHeader, UnsupportedFile> read_header(int fd, std::uint64_t file_size,
+                                                                    const std::string& name,
+                                                                    PerfState perf);
 
 }  // namespace pyinject::perfdata

@@ -61,9 +61,12 @@ std::optional<SampleHead> head_in(const Record& record, const perf_event_attr& a
   if ((attr.sample_type & kBoth) != kBoth || !task) {
     return std::nullopt;
   }
+  const auto address = ip + 2 * kWord + words(attr, PERF_SAMPLE_TIME) * kWord;
   return SampleHead{.ip = *word_at(record.bytes, ip),
                     .pid = static_cast<std::uint32_t>(*task),
-                    .tid = static_cast<std::uint32_t>(*task >> 32U)};
+                    .tid = static_cast<std::uint32_t>(*task >> 32U),
+                    .has_address = (attr.sample_type & PERF_SAMPLE_ADDR) != 0 &&
+                                   word_at(record.bytes, address).value_or(0) != 0};
 }
 
 std::optional<std::uint64_t> time_in(const Record& record, const perf_event_attr& attr) {

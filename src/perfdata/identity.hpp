@@ -2,8 +2,8 @@
 // Pure. perf_event_open(2), "PERF_RECORD_SAMPLE" and "sample_id".
 #pragma once
 
-#include "pyinject/perfdata/record.hpp"
-#include "pyinject/perfdata/sample.hpp"
+#include "perfdata/record.hpp"
+#include "perfdata/sample.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "pyinject/perfdata/input.hpp"
+#include "perfdata/input.hpp"
 
 #include "perfdata/corrected_header.hpp"
 #include "perfdata/input_impl.hpp"
@@ -103,15 +103,15 @@ void Input::Impl::rewind() {
   ended_ = false;
 }
 
-std::variant<std::vector<Event>, NotTreatable> events_of_running(const base::UniqueFd& file,
-                                                                 const std::string& name) {
+std::variant<std::vector<Event>, UnsupportedFile> events_of_running(const base::UniqueFd& file,
+                                                                    const std::string& name) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) {
     throw base::SystemError{"cannot look at " + name, errno};
   }
   auto header =
       read_header(file.get(), static_cast<std::uint64_t>(info.st_size), name, PerfState::kRunning);
-  if (auto* const not_treatable = std::get_if<NotTreatable>(&header)) {
+  if (auto* const not_treatable = std::get_if<UnsupportedFile>(&header)) {
     return std::move(*not_treatable);
   }
   return std::get<FileHeader>(std::move(header)).events;
@@ -122,7 +122,7 @@ Input::Input(Input&& other) noexcept = default;
 Input& Input::operator=(Input&& other) noexcept = default;
 Input::~Input() = default;
 
-std::variant<Input, NotTreatable> Input::open(const std::string& path, bool unfinished) {
+std::variant<Input, UnsupportedFile> Input::open(const std::string& path, bool unfinished) {
   // Not blocking: PATH may be a pipe that nobody writes to.
   base::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
   if (!file.valid()) {
@@ -131,21 +131,21 @@ std::variant<Input, NotTreatable> Input::open(const std::string& path, bool unfi
   return open(std::move(file), path, unfinished);
 }
 
-std::variant<Input, NotTreatable> Input::open(base::UniqueFd file, const std::string& name,
-                                              bool unfinished) {
+std::variant<Input, UnsupportedFile> Input::open(base::UniqueFd file, const std::string& name,
+                                                 bool unfinished) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) {
     throw base::SystemError{"cannot look at " + name, errno};
   }
   if (S_ISDIR(info.st_mode)) {
-    return NotTreatable{"it is a folder (--threads)"};
+    return UnsupportedFile{"it is a folder (--threads)"};
   }
   if (!S_ISREG(info.st_mode)) {
-    return NotTreatable{"it is no regular file"};
+    return UnsupportedFile{"it is not a regular file"};
   }
   auto header = read_header(file.get(), static_cast<std::uint64_t>(info.st_size), name,
                             unfinished ? PerfState::kDead : PerfState::kDone);
-  if (auto* const not_treatable = std::get_if<NotTreatable>(&header)) {
+  if (auto* const not_treatable = std::get_if<UnsupportedFile>(&header)) {
     return std::move(*not_treatable);
   }
   return Input{

@@ -4,8 +4,8 @@
 #include "perfdata/decompressor.hpp"
 #include "perfdata/file_header.hpp"
 #include "perfdata/identity.hpp"
+#include "perfdata/input.hpp"
 #include "perfdata/record_reader.hpp"
-#include "pyinject/perfdata/input.hpp"
 
 #include <string>
 #include <vector>

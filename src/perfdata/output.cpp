@@ -1,4 +1,4 @@
-#include "pyinject/perfdata/output.hpp"
+#include "perfdata/output.hpp"
 
 #include "perfdata/attributes.hpp"
 #include "perfdata/build_id_table.hpp"

@@ -1,7 +1,7 @@
-#include "pyinject/perfdata/record.hpp"
+#include "perfdata/record.hpp"
 
+#include "base/byte_cursor.hpp"
 #include "perfdata/limits.hpp"
-#include "pyinject/base/byte_cursor.hpp"
 
 #include <algorithm>
 #include <string_view>

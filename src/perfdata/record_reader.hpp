@@ -2,7 +2,7 @@
 #pragma once
 
 #include "perfdata/file_access.hpp"
-#include "pyinject/perfdata/record.hpp"
+#include "perfdata/record.hpp"
 
 #include <cstddef>
 #include <cstdint>

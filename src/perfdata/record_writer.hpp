@@ -1,8 +1,8 @@
 // Records that we make. Pure. INTO is given the whole record.
 #pragma once
 
-#include "pyinject/perfdata/record.hpp"
-#include "pyinject/perfdata/sample.hpp"
+#include "perfdata/record.hpp"
+#include "perfdata/sample.hpp"
 
 #include <cstddef>
 #include <cstdint>

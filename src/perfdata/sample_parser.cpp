@@ -1,7 +1,7 @@
 #include "perfdata/sample_parser.hpp"
 
+#include "base/byte_cursor.hpp"
 #include "perfdata/limits.hpp"
-#include "pyinject/base/byte_cursor.hpp"
 
 #include <bit>
 #include <cstring>

@@ -1,8 +1,8 @@
 // Samples taken apart. Pure. perf_event_open(2), "PERF_RECORD_SAMPLE".
 #pragma once
 
-#include "pyinject/perfdata/record.hpp"
-#include "pyinject/perfdata/sample.hpp"
+#include "perfdata/record.hpp"
+#include "perfdata/sample.hpp"
 
 namespace pyinject::perfdata {
 

@@ -1,7 +1,7 @@
 // The classic BPF machine as seccomp uses it, with values that may be unknown.
 #pragma once
 
-#include "pyinject/procfs/seccomp_filter.hpp"
+#include "procfs/seccomp_filter.hpp"
 
 #include <array>
 #include <cstdint>

@@ -1,8 +1,8 @@
-#include "pyinject/procfs/cmdline.hpp"
+#include "procfs/cmdline.hpp"
 
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/procfs/stat.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "procfs/stat.hpp"
 
 #include <fmt/format.h>
 

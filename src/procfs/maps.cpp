@@ -1,7 +1,7 @@
-#include "pyinject/procfs/maps.hpp"
+#include "procfs/maps.hpp"
 
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
+#include "procfs/read_process_file.hpp"
 
 #include <fmt/format.h>
 
@@ -110,7 +110,7 @@ std::vector<Mapping> parse_maps(std::string_view text) {
 
 std::optional<std::vector<Mapping>> read_maps(base::Pid pid) {
   constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-  const auto text = base::read_file(fmt::format("/proc/{}/maps", pid.value()), kMostBytes);
+  const auto text = read_process_file(fmt::format("/proc/{}/maps", pid.value()), kMostBytes);
   if (!text) {
     return std::nullopt;
   }

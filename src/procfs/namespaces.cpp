@@ -1,4 +1,4 @@
-#include "pyinject/procfs/namespaces.hpp"
+#include "procfs/namespaces.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,10 @@
-#include "pyinject/procfs/open_mapped.hpp"
+#include "procfs/open_mapped.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "procfs/reopen.hpp"
+#include "procfs/target_root.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/procfs/reopen.hpp"
-#include "pyinject/procfs/target_root.hpp"
 
 #include <fmt/format.h>
 
@@ -53,6 +54,7 @@ std::variant<UniqueFd, NotOpened> open_if_same(const UniqueFd& located, const Ma
   }
   UniqueFd file = reopen(located, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (!file.valid()) {
+    base::throw_if_short("cannot open " + base::printable(mapping.path));
     return NotOpened{base::errno_text(errno)};
   }
   const bool same = found.st_ino == mapping.inode && major(found.st_dev) == mapping.device_major &&
@@ -65,6 +67,11 @@ std::variant<UniqueFd, NotOpened> open_if_same(const UniqueFd& located, const Ma
 
 }  // namespace
 
+std::string map_files_link(base::Pid pid, const Mapping& mapping) {
+  return fmt::format("/proc/{}/map_files/{:x}-{:x}", pid.value(), mapping.begin.value(),
+                     mapping.end.value());
+}
+
 std::variant<UniqueFd, NotOpened> open_mapped_file(base::Pid pid, const Mapping& mapping) {
   if (mapping.inode == 0) {
     return NotOpened{"the mapping has no file"};
@@ -74,6 +81,9 @@ std::variant<UniqueFd, NotOpened> open_mapped_file(base::Pid pid, const Mapping&
   const auto attempt = [&](const std::string& name, const UniqueFd& located) {
     if (file) {
       return;
+    }
+    if (!located.valid()) {
+      base::throw_if_short("cannot open " + name);
     }
     auto result = located.valid()
                       ? open_if_same(located, mapping)
@@ -92,8 +102,7 @@ std::variant<UniqueFd, NotOpened> open_mapped_file(base::Pid pid, const Mapping&
     attempt(fmt::format("/proc/{}/root{}", whose.value(), base::printable(mapping.path)),
             root ? root->locate(mapping.path) : UniqueFd{});
   };
-  attempt_link(fmt::format("/proc/{}/map_files/{:x}-{:x}", pid.value(), mapping.begin.value(),
-                           mapping.end.value()));
+  attempt_link(map_files_link(pid, mapping));
   if (!mapping.deleted) {
     attempt_root(pid);
     attempt_root(base::Pid{::getpid()});

@@ -1,6 +1,6 @@
-#include "pyinject/procfs/own_rights.hpp"
+#include "procfs/own_rights.hpp"
 
-#include "pyinject/procfs/status.hpp"
+#include "procfs/status.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "pyinject/procfs/seccomp_filter.hpp"
+#include "procfs/seccomp_filter.hpp"
 
 #include "procfs/bpf_machine.hpp"
 

@@ -1,24 +1,29 @@
-#include "pyinject/procfs/stat.hpp"
+#include "procfs/stat.hpp"
 
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
+#include "procfs/read_process_file.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <thread>
 
 namespace pyinject::procfs {
 
 namespace {
 
 std::optional<Stat> read_stat_file(const std::string& path) {
-  const auto text = base::read_file(path);
+  const auto text = read_process_file(path);
   if (!text) {
     return std::nullopt;
   }
   auto stat = parse_stat(*text);
   if (!stat) {
-    errno = EPROTO;
+    throw base::Error{fmt::format("cannot understand {}", path)};
   }
   return stat;
 }
@@ -87,6 +92,32 @@ std::optional<base::ProcessId> read_process_id(base::Pid pid) {
     return std::nullopt;
   }
   return base::ProcessId{.pid = pid, .start_time = stat->start_time};
+}
+
+bool has_ended(const base::ProcessId& id) {
+  if (const auto stat = read_stat(id.pid)) {
+    const bool dead = stat->state == 'Z' || stat->state == 'X';
+    return stat->start_time != id.start_time || (dead && stat->threads <= 1);
+  }
+  // hidepid= hides processes that live.
+  return ::kill(id.pid.value(), 0) != 0 && errno == ESRCH;
+}
+
+bool ends_now(const base::ProcessId& id) {
+  constexpr std::uint64_t kExiting = 4;  // PF_EXITING: set before its memory goes
+  const auto deadline = base::Deadline::after(std::chrono::milliseconds{100});
+  try {
+    while (!has_ended(id)) {
+      const auto stat = read_stat(id.pid);
+      if (!stat || (stat->flags & kExiting) == 0 || stat->state == 'Z' || deadline.expired()) {
+        return false;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    return true;
+  } catch (const base::Error&) {
+    return false;
+  }
 }
 
 }  // namespace pyinject::procfs

@@ -1,12 +1,12 @@
-#include "pyinject/procfs/status.hpp"
+#include "procfs/status.hpp"
 
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
+#include "procfs/read_process_file.hpp"
+#include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace pyinject::procfs {
 
@@ -85,14 +85,20 @@ void take_rights(std::string_view key, std::string_view value, Status& status) {
   }
 }
 
+void take_switches(std::string_view key, std::string_view value, Status& status) {
+  if (key == "voluntary_ctxt_switches" || key == "nonvoluntary_ctxt_switches") {
+    status.switches += number_or_zero<std::uint64_t>(value);
+  }
+}
+
 std::optional<Status> read_status_file(const std::string& path) {
-  const auto text = base::read_file(path);
+  const auto text = read_process_file(path);
   if (!text) {
     return std::nullopt;
   }
   auto status = parse_status(*text);
   if (!status) {
-    errno = EPROTO;
+    throw base::Error{fmt::format("cannot understand {}", path)};
   }
   return status;
 }
@@ -110,6 +116,7 @@ std::optional<Status> parse_status(std::string_view text) {
     const auto value = base::trim(line.substr(colon + 1));
     take_identity(key, value, status);
     take_rights(key, value, status);
+    take_switches(key, value, status);
   }
   const bool complete =
       status.state != '?' && status.process.value() > 0 && status.task.value() > 0;

@@ -1,6 +1,6 @@
-#include "pyinject/procfs/target_root.hpp"
+#include "procfs/target_root.hpp"
 
-#include "pyinject/procfs/reopen.hpp"
+#include "procfs/reopen.hpp"
 
 #include <fmt/format.h>
 
@@ -84,7 +84,8 @@ base::UniqueFd TargetRoot::open_beneath(const std::string& path, int flags, Link
     return fail(ELOOP);
   }
   const bool wanted = (flags & O_DIRECTORY) != 0 ? S_ISDIR(found.st_mode) : S_ISREG(found.st_mode);
-  return wanted ? reopen(located, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : fail(EINVAL);
+  return wanted && holds_data(located) ? reopen(located, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+                                       : fail(EINVAL);
 }
 
 std::optional<struct stat> TargetRoot::stat_beneath(const std::string& path, Links links) const {

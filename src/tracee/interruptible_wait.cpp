@@ -1,7 +1,7 @@
 #include "interruptible_wait.hpp"
 
+#include "procfs/status.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/procfs/status.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -36,20 +36,28 @@ bool is_first_thread(base::Tid thread) {
   return status && status->process.value() == thread.value();
 }
 
+// False: waitid() failed, errno says why. The stop stays waitable (WNOWAIT): taking it would clear
+// the number of the signal that is about to be delivered, and a tracer killed between waitpid() and
+// PTRACE_CONT would lose the signal for the target (kernel wait_task_stopped(), ptrace_stop()).
+bool peek(base::Tid thread, int options, siginfo_t& info) {
+  return ::waitid(P_PID, static_cast<id_t>(thread.value()), &info, options | __WALL | WNOWAIT) == 0;
+}
+
+std::optional<int> stop_status(const siginfo_t& info) {
+  if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+    return std::nullopt;
+  }
+  return static_cast<int>(static_cast<unsigned>(info.si_status) << 8U | 0x7fU);
+}
+
 // False: errno says why.
-//
-// The stop is looked at and left waitable (WNOWAIT). To take it would be to take the signal away:
-// the kernel keeps the number of the signal that is about to be delivered in the same place, and a
-// tracer that is killed between waitpid and PTRACE_CONT would lose it for the target
-// (wait_task_stopped(), ptrace_stop()).
 bool look(base::Tid thread, int& status) {
   siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(thread.value()), &info,
-               WEXITED | WSTOPPED | __WALL | WNOWAIT) != 0) {
+  if (!peek(thread, WEXITED | WSTOPPED, info)) {
     return false;
   }
-  if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) {
-    status = static_cast<int>(static_cast<unsigned>(info.si_status) << 8U | 0x7fU);
+  if (const auto stop = stop_status(info)) {
+    status = *stop;
     return true;
   }
   // It has ended: no signal can be lost any more. A first thread is left to who started the
@@ -65,6 +73,11 @@ bool look(base::Tid thread, int& status) {
 }
 
 }  // namespace
+
+std::optional<int> stop_of(base::Tid thread) {
+  siginfo_t info{};
+  return peek(thread, WSTOPPED | WNOHANG, info) ? stop_status(info) : std::nullopt;
+}
 
 // A timer sends the wake signal to this very thread when DEADLINE is over, and again every 5 ms:
 // the first one may arrive just before the wait it is meant for.

@@ -5,6 +5,7 @@
 #include "pyinject/base/pid.hpp"
 
 #include <ctime>
+#include <optional>
 
 namespace pyinject::tracee {
 
@@ -25,5 +26,8 @@ class InterruptibleWait {
   base::Deadline deadline_;
   timer_t timer_{};
 };
+
+// The wait status of the ptrace stop that THREAD is in, without taking it. nullopt: it is in none.
+[[nodiscard]] std::optional<int> stop_of(base::Tid thread);
 
 }  // namespace pyinject::tracee

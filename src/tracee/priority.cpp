@@ -1,7 +1,7 @@
 #include "priority.hpp"
 
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // The tracer goes first while its target stands still.
 #pragma once
 
-#include "pyinject/procfs/stat.hpp"
+#include "procfs/stat.hpp"
 
 #include <optional>
 

@@ -1,5 +1,5 @@
-#include "pyinject/tracee/registers.hpp"
-#include "pyinject/tracee/remote_memory.hpp"
+#include "memory/process_memory.hpp"
+#include "tracee/registers.hpp"
 
 #include <array>
 #include <cerrno>
@@ -100,7 +100,7 @@ bool in_restartable_sequence(base::Tid thread, const Registers& registers) {
       configuration.rseq_abi_pointer == 0) {
     return false;
   }
-  const ProcessMemory memory{base::Pid{thread.value()}};
+  const memory::ProcessMemory memory{base::Pid{thread.value()}};
   const auto area = memory.read_pointer(
       base::RemoteAddress{configuration.rseq_abi_pointer + offsetof(struct rseq, rseq_cs)});
   if (!area || area->is_null()) {

@@ -1,4 +1,4 @@
-#include "pyinject/tracee/seccomp.hpp"
+#include "tracee/seccomp.hpp"
 
 #include <cerrno>
 

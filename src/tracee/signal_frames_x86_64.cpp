@@ -1,4 +1,4 @@
-#include "pyinject/tracee/signal_frames.hpp"
+#include "tracee/signal_frames.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,20 +1,21 @@
-#include "pyinject/tracee/stopped_process.hpp"
+#include "tracee/stopped_process.hpp"
 
+#include "base/fault.hpp"
 #include "interruptible_wait.hpp"
+#include "open_stop.hpp"
 #include "priority.hpp"
+#include "procfs/status.hpp"
+#include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/fault.hpp"
-#include "pyinject/procfs/status.hpp"
-#include "pyinject/procfs/tasks.hpp"
-#include "pyinject/tracee/wait_status.hpp"
+#include "tracee/wait_status.hpp"
 
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <exception>
-#include <thread>
+#include <utility>
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 
@@ -39,21 +40,34 @@ std::string thread_state(base::Tid thread) {
   return status ? fmt::format("in state {}", status->state) : "gone";
 }
 
+// 0: none.
+int signal_to_deliver(const StopKind& kind) {
+  const auto* const stop = std::get_if<SignalStop>(&kind);
+  return stop != nullptr ? stop->signal : 0;
+}
+
 StopFailure seize_failure(base::Tid thread, int error) {
   StopFailure failure{.why = StopFailure::Why::kDenied,
                       .thread = thread,
                       .detail = "ptrace(PTRACE_SEIZE): " + base::errno_text(error)};
   const auto status = procfs::read_status(base::Pid{thread.value()});
-  if (!status || error == ESRCH || status->state == 'Z' || status->state == 'X') {
+  const bool gone = !status && (errno == ENOENT || errno == ESRCH);
+  if (gone || error == ESRCH || (status && (status->state == 'Z' || status->state == 'X'))) {
     failure.why = StopFailure::Why::kGone;
-  } else if (status->tracer.value() != 0) {
-    failure.why = StopFailure::Why::kTraced;
+  } else if (status && status->tracer.value() != 0) {
+    failure.why = traces_briefly(status->tracer) ? StopFailure::Why::kTracedBriefly
+                                                 : StopFailure::Why::kTraced;
     failure.detail = fmt::format("traced by pid {}", status->tracer.value());
   }
   return failure;
 }
 
 }  // namespace
+
+bool traces_briefly(base::Pid tracer) {
+  const auto status = procfs::read_status(tracer);
+  return status && status->name == kTracerName;
+}
 
 StoppedProcess::StoppedProcess(base::Pid pid)
     : pid_{pid},
@@ -68,18 +82,35 @@ StoppedProcess::StoppedProcess(StoppedProcess&& other) noexcept
       priority_{std::move(other.priority_)},
       since_{other.since_},
       threads_{std::move(other.threads_)},
-      seen_{std::move(other.seen_)} {
+      seen_{std::move(other.seen_)},
+      attached_{std::exchange(other.attached_, false)},
+      all_detached_{other.all_detached_} {
   other.threads_.clear();
 }
 
 StoppedProcess::~StoppedProcess() { release(); }
 
+// A job-control stop survives the detach: the kernel puts the thread back into it.
+//
+// After a failed attempt a thread may be in a signal-delivery stop that wait_for() has not seen:
+// the signal is lost unless the detach passes its number on, which also keeps its siginfo (kernel
+// ptrace_signal()). A thread that is in no stop yet must not be detached, since it may enter such a
+// stop just now. The end of this thread detaches it and delivers the signal (kernel exit_ptrace()).
 std::chrono::nanoseconds StoppedProcess::release() {
   for (const auto& thread : threads_) {
-    // A job-control stop survives the detach: the kernel puts the thread back into it.
-    trace(PTRACE_DETACH, thread.tid);
+    bool detached = false;
+    if (thread.stopped) {
+      detached = trace(PTRACE_DETACH, thread.tid) == 0;
+    } else if (const auto status = stop_of(thread.tid)) {
+      const int signal = signal_to_deliver(decode_wait_status(*status));
+      detached = trace(PTRACE_DETACH, thread.tid, signal) == 0;
+    }
+    all_detached_ = all_detached_ && detached;
   }
   threads_.clear();
+  if (std::exchange(attached_, false)) {
+    report_detached(all_detached_);
+  }
   const auto stopped = steady_clock::now() - since_;
   priority_.reset();
   return stopped;
@@ -88,8 +119,8 @@ std::chrono::nanoseconds StoppedProcess::release() {
 // Seizes what a listing shows and no earlier one did.
 std::optional<StopFailure> StoppedProcess::seize_new() {
   const auto tasks = procfs::list_tasks(pid_);
-  if (tasks.empty() || tasks.size() > kMostThreads) {
-    return StopFailure{.why = tasks.empty() ? StopFailure::Why::kGone : StopFailure::Why::kDenied,
+  if (tasks.size() > kMostThreads) {
+    return StopFailure{.why = StopFailure::Why::kDenied,
                        .thread = base::Tid{pid_.value()},
                        .detail = fmt::format("{} threads", tasks.size())};
   }
@@ -104,6 +135,7 @@ std::optional<StopFailure> StoppedProcess::seize_new() {
       }
       return refused;
     }
+    attached_ = true;
     seen_.insert(tid);
     threads_.push_back({.tid = tid});
     base::reached(base::Step::kThreadSeized);
@@ -146,14 +178,13 @@ std::optional<StopFailure> StoppedProcess::wait_for(std::size_t index,
     }
     const StopKind kind =
         waited == Waited::kNoChild ? StopKind{Ended{}} : decode_wait_status(status);
-    if (std::holds_alternative<InterruptStop>(kind)) {
-      return std::nullopt;
-    }
-    if (std::holds_alternative<GroupStop>(kind)) {
-      threads_[index].job_control = true;
+    if (std::holds_alternative<InterruptStop>(kind) || std::holds_alternative<GroupStop>(kind)) {
+      threads_[index].stopped = true;
+      threads_[index].job_control = std::holds_alternative<GroupStop>(kind);
       return std::nullopt;
     }
     if (std::holds_alternative<Ended>(kind)) {
+      all_detached_ = false;  // a first thread is left to its parent, when this thread has ended
       threads_.erase(threads_.begin() + static_cast<std::ptrdiff_t>(index));
       return std::nullopt;
     }
@@ -164,8 +195,7 @@ std::optional<StopFailure> StoppedProcess::wait_for(std::size_t index,
     }
     // A signal is delivered now and once; the interrupt stop is still to come. Continuing with the
     // same number keeps the siginfo (kernel ptrace_signal()).
-    const auto* signal = std::get_if<SignalStop>(&kind);
-    trace(PTRACE_CONT, tid, signal != nullptr ? signal->signal : 0);
+    trace(PTRACE_CONT, tid, signal_to_deliver(kind));
   }
 }
 
@@ -187,9 +217,12 @@ std::optional<StopFailure> StoppedProcess::stop_from(std::size_t first,
 
 std::variant<StoppedProcess, StopFailure> StoppedProcess::stop(const base::ProcessId& id,
                                                                base::Deadline deadline) {
-  const StopFailure gone{.why = StopFailure::Why::kGone,
-                         .thread = base::Tid{id.pid.value()},
-                         .detail = "it has ended"};
+  const auto no_thread_left = [&id] {
+    const bool gone = procfs::has_ended(id);
+    return StopFailure{.why = gone ? StopFailure::Why::kGone : StopFailure::Why::kDeadline,
+                       .thread = base::Tid{id.pid.value()},
+                       .detail = gone ? "it has ended" : "its threads end and start too fast"};
+  };
   StoppedProcess process{id.pid};
   const InterruptibleWait wait{deadline};
   if (auto failure = process.seize_all()) {
@@ -199,7 +232,7 @@ std::variant<StoppedProcess, StopFailure> StoppedProcess::stop(const base::Proce
   // and a thread that is traced is not without its tracer.
   auto now = procfs::read_stat(id.pid);
   if (process.threads_.empty() || !now || now->start_time != id.start_time) {
-    return gone;
+    return no_thread_left();
   }
   process.priority_ = std::make_unique<TracerPriority>(processor_to_stop_at(*now));
   process.stat_ = std::move(*now);
@@ -219,25 +252,10 @@ std::variant<StoppedProcess, StopFailure> StoppedProcess::stop(const base::Proce
     }
   }
   if (process.threads_.empty()) {
-    return gone;
+    return no_thread_left();
   }
   base::reached(base::Step::kAllStopped);
   return process;
-}
-
-void on_tracer_thread(const std::function<void()>& work) {
-  std::exception_ptr failure;
-  std::thread tracer{[&] {
-    try {
-      work();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }};
-  tracer.join();
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
 }
 
 }  // namespace pyinject::tracee

@@ -1,4 +1,4 @@
-#include "pyinject/tracee/wait_status.hpp"
+#include "tracee/wait_status.hpp"
 
 #include <csignal>
 

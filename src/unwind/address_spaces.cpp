@@ -1,4 +1,4 @@
-#include "pyinject/unwind/address_spaces.hpp"
+#include "unwind/address_spaces.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -10,7 +10,7 @@ namespace {
 
 // Mappings of one process that another one has replaced; a just-in-time compiler makes many.
 constexpr std::size_t kMostGone = 4096;
-constexpr std::size_t kMostCopied = 2'000'000;  // mappings, by all forks
+constexpr std::size_t kOfNode = 4 * sizeof(void*);  // of a std::map, beside its value
 
 }  // namespace
 
@@ -35,6 +35,10 @@ void AddressSpaces::exec(Time time, ProcessNumber pid) {
 void AddressSpaces::complete() {
   processes_.clear();
   beginnings_.clear();
+  emptied_.clear();
+  for (const auto& [family, bytes] : std::exchange(copied_, {})) {
+    budget_->bytes.give_back(family, bytes);
+  }
   std::ranges::stable_sort(changes_, {}, &Change::time);
   for (const auto& change : changes_) {
     apply(change);
@@ -45,16 +49,22 @@ void AddressSpaces::apply(const Change& change) {
   if (const auto* const fork = std::get_if<Fork>(&change.what)) {
     const auto parent = processes_.find(fork->parent);
     Process child;
+    child.family = fork->parent;
     if (parent != processes_.end()) {
       child.live = parent->second.live;
+      child.family = parent->second.family;
     }
     child.changed = change.time;
     beginnings_[change.pid].push_back({.time = change.time, .parent = fork->parent});
     processes_[change.pid] = std::move(child);
     return;
   }
-  auto& process = processes_[change.pid];
+  const auto [known, is_new] = processes_.try_emplace(change.pid);
+  auto& process = known->second;
   process.changed = change.time;
+  if (is_new || std::holds_alternative<Exec>(change.what)) {
+    process.family = change.pid;
+  }
   if (std::holds_alternative<Exec>(change.what)) {
     if (process.live && process.left.size() < kMostGone) {
       process.left.push_back({.pieces = std::move(process.live), .until = change.time});
@@ -79,10 +89,14 @@ AddressSpaces::Pieces& AddressSpaces::to_change(Process& process) {
   if (!process.live) {
     process.live = std::make_shared<Pieces>();
   } else if (process.live.use_count() > 1) {
-    // In a made-up file every fork could take a copy.
-    copied_ += process.live->size();
-    process.live = copied_ > kMostCopied ? std::make_shared<Pieces>()
-                                         : std::make_shared<Pieces>(*process.live);
+    const auto bytes = process.live->size() * (sizeof(Pieces::value_type) + kOfNode);
+    if (budget_->bytes.take(process.family, bytes)) {
+      copied_[process.family] += bytes;
+      process.live = std::make_shared<Pieces>(*process.live);
+    } else {
+      ++emptied_[process.family];
+      process.live = std::make_shared<Pieces>();
+    }
   }
   return *process.live;
 }
@@ -131,25 +145,34 @@ AddressSpaces::Found AddressSpaces::look_up(ProcessNumber pid, Time time,
   if (live != nullptr && live->from <= time) {
     return {.file = live->file, .from = live->from, .until = kForEver};
   }
+  std::size_t steps = 0;
   if (time < process.changed) {
+    steps = process.gone.size();
     for (const auto& piece : process.gone) {
       if (piece.begin <= address && address < piece.end && piece.from <= time &&
           time < piece.until) {
-        return {.file = piece.file, .from = piece.from, .until = piece.until};
+        return {.file = piece.file, .from = piece.from, .until = piece.until, .steps = steps};
       }
     }
     const auto left = std::ranges::upper_bound(process.left, time, {}, &Image::until);
     if (left != process.left.end()) {
       const auto* const piece = piece_at(*left->pieces, address);
-      return piece != nullptr && piece->from <= time
-                 ? Found{.file = piece->file, .from = piece->from, .until = left->until}
-                 : Found{};
+      return piece != nullptr && piece->from <= time ? Found{.file = piece->file,
+                                                             .from = piece->from,
+                                                             .until = left->until,
+                                                             .steps = steps}
+                                                     : Found{.steps = steps};
     }
   }
   if (live != nullptr) {
-    return {.file = live->file, .from = 0, .until = 0};
+    return {.file = live->file, .from = 0, .until = 0, .steps = steps};
   }
-  return {.file = nullptr, .from = process.changed, .until = kForEver};
+  return {.file = nullptr, .from = process.changed, .until = kForEver, .steps = steps};
+}
+
+ProcessNumber AddressSpaces::family(ProcessNumber pid) const {
+  const auto found = processes_.find(pid);
+  return found == processes_.end() ? pid : found->second.family;
 }
 
 std::optional<Time> AddressSpaces::settled_since(ProcessNumber pid) const {

@@ -1,7 +1,7 @@
-#include "pyinject/unwind/objects.hpp"
+#include "unwind/objects.hpp"
 
-#include "pyinject/elf/elf_file.hpp"
-#include "pyinject/elf/load_bias.hpp"
+#include "elf/elf_file.hpp"
+#include "elf/load_bias.hpp"
 
 #include <fmt/format.h>
 
@@ -18,8 +18,9 @@ namespace {
 
 using Place = elf::SavedRegister::Place;
 
-constexpr std::size_t kMostRules = 1'000'000;  // of one file
-constexpr std::size_t kMostTries = 1000;       // to find one file
+constexpr std::size_t kOfHashedRow = 4 * sizeof(void*);  // of an entry of an unordered_map
+constexpr std::size_t kMostTries = 1000;                 // to find one file
+constexpr std::uint64_t kStepsToOpen = 20'000;
 
 bool is_small(std::int64_t offset) {
   return offset > std::numeric_limits<std::int32_t>::min() &&
@@ -99,32 +100,38 @@ bool Object::is_first_function(base::ElfAddress pc) const {
   return entry_.value() != 0 && pc.value() - entry_.value() < kMostBytes;
 }
 
-const Rule& Object::rule_at(base::ElfAddress pc) {
-  static const Rule none;
+Object::Found Object::rule_at(base::ElfAddress pc, base::Allowance& steps,
+                              const std::function<bool(std::size_t)>& keep) {
   if (const auto found = rules_.find(pc.value()); found != rules_.end()) {
-    return found->second;
+    return {.rule = &found->second, .kept = true};
   }
-  if (rules_.size() >= kMostRules) {
-    return none;
-  }
-  Rule rule;
-  if (auto row = information_.row_at(pc)) {
+  last_ = {};
+  if (auto row = information_.row_at(pc, steps)) {
     if (row->registers[elf::kReturnAddress].place == Place::kLost) {
-      rule.kind = Rule::Kind::kEnd;
+      last_.kind = Rule::Kind::kEnd;
     } else if (const auto fast = fast_rule(*row)) {
-      rule = *fast;
+      last_ = *fast;
     } else {
-      rows_.push_back(*row);
-      rule.kind = Rule::Kind::kSlow;
-      rule.row = &rows_.back();
+      last_row_ = *row;
+      last_.kind = Rule::Kind::kSlow;
+      last_.row = &last_row_;
     }
   } else if (is_first_function(pc)) {
-    rule.kind = Rule::Kind::kEnd;
+    last_.kind = Rule::Kind::kEnd;
   }
-  return rules_.emplace(pc.value(), rule).first->second;
+  const std::size_t of_row = last_.row == nullptr ? 0 : sizeof *last_.row;
+  if (steps.exhausted() || !keep(sizeof last_ + kOfHashedRow + of_row)) {
+    return {.rule = &last_, .kept = false};
+  }
+  if (last_.row != nullptr) {
+    rows_.push_back(last_row_);
+    last_.row = &rows_.back();
+  }
+  return {.rule = &rules_.emplace(pc.value(), last_).first->second, .kept = true};
 }
 
-MappedObject Objects::of(const MappedFile& file) {
+MappedObject Objects::of(const MappedFile& file, base::Budget::Spender spender,
+                         base::Allowance& steps) {
   if (const auto found = mapped_.find(&file); found != mapped_.end()) {
     return found->second;
   }
@@ -132,13 +139,24 @@ MappedObject Objects::of(const MappedFile& file) {
   if (can_have_file(file) || file.path == "[vdso]") {
     const auto key = key_of(file);
     auto known = known_.find(key);
+    // It may be had by another process than the one that asked before, which has ended or may take
+    // no more.
+    const bool again =
+        known != known_.end() &&
+        (known->second.refused || (!known->second.found && known->second.tries < kMostTries));
+    if ((known == known_.end() || again) && !steps.take(kStepsToOpen)) {
+      return result;
+    }
     if (known == known_.end()) {
-      known = known_.emplace(key, load(file)).first;
-    } else if (!known->second.found && known->second.tries < kMostTries) {
-      // It was not to be had by another process that had it mapped, such as one that has ended.
+      known = known_.emplace(key, load(file, spender)).first;
+    } else if (again) {
       const auto tries = known->second.tries + 1;
-      known->second = load(file);
+      known->second = load(file, spender);
       known->second.tries = tries;
+    }
+    if (known->second.refused) {
+      result.refused = true;
+      return result;
     }
     const auto bias = elf::load_bias(known->second.segments, base::RemoteAddress{file.begin},
                                      file.offset, file.executable);
@@ -150,7 +168,7 @@ MappedObject Objects::of(const MappedFile& file) {
   return result;
 }
 
-Objects::Known Objects::load(const MappedFile& file) {
+Objects::Known Objects::load(const MappedFile& file, base::Budget::Spender spender) {
   Known known;
   std::vector<base::UniqueFd> candidates;
   if (file.path == "[vdso]") {
@@ -168,7 +186,11 @@ Objects::Known Objects::load(const MappedFile& file) {
       continue;
     }
     known.found = true;
-    if (auto information = elf::CallFrameInfo::of(*elf)) {
+    base::Allowance memory{budget_->bytes.left(spender)};
+    auto information = elf::CallFrameInfo::of(*elf, memory);
+    budget_->bytes.charge(spender, memory.taken());
+    known.refused = memory.exhausted();
+    if (information) {
       known.object = std::make_unique<Object>(std::move(*information), elf->entry());
       known.segments = elf->segments();
       return known;

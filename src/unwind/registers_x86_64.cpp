@@ -1,5 +1,5 @@
-#include "pyinject/elf/call_frame_info.hpp"
-#include "pyinject/unwind/registers.hpp"
+#include "elf/call_frame_info.hpp"
+#include "unwind/registers.hpp"
 
 #include <asm/perf_regs.h>
 

@@ -1,7 +1,7 @@
 // One step from a function to its caller.
 #pragma once
 
-#include "pyinject/unwind/unwinder.hpp"
+#include "unwind/unwinder.hpp"
 
 namespace pyinject::unwind {
 
@@ -14,8 +14,9 @@ enum class Step {
 
 // Each changes REGISTERS to the caller's, only when it is done.
 [[nodiscard]] Step by_rule(const Rule& rule, const StackDump& stack, Registers& registers);
-// SIGNAL_FRAME: that row's own.
-[[nodiscard]] Step by_row(const elf::UnwindRow& row, const StackDump& stack, Registers& registers);
+// STEPS: what its expressions take; when they are exhausted the stack is broken.
+[[nodiscard]] Step by_row(const elf::UnwindRow& row, const StackDump& stack, base::Allowance& steps,
+                          Registers& registers);
 [[nodiscard]] Step by_trampoline(const Trampoline& trampoline, const StackDump& stack,
                                  Registers& registers);
 // Of a function that keeps %rbp as its frame pointer; nothing proves that it does.

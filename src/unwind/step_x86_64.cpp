@@ -1,4 +1,4 @@
-#include "pyinject/elf/unwind_expression.hpp"
+#include "elf/unwind_expression.hpp"
 #include "unwind/step.hpp"
 
 namespace pyinject::unwind {
@@ -46,7 +46,7 @@ class Context : public elf::ExpressionContext {
 // SAVED's value, or why not.
 std::optional<std::uint64_t> value_of(const elf::SavedRegister& saved, std::size_t number,
                                       std::uint64_t cfa, const Registers& registers,
-                                      const Context& context) {
+                                      const Context& context, base::Allowance& steps) {
   const auto at_cfa = cfa + static_cast<std::uint64_t>(saved.offset);
   switch (saved.place) {
     case Place::kUnchanged:
@@ -62,11 +62,11 @@ std::optional<std::uint64_t> value_of(const elf::SavedRegister& saved, std::size
     case Place::kInRegister:
       return registers.get(static_cast<std::uint64_t>(saved.offset));
     case Place::kAtExpression: {
-      const auto address = elf::evaluate(saved.expression, context, cfa);
+      const auto address = elf::evaluate(saved.expression, context, steps, cfa);
       return address ? context.word_at(*address) : std::nullopt;
     }
     case Place::kExpression:
-      return elf::evaluate(saved.expression, context, cfa);
+      return elf::evaluate(saved.expression, context, steps, cfa);
   }
   return std::nullopt;
 }
@@ -111,7 +111,8 @@ Step by_rule(const Rule& rule, const StackDump& stack, Registers& registers) {
   return Step::kDone;
 }
 
-Step by_row(const elf::UnwindRow& row, const StackDump& stack, Registers& registers) {
+Step by_row(const elf::UnwindRow& row, const StackDump& stack, base::Allowance& steps,
+            Registers& registers) {
   const Context context{registers, stack};
   std::optional<std::uint64_t> cfa;
   if (row.cfa_register) {
@@ -120,16 +121,19 @@ Step by_row(const elf::UnwindRow& row, const StackDump& stack, Registers& regist
       *cfa += static_cast<std::uint64_t>(row.cfa_offset);
     }
   } else {
-    cfa = elf::evaluate(row.cfa_expression, context);
+    cfa = elf::evaluate(row.cfa_expression, context, steps);
   }
   if (!cfa) {
     return context.why();
   }
   Registers caller;
   for (std::size_t i = 0; i < kRegisters; ++i) {
-    if (const auto value = value_of(row.registers[i], i, *cfa, registers, context)) {
+    if (const auto value = value_of(row.registers[i], i, *cfa, registers, context, steps)) {
       caller.set(i, *value);
     }
+  }
+  if (steps.exhausted()) {  // a register that could be had is missing
+    return Step::kBroken;
   }
   if (!row.signal_frame) {
     caller.known &= preserved_by_calls() | 1U << elf::kReturnAddress;

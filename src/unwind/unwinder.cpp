@@ -1,14 +1,20 @@
-#include "pyinject/unwind/unwinder.hpp"
+#include "unwind/unwinder.hpp"
 
 #include "unwind/step.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace pyinject::unwind {
 
 namespace {
 
-constexpr std::size_t kMostKnown = 1'000'000;  // program counters of one process
+// A sample may take so many steps, and costs its process nothing up to the lower one: real stacks
+// take some hundred, and the first ones, of which nothing is known yet, some ten thousand.
+constexpr std::uint64_t kMostStepsOfSample = 1'000'000;
+constexpr std::uint64_t kFreeSteps = 40'000;
+constexpr std::uint64_t kStepsToLookUp = 50;
+constexpr std::size_t kOfHashing = 4 * sizeof(void*);  // of an entry of an unordered_map
 
 bool is_frame(const Rule& rule) {
   return rule.cfa_register == elf::kFramePointer && rule.cfa_offset == 16 &&
@@ -36,13 +42,35 @@ std::optional<std::uint64_t> StackDump::word_at(std::uint64_t address) const {
   return word;
 }
 
-Unwinder::Known Unwinder::look_up(ProcessNumber pid, Time time, std::uint64_t address) {
+Unwinder::Payer Unwinder::payer_of(ProcessNumber pid) const {
+  const auto family = spaces_.family(pid);
+  return {.family = family,
+          .steps = base::Allowance{
+              std::min(kMostStepsOfSample, kFreeSteps + budget_->steps.left(family))}};
+}
+
+void Unwinder::settle(const Payer& payer) {
+  const auto taken = payer.steps.taken();
+  if (taken > kFreeSteps) {
+    budget_->steps.charge(payer.family, taken - kFreeSteps);
+  }
+}
+
+Unwinder::Known Unwinder::look_up(ProcessNumber pid, Time time, std::uint64_t address,
+                                  Payer& payer) {
   auto& known = known_[pid];
   const auto found = known.find(address);
   if (found != known.end() && found->second.from <= time && time < found->second.until) {
     return found->second;
   }
   Known result;
+  if (!payer.steps.take(kStepsToLookUp)) {
+    return result;
+  }
+  const auto keep = [&](std::size_t bytes) {
+    return budget_->bytes.take(payer.family, bytes + kOfHashing);
+  };
+  bool kept = true;
   result.trampoline = trampolines_.find(pid, address);
   if (result.trampoline) {
     result.until = ~Time{0};
@@ -51,22 +79,36 @@ Unwinder::Known Unwinder::look_up(ProcessNumber pid, Time time, std::uint64_t ad
     result.file = mapped.file;
     result.from = mapped.from;
     result.until = mapped.until;
-    const auto object = mapped.file != nullptr ? objects_.of(*mapped.file) : MappedObject{};
-    if (object.object != nullptr) {
-      result.rule = &object.object->rule_at(object.bias.remove(base::RemoteAddress{address}));
-      result.kind = result.rule->kind;
+    if (!payer.steps.take(mapped.steps)) {
+      return result;
     }
+    const auto object = mapped.file != nullptr
+                            ? objects_.of(*mapped.file, payer.family, payer.steps)
+                            : MappedObject{};
+    result.refused = object.refused;
+    if (object.object != nullptr) {
+      const auto rule = object.object->rule_at(object.bias.remove(base::RemoteAddress{address}),
+                                               payer.steps, keep);
+      result.rule = rule.rule;
+      result.kind = rule.rule->kind;
+      kept = rule.kept;
+    }
+  }
+  if (!kept || result.refused || payer.steps.exhausted()) {
+    return result;
   }
   if (found != known.end()) {
     found->second = result;
-  } else if (result.from < result.until && known.size() < kMostKnown) {
+  } else if (result.from < result.until && keep(sizeof result)) {
     known.emplace(address, result);
   }
   return result;
 }
 
 std::optional<bool> Unwinder::keeps_frame(ProcessNumber pid, Time time, std::uint64_t address) {
-  const auto known = look_up(pid, time, address);
+  auto payer = payer_of(pid);
+  const auto known = look_up(pid, time, address, payer);
+  settle(payer);
   switch (known.kind) {
     case Rule::Kind::kNone:
       return std::nullopt;
@@ -82,6 +124,19 @@ std::optional<bool> Unwinder::keeps_frame(ProcessNumber pid, Time time, std::uin
 
 Unwound Unwinder::unwind(ProcessNumber pid, Time time, Registers registers, const StackDump& stack,
                          std::vector<std::uint64_t>& chain, std::vector<Registers>* registers_of) {
+  auto payer = payer_of(pid);
+  auto unwound = walk(pid, time, registers, stack, chain, registers_of, payer);
+  settle(payer);
+  if (payer.steps.exhausted()) {
+    unwound.end = EndOfStack::kBroken;
+    unwound.too_slow = true;
+  }
+  return unwound;
+}
+
+Unwound Unwinder::walk(ProcessNumber pid, Time time, Registers registers, const StackDump& stack,
+                       std::vector<std::uint64_t>& chain, std::vector<Registers>* registers_of,
+                       Payer& payer) {
   Unwound result;
   bool interrupted = true;  // the innermost function, and one that a signal interrupted
   for (std::size_t depth = 0; depth < kMostFrames; ++depth) {
@@ -91,13 +146,18 @@ Unwound Unwinder::unwind(ProcessNumber pid, Time time, Registers registers, cons
       return result;
     }
     const auto address = interrupted ? pc : pc - 1;
-    const auto known = look_up(pid, time, address);
+    const auto known = look_up(pid, time, address, payer);
     chain.push_back(address);
     if (registers_of != nullptr) {
       registers_of->push_back(registers);
     }
     interrupted = false;
     Step step = Step::kNotThere;
+    if (payer.steps.exhausted()) {
+      result.file = known.file;
+      return result;
+    }
+    result.too_large = result.too_large || known.refused;
     if (known.trampoline) {
       step = by_trampoline(*known.trampoline, stack, registers);
     } else if (known.kind == Rule::Kind::kEnd) {
@@ -105,7 +165,7 @@ Unwound Unwinder::unwind(ProcessNumber pid, Time time, Registers registers, cons
     } else if (known.kind == Rule::Kind::kFast) {
       step = by_rule(*known.rule, stack, registers);
     } else if (known.kind == Rule::Kind::kSlow) {
-      step = by_row(*known.rule->row, stack, registers);
+      step = by_row(*known.rule->row, stack, payer.steps, registers);
       interrupted = known.rule->row->signal_frame;
     } else {
       step = by_frame_pointer(stack, registers);

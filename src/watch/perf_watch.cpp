@@ -1,9 +1,9 @@
 #include "perf_watch.hpp"
 
 #include "perf_rings.hpp"
+#include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/procfs/tasks.hpp"
 #include "side_band.hpp"
 #include "write_watch.hpp"
 

@@ -1,8 +1,8 @@
 #include "process_table.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/procfs/stat.hpp"
-#include "pyinject/procfs/tasks.hpp"
 #include "pyinject/watch/process_watch.hpp"
 
 #include <cerrno>

@@ -1,7 +1,7 @@
 #include "side_band.hpp"
 
-#include "pyinject/base/byte_cursor.hpp"
-#include "pyinject/perfdata/record.hpp"
+#include "base/byte_cursor.hpp"
+#include "perfdata/record.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 #include "write_watch.hpp"
 
+#include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/procfs/tasks.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
-#include "pyinject/weave/build_id_cache.hpp"
+#include "weave/build_id_cache.hpp"
 
+#include "base/text.hpp"
 #include "pyinject/base/child.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/text.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "pyinject/weave/frame_history.hpp"
+#include "weave/frame_history.hpp"
 
 #include "weave/synthetic_names.hpp"
 
@@ -31,6 +31,15 @@ bool same_place(const PythonFrame& a, const PythonFrame& b) {
   return a.activation == b.activation && a.code == b.code && a.outermost == b.outermost;
 }
 
+// How many of the outermost frames are the same in FIRST (outermost first) and LATER (innermost
+// first).
+std::size_t shared_frames(const std::vector<PythonFrame>& first,
+                          const std::vector<PythonFrame>& later) {
+  const auto differing =
+      std::mismatch(first.begin(), first.end(), later.rbegin(), later.rend(), same_place);
+  return static_cast<std::size_t>(differing.first - first.begin());
+}
+
 }  // namespace
 
 void FrameHistory::begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames,
@@ -44,7 +53,7 @@ void FrameHistory::begin(std::uint32_t pid, std::uint32_t tid, std::vector<Pytho
 }
 
 void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
-                           const std::vector<PythonFrame>& frames) {
+                           const std::vector<PythonFrame>& frames, bool inner_unknown) {
   const auto found = threads_.find({pid, tid});
   if (found == threads_.end()) {
     return;
@@ -52,6 +61,9 @@ void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t t
   auto& thread = found->second;
   auto& all = thread.observations;
   const std::size_t before = all.empty() ? thread.frames.size() : all.back().left;
+  if (inner_unknown && shared_frames(thread.frames, frames) < before) {
+    return;
+  }
   Observation now{.time = time};
   for (auto frame = frames.rbegin(); frame != frames.rend() && now.left < before;
        ++frame, ++now.left) {
@@ -69,6 +81,26 @@ void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t t
     return;
   }
   all.push_back(now);
+}
+
+void FrameHistory::extend(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
+                          const std::vector<PythonFrame>& frames, bool inner_unknown) {
+  const auto found = threads_.find({pid, tid});
+  if (found == threads_.end()) {
+    return;
+  }
+  auto& thread = found->second;
+  const auto known = thread.frames.size();
+  const bool all_left = thread.observations.empty() || thread.observations.back().left == known;
+  if (all_left && shared_frames(thread.frames, frames) == known && frames.size() > known) {
+    thread.frames.insert(thread.frames.end(), frames.rbegin() + static_cast<std::ptrdiff_t>(known),
+                         frames.rend());
+    thread.lines.resize(thread.frames.size());
+    for (auto& observation : thread.observations) {
+      observation.left = static_cast<std::uint32_t>(thread.frames.size());
+    }
+  }
+  observe(pid, tid, time, frames, inner_unknown);
 }
 
 PythonStack FrameHistory::at(const StackQuery& query) {
@@ -125,6 +157,10 @@ FrameHistory::Moment FrameHistory::moment_of(const Thread& thread, const StackQu
   const bool later_is_nearer = after != observations.end() &&
                                (after == observations.begin() ||
                                 after->time - query.time < query.time - std::prev(after)->time);
+  if (query.outer_missing) {  // how many groups there can be is not known
+    return later_is_nearer ? Moment{.left = late, .observations = number + 1}
+                           : Moment{.left = early, .observations = number};
+  }
   // Groups that there can be: those that the plain activations run, and where frames of before may
   // have trampolines, further ones.
   const std::size_t least = query.plain;

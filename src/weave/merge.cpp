@@ -46,7 +46,7 @@ std::vector<EvaluatorFrame> evaluators_of(std::span<const AddressKind> kinds) {
   return result;
 }
 
-std::size_t plain_ones(const std::vector<EvaluatorFrame>& evaluators) {
+std::size_t count_untrampolined(const std::vector<EvaluatorFrame>& evaluators) {
   const auto last = std::find_if(evaluators.rbegin(), evaluators.rend(),
                                  [](const auto& one) { return !one.trampoline; });
   return static_cast<std::size_t>(evaluators.rend() - last);
@@ -56,13 +56,13 @@ std::size_t count_groups(const std::vector<PythonFrame>& python) {
   return groups_of(python).size();
 }
 
-std::size_t outer_ones(const std::vector<EvaluatorFrame>& evaluators, std::size_t index) {
+std::size_t count_outer(const std::vector<EvaluatorFrame>& evaluators, std::size_t index) {
   return static_cast<std::size_t>(std::ranges::count_if(
       evaluators, [index](const auto& one) { return one.behind > index + 1; }));
 }
 
-std::vector<EvaluatorFrame> with_one(std::vector<EvaluatorFrame> evaluators,
-                                     const EvaluatorFrame& one) {
+std::vector<EvaluatorFrame> insert_sorted(std::vector<EvaluatorFrame> evaluators,
+                                          const EvaluatorFrame& one) {
   const auto inside = std::ranges::find_if(
       evaluators, [&one](const auto& each) { return each.behind < one.behind; });
   evaluators.insert(inside, one);
@@ -75,15 +75,40 @@ bool can_pair(const std::vector<EvaluatorFrame>& evaluators,
   return groups <= evaluators.size() && evaluators.size() <= groups + 1;
 }
 
-std::vector<EvaluatorFrame> innermost_ones(const std::vector<EvaluatorFrame>& evaluators,
+std::vector<EvaluatorFrame> pair_innermost(const std::vector<EvaluatorFrame>& evaluators,
                                            const std::vector<PythonFrame>& python,
                                            const std::vector<std::size_t>& hiding) {
   const auto groups = count_groups(python);
   if (groups > evaluators.size() ||
-      (!hiding.empty() && outer_ones(evaluators, hiding.front()) > evaluators.size() - groups)) {
+      (!hiding.empty() && count_outer(evaluators, hiding.front()) > evaluators.size() - groups)) {
     return {};
   }
   return {evaluators.end() - static_cast<std::ptrdiff_t>(groups), evaluators.end()};
+}
+
+std::size_t first_frame_of(const std::vector<PythonFrame>& python, std::size_t group) {
+  std::size_t groups = 0;
+  std::size_t first = python.size();
+  while (first > 0 && groups + (python[first - 1].outermost ? 1 : 0) <= group + 1) {
+    groups += python[--first].outermost ? 1 : 0;
+  }
+  return first;
+}
+
+std::size_t groups_outside(const std::vector<EvaluatorFrame>& evaluators,
+                           const std::vector<PythonFrame>& python,
+                           const std::vector<std::uint64_t>& run_by) {
+  const auto groups = count_groups(python);
+  const auto run = std::ranges::find_if(python, [&run_by](const auto& frame) {
+    return std::ranges::count(run_by, frame.activation) != 0;
+  });
+  if (run != python.end()) {
+    const auto outer =
+        std::count_if(run, python.end(), [](const auto& frame) { return frame.outermost; });
+    return static_cast<std::size_t>(outer) - (outer == 0 ? 0 : 1);
+  }
+  // Functions that were entered before the attach are those of the activations without trampolines.
+  return groups - std::min(groups, count_untrampolined(evaluators));
 }
 
 std::size_t merge(std::span<const std::uint64_t> chain,

@@ -1,7 +1,7 @@
 // Putting Python frames between the C frames that run them: pure.
 #pragma once
 
-#include "pyinject/weave/python_stacks.hpp"
+#include "weave/python_stacks.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -26,19 +26,19 @@ struct EvaluatorFrame {
 // frame was hidden) counts as one.
 [[nodiscard]] std::vector<EvaluatorFrame> evaluators_of(std::span<const AddressKind> kinds);
 
-// So many from the outermost on end with the last one that has no trampoline.
-[[nodiscard]] std::size_t plain_ones(const std::vector<EvaluatorFrame>& evaluators);
+// Number of evaluators from the outermost up to the last one without a trampoline.
+[[nodiscard]] std::size_t count_untrampolined(const std::vector<EvaluatorFrame>& evaluators);
 
 // How many groups PYTHON has: each was begun by an activation of its own.
 [[nodiscard]] std::size_t count_groups(const std::vector<PythonFrame>& python);
 
-// So many are outside of what was called by the function at INDEX of the callchain.
-[[nodiscard]] std::size_t outer_ones(const std::vector<EvaluatorFrame>& evaluators,
-                                     std::size_t index);
+// Number of evaluators that are callers of the function at INDEX of the callchain.
+[[nodiscard]] std::size_t count_outer(const std::vector<EvaluatorFrame>& evaluators,
+                                      std::size_t index);
 
-// EVALUATORS and ONE, at its place.
-[[nodiscard]] std::vector<EvaluatorFrame> with_one(std::vector<EvaluatorFrame> evaluators,
-                                                   const EvaluatorFrame& one);
+// EVALUATORS with ONE inserted in order.
+[[nodiscard]] std::vector<EvaluatorFrame> insert_sorted(std::vector<EvaluatorFrame> evaluators,
+                                                        const EvaluatorFrame& one);
 
 // Of all PYTHON frames of a thread, each group has an activation of the evaluator in the callchain:
 // one for each, or the innermost activation has no group yet or no more.
@@ -48,9 +48,20 @@ struct EvaluatorFrame {
 // Those that run the groups of PYTHON, which lacks outer ones: the innermost. None: too few, or
 // between them, or inside of them, is one of the functions that may HIDE an evaluator, by their
 // indexes from the innermost on.
-[[nodiscard]] std::vector<EvaluatorFrame> innermost_ones(
+[[nodiscard]] std::vector<EvaluatorFrame> pair_innermost(
     const std::vector<EvaluatorFrame>& evaluators, const std::vector<PythonFrame>& python,
     const std::vector<std::size_t>& hiding);
+
+// The first frame of PYTHON (innermost first) that is in the group number GROUP from the outermost
+// on, or outside of it.
+[[nodiscard]] std::size_t first_frame_of(const std::vector<PythonFrame>& python, std::size_t group);
+
+// Of a callchain without its outer end: how many groups of PYTHON, from the outermost on, are run
+// by activations that it lacks. RUN_BY: the addresses of Python frames one of which the outermost
+// of EVALUATORS runs; empty: not known.
+[[nodiscard]] std::size_t groups_outside(const std::vector<EvaluatorFrame>& evaluators,
+                                         const std::vector<PythonFrame>& python,
+                                         const std::vector<std::uint64_t>& run_by);
 
 // CHAIN with the frames of PYTHON (innermost first) at their places, as addresses: ADDRESS gives
 // each one's. The groups are paired with the evaluators from the outermost on. Returns how many

@@ -46,4 +46,37 @@ std::optional<OffCpu::Absence> OffCpu::absence(std::uint32_t tid, std::uint64_t 
   return absence;
 }
 
+std::optional<OffCpu::FirstWait> OffCpu::first_wait(std::uint32_t tid, std::uint64_t begin,
+                                                    std::uint64_t seen) const {
+  FirstWait wait{.begin = begin};
+  bool sampled = false;
+  if (const auto thread = switches_.find(tid); thread != switches_.end()) {
+    const auto& all = thread->second;
+    auto at = std::ranges::lower_bound(all, packed(begin, kSample));
+    for (; at != all.end() && *at >> kKindBits <= seen; ++at) {
+      const auto kind = *at & packed(0, kIn);
+      if (kind == kSample) {
+        sampled = true;
+      } else if (kind == kIn) {
+        sampled = false;
+      } else {
+        wait.begin = *at >> kKindBits;
+      }
+    }
+    if (at != all.end()) {
+      wait.until = *at >> kKindBits;
+    }
+  }
+  if (sampled) {
+    return std::nullopt;
+  }
+  if (const auto thread = lives_.find(tid); thread != lives_.end()) {
+    const auto first = std::ranges::lower_bound(thread->second, begin, {}, &Life::time);
+    if (first != thread->second.end()) {
+      wait.until = std::min(wait.until.value_or(first->time), first->time);
+    }
+  }
+  return wait;
+}
+
 }  // namespace pyinject::weave

@@ -33,6 +33,17 @@ class OffCpu {
   // wait.
   [[nodiscard]] std::optional<Absence> absence(std::uint32_t tid, std::uint64_t time) const;
 
+  struct FirstWait {
+    std::uint64_t begin = 0;
+    std::optional<std::uint64_t> until = {};  // nullopt: no record shows that the thread ran again
+  };
+  // The wait of a thread that waited at SEEN, as far as it is later than BEGIN, when the recording
+  // began. nullopt: a sample shows this wait. The records of switches begin before the samples do.
+  [[nodiscard]] std::optional<FirstWait> first_wait(std::uint32_t tid, std::uint64_t begin,
+                                                    std::uint64_t seen) const;
+  // That of the recording, or the last record.
+  [[nodiscard]] std::uint64_t end() const { return end_; }
+
  private:
   // Of those at the same time the earlier one is lower. Times of 146 years have room beside it.
   enum Kind : std::uint8_t { kSample, kOut, kPreempted, kIn };

@@ -1,8 +1,8 @@
 #include "weave/perf_maps.hpp"
 
+#include "base/file.hpp"
+#include "perf/perf_map.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/perf/perf_map.hpp"
 
 #include <algorithm>
 
@@ -10,20 +10,23 @@ namespace pyinject::weave {
 
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
-constexpr std::size_t kMostSymbols = 2'000'000;
+constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20U;
+// A name takes a symbol, a bit, and an entry of the table of trampolines.
+constexpr std::uint64_t kOfName = sizeof(MapSymbol) + 64;
 
 }  // namespace
 
-std::vector<MapSymbol> parse_perf_map(std::string_view text) {
+std::vector<MapSymbol> parse_perf_map(std::string_view text, std::size_t most) {
   std::vector<MapSymbol> symbols;
-  while (!text.empty() && symbols.size() < kMostSymbols) {
+  const auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1;
+  symbols.reserve(std::min(lines, most));
+  while (!text.empty() && symbols.size() < most) {
     const auto end = std::min(text.find('\n'), text.size());
     if (const auto entry = perf::parse_perf_map_line(text.substr(0, end));
         entry && entry->size > 0) {
       symbols.push_back({.start = entry->start,
                          .size = entry->size,
-                         .name = std::string{entry->name},
+                         .name = entry->name,
                          .trampoline = entry->name.starts_with("py::")});
     }
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -41,12 +44,12 @@ const PerfMaps::Map& PerfMaps::load(unwind::ProcessNumber pid) const {
   if (const auto found = maps_.find(pid); found != maps_.end()) {
     return found->second;
   }
-  Map map;
+  auto& map = maps_[pid];  // where it stays: the names are parts of its text
   if (const auto file = open_(pid); file.valid()) {
     try {
-      map.symbols = parse_perf_map(base::read_fd(file.get(), kMostBytes, "a perf map"));
+      read(pid, file.get(), map);
     } catch (const base::SystemError&) {
-      map.symbols.clear();  // as if there were none
+      map = {};  // as if there were none
     }
   }
   for (std::size_t i = 0; i < map.symbols.size(); ++i) {
@@ -54,7 +57,35 @@ const PerfMaps::Map& PerfMaps::load(unwind::ProcessNumber pid) const {
       map.trampolines.emplace(map.symbols[i].name, i);
     }
   }
-  return maps_.emplace(pid, std::move(map)).first->second;
+  return map;
+}
+
+void PerfMaps::read(unwind::ProcessNumber pid, int fd, Map& map) const {
+  const auto family = spaces_.family(pid);
+  const auto share = budget_->bytes.left(family);
+  // Up to half of the share, so that there is room for the names of short lines.
+  const auto most = std::min(kMostBytes, share / 2);
+  map.text = base::read_fd(fd, static_cast<std::size_t>(most), "a perf map");
+  map.text.shrink_to_fit();
+  const auto most_names = (share - map.text.size()) / kOfName;
+  map.symbols = parse_perf_map(map.text, static_cast<std::size_t>(most_names));
+  map.symbols.shrink_to_fit();
+  map.hit.resize(map.symbols.size());
+  budget_->bytes.charge(family, map.text.size() + map.symbols.size() * kOfName);
+  if (map.text.size() == most || map.symbols.size() == most_names) {
+    cut_[pid] = map.symbols.size();
+  }
+}
+
+const MapSymbol* PerfMaps::symbol_in(const Map& map, std::uint64_t address) {
+  if (map.symbols.empty() || address < map.symbols.front().start) {
+    return nullptr;
+  }
+  const auto behind = std::ranges::upper_bound(map.symbols, address, {}, &MapSymbol::start);
+  return behind != map.symbols.begin() &&
+                 address - std::prev(behind)->start < std::prev(behind)->size
+             ? &*std::prev(behind)
+             : nullptr;
 }
 
 const std::vector<MapSymbol>& PerfMaps::of(unwind::ProcessNumber pid) const {
@@ -63,10 +94,8 @@ const std::vector<MapSymbol>& PerfMaps::of(unwind::ProcessNumber pid) const {
 
 const MapSymbol* PerfMaps::symbol(unwind::ProcessNumber pid, std::uint64_t address) const {
   for (int depth = 0; depth < kMostAncestors; ++depth) {
-    const auto& symbols = of(pid);
-    const auto behind = std::ranges::upper_bound(symbols, address, {}, &MapSymbol::start);
-    if (behind != symbols.begin() && address - std::prev(behind)->start < std::prev(behind)->size) {
-      return &*std::prev(behind);
+    if (const auto* const found = symbol_in(load(pid), address)) {
+      return found;
     }
     const auto origin = spaces_.origin(pid);
     if (!origin) {
@@ -77,6 +106,31 @@ const MapSymbol* PerfMaps::symbol(unwind::ProcessNumber pid, std::uint64_t addre
   return nullptr;
 }
 
+void PerfMaps::mark_hit(unwind::ProcessNumber pid, std::uint64_t address) {
+  for (int depth = 0; depth < kMostAncestors; ++depth) {
+    const auto& map = load(pid);
+    if (const auto* const found = symbol_in(map, address)) {
+      maps_.at(pid).hit[static_cast<std::size_t>(found - map.symbols.data())] = true;
+    }
+    const auto origin = spaces_.origin(pid);
+    if (!origin) {
+      return;
+    }
+    pid = origin->parent;
+  }
+}
+
+std::vector<MapSymbol> PerfMaps::hit(unwind::ProcessNumber pid) const {
+  const auto& map = load(pid);
+  std::vector<MapSymbol> symbols;
+  for (std::size_t i = 0; i < map.symbols.size(); ++i) {
+    if (map.hit[i]) {
+      symbols.push_back(map.symbols[i]);
+    }
+  }
+  return symbols;
+}
+
 std::optional<unwind::Trampoline> PerfMaps::find(unwind::ProcessNumber pid,
                                                  std::uint64_t address) const {
   const auto* const found = symbol(pid, address);
@@ -85,7 +139,7 @@ std::optional<unwind::Trampoline> PerfMaps::find(unwind::ProcessNumber pid,
              : std::nullopt;
 }
 
-const MapSymbol* PerfMaps::trampoline(unwind::ProcessNumber pid, const std::string& name) const {
+const MapSymbol* PerfMaps::trampoline(unwind::ProcessNumber pid, std::string_view name) const {
   const auto& map = load(pid);
   const auto found = map.trampolines.find(name);
   return found == map.trampolines.end() ? nullptr : &map.symbols[found->second];

@@ -1,8 +1,8 @@
-#include "pyinject/weave/recorded_files.hpp"
+#include "weave/recorded_files.hpp"
 
-#include "pyinject/procfs/namespaces.hpp"
-#include "pyinject/procfs/open_mapped.hpp"
-#include "pyinject/procfs/target_root.hpp"
+#include "procfs/namespaces.hpp"
+#include "procfs/open_mapped.hpp"
+#include "procfs/target_root.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "pyinject/weave/sampled_stacks.hpp"
+#include "weave/sampled_stacks.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -25,10 +25,8 @@ std::size_t SampledStacks::NodeHash::operator()(const Node& node) const {
   return hash ^ (hash >> 29U);
 }
 
-void SampledStacks::add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
-                        const SampledStack& stack) {
-  Entry entry{
-      .time = time, .pid = pid, .gil = stack.gil, .truncated = stack.truncated, .used = false};
+bool SampledStacks::keep_frames(std::uint32_t pid, const SampledStack& stack, Entry& entry) {
+  constexpr std::size_t kOfNode = 2 * sizeof(Node) + 4 * sizeof(void*);
   for (std::size_t i = stack.frames.size(); i-- > 0;) {
     const auto& frame = stack.frames[i];
     const Node node{.code = frame.code,
@@ -37,11 +35,27 @@ void SampledStacks::add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time
                     .outermost = frame.outermost};
     const auto [found, is_new] = known_.emplace(node, static_cast<std::uint32_t>(nodes_.size()));
     if (is_new) {
+      if (!budget_->bytes.take(pid, kOfNode)) {
+        known_.erase(found);
+        return false;
+      }
       nodes_.push_back(node);
       auto& last = codes_[node.code].last_line;
       last = std::max(last, node.line);
     }
     entry.innermost = found->second;
+  }
+  return true;
+}
+
+void SampledStacks::add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
+                        const SampledStack& stack) {
+  Entry entry{
+      .time = time, .pid = pid, .gil = stack.gil, .truncated = stack.truncated, .used = false};
+  if (!keep_frames(pid, stack, entry)) {
+    entry.innermost = kRoot;
+    entry.truncated = true;
+    ++emptied_[pid];
   }
   if (!stack.task.empty()) {
     const auto [found, is_new] =

@@ -1,6 +1,6 @@
 #include "weave/synthetic_names.hpp"
 
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
 
 #include <fmt/format.h>
 
@@ -46,16 +46,23 @@ SyntheticNames::Place SyntheticNames::Place::at(std::uint64_t address) {
   return {.begin = address - kInside};
 }
 
-SyntheticNames::Place SyntheticNames::place(const NamedCode& code) {
-  const auto key = key_of(code);
+SyntheticNames::Place SyntheticNames::place(const NamedCode& code, std::uint32_t pid) {
+  auto key = key_of(code);
   if (const auto found = known_.find(key); found != known_.end()) {
     return found->second;
   }
   Place place{.begin = base_ + used_, .first_line = code.first_line, .last_line = code.first_line};
   if (const auto last = last_lines_.find(key);
-      last != last_lines_.end() && last->second - code.first_line < kMostLines &&
-      of_lines_ + (last->second - code.first_line) <= kMostForLines) {
-    place.last_line = last->second;
+      last != last_lines_.end() && last->second - code.first_line < kMostLines) {
+    if (lines_.take(pid, last->second - code.first_line)) {
+      place.last_line = last->second;
+    } else {
+      key += '\0';  // the other place, without lines
+      if (const auto found = known_.find(key); found != known_.end()) {
+        return found->second;
+      }
+      ++without_lines_[pid];
+    }
   }
   const auto lines = place.last_line - place.first_line;
   const auto size = (kStride + lines + kStride - 1) / kStride * kStride;
@@ -63,7 +70,6 @@ SyntheticNames::Place SyntheticNames::place(const NamedCode& code) {
     return last_place();
   }
   used_ += size;
-  of_lines_ += size - kStride;
   symbols_.push_back({.address = place.begin,
                       .size = size,
                       .name = code.name,

@@ -2,10 +2,12 @@
 // with a known first line tell the line, too.
 #pragma once
 
-#include "pyinject/weave/python_stacks.hpp"
+#include "base/budget.hpp"
 #include "pyinject/weave/symbol_image.hpp"
+#include "weave/python_stacks.hpp"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -26,7 +28,7 @@ class SyntheticNames {
  public:
   static constexpr std::uint64_t kSize = std::uint64_t{256} << 20U;  // of the range, bytes
 
-  // Of it at most so many addresses are for lines.
+  // Of it at most so many addresses are for lines, shared among processes (base/budget.hpp).
   static constexpr std::uint64_t kMostForLines = std::uint64_t{16} << 20U;
 
   // BASE: where no process of the recording has anything.
@@ -49,8 +51,13 @@ class SyntheticNames {
     [[nodiscard]] static Place at(std::uint64_t address);
   };
   // The same for the same name and first line. The range holds millions; beyond that all get the
-  // last place, which says so. When the addresses for lines are used up it has none.
-  [[nodiscard]] Place place(const NamedCode& code);
+  // last place, which says so. When PID has used up its share of the addresses for lines it has
+  // none, and another process that has the same function gets a place of its own.
+  [[nodiscard]] Place place(const NamedCode& code, std::uint32_t pid = 0);
+  // The processes whose functions have got no lines, and how many these are.
+  [[nodiscard]] const std::map<std::uint32_t, std::uint64_t>& without_lines() const {
+    return without_lines_;
+  }
   [[nodiscard]] std::uint64_t address(const std::string& name) {
     return place({.name = name}).address();
   }
@@ -63,7 +70,8 @@ class SyntheticNames {
 
   std::uint64_t base_;
   std::uint64_t size_;
-  std::uint64_t of_lines_ = 0;
+  base::Budget lines_{kMostForLines};
+  std::map<std::uint32_t, std::uint64_t> without_lines_;
   bool full_ = false;
   std::uint64_t used_ = 0;
   std::vector<ImageSymbol> symbols_;

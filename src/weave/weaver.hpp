@@ -1,21 +1,23 @@
 // The two passes over one recording; weave.hpp says what they do together.
 #pragma once
 
-#include "pyinject/perfdata/input.hpp"
-#include "pyinject/perfdata/output.hpp"
-#include "pyinject/unwind/address_spaces.hpp"
-#include "pyinject/unwind/objects.hpp"
-#include "pyinject/unwind/unwinder.hpp"
-#include "pyinject/weave/weave.hpp"
+#include "base/budget.hpp"
+#include "perfdata/input.hpp"
+#include "perfdata/output.hpp"
+#include "unwind/address_spaces.hpp"
+#include "unwind/objects.hpp"
+#include "unwind/unwinder.hpp"
 #include "weave/merge.hpp"
 #include "weave/off_cpu.hpp"
 #include "weave/perf_maps.hpp"
 #include "weave/synthetic_names.hpp"
+#include "weave/weave.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -48,6 +50,8 @@ class Weaver {
   void choose_switches();
   void learn_from(const perfdata::Record& record);
   void learn_from_sample(const perfdata::Record& record);
+  void learn_loss(const perfdata::Record& record);
+  void summarize_losses();
   void learn_switches(const perfdata::Record& record);
   // 0: an idle processor, of which there are several. -1: it has ended and no number any more.
   [[nodiscard]] static bool is_thread(std::uint32_t tid);
@@ -59,10 +63,22 @@ class Weaver {
   void write_renamed(perfdata::Output& output, const perfdata::Record& record,
                      const perfdata::Mapping& mapping);
   void write_sample(perfdata::Output& output);
+  [[nodiscard]] bool is_before_waits(const perfdata::Record& record) const;
+  void write_waits(perfdata::Output& output);
+  void write_wait(perfdata::Output& output, const perfdata::Event& event,
+                  const WaitingThread& thread, std::uint64_t period);
+  void unwind_wait(const WaitingThread& thread);
+  void add_python_of(const WaitingThread& thread);
   void unwind_user_part(std::vector<std::uint64_t>& chain);
   void drop_unmapped(std::vector<std::uint64_t>& chain) const;
+  void drop(std::uint32_t pid, Limit limit, std::uint64_t count = 1) {
+    dropped_[{pid, limit}] += count;
+  }
+  void summarize_dropped();
   void mark_end(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound);
   void add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer);
+  void add_around_hole(std::span<const std::uint64_t> chain,
+                       const std::vector<EvaluatorFrame>& evaluators, const PythonStack& stack);
   void count_without_record();
   [[nodiscard]] bool keeps_frame(std::span<const std::uint64_t> chain, std::size_t index);
   [[nodiscard]] bool is_of_interpreter(std::uint64_t address) const;
@@ -81,6 +97,10 @@ class Weaver {
                                                       const PythonStack& stack,
                                                       bool by_frame_pointer);
   [[nodiscard]] bool is_cut() const;
+  // The callchain ends with a mark that says why it has no outer end.
+  [[nodiscard]] bool has_hole() const {
+    return incomplete_counter_ != nullptr && spaces_.settled_since(sample_.pid);
+  }
   void add_whole(std::span<const std::uint64_t> chain,
                  const std::vector<EvaluatorFrame>& evaluators, const PythonStack& stack,
                  bool by_frame_pointer);
@@ -93,10 +113,12 @@ class Weaver {
   [[nodiscard]] PythonStack python_of(StackQuery query) const;
   [[nodiscard]] AddressKind kind_of(std::uint64_t address) const;
   [[nodiscard]] const Interpreter* interpreter_of(std::uint32_t pid, std::uint64_t time) const;
+  [[nodiscard]] const CodeName* name_of(std::uint32_t pid, std::uint64_t code) const;
   [[nodiscard]] std::uint64_t address_of(const PythonFrame& frame, std::uint32_t pid);
   [[nodiscard]] bool lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,
                                             std::uint64_t address) const;
   [[nodiscard]] SyntheticNames::Place place_of(const PythonFrame& frame, std::uint32_t pid);
+  void mark_names(std::size_t from);
   [[nodiscard]] std::vector<perfdata::BuildId> make_images();
   [[nodiscard]] bool go_on(double part);
   [[nodiscard]] bool has_names(std::uint32_t pid, std::uint64_t begin, std::uint64_t end) const;
@@ -104,7 +126,8 @@ class Weaver {
   const WeaveOptions& options_;
   const Knowledge& knowledge_;
   perfdata::Input& input_;
-  unwind::AddressSpaces spaces_;
+  std::shared_ptr<base::RecordingBudget> budget_ = std::make_shared<base::RecordingBudget>();
+  unwind::AddressSpaces spaces_{budget_};
   PerfMaps maps_;
   unwind::Objects objects_;
   unwind::Unwinder unwinder_;
@@ -114,6 +137,8 @@ class Weaver {
   bool switch_periods_;  // samples of context switches get the time until the thread runs again
   const perfdata::Event* each_switch_ = nullptr;  // that samples them, if there is only one
   OffCpu off_cpu_;
+  std::uint64_t first_time_ = 0;  // of a record since the recording began; 0: none has any
+  bool waits_written_ = false;
   std::unordered_map<std::uint32_t, ForkedThread> forked_;  // by the child's pid
   std::set<std::uint32_t> processes_;
   std::set<std::uint32_t> introduced_;  // by a COMM or FORK record
@@ -121,8 +146,10 @@ class Weaver {
   // Of which no record tells where they come from: where they were seen, and later their parents.
   std::map<std::uint32_t, std::vector<std::uint64_t>> orphans_;
   std::map<std::uint32_t, std::uint32_t> adopted_;
-  std::set<std::uint64_t> names_of_before_;  // where an earlier weaving has put its names
+  std::set<std::uint64_t> previous_name_ranges_;  // where an earlier weaving has put its names
   std::unordered_map<std::uint32_t, std::vector<AddressRange>> named_;  // by pid
+  bool needs_data_ = false;  // a sample has the address of data
+  bool all_names_ = false;   // not only those that samples hit
   perfdata::Sample sample_;
   std::vector<std::uint64_t> chain_;   // the user's part, innermost first
   std::vector<std::uint64_t> result_;  // all of it
@@ -130,11 +157,15 @@ class Weaver {
   // Where the evaluator is called, and where threads begin in functions without frames.
   std::set<PlaceInFile> callers_;
   std::set<PlaceInFile> roots_;
-  const Interpreter* interpreter_ = nullptr;  // of the sample's process
-  unwind::StackDump stack_;                   // of the sample
-  std::vector<unwind::Registers> registers_;  // for each of chain_; empty: it was not unwound
-  std::uint64_t* shortcoming_ = nullptr;      // where that of the sample's C stack was counted
+  const Interpreter* interpreter_ = nullptr;     // of the sample's process
+  unwind::StackDump stack_;                      // of the sample
+  std::vector<unwind::Registers> registers_;     // for each of chain_; empty: it was not unwound
+  std::uint64_t* incomplete_counter_ = nullptr;  // where that of the sample's C stack was counted
+  std::uint64_t lost_records_ = 0;  // of any kind, as the kernel told when there was room again
+  std::uint64_t lost_samples_ = 0;  // by the counters of the events, which perf read at its end
   WeaveSummary summary_;
+  std::map<std::uint32_t, std::string> commands_;  // by pid
+  std::map<std::pair<std::uint32_t, Limit>, std::uint64_t> dropped_;
   std::chrono::steady_clock::time_point told_;
 };
 

@@ -85,7 +85,7 @@ std::vector<EvaluatorFrame> Weaver::with_missing(std::span<const std::uint64_t> 
     return {};
   }
   for (std::size_t i = 0; i < count; ++i) {
-    evaluators = with_one(std::move(evaluators), {.behind = all.front() + 1});
+    evaluators = insert_sorted(std::move(evaluators), {.behind = all.front() + 1});
   }
   return evaluators;
 }

@@ -1,4 +1,5 @@
 // The first pass: what was mapped where, and who is whose child.
+#include "base/byte_cursor.hpp"
 #include "weave/weaver.hpp"
 
 #include <fmt/format.h>
@@ -24,6 +25,13 @@ std::string hex(std::span<const std::byte> bytes) {
   return text;
 }
 
+// The counts are not trusted.
+void add_up(std::uint64_t& sum, std::uint64_t count) {
+  if (__builtin_add_overflow(sum, count, &sum)) {
+    sum = ~std::uint64_t{0};
+  }
+}
+
 // Without their records all threads would have been away until the end.
 bool has_switches(const perfdata::Input& input) {
   return std::ranges::any_of(input.events(),
@@ -42,9 +50,10 @@ Weaver::Weaver(const WeaveOptions& options, const Knowledge& knowledge, unwind::
       maps_{spaces_,
             [this](unwind::ProcessNumber pid) {
               return knowledge_.open_map ? knowledge_.open_map(pid) : base::UniqueFd{};
-            }},
-      objects_{files},
-      unwinder_{spaces_, objects_, maps_},
+            },
+            budget_},
+      objects_{files, budget_},
+      unwinder_{spaces_, objects_, maps_, budget_},
       switch_periods_{options.off_cpu && has_switches(input)} {
   summary_.bytes_before = input_.size();
   if (options_.off_cpu) {
@@ -88,6 +97,7 @@ bool Weaver::learn() {
     }
   }
   spaces_.complete();
+  summarize_losses();
   adopt_orphans();
   choose_base();
   expect_lines();
@@ -121,7 +131,7 @@ void Weaver::learn_from(const Record& record) {
     }
     processes_.insert(mapping->pid);
     if (mapping->size == SyntheticNames::kSize && mapping->page_offset == mapping->start) {
-      names_of_before_.insert(mapping->start);
+      previous_name_ranges_.insert(mapping->start);
     }
     spaces_.map(input_.time_of(record).value_or(0), mapping->pid,
                 {.begin = mapping->start,
@@ -144,10 +154,13 @@ void Weaver::learn_from(const Record& record) {
           task->pid,
           ForkedThread{.pid = task->parent_pid, .tid = task->parent_tid, .time = task->time});
     }
-  } else if (record.type == PERF_RECORD_LOST) {
-    ++summary_.losses;
+  } else if (record.type == PERF_RECORD_LOST || record.type == PERF_RECORD_LOST_SAMPLES) {
+    learn_loss(record);
   } else if (const auto command = perfdata::parse_command(record); command) {
     introduced_.insert(command->pid);
+    if (command->pid == command->tid) {
+      commands_[command->pid] = command->name;
+    }
     if (!command->exec) {
       return;
     }
@@ -156,12 +169,51 @@ void Weaver::learn_from(const Record& record) {
   }
 }
 
+void Weaver::learn_loss(const Record& record) {
+  base::ByteCursor cursor{record.bytes};
+  cursor.take(sizeof(perf_event_header));
+  if (record.type == PERF_RECORD_LOST) {
+    cursor.number<std::uint64_t>();  // the event that was told, not the one that was lost
+    const auto count = cursor.number<std::uint64_t>();
+    if (!cursor.failed()) {
+      ++summary_.losses;
+      add_up(lost_records_, count);
+    }
+    return;
+  }
+  constexpr std::uint16_t kDroppedByFilter = 1U << 15U;  // PERF_RECORD_MISC_LOST_SAMPLES_BPF
+  const auto* const event = input_.event_of(record);
+  const auto count = cursor.number<std::uint64_t>();
+  if (!cursor.failed() && (record.misc & kDroppedByFilter) == 0 &&
+      (event == nullptr || !event->is_dummy())) {
+    add_up(lost_samples_, count);
+  }
+}
+
+// The same losses are told twice, and each way lacks some: LOST those at the end, LOST_SAMPLES
+// (perf 6.1, Linux 6.0) those of children that inherited an event. Records of switches fill the
+// buffers, too, and are no samples.
+void Weaver::summarize_losses() {
+  bool switches = false;
+  for (const auto& event : input_.events()) {
+    switches = switches || event.attr.context_switch != 0;
+    if (!event.is_dummy() && !event.samples_each_switch()) {
+      (event.attr.freq != 0 ? summary_.by_frequency : summary_.by_period) = true;
+    }
+  }
+  summary_.lost =
+      switches && lost_samples_ != 0 ? lost_samples_ : std::max(lost_records_, lost_samples_);
+}
+
 void Weaver::learn_switches(const Record& record) {
   const auto time = input_.time_of(record);
   if (!time) {
     return;
   }
   off_cpu_.ends(*time);
+  if (*time != 0 && *time >= options_.begun_at) {
+    first_time_ = first_time_ == 0 ? *time : std::min(first_time_, *time);
+  }
   if (record.type == PERF_RECORD_SAMPLE) {
     const auto head = each_switch_ != nullptr && input_.event_of(record) == each_switch_
                           ? input_.head_of(record)
@@ -193,16 +245,21 @@ void Weaver::learn_switches(const Record& record) {
 
 // The places of names in the synthetic range depend on how many lines each one has.
 void Weaver::expect_lines() {
+  const auto expect = [this](const CodeName& name, std::uint32_t last_line) {
+    synthetic_->expect(named_code(name), last_line);
+  };
   if (knowledge_.stacks != nullptr && !options_.lines) {
-    knowledge_.stacks->each_name([this](const CodeName& name, std::uint32_t last_line) {
-      synthetic_->expect(named_code(name), last_line);
-    });
+    knowledge_.stacks->each_name(expect);
+  }
+  if (knowledge_.waits != nullptr && !options_.lines) {
+    knowledge_.waits->stacks.each_name(expect);
   }
 }
 
 void Weaver::learn_from_sample(const Record& record) {
   constexpr std::size_t kEnough = 8;
   const auto sample = input_.head_of(record);
+  needs_data_ = needs_data_ || !sample || sample->has_address;
   if (!sample || introduced_.contains(sample->pid)) {
     return;
   }

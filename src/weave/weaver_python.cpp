@@ -99,7 +99,7 @@ std::string Weaver::trampoline_of(std::span<const std::uint64_t> chain,
                                   const EvaluatorFrame& evaluator) const {
   const auto* const symbol =
       evaluator.trampoline ? maps_.symbol(sample_.pid, chain[evaluator.behind]) : nullptr;
-  return symbol != nullptr ? symbol->name : std::string{};
+  return symbol != nullptr ? std::string{symbol->name} : std::string{};
 }
 
 // A forked child goes on with the stack of the thread that forked it. Where each sample has its own
@@ -149,14 +149,15 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
     learn_callers(chain);
   }
   const bool hidden = by_frame_pointer && !is_cut() &&
-                      plain_ones(evaluators) == evaluators.size() && hides_one(chain, 0);
+                      count_untrampolined(evaluators) == evaluators.size() && hides_one(chain, 0);
   const StackQuery query{
       .pid = sample_.pid,
       .tid = sample_.tid,
       .time = sample_.time,
       .evaluators = evaluators.size(),
-      .plain = plain_ones(evaluators),
+      .plain = count_untrampolined(evaluators),
       .one_may_be_hidden = hidden,
+      .outer_missing = has_hole(),
       .frames_of = [&](std::size_t n) { return frames_of(evaluators, n); },
       .trampoline_of = [&](std::size_t n) { return trampoline_of(chain, evaluators[n]); }};
   const auto stack = python_of(query);
@@ -164,13 +165,34 @@ void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_poin
     add_whole(chain, evaluators, stack, by_frame_pointer);
     return;
   }
+  if (query.outer_missing && !stack.frames.empty()) {
+    add_around_hole(chain, evaluators, stack);
+    return;
+  }
   const auto added = merge(
-      chain, hidden ? with_one(evaluators, {.behind = 1}) : evaluators, stack.frames,
+      chain, hidden ? insert_sorted(evaluators, {.behind = 1}) : evaluators, stack.frames,
       [&](const PythonFrame& frame) { return address_of(frame, query.pid); }, result_);
   summary_.extended += added > 0 ? 1 : 0;
   if (interpreter_ != nullptr && every) {
     count_without_record();
   }
+}
+
+// CHAIN ends with the mark that says why: Python frames whose activations are missing are outside
+// of it, since what called what is not known there.
+void Weaver::add_around_hole(std::span<const std::uint64_t> chain,
+                             const std::vector<EvaluatorFrame>& evaluators,
+                             const PythonStack& stack) {
+  const auto outside =
+      groups_outside(evaluators, stack.frames,
+                     evaluators.empty() ? std::vector<std::uint64_t>{} : frames_of(evaluators, 0));
+  const auto begin = stack.frames.begin();
+  const auto first = static_cast<std::ptrdiff_t>(
+      outside == 0 ? stack.frames.size() : first_frame_of(stack.frames, outside - 1));
+  const auto address = [this](const PythonFrame& frame) { return address_of(frame, sample_.pid); };
+  merge(chain, evaluators, {begin, begin + first}, address, result_);
+  std::transform(begin + first, stack.frames.end(), std::back_inserter(result_), address);
+  ++summary_.extended;
 }
 
 void Weaver::count_without_record() {
@@ -185,32 +207,44 @@ bool Weaver::lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,
   return file != nullptr && file->executable && file->path.starts_with("//anon");
 }
 
+const CodeName* Weaver::name_of(std::uint32_t pid, std::uint64_t code) const {
+  if ((code & Waits::kCode) != 0) {
+    return knowledge_.waits->stacks.name(pid, code);
+  }
+  const CodeName* name = nullptr;
+  for (int depth = 0; name == nullptr && depth < kMostAncestors; ++depth) {
+    name = knowledge_.stacks->name(pid, code);
+    if (const auto forked = forked_.find(pid); forked != forked_.end()) {
+      pid = forked->second.pid;
+    }
+  }
+  return name;
+}
+
 // That of its trampoline, if it has got one since: then perf counts both as one function. Where
 // each sample has its stack it has a line, for which a trampoline has no room. A map can be that of
 // an earlier process with this number.
 SyntheticNames::Place Weaver::place_of(const PythonFrame& frame, std::uint32_t pid) {
-  const CodeName* name = nullptr;
-  auto whose = pid;
-  for (int depth = 0; name == nullptr && depth < kMostAncestors; ++depth) {
-    name = knowledge_.stacks->name(whose, frame.code);
-    if (const auto forked = forked_.find(whose); forked != forked_.end()) {
-      whose = forked->second.pid;
-    }
-  }
+  const auto* const name = name_of(pid, frame.code);
   if (name == nullptr) {
     return synthetic_->place({.name = "py::[unknown]"});
   }
   auto code = named_code(*name);
+  constexpr std::size_t kBesideText = 256;
+  if (!budget_->bytes.take(spaces_.family(pid), 3 * code.name.size() + kBesideText)) {
+    drop(pid, Limit::kNames);
+    return synthetic_->place({.name = "py::[unknown]"});
+  }
   if (options_.lines && frame.line != 0) {
     code.name += fmt::format(":{}", frame.line);
     code.first_line = frame.line;
     return synthetic_->place(code);
   }
-  const auto* const trampoline =
-      knowledge_.stacks->has_every_sample() ? nullptr : maps_.trampoline(pid, code.name);
+  const bool every = knowledge_.stacks != nullptr && knowledge_.stacks->has_every_sample();
+  const auto* const trampoline = every ? nullptr : maps_.trampoline(pid, code.name);
   return trampoline != nullptr && lies_in_anonymous_code(pid, ~std::uint64_t{0}, trampoline->start)
              ? SyntheticNames::Place::at(trampoline->start + 1)
-             : synthetic_->place(code);
+             : synthetic_->place(code, pid);
 }
 
 std::uint64_t Weaver::address_of(const PythonFrame& frame, std::uint32_t pid) {

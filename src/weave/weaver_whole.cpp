@@ -1,5 +1,5 @@
 // Whole Python stacks in callchains, and what else is known of such samples.
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
 #include "weave/weaver.hpp"
 
 #include <fmt/format.h>
@@ -21,10 +21,10 @@ void Weaver::add_whole(std::span<const std::uint64_t> chain,
     result_.push_back(chain.front());
     std::ranges::transform(stack.frames, std::back_inserter(result_), address);
     ++summary_.python_only;
-    if (shortcoming_ != nullptr && chain.size() > 1 && spaces_.settled_since(sample_.pid)) {
+    if (incomplete_counter_ != nullptr && chain.size() > 1 && spaces_.settled_since(sample_.pid)) {
       result_.push_back(chain.back());  // what the C stack lacks
     }
-    summary_.python_only_cut += shortcoming_ == &summary_.cut ? 1 : 0;
+    summary_.python_only_cut += incomplete_counter_ == &summary_.cut ? 1 : 0;
   }
   summary_.extended += stack.frames.empty() ? 0 : 1;
   mark_root(stack);
@@ -39,7 +39,7 @@ std::vector<EvaluatorFrame> Weaver::places_of(std::span<const std::uint64_t> cha
     return {};
   }
   if (stack.truncated) {  // only the inner end tells which activations are theirs
-    return innermost_ones(evaluators, stack.frames,
+    return pair_innermost(evaluators, stack.frames,
                           by_frame_pointer ? hiding(chain) : std::vector<std::size_t>{});
   }
   const bool cut = is_cut();

@@ -1,6 +1,6 @@
 // The second pass: every record as it was, samples with their stacks; and the images with the
 // names.
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
 #include "weave/weaver.hpp"
 
 #include <fmt/format.h>
@@ -33,13 +33,20 @@ bool Weaver::rewrite(int fd) {
                        [this](std::uint32_t pid) { return !spaces_.origin(pid); });
   constexpr double kBefore = 0.2;
   while (const auto record = input_.next()) {
+    if (!waits_written_ && !is_before_waits(*record)) {
+      write_waits(output);
+    }
     write(output, *record);
     if (!go_on(kBefore + (1 - kBefore) * static_cast<double>(input_.position()) /
                              static_cast<double>(std::max<std::uint64_t>(input_.size(), 1)))) {
       return false;
     }
   }
+  if (!waits_written_) {
+    write_waits(output);
+  }
   output.finish(make_images());
+  summarize_dropped();
   summary_.bytes_after = output.size();
   summary_.damage = input_.damage();
   return true;
@@ -83,6 +90,7 @@ void Weaver::write(perfdata::Output& output, const Record& record) {
                event != nullptr && !event->has_user_stacks() &&
                !(switch_periods_ && event->samples_each_switch())) {
       output.write(record);
+      all_names_ = true;
     } else {
       ++summary_.unreadable;
     }
@@ -92,6 +100,8 @@ void Weaver::write(perfdata::Output& output, const Record& record) {
   if (mapping && record.type == PERF_RECORD_MMAP2 && is_anonymous_code(*mapping) &&
       has_names(mapping->pid, mapping->start, mapping->start + mapping->size)) {
     write_renamed(output, record, *mapping);
+  } else if (mapping && (record.misc & PERF_RECORD_MISC_MMAP_DATA) != 0 && !needs_data_) {
+    ++summary_.data_mappings;
   } else {
     output.write(record);
   }
@@ -140,9 +150,10 @@ void Weaver::write_sample(perfdata::Output& output) {
       std::find(sample_.chain.rbegin(), sample_.chain.rend(), kUserMark).base();  // behind it
   const bool has_user = user != sample_.chain.begin();
   result_.assign(sample_.chain.begin(), has_user ? user : sample_.chain.end());
+  const auto begin = has_user ? result_.size() : 0;
   const bool copied = sample_.event->has_user_stacks();
   registers_.clear();
-  shortcoming_ = nullptr;
+  incomplete_counter_ = nullptr;
   chain_.assign(has_user ? user : sample_.chain.end(), sample_.chain.end());
   if (copied && sample_.register_abi != PERF_SAMPLE_REGS_ABI_NONE) {
     chain_.clear();
@@ -165,9 +176,26 @@ void Weaver::write_sample(perfdata::Output& output) {
       }
     }
   }
+  mark_names(begin);
   summary_.longest = std::max(summary_.longest, result_.size());
   if (!output.write_sample(sample_, result_, period)) {
     ++summary_.limited;
+  }
+}
+
+// A map of a target can have any number of names: of it only those are kept that a sample needs.
+// What is in RESULT_ behind FROM is the user's part.
+void Weaver::mark_names(std::size_t from) {
+  // Addresses of branches are not taken apart.
+  all_names_ = all_names_ || sample_.event->samples(PERF_SAMPLE_BRANCH_STACK);
+  if (named_.empty()) {
+    return;
+  }
+  maps_.mark_hit(sample_.pid, sample_.ip);
+  for (auto at = from; at < result_.size(); ++at) {
+    // Of a caller perf looks the byte before its return address up.
+    maps_.mark_hit(sample_.pid, result_[at]);
+    maps_.mark_hit(sample_.pid, result_[at] - 1);
   }
 }
 
@@ -175,8 +203,8 @@ void Weaver::write_sample(perfdata::Output& output) {
 // is woven for a second time is mapped in none of its processes.
 void Weaver::drop_unmapped(std::vector<std::uint64_t>& chain) const {
   const auto was_named = [this](std::uint64_t address) {
-    const auto behind = names_of_before_.upper_bound(address);
-    return behind != names_of_before_.begin() &&
+    const auto behind = previous_name_ranges_.upper_bound(address);
+    return behind != previous_name_ranges_.begin() &&
            address - *std::prev(behind) < SyntheticNames::kSize;
   };
   while (chain.size() > 1 && spaces_.settled_since(sample_.pid) && !was_named(chain.back()) &&
@@ -187,6 +215,7 @@ void Weaver::drop_unmapped(std::vector<std::uint64_t>& chain) const {
 
 void Weaver::unwind_user_part(std::vector<std::uint64_t>& chain) {
   ++summary_.unwound;
+  summary_.largest_copy = std::max(summary_.largest_copy, sample_.stack_asked);
   const auto registers = unwind::from_perf(sample_.registers, sample_.register_mask);
   if (sample_.register_abi != PERF_SAMPLE_REGS_ABI_64 || !registers) {
     if (registers) {
@@ -202,35 +231,63 @@ void Weaver::unwind_user_part(std::vector<std::uint64_t>& chain) {
            unwinder_.unwind(sample_.pid, sample_.time, *registers, stack_, chain, &registers_));
 }
 
+void Weaver::summarize_dropped() {
+  for (const auto& [family, count] : spaces_.emptied()) {
+    drop(family, Limit::kForkedMappings, count);
+  }
+  for (const auto& [pid, count] : maps_.cut()) {
+    drop(pid, Limit::kPerfMap, count);
+  }
+  for (const auto& [pid, count] : synthetic_->without_lines()) {
+    drop(pid, Limit::kLines, count);
+  }
+  for (const auto& each : knowledge_.dropped) {
+    drop(each.pid, each.limit, each.count);
+  }
+  for (const auto& [which, count] : dropped_) {
+    const auto command = commands_.find(which.first);
+    summary_.dropped.push_back({.pid = which.first,
+                                .command = command == commands_.end() ? "" : command->second,
+                                .limit = which.second,
+                                .count = count});
+  }
+  std::ranges::stable_sort(summary_.dropped, std::ranges::greater{}, &Dropped::count);
+}
+
 // A stack that is not whole says so, at its root.
 void Weaver::mark_end(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound) {
+  if (unwound.too_slow) {
+    drop(sample_.pid, Limit::kUnwindSteps);
+  } else if (unwound.too_large) {
+    drop(sample_.pid, Limit::kUnwindTables);
+  }
   summary_.by_frame_pointer += unwound.by_frame_pointer > 0 ? 1 : 0;
   std::string name;
   switch (unwound.end) {
     case unwind::EndOfStack::kWhole:
       return;
     case unwind::EndOfStack::kCut:
-      shortcoming_ = &summary_.cut;
+      incomplete_counter_ = &summary_.cut;
       name = "[truncated: stack dump]";
       break;
     case unwind::EndOfStack::kLimit:
-      shortcoming_ = &summary_.limited;
+      incomplete_counter_ = &summary_.limited;
       name = fmt::format("[truncated: {} frames]", unwind::kMostFrames);
       break;
     case unwind::EndOfStack::kNoInformation:
-      shortcoming_ = &summary_.no_information;
+      incomplete_counter_ = &summary_.no_information;
       name = fmt::format("[no unwind info: {}]", unwound.file == nullptr
                                                      ? "unknown memory"
                                                      : base::printable(unwound.file->path));
       break;
     case unwind::EndOfStack::kBroken:
-      shortcoming_ = &summary_.broken;
+      incomplete_counter_ = &summary_.broken;
       name = fmt::format("[broken stack: {}]", unwound.file == nullptr
                                                    ? "unknown memory"
                                                    : base::printable(unwound.file->path));
       break;
   }
-  ++*shortcoming_;
+  ++*incomplete_counter_;
   if (spaces_.settled_since(sample_.pid)) {  // else perf knows no names in that process
     chain.push_back(synthetic_->address(name));
   }
@@ -247,11 +304,13 @@ std::vector<perfdata::BuildId> Weaver::make_images() {
   };
   for (const auto& [pid, ranges] : named_) {
     std::vector<ImageSymbol> symbols;
-    for (const auto& symbol : maps_.of(pid)) {
+    for (const auto& symbol : all_names_ ? maps_.of(pid) : maps_.hit(pid)) {
       symbols.push_back(
           {.address = symbol.start, .size = symbol.size, .name = base::printable(symbol.name)});
     }
-    add(pid, symbols, ranges);
+    if (!symbols.empty()) {
+      add(pid, symbols, ranges);
+    }
   }
   if (!synthetic_->symbols().empty()) {
     add(0, synthetic_->symbols(), std::array{synthetic_->range()});

@@ -1,12 +1,12 @@
 // A perf record that somebody else has started gets Python stacks: `join`.
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
 #include "e2e/machine_apart.hpp"
 #include "e2e/served_tree.hpp"
 #include "e2e/told_trees.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/find_perf.hpp"
 #include "support/paths.hpp"
@@ -165,7 +165,7 @@ TEST_P(BpfJoin, LeavesPerfAtASignalAndPutsInWhatItHas) {
   await(joined, "joined perf record");
   target.serve(5, kWhile);
   joined.signal(SIGINT);
-  await(joined, "left perf record");
+  await(joined, "detached from perf record");
   target.serve(5, kWhile);
   EXPECT_TRUE(running.running());
   EXPECT_TRUE(joined.running()) << "the file is not complete yet";
@@ -292,7 +292,7 @@ TEST_P(BpfJoinOfOnePerf, CompletesTheFileOfAPerfThatDies) {
   }
   running.signal(SIGKILL);
   ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
-  EXPECT_THAT(joined.err(), HasSubstr("has died: " + data() + " has what it had written before"));
+  EXPECT_THAT(joined.err(), HasSubstr("died: " + data() + " has what it wrote before"));
   const auto samples = scripted_samples(data());
   EXPECT_GE(
       std::ranges::count_if(samples, [](const auto& one) { return one.innermost() != nullptr; }),

@@ -1,8 +1,8 @@
 // The BPF engine has a stack for every sample: as it counts them itself, and as the samples show.
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 

@@ -1,10 +1,10 @@
 #include "e2e/bpf_recording.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "e2e/served_tree.hpp"
 #include "e2e/take_word.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ bool has_tracepoints() {
 nlohmann::json bpf_figures(const std::string& file) { return part_of(file, "bpf"); }
 
 std::size_t said_unreadable(const std::string& messages, std::size_t samples) {
-  const std::regex said{"([0-9]+) could not be read to the end"};
+  const std::regex said{"([0-9]+) partly unreadable"};
   std::smatch words;
   const auto count = std::regex_search(messages, words, said) ? std::stoul(words[1]) : 0;
   EXPECT_LE(count, 1 + samples / 1000) << messages;

@@ -1,8 +1,8 @@
 // Names of functions that are gone when somebody could look for them, and whose memory has others
 // in it by then.
+#include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/base/text.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"

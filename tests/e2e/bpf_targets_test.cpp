@@ -1,8 +1,8 @@
 // Who can be recorded by the BPF engine, and how their recordings end.
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 #include "support/guards.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
@@ -150,7 +150,7 @@ TEST_F(BpfTargets, ThatEndMeanwhileKeepTheirNames) {
     }
     EXPECT_EQ(running.wait(), ExitStatus{});
     const auto& messages = running.child().err();
-    EXPECT_THAT(messages, HasSubstr("the target exited before the recording was to end"));
+    EXPECT_THAT(messages, HasSubstr("the target exited before the end of the recording"));
     EXPECT_THAT(messages, Not(HasSubstr("error:")));
     const auto named = count_named(read_samples("perf", data()));
     EXPECT_GE(named.samples, 200U) << messages;

@@ -5,6 +5,7 @@
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@
 namespace pyinject::test {
 namespace {
 
+using testing::HasSubstr;
 using testing::MatchesRegex;
 
 // The task that the root says; empty: none.
@@ -73,6 +75,36 @@ TEST_P(BpfTasks, AreThoseOfTheFunctionsThatRun) {
 
 INSTANTIATE_TEST_SUITE_P(Builds, BpfTasks, testing::Values(Build{.minor = 14}, Build{.minor = 15}),
                          BuildName{});
+
+class BpfNoTasks : public testing::TestWithParam<Build> {};
+
+TEST_P(BpfNoTasks, WarnsOnceThatTheVersionShowsNone) {
+  const auto python = find_build(GetParam());
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
+    GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
+  }
+  PythonProcess target{*python, target_source("named_tasks.py")};
+  PythonProcess another{*python, target_source("named_tasks.py")};
+  const TempDir folder;
+  const auto pids = fmt::format("{},{}", target.pid().value(), another.pid().value());
+  const auto warning = fmt::format(
+      "pid {}: --tasks has no effect on Python 3.{}.{}: the names of asyncio tasks can be read on "
+      "3.14 and later",
+      target.pid().value(), python->minor, python->micro);
+  for (const std::string format : {"text", "json"}) {
+    SCOPED_TRACE(format);
+    const auto recorded = run({tool(), "record", "-p", pids, "--tasks", "--log-format", format,
+                               "-o", folder / "data", "--", "true"});
+    EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+    EXPECT_THAT(recorded.err,
+                HasSubstr(format == "text" ? "warning: " + warning + "\n"
+                                           : R"("level":"warning","message":")" + warning + "\""));
+    EXPECT_EQ(recorded.err.find("--tasks"), recorded.err.rfind("--tasks")) << recorded.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, BpfNoTasks,
+                         testing::Values(Build{.minor = 12}, Build{.minor = 13}), BuildName{});
 
 }  // namespace
 }  // namespace pyinject::test

@@ -1,9 +1,9 @@
 // Stacks by the BPF engine reach from the program's beginning also where the evaluator is just
 // entering or leaving a function.
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 

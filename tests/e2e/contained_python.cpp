@@ -1,9 +1,9 @@
 #include "e2e/contained_python.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 #include "support/child_process.hpp"
 #include "support/patience.hpp"
 

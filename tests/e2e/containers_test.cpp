@@ -174,7 +174,7 @@ TEST_F(InContainer, RootWithoutRightsIsToldWhatItLacks) {
   EXPECT_EQ(recorded.status, (ExitStatus{.code = 125}));
   EXPECT_THAT(recorded.err, HasSubstr("this root lacks CAP_SYS_PTRACE"));
   const auto all = pyinject("-sys_ptrace,-perfmon,-sys_admin", {"status"});
-  EXPECT_THAT(all.out, HasSubstr("could not be looked into: this root lacks CAP_SYS_PTRACE"));
+  EXPECT_THAT(all.out, HasSubstr("could not be inspected: this root lacks CAP_SYS_PTRACE"));
 }
 
 TEST_F(InContainer, ProcOfAnotherNamespaceIsRefused) {

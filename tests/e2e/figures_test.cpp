@@ -1,7 +1,7 @@
 // What a run tells programs: --stats and --log-format json.
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>

@@ -66,7 +66,7 @@ TEST_P(FunctionCallsCounted, TargetMayEndFirst) {
   target.call("leaves", 100);
   target.expect_well();
   EXPECT_EQ(record.wait(), ExitStatus{});
-  EXPECT_THAT(record.child().err(), HasSubstr("the target exited before the recording was to end"));
+  EXPECT_THAT(record.child().err(), HasSubstr("the target exited before the end of the recording"));
   EXPECT_TRUE(events_of(record.child().pid()).empty());
   expect_calls(calls_in(data()), "leaf", 110);
 }
@@ -105,7 +105,7 @@ TEST(FunctionsVerb, RefusesOtherFiles) {
   const auto result = run_tool({"functions", "-i", folder.file("perf.data", "no recording")});
   EXPECT_EQ(result.status, (ExitStatus{.code = 125}));
   EXPECT_EQ(result.out, "");
-  EXPECT_THAT(result.err, HasSubstr("it is no perf.data"));
+  EXPECT_THAT(result.err, HasSubstr("it is not a perf.data"));
 }
 
 }  // namespace

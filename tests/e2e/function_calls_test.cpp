@@ -197,7 +197,7 @@ TEST_P(FunctionCallsCounted, AreRecordedAnewWhenAThreadWasBornMeanwhile) {
     target.call("leaves", 100);
     EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
     const auto anew = count_of(record.child().err(), "it is started anew");
-    const auto warned = count_of(record.child().err(), "threads are begun all the time");
+    const auto warned = count_of(record.child().err(), "new threads start all the time");
     EXPECT_EQ(anew, times == 1 ? 1 : 4) << record.child().err();
     EXPECT_EQ(warned, times == 1 ? 0 : 1);
     expect_calls(calls_in(data()), "leaf", 100);

@@ -1,16 +1,19 @@
 // The guard process: when it is there, what ends it, what it does.
-#include "pyinject/base/fault.hpp"
+#include "base/fault.hpp"
+#include "pyinject/record/options.hpp"
 #include "support/checked_target.hpp"
 #include "support/child_process.hpp"
 #include "support/guards.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
+#include "support/untouched.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include <sys/wait.h>
@@ -155,6 +158,26 @@ TEST_F(GuardTest, FinishesAKilledActivateAndAKilledDeactivate) {
   guards_.wait_for_guards();
   first.expect_unharmed_and_off();
   second.expect_unharmed_and_off();
+}
+
+// Its stderr is open until the guard has gone, too.
+TEST_F(GuardTest, EndsWithADeactivateThatIsRefusedAndLeavesTheTargetAlone) {
+  CheckedTarget target{newest(), Doing::kReads};
+  const auto recorder = begin_recording(target.pid_text());
+  const Untouched before{target.pid()};
+  ChildProcess deactivate{
+      {"sh", "-c", "exec \"$0\" \"$@\" 2>&1", test::tool(), "deactivate", "-p", target.pid_text()}};
+  std::string said;
+  while (const auto line = deactivate.read_line(Deadline::after(kPatience))) {
+    said += *line + "\n";
+  }
+  EXPECT_EQ(deactivate.wait(Deadline::after(kPatience)), (ExitStatus{.code = session::kFailure}));
+  EXPECT_THAT(said, HasSubstr("(other_session)"));
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+  EXPECT_THAT(before.differences(), testing::IsEmpty());
+  recorder->signal(SIGTERM);
+  EXPECT_EQ(recorder->wait(Deadline::after(kPatience)), (ExitStatus{.code = 128 + SIGTERM}));
+  target.expect_unharmed_and_off();
 }
 
 TEST_F(GuardTest, LeavesOnWhatTheUserHadActivated) {

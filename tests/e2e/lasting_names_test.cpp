@@ -1,10 +1,10 @@
 // Names that stay with a recording: after the end of the program, with its process number in use
 // by another process and another map in the place of its own, and on another machine.
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "e2e/perf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "support/temp_dir.hpp"
 

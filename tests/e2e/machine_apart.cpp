@@ -1,6 +1,6 @@
 #include "e2e/machine_apart.hpp"
 
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
 

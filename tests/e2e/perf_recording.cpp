@@ -1,7 +1,7 @@
 #include "e2e/perf_recording.hpp"
 
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "pyinject/base/unique_fd.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The perf scripts under every perf there is, on recordings of a program whose call tree is known.
+#include "base/text.hpp"
 #include "e2e/perf_recording.hpp"
-#include "pyinject/base/text.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // How recordings end, beside the end of their command: the data is complete and nothing is left on.
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 #include "support/pty_process.hpp"
@@ -55,7 +55,7 @@ TEST_P(Ending, TargetExits) {
   target().serve(5, kEnough);
   EXPECT_EQ(target().finish(), ExitStatus{});
   EXPECT_EQ(record.wait(), ExitStatus{});
-  EXPECT_THAT(record.child().err(), HasSubstr("the target exited before the recording was to end"));
+  EXPECT_THAT(record.child().err(), HasSubstr("the target exited before the end of the recording"));
   EXPECT_THAT(record.child().err(), Not(HasSubstr("error:")));
   expect_complete_data();
 }
@@ -65,7 +65,7 @@ TEST_P(Ending, TargetIsKilled) {
   target().serve(5, kEnough);
   target().process().child().signal(SIGKILL);
   EXPECT_EQ(record.wait(), ExitStatus{});
-  EXPECT_THAT(record.child().err(), HasSubstr("the target exited before the recording was to end"));
+  EXPECT_THAT(record.child().err(), HasSubstr("the target exited before the end of the recording"));
   EXPECT_THAT(record.child().err(), Not(HasSubstr("error:")));
   expect_complete_data();
 }
@@ -90,7 +90,7 @@ TEST_P(Ending, PerfIsKilled) {
   EXPECT_EQ(record.wait(), (ExitStatus{.code = 125}));
   EXPECT_THAT(record.child().err(), HasSubstr("error: perf record failed: killed by signal 9"));
   EXPECT_THAT(record.child().err(),
-              HasSubstr(data() + " has what perf record had written before it died"));
+              HasSubstr(data() + " has what perf record wrote before it died"));
   const auto named = count_named(read_samples("perf", data()));
   EXPECT_GE(named.samples, 10U);
   EXPECT_GE(named.innermost, 85);

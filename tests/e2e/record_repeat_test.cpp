@@ -1,8 +1,8 @@
 // record --repeat: one recording after the other, as a service does it.
+#include "base/file.hpp"
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/session/options.hpp"
+#include "pyinject/record/options.hpp"
 #include "support/find_perf.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
@@ -139,10 +139,10 @@ TEST_F(Repeat, RecordsAgainAndKeepsTheLatestFiles) {
   EXPECT_EQ(left.front(), written.back()) << "the last but one";
   for (const auto& path : left) {
     EXPECT_TRUE(std::regex_search(path, std::regex{R"(perf\.data\.20\d{14}$)"})) << path;
-    EXPECT_TRUE(std::filesystem::exists(path + ".names/python-" + target().pid()) ||
-                std::filesystem::exists(path + ".names/python"))
-        << path;
   }
+  // The other one may have ended before its first sample.
+  EXPECT_TRUE(std::filesystem::exists(left.front() + ".names/python-" + target().pid()) ||
+              std::filesystem::exists(left.front() + ".names/python"));
   expect_named(left.front());
   expect_off_and_well();
 }

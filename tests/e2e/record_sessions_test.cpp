@@ -1,7 +1,7 @@
 // More than one: processes in a recording, recordings of a process; and what was on before.
 #include "e2e/perf_recording.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/session/options.hpp"
+#include "pyinject/record/options.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
@@ -45,7 +45,7 @@ TEST_F(Sessions, RecordLeavesOnWhatActivateSwitchedOn) {
   RunningRecord record{{"-p", target().pid(), "-F", "999", "-o", data}};
   target().serve(20, kServed);
   EXPECT_EQ(record.finish(), ExitStatus{});
-  EXPECT_THAT(record.child().err(), HasSubstr("trampoline already on by us, it stays on"));
+  EXPECT_THAT(record.child().err(), HasSubstr("trampoline was already on by us; left on"));
   EXPECT_GE(count_named(read_samples("perf", data)).whole, 95);
   EXPECT_EQ(trampoline_of(target().pid()), "on by us");
   target().serve(10);

@@ -1,8 +1,8 @@
 #include "e2e/served_tree.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 #include "support/cpu_time.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"

@@ -4,9 +4,9 @@
 
 #include "e2e/perf_recording.hpp"
 #include "e2e/sampled_image_data.hpp"
-#include "pyinject/weave/build_id_cache.hpp"
 #include "support/child_process.hpp"
 #include "support/temp_dir.hpp"
+#include "weave/build_id_cache.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

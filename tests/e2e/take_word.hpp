@@ -1,7 +1,7 @@
 // Reading what perf script prints, word by word.
 #pragma once
 
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <string_view>

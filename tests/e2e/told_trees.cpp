@@ -1,10 +1,10 @@
 #include "e2e/told_trees.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "e2e/served_tree.hpp"
 #include "e2e/take_word.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 #include "support/cpu_time.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"

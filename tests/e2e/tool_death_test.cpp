@@ -1,7 +1,7 @@
-// The tool is killed, or fails, at every step there is. Each time the target goes on, is right and
-// off, and the next session can use it.
-#include "pyinject/base/fault.hpp"
-#include "pyinject/base/file.hpp"
+// The tool is killed, fails, or is short of something at every step there is. Each time the target
+// goes on, is right and off, and the next session can use it.
+#include "base/fault.hpp"
+#include "base/file.hpp"
 #include "support/checked_target.hpp"
 #include "support/child_process.hpp"
 #include "support/guards.hpp"
@@ -18,7 +18,10 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
+
+#include <unistd.h>
 
 namespace pyinject::test {
 namespace {
@@ -93,9 +96,11 @@ std::vector<Death> deaths() {
   return result;
 }
 
-class ToolDeath : public testing::TestWithParam<Death> {
+// Of a target, by a tool to which something happens at a step.
+class FaultyRecording {
  protected:
-  ToolDeath() : scene_{scene_of(step())}, target_{std::get<0>(GetParam()), scene_.doing} {
+  FaultyRecording(const Interpreter& interpreter, Step step)
+      : step_{step}, scene_{scene_of(step)}, target_{interpreter, scene_.doing} {
     if (scene_.activated_before) {
       target_.activate_once();
     }
@@ -106,9 +111,9 @@ class ToolDeath : public testing::TestWithParam<Death> {
     }
   }
 
-  [[nodiscard]] Step step() const { return std::get<1>(GetParam()); }
+  [[nodiscard]] Step step() const { return step_; }
 
-  RunResult record(const std::string& fault) {
+  RunResult record(std::string_view fault) {
     // In which a target whose map is looked at has called something, on a busy machine, too.
     const bool called = step() > Step::kRecording && target_.chrooted();
     const auto* const span = step() == Step::kRecording ? "1" : called ? "0.5" : "0.05";
@@ -121,10 +126,16 @@ class ToolDeath : public testing::TestWithParam<Death> {
                options);
   }
 
+  Step step_;
   Guards guards_;
   Scene scene_;
   TempDir folder_;
   CheckedTarget target_;
+};
+
+class ToolDeath : public FaultyRecording, public testing::TestWithParam<Death> {
+ protected:
+  ToolDeath() : FaultyRecording{std::get<0>(GetParam()), std::get<1>(GetParam())} {}
 };
 
 TEST_P(ToolDeath, Killed) {
@@ -171,6 +182,57 @@ std::vector<Death> failures() {
   return result;
 }
 
+using Shortage = std::tuple<Interpreter, Step, std::string>;
+
+class ToolShortage : public FaultyRecording, public testing::TestWithParam<Shortage> {
+ protected:
+  ToolShortage() : FaultyRecording{std::get<0>(GetParam()), std::get<1>(GetParam())} {}
+};
+
+// Whatever the tool cannot do any more: the target is off in the end, and the tool does not say
+// that all is well unless it is.
+TEST_P(ToolShortage, LeavesNoTargetOn) {
+  const auto result = record(std::get<2>(GetParam()));
+  EXPECT_EQ(result.status.signal, 0) << result.err;
+  const bool off = target_.is_off();
+  const bool guarded = guards_.of(base::Pid{::getpid()}).has_value();
+  if (result.status.code == 0) {
+    EXPECT_TRUE(off && !guarded) << "off: " << off << ": " << result.err;
+    EXPECT_THAT(result.err, testing::Not(HasSubstr("error: ")));
+  } else {
+    EXPECT_THAT(result.status.code, testing::AnyOf(125, 126)) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("error: "));
+  }
+  if (!off) {
+    EXPECT_THAT(result.err, HasSubstr("perf-pyinject deactivate -p " + target_.pid_text()));
+  }
+  guards_.wait_for_orphans({target_.pid()});
+  target_.expect_unharmed_and_off();
+  target_.expect_usable();
+}
+
+// Each step with each kind of shortage, in turn on another version. The errors of an open are
+// alike, so each step has EMFILE and one of the others.
+std::vector<Shortage> shortages() {
+  static const std::vector<std::string> others{"ENFILE", "ENOMEM", "EIO"};
+  std::vector<Shortage> result;
+  for (const auto& [interpreter, step] : failures()) {
+    result.emplace_back(interpreter, step, "EMFILE");
+    result.emplace_back(interpreter, step, others[static_cast<std::size_t>(step) % others.size()]);
+    result.emplace_back(interpreter, step, "EAGAIN");
+    if (step >= Step::kRecording) {
+      result.emplace_back(interpreter, step, "EFBIG");
+    }
+  }
+  return result;
+}
+
+std::string shortage_name(const testing::TestParamInfo<Shortage>& info) {
+  return fmt::format("{}_step{:02}_{}", std::get<0>(info.param).name,
+                     static_cast<int>(std::get<1>(info.param)), std::get<2>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ToolShortage, testing::ValuesIn(shortages()), shortage_name);
 INSTANTIATE_TEST_SUITE_P(Every, ToolDeath, testing::ValuesIn(deaths()), death_name);
 INSTANTIATE_TEST_SUITE_P(Each, ToolFailure, testing::ValuesIn(failures()), death_name);
 

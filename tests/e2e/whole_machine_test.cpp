@@ -1,7 +1,7 @@
 // `record -a`: every Python process of a machine, also those that start and end meanwhile.
+#include "base/text.hpp"
 #include "e2e/machine_apart.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/base/text.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
 #include "support/find_perf.hpp"

@@ -1,6 +1,7 @@
-// `record -p MASTER --children`: services whose workers come and go.
+// `record -p MASTER --children`: services whose workers come and go, and shells.
+#include "base/text.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/base/text.hpp"
+#include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
@@ -10,17 +11,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 namespace pyinject::test {
 namespace {
 
 using base::Deadline;
 using std::chrono::seconds;
+using testing::_;
 using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Pair;
 
 std::string script(const std::string& name) { return source_dir() + "/tests/targets/" + name; }
 
@@ -52,8 +59,8 @@ std::map<std::string, std::set<std::string>> names_by_process(const std::string&
 // A recording of MASTER and its children that is under way.
 class Recording {
  public:
-  explicit Recording(const ChildProcess& master)
-      : tool_{{tool(), "record", "-F", "499", "-e", "cpu-clock", "-p",
+  explicit Recording(const ChildProcess& master, const std::string& engine = "trampoline")
+      : tool_{{tool(), "record", "-F", "499", "-e", "cpu-clock", "--engine", engine, "-p",
                std::to_string(master.pid().value()), "--children", "-o", data(), "--", "sh", "-c",
                "echo go; read word"}} {
     EXPECT_EQ(tool_.read_line(Deadline::after(kPatience)), "go") << tool_.err();
@@ -163,6 +170,133 @@ TEST_P(Gunicorn, NamesTheWorkOfWorkersThatAreReplaced) {
 
 INSTANTIATE_TEST_SUITE_P(Minors, Gunicorn, testing::Values(13, 14),
                          testing::PrintToStringParamName());
+
+class Families : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (const auto lacks = bpf_engine_lacks(); engine() == "bpf" && !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+    auto found = plain_interpreter(13);
+    found = found ? found : plain_interpreter(12);
+    if (!found) {
+      GTEST_SKIP() << "no CPython 3.12 or 3.13 (scripts/pythons)";
+    }
+    python_ = found->command;
+  }
+  static std::string engine() { return GetParam(); }
+
+  std::vector<std::string> python_;
+};
+
+// A shell. Each line on its stdin starts a Python below another shell that works until the test has
+// ended, and that says its pid when it has worked for a while.
+class Shell {
+ public:
+  explicit Shell(const std::vector<std::string>& python)
+      : shell_{[&] {
+          std::vector<std::string> command{
+              "sh",
+              "-c",
+              "end=$1; program=$2; shift 2\n"
+              "while read word; do (\"$@\" -c \"$program\" \"$end\"; true) & done; wait",
+              "sh",
+              folder_ / "end",
+              "import os, sys, time\n"
+              "def work(until=0.5):\n"
+              "    while time.process_time() < until:\n"
+              "        sum(range(300))\n"
+              "work()\n"
+              "print(os.getpid(), flush=True)\n"
+              "while not os.path.exists(sys.argv[1]):\n"
+              "    work(time.process_time() + 0.01)\n"};
+          command.insert(command.end(), python.begin(), python.end());
+          return command;
+        }()} {}
+  ~Shell() { std::ignore = folder_.file("end", ""); }
+  Shell(const Shell&) = delete;
+  Shell& operator=(const Shell&) = delete;
+
+  // Its pid.
+  std::string start_python() {
+    shell_.write("\n");
+    const auto pid = shell_.read_line(Deadline::after(kPatience));
+    EXPECT_TRUE(pid.has_value()) << shell_.err();
+    return pid.value_or("");
+  }
+  void end() {
+    std::ignore = folder_.file("end", "");
+    shell_.close_stdin();
+    EXPECT_EQ(shell_.wait(Deadline::after(kPatience)), ExitStatus{}) << shell_.err();
+  }
+  [[nodiscard]] const ChildProcess& process() const { return shell_; }
+  [[nodiscard]] std::string pid() const { return std::to_string(shell_.pid().value()); }
+
+ private:
+  TempDir folder_;
+  ChildProcess shell_;
+};
+
+TEST_P(Families, OfAShellAreItsPythonsNowAndLater) {
+  Shell shell{python_};
+  const auto early = shell.start_python();
+  Recording recording{shell.process(), engine()};
+  const auto late = shell.start_python();
+  recording.end();
+  expect_work_of({early, late}, recording);
+  EXPECT_THAT(recording.messages(), Not(HasSubstr("error")));
+  shell.end();
+}
+
+TEST_P(Families, MayHaveNoPythonYet) {
+  Shell shell{python_};
+  Recording recording{shell.process(), engine()};
+  const auto late = shell.start_python();
+  recording.end();
+  expect_work_of({late}, recording);
+  EXPECT_THAT(recording.messages(),
+              HasSubstr("warning: no Python process below pid " + shell.pid() +
+                        " yet: those that start will be recorded"));
+  shell.end();
+}
+
+TEST_P(Families, AreNamedWhereTheirRootIsNoPython) {
+  Shell shell{python_};
+  const auto first = shell.start_python();
+  const auto second = shell.start_python();
+  const TempDir folder;
+  const auto refused =
+      run({tool(), "record", "-p", shell.pid(), "--engine", engine(), "-o", folder / "data"});
+  EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(refused.err, HasSubstr("not_python"));
+  const auto [lower, higher] = std::minmax({std::stoi(first), std::stoi(second)});
+  EXPECT_THAT(refused.err,
+              HasSubstr("error: pid " + shell.pid() + " has Python descendants (pids " +
+                        std::to_string(lower) + ", " + std::to_string(higher) +
+                        "): add --children to record them"));
+  shell.end();
+}
+
+TEST_P(Families, MayLoseAMemberAtAnyMoment) {
+  constexpr int kRecordings = 2;  // one would have failed before
+  auto command = python_;
+  command.insert(command.end(), {script("short_workers.py"), "4", "0.1"});
+  ChildProcess master{command};
+  ASSERT_EQ(master.read_line(Deadline::after(kPatience)), "ready") << master.err();
+  for (int i = 0; i < kRecordings; ++i) {
+    Recording recording{master, engine()};
+    master.write("\n");
+    EXPECT_EQ(master.read_line(Deadline::after(kPatience)), "ready") << master.err();
+    recording.end();
+    EXPECT_THAT(recording.messages(), Not(HasSubstr("error:")));
+    EXPECT_THAT(names_by_process(recording.data()), Contains(Pair(_, Contains("work"))));
+  }
+  master.close_stdin();
+  EXPECT_EQ(master.wait(Deadline::after(kPatience)), ExitStatus{}) << master.err();
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, Families, testing::Values("trampoline", "bpf"),
+                         [](const auto& one) { return std::string{one.param}; });
 
 }  // namespace
 }  // namespace pyinject::test

@@ -1,6 +1,6 @@
 // perf's own verbs while the trampoline of the target is on: what a user reads, and what is left.
+#include "base/file.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/base/file.hpp"
 #include "support/find_perf.hpp"
 #include "support/patience.hpp"
 #include "support/pty_process.hpp"

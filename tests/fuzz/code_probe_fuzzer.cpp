@@ -1,6 +1,6 @@
 // The target's machine code, from which the offsets of its layout are read.
 #include "fuzz/fuzz.hpp"
-#include "python/code_probe.hpp"
+#include "python/layout/code_probe.hpp"
 
 #include <vector>
 

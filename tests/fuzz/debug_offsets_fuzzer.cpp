@@ -1,9 +1,9 @@
 // The debug offsets that an interpreter publishes, and the structures that are read by them.
 #include "fuzz/fuzz.hpp"
 #include "pyinject/python/reason.hpp"
-#include "python/runtime_layout.hpp"
-#include "python/runtime_view.hpp"
-#include "python/version_policy.hpp"
+#include "python/layout/runtime_layout.hpp"
+#include "python/layout/runtime_view.hpp"
+#include "python/layout/version_policy.hpp"
 
 namespace pyinject::fuzz {
 namespace {

@@ -1,16 +1,67 @@
 #include "fuzz/fuzz.hpp"
 
-#include "pyinject/base/file.hpp"
+#include "base/byte_cursor.hpp"
+#include "base/file.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <vector>
 
 #include <sys/mman.h>
 
 namespace pyinject::fuzz {
+
+namespace {
+
+std::chrono::nanoseconds processor_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
+}
+
+// What reading a thousand bytes one by one takes in this build, with its sanitizers.
+double time_of_thousand_reads() {
+  constexpr int kThousands = 100;
+  const std::vector<std::byte> bytes(1000);
+  std::uint64_t sum = 0;
+  const auto begin = processor_time();
+  for (int i = 0; i < kThousands; ++i) {
+    base::ByteCursor cursor{bytes};
+    while (!cursor.at_end()) {
+      sum += cursor.number<std::uint8_t>();
+    }
+  }
+  const auto took = processor_time() - begin;
+  require(sum == 0, "zeros are zeros");
+  return static_cast<double>(took.count()) / kThousands;
+}
+
+// Nanoseconds that an input of SIZE bytes may take: 10 million reads, and 10 for each byte.
+double most_time(std::size_t size) {
+  static const double unit =
+      std::max({time_of_thousand_reads(), time_of_thousand_reads(), time_of_thousand_reads()});
+  return unit * (10'000.0 + static_cast<double>(size) / 100.0);
+}
+
+}  // namespace
+
+void run_in_time(const std::uint8_t* data, std::size_t size) {
+  const auto most = most_time(size);
+  const auto begin = processor_time();
+  run({data, size});
+  const auto took = static_cast<double>((processor_time() - begin).count());
+  if (took > most) {
+    fmt::print(stderr, "\n{} bytes took {:.1f} ms of processor time, more than {:.1f} ms\n", size,
+               took / 1e6, most / 1e6);
+  }
+  require(took <= most, "an input takes no longer than one of its size may");
+}
 
 void require(bool holds, std::string_view what) {
   if (!holds) {
@@ -82,6 +133,6 @@ bool is_printable(std::string_view text) {
 
 // NOLINTNEXTLINE(readability-identifier-naming): what libFuzzer calls
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  pyinject::fuzz::run({data, size});
+  pyinject::fuzz::run_in_time(data, size);
   return 0;
 }

@@ -1,9 +1,9 @@
 // What the fuzzers share: taking an input apart, and saying what is wrong.
 #pragma once
 
+#include "memory/process_memory.hpp"
 #include "pyinject/base/remote_address.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/tracee/remote_memory.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -48,7 +48,7 @@ class Input {
 
 // The memory of a hostile target: every address of the lower half shows some byte of the input, so
 // that any pointer leads somewhere, and lists run in circles.
-class HostileMemory : public tracee::MemoryReader {
+class HostileMemory : public memory::MemoryReader {
  public:
   explicit HostileMemory(std::span<const std::byte> bytes) : bytes_{bytes} {}
   [[nodiscard]] bool read(base::RemoteAddress from, std::span<std::byte> into) const override;
@@ -61,6 +61,10 @@ class HostileMemory : public tracee::MemoryReader {
 
 // What each fuzzer does with an input.
 void run(Input input);
+
+// The same, and ends the fuzzer where it takes more processor time than an input of that size may:
+// inner loops that multiply with each other do.
+void run_in_time(const std::uint8_t* data, std::size_t size);
 
 // A file in memory with these bytes.
 [[nodiscard]] base::UniqueFd file_with(std::span<const std::byte> bytes);

@@ -1,7 +1,7 @@
 // The way out of the C library, by its unwind tables and the target's stack and registers.
 #include "fuzz/fuzz.hpp"
-#include "pyinject/procfs/maps.hpp"
-#include "python/libc_caller.hpp"
+#include "procfs/maps.hpp"
+#include "python/activate/libc_caller.hpp"
 
 #include <semaphore.h>
 #include <unistd.h>

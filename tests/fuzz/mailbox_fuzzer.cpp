@@ -1,7 +1,7 @@
 // The mailbox: its words lie in the target's memory, where the target may write what it likes.
 #include "fuzz/fuzz.hpp"
-#include "python/mailbox.hpp"
-#include "python/version_policy.hpp"
+#include "python/examine/mailbox.hpp"
+#include "python/layout/version_policy.hpp"
 
 namespace pyinject::fuzz {
 using base::RemoteAddress;

@@ -1,6 +1,6 @@
 // /proc/PID/maps: a target chooses the names of its files, and with prctl those of its memory.
 #include "fuzz/fuzz.hpp"
-#include "pyinject/procfs/maps.hpp"
+#include "procfs/maps.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // The interpreter's queue of pending calls: it is read, changed and written back whole.
 #include "fuzz/fuzz.hpp"
-#include "python/pending_queue.hpp"
+#include "python/activate/pending_queue.hpp"
 
 #include <vector>
 

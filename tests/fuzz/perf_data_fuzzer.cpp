@@ -1,8 +1,8 @@
 // A file that is said to be perf.data, read and rewritten.
+#include "base/file.hpp"
 #include "fuzz/fuzz.hpp"
+#include "perfdata/output.hpp"
 #include "perfdata/record_writer.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/perfdata/output.hpp"
 
 #include <optional>
 #include <string>
@@ -21,7 +21,7 @@ constexpr std::size_t kMostRecords = 3000;
 
 std::optional<perfdata::Input> open(base::UniqueFd file, bool unfinished = false) {
   auto opened = perfdata::Input::open(std::move(file), "input", unfinished);
-  if (const auto* const why = std::get_if<perfdata::NotTreatable>(&opened)) {
+  if (const auto* const why = std::get_if<perfdata::UnsupportedFile>(&opened)) {
     require(!why->why.empty() && is_printable(why->why), "the reason is plain text");
     return std::nullopt;
   }

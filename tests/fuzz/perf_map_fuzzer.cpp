@@ -1,9 +1,9 @@
 // The perf map that a target writes, and its copy.
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "fuzz/fuzz.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
+#include "perf/perf_map.hpp"
 #include "pyinject/perf/map_collector.hpp"
-#include "pyinject/perf/perf_map.hpp"
 #include "support/temp_dir.hpp"
 
 #include <string>

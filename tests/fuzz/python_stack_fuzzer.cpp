@@ -1,12 +1,12 @@
 // The frames of a target, its code objects, their names and lines.
 #include "fuzz/fuzz.hpp"
-#include "pyinject/python/line_table.hpp"
-#include "python/code_objects.hpp"
-#include "python/frame_walk.hpp"
-#include "python/page_cache.hpp"
-#include "python/remote_text.hpp"
-#include "python/runtime_layout.hpp"
-#include "python/stack_assembly.hpp"
+#include "python/layout/runtime_layout.hpp"
+#include "python/stacks/code_objects.hpp"
+#include "python/stacks/frame_walk.hpp"
+#include "python/stacks/line_table.hpp"
+#include "python/stacks/page_cache.hpp"
+#include "python/stacks/remote_text.hpp"
+#include "python/stacks/stack_assembly.hpp"
 
 #include <array>
 #include <optional>
@@ -56,7 +56,7 @@ void check_lines(std::span<const std::byte> table) {
   }
 }
 
-void check_stack(const tracee::MemoryReader& memory, const python::StackLayout& layout,
+void check_stack(const memory::MemoryReader& memory, const python::StackLayout& layout,
                  const python::RawStack& stack) {
   require(stack.frames.size() <= python::kMostFrames, "stacks are bounded");
   require(stack.frames.empty() || !stack.complete || stack.frames.back().outermost,

@@ -1,6 +1,6 @@
 // Seccomp filters: programs of the target's. What is told about one must be what the kernel does.
 #include "fuzz/fuzz.hpp"
-#include "pyinject/procfs/seccomp_filter.hpp"
+#include "procfs/seccomp_filter.hpp"
 
 #include <array>
 #include <optional>

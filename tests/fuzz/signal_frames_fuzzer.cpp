@@ -1,7 +1,7 @@
 // The registers and the extended state of a stopped thread, from which signal frames are built.
 #include "fuzz/fuzz.hpp"
-#include "pyinject/tracee/registers.hpp"
-#include "pyinject/tracee/signal_frames.hpp"
+#include "tracee/registers.hpp"
+#include "tracee/signal_frames.hpp"
 
 #include <vector>
 

@@ -1,10 +1,10 @@
 // /proc/PID/status (NSpid and the rest), stat, cmdline, environ: a target chooses its name, its
 // arguments and its environment.
 #include "fuzz/fuzz.hpp"
-#include "pyinject/procfs/cmdline.hpp"
-#include "pyinject/procfs/namespaces.hpp"
-#include "pyinject/procfs/stat.hpp"
-#include "pyinject/procfs/status.hpp"
+#include "procfs/cmdline.hpp"
+#include "procfs/namespaces.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/status.hpp"
 
 #include <string>
 

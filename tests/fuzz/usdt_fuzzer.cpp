@@ -1,8 +1,8 @@
 // The notes of static probes in a file that a target has mapped, up to the line that the kernel
 // gets.
+#include "elf/usdt.hpp"
 #include "fuzz/fuzz.hpp"
-#include "pyinject/elf/usdt.hpp"
-#include "pyinject/python/function_probes.hpp"
+#include "python/examine/function_probes.hpp"
 
 namespace pyinject::fuzz {
 

@@ -1,6 +1,6 @@
 // A recording, the perf map, a mapped file and the Python frames of a target, all of its making.
+#include "elf/elf_file.hpp"
 #include "fuzz/fuzz.hpp"
-#include "pyinject/elf/elf_file.hpp"
 #include "weave/weaver.hpp"
 
 #include <fmt/format.h>

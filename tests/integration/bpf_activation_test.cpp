@@ -1,6 +1,6 @@
 // Targets of the second engine that become something else while they are added.
 #include "integration/detection.hpp"
-#include "session/stack_sampler.hpp"
+#include "record/stack_sampler.hpp"
 #include "support/fake_python.hpp"
 
 #include <gtest/gtest.h>
@@ -35,12 +35,12 @@ os.execv('/proc/self/exe', command[:command.index('-c')] + ['-c', program])
   auto opened = session::StackSampler::open({}, logger);
   ASSERT_TRUE(std::holds_alternative<std::unique_ptr<session::StackSampler>>(opened));
   auto& sampler = *std::get<std::unique_ptr<session::StackSampler>>(opened);
-  EXPECT_TRUE(std::holds_alternative<python::Activation>(sampler.activate(target, {})));
+  EXPECT_FALSE(sampler.add(target).has_value());
   python.send_line("go");
   ASSERT_EQ(python.read_line(), "executed");
-  const auto again = sampler.activate(target, {});
-  ASSERT_TRUE(std::holds_alternative<python::Refusal>(again));
-  EXPECT_EQ(std::get<python::Refusal>(again).reason, python::Reason::kExited);
+  const auto again = sampler.add(target);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->reason, python::Reason::kExited);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, BpfActivation, testing::ValuesIn(find_interpreters()),

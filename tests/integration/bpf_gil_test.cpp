@@ -1,6 +1,6 @@
 // Who has the GIL, as the program in the kernel sees it.
 #include "integration/bpf_sampling.hpp"
-#include "pyinject/tracee/remote_memory.hpp"
+#include "tracee/tracee_memory.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class BpfGilTest : public BpfSampling {
     return static_cast<std::size_t>(std::ranges::count(stacks_, gil, &bpf::Stack::gil));
   }
   [[nodiscard]] base::RemoteAddress gil_of(base::Pid pid) const {
-    const tracee::ProcessMemory memory{pid};
+    const tracee::TraceeMemory memory{pid};
     const auto interpreter = memory.read_pointer(layout_.interpreters);
     const auto gil = interpreter ? memory.read_pointer(*interpreter + layout_.gil) : std::nullopt;
     return gil.value_or(base::RemoteAddress{});

@@ -1,9 +1,9 @@
 // What the tests of the program in the kernel share: it runs on a perf event of the test's own.
 #pragma once
 
+#include "bpf/sampler.hpp"
 #include "integration/detection.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/bpf/sampler.hpp"
 
 #include <chrono>
 #include <cstddef>

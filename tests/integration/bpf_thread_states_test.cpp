@@ -1,9 +1,9 @@
 // How the program in the kernel finds a thread's state, and what it does where there is none.
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "integration/bpf_sampling.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/tracee/remote_memory.hpp"
+#include "tracee/tracee_memory.hpp"
 
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ begun.wait()
 spin()
 )"};
   const auto layout = layout_of(python.pid());
-  const tracee::ProcessMemory memory{python.pid()};
+  const tracee::TraceeMemory memory{python.pid()};
   const auto interpreter = memory.read_pointer(layout.interpreters);
   ASSERT_TRUE(interpreter);
   const auto newest = memory.read_pointer(*interpreter + layout.threads_head);

@@ -24,6 +24,7 @@ using testing::IsEmpty;
 struct Kernel {
   std::string reason;
   std::string mounts;  // shell commands
+  std::string remedy;
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
@@ -84,7 +85,7 @@ TEST_P(BpfUnavailable, IsToldAndNothingHappens) {
   const auto refused = record(target, "bpf");
   EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
   EXPECT_THAT(refused.err, AllOf(HasSubstr("error: --engine bpf: the kernel "),
-                                 HasSubstr("(" + GetParam().reason + "): it takes ")));
+                                 HasSubstr("(" + GetParam().reason + "): " + GetParam().remedy)));
   EXPECT_THAT(before.differences(), IsEmpty());
 }
 
@@ -98,9 +99,11 @@ TEST_P(BpfUnavailable, TheChoiceIsTheTrampoline) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, BpfUnavailable,
-                         testing::Values(Kernel{"no_btf", kNoBtf},
-                                         Kernel{"kernel_too_old", kNoTypes},
-                                         Kernel{"lockdown", std::string{kNoTypes} + kLockdown}),
+                         testing::Values(Kernel{"no_btf", kNoBtf,
+                                                "use a kernel with CONFIG_DEBUG_INFO_BTF"},
+                                         Kernel{"kernel_too_old", kNoTypes, "Linux 5.17 or later"},
+                                         Kernel{"lockdown", std::string{kNoTypes} + kLockdown,
+                                                "use a kernel that is not"}),
                          [](const auto& one) { return one.param.reason; });
 
 }  // namespace

@@ -1,10 +1,10 @@
 // What the built tool says about targets that cannot be recorded: one interpreter each. The wrong
 // command lines are in cli_record_test.cpp.
+#include "base/file.hpp"
 #include "integration/cli_bad_input.hpp"
 #include "integration/detection.hpp"
 #include "integration/tracer.hpp"
 #include "pyinject/base/deadline.hpp"
-#include "pyinject/base/file.hpp"
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
@@ -40,7 +40,7 @@ TEST_F(CliBadInput, ItsOwnPid) {
 TEST_F(CliBadInput, APidWithoutProcess) {
   ChildProcess child{{"true"}};
   ASSERT_TRUE(child.wait(Deadline::after(kPatience)));
-  expect_refused(child.pid(), "no_such_process", {"no such process", "pgrep"});
+  expect_refused(child.pid(), "no_such_process", {"no such process"});
 }
 
 TEST_F(CliBadInput, AZombie) {
@@ -55,7 +55,7 @@ TEST_F(CliBadInput, AProcessWithoutPython) {
   ChildProcess child{{"cat"}};
   child.write("ready\n");
   ASSERT_EQ(child.read_line(Deadline::after(kPatience)), "ready");
-  expect_refused_unharmed(child.pid(), "not_python", {"no CPython"});
+  expect_refused_unharmed(child.pid(), "not_python", {"not a Python process"});
   child.write("still there\n");
   EXPECT_EQ(child.read_line(Deadline::after(kPatience)), "still there");
 }
@@ -114,7 +114,8 @@ TEST_F(CliBadInput, TracedByStrace) {
     if (!tracer.attached()) {
       GTEST_SKIP() << "no strace that attaches: " << tracer.said();
     }
-    expect_refused(python.pid(), "traced", {"pid " + say(tracer.pid()) + " (strace)", "end that"});
+    expect_refused(python.pid(), "traced",
+                   {"pid " + say(tracer.pid()) + " (strace)", "detach that"});
   }
   expect_as_before(python);
 }
@@ -126,7 +127,7 @@ TEST_F(CliBadInput, TracedByGdb) {
     if (!tracer.attached()) {
       GTEST_SKIP() << "no gdb that attaches: " << tracer.said();
     }
-    expect_refused(python.pid(), "traced", {"pid " + say(tracer.pid()), "gdb", "end that"});
+    expect_refused(python.pid(), "traced", {"pid " + say(tracer.pid()), "gdb", "detach that"});
   }
   expect_as_before(python);
 }
@@ -156,7 +157,7 @@ TEST_F(CliBadInput, AForeignEvaluator) {
   PythonProcess python{any(), kForeignEvaluator};
   python.send_line("put it in");
   ASSERT_THAT(python.read_line(), testing::StartsWith("foreign "));
-  expect_refused_unharmed(python.pid(), "foreign_evaluator", {"PEP 523", "libc", "switch off"});
+  expect_refused_unharmed(python.pid(), "foreign_evaluator", {"PEP 523", "libc", "disable"});
   python.send_line("take it out");
   EXPECT_EQ(python.read_line(), "own");
 }

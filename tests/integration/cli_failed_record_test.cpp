@@ -1,10 +1,10 @@
 // What the built tool says when perf or the disk fails, or the target ends.
+#include "base/file.hpp"
 #include "integration/cli_bad_input.hpp"
 #include "integration/detection.hpp"
+#include "procfs/stat.hpp"
 #include "pyinject/base/deadline.hpp"
-#include "pyinject/base/file.hpp"
 #include "pyinject/base/pid.hpp"
-#include "pyinject/procfs/stat.hpp"
 #include "support/asleep.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
@@ -125,7 +125,7 @@ TEST_F(CliBadInput, TheTargetExitsDuringTheAttach) {
   const auto status = record.wait(Deadline::after(kPatience));
   ASSERT_TRUE(status);
   expect_failure({*status, record.out(), record.err()},
-                 {"pid " + say(python.pid()) + ": it has ended", "(exited)"});
+                 {"pid " + say(python.pid()) + ": the process exited", "(exited)"});
 }
 
 TEST_F(CliBadInput, TheTargetExitsDuringTheRecording) {
@@ -133,7 +133,7 @@ TEST_F(CliBadInput, TheTargetExitsDuringTheRecording) {
   const auto result = run(record_argv(
       python.pid(), {}, {"sh", "-c", "kill -9 " + say(python.pid()) + "; exec sleep 600"}));
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("the target exited before the recording was to end"));
+  EXPECT_THAT(result.err, HasSubstr("the target exited before the end of the recording"));
   EXPECT_THAT(result.err, HasSubstr("next: perf report -i " + data()));
   EXPECT_THAT(result.err, Not(HasSubstr("error: ")));
   EXPECT_EQ(run({"perf", "script", "-i", data(), "-F", "ip,sym"}).status, ExitStatus{});

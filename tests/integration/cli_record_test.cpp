@@ -1,8 +1,8 @@
 // The built tool, stock perf and every interpreter there is.
+#include "procfs/stat.hpp"
+#include "procfs/tasks.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/procfs/stat.hpp"
-#include "pyinject/procfs/tasks.hpp"
-#include "pyinject/session/options.hpp"
+#include "pyinject/record/options.hpp"
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
@@ -98,7 +98,7 @@ TEST_P(RecordsPython, ActivatesAndDeactivates) {
   const auto off = tool({"deactivate", "-p", pid});
   EXPECT_EQ(off.status, test::ExitStatus{}) << off.err;
   EXPECT_EQ(off.err, "perf-pyinject: pid " + pid + ": trampoline off\n");
-  EXPECT_THAT(tool({"deactivate", "-p", pid}).err, HasSubstr("off already"));
+  EXPECT_THAT(tool({"deactivate", "-p", pid}).err, HasSubstr("already off"));
   python.expect_alive();
 }
 
@@ -110,7 +110,7 @@ TEST_P(RecordsPython, LeavesOnWhatIsOnByItself) {
   const std::string pid = std::to_string(python.pid().value());
   const auto record = tool({"record", "-p", pid, "-o", folder / "x", "--", "true"});
   EXPECT_EQ(record.status, test::ExitStatus{}) << record.err;
-  EXPECT_THAT(record.err, HasSubstr("trampoline already on by itself, it stays on"));
+  EXPECT_THAT(record.err, HasSubstr("trampoline was already on by itself; left on"));
   EXPECT_THAT(tool({"status", "-p", pid}).out, HasSubstr("on by itself"));
 }
 
@@ -143,8 +143,28 @@ TEST_P(RecordsPython, PerfCompletesItsFileWhenTheToolIsKilled) {
 INSTANTIATE_TEST_SUITE_P(Interpreters, RecordsPython, testing::ValuesIn(test::find_interpreters()),
                          test::InterpreterName{});
 
-// Without -o perf writes to the standard output when that is a pipe, as it is here. Nothing can be
-// put into that afterwards.
+// A standard output that is a pipe, as it is here, gets perf's data only if `-o -` asks for that.
+TEST(RecordBesideAPipe, WritesPerfData) {
+  const auto found = test::find_interpreters();
+  if (found.empty()) {
+    GTEST_SKIP() << "no interpreter (scripts/pythons)";
+  }
+  test::PythonProcess python{found.front(), kService};
+  const std::string pid = std::to_string(python.pid().value());
+  for (const auto* const engine : {"trampoline", "auto"}) {
+    const test::TempDir folder;
+    const auto recorded = test::run(
+        {test::tool(), "record", "--engine", engine, "-e", "cpu-clock", "-p", pid, "--", "true"},
+        {.child = {.env = {}, .unset = {}, .uid = {}, .folder = folder.path().string(), .root = {}},
+         .input = {}});
+    EXPECT_EQ(recorded.status, test::ExitStatus{}) << recorded.err;
+    EXPECT_EQ(recorded.out, "") << engine;
+    EXPECT_THAT(recorded.err, Not(HasSubstr("pipe"))) << engine;
+    EXPECT_TRUE(test::contents_of(folder / "perf.data").starts_with("PERFILE2")) << engine;
+  }
+}
+
+// Nothing can be put into a pipe afterwards.
 TEST(RecordIntoAPipe, IsTheTrampolinesOnly) {
   const auto found = test::find_interpreters();
   if (found.empty()) {
@@ -153,13 +173,13 @@ TEST(RecordIntoAPipe, IsTheTrampolinesOnly) {
   test::PythonProcess python{found.front(), kService};
   const std::string pid = std::to_string(python.pid().value());
   for (const auto* const option : {"--engine=bpf", "--off-cpu"}) {
-    const auto refused = tool({"record", option, "-p", pid, "--", "true"});
+    const auto refused = tool({"record", option, "-o", "-", "-p", pid, "--", "true"});
     EXPECT_EQ(refused.status, (test::ExitStatus{.code = kFailure})) << option;
     EXPECT_THAT(refused.err, HasSubstr("perf writes to a pipe: name a file with -o")) << option;
     EXPECT_EQ(refused.out, "") << option;
   }
   const auto recorded = tool({"record", "--engine", "auto", "--gil", "--tasks", "-e", "cpu-clock",
-                              "-p", pid, "--", "true"});
+                              "-o", "-", "-p", pid, "--", "true"});
   EXPECT_EQ(recorded.status, test::ExitStatus{}) << recorded.err;
   EXPECT_THAT(recorded.err,
               HasSubstr("warning: --engine auto: perf writes to a pipe; the trampoline is used "
@@ -168,7 +188,7 @@ TEST(RecordIntoAPipe, IsTheTrampolinesOnly) {
   EXPECT_TRUE(recorded.out.starts_with("PERFILE2"));
 }
 
-// Nor into a folder.
+// Nor into a directory.
 TEST(RecordIntoAFolder, IsTheTrampolinesOnly) {
   const auto found = test::find_interpreters();
   if (found.empty()) {
@@ -181,12 +201,13 @@ TEST(RecordIntoAFolder, IsTheTrampolinesOnly) {
     const auto refused =
         tool({"record", option, "--threads", "-p", pid, "-o", folder / "data", "--", "true"});
     EXPECT_EQ(refused.status, (test::ExitStatus{.code = kFailure})) << option;
-    EXPECT_THAT(refused.err, HasSubstr("into a folder (--threads): leave out --threads")) << option;
+    EXPECT_THAT(refused.err, HasSubstr("into a directory (--threads): leave out --threads"))
+        << option;
   }
   const auto recorded = tool({"record", "--engine", "auto", "--threads", "-e", "cpu-clock", "-p",
                               pid, "-o", folder / "data", "--", "true"});
   EXPECT_EQ(recorded.status, test::ExitStatus{}) << recorded.err;
-  EXPECT_THAT(recorded.err, HasSubstr("perf writes into a folder (--threads); the trampoline"));
+  EXPECT_THAT(recorded.err, HasSubstr("perf writes into a directory (--threads); the trampoline"));
   EXPECT_THAT(recorded.err, HasSubstr(": trampoline on by"));
 }
 
@@ -206,13 +227,12 @@ INSTANTIATE_TEST_SUITE_P(
     Cli, BadInput,
     testing::Values(
         std::tuple{std::vector<std::string>{"recrod"}, 129, "unknown verb 'recrod'"},
-        std::tuple{std::vector<std::string>{"record", "-p", "abc"}, kFailure,
-                   "'abc' is no process"},
-        std::tuple{std::vector<std::string>{"record", "-p", "1,,2"}, kFailure, "'' is no process"},
-        std::tuple{std::vector<std::string>{"record", "-p", "-1"}, kFailure, "'-1' is no process"},
+        std::tuple{std::vector<std::string>{"record", "-p", "abc"}, 129, "invalid pid 'abc'"},
+        std::tuple{std::vector<std::string>{"record", "-p", "1,,2"}, 129, "invalid pid ''"},
+        std::tuple{std::vector<std::string>{"record", "-p", "-1"}, 129, "invalid pid '-1'"},
         std::tuple{std::vector<std::string>{"record", "-p", "4194304", "true"}, kFailure,
                    "pid 4194304: "},
-        std::tuple{std::vector<std::string>{"record", "-p", "1", "--"}, kFailure,
+        std::tuple{std::vector<std::string>{"record", "-p", "1", "--"}, 129,
                    "no command after '--'"},
         std::tuple{std::vector<std::string>{"record", "-p", "1", "no-such-command"}, 127,
                    "cannot run 'no-such-command'"},

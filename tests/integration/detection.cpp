@@ -1,7 +1,7 @@
 #include "integration/detection.hpp"
 
+#include "base/file.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "support/untouched.hpp"
 

@@ -1,7 +1,7 @@
 #include "integration/elf_image.hpp"
 
+#include "base/file.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
 
 #include <cstring>
 

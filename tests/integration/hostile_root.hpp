@@ -2,8 +2,8 @@
 // business.
 #pragma once
 
+#include "base/file.hpp"
 #include "integration/detection.hpp"
-#include "pyinject/base/file.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 

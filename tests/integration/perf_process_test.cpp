@@ -1,7 +1,7 @@
 // Real perf, recording a process that sleeps.
-#include "pyinject/perf/perf_process.hpp"
+#include "perf/perf_process.hpp"
 
-#include "pyinject/base/file.hpp"
+#include "base/file.hpp"
 #include "pyinject/perf/output_file.hpp"
 #include "support/find_perf.hpp"
 #include "support/patience.hpp"

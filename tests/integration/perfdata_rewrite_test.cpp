@@ -1,7 +1,7 @@
 // Files of real perfs, rewritten: every perf that reads the one reads the other, and finds the
 // same.
-#include "pyinject/base/text.hpp"
-#include "pyinject/perfdata/output.hpp"
+#include "base/text.hpp"
+#include "perfdata/output.hpp"
 #include "support/child_process.hpp"
 #include "support/find_perf.hpp"
 #include "support/temp_dir.hpp"
@@ -89,7 +89,7 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
 
   [[nodiscard]] static Rewritten rewrite(const std::string& path) {
     auto opened = Input::open(path);
-    const auto* const why = std::get_if<NotTreatable>(&opened);
+    const auto* const why = std::get_if<UnsupportedFile>(&opened);
     EXPECT_EQ(why, nullptr) << why->why;
     auto input = std::get<Input>(std::move(opened));
     Rewritten rewritten{.path = path + ".new"};
@@ -253,7 +253,7 @@ class PerfDataModes : public PerfDataRewrite {
  protected:
   [[nodiscard]] static std::string why_not(const std::string& path) {
     const auto input = Input::open(path);
-    const auto* const why = std::get_if<NotTreatable>(&input);
+    const auto* const why = std::get_if<UnsupportedFile>(&input);
     return why == nullptr ? "" : why->why;
   }
 };

@@ -1,5 +1,5 @@
-#include "pyinject/base/file.hpp"
-#include "pyinject/procfs/open_mapped.hpp"
+#include "base/file.hpp"
+#include "procfs/open_mapped.hpp"
 #include "support/child_process.hpp"
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"

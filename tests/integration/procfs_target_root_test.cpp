@@ -1,6 +1,6 @@
-#include "pyinject/base/file.hpp"
-#include "pyinject/procfs/namespaces.hpp"
-#include "pyinject/procfs/target_root.hpp"
+#include "base/file.hpp"
+#include "procfs/namespaces.hpp"
+#include "procfs/target_root.hpp"
 #include "support/child_process.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
@@ -63,6 +63,11 @@ class TargetRootTest : public testing::Test {
   std::optional<ChildProcess> process_;
   std::optional<TargetRoot> root_;
 };
+
+// To open or read one can have an effect (/proc/kmsg).
+TEST_F(TargetRootTest, OpensNoInterfaceOfTheKernel) {
+  EXPECT_EQ(content("/proc/version"), std::to_string(EINVAL));
+}
 
 TEST_F(TargetRootTest, OpensWhatTheTargetSees) {
   EXPECT_EQ(content("/tmp/file"), "inside");

@@ -1,7 +1,7 @@
 // A main thread that waits, in each of the ways a Python program waits: activation succeeds, and
 // the call that was interrupted by it returns what it should, when it should.
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "support/asleep.hpp"
 #include "support/attach.hpp"
 #include "support/interpreters.hpp"

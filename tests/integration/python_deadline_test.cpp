@@ -1,11 +1,10 @@
 // Requests that cannot be carried out in time are withdrawn, and never run later.
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "integration/detection.hpp"
 #include "integration/withdrawn.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/procfs/status.hpp"
-#include "pyinject/tracee/remote_memory.hpp"
-#include "python/mailbox.hpp"
+#include "procfs/status.hpp"
+#include "python/examine/mailbox.hpp"
 #include "support/asleep.hpp"
 #include "support/attach.hpp"
 #include "support/interpreters.hpp"
@@ -13,6 +12,7 @@
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
+#include "tracee/tracee_memory.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -281,7 +281,7 @@ sys.stdin.read()
   const auto target = attach_.detect(parent.pid());
   std::optional<Refusal> refusal;
   std::thread activates{[&] { refusal = missed(parent.pid(), std::chrono::seconds{3}); }};
-  const tracee::ProcessMemory memory{parent.pid()};
+  const tracee::TraceeMemory memory{parent.pid()};
   const auto deadline = base::Deadline::after(kPatience);
   const auto requested = [&] {
     const auto mailbox = python::read_mailbox(memory, target.addresses.mailbox);

@@ -1,9 +1,9 @@
 // Is every interpreter found for what it is, however it was started?
+#include "base/file.hpp"
 #include "integration/detection.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/procfs/maps.hpp"
-#include "pyinject/procfs/stat.hpp"
-#include "pyinject/procfs/status.hpp"
+#include "procfs/maps.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/status.hpp"
 #include "support/asleep.hpp"
 #include "support/snapshot.hpp"
 #include "support/temp_dir.hpp"
@@ -151,7 +151,7 @@ TEST_P(PythonDetectorTest, SaysWhichFileMayHoldAnInterpreter) {
                                            .device_minor = mapping.device_minor,
                                            .inode = mapping.inode,
                                            .generation = 0},
-                                          mapping.path);
+                                          mapping.path, base::Cancellation::never());
   };
   std::set<std::string> others;
   for (const auto& mapping : *maps) {

@@ -1,6 +1,6 @@
 // Python inside a program that is not called so.
+#include "base/file.hpp"
 #include "integration/detection.hpp"
-#include "pyinject/base/file.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 

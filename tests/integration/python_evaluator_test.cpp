@@ -1,9 +1,9 @@
 // Where the evaluator's code is, checked by where Python programs are when they are stopped.
 #include "integration/detection.hpp"
 #include "pyinject/python/evaluator.hpp"
-#include "pyinject/tracee/stopped_process.hpp"
 #include "support/cpu_time.hpp"
 #include "support/patience.hpp"
+#include "tracee/stopped_process.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,11 +1,14 @@
 // Switching on and off, on every interpreter: what a user of the library sees.
-#include "pyinject/base/fault.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/procfs/maps.hpp"
-#include "pyinject/procfs/status.hpp"
+#include "base/fault.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "procfs/maps.hpp"
+#include "procfs/own_rights.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/status.hpp"
 #include "support/asleep.hpp"
 #include "support/attach.hpp"
+#include "support/child_process.hpp"
 #include "support/interpreters.hpp"
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
@@ -20,6 +23,8 @@
 #include <set>
 
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace pyinject::test {
 namespace {
@@ -213,6 +218,39 @@ TEST_P(Injector, AnotherLivingSessionIsRespected) {
   const auto adopted = attach_.activate(server.pid());
   EXPECT_EQ(adopted.before, TrampolineState::kOff) << "what a dead session left on is switched off";
   attach_.deactivate(server.pid());
+}
+
+TEST_P(Injector, ALivingSessionInAnotherPidNamespaceIsRespected) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "a pid namespace of its own takes root";
+  }
+  // Stands for a perf-pyinject in a container, where it has pid 1.
+  ChildProcess session{{"unshare", "--pid", "--fork", "--kill-child", "sh", "-c",
+                        "read -r stat </proc/self/stat; echo \"$stat\"; read -r end"}};
+  const auto line = session.read_line(base::Deadline::after(kPatience));
+  ASSERT_TRUE(line);
+  const base::Pid pid{std::stoi(*line)};
+  const auto stat = procfs::read_stat(pid);
+  struct stat space {};
+  ASSERT_TRUE(stat);
+  ASSERT_EQ(::stat(("/proc/" + std::to_string(pid.value()) + "/ns/pid").c_str(), &space), 0);
+  PythonProcess server{GetParam(), kServer};
+  auto options = Attach::patient();
+  options.owner = {.session = {.pid = base::Pid{1}, .start_time = stat->start_time},
+                   .pid_namespace = static_cast<std::uint32_t>(space.st_ino)};
+  attach_.activate(server.pid(), options);
+
+  const auto refused = attach_.try_activate(server.pid(), Attach::patient());
+  ASSERT_TRUE(std::holds_alternative<python::Refusal>(refused));
+  EXPECT_EQ(std::get<python::Refusal>(refused).reason, python::Reason::kOtherSession);
+  EXPECT_THROW(attach_.deactivate(server.pid()), base::Error);
+
+  session.close_stdin();
+  ASSERT_TRUE(session.wait(base::Deadline::after(kPatience)));
+  if (procfs::in_first_pid_namespace()) {  // elsewhere it cannot be proved to have ended
+    EXPECT_EQ(attach_.activate(server.pid()).before, TrampolineState::kOff);
+    attach_.deactivate(server.pid());
+  }
 }
 
 TEST_P(Injector, EachRungCanBeForced) {

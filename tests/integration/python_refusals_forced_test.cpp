@@ -1,15 +1,20 @@
 // Refusals for which no interpreter is at hand: the fact is forced on a running one, by writing
 // into its memory what the detection goes by.
+#include "elf/elf_file.hpp"
 #include "integration/detection.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/elf/elf_file.hpp"
+#include "python/layout/runtime_layout.hpp"
+#include "tracee/tracee_memory.hpp"
 
 #include <gmock/gmock.h>
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -93,6 +98,35 @@ TEST_P(PythonRefusalsForcedTest, NoPlaceForAMailbox) {
   }
   expect_refused_untouched(python_.pid(), Reason::kNoMailboxSpace,
                            {"no library has 160 unused bytes"});
+}
+
+constexpr auto kTwoThreads =
+    "import threading\n"
+    "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    "print('ready', flush=True)\n"
+    "threading.Event().wait()\n";
+
+// Releases whose exit unmaps trampolines in use; the list of them makes no sense.
+TEST_P(PythonRefusalsForcedTest, TrampolinesThatCannotBeKept) {
+  const PythonProcess threads{GetParam(), kTwoThreads};
+  for (const auto& [pid, refused] : {std::pair{python_.pid(), false}, {threads.pid(), true}}) {
+    const auto target = Attach{}.detect(pid);
+    std::vector<std::byte> head(python::kDebugOffsetsBytes);
+    ASSERT_TRUE(tracee::TraceeMemory{pid}.read(target.addresses.runtime, head));
+    const auto layout = std::get<python::RuntimeLayout>(python::parse_layout(target.version, head));
+    if (layout.code_arenas == 0) {
+      GTEST_SKIP() << "this release keeps them itself";
+    }
+    ASSERT_TRUE(tracee::TraceeMemory{pid}.write_value(target.addresses.runtime + layout.code_arenas,
+                                                      std::uint64_t{8}));
+    if (refused) {
+      expect_refused_untouched(pid, Reason::kUnsafeExit,
+                               {"2 Python threads", "gh-143228", "--engine bpf"});
+    } else {
+      EXPECT_THAT(Attach{}.detect(pid).warnings,
+                  testing::Contains(testing::HasSubstr("gh-143228")));
+    }
+  }
 }
 
 }  // namespace

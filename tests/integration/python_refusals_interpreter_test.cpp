@@ -1,8 +1,8 @@
 // Refusals that are about the state of the interpreter, each one produced for real.
+#include "base/file.hpp"
 #include "integration/detection.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/tracee/remote_memory.hpp"
 #include "support/paths.hpp"
+#include "tracee/tracee_memory.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ TEST_P(PythonRefusalsInterpreterTest, AForeignEvaluator) {
   ASSERT_THAT(said, testing::StartsWith("foreign "));
   expect_refused_untouched(
       python.pid(), Reason::kForeignEvaluator,
-      {"PEP 523", fmt::format("{:#x}", std::stoull(said.substr(8))), "libc", "switch off"});
+      {"PEP 523", fmt::format("{:#x}", std::stoull(said.substr(8))), "libc", "disable"});
   python.send_line("take it out");
   ASSERT_EQ(python.read_line(), "own");
   expect_ready(python.pid());
@@ -151,7 +151,7 @@ TEST_P(PythonRefusalsInterpreterTest, ItIsNotInitialized) {
                        "print('started', flush=True)\nimport sys\nsys.stdin.read()\n"};
   expect_refused_untouched(python.pid(), Reason::kNotInitialized, {"not initialized", "try again"});
   const auto initialized = refused(python.pid()).initialized;
-  const tracee::ProcessMemory memory{python.pid()};
+  const tracee::TraceeMemory memory{python.pid()};
   const auto observer = python::make_detector(python::Purpose::kObserve);
   ASSERT_TRUE(initialized);
   EXPECT_EQ(initialized->value() % 4, 0U);

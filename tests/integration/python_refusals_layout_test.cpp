@@ -1,10 +1,10 @@
 // Builds that are not as they should be: what does not fit is refused with what was found. Made
 // from the interpreters that are here.
+#include "base/file.hpp"
 #include "integration/detection.hpp"
 #include "integration/elf_image.hpp"
+#include "procfs/maps.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/procfs/maps.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 

@@ -1,8 +1,8 @@
 // CPython says nothing when it cannot write its map: refusals about /tmp and the file in it, and
 // the maps of earlier processes.
+#include "base/file.hpp"
 #include "integration/detection.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "support/child_process.hpp"
 
@@ -103,10 +103,11 @@ TEST_P(PythonRefusalsMapTest, ASymbolicLink) {
 TEST_P(PythonRefusalsMapTest, AFifoOrAFolder) {
   start();
   ASSERT_EQ(::mkfifo(map_.c_str(), 0600), 0);
-  expect_refused_untouched(pid(), Reason::kMapNotRegular, {seen(), "no regular file", "remove it"});
+  expect_refused_untouched(pid(), Reason::kMapNotRegular,
+                           {seen(), "not a regular file", "remove it"});
   fs::remove(map_);
   fs::create_directory(map_);
-  expect_refused_untouched(pid(), Reason::kMapNotRegular, {seen(), "no regular file"});
+  expect_refused_untouched(pid(), Reason::kMapNotRegular, {seen(), "not a regular file"});
   fs::remove(map_);
   expect_ready(pid());
 }
@@ -187,6 +188,24 @@ TEST_P(PythonRefusalsMapTest, AMapOfAnEarlierProcessIsMoved) {
   const auto activation = attach.activate(pid());
   EXPECT_THAT(activation.notes, testing::Contains(testing::AllOf(HasSubstr("moved " + seen()),
                                                                  HasSubstr(seen() + ".old"))));
+  EXPECT_EQ(content(map_ + ".old"), "1 1 py::stale\n");
+  EXPECT_THAT(content(map_), Not(HasSubstr("stale")));
+  attach.deactivate(pid());
+}
+
+// Root may move it, whoever it belongs to.
+TEST_P(PythonRefusalsMapTest, AMapOfAnEarlierProcessOfAnotherUserIsMoved) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "giving files away needs root";
+  }
+  start();
+  make_map("1 1 py::stale\n");
+  ASSERT_EQ(::chown(map_.c_str(), kNobody, kNobody), 0);
+  age_map(3600);
+  expect_ready(pid());
+  Attach attach;
+  const auto activation = attach.activate(pid());
+  EXPECT_THAT(activation.notes, testing::Contains(HasSubstr("moved " + seen())));
   EXPECT_EQ(content(map_ + ".old"), "1 1 py::stale\n");
   EXPECT_THAT(content(map_), Not(HasSubstr("stale")));
   attach.deactivate(pid());

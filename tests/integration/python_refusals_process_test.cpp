@@ -1,8 +1,8 @@
 // Refusals that are about the process, each one produced for real.
 #include "integration/detection.hpp"
 #include "integration/tracer.hpp"
-#include "pyinject/procfs/stat.hpp"
-#include "pyinject/procfs/tasks.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/tasks.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
@@ -33,7 +33,7 @@ python::Detection detect(Pid pid) { return python::make_detector()->detect(pid);
 TEST(PythonRefusalsTest, APidWithoutProcess) {
   ChildProcess child{{"true"}};
   ASSERT_TRUE(child.wait(Deadline::after(kPatience)));
-  expect_refused(detect(child.pid()), Reason::kNoSuchProcess, {"no such process", "pgrep"});
+  expect_refused(detect(child.pid()), Reason::kNoSuchProcess, {"no such process"});
   // Above the kernel's PID_MAX_LIMIT.
   expect_refused(detect(Pid{(1 << 22) + 1}), Reason::kNoSuchProcess, {"no such process"});
   expect_refused(detect(Pid{0}), Reason::kNoSuchProcess, {"no such process"});
@@ -56,7 +56,7 @@ TEST(PythonRefusalsTest, AProcessWithoutPython) {
   ChildProcess child{{"cat"}};
   child.write("ready\n");
   ASSERT_EQ(child.read_line(Deadline::after(kPatience)), "ready");
-  expect_refused_untouched(child.pid(), Reason::kNotPython, {"no CPython"});
+  expect_refused_untouched(child.pid(), Reason::kNotPython, {"not a Python process"});
   child.close_stdin();
   EXPECT_TRUE(child.wait(Deadline::after(kPatience)));
 }
@@ -199,7 +199,7 @@ TEST_P(PythonRefusalsProcessTest, AProcessThatIsTraced) {
     const Tracer tracer{{targets_dir() + "/tracer", say_pid(python.pid())}};
     ASSERT_TRUE(tracer.attached()) << tracer.said();
     expect_refused_untouched(python.pid(), Reason::kTraced,
-                             {"pid " + say_pid(tracer.pid()) + " (tracer)", "end that"});
+                             {"pid " + say_pid(tracer.pid()) + " (tracer)", "detach that"});
   }
   expect_ready(python.pid());
 }

@@ -45,7 +45,7 @@ TEST_P(PythonRefusedByTryingTest, ExecutableMemoryIsRefused) {
   EXPECT_EQ(std::get<python::Refusal>(outcome).reason, Reason::kActivationFailed);
   expect_goes_on(python);
   expect_refused_untouched(python.pid(), Reason::kActivationFailed,
-                           {"an earlier activation", "restart it"});
+                           {"an earlier activation", "restart the process"});
   expect_goes_on(python);
 }
 

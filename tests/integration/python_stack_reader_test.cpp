@@ -1,9 +1,9 @@
 // Python stacks as the program itself sees them, on every interpreter.
+#include "base/file.hpp"
 #include "integration/detection.hpp"
 #include "integration/told_stack.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/procfs/status.hpp"
-#include "pyinject/procfs/tasks.hpp"
+#include "procfs/status.hpp"
+#include "procfs/tasks.hpp"
 #include "support/untouched.hpp"
 
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 // CAP_SYS_PTRACE, with CAP_PERFMON. docs/rights.md is what these tests say.
 #include "integration/rights.hpp"
 
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "support/asleep.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"

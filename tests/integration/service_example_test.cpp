@@ -1,11 +1,12 @@
 // examples/perf-pyinject.service is one that works.
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/cli/command_line.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -33,11 +34,28 @@ TEST(ServiceExample, CallsTheToolAsItCanBeCalled) {
   const auto line = cli::parse_command_line(words, {});
   EXPECT_EQ(line.verb, cli::Verb::kRecord);
   EXPECT_EQ(line.record.scope.cgroup, "system.slice/shop.service");
+  EXPECT_EQ(line.record.engine, session::EngineChoice::kAuto);
   EXPECT_TRUE(line.report.json);
   ASSERT_TRUE(line.repeat);
   EXPECT_EQ(line.repeat->duration, std::chrono::seconds{30});
   EXPECT_EQ(line.repeat->period, std::chrono::minutes{5});
   EXPECT_EQ(line.repeat->keep, 24U);
+}
+
+TEST(ServiceExample, SwitchesOffWhatItsKillOrderLeavesOn) {
+  EXPECT_THAT(unit(), testing::HasSubstr("\nKillMode=process\n"));
+  const std::string command = "\nExecStopPost=/usr/local/bin/perf-pyinject ";
+  const auto at = unit().find(command);
+  ASSERT_NE(at, std::string::npos);
+  const auto rest = unit().substr(at + command.size());
+  const std::string arguments = rest.substr(0, rest.find('\n'));
+  std::vector<std::string> words;
+  for (const auto word : base::split(arguments, ' ')) {
+    words.emplace_back(word);
+  }
+  const auto line = cli::parse_command_line(words, {});
+  EXPECT_EQ(line.verb, cli::Verb::kDeactivate);
+  EXPECT_TRUE(line.abandoned);
 }
 
 TEST(ServiceExample, SystemdHasNothingToSay) {

@@ -1,5 +1,5 @@
 // What is known of a command's Python before it runs, compared with what it is when it runs.
-#include "session/command_interpreter.hpp"
+#include "record/command_interpreter.hpp"
 #include "support/attach.hpp"
 #include "support/interpreters.hpp"
 #include "support/python_process.hpp"

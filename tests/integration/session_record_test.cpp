@@ -1,7 +1,7 @@
 // Whole recordings with real perf and real processes; only the injection is made up.
 #include "pyinject/base/child.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/session/record_session.hpp"
+#include "pyinject/record/record_session.hpp"
 #include "support/fake_python.hpp"
 #include "support/patience.hpp"
 #include "support/stand_in_perf.hpp"
@@ -139,11 +139,12 @@ TEST_F(RecordTest, ASignalWhilePerfIsStartedAnewEndsItToo) {
 
 // What perf writes to a pipe is left as it is: these have to put something into it.
 TEST_F(RecordTest, APipeIsRefusedWhereTheFileIsToBeChanged) {
-  for (const auto engine : {Engine::kTrampoline, Engine::kBpf, Engine::kAuto}) {
+  for (const auto engine : {EngineChoice::kTrampoline, EngineChoice::kBpf, EngineChoice::kAuto}) {
     options_.engine = engine;
-    options_.off_cpu = engine != Engine::kBpf;
+    options_.off_cpu = engine != EngineChoice::kBpf;
     EXPECT_EQ(record({"true"}, {"-o", "-"}), kFailure);
-    EXPECT_THAT(errors(), HasSubstr(options_.off_cpu ? "--off-cpu puts" : "--engine bpf puts"));
+    EXPECT_THAT(errors(), HasSubstr(options_.off_cpu ? "--off-cpu post-processes"
+                                                     : "--engine bpf post-processes"));
   }
   EXPECT_THAT(injector_.calls, IsEmpty());
 }
@@ -247,6 +248,13 @@ TEST_F(RecordTest, MissingPerfTouchesNothing) {
   options_.perf.option = "/nonexistent/perf";
   EXPECT_THROW(record({"true"}), base::Error);
   EXPECT_THAT(injector_.calls, IsEmpty());
+}
+
+// perf adds the list of all its options to its message.
+TEST_F(RecordTest, AnOptionThatPerfDoesNotKnowIsReportedWithoutPerfsUsage) {
+  EXPECT_EQ(record({"true"}, {"--no-perf-has-this-option", "-o", data()}), kUsage);
+  EXPECT_THAT(logger_.text(LogLevel::kInfo), HasSubstr("unknown option `no-perf-has-this-option'"));
+  EXPECT_THAT(logger_.text(LogLevel::kInfo), testing::Not(HasSubstr("Usage: ")));
 }
 
 TEST_F(RecordTest, PerfThatFailsAtOnce) {

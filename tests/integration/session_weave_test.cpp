@@ -1,7 +1,7 @@
 // What becomes of perf's files at the end of a recording; only the injection is made up.
+#include "perfdata/input.hpp"
 #include "pyinject/base/child.hpp"
-#include "pyinject/perfdata/input.hpp"
-#include "pyinject/session/record_session.hpp"
+#include "pyinject/record/record_session.hpp"
 #include "support/fake_python.hpp"
 #include "support/temp_dir.hpp"
 #include "support/until_worked.hpp"

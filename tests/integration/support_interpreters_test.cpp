@@ -1,6 +1,8 @@
 #include "pyinject/base/error.hpp"
+#include "support/interpreter_candidates.hpp"
 #include "support/interpreters.hpp"
 #include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +10,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <string>
+
+#include <sys/stat.h>
 
 namespace pyinject::test {
 namespace {
@@ -38,6 +43,24 @@ TEST(Interpreters, HaveNamesOfTheirOwn) {
     EXPECT_THAT(one.name, testing::MatchesRegex("[a-z0-9_]+"));
     EXPECT_GE(one.minor, 12) << one.name;
   }
+}
+
+TEST(InterpreterCandidates, BeginWithThoseThatAreGiven) {
+  const TempDir folder;
+  const auto first = folder.file("python3", "#!/bin/sh\n");
+  const auto second = folder.file("python3.12", "#!/bin/sh\n");
+  for (const auto& path : {first, second}) {
+    ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  }
+  const char* const before = std::getenv("PYINJECT_TEST_PYTHONS");
+  const std::string restored = before == nullptr ? "" : before;
+  ASSERT_EQ(::setenv("PYINJECT_TEST_PYTHONS", (first + ":" + second).c_str(), 1), 0);
+  const auto candidates = interpreter_candidates();
+  ASSERT_EQ(::setenv("PYINJECT_TEST_PYTHONS", restored.c_str(), 1), 0);
+  ASSERT_GE(candidates.size(), 2U);
+  EXPECT_EQ(candidates[0].path, first);
+  EXPECT_EQ(candidates[1].path, second);
+  EXPECT_EQ(candidates[0].label, "given");
 }
 
 class PythonProcessTest : public testing::TestWithParam<Interpreter> {};

@@ -1,4 +1,4 @@
-#include "pyinject/procfs/maps.hpp"
+#include "procfs/maps.hpp"
 #include "support/child_process.hpp"
 #include "support/patience.hpp"
 #include "support/untouched.hpp"

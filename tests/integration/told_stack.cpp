@@ -1,7 +1,7 @@
 #include "integration/told_stack.hpp"
 
+#include "base/text.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/text.hpp"
 
 #include <ostream>
 

@@ -1,12 +1,12 @@
 // Stops and their end, on processes that have nothing to do with Python.
+#include "procfs/stat.hpp"
+#include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/procfs/stat.hpp"
-#include "pyinject/procfs/tasks.hpp"
-#include "pyinject/tracee/stopped_process.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 #include "tracee/interruptible_wait.hpp"
+#include "tracee/stopped_process.hpp"
 
 #include <gtest/gtest.h>
 

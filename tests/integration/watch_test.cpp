@@ -1,10 +1,10 @@
 // Are processes seen that start, become others and end, by both ways of watching?
 #include "integration/watching.hpp"
+#include "procfs/maps.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/log.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/procfs/maps.hpp"
 #include "pyinject/watch/process_watch.hpp"
 #include "support/child_process.hpp"
 #include "support/fake_python.hpp"

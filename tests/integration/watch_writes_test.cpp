@@ -145,7 +145,8 @@ TEST_P(PerfWatchPythonTest, TellsWhenAnInterpreterIsReady) {
   PythonProcess python{with_variable(GetParam(), "PYTHONPATH=" + folder.seen("")), kIdle};
   ASSERT_TRUE(wait_for(*watch, [&](const ProcessEvent& event) {
     return is(Change::kMapped, python.pid())(event) &&
-           detector->may_hold_interpreter(event.pid, event.file, event.path);
+           detector->may_hold_interpreter(event.pid, event.file, event.path,
+                                          base::Cancellation::never());
   }));
   const auto initialized = refused(python.pid()).initialized;
   ASSERT_TRUE(initialized);

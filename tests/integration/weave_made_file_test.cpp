@@ -1,10 +1,12 @@
 // Files made by hand, woven: what is put where, and what is left when it does not come to that.
+#include "perfdata/input.hpp"
+#include "perfdata/record.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/perfdata/input.hpp"
-#include "pyinject/weave/recorded_files.hpp"
-#include "pyinject/weave/weave.hpp"
 #include "support/made_perf_data.hpp"
 #include "support/temp_dir.hpp"
+#include "weave/frame_history.hpp"
+#include "weave/recorded_files.hpp"
+#include "weave/weave.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -13,6 +15,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <variant>
@@ -28,6 +31,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::Gt;
+using testing::SizeIs;
 namespace fs = std::filesystem;
 
 class WeaveMadeFile : public testing::Test {
@@ -56,7 +60,7 @@ class WeaveMadeFile : public testing::Test {
       return folder_ / fmt::format("names-{}", pid);
     };
     RecordedFiles files;
-    return weave(options_, {}, files);
+    return weave(options_, knowledge_, files);
   }
   WeaveSummary woven(const std::string& input, const std::string& output) {
     auto result = weave_to(input, output);
@@ -77,6 +81,7 @@ class WeaveMadeFile : public testing::Test {
 
   test::TempDir folder_;
   WeaveOptions options_;
+  Knowledge knowledge_;
 };
 
 TEST_F(WeaveMadeFile, ProcessesOf32BitsHaveAMark) {
@@ -91,6 +96,84 @@ TEST_F(WeaveMadeFile, ProcessesOf32BitsHaveAMark) {
     }
   }
   ASSERT_EQ(summary.images.size(), 1U);
+}
+
+// The kernel's records and perf's own tell the same losses.
+TEST_F(WeaveMadeFile, LossesAreCountedOnce) {
+  constexpr std::uint16_t kDroppedByFilter = 1U << 15U;
+  const auto lost_of = [&](bool switches, std::uint64_t told_by_perf) {
+    test::MadePerfData data;
+    data.events = {test::made_event(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)};
+    data.events[0].attr.freq = 1;
+    data.events[0].attr.context_switch = switches ? 1 : 0;
+    data.data = test::made_record(PERF_RECORD_LOST, 0, test::words(1, 30)) +
+                test::made_record(PERF_RECORD_LOST, 0, test::words(1, 12)) +
+                test::made_record(PERF_RECORD_LOST_SAMPLES, kDroppedByFilter, test::words(1000)) +
+                test::made_record(PERF_RECORD_LOST_SAMPLES, 0, test::words(told_by_perf));
+    const auto summary = woven(folder_.file("lost.data", data.bytes()), output());
+    EXPECT_TRUE(summary.by_frequency);
+    EXPECT_FALSE(summary.by_period);
+    return summary.lost;
+  };
+  EXPECT_EQ(lost_of(false, 7), 42U) << "perf does not count those of children";
+  EXPECT_EQ(lost_of(false, 50), 50U) << "nothing tells of those at the end but perf";
+  EXPECT_EQ(lost_of(true, 7), 7U) << "the others were switches";
+  EXPECT_EQ(lost_of(true, 0), 42U);
+  EXPECT_EQ(lost_of(false, ~std::uint64_t{0}), ~std::uint64_t{0});
+}
+
+// What called the innermost function is not known: a caller further out stands behind the mark.
+TEST_F(WeaveMadeFile, FunctionsOfBeforeAreOutsideOfTheMark) {
+  FrameHistory history;
+  history.begin(
+      7, 7, {{.activation = 0x20, .code = 2}, {.activation = 0x10, .code = 1, .outermost = true}},
+      true);
+  history.name(7, 1, {.qualname = "<module>", .file = "made.py"});
+  history.name(7, 2, {.qualname = "work", .file = "made.py"});
+  knowledge_ = {.stacks = &history, .interpreters = {{7, {{.evaluator = {{0x900000, 0x901000}}}}}}};
+  const auto summary = woven(made(), output());
+  EXPECT_EQ(summary.no_information, 1U);
+  EXPECT_EQ(summary.extended, 1U);
+  auto result = std::get<perfdata::Input>(perfdata::Input::open(output()));
+  perfdata::Sample sample;
+  while (const auto record = result.next()) {
+    if (result.parse(*record, sample)) {
+      ASSERT_THAT(sample.chain, ElementsAre(PERF_CONTEXT_USER, 0x8048123, Gt(0x10000000U),
+                                            Gt(0x10000000U), Gt(0x10000000U)));
+      EXPECT_THAT(std::set(sample.chain.begin(), sample.chain.end()), SizeIs(5U));
+    }
+  }
+}
+
+// perf asks for such records with every copied stack.
+TEST_F(WeaveMadeFile, MappingsOfDataAreKeptOnlyForSamplesThatHaveAddressesOfData) {
+  for (const std::uint64_t address : {0x0U, 0x1234U}) {
+    test::MadePerfData data;
+    data.events = {test::made_dwarf_event(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+                                          PERF_SAMPLE_ADDR | PERF_SAMPLE_CALLCHAIN)};
+    const std::uint64_t task = 7 | std::uint64_t{7} << 32U;
+    const auto mapping = [&](std::uint64_t at, std::uint16_t kind, const std::string& file) {
+      return test::made_record(PERF_RECORD_MMAP2,
+                               static_cast<std::uint16_t>(PERF_RECORD_MISC_USER | kind),
+                               test::words(task, at, 0x1000, 0, 0, 0, 0, PROT_READ) +
+                                   test::padded(file) + test::words(task, 1));
+    };
+    data.data = mapping(0x8048000, 0, "/bin/made") +
+                mapping(0x8050000, PERF_RECORD_MISC_MMAP_DATA, "/bin/data") +
+                test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL,
+                                  test::words(0xffffffff81000000, task, 2, address, 0, 0, 0));
+    const auto summary = woven(folder_.file("data.data", data.bytes()), output());
+    EXPECT_EQ(summary.data_mappings, address == 0 ? 1U : 0U);
+    auto result = std::get<perfdata::Input>(perfdata::Input::open(output()));
+    std::vector<std::string> files;
+    while (const auto record = result.next()) {
+      if (const auto found = perfdata::parse_mapping(*record)) {
+        files.push_back(found->file);
+      }
+    }
+    EXPECT_EQ(std::ranges::count(files, "/bin/made"), 1);
+    EXPECT_EQ(std::ranges::count(files, "/bin/data"), address == 0 ? 0 : 1);
+  }
 }
 
 TEST_F(WeaveMadeFile, ThreadsWithoutRegistersAreAsTheyWere) {
@@ -129,7 +212,7 @@ TEST_F(WeaveMadeFile, CancelledInEitherPassNothingIsLeft) {
 TEST_F(WeaveMadeFile, WhatFailsAtTheEndLeavesNothing) {
   const auto input = made();
   const auto before = test::contents_of(input);
-  options_.keep = [](const std::vector<NamedImage>& images) {
+  options_.keep = [](const std::vector<NamedImage>& images, const struct stat& /*input*/) {
     EXPECT_EQ(images.size(), 1U);
     throw base::Error{"no room"};
   };

@@ -1,11 +1,11 @@
 // Files of real perfs with a Python stack for each sample, woven: what stock perf makes of them.
-#include "pyinject/base/text.hpp"
-#include "pyinject/perfdata/input.hpp"
-#include "pyinject/weave/recorded_files.hpp"
-#include "pyinject/weave/sampled_stacks.hpp"
-#include "pyinject/weave/weave.hpp"
+#include "base/text.hpp"
+#include "perfdata/input.hpp"
 #include "support/child_process.hpp"
 #include "support/temp_dir.hpp"
+#include "weave/recorded_files.hpp"
+#include "weave/sampled_stacks.hpp"
+#include "weave/weave.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,11 +1,11 @@
 // Files of real perfs, woven: all that was in them is there, and the stacks are whole.
-#include "pyinject/weave/weave.hpp"
+#include "weave/weave.hpp"
 
-#include "pyinject/base/text.hpp"
-#include "pyinject/perfdata/input.hpp"
-#include "pyinject/weave/recorded_files.hpp"
+#include "base/text.hpp"
+#include "perfdata/input.hpp"
 #include "support/child_process.hpp"
 #include "support/temp_dir.hpp"
+#include "weave/recorded_files.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

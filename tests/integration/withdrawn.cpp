@@ -1,9 +1,9 @@
 #include "integration/withdrawn.hpp"
 
+#include "base/text.hpp"
 #include "pyinject/base/deadline.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/tracee/remote_memory.hpp"
-#include "python/mailbox.hpp"
+#include "python/examine/mailbox.hpp"
+#include "tracee/tracee_memory.hpp"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ python::Refusal withdrawn(Attach& attach, base::Pid pid, milliseconds asked) {
   const auto target = attach.detect(pid);
   std::atomic<bool> cancelled = false;
   std::jthread cancels{[&](const std::stop_token& ended) {
-    const tracee::ProcessMemory memory{pid};
+    const tracee::TraceeMemory memory{pid};
     const auto requested = [&] {
       const auto mailbox = python::read_mailbox(memory, target.addresses.mailbox);
       return mailbox && mailbox->requested > mailbox->done;

@@ -84,6 +84,40 @@ class Counting(unittest.TestCase):
             self.assertEqual(stop.exception.code, 2)
 
 
+SWITCH = "context-switches/period=1/"
+
+
+class Waits(unittest.TestCase):
+    """A file of record --off-cpu: many short waits in one function, a long one in another."""
+
+    def setUp(self):
+        self.samples = [sample([py("often")], event=SWITCH, period=1000000) for _ in range(20)]
+        self.samples += [sample([py("long")], event=SWITCH, period=3820000000)]
+
+    def test_are_not_counted_by_default(self):
+        lines, notes = run(Top, [], self.samples + [sample([py("busy")])])
+        self.assertEqual(lines[0], "1 samples")
+        self.assertIn("busy", lines[2])
+        self.assertEqual(len(lines), 3)
+        self.assertIn("context-switches: 21", notes[0])
+
+    def test_alone_are_not_ranked_by_their_number(self):
+        lines, notes = run(Top, [], self.samples)
+        self.assertEqual(lines, [])
+        self.assertIn("--off-cpu", notes[0])
+
+    def test_are_ranked_by_time_with_units(self):
+        for arguments in (["--off-cpu"], ["--event", "context-switches"], ["--event", SWITCH, "--period"]):
+            lines, notes = run(Top, arguments, [sample([py("busy")])] + self.samples)
+            self.assertEqual(lines[0], "3.84 s of waiting")
+            self.assertRegex(lines[2], r"99\.5%\s+3\.82 s\s+3\.82 s\s+0\s+0\s+99\.5%\s+3\.82 s\s+long")
+            self.assertRegex(lines[3], r"0\.5%\s+20\.0 ms.*often")
+
+    def test_without_times_are_reported(self):
+        _, notes = run(Top, ["--off-cpu"], [sample([py("f")], event="context-switches", period=1)])
+        self.assertIn("no times", notes[0])
+
+
 class Layout(unittest.TestCase):
     def test_columns_stay_aligned(self):
         functions = ["f", "\u52a8\u7269.gr\u00f6\u00dfe", "e\u0301", "x" * 200, "two\nlines", "<lambda>"]

@@ -2,13 +2,10 @@
 // in them: while they are stopped not a byte, a register or a descriptor, when a recording begins
 // and when it ends; while they run nothing that a trampoline needs, and they are right at their
 // end.
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/procfs/stat.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "procfs/stat.hpp"
 #include "pyinject/python/detector.hpp"
-#include "pyinject/tracee/registers.hpp"
-#include "pyinject/tracee/remote_memory.hpp"
-#include "pyinject/tracee/stopped_process.hpp"
 #include "stress/kinds.hpp"
 #include "stress/leftovers.hpp"
 #include "stress/stressed_target.hpp"
@@ -19,6 +16,9 @@
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 #include "support/untouched.hpp"
+#include "tracee/registers.hpp"
+#include "tracee/stopped_process.hpp"
+#include "tracee/tracee_memory.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -145,7 +145,7 @@ std::vector<std::string> traces_of_a_trampoline(base::Pid pid,
     const auto& refusal = std::get<python::Refused>(detection).refusal;
     return refusal.reason == expected ? found : std::vector<std::string>{python::describe(refusal)};
   }
-  const tracee::ProcessMemory memory{pid};
+  const tracee::TraceeMemory memory{pid};
   if (memory.read_value<std::uint64_t>(target->addresses.eval_frame).value_or(0) != 0) {
     found.emplace_back("it has an evaluator");
   }

@@ -41,6 +41,7 @@ std::vector<Kind> make_kinds() {
       of("waiting_main"),
       of("main_returned"),
       of("signals"),
+      of("numbered_signals"),
       of("gc_loop"),
       of("registers"),
       of("generators"),

@@ -16,7 +16,7 @@ enum class Care {
   kExecutes,       // it is another program image all the time
   kMainGone,       // /proc/PID knows neither mappings nor descriptors of it
   kStops,          // job control stops it: it may be found in state T
-  kDaemonThreads,  // CPython itself may crash at the exit of such a program
+  kDaemonThreads,  // without the tool CPython may crash at the exit of such a program
   kEndsItself,     // it is given a time to live instead of the command to stop
 };
 

@@ -1,9 +1,9 @@
 #include "stress/leftovers.hpp"
 
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/procfs/status.hpp"
-#include "pyinject/procfs/tasks.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "procfs/status.hpp"
+#include "procfs/tasks.hpp"
 
 #include <fmt/format.h>
 

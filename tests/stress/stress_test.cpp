@@ -7,8 +7,8 @@
 //   PYINJECT_STRESS_CONTROL=1      the same without the tool, too
 //   PYINJECT_STRESS_PYTHONS=TEXT   interpreters whose names contain it; default: one for each minor
 //   version PYINJECT_STRESS_TABLE=FILE     append a row of a Markdown table
+#include "base/text.hpp"
 #include "pyinject/base/deadline.hpp"
-#include "pyinject/base/text.hpp"
 #include "stress/kinds.hpp"
 #include "stress/torture.hpp"
 #include "support/child_process.hpp"

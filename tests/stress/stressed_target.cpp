@@ -1,9 +1,9 @@
 #include "stress/stressed_target.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/procfs/tasks.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 

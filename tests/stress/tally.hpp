@@ -14,7 +14,7 @@ struct Tally {
   int lives = 0;
   int injections = 0;
   int recordings = 0;
-  int exit_crashes = 0;                // of CPython's own
+  int exit_crashes = 0;                // of CPython's own: -X perf, without the tool
   std::map<std::string, int> refused;  // by reasons that the kind allows
   std::map<Harm, int> harms;
   std::vector<std::string> notes;  // on harms

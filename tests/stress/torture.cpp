@@ -1,9 +1,9 @@
 #include "stress/torture.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/procfs/tasks.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
@@ -298,8 +298,8 @@ void Torture::see_end(StressedTarget& target, Tally& tally) const {
     return;
   }
   if (status->signal != 0) {
-    // CPython 3.12 and 3.13 do that by themselves once the trampoline was on.
-    if (kind_.care == Care::kDaemonThreads && interpreter_.minor < 14) {
+    // Without the tool, CPython 3.12 and 3.13 do that by themselves when the trampoline was on.
+    if (&tally == &control_ && kind_.care == Care::kDaemonThreads && interpreter_.minor < 14) {
       ++tally.exit_crashes;
     } else {
       tally.add(Harm::kCrash, target.whereabouts());

@@ -1,11 +1,11 @@
 // Waiting for a target to wait.
 #pragma once
 
+#include "base/file.hpp"
+#include "procfs/stat.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
 #include "pyinject/base/pid.hpp"
-#include "pyinject/procfs/stat.hpp"
 #include "support/patience.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include "support/bpf_engine.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
 

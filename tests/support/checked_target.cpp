@@ -1,6 +1,6 @@
 #include "support/checked_target.hpp"
 
-#include "pyinject/procfs/status.hpp"
+#include "procfs/status.hpp"
 #include "support/asleep.hpp"
 #include "support/patience.hpp"
 

@@ -30,6 +30,9 @@ class CheckedTarget {
   [[nodiscard]] std::string map_path() const;
   // It was on once and is off.
   void activate_once();
+  [[nodiscard]] bool is_off() {
+    return attach_.detect(pid()).state == python::TrampolineState::kOff;
+  }
   // A GoogleTest failure unless it runs, untraced, computes what it should, and is off.
   void expect_unharmed_and_off();
   // A GoogleTest failure unless it can be switched on and off once more.

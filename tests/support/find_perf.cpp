@@ -1,6 +1,6 @@
 #include "support/find_perf.hpp"
 
-#include "pyinject/base/text.hpp"
+#include "base/text.hpp"
 
 #include <cstdlib>
 #include <string_view>

@@ -1,7 +1,7 @@
 #include "support/guards.hpp"
 
-#include "pyinject/procfs/stat.hpp"
-#include "pyinject/procfs/tasks.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/tasks.hpp"
 #include "support/patience.hpp"
 
 #include <gtest/gtest.h>

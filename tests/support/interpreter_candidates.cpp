@@ -1,7 +1,7 @@
 #include "support/interpreter_candidates.hpp"
 
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
 
 #include <fmt/format.h>
 
@@ -66,7 +66,8 @@ class Candidates {
   }
 
   void add_given() {
-    for (const auto path : base::split(environment("PYINJECT_TEST_PYTHONS"), ':')) {
+    const auto given = environment("PYINJECT_TEST_PYTHONS");
+    for (const auto path : base::split(given, ':')) {
       add(std::string{path}, "given");
     }
   }
@@ -97,6 +98,7 @@ class Candidates {
   // The scripts there say in which root they run: ROOTS/NAME/...
   void add_roots() {
     const fs::path roots = roots_folder();
+    add(roots / "built" / "bin" / "python3.12", "built");
     for (const auto& name : files_of(roots / "bin")) {
       const bool chroot = versioned_name(name, "chroot-python3.");
       if (!chroot && !versioned_name(name, "python3.")) {

@@ -24,9 +24,9 @@ struct Interpreter {
 };
 
 // Sought in this order, each one once: PYINJECT_TEST_PYTHONS (paths, separated by colons), python3
-// and python3.12 ... python3.99 on PATH, ~/.pyenv/versions/*/bin/python3, and python3.* and
-// chroot-python3.* (the latter as root only) in $PYINJECT_ROOTS/bin, by default
-// ${XDG_CACHE_HOME:-~/.cache}/perf-pyinject/roots/bin. Each is asked for its version once: the
+// and python3.12 ... python3.99 on PATH, ~/.pyenv/versions/*/bin/python3, and built/bin/python3.12,
+// bin/python3.* and bin/chroot-python3.* (the last as root only) in $PYINJECT_ROOTS, by default
+// ${XDG_CACHE_HOME:-~/.cache}/perf-pyinject/roots. Each is asked for its version once: the
 // answers are kept in the build folder and are valid while the files stay as they are. With
 // PYINJECT_TEST_EACH_VERSION in the environment: only one_of_each_version().
 [[nodiscard]] const std::vector<Interpreter>& find_interpreters();
@@ -39,8 +39,8 @@ struct Interpreter {
 [[nodiscard]] std::vector<Interpreter> one_of_each_version();
 
 // The versions without which a run of the tests proves too little.
-[[nodiscard]] constexpr std::array<std::pair<int, int>, 3> required_versions() {
-  return {{{3, 13}, {3, 14}, {3, 15}}};
+[[nodiscard]] constexpr std::array<std::pair<int, int>, 4> required_versions() {
+  return {{{3, 12}, {3, 13}, {3, 14}, {3, 15}}};
 }
 
 // For INSTANTIATE_TEST_SUITE_P: tests are named after the interpreter.

@@ -1,6 +1,6 @@
 #include "support/made_perf_data.hpp"
 
-#include "pyinject/base/file.hpp"
+#include "base/file.hpp"
 
 #include <algorithm>
 #include <utility>

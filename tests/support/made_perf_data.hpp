@@ -1,8 +1,8 @@
 // perf.data files put together byte by byte.
 #pragma once
 
+#include "perfdata/record.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/perfdata/record.hpp"
 
 #include <cstdint>
 #include <cstring>

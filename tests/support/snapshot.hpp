@@ -1,8 +1,8 @@
 // Healthy before and after: what /proc says of a process, to be compared.
 #pragma once
 
+#include "procfs/maps.hpp"
 #include "pyinject/base/pid.hpp"
-#include "pyinject/procfs/maps.hpp"
 
 #include <map>
 #include <string>

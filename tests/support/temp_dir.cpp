@@ -1,7 +1,7 @@
 #include "support/temp_dir.hpp"
 
+#include "base/file.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
 
 #include <cerrno>
 #include <cstdlib>

@@ -1,11 +1,11 @@
 #include "support/untouched.hpp"
 
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "procfs/maps.hpp"
+#include "procfs/tasks.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/base/file.hpp"
-#include "pyinject/base/text.hpp"
-#include "pyinject/procfs/maps.hpp"
-#include "pyinject/procfs/tasks.hpp"
 #include "support/asleep.hpp"
 #include "support/patience.hpp"
 

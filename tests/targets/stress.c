@@ -1,11 +1,18 @@
-// What torture programs load (tests/targets/stress): registers that are live in C, the GIL held for long, pending calls.
+// What torture programs load (tests/targets/stress): registers that are live in C, the GIL held for long, pending calls,
+// numbered signals.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 // The offsets are used by the code below.
 struct registers {
@@ -183,4 +190,74 @@ long stress_add_pending(int (*add)(int (*)(void*), void*), long times) {
     taken += add(count, 0) == 0;
   }
   return taken;
+}
+
+static atomic_long numbers_received;
+static atomic_long numbers_sum;
+static volatile long* numbers_sent;  // shared with the sender
+static pid_t sender;
+
+static void receive_number(int signal, siginfo_t* info, void* context) {
+  (void)signal;
+  (void)context;
+  atomic_fetch_add(&numbers_received, 1);
+  atomic_fetch_add(&numbers_sum, info->si_value.sival_int);
+}
+
+static void sleep_for(long nanoseconds) {
+  const struct timespec span = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+  nanosleep(&span, 0);
+}
+
+int stress_receive_numbers(void) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_sigaction = receive_number;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  return sigaction(SIGRTMIN + 3, &action, 0);
+}
+
+// Starts a process that queues a numbered signal for this one every 150 us until *STOP.
+int stress_send_numbers(volatile uint64_t* stop) {
+  const pid_t receiver = getpid();
+  void* const shared = mmap(0, sizeof *numbers_sent, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) {
+    return -1;
+  }
+  numbers_sent = shared;
+  sender = fork();
+  if (sender != 0) {
+    return sender > 0 ? 0 : -1;
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  while (*stop == 0 && getppid() == receiver) {
+    const union sigval value = {.sival_int = (int)*numbers_sent + 1};
+    if (sigqueue(receiver, SIGRTMIN + 3, value) == 0) {
+      ++*numbers_sent;
+    }
+    sleep_for(150000);
+  }
+  _exit(0);
+}
+
+// After *STOP: waits for the sender's end and returns how many of its signals have not arrived; -1: they differ otherwise.
+long stress_missing_numbers(void) {
+  while (waitpid(sender, 0, 0) < 0 && errno == EINTR) {
+  }
+  const long sent = *numbers_sent;
+  for (int i = 0; i < 10000 && atomic_load(&numbers_received) < sent; ++i) {
+    sleep_for(1000000);
+  }
+  const long missing = sent - atomic_load(&numbers_received);
+  return missing != 0 ? missing : sent * (sent + 1) / 2 == atomic_load(&numbers_sum) ? 0 : -1;
+}
+
+// The calling thread is in state D for so long.
+int stress_vfork(long nanoseconds) {
+  const pid_t child = vfork();
+  if (child == 0) {
+    sleep_for(nanoseconds);
+    _exit(0);
+  }
+  return waitpid(child, 0, 0) == child ? 0 : -1;
 }

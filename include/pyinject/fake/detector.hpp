@@ -18,11 +18,15 @@ namespace pyinject::fake {
 // that exists gets its real start time. The script is to be written before detect() is called.
 class Detector : public python::Detector {
  public:
-  python::Detection detect(base::Pid pid) override;  // by any thread
+  using python::Detector::detect;
+  // By any thread.
+  python::Detection detect(base::Pid pid, const base::Cancellation& cancellation) override;
 
+  std::optional<bool> known_verdict(const procfs::FileIdentity& file) override;  // none is
   // By the path: whether it has "python" in it.
   bool may_hold_interpreter(base::Pid pid, const procfs::FileIdentity& file,
-                            const std::string& path) override;
+                            const std::string& path,
+                            const base::Cancellation& cancellation) override;
 
   // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): a script
   std::map<base::Pid, python::Reason> refusals;         // these are refused

@@ -3,8 +3,8 @@
 
 #include "pyinject/base/pid.hpp"
 #include "pyinject/python/reason.hpp"
-#include "pyinject/session/manager.hpp"
-#include "pyinject/session/stats.hpp"
+#include "pyinject/targets/manager.hpp"
+#include "pyinject/targets/stats.hpp"
 
 #include <map>
 #include <mutex>

@@ -1,6 +1,8 @@
 // Where `perf record` writes, and what it said about it.
 #pragma once
 
+#include "pyinject/base/directory.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,6 +44,7 @@ class OutputRollback {
 
  private:
   Output output_;
+  std::optional<base::Place> place_;
   std::optional<ino_t> before_;
 };
 

@@ -1,11 +1,13 @@
 // Is this process a CPython we can activate, and where is what in it?
 #pragma once
 
+#include "pyinject/base/cancellation.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/procfs/file_identity.hpp"
 #include "pyinject/python/target.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace pyinject::python {
@@ -19,14 +21,20 @@ class Detector {
 
   // Reads only (process_vm_readv, /proc): nothing in the target is stopped or changed. Every
   // outcome is a value; throws base::Error only when this tool itself is broken. Of any thread,
-  // several at a time.
-  [[nodiscard]] virtual Detection detect(base::Pid pid) = 0;
+  // several at a time. Bounded in files, bytes and steps, whatever the process does: beyond those,
+  // and when CANCELLATION is stopped, the answer is Reason::kNotExamined.
+  [[nodiscard]] virtual Detection detect(base::Pid pid, const base::Cancellation& cancellation) = 0;
+  [[nodiscard]] Detection detect(base::Pid pid) { return detect(pid, base::Cancellation::never()); }
 
-  // Is a CPython in FILE, which PID has mapped and calls PATH? For who is told of each mapping of
-  // each process: mostly one look-up. True also where it cannot be known (the file cannot be
-  // opened, the process has gone): detect() tells.
+  // Is a CPython in FILE? For callers that are told of each mapping of each process: one look-up,
+  // no system call. nullopt: may_hold_interpreter() finds out. Of any thread.
+  [[nodiscard]] virtual std::optional<bool> known_verdict(const procfs::FileIdentity& file) = 0;
+  // The same of FILE, which PID has mapped and calls PATH; it is opened and read. True also where
+  // it cannot be known (the file cannot be opened, the process has gone): detect() tells. Of any
+  // thread.
   [[nodiscard]] virtual bool may_hold_interpreter(base::Pid pid, const procfs::FileIdentity& file,
-                                                  const std::string& path) = 0;
+                                                  const std::string& path,
+                                                  const base::Cancellation& cancellation) = 0;
 };
 
 enum class Purpose {

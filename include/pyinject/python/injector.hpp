@@ -33,6 +33,7 @@ enum class Mechanism {
 // Who switches it off again, written into the target so that other sessions can see it.
 struct Owner {
   base::ProcessId session;  // the tool's own; {0, 0}: nobody, `activate` leaves it on
+  std::uint32_t pid_namespace = own_pid_namespace();
 };
 
 struct ActivateOptions {
@@ -62,6 +63,7 @@ struct DeactivateOptions {
 struct Deactivation {
   Mechanism mechanism = Mechanism::kNone;  // kStore: it was on
   std::chrono::nanoseconds stopped{};
+  std::string note = {};  // what the user should know; mostly empty
 };
 
 // Largest stack use of the target's threads, for the dump size of --call-graph dwarf.
@@ -77,6 +79,15 @@ class Injector {
   Injector(const Injector&) = delete;
   Injector& operator=(const Injector&) = delete;
 
+  // Makes whatever the functions below need, so that no shortage of threads comes between switching
+  // on and switching off. To be called before the first of them, also after a fork. Throws
+  // base::SystemError.
+  virtual void prepare() {}
+
+  // The functions below throw base::Error when they cannot tell how it is with TARGET, which then
+  // may be on. Reason::kExited is returned only when it is proved that TARGET has ended or runs
+  // another program.
+  //
   // Switches on. Idempotent: a target that is on stays on and `before` says so. On a Refusal
   // nothing is left changed, and a request that met its deadline can never run later.
   [[nodiscard]] virtual std::variant<Activation, Refusal> activate(
@@ -87,6 +98,13 @@ class Injector {
   // Reason::kExited, a living other session's target Reason::kOtherSession.
   [[nodiscard]] virtual std::variant<Deactivation, Refusal> deactivate(
       const Target& target, const DeactivateOptions& options) = 0;
+
+  // Of a release that unmaps trampolines at its exit while daemon threads may be inside: those that
+  // TARGET has made since it was activated are kept mapped. Nothing is stopped when there are none.
+  [[nodiscard]] virtual std::optional<Refusal> keep_trampolines(
+      const Target& /*target*/, std::chrono::nanoseconds /*deadline*/) {
+    return std::nullopt;
+  }
 
   // One short stop that reads the threads' stack pointers.
   [[nodiscard]] virtual std::variant<StackUse, Refusal> stack_use(

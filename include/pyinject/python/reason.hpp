@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -20,6 +21,7 @@ enum class Reason {
   kNoPermission,
   kTraced,
   kExited,
+  kNotExamined,
   // About the interpreter. The first four names are those of the field's reference package.
   kNotPython,
   kPythonTooOld,
@@ -37,6 +39,7 @@ enum class Reason {
   kForeignEvaluator,
   kMainThreadGone,
   kSmallStack,
+  kUnsafeExit,
   kNoMailboxSpace,
   kForkedAfterActivation,
   kActivatedBefore,
@@ -51,11 +54,12 @@ enum class Reason {
   kStopDeadline,
   kDeadline,
   kActivationFailed,
-  kMapNotWritten,
+  kMapNotWritten,  // the last one: kReasonCount
 };
+inline constexpr std::size_t kReasonCount = static_cast<std::size_t>(Reason::kMapNotWritten);
 
 // Every reason, in the order above: for counters and documentation.
-[[nodiscard]] const std::array<Reason, 36>& all_reasons();
+[[nodiscard]] const std::array<Reason, kReasonCount>& all_reasons();
 
 // The stable name in lower_case_with_underscores, e.g. "python_too_old".
 [[nodiscard]] std::string_view name(Reason reason);

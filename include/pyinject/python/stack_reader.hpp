@@ -44,13 +44,16 @@ struct ThreadStack {
   base::Tid tid;
   std::vector<PythonFrame> frames;
   bool complete = true;  // false: there are more than 4096, and the outermost are missing
+  // False: the stack changed whenever it was read. FRAMES are the outermost ones, which did not
+  // change; there may be more inside them.
+  bool settled = true;
 };
 
 class StackReader {
  public:
   // What could not be read so far.
   struct Losses {
-    std::uint64_t changed = 0;       // stacks that changed each time they were looked at
+    std::uint64_t changed = 0;       // stacks of which no part was the same twice
     std::uint64_t unreadable = 0;    // stacks that make no sense
     std::uint64_t interpreters = 0;  // the most of them whose threads could not be listed
   };
@@ -60,7 +63,8 @@ class StackReader {
   [[nodiscard]] static std::variant<StackReader, std::string> of(const Target& target);
 
   // The threads of all interpreters that have Python frames now. Nothing is stopped: a stack that
-  // changes while it is read is read again a few times and then left out.
+  // changes while it is read is read again a few times; then only its outer part is returned, or,
+  // when that cannot be told apart either, nothing.
   [[nodiscard]] std::vector<ThreadStack> read();
   // Only these threads: some microseconds for each.
   [[nodiscard]] std::vector<ThreadStack> read(std::span<const base::Tid> tids);
@@ -72,6 +76,8 @@ class StackReader {
   [[nodiscard]] std::optional<CodeNames> names(const PythonFrame& frame) const;
 
   [[nodiscard]] const Losses& losses() const;
+  // The threads of the latest read() that have frames of which none could be read.
+  [[nodiscard]] const std::vector<base::Tid>& unread() const;
 
   StackReader(StackReader&& other) noexcept;
   StackReader& operator=(StackReader&& other) noexcept;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -60,11 +61,29 @@ struct Target {
   bool frame_pointers = false;  // most functions keep %rbp: perf record -g gives whole stacks
   TrampolineState state = TrampolineState::kOff;
   base::ProcessId owner;              // kOnByUs: the session that will switch it off; {0, 0}: none
+  std::uint32_t owner_namespace = 0;  // the pid namespace that OWNER counts in; 0: unknown
   bool foreign_namespace = false;     // its /tmp is not ours, or its pid is another in there
   base::Pid inner_pid;                // its pid in its own pid namespace: names the map file
   std::string map_path;               // "/tmp/perf-INNER.map", as the target sees it
   std::vector<std::string> warnings;  // risks that are no reason to refuse, said to the user
 };
+
+// Of the session that has switched a target on.
+enum class OwnerState {
+  kNone,     // no session: `activate`, or the trampoline is not on by us
+  kLives,    // it switches the target off at its end
+  kGone,     // it is proved to have ended: nobody switches the target off
+  kUnknown,  // it is in a pid namespace that cannot be seen from here
+};
+[[nodiscard]] std::string_view name(OwnerState state);  // "none", "running", "gone", "unknown"
+// Looks at the processes that there are. Throws base::Error when it cannot.
+[[nodiscard]] OwnerState owner_state(const Target& target);
+// The same of OWNER, whose pid counts in PID_NAMESPACE (0: unknown). TARGET_IN_OWN: the target has
+// the same pid in its own pid namespace as in this process's.
+[[nodiscard]] OwnerState owner_state(const base::ProcessId& owner, std::uint32_t pid_namespace,
+                                     bool target_in_own);
+// Inode number of this process's pid namespace; 0: unknown.
+[[nodiscard]] std::uint32_t own_pid_namespace();
 
 // What detection of one pid gives: a target that is ready (or on already), or the reason why not.
 // PARTIAL: what was known before the refusal (version 0.0.0 when not even that).

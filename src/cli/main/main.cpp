@@ -1,3 +1,3 @@
-#include "pyinject/cli/run.hpp"
+#include "cli/run.hpp"
 
 int main(int argc, char** argv) { return pyinject::cli::run(argc, argv); }

@@ -18,7 +18,7 @@ pyinject_report() {
     fi
     case $argument in
     --) separator=1 ;;
-    --python-only | --strip-interpreter | --period | --by-thread | --wide | --event=* | --limit=* | --sort=* | --native=*)
+    --python-only | --strip-interpreter | --period | --off-cpu | --by-thread | --wide | --event=* | --limit=* | --sort=* | --native=*)
       pyinject_ours "$argument"
       ;;
     --native)

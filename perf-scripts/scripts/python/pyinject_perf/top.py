@@ -5,7 +5,7 @@ from collections import Counter
 
 from .frames import KERNEL, PYTHON, label, one_line, python_name
 from .interpreter import strip_machinery
-from .samples import make_parser
+from .samples import counts_waits, make_parser
 from .table import file_label, layout, short_paths, shorten
 
 _NO_PYTHON = "(no Python function)"
@@ -18,6 +18,15 @@ def _positive(text):
     if value < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
     return value
+
+
+def _seconds(nanoseconds):
+    """"3.82 s": three digits and a unit."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if nanoseconds >= size:
+            value = nanoseconds / size
+            return "%.*f %s" % (2 if value < 10 else 1 if value < 100 else 0, value, unit)
+    return "%d ns" % nanoseconds if nanoseconds else "0"
 
 
 class _Counts:
@@ -68,6 +77,7 @@ class Top:
 
     def __init__(self, options):
         self._options = options
+        self._waits = counts_waits(options)
         self._groups = {}
 
     @classmethod
@@ -101,7 +111,8 @@ class Top:
         for i, group in enumerate(groups):
             if i:
                 yield ""
-            yield "%s%d %s" % (group.title, group.samples, unit)
+            weight = self._weight(group.samples)
+            yield "%s%s %s" % (group.title, weight, "of waiting" if self._waits else unit)
             yield from layout(_HEADER, list(self._rows(group)))
 
     def _rows(self, group):
@@ -143,18 +154,21 @@ class Top:
         own = counts.own
         return [
             self._percent(group, counts.self),
-            str(counts.self),
-            str(own["python"]),
-            str(own["native"]),
-            str(own["kernel"]),
+            self._weight(counts.self),
+            self._weight(own["python"]),
+            self._weight(own["native"]),
+            self._weight(own["kernel"]),
             self._percent(group, counts.total) if total else "",
-            str(counts.total) if total else "",
+            self._weight(counts.total) if total else "",
             self._name(name),
             one_line(file),
         ]
 
     def _native_row(self, group, weight, name):
-        return [self._percent(group, weight), str(weight), "", "", "", "", "", "  - " + self._name(name), ""]
+        return [self._percent(group, weight), self._weight(weight), "", "", "", "", "", "  - " + self._name(name), ""]
+
+    def _weight(self, weight):
+        return _seconds(weight) if self._waits else str(weight)
 
     def _name(self, name):
         name = one_line(name)

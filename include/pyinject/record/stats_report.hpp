@@ -1,0 +1,58 @@
+// The figures of one run, for programs that watch this one.
+#pragma once
+
+#include "pyinject/python/reason.hpp"
+#include "pyinject/record/sampler_stats.hpp"
+#include "pyinject/targets/manager.hpp"
+#include "pyinject/targets/stats.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pyinject::session {
+
+// How long a step took, over all processes.
+struct StepTimes {
+  std::uint64_t count = 0;
+  std::chrono::nanoseconds total{};
+  std::chrono::nanoseconds longest{};
+
+  void add(std::chrono::nanoseconds span);
+};
+
+// Of the events that a manager tells, one at a time.
+struct EventTimes {
+  StepTimes detection;  // also of processes that were skipped then
+  StepTimes activation;
+  StepTimes deactivation;
+
+  void add(const Event& event);
+};
+
+struct StatsReport {
+  std::string verb;  // "record", ...
+  std::chrono::system_clock::time_point begun;
+  std::chrono::nanoseconds elapsed{};
+  int exit_status = 0;
+  Stats::Counts counters = Stats{}.counters();
+  std::vector<std::pair<python::Reason, std::uint64_t>> reasons;  // those that were met
+  EventTimes times;
+  std::uint64_t unknown_threads = 0;    // RecordSummary::unknown_threads, sum
+  std::optional<SamplerStats> sampler;  // with --engine bpf, sums
+
+  // Adds counters and reasons as they are now.
+  void take(const Stats& stats);
+  void take(const SamplerStats& stats);
+};
+
+// docs/stats-json.md says what is in it.
+[[nodiscard]] std::string to_json(const StatsReport& report);
+
+// "2026-11-20T20:48:40.123456Z"
+[[nodiscard]] std::string to_utc(std::chrono::system_clock::time_point time);
+
+}  // namespace pyinject::session

@@ -1,0 +1,25 @@
+// A perf.data file that is there already gets whole stacks.
+#pragma once
+
+#include "pyinject/base/log.hpp"
+#include "pyinject/perf/perf_locator.hpp"
+#include "pyinject/record/record_observer.hpp"
+
+#include <functional>
+#include <string>
+
+namespace pyinject::session {
+
+struct WeaveFileOptions {
+  std::string input;
+  std::string output;  // may be INPUT
+  perf::PerfSearch perf;
+  std::function<bool()> interrupted = {};  // asked some times a second
+};
+
+// Returns the exit status: 0, or kFailure with a logged reason; OUTPUT is then as it was. Throws
+// base::Error as perf::locate_perf() does.
+[[nodiscard]] int weave_file(const WeaveFileOptions& options, base::Logger& logger,
+                             RecordObserver& observer);
+
+}  // namespace pyinject::session

@@ -1,0 +1,144 @@
+#include "procfs/blocked_task.hpp"
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "procfs/read_process_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace pyinject::procfs {
+
+namespace {
+
+constexpr std::size_t kMostOfTask = std::size_t{16} << 10U;  // bytes
+
+std::optional<std::uint64_t> hexadecimal(std::string_view text) {
+  return text.starts_with("0x") ? base::parse_number<std::uint64_t>(text.substr(2), 16)
+                                : std::nullopt;
+}
+
+std::optional<std::string> read_of_task(base::Pid pid, base::Tid tid, std::string_view name) {
+  return read_process_file(fmt::format("/proc/{}/task/{}/{}", pid.value(), tid.value(), name),
+                           kMostOfTask);
+}
+
+}  // namespace
+
+// "[<0>] futex_do_wait+0x46/0x90", and a module's name behind that.
+std::vector<KernelFrame> parse_kernel_stack(std::string_view text) {
+  constexpr std::size_t kMostFrames = 64;
+  std::vector<KernelFrame> frames;
+  for (const auto line : base::split(text, '\n')) {
+    const auto words = base::split(line, ' ');
+    if (words.size() < 2 || !words[0].starts_with("[<") || frames.size() == kMostFrames) {
+      continue;
+    }
+    const auto plus = words[1].find('+');
+    const auto slash = words[1].find('/');
+    if (plus == std::string_view::npos || slash == std::string_view::npos || slash < plus) {
+      continue;
+    }
+    const auto offset = hexadecimal(words[1].substr(plus + 1, slash - plus - 1));
+    const auto size = hexadecimal(words[1].substr(slash + 1));
+    if (offset && size && plus > 0) {
+      frames.push_back(
+          {.name = std::string{words[1].substr(0, plus)}, .offset = *offset, .size = *size});
+    }
+  }
+  return frames;
+}
+
+std::vector<KernelFrame> read_kernel_stack(base::Pid pid, base::Tid tid) {
+  if (const auto text = read_of_task(pid, tid, "stack")) {
+    if (auto frames = parse_kernel_stack(*text); !frames.empty()) {
+      return frames;
+    }
+  }
+  const auto channel = read_of_task(pid, tid, "wchan");
+  const auto name = channel ? base::trim(*channel) : std::string_view{};
+  if (name.empty() || name == "0") {
+    return {};
+  }
+  return {{.name = std::string{name}}};
+}
+
+// The table is in the order of the addresses, but for those of modules, which come behind.
+void find_kernel_addresses(std::string_view text, const std::vector<KernelFrame*>& frames) {
+  constexpr std::size_t kTypeAndBlanks = 3;
+  std::unordered_map<std::string_view, std::vector<KernelFrame*>> wanted;
+  for (auto* const frame : frames) {
+    if (frame->size != 0) {
+      wanted[frame->name].push_back(frame);
+    }
+  }
+  struct Found {
+    std::uint64_t address = 0;
+    const std::vector<KernelFrame*>* frames = nullptr;
+  };
+  std::vector<Found> open;  // their ends are not known yet
+  const auto close = [&open](std::uint64_t end) {
+    for (const auto& found : open) {
+      for (auto* const frame : *found.frames) {
+        if (frame->address == 0 || end - found.address == frame->size) {
+          frame->address = found.address + frame->offset;
+        }
+      }
+    }
+    open.clear();
+  };
+  while (!wanted.empty() && !text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const auto line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const auto blank = line.find(' ');
+    const auto address = base::parse_number<std::uint64_t>(line.substr(0, blank), 16);
+    if (blank == std::string_view::npos || line.size() < blank + kTypeAndBlanks ||
+        address.value_or(0) == 0) {
+      continue;
+    }
+    auto name = line.substr(blank + kTypeAndBlanks);
+    name = name.substr(0, name.find('\t'));
+    if (!open.empty() && open.front().address != *address) {
+      close(*address);
+    }
+    if (const auto found = wanted.find(name); found != wanted.end()) {
+      open.push_back({.address = *address, .frames = &found->second});
+    }
+  }
+  close(0);
+}
+
+void find_kernel_addresses(const std::vector<KernelFrame*>& frames) {
+  constexpr std::size_t kMostOfTable = std::size_t{64} << 20U;  // bytes; Linux 6.18 has 10 MB
+  if (frames.empty()) {
+    return;
+  }
+  if (const auto text = base::read_file("/proc/kallsyms", kMostOfTable)) {
+    find_kernel_addresses(*text, frames);
+  }
+}
+
+// "202 0x55ed56771810 ... 0x7ffd95e7cbc0 0x7fde908a3f16": the system call, its arguments, and both;
+// -1 and both outside of system calls.
+std::optional<UserPlace> parse_user_place(std::string_view text) {
+  const auto words = base::split(base::trim(text), ' ');
+  if (words.size() < 3) {
+    return std::nullopt;
+  }
+  const auto stack_pointer = hexadecimal(words[words.size() - 2]);
+  const auto program_counter = hexadecimal(words.back());
+  if (!stack_pointer || !program_counter) {
+    return std::nullopt;
+  }
+  return UserPlace{.stack_pointer = *stack_pointer, .program_counter = *program_counter};
+}
+
+std::optional<UserPlace> read_user_place(base::Pid pid, base::Tid tid) {
+  const auto text = read_of_task(pid, tid, "syscall");
+  return text ? parse_user_place(*text) : std::nullopt;
+}
+
+}  // namespace pyinject::procfs

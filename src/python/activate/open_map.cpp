@@ -1,0 +1,118 @@
+#include "python/activate/open_map.hpp"
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "procfs/reopen.hpp"
+#include "procfs/status.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace pyinject::python {
+
+namespace {
+
+using base::UniqueFd;
+
+// LINK, of a descriptor. The kernel shows the path as seen from our root: for a chroot it begins
+// with that root.
+bool is_named(const std::optional<std::string>& link, std::string_view path) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  std::string_view text = link ? *link : std::string_view{};
+  if (text.ends_with(kDeleted)) {
+    text.remove_suffix(kDeleted.size());
+  }
+  return text.ends_with(path);
+}
+
+struct CloseDir {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+// The descriptors of PID that may be called PATH. To list them takes its user id or
+// CAP_DAC_READ_SEARCH; to try each number only CAP_SYS_PTRACE.
+std::vector<int> candidates(base::Pid pid, const procfs::Status& status, std::string_view path) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 20U;  // as fs.nr_open
+  std::vector<int> numbers;
+  const auto folder = fmt::format("/proc/{}/fd", pid.value());
+  const std::unique_ptr<DIR, CloseDir> listing{::opendir(folder.c_str())};
+  if (!listing) {
+    const auto slots = errno == EACCES ? std::min(status.descriptor_slots, kMost) : 0;
+    for (std::uint64_t i = 0; i < slots; ++i) {
+      numbers.push_back(static_cast<int>(i));
+    }
+    return numbers;
+  }
+  while (const dirent* entry = ::readdir(listing.get())) {
+    const auto number = base::parse_number<int>(entry->d_name);
+    if (number && is_named(base::read_link(fmt::format("{}/{}", folder, *number)), path)) {
+      numbers.push_back(*number);
+    }
+  }
+  return numbers;
+}
+
+// A process can have a descriptor of a file that it may not read (O_PATH), under any name (bind
+// mounts). So it must be open for writing, as CPython has its map. Looked at when it is ours: the
+// target may put another one in its place at any moment.
+bool is_map(int fd, std::string_view path) {
+  struct stat info {};
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_RDONLY &&
+         ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+         is_named(base::read_link(fmt::format("/proc/self/fd/{}", fd)), path);
+}
+
+// Descriptor NUMBER of PID, to be reopened; not valid() if it is not the map.
+UniqueFd shown_by_target(base::Pid pid, const procfs::Status& status, const UniqueFd& process,
+                         int number, std::string_view path) {
+  UniqueFd fd{static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0))};
+  if (fd.valid()) {
+    return is_map(fd.get(), path) && procfs::holds_data(fd) ? std::move(fd) : UniqueFd{};
+  }
+  if (errno == EBADF) {
+    return fd;
+  }
+  // Where a seccomp filter of our own forbids that (containers): what the target owns, it may read.
+  struct stat info {};
+  fd.reset(::open(fmt::format("/proc/{}/fd/{}", pid.value(), number).c_str(), O_PATH | O_CLOEXEC));
+  const bool own = fd.valid() && ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) &&
+                   info.st_uid == status.uids[3] && procfs::holds_data(fd);
+  return own ? std::move(fd) : UniqueFd{};
+}
+
+}  // namespace
+
+OpenMap open_map_of(base::Pid pid, const std::string& path) {
+  OpenMap map;
+  const UniqueFd process{static_cast<int>(::syscall(SYS_pidfd_open, pid.value(), 0))};
+  const auto status = procfs::read_status(pid);
+  if (!process.valid() || !status) {
+    return map;
+  }
+  for (const int number : candidates(pid, *status, path)) {
+    const auto shown = shown_by_target(pid, *status, process, number, path);
+    if (shown.valid()) {
+      map.open = true;
+      map.file = procfs::reopen(shown, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+      map.problem = map.file.valid() ? 0 : errno;
+      break;
+    }
+  }
+  return map;
+}
+
+}  // namespace pyinject::python

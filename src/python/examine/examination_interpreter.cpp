@@ -1,0 +1,255 @@
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "elf/load_bias.hpp"
+#include "procfs/namespaces.hpp"
+#include "procfs/open_mapped.hpp"
+#include "procfs/own_rights.hpp"
+#include "procfs/stat.hpp"
+#include "pyinject/base/error.hpp"
+#include "python/examine/examination.hpp"
+#include "python/layout/version_policy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <unistd.h>
+
+namespace pyinject::python {
+
+namespace {
+
+std::string permission_remedy(const procfs::Status& status) {
+  if (::geteuid() == 0) {
+    const auto remedy = procfs::how_to_get(procfs::Capability::kSysPtrace);
+    return status.uids[0] == 0 ? remedy
+                               : fmt::format("it belongs to uid {}: {}", status.uids[0], remedy);
+  }
+  const auto yama = base::read_file("/proc/sys/kernel/yama/ptrace_scope", 16);
+  if (status.uids[0] != ::geteuid()) {
+    return fmt::format(
+        "it belongs to uid {}: run as root, or grant CAP_SYS_PTRACE (setcap cap_sys_ptrace+ep)",
+        status.uids[0]);
+  }
+  if (yama && base::trim(*yama) != "0") {
+    return fmt::format(
+        "kernel.yama.ptrace_scope is {}: run as root, grant CAP_SYS_PTRACE, or set it to 0",
+        base::trim(*yama));
+  }
+  return "it has more rights than this tool or is not dumpable: run as root or grant "
+         "CAP_SYS_PTRACE";
+}
+
+}  // namespace
+
+void Examination::look_at_process() {
+  if (pid_.value() == ::getpid()) {
+    throw Refuse{Reason::kOwnProcess, "it is perf-pyinject itself", "name another pid"};
+  }
+  const auto stat = procfs::read_stat(pid_);
+  auto status = procfs::read_status(pid_);
+  if (!stat || !status) {
+    throw Refuse{Reason::kNoSuchProcess, "no such process", ""};
+  }
+  if (status->process != pid_) {
+    throw Refuse{Reason::kNoSuchProcess,
+                 fmt::format("it is a thread of process {}", status->process.value()),
+                 fmt::format("use -p {}", status->process.value())};
+  }
+  status_ = std::move(*status);
+  target_.id = {.pid = pid_, .start_time = stat->start_time};
+  target_.stack_begin = stat->stack_begin;
+  if (stat->kernel_thread()) {
+    throw Refuse{Reason::kKernelThread, "it is a kernel thread", ""};
+  }
+  if (status_.state == 'Z' && status_.threads <= 1) {
+    throw Refuse{Reason::kZombie, "it is a zombie: it has ended and waits for its parent", ""};
+  }
+  if (status_.state == 'Z') {
+    throw Refuse{Reason::kMainThreadGone,
+                 fmt::format("its main thread has ended, {} others go on", status_.threads - 1),
+                 "CPython runs pending calls in its main thread only"};
+  }
+  target_.inner_pid = procfs::inner_pid(status_);
+  target_.map_path = fmt::format("/tmp/perf-{}.map", target_.inner_pid.value());
+  target_.foreign_namespace =
+      target_.inner_pid != pid_ || !procfs::root_is_ours(pid_).value_or(false) ||
+      !procfs::in_our_namespace(pid_, procfs::Namespace::kMount).value_or(false);
+
+  auto maps = procfs::read_maps(pid_);
+  if (!maps) {
+    const int error = errno;
+    if (error == EACCES || error == EPERM) {
+      throw Refuse{
+          Reason::kNoPermission,
+          fmt::format("cannot read /proc/{}/maps: {}", pid_.value(), base::errno_text(error)),
+          permission_remedy(status_)};
+    }
+    throw Refuse{Reason::kExited, "it has ended", ""};
+  }
+  maps_ = std::move(*maps);
+  if (maps_.empty()) {
+    throw Refuse{Reason::kExited, "it has no memory any more: it is ending", ""};
+  }
+}
+
+std::optional<Module> Examination::module_of(const procfs::Mapping& mapping) {
+  auto file = files_.look(pid_, mapping, budget_, cancellation_).file;
+  if (file == nullptr) {
+    return std::nullopt;
+  }
+  const auto bias = elf::load_bias(file->segments, mapping.begin, mapping.offset, true);
+  if (!bias) {
+    return std::nullopt;
+  }
+  return Module{.file = std::move(file), .mapping = mapping, .bias = *bias};
+}
+
+Refuse Examination::not_examined() const {
+  return {
+      Reason::kNotExamined,
+      fmt::format(
+          "its {} mappings are of too many files, or of too large ones, to find its interpreter "
+          "in the time that there is",
+          maps_.size()),
+      "try it alone: -p " + std::to_string(pid_.value())};
+}
+
+void Examination::find_interpreter() {
+  // By what is in the files, not by their names: Python is embedded under any name. Files that are
+  // called python come first only to be quick.
+  std::vector<const procfs::Mapping*> candidates;
+  for (const auto& mapping : maps_) {
+    if (mapping.executable && mapping.inode != 0) {
+      candidates.push_back(&mapping);
+    }
+  }
+  const auto named_python = [](const procfs::Mapping* mapping) {
+    return mapping->path.find("python") != std::string::npos;
+  };
+  std::stable_partition(candidates.begin(), candidates.end(), named_python);
+  const procfs::Mapping* nameless = nullptr;  // called python, but nothing can be found in it
+  for (const auto* mapping : candidates) {
+    const auto module = module_of(*mapping);
+    if (module && module->file->is_interpreter()) {
+      interpreter_ = *module;
+      break;
+    }
+    const auto name = mapping->path.substr(mapping->path.rfind('/') + 1);
+    if (name.starts_with("python3") || name.starts_with("libpython3")) {
+      nameless = mapping;
+    }
+  }
+  if (interpreter_.file == nullptr) {
+    if (given_up()) {
+      throw not_examined();
+    }
+    if (nameless != nullptr) {
+      const auto path = base::printable(nameless->path);
+      const auto opened = procfs::open_mapped_file(pid_, *nameless);
+      if (const auto* failure = std::get_if<procfs::NotOpened>(&opened)) {
+        throw Refuse{Reason::kNoPermission, fmt::format("cannot open {}: {}", path, failure->why),
+                     "run as root, or as a user that may read that file"};
+      }
+      throw Refuse{
+          Reason::kNoLibpythonSymbols, fmt::format("{} exports no CPython symbols", path),
+          "use an interpreter whose dynamic symbol table is intact; one that is statically "
+          "linked has its symbols unless it is stripped"};
+    }
+    throw Refuse{Reason::kNotPython, "it is not a Python process", ""};
+  }
+  target_.interpreter = base::printable(interpreter_.mapping.path);
+  target_.bias = interpreter_.bias;
+  target_.text_begin = interpreter_.mapping.begin;
+  for (const auto& mapping : maps_) {
+    if (mapping.executable && mapping.inode == interpreter_.mapping.inode &&
+        mapping.device_major == interpreter_.mapping.device_major &&
+        mapping.device_minor == interpreter_.mapping.device_minor) {
+      target_.text_end = std::max(target_.text_end, mapping.end);
+    }
+  }
+  if (interpreter_.file->frame_pointer_share) {
+    frame_pointers_ = *interpreter_.file->frame_pointer_share >= 0.5;
+    target_.frame_pointers = *frame_pointers_;
+  }
+}
+
+// The loader maps a library's segments one after another, in the order of their addresses; before
+// that whole file as one. Code is told of (to who follows mappings) before the data is there.
+void Examination::check_loaded() const {
+  if (!interpreter_.file->defines("_PyRuntime")) {
+    return;
+  }
+  const auto* const data = procfs::find_mapping(maps_, interpreter_.address("_PyRuntime"));
+  if (data == nullptr || !data->writable) {
+    throw Refuse{Reason::kNotInitialized, "its interpreter is being loaded",
+                 "try again when the program has started"};
+  }
+}
+
+void Examination::read_version() {
+  if (!interpreter_.file->defines("Py_Version")) {
+    throw Refuse{Reason::kPythonTooOld, "it is older than Python 3.11: it has no Py_Version",
+                 "the perf trampoline came with Python 3.12"};
+  }
+  const auto hex = memory_.read_value<std::uint64_t>(interpreter_.address("Py_Version"));
+  if (!hex) {
+    const int error = errno;
+    if (error == EPERM || error == EACCES) {
+      throw Refuse{Reason::kNoPermission,
+                   fmt::format("process_vm_readv: {}", base::errno_text(error)),
+                   permission_remedy(status_)};
+    }
+    throw Refuse{Reason::kExited, "it has ended", ""};
+  }
+  target_.version = version_from_hex(*hex);
+  if (auto refusal = refuse_version(target_.version, purpose_)) {
+    throw Refuse{refusal->reason, refusal->found, refusal->remedy};
+  }
+}
+
+void Examination::check_symbols() {
+  const auto& file = *interpreter_.file;
+  if (purpose_ == Purpose::kObserve) {
+    if (!file.defines("_PyRuntime")) {
+      throw Refuse{Reason::kNoLibpythonSymbols,
+                   fmt::format("{} does not export _PyRuntime", target_.interpreter),
+                   "use an interpreter whose dynamic symbol table is intact"};
+    }
+    return;
+  }
+  if (!file.defines("_Py_trampoline_func_start") || !file.defines("_Py_trampoline_func_end")) {
+    throw Refuse{
+        Reason::kNoPerfTrampoline,
+        fmt::format("{} was built without the perf trampoline", target_.interpreter),
+        "record --engine bpf, or use a build with sysconfig's PY_HAVE_PERF_TRAMPOLINE set"};
+  }
+  for (const auto* symbol :
+       {"_PyRuntime", "PyRun_SimpleString", "Py_AddPendingCall", "_PyEval_AddPendingCall",
+        "PyGILState_Ensure", "PyGILState_Release", "_PyInterpreterState_GetEvalFrameFunc"}) {
+    if (!file.defines(symbol)) {
+      throw Refuse{Reason::kNoLibpythonSymbols,
+                   fmt::format("{} does not export {}", target_.interpreter, symbol),
+                   "use an interpreter whose dynamic symbol table is intact"};
+    }
+  }
+  // It can have a libc.so.6 mapped, too: for a module, or to look up the names of hosts or users.
+  if (file.is_c_library()) {
+    throw Refuse{Reason::kNoMailboxSpace,
+                 "it is statically linked: " + target_.interpreter + " has a C library in it",
+                 "record --engine bpf, or use a dynamically linked glibc build"};
+  }
+  // BOLT moves the end marker: CPython then copies megabytes as one trampoline and crashes
+  // (cpython gh-128883).
+  const auto begin = interpreter_.address("_Py_trampoline_func_start").value();
+  const auto end = interpreter_.address("_Py_trampoline_func_end").value();
+  if (end <= begin || end - begin > 64) {
+    throw Refuse{Reason::kBrokenTrampoline,
+                 fmt::format("its trampoline would be {} bytes long: a build spoiled by BOLT",
+                             static_cast<std::int64_t>(end - begin)),
+                 "use a build without BOLT, or a python-build-standalone from 20261021 on"};
+  }
+}
+
+}  // namespace pyinject::python

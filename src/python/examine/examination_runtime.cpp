@@ -1,0 +1,186 @@
+#include "base/text.hpp"
+#include "python/examine/examination.hpp"
+#include "python/layout/code_probe.hpp"
+#include "python/layout/runtime_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <sys/stat.h>
+
+namespace pyinject::python {
+
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::size_t kCodeBytes = 512;  // of an accessor, more than enough
+
+}  // namespace
+
+void Examination::find_runtime() {
+  auto& addresses = target_.addresses;
+  addresses.runtime = interpreter_.address("_PyRuntime");
+  std::vector<std::byte> head(kDebugOffsetsBytes);
+  if (!memory_.read(addresses.runtime, head)) {
+    throw Refuse{Reason::kLayoutMismatch,
+                 fmt::format("_PyRuntime at {:#x} cannot be read", addresses.runtime.value()), ""};
+  }
+  auto layout = parse_layout(target_.version, head);
+  if (const auto* wrong = std::get_if<std::string>(&layout)) {
+    throw Refuse{Reason::kLayoutMismatch, *wrong, "please report this build"};
+  }
+  layout_ = std::get<RuntimeLayout>(layout);
+  if (layout_.free_threaded) {
+    throw Refuse{Reason::kFreeThreaded, "it is a free-threaded build",
+                 purpose_ == Purpose::kObserve
+                     ? "its frames are laid out in another way"
+                     : "CPython's trampoline is not thread-safe there (cpython gh-152330)"};
+  }
+  const RuntimeView view{memory_, layout_, addresses.runtime};
+  if (view.finalizing()) {
+    throw Refuse{Reason::kFinalizing, "its interpreter is shutting down", ""};
+  }
+  if (purpose_ == Purpose::kObserve) {
+    return;  // its first frames are there before it is initialized
+  }
+  const auto interpreter = view.main_interpreter();
+  const bool initialized = view.initialized();
+  if (!initialized) {
+    initialized_ = addresses.runtime + layout_.initialized;
+  }
+  if (!initialized || !interpreter) {
+    throw Refuse{Reason::kNotInitialized, "its interpreter is not initialized (yet)",
+                 "try again when the program has started"};
+  }
+  addresses.main_interpreter = *interpreter;
+  addresses.eval_frame = *interpreter + layout_.eval_frame;
+  addresses.run_simple_string = interpreter_.address("PyRun_SimpleString");
+  addresses.add_pending_call = interpreter_.address("Py_AddPendingCall");
+  addresses.gilstate_ensure = interpreter_.address("PyGILState_Ensure");
+  addresses.gilstate_release = interpreter_.address("PyGILState_Release");
+  if (view.interpreters().size() > 1) {
+    target_.warnings.emplace_back(
+        "it has sub-interpreters: only the main interpreter's functions get names");
+  }
+}
+
+std::vector<std::byte> Examination::code_of(std::string_view symbol) const {
+  const auto size = interpreter_.file->symbols.find(symbol)->second.size;
+  std::vector<std::byte> code(std::min<std::size_t>(size == 0 ? kCodeBytes : size, kCodeBytes));
+  if (!memory_.read(interpreter_.address(symbol), code)) {
+    code.clear();
+  }
+  return code;
+}
+
+void Examination::check_code() {
+  constexpr std::string_view kAccessor = "_PyInterpreterState_GetEvalFrameFunc";
+  const auto field = first_field_loaded(code_of(kAccessor), interpreter_.address(kAccessor));
+  if (field != layout_.eval_frame) {
+    throw Refuse{Reason::kLayoutMismatch,
+                 fmt::format("eval_frame is at {} by the table for {}.{}, at {} by {}",
+                             layout_.eval_frame, target_.version.major, target_.version.minor,
+                             field ? std::to_string(*field) : "an unknown offset", kAccessor),
+                 "please report this build"};
+  }
+  constexpr std::string_view kAdd = "_PyEval_AddPendingCall";
+  const bool queue_there = takes_address(
+      code_of(kAdd), interpreter_.address(kAdd), target_.addresses.runtime, layout_.pending_calls,
+      [this](base::RemoteAddress slot) { return memory_.read_value<std::uint64_t>(slot); });
+  if (!queue_there) {
+    throw Refuse{
+        Reason::kLayoutMismatch,
+        fmt::format("the pending calls are not at _PyRuntime + {}, where {} should use them",
+                    layout_.pending_calls, kAdd),
+        "please report this build"};
+  }
+}
+
+// Only glibc's libraries leave room for the mailbox: musl's loader gives the ends of all data pages
+// to malloc (reclaim_gaps). Its file is called ld-musl-x86_64.so.1 or libc.so.
+void Examination::find_libc() {
+  for (const auto& mapping : maps_) {
+    const auto module =
+        mapping.executable && mapping.inode != 0 ? module_of(mapping) : std::nullopt;
+    if (!module || !module->file->defines("sem_post")) {
+      continue;
+    }
+    if (module->file->is_c_library() && !module->file->is_of_glibc()) {
+      throw Refuse{Reason::kNoMailboxSpace,
+                   "its C library is not glibc: " + base::printable(mapping.path),
+                   "record --engine bpf, or use a dynamically linked glibc build"};
+    }
+    if (module->file->restorer && module->file->is_of_glibc()) {
+      libc_ = *module;
+      target_.addresses.sem_post = module->address("sem_post");
+      target_.addresses.sigreturn = module->bias.apply(*module->file->restorer);
+      return;
+    }
+  }
+  if (given_up()) {
+    throw not_examined();
+  }
+  throw Refuse{Reason::kNoMailboxSpace, "no C library with sem_post is mapped into it",
+               "record --engine bpf, or use a dynamically linked glibc build"};
+}
+
+bool Examination::is_executable_of_process(const procfs::Mapping& mapping) const {
+  struct stat executable {};
+  return ::stat(fmt::format("/proc/{}/exe", pid_.value()).c_str(), &executable) == 0 &&
+         executable.st_ino == mapping.inode;
+}
+
+// What lies between the end of MODULE's .bss and the end of that page.
+std::optional<PageTail> Examination::page_tail(const Module& module) const {
+  const elf::Segment* last = nullptr;
+  for (const auto& segment : module.file->segments) {
+    if (segment.is_load() && segment.writable()) {
+      last = &segment;
+    }
+  }
+  if (last == nullptr) {
+    return std::nullopt;
+  }
+  const auto begin = module.bias.apply(base::ElfAddress{last->address.value() + last->memory_size});
+  const auto* mapping = procfs::find_mapping(maps_, begin);
+  const std::uint64_t size = (kPage - begin.value() % kPage) % kPage;
+  if (mapping == nullptr || !mapping->writable || mapping->shared || mapping->path == "[heap]" ||
+      (begin + size) > mapping->end) {
+    return std::nullopt;
+  }
+  return PageTail{.begin = begin, .size = size};
+}
+
+void Examination::find_mailbox() {
+  // Never the executable's own: the heap begins behind it.
+  std::vector<const Module*> modules;
+  if (!interpreter_.file->has_program_interpreter &&
+      !is_executable_of_process(interpreter_.mapping)) {
+    modules.push_back(&interpreter_);
+  }
+  modules.push_back(&libc_);
+  std::optional<base::RemoteAddress> unused;
+  for (const auto* module : modules) {
+    const auto tail = page_tail(*module);
+    const auto place = tail ? mailbox_place(*tail) : std::nullopt;
+    if (!place) {
+      continue;
+    }
+    if (read_mailbox(memory_, *place)) {
+      target_.addresses.mailbox = *place;
+      return;
+    }
+    if (!unused && is_unused(memory_, *place)) {
+      unused = place;
+    }
+  }
+  if (!unused) {
+    throw Refuse{Reason::kNoMailboxSpace,
+                 fmt::format("no library has {} unused bytes behind its data", sizeof(Mailbox)),
+                 "please report this build"};
+  }
+  target_.addresses.mailbox = *unused;
+}
+
+}  // namespace pyinject::python

@@ -1,0 +1,204 @@
+#include "base/text.hpp"
+#include "procfs/cmdline.hpp"
+#include "python/examine/code_arenas.hpp"
+#include "python/examine/examination.hpp"
+#include "python/examine/map_file_check.hpp"
+#include "python/layout/code_probe.hpp"
+#include "python/layout/runtime_view.hpp"
+#include "python/layout/version_policy.hpp"
+#include "tracee/stopped_process.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <unordered_set>
+#include <vector>
+
+namespace pyinject::python {
+
+void Examination::read_state() {
+  const auto evaluator = memory_.read_pointer(target_.addresses.eval_frame);
+  if (!evaluator) {
+    throw Refuse{Reason::kExited, "it has ended", ""};
+  }
+  const auto mailbox = read_mailbox(memory_, target_.addresses.mailbox);
+  const auto state = classify_evaluator(*evaluator, mailbox, target_.text_begin, target_.text_end);
+  if (!state) {
+    const auto* module = procfs::find_mapping(maps_, *evaluator);
+    throw Refuse{Reason::kForeignEvaluator,
+                 fmt::format("another frame evaluator (PEP 523) is installed: {:#x} in {}",
+                             evaluator->value(),
+                             module == nullptr ? "no mapping" : base::printable(module->path)),
+                 "disable whatever installed it (a debugger, torch.compile ...)"};
+  }
+  target_.state = *state;
+  if (*state == TrampolineState::kOnByUs && mailbox) {
+    target_.owner = {.pid = base::Pid{mailbox->owner_pid}, .start_time = mailbox->owner_start};
+    target_.owner_namespace = mailbox->owner_namespace;
+  }
+  if (*state != TrampolineState::kOff) {
+    return;
+  }
+  if (!mailbox || mailbox->evaluator == 0) {
+    check_watchers();
+  }
+  if (!mailbox) {
+    return;
+  }
+  if (mailbox->outcome == kFailed) {
+    throw Refuse{Reason::kActivationFailed, "an earlier activation of this process failed",
+                 "see its stderr; restart the process to try again"};
+  }
+  if (!belongs_to(*mailbox, target_.inner_pid, target_.id.start_time) && mailbox->evaluator != 0 &&
+      target_.version.minor >= 14) {
+    throw Refuse{
+        Reason::kForkedAfterActivation, "it was forked by a process that had been activated before",
+        "a second activation crashes Python 3.14 and later (cpython gh-146522); record its "
+        "parent and let it fork again meanwhile, or restart it"};
+  }
+}
+
+// From 3.13.12, 3.14 and 3.15 on each activation registers one more watcher of code objects, which
+// stays; with two of them trampolines are freed while they are in use. So one that is the
+// interpreter's own says that the program had the trampoline on before and switched it off.
+void Examination::check_watchers() const {
+  const auto& version = target_.version;
+  if (version.minor < 13 || (version.minor == 13 && version.micro < 12)) {
+    return;
+  }
+  constexpr std::string_view kAccessor = "PyCode_ClearWatcher";
+  constexpr std::size_t kWatchers = 8;  // CODE_MAX_WATCHERS
+  const auto array =
+      interpreter_.file->defines(kAccessor)
+          ? first_element_compared(code_of(kAccessor), interpreter_.address(kAccessor))
+          : std::nullopt;
+  if (!array || *array % sizeof(std::uint64_t) != 0 || *array > layout_.interpreter_size) {
+    throw Refuse{Reason::kLayoutMismatch,
+                 fmt::format("the watchers of code objects are at {} by {}",
+                             array ? std::to_string(*array) : "an unknown offset", kAccessor),
+                 "please report this build"};
+  }
+  for (std::size_t i = 0; i < kWatchers; ++i) {
+    const auto watcher = memory_.read_pointer(target_.addresses.main_interpreter +
+                                              (*array + i * sizeof(std::uint64_t)));
+    if (watcher && *watcher >= target_.text_begin && *watcher < target_.text_end) {
+      throw Refuse{
+          Reason::kActivatedBefore,
+          "it had the trampoline on by itself before (-X perf or its own call)",
+          "a second activation crashes this Python (cpython gh-146522): restart it, or let "
+          "it not call sys.deactivate_stack_trampoline()"};
+    }
+  }
+}
+
+namespace {
+
+// How far the stack of a thread reaches down. glibc keeps the thread's descriptor, THREAD, at its
+// top. The mapping may go on above it (the kernel merges neighbours), but not below: there is the
+// guard. The greatest number when it is nowhere.
+std::uint64_t stack_below(const std::vector<procfs::Mapping>& maps, std::uint64_t thread) {
+  const auto* stack = procfs::find_mapping(maps, base::RemoteAddress{thread});
+  return stack == nullptr ? std::numeric_limits<std::uint64_t>::max()
+                          : thread - stack->begin.value();
+}
+
+}  // namespace
+
+void Examination::check_stacks() const {
+  if (target_.version.minor >= 14) {
+    return;  // they check the C stack itself and raise RecursionError
+  }
+  constexpr std::uint64_t kDescriptor = std::uint64_t{64} << 10U;  // with thread-local variables
+  constexpr std::uint64_t kLeast = (std::uint64_t{1} << 20U) - kDescriptor;
+  const RuntimeView view{memory_, layout_, target_.addresses.runtime};
+  const auto main_thread = view.main_thread();
+  std::vector<std::uint64_t> small;
+  for (const auto& thread : view.threads(target_.addresses.main_interpreter)) {
+    // The main thread's grows up to its resource limit.
+    if (thread.thread_id != main_thread && stack_below(maps_, thread.thread_id) < kLeast) {
+      small.push_back(thread.thread_id);
+    }
+  }
+  if (small.empty()) {
+    return;
+  }
+  // Those mappings were read before the threads were: the place of such a stack may have been
+  // something else then. Now again, for the threads that are still there.
+  const auto maps = procfs::read_maps(pid_).value_or(maps_);
+  std::unordered_set<std::uint64_t> now;
+  for (const auto& thread : view.threads(target_.addresses.main_interpreter)) {
+    now.insert(thread.thread_id);
+  }
+  for (const auto thread : small) {
+    const auto size = stack_below(maps, thread);
+    if (now.contains(thread) && size < kLeast) {
+      throw Refuse{Reason::kSmallStack,
+                   fmt::format("a Python thread has a stack of only {} KiB", size >> 10U),
+                   fmt::format("with the trampoline each Python call takes C stack, and Python "
+                               "{}.{} does not check its end: give threads at least 1 MiB "
+                               "(threading.stack_size)",
+                               target_.version.major, target_.version.minor)};
+    }
+  }
+}
+
+// A tracer that has gone since, and another perf-pyinject, are no obstacle: the stop waits for it.
+void Examination::refuse_traced() const {
+  if (status_.tracer.value() == 0 || tracee::traces_briefly(status_.tracer)) {
+    return;
+  }
+  if (const auto tracer = procfs::read_status(status_.tracer)) {
+    throw Refuse{
+        Reason::kTraced,
+        fmt::format("pid {} ({}) traces it", status_.tracer.value(), base::printable(tracer->name)),
+        "detach that debugger or tracer first"};
+  }
+}
+
+// Its trampolines have to be kept mapped until its end. Which of its threads are daemons cannot be
+// read from outside, so any second Python thread counts.
+void Examination::check_exit() {
+  if (layout_.code_arenas == 0) {
+    return;
+  }
+  const auto arenas =
+      read_code_arenas(memory_, target_.addresses.runtime + layout_.code_arenas, maps_);
+  const auto* const problem = std::get_if<std::string>(&arenas);
+  if (problem == nullptr) {
+    return;
+  }
+  const RuntimeView view{memory_, layout_, target_.addresses.runtime};
+  if (const auto threads = view.threads(target_.addresses.main_interpreter).size(); threads > 1) {
+    throw Refuse{Reason::kUnsafeExit,
+                 fmt::format("its trampolines could not be kept mapped until its end ({}), and it "
+                             "has {} Python threads: daemon threads would crash it at its exit "
+                             "(cpython gh-143228)",
+                             *problem, threads),
+                 "record --engine bpf"};
+  }
+  target_.warnings.push_back(unpinned_note(*problem));
+}
+
+void Examination::look_at_surroundings() {
+  if (target_.state != TrampolineState::kOff) {
+    return;
+  }
+  refuse_traced();
+  if (status_.seccomp == procfs::SeccompMode::kStrict) {
+    throw Refuse{Reason::kSeccomp, "it runs in seccomp's strict mode",
+                 "any system call of the activation would kill it"};
+  }
+  const auto jit = procfs::read_environ_value(pid_, "PYTHON_JIT");
+  if (jit && !jit->empty() && *jit != "0" && interpreter_.file->mentions_jit) {
+    throw Refuse{Reason::kJitActive, "its JIT is switched on (PYTHON_JIT)",
+                 "CPython has no trampoline with the JIT: restart it with PYTHON_JIT=0"};
+  }
+  check_stacks();
+  check_exit();
+  if (auto refusal = check_map_file(pid_, status_, target_.id.start_time, target_.map_path)) {
+    throw Refuse{refusal->reason, refusal->found, refusal->remedy};
+  }
+}
+
+}  // namespace pyinject::python

@@ -1,0 +1,82 @@
+// What is learned, once, of a file that targets have mapped: is there a CPython in it, and where.
+#pragma once
+
+#include "elf/elf_file.hpp"
+#include "procfs/maps.hpp"
+#include "pyinject/base/cancellation.hpp"
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/remote_address.hpp"
+#include "pyinject/base/unique_fd.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+namespace pyinject::python {
+
+struct MappedFile {
+  std::vector<elf::Segment> segments;
+  elf::Symbols symbols;                       // those of kWantedSymbols that it defines
+  bool has_program_interpreter = false;       // PT_INTERP: an executable (or glibc's libc.so.6)
+  bool mentions_jit = false;                  // built with the JIT: it looks PYTHON_JIT up
+  std::optional<base::ElfAddress> restorer;   // mov $15,%rax; syscall (only where sem_post is)
+  std::optional<double> frame_pointer_share;  // only where CPython is
+
+  [[nodiscard]] bool defines(std::string_view symbol) const {
+    return symbols.find(symbol) != symbols.end();
+  }
+  // A whole C library is in here; glibc's own part with sem_post has the other name, also where
+  // that is libpthread.so.0 (before 2.34). No other C library has it.
+  [[nodiscard]] bool is_c_library() const { return defines("__libc_start_main"); }
+  [[nodiscard]] bool is_of_glibc() const { return defines("__pthread_unwind_next"); }
+  // CPython's own code is in here.
+  [[nodiscard]] bool is_interpreter() const {
+    return defines("Py_Initialize") && defines("PyRun_SimpleStringFlags");
+  }
+};
+
+// What is in the file FD; nullptr: it is no ELF file of this machine, or has nothing that is looked
+// for. BYTES: how many were read for it. Incomplete when CANCELLATION is stopped.
+[[nodiscard]] std::shared_ptr<const MappedFile> inspect_file(
+    base::UniqueFd fd, std::uint64_t& bytes,
+    const base::Cancellation& cancellation = base::Cancellation::never());
+
+// How much of files one process may cost. Real ones have some hundred, and 100 MiB of symbols.
+struct FileBudget {
+  std::size_t files = 4096;
+  std::uint64_t bytes = std::uint64_t{512} << 20U;
+
+  [[nodiscard]] bool spent() const { return files == 0 || bytes == 0; }
+};
+
+// Remembers files, up to a number of them, for as long as this tool runs. Of any thread.
+class MappedFiles {
+ public:
+  struct Look {
+    bool opened = false;                     // false: it cannot be opened, or there was no time
+    std::shared_ptr<const MappedFile> file;  // as inspect_file()
+  };
+  // BUDGET: of what is not remembered.
+  [[nodiscard]] Look look(base::Pid pid, const procfs::Mapping& mapping, FileBudget& budget,
+                          const base::Cancellation& cancellation);
+
+ private:
+  // Device, inode, size, times of the last changes of content and inode (nanoseconds): numbers of
+  // inodes are reused, and files are rewritten.
+  using Key = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;
+  [[nodiscard]] static Key key_of(const struct stat& facts);
+  [[nodiscard]] std::optional<Look> find(const Key& key);
+
+  std::mutex mutex_;
+  std::map<Key, std::shared_ptr<const MappedFile>> known_;
+};
+
+}  // namespace pyinject::python

@@ -1,0 +1,125 @@
+#include "python/layout/frame_layout.hpp"
+
+#include "procfs/maps.hpp"
+#include "procfs/open_mapped.hpp"
+#include "python/layout/frame_reading.hpp"
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pyinject::python {
+
+namespace {
+
+// struct _Py_AsyncioModuleDebugOffsets (Modules/_asynciomodule.c, 3.14 and 3.15): seven words about
+// a task, two about an interpreter, four about a thread.
+std::optional<TaskOffsets> task_offsets(const elf::ElfFile& file) {
+  constexpr std::size_t kWords = 13;
+  constexpr std::size_t kTaskSize = 0;
+  constexpr std::size_t kTaskName = 1;
+  constexpr std::size_t kThreadSize = 9;
+  constexpr std::size_t kRunningTask = 11;
+  constexpr std::uint64_t kMost = 4096;
+  const auto section = file.section(".AsyncioDebug");
+  if (!section) {
+    return std::nullopt;
+  }
+  const auto bytes = file.read_at(section->address, kWords * sizeof(std::uint64_t));
+  if (!bytes) {
+    return std::nullopt;
+  }
+  std::array<std::uint64_t, kWords> words{};
+  std::memcpy(words.data(), bytes->data(), bytes->size());
+  if (words[kTaskSize] > kMost || words[kTaskName] >= words[kTaskSize] ||
+      words[kThreadSize] > kMost || words[kRunningTask] >= words[kThreadSize]) {
+    return std::nullopt;
+  }
+  return TaskOffsets{.name = static_cast<std::uint32_t>(words[kTaskName]),
+                     .running = static_cast<std::uint32_t>(words[kRunningTask])};
+}
+
+// In the interpreter itself (3.15), or in a module of its own (3.14).
+std::optional<TaskOffsets> find_task_offsets(const Target& target, const elf::ElfFile& file) {
+  auto found = task_offsets(file);
+  return found ? found : loaded_task_offsets(target.id.pid);
+}
+
+}  // namespace
+
+std::optional<TaskOffsets> loaded_task_offsets(base::Pid pid) {
+  const auto maps = procfs::read_maps(pid);
+  for (const auto& mapping : maps.value_or(std::vector<procfs::Mapping>{})) {
+    if (!mapping.executable || mapping.inode == 0 ||
+        mapping.path.find("/_asyncio.") == std::string::npos) {
+      continue;
+    }
+    auto opened = procfs::open_mapped_file(pid, mapping);
+    if (auto* const fd = std::get_if<base::UniqueFd>(&opened)) {
+      auto module = elf::ElfFile::open(std::move(*fd));
+      if (const auto* const elf = std::get_if<elf::ElfFile>(&module)) {
+        return task_offsets(*elf);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
+  const auto prepared = prepare_frame_reading(target);
+  if (const auto* why = std::get_if<std::string>(&prepared)) {
+    return *why;
+  }
+  const auto& [file, found] = std::get<FrameReading>(prepared);
+  const auto& stack = found.stack;
+  constexpr auto kTypes = std::to_array<std::string_view>({"PyCode_Type", "PyUnicode_Type"});
+  const auto symbols = file.find_symbols(kTypes);
+  const auto code_type = symbols.find(kTypes[0]);
+  const auto text_type = symbols.find(kTypes[1]);
+  if (code_type == symbols.end() || text_type == symbols.end()) {
+    return std::string{"its interpreter does not export PyCode_Type and PyUnicode_Type"};
+  }
+  const bool has_tasks = target.version.minor >= 14;
+  const auto tasks = has_tasks ? find_task_offsets(target, file) : std::nullopt;
+  // parse_layout() and implausible() have bounded them all.
+  const auto narrow = [](std::uint64_t offset) { return static_cast<std::uint32_t>(offset); };
+  return FrameLayout{
+      // interpreters.head; .main is behind it.
+      .interpreters = target.addresses.runtime + (found.interpreters_main - sizeof(std::uint64_t)),
+      .code_type = target.bias.apply(code_type->second.address),
+      .text_type = target.bias.apply(text_type->second.address),
+      .next_interpreter = narrow(found.next_interpreter),
+      .threads_head = narrow(found.threads_head),
+      .gil = narrow(found.gil),
+      .next_thread = narrow(found.next_thread),
+      .thread_interpreter = narrow(found.thread_interpreter),
+      .thread_id = narrow(found.thread_id),
+      .current_frame = narrow(stack.current_frame),
+      .frame_in_cframe = stack.frame_in_cframe,
+      .running_task = tasks ? tasks->running : 0,
+      .tasks_later = has_tasks && !tasks,
+      .executable = narrow(stack.executable),
+      .executable_tags = stack.executable_tags,
+      .previous = narrow(stack.previous),
+      .instruction = narrow(stack.instruction),
+      .owner = narrow(stack.owner),
+      .file_name = narrow(stack.file_name),
+      .qualified_name = narrow(stack.qualified_name),
+      .line_table = narrow(stack.line_table),
+      .first_line = narrow(stack.first_line),
+      .byte_code = narrow(stack.byte_code),
+      .type = narrow(stack.type),
+      .item_count = narrow(stack.item_count),
+      .bytes_data = narrow(stack.bytes_data),
+      .text_length = narrow(stack.text_length),
+      .text_state = narrow(stack.text_state),
+      .ascii_data = narrow(stack.ascii_data),
+      .task_name = tasks ? tasks->name : 0,
+      .gil_last_holder = narrow(found.gil_last_holder),
+      .gil_locked = narrow(found.gil_locked)};
+}
+
+}  // namespace pyinject::python

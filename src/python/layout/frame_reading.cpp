@@ -1,0 +1,36 @@
+#include "python/layout/frame_reading.hpp"
+
+#include "memory/process_memory.hpp"
+#include "python/layout/interpreter_file.hpp"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace pyinject::python {
+
+std::variant<FrameReading, std::string> prepare_frame_reading(const Target& target) {
+  auto file = open_interpreter(target);
+  if (auto* const why = std::get_if<std::string>(&file)) {
+    return std::move(*why);
+  }
+  const memory::ProcessMemory memory{target.id.pid};
+  std::vector<std::byte> head(kDebugOffsetsBytes);
+  if (!memory.read(target.addresses.runtime, head)) {
+    return std::string{"its memory cannot be read"};
+  }
+  auto layout = parse_layout(target.version, head);
+  if (auto* const wrong = std::get_if<std::string>(&layout)) {
+    return std::move(*wrong);
+  }
+  auto& found = std::get<RuntimeLayout>(layout);
+  if (auto wrong = implausible(found.stack); !wrong.empty()) {
+    return "its debug offsets make no sense: " + wrong;
+  }
+  if (found.free_threaded) {
+    return std::string{"it is a free-threaded build"};
+  }
+  return FrameReading{.file = std::get<elf::ElfFile>(std::move(file)), .layout = found};
+}
+
+}  // namespace pyinject::python

@@ -1,0 +1,71 @@
+// Where things are inside CPython's runtime, per version: data, and how it is checked.
+#pragma once
+
+#include "pyinject/python/target.hpp"
+#include "python/layout/stack_layout.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+
+namespace pyinject::python {
+
+// How the main thread's pending calls are queued.
+enum class QueueForm {
+  kRing32,  // 3.12: a ring of 32, a POSIX semaphore as lock
+  kArray,   // 3.13+: an array of 300 of which 32 are used, a one-byte PyMutex
+};
+
+// Offsets in bytes. PyInterpreterState, PyThreadState and GIL offsets of 3.13+ come from the
+// target's own _Py_DebugOffsets; the rest is a table, checked against the target's code
+// (code_probe.hpp).
+struct RuntimeLayout {
+  // In _PyRuntime.
+  std::uint64_t runtime_size = 0;
+  std::uint64_t initialized = 0;  // int: 1 after Py_Initialize
+  std::uint64_t finalizing = 0;   // the PyThreadState that finalizes, or null
+  std::uint64_t interpreters_main = 0;
+  std::uint64_t main_thread = 0;  // pthread_self() of the main thread
+  std::uint64_t pending_calls = 0;
+  QueueForm queue = QueueForm::kArray;
+  // The list of trampoline arenas (code_arenas.hpp). 0: this release needs nothing done to them.
+  std::uint64_t code_arenas = 0;
+  // In PyInterpreterState.
+  std::uint64_t interpreter_size = 0;  // 0: not known
+  std::uint64_t interpreter_id = 0;
+  std::uint64_t next_interpreter = 0;
+  std::uint64_t threads_head = 0;
+  std::uint64_t gil = 0;  // pointer to the struct _gil_runtime_state
+  std::uint64_t eval_frame = 0;
+  // The eval breaker: an int in the interpreter on 3.12, a word in each thread state from 3.13 on.
+  std::uint64_t eval_breaker = 0;
+  bool eval_breaker_per_thread = true;
+  // In PyThreadState.
+  std::uint64_t next_thread = 0;
+  std::uint64_t thread_interpreter = 0;
+  std::uint64_t thread_id = 0;  // pthread_self() of that thread
+  // Set when Python code is observed: PyInterpreterState.audit_hooks (sys.addaudithook), and in
+  // PyThreadState c_tracefunc and c_profilefunc (sys.settrace, sys.setprofile). Nothing to check
+  // them by; a wrong offset could only make us too careful, or as careless as without them.
+  std::uint64_t audit_hooks = 0;
+  std::uint64_t trace_function = 0;
+  std::uint64_t profile_function = 0;
+  // In struct _gil_runtime_state, relative to its start.
+  std::uint64_t gil_last_holder = 8;
+  std::uint64_t gil_locked = 16;
+  bool free_threaded = false;
+  StackLayout stack;
+};
+
+// Bytes of _Py_DebugOffsets that parse_layout wants to see.
+inline constexpr std::size_t kDebugOffsetsBytes = 112 * sizeof(std::uint64_t);
+
+// The layout for VERSION. RUNTIME: the first bytes of the target's _PyRuntime (used from 3.13 on;
+// cookie, version and plausibility of every offset are checked). A string says what did not fit.
+[[nodiscard]] std::variant<RuntimeLayout, std::string> parse_layout(
+    const Version& version, std::span<const std::byte> runtime);
+
+}  // namespace pyinject::python

@@ -1,0 +1,90 @@
+#include "python/layout/version_policy.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace pyinject::python {
+
+namespace {
+
+struct BadRelease {
+  std::uint8_t minor;
+  std::uint8_t micro;
+  const char* why;
+  const char* use;
+};
+
+constexpr auto kForkCrash =
+    "a fork while the trampoline is on crashes the child (cpython gh-144766)";
+constexpr auto kForkUnmaps =
+    "a fork while the trampoline is on unmaps the child's trampolines (cpython gh-149156)";
+constexpr std::array kBadReleases = std::to_array<BadRelease>({
+    {.minor = 12,
+     .micro = 0,
+     .why = "switching off frees trampolines in use (cpython gh-112367)",
+     .use = "3.12.1 or later"},
+    {.minor = 13, .micro = 12, .why = kForkCrash, .use = "another 3.13 release"},
+    {.minor = 13, .micro = 13, .why = kForkUnmaps, .use = "another 3.13 release"},
+    {.minor = 14, .micro = 3, .why = kForkCrash, .use = "3.14.6 or later"},
+    {.minor = 14, .micro = 4, .why = kForkUnmaps, .use = "3.14.6 or later"},
+    {.minor = 14, .micro = 5, .why = kForkUnmaps, .use = "3.14.6 or later"},
+});
+
+}  // namespace
+
+std::optional<Refusal> refuse_version(const Version& version, Purpose purpose) {
+  const auto text = to_string(version);
+  if (version.major < 3 || (version.major == 3 && version.minor < 12)) {
+    return Refusal{.reason = Reason::kPythonTooOld,
+                   .found = "it is Python " + text,
+                   .remedy = "the perf trampoline came with Python 3.12"};
+  }
+  if (version.major > 3 || version.minor > 15) {
+    return Refusal{.reason = Reason::kPythonTooNew,
+                   .found = "it is Python " + text,
+                   .remedy = "this release of perf-pyinject knows 3.12 to 3.15"};
+  }
+  if (version.level != 0xf && version.level != 0xc) {
+    return Refusal{.reason = Reason::kPreRelease,
+                   .found = "it is Python " + text,
+                   .remedy = "layouts change until the release candidates: use a release"};
+  }
+  for (const auto& bad : kBadReleases) {
+    if (purpose == Purpose::kActivate && version.minor == bad.minor && version.micro == bad.micro) {
+      return Refusal{.reason = Reason::kBadPatchRelease,
+                     .found = fmt::format("it is Python {}: {}", text, bad.why),
+                     .remedy = fmt::format("use {}", bad.use)};
+    }
+  }
+  return std::nullopt;
+}
+
+bool unmaps_used_arenas(const Version& version) {
+  constexpr std::uint8_t kLast13 = 11;
+  constexpr std::uint8_t kLast14 = 2;
+  return version.major == 3 &&
+         (version.minor == 12 || (version.minor == 13 && version.micro <= kLast13) ||
+          (version.minor == 14 && version.micro <= kLast14));
+}
+
+std::optional<TrampolineState> classify_evaluator(base::RemoteAddress evaluator,
+                                                  const std::optional<Mailbox>& mailbox,
+                                                  base::RemoteAddress text_begin,
+                                                  base::RemoteAddress text_end) {
+  if (evaluator.is_null()) {
+    return TrampolineState::kOff;
+  }
+  if (evaluator < text_begin || evaluator >= text_end) {
+    return std::nullopt;
+  }
+  // Not yet learned: the tool ended between the request and its effect. A request that was
+  // withdrawn (its payload blanked) has none: then the program has switched on itself.
+  const bool ours =
+      mailbox && (mailbox->evaluator == evaluator.value() ||
+                  (mailbox->evaluator == 0 && mailbox->requested > 0 &&
+                   (mailbox->payload[0] != '\0' || mailbox->outcome == kWithdrawing)));
+  return ours ? TrampolineState::kOnByUs : TrampolineState::kOnByItself;
+}
+
+}  // namespace pyinject::python

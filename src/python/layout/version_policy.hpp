@@ -1,0 +1,27 @@
+// Which versions are safe to activate, and what the evaluator found in one says.
+#pragma once
+
+#include "pyinject/base/remote_address.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/python/reason.hpp"
+#include "pyinject/python/target.hpp"
+#include "python/examine/mailbox.hpp"
+
+#include <optional>
+
+namespace pyinject::python {
+
+// nullopt: it may be activated, or observed.
+[[nodiscard]] std::optional<Refusal> refuse_version(const Version& version,
+                                                    Purpose purpose = Purpose::kActivate);
+
+// Its exit unmaps the trampolines while daemon threads may be inside of them (cpython gh-143228).
+[[nodiscard]] bool unmaps_used_arenas(const Version& version);
+
+// EVALUATOR: what eval_frame holds. nullopt: somebody else's (PEP 523). The trampoline's evaluator
+// is a static function of CPython, so it lies in [TEXT_BEGIN, TEXT_END).
+[[nodiscard]] std::optional<TrampolineState> classify_evaluator(
+    base::RemoteAddress evaluator, const std::optional<Mailbox>& mailbox,
+    base::RemoteAddress text_begin, base::RemoteAddress text_end);
+
+}  // namespace pyinject::python

@@ -1,0 +1,125 @@
+#include "python/stacks/frame_walk.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
+namespace pyinject::python {
+
+namespace {
+
+constexpr std::size_t kMostFrameBytes = 256;  // of its fixed part: implausible(StackLayout)
+constexpr std::uint8_t kGeneratorOwner = 1;   // FRAME_OWNED_BY_GENERATOR
+// FRAME_OWNED_BY_CSTACK (3.12, 3.13), FRAME_OWNED_BY_INTERPRETER (3.14+) and what is above it.
+constexpr std::uint8_t kFirstEntryOwner = 3;
+
+struct Frame {
+  RawFrame raw;
+  bool entry = false;
+  bool waits = false;         // for a call that its own evaluator makes; later than 3.13: any call
+  bool caller_waits = false;  // must, when it is no entry frame
+};
+
+std::optional<Frame> read_frame(const memory::MemoryReader& memory, const StackLayout& layout,
+                                base::RemoteAddress address) {
+  std::array<std::byte, kMostFrameBytes> bytes;  // NOLINT(*-member-init): read() fills it
+  if (address.value() % sizeof(std::uint64_t) != 0 || layout.frame_size > bytes.size() ||
+      !memory.read(address, std::span{bytes}.first(layout.frame_size))) {
+    return std::nullopt;
+  }
+  const auto pointer = [&bytes](std::uint64_t offset) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    return value;
+  };
+  std::int32_t index = 0;
+  std::memcpy(&index, bytes.data() + layout.stack_end, sizeof index);
+  const auto owner = std::to_integer<std::uint8_t>(bytes.at(layout.owner));
+  const bool entry = owner >= kFirstEntryOwner;
+  // throw() of a generator that waits for another one, which is C code, links it to what runs.
+  const bool thrown_into = layout.stack_end_is_index && owner == kGeneratorOwner;
+  return Frame{
+      .raw = {.address = address,
+              .code = base::RemoteAddress{pointer(layout.executable) & ~layout.executable_tags},
+              .previous = base::RemoteAddress{pointer(layout.previous)},
+              .instruction = base::RemoteAddress{pointer(layout.instruction)}},
+      .entry = entry,
+      .waits = layout.stack_end_is_index ? index >= 0 : pointer(layout.stack_end) != 0,
+      .caller_waits = !entry && !thrown_into};
+}
+
+std::optional<base::RemoteAddress> innermost(const memory::MemoryReader& memory,
+                                             const StackLayout& layout,
+                                             base::RemoteAddress thread) {
+  auto frame = memory.read_pointer(thread + layout.current_frame);
+  if (frame && !frame->is_null() && layout.frame_in_cframe) {
+    frame = memory.read_pointer(*frame);
+  }
+  return frame;
+}
+
+}  // namespace
+
+std::optional<RawStack> walk_frames(const memory::MemoryReader& memory, const StackLayout& layout,
+                                    base::RemoteAddress thread) {
+  auto next = innermost(memory, layout, thread);
+  if (!next) {
+    return std::nullopt;
+  }
+  RawStack stack;
+  // A circle is met again at the latest after twice its length (Brent's method).
+  base::RemoteAddress passed;
+  bool must_wait = false;
+  for (std::size_t steps = 1, remember = 1; !next->is_null(); ++steps) {
+    if (*next == passed) {
+      return std::nullopt;
+    }
+    if (steps == remember) {
+      passed = *next;
+      remember *= 2;
+    }
+    const auto frame = read_frame(memory, layout, *next);
+    if (!frame) {
+      return std::nullopt;
+    }
+    if (frame->entry) {
+      if (!stack.frames.empty()) {
+        stack.frames.back().outermost = true;
+      }
+    } else if (frame->raw.previous.is_null() || frame->raw.code.is_null() ||
+               (must_wait && !frame->waits)) {
+      // Only an entry frame can be the last, or have no code. What called the frame before and does
+      // not wait for it is of another moment.
+      return std::nullopt;
+    } else if (stack.frames.size() == kMostFrames) {
+      stack.complete = false;
+      return stack;
+    } else {
+      stack.frames.push_back(frame->raw);
+    }
+    if (steps > 3 * kMostFrames) {
+      return std::nullopt;  // hardly anything but entry frames
+    }
+    must_wait = frame->caller_waits;
+    next = frame->raw.previous;
+  }
+  return stack;
+}
+
+bool same_calls(const RawStack& one, const RawStack& other) {
+  return one.complete == other.complete &&
+         std::ranges::equal(one.frames, other.frames, &RawFrame::same_call);
+}
+
+RawStack outer_part(const RawStack& earlier, const RawStack& later) {
+  if (!earlier.complete || !later.complete) {
+    return {};
+  }
+  const auto differing = std::mismatch(
+      later.frames.rbegin(), later.frames.rend(), earlier.frames.rbegin(), earlier.frames.rend(),
+      [](const RawFrame& one, const RawFrame& other) { return one.same_call(other); });
+  return {.frames = {differing.first.base(), later.frames.end()}};
+}
+
+}  // namespace pyinject::python

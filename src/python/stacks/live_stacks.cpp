@@ -1,0 +1,278 @@
+#include "python/stacks/live_stacks.hpp"
+
+#include "pyinject/base/cancellation.hpp"
+#include "python/stacks/stack_assembly.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <set>
+#include <utility>
+
+namespace pyinject::python {
+
+namespace {
+
+constexpr std::size_t kMostRemembered = std::size_t{32} << 20U;  // bytes
+// Of one process, which may have 8192 stacks of 4096 frames each that all change. A thread takes 20
+// us.
+constexpr std::chrono::milliseconds kPatienceForStacks{250};
+
+template <typename Value>
+void make_unique(std::vector<Value>& values) {
+  std::ranges::sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+}  // namespace
+
+LiveStacks::LiveStacks(std::unique_ptr<memory::MemoryReader> memory, base::Pid process,
+                       const RuntimeLayout& layout, base::RemoteAddress runtime,
+                       base::RemoteAddress code_type)
+    : memory_{std::move(memory)},
+      layout_{layout},
+      pages_{*memory_},
+      codes_{*memory_, layout.stack, code_type},
+      threads_{*memory_, layout_, runtime, process} {}
+
+void LiveStacks::update() {
+  losses_.interpreters = std::max<std::uint64_t>(losses_.interpreters, threads_.update());
+  remembered_ = 0;
+  for (const auto& state : threads_.threads()) {
+    remembered_ += state.snapshot.bytes.size();
+  }
+}
+
+std::vector<LiveStacks::States> LiveStacks::by_thread() {
+  std::vector<States> threads;
+  for (States left = threads_.threads(); !left.empty();) {
+    threads.push_back(states_of(left.front().tid));
+    left = left.subspan(threads.back().size());
+  }
+  return threads;
+}
+
+LiveStacks::States LiveStacks::states_of(base::Tid tid) {
+  // clang 14 does not compile subranges, which equal_range returns.
+  auto& all = threads_.threads();
+  return {std::ranges::lower_bound(all, tid, {}, &KnownThread::tid),
+          std::ranges::upper_bound(all, tid, {}, &KnownThread::tid)};
+}
+
+std::vector<ThreadStack> LiveStacks::read() {
+  unread_.clear();
+  const base::Cancellation patience{base::Deadline::after(kPatienceForStacks)};
+  codes_.begin_round();
+  update();
+  auto threads = by_thread();
+  auto stacks = take_unchanged(threads);
+  for (const auto states : threads) {
+    if (patience.stopped()) {
+      ++losses_.changed;
+      unread_.push_back(states.front().tid);
+      continue;
+    }
+    (void)read_thread(states, stacks);
+  }
+  return stacks;
+}
+
+std::vector<ThreadStack> LiveStacks::read(std::span<const base::Tid> tids) {
+  unread_.clear();
+  const base::Cancellation patience{base::Deadline::after(kPatienceForStacks)};
+  codes_.begin_round();
+  bool updated = threads_.has_new();
+  if (updated) {
+    update();
+  }
+  std::vector<States> threads;
+  for (const auto tid : std::set<base::Tid>{tids.begin(), tids.end()}) {
+    if (const auto states = states_of(tid); !states.empty()) {
+      threads.push_back(states);
+    }
+  }
+  auto stacks = take_unchanged(threads);
+  std::vector<base::Tid> changed;
+  changed.reserve(threads.size());
+  for (const auto states : threads) {
+    changed.push_back(states.front().tid);
+  }
+  for (const auto tid : changed) {
+    if (patience.stopped()) {
+      ++losses_.changed;
+      unread_.push_back(tid);
+      continue;
+    }
+    if (!read_thread(states_of(tid), stacks) && !updated) {
+      updated = true;
+      update();
+      (void)read_thread(states_of(tid), stacks);
+    }
+  }
+  return stacks;
+}
+
+std::vector<ThreadStack> LiveStacks::take_unchanged(std::vector<States>& threads) {
+  std::size_t size = 0;
+  for (const auto states : threads) {
+    for (const auto& state : states) {
+      size += state.snapshot.bytes.size();
+    }
+  }
+  std::vector<std::byte> now(size);
+  std::vector<memory::ReadPiece> pieces;
+  auto left = std::span{now};
+  for (const auto states : threads) {
+    for (const auto& state : states) {
+      for (const auto& range : state.snapshot.ranges) {
+        pieces.push_back({.from = range.begin, .into = left.first(range.size)});
+        left = left.subspan(range.size);
+      }
+    }
+  }
+  memory_->read_each(pieces);
+  // What has to be true of all states of a thread, and of all their code objects.
+  std::vector<base::RemoteAddress> codes;
+  auto piece = pieces.cbegin();
+  std::vector<bool> same;
+  for (const auto states : threads) {
+    same.push_back(states.front().states == states.size());
+    for (const auto& state : states) {
+      auto before = std::span{state.snapshot.bytes};
+      for (const auto& range : state.snapshot.ranges) {
+        same.back() = same.back() && piece->done &&
+                      std::memcmp(piece->into.data(), before.data(), range.size) == 0;
+        before = before.subspan(range.size);
+        ++piece;
+      }
+      same.back() = same.back() && !state.snapshot.ranges.empty();
+      codes.insert(codes.end(), state.codes.begin(), state.codes.end());
+    }
+  }
+  make_unique(codes);
+  codes_.recognise(codes);
+  std::vector<ThreadStack> stacks;
+  std::vector<States> others;
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    const bool known = std::ranges::all_of(threads[i], [this](const KnownThread& state) {
+      return std::ranges::all_of(
+          state.codes, [this](base::RemoteAddress code) { return codes_.find(code) != nullptr; });
+    });
+    if (!same[i] || !known) {
+      others.push_back(threads[i]);
+    } else if (!threads[i].front().stack.frames.empty()) {
+      stacks.push_back(threads[i].front().stack);
+    }
+  }
+  threads = std::move(others);
+  return stacks;
+}
+
+bool LiveStacks::read_thread(States states, std::vector<ThreadStack>& stacks) {
+  if (states.empty()) {
+    return true;
+  }
+  std::vector<RawStack> parts;
+  bool settled = true;
+  for (auto& state : states) {
+    state.states = 0;
+    switch (read_state(state, parts.emplace_back())) {
+      case Outcome::kRead:
+        break;
+      case Outcome::kOuterRead:
+        settled = false;
+        break;
+      case Outcome::kGone:
+        return false;
+      case Outcome::kChanged:
+        ++losses_.changed;
+        unread_.push_back(state.tid);
+        return true;
+      case Outcome::kUnreadable:
+        ++losses_.unreadable;
+        unread_.push_back(state.tid);
+        return true;
+    }
+  }
+  auto& first = states.front();
+  first.stack = assembled(first.tid, joined(std::move(parts)), codes_);
+  first.stack.settled = settled;
+  first.states = settled ? states.size() : 0;
+  if (!first.stack.frames.empty()) {
+    stacks.push_back(first.stack);
+  }
+  return true;
+}
+
+LiveStacks::Outcome LiveStacks::read_state(KnownThread& state, RawStack& stack) {
+  constexpr int kAttempts = 6;
+  // Two walks that make sense have its outer frames in common; with each of them the chance is one
+  // in two or three where the innermost frames change all the time.
+  constexpr int kAttemptsForOuter = 24;
+  bool sense = false;
+  RawStack outer;
+  std::optional<RawStack> before;
+  for (int attempt = 0;
+       attempt < kAttempts || (outer.frames.empty() && attempt < kAttemptsForOuter); ++attempt) {
+    pages_.refresh(state.pages);
+    if (!threads_.is_still(pages_, state)) {
+      return Outcome::kGone;
+    }
+    auto now = walk_frames(pages_, layout_.stack, state.address);
+    state.pages = pages_.used();
+    if (before && now && same_calls(*before, *now)) {
+      stack = std::move(*now);
+      remember(state);
+      return Outcome::kRead;
+    }
+    if (before && now) {
+      if (auto same = outer_part(*before, *now); same.frames.size() >= outer.frames.size()) {
+        outer = std::move(same);
+      }
+    }
+    sense = sense || now;
+    if (now) {
+      before.reset();
+      state.codes.clear();
+      for (const auto& frame : now->frames) {
+        state.codes.push_back(frame.code);
+      }
+      make_unique(state.codes);
+      if (codes_.look_at(state.codes)) {
+        before = std::move(now);
+      }
+    }
+  }
+  const bool known = std::ranges::all_of(
+      outer.frames, [this](const RawFrame& frame) { return codes_.find(frame.code) != nullptr; });
+  if (!outer.frames.empty() && known) {
+    stack = std::move(outer);
+    return Outcome::kOuterRead;
+  }
+  return sense ? Outcome::kChanged : Outcome::kUnreadable;
+}
+
+void LiveStacks::remember(KnownThread& state) {
+  remembered_ -= state.snapshot.bytes.size();
+  state.snapshot = pages_.snapshot();
+  if (state.snapshot.bytes.size() > kMostRemembered - remembered_) {
+    state.snapshot = {};
+  }
+  remembered_ += state.snapshot.bytes.size();
+}
+
+std::optional<CodeNames> LiveStacks::names(base::RemoteAddress code) {
+  if (codes_.find(code) == nullptr && !codes_.look_at(std::array{code})) {
+    return std::nullopt;
+  }
+  return codes_.find(code)->names;
+}
+
+std::optional<CodeNames> LiveStacks::names(const PythonFrame& frame) const {
+  const auto* const code = codes_.find(frame.code);
+  return code != nullptr && code->serial == frame.code_serial ? std::optional{code->names}
+                                                              : std::nullopt;
+}
+
+}  // namespace pyinject::python

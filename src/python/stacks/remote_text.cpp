@@ -1,0 +1,79 @@
+#include "python/stacks/remote_text.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace pyinject::python {
+
+namespace {
+
+constexpr std::uint32_t kReplacement = 0xfffd;
+
+char byte_of(std::uint32_t bits) { return static_cast<char>(static_cast<unsigned char>(bits)); }
+
+void append(std::string& text, std::uint32_t character) {
+  if (character > 0x10ffff || (character >= 0xd800 && character <= 0xdfff)) {
+    character = kReplacement;
+  }
+  if (character < 0x80) {
+    text += byte_of(character);
+    return;
+  }
+  if (character < 0x800) {
+    text += byte_of(0xc0U | (character >> 6U));
+  } else {
+    if (character < 0x10000) {
+      text += byte_of(0xe0U | (character >> 12U));
+    } else {
+      text += byte_of(0xf0U | (character >> 18U));
+      text += byte_of(0x80U | ((character >> 12U) & 0x3fU));
+    }
+    text += byte_of(0x80U | ((character >> 6U) & 0x3fU));
+  }
+  text += byte_of(0x80U | (character & 0x3fU));
+}
+
+}  // namespace
+
+std::string to_utf8(std::span<const std::byte> units, std::size_t width) {
+  std::string text;
+  for (; units.size() >= width; units = units.subspan(width)) {
+    std::uint32_t character = 0;  // x86-64 is little-endian, as the target is
+    std::memcpy(&character, units.data(), width);
+    const auto before = text.size();
+    append(text, character);
+    if (text.size() > kMostTextBytes) {
+      text.resize(before);
+      break;
+    }
+  }
+  return text;
+}
+
+std::optional<std::string> read_text(const memory::MemoryReader& memory, const StackLayout& layout,
+                                     base::RemoteAddress text) {
+  // PyASCIIObject.state, the same bits from 3.12 to 3.15.
+  constexpr std::uint32_t kKind = 0x1c;
+  constexpr std::uint32_t kCompact = 0x20;
+  constexpr std::uint32_t kAscii = 0x40;
+  // PyCompactUnicodeObject: also its UTF-8 form, a length and a pointer.
+  constexpr std::uint64_t kMoreFields = 16;
+  const auto state = memory.read_value<std::uint32_t>(text + layout.text_state);
+  const auto length = memory.read_value<std::uint64_t>(text + layout.text_length);
+  if (text.is_null() || !state || !length || (*state & kCompact) == 0) {
+    return std::nullopt;  // only compact ones are made for code objects
+  }
+  const std::size_t width = (*state & kKind) >> 2U;
+  const bool ascii = (*state & kAscii) != 0;
+  if ((width != 1 && width != 2 && width != 4) || (ascii && width != 1)) {
+    return std::nullopt;
+  }
+  std::vector<std::byte> units(width * std::min<std::uint64_t>(*length, kMostTextBytes / width));
+  if (!memory.read(text + (layout.ascii_data + (ascii ? 0 : kMoreFields)), units)) {
+    return std::nullopt;
+  }
+  return to_utf8(units, width);
+}
+
+}  // namespace pyinject::python

@@ -1,0 +1,144 @@
+#include "record/choose_engine.hpp"
+
+#include "base/format.hpp"
+#include "perf/record_options.hpp"
+#include "record/bpf_engine.hpp"
+#include "record/recording.hpp"
+#include "record/stack_sampler.hpp"
+#include "record/trampoline_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace pyinject::session {
+
+namespace {
+
+// Why the output cannot be post-processed; empty: it can.
+std::string left_alone(const RecordOptions& options) {
+  if (output_of(options).pipe) {
+    return "to a pipe";
+  }
+  return perf::writes_folder(options.perf_options) ? "into a directory (--threads)" : "";
+}
+
+// False: refused.
+bool fits(const RecordOptions& options, const std::string& where, base::Logger& logger) {
+  const auto why =
+      fmt::format("post-processes perf's file, but perf writes {}: {}", where,
+                  output_of(options).pipe ? "name a file with -o" : "leave out --threads");
+  if (options.all && options.scope.chosen_from_file()) {
+    logger.error("-u and --comm select samples from the recorded file, but perf writes {}", where);
+  } else if (options.off_cpu) {
+    logger.error("--off-cpu {}", why);
+  } else if (options.engine == EngineChoice::kBpf) {
+    logger.error("--engine bpf {}; or use --engine trampoline", why);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+// Whether the trampoline replaces the BPF engine, which cannot be used because of WHY.
+bool may_change(const RecordOptions& options, const std::string& why, base::Logger& logger) {
+  if (options.engine == EngineChoice::kAuto) {
+    std::string without = options.gil ? ", without --gil" : "";
+    if (options.tasks) {
+      without += options.gil ? " and --tasks" : ", without --tasks";
+    }
+    logger.warning("--engine auto: {}; the trampoline is used instead{}", why, without);
+    return true;
+  }
+  logger.error("--engine bpf: {}; or use --engine trampoline", why);
+  return false;
+}
+
+// SIGNAL: also when it throws.
+int run(Recording& recording, int& signal) {
+  try {
+    const int status = recording.run();
+    signal = recording.signal();
+    return status;
+  } catch (...) {
+    signal = recording.signal();
+    throw;
+  }
+}
+
+// nullopt: this engine cannot be used, nothing was recorded, and the other one may be.
+std::optional<int> try_engine(const RecordOptions& options, std::unique_ptr<Engine> engine,
+                              base::Logger& logger, int& signal) {
+  auto& tried = *engine;
+  Recording recording{options, std::move(engine), logger};
+  int status = kFailure;
+  try {
+    status = run(recording, signal);
+  } catch (...) {
+    tried.release_events();
+    throw;
+  }
+  const auto why = tried.why_replaceable();
+  const bool failed = !why.empty() && signal == 0;
+  if (!failed || options.engine != EngineChoice::kAuto) {
+    tried.release_events();
+  }
+  if (!failed) {
+    return why.empty() ? status : 128 + signal;
+  }
+  return may_change(options, why, logger) ? std::nullopt : std::optional{kFailure};
+}
+
+}  // namespace
+
+int record_once(const RecordOptions& options, python::Detector& detector,
+                python::Injector& injector, base::Logger& logger, RecordObserver& observer,
+                int& signal) {
+  const auto where = left_alone(options);
+  if (!where.empty() && !fits(options, where, logger)) {
+    return kFailure;
+  }
+  const auto trampoline = [&] {
+    return std::make_unique<TrampolineEngine>(options, detector, injector, logger, observer);
+  };
+  if (options.engine == EngineChoice::kTrampoline) {
+    return record_with(options, {}, trampoline, logger, signal);
+  }
+  return record_with(
+      options,
+      [&]() -> std::variant<std::unique_ptr<Engine>, std::string> {
+        if (!where.empty()) {
+          return "perf writes " + where;
+        }
+        auto opened = StackSampler::open({.gil = options.gil, .tasks = options.tasks}, logger);
+        if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
+          return phrase(*why);
+        }
+        return std::make_unique<BpfEngine>(
+            options, std::get<std::unique_ptr<StackSampler>>(std::move(opened)), logger, observer);
+      },
+      trampoline, logger, signal);
+}
+
+int record_with(const RecordOptions& options, const OpenEngine& preferred,
+                const std::function<std::unique_ptr<Engine>()>& other, base::Logger& logger,
+                int& signal) {
+  if (preferred) {
+    auto opened = preferred();
+    if (auto* const engine = std::get_if<std::unique_ptr<Engine>>(&opened)) {
+      if (const auto status = try_engine(options, std::move(*engine), logger, signal)) {
+        return *status;
+      }
+    } else if (!may_change(options, std::get<std::string>(opened), logger)) {
+      return kFailure;
+    }
+  }
+  Recording recording{options, other(), logger};
+  return run(recording, signal);
+}
+
+}  // namespace pyinject::session

@@ -1,0 +1,220 @@
+#include "record/frame_watch.hpp"
+
+#include "base/format.hpp"
+#include "procfs/stat.hpp"
+#include "pyinject/python/evaluator.hpp"
+#include "record/recording_clock.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+namespace pyinject::session {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr std::chrono::milliseconds kPeriod{50};
+constexpr std::chrono::milliseconds kFirstPause{1};
+constexpr std::chrono::milliseconds kPauseOfUnknown{2};  // while a thread's stack is not known
+// Of processor time, that the share does not count: the first looks follow close on one another.
+constexpr std::chrono::milliseconds kBurst{5};
+constexpr int kShare = 200;  // one part in so many of a processor's time, at most
+
+std::vector<weave::PythonFrame> frames_of(const python::ThreadStack& stack) {
+  std::vector<weave::PythonFrame> frames;
+  std::ranges::transform(stack.frames, std::back_inserter(frames), [](const auto& frame) {
+    return weave::PythonFrame{.activation = frame.address.value(),
+                              .code = frame.code_serial,
+                              .line = frame.line,
+                              .outermost = frame.outermost};
+  });
+  return frames;
+}
+
+}  // namespace
+
+void FrameWatch::add(const ActiveTarget& active) {
+  const auto& target = active.target;
+  const bool first = active.activation.mechanism != python::Mechanism::kStore &&
+                     active.activation.mechanism != python::Mechanism::kNone;
+  const std::lock_guard lock{mutex_};
+  const auto pid = static_cast<std::uint32_t>(target.id.pid.value());
+  auto opened = python::StackReader::of(target);
+  if (const auto* const why = std::get_if<std::string>(&opened)) {
+    if (!procfs::ends_now(target.id)) {
+      logger_.warning("pid {}: functions entered before the attach cannot be named: {}", pid, *why);
+    }
+    return;
+  }
+  auto& ranges = evaluators_[pid];
+  for (const auto& range : python::evaluator_ranges(target)) {
+    ranges.push_back({.begin = range.begin.value(), .end = range.end.value()});
+  }
+  if (ranges.empty()) {
+    if (!procfs::ends_now(target.id)) {
+      logger_.warning(
+          "pid {}: functions entered before the attach cannot be named: the evaluator was not "
+          "found",
+          pid);
+    }
+    evaluators_.erase(pid);
+    return;
+  }
+  Watched watched{.reader = std::get<python::StackReader>(std::move(opened)), .first = first};
+  for (const auto& stack : watched.reader.read()) {
+    begin(pid, watched, stack);
+  }
+  watched.unknown.insert(watched.reader.unread().begin(), watched.reader.unread().end());
+  forget_watched(pid);
+  watched_.emplace(pid, std::move(watched));
+  pause_ = kFirstPause;
+  if (!clock_) {
+    return;
+  }
+  if (thread_.joinable()) {
+    wake_.notify_all();
+  } else {
+    began_ = std::chrono::steady_clock::now();
+    try {
+      thread_ = std::thread{[this] { run(); }};
+    } catch (const std::system_error& error) {
+      logger_.warning(
+          "functions entered before the attach are read only once: cannot start a thread: {}",
+          error.what());
+    }
+  }
+}
+
+void FrameWatch::forget(base::Pid pid) {
+  const std::scoped_lock lock{mutex_};
+  forget_watched(static_cast<std::uint32_t>(pid.value()));
+}
+
+void FrameWatch::forget_watched(std::uint32_t pid) {
+  if (const auto found = watched_.find(pid); found != watched_.end()) {
+    unknown_threads_ += found->second.unknown.size();
+    watched_.erase(found);
+  }
+}
+
+std::size_t FrameWatch::unknown_threads() const {
+  auto count = unknown_threads_;
+  for (const auto& [pid, watched] : watched_) {
+    count += watched.unknown.size();
+  }
+  return count;
+}
+
+void FrameWatch::stop() {
+  {
+    const std::lock_guard lock{mutex_};
+    ending_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+void FrameWatch::run() {
+  std::unique_lock lock{mutex_};
+  while (!ending_) {
+    const auto before = now_by(CLOCK_THREAD_CPUTIME_ID);
+    try {
+      look();
+    } catch (const std::exception& error) {
+      // Out of a thread it would end this tool while targets are on. What was learned stays.
+      logger_.warning("functions entered before the attach are no longer followed: {}",
+                      error.what());
+      return;
+    }
+    ++effort_.rounds;
+    effort_.processor_time += nanoseconds{now_by(CLOCK_THREAD_CPUTIME_ID) - before};
+    wake_.wait_for(lock, next_pause(), [this] { return ending_ || pause_ == kFirstPause; });
+  }
+}
+
+nanoseconds FrameWatch::next_pause() {
+  const bool unknown =
+      std::ranges::any_of(watched_, [](const auto& each) { return !each.second.unknown.empty(); });
+  pause_ = std::min<nanoseconds>(pause_ * 5 / 4, unknown ? kPauseOfUnknown : kPeriod);
+  const nanoseconds allowed_since = (effort_.processor_time - kBurst) * kShare;
+  return std::max<nanoseconds>(pause_, began_ + allowed_since - std::chrono::steady_clock::now());
+}
+
+void FrameWatch::look() {
+  for (auto& [pid, watched] : watched_) {
+    look_at(pid, watched);
+  }
+}
+
+void FrameWatch::look_at(std::uint32_t pid, Watched& watched) {
+  std::vector<base::Tid> tids{watched.unknown.begin(), watched.unknown.end()};
+  for (const auto tid : history_.threads(pid)) {
+    tids.emplace_back(static_cast<pid_t>(tid));
+  }
+  if (tids.empty()) {
+    return;
+  }
+  for (const auto& stack : watched.reader.read(tids)) {
+    learn(pid, watched, stack);
+  }
+  // A thread that has neither a stack nor an unreadable one has ended or left its functions.
+  const auto& unread = watched.reader.unread();
+  std::erase_if(watched.unknown,
+                [&unread](base::Tid tid) { return std::ranges::count(unread, tid) == 0; });
+}
+
+void FrameWatch::begin(std::uint32_t pid, Watched& watched, const python::ThreadStack& stack) {
+  watched.unknown.erase(stack.tid);
+  if (!stack.complete) {
+    return;
+  }
+  name(pid, watched, stack);
+  history_.begin(pid, static_cast<std::uint32_t>(stack.tid.value()), frames_of(stack),
+                 watched.first);
+  if (!stack.settled) {
+    watched.partial.insert(stack.tid);
+  }
+}
+
+void FrameWatch::learn(std::uint32_t pid, Watched& watched, const python::ThreadStack& stack) {
+  if (watched.unknown.contains(stack.tid)) {
+    begin(pid, watched, stack);
+    return;
+  }
+  if (!stack.complete) {
+    return;
+  }
+  const auto tid = static_cast<std::uint32_t>(stack.tid.value());
+  if (!watched.partial.contains(stack.tid)) {
+    history_.observe(pid, tid, now_by(*clock_), frames_of(stack), !stack.settled);
+    return;
+  }
+  name(pid, watched, stack);
+  history_.extend(pid, tid, now_by(*clock_), frames_of(stack), !stack.settled);
+  if (stack.settled) {
+    watched.partial.erase(stack.tid);
+  }
+}
+
+void FrameWatch::name(std::uint32_t pid, const Watched& watched, const python::ThreadStack& stack) {
+  for (const auto& frame : stack.frames) {
+    if (history_.name(pid, frame.code_serial) != nullptr) {
+      continue;
+    }
+    if (auto names = watched.reader.names(frame)) {
+      history_.name(pid, frame.code_serial,
+                    {.qualname = std::move(names->qualname),
+                     .file = std::move(names->file),
+                     .first_line = names->first_line});
+    }
+  }
+}
+
+}  // namespace pyinject::session

@@ -1,0 +1,233 @@
+// Until the events are enabled and the command runs.
+#include "record/recording.hpp"
+
+#include "base/fault.hpp"
+#include "base/format.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/targets/this_session.hpp"
+#include "record/recording_clock.hpp"
+
+#include <csignal>
+#include <utility>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::session {
+
+using base::Deadline;
+
+perf::Output output_of(const RecordOptions& options) {
+  return perf::output_of(options.perf_options, false);
+}
+
+Recording::Recording(const RecordOptions& options, std::unique_ptr<Engine> engine,
+                     base::Logger& logger)
+    : options_{options},
+      logger_{logger},
+      engine_{std::move(engine)},
+      observer_{engine_->observer()},
+      perf_{output_of(options), logger},
+      workload_{options.command, logger},
+      target_set_{options.all ? TargetSet::of_scope(options.scope)
+                              : TargetSet::of_families(options.pids)},
+      maps_{options.maps, logger},
+      manager_{make_manager(engine_->detector(), engine_->injector(), logger, manager_options())} {
+  signals_.listen([this](int) { interrupted_.cancel(); });
+  manager_->on_activation([this](const ActiveTarget& active) {
+    const bool news = engine_->activated(active);
+    files_.keep(active.target.id.pid);
+    if (news) {
+      observer_.activated(active);
+    }
+  });
+}
+
+ManagerOptions Recording::manager_options() {
+  return {.strict = options_.strict,
+          .owner = this_session(),
+          .late_activations = options_.all || options_.children || options_.launch,
+          .tried_again = options_.all || options_.children,
+          .families = options_.children,
+          .activation_deadline = ManagerOptions{}.activation_deadline,
+          .deactivation_deadline = options_.deactivation_deadline,
+          .interrupted = [this] { return take_signal(); },
+          .cancellation = &interrupted_,
+          .before_activation =
+              [this](const python::Target& target) { engine_->before_activation(target); },
+          .on_event = [this](const Event& event) { observer_.on_event(event); }};
+}
+
+bool Recording::take_signal() {
+  const auto signal = signals_.next();
+  if (!signal) {
+    return false;
+  }
+  const int before = signal_;
+  if (before == 0 || (options_.duration && before == SIGHUP)) {
+    signal_ = *signal;
+  }
+  if (!options_.duration || !completing_) {
+    return true;
+  }
+  return *signal != SIGHUP && before != 0 && before != SIGHUP;
+}
+
+int Recording::run() {
+  int status = kFailure;
+  try {
+    status = steps();
+  } catch (...) {
+    (void)leave();
+    throw;
+  }
+  return leave() ? status : kFailure;
+}
+
+// False: something may still be on, and the guard goes on trying.
+bool Recording::leave() {
+  const bool all_off = switch_off();
+  observer_.counted(manager_->stats());
+  if (all_off) {
+    engine_->dismiss();
+  }
+  return all_off;
+}
+
+// R1 to R8 of docs/architecture.md; finish() has the rest.
+int Recording::steps() {
+  // R1: nothing is touched when COMMAND or perf cannot run.
+  if (const int status = workload_.check(); status != 0) {
+    return status;
+  }
+  const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
+  perf_path_ = perf.path;
+  base::reached(base::Step::kSessionBegun);
+  engine_->begin();
+  base::reached(base::Step::kGuardRuns);
+  // R2, R3: who is recorded, and with which call graph.
+  if (const auto status = choose_targets()) {
+    return *status;
+  }
+  base::reached(base::Step::kTargetsChosen);
+  choose_call_graph();
+  if (interrupted_.cancelled()) {  // nothing has been touched
+    (void)take_signal();
+    return 128 + signal_;
+  }
+  // R4 to R6: perf runs, with its events disabled, and the targets are active.
+  const bool before_perf = engine_->takes_targets_before_perf();
+  if (const auto status = before_perf ? activate() : std::nullopt) {
+    return *status;
+  }
+  if (const auto status = start_perf_for_all(perf)) {
+    return *status;
+  }
+  enable_side_events();
+  if (const auto status = before_perf ? std::nullopt : activate()) {
+    return *status;
+  }
+  follow_arrivals();
+  // R7, R8: the events are enabled while COMMAND runs.
+  if (const auto status = enable()) {
+    return *status;
+  }
+  look_at_waits();
+  if (!workload_.start()) {
+    return finish({.end = End::kCommand});
+  }
+  if (workload_.process() != nullptr) {
+    base::reached(base::Step::kCommandStarted);
+  }
+  return finish(wait());
+}
+
+EndOfRecording Recording::wait() {
+  WaitSources sources{.perf = perf_.process(),
+                      .signals = signals_,
+                      .command = workload_.process(),
+                      .targets = watch_,
+                      .targets_matter = !options_.all,
+                      .on_tick = [this] { on_tick(); },
+                      .arrivals = arrivals_.get(),
+                      .until = {}};
+  if (options_.duration) {
+    sources.until = Deadline::after(*options_.duration);
+  }
+  return options_.launch ? wait_for_launched(sources, logger_) : wait_for_end(sources);
+}
+
+std::optional<int> Recording::activate() {
+  if (manager_->activate_all(std::exchange(targets_, {}))) {
+    if (!manager_->active().empty() || options_.all || options_.children || options_.launch) {
+      return std::nullopt;
+    }
+    logger_.error("no process could be activated");
+  }
+  return give_up(signal_ == 0 ? kFailure : 128 + signal_);
+}
+
+std::optional<int> Recording::enable() {
+  if (const auto clock = recording_clock(options_.perf_options)) {
+    begun_at_ = now_by(*clock);
+  }
+  const auto answer = perf_.enable(signals_.fd());
+  enabled_at_ = Deadline::Clock::now();
+  if (answer == perf::Answer::kAcknowledged) {
+    base::reached(base::Step::kEventsEnabled);
+    logger_.debug("the events are enabled");
+    return std::nullopt;
+  }
+  if (answer == perf::Answer::kEnded) {
+    return perf_ended_early();
+  }
+  if (answer == perf::Answer::kInterrupted) {
+    (void)take_signal();
+    return give_up(128 + signal_);
+  }
+  return give_up(kFailure);
+}
+
+// It may have ended because its processes have.
+int Recording::perf_ended_early() {
+  if (options_.launch) {
+    return ended_before_launch();
+  }
+  enabled_at_ = Deadline::Clock::now();
+  return finish({.end = watch_.all_exited_within(std::chrono::milliseconds{500}) ? End::kTargets
+                                                                                 : End::kPerf});
+}
+
+// A command that is launched has not begun yet.
+void Recording::look_at_waits() {
+  if (!options_.off_cpu || options_.launch) {
+    return;
+  }
+  std::vector<const python::Target*> targets;
+  for (const auto& active : manager_->active()) {
+    targets.push_back(&active.target);
+  }
+  waits_.emplace(logger_);
+  waits_->look(targets, options_.all ? std::vector<base::Pid>{} : pids_,
+               recording_clock(options_.perf_options));
+}
+
+std::optional<std::uint64_t> Recording::output_bytes() const {
+  struct stat facts {};
+  const auto& output = perf_.output();
+  if (output.pipe || output.several || ::stat(output.path.c_str(), &facts) != 0 ||
+      !S_ISREG(facts.st_mode)) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(facts.st_size);
+}
+
+void Recording::on_tick() {
+  base::reached(base::Step::kRecording);
+  if (!options_.launch) {  // whose terminal it is
+    observer_.progress(Deadline::Clock::now() - enabled_at_, output_bytes());
+  }
+  engine_->on_tick(*manager_);
+}
+
+}  // namespace pyinject::session

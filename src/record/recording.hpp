@@ -1,0 +1,134 @@
+// The steps of one recording by one engine; record_session.hpp says what they promise together.
+// recording.cpp has their order, recording_targets.cpp who is recorded, recording_perf.cpp the
+// start of perf, recording_completion.cpp what follows the end.
+#pragma once
+
+#include "pyinject/base/cancellation.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/log.hpp"
+#include "pyinject/perf/perf_locator.hpp"
+#include "pyinject/record/options.hpp"
+#include "pyinject/record/record_observer.hpp"
+#include "pyinject/targets/manager.hpp"
+#include "pyinject/targets/stop_signals.hpp"
+#include "record/engine.hpp"
+#include "record/perf_run.hpp"
+#include "record/post_processing.hpp"
+#include "record/wait_for_end.hpp"
+#include "record/waiting_threads.hpp"
+#include "record/workload.hpp"
+#include "targets/container_maps.hpp"
+#include "targets/late_arrivals.hpp"
+#include "targets/map_copies.hpp"
+#include "targets/target_watch.hpp"
+#include "weave/recorded_files.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace pyinject::session {
+
+// What perf makes of its options, and of our standard output.
+[[nodiscard]] perf::Output output_of(const RecordOptions& options);
+
+class Recording {
+ public:
+  Recording(const RecordOptions& options, std::unique_ptr<Engine> engine, base::Logger& logger);
+
+  // As record(). To be called once.
+  [[nodiscard]] int run();
+  // The signal that ended the recording; 0: none.
+  [[nodiscard]] int signal() const { return signal_; }
+
+ private:
+  int steps();
+  bool leave();
+  bool switch_off();
+  ManagerOptions manager_options();
+  // The steps; one that returns a status ends the session with it.
+  std::optional<int> choose_targets();
+  void hold_command();
+  [[nodiscard]] Selection choose_families();
+  void name_python_descendants(const std::set<base::Pid>& no_pythons);
+  void choose_call_graph();
+  std::optional<int> start_perf_for_all(const perf::Perf& perf);
+  std::optional<int> start_perf(const perf::Perf& perf);
+  std::optional<int> attach_engine();
+  [[nodiscard]] bool may_record_all() const;
+  [[nodiscard]] std::vector<base::Pid> families();
+  [[nodiscard]] bool find_newborn();
+  [[nodiscard]] bool drop_exited();
+  [[nodiscard]] std::set<base::Tid> tasks_of_targets();
+  void record_also(base::Pid pid);
+  void enable_side_events();
+  std::optional<int> activate();
+  std::optional<int> enable();
+  int perf_ended_early();
+  int ended_before_launch();
+  void look_at_waits();
+  EndOfRecording wait();
+  void on_tick();
+  void follow_arrivals();
+  void ended(base::Pid pid, std::optional<ActiveTarget> active);
+  int finish(EndOfRecording end);
+  void stop_perf();
+  [[nodiscard]] int status_of(EndOfRecording end);
+  int perf_failed();
+  void save_unfinished();
+  int give_up(int status);
+  void discard();
+  void collect_maps();
+  std::optional<int> post_process();
+  [[nodiscard]] std::function<bool(std::uint32_t)> wanted_samples() const;
+  [[nodiscard]] weave::Knowledge knowledge();
+  // UNFINISHED: perf has died.
+  Processed post_process_file(const std::string& path, bool last, bool unfinished = false);
+  [[nodiscard]] std::string lost_with_completion() const;
+  void summarize();
+  [[nodiscard]] bool take_signal();
+  [[nodiscard]] std::optional<std::uint64_t> output_bytes() const;
+
+  const RecordOptions& options_;
+  base::Logger& logger_;
+  // Destroyed last to first: targets are switched off before perf is stopped, signals come last.
+  base::Cancellation interrupted_;  // by the first signal: for what is done until the clock runs
+  StopSignals signals_;
+  int signal_ = 0;           // the first that came
+  bool completing_ = false;  // the events are enabled no more
+  std::unique_ptr<Engine> engine_;
+  RecordObserver& observer_;
+  std::vector<base::Pid> pids_;
+  std::vector<std::string> own_options_;  // that perf gets from us
+  std::string perf_path_;
+  PerfRun perf_;
+  Workload workload_;
+  TargetWatch watch_;
+  TargetSet target_set_;
+  std::unique_ptr<watch::ProcessWatch> process_watch_;  // until ARRIVALS has it
+  std::vector<base::Pid> chosen_;
+  std::set<base::Pid> no_pythons_;  // of these
+  bool record_all_ = false;         // perf does, and the engine drops what is not wanted
+  bool drops_others_ = false;       // the engine does, for good: it is to be told of all targets
+  ContainerMaps container_maps_;
+  std::vector<python::Target> targets_;
+  base::Deadline::Clock::time_point enabled_at_;
+  std::chrono::nanoseconds elapsed_{};
+  // By the recording's clock; 0: not known.
+  std::uint64_t begun_at_ = 0;
+  std::uint64_t ended_at_ = 0;
+  MapCopies maps_;
+  std::vector<WovenFile> woven_;
+  weave::RecordedFiles files_;
+  std::optional<WaitingThreads> waits_;
+  std::unique_ptr<Manager> manager_;
+  std::unique_ptr<LateArrivals> arrivals_;  // null: who is there at the beginning is all
+};
+
+}  // namespace pyinject::session

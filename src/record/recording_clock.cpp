@@ -1,0 +1,54 @@
+#include "record/recording_clock.hpp"
+
+#include "perf/record_options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace pyinject::session {
+
+std::optional<clockid_t> clock_by_name(const std::string& name) {
+  // As perf's tools/perf/util/clockid.c of 6.1 knows them, in any case.
+  constexpr std::array<std::pair<std::string_view, clockid_t>, 14> kClocks{{
+      {"monotonic", CLOCK_MONOTONIC},
+      {"mono", CLOCK_MONOTONIC},
+      {"1", CLOCK_MONOTONIC},
+      {"monotonic_raw", CLOCK_MONOTONIC_RAW},
+      {"raw", CLOCK_MONOTONIC_RAW},
+      {"4", CLOCK_MONOTONIC_RAW},
+      {"boottime", CLOCK_BOOTTIME},
+      {"boot", CLOCK_BOOTTIME},
+      {"7", CLOCK_BOOTTIME},
+      {"realtime", CLOCK_REALTIME},
+      {"real", CLOCK_REALTIME},
+      {"0", CLOCK_REALTIME},
+      {"tai", CLOCK_TAI},
+      {"11", CLOCK_TAI},
+  }};
+  std::string plain = name;
+  std::ranges::transform(plain, plain.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
+  if (plain.starts_with("clock_")) {
+    plain.erase(0, std::string_view{"clock_"}.size());
+  }
+  const auto* const found = std::ranges::find(kClocks, std::string_view{plain},
+                                              &std::pair<std::string_view, clockid_t>::first);
+  return found == kClocks.end() ? std::nullopt : std::optional{found->second};
+}
+
+// perf's own default is one that only the kernel can read.
+std::optional<clockid_t> recording_clock(const std::vector<std::string>& perf_options) {
+  return clock_by_name(perf::chosen_clock(perf_options).value_or("mono"));
+}
+
+std::uint64_t now_by(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+}  // namespace pyinject::session

@@ -1,0 +1,235 @@
+// From the end of the recording to the summary; and the ways out when it comes to none.
+#include "base/fault.hpp"
+#include "base/format.hpp"
+#include "base/text.hpp"
+#include "procfs/own_rights.hpp"
+#include "pyinject/base/error.hpp"
+#include "record/post_processing.hpp"
+#include "record/recording.hpp"
+#include "record/recording_clock.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+namespace pyinject::session {
+
+using base::Deadline;
+
+// Can be called again: what was tried once is not tried a second time.
+bool Recording::switch_off() {
+  if (arrivals_) {
+    arrivals_->stop();
+  }
+  const bool own_off = manager_->deactivate_all();
+  base::reached(base::Step::kTargetsOff);
+  const bool all_off = engine_->switch_off(*manager_) && own_off;
+  base::reached(base::Step::kChildrenOff);
+  return all_off;
+}
+
+int Recording::finish(EndOfRecording end) {
+  observer_.stopped();
+  completing_ = true;
+  if (end.end == End::kSignal) {
+    signal_ = end.signal;
+  }
+  while (options_.launch && signals_.next()) {  // what ended the command is not meant for the rest
+  }
+  if (end.end != End::kCommand) {
+    workload_.terminate();
+  }
+  if (waits_) {
+    waits_->look_again();
+  }
+  const auto answer = perf_.disable(signals_.fd());
+  if (answer == perf::Answer::kInterrupted) {
+    (void)take_signal();
+  } else if (const auto clock = recording_clock(options_.perf_options);
+             clock && answer == perf::Answer::kAcknowledged) {
+    ended_at_ = now_by(*clock);
+  }
+  elapsed_ = Deadline::Clock::now() - enabled_at_;
+  if (answer != perf::Answer::kAcknowledged) {  // while events are enabled stacks are looked at
+    stop_perf();
+  }
+  if (arrivals_) {
+    arrivals_->stop();
+  }
+  engine_->events_disabled();
+  base::reached(base::Step::kEventsDisabled);
+  const bool all_off = switch_off();
+  stop_perf();
+  workload_.wait_or_kill();
+  base::reached(base::Step::kPerfEnded);
+  collect_maps();
+  const int status = status_of(end);
+  logger_.debug("{}", manager_->stats().summary());
+  return all_off ? status : kFailure;
+}
+
+void Recording::stop_perf() {
+  if (perf_.ask_to_stop(signals_.fd()) == perf::Answer::kInterrupted) {
+    (void)take_signal();
+  }
+  perf_.wait_for_file(Deadline::after(kPerfCompletes), signals_.fd(),
+                      [this] { return take_signal() || !options_.duration; });
+}
+
+int Recording::status_of(EndOfRecording end) {
+  if (!perf_.completed()) {
+    const int status = perf_failed();
+    save_unfinished();
+    return status;
+  }
+  const auto incomplete = post_process();
+  summarize();
+  if (incomplete) {
+    return *incomplete;
+  }
+  if (workload_.status() != 0) {
+    return workload_.status();
+  }
+  return status_after(end, workload_.process(), manager_->stats().activated, logger_);
+}
+
+// perf has ended by itself, or not as it should.
+int Recording::perf_failed() {
+  switch_off();
+  return perf_.report_failure();
+}
+
+// What perf had written is not lost when it dies.
+void Recording::save_unfinished() {
+  const auto& output = perf_.output();
+  if (output.pipe || output.several ||
+      post_process_file(output.path, true, true) != Processed::kDone) {
+    return;
+  }
+  logger_.warning("{} has what perf record wrote before it died", base::printable(output.path));
+  summarize();
+}
+
+int Recording::give_up(int status) {
+  switch_off();
+  discard();
+  return status;
+}
+
+void Recording::discard() {
+  if (!perf_.discard(signals_.fd())) {
+    (void)take_signal();
+  }
+}
+
+void Recording::collect_maps() {
+  if (arrivals_) {
+    arrivals_->handle();  // who has ended meanwhile
+  }
+  for (const auto& active : manager_->active()) {
+    maps_.collect(active);
+  }
+  for (const auto pid : container_maps_.pids()) {
+    maps_.collect(container_maps_.take(pid), pid);
+  }
+}
+
+// The status, when the user has had enough of it, or a file lacks what it was recorded for.
+std::optional<int> Recording::post_process() {
+  if (perf_.output().pipe) {
+    return std::nullopt;
+  }
+  const auto paths = perf_.paths();
+  bool lost = false;
+  for (const auto& path : paths) {
+    const auto processed = post_process_file(path, &path == &paths.back());
+    if (processed == Processed::kCancelled) {
+      return 128 + (signal_ == 0 ? SIGINT : signal_);
+    }
+    lost = lost || processed == Processed::kFailed ||
+           (processed == Processed::kLeftAlone && !lost_with_completion().empty());
+  }
+  return lost ? std::optional{kFailure} : std::nullopt;
+}
+
+// What is lost for good if post-processing fails.
+std::string Recording::lost_with_completion() const {
+  std::string what = engine_->lost_if_incomplete();
+  if (options_.off_cpu) {
+    what += what.empty() ? "times off the processor" : " and times off the processor";
+  }
+  return what;
+}
+
+std::function<bool(std::uint32_t)> Recording::wanted_samples() const {
+  if (!options_.all) {
+    return {};
+  }
+  if (!options_.scope.chosen_from_file()) {
+    // perf samples the whole machine; whom it does not see from here has no number (0 or -1).
+    return procfs::in_first_pid_namespace()
+               ? std::function<bool(std::uint32_t)>{}
+               : [](std::uint32_t pid) { return pid != 0 && pid != ~0U; };
+  }
+  return [this](std::uint32_t pid) { return target_set_.ever_contained(pid); };
+}
+
+weave::Knowledge Recording::knowledge() {
+  weave::Knowledge knowledge{.wanted = wanted_samples(), .open_map = [this](std::uint32_t pid) {
+                               return open_map(*manager_, pid);
+                             }};
+  engine_->add_to(knowledge);
+  knowledge.waits = waits_ ? waits_->waits() : nullptr;
+  return knowledge;
+}
+
+Processed Recording::post_process_file(const std::string& path, bool last, bool unfinished) {
+  WovenFile woven{.path = path, .summary = {}};
+  const auto processed = post_process_in_place(path, options_.keep_raw,
+                                               {.input = {},
+                                                .output = {},
+                                                .recorded = true,
+                                                .unfinished = unfinished,
+                                                .lines = options_.lines,
+                                                .gil = options_.gil,
+                                                .tasks = options_.tasks,
+                                                .off_cpu = options_.off_cpu,
+                                                .followed = !last,
+                                                .begun_at = begun_at_,
+                                                .ended_at = last ? ended_at_ : 0,
+                                                .perf = perf_path_,
+                                                .names_beside = options_.names_beside,
+                                                .lost = lost_with_completion(),
+                                                .interrupted = [this] { return take_signal(); },
+                                                .knowledge = knowledge()},
+                                               files_, logger_, &observer_, woven.summary);
+  if (processed == Processed::kDone) {
+    woven_.push_back(std::move(woven));
+  } else if (options_.scope.chosen_from_file()) {
+    logger_.warning("{} has the samples of all processes: -u and --comm were not applied", path);
+  }
+  return processed;
+}
+
+void Recording::summarize() {
+  perf_.repeat_messages(base::LogLevel::kDebug);
+  warn_without_off_cpu(woven_, logger_);
+  if (waits_) {
+    waits_->warn();
+  }
+  const auto& stats = manager_->stats();
+  const auto reasons = python::all_reasons();
+  const bool several = stats.activated > 1 || std::ranges::any_of(reasons, [&](auto reason) {
+                         return stats.of(reason) != 0;
+                       });
+  RecordSummary summary{.output = perf_.output(),
+                        .woven = std::move(woven_),
+                        .files = perf::parse_written_files(perf_.process().stderr_text()),
+                        .elapsed = elapsed_,
+                        .targets = stats.activated,
+                        .maps = maps_.collected(),
+                        .counters = several ? stats.summary() : std::string{}};
+  engine_->summarize(summary);
+  observer_.finished(summary);
+}
+
+}  // namespace pyinject::session

@@ -1,0 +1,221 @@
+// Who is recorded: those who are there at the beginning, and those who come later.
+#include "base/format.hpp"
+#include "procfs/stat.hpp"
+#include "pyinject/targets/target_selection.hpp"
+#include "record/call_graph.hpp"
+#include "record/recording.hpp"
+#include "targets/examine_all.hpp"
+#include "targets/pid_list.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <variant>
+
+#include <unistd.h>
+
+namespace pyinject::session {
+
+namespace {
+
+// Of a process that is refused: what looks for Pythons below it must not take long.
+constexpr std::size_t kMostDescendants = 200;
+constexpr std::chrono::seconds kLookAtDescendants{1};
+
+}  // namespace
+
+// COMMAND is the target: it is held back until perf's events are enabled.
+void Recording::hold_command() {
+  const auto environment = engine_->environment_of_command();
+  workload_.hold(signals_.ignored_before(), environment);
+  const auto pid = workload_.process()->pid();
+  pids_ = {pid};
+  engine_->command_held(pid);
+  if (engine_->takes_launched_late()) {
+    process_watch_ = watch::watch_processes(logger_);
+    target_set_ = TargetSet::of_families(pids_);
+    (void)target_set_.choose(visible_processes());
+  }
+}
+
+std::optional<int> Recording::choose_targets() {
+  if (options_.launch) {
+    hold_command();
+    return std::nullopt;
+  }
+  if (options_.all || options_.children) {  // before the first look: nobody is missed
+    raise_descriptor_limit();
+    process_watch_ = watch::watch_processes(logger_);
+  }
+  const bool named = !options_.all;
+  chosen_ = named && !options_.children ? without_repetitions(options_.pids)
+                                        : target_set_.choose(visible_processes());
+  auto selection = options_.children ? choose_families() : manager_->select(chosen_, named);
+  if (interrupted_.cancelled()) {
+    (void)take_signal();
+    return 128 + signal_;
+  }
+  if (named && !options_.children) {
+    name_python_descendants(selection.no_pythons);
+  }
+  if (options_.strict && named && !selection.complete) {
+    return kFailure;
+  }
+  if (named) {
+    for (const auto pid : chosen_) {  // lenient: also those without names, if they are there
+      record_also(pid);
+    }
+  }
+  if (selection.targets.empty()) {
+    if (named && (!options_.children || pids_.empty())) {
+      logger_.error("no process can be activated");
+      return kFailure;
+    }
+    logger_.log(
+        base::LogLevel::kWarning,
+        named ? fmt::format("no Python process below {} yet: those that start will be recorded",
+                            list_pids(options_.pids))
+              : "no Python process that can be activated is visible");
+  }
+  targets_ = std::move(selection.targets);
+  no_pythons_ = std::move(selection.no_pythons);
+  if (!process_watch_ && std::ranges::any_of(targets_, &python::Target::foreign_namespace)) {
+    process_watch_ = watch::watch_processes(logger_);  // the maps of what they fork go with them
+  }
+  return std::nullopt;
+}
+
+void Recording::record_also(base::Pid pid) {
+  if (const auto id = procfs::read_process_id(pid)) {
+    pids_.push_back(pid);
+    watch_.add(*id);
+  }
+}
+
+// The targets and their descendants that have not exited, but for perf, which is one when a target
+// started us.
+std::vector<base::Pid> Recording::families() {
+  auto pids = target_set_.choose(visible_processes());
+  std::erase_if(pids, [](base::Pid pid) {
+    const auto stat = procfs::read_stat(pid);
+    return !stat || stat->state == 'Z' || stat->parent.value() == ::getpid();
+  });
+  return pids;
+}
+
+// Members of the families that perf has not been told of: true when there is one.
+bool Recording::find_newborn() {
+  bool found = false;
+  for (const auto pid : families()) {
+    if (std::ranges::find(chosen_, pid) == chosen_.end()) {
+      chosen_.push_back(pid);
+      record_also(pid);
+      found = true;
+    }
+  }
+  return found;
+}
+
+// A shell, `uv run`, an init process of a container: the user means the Pythons below it.
+void Recording::name_python_descendants(const std::set<base::Pid>& no_pythons) {
+  for (const auto root : no_pythons) {
+    auto pids = TargetSet::of_families({root}).choose(visible_processes());
+    std::erase(pids, root);
+    pids.resize(std::min(pids.size(), kMostDescendants));
+    const auto examined = examine_all(engine_->detector(), pids, interrupted_, kLookAtDescendants);
+    std::vector<base::Pid> pythons;
+    for (std::size_t i = 0; i < pids.size(); ++i) {
+      if (std::holds_alternative<python::Target>(examined[i].detection)) {
+        pythons.push_back(pids[i]);
+      }
+    }
+    if (!pythons.empty()) {
+      logger_.log(options_.strict ? base::LogLevel::kError : base::LogLevel::kWarning,
+                  fmt::format("pid {} has Python descendants ({}): add --children to record them",
+                              root.value(), list_pids(pythons)));
+    }
+  }
+}
+
+// The named processes and all that descends from them; none of them has to be a Python.
+Selection Recording::choose_families() {
+  const auto roots = without_repetitions(options_.pids);
+  auto selection = manager_->select(roots);
+  std::vector<base::Pid> descendants;
+  for (const auto pid : chosen_) {
+    if (std::ranges::find(roots, pid) == roots.end()) {
+      descendants.push_back(pid);
+    }
+  }
+  auto others = manager_->select(descendants, false);
+  std::ranges::move(others.targets, std::back_inserter(selection.targets));
+  selection.no_pythons.merge(others.no_pythons);
+  for (const auto pid : roots) {
+    if (std::ranges::find(chosen_, pid) == chosen_.end()) {
+      chosen_.push_back(pid);
+    }
+  }
+  return selection;
+}
+
+void Recording::choose_call_graph() {
+  if (!perf::chosen_clock(options_.perf_options)) {
+    own_options_ = {"-k", "mono"};
+  }
+  if (options_.off_cpu) {
+    // Each switch of a thread is a sample; the records of switches tell when it ran again.
+    if (!perf::chooses_event(options_.perf_options)) {
+      own_options_.insert(own_options_.end(), {"-e", "cycles"});
+    }
+    own_options_.insert(own_options_.end(),
+                        {"-e", "context-switches/period=1/", "--switch-events"});
+  }
+  if (targets_.empty() && !options_.all && !options_.children && !options_.launch) {
+    return;
+  }
+  const CallGraphWishes wishes{
+      .chosen = perf::chosen_call_graph(options_.perf_options),
+      .frequency_chosen = perf::chooses_frequency(options_.perf_options),
+      .frequency = perf::chosen_frequency(options_.perf_options),
+      .most_entries = most_callchain_entries(),
+      .buffer_bytes = perf::chooses_buffers(options_.perf_options) ? 0 : affordable_buffer()};
+  const auto choice = engine_->choose_call_graph(targets_, wishes, interrupted_);
+  own_options_.insert(own_options_.end(), choice.arguments.begin(), choice.arguments.end());
+  if (!choice.note.empty()) {
+    logger_.log(choice.complete ? base::LogLevel::kInfo : base::LogLevel::kWarning, choice.note);
+  }
+}
+
+void Recording::follow_arrivals() {
+  if (!process_watch_) {
+    return;
+  }
+  arrivals_ = std::make_unique<LateArrivals>(
+      std::move(process_watch_), engine_->detector(), *manager_, logger_, target_set_,
+      ArrivalListener{
+          .forked = [this](base::Pid child) { container_maps_.keep(child); },
+          .ended = [this](base::Pid pid,
+                          std::optional<ActiveTarget> active) { ended(pid, std::move(active)); }});
+  std::vector<base::Pid> pythons;
+  for (const auto& active : manager_->active()) {
+    pythons.push_back(active.target.id.pid);
+  }
+  arrivals_->ignore(perf_.process().pid());
+  arrivals_->add_known(pythons);
+  if (!options_.launch) {  // else COMMAND is held back, and runs this tool's program
+    auto pids = chosen_;
+    std::erase_if(pids, [this](base::Pid pid) { return no_pythons_.contains(pid); });
+    arrivals_->retry(pids);
+  }
+}
+
+void Recording::ended(base::Pid pid, std::optional<ActiveTarget> active) {
+  maps_.collect(container_maps_.take(pid), pid);
+  if (!active) {
+    return;
+  }
+  maps_.collect(*active);
+  engine_->forget(*active);
+}
+
+}  // namespace pyinject::session

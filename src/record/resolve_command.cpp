@@ -1,0 +1,57 @@
+#include "record/resolve_command.hpp"
+
+#include "base/text.hpp"
+#include "pyinject/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::session {
+
+namespace {
+
+// 0, or the errno that exec would give.
+int why_not_executable(const std::string& file) {
+  struct stat facts {};
+  if (::stat(file.c_str(), &facts) != 0) {
+    return errno;
+  }
+  if (!S_ISREG(facts.st_mode)) {
+    return EACCES;
+  }
+  return ::faccessat(AT_FDCWD, file.c_str(), X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+CommandCheck check_command(const std::vector<std::string>& command, const std::string& path) {
+  const std::string& name = command.front();
+  int why = ENOENT;
+  if (name.find('/') != std::string::npos) {
+    why = why_not_executable(name);
+    if (why == 0) {
+      return {.status = 0, .problem = {}, .file = name};
+    }
+  } else if (!name.empty()) {
+    for (const auto folder : base::split(path, ':')) {
+      const std::string file = folder.empty() ? name : fmt::format("{}/{}", folder, name);
+      const int one = why_not_executable(file);
+      if (one == 0) {
+        return {.status = 0, .problem = {}, .file = file};
+      }
+      // As execvp: one that may not be executed is remembered, the search goes on.
+      why = one == EACCES ? EACCES : why;
+    }
+  }
+  return {
+      .status = why == ENOENT || why == ENOTDIR ? 127 : 126,
+      .problem = fmt::format("cannot run '{}': {}", base::printable(name), base::errno_text(why)),
+      .file = {}};
+}
+
+}  // namespace pyinject::session

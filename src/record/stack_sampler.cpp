@@ -1,0 +1,305 @@
+#include "record/stack_sampler.hpp"
+
+#include "base/format.hpp"
+#include "procfs/stat.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/python/evaluator.hpp"
+#include "pyinject/record/options.hpp"
+#include "python/layout/frame_layout.hpp"
+#include "record/recording_clock.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <exception>
+#include <utility>
+
+#include <linux/perf_event.h>
+#include <poll.h>
+
+namespace pyinject::session {
+
+namespace {
+
+using python::Reason;
+using python::Refusal;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// The ring holds more than that of any sensible frequency, and says when it fills up.
+constexpr milliseconds kPollInterval{50};
+// perf's files are closed a little before it becomes waitable.
+constexpr milliseconds kUntilWaitable{500};
+constexpr milliseconds kTaskPollInterval{200};
+
+weave::GilState gil_state(bpf::Gil gil) {
+  switch (gil) {
+    case bpf::Gil::kUnknown:
+      return weave::GilState::kUnknown;
+    case bpf::Gil::kNone:
+      return weave::GilState::kNone;
+    case bpf::Gil::kHeld:
+      return weave::GilState::kHeld;
+    case bpf::Gil::kWaitedFor:
+      return weave::GilState::kWaitedFor;
+  }
+  return weave::GilState::kUnknown;
+}
+
+bool takes_program(const perf::SamplingEvent& event) {
+  return event.type != std::uint32_t{PERF_TYPE_TRACEPOINT};
+}
+
+// The program that it ran when it was looked at.
+bool runs_still(const python::Target& target) {
+  const auto stat = procfs::read_stat(target.id.pid);
+  return stat && stat->stack_begin == target.stack_begin &&
+         procfs::read_process_id(target.id.pid) == target.id;
+}
+
+nanoseconds own_processor_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
+}
+
+}  // namespace
+
+StackSampler::StackSampler(bool tasks, base::Logger& logger)
+    : tasks_{tasks},
+      logger_{logger},
+      budget_{std::make_shared<base::RecordingBudget>()},
+      stacks_{weave::SampledStacks::Matching::kExact, budget_} {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20U;
+  budget_->bytes = base::Budget{kMostBytes};
+}
+
+std::string phrase(const bpf::Unavailable& why) {
+  return fmt::format("{} ({}): {}", why.found, why.name, why.remedy);
+}
+
+std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> StackSampler::open(
+    const bpf::SamplerOptions& options, base::Logger& logger) {
+  std::unique_ptr<StackSampler> self{new StackSampler{options.tasks, logger}};
+  auto* const sampler = self.get();
+  auto opened = bpf::Sampler::open(
+      options,
+      {.code =
+           [sampler](bpf::Code code) {
+             sampler->stacks_.name(code.number, {.qualname = std::move(code.qualname),
+                                                 .file = std::move(code.file),
+                                                 .first_line = code.first_line});
+           },
+       .stack = [sampler](const bpf::Stack& stack) { sampler->take(stack); }},
+      self->budget_);
+  if (auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
+    return std::move(*why);
+  }
+  self->sampler_ = std::get<std::unique_ptr<bpf::Sampler>>(std::move(opened));
+  return self;
+}
+
+StackSampler::~StackSampler() { stop(); }
+
+std::optional<Refusal> StackSampler::add(const python::Target& target) {
+  auto refusal = read_from(target);
+  // An exec removes it, which then was too early.
+  if (!runs_still(target)) {
+    remove(target);
+    return Refusal{.reason = Reason::kExited,
+                   .found = "the process exited or runs another program now",
+                   .remedy = {}};
+  }
+  return refusal;
+}
+
+std::optional<Refusal> StackSampler::read_from(const python::Target& target) {
+  const auto layout = python::frame_layout(target);
+  if (const auto* const why = std::get_if<std::string>(&layout)) {
+    return Refusal{.reason = Reason::kLayoutMismatch, .found = *why, .remedy = {}};
+  }
+  weave::Interpreter interpreter{.evaluator = {},  // also without any: it is a Python
+                                 .frame_pointers = target.frame_pointers,
+                                 .seen = clock_ ? std::optional{now_by(*clock_)} : std::nullopt};
+  const auto& frames = std::get<python::FrameLayout>(layout);
+  if (tasks_ && frames.running_task == 0 && !frames.tasks_later) {
+    warn_without_tasks(target);
+  }
+  const auto added = sampler_->add(target.id.pid, frames);
+  // Only now, when its frames are read: it takes some milliseconds.
+  for (const auto& range : python::evaluator_ranges(target)) {
+    interpreter.evaluator.push_back({.begin = range.begin.value(), .end = range.end.value()});
+  }
+  {
+    const auto pid = static_cast<std::uint32_t>(target.id.pid.value());
+    const std::lock_guard lock{mutex_};
+    interpreters_[pid].push_back(std::move(interpreter));
+  }
+  switch (added) {
+    case bpf::Sampler::Added::kYes:
+      return std::nullopt;
+    case bpf::Sampler::Added::kUnfit:
+      return Refusal{.reason = Reason::kLayoutMismatch,
+                     .found = "its frames or code objects are too large",
+                     .remedy = "use --engine trampoline"};
+    case bpf::Sampler::Added::kFull:
+      return Refusal{.reason = Reason::kActivationFailed,
+                     .found = "too many processes are recorded already",
+                     .remedy = "record fewer"};
+  }
+  return std::nullopt;
+}
+
+// Once for each version: a master may have hundreds of workers.
+void StackSampler::warn_without_tasks(const python::Target& target) {
+  const auto version = python::to_string(target.version);
+  const std::lock_guard lock{mutex_};
+  if (without_tasks_.insert(version).second) {
+    logger_.warning(
+        "pid {}: --tasks has no effect on Python {}: the names of asyncio tasks can be read on "
+        "3.14 and later",
+        target.id.pid.value(), version);
+  }
+}
+
+StackSampler::Attached StackSampler::attach(perf::PerfProcess& perf) {
+  const auto attached = sampler_->attach(perf.pid());
+  why_not_attached_.clear();
+  if (attached.events + attached.refused == 0) {
+    if (perf.wait(base::Deadline::after(kUntilWaitable))) {
+      return Attached::kEnded;
+    }
+    why_not_attached_ = attached.why.empty() ? "perf has no events open" : attached.why;
+    return Attached::kNone;
+  }
+  if (attached.refused != 0) {
+    const auto events = perf.sampling_events(base::Deadline::after(kPerfAnswers));
+    if (perf.try_wait()) {
+      return Attached::kEnded;
+    }
+    // perf's own event, which does not sample, takes it in any case.
+    if (attached.events == 0 || (!events.empty() && std::ranges::none_of(events, takes_program))) {
+      why_not_attached_ = fmt::format("none of those that sample takes it ({})", attached.why);
+      return Attached::kNone;
+    }
+  }
+  note_refused(attached);
+  return Attached::kYes;
+}
+
+// That some of the events that sample take it is known by now: perf has described them in its file.
+bool StackSampler::join(base::Pid perf) {
+  const auto attached = sampler_->join(perf);
+  why_not_attached_.clear();
+  if (attached.events == 0) {
+    why_not_attached_ = attached.taken
+                            ? "they have one already, of another join or a filter (has_program)"
+                        : attached.why.empty() ? "perf has no events open"
+                                               : attached.why;
+    return false;
+  }
+  note_refused(attached);
+  return true;
+}
+
+void StackSampler::note_refused(const bpf::Sampler::Attached& attached) {
+  if (attached.refused != 0 && refused_ == 0) {
+    logger_.warning(
+        "{} of perf's events cannot have a BPF program ({}): their samples have no Python "
+        "functions",
+        attached.refused, attached.why);
+  }
+  refused_ = attached.refused;
+}
+
+void StackSampler::start() {
+  if (!thread_.joinable()) {
+    thread_ = std::thread{[this] { run(); }};
+  }
+}
+
+void StackSampler::stop() {
+  ending_ = true;
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+void StackSampler::run() {
+  try {
+    bool last = false;
+    bool more = false;
+    base::Deadline next_look_for_tasks = base::Deadline::after(nanoseconds{0});
+    while (!last || more) {
+      last = ending_;
+      pollfd readable{.fd = sampler_->fd(), .events = POLLIN, .revents = 0};
+      if (!last && !more) {
+        ::poll(&readable, 1, static_cast<int>(kPollInterval.count()));
+      }
+      more = sampler_->consume();
+      if (tasks_ && !last && next_look_for_tasks.expired()) {
+        sampler_->look_for_tasks();
+        next_look_for_tasks = base::Deadline::after(kTaskPollInterval);
+      }
+    }
+  } catch (const std::exception& error) {  // out of a thread it would end this tool
+    logger_.error("Python stacks are no longer collected: {}", error.what());
+  }
+  processor_time_ = own_processor_time();
+}
+
+void StackSampler::take(const bpf::Stack& stack) {
+  if (stack.by_clock) {
+    stacks_.match(weave::SampledStacks::Matching::kNearest);
+  }
+  weave::SampledStack sampled{.frames = {},
+                              .gil = gil_state(stack.gil),
+                              .task = stack.task,
+                              .truncated = stack.truncated || stack.unreadable};
+  sampled.frames.reserve(stack.frames.size());
+  for (const auto& frame : stack.frames) {
+    sampled.frames.push_back(
+        {.activation = 0, .code = frame.code, .line = frame.line, .outermost = frame.outermost});
+  }
+  stacks_.add(stack.pid, stack.tid, stack.time, sampled);
+}
+
+weave::Interpreters StackSampler::interpreters() {
+  const std::lock_guard lock{mutex_};
+  return interpreters_;
+}
+
+std::vector<weave::Dropped> StackSampler::dropped() const {
+  std::vector<weave::Dropped> result;
+  for (const auto& lost : sampler_->lost_names()) {
+    result.push_back(
+        {.pid = lost.pid, .command = {}, .limit = weave::Limit::kNames, .count = lost.frames});
+  }
+  for (const auto& [pid, count] : stacks_.emptied()) {
+    result.push_back(
+        {.pid = pid, .command = {}, .limit = weave::Limit::kPythonStacks, .count = count});
+  }
+  return result;
+}
+
+SamplerStats StackSampler::stats() const {
+  const auto counted = sampler_->counters();
+  return {.samples = counted.samples,
+          .matched = stacks_.matched(),
+          .with_frames = stacks_.with_frames(),
+          .state_found = counted.state_found,
+          .state_searched = counted.state_searched,
+          .no_state = counted.no_state,
+          .no_frames = counted.no_frames,
+          .truncated = counted.truncated,
+          .unreadable = counted.unreadable,
+          .gil_held = counted.gil_held,
+          .gil_waited_for = counted.gil_waited_for,
+          .lost = counted.lost,
+          .lost_names = counted.lost_names,
+          .by_clock = counted.by_clock,
+          .processor_time = processor_time_};
+}
+
+}  // namespace pyinject::session

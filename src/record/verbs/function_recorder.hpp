@@ -1,0 +1,67 @@
+// The steps of one recording of calls; function_recording.hpp says what they promise together.
+#pragma once
+
+#include "perf/uprobe_events.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/log.hpp"
+#include "pyinject/perf/perf_locator.hpp"
+#include "pyinject/targets/stop_signals.hpp"
+#include "python/examine/function_probes.hpp"
+#include "record/perf_run.hpp"
+#include "record/verbs/function_recording.hpp"
+#include "record/wait_for_end.hpp"
+#include "record/workload.hpp"
+#include "targets/target_watch.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace pyinject::session {
+
+class FunctionRecorder {
+ public:
+  FunctionRecorder(const RecordOptions& options, base::Logger& logger, RecordObserver& observer);
+
+  // As record_functions(). To be called once.
+  [[nodiscard]] FunctionRecording run();
+
+ private:
+  int steps();
+  bool choose_targets();
+  void open_events();
+  bool make_events();
+  // "entry_0_2": by the names is told what is of one file (src/calls).
+  void add_events(const python::FunctionProbes& target, std::size_t file);
+  [[nodiscard]] std::vector<std::string> own_options() const;
+  // Each: the status to end with, when it comes to nothing.
+  std::optional<int> start_perf_for_all(const perf::Perf& perf);
+  std::optional<int> start_perf(const perf::Perf& perf);
+  std::optional<int> judge(perf::Answer answer);
+  [[nodiscard]] std::set<base::Tid> threads_of_targets() const;
+  void on_tick();
+  int finish(EndOfRecording end);
+  // Nothing was recorded: perf ends, and its file goes.
+  int give_up(int status);
+  bool remove_events();
+
+  const RecordOptions& options_;
+  base::Logger& logger_;
+  RecordObserver& observer_;
+  // Destroyed last to first: perf ends before its events are removed, signals come last.
+  StopSignals signals_;
+  std::vector<base::Pid> pids_;
+  std::vector<python::FunctionProbes> targets_;
+  TargetWatch watch_;
+  std::unique_ptr<perf::UprobeEvents> events_;
+  std::string no_events_;  // why there are none
+  PerfRun perf_;
+  Workload workload_;
+  base::Deadline::Clock::time_point enabled_at_;
+  std::vector<std::string> files_;
+};
+
+}  // namespace pyinject::session

@@ -1,0 +1,150 @@
+#include "pyinject/record/repeated_recording.hpp"
+
+#include "base/format.hpp"
+#include "procfs/stat.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/perf/output_file.hpp"
+#include "pyinject/targets/stop_signals.hpp"
+#include "record/choose_engine.hpp"
+#include "record/verbs/rotated_files.hpp"
+#include "targets/target_watch.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+
+#include <poll.h>
+
+namespace pyinject::session {
+
+namespace {
+
+using base::Deadline;
+
+class Repetition {
+ public:
+  Repetition(const RecordOptions& options, const RepeatOptions& repeat, python::Detector& detector,
+             python::Injector& injector, base::Logger& logger, RecordObserver& observer)
+      : plan_{options},
+        repeat_{repeat},
+        detector_{detector},
+        injector_{injector},
+        logger_{logger},
+        observer_{observer},
+        files_{perf::output_of(options.perf_options, false).path, repeat.keep} {
+    plan_.duration = repeat.duration;
+    plan_.names_beside = true;  // they go with the file
+    for (const auto pid : options.pids) {
+      if (const auto id = procfs::read_process_id(pid)) {
+        targets_.add(*id);
+      }
+    }
+  }
+
+  int run() {
+    while (true) {
+      const auto next = Deadline::after(repeat_.period);
+      const auto one = record_one();
+      if (repeat_.done) {
+        repeat_.done(one.status);
+      }
+      if (one.signal != 0 && one.signal != SIGHUP) {
+        return one.status == 0 ? 128 + one.signal : one.status;
+      }
+      const bool failed = one.status != 0 && one.signal == 0;
+      if (failed && succeeded_ == 0) {
+        return one.status;
+      }
+      succeeded_ += failed ? 0 : 1;
+      if (failed) {
+        logger_.warning("this recording failed (status {}): the next one follows as scheduled",
+                        one.status);
+      }
+      const auto end = one.signal == SIGHUP ? look() : pause(next);
+      if (end) {
+        return *end;
+      }
+    }
+  }
+
+ private:
+  struct Outcome {
+    int status = kFailure;
+    int signal = 0;
+  };
+
+  Outcome record_one() {
+    Outcome outcome;
+    const auto path = files_.name_at(std::chrono::system_clock::now());
+    RecordOptions options = plan_;
+    options.perf_options.insert(options.perf_options.end(), {"-o", path});
+    if (succeeded_ != 0 && !options.pids.empty()) {  // the first one says who is not there
+      options.pids = targets_.running();
+    }
+    try {
+      outcome.status =
+          record_once(options, detector_, injector_, logger_, observer_, outcome.signal);
+    } catch (const std::exception& error) {
+      logger_.error("{}", error.what());
+    }
+    try {
+      files_.add(path);
+    } catch (const base::Error& error) {
+      logger_.error("{}", error.what());
+    }
+    return outcome;
+  }
+
+  // A status: the end.
+  std::optional<int> look() {
+    if (plan_.pids.empty() || !targets_.all_exited_within({})) {
+      return std::nullopt;
+    }
+    logger_.info("all targets have exited");
+    return 0;
+  }
+
+  std::optional<int> pause(Deadline until) {
+    logger_.debug("the next recording begins in {:.1f} s",
+                  std::chrono::duration<double>{until.remaining()}.count());
+    while (true) {
+      if (const auto signal = signals_.next()) {
+        return *signal == SIGHUP ? look() : std::optional{128 + *signal};
+      }
+      const auto end = look();
+      if (end || until.expired()) {
+        return end;
+      }
+      auto all = targets_.poll_entries();
+      all.push_back({.fd = signals_.fd(), .events = POLLIN, .revents = 0});
+      if (::poll(all.data(), all.size(), until.remaining_ms()) < 0 && errno != EINTR) {
+        throw base::SystemError{"cannot wait for the next recording", errno};
+      }
+    }
+  }
+
+  RecordOptions plan_;
+  const RepeatOptions& repeat_;
+  python::Detector& detector_;
+  python::Injector& injector_;
+  base::Logger& logger_;
+  RecordObserver& observer_;
+  StopSignals signals_;  // for what comes while no recording has its own
+  TargetWatch targets_;  // those that the user has named, not later bearers of their numbers
+  RotatedFiles files_;
+  std::uint64_t succeeded_ = 0;
+};
+
+}  // namespace
+
+int record_repeatedly(const RecordOptions& options, const RepeatOptions& repeat,
+                      python::Detector& detector, python::Injector& injector, base::Logger& logger,
+                      RecordObserver& observer) {
+  return Repetition{options, repeat, detector, injector, logger, observer}.run();
+}
+
+}  // namespace pyinject::session

@@ -1,0 +1,222 @@
+#include "record/verbs/running_perf.hpp"
+
+#include "base/text.hpp"
+#include "perfdata/input.hpp"
+#include "procfs/cmdline.hpp"
+#include "procfs/own_rights.hpp"
+#include "procfs/status.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/perf/output_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace pyinject::session {
+
+namespace {
+
+namespace filesystem = std::filesystem;
+using bpf::Unavailable;
+
+constexpr int kBetweenLooksAtPerf = 10;  // ms
+constexpr std::chrono::milliseconds kExecutes{500};
+
+Unavailable not_perf(const std::string& found) {
+  return {.name = "not_perf",
+          .found = found,
+          .remedy = "give the pid of perf record itself, not of sudo or a shell"};
+}
+
+Unavailable refuse_output(std::string name, std::string found) {
+  return {.name = std::move(name),
+          .found = std::move(found),
+          .remedy = "start perf with -o FILE, and without that option"};
+}
+
+// What its options alone tell.
+std::optional<Unavailable> check_output(base::Pid pid, const std::vector<std::string>& options) {
+  struct stat facts {};
+  const bool pipe = ::stat(fmt::format("/proc/{}/fd/1", pid.value()).c_str(), &facts) == 0 &&
+                    S_ISFIFO(facts.st_mode);
+  const auto output = perf::output_of(options, pipe);
+  if (output.pipe) {
+    return refuse_output("pipe", "perf writes to a pipe");
+  }
+  if (output.several) {
+    return refuse_output("several_files", "perf writes file after file (--switch-output)");
+  }
+  if (perf::writes_folder(options)) {
+    return refuse_output("folder", "perf writes a folder (--threads)");
+  }
+  return std::nullopt;
+}
+
+// What follows "record", also that of "perf sched record"; nullopt: it has no such word. A child of
+// a shell's may yet be about to execute perf.
+std::optional<std::vector<std::string>> words_of_record(base::Pid pid, int process) {
+  const auto deadline = base::Deadline::after(kExecutes);
+  pollfd ended{.fd = process, .events = POLLIN, .revents = 0};
+  do {
+    const auto words = procfs::read_cmdline(pid).value_or(std::vector<std::string>{});
+    if (const auto record = std::ranges::find(words, "record"); record != words.end()) {
+      return std::vector<std::string>{record + 1, words.end()};
+    }
+  } while (::poll(&ended, 1, kBetweenLooksAtPerf) == 0 && !deadline.expired());
+  return std::nullopt;
+}
+
+// What PID has open that is a perf.data. ERROR: that is not known.
+base::UniqueFd open_file_of(base::Pid pid, std::error_code& error) {
+  constexpr std::string_view kPerfData = "PERFILE2";
+  const auto folder = fmt::format("/proc/{}/fd", pid.value());
+  for (filesystem::directory_iterator entry{folder, error}, end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (!filesystem::is_regular_file(entry->path(), ignored)) {
+      continue;
+    }
+    base::UniqueFd file{::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    std::array<char, kPerfData.size()> begin{};
+    if (file.valid() &&
+        ::pread(file.get(), begin.data(), begin.size(), 0) == static_cast<ssize_t>(begin.size()) &&
+        std::string_view{begin.data(), begin.size()} == kPerfData) {
+      return file;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::string> RunningPerf::path() const {
+  std::error_code error;
+  const auto name =
+      filesystem::read_symlink(fmt::format("/proc/self/fd/{}", file.get()), error).string();
+  struct stat named {};
+  struct stat held {};
+  if (error || ::stat(name.c_str(), &named) != 0 || ::fstat(file.get(), &held) != 0 ||
+      named.st_dev != held.st_dev || named.st_ino != held.st_ino) {
+    return std::nullopt;
+  }
+  return name;
+}
+
+std::variant<RunningPerf, Unavailable> inspect_running_perf(base::Pid pid,
+                                                            base::Deadline deadline) {
+  RunningPerf running{
+      .pid = pid,
+      .process = base::UniqueFd{static_cast<int>(::syscall(SYS_pidfd_open, pid.value(), 0))},
+      .targets = {},
+      .file = {},
+      .events = {}};
+  if (!running.process.valid()) {
+    return not_perf("there is no such process");
+  }
+  if (const auto status = procfs::read_status(pid); status && status->namespace_pids.size() > 1) {
+    return Unavailable{.name = "other_namespace",
+                       .found = "perf runs in another pid namespace",
+                       .remedy = "run this command there"};
+  }
+  const auto options = words_of_record(pid, running.process.get());
+  if (!options) {
+    return not_perf("it runs no perf record");
+  }
+  if (auto objection = check_output(pid, *options)) {
+    return *std::move(objection);
+  }
+  running.targets = perf::chosen_targets(*options);
+  pollfd ended{.fd = running.process.get(), .events = POLLIN, .revents = 0};
+  std::error_code error;
+  while (running.file = open_file_of(pid, error), !error && !running.file.valid()) {
+    if (::poll(&ended, 1, kBetweenLooksAtPerf) > 0) {
+      return not_perf("it has ended");
+    }
+    if (deadline.expired()) {
+      return Unavailable{.name = "no_file",
+                         .found = "it has no perf.data open",
+                         .remedy = "give the pid of a running perf record"};
+    }
+  }
+  if (error) {
+    return Unavailable{.name = "no_rights",
+                       .found = "its descriptors cannot be listed: " + error.message(),
+                       .remedy = procfs::how_to_get(procfs::Capability::kSysPtrace)};
+  }
+  const auto path = running.path();
+  if (!path) {
+    return Unavailable{.name = "no_file",
+                       .found = "its file was deleted or is not visible here",
+                       .remedy = "run this where its path means the same file"};
+  }
+  if (::access(filesystem::path{*path}.parent_path().c_str(), W_OK) != 0) {
+    return Unavailable{.name = "no_rights",
+                       .found = fmt::format("{} cannot be replaced: {}", base::printable(*path),
+                                            base::errno_text(errno)),
+                       .remedy = "run this as a user who may write there"};
+  }
+  auto events = perfdata::events_of_running(running.file, *path);
+  if (const auto* const why = std::get_if<perfdata::UnsupportedFile>(&events)) {
+    return refuse_output("not_treatable", fmt::format("{}: {}", base::printable(*path), why->why));
+  }
+  running.events = std::get<std::vector<perfdata::Event>>(std::move(events));
+  return running;
+}
+
+std::optional<Unavailable> check_joinable(const std::vector<perfdata::Event>& events,
+                                          bool by_clock) {
+  auto left = events;
+  const auto none_left = [&left](const auto& is) {
+    std::erase_if(left, [&is](const auto& event) { return !is(event); });
+    return left.empty();
+  };
+  if (none_left([](const auto& event) {
+        return event.samples(PERF_SAMPLE_CALLCHAIN) && !event.is_dummy();
+      })) {
+    return Unavailable{
+        .name = "no_callchains", .found = "perf records no stacks", .remedy = "start it with -g"};
+  }
+  if (none_left([](const auto& event) { return event.attr.type != PERF_TYPE_TRACEPOINT; })) {
+    return Unavailable{.name = "only_tracepoints",
+                       .found = "no BPF program can be attached to any of perf's sampling events",
+                       .remedy = "add another event (-e)"};
+  }
+  if (none_left([](const auto& event) {
+        return event.samples(PERF_SAMPLE_TIME) && event.samples(PERF_SAMPLE_TID);
+      })) {
+    return Unavailable{
+        .name = "no_times", .found = "perf's samples have no times", .remedy = "start it with -T"};
+  }
+  if (by_clock && none_left([](const auto& event) {
+        return event.attr.use_clockid != 0 && event.attr.clockid == CLOCK_MONOTONIC;
+      })) {
+    return Unavailable{
+        .name = "other_clock",
+        .found = "this kernel does not report a sample's time, and perf's clock is not mono",
+        .remedy = "start perf with -k mono"};
+  }
+  return std::nullopt;
+}
+
+std::optional<clockid_t> clock_of(const std::vector<perfdata::Event>& events) {
+  const auto chosen =
+      std::ranges::find_if(events, [](const auto& event) { return event.attr.use_clockid != 0; });
+  return chosen == events.end() ? std::nullopt
+                                : std::optional{static_cast<clockid_t>(chosen->attr.clockid)};
+}
+
+}  // namespace pyinject::session

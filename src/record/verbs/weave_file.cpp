@@ -1,0 +1,30 @@
+#include "pyinject/record/weave_file.hpp"
+
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/record/options.hpp"
+#include "record/post_processing.hpp"
+#include "targets/target_map.hpp"
+
+namespace pyinject::session {
+
+int weave_file(const WeaveFileOptions& options, base::Logger& logger, RecordObserver& observer) {
+  const auto perf = perf::locate_perf(options.perf, base::Deadline::after(kPerfAnswers));
+  weave::RecordedFiles files;
+  WovenFile woven{.path = options.output, .summary = {}};
+  const auto processed = post_process({.input = options.input,
+                                       .output = options.output,
+                                       .perf = perf.path,
+                                       .interrupted = options.interrupted,
+                                       .knowledge = {.open_map = open_perf_map}},
+                                      files, logger, &observer, woven.summary);
+  if (processed != Processed::kDone) {
+    return kFailure;
+  }
+  RecordSummary summary;
+  summary.output.path = options.output;
+  summary.woven.push_back(std::move(woven));
+  observer.finished(summary);
+  return 0;
+}
+
+}  // namespace pyinject::session

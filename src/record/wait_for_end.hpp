@@ -1,0 +1,46 @@
+// The one place where a recording waits while events are enabled.
+#pragma once
+
+#include "perf/perf_process.hpp"
+#include "pyinject/base/child.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/log.hpp"
+#include "pyinject/targets/stop_signals.hpp"
+#include "targets/late_arrivals.hpp"
+#include "targets/target_watch.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+
+namespace pyinject::session {
+
+enum class End { kCommand, kSignal, kTime, kTargets, kPerf };
+
+struct WaitSources {
+  perf::PerfProcess& perf;
+  StopSignals& signals;
+  base::Child* command;  // nullptr: none
+  TargetWatch& targets;
+  bool targets_matter = true;        // end when all have exited
+  std::function<void()> on_tick;     // twice a second
+  LateArrivals* arrivals = nullptr;  // null: none
+  std::optional<base::Deadline> until;
+};
+
+struct EndOfRecording {
+  End end{};
+  int signal = 0;  // kSignal
+};
+
+[[nodiscard]] EndOfRecording wait_for_end(WaitSources& sources);
+
+// With a command that is the target: until that has ended, whatever else does. A signal to this
+// tool is handed on to it unless it has got it from the terminal already.
+[[nodiscard]] EndOfRecording wait_for_launched(WaitSources& sources, base::Logger& logger);
+
+// What a recording that perf completed ends with. TARGETS: how many were recorded.
+[[nodiscard]] int status_after(EndOfRecording end, base::Child* command, std::size_t targets,
+                               base::Logger& logger);
+
+}  // namespace pyinject::session

@@ -1,0 +1,71 @@
+// Threads that wait when a recording begins (--off-cpu): perf samples a wait when it begins, and so
+// has nothing of these.
+#pragma once
+
+#include "procfs/blocked_task.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/log.hpp"
+#include "pyinject/base/pid.hpp"
+#include "pyinject/python/target.hpp"
+#include "weave/waits.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace pyinject::session {
+
+// Nothing is stopped: all is read while the processes run, and what has run meanwhile is dropped.
+class WaitingThreads {
+ public:
+  explicit WaitingThreads(base::Logger& logger);
+
+  // The events have been enabled: reads the threads of TARGETS, with their Python stacks, and of
+  // OTHERS. For half a second at most: then the rest is only counted.
+  // CLOCK: that of the recording; nullopt: it cannot be read.
+  void look(std::span<const python::Target* const> targets, std::span<const base::Pid> others,
+            std::optional<clockid_t> clock);
+  // The events are about to be disabled: which of them have not run since look().
+  void look_again();
+
+  // After that. Null: no thread waited.
+  [[nodiscard]] weave::Waits* waits();
+  // Warns of what could not be read.
+  void warn() const;
+
+ private:
+  struct Seen {
+    base::Pid pid;
+    base::Tid tid;
+    std::uint64_t switches = 0;
+    std::vector<procfs::KernelFrame> kernel;
+  };
+  using Stacks = std::map<base::Tid, weave::SampledStack>;
+
+  void look_at(base::Pid pid, const python::Target* target, std::optional<clockid_t> clock);
+  [[nodiscard]] std::vector<Seen> waiting_threads(base::Pid pid);
+  [[nodiscard]] bool read_place(Seen& thread, weave::WaitingThread& waiting);
+  [[nodiscard]] Stacks python_stacks(const python::Target& target, std::span<const Seen> threads);
+  [[nodiscard]] std::uint64_t number_of(base::Pid pid, std::uint64_t serial);
+  void copy_stack(weave::WaitingThread& thread);
+  void find_kernel_functions();
+
+  base::Logger& logger_;
+  std::shared_ptr<base::RecordingBudget> budget_;
+  base::Deadline deadline_;
+  weave::Waits waits_;
+  std::vector<Seen> seen_;  // one for each of WAITS_
+  std::map<std::pair<base::Pid, std::uint64_t>, std::uint64_t> codes_;
+  bool found_ = false;              // the kernel's functions
+  std::size_t not_looked_at_ = 0;   // threads for which there was no time, or no memory
+  std::size_t only_python_ = 0;     // threads for which there was no time for more
+  std::size_t without_python_ = 0;  // threads with a Python stack that could not be read
+};
+
+}  // namespace pyinject::session

@@ -1,0 +1,177 @@
+#include "pyinject/targets/guard.hpp"
+
+#include "base/fault.hpp"
+#include "base/format.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+#include "targets/guard_message.hpp"
+#include "targets/guard_process.hpp"
+#include "tracee/shared_stops.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <exception>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pyinject::session {
+
+namespace {
+
+constexpr std::chrono::seconds kStarts{60};  // on a machine that has no time for it
+constexpr std::chrono::seconds kGoes{2};
+
+// Nobody who ends processes by their name, and no terminal, is to find it; the OOM killer last.
+void stand_apart() {
+  (void)::setsid();
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTOU, SIGTTIN}) {
+    (void)std::signal(signal, SIG_IGN);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  (void)::prctl(PR_SET_NAME, "pyinject-guard");
+  const base::UniqueFd score{::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)};
+  [[maybe_unused]] const auto written = ::write(score.get(), "-1000", 5);  // needs privilege
+}
+
+// Descriptors of the tool's that somebody waits for the end of.
+void keep_only(int socket) {
+  const base::UniqueFd nothing{::open("/dev/null", O_RDWR | O_CLOEXEC)};
+  (void)::dup2(nothing.get(), STDIN_FILENO);
+  (void)::dup2(nothing.get(), STDOUT_FILENO);
+  const auto first = static_cast<unsigned>(socket);
+  (void)::close_range(STDERR_FILENO + 1, first - 1, 0);
+  (void)::close_range(first + 1, ~0U, 0);
+}
+
+}  // namespace
+
+Guard::Guard(python::Detector& detector, python::Injector& injector, base::Logger& logger,
+             const GuardOptions& options)
+    : logger_{logger} {
+  tracee::share_stops();
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw base::SystemError{"guard: cannot make a socket", errno};
+  }
+  socket_.reset(ends[0]);
+  base::UniqueFd its{ends[1]};
+  const base::Pid tool{::getpid()};
+  const pid_t child = ::fork();
+  if (child < 0) {
+    throw base::SystemError{"guard: cannot fork", errno};
+  }
+  if (child == 0) {
+    socket_.reset();
+    base::set_fault_handler(nullptr);
+    stand_apart();
+    keep_only(its.get());
+    try {
+      injector.prepare();
+      if (::write(its.get(), "", 1) == 1) {
+        GuardProcess{detector, injector, logger, options, tool}.run(its.get());
+      }
+    } catch (const std::exception& error) {
+      logger.error("guard: {}", error.what());
+    }
+    ::_exit(0);
+  }
+  pid_ = base::Pid{child};
+  pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  its.reset();
+  pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+  const auto deadline = base::Deadline::after(kStarts);
+  while (::poll(&ready, 1, deadline.remaining_ms()) < 0 && errno == EINTR) {
+  }
+  char byte = 0;
+  if (ready.revents == 0 || ::read(socket_.get(), &byte, 1) != 1) {
+    socket_.reset();
+    throw base::Error{"guard: it does not start"};
+  }
+}
+
+Guard::~Guard() {
+  socket_.reset();
+  if (!wait_for_its_end()) {
+    logger_.warning("guard: pid {} still tries to switch targets off", pid_.value());
+  }
+}
+
+bool Guard::wait_for_its_end() {
+  const auto deadline = base::Deadline::after(kGoes);
+  pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
+  while (pidfd_.valid()) {
+    if (::poll(&ended, 1, deadline.remaining_ms()) == 1) {
+      ::waitpid(pid_.value(), nullptr, 0);
+      pidfd_.reset();
+    } else if (deadline.expired()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Guard::warn_once() {
+  if (!std::exchange(warned_, true)) {
+    logger_.warning(
+        "the guard process has exited: if this tool is killed now, its targets stay on until "
+        "perf-pyinject deactivate");
+  }
+}
+
+void Guard::watch(const python::Target& target) {
+  GuardMessage message;
+  message.kind = GuardMessage::Kind::kWatch;
+  message.target = target;
+  message.ancestor = ancestor_now(target.id);
+  if (!send(socket_.get(), message)) {
+    warn_once();
+  }
+  base::reached(base::Step::kGuardTold);
+}
+
+void Guard::expect_stops() {
+  GuardMessage message;
+  message.kind = GuardMessage::Kind::kStops;
+  if (!send(socket_.get(), message)) {
+    warn_once();
+  }
+}
+
+void Guard::forget(const python::Target& target) {
+  GuardMessage message;
+  message.kind = GuardMessage::Kind::kForget;
+  message.target.id = target.id;
+  if (!send(socket_.get(), message)) {
+    warn_once();
+  }
+}
+
+void Guard::keep_map(const python::Target& target, int fd) {
+  GuardMessage message;
+  message.kind = GuardMessage::Kind::kMap;
+  message.target.id = target.id;
+  message.map.reset(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!send(socket_.get(), message)) {
+    warn_once();
+  }
+}
+
+void Guard::dismiss() {
+  GuardMessage message;
+  message.kind = GuardMessage::Kind::kDismiss;
+  (void)send(socket_.get(), message);
+  (void)wait_for_its_end();
+  base::reached(base::Step::kGuardDismissed);
+}
+
+}  // namespace pyinject::session

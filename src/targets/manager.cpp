@@ -1,0 +1,347 @@
+#include "base/format.hpp"
+#include "procfs/own_rights.hpp"
+#include "procfs/stat.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+#include "targets/examine_all.hpp"
+#include "targets/process_manager.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <string>
+#include <variant>
+
+namespace pyinject::session {
+
+namespace {
+
+using python::Reason;
+using python::Refusal;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using Clock = base::Deadline::Clock;
+
+// Not worth a line with -a: most processes of a machine are none of our business.
+bool is_ordinary(Reason reason) {
+  return python::has_gone(reason) || reason == Reason::kFinalizing ||
+         reason == Reason::kNotInitialized ||  // it is tried again
+         reason == Reason::kNotPython || reason == Reason::kKernelThread ||
+         reason == Reason::kOwnProcess || reason == Reason::kNoPermission;
+}
+
+// Of processes that nobody has named: one that starts old Pythons all day says nothing new.
+constexpr std::size_t kMostWarnings = 100;
+constexpr milliseconds kHurriedShare{100};
+// For one target, of the thread that waits for the recording's end; the next tick tries again.
+constexpr milliseconds kKeepingShare{25};
+
+}  // namespace
+
+ProcessManager::~ProcessManager() {
+  try {
+    if (options_.owner.session.pid.value() != 0) {
+      deactivate_all({});
+    }
+  } catch (const std::exception& error) {
+    logger_.error("cannot switch the trampolines off: {}", error.what());
+  }
+}
+
+void ProcessManager::tell(const Event& event) {
+  if (options_.on_event) {
+    const std::scoped_lock lock{mutex_};
+    options_.on_event(event);
+  }
+}
+
+void ProcessManager::refuse(base::Pid pid, const Refusal& refusal, bool loud) {
+  stats_.count_refusal(refusal.reason);
+  const auto level = options_.strict && loud ? base::LogLevel::kError : base::LogLevel::kWarning;
+  const bool quiet = !loud && (is_ordinary(refusal.reason) || ++warnings_ > kMostWarnings);
+  logger_.log(quiet ? base::LogLevel::kDebug : level,
+              fmt::format("pid {}: {}", pid.value(), python::describe(refusal)));
+}
+
+void ProcessManager::note_detection(base::Pid pid, const python::Detection& detection,
+                                    nanoseconds duration) {
+  const auto* refused = std::get_if<python::Refused>(&detection);
+  if (refused == nullptr || refused->refusal.reason != Reason::kNotInitialized) {
+    tell({.kind = refused == nullptr ? EventKind::kDetected : EventKind::kSkipped,
+          .pid = pid,
+          .reason = refused == nullptr ? std::nullopt : std::optional{refused->refusal.reason},
+          .duration = duration});
+  }
+}
+
+Selection ProcessManager::select(const std::vector<base::Pid>& pids, bool named) {
+  Selection selection;
+  auto examined =
+      examine_all(detector_, pids, examinations_, named ? kPatienceNamed : kPatienceUnnamed);
+  if (examinations_.cancelled()) {
+    return {.targets = {}, .complete = false};
+  }
+  for (std::size_t i = 0; i < pids.size(); ++i) {
+    const auto pid = pids[i];
+    auto& detection = examined[i].detection;
+    if (named) {
+      named_.insert(pid);
+    }
+    note_detection(pid, detection, examined[i].duration);
+    if (const auto* refused = std::get_if<python::Refused>(&detection)) {
+      const bool accepted = options_.families && refused->refusal.reason == Reason::kNotPython;
+      refuse(pid, refused->refusal, named && !accepted);
+      selection.complete = selection.complete && accepted;
+      settle(pid, refused->refusal.reason);
+      if (refused->refusal.reason == Reason::kNotPython) {
+        selection.no_pythons.insert(pid);
+      }
+      continue;
+    }
+    selection.targets.push_back(std::get<python::Target>(std::move(detection)));
+  }
+  if (const auto unreadable = stats_.of(Reason::kNoPermission); !named && unreadable != 0) {
+    logger_.warning("{} processes could not be inspected: {}", unreadable,
+                    procfs::how_to_get(procfs::Capability::kSysPtrace));
+  }
+  return selection;
+}
+
+// One that has not mapped its interpreter, or that changes to another program, may be a Python yet.
+void ProcessManager::settle(base::Pid pid, Reason reason) {
+  const auto image = image_of(pid);
+  if (image && reason != Reason::kNotInitialized && reason != Reason::kNotPython &&
+      !(python::has_gone(reason) && lives(image->id))) {
+    const std::scoped_lock lock{mutex_};
+    settled_.insert_or_assign(pid, *image);
+  }
+}
+
+Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
+  const base::Pid pid = target.id.pid;
+  for (const auto& warning : target.warnings) {
+    logger_.warning("pid {}: {}", pid.value(), warning);
+  }
+  {
+    const std::scoped_lock lock{mutex_};
+    settled_.insert_or_assign(pid,
+                              ProcessImage{.id = target.id, .stack_begin = target.stack_begin});
+    // Nothing may throw once it is on: room for as many as can be on their way.
+    active_.reserve(active_.size() + kMostAtATime);
+    if (options_.before_activation) {
+      options_.before_activation(target);
+    }
+  }
+  const auto begin = Clock::now();
+  std::variant<python::Activation, Refusal> result;
+  try {
+    result = injector_.activate(
+        target, {.owner = options_.owner,
+                 .deadline = std::min(attempt.deadline.remaining(), options_.activation_deadline),
+                 .only = {},
+                 .cancelled = &cancelled_});
+  } catch (const std::exception& error) {
+    result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
+    // It may be on.
+    if (!deactivate_one(target, options_.deactivation_deadline)) {
+      const std::scoped_lock lock{mutex_};
+      left_on_.push_back(target);
+    }
+  }
+  const auto duration = Clock::now() - begin;
+  if (const auto* refusal = std::get_if<Refusal>(&result)) {
+    // The process exec'ed since detection: retry instead of refusing.
+    if (!attempt.loud && python::has_gone(refusal->reason) && lives(target.id)) {
+      return Late::kNotYet;
+    }
+    const bool met_deadline =
+        refusal->reason == Reason::kDeadline || refusal->reason == Reason::kStopDeadline;
+    if (attempt.again && met_deadline && !cancelled_) {
+      logger_.debug("pid {}: {}; it is tried again later", pid.value(), python::describe(*refusal));
+      const std::scoped_lock lock{mutex_};
+      settled_.erase(pid);
+      return Late::kNotYet;
+    }
+    refuse(pid, *refusal, attempt.loud);
+    tell({.kind = EventKind::kFailed, .pid = pid, .reason = refusal->reason, .duration = duration});
+    return Late::kRefused;
+  }
+  // First of all it is known to be on: whatever fails from here on, it will be switched off.
+  const auto notes = std::exchange(std::get<python::Activation>(result).notes, {});
+  std::unique_lock lock{mutex_};
+  active_.push_back({std::move(target), std::get<python::Activation>(std::move(result))});
+  ++stats_.activated;
+  lock.unlock();
+  for (const auto& note : notes) {
+    logger_.warning("pid {}: {}", pid.value(), note);
+  }
+  lock.lock();
+  if (options_.on_event) {
+    options_.on_event(
+        {.kind = EventKind::kActivated, .pid = pid, .reason = {}, .duration = duration});
+  }
+  const auto active = std::ranges::find_if(
+      active_, [pid](const ActiveTarget& one) { return one.target.id.pid == pid; });
+  if (listener_ && active != active_.end()) {
+    listener_(*active);
+  }
+  return Late::kActive;
+}
+
+// Whether the user is to hear of all that happens to PID, and `strict` applies to it.
+bool ProcessManager::is_of_user(base::Pid pid) const {
+  return !options_.families || named_.contains(pid);
+}
+
+bool ProcessManager::activate_all(std::vector<python::Target> targets) {
+  injector_.prepare();
+  std::vector<python::Target> lenient;
+  for (auto& target : targets) {
+    if (!options_.strict || !is_of_user(target.id.pid)) {
+      lenient.push_back(std::move(target));
+      continue;
+    }
+    const base::Deadline deadline = base::Deadline::after(options_.activation_deadline);
+    if (interrupted() ||
+        activate_one(std::move(target), {.deadline = deadline, .loud = true}) != Late::kActive) {
+      deactivate_all({});
+      return false;
+    }
+  }
+  bool done = !interrupted();
+  if (done && lenient.size() == 1 && !options_.tried_again) {
+    const bool loud = is_of_user(lenient.front().id.pid);
+    (void)activate_one(
+        std::move(lenient.front()),
+        {.deadline = base::Deadline::after(options_.activation_deadline), .loud = loud});
+  } else if (done && !lenient.empty()) {
+    done = activate_side_by_side(std::move(lenient));
+  }
+  if (!done) {
+    deactivate_all({});
+  }
+  return done;
+}
+
+void ProcessManager::missed(base::Pid pid) {
+  refuse(
+      pid,
+      {.reason = Reason::kExited, .found = "it ended before it could be activated", .remedy = {}},
+      false);
+}
+
+std::optional<ActiveTarget> ProcessManager::forget(base::Pid pid) {
+  const std::scoped_lock lock{mutex_};
+  settled_.erase(pid);
+  const auto found = std::ranges::find_if(
+      active_, [&](const ActiveTarget& one) { return one.target.id.pid == pid; });
+  if (found == active_.end()) {
+    return std::nullopt;
+  }
+  auto gone = std::move(*found);
+  active_.erase(found);
+  return gone;
+}
+
+// What a session has activated is its own to switch off, by whatever process.
+std::optional<base::ProcessId> ProcessManager::own_session() const {
+  const auto& session = options_.owner.session;
+  return session.pid.value() == 0 ? std::nullopt : std::optional{session};
+}
+
+bool ProcessManager::deactivate_one(const python::Target& target, nanoseconds deadline) {
+  const auto begin = Clock::now();
+  std::variant<python::Deactivation, Refusal> result;
+  try {
+    result = injector_.deactivate(target, {.deadline = deadline, .only_of = own_session()});
+  } catch (const std::exception& error) {
+    // Whatever it was short of: the target has not gone because of that.
+    result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
+  }
+  const auto* refusal = std::get_if<Refusal>(&result);
+  if (refusal == nullptr) {
+    ++stats_.deactivated;
+    if (const auto& note = std::get<python::Deactivation>(result).note; !note.empty()) {
+      logger_.warning("pid {}: {}", target.id.pid.value(), note);
+    }
+    tell({.kind = EventKind::kDeactivated,
+          .pid = target.id.pid,
+          .reason = {},
+          .duration = Clock::now() - begin});
+    return true;
+  }
+  if (python::has_gone(refusal->reason)) {
+    logger_.debug("pid {}: it has exited, nothing to switch off", target.id.pid.value());
+    tell({.kind = EventKind::kDeactivated,
+          .pid = target.id.pid,
+          .reason = refusal->reason,
+          .duration = Clock::now() - begin});
+    return true;
+  }
+  tell({.kind = EventKind::kFailed,
+        .pid = target.id.pid,
+        .reason = refusal->reason,
+        .duration = Clock::now() - begin});
+  stats_.count_deactivation_failure(refusal->reason);
+  const auto pid = target.id.pid.value();
+  const auto remedy = refusal->reason == Reason::kOtherSession
+                          ? std::string{}
+                          : fmt::format("; it is still on: perf-pyinject deactivate -p {}", pid);
+  logger_.error("pid {}: cannot switch the trampoline off: {}{}", pid, python::describe(*refusal),
+                remedy);
+  return false;
+}
+
+bool ProcessManager::deactivate_all(const std::vector<python::Target>& others) {
+  reserve_.release();
+  std::vector<python::Target> pending = std::exchange(left_on_, {});
+  for (auto& active : active_) {
+    if (active.activation.before == python::TrampolineState::kOff) {
+      pending.push_back(active.target);
+      // Done with, whatever comes: the destructor must not try a second time.
+      active.activation.before = python::TrampolineState::kOnByUs;
+    }
+  }
+  pending.insert(pending.end(), others.begin(), others.end());
+  const auto deadline = base::Deadline::after(options_.deactivation_deadline);
+  bool hurried = false;
+  auto left = static_cast<nanoseconds::rep>(pending.size());
+  for (const auto& target : pending) {
+    // Each gets its share of what is left, so that one that hangs does not cost the others theirs.
+    nanoseconds share = std::max<nanoseconds>(deadline.remaining() / left, kHurriedShare);
+    hurried = hurried || interrupted();
+    share = hurried ? kHurriedShare : share;
+    all_off_ = deactivate_one(target, share) && all_off_;
+    --left;
+  }
+  return all_off_;
+}
+
+void ProcessManager::keep_trampolines() {
+  std::vector<python::Target> targets;
+  {
+    const std::scoped_lock lock{mutex_};
+    for (const auto& active : active_) {
+      if (active.activation.before == python::TrampolineState::kOff) {
+        targets.push_back(active.target);
+      }
+    }
+  }
+  for (const auto& target : targets) {
+    // A failure that lasts is reported when the target is switched off.
+    try {
+      if (const auto refusal = injector_.keep_trampolines(target, kKeepingShare)) {
+        logger_.debug("pid {}: {}", target.id.pid.value(), python::describe(*refusal));
+      }
+    } catch (const std::exception& error) {
+      logger_.debug("pid {}: {}", target.id.pid.value(), error.what());
+    }
+  }
+}
+
+std::unique_ptr<Manager> make_manager(python::Detector& detector, python::Injector& injector,
+                                      base::Logger& logger, ManagerOptions options) {
+  return std::make_unique<ProcessManager>(detector, injector, logger, std::move(options));
+}
+
+}  // namespace pyinject::session

@@ -1,0 +1,235 @@
+// Activations by several threads: of many processes at the beginning, and of those that appear
+// later.
+#include "procfs/stat.hpp"
+#include "targets/process_manager.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <system_error>
+#include <thread>
+#include <variant>
+
+namespace pyinject::session {
+
+namespace {
+
+using python::Reason;
+
+constexpr std::chrono::milliseconds kInterruptionNoticed{20};
+// After that a target that is being activated only waits.
+constexpr std::chrono::milliseconds kOnlyWaits{10};
+constexpr std::size_t kMostWaiting = 256;
+// Of all that are there at the beginning, where they are tried again later.
+constexpr std::chrono::seconds kPatienceAtStart{1};
+// The examination of one process that came later.
+constexpr std::chrono::seconds kLatePatience{2};
+
+// They are joined, whatever happens: a thread that is left would end this tool while targets are
+// on.
+class Workers {
+ public:
+  explicit Workers(std::atomic<bool>& cancelled) : cancelled_{cancelled} {}
+  ~Workers() {
+    if (!threads_.empty()) {
+      cancelled_ = true;
+      join();
+    }
+  }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  // False: there are some, and the system gives no more. Throws when it gives none.
+  template <typename Work>
+  bool begin(const Work& work) {
+    try {
+      threads_.emplace_back(work);
+      return true;
+    } catch (const std::system_error&) {
+      if (threads_.empty()) {
+        throw;
+      }
+      return false;
+    }
+  }
+  void join() {
+    for (auto& thread : threads_) {
+      thread.join();
+    }
+    threads_.clear();
+  }
+
+ private:
+  std::atomic<bool>& cancelled_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+std::optional<ProcessImage> image_of(base::Pid pid) {
+  const auto stat = procfs::read_stat(pid);
+  if (!stat) {
+    return std::nullopt;
+  }
+  return ProcessImage{.id = {.pid = pid, .start_time = stat->start_time},
+                      .stack_begin = stat->stack_begin};
+}
+
+bool lives(base::ProcessId id) { return !procfs::has_ended(id); }
+
+// Most of an activation is waiting for the target, and some targets never come to a safe point.
+// Those that wait do not count: the next ones are begun, and all share one deadline. What it finds
+// unfinished is tried once more while the recording goes on, where late arrivals are followed.
+// False: interrupted.
+bool ProcessManager::activate_side_by_side(std::vector<python::Target> targets) {
+  struct Slot {
+    base::Deadline::Clock::time_point since;
+    bool busy = false;
+  };
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::deque<Slot> slots;  // one for each thread
+  std::size_t next = 0;
+  std::size_t working = 0;
+  std::exception_ptr problem;
+  const auto until =
+      base::Deadline::after(options_.tried_again ? kPatienceAtStart : options_.activation_deadline);
+  const auto work = [&](Slot& slot) {
+    std::unique_lock lock{mutex};
+    while (next < targets.size() && !cancelled_ && !problem && !until.expired()) {
+      auto& target = targets[next++];
+      slot = {.since = base::Deadline::Clock::now(), .busy = true};
+      lock.unlock();
+      std::exception_ptr thrown;
+      try {
+        const bool loud = is_of_user(target.id.pid);
+        (void)activate_one(std::move(target),
+                           {.deadline = until, .loud = loud, .again = options_.tried_again});
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      lock.lock();
+      problem = problem ? problem : thrown;
+    }
+    slot.busy = false;
+    --working;
+    ended.notify_all();
+  };
+  Workers workers{cancelled_};
+  bool given_up = false;
+  {
+    std::unique_lock lock{mutex};
+    while (true) {
+      const auto now = base::Deadline::Clock::now();
+      auto quick = static_cast<std::size_t>(std::ranges::count_if(
+          slots, [&](const Slot& slot) { return slot.busy && now - slot.since < kOnlyWaits; }));
+      const auto most = std::min(targets.size(), kMostWaiting);
+      while (next < targets.size() && quick < kMostAtATime && slots.size() < most &&
+             !until.expired() && !cancelled_) {
+        auto& slot = slots.emplace_back(Slot{.since = now, .busy = true});
+        if (!workers.begin([&work, &slot] { work(slot); })) {
+          slots.pop_back();
+          break;
+        }
+        ++working;
+        ++quick;
+      }
+      if (working == 0) {
+        break;
+      }
+      ended.wait_for(lock, next < targets.size() ? kOnlyWaits : kInterruptionNoticed);
+      lock.unlock();
+      if (interrupted()) {
+        given_up = true;
+        cancelled_ = true;
+      }
+      lock.lock();
+    }
+  }
+  workers.join();
+  if (problem) {
+    std::rethrow_exception(problem);
+  }
+  for (; next < targets.size() && !given_up && !options_.tried_again; ++next) {
+    refuse(targets[next].id.pid,
+           {.reason = Reason::kDeadline,
+            .found = "not tried: too many other targets reached no safe point in time",
+            .remedy = {}},
+           true);
+  }
+  return !given_up;
+}
+
+python::Detection ProcessManager::detect_late(base::Pid pid) {
+  const auto begin = base::Deadline::Clock::now();
+  auto detection = detector_.detect(
+      pid, base::Cancellation{examinations_, base::Deadline::after(kLatePatience)});
+  if (options_.late_activations) {
+    note_detection(pid, detection, base::Deadline::Clock::now() - begin);
+  }
+  return detection;
+}
+
+LateArrival ProcessManager::activate_late(base::Pid pid) {
+  const auto image = image_of(pid);
+  if (!image || cancelled_) {
+    return {.late = cancelled_ ? Late::kRefused : Late::kGone};
+  }
+  {
+    const std::scoped_lock lock{mutex_};
+    if (pending_.contains(pid)) {
+      return {.late = Late::kKnown};
+    }
+    if (const auto settled = settled_.find(pid); settled != settled_.end()) {
+      return {.late = settled->second.same_as(*image) ? Late::kKnown : Late::kDifferentProgram};
+    }
+    pending_.insert(pid);
+  }
+  const auto done = [&](LateArrival arrival, const std::optional<ProcessImage>& settled) {
+    const std::scoped_lock lock{mutex_};
+    pending_.erase(pid);
+    if (settled) {
+      settled_.insert_or_assign(pid, *settled);
+    } else {
+      settled_.erase(pid);
+    }
+    return arrival;
+  };
+  try {
+    auto detection = detect_late(pid);
+    if (!options_.late_activations && !inherits(detection)) {
+      return done({.late = Late::kRefused}, image);
+    }
+    if (const auto* refused = std::get_if<python::Refused>(&detection)) {
+      if (refused->refusal.reason == Reason::kNotInitialized ||
+          (refused->refusal.reason == Reason::kExited && lives(image->id))) {
+        return done({.late = Late::kNotYet, .initialized = refused->initialized}, {});
+      }
+      refuse(pid, refused->refusal, false);
+      // One that has not mapped its interpreter yet may do so.
+      const bool final = refused->refusal.reason != Reason::kNotPython;
+      return done({.late = Late::kRefused}, final ? image : std::nullopt);
+    }
+    auto& target = std::get<python::Target>(detection);
+    const ProcessImage looked_at{.id = target.id, .stack_begin = target.stack_begin};
+    if (inherits(detection)) {
+      return done({.late = Late::kInherited, .inherited = std::move(target)}, looked_at);
+    }
+    const auto late = activate_one(
+        std::move(target), {.deadline = base::Deadline::after(options_.activation_deadline)});
+    return done({.late = late}, late == Late::kNotYet ? std::nullopt : std::optional{looked_at});
+  } catch (...) {
+    (void)done({}, image);
+    throw;
+  }
+}
+
+// It is on by this session, which has not touched it.
+bool ProcessManager::inherits(const python::Detection& detection) const {
+  const auto* const target = std::get_if<python::Target>(&detection);
+  return target != nullptr && target->state == python::TrampolineState::kOnByUs &&
+         target->owner == own_session();
+}
+
+}  // namespace pyinject::session

@@ -1,0 +1,102 @@
+// The manager of real processes: select and activate_all() in manager.cpp, what is done by several
+// threads in manager_threads.cpp.
+#pragma once
+
+#include "base/file.hpp"
+#include "pyinject/targets/manager.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace pyinject::session {
+
+// A process as long as it runs one program.
+struct ProcessImage {
+  base::ProcessId id;
+  base::RemoteAddress stack_begin;  // null: it may not be known
+
+  [[nodiscard]] bool same_as(const ProcessImage& other) const {
+    return id == other.id && (stack_begin == other.stack_begin || stack_begin.is_null() ||
+                              other.stack_begin.is_null());
+  }
+};
+// nullopt: there is no such process.
+[[nodiscard]] std::optional<ProcessImage> image_of(base::Pid pid);
+// A process that changes to another program, or whose program is being mapped, can look for a
+// moment as if it had ended.
+[[nodiscard]] bool lives(base::ProcessId id);
+
+class ProcessManager : public Manager {
+ public:
+  ProcessManager(python::Detector& detector, python::Injector& injector, base::Logger& logger,
+                 ManagerOptions options)
+      : detector_{detector}, injector_{injector}, logger_{logger}, options_{std::move(options)} {}
+  ~ProcessManager() override;
+
+  Selection select(const std::vector<base::Pid>& pids, bool named) override;
+  void on_activation(Listener listener) override { listener_ = std::move(listener); }
+  bool activate_all(std::vector<python::Target> targets) override;
+  LateArrival activate_late(base::Pid pid) override;
+  void end_late_activations() override {
+    cancelled_ = true;
+    examinations_.cancel();
+  }
+  void missed(base::Pid pid) override;
+  std::optional<ActiveTarget> forget(base::Pid pid) override;
+  bool deactivate_all(const std::vector<python::Target>& others) override;
+  void keep_trampolines() override;
+  [[nodiscard]] const std::vector<ActiveTarget>& active() const override { return active_; }
+  [[nodiscard]] const Stats& stats() const override { return stats_; }
+
+ private:
+  // Activations at a time that do more than wait for their targets.
+  static constexpr std::size_t kMostAtATime = 8;
+
+  struct Attempt {
+    base::Deadline deadline;
+    bool loud = false;   // a refusal is the user's business
+    bool again = false;  // it is tried again when it met the deadline
+  };
+  // kActive; kRefused, logged and counted; kNotYet, where it must not be loud, or is tried again.
+  Late activate_one(python::Target target, Attempt attempt);
+  bool activate_side_by_side(std::vector<python::Target> targets);
+  [[nodiscard]] bool interrupted() const { return options_.interrupted && options_.interrupted(); }
+  void note_detection(base::Pid pid, const python::Detection& detection,
+                      std::chrono::nanoseconds duration);
+  [[nodiscard]] python::Detection detect_late(base::Pid pid);
+  void settle(base::Pid pid, python::Reason reason);
+  [[nodiscard]] bool is_of_user(base::Pid pid) const;
+  void refuse(base::Pid pid, const python::Refusal& refusal, bool loud);
+  void tell(const Event& event);
+  [[nodiscard]] std::optional<base::ProcessId> own_session() const;
+  [[nodiscard]] bool inherits(const python::Detection& detection) const;
+  bool deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline);
+
+  python::Detector& detector_;
+  python::Injector& injector_;
+  base::Logger& logger_;
+  const ManagerOptions options_;
+  Listener listener_;
+  Stats stats_;
+  base::DescriptorReserve reserve_;  // for deactivate_all()
+  std::set<base::Pid> named_;        // by the user
+  std::atomic<std::size_t> warnings_ = 0;
+  std::atomic<bool> cancelled_ = false;  // no more activations
+  base::Cancellation examinations_{options_.cancellation == nullptr ? base::Cancellation::never()
+                                                                    : *options_.cancellation};
+  std::mutex mutex_;  // of all below, and of what the options call
+  std::vector<ActiveTarget> active_;
+  std::vector<python::Target> left_on_;  // could not be switched off when their activation failed
+  bool all_off_ = true;                  // no attempt of deactivate_all() failed so far
+  std::map<base::Pid, ProcessImage> settled_;  // activated or refused: not to be tried again
+  std::set<base::Pid> pending_;                // being tried by some thread
+};
+
+}  // namespace pyinject::session

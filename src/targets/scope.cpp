@@ -1,0 +1,143 @@
+#include "pyinject/targets/scope.hpp"
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/status.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include <fnmatch.h>
+#include <pwd.h>
+
+namespace pyinject::session {
+
+namespace {
+
+constexpr std::size_t kMostCgroupText = 65536;
+
+// The path in the unified hierarchy, from the root that this process sees (cgroups(7)).
+std::string cgroup_of(base::Pid pid) {
+  const auto text = base::read_file(fmt::format("/proc/{}/cgroup", pid.value()), kMostCgroupText)
+                        .value_or(std::string{});
+  for (const auto line : base::split(text, '\n')) {
+    if (line.starts_with("0::/")) {
+      return std::string{line.substr(4)};
+    }
+  }
+  return {};
+}
+
+// /proc is read process by process: parents may change meanwhile.
+constexpr int kMostGenerations = 1000;
+
+}  // namespace
+
+bool is_in(const Scope& scope, base::Pid pid) {
+  if (scope.user || !scope.command.empty()) {
+    const auto stat = procfs::read_stat(pid);
+    const auto status = scope.user ? procfs::read_status(pid) : std::nullopt;
+    if (!stat || (scope.user && (!status || status->uids[1] != *scope.user)) ||
+        (!scope.command.empty() && ::fnmatch(scope.command.c_str(), stat->name.c_str(), 0) != 0)) {
+      return false;
+    }
+  }
+  if (scope.cgroup && !scope.cgroup->empty()) {
+    const auto cgroup = cgroup_of(pid);
+    return cgroup == *scope.cgroup || cgroup.starts_with(*scope.cgroup + "/");
+  }
+  return true;
+}
+
+std::optional<uid_t> user_by_name(const std::string& text) {
+  if (const auto number = base::parse_number<uid_t>(text)) {
+    return number;
+  }
+  std::array<char, 16384> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwnam_r(text.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+      found == nullptr) {
+    return std::nullopt;
+  }
+  return found->pw_uid;
+}
+
+TargetSet TargetSet::of_scope(Scope scope) {
+  TargetSet target_set;
+  target_set.scope_ = std::move(scope);
+  return target_set;
+}
+
+TargetSet TargetSet::of_families(const std::vector<base::Pid>& roots) {
+  TargetSet target_set;
+  target_set.families_ = true;
+  for (const auto pid : roots) {
+    target_set.set(pid, true);
+  }
+  return target_set;
+}
+
+bool TargetSet::set(base::Pid pid, bool member) {
+  if (!member) {
+    members_.erase(pid.value());
+    return false;
+  }
+  ever_.insert(pid.value());
+  return members_.insert(pid.value()).second;
+}
+
+bool TargetSet::descends(base::Pid pid) const {
+  for (int generation = 0; generation < kMostGenerations; ++generation) {
+    if (members_.contains(pid.value())) {
+      return true;
+    }
+    const auto stat = procfs::read_stat(pid);
+    if (!stat || stat->parent.value() <= 1) {
+      return false;
+    }
+    pid = stat->parent;
+  }
+  return false;
+}
+
+std::vector<base::Pid> TargetSet::choose(const std::vector<base::Pid>& all) {
+  if (everybody()) {
+    return all;
+  }
+  std::vector<base::Pid> chosen;
+  for (const auto pid : all) {
+    if (families_ ? descends(pid) : is_in(scope_, pid)) {
+      set(pid, true);
+      chosen.push_back(pid);
+    }
+  }
+  return chosen;
+}
+
+bool TargetSet::note(const watch::ProcessEvent& event) {
+  if (everybody()) {
+    return false;
+  }
+  using watch::Change;
+  switch (event.change) {
+    case Change::kForked:
+      return set(event.pid, contains(event.parent));
+    case Change::kExec:
+    case Change::kNamed:
+      return !families_ && set(event.pid, is_in(scope_, event.pid));
+    case Change::kAppeared:
+      return set(event.pid, families_ ? descends(event.pid) : is_in(scope_, event.pid));
+    case Change::kExited:
+      return set(event.pid, false);
+    case Change::kMapped:
+    case Change::kWritten:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace pyinject::session

@@ -1,0 +1,25 @@
+// Stops of targets that do not end.
+#pragma once
+
+#include "tracee/shared_stops.hpp"
+
+#include <array>
+#include <chrono>
+
+namespace pyinject::session {
+
+// A stop is stalled when it is open at 6 looks in a row, which takes 2 s. Counting looks instead of
+// time keeps a stop from being judged when the observer was frozen together with the tool.
+class StalledStops {
+ public:
+  static constexpr std::chrono::milliseconds kPollInterval{400};
+
+  // True: one of NOW is stalled.
+  [[nodiscard]] bool look(const tracee::OpenStops& now);
+
+ private:
+  tracee::OpenStops last_{};
+  std::array<int, std::tuple_size_v<tracee::OpenStops>> times_{};
+};
+
+}  // namespace pyinject::session

@@ -1,0 +1,133 @@
+#include "pyinject/targets/stop_signals.hpp"
+
+#include "pyinject/base/error.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace pyinject::session {
+
+StopSignals::StopSignals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGCHLD}) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) {
+      ignored_before_.push_back(signal);
+    }
+  }
+  sigset_t stop;
+  sigemptyset(&stop);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    sigaddset(&stop, signal);
+  }
+  // A shell without job control ignores SIGINT for what it starts with "&", and an ignored signal
+  // never reaches a signalfd. perf takes it in that case; so does this.
+  (void)::signal(SIGINT, SIG_DFL);
+  (void)::signal(SIGTERM, SIG_DFL);
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &ignore, &old_pipe_);
+  ::sigprocmask(SIG_BLOCK, &stop, &old_mask_);
+  fd_.reset(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd_.valid()) {
+    const int code = errno;
+    ::sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+    throw base::SystemError{"cannot make a signalfd", code};
+  }
+}
+
+StopSignals::~StopSignals() {
+  if (thread_.joinable()) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(ended_.get(), &one, sizeof one);
+    thread_.join();
+  }
+  for (const auto& signal : queue_) {
+    (void)::raise(signal.number);  // it is blocked: pending again
+  }
+  ::sigaction(SIGPIPE, &old_pipe_, nullptr);
+  ::sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+}
+
+void StopSignals::listen(std::function<void(int)> listener) {
+  const std::scoped_lock lock{mutex_};
+  if (!thread_.joinable()) {
+    base::UniqueFd arrived{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    ended_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!arrived.valid() || !ended_.valid()) {
+      throw base::SystemError{"cannot make an eventfd", errno};
+    }
+    try {
+      thread_ = std::thread{[this] { wait_for_signals(); }};
+    } catch (const std::system_error& error) {
+      throw base::SystemError{"cannot start the thread that listens to signals",
+                              error.code().value()};
+    }
+    arrived_ = std::move(arrived);
+  }
+  listener_ = std::move(listener);
+}
+
+void StopSignals::wait_for_signals() {
+  std::array<pollfd, 2> sources{{{.fd = fd_.get(), .events = POLLIN, .revents = 0},
+                                 {.fd = ended_.get(), .events = POLLIN, .revents = 0}}};
+  while (sources[1].revents == 0) {
+    if (::poll(sources.data(), sources.size(), -1) > 0 && sources[0].revents != 0) {
+      const std::scoped_lock lock{mutex_};
+      take_all();
+    }
+  }
+}
+
+// With the lock held.
+void StopSignals::take_all() {
+  while (const auto signal = take()) {
+    queue_.push_back(*signal);
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(arrived_.get(), &one, sizeof one);
+    if (listener_) {
+      listener_(signal->number);
+    }
+  }
+}
+
+std::optional<int> StopSignals::next() {
+  const auto signal = next_with_origin();
+  return signal ? std::optional{signal->number} : std::nullopt;
+}
+
+std::optional<StopSignal> StopSignals::next_with_origin() {
+  const std::scoped_lock lock{mutex_};
+  if (!arrived_.valid()) {
+    return take();
+  }
+  take_all();  // what the thread has not got to yet
+  if (queue_.empty()) {
+    return std::nullopt;
+  }
+  const auto signal = queue_.front();
+  queue_.pop_front();
+  if (queue_.empty()) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto taken = ::read(arrived_.get(), &count, sizeof count);
+  }
+  return signal;
+}
+
+std::optional<StopSignal> StopSignals::take() const {
+  signalfd_siginfo info{};
+  if (::read(fd_.get(), &info, sizeof info) != sizeof info) {
+    return std::nullopt;
+  }
+  return StopSignal{.number = static_cast<int>(info.ssi_signo),
+                    .from_kernel = info.ssi_code == SI_KERNEL};
+}
+
+}  // namespace pyinject::session

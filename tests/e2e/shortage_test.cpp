@@ -1,0 +1,125 @@
+// The tool, or the tool and its guard, are short of something when targets are to be switched off.
+#include "base/file.hpp"
+#include "support/checked_target.hpp"
+#include "support/child_process.hpp"
+#include "support/guards.hpp"
+#include "support/paths.hpp"
+#include "support/patience.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+using base::Deadline;
+using testing::HasSubstr;
+
+class ShortageTest : public testing::Test {
+ protected:
+  // Records until end() is called.
+  void begin() {
+    tool_ = std::make_unique<ChildProcess>(std::vector<std::string>{
+        test::tool(), "record", "-e", "cpu-clock", "-F", "99", "-p", target_.pid_text(), "-o",
+        folder_ / "perf.data", "--", "sh", "-c", "echo begun; read line"});
+    ASSERT_EQ(tool_->read_line(Deadline::after(kPatience)), "begun") << tool_->err();
+  }
+  ExitStatus end() {
+    tool_->write("\n");
+    return tool_->wait(Deadline::after(kPatience)).value_or(ExitStatus{.code = -1});
+  }
+
+  Guards guards_;
+  TempDir folder_;
+  CheckedTarget target_{find_interpreters().back(), Doing::kComputes};
+  std::unique_ptr<ChildProcess> tool_;
+};
+
+// The lowest number that is no descriptor of PID.
+rlim_t first_free_descriptor(base::Pid pid) {
+  rlim_t number = 0;
+  while (std::filesystem::is_symlink(fmt::format("/proc/{}/fd/{}", pid.value(), number))) {
+    ++number;
+  }
+  return number;
+}
+
+TEST_F(ShortageTest, OfDescriptorsDoesNotKeepTheToolFromSwitchingOff) {
+  begin();
+  const auto most = first_free_descriptor(tool_->pid());
+  const rlimit limit{.rlim_cur = most, .rlim_max = most};
+  ASSERT_EQ(::prlimit(tool_->pid().value(), RLIMIT_NOFILE, &limit, nullptr), 0);
+  EXPECT_EQ(end(), ExitStatus{}) << tool_->err();
+  EXPECT_TRUE(target_.is_off()) << tool_->err();
+  EXPECT_FALSE(guards_.of(base::Pid{::getpid()}));
+  target_.expect_unharmed_and_off();
+}
+
+// A control group of the version 1 hierarchy of the pids controller; gone with the test.
+class PidsGroup {
+ public:
+  PidsGroup() {
+    std::error_code error;
+    if (!std::filesystem::create_directory(path_, error)) {
+      path_.clear();
+    }
+  }
+  ~PidsGroup() {
+    std::error_code error;
+    std::filesystem::remove(path_, error);
+  }
+  PidsGroup(const PidsGroup&) = delete;
+  PidsGroup& operator=(const PidsGroup&) = delete;
+
+  [[nodiscard]] bool valid() const { return !path_.empty(); }
+  void add(base::Pid pid) const { std::ofstream{path_ + "/cgroup.procs"} << pid.value(); }
+  void allow_no_more() const { std::ofstream{path_ + "/pids.max"} << 0; }
+
+ private:
+  std::string path_ = fmt::format("/sys/fs/cgroup/pids/pyinject-test-{}", ::getpid());
+};
+
+class PidsShortageTest : public ShortageTest {
+ protected:
+  void SetUp() override {
+    if (!group_.valid()) {
+      GTEST_SKIP() << "no pids controller at /sys/fs/cgroup/pids, or no right to use it";
+    }
+    begin();
+    const auto guard = guards_.of(tool_->pid());
+    ASSERT_TRUE(guard);
+    group_.add(tool_->pid());
+    group_.add(guard->pid);
+    group_.allow_no_more();
+  }
+
+  PidsGroup group_;
+};
+
+TEST_F(PidsShortageTest, DoesNotKeepTheToolFromSwitchingOff) {
+  (void)end();
+  EXPECT_TRUE(target_.is_off()) << tool_->err();
+  EXPECT_FALSE(guards_.of(base::Pid{::getpid()}));
+  target_.expect_unharmed_and_off();
+}
+
+TEST_F(PidsShortageTest, DoesNotKeepTheGuardFromSwitchingOff) {
+  tool_->signal(SIGKILL);
+  (void)tool_->wait(Deadline::after(kPatience));
+  guards_.wait_for_guards();
+  target_.expect_unharmed_and_off();
+}
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,169 @@
+// The order of a recording's steps, and the change from one engine to another: with real perf, and
+// an engine that does nothing.
+#include "pyinject/base/child.hpp"
+#include "record/choose_engine.hpp"
+#include "support/fake_engine.hpp"
+#include "support/fake_python.hpp"
+#include "support/stand_in_perf.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <thread>
+
+namespace pyinject::session {
+namespace {
+
+using base::LogLevel;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class CountingObserver : public RecordObserver {
+ public:
+  void activated(const ActiveTarget& /*target*/) override { ++activations; }
+  void progress(std::chrono::nanoseconds /*elapsed*/,
+                std::optional<std::uint64_t> /*bytes*/) override {}
+  void post_processing(double /*done*/, std::uint64_t /*samples*/) override {}
+  void stopped() override {}
+  void finished(const RecordSummary& /*summary*/) override { ++summaries; }
+
+  int activations = 0;
+  int summaries = 0;
+};
+
+class RecordingSteps : public testing::Test {
+ protected:
+  RecordingSteps() {
+    detector_.only = std::set<base::Pid>{target_.pid()};
+    options_.pids = {target_.pid()};
+    options_.command = {"true"};
+    options_.maps.folder = folder_.path().string();
+    options_.perf_options = {"-e", "cpu-clock:u", "-o", data()};
+  }
+
+  [[nodiscard]] OpenEngine opens(test::EngineScript& script) {
+    return [this, &script] { return make(script); };
+  }
+  [[nodiscard]] std::unique_ptr<Engine> make(test::EngineScript& script) {
+    return std::make_unique<test::FakeEngine>(script, detector_, injector_, observer_);
+  }
+  int record(test::EngineScript& script) {
+    int signal = 0;
+    return record_with(
+        options_, {}, [&] { return make(script); }, logger_, signal);
+  }
+  int record_with_fallback(const OpenEngine& preferred) {
+    int signal = 0;
+    return record_with(
+        options_, preferred, [this] { return make(other_); }, logger_, signal);
+  }
+  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+
+  base::Child target_{{.argv = {"sh", "-c", "while :; do :; done"}, .death_signal = SIGKILL}};
+  test::TempDir folder_;
+  test::FakeDetector detector_;
+  test::FakeInjector injector_;
+  test::RecordingLogger logger_;
+  CountingObserver observer_;
+  RecordOptions options_;
+  test::EngineScript other_;
+};
+
+TEST_F(RecordingSteps, TargetsAreActivatedWhenPerfRuns) {
+  test::EngineScript script;
+  EXPECT_EQ(record(script), 0);
+  EXPECT_THAT(script.calls, ElementsAre("begin", "choose_call_graph", "attach", "before_activation",
+                                        "activated", "events_disabled", "switch_off", "add_to",
+                                        "summarize", "switch_off", "dismiss"));
+  EXPECT_EQ(observer_.activations, 1);
+  EXPECT_EQ(observer_.summaries, 1);
+  EXPECT_TRUE(std::filesystem::exists(data()));
+}
+
+TEST_F(RecordingSteps, AnEngineMayTakeThemBeforePerfStarts) {
+  test::EngineScript script{.before_perf = true};
+  EXPECT_EQ(record(script), 0);
+  EXPECT_THAT(script.calls, ElementsAre("begin", "choose_call_graph", "before_activation",
+                                        "activated", "attach", "events_disabled", "switch_off",
+                                        "add_to", "summarize", "switch_off", "dismiss"));
+}
+
+TEST_F(RecordingSteps, NothingBeginsWithoutATarget) {
+  detector_.only = std::set<base::Pid>{};
+  test::EngineScript script;
+  EXPECT_EQ(record(script), kFailure);
+  EXPECT_THAT(script.calls, ElementsAre("begin", "switch_off", "dismiss"));
+}
+
+TEST_F(RecordingSteps, AnEngineThatCannotBeAttachedLeavesNothing) {
+  test::EngineScript script{.before_perf = true, .attached = Engine::Attached::kFailed};
+  EXPECT_EQ(record(script), kFailure);
+  EXPECT_THAT(script.calls, Not(Contains("events_disabled")));
+  EXPECT_EQ(script.calls.back(), "dismiss");
+  EXPECT_THAT(injector_.on, IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(data())) << "nothing was recorded";
+}
+
+TEST_F(RecordingSteps, AnotherEngineTakesThePlaceOnlyIfTheUserLeavesTheChoice) {
+  for (const auto choice : {EngineChoice::kBpf, EngineChoice::kAuto}) {
+    options_.engine = choice;
+    other_.calls.clear();
+    test::EngineScript script{
+        .before_perf = true, .attached = Engine::Attached::kFailed, .why_replaceable = "no events"};
+    const bool other = choice == EngineChoice::kAuto;
+    EXPECT_EQ(record_with_fallback(opens(script)), other ? 0 : kFailure);
+    EXPECT_EQ(other_.calls.empty(), !other);
+    EXPECT_THAT(logger_.text(other ? LogLevel::kWarning : LogLevel::kError),
+                HasSubstr("no events"));
+    // What one that is replaced held back is never told: the other one begins anew.
+    EXPECT_EQ(script.calls.back() == "release_events", !other);
+    EXPECT_EQ(std::filesystem::exists(data()), other);
+  }
+}
+
+TEST_F(RecordingSteps, AnEngineThatCannotBeOpenedDoesNothing) {
+  options_.engine = EngineChoice::kAuto;
+  EXPECT_EQ(record_with_fallback([] { return std::string{"no BTF"}; }), 0);
+  EXPECT_THAT(other_.calls, Contains("activated"));
+  EXPECT_THAT(logger_.text(LogLevel::kWarning), HasSubstr("no BTF"));
+}
+
+// The first perf, by a stand-in, sees a child of the target start before it is ready.
+TEST_F(RecordingSteps, PerfIsStartedAgainWhereAChildStartedMeanwhile) {
+  const base::Child parent{
+      {.argv = {"sh", "-c",
+                "trap 'while kill -0 $$ 2>&-; do :; done & : > " + (folder_ / "child") +
+                    "' USR1; : > " + (folder_ / "ready") + "; while :; do :; done"},
+       .death_signal = SIGKILL}};
+  while (!std::filesystem::exists(folder_ / "ready")) {
+    std::this_thread::yield();
+  }
+  options_.pids = {parent.pid()};
+  detector_.only = std::set<base::Pid>{parent.pid()};
+  options_.perf.option = test::stand_in_perf(
+      folder_, "child=" + (folder_ / "child") + "\necho >> " + (folder_ / "starts") +
+                   "\n[ ! -e $child ] || exec $PERF \"$@\"\nkill -USR1 " +
+                   std::to_string(parent.pid().value()) +
+                   "\nuntil [ -e $child ]; do :; done\nexec $PERF \"$@\"\n");
+  for (const bool misses : {false, true}) {
+    std::filesystem::remove(folder_ / "starts");
+    std::filesystem::remove(folder_ / "child");
+    test::EngineScript script{.before_perf = true, .misses_newborn = misses};
+    EXPECT_EQ(record(script), 0) << logger_.text(LogLevel::kError);
+    EXPECT_EQ(std::filesystem::file_size(folder_ / "starts"), misses ? 2U : 1U);
+    EXPECT_EQ(std::ranges::count(script.calls, "attach"), misses ? 2 : 1);
+    EXPECT_EQ(std::ranges::count(script.calls, "activated"), 1);
+  }
+}
+
+}  // namespace
+}  // namespace pyinject::session

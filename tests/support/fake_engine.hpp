@@ -1,0 +1,71 @@
+// An engine that does nothing, and keeps a book of what it was asked for.
+#pragma once
+
+#include "pyinject/fake/detector.hpp"
+#include "pyinject/fake/injector.hpp"
+#include "record/engine.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pyinject::test {
+
+// What outlives the engine: its script and its book.
+struct EngineScript {
+  bool before_perf = false;     // targets are taken
+  bool misses_newborn = false;  // threads
+  session::Engine::Attached attached = session::Engine::Attached::kYes;
+  std::string why_replaceable = {};
+  std::vector<std::string> calls = {};
+};
+
+class FakeEngine : public session::Engine {
+ public:
+  FakeEngine(EngineScript& script, python::Detector& detector, python::Injector& injector,
+             session::RecordObserver& observer)
+      : script_{script}, detector_{detector}, injector_{injector}, observer_{observer} {}
+
+  [[nodiscard]] python::Detector& detector() override { return detector_; }
+  [[nodiscard]] python::Injector& injector() override { return injector_; }
+  [[nodiscard]] session::RecordObserver& observer() override { return observer_; }
+  void begin() override { note("begin"); }
+  [[nodiscard]] session::CallGraphChoice choose_call_graph(
+      const std::vector<python::Target>& /*targets*/, const session::CallGraphWishes& /*wishes*/,
+      const base::Cancellation& /*interrupted*/) override {
+    note("choose_call_graph");
+    return {.arguments = {"--call-graph", "fp"}, .note = {}};
+  }
+  [[nodiscard]] bool takes_targets_before_perf() const override { return script_.before_perf; }
+  void before_activation(const python::Target& /*target*/) override { note("before_activation"); }
+  [[nodiscard]] bool activated(const session::ActiveTarget& /*active*/) override {
+    note("activated");
+    return true;
+  }
+  [[nodiscard]] bool misses_newborn_threads() const override { return script_.misses_newborn; }
+  [[nodiscard]] Attached attach(session::PerfRun& /*perf*/,
+                                const session::Manager& /*manager*/) override {
+    note("attach");
+    return script_.attached;
+  }
+  [[nodiscard]] std::string why_replaceable() const override { return script_.why_replaceable; }
+  void release_events() override { note("release_events"); }
+  void events_disabled() override { note("events_disabled"); }
+  [[nodiscard]] bool switch_off(session::Manager& /*manager*/) override {
+    note("switch_off");
+    return true;
+  }
+  void dismiss() override { note("dismiss"); }
+  void add_to(weave::Knowledge& /*knowledge*/) override { note("add_to"); }
+  void summarize(session::RecordSummary& /*summary*/) override { note("summarize"); }
+
+ private:
+  void note(const char* call) { script_.calls.emplace_back(call); }
+
+  EngineScript& script_;
+  python::Detector& detector_;
+  python::Injector& injector_;
+  session::RecordObserver& observer_;
+};
+
+}  // namespace pyinject::test

@@ -1,0 +1,16 @@
+# Maps so many small libraries, each of them another file; then maps them again and again.
+import os
+import time
+
+from hostile import Mapped, elf, ready
+
+count = int(os.environ.get("PYINJECT_HOSTILE_FILES", "6000"))
+content = elf([], b"\0")
+for number in range(count):
+    os.close(Mapped(f"file{number}.so", content).fd)
+ready()
+number = 0
+while True:
+    time.sleep(0.005)
+    number = (number + 1) % 1000
+    os.close(Mapped(f"late{number}.so", content).fd)

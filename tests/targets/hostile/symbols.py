@@ -1,0 +1,13 @@
+# Maps a library of 40 MB: a million symbols, whose names are all the whole of a table without an end.
+import struct
+import time
+
+from hostile import Mapped, elf, ready
+
+COUNT = 1_000_000
+symbol = struct.pack("<IBBHQQ", 1, 0x12, 0, 1, 0, 0)  # a global function
+mapped = Mapped("symbols.so", elf([], b"\0", symbol * COUNT, b"\0" + b"P" * 16_000_000))
+ready()
+while True:  # processes that map files later are examined at another place
+    time.sleep(0.3)
+    mapped.renew()

@@ -1,0 +1,33 @@
+#include "base/text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pyinject::base {
+namespace {
+
+TEST(ParseNumber, TakesTheWholeTextOrNothing) {
+  EXPECT_EQ(parse_number<int>("42"), 42);
+  EXPECT_EQ(parse_number<int>("-1"), -1);
+  EXPECT_EQ(parse_number<unsigned>("-1"), std::nullopt);
+  EXPECT_EQ(parse_number<int>("42 "), std::nullopt);
+  EXPECT_EQ(parse_number<int>(" 42"), std::nullopt);
+  EXPECT_EQ(parse_number<int>(""), std::nullopt);
+  EXPECT_EQ(parse_number<int>("4294967296"), std::nullopt);
+  EXPECT_EQ(parse_number<unsigned>("ff", 16), 255U);
+}
+
+TEST(Split, KeepsEmptyPieces) {
+  EXPECT_EQ(split("1,,2", ','), (std::vector<std::string_view>{"1", "", "2"}));
+  EXPECT_EQ(split("", ','), (std::vector<std::string_view>{""}));
+}
+
+TEST(Printable, MakesControlCharactersVisible) {
+  EXPECT_EQ(printable("caf\xc3\xa9"), "caf\xc3\xa9");
+  EXPECT_EQ(printable("a\x1b[2Jb\n"), "a\\x1b[2Jb\\x0a");
+  EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b") << "C1 control characters steer terminals too";
+  EXPECT_EQ(printable("abcdef", 3), "abc...");
+}
+
+}  // namespace
+}  // namespace pyinject::base

@@ -1,0 +1,274 @@
+#include "cli/command_line.hpp"
+
+#include "base/text.hpp"
+#include "cli/help.hpp"
+#include "unit/cli/mistake.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace pyinject::cli {
+namespace {
+
+using base::Pid;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Words = std::vector<std::string>;
+
+CommandLine parse(const Words& words) { return parse_command_line(words, {}); }
+
+TEST(CommandLine, PassesPerfsOptionsOnUnchangedAndInOrder) {
+  const auto line = parse({"record", "-F", "999", "-p", "12,34", "-g", "-o", "my file",
+                           "--call-graph=dwarf,8192", "-v", "-e", "cycles:u", "--", "sleep", "-p"});
+  EXPECT_THAT(line.record.pids, ElementsAre(Pid{12}, Pid{34}));
+  EXPECT_THAT(line.record.perf_options, ElementsAre("-F", "999", "-g", "-o", "my file",
+                                                    "--call-graph=dwarf,8192", "-e", "cycles:u"));
+  EXPECT_THAT(line.record.command, ElementsAre("sleep", "-p"));
+  EXPECT_EQ(line.verbosity, Verbosity::kVerbose);
+  EXPECT_TRUE(line.record.strict);
+}
+
+TEST(CommandLine, FindsTheCommandWithoutASeparator) {
+  const auto line = parse({"record", "-p", "1", "-z", "sleep", "5"});
+  EXPECT_THAT(line.record.perf_options, ElementsAre("-z"));
+  EXPECT_THAT(line.record.command, ElementsAre("sleep", "5"));
+}
+
+TEST(CommandLine, TakesOurOptionsOutOfClusters) {
+  const auto line = parse({"record", "-qp12", "true"});
+  EXPECT_THAT(line.record.perf_options, IsEmpty());
+  EXPECT_THAT(line.record.pids, ElementsAre(Pid{12}));
+  EXPECT_EQ(line.verbosity, Verbosity::kQuiet);
+  EXPECT_THAT(parse({"record", "-gvp12"}).record.perf_options, ElementsAre("-g"));
+}
+
+TEST(CommandLine, KeepsPerfsClustersWhole) {
+  const auto line = parse({"record", "-gF", "99", "-vRgp", "12", "-dP"});
+  EXPECT_THAT(line.record.perf_options, ElementsAre("-gF", "99", "-Rg", "-dP"));
+  EXPECT_THAT(line.record.pids, ElementsAre(Pid{12}));
+}
+
+TEST(CommandLine, WholeSystemIsLenientUnlessToldOtherwise) {
+  EXPECT_TRUE(parse({"record", "-a"}).record.all);
+  EXPECT_FALSE(parse({"record", "-a"}).record.strict);
+  EXPECT_TRUE(parse({"record", "-a", "--strict"}).record.strict);
+  EXPECT_FALSE(parse({"record", "-p", "1", "--lenient"}).record.strict);
+  EXPECT_EQ(mistake({"record", "-p", "1", "--lenient", "--strict"}).status, 129);
+}
+
+TEST(CommandLine, Join) {
+  const auto line = parse({"join", "4711", "--gil", "--tasks", "--lines", "--keep-raw", "--stats",
+                           "f", "--perf", "p", "-v"});
+  EXPECT_EQ(line.verb, Verb::kJoin);
+  EXPECT_THAT(line.pids, ElementsAre(base::Pid{4711}));
+  EXPECT_TRUE(line.record.gil && line.record.tasks && line.record.lines && line.record.keep_raw);
+  EXPECT_EQ(line.report.stats, "f");
+  EXPECT_EQ(line.record.perf.option, "p");
+  EXPECT_EQ(line.verbosity, Verbosity::kVerbose);
+  EXPECT_THAT(parse({"join", "-q", "12"}).pids, ElementsAre(base::Pid{12}));
+  for (const auto* pid : {"", "0", "-1", "x", "1,2"}) {
+    EXPECT_EQ(mistake({"join", pid}).status, 129) << pid;
+  }
+  EXPECT_EQ(mistake({"join"}).status, 129);
+  EXPECT_EQ(mistake({"join", "1", "2"}).status, 129);
+  EXPECT_EQ(mistake({"join", "-p", "1"}).status, 129);
+}
+
+TEST(CommandLine, WhatIsForPrograms) {
+  const auto line = parse({"record", "-p", "1", "--stats", "a file", "--log-format", "json",
+                           "--deactivate-timeout", "0.5"});
+  EXPECT_EQ(line.report.stats, "a file");
+  EXPECT_TRUE(line.report.json);
+  EXPECT_EQ(line.record.deactivation_deadline, std::chrono::milliseconds{500});
+  EXPECT_THAT(line.record.perf_options, IsEmpty());
+  const auto plain = parse({"deactivate", "-p", "1", "--log-format=text"});
+  EXPECT_FALSE(plain.report.json);
+  EXPECT_FALSE(plain.report.stats.has_value());
+  EXPECT_EQ(plain.deactivation_deadline, std::chrono::seconds{5});
+  EXPECT_TRUE(parse({"status", "--log-format=json"}).report.json);
+}
+
+TEST(CommandLine, WhatIsForProgramsIsChecked) {
+  EXPECT_EQ(mistake({"record", "-p", "1", "--log-format", "xml"}).status, 129);
+  EXPECT_THAT(mistake({"status", "--log-format", "xml"}).text, HasSubstr("xml: text or json"));
+  for (const auto* seconds : {"0", "-1", "5s", "nan", "1e3", "3601", ""}) {
+    EXPECT_EQ(mistake({"activate", "-p", "1", "--deactivate-timeout", seconds}).status, 129)
+        << seconds;
+  }
+  EXPECT_EQ(mistake({"weave", "perf.data", "--stats", "x"}).status, 129) << "it counts nothing";
+}
+
+TEST(CommandLine, PerfComesFromTheOptionAndTheEnvironment) {
+  const auto line = parse_command_line({"record", "-p", "1", "--perf", "/a"}, "/b");
+  EXPECT_EQ(line.record.perf.option, "/a");
+  EXPECT_EQ(line.record.perf.environment, "/b");
+}
+
+TEST(CommandLine, RefusesWhatIsNoPid) {
+  for (const auto& [list, piece] : {std::pair{"abc", "'abc'"},
+                                    {"1,,2", "''"},
+                                    {"-1", "'-1'"},
+                                    {"0", "'0'"},
+
+                                    {"1,2 ", "'2 '"},
+                                    {"99999999999", "'99999999999'"}}) {
+    const auto found = mistake({"record", "-p", list});
+    EXPECT_EQ(found.status, 129) << list;
+    EXPECT_THAT(found.text, HasSubstr("invalid pid " + std::string{piece})) << list;
+  }
+  EXPECT_EQ(mistake({"activate", "--pid=x"}).status, 129);
+  EXPECT_EQ(mistake({"record", "-p", ""}).status, 129);
+}
+
+TEST(CommandLine, StatusesOfMistakes) {
+  EXPECT_EQ(mistake({}).status, 129);
+  EXPECT_EQ(mistake({"--bogus"}).status, 129);
+  EXPECT_EQ(mistake({"recrod"}).status, 129);
+  EXPECT_EQ(mistake({"recrod"}).text, "unknown verb 'recrod': did you mean record?");
+  EXPECT_THAT(mistake({"report"}).text, HasSubstr("unknown verb 'report': run perf report"));
+  EXPECT_EQ(mistake({"record", "-p", "1", "--enigne", "bpf"}).text,
+            "unknown option --enigne: did you mean --engine?");
+  EXPECT_EQ(mistake({"status", "--jsno"}).text, "unknown option --jsno: did you mean --json?");
+  EXPECT_EQ(mistake({"record"}).status, 129);
+  EXPECT_EQ(mistake({"record", "-p"}).status, 129);
+  EXPECT_EQ(mistake({"record", "-p", "1", "-a"}).status, 129);
+  EXPECT_EQ(mistake({"record", "-p", "1", "--"}).status, 129);
+  EXPECT_EQ(mistake({"record", "-p", "1", "--"}).text, "no command after '--'");
+  EXPECT_EQ(mistake({"record", "-p", "1", "--no-pid"}).status, 129);
+  EXPECT_EQ(mistake({"activate"}).status, 129);
+  EXPECT_EQ(mistake({"deactivate", "-p", "1", "x"}).status, 129);
+  EXPECT_TRUE(parse({"deactivate", "--abandoned"}).abandoned);
+  EXPECT_EQ(mistake({"deactivate", "--abandoned", "-p", "1"}).status, 129);
+  EXPECT_EQ(mistake({"status", "--frequency", "9"}).status, 129);
+  EXPECT_EQ(mistake({"record", "-p", "1", "--strict=yes"}).status, 129);
+}
+
+TEST(CommandLine, WithoutATargetTheCommandIsLaunched) {
+  for (const auto& words : {Words{"record", "-F", "99", "--", "python3", "-a", "app.py"},
+                            Words{"record", "-F", "99", "python3", "-a", "app.py"}}) {
+    const auto line = parse(words);
+    EXPECT_TRUE(line.record.launch);
+    EXPECT_FALSE(line.record.all);
+    EXPECT_THAT(line.record.command, ElementsAre("python3", "-a", "app.py"));
+    EXPECT_THAT(line.record.perf_options, ElementsAre("-F", "99"));
+  }
+  EXPECT_FALSE(parse({"record", "-a", "--", "true"}).record.launch);
+  EXPECT_FALSE(parse({"record", "-p", "1", "--", "true"}).record.launch);
+  EXPECT_EQ(mistake({"record", "--"}).status, 129);
+}
+
+TEST(CommandLine, PerfsOtherVerbsGoToPerfAsTheyAre) {
+  const auto trace = parse({"trace", "-e", "write*", "--call-graph", "fp", "-p", "12,34", "--perf",
+                            "/my/perf", "--lenient", "-v"});
+  EXPECT_EQ(trace.verb, Verb::kWrapped);
+  EXPECT_THAT(trace.wrapped.verb, ElementsAre("trace"));
+  EXPECT_THAT(trace.wrapped.arguments,
+              ElementsAre("-e", "write*", "--call-graph", "fp", "-p", "12,34", "-v"));
+  EXPECT_THAT(trace.wrapped.pids, ElementsAre(Pid{12}, Pid{34}));
+  EXPECT_EQ(trace.wrapped.perf.option, "/my/perf");
+  EXPECT_FALSE(trace.wrapped.strict);
+  EXPECT_FALSE(trace.wrapped.records());
+
+  const auto sched =
+      parse({"sched", "record", "-gp", "12", "--", "sh", "-c", "-p", "--lenient"}).wrapped;
+  EXPECT_THAT(sched.verb, ElementsAre("sched", "record"));
+  EXPECT_THAT(sched.arguments, ElementsAre("-gp", "12", "--", "sh", "-c", "-p", "--lenient"));
+  EXPECT_THAT(sched.pids, ElementsAre(Pid{12}));
+  EXPECT_TRUE(sched.records());
+  const auto pages = parse({"kmem", "--page", "record", "-p", "12"}).wrapped;
+  EXPECT_THAT(pages.verb, ElementsAre("kmem", "--page", "record"));
+  EXPECT_THAT(pages.arguments, ElementsAre("-p", "12"));
+  for (const auto& words : {Words{"top", "-p12"}, Words{"top", "--pid=12"}}) {
+    EXPECT_THAT(parse(words).wrapped.pids, ElementsAre(Pid{12})) << words.back();
+  }
+}
+
+TEST(CommandLine, MistakesWithPerfsOtherVerbs) {
+  EXPECT_THAT(mistake({"trace", "-e", "write"}).text, HasSubstr("needs a target: -p PID"));
+  EXPECT_EQ(mistake({"top"}).status, 129);
+  EXPECT_EQ(mistake({"top", "-p"}).status, 129);
+  EXPECT_EQ(mistake({"top", "-p", "x"}).status, 129);
+  EXPECT_THAT(mistake({"sched", "latency", "-p", "1"}).text, HasSubstr("only 'sched record'"));
+  EXPECT_THAT(mistake({"kmem", "stat"}).text, HasSubstr("only 'kmem record'"));
+  EXPECT_THAT(mistake({"stat", "-p", "1"}).text, HasSubstr("record, trace, top, sched, kmem"));
+}
+
+TEST(CommandLine, RefusesTheOptionsThatItNeedsItself) {
+  for (const auto& words :
+       {Words{"-D", "100"}, Words{"--delay=1"}, Words{"--control", "fd:3"}, Words{"-t", "5"}}) {
+    Words line = {"record", "-p", "1"};
+    line.insert(line.end(), words.begin(), words.end());
+    EXPECT_EQ(mistake(line).status, 129) << words.front();
+    EXPECT_THAT(mistake(line).text, HasSubstr("option -")) << words.front();
+  }
+}
+
+TEST(CommandLine, ChoosesOfAllProcesses) {
+  const auto line =
+      parse({"record", "-u", "root", "--comm", "gunicorn*", "-G", "/system.slice/web/"});
+  EXPECT_TRUE(line.record.all);
+  EXPECT_FALSE(line.record.strict);
+  EXPECT_EQ(line.record.scope.user, 0U);
+  EXPECT_EQ(line.record.scope.command, "gunicorn*");
+  EXPECT_EQ(line.record.scope.cgroup, "system.slice/web");
+  EXPECT_THAT(line.record.perf_options, IsEmpty());
+  EXPECT_EQ(parse({"record", "-G", "/"}).record.scope.cgroup, "");
+  EXPECT_TRUE(parse({"record", "-p", "1", "--children"}).record.children);
+}
+
+TEST(CommandLine, RefusesChoicesThatExcludeEachOther) {
+  for (const auto& words :
+       {Words{"-a"}, Words{"-u", "0"}, Words{"--comm", "x"}, Words{"-G", "x"}}) {
+    Words line = {"record", "-p", "1"};
+    line.insert(line.end(), words.begin(), words.end());
+    EXPECT_EQ(mistake(line).status, 129) << words.front();
+    EXPECT_THAT(mistake(line).text, HasSubstr("-p cannot be combined")) << words.front();
+  }
+  EXPECT_EQ(mistake({"record", "-a", "--children"}).status, 129);
+  EXPECT_EQ(mistake({"record", "-u", "no such user"}).status, 129);
+  EXPECT_EQ(mistake({"record", "-G", "a,b"}).status, 129);
+  EXPECT_EQ(mistake({"record", "--comm="}).status, 129);
+}
+
+TEST(CommandLine, TakesTheEngineThatAnOptionNeeds) {
+  for (const auto* const option : {"--gil", "--tasks"}) {
+    EXPECT_EQ(parse({"record", "-p", "1", option}).record.engine, session::EngineChoice::kBpf);
+    EXPECT_EQ(parse({"record", "-p", "1", option, "--engine", "auto"}).record.engine,
+              session::EngineChoice::kAuto);
+    EXPECT_EQ(mistake({"record", "-p", "1", option, "--engine", "trampoline"}).status, 129);
+  }
+}
+
+TEST(CommandLine, StatusNeedsNoTarget) {
+  EXPECT_THAT(parse({"status"}).pids, IsEmpty());
+  const auto line = parse({"status", "--json", "-p1", "-p", "2,3"});
+  EXPECT_TRUE(line.json);
+  EXPECT_THAT(line.pids, ElementsAre(Pid{1}, Pid{2}, Pid{3}));
+}
+
+TEST(CommandLine, HelpNeedsNothingElse) {
+  EXPECT_TRUE(parse({"--help"}).help);
+  EXPECT_TRUE(parse({"--version"}).version);
+  const auto line = parse({"record", "--help"});
+  EXPECT_TRUE(line.help);
+  EXPECT_EQ(line.verb, Verb::kRecord);
+}
+
+TEST(Help, FitsAScreen) {
+  for (const auto verb : {Verb::kNone, Verb::kRecord, Verb::kFunctions, Verb::kActivate,
+                          Verb::kDeactivate, Verb::kStatus}) {
+    const auto lines = base::split(help_text(verb), '\n');
+    EXPECT_LE(lines.size(), 50U);
+    for (const auto line : lines) {
+      EXPECT_LE(line.size(), 80U) << line;
+    }
+    EXPECT_THAT(std::string{help_text(verb)}, HasSubstr("example"));
+  }
+}
+
+}  // namespace
+}  // namespace pyinject::cli

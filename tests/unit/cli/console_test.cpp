@@ -1,0 +1,196 @@
+#include "cli/console.hpp"
+
+#include "support/fake_python.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+namespace pyinject::cli {
+namespace {
+
+using std::chrono::seconds;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+session::RecordSummary summary() {
+  session::RecordSummary result;
+  result.elapsed = std::chrono::milliseconds{5040};
+  result.targets = 1;
+  result.output.path = "my file";
+  perf::WrittenFile file;
+  file.path = "my file";
+  file.megabytes = 1.5;
+  file.samples = 42;
+  result.files = {file};
+  return result;
+}
+
+TEST(Format, ReadsWell) {
+  EXPECT_EQ(format_elapsed(seconds{12}), "12 s");
+  EXPECT_EQ(format_elapsed(seconds{185}), "3 min 05 s");
+  EXPECT_EQ(format_elapsed(seconds{7380}), "2 h 03 min");
+  EXPECT_EQ(format_bytes(312), "312 B");
+  EXPECT_EQ(format_bytes(31'200), "31 kB");
+  EXPECT_EQ(format_bytes(1'234'567), "1.2 MB");
+  EXPECT_EQ(format_bytes(1'234'567'890), "1.2 GB");
+  EXPECT_EQ(shell_word("perf.data"), "perf.data");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
+TEST(SummaryLines, SayWhatToTypeNext) {
+  EXPECT_THAT(summary_lines(summary(), "perf"),
+              ElementsAre("recorded 5.0 s: 42 samples, 1.500 MB, my file",
+                          "next: perf report -i 'my file'"));
+  auto woven = summary();
+  woven.woven.push_back({.path = "my file", .summary = {}});
+  woven.woven[0].summary.samples = 41;
+  woven.woven[0].summary.bytes_after = 31'200;
+  woven.woven[0].summary.cut = 2;
+  woven.woven[0].summary.broken = 1;
+  woven.woven[0].summary.longest = 300;
+  woven.woven[0].summary.unreadable = 4;
+  EXPECT_THAT(
+      summary_lines(woven, "perf"),
+      ElementsAre("recorded 5.0 s: 41 samples, 31 kB, my file",
+                  "3 stacks are incomplete: 2 cut at the end of the copied stack "
+                  "([truncated: stack dump]; --call-graph dwarf,65528 copies more), 1 "
+                  "broken ([broken stack: FILE])",
+                  "4 damaged samples skipped", "next: perf report --max-stack 300 -i 'my file'"));
+  woven.woven[0].summary.largest_copy = 65528;
+  EXPECT_THAT(summary_lines(woven, "perf"),
+              Contains(HasSubstr("([truncated: stack dump]; perf cannot copy more)")));
+  auto piped = summary();
+  piped.output.pipe = true;
+  EXPECT_THAT(summary_lines(piped, "perf"),
+              ElementsAre("recorded 5.0 s of 1 target to standard output"));
+}
+
+TEST(SummaryLines, CountThreadsWhoseEarlierFunctionsAreMissing) {
+  auto lacking = summary();
+  lacking.unknown_threads = 1;
+  EXPECT_THAT(summary_lines(lacking, "perf"),
+              Contains("1 thread: functions entered before the attach are missing: the stack "
+                       "changed whenever it was read"));
+  lacking.unknown_threads = 2;
+  EXPECT_THAT(summary_lines(lacking, "perf"), Contains(StartsWith("2 threads: functions entered")));
+}
+
+TEST(SummaryLines, SayWhichShareOfTheSamplesIsLostAndWhatHelps) {
+  auto slow = summary();
+  slow.woven.push_back({.path = "my file", .summary = {}});
+  auto& facts = slow.woven[0].summary;
+  facts.samples = 38'572;
+  facts.lost = 1234;
+  facts.by_frequency = true;
+  EXPECT_THAT(summary_lines(slow, "perf"),
+              Contains("perf lost 3.1 % of the samples (1,234): a lower -F or a larger -m helps"));
+  facts.by_frequency = false;
+  facts.by_period = true;
+  facts.lost = 1'234'567;
+  EXPECT_THAT(
+      summary_lines(slow, "perf"),
+      Contains("perf lost 97.0 % of the samples (1,234,567): a larger -c or a larger -m helps"));
+  facts.by_frequency = true;
+  facts.lost = 1;
+  EXPECT_THAT(summary_lines(slow, "perf"),
+              Contains("perf lost less than 0.1 % of the samples (1): a lower -F, a larger -c or a "
+                       "larger -m helps"));
+}
+
+TEST(SummaryLines, SayHowManyStacksLackWhat) {
+  auto sampled = summary();
+  sampled.sampler = session::SamplerStats{.matched = 8, .with_frames = 8, .unmatched = 1};
+  EXPECT_THAT(summary_lines(sampled, "perf").at(1),
+              "8 of 9 samples in Python processes have Python stacks, 1 unmatched");
+  sampled.sampler->python_only = 5;
+  EXPECT_THAT(summary_lines(sampled, "perf").at(1),
+              "8 of 9 samples in Python processes have Python stacks, 5 without the C functions "
+              "between the Python functions, 1 unmatched");
+  sampled.sampler->python_only_cut = 2;
+  sampled.sampler->no_state = 3;
+  EXPECT_THAT(summary_lines(sampled, "perf").at(1),
+              "8 of 9 samples in Python processes have Python stacks, 5 without the C functions "
+              "between the Python functions (2 because the copied part of the stack was too "
+              "short), 3 in threads that never ran Python, 1 unmatched");
+}
+
+TEST(ActivationLine, NamesMechanismAndTimes) {
+  session::ActiveTarget active;
+  active.target.id.pid = base::Pid{12};
+  active.target.version = {.major = 3, .minor = 14, .micro = 0, .level = 0xf, .serial = 0};
+  active.activation.mechanism = python::Mechanism::kStore;
+  active.activation.stopped = std::chrono::microseconds{37};
+  active.activation.until_active = std::chrono::microseconds{1250};
+  EXPECT_EQ(activation_line(active),
+            "pid 12: Python 3.14.0: trampoline on by store (threads stopped for 37 us, active "
+            "after 1.2 ms)");
+  active.activation.mechanism = python::Mechanism::kNone;
+  EXPECT_EQ(activation_line(active),
+            "pid 12: Python 3.14.0: trampoline was on, left by a killed session or inherited by a "
+            "fork; taken over");
+  active.target.owner.pid = base::Pid{::getpid()};
+  EXPECT_EQ(activation_line(active),
+            "pid 12: Python 3.14.0: trampoline on since a target forked it");
+  active.activation.before = python::TrampolineState::kOnByItself;
+  EXPECT_EQ(activation_line(active),
+            "pid 12: Python 3.14.0: trampoline was already on by itself; left on");
+}
+
+TEST(SamplerLine, SaysWhatIsNotZero) {
+  EXPECT_EQ(sampler_line({.matched = 90, .with_frames = 90}),
+            "all 90 samples in Python processes have Python stacks");
+  EXPECT_EQ(
+      sampler_line({.matched = 90, .with_frames = 90, .unmatched = 30, .not_joined = 28}),
+      "90 of 120 samples in Python processes have Python stacks, 30 unmatched (28 from before or "
+      "after the join)");
+  EXPECT_EQ(
+      sampler_line({.matched = 97,
+                    .with_frames = 10,
+                    .unmatched = 3,
+                    .state_found = 11,
+                    .state_searched = 2,
+                    .no_state = 84,
+                    .no_frames = 4,
+                    .truncated = 5,
+                    .unreadable = 6,
+                    .gil_held = 7,
+                    .gil_waited_for = 1,
+                    .lost = 8,
+                    .lost_names = 9,
+                    .by_clock = 12}),
+      "10 of 100 samples in Python processes have Python stacks, 84 in threads that never ran "
+      "Python, 4 in threads that ran no Python at that moment, 3 unmatched, 5 cut at 512 Python "
+      "functions, 6 partly unreadable, 8 lost; 9 function names lost; GIL held in 7, waited for "
+      "in 1");
+}
+
+TEST(ConsoleTest, DrawsNothingWithoutATerminal) {
+  test::RecordingLogger logger;
+  Console console{logger, false, "perf"};
+  testing::internal::CaptureStderr();
+  console.progress(seconds{3}, 100);
+  console.stopped();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(ConsoleTest, DrawsOneMovingLineOnATerminal) {
+  test::RecordingLogger logger;
+  Console console{logger, true, "perf"};
+  testing::internal::CaptureStderr();
+  console.progress(seconds{3}, 1'500'000);
+  console.stopped();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "\r\x1b[Krecording 3 s, 1.5 MB\r\x1b[K");
+  testing::internal::CaptureStderr();
+  console.post_processing(0.25, 0);
+  console.stopped();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "\r\x1b[Kunwinding stacks 25 %, Ctrl-C leaves the file as perf wrote it\r\x1b[K");
+}
+
+}  // namespace
+}  // namespace pyinject::cli

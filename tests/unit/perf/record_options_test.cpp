@@ -1,0 +1,214 @@
+#include "perf/record_options.hpp"
+
+#include "perf/perf_command.hpp"
+#include "perf/perf_process.hpp"
+#include "pyinject/perf/output_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace pyinject::perf {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+using Words = std::vector<std::string>;
+
+ScannedWords scan(const Words& words) {
+  const std::array tables = {record_options()};
+  return scan_words(words, tables);
+}
+
+TEST(ScanWords, StopsAtTheFirstWordThatIsNoOption) {
+  EXPECT_THAT(scan({"-F", "99", "-g", "sleep", "-p", "1"}).command,
+              ElementsAre("sleep", "-p", "1"));
+  EXPECT_THAT(scan({"--freq", "99", "-a", "--", "-x"}).command, ElementsAre("-x"));
+  EXPECT_THAT(scan({"--freq=99", "true"}).command, ElementsAre("true"));
+  EXPECT_THAT(scan({"-z", "true"}).command, ElementsAre("true")) << "-z has an optional value";
+  EXPECT_THAT(scan({"-z9", "--switch-output", "true"}).command, ElementsAre("true"));
+}
+
+TEST(ScanWords, TakesClustersApart) {
+  const auto scanned = scan({"-gvp", "1"});
+  ASSERT_EQ(scanned.groups.size(), 1U);
+  ASSERT_EQ(scanned.groups[0].size(), 3U);
+  EXPECT_EQ(scanned.groups[0][2].option->long_name, "pid");
+  EXPECT_EQ(scanned.groups[0][2].value, "1");
+  EXPECT_THAT(scanned.groups[0][2].words, ElementsAre("-p", "1"));
+  EXPECT_EQ(scan({"-gF99"}).groups[0][1].value, "99");
+}
+
+TEST(ScanWords, KnowsAbbreviationsAndNegations) {
+  EXPECT_EQ(scan({"--outp", "x"}).groups[0][0].value, "x");
+  EXPECT_TRUE(scan({"--no-call-graph", "true"}).groups[0][0].negated);
+  EXPECT_FALSE(scan({"--no-buildid"}).groups[0][0].negated);
+  EXPECT_THAT(scan({"--buildid", "true"}).problems, IsEmpty()) << "perf may say so itself";
+  EXPECT_THAT(scan({"--switch", "true"}).problems,
+              ElementsAre("option --switch is ambiguous: --switch-events, --switch-max-files, "
+                          "--switch-output, --switch-output-event"));
+  EXPECT_THAT(scan({"--freq"}).problems, ElementsAre("option --freq needs a value"));
+  EXPECT_EQ(scan({"--of-the-future"}).groups[0][0].option, nullptr);
+}
+
+TEST(ChosenCallGraph, InEverySpelling) {
+  using Kind = ChosenCallGraph::Kind;
+  const auto kind = [](const Words& words) {
+    const auto chosen = chosen_call_graph(words);
+    return chosen ? std::optional{chosen->kind} : std::nullopt;
+  };
+  for (const auto& words : {Words{"-g"}, Words{"-vg"}, Words{"--call-graph=fp"},
+                            Words{"--call", "fp"}, Words{"-F", "99", "-g"}}) {
+    EXPECT_EQ(kind(words), Kind::kFramePointers) << words.front();
+  }
+  EXPECT_EQ(kind({"--call-graph", "lbr"}), Kind::kOther);
+  EXPECT_EQ(kind({"--no-call-graph"}), Kind::kNone);
+  EXPECT_EQ(kind({"-g", "--call-graph", "dwarf"}), Kind::kDwarf) << "the last one holds";
+  EXPECT_EQ(chosen_call_graph({"--call-graph", "dwarf"})->dump_bytes, 8192U);
+  EXPECT_EQ(chosen_call_graph({"--call-graph=dwarf,32768"})->dump_bytes, 32768U);
+  EXPECT_EQ(kind({"-F", "99", "-o", "-g"}), std::nullopt) << "-g is a file name there";
+  EXPECT_EQ(kind({}), std::nullopt);
+}
+
+TEST(ChosenClock, IsTheLastOne) {
+  EXPECT_EQ(chosen_clock({"-k", "mono", "--clockid=tai"}), "tai");
+  EXPECT_EQ(chosen_clock({"-kmono"}), "mono");
+  EXPECT_EQ(chosen_clock({"-F", "99"}), std::nullopt);
+}
+
+TEST(ChosenTargets, AreThoseThatPerfWouldTake) {
+  const auto launched = [](const std::vector<std::string>& words) {
+    return chosen_targets(words).launched;
+  };
+  EXPECT_EQ(chosen_targets({"-g", "-p", "12,13", "sleep", "1"}).tasks, "12,13");
+  EXPECT_EQ(chosen_targets({"-gt14"}).tasks, "14");
+  EXPECT_EQ(chosen_targets({"-t", "14", "-p", "12", "-a"}).tasks, "12");
+  EXPECT_FALSE(launched({"-p", "12", "--", "sleep", "1"}));
+  EXPECT_TRUE(launched({"-g", "-G", "a", "python3", "-a"}));
+  EXPECT_TRUE(launched({"--", "python3"}));
+  EXPECT_FALSE(launched({"-a", "sleep", "1"}));
+  EXPECT_FALSE(launched({"-C", "0", "sleep", "1"}));
+  EXPECT_FALSE(launched({"-g"}));
+  EXPECT_EQ(chosen_targets({"-a"}).tasks, "");
+}
+
+TEST(WritesFolder, IsWithThreads) {
+  EXPECT_TRUE(writes_folder({"-g", "--threads"}));
+  EXPECT_TRUE(writes_folder({"--threads=core", "-g"}));
+  EXPECT_FALSE(writes_folder({"-g", "--no-threads"}));
+  EXPECT_FALSE(writes_folder({"-t", "1"}));
+}
+
+TEST(RecordArgv, KeepsTheUsersOptionsUnchangedAndInOrder) {
+  EXPECT_THAT(record_argv({.perf = "/usr/bin/perf",
+                           .control_fd = 5,
+                           .ack_fd = 8,
+                           .own = {"--call-graph", "fp"},
+                           .options = {"-F", "99", "-o", "x y"},
+                           .pids = {base::Pid{3}, base::Pid{14}}}),
+              ElementsAre("/usr/bin/perf", "record", "-D", "-1", "--control", "fd:5,8",
+                          "--call-graph", "fp", "-F", "99", "-o", "x y", "-p", "3,14"));
+  EXPECT_THAT(record_argv({.perf = "perf", .control_fd = 3, .ack_fd = 4}),
+              ElementsAre("perf", "record", "-D", "-1", "--control", "fd:3,4", "-a"));
+}
+
+TEST(OutputOf, IsWhatPerfMakesOfTheOptions) {
+  EXPECT_EQ(output_of({}, false).path, "perf.data");
+  EXPECT_EQ(output_of({"-F", "99", "-o", "a", "--output=b"}, false).path, "b");
+  EXPECT_FALSE(output_of({}, false).pipe);
+  EXPECT_TRUE(output_of({}, true).pipe);
+  EXPECT_FALSE(output_of({"-ox"}, true).pipe);
+  EXPECT_TRUE(output_of({"-o", "-"}, false).pipe);
+  EXPECT_TRUE(output_of({"--switch-output=1s"}, false).several);
+}
+
+TEST(SamplingEvents, AreAllButPerfsOwnSideBand) {
+  using Event = SamplingEvent;
+  EXPECT_THAT(sampling_events("cpu-clock:pppH\ndummy:HG\n"),
+              ElementsAre(Event{"cpu-clock:pppH", std::nullopt}));
+  EXPECT_THAT(sampling_events("task-clock:ppp\nsched:sched_switch\ndummy:u\n"),
+              ElementsAre(Event{"task-clock:ppp", std::nullopt},
+                          Event{"sched:sched_switch", std::nullopt}));
+  EXPECT_THAT(sampling_events(""), IsEmpty());
+}
+
+// By perf 6.1; 6.12 and 7.2 put the type's name, in two ways, behind its number.
+TEST(SamplingEvents, HaveTheirTypes) {
+  using Event = SamplingEvent;
+  EXPECT_THAT(
+      sampling_events("cpu-clock: type: 1, size: 128, { sample_period, sample_freq }: 4000\n"
+                      "sched:sched_switch: type: 2 (tracepoint), size: 136, config: 0x174\n"
+                      "mem:0x1000:w: type: 5 (PERF_TYPE_BREAKPOINT), size: 144, config: 0\n"
+                      "dummy:HG: type: 1, size: 128, config: 0x9, { sample_period }: 1\n"),
+      ElementsAre(Event{"cpu-clock", 1}, Event{"sched:sched_switch", 2}, Event{"mem:0x1000:w", 5}));
+}
+
+TEST(ParseWrittenFiles, UnderstandsEveryForm) {
+  const auto plain = parse_written_files(
+      "[ perf record: Woken up 4 times to write data ]\n"
+      "[ perf record: Captured and wrote 1.234 MB my file.data (567 samples) ]\n");
+  ASSERT_EQ(plain.size(), 1U);
+  EXPECT_EQ(plain[0].path, "my file.data");
+  EXPECT_DOUBLE_EQ(plain[0].megabytes, 1.234);
+  EXPECT_EQ(plain[0].samples, 567U);
+
+  const auto about =
+      parse_written_files("[ perf record: Captured and wrote 0.1 MB p (~12 samples) ]");
+  ASSERT_EQ(about.size(), 1U);
+  EXPECT_EQ(about[0].samples, 12U);
+  EXPECT_TRUE(about[0].approximate);
+
+  const auto compressed = parse_written_files(
+      "[ perf record: Captured and wrote 0.001 MB t.data (3 samples), compressed (original 0.001 "
+      "MB, ratio is 1.618) ]\n");
+  ASSERT_EQ(compressed.size(), 1U);
+  EXPECT_EQ(compressed[0].path, "t.data");
+  EXPECT_EQ(compressed[0].samples, 3U);
+
+  const auto without = parse_written_files(
+      "[ perf record: Captured and wrote 0.004 MB tz.data, compressed (original 0.020 MB, ratio is "
+      "5.127) ]\n");
+  ASSERT_EQ(without.size(), 1U);
+  EXPECT_EQ(without[0].path, "tz.data");
+  EXPECT_EQ(without[0].samples, std::nullopt);
+
+  const auto several = parse_written_files(
+      "[ perf record: Dump sw.data.2026 ]\n[ perf record: Dump sw.data.2027 ]\n"
+      "[ perf record: Captured and wrote 0.001 MB sw.data.<timestamp> ]\n");
+  ASSERT_EQ(several.size(), 2U);
+  EXPECT_EQ(several[1].path, "sw.data.2027");
+}
+
+TEST(ChoosesFrequency, InAnySpelling) {
+  EXPECT_TRUE(chooses_frequency({"-F", "99"}));
+  EXPECT_TRUE(chooses_frequency({"-F99"}));
+  EXPECT_TRUE(chooses_frequency({"--freq=99"}));
+  EXPECT_TRUE(chooses_frequency({"-g", "-c", "1000"}));
+  EXPECT_FALSE(chooses_frequency({"-g", "-e", "cpu-clock"}));
+  EXPECT_FALSE(chooses_frequency({"-o", "-F"})) << "the value of another option";
+}
+
+TEST(WritesFolder, AsTheLastOneSays) {
+  EXPECT_FALSE(writes_folder({}));
+  EXPECT_TRUE(writes_folder({"--threads"}));
+  EXPECT_TRUE(writes_folder({"-F", "99", "--threads=core"}));
+  EXPECT_FALSE(writes_folder({"--threads", "--no-threads"}));
+}
+
+TEST(LeavesOutChildren, WithNoInherit) {
+  EXPECT_FALSE(leaves_out_children({"-I", "-g"}));
+  EXPECT_TRUE(leaves_out_children({"-gi"}));
+  EXPECT_TRUE(leaves_out_children({"--no-inherit"}));
+}
+
+TEST(Overwriting, IsRead) {
+  EXPECT_TRUE(overwrites({"-g", "--overwrite"}));
+  EXPECT_TRUE(overwrites({"--overw"}));
+  EXPECT_FALSE(overwrites({"--no-overwrite"}));
+  EXPECT_FALSE(overwrites({"-o", "--overwrite"})) << "the value of another option";
+}
+
+}  // namespace
+}  // namespace pyinject::perf

@@ -1,0 +1,178 @@
+// Which files can be read, and the events of those that can.
+#include "perfdata/input.hpp"
+
+#include "pyinject/base/error.hpp"
+#include "support/made_perf_data.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/perfdata/made_input.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <linux/perf_event.h>
+
+namespace pyinject::perfdata {
+namespace {
+
+using test::made_event;
+using test::words;
+using testing::HasSubstr;
+
+std::string why_not(const std::string& bytes) {
+  const auto input = Input::open(test::memory_file(bytes), "made");
+  const auto* const why = std::get_if<UnsupportedFile>(&input);
+  return why == nullptr ? "" : why->why;
+}
+
+TEST(PerfDataInput, EventsAsTheyAreInTheFile) {
+  auto made = one_event();
+  made.events.push_back(test::made_dwarf_event(kTimed, {20}));
+  made.attr_size = sizeof(perf_event_attr) + 16;
+  const auto input = open_bytes(made.bytes());
+  ASSERT_EQ(input.events().size(), 2U);
+  EXPECT_EQ(input.events()[0].ids, (std::vector<std::uint64_t>{10, 11}));
+  EXPECT_EQ(input.events()[1].ids, std::vector<std::uint64_t>{20});
+  EXPECT_EQ(input.events()[0].raw.size(), made.attr_size);
+  EXPECT_FALSE(input.events()[0].has_user_stacks());
+  EXPECT_TRUE(input.events()[1].has_user_stacks());
+  EXPECT_EQ(input.events()[1].attr.sample_stack_user, 64U);
+
+  made.attr_size = PERF_ATTR_SIZE_VER2;
+  EXPECT_EQ(open_bytes(made.bytes()).events()[1].attr.sample_stack_user, 0U);
+}
+
+TEST(PerfDataInput, TheEventsOfARunningPerf) {
+  auto made = one_event("");  // the features are listed, and not there yet
+  const auto bytes = made.bytes();
+  const auto events = events_of_running(test::memory_file(bytes), "made");
+  ASSERT_TRUE(std::holds_alternative<std::vector<Event>>(events));
+  EXPECT_THAT(std::get<std::vector<Event>>(events),
+              testing::ElementsAre(testing::Field(&Event::ids, testing::ElementsAre(10, 11))));
+  for (const auto& bad : {std::string{}, bytes.substr(0, 110), "PERFILE2" + words(16)}) {
+    EXPECT_TRUE(
+        std::holds_alternative<UnsupportedFile>(events_of_running(test::memory_file(bad), "x")));
+  }
+}
+
+TEST(PerfDataInput, WhatIsNotForUs) {
+  const auto good = one_event().bytes();
+  EXPECT_EQ(why_not(good), "");
+  EXPECT_THAT(why_not(""), HasSubstr("not a perf.data"));
+  EXPECT_THAT(why_not("PERFILE2"), HasSubstr("damaged (its size)"));
+  EXPECT_THAT(why_not("PERFFILE" + good.substr(8)), HasSubstr("not a perf.data file (format 2)"));
+  EXPECT_THAT(why_not("2ELIFREP" + good.substr(8)), HasSubstr("byte order"));
+  EXPECT_THAT(why_not("PERFILE2" + words(16) + good), HasSubstr("pipe"));
+  EXPECT_THAT(why_not(one_event("").bytes()), HasSubstr("did not come to its end"));
+
+  const auto with = [](auto change) {
+    auto made = one_event();
+    change(made);
+    return why_not(made.bytes());
+  };
+  for (const auto& index : {std::string{"aux"}, words(0), words(0, 0), words(1) + "pyinject"}) {
+    EXPECT_THAT(with([&](auto& made) { made.features[18] = index; }), HasSubstr("AUX data"));
+  }
+  EXPECT_THAT(with([](auto& made) { made.features[24] = "dir"; }), HasSubstr("--threads"));
+  EXPECT_THAT(with([](auto& made) { made.features[12] = "damaged"; }), HasSubstr("description"));
+  EXPECT_THAT(with([](auto& made) { made.events.clear(); }), HasSubstr("no events"));
+  const auto with_attr = [&](auto change) {
+    return with([&](auto& made) { change(made.events.front().attr); });
+  };
+  EXPECT_THAT(with_attr([](auto& attr) { attr.sample_type |= PERF_SAMPLE_AUX; }),
+              HasSubstr("AUX data"));
+  EXPECT_THAT(with_attr([](auto& attr) { attr.sample_type |= 1U << 25U; }),
+              HasSubstr("sample_type has bits that are not known (0x2000000)"));
+  EXPECT_THAT(with_attr([](auto& attr) {
+                attr.sample_type |= PERF_SAMPLE_READ;
+                attr.read_format = 32;
+              }),
+              HasSubstr("read_format"));
+  EXPECT_THAT(with_attr([](auto& attr) {
+                attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+                attr.branch_sample_type = 1U << 20U;
+              }),
+              HasSubstr("branch_sample_type"));
+  EXPECT_THAT(with_attr([](auto& attr) { attr.__reserved_1 = 1; }), HasSubstr("deferred"));
+  EXPECT_THAT(with([](auto& made) {
+                made.events = {made_event(PERF_SAMPLE_ID, {1}),
+                               made_event(PERF_SAMPLE_ID | PERF_SAMPLE_IP, {2})};
+              }),
+              HasSubstr("apart"));
+  EXPECT_THAT(with([](auto& made) {
+                made.events = {made_event(PERF_SAMPLE_IP), made_event(PERF_SAMPLE_IP)};
+              }),
+              HasSubstr("apart"));
+}
+
+TEST(PerfDataInput, SectionsOutsideOfTheFile) {
+  auto made = one_event();
+  made.features[3] = "host";
+  const auto good = made.bytes();
+  ASSERT_EQ(why_not(good), "");
+  const auto with = [&](std::size_t at, std::uint64_t value) {
+    auto bytes = good;
+    bytes.replace(at, 8, words(value));
+    return why_not(bytes);
+  };
+  const auto last = good.size();
+  for (const auto bad : {last + 1, ~std::size_t{0}, std::size_t{1} << 63U}) {
+    EXPECT_THAT(with(24, bad), HasSubstr("attributes section"));  // its offset
+    EXPECT_THAT(with(32, bad), HasSubstr("attributes section"));  // its size
+    EXPECT_THAT(with(40, bad), HasSubstr("damaged"));             // data
+    EXPECT_THAT(with(48, bad), HasSubstr("damaged"));
+    EXPECT_THAT(with(16, bad), HasSubstr("attributes of an event"));
+    EXPECT_THAT(with(last - 20, bad), HasSubstr("feature 3"));  // the table of features
+    EXPECT_THAT(with(last - 12, bad), HasSubstr("feature 3"));
+    EXPECT_THAT(with(104 + 16 + 128, bad), HasSubstr("ids"));
+    EXPECT_THAT(with(104 + 16 + 128 + 8, bad), HasSubstr("ids"));
+  }
+  EXPECT_THAT(with(72, ~std::uint64_t{0}), HasSubstr("table of features"));
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    EXPECT_NE(why_not(good.substr(0, size)), "") << size;
+  }
+}
+
+TEST(PerfDataInput, FeaturesOnTopOfEachOther) {
+  auto made = one_event();
+  for (unsigned bit = 3; bit < 9; ++bit) {
+    made.features[bit] = "";
+  }
+  auto bytes = made.bytes();
+  const auto table = bytes.size() - made.features.size() * 16;
+  for (std::size_t i = 0; i < made.features.size(); ++i) {
+    bytes.replace(table + 16 * i, 16, words(0, bytes.size() / 2));
+  }
+  EXPECT_THAT(why_not(bytes), HasSubstr("feature 5"));
+}
+
+TEST(PerfDataInput, IdsOnTopOfEachOther) {
+  auto made = one_event();
+  made.events.push_back(made_event(kTimed, {20}));
+  auto bytes = made.bytes();
+  constexpr std::size_t kFirst = 104 + 3 * 8 + sizeof(perf_event_attr);
+  const auto half = words(0, bytes.size() / 16 * 8 + 8);
+  bytes.replace(kFirst, 16, half);
+  EXPECT_EQ(why_not(bytes), "");
+  bytes.replace(kFirst + 16 + sizeof(perf_event_attr), 16, half);
+  EXPECT_THAT(why_not(bytes), HasSubstr("ids of an event"));
+}
+
+TEST(PerfDataInput, FilesThatAreNone) {
+  const test::TempDir folder;
+  const auto why = [](const std::string& path) {
+    const auto input = Input::open(path);
+    return std::get<UnsupportedFile>(input).why;
+  };
+  EXPECT_THAT(why(folder.path()), HasSubstr("--threads"));
+  EXPECT_THAT(why("/dev/null"), HasSubstr("not a regular file"));
+  EXPECT_THROW((void)Input::open(folder / "none"), base::SystemError);
+}
+
+}  // namespace
+}  // namespace pyinject::perfdata

@@ -1,0 +1,284 @@
+#include "perfdata/output.hpp"
+
+#include "base/file.hpp"
+#include "pyinject/base/error.hpp"
+#include "support/made_perf_data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace pyinject::perfdata {
+namespace {
+
+using test::made_dwarf_event;
+using test::made_event;
+using test::made_record;
+using test::MadePerfData;
+using test::packed;
+using test::words;
+
+constexpr std::uint64_t kSampleType =
+    PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
+constexpr unsigned kBuildIdTable = 2;
+constexpr unsigned kDescription = 12;
+constexpr unsigned kAuxtrace = 18;
+constexpr unsigned kCompressedFeature = 27;
+
+Input open(base::UniqueFd file) { return std::get<Input>(Input::open(std::move(file), "made")); }
+
+using Write = std::function<void(Input&, Output&)>;
+
+void unchanged(Input& input, Output& output) {
+  while (const auto record = input.next()) {
+    output.write(*record);
+  }
+}
+
+std::string contents(int fd) {
+  EXPECT_EQ(::lseek(fd, 0, SEEK_SET), 0);
+  return base::read_fd(fd, std::size_t{64} << 20U, "the output");
+}
+
+std::string rewrite(const MadePerfData& made, const Write& write,
+                    const std::vector<BuildId>& additional = {}) {
+  auto input = open(made.file());
+  auto file = test::memory_file("");
+  Output output{file.get(), input};
+  write(input, output);
+  output.finish(additional);
+  auto bytes = contents(file.get());
+  EXPECT_EQ(output.size(), bytes.size());
+  return bytes;
+}
+
+TEST(PerfDataOutput, WithoutUserStacksItIsTheSameFile) {
+  MadePerfData made;
+  made.events = {made_event(kSampleType, {10, 11}), made_event(kSampleType | PERF_SAMPLE_IP, {20})};
+  made.attr_size = sizeof(perf_event_attr) + 8;
+  for (std::size_t i = 0; i < 100; ++i) {
+    made.data += made_record(PERF_RECORD_SAMPLE, 2, words(10, i, 0) + std::string(i * 400, 'x'));
+  }
+  made.data += made_record(PERF_RECORD_LOST, 0, words(1, 2)) +
+               made_record(PERF_RECORD_THROTTLE, 0, words(1, 2, 3)) +
+               made_record(12345, 7, words(1));
+  made.features = {{kBuildIdTable, std::string(100, 'b')},
+                   {3, std::string(std::size_t{3} << 20U, 'h')},
+                   {kDescription, made.description()},
+                   {19, ""},
+                   {63, "unknown"}};
+  EXPECT_TRUE(rewrite(made, unchanged) == made.bytes());
+}
+
+TEST(PerfDataOutput, EventsLoseTheirUserStacks) {
+  MadePerfData made;
+  made.events = {made_dwarf_event(kSampleType | PERF_SAMPLE_CPU, {10}),
+                 made_event(kSampleType, {20})};
+  made.attr_size = sizeof(perf_event_attr) + 8;
+  const auto before = words(10, 5, 0);
+  made.data = made_record(PERF_RECORD_SAMPLE, 1,
+                          before + words(2, 7, 8) + words(0, 8) + "the dump" + words(8)) +
+              made_record(PERF_RECORD_SAMPLE, 1, words(20, 5, 0));
+  made.features = {{kDescription, made.description()}, {kCompressedFeature, std::string(20, 'z')}};
+  const auto bytes = rewrite(made, [](Input& input, Output& output) {
+    Sample sample;
+    auto record = input.next();
+    ASSERT_TRUE(record && input.parse(*record, sample));
+    EXPECT_THROW(output.write(*record), base::Error);
+    EXPECT_TRUE(output.write_sample(sample, std::vector<std::uint64_t>{1, 2, 3}));
+    record = input.next();
+    ASSERT_TRUE(record);
+    output.write(*record);
+  });
+
+  auto expected = made;
+  auto& attr = expected.events[0].attr;
+  attr.sample_type = kSampleType | PERF_SAMPLE_CPU;
+  attr.sample_regs_user = 0;
+  attr.sample_stack_user = 0;
+  attr.exclude_callchain_user = 0;
+  expected.data = made_record(PERF_RECORD_SAMPLE, 1, before + words(3, 1, 2, 3)) +
+                  made_record(PERF_RECORD_SAMPLE, 1, words(20, 5, 0));
+  expected.features = {{kDescription, expected.description()}};
+  EXPECT_TRUE(bytes == expected.bytes());
+}
+
+Event made_switch_event(std::uint64_t sample_type, std::vector<std::uint64_t> ids) {
+  auto event = made_event(sample_type, std::move(ids));
+  event.attr.type = PERF_TYPE_SOFTWARE;
+  event.attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
+  event.attr.sample_period = 1;
+  return event;
+}
+
+// Each sample as it is, but for its period: that of the first is 77.
+std::string with_periods(const MadePerfData& made) {
+  auto input = open(made.file());
+  auto file = test::memory_file("");
+  Output output{file.get(), input, true};
+  Sample sample;
+  std::uint64_t period = 77;
+  while (const auto record = input.next()) {
+    if (input.parse(*record, sample)) {
+      EXPECT_TRUE(output.write_sample(sample, sample.chain, period));
+      period = 1;
+    } else {
+      output.write(*record);
+    }
+  }
+  output.finish({});
+  return contents(file.get());
+}
+
+TEST(PerfDataOutput, SwitchesGetPeriods) {
+  constexpr std::uint64_t kOthers =
+      PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_CPU | PERF_SAMPLE_READ;
+  MadePerfData made;
+  made.events = {made_switch_event(kSampleType | kOthers, {10}),
+                 made_switch_event(kSampleType | PERF_SAMPLE_PERIOD, {20}),
+                 made_event(kSampleType, {30})};
+  const auto front = words(10, 1, 2, 3, 4);
+  const auto back = words(5, 2, 8, 9);  // of READ, and the chain
+  made.data = made_record(PERF_RECORD_SAMPLE, 1, front + back) +
+              made_record(PERF_RECORD_SAMPLE, 1, words(20, 5, 99, 0)) +
+              made_record(PERF_RECORD_SAMPLE, 1, words(30, 5, 0)) +
+              made_record(PERF_RECORD_LOST, 0, words(1, 2, 3, 10));
+  made.features = {{kDescription, made.description()}};
+  auto expected = made;
+  expected.events[0].attr.sample_type |= PERF_SAMPLE_PERIOD;
+  expected.data = made_record(PERF_RECORD_SAMPLE, 1, front + words(77) + back) +
+                  made_record(PERF_RECORD_SAMPLE, 1, words(20, 5, 1, 0)) +
+                  made_record(PERF_RECORD_SAMPLE, 1, words(30, 5, 0)) +
+                  made_record(PERF_RECORD_LOST, 0, words(1, 2, 3, 10));
+  expected.features = {{kDescription, expected.description()}};
+  EXPECT_TRUE(with_periods(made) == expected.bytes());
+}
+
+TEST(PerfDataOutput, OnlyEachSwitchHasAPeriodOfItsOwn) {
+  MadePerfData made;
+  made.events = {made_switch_event(kSampleType, {10}), made_switch_event(kSampleType, {20}),
+                 made_switch_event(kSampleType, {30})};
+  made.events[0].attr.sample_period = 2;
+  made.events[1].attr.freq = 1;
+  made.events[2].attr.config = PERF_COUNT_SW_CPU_CLOCK;
+  made.data = made_record(PERF_RECORD_SAMPLE, 1, words(10, 5, 0)) +
+              made_record(PERF_RECORD_SAMPLE, 1, words(20, 5, 0)) +
+              made_record(PERF_RECORD_SAMPLE, 1, words(30, 5, 0));
+  EXPECT_TRUE(with_periods(made) == made.bytes());
+}
+
+TEST(PerfDataOutput, ASampleThatHasToGetAPeriodCannotStayAsItIs) {
+  MadePerfData made;
+  made.events = {made_switch_event(kSampleType, {10})};
+  made.data = made_record(PERF_RECORD_SAMPLE, 1, words(10, 5, 0));
+  auto input = open(made.file());
+  auto file = test::memory_file("");
+  Output output{file.get(), input, true};
+  EXPECT_THROW(output.write(*input.next()), base::Error);
+}
+
+TEST(PerfDataOutput, ASampleWithoutRoomForItsPeriodIsNotWritten) {
+  MadePerfData made;
+  constexpr std::uint64_t kMostOfASample = 65528 - 8 - 3 * 8;
+  made.events = {
+      made_switch_event(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW, {10})};
+  made.data = made_record(PERF_RECORD_SAMPLE, 1,
+                          words(10, 5) + packed(static_cast<std::uint32_t>(kMostOfASample + 4)) +
+                              std::string(kMostOfASample + 4, 'r'));
+  EXPECT_THROW((void)with_periods(made), base::Error);
+}
+
+// As `perf inject` leaves them when it made a file of a pipe's data.
+TEST(PerfDataOutput, AttributesInRecordsLoseThemToo) {
+  MadePerfData made;
+  made.events = {made_dwarf_event(kSampleType, {10})};
+  made.data = made_record(kHeaderAttr, 0, packed(made.events[0].attr) + words(10)) +
+              made_record(kHeaderAttr, 0, "") + made_record(kHeaderAttr, 0, words(1));
+  auto expected = made;
+  auto& attr = expected.events[0].attr;
+  attr = made_event(kSampleType).attr;
+  expected.data = made_record(kHeaderAttr, 0, packed(attr) + words(10)) +
+                  made_record(kHeaderAttr, 0, "") + made_record(kHeaderAttr, 0, words(1));
+  EXPECT_TRUE(rewrite(made, unchanged) == expected.bytes());
+}
+
+TEST(PerfDataOutput, Mappings) {
+  MadePerfData made;
+  made.events = {made_event(kSampleType, {10})};
+  made.data = made_record(kFinishedRound, 0, "");
+  const auto mapping = Mapping{.pid = 1, .tid = 2, .start = 3, .size = 4, .file = "image"};
+  auto again = open(test::memory_file(
+      rewrite(made, [&](Input&, Output& output) { output.write_mapping(mapping); })));
+  const auto record = again.next();
+  ASSERT_TRUE(record);
+  EXPECT_EQ(parse_mapping(*record).value_or(Mapping{}).file, "image");
+  EXPECT_EQ(again.time_of(*record), 0U);
+  EXPECT_EQ(again.event_of(*record), again.events().data());
+  EXPECT_FALSE(again.next() || again.damaged());
+}
+
+TEST(PerfDataOutput, BuildIds) {
+  MadePerfData made;
+  made.events = {made_event(kSampleType, {10})};
+  made.data = made_record(kFinishedRound, 0, "");
+  made.features = {{3, "host"}};
+  const std::vector<BuildId> ids{
+      {.id = std::vector<std::byte>(20, std::byte{'i'}), .file = "/tmp/image"},
+      {.id = std::vector<std::byte>(8, std::byte{'j'}), .file = std::string(64, 'f')}};
+  // struct perf_record_header_build_id, with misc USER | BUILD_ID_SIZE; names end with a zero and
+  // take a multiple of 64 bytes.
+  const auto line = [](std::uint16_t size, const std::string& id, const std::string& name) {
+    auto bytes = packed(std::uint32_t{0}, std::uint16_t{0x8002}, size, 0xffffffffU) + id;
+    bytes.resize(32, '\0');
+    bytes += packed(static_cast<std::uint32_t>(id.size())) + name;
+    bytes.resize(size, '\0');
+    return bytes;
+  };
+  const auto lines = line(36 + 64, std::string(20, 'i'), "/tmp/image") +
+                     line(36 + 128, std::string(8, 'j'), std::string(64, 'f'));
+  auto expected = made;
+  expected.features[kBuildIdTable] = lines;
+  expected.features[kAuxtrace] = words(0) + "pyinject";  // for `perf archive`
+  EXPECT_TRUE(rewrite(made, unchanged, ids) == expected.bytes());
+  made.features[kBuildIdTable] = std::string(100, 'b');
+  expected.features[kBuildIdTable] = std::string(100, 'b') + lines;
+  EXPECT_TRUE(rewrite(made, unchanged, ids) == expected.bytes());
+  made = expected;  // what we wrote is read again
+  expected.features[kBuildIdTable] += lines;
+  EXPECT_TRUE(rewrite(made, unchanged, ids) == expected.bytes());
+  EXPECT_TRUE(rewrite(made, unchanged) == made.bytes());
+}
+
+TEST(PerfDataOutput, WithoutItsEndItIsNoRecording) {
+  MadePerfData made;
+  made.events = {made_event(kSampleType, {10})};
+  for (int i = 0; i < 100; ++i) {
+    made.data += made_record(PERF_RECORD_SAMPLE, 2, words(10, i, 0) + std::string(60'000, 'x'));
+  }
+  auto input = open(made.file());
+  auto file = test::memory_file("");
+  {
+    Output output{file.get(), input};
+    unchanged(input, output);
+  }
+  const auto bytes = contents(file.get());
+  EXPECT_GT(bytes.size(), std::size_t{1} << 20U);
+  EXPECT_TRUE(
+      std::holds_alternative<UnsupportedFile>(Input::open(test::memory_file(bytes), "unfinished")));
+}
+
+TEST(PerfDataOutput, WhatCannotBeWrittenIsAnError) {
+  MadePerfData made;
+  made.events = {made_event(kSampleType, {10})};
+  made.data = made_record(kFinishedRound, 0, "");
+  const auto input = open(made.file());
+  const base::UniqueFd full{::open("/dev/full", O_RDWR | O_CLOEXEC)};
+  Output output{full.get(), input};
+  EXPECT_THROW(output.finish({}), base::SystemError);
+}
+
+}  // namespace
+}  // namespace pyinject::perfdata

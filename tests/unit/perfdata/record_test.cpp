@@ -1,0 +1,151 @@
+#include "perfdata/record.hpp"
+
+#include "perfdata/record_writer.hpp"
+#include "support/made_perf_data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+
+namespace pyinject::perfdata {
+namespace {
+
+using test::as_record;
+using test::made_record;
+using test::packed;
+using test::padded;
+using test::words;
+
+std::string task(std::uint32_t type) {
+  return made_record(type, 0, packed(10U, 20U, 30U, 40U) + words(50));
+}
+
+TEST(PerfDataRecords, AMappingOfAFile) {
+  const auto bytes = made_record(
+      PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER,
+      packed(7U, 8U) + words(0x1000, 0x2000, 0x3000) + packed(1U, 2U) + words(3, 4) +
+          packed(std::uint32_t{PROT_READ | PROT_EXEC}, 2U) + padded("/usr/lib/a.so") + words(0, 0));
+  const auto mapping = parse_mapping(as_record(bytes));
+  ASSERT_TRUE(mapping);
+  EXPECT_EQ(mapping->pid, 7U);
+  EXPECT_EQ(mapping->tid, 8U);
+  EXPECT_EQ(mapping->start, 0x1000U);
+  EXPECT_EQ(mapping->size, 0x2000U);
+  EXPECT_EQ(mapping->page_offset, 0x3000U);
+  EXPECT_EQ(mapping->major, 1U);
+  EXPECT_EQ(mapping->minor, 2U);
+  EXPECT_EQ(mapping->inode, 3U);
+  EXPECT_EQ(mapping->generation, 4U);
+  EXPECT_EQ(mapping->protection, unsigned{PROT_READ | PROT_EXEC});
+  EXPECT_EQ(mapping->file, "/usr/lib/a.so");
+  EXPECT_TRUE(mapping->build_id.empty());
+}
+
+TEST(PerfDataRecords, AMappingWithABuildId) {
+  const std::string id(20, '\xab');
+  const auto with = [&](std::uint8_t size) {
+    return made_record(PERF_RECORD_MMAP2, PERF_RECORD_MISC_MMAP_BUILD_ID,
+                       packed(7U, 8U) + words(0x1000, 0x2000, 0x3000) +
+                           packed(size, std::uint8_t{}, std::uint16_t{}) + id + packed(5U, 2U) +
+                           padded("a.so"));
+  };
+  const auto mapping = parse_mapping(as_record(with(16)));
+  ASSERT_TRUE(mapping);
+  EXPECT_EQ(mapping->build_id, std::vector<std::byte>(16, std::byte{0xab}));
+  EXPECT_EQ(mapping->inode, 0U);
+  EXPECT_EQ(mapping->file, "a.so");
+  EXPECT_FALSE(parse_mapping(as_record(with(21))));
+}
+
+TEST(PerfDataRecords, AnOldMappingTellsCodeFromData) {
+  const auto with = [](std::uint16_t misc) {
+    const auto bytes = made_record(PERF_RECORD_MMAP, misc,
+                                   packed(7U, 8U) + words(0x1000, 0x2000, 0x3000) + padded("a"));
+    return parse_mapping(as_record(bytes)).value_or(Mapping{}).protection;
+  };
+  EXPECT_EQ(with(PERF_RECORD_MISC_USER), unsigned{PROT_READ | PROT_EXEC});
+  EXPECT_EQ(with(PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_DATA), unsigned{PROT_READ});
+}
+
+TEST(PerfDataRecords, ThoseWeMakeAreReadTheSame) {
+  Mapping mapping{.pid = 1,
+                  .tid = 2,
+                  .start = 3,
+                  .size = 4,
+                  .page_offset = 5,
+                  .major = 6,
+                  .minor = 7,
+                  .inode = 8,
+                  .generation = 9,
+                  .build_id = {},
+                  .protection = PROT_EXEC,
+                  .file = "/tmp/image with blanks"};
+  std::vector<std::byte> bytes;
+  const auto again = [&] {
+    make_mapping(mapping, 16, bytes);
+    EXPECT_EQ(bytes.size() % 8, 0U);
+    EXPECT_EQ(std::vector<std::byte>(bytes.end() - 16, bytes.end()), std::vector<std::byte>(16));
+    const auto text = test::as_text(bytes);
+    const auto record = as_record(text);
+    EXPECT_EQ(record.misc & PERF_RECORD_MISC_CPUMODE_MASK, PERF_RECORD_MISC_USER);
+    return parse_mapping(record).value_or(Mapping{});
+  };
+  auto read = again();
+  EXPECT_EQ(read.inode, mapping.inode);
+  EXPECT_EQ(read.file, mapping.file);
+  EXPECT_EQ(read.page_offset, mapping.page_offset);
+  EXPECT_EQ(read.protection, mapping.protection);
+  mapping.build_id.assign(25, std::byte{0xcd});
+  mapping.file.assign(10'000, 'x');
+  read = again();
+  EXPECT_EQ(read.build_id, std::vector<std::byte>(20, std::byte{0xcd}));
+  EXPECT_EQ(read.file, std::string(4095, 'x'));
+}
+
+TEST(PerfDataRecords, Tasks) {
+  for (const std::uint32_t type : {PERF_RECORD_FORK, PERF_RECORD_EXIT}) {
+    const auto bytes = task(type);
+    const auto parsed = parse_task(as_record(bytes));
+    ASSERT_TRUE(parsed);
+    EXPECT_EQ(parsed->pid, 10U);
+    EXPECT_EQ(parsed->parent_pid, 20U);
+    EXPECT_EQ(parsed->tid, 30U);
+    EXPECT_EQ(parsed->parent_tid, 40U);
+    EXPECT_EQ(parsed->time, 50U);
+  }
+  EXPECT_FALSE(parse_task(as_record(task(PERF_RECORD_THROTTLE))));
+}
+
+TEST(PerfDataRecords, NamesOfTasks) {
+  const auto with = [](std::uint16_t misc, const std::string& name) {
+    return made_record(PERF_RECORD_COMM, misc, packed(7U, 8U) + name);
+  };
+  const auto bytes = with(PERF_RECORD_MISC_COMM_EXEC, padded("python3"));
+  const auto command = parse_command(as_record(bytes));
+  ASSERT_TRUE(command);
+  EXPECT_EQ(command->pid, 7U);
+  EXPECT_EQ(command->tid, 8U);
+  EXPECT_TRUE(command->exec);
+  EXPECT_EQ(command->name, "python3");
+  EXPECT_FALSE(parse_command(as_record(with(0, padded("a")))).value_or(Command{}).exec);
+}
+
+TEST(PerfDataRecords, WhatIsCutOffIsNothing) {
+  const auto mapping = made_record(
+      PERF_RECORD_MMAP2, 0,
+      packed(7U, 8U) + words(1, 2, 3) + packed(1U, 2U) + words(3, 4) + packed(5U, 2U) + "a.so");
+  const auto command = made_record(PERF_RECORD_COMM, 0, packed(7U, 8U) + "python3");
+  for (const auto& whole : {mapping, command, task(PERF_RECORD_FORK)}) {
+    for (std::size_t size = sizeof(perf_event_header); size < whole.size(); ++size) {
+      const auto part = whole.substr(0, size);
+      const auto record = as_record(part);
+      EXPECT_FALSE(parse_mapping(record) || parse_command(record) || parse_task(record)) << size;
+    }
+  }
+  // Their names never end.
+  EXPECT_FALSE(parse_mapping(as_record(mapping)));
+  EXPECT_FALSE(parse_command(as_record(command)));
+}
+
+}  // namespace
+}  // namespace pyinject::perfdata

@@ -1,0 +1,77 @@
+#include "procfs/blocked_task.hpp"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+namespace pyinject::procfs {
+namespace {
+
+TEST(ParseKernelStack, TakesFunctionsAndTheirPlaces) {
+  const auto frames = parse_kernel_stack(
+      "[<0>] futex_do_wait+0x46/0x90\n"
+      "[<0>] ext4_wait+0x1/0x20 [ext4]\n"
+      "[<0>] 0xffffffffffffffff\n"
+      "[<0>] f+0x/0x90\n"
+      "nothing+0x1/0x2\n");
+  ASSERT_EQ(frames.size(), 2U);
+  EXPECT_EQ(frames[0].name, "futex_do_wait");
+  EXPECT_EQ(frames[0].offset, 0x46U);
+  EXPECT_EQ(frames[0].size, 0x90U);
+  EXPECT_EQ(frames[1].name, "ext4_wait");
+}
+
+TEST(ParseKernelStack, HasNoMoreThanTheKernelWouldSay) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) {
+    text += "[<0>] f+0x1/0x2\n";
+  }
+  EXPECT_EQ(parse_kernel_stack(text).size(), 64U);
+  EXPECT_TRUE(parse_kernel_stack("").empty());
+}
+
+TEST(KernelAddresses, AreThoseOfTheFunctionWithTheSameSize) {
+  KernelFrame twice{.name = "twice", .offset = 4, .size = 0x30};
+  KernelFrame module{.name = "in_module", .offset = 1, .size = 0x10};
+  KernelFrame last{.name = "last", .offset = 2, .size = 0x10};
+  KernelFrame unknown{.name = "unknown", .offset = 2, .size = 0x10};
+  KernelFrame channel{.name = "twice"};
+  find_kernel_addresses(
+      "ffffffff81000000 t twice\n"
+      "ffffffff81000010 T other\n"
+      "ffffffff81000020 t twice\n"
+      "ffffffff81000020 t alias\n"
+      "ffffffff81000050 T last\n"
+      "ffffffffc0000000 t in_module\t[ext4]\n"
+      "ffffffffc0000010 t behind\t[ext4]\n",
+      {&twice, &module, &last, &unknown, &channel});
+  EXPECT_EQ(twice.address, 0xffffffff81000024U);
+  EXPECT_EQ(module.address, 0xffffffffc0000001U);
+  EXPECT_EQ(last.address, 0xffffffff81000052U);
+  EXPECT_EQ(unknown.address, 0U);
+  EXPECT_EQ(channel.address, 0U);
+}
+
+TEST(KernelAddresses, AreNotKnownWhereTheKernelHidesThem) {
+  KernelFrame frame{.name = "f", .offset = 4, .size = 0x30};
+  find_kernel_addresses("0000000000000000 t f\n0000000000000000 t g\nnonsense\n", {&frame});
+  EXPECT_EQ(frame.address, 0U);
+}
+
+TEST(ParseUserPlace, TakesTheLastTwoNumbers) {
+  const auto place = parse_user_place("202 0x1 0x189 0x0 0x0 0x0 0xffffffff 0x7ffd0 0x7fde9\n");
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->stack_pointer, 0x7ffd0U);
+  EXPECT_EQ(place->program_counter, 0x7fde9U);
+  EXPECT_TRUE(parse_user_place("-1 0x7ffd0 0x7fde9\n").has_value());
+  EXPECT_FALSE(parse_user_place("running\n").has_value());
+  EXPECT_FALSE(parse_user_place("").has_value());
+}
+
+TEST(ReadUserPlace, OfNobodyIsNotKnown) {
+  EXPECT_FALSE(read_user_place(base::Pid{::getpid()}, base::Tid{1}).has_value());
+  EXPECT_TRUE(read_kernel_stack(base::Pid{::getpid()}, base::Tid{1}).empty());
+}
+
+}  // namespace
+}  // namespace pyinject::procfs

@@ -1,0 +1,19 @@
+#include "procfs/own_rights.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pyinject::procfs {
+namespace {
+
+TEST(OwnRights, RootIsNotToldToBecomeRoot) {
+  EXPECT_EQ(how_to_get(Capability::kSysPtrace, false, 0), "run as root or grant CAP_SYS_PTRACE");
+  EXPECT_EQ(how_to_get(Capability::kPerfmon, true, 1ULL << 19U),
+            "this root lacks CAP_PERFMON: grant it (docker run --cap-add PERFMON)");
+  EXPECT_EQ(how_to_get(Capability::kSysPtrace, true, 1ULL << 19U),
+            "CAP_SYS_PTRACE of this root ends at its user namespace: run it in the host's");
+}
+
+TEST(OwnRights, ProcIsOurs) { EXPECT_TRUE(proc_is_of_our_pid_namespace()); }
+
+}  // namespace
+}  // namespace pyinject::procfs

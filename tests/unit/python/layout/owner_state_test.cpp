@@ -1,0 +1,50 @@
+#include "procfs/stat.hpp"
+#include "pyinject/python/target.hpp"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+namespace pyinject::python {
+namespace {
+
+// On by this very process.
+Target own_target() {
+  Target target;
+  target.state = TrampolineState::kOnByUs;
+  target.owner = procfs::read_process_id(base::Pid{::getpid()}).value();
+  target.owner_namespace = own_pid_namespace();
+  return target;
+}
+
+TEST(OwnerState, OfASessionThatRuns) { EXPECT_EQ(owner_state(own_target()), OwnerState::kLives); }
+
+TEST(OwnerState, OfASessionWhosePidIsAnotherProcesss) {
+  auto target = own_target();
+  ++target.owner.start_time;
+  EXPECT_EQ(owner_state(target), OwnerState::kGone);
+}
+
+TEST(OwnerState, OfNoSession) {
+  auto target = own_target();
+  target.owner = {};
+  EXPECT_EQ(owner_state(target), OwnerState::kNone);
+}
+
+TEST(OwnerState, OfASessionInAnotherNamespaceThatIsSeenFromHere) {
+  auto target = own_target();
+  ++target.owner_namespace;
+  EXPECT_EQ(owner_state(target), OwnerState::kLives);
+}
+
+TEST(OwnerState, OfATargetInAnotherNamespaceWhoseSessionNotedNone) {
+  auto target = own_target();
+  ++target.owner.start_time;
+  target.owner_namespace = 0;
+  target.inner_pid = base::Pid{1};
+  target.id.pid = base::Pid{2};
+  EXPECT_EQ(owner_state(target), OwnerState::kUnknown);
+}
+
+}  // namespace
+}  // namespace pyinject::python

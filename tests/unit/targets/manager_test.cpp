@@ -1,0 +1,350 @@
+#include "pyinject/targets/manager.hpp"
+
+#include "pyinject/base/child.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+#include "support/child_process.hpp"
+#include "support/fake_python.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <system_error>
+
+namespace pyinject::session {
+namespace {
+
+using base::Pid;
+using python::Reason;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Pid kFirst{5'000'001};  // beyond any pid_max of these tests: nobody's
+constexpr Pid kSecond{5'000'002};
+constexpr Pid kThird{5'000'003};
+
+class ManagerTest : public testing::Test {
+ protected:
+  std::unique_ptr<Manager> make(ManagerOptions options = {}) {
+    options.owner = {.session = {.pid = Pid{1}, .start_time = 1}};
+    return make_manager(detector_, injector_, logger_, options);
+  }
+
+  test::FakeDetector detector_;
+  test::FakeInjector injector_;
+  test::RecordingLogger logger_;
+};
+
+TEST_F(ManagerTest, SwitchesOffWhatItSwitchedOn) {
+  const auto manager = make();
+  auto selection = manager->select({kFirst, kSecond});
+  ASSERT_TRUE(selection.complete);
+  EXPECT_TRUE(manager->activate_all(std::move(selection.targets)));
+  EXPECT_EQ(injector_.on.size(), 2U);
+  EXPECT_TRUE(manager->deactivate_all());
+  EXPECT_THAT(injector_.on, IsEmpty());
+  EXPECT_EQ(manager->stats().activated, 2U);
+  EXPECT_EQ(manager->stats().deactivated, 2U);
+}
+
+TEST_F(ManagerTest, StrictUndoesAllAfterOneFailure) {
+  injector_.activate_refusals[kThird] = Reason::kDeadline;
+  const auto manager = make();
+  EXPECT_FALSE(manager->activate_all(manager->select({kFirst, kSecond, kThird}).targets));
+  EXPECT_THAT(injector_.on, IsEmpty());
+  EXPECT_EQ(manager->stats().activate_failed, 1U);
+  EXPECT_EQ(manager->stats().of(Reason::kDeadline), 1U);
+  EXPECT_EQ(logger_.text(base::LogLevel::kError), "pid 5000003: the test says so (deadline)\n");
+}
+
+TEST_F(ManagerTest, OfFamiliesStrictIsAboutTheNamedOnly) {
+  injector_.activate_refusals[kThird] = Reason::kExited;
+  detector_.refusals[kFirst] = Reason::kNotPython;
+  const auto manager = make({.families = true});
+  auto selection = manager->select({kFirst, kSecond});
+  EXPECT_TRUE(selection.complete) << "a shell is what its Pythons are found by";
+  auto targets = std::move(selection.targets);
+  std::ranges::move(manager->select({kThird}, false).targets, std::back_inserter(targets));
+  EXPECT_TRUE(manager->activate_all(std::move(targets)));
+  EXPECT_EQ(manager->stats().activated, 1U);
+  EXPECT_EQ(manager->stats().of(Reason::kExited), 1U);
+  EXPECT_EQ(logger_.text(base::LogLevel::kError), "");
+  EXPECT_EQ(logger_.text(base::LogLevel::kWarning), "");
+  injector_.activate_refusals[kSecond] = Reason::kExited;
+  EXPECT_FALSE(manager->activate_all(manager->select({kSecond}).targets));
+}
+
+TEST_F(ManagerTest, LenientGoesOnAndCounts) {
+  detector_.refusals[kFirst] = Reason::kNotPython;
+  detector_.refusals[kSecond] = Reason::kPythonTooOld;
+  const auto manager = make({.strict = false});
+  auto selection = manager->select({kFirst, kSecond, kThird}, false);
+  EXPECT_FALSE(selection.complete);
+  EXPECT_TRUE(manager->activate_all(std::move(selection.targets)));
+  EXPECT_THAT(injector_.calls, ElementsAre("activate 5000003"));
+  EXPECT_EQ(manager->stats().skipped_not_python, 1U);
+  EXPECT_EQ(manager->stats().skipped_too_old, 1U);
+  EXPECT_EQ(manager->stats().summary(),
+            "1 process recorded, 2 skipped (1 not_python, 1 python_too_old)");
+  EXPECT_EQ(logger_.text(base::LogLevel::kWarning),
+            "pid 5000002: the test says so (python_too_old)\n");
+}
+
+TEST_F(ManagerTest, LeavesOnWhatWasOnBefore) {
+  detector_.states[kFirst] = python::TrampolineState::kOnByItself;
+  detector_.states[kSecond] = python::TrampolineState::kOnByUs;
+  const auto manager = make();
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  EXPECT_TRUE(manager->deactivate_all());
+  EXPECT_THAT(injector_.calls, ElementsAre("activate 5000001", "activate 5000002"));
+}
+
+TEST_F(ManagerTest, ToleratesAProcessThatHasGone) {
+  injector_.deactivate_refusals[kFirst] = Reason::kExited;
+  const auto manager = make();
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst}).targets));
+  EXPECT_TRUE(manager->deactivate_all());
+  EXPECT_EQ(manager->stats().deactivate_failed, 0U);
+}
+
+TEST_F(ManagerTest, SaysWhatIsStillOn) {
+  injector_.deactivate_refusals[kFirst] = Reason::kStopDeadline;
+  const auto manager = make();
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  EXPECT_FALSE(manager->deactivate_all());
+  EXPECT_EQ(manager->stats().deactivate_failed, 1U);
+  EXPECT_FALSE(injector_.on.contains(kSecond)) << "one failure must not cost the others theirs";
+  EXPECT_THAT(logger_.text(base::LogLevel::kError),
+              HasSubstr("it is still on: perf-pyinject deactivate -p 5000001"));
+}
+
+TEST_F(ManagerTest, AShortageIsNoEndOfTheProcess) {
+  const auto manager = make();
+  ASSERT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  injector_.after_deactivation = [](Pid pid) {
+    if (pid == kFirst) {
+      throw std::system_error{std::make_error_code(std::errc::resource_unavailable_try_again)};
+    }
+  };
+  EXPECT_FALSE(manager->deactivate_all());
+  EXPECT_THAT(injector_.calls, Contains("deactivate 5000002"));
+  EXPECT_THAT(logger_.text(base::LogLevel::kError),
+              HasSubstr("perf-pyinject deactivate -p 5000001"));
+  EXPECT_FALSE(manager->deactivate_all()) << "it may be on as before";
+}
+
+TEST_F(ManagerTest, AnActivationThatThrowsIsSwitchedOffUntilThatSucceeds) {
+  injector_.after_activation = [](Pid) { throw base::Error{"no memory"}; };
+  injector_.deactivate_refusals[kFirst] = Reason::kStopDeadline;
+  const auto manager = make({.strict = false});
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst}, false).targets));
+  injector_.deactivate_refusals.clear();
+  EXPECT_TRUE(manager->deactivate_all());
+  EXPECT_THAT(injector_.on, IsEmpty());
+  EXPECT_THAT(injector_.calls,
+              ElementsAre("activate 5000001", "deactivate 5000001", "deactivate 5000001"));
+}
+
+TEST_F(ManagerTest, SharesTheTimeOfSwitchingOff) {
+  const auto manager = make({.deactivation_deadline = std::chrono::seconds{400}});
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  EXPECT_TRUE(manager->deactivate_all());
+  ASSERT_EQ(injector_.shares.size(), 2U);
+  EXPECT_LE(injector_.shares[0], std::chrono::seconds{200});
+  EXPECT_GT(injector_.shares[1], std::chrono::seconds{200}) << "what the first did not need";
+}
+
+TEST_F(ManagerTest, InterruptionShortensSwitchingOffButSkipsNothing) {
+  bool interrupted = false;
+  ManagerOptions options;
+  options.interrupted = [&] { return std::exchange(interrupted, false); };
+  const auto manager = make(options);
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  interrupted = true;
+  EXPECT_TRUE(manager->deactivate_all());
+  EXPECT_THAT(injector_.on, IsEmpty());
+  EXPECT_EQ(injector_.shares[1], std::chrono::milliseconds{100});
+}
+
+TEST_F(ManagerTest, InterruptionDuringActivationUndoesIt) {
+  int asked = 0;
+  ManagerOptions options;
+  options.interrupted = [&] { return ++asked == 2; };
+  const auto manager = make(options);
+  EXPECT_FALSE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  EXPECT_THAT(injector_.on, IsEmpty());
+}
+
+TEST_F(ManagerTest, DestructorIsTheSafetyNet) {
+  {
+    const auto manager = make();
+    manager->on_activation([](const ActiveTarget&) { throw std::runtime_error{"listener"}; });
+    EXPECT_THROW((void)manager->activate_all(manager->select({kFirst}).targets),
+                 std::runtime_error);
+    EXPECT_EQ(injector_.on.size(), 1U);
+  }
+  EXPECT_THAT(injector_.on, IsEmpty());
+}
+
+TEST_F(ManagerTest, WithoutAnOwnerTargetsStayOn) {
+  {
+    const auto manager = make_manager(detector_, injector_, logger_, {});
+    EXPECT_TRUE(manager->activate_all(manager->select({kFirst}).targets));
+  }
+  EXPECT_EQ(injector_.on.size(), 1U);
+}
+
+TEST_F(ManagerTest, TriesLateArrivalsOnce) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  detector_.refusals[child.pid()] = Reason::kNotInitialized;
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kNotYet);
+  EXPECT_THAT(injector_.calls, IsEmpty());
+  detector_.refusals.clear();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kKnown);
+  EXPECT_EQ(manager->activate_late(Pid{5'000'009}).late, Late::kGone);
+  EXPECT_EQ(injector_.calls.size(), 1U);
+}
+
+// While its program is being mapped a process can look as if it had ended.
+TEST_F(ManagerTest, WhatLooksEndedAndLivesIsTriedAgain) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  detector_.refusals[child.pid()] = Reason::kExited;
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kNotYet);
+  detector_.refusals.clear();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+}
+
+// Who looks at it between its exec and the mapping of its interpreter finds none.
+TEST_F(ManagerTest, WhatIsNoPythonYetIsTriedAgain) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  detector_.refusals[child.pid()] = Reason::kNotPython;
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kRefused);
+  detector_.refusals.clear();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+}
+
+// The stack that tells its program is another one until the kernel is done with the exec.
+TEST_F(ManagerTest, WhoExecutesWhileItIsActivatedIsTriedAgain) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  injector_.activate_refusals[child.pid()] = Reason::kExited;
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kNotYet);
+  EXPECT_EQ(manager->stats().of(Reason::kExited), 0U);
+  injector_.activate_refusals.clear();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+  injector_.activate_refusals[kFirst] = Reason::kExited;
+  EXPECT_FALSE(manager->activate_all(manager->select({kFirst}).targets)) << "it has gone";
+}
+
+TEST_F(ManagerTest, WhatIsNoPythonAtTheBeginningMayBeOneLater) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  for (const auto reason : {Reason::kNotPython, Reason::kExited, Reason::kNotInitialized}) {
+    detector_.refusals[child.pid()] = reason;
+    const auto selection = manager->select({child.pid()}, false);
+    EXPECT_THAT(selection.targets, IsEmpty());
+    EXPECT_EQ(selection.no_pythons.contains(child.pid()), reason == Reason::kNotPython);
+    detector_.refusals.clear();
+    EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+    (void)manager->forget(child.pid());
+  }
+}
+
+// Records of execs may be lost.
+TEST_F(ManagerTest, AnExecThatNobodyHasToldOfIsFound) {
+  test::ChildProcess child{{"sh", "-c", "echo ready; read word; exec sleep 60"}};
+  const auto deadline = base::Deadline::after(std::chrono::seconds{20});
+  ASSERT_EQ(child.read_line(deadline), "ready");
+  const auto manager = make();
+  detector_.refusals[child.pid()] = Reason::kSeccomp;
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kRefused);
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kKnown);
+  detector_.refusals.clear();
+  child.write("\n");
+  while (manager->activate_late(child.pid()).late == Late::kKnown && !deadline.expired()) {
+  }
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kDifferentProgram);
+  EXPECT_THAT(injector_.calls, IsEmpty());
+  (void)manager->forget(child.pid());
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+}
+
+TEST_F(ManagerTest, CountsWhoEndedTooEarly) {
+  const auto manager = make({.strict = false});
+  manager->missed(kFirst);
+  EXPECT_EQ(manager->stats().summary(), "0 processes recorded, 1 skipped (1 exited)");
+  EXPECT_EQ(logger_.text(base::LogLevel::kWarning), "");
+}
+
+TEST_F(ManagerTest, WhatIsRefusedForGoodIsTriedOnce) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  detector_.refusals[child.pid()] = Reason::kSeccomp;
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kRefused);
+  detector_.refusals.clear();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kKnown);
+  EXPECT_THAT(injector_.calls, IsEmpty());
+}
+
+TEST_F(ManagerTest, ALaterProcessOfTheSameNumberIsANewOne) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+  ASSERT_TRUE(manager->forget(child.pid()).has_value());
+  EXPECT_FALSE(manager->forget(child.pid()).has_value());
+  EXPECT_THAT(manager->active(), IsEmpty());
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
+}
+
+TEST_F(ManagerTest, AChildThatInheritedItIsNotTouched) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  detector_.states[child.pid()] = python::TrampolineState::kOnByUs;
+  detector_.owners[child.pid()] = {.pid = Pid{1}, .start_time = 1};
+  const auto arrival = manager->activate_late(child.pid());
+  EXPECT_EQ(arrival.late, Late::kInherited);
+  ASSERT_TRUE(arrival.inherited.has_value());
+  EXPECT_EQ(arrival.inherited->id.pid, child.pid());
+  EXPECT_THAT(injector_.calls, IsEmpty());
+}
+
+TEST_F(ManagerTest, NoneIsBegunWhenLateActivationsHaveEnded) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  const auto manager = make();
+  manager->end_late_activations();
+  EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kRefused);
+  EXPECT_THAT(injector_.calls, IsEmpty());
+}
+
+TEST_F(ManagerTest, TellsEachStep) {
+  detector_.refusals[kSecond] = Reason::kPythonTooOld;
+  injector_.activate_refusals[kThird] = Reason::kDeadline;
+  std::vector<std::tuple<EventKind, Pid, std::optional<Reason>>> events;
+  ManagerOptions options{.strict = false};
+  options.on_event = [&](const Event& event) {
+    events.emplace_back(event.kind, event.pid, event.reason);
+  };
+  const auto manager = make(options);
+  auto selection = manager->select({kFirst, kSecond}, false);
+  EXPECT_TRUE(manager->activate_all(std::move(selection.targets)));
+  EXPECT_TRUE(manager->activate_all(manager->select({kThird}, false).targets));
+  EXPECT_TRUE(manager->deactivate_all());
+  using Row = decltype(events)::value_type;
+  EXPECT_THAT(events, ElementsAre(Row{EventKind::kDetected, kFirst, std::nullopt},
+                                  Row{EventKind::kSkipped, kSecond, Reason::kPythonTooOld},
+                                  Row{EventKind::kActivated, kFirst, std::nullopt},
+                                  Row{EventKind::kDetected, kThird, std::nullopt},
+                                  Row{EventKind::kFailed, kThird, Reason::kDeadline},
+                                  Row{EventKind::kDeactivated, kFirst, std::nullopt}));
+}
+
+}  // namespace
+}  // namespace pyinject::session

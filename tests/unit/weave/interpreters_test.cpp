@@ -1,0 +1,87 @@
+// What is known of a process's Python, as long as it runs there and in those that it forks.
+#include "unit/weave/made_process.hpp"
+
+#include <gmock/gmock.h>
+
+namespace pyinject::weave {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::uint32_t kSecond = 8;
+constexpr std::uint32_t kThird = 9;
+
+class Interpreted : public MadeProcess {
+ protected:
+  void sampled(std::uint64_t time, std::uint32_t pid) {
+    sample(time, "cEc", kClock, pid);
+    record(time, python({"a"}), pid);
+  }
+};
+
+TEST_F(Interpreted, AProgramThatAPythonBecomesIsNone) {
+  knowledge_.interpreters[kPid][0].seen = 50;
+  exec(150, kPid);
+  sample(100, "cEc");
+  sample(200, "cEc");
+  EXPECT_THAT(woven(), ElementsAre("cEc", "c")) << "of what it had mapped it has nothing more";
+  EXPECT_EQ(summary_.without_record, 1U) << "that of the first sample";
+}
+
+TEST_F(Interpreted, WhatIsKnownAllTheTimeHoldsAllTheTime) {
+  exec(150, kPid);
+  sample(200, "cEc");
+  (void)woven();
+  EXPECT_EQ(summary_.without_record, 1U);
+}
+
+// Each has its own: the second was built without frame pointers.
+TEST_F(Interpreted, OneNumberCanHaveTwoPythons) {
+  auto& all = knowledge_.interpreters[kPid];
+  all[0].seen = 50;
+  all.push_back(all[0]);
+  all[1].seen = 160;
+  all[1].frame_pointers = false;
+  exec(150, kPid);
+  map(kCode, kCodeSize, "/usr/bin/python");
+  sampled(100, kPid);
+  sampled(200, kPid);
+  EXPECT_THAT(woven(), ElementsAre("cEac", "ca"));
+}
+
+TEST_F(Interpreted, AnotherProcessOfTheSameNumberIsNone) {
+  knowledge_.interpreters[kPid][0].seen = 50;
+  fork(150, 1, kPid);
+  sample(200, "ccc");
+  (void)woven();
+  EXPECT_EQ(summary_.without_record, 0U);
+}
+
+TEST_F(Interpreted, WhatWasSampledBeforeTheRecordingBeganIsLeftOut) {
+  options_.begun_at = 200;
+  sampled(199, kPid);
+  sampled(200, kPid);
+  EXPECT_THAT(woven(), ElementsAre("cEac"));
+  EXPECT_EQ(summary_.samples, 1U);
+}
+
+TEST_F(Interpreted, AForkedProcessHasThatOfItsParent) {
+  fork(90, kPid, kSecond);
+  sampled(100, kSecond);
+  EXPECT_THAT(woven(), ElementsAre("cEac"));
+}
+
+// The process between both runs another program by then.
+TEST_F(Interpreted, AGrandchildKeepsIt) {
+  knowledge_.interpreters[kPid][0].seen = 50;
+  fork(90, kPid, kSecond);
+  fork(91, kSecond, kThird);
+  exec(95, kSecond);
+  sampled(100, kThird);
+  sample(100, "ccc", kClock, kSecond);
+  EXPECT_THAT(woven(), ElementsAre("cEac", "c"));
+  EXPECT_EQ(summary_.without_record, 0U);
+}
+
+}  // namespace
+}  // namespace pyinject::weave

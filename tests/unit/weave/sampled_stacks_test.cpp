@@ -1,0 +1,171 @@
+#include "weave/sampled_stacks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+namespace pyinject::weave {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+constexpr std::uint32_t kRecorded = 10;
+constexpr std::uint32_t kThread = 12;
+
+SampledStack stack(std::vector<PythonFrame> frames) { return {.frames = std::move(frames)}; }
+
+PythonStack at(SampledStacks& stacks, std::uint64_t time, std::uint32_t tid = kThread) {
+  return stacks.at({.pid = kRecorded, .tid = tid, .time = time});
+}
+
+// The code of the one frame that it has; 0: nothing is known.
+std::uint64_t code_at(SampledStacks& stacks, std::uint64_t time, std::uint32_t tid = kThread) {
+  const auto found = at(stacks, time, tid);
+  return found.frames.size() == 1 ? found.frames.front().code : 0;
+}
+
+TEST(SampledStacks, GivesWhatItWasGiven) {
+  SampledStacks stacks;
+  EXPECT_TRUE(stacks.empty());
+  const std::vector<PythonFrame> frames{{.code = 3, .line = 31},
+                                        {.code = 2, .line = 21, .outermost = true},
+                                        {.code = 1, .line = 11, .outermost = true}};
+  stacks.add(kRecorded, kThread, 100,
+             {.frames = frames, .gil = GilState::kWaitedFor, .task = "a", .truncated = true});
+  EXPECT_FALSE(stacks.empty());
+  const auto found = at(stacks, 100);
+  EXPECT_EQ(found.frames, frames);
+  EXPECT_TRUE(found.whole);
+  EXPECT_TRUE(found.truncated);
+  EXPECT_EQ(found.gil, GilState::kWaitedFor);
+  EXPECT_EQ(found.task, "a");
+}
+
+TEST(SampledStacks, KnowsWhenItWasFed) {
+  SampledStacks stacks;
+  EXPECT_GT(stacks.first(), stacks.last());
+  stacks.add(kRecorded, kThread, 100, stack({}));
+  stacks.add(kRecorded, kThread + 1, 90, stack({}));
+  EXPECT_EQ(stacks.first(), 90U);
+  EXPECT_EQ(stacks.last(), 100U);
+}
+
+TEST(SampledStacks, AThreadWithoutPythonFramesIsKnown) {
+  SampledStacks stacks;
+  stacks.add(kRecorded, kThread, 100, {.gil = GilState::kNone});
+  EXPECT_TRUE(at(stacks, 100).whole);
+  EXPECT_THAT(at(stacks, 100).frames, IsEmpty());
+  EXPECT_FALSE(at(stacks, 101).whole);
+  EXPECT_EQ(stacks.matched(), 2U);
+  EXPECT_EQ(stacks.with_frames(), 0U);
+  stacks.add(kRecorded, kThread, 200, stack({{.code = 1, .outermost = true}}));
+  EXPECT_EQ(code_at(stacks, 200), 1U);
+  EXPECT_EQ(stacks.matched(), 3U);
+  EXPECT_EQ(stacks.with_frames(), 1U);
+}
+
+TEST(SampledStacks, OnlyTheSameThreadAndTimeFit) {
+  SampledStacks stacks;
+  stacks.add(kRecorded, kThread, 100, stack({{.code = 1, .outermost = true}}));
+  EXPECT_EQ(code_at(stacks, 101), 0U);
+  EXPECT_EQ(code_at(stacks, 99), 0U);
+  EXPECT_EQ(code_at(stacks, 100, kThread + 1), 0U);
+  EXPECT_FALSE(stacks.at({.pid = kRecorded + 1, .tid = kThread, .time = 100}).whole);
+  EXPECT_EQ(code_at(stacks, 100), 1U);
+  EXPECT_EQ(code_at(stacks, 100), 1U) << "two events of one time";
+  EXPECT_EQ(stacks.matched(), 2U);
+}
+
+TEST(SampledStacks, TheOrderOfTheRecordsDoesNotMatter) {
+  SampledStacks stacks;
+  for (const std::uint64_t time : {300U, 100U, 200U}) {
+    stacks.add(kRecorded, kThread, time, stack({{.code = time, .outermost = true}}));
+  }
+  for (const std::uint64_t time : {100U, 200U, 300U}) {
+    EXPECT_EQ(code_at(stacks, time), time);
+  }
+}
+
+TEST(SampledStacks, TheNearestRecordIsTaken) {
+  SampledStacks stacks{SampledStacks::Matching::kNearest};
+  stacks.add(kRecorded, kThread, 100'000, stack({{.code = 1, .outermost = true}}));
+  stacks.add(kRecorded, kThread, 110'000, stack({{.code = 2, .outermost = true}}));
+  stacks.add(kRecorded, kThread, 190'000, stack({{.code = 3, .outermost = true}}));
+  EXPECT_EQ(code_at(stacks, 108'000), 2U);
+  EXPECT_EQ(code_at(stacks, 107'000), 1U) << "each is of one sample";
+  EXPECT_EQ(code_at(stacks, 106'000), 0U);
+  EXPECT_EQ(code_at(stacks, 164'000), 0U) << "too far";
+  EXPECT_EQ(code_at(stacks, 166'000), 3U);
+  EXPECT_EQ(code_at(stacks, 10), 0U);
+}
+
+TEST(SampledStacks, NearTheBeginningOfTime) {
+  SampledStacks stacks{SampledStacks::Matching::kNearest};
+  stacks.add(kRecorded, kThread, 5, stack({{.code = 1, .outermost = true}}));
+  EXPECT_EQ(code_at(stacks, 10), 1U);
+}
+
+TEST(SampledStacks, EqualStacksAreKeptOnce) {
+  SampledStacks stacks;
+  std::vector<PythonFrame> deep(500, {.code = 7, .line = 3});
+  deep.back().outermost = true;
+  stacks.add(kRecorded, kThread, 1, stack(deep));
+  const auto one = stacks.bytes();
+  constexpr std::size_t kMany = 2000;
+  for (std::uint64_t time = 2; time <= kMany; ++time) {
+    deep.front().line = static_cast<std::uint32_t>(time % 5);
+    stacks.add(kRecorded, kThread, time, stack(deep));
+  }
+  EXPECT_EQ(stacks.records(), kMany);
+  EXPECT_LT(stacks.bytes() - one, kMany * 48) << "a vector has room for as many again";
+  EXPECT_EQ(at(stacks, kMany).frames, deep);
+}
+
+TEST(SampledStacks, NamesWithTheirLastLines) {
+  SampledStacks stacks;
+  stacks.add(kRecorded, kThread, 1, stack({{.code = 1, .line = 20}, {.code = 2, .line = 5}}));
+  stacks.name(1, {.qualname = "f", .file = "f.py", .first_line = 10});
+  stacks.name(3, {.qualname = "g", .file = "g.py", .first_line = 2});
+  stacks.add(kRecorded, kThread, 2, stack({{.code = 1, .line = 30}}));
+  stacks.add(kRecorded, kThread, 3, stack({{.code = 1, .line = 15}}));
+  std::map<std::string, std::uint32_t> last_lines;
+  stacks.each_name(
+      [&](const CodeName& name, std::uint32_t last) { last_lines.emplace(name.qualname, last); });
+  EXPECT_THAT(last_lines, ElementsAre(Pair("f", 30U), Pair("g", 0U)));
+  ASSERT_NE(stacks.name(kRecorded, 1), nullptr);
+  EXPECT_EQ(stacks.name(kRecorded, 1)->first_line, 10U);
+  EXPECT_EQ(stacks.name(kRecorded + 1, 1), stacks.name(kRecorded, 1)) << "codes are of no process";
+  EXPECT_EQ(stacks.name(kRecorded, 2), nullptr) << "it has not been named";
+  EXPECT_EQ(stacks.name(kRecorded, 4), nullptr);
+}
+
+// Stacks that differ at the root share nothing.
+TEST(SampledStacks, EmptiesStacksOfAProcessBeyondItsShare) {
+  constexpr std::uint32_t kGreedy = 99;
+  const auto budget = std::make_shared<base::RecordingBudget>();
+  budget->bytes = base::Budget{1'000'000};
+  SampledStacks stacks{SampledStacks::Matching::kExact, budget};
+  for (std::uint64_t time = 1; time <= 1000; ++time) {
+    std::vector<PythonFrame> frames(100, PythonFrame{.code = 1});
+    frames.back().code = time;
+    stacks.add(kGreedy, kGreedy, time, stack(std::move(frames)));
+  }
+  stacks.add(kRecorded, kThread, 1000, stack({{.code = 5}}));
+  EXPECT_LE(budget->bytes.held_by(kGreedy), 200'000U);
+  ASSERT_EQ(stacks.emptied().size(), 1U);
+  EXPECT_GT(stacks.emptied().at(kGreedy), 900U);
+  EXPECT_EQ(stacks.records(), 1001U);
+  const auto last = stacks.at({.pid = kGreedy, .tid = kGreedy, .time = 1000});
+  EXPECT_TRUE(last.whole);
+  EXPECT_TRUE(last.truncated);
+  EXPECT_THAT(last.frames, IsEmpty());
+  EXPECT_EQ(code_at(stacks, 1000), 5U);
+}
+
+}  // namespace
+}  // namespace pyinject::weave

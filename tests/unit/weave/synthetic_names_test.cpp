@@ -1,0 +1,118 @@
+#include "weave/synthetic_names.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pyinject::weave {
+namespace {
+
+constexpr std::uint64_t kBase = 0x10000000;
+
+NamedCode code(const std::string& name, std::uint32_t first_line) {
+  return {.name = name, .file = "f.py", .first_line = first_line};
+}
+
+TEST(SyntheticNames, ANameHasOneAddress) {
+  SyntheticNames names{kBase};
+  const auto one = names.address("one");
+  EXPECT_EQ(one, kBase + 8);
+  EXPECT_EQ(names.address("one"), one);
+  EXPECT_NE(names.address("two"), one);
+  ASSERT_EQ(names.symbols().size(), 2U);
+  EXPECT_EQ(names.symbols().front().first_line, 0U);
+}
+
+// `perf script -F +symoff` says it: the line is the first one, plus the offset, minus 8.
+TEST(SyntheticNames, AnAddressTellsTheLine) {
+  SyntheticNames names{kBase};
+  names.expect(code("f", 10), 50);
+  names.expect(code("f", 10), 40);
+  const auto place = names.place(code("f", 10));
+  EXPECT_EQ(place.address(10), place.begin + 8);
+  EXPECT_EQ(place.address(11), place.begin + 9);
+  EXPECT_EQ(place.address(50), place.begin + 48);
+  EXPECT_EQ(place.address(0), place.begin + 8) << "not known";
+  EXPECT_EQ(place.address(9), place.begin + 8) << "before the first one";
+  EXPECT_EQ(place.address(51), place.begin + 8) << "nobody said that there is one";
+  const auto symbol = names.symbols().front();
+  EXPECT_EQ(symbol.address, place.begin);
+  EXPECT_GT(symbol.address + symbol.size, place.address(50));
+  EXPECT_EQ(symbol.file, "f.py");
+  EXPECT_EQ(symbol.first_line, 10U);
+  EXPECT_EQ(symbol.last_line, 50U);
+  const auto next = names.place(code("g", 1));
+  EXPECT_EQ(next.begin, symbol.address + symbol.size);
+  EXPECT_GT(next.address(1) - 1, place.address(50)) << "perf looks one byte before it up";
+}
+
+TEST(SyntheticNames, FunctionsOfOneNameAreTwoByTheirFirstLines) {
+  SyntheticNames names{kBase};
+  names.expect(code("f", 10), 12);
+  EXPECT_NE(names.place(code("f", 10)).begin, names.place(code("f", 20)).begin);
+  EXPECT_EQ(names.place(code("f", 10)).begin, names.place(code("f", 10)).begin);
+}
+
+TEST(SyntheticNames, MadeUpLinesTakeNoRoom) {
+  SyntheticNames names{kBase};
+  names.expect(code("f", 1), 0xffffffff);
+  const auto place = names.place(code("f", 1));
+  EXPECT_EQ(place.address(0xffffffff), place.begin + 8);
+  EXPECT_LE(names.symbols().front().size, 16U);
+}
+
+// One process can have code with as many lines as it likes: names are of all processes.
+TEST(SyntheticNames, LinesDoNotTakeTheRoomOfNames) {
+  SyntheticNames names{kBase};
+  constexpr std::uint32_t kLines = 60'000;
+  for (std::uint32_t i = 0; i < 10'000; ++i) {
+    names.expect(code("f", i + 1), i + kLines);
+    const auto place = names.place(code("f", i + 1));
+    ASSERT_LT(place.address(i + kLines), names.range().end);
+  }
+  EXPECT_EQ(names.symbols().size(), 10'000U);
+  EXPECT_GT(names.symbols().front().size, kLines);
+  EXPECT_EQ(names.symbols().back().size, 16U) << "it has no lines";
+  const auto& last = names.symbols().back();
+  EXPECT_LT(last.address + last.size - kBase, SyntheticNames::kMostForLines + 10'000 * 16);
+  const auto place = names.place(code("g", 7));
+  EXPECT_EQ(names.symbols().back().name, "g");
+  EXPECT_EQ(names.symbols().back().address, place.begin);
+}
+
+TEST(SyntheticNames, OneProcessDoesNotTakeTheLinesOfOthers) {
+  constexpr std::uint32_t kHostile = 1;
+  constexpr std::uint32_t kInnocent = 2;
+  constexpr std::uint32_t kLines = (1U << 20U) - 1;
+  SyntheticNames names{kBase};
+  for (std::uint32_t i = 1; i <= 16; ++i) {
+    names.expect(code("f", i), i + kLines);
+    (void)names.place(code("f", i), kHostile);
+  }
+  EXPECT_EQ(names.without_lines().size(), 1U);
+  EXPECT_GT(names.without_lines().at(kHostile), 0U);
+  names.expect(code("g", 1), 1000);
+  const auto place = names.place(code("g", 1), kInnocent);
+  EXPECT_EQ(place.address(1000), place.begin + 8 + 999);
+  // The same function, which the hostile process has hit first.
+  names.expect(code("h", 1), kLines);
+  const auto without = names.place(code("h", 1), kHostile);
+  EXPECT_EQ(without.address(kLines), without.address(1));
+  EXPECT_EQ(names.place(code("h", 1), kHostile).begin, without.begin);
+  const auto with = names.place(code("h", 1), kInnocent);
+  EXPECT_NE(with.address(kLines), with.address(1));
+}
+
+TEST(SyntheticNames, WhenTheRangeIsFullAllHaveTheLastPlace) {
+  SyntheticNames names{kBase, 64};
+  EXPECT_EQ(names.address("a"), kBase + 8);
+  EXPECT_EQ(names.address("b"), kBase + 24);
+  EXPECT_EQ(names.address("c"), kBase + 40);
+  EXPECT_EQ(names.address("d"), kBase + 56);
+  EXPECT_EQ(names.address("e"), kBase + 56);
+  EXPECT_EQ(names.address("b"), kBase + 24);
+  ASSERT_EQ(names.symbols().size(), 4U);
+  EXPECT_EQ(names.symbols().back().name, "[no room for names]");
+  EXPECT_EQ(names.symbols().back().address, kBase + 48);
+}
+
+}  // namespace
+}  // namespace pyinject::weave

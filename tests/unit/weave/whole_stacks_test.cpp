@@ -1,0 +1,343 @@
+// Python frames at their places in the callchains of samples, and what else is known of these.
+#include "unit/weave/made_process.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <unistd.h>
+
+namespace pyinject::weave {
+namespace {
+
+using testing::ElementsAre;
+
+using WholeStacks = MadeProcess;
+
+TEST_F(WholeStacks, GroupsAreBetweenTheCFunctions) {
+  EXPECT_EQ(woven_one("kccEcEc", python({"ab", "xyz"})), "kccEzyxcEbac");
+  EXPECT_EQ(summary_.extended, 1U);
+  EXPECT_EQ(summary_.python_only, 0U);
+  EXPECT_EQ(summary_.without_record, 0U);
+}
+
+TEST_F(WholeStacks, AHiddenEvaluatorIsBehindTheInnermostFunction) {
+  EXPECT_EQ(woven_one("ccEc", python({"a", "xy"})), "cyxcEac");
+}
+
+// It has a frame: whatever is missing, it is not behind it.
+TEST_F(WholeStacks, AFunctionWithAFrameHidesNothing) {
+  EXPECT_EQ(woven_one("fcEc", python({"a", "xy"})), "fyxa");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+// Nobody who is known to call the evaluator has called what it hides.
+TEST_F(WholeStacks, AFunctionThatAnyCFunctionCallsHidesNoEvaluator) {
+  EXPECT_EQ(woven_one("cdEc", python({"a", "xy"})), "cyxa");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+TEST_F(WholeStacks, WhoCallsTheEvaluatorIsKnownFromOtherSamples) {
+  sample(100, "cdEc");
+  record(100, python({"a", "xy"}));
+  sample(200, "cEdEc");
+  record(200, python({"a", "xy"}));
+  sample(300, "cdEc");
+  record(300, python({"a", "xy"}));
+  EXPECT_THAT(woven(), ElementsAre("cyxa", "cEyxdEac", "cyxdEac"));
+}
+
+// a() runs in an evaluator that o() hides, and not behind the innermost function.
+TEST_F(WholeStacks, AnEvaluatorIsHiddenInTheMiddle) {
+  EXPECT_EQ(woven_one("fcEdocEc", python({"z", "a", "xy"})), "fcEyxdoacEzc");
+  EXPECT_EQ(summary_.python_only, 0U);
+}
+
+TEST_F(WholeStacks, WhereFramePointersEndTheRestIsBehind) {
+  EXPECT_EQ(woven_one("fcEdo", python({"ab", "xy"})), "fcEyxdoba");
+}
+
+TEST_F(WholeStacks, WhereFramePointersEndThereMayBeSeveral) {
+  EXPECT_EQ(woven_one("fcEdo", python({"a", "b", "xy"})), "fcEyxdoba");
+}
+
+// The innermost function could have hidden it, too.
+TEST_F(WholeStacks, TwoThatMayHideTheEvaluatorArePythonOnly) {
+  EXPECT_EQ(woven_one("ocEdocEc", python({"z", "a", "xy"})), "oyxaz");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+// It hides a caller, but that is no evaluator: all of them are there.
+TEST_F(WholeStacks, AFunctionWithoutAFrameMayHideWhatDoesNotMatter) {
+  EXPECT_EQ(woven_one("fcEdocEc", python({"a", "xy"})), "fcEyxdocEac");
+}
+
+// "o" begins the thread, as another sample has shown.
+TEST_F(WholeStacks, NothingIsHiddenWhereTheThreadBegins) {
+  sample(100, "cEcco");
+  record(100, python({"a"}));
+  sample(200, "ocEcco");
+  record(200, python({"a", "xy"}));
+  EXPECT_THAT(woven(), ElementsAre("cEacco", "oyxcEacco"));
+}
+
+class WholeStacksOfCLibrary : public WholeStacks,
+                              public testing::WithParamInterface<const char*> {};
+
+// The same without another sample.
+TEST_P(WholeStacksOfCLibrary, NothingIsHiddenByItsFirstFunction) {
+  map(kWithout, kCodeSize, GetParam());
+  EXPECT_EQ(woven_one("ocEcco", python({"a", "xy"})), "oyxcEacco");
+}
+INSTANTIATE_TEST_SUITE_P(Names, WholeStacksOfCLibrary,
+                         testing::Values("/lib/x86_64-linux-gnu/libc.so.6",
+                                         "/lib/ld-musl-x86_64.so.1", "/usr/lib/libc.so"));
+
+TEST_F(WholeStacks, ATruncatedStackAcrossAFunctionThatMayHideOneIsPythonOnly) {
+  auto stack = python({"ab", "x"});
+  stack.truncated = true;
+  EXPECT_EQ(woven_one("fcEocEcEc", stack), "fxba[truncated: python stack]");
+}
+
+// It is being entered, or left: it has no frame.
+TEST_F(WholeStacks, TheInnermostEvaluatorMayHaveNoFrame) {
+  EXPECT_EQ(woven_one("EcEc", python({"ab"})), "EcEbac");
+}
+
+TEST_F(WholeStacks, WhatCannotBePairedIsPythonOnly) {
+  EXPECT_EQ(woven_one("kccEc", python({"a", "b", "x"})), "kcxba");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+TEST_F(WholeStacks, TwoEvaluatorsTooManyArePythonOnly) {
+  EXPECT_EQ(woven_one("EcEcEc", python({"ab"})), "Eba");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+// Outer functions are missing, and what ran them has nothing then.
+TEST_F(WholeStacks, ATruncatedStackIsOfTheInnermostEvaluators) {
+  auto stack = python({"ab"});
+  stack.truncated = true;
+  EXPECT_EQ(woven_one("EcEcEc", stack), "EbacEcEc[truncated: python stack]");
+  EXPECT_EQ(summary_.python_only, 0U);
+}
+
+// The groups that there are can be one further in, or not.
+TEST_F(WholeStacks, ATruncatedStackBehindAFunctionThatMayHideOneIsPythonOnly) {
+  auto stack = python({"ab"});
+  stack.truncated = true;
+  EXPECT_EQ(woven_one("ccEcEc", stack), "cba[truncated: python stack]");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+TEST_F(WholeStacks, ATruncatedStackOfMoreGroupsThanEvaluatorsIsPythonOnly) {
+  auto stack = python({"a", "b"});
+  stack.truncated = true;
+  EXPECT_EQ(woven_one("Ec", stack), "Eba[truncated: python stack]");
+}
+
+// Its outer functions are not in it: that an evaluator is missing does not mean that one is hidden.
+TEST_F(WholeStacks, ACallchainThatTheKernelHasCutHidesNothing) {
+  options_.most_entries = 5;
+  EXPECT_EQ(woven_one("kccEc", python({"a", "xy"})), "kcyxa");
+  EXPECT_EQ(summary_.python_only, 1U);
+  options_.most_entries = 6;
+  EXPECT_THAT(woven(), ElementsAre("kcyxcEac"));
+  data_.events[0].attr.sample_max_stack = 5;
+  EXPECT_THAT(woven(), ElementsAre("kcyxa"));
+  options_.most_entries = 2;
+  data_.events[0].attr.sample_max_stack = 6;
+  EXPECT_THAT(woven(), ElementsAre("kcyxcEac")) << "the event's own limit";
+}
+
+TEST_F(WholeStacks, ACutCallchainCanBePairedNevertheless) {
+  options_.most_entries = 4;
+  EXPECT_EQ(woven_one("ccEc", python({"ab"})), "ccEbac");
+}
+
+// An outer one may be missing, and the innermost have no frame yet.
+TEST_F(WholeStacks, ACutCallchainThatBeginsInTheEvaluatorIsPythonOnly) {
+  options_.most_entries = 3;
+  EXPECT_EQ(woven_one("EcE", python({"a", "b"})), "Eba");
+  EXPECT_EQ(summary_.python_only, 1U);
+  options_.most_entries = 4;
+  EXPECT_THAT(woven(), ElementsAre("EbcEa"));
+}
+
+// The leaf lies in the evaluator: it cannot have hidden another one.
+TEST_F(WholeStacks, AnEvaluatorHidesNoOther) {
+  EXPECT_EQ(woven_one("EcEc", python({"a", "b", "x"})), "Exba");
+}
+
+TEST_F(WholeStacks, WithoutFramePointersTheChainMeansNothing) {
+  knowledge_.interpreters[kPid][0].frame_pointers = false;
+  EXPECT_EQ(woven_one("kcEc", python({"ab"})), "kcba");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+// It says what its C stack lacks.
+TEST_F(WholeStacks, ABrokenStackIsPythonOnly) {
+  data_.events[0] = test::made_dwarf_event(kType, {kClock});
+  const auto add = [this](std::uint64_t time) {
+    data_.data +=
+        test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER,
+                          test::words(kClock, kCode, kTask, time, 0, PERF_SAMPLE_REGS_ABI_64,
+                                      0xff00, 0xfe00, kCode + 0x10, 16, 0, 0, 16));
+  };
+  add(100);
+  add(200);
+  record(100, python({"a"}));
+  const auto chains = woven();
+  EXPECT_EQ(chains.at(0), "ca[no unwind info: /usr/bin/python]");
+  EXPECT_EQ(chains.at(1), "c[no unwind info: /usr/bin/python]");
+  EXPECT_EQ(summary_.unwound, 2U);
+  EXPECT_EQ(summary_.no_information, 2U);
+  EXPECT_EQ(summary_.python_only, 1U);
+  EXPECT_EQ(summary_.python_only_cut, 0U);
+}
+
+TEST_F(WholeStacks, WhereTheEvaluatorIsNotKnownItIsPythonOnly) {
+  knowledge_.interpreters[kPid][0].evaluator.clear();
+  EXPECT_EQ(woven_one("ccc", python({"a"})), "ca");
+}
+
+TEST_F(WholeStacks, ASampleOfTheKernelAloneStays) {
+  EXPECT_EQ(woven_one("k", python({"a"})), "k");
+  EXPECT_EQ(summary_.without_record, 0U);
+}
+
+TEST_F(WholeStacks, AThreadWithoutPythonStays) {
+  knowledge_.interpreters[kPid][0].frame_pointers = false;
+  EXPECT_EQ(woven_one("cEc", {}), "cEc");
+  EXPECT_EQ(summary_.extended, 0U);
+  EXPECT_EQ(summary_.without_record, 0U);
+}
+
+TEST_F(WholeStacks, ASampleWithoutARecordStaysAndIsCounted) {
+  sample(100, "cEc");
+  sample(200, "cEc");
+  record(200, python({"a"}));
+  EXPECT_THAT(woven(), ElementsAre("cEc", "cEac"));
+  EXPECT_EQ(summary_.without_record, 1U);
+}
+
+// No program runs at a tracepoint: the record beside it is another sample's.
+TEST_F(WholeStacks, ASampleOfATracepointTakesNoRecord) {
+  stacks_.match(SampledStacks::Matching::kNearest);
+  data_.events[1].attr.type = PERF_TYPE_TRACEPOINT;
+  sample(100, "cEc", kSwitches);
+  sample(110, "cEc");
+  record(105, python({"a"}));
+  EXPECT_THAT(woven(), ElementsAre("cEc", "cEac"));
+  EXPECT_EQ(summary_.without_record, 1U);
+}
+
+TEST_F(WholeStacks, ASampleWithoutACallchainIsCounted) {
+  data_.events[1] = test::made_event(kType & ~std::uint64_t{PERF_SAMPLE_CALLCHAIN}, {kSwitches});
+  data_.data += test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER,
+                                  test::words(kSwitches, kCode, kTask, 100));
+  EXPECT_THAT(woven(), ElementsAre(""));
+  EXPECT_EQ(summary_.without_record, 1U);
+}
+
+TEST_F(WholeStacks, ThoseOfAnotherTimeAreCountedApart) {
+  knowledge_.from = 200;
+  knowledge_.until = 300;
+  for (const auto time : {100U, 200U, 250U, 300U, 400U}) {
+    sample(time, "cEc");
+  }
+  record(200, python({"a"}));
+  record(300, python({"a"}));
+  EXPECT_THAT(woven(), ElementsAre("cEc", "cEac", "cEc", "cEac", "cEc"));
+  EXPECT_EQ(summary_.without_record, 3U);
+  EXPECT_EQ(summary_.of_another_time, 2U);
+  data_.events[1].attr.type = PERF_TYPE_TRACEPOINT;  // which have no place for any
+  sample(250, "cEc", kSwitches);
+  sample(400, "cEc", kSwitches);
+  EXPECT_EQ(woven().size(), 7U);
+  EXPECT_EQ(summary_.without_record, 5U);
+  EXPECT_EQ(summary_.of_another_time, 3U);
+}
+
+TEST_F(WholeStacks, ThatOfAnotherProcessIsNotMissed) {
+  knowledge_.interpreters.clear();
+  sample(100, "ccc");
+  EXPECT_THAT(woven(), ElementsAre("ccc"));
+  EXPECT_EQ(summary_.without_record, 0U);
+}
+
+// -X perf, or switched on before: the process has trampolines.
+class WholeStacksBesideTrampolines : public WholeStacks {
+ protected:
+  WholeStacksBesideTrampolines() {
+    knowledge_.open_map = [](std::uint32_t) {
+      auto map = test::memory_file(fmt::format("{:x} 20 py::x:f.py\n", kArena));
+      EXPECT_EQ(::lseek(map.get(), 0, SEEK_SET), 0);
+      return map;
+    };
+  }
+};
+
+TEST_F(WholeStacksBesideTrampolines, AreNotDoubled) {
+  EXPECT_EQ(woven_one("cETcEc", python({"a", "x"})), "cETcEac");
+}
+
+TEST_F(WholeStacksBesideTrampolines, HaveTheirOwnPlacesWhichHaveLines) {
+  EXPECT_EQ(woven_one("cEc", python({"x"})), "cExc");
+}
+
+// Of a JIT's code it is not known whose it is.
+TEST_F(WholeStacks, OtherAnonymousCodeIsNoTrampoline) {
+  EXPECT_EQ(woven_one("cTEc", python({"a"})), "cTEac");
+}
+
+TEST_F(WholeStacks, MarksAreAtTheRoot) {
+  auto stack = python({"a"});
+  stack.truncated = true;
+  stack.task = "main";
+  stack.gil = GilState::kHeld;
+  EXPECT_EQ(woven_one("Ec", stack), "Eac[truncated: python stack]") << "unless they are asked for";
+  EXPECT_EQ(summary_.truncated, 1U);
+  options_.gil = options_.tasks = true;
+  EXPECT_THAT(woven(), ElementsAre("Eac[truncated: python stack][task main][GIL held]"));
+  stack.gil = GilState::kWaitedFor;
+  sample(200, "Ec");
+  record(200, stack);
+  EXPECT_EQ(woven().at(1), "Eac[truncated: python stack][task main][waiting for the GIL]");
+}
+
+TEST_F(WholeStacks, WithoutTheGilThereIsNoMark) {
+  options_.gil = options_.tasks = true;
+  for (const auto state : {GilState::kUnknown, GilState::kNone}) {
+    auto stack = python({"a"});
+    stack.gil = state;
+    record(static_cast<std::uint64_t>(state) + 100, stack);
+    sample(static_cast<std::uint64_t>(state) + 100, "cEc");
+  }
+  EXPECT_THAT(woven(), ElementsAre("cEac", "cEac"));
+}
+
+TEST_F(WholeStacks, AddressesTellLines) {
+  sample(100, "cEc");
+  record(100, python({"a"}, 12));
+  sample(200, "cEc");
+  record(200, python({"a"}, 40));
+  EXPECT_THAT(woven(), ElementsAre("cEac", "cEac"));
+  std::vector<std::uint64_t> addresses;
+  auto input = output();
+  perfdata::Sample sample;
+  while (const auto record = input.next()) {
+    if (input.parse(*record, sample)) {
+      addresses.push_back(sample.chain.at(3));
+    }
+  }
+  ASSERT_EQ(addresses.size(), 2U);
+  EXPECT_EQ(addresses[0] % 16, 8 + 2) << "the first line is 10";
+  EXPECT_EQ(addresses[1] - addresses[0], 28U);
+}
+
+TEST_F(WholeStacks, AnUnknownCodeSaysSo) {
+  EXPECT_EQ(woven_one("cEc", python({"q"})), "cE[unknown]c");
+}
+
+}  // namespace
+}  // namespace pyinject::weave
