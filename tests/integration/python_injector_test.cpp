@@ -220,24 +220,40 @@ TEST_P(Injector, AnotherLivingSessionIsRespected) {
   attach_.deactivate(server.pid());
 }
 
+// Stands for a perf-pyinject in a container, where it has pid 1.
+class ContainedSession {
+ public:
+  ContainedSession()
+      : session_{{"unshare", "--pid", "--fork", "--kill-child", "sh", "-c",
+                  "read -r stat </proc/self/stat; echo \"$stat\"; read -r end"}} {
+    const auto line = session_.read_line(base::Deadline::after(kPatience)).value();
+    const base::Pid pid{std::stoi(line)};
+    struct stat space {};
+    EXPECT_EQ(::stat(("/proc/" + std::to_string(pid.value()) + "/ns/pid").c_str(), &space), 0);
+    owner_ = {.session = {.pid = base::Pid{1}, .start_time = procfs::read_stat(pid)->start_time},
+              .pid_namespace = static_cast<std::uint32_t>(space.st_ino)};
+  }
+
+  [[nodiscard]] const python::Owner& owner() const { return owner_; }
+
+  void end() {
+    session_.close_stdin();
+    ASSERT_TRUE(session_.wait(base::Deadline::after(kPatience)));
+  }
+
+ private:
+  ChildProcess session_;
+  python::Owner owner_;
+};
+
 TEST_P(Injector, ALivingSessionInAnotherPidNamespaceIsRespected) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "a pid namespace of its own takes root";
   }
-  // Stands for a perf-pyinject in a container, where it has pid 1.
-  ChildProcess session{{"unshare", "--pid", "--fork", "--kill-child", "sh", "-c",
-                        "read -r stat </proc/self/stat; echo \"$stat\"; read -r end"}};
-  const auto line = session.read_line(base::Deadline::after(kPatience));
-  ASSERT_TRUE(line);
-  const base::Pid pid{std::stoi(*line)};
-  const auto stat = procfs::read_stat(pid);
-  struct stat space {};
-  ASSERT_TRUE(stat);
-  ASSERT_EQ(::stat(("/proc/" + std::to_string(pid.value()) + "/ns/pid").c_str(), &space), 0);
+  ContainedSession session;
   PythonProcess server{GetParam(), kServer};
   auto options = Attach::patient();
-  options.owner = {.session = {.pid = base::Pid{1}, .start_time = stat->start_time},
-                   .pid_namespace = static_cast<std::uint32_t>(space.st_ino)};
+  options.owner = session.owner();
   attach_.activate(server.pid(), options);
 
   const auto refused = attach_.try_activate(server.pid(), Attach::patient());
@@ -245,12 +261,32 @@ TEST_P(Injector, ALivingSessionInAnotherPidNamespaceIsRespected) {
   EXPECT_EQ(std::get<python::Refusal>(refused).reason, python::Reason::kOtherSession);
   EXPECT_THROW(attach_.deactivate(server.pid()), base::Error);
 
-  session.close_stdin();
-  ASSERT_TRUE(session.wait(base::Deadline::after(kPatience)));
+  session.end();
   if (procfs::in_first_pid_namespace()) {  // elsewhere it cannot be proved to have ended
     EXPECT_EQ(attach_.activate(server.pid()).before, TrampolineState::kOff);
     attach_.deactivate(server.pid());
   }
+}
+
+// Containers that start in one clock tick: the first processes of both have pid 1 and one start
+// time.
+TEST_P(Injector, AnEndedSessionIsNotTakenForOneOfAnotherPidNamespace) {
+  if (::geteuid() != 0 || !procfs::in_first_pid_namespace()) {
+    GTEST_SKIP() << "root of the first pid namespace proves that a session elsewhere has ended";
+  }
+  const ContainedSession living;
+  auto ended = living.owner();
+  {
+    ContainedSession session;
+    ended.pid_namespace = session.owner().pid_namespace;
+    session.end();
+  }
+  PythonProcess server{GetParam(), kServer};
+  auto options = Attach::patient();
+  options.owner = ended;
+  attach_.activate(server.pid(), options);
+  EXPECT_EQ(attach_.activate(server.pid()).before, TrampolineState::kOff);
+  attach_.deactivate(server.pid());
 }
 
 TEST_P(Injector, EachRungCanBeForced) {
