@@ -223,8 +223,9 @@ void drop_repeated(CallTrace& trace) {
     }
     const auto [found, is_first] = last.try_emplace(event.tid, event);
     const auto before = found->second;
-    if (!is_first && before.source != event.source && before.kind == event.kind &&
-        before.function == event.function && before.line == event.line) {
+    const bool same_call =
+        before.kind == event.kind && before.function == event.function && before.line == event.line;
+    if (!is_first && same_call && (before.source != event.source || before.time == event.time)) {
       return true;
     }
     found->second = event;

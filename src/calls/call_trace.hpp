@@ -47,8 +47,9 @@ struct CallTrace {
   std::string damage;            // of the file; empty: none
 };
 
-// Two names can lead to one file (the layers of two containers): then there are events of both, and
-// each call is there twice, one right behind the other. The second one goes.
+// Drops the second of two events of one call, which follow each other. Two names can lead to one
+// file (the layers of two containers), and then each has its event. And perf may write a record
+// twice (docs/perf-notes.md, "Recording"): same thread, same nanosecond.
 void drop_repeated(CallTrace& trace);
 
 // Finds which return belongs to which entry: to the last one of that function in its thread that

@@ -296,6 +296,23 @@ TEST(Calls, ThatWereSeenByTwoNamesOfAFileAreThereOnce) {
   EXPECT_EQ(of(told, "down").returned, 2U);
 }
 
+// As `perf record` writes them: the last records of one pass over its buffer once more.
+TEST(Calls, ThatPerfWroteTwiceAreThereOnce) {
+  Told told{{"leaf"}};
+  told.at(10).enter("leaf").at(10).enter("leaf").at(12).leave("leaf").at(12).leave("leaf");
+  told.at(14).enter("leaf").leave("leaf");
+  drop_repeated(told.trace());
+  EXPECT_EQ(of(told, "leaf").calls, 2U);
+  EXPECT_EQ(of(told, "leaf").returned, 2U);
+}
+
+TEST(Calls, OfOneFunctionByItselfAreAllThere) {
+  Told told{{"down"}};
+  told.enter("down").enter("down").enter("down").leave("down").leave("down").leave("down");
+  drop_repeated(told.trace());
+  EXPECT_EQ(of(told, "down").calls, 3U);
+}
+
 TEST(Calls, OfTwoFilesAreBothThere) {
   Told told{{"one", "two"}};
   told.in(1).enter("one").from(0).in(2).enter("one").from(1).in(1).leave("one").from(0);
