@@ -97,14 +97,15 @@ void check_functions(const CommandLine& line, const boost::program_options::vari
   if (perf::output_of(options, false).pipe) {
     throw CommandLineError{"--functions writes to a file: not with -o -", kUsage};
   }
+  const auto chosen = perf::parse_options(options);
   // perf takes both for all events, and would leave out entries and returns as it comes.
-  if (perf::chooses_frequency(options)) {
+  if (chosen.rate) {
     throw CommandLineError{
         "--functions records every call: not with -F or -c (for another event: -e "
         "EVENT/freq=N/ or EVENT/period=N/)",
         kUsage};
   }
-  if (perf::overwrites(options)) {
+  if (chosen.overwrite) {
     throw CommandLineError{"--functions records every call: not with --overwrite", kUsage};
   }
 }

@@ -70,7 +70,7 @@ session::RepeatOptions parse_repeat(const std::string& repeat,
   if (output.pipe) {
     throw refuse("it needs files: not with -o -");
   }
-  if (output.several || perf::writes_folder(record.perf_options)) {
+  if (output.several || perf::parse_options(record.perf_options).directory) {
     throw refuse(
         "each recording is one file: not with --switch-output, --timestamp-filename or --threads");
   }

@@ -33,10 +33,11 @@ bool Manager::refused(const std::map<base::Pid, python::Reason>& script, base::P
 void Manager::activate(python::Target target) {
   python::Activation activation;
   activation.mechanism = python::Mechanism::kPendingQueue;
-  active_.push_back({.target = std::move(target), .activation = std::move(activation)});
+  active_.push_back(std::make_shared<session::ActiveTarget>(
+      session::ActiveTarget{.target = std::move(target), .activation = std::move(activation)}));
   ++stats_.activated;
   if (listener_) {
-    listener_(active_.back());
+    listener_(*active_.back());
   }
 }
 
@@ -68,7 +69,7 @@ bool Manager::activate_all(std::vector<python::Target> targets) {
 session::LateArrival Manager::activate_late(base::Pid pid) {
   const std::scoped_lock lock{mutex_};
   note("late", pid);
-  const auto same = [&](const auto& active) { return active.target.id.pid == pid; };
+  const auto same = [&](const auto& active) { return active->target.id.pid == pid; };
   if (std::ranges::any_of(active_, same)) {
     return {.late = session::Late::kKnown};
   }
@@ -90,13 +91,13 @@ void Manager::end_late_activations() {
   late_ended_ = true;
 }
 
-std::optional<session::ActiveTarget> Manager::forget(base::Pid pid) {
+std::shared_ptr<const session::ActiveTarget> Manager::forget(base::Pid pid) {
   const std::scoped_lock lock{mutex_};
   note("forget", pid);
   const auto found = std::ranges::find_if(
-      active_, [&](const auto& active) { return active.target.id.pid == pid; });
+      active_, [&](const auto& active) { return active->target.id.pid == pid; });
   if (found == active_.end()) {
-    return std::nullopt;
+    return nullptr;
   }
   auto gone = std::move(*found);
   active_.erase(found);
@@ -107,7 +108,7 @@ bool Manager::deactivate_all(const std::vector<python::Target>& others) {
   const std::scoped_lock lock{mutex_};
   std::vector<base::Pid> pids;
   for (const auto& active : active_) {
-    pids.push_back(active.target.id.pid);
+    pids.push_back(active->target.id.pid);
   }
   for (const auto& other : others) {
     pids.push_back(other.id.pid);

@@ -17,7 +17,7 @@ std::vector<std::string> record_argv(const RecordCommand& command) {
   if (command.pids.empty()) {
     argv.emplace_back("-a");
     if (command.cgroup) {  // of the events before it: perf asks for one
-      if (!chooses_event(command.options)) {
+      if (!parse_options(command.options).event) {
         argv.insert(argv.end(), {"-e", "cycles"});
       }
       argv.insert(argv.end(), {"-G", "/" + *command.cgroup});

@@ -235,30 +235,57 @@ class Scanner {
   ScannedWords result_;
 };
 
-template <typename Predicate>
-bool chooses(const std::vector<std::string>& options, Predicate wanted) {
-  const std::array tables = {record_options()};
-  const ScannedWords scanned = scan_words(options, tables);
-  return std::ranges::any_of(scanned.groups, [&](const auto& group) {
-    return std::ranges::any_of(group, [&](const auto& one) {
-      return one.option != nullptr && !one.negated && wanted(*one.option);
-    });
-  });
+ChosenCallGraph call_graph_of(const ScannedOption& one) {
+  constexpr std::uint64_t kDefaultDump = 8192;
+  using Kind = ChosenCallGraph::Kind;
+  const std::string_view value{one.value};
+  if (one.negated) {
+    return {.kind = Kind::kNone};
+  }
+  if (value.starts_with("dwarf")) {
+    const auto comma = std::min(value.find(','), value.size() - 1);
+    const auto size = base::parse_number<std::uint64_t>(value.substr(comma + 1));
+    return {.kind = Kind::kDwarf, .dump_bytes = size.value_or(kDefaultDump)};
+  }
+  return {.kind = value.empty() || value.starts_with("fp") ? Kind::kFramePointers : Kind::kOther};
 }
 
-// The last one that is WANTED counts, and may be negated.
-template <typename Predicate>
-bool switches_on(const std::vector<std::string>& options, Predicate wanted) {
-  const std::array tables = {record_options()};
-  bool on = false;
-  for (const auto& group : scan_words(options, tables).groups) {
-    for (const auto& one : group) {
-      if (one.option != nullptr && wanted(*one.option)) {
-        on = !one.negated;
+// As in perf, what is said last counts.
+void take(const ScannedOption& one, PerfOptions& options) {
+  const bool on = !one.negated;
+  const auto name = one.option->long_name;
+  switch (one.option->short_name) {
+    case 'c':
+      options.rate = options.rate || on;
+      break;
+    case 'e':
+      options.event = options.event || on;
+      break;
+    case 'F':
+      options.rate = options.rate || on;
+      options.frequency = base::parse_number<std::uint64_t>(one.value);
+      break;
+    case 'g':
+      options.call_graph = call_graph_of(one);
+      break;
+    case 'i':
+      options.leaves_out_children = on;
+      break;
+    case 'k':
+      options.clock = on ? std::optional{one.value} : std::nullopt;
+      break;
+    case 'm':
+      options.buffers = options.buffers || on;
+      break;
+    default:
+      if (name == "call-graph") {
+        options.call_graph = call_graph_of(one);
+      } else if (name == "overwrite") {
+        options.overwrite = options.overwrite || on;
+      } else if (name == "threads") {
+        options.directory = on;
       }
-    }
   }
-  return on;
 }
 
 }  // namespace
@@ -269,68 +296,17 @@ ScannedWords scan_words(std::span<const std::string> words, Tables tables) {
   return Scanner{words, tables}.scan();
 }
 
-std::optional<ChosenCallGraph> chosen_call_graph(const std::vector<std::string>& options) {
-  constexpr std::uint64_t kDefaultDump = 8192;
-  using Kind = ChosenCallGraph::Kind;
+PerfOptions parse_options(const std::vector<std::string>& words) {
   const std::array tables = {record_options()};
-  std::optional<ChosenCallGraph> chosen;
-  for (const auto& group : scan_words(options, tables).groups) {
+  PerfOptions options;
+  for (const auto& group : scan_words(words, tables).groups) {
     for (const auto& one : group) {
-      if (one.option == nullptr ||
-          (one.option->short_name != 'g' && one.option->long_name != "call-graph")) {
-        continue;
-      }
-      const std::string_view value{one.value};
-      if (one.negated) {
-        chosen = {.kind = Kind::kNone};
-      } else if (value.starts_with("dwarf")) {
-        const auto comma = std::min(value.find(','), value.size() - 1);
-        const auto size = base::parse_number<std::uint64_t>(value.substr(comma + 1));
-        chosen = {.kind = Kind::kDwarf, .dump_bytes = size.value_or(kDefaultDump)};
-      } else {
-        chosen = {.kind = value.empty() || value.starts_with("fp") ? Kind::kFramePointers
-                                                                   : Kind::kOther};
+      if (one.option != nullptr) {
+        take(one, options);
       }
     }
   }
-  return chosen;
-}
-
-bool chooses_event(const std::vector<std::string>& options) {
-  return chooses(options, [](const RecordOption& option) { return option.short_name == 'e'; });
-}
-
-bool chooses_frequency(const std::vector<std::string>& options) {
-  return chooses(options, [](const RecordOption& option) {
-    return option.short_name == 'F' || option.short_name == 'c';
-  });
-}
-
-std::optional<std::uint64_t> chosen_frequency(const std::vector<std::string>& options) {
-  const std::array tables = {record_options()};
-  std::optional<std::uint64_t> frequency;
-  for (const auto& group : scan_words(options, tables).groups) {
-    for (const auto& one : group) {
-      if (one.option != nullptr && one.option->short_name == 'F') {
-        frequency = base::parse_number<std::uint64_t>(one.value);
-      }
-    }
-  }
-  return frequency;
-}
-
-bool overwrites(const std::vector<std::string>& options) {
-  return chooses(options,
-                 [](const RecordOption& option) { return option.long_name == "overwrite"; });
-}
-
-bool writes_folder(const std::vector<std::string>& options) {
-  return switches_on(options,
-                     [](const RecordOption& option) { return option.long_name == "threads"; });
-}
-
-bool leaves_out_children(const std::vector<std::string>& options) {
-  return switches_on(options, [](const RecordOption& option) { return option.short_name == 'i'; });
+  return options;
 }
 
 // As perf's target__validate() (tools/perf/util/target.c): the narrowest wins.
@@ -354,23 +330,6 @@ ChosenTargets chosen_targets(const std::vector<std::string>& words) {
   chosen.tasks = chosen.tasks.empty() ? threads : chosen.tasks;
   chosen.launched = chosen.launched && chosen.tasks.empty();
   return chosen;
-}
-
-bool chooses_buffers(const std::vector<std::string>& options) {
-  return chooses(options, [](const RecordOption& option) { return option.short_name == 'm'; });
-}
-
-std::optional<std::string> chosen_clock(const std::vector<std::string>& options) {
-  const std::array tables = {record_options()};
-  std::optional<std::string> clock;
-  for (const auto& group : scan_words(options, tables).groups) {
-    for (const auto& one : group) {
-      if (one.option != nullptr && one.option->short_name == 'k') {
-        clock = one.negated ? std::nullopt : std::optional{one.value};
-      }
-    }
-  }
-  return clock;
 }
 
 }  // namespace pyinject::perf

@@ -26,33 +26,30 @@ struct RecordOption {
 // All versions' options in one table.
 [[nodiscard]] std::span<const RecordOption> record_options();
 
-// What these words (options as they go to perf, no command among them) say of the call graph: -g,
-// --call-graph, --no-call-graph, also within a cluster or abbreviated. nullopt: nothing.
 struct ChosenCallGraph {
   enum class Kind { kNone, kFramePointers, kDwarf, kOther };
   Kind kind = Kind::kFramePointers;
   std::uint64_t dump_bytes = 0;  // kDwarf; perf's default is 8192
 };
-[[nodiscard]] std::optional<ChosenCallGraph> chosen_call_graph(
-    const std::vector<std::string>& options);
 
-// -e, --event.
-[[nodiscard]] bool chooses_event(const std::vector<std::string>& options);
-
-// Do they choose how often is sampled: -F, --freq, -c, --count?
-[[nodiscard]] bool chooses_frequency(const std::vector<std::string>& options);
-// Samples a second (-F); nullopt: a period, "max" or nothing was chosen.
-[[nodiscard]] std::optional<std::uint64_t> chosen_frequency(
-    const std::vector<std::string>& options);
-
-// --overwrite: perf then keeps only what its buffers have at the end.
-[[nodiscard]] bool overwrites(const std::vector<std::string>& options);
-
-// --threads: perf then writes a folder.
-[[nodiscard]] bool writes_folder(const std::vector<std::string>& options);
-
-// -i, --no-inherit: what targets begin later is not recorded.
-[[nodiscard]] bool leaves_out_children(const std::vector<std::string>& options);
+// What the user's options for perf say, also within a cluster or abbreviated.
+struct PerfOptions {
+  // -g, --call-graph, --no-call-graph; nullopt: nothing is said.
+  std::optional<ChosenCallGraph> call_graph = {};
+  // -k, --clockid: "mono", "CLOCK_MONOTONIC", "1"; nullopt: perf's own clock, which no other
+  // program can read.
+  std::optional<std::string> clock = {};
+  // -F in samples a second; nullopt: a period, "max" or nothing was chosen.
+  std::optional<std::uint64_t> frequency = {};
+  bool rate = false;                 // -F, --freq, -c, --count: how often is sampled
+  bool event = false;                // -e, --event
+  bool buffers = false;              // -m, --mmap-pages: how large perf's buffers are
+  bool overwrite = false;            // --overwrite: only what the buffers have at the end is kept
+  bool directory = false;            // --threads: perf writes a directory
+  bool leaves_out_children = false;  // -i, --no-inherit: what targets begin later is not recorded
+};
+// WORDS: options as they go to perf, no command among them.
+[[nodiscard]] PerfOptions parse_options(const std::vector<std::string>& words);
 
 // Whom WORDS, options and what follows them, make perf record.
 struct ChosenTargets {
@@ -60,13 +57,6 @@ struct ChosenTargets {
   bool launched = false;  // the command, with what it starts; neither: the whole system, or a part
 };
 [[nodiscard]] ChosenTargets chosen_targets(const std::vector<std::string>& words);
-
-// Do they choose how large perf's buffers are: -m, --mmap-pages?
-[[nodiscard]] bool chooses_buffers(const std::vector<std::string>& options);
-
-// The value of -k, --clockid: "mono", "CLOCK_MONOTONIC", "1"; nullopt: perf's own clock, which no
-// other program can read.
-[[nodiscard]] std::optional<std::string> chosen_clock(const std::vector<std::string>& options);
 
 // One option of a command line. WORDS as they were written, one or two of them.
 struct ScannedOption {

@@ -13,13 +13,13 @@ namespace pyinject::session {
 
 BpfEngine::BpfEngine(const RecordOptions& options, std::unique_ptr<StackSampler> sampler,
                      base::Logger& logger, RecordObserver& observer)
-    : options_{options},
+    : clock_{recording_clock(perf::parse_options(options.perf_options))},
       sampler_{std::move(sampler)},
       targets_{*sampler_},
       detector_{python::make_detector(python::Purpose::kObserve)},
       logger_{logger},
       observer_{observer} {
-  sampler_->keep_time_by(recording_clock(options.perf_options));
+  sampler_->keep_time_by(clock_);
 }
 
 CallGraphChoice BpfEngine::choose_call_graph(const std::vector<python::Target>& targets,
@@ -82,8 +82,7 @@ void BpfEngine::summarize(RecordSummary& summary) {
     stats.python_only += file.summary.python_only;
     stats.python_only_cut += file.summary.python_only_cut;
   }
-  if (stats.by_clock != 0 &&
-      recording_clock(options_.perf_options) != std::optional<clockid_t>{CLOCK_MONOTONIC}) {
+  if (stats.by_clock != 0 && clock_ != std::optional<clockid_t>{CLOCK_MONOTONIC}) {
     logger_.warning(
         "this kernel does not report a sample's time to BPF, and -k is not mono: samples cannot "
         "be matched with their Python stacks");

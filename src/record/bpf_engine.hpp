@@ -8,7 +8,9 @@
 #include "record/sampled_targets.hpp"
 #include "record/stack_sampler.hpp"
 
+#include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace pyinject::session {
@@ -19,7 +21,7 @@ class BpfEngine : public Engine {
             base::Logger& logger, RecordObserver& observer);
 
   [[nodiscard]] python::Detector& detector() override { return *detector_; }
-  [[nodiscard]] python::Injector& injector() override { return targets_; }
+  [[nodiscard]] TargetHandler& target_handler() override { return targets_; }
   [[nodiscard]] RecordObserver& observer() override { return observer_; }
   [[nodiscard]] bool takes_launched_late() const override { return true; }
   [[nodiscard]] CallGraphChoice choose_call_graph(const std::vector<python::Target>& targets,
@@ -42,7 +44,7 @@ class BpfEngine : public Engine {
   void release_events() override { observer_.release({}); }
 
  private:
-  const RecordOptions& options_;
+  const std::optional<clockid_t> clock_;  // of the recording
   std::unique_ptr<StackSampler> sampler_;
   SampledTargets targets_;
   std::unique_ptr<python::Detector> detector_;

@@ -24,7 +24,7 @@ std::string left_alone(const RecordOptions& options) {
   if (output_of(options).pipe) {
     return "to a pipe";
   }
-  return perf::writes_folder(options.perf_options) ? "into a directory (--threads)" : "";
+  return perf::parse_options(options.perf_options).directory ? "into a directory (--threads)" : "";
 }
 
 // False: refused.

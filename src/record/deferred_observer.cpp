@@ -4,7 +4,7 @@
 
 namespace pyinject::session {
 
-void DeferredObserver::release(const std::vector<ActiveTarget>& active) {
+void DeferredObserver::release(const ActiveTargets& active) {
   if (std::exchange(released_, true)) {
     return;
   }
@@ -12,7 +12,7 @@ void DeferredObserver::release(const std::vector<ActiveTarget>& active) {
     observer_.on_event(event);
   }
   for (const auto& target : active) {
-    observer_.activated(target);
+    observer_.activated(*target);
   }
   if (stats_ != nullptr) {
     observer_.counted(*stats_);

@@ -17,7 +17,7 @@ class DeferredObserver : public RecordObserver {
   // What was held back is passed on, and all that comes from now on. ACTIVE: the targets that
   // activated() was called for meanwhile; none where the recording has come to nothing. A second
   // call does nothing.
-  void release(const std::vector<ActiveTarget>& active);
+  void release(const ActiveTargets& active);
 
   void activated(const ActiveTarget& target) override {
     if (released_) {

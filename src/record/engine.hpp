@@ -5,7 +5,6 @@
 #include "pyinject/base/cancellation.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/python/detector.hpp"
-#include "pyinject/python/injector.hpp"
 #include "pyinject/record/record_observer.hpp"
 #include "pyinject/targets/manager.hpp"
 #include "record/call_graph.hpp"
@@ -29,7 +28,7 @@ class Engine {
   // Which processes can be recorded by it, and what the manager does to each. They live as long as
   // the engine.
   [[nodiscard]] virtual python::Detector& detector() = 0;
-  [[nodiscard]] virtual python::Injector& injector() = 0;
+  [[nodiscard]] virtual TargetHandler& target_handler() = 0;
   // Hears of everything that happens to targets.
   [[nodiscard]] virtual RecordObserver& observer() = 0;
 

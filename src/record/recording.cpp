@@ -24,15 +24,16 @@ perf::Output output_of(const RecordOptions& options) {
 Recording::Recording(const RecordOptions& options, std::unique_ptr<Engine> engine,
                      base::Logger& logger)
     : options_{options},
+      perf_options_{perf::parse_options(options.perf_options)},
       logger_{logger},
       engine_{std::move(engine)},
       observer_{engine_->observer()},
       perf_{output_of(options), logger},
       workload_{options.command, logger},
-      target_set_{options.all ? TargetSet::of_scope(options.scope)
-                              : TargetSet::of_families(options.pids)},
+      roster_{options},
       maps_{options.maps, logger},
-      manager_{make_manager(engine_->detector(), engine_->injector(), logger, manager_options())} {
+      manager_{
+          make_manager(engine_->detector(), engine_->target_handler(), logger, manager_options())} {
   signals_.listen([this](int) { interrupted_.cancel(); });
   manager_->on_activation([this](const ActiveTarget& active) {
     const bool news = engine_->activated(active);
@@ -146,7 +147,7 @@ EndOfRecording Recording::wait() {
   WaitSources sources{.perf = perf_.process(),
                       .signals = signals_,
                       .command = workload_.process(),
-                      .targets = watch_,
+                      .targets = roster_.watch(),
                       .targets_matter = !options_.all,
                       .on_tick = [this] { on_tick(); },
                       .arrivals = arrivals_.get(),
@@ -168,7 +169,7 @@ std::optional<int> Recording::activate() {
 }
 
 std::optional<int> Recording::enable() {
-  if (const auto clock = recording_clock(options_.perf_options)) {
+  if (const auto clock = recording_clock(perf_options_)) {
     begun_at_ = now_by(*clock);
   }
   const auto answer = perf_.enable(signals_.fd());
@@ -194,8 +195,9 @@ int Recording::perf_ended_early() {
     return ended_before_launch();
   }
   enabled_at_ = Deadline::Clock::now();
-  return finish({.end = watch_.all_exited_within(std::chrono::milliseconds{500}) ? End::kTargets
-                                                                                 : End::kPerf});
+  return finish({.end = roster_.watch().all_exited_within(std::chrono::milliseconds{500})
+                            ? End::kTargets
+                            : End::kPerf});
 }
 
 // A command that is launched has not begun yet.
@@ -205,11 +207,11 @@ void Recording::look_at_waits() {
   }
   std::vector<const python::Target*> targets;
   for (const auto& active : manager_->active()) {
-    targets.push_back(&active.target);
+    targets.push_back(&active->target);
   }
   waits_.emplace(logger_);
-  waits_->look(targets, options_.all ? std::vector<base::Pid>{} : pids_,
-               recording_clock(options_.perf_options));
+  waits_->look(targets, options_.all ? std::vector<base::Pid>{} : roster_.for_perf(),
+               recording_clock(perf_options_));
 }
 
 std::optional<std::uint64_t> Recording::output_bytes() const {

@@ -3,6 +3,7 @@
 // start of perf, recording_completion.cpp what follows the end.
 #pragma once
 
+#include "perf/record_options.hpp"
 #include "pyinject/base/cancellation.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/log.hpp"
@@ -14,13 +15,13 @@
 #include "record/engine.hpp"
 #include "record/perf_run.hpp"
 #include "record/post_processing.hpp"
+#include "record/roster.hpp"
 #include "record/wait_for_end.hpp"
 #include "record/waiting_threads.hpp"
 #include "record/workload.hpp"
 #include "targets/container_maps.hpp"
 #include "targets/late_arrivals.hpp"
 #include "targets/map_copies.hpp"
-#include "targets/target_watch.hpp"
 #include "weave/recorded_files.hpp"
 
 #include <chrono>
@@ -62,11 +63,7 @@ class Recording {
   std::optional<int> start_perf(const perf::Perf& perf);
   std::optional<int> attach_engine();
   [[nodiscard]] bool may_record_all() const;
-  [[nodiscard]] std::vector<base::Pid> families();
-  [[nodiscard]] bool find_newborn();
-  [[nodiscard]] bool drop_exited();
   [[nodiscard]] std::set<base::Tid> tasks_of_targets();
-  void record_also(base::Pid pid);
   void enable_side_events();
   std::optional<int> activate();
   std::optional<int> enable();
@@ -76,7 +73,7 @@ class Recording {
   EndOfRecording wait();
   void on_tick();
   void follow_arrivals();
-  void ended(base::Pid pid, std::optional<ActiveTarget> active);
+  void ended(base::Pid pid, const std::shared_ptr<const ActiveTarget>& active);
   int finish(EndOfRecording end);
   void stop_perf();
   [[nodiscard]] int status_of(EndOfRecording end);
@@ -96,6 +93,7 @@ class Recording {
   [[nodiscard]] std::optional<std::uint64_t> output_bytes() const;
 
   const RecordOptions& options_;
+  const perf::PerfOptions perf_options_;  // parsed
   base::Logger& logger_;
   // Destroyed last to first: targets are switched off before perf is stopped, signals come last.
   base::Cancellation interrupted_;  // by the first signal: for what is done until the clock runs
@@ -104,18 +102,14 @@ class Recording {
   bool completing_ = false;  // the events are enabled no more
   std::unique_ptr<Engine> engine_;
   RecordObserver& observer_;
-  std::vector<base::Pid> pids_;
   std::vector<std::string> own_options_;  // that perf gets from us
   std::string perf_path_;
   PerfRun perf_;
   Workload workload_;
-  TargetWatch watch_;
-  TargetSet target_set_;
+  Roster roster_;
   std::unique_ptr<watch::ProcessWatch> process_watch_;  // until ARRIVALS has it
-  std::vector<base::Pid> chosen_;
-  std::set<base::Pid> no_pythons_;  // of these
-  bool record_all_ = false;         // perf does, and the engine drops what is not wanted
-  bool drops_others_ = false;       // the engine does, for good: it is to be told of all targets
+  bool record_all_ = false;    // perf does, and the engine drops what is not wanted
+  bool drops_others_ = false;  // the engine does, for good: it is to be told of all targets
   ContainerMaps container_maps_;
   std::vector<python::Target> targets_;
   base::Deadline::Clock::time_point enabled_at_;

@@ -1,7 +1,5 @@
 #include "record/recording_clock.hpp"
 
-#include "perf/record_options.hpp"
-
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -40,8 +38,8 @@ std::optional<clockid_t> clock_by_name(const std::string& name) {
 }
 
 // perf's own default is one that only the kernel can read.
-std::optional<clockid_t> recording_clock(const std::vector<std::string>& perf_options) {
-  return clock_by_name(perf::chosen_clock(perf_options).value_or("mono"));
+std::optional<clockid_t> recording_clock(const perf::PerfOptions& perf_options) {
+  return clock_by_name(perf_options.clock.value_or("mono"));
 }
 
 std::uint64_t now_by(clockid_t clock) {

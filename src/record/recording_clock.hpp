@@ -1,11 +1,12 @@
 // The clock by which perf gives its records their times.
 #pragma once
 
+#include "perf/record_options.hpp"
+
 #include <cstdint>
 #include <ctime>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace pyinject::session {
 
@@ -13,8 +14,7 @@ namespace pyinject::session {
 [[nodiscard]] std::optional<clockid_t> clock_by_name(const std::string& name);
 
 // That of a recording with PERF_OPTIONS: the one that they choose, else that of this tool's choice.
-[[nodiscard]] std::optional<clockid_t> recording_clock(
-    const std::vector<std::string>& perf_options);
+[[nodiscard]] std::optional<clockid_t> recording_clock(const perf::PerfOptions& perf_options);
 
 // In nanoseconds.
 [[nodiscard]] std::uint64_t now_by(clockid_t clock);

@@ -44,7 +44,7 @@ int Recording::finish(EndOfRecording end) {
   const auto answer = perf_.disable(signals_.fd());
   if (answer == perf::Answer::kInterrupted) {
     (void)take_signal();
-  } else if (const auto clock = recording_clock(options_.perf_options);
+  } else if (const auto clock = recording_clock(perf_options_);
              clock && answer == perf::Answer::kAcknowledged) {
     ended_at_ = now_by(*clock);
   }
@@ -126,7 +126,7 @@ void Recording::collect_maps() {
     arrivals_->handle();  // who has ended meanwhile
   }
   for (const auto& active : manager_->active()) {
-    maps_.collect(active);
+    maps_.collect(*active);
   }
   for (const auto pid : container_maps_.pids()) {
     maps_.collect(container_maps_.take(pid), pid);
@@ -170,7 +170,7 @@ std::function<bool(std::uint32_t)> Recording::wanted_samples() const {
                ? std::function<bool(std::uint32_t)>{}
                : [](std::uint32_t pid) { return pid != 0 && pid != ~0U; };
   }
-  return [this](std::uint32_t pid) { return target_set_.ever_contained(pid); };
+  return [this](std::uint32_t pid) { return roster_.targets().ever_contained(pid); };
 }
 
 weave::Knowledge Recording::knowledge() {

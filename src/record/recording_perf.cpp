@@ -2,9 +2,6 @@
 #include "base/fault.hpp"
 #include "base/format.hpp"
 #include "perf/record_options.hpp"
-#include "procfs/stat.hpp"
-#include "procfs/tasks.hpp"
-#include "pyinject/targets/target_selection.hpp"
 #include "record/recording.hpp"
 
 #include <algorithm>
@@ -28,7 +25,7 @@ std::optional<int> Recording::start_perf_for_all(const perf::Perf& perf) {
   for (int start = 1;; ++start) {
     const auto before = tasks_of_targets();
     if (drops_others_) {
-      engine_->narrow_to(pids_);
+      engine_->narrow_to(roster_.for_perf());
     }
     if (const auto status = start_perf(perf)) {
       return status;
@@ -45,9 +42,9 @@ std::optional<int> Recording::start_perf_for_all(const perf::Perf& perf) {
       }
       return std::nullopt;
     }
-    bool newborn = options_.children && find_newborn();
+    bool newborn = options_.children && roster_.add_newborn();
     if (newborn && record_all_) {  // perf records them: the program is not to drop them
-      engine_->narrow_to(pids_);
+      engine_->narrow_to(roster_.for_perf());
       newborn = false;
     }
     const bool too_many = record_all_ && !may_record_all();
@@ -66,22 +63,8 @@ std::optional<int> Recording::start_perf_for_all(const perf::Perf& perf) {
   }
 }
 
-// Of what perf would record of those that are born meanwhile: threads of the targets and their
-// children, and with --children all that descends from them.
 std::set<base::Tid> Recording::tasks_of_targets() {
-  std::set<base::Tid> tasks;
-  if (!engine_->misses_newborn_threads() || options_.all ||
-      perf::leaves_out_children(options_.perf_options)) {
-    return tasks;
-  }
-  for (const auto pid : options_.children ? families() : children_of(pids_)) {
-    tasks.insert(base::Tid{pid.value()});
-  }
-  for (const auto pid : pids_) {
-    const auto tids = procfs::list_tasks(pid);
-    tasks.insert(tids.begin(), tids.end());
-  }
-  return tasks;
+  return engine_->misses_newborn_threads() ? roster_.tasks() : std::set<base::Tid>{};
 }
 
 // What perf may do is what this tool may, when that is root's.
@@ -101,28 +84,11 @@ std::optional<int> Recording::attach_engine() {
   return give_up(kFailure);
 }
 
-// perf ends when it cannot open its events of a process that it was named. True: some of the
-// descendants have exited meanwhile, and perf is to be started without them.
-bool Recording::drop_exited() {
-  if (!options_.children) {
-    return false;
-  }
-  constexpr std::chrono::milliseconds kUntilItHasExited{20};  // perf noticed one that exits
-  if (watch_.all_exited_within(kUntilItHasExited)) {
-    return false;
-  }
-  const auto before = pids_.size();
-  pids_ = watch_.running();
-  logger_.debug("perf is started anew without {} processes that have exited",
-                before - pids_.size());
-  return pids_.size() < before;
-}
-
 std::optional<int> Recording::start_perf(const perf::Perf& perf) {
   perf::RecordCommand command{.perf = perf.path,
                               .own = own_options_,
                               .options = options_.perf_options,
-                              .pids = record_all_ ? std::vector<base::Pid>{} : pids_,
+                              .pids = record_all_ ? std::vector<base::Pid>{} : roster_.for_perf(),
                               .cgroup = options_.scope.cgroup};
   // Older perfs beside one that asks for them, as perf 7 does, die of it (kernel-notes.md). The
   // option is of 5.12.
@@ -134,7 +100,7 @@ std::optional<int> Recording::start_perf(const perf::Perf& perf) {
       base::reached(base::Step::kPerfRuns);
       return std::nullopt;
     case perf::Answer::kEnded:
-      if (drop_exited()) {
+      if (roster_.drop_exited(logger_)) {
         perf_.undo_output();  // else the next one would take an earlier file's place
         return start_perf(perf);
       }
@@ -143,7 +109,7 @@ std::optional<int> Recording::start_perf(const perf::Perf& perf) {
           perf_.process().stderr_text().find("No such process") != std::string::npos) {
         record_all_ = true;
         drops_others_ = true;
-        engine_->narrow_to(pids_);
+        engine_->narrow_to(roster_.for_perf());
         perf_.undo_output();
         return start_perf(perf);
       }

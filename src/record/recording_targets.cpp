@@ -1,6 +1,5 @@
 // Who is recorded: those who are there at the beginning, and those who come later.
 #include "base/format.hpp"
-#include "procfs/stat.hpp"
 #include "pyinject/targets/target_selection.hpp"
 #include "record/call_graph.hpp"
 #include "record/recording.hpp"
@@ -11,8 +10,6 @@
 #include <iterator>
 #include <utility>
 #include <variant>
-
-#include <unistd.h>
 
 namespace pyinject::session {
 
@@ -29,13 +26,12 @@ void Recording::hold_command() {
   const auto environment = engine_->environment_of_command();
   workload_.hold(signals_.ignored_before(), environment);
   const auto pid = workload_.process()->pid();
-  pids_ = {pid};
   engine_->command_held(pid);
-  if (engine_->takes_launched_late()) {
+  const bool family = engine_->takes_launched_late();
+  if (family) {
     process_watch_ = watch::watch_processes(logger_);
-    target_set_ = TargetSet::of_families(pids_);
-    (void)target_set_.choose(visible_processes());
   }
+  roster_.add_command(pid, family);
 }
 
 std::optional<int> Recording::choose_targets() {
@@ -48,9 +44,9 @@ std::optional<int> Recording::choose_targets() {
     process_watch_ = watch::watch_processes(logger_);
   }
   const bool named = !options_.all;
-  chosen_ = named && !options_.children ? without_repetitions(options_.pids)
-                                        : target_set_.choose(visible_processes());
-  auto selection = options_.children ? choose_families() : manager_->select(chosen_, named);
+  roster_.choose();
+  auto selection =
+      options_.children ? choose_families() : manager_->select(roster_.chosen(), named);
   if (interrupted_.cancelled()) {
     (void)take_signal();
     return 128 + signal_;
@@ -62,12 +58,10 @@ std::optional<int> Recording::choose_targets() {
     return kFailure;
   }
   if (named) {
-    for (const auto pid : chosen_) {  // lenient: also those without names, if they are there
-      record_also(pid);
-    }
+    roster_.tell_perf_of_chosen();  // lenient: also those without names, if they are there
   }
   if (selection.targets.empty()) {
-    if (named && (!options_.children || pids_.empty())) {
+    if (named && (!options_.children || roster_.for_perf().empty())) {
       logger_.error("no process can be activated");
       return kFailure;
     }
@@ -78,42 +72,11 @@ std::optional<int> Recording::choose_targets() {
               : "no Python process that can be activated is visible");
   }
   targets_ = std::move(selection.targets);
-  no_pythons_ = std::move(selection.no_pythons);
+  roster_.set_no_pythons(std::move(selection.no_pythons));
   if (!process_watch_ && std::ranges::any_of(targets_, &python::Target::foreign_namespace)) {
     process_watch_ = watch::watch_processes(logger_);  // the maps of what they fork go with them
   }
   return std::nullopt;
-}
-
-void Recording::record_also(base::Pid pid) {
-  if (const auto id = procfs::read_process_id(pid)) {
-    pids_.push_back(pid);
-    watch_.add(*id);
-  }
-}
-
-// The targets and their descendants that have not exited, but for perf, which is one when a target
-// started us.
-std::vector<base::Pid> Recording::families() {
-  auto pids = target_set_.choose(visible_processes());
-  std::erase_if(pids, [](base::Pid pid) {
-    const auto stat = procfs::read_stat(pid);
-    return !stat || stat->state == 'Z' || stat->parent.value() == ::getpid();
-  });
-  return pids;
-}
-
-// Members of the families that perf has not been told of: true when there is one.
-bool Recording::find_newborn() {
-  bool found = false;
-  for (const auto pid : families()) {
-    if (std::ranges::find(chosen_, pid) == chosen_.end()) {
-      chosen_.push_back(pid);
-      record_also(pid);
-      found = true;
-    }
-  }
-  return found;
 }
 
 // A shell, `uv run`, an init process of a container: the user means the Pythons below it.
@@ -141,30 +104,19 @@ void Recording::name_python_descendants(const std::set<base::Pid>& no_pythons) {
 Selection Recording::choose_families() {
   const auto roots = without_repetitions(options_.pids);
   auto selection = manager_->select(roots);
-  std::vector<base::Pid> descendants;
-  for (const auto pid : chosen_) {
-    if (std::ranges::find(roots, pid) == roots.end()) {
-      descendants.push_back(pid);
-    }
-  }
-  auto others = manager_->select(descendants, false);
+  auto others = manager_->select(roster_.add_roots(roots), false);
   std::ranges::move(others.targets, std::back_inserter(selection.targets));
   selection.no_pythons.merge(others.no_pythons);
-  for (const auto pid : roots) {
-    if (std::ranges::find(chosen_, pid) == chosen_.end()) {
-      chosen_.push_back(pid);
-    }
-  }
   return selection;
 }
 
 void Recording::choose_call_graph() {
-  if (!perf::chosen_clock(options_.perf_options)) {
+  if (!perf_options_.clock) {
     own_options_ = {"-k", "mono"};
   }
   if (options_.off_cpu) {
     // Each switch of a thread is a sample; the records of switches tell when it ran again.
-    if (!perf::chooses_event(options_.perf_options)) {
+    if (!perf_options_.event) {
       own_options_.insert(own_options_.end(), {"-e", "cycles"});
     }
     own_options_.insert(own_options_.end(),
@@ -173,12 +125,11 @@ void Recording::choose_call_graph() {
   if (targets_.empty() && !options_.all && !options_.children && !options_.launch) {
     return;
   }
-  const CallGraphWishes wishes{
-      .chosen = perf::chosen_call_graph(options_.perf_options),
-      .frequency_chosen = perf::chooses_frequency(options_.perf_options),
-      .frequency = perf::chosen_frequency(options_.perf_options),
-      .most_entries = most_callchain_entries(),
-      .buffer_bytes = perf::chooses_buffers(options_.perf_options) ? 0 : affordable_buffer()};
+  const CallGraphWishes wishes{.chosen = perf_options_.call_graph,
+                               .frequency_chosen = perf_options_.rate,
+                               .frequency = perf_options_.frequency,
+                               .most_entries = most_callchain_entries(),
+                               .buffer_bytes = perf_options_.buffers ? 0 : affordable_buffer()};
   const auto choice = engine_->choose_call_graph(targets_, wishes, interrupted_);
   own_options_.insert(own_options_.end(), choice.arguments.begin(), choice.arguments.end());
   if (!choice.note.empty()) {
@@ -191,25 +142,24 @@ void Recording::follow_arrivals() {
     return;
   }
   arrivals_ = std::make_unique<LateArrivals>(
-      std::move(process_watch_), engine_->detector(), *manager_, logger_, target_set_,
-      ArrivalListener{
-          .forked = [this](base::Pid child) { container_maps_.keep(child); },
-          .ended = [this](base::Pid pid,
-                          std::optional<ActiveTarget> active) { ended(pid, std::move(active)); }});
+      std::move(process_watch_), engine_->detector(), *manager_, logger_, roster_.targets(),
+      ArrivalListener{.forked = [this](base::Pid child) { container_maps_.keep(child); },
+                      .ended =
+                          [this](base::Pid pid, const std::shared_ptr<const ActiveTarget>& active) {
+                            ended(pid, active);
+                          }});
   std::vector<base::Pid> pythons;
   for (const auto& active : manager_->active()) {
-    pythons.push_back(active.target.id.pid);
+    pythons.push_back(active->target.id.pid);
   }
   arrivals_->ignore(perf_.process().pid());
   arrivals_->add_known(pythons);
   if (!options_.launch) {  // else COMMAND is held back, and runs this tool's program
-    auto pids = chosen_;
-    std::erase_if(pids, [this](base::Pid pid) { return no_pythons_.contains(pid); });
-    arrivals_->retry(pids);
+    arrivals_->retry(roster_.possible_pythons());
   }
 }
 
-void Recording::ended(base::Pid pid, std::optional<ActiveTarget> active) {
+void Recording::ended(base::Pid pid, const std::shared_ptr<const ActiveTarget>& active) {
   maps_.collect(container_maps_.take(pid), pid);
   if (!active) {
     return;

@@ -6,7 +6,7 @@ namespace pyinject::session {
 
 using python::Refusal;
 
-std::variant<python::Activation, Refusal> SampledTargets::activate(
+std::variant<python::Activation, Refusal> SampledTargets::take(
     const python::Target& target, const python::ActivateOptions& /*options*/) {
   if (auto refusal = sampler_.add(target)) {
     return std::move(*refusal);
@@ -16,17 +16,10 @@ std::variant<python::Activation, Refusal> SampledTargets::activate(
   return activation;
 }
 
-std::variant<python::Deactivation, Refusal> SampledTargets::deactivate(
+std::variant<python::Deactivation, Refusal> SampledTargets::release(
     const python::Target& target, const python::DeactivateOptions& /*options*/) {
   sampler_.remove(target);
   return python::Deactivation{.mechanism = python::Mechanism::kObserved, .stopped = {}};
-}
-
-std::variant<python::StackUse, Refusal> SampledTargets::stack_use(
-    const python::Target& /*target*/, std::chrono::nanoseconds /*deadline*/) {
-  return Refusal{.reason = python::Reason::kActivationFailed,
-                 .found = "nothing is stopped with this engine",
-                 .remedy = {}};
 }
 
 }  // namespace pyinject::session

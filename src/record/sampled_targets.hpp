@@ -1,26 +1,22 @@
-// What the manager does to a target of the second engine: it is added to those that are read, and
-// nothing happens to the target itself.
+// What the manager does to a target of the BPF engine: the target is added to those whose stacks
+// are read, and nothing happens to it.
 #pragma once
 
-#include "pyinject/python/injector.hpp"
+#include "pyinject/targets/target_handler.hpp"
 #include "record/stack_sampler.hpp"
 
-#include <chrono>
 #include <variant>
 
 namespace pyinject::session {
 
-class SampledTargets : public python::Injector {
+class SampledTargets : public TargetHandler {
  public:
   explicit SampledTargets(StackSampler& sampler) : sampler_{sampler} {}
 
-  [[nodiscard]] std::variant<python::Activation, python::Refusal> activate(
+  [[nodiscard]] std::variant<python::Activation, python::Refusal> take(
       const python::Target& target, const python::ActivateOptions& options) override;
-  [[nodiscard]] std::variant<python::Deactivation, python::Refusal> deactivate(
+  [[nodiscard]] std::variant<python::Deactivation, python::Refusal> release(
       const python::Target& target, const python::DeactivateOptions& options) override;
-  // Always a refusal: it would take a stop.
-  [[nodiscard]] std::variant<python::StackUse, python::Refusal> stack_use(
-      const python::Target& target, std::chrono::nanoseconds deadline) override;
 
  private:
   StackSampler& sampler_;

@@ -44,7 +44,7 @@ TrampolineEngine::TrampolineEngine(const RecordOptions& options, python::Detecto
       logger_{logger},
       observer_{observer},
       children_{detector, logger, this_session().session},
-      frames_{logger, recording_clock(options.perf_options)} {}
+      frames_{logger, recording_clock(perf::parse_options(options.perf_options))} {}
 
 void TrampolineEngine::begin() {
   guard_ = std::make_unique<Guard>(

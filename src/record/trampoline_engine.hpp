@@ -22,7 +22,7 @@ class TrampolineEngine : public Engine {
                    python::Injector& injector, base::Logger& logger, RecordObserver& observer);
 
   [[nodiscard]] python::Detector& detector() override { return detector_; }
-  [[nodiscard]] python::Injector& injector() override { return injector_; }
+  [[nodiscard]] TargetHandler& target_handler() override { return handler_; }
   [[nodiscard]] RecordObserver& observer() override { return observer_; }
   // Starts the guard.
   void begin() override;
@@ -48,6 +48,7 @@ class TrampolineEngine : public Engine {
   const RecordOptions& options_;
   python::Detector& detector_;
   python::Injector& injector_;
+  TrampolineHandler handler_{injector_};
   base::Logger& logger_;
   RecordObserver& observer_;
   // Destroyed last: it switches off what is still on.

@@ -29,7 +29,7 @@ struct ArrivalListener {
   std::function<void(base::Pid child)> forked;
   // A process that ran Python has ended, or runs another program. ACTIVE: what it was, if it was a
   // target.
-  std::function<void(base::Pid pid, std::optional<ActiveTarget> active)> ended;
+  std::function<void(base::Pid pid, std::shared_ptr<const ActiveTarget> active)> ended;
 };
 
 // All functions are of one thread; the activations are made by threads of its own.

@@ -50,9 +50,25 @@ ProcessManager::~ProcessManager() {
 
 void ProcessManager::tell(const Event& event) {
   if (options_.on_event) {
-    const std::scoped_lock lock{mutex_};
+    const std::scoped_lock lock{listeners_};
     options_.on_event(event);
   }
+}
+
+void ProcessManager::announce(const std::shared_ptr<ActiveTarget>& active, nanoseconds duration) {
+  tell({.kind = EventKind::kActivated,
+        .pid = active->target.id.pid,
+        .reason = {},
+        .duration = duration});
+  const std::scoped_lock lock{listeners_};
+  if (listener_ && is_active(active)) {
+    listener_(*active);
+  }
+}
+
+bool ProcessManager::is_active(const std::shared_ptr<ActiveTarget>& active) const {
+  const std::scoped_lock lock{mutex_};
+  return std::ranges::find(active_, active) != active_.end();
 }
 
 void ProcessManager::refuse(base::Pid pid, const Refusal& refusal, bool loud) {
@@ -128,14 +144,16 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
                               ProcessImage{.id = target.id, .stack_begin = target.stack_begin});
     // Nothing may throw once it is on: room for as many as can be on their way.
     active_.reserve(active_.size() + kMostAtATime);
-    if (options_.before_activation) {
-      options_.before_activation(target);
-    }
   }
+  if (options_.before_activation) {
+    const std::scoped_lock lock{listeners_};
+    options_.before_activation(target);
+  }
+  const auto active = std::make_shared<ActiveTarget>();
   const auto begin = Clock::now();
   std::variant<python::Activation, Refusal> result;
   try {
-    result = injector_.activate(
+    result = handler_.take(
         target, {.owner = options_.owner,
                  .deadline = std::min(attempt.deadline.remaining(), options_.activation_deadline),
                  .only = {},
@@ -168,23 +186,17 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
   }
   // First of all it is known to be on: whatever fails from here on, it will be switched off.
   const auto notes = std::exchange(std::get<python::Activation>(result).notes, {});
-  std::unique_lock lock{mutex_};
-  active_.push_back({std::move(target), std::get<python::Activation>(std::move(result))});
-  ++stats_.activated;
-  lock.unlock();
+  active->target = std::move(target);
+  active->activation = std::get<python::Activation>(std::move(result));
+  {
+    const std::scoped_lock lock{mutex_};
+    active_.push_back(active);
+    ++stats_.activated;
+  }
   for (const auto& note : notes) {
     logger_.warning("pid {}: {}", pid.value(), note);
   }
-  lock.lock();
-  if (options_.on_event) {
-    options_.on_event(
-        {.kind = EventKind::kActivated, .pid = pid, .reason = {}, .duration = duration});
-  }
-  const auto active = std::ranges::find_if(
-      active_, [pid](const ActiveTarget& one) { return one.target.id.pid == pid; });
-  if (listener_ && active != active_.end()) {
-    listener_(*active);
-  }
+  announce(active, duration);
   return Late::kActive;
 }
 
@@ -194,7 +206,7 @@ bool ProcessManager::is_of_user(base::Pid pid) const {
 }
 
 bool ProcessManager::activate_all(std::vector<python::Target> targets) {
-  injector_.prepare();
+  handler_.prepare();
   std::vector<python::Target> lenient;
   for (auto& target : targets) {
     if (!options_.strict || !is_of_user(target.id.pid)) {
@@ -230,13 +242,18 @@ void ProcessManager::missed(base::Pid pid) {
       false);
 }
 
-std::optional<ActiveTarget> ProcessManager::forget(base::Pid pid) {
+ActiveTargets ProcessManager::active() const {
   const std::scoped_lock lock{mutex_};
+  return {active_.begin(), active_.end()};
+}
+
+std::shared_ptr<const ActiveTarget> ProcessManager::forget(base::Pid pid) {
+  const std::scoped_lock lock{listeners_, mutex_};
   settled_.erase(pid);
-  const auto found = std::ranges::find_if(
-      active_, [&](const ActiveTarget& one) { return one.target.id.pid == pid; });
+  const auto found =
+      std::ranges::find_if(active_, [&](const auto& one) { return one->target.id.pid == pid; });
   if (found == active_.end()) {
-    return std::nullopt;
+    return nullptr;
   }
   auto gone = std::move(*found);
   active_.erase(found);
@@ -253,7 +270,7 @@ bool ProcessManager::deactivate_one(const python::Target& target, nanoseconds de
   const auto begin = Clock::now();
   std::variant<python::Deactivation, Refusal> result;
   try {
-    result = injector_.deactivate(target, {.deadline = deadline, .only_of = own_session()});
+    result = handler_.release(target, {.deadline = deadline, .only_of = own_session()});
   } catch (const std::exception& error) {
     // Whatever it was short of: the target has not gone because of that.
     result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
@@ -295,11 +312,11 @@ bool ProcessManager::deactivate_one(const python::Target& target, nanoseconds de
 bool ProcessManager::deactivate_all(const std::vector<python::Target>& others) {
   reserve_.release();
   std::vector<python::Target> pending = std::exchange(left_on_, {});
-  for (auto& active : active_) {
-    if (active.activation.before == python::TrampolineState::kOff) {
-      pending.push_back(active.target);
+  for (const auto& active : active_) {
+    if (active->activation.before == python::TrampolineState::kOff) {
+      pending.push_back(active->target);
       // Done with, whatever comes: the destructor must not try a second time.
-      active.activation.before = python::TrampolineState::kOnByUs;
+      active->activation.before = python::TrampolineState::kOnByUs;
     }
   }
   pending.insert(pending.end(), others.begin(), others.end());
@@ -322,15 +339,15 @@ void ProcessManager::keep_trampolines() {
   {
     const std::scoped_lock lock{mutex_};
     for (const auto& active : active_) {
-      if (active.activation.before == python::TrampolineState::kOff) {
-        targets.push_back(active.target);
+      if (active->activation.before == python::TrampolineState::kOff) {
+        targets.push_back(active->target);
       }
     }
   }
   for (const auto& target : targets) {
     // A failure that lasts is reported when the target is switched off.
     try {
-      if (const auto refusal = injector_.keep_trampolines(target, kKeepingShare)) {
+      if (const auto refusal = handler_.keep_trampolines(target, kKeepingShare)) {
         logger_.debug("pid {}: {}", target.id.pid.value(), python::describe(*refusal));
       }
     } catch (const std::exception& error) {
@@ -339,9 +356,15 @@ void ProcessManager::keep_trampolines() {
   }
 }
 
+std::unique_ptr<Manager> make_manager(python::Detector& detector, TargetHandler& handler,
+                                      base::Logger& logger, ManagerOptions options) {
+  return std::make_unique<ProcessManager>(detector, handler, logger, std::move(options));
+}
+
 std::unique_ptr<Manager> make_manager(python::Detector& detector, python::Injector& injector,
                                       base::Logger& logger, ManagerOptions options) {
-  return std::make_unique<ProcessManager>(detector, injector, logger, std::move(options));
+  return std::make_unique<ProcessManager>(detector, std::make_unique<TrampolineHandler>(injector),
+                                          logger, std::move(options));
 }
 
 }  // namespace pyinject::session

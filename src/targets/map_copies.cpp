@@ -27,8 +27,8 @@ void MapCopies::collect(const base::UniqueFd& map, base::Pid pid) {
 
 base::UniqueFd open_map(const Manager& manager, std::uint32_t pid) {
   for (const auto& active : manager.active()) {
-    const auto& map = active.activation.map;
-    if (static_cast<std::uint32_t>(active.target.id.pid.value()) == pid && map.valid()) {
+    const auto& map = active->activation.map;
+    if (static_cast<std::uint32_t>(active->target.id.pid.value()) == pid && map.valid()) {
       return procfs::reopen(map, O_RDONLY | O_CLOEXEC);
     }
   }

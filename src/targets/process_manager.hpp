@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -35,9 +36,14 @@ struct ProcessImage {
 
 class ProcessManager : public Manager {
  public:
-  ProcessManager(python::Detector& detector, python::Injector& injector, base::Logger& logger,
+  ProcessManager(python::Detector& detector, TargetHandler& handler, base::Logger& logger,
                  ManagerOptions options)
-      : detector_{detector}, injector_{injector}, logger_{logger}, options_{std::move(options)} {}
+      : detector_{detector}, handler_{handler}, logger_{logger}, options_{std::move(options)} {}
+  ProcessManager(python::Detector& detector, std::unique_ptr<TargetHandler> handler,
+                 base::Logger& logger, ManagerOptions options)
+      : ProcessManager{detector, *handler, logger, std::move(options)} {
+    own_handler_ = std::move(handler);
+  }
   ~ProcessManager() override;
 
   Selection select(const std::vector<base::Pid>& pids, bool named) override;
@@ -49,10 +55,10 @@ class ProcessManager : public Manager {
     examinations_.cancel();
   }
   void missed(base::Pid pid) override;
-  std::optional<ActiveTarget> forget(base::Pid pid) override;
+  std::shared_ptr<const ActiveTarget> forget(base::Pid pid) override;
   bool deactivate_all(const std::vector<python::Target>& others) override;
   void keep_trampolines() override;
-  [[nodiscard]] const std::vector<ActiveTarget>& active() const override { return active_; }
+  [[nodiscard]] ActiveTargets active() const override;
   [[nodiscard]] const Stats& stats() const override { return stats_; }
 
  private:
@@ -74,13 +80,17 @@ class ProcessManager : public Manager {
   void settle(base::Pid pid, python::Reason reason);
   [[nodiscard]] bool is_of_user(base::Pid pid) const;
   void refuse(base::Pid pid, const python::Refusal& refusal, bool loud);
+  // Where the options or the listener are called. MUTEX_ is not held meanwhile.
   void tell(const Event& event);
+  void announce(const std::shared_ptr<ActiveTarget>& active, std::chrono::nanoseconds duration);
+  [[nodiscard]] bool is_active(const std::shared_ptr<ActiveTarget>& active) const;  // not forgotten
   [[nodiscard]] std::optional<base::ProcessId> own_session() const;
   [[nodiscard]] bool inherits(const python::Detection& detection) const;
   bool deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline);
 
   python::Detector& detector_;
-  python::Injector& injector_;
+  std::unique_ptr<TargetHandler> own_handler_;  // null: it is the caller's
+  TargetHandler& handler_;
   base::Logger& logger_;
   const ManagerOptions options_;
   Listener listener_;
@@ -91,8 +101,9 @@ class ProcessManager : public Manager {
   std::atomic<bool> cancelled_ = false;  // no more activations
   base::Cancellation examinations_{options_.cancellation == nullptr ? base::Cancellation::never()
                                                                     : *options_.cancellation};
-  std::mutex mutex_;  // of all below, and of what the options call
-  std::vector<ActiveTarget> active_;
+  std::mutex listeners_;      // one call of the listener or of what the options hold at a time
+  mutable std::mutex mutex_;  // of all below; never taken before LISTENERS_
+  std::vector<std::shared_ptr<ActiveTarget>> active_;
   std::vector<python::Target> left_on_;  // could not be switched off when their activation failed
   bool all_off_ = true;                  // no attempt of deactivate_all() failed so far
   std::map<base::Pid, ProcessImage> settled_;  // activated or refused: not to be tried again

@@ -24,10 +24,10 @@ class FakeEngine : public session::Engine {
  public:
   FakeEngine(EngineScript& script, python::Detector& detector, python::Injector& injector,
              session::RecordObserver& observer)
-      : script_{script}, detector_{detector}, injector_{injector}, observer_{observer} {}
+      : script_{script}, detector_{detector}, handler_{injector}, observer_{observer} {}
 
   [[nodiscard]] python::Detector& detector() override { return detector_; }
-  [[nodiscard]] python::Injector& injector() override { return injector_; }
+  [[nodiscard]] session::TargetHandler& target_handler() override { return handler_; }
   [[nodiscard]] session::RecordObserver& observer() override { return observer_; }
   void begin() override { note("begin"); }
   [[nodiscard]] session::CallGraphChoice choose_call_graph(
@@ -64,7 +64,7 @@ class FakeEngine : public session::Engine {
 
   EngineScript& script_;
   python::Detector& detector_;
-  python::Injector& injector_;
+  session::TrampolineHandler handler_;
   session::RecordObserver& observer_;
 };
 

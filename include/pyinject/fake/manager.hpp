@@ -29,11 +29,9 @@ class Manager : public session::Manager {
   session::LateArrival activate_late(base::Pid pid) override;
   void end_late_activations() override;
   void missed(base::Pid pid) override;
-  std::optional<session::ActiveTarget> forget(base::Pid pid) override;
+  std::shared_ptr<const session::ActiveTarget> forget(base::Pid pid) override;
   bool deactivate_all(const std::vector<python::Target>& others) override;
-  [[nodiscard]] const std::vector<session::ActiveTarget>& active() const override {
-    return active_;
-  }
+  [[nodiscard]] session::ActiveTargets active() const override { return active_; }
   [[nodiscard]] const session::Stats& stats() const override { return stats_; }
 
   // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): a script and a book
@@ -51,7 +49,7 @@ class Manager : public session::Manager {
 
   std::mutex mutex_;
   Listener listener_;
-  std::vector<session::ActiveTarget> active_;
+  session::ActiveTargets active_;
   session::Stats stats_;
   bool late_ended_ = false;
 };

@@ -8,6 +8,7 @@
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/targets/stats.hpp"
+#include "pyinject/targets/target_handler.hpp"
 
 #include <chrono>
 #include <functional>
@@ -56,8 +57,8 @@ struct ManagerOptions {
   // Stopped: examinations end at once, with Reason::kNotExamined. Null: they have their own limits
   // only.
   const base::Cancellation* cancellation = nullptr;
-  // Called with each target that is about to be touched. This and the next may be called by any
-  // thread that is inside a function of the manager, but by one at a time.
+  // Called with each target that is about to be touched. This and the next are called by any thread
+  // that is inside a function of the manager, by one at a time, and may call active() and stats().
   std::function<void(const python::Target&)> before_activation = {};
   std::function<void(const Event&)> on_event = {};
 };
@@ -66,6 +67,7 @@ struct ActiveTarget {
   python::Target target;
   python::Activation activation;
 };
+using ActiveTargets = std::vector<std::shared_ptr<const ActiveTarget>>;
 
 // Those of a list of processes that can be activated or are on already. COMPLETE: none was
 // refused, but for those that `families` accepts; every refusal was counted and, when the user has
@@ -106,7 +108,7 @@ class Manager {
   [[nodiscard]] virtual Selection select(const std::vector<base::Pid>& pids, bool named) = 0;
   [[nodiscard]] Selection select(const std::vector<base::Pid>& pids) { return select(pids, true); }
 
-  // Called for every target that is active, at once; by one thread at a time.
+  // Called for every target as soon as it is active, as ManagerOptions::on_event is.
   using Listener = std::function<void(const ActiveTarget&)>;
   virtual void on_activation(Listener listener) = 0;
 
@@ -124,9 +126,10 @@ class Manager {
   // PID was a Python, and has ended before it was tried or ready: counted.
   virtual void missed(base::Pid pid) = 0;
 
-  // PID has ended or runs another program. What it was is handed over, if it was active; a later
-  // process of the same number is a new one. Of any thread.
-  virtual std::optional<ActiveTarget> forget(base::Pid pid) = 0;
+  // PID has ended or runs another program. What it was is handed over, null if it was not active; a
+  // later process of the same number is a new one. Of any thread, but not from a listener: what is
+  // handed over has been announced before.
+  virtual std::shared_ptr<const ActiveTarget> forget(base::Pid pid) = 0;
 
   // Switches off what this manager has switched on and whatever else is on by us among OTHERS
   // (children that inherited it). Bounded over all, but each is given 100 ms at least; a process
@@ -139,12 +142,16 @@ class Manager {
   // Of the thread that calls deactivate_all().
   virtual void keep_trampolines() {}
 
-  // Not while activate_late() is under way.
-  [[nodiscard]] virtual const std::vector<ActiveTarget>& active() const = 0;
+  // Those that are active now. Of any thread.
+  [[nodiscard]] virtual ActiveTargets active() const = 0;
   [[nodiscard]] virtual const Stats& stats() const = 0;  // of any thread
 };
 
-// DETECTOR and INJECTOR are used by several threads at a time.
+// The arguments have to outlive the manager, and are used by several threads at a time.
+[[nodiscard]] std::unique_ptr<Manager> make_manager(python::Detector& detector,
+                                                    TargetHandler& handler, base::Logger& logger,
+                                                    ManagerOptions options);
+// With a TrampolineHandler of INJECTOR.
 [[nodiscard]] std::unique_ptr<Manager> make_manager(python::Detector& detector,
                                                     python::Injector& injector,
                                                     base::Logger& logger, ManagerOptions options);

@@ -145,12 +145,13 @@ void FunctionRecorder::add_events(const python::FunctionProbes& target, std::siz
 }
 
 std::vector<std::string> FunctionRecorder::own_options() const {
+  const auto chosen = perf::parse_options(options_.perf_options);
   std::vector<std::string> own;
-  if (!perf::chosen_clock(options_.perf_options)) {
+  if (!chosen.clock) {
     own.insert(own.end(), {"-k", "mono"});
   }
   const auto buffer = affordable_buffer();
-  if (buffer != 0 && !perf::chooses_buffers(options_.perf_options)) {
+  if (buffer != 0 && !chosen.buffers) {
     own.insert(own.end(), {"-m", fmt::format("{}K", buffer >> 10U)});
   }
   for (const auto& event : events_->events()) {

@@ -141,7 +141,7 @@ int Joiner::steps() {
   arrivals_->ignore(running_.pid);
   std::vector<base::Pid> pythons;
   for (const auto& active : manager_->active()) {
-    pythons.push_back(active.target.id.pid);
+    pythons.push_back(active->target.id.pid);
   }
   arrivals_->add_known(pythons);
   std::erase_if(chosen_, [this](base::Pid pid) { return no_pythons_.contains(pid); });

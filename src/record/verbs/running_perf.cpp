@@ -60,7 +60,7 @@ std::optional<Unavailable> check_output(base::Pid pid, const std::vector<std::st
   if (output.several) {
     return refuse_output("several_files", "perf writes file after file (--switch-output)");
   }
-  if (perf::writes_folder(options)) {
+  if (perf::parse_options(options).directory) {
     return refuse_output("folder", "perf writes a folder (--threads)");
   }
   return std::nullopt;

@@ -66,10 +66,10 @@ class WrappedPerf {
         injector_{injector},
         logger_{logger},
         observer_{observer},
-        chosen_{perf::chosen_call_graph(options.arguments)},
+        chosen_{perf::parse_options(options.arguments)},
         children_{detector, logger, this_session().session},
         maps_{options.maps, logger},
-        frames_{logger, recording_clock(options.arguments)},
+        frames_{logger, recording_clock(chosen_)},
         manager_{make_manager(detector, injector, logger, manager_options())} {
     signals_.listen([this](int) { interrupted_.cancel(); });
     manager_->on_activation([this](const ActiveTarget& active) { activated(active); });
@@ -153,10 +153,10 @@ class WrappedPerf {
     frames_.stop();
     const bool all_off = switch_off();
     for (const auto& active : manager_->active()) {
-      maps_.collect(active);
+      maps_.collect(*active);
     }
     const auto after = state_of(output.path);
-    if (options_.records() && chosen_ && after && !(before && after->same_as(*before))) {
+    if (options_.records() && chosen_.call_graph && after && !(before && after->same_as(*before))) {
       const bool completed = complete_stacks(perf, output, Deadline::Clock::now() - begin);
       status = status == 0 && !completed ? kFailure : status;
     }
@@ -166,18 +166,18 @@ class WrappedPerf {
   // Live views cannot be completed afterwards.
   void tell_what_will_be_missing(const std::vector<python::Target>& targets) {
     const auto verb = fmt::format("{}", fmt::join(options_.verb, " "));
-    if (!chosen_ || chosen_->kind == Kind::kNone) {
+    if (!chosen_.call_graph || chosen_.call_graph->kind == Kind::kNone) {
       logger_.info("perf {} has stacks with --call-graph fp{} only", verb,
                    options_.records() ? " or dwarf" : "");
       return;
     }
     const auto without =
         std::ranges::find_if(targets, [](const auto& target) { return !target.frame_pointers; });
-    if (chosen_->kind == Kind::kDwarf && !options_.records()) {
+    if (chosen_.call_graph->kind == Kind::kDwarf && !options_.records()) {
       logger_.warning(
           "perf's own unwinding ends at the first Python function: its callers are missing{}",
           without == targets.end() ? "; --call-graph fp shows it" : "");
-    } else if (chosen_->kind == Kind::kFramePointers && without != targets.end()) {
+    } else if (chosen_.call_graph->kind == Kind::kFramePointers && without != targets.end()) {
       logger_.warning(
           "pid {} (Python {}) was built without frame pointers: its stacks end at the innermost "
           "function{}",
@@ -189,7 +189,7 @@ class WrappedPerf {
   int run_perf(const perf::Perf& perf) {
     std::vector<std::string> argv{perf.path};
     argv.insert(argv.end(), options_.verb.begin(), options_.verb.end());
-    if (options_.records() && !perf::chosen_clock(options_.arguments)) {
+    if (options_.records() && !chosen_.clock) {
       argv.insert(argv.end(), {"-k", "mono"});
     }
     if (const auto output = perf::output_of(options_.arguments, false);
@@ -265,7 +265,7 @@ class WrappedPerf {
   python::Injector& injector_;
   base::Logger& logger_;
   RecordObserver& observer_;
-  std::optional<perf::ChosenCallGraph> chosen_;
+  const perf::PerfOptions chosen_;
   // Destroyed last to first: targets are switched off before the guard goes, signals come last.
   base::Cancellation interrupted_;
   StopSignals signals_;

@@ -33,7 +33,7 @@ TEST(FakeManager, DoesWhatItsScriptSays) {
   EXPECT_THAT(told, ElementsAre(Pid{3}));
   EXPECT_EQ(manager.activate_late(Pid{4}).late, session::Late::kActive);
   EXPECT_EQ(manager.activate_late(Pid{4}).late, session::Late::kKnown);
-  EXPECT_TRUE(manager.forget(Pid{4}).has_value());
+  EXPECT_NE(manager.forget(Pid{4}), nullptr);
   EXPECT_FALSE(manager.deactivate_all());
   EXPECT_EQ(manager.stats().summary(),
             "2 processes recorded, 2 skipped, 1 not switched off (1 not_python, 1 stop_deadline, 1 "

@@ -56,7 +56,7 @@ TEST(ScanWords, KnowsAbbreviationsAndNegations) {
 TEST(ChosenCallGraph, InEverySpelling) {
   using Kind = ChosenCallGraph::Kind;
   const auto kind = [](const Words& words) {
-    const auto chosen = chosen_call_graph(words);
+    const auto chosen = parse_options(words).call_graph;
     return chosen ? std::optional{chosen->kind} : std::nullopt;
   };
   for (const auto& words : {Words{"-g"}, Words{"-vg"}, Words{"--call-graph=fp"},
@@ -66,16 +66,16 @@ TEST(ChosenCallGraph, InEverySpelling) {
   EXPECT_EQ(kind({"--call-graph", "lbr"}), Kind::kOther);
   EXPECT_EQ(kind({"--no-call-graph"}), Kind::kNone);
   EXPECT_EQ(kind({"-g", "--call-graph", "dwarf"}), Kind::kDwarf) << "the last one holds";
-  EXPECT_EQ(chosen_call_graph({"--call-graph", "dwarf"})->dump_bytes, 8192U);
-  EXPECT_EQ(chosen_call_graph({"--call-graph=dwarf,32768"})->dump_bytes, 32768U);
+  EXPECT_EQ(parse_options({"--call-graph", "dwarf"}).call_graph->dump_bytes, 8192U);
+  EXPECT_EQ(parse_options({"--call-graph=dwarf,32768"}).call_graph->dump_bytes, 32768U);
   EXPECT_EQ(kind({"-F", "99", "-o", "-g"}), std::nullopt) << "-g is a file name there";
   EXPECT_EQ(kind({}), std::nullopt);
 }
 
 TEST(ChosenClock, IsTheLastOne) {
-  EXPECT_EQ(chosen_clock({"-k", "mono", "--clockid=tai"}), "tai");
-  EXPECT_EQ(chosen_clock({"-kmono"}), "mono");
-  EXPECT_EQ(chosen_clock({"-F", "99"}), std::nullopt);
+  EXPECT_EQ(parse_options({"-k", "mono", "--clockid=tai"}).clock, "tai");
+  EXPECT_EQ(parse_options({"-kmono"}).clock, "mono");
+  EXPECT_EQ(parse_options({"-F", "99"}).clock, std::nullopt);
 }
 
 TEST(ChosenTargets, AreThoseThatPerfWouldTake) {
@@ -95,10 +95,10 @@ TEST(ChosenTargets, AreThoseThatPerfWouldTake) {
 }
 
 TEST(WritesFolder, IsWithThreads) {
-  EXPECT_TRUE(writes_folder({"-g", "--threads"}));
-  EXPECT_TRUE(writes_folder({"--threads=core", "-g"}));
-  EXPECT_FALSE(writes_folder({"-g", "--no-threads"}));
-  EXPECT_FALSE(writes_folder({"-t", "1"}));
+  EXPECT_TRUE(parse_options({"-g", "--threads"}).directory);
+  EXPECT_TRUE(parse_options({"--threads=core", "-g"}).directory);
+  EXPECT_FALSE(parse_options({"-g", "--no-threads"}).directory);
+  EXPECT_FALSE(parse_options({"-t", "1"}).directory);
 }
 
 TEST(RecordArgv, KeepsTheUsersOptionsUnchangedAndInOrder) {
@@ -182,32 +182,32 @@ TEST(ParseWrittenFiles, UnderstandsEveryForm) {
 }
 
 TEST(ChoosesFrequency, InAnySpelling) {
-  EXPECT_TRUE(chooses_frequency({"-F", "99"}));
-  EXPECT_TRUE(chooses_frequency({"-F99"}));
-  EXPECT_TRUE(chooses_frequency({"--freq=99"}));
-  EXPECT_TRUE(chooses_frequency({"-g", "-c", "1000"}));
-  EXPECT_FALSE(chooses_frequency({"-g", "-e", "cpu-clock"}));
-  EXPECT_FALSE(chooses_frequency({"-o", "-F"})) << "the value of another option";
+  EXPECT_TRUE(parse_options({"-F", "99"}).rate);
+  EXPECT_TRUE(parse_options({"-F99"}).rate);
+  EXPECT_TRUE(parse_options({"--freq=99"}).rate);
+  EXPECT_TRUE(parse_options({"-g", "-c", "1000"}).rate);
+  EXPECT_FALSE(parse_options({"-g", "-e", "cpu-clock"}).rate);
+  EXPECT_FALSE(parse_options({"-o", "-F"}).rate) << "the value of another option";
 }
 
 TEST(WritesFolder, AsTheLastOneSays) {
-  EXPECT_FALSE(writes_folder({}));
-  EXPECT_TRUE(writes_folder({"--threads"}));
-  EXPECT_TRUE(writes_folder({"-F", "99", "--threads=core"}));
-  EXPECT_FALSE(writes_folder({"--threads", "--no-threads"}));
+  EXPECT_FALSE(parse_options({}).directory);
+  EXPECT_TRUE(parse_options({"--threads"}).directory);
+  EXPECT_TRUE(parse_options({"-F", "99", "--threads=core"}).directory);
+  EXPECT_FALSE(parse_options({"--threads", "--no-threads"}).directory);
 }
 
 TEST(LeavesOutChildren, WithNoInherit) {
-  EXPECT_FALSE(leaves_out_children({"-I", "-g"}));
-  EXPECT_TRUE(leaves_out_children({"-gi"}));
-  EXPECT_TRUE(leaves_out_children({"--no-inherit"}));
+  EXPECT_FALSE(parse_options({"-I", "-g"}).leaves_out_children);
+  EXPECT_TRUE(parse_options({"-gi"}).leaves_out_children);
+  EXPECT_TRUE(parse_options({"--no-inherit"}).leaves_out_children);
 }
 
 TEST(Overwriting, IsRead) {
-  EXPECT_TRUE(overwrites({"-g", "--overwrite"}));
-  EXPECT_TRUE(overwrites({"--overw"}));
-  EXPECT_FALSE(overwrites({"--no-overwrite"}));
-  EXPECT_FALSE(overwrites({"-o", "--overwrite"})) << "the value of another option";
+  EXPECT_TRUE(parse_options({"-g", "--overwrite"}).overwrite);
+  EXPECT_TRUE(parse_options({"--overw"}).overwrite);
+  EXPECT_FALSE(parse_options({"--no-overwrite"}).overwrite);
+  EXPECT_FALSE(parse_options({"-o", "--overwrite"}).overwrite) << "the value of another option";
 }
 
 }  // namespace

@@ -74,12 +74,12 @@ class ScriptedManager : public Manager {
   }
   void end_late_activations() override { ended = true; }
   void missed(Pid pid) override { missed_pids.push_back(pid); }
-  std::optional<ActiveTarget> forget(Pid pid) override {
+  std::shared_ptr<const ActiveTarget> forget(Pid pid) override {
     forgotten.push_back(pid);
-    return std::nullopt;
+    return nullptr;
   }
   bool deactivate_all(const std::vector<python::Target>& /*others*/) override { return true; }
-  const std::vector<ActiveTarget>& active() const override { return active_; }
+  ActiveTargets active() const override { return {}; }
   const Stats& stats() const override { return stats_; }
 
   std::vector<Pid> tried() {
@@ -95,7 +95,6 @@ class ScriptedManager : public Manager {
  private:
   std::mutex mutex_;
   std::vector<Pid> tried_;
-  std::vector<ActiveTarget> active_;
   Stats stats_;
 };
 

@@ -179,6 +179,50 @@ TEST_F(ManagerTest, InterruptionDuringActivationUndoesIt) {
   EXPECT_THAT(injector_.on, IsEmpty());
 }
 
+// As a listener that opens the maps of all targets does.
+TEST_F(ManagerTest, ListenersMayAskTheManager) {
+  std::vector<std::size_t> active;
+  std::unique_ptr<Manager> manager;
+  ManagerOptions options;
+  options.before_activation = [&](const python::Target& /*target*/) {
+    active.push_back(manager->active().size());
+  };
+  options.on_event = [&](const Event& event) {
+    if (event.kind == EventKind::kActivated) {
+      active.push_back(manager->active().size());
+    }
+  };
+  manager = make(options);
+  manager->on_activation(
+      [&](const ActiveTarget& /*target*/) { active.push_back(manager->active().size()); });
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  EXPECT_THAT(active, ElementsAre(0U, 1U, 1U, 1U, 2U, 2U));
+}
+
+// What a handler that is no injector takes is released as well.
+TEST_F(ManagerTest, TakesAndReleasesByAnyHandler) {
+  class Handler : public TargetHandler {
+   public:
+    std::variant<python::Activation, python::Refusal> take(
+        const python::Target& target, const python::ActivateOptions& /*options*/) override {
+      calls.emplace_back("take", target.id.pid.value());
+      return python::Activation{};
+    }
+    std::variant<python::Deactivation, python::Refusal> release(
+        const python::Target& target, const python::DeactivateOptions& /*options*/) override {
+      calls.emplace_back("release", target.id.pid.value());
+      return python::Deactivation{};
+    }
+    std::vector<std::pair<std::string, int>> calls;
+  };
+  Handler handler;
+  const auto manager = make_manager(detector_, handler, logger_, {});
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst}).targets));
+  EXPECT_TRUE(manager->deactivate_all());
+  EXPECT_THAT(handler.calls,
+              ElementsAre(std::pair{"take", 5'000'001}, std::pair{"release", 5'000'001}));
+}
+
 TEST_F(ManagerTest, DestructorIsTheSafetyNet) {
   {
     const auto manager = make();
@@ -298,8 +342,8 @@ TEST_F(ManagerTest, ALaterProcessOfTheSameNumberIsANewOne) {
   const base::Child child{{.argv = {"sleep", "60"}}};
   const auto manager = make();
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
-  ASSERT_TRUE(manager->forget(child.pid()).has_value());
-  EXPECT_FALSE(manager->forget(child.pid()).has_value());
+  ASSERT_NE(manager->forget(child.pid()), nullptr);
+  EXPECT_EQ(manager->forget(child.pid()), nullptr);
   EXPECT_THAT(manager->active(), IsEmpty());
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
 }

@@ -1,0 +1,126 @@
+#include "record/roster.hpp"
+
+#include "perf/record_options.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/tasks.hpp"
+#include "pyinject/targets/target_selection.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <unistd.h>
+
+namespace pyinject::session {
+
+namespace {
+
+bool contains(const std::vector<base::Pid>& pids, base::Pid pid) {
+  return std::ranges::find(pids, pid) != pids.end();
+}
+
+}  // namespace
+
+Roster::Roster(const RecordOptions& options)
+    : options_{options},
+      targets_{options.all ? TargetSet::of_scope(options.scope)
+                           : TargetSet::of_families(options.pids)},
+      with_children_{!perf::parse_options(options.perf_options).leaves_out_children} {}
+
+void Roster::add_command(base::Pid command, bool family) {
+  for_perf_ = {command};
+  if (family) {
+    targets_ = TargetSet::of_families(for_perf_);
+    (void)targets_.choose(visible_processes());
+  }
+}
+
+void Roster::choose() {
+  const bool named = !options_.all && !options_.children;
+  chosen_ = named ? without_repetitions(options_.pids) : targets_.choose(visible_processes());
+}
+
+std::vector<base::Pid> Roster::add_roots(const std::vector<base::Pid>& roots) {
+  std::vector<base::Pid> others;
+  std::ranges::copy_if(chosen_, std::back_inserter(others),
+                       [&](base::Pid pid) { return !contains(roots, pid); });
+  for (const auto pid : roots) {
+    if (!contains(chosen_, pid)) {
+      chosen_.push_back(pid);
+    }
+  }
+  return others;
+}
+
+std::vector<base::Pid> Roster::possible_pythons() const {
+  auto pids = chosen_;
+  std::erase_if(pids, [this](base::Pid pid) { return no_pythons_.contains(pid); });
+  return pids;
+}
+
+void Roster::tell_perf_of(base::Pid pid) {
+  if (const auto id = procfs::read_process_id(pid)) {
+    for_perf_.push_back(pid);
+    watch_.add(*id);
+  }
+}
+
+void Roster::tell_perf_of_chosen() {
+  for (const auto pid : chosen_) {
+    tell_perf_of(pid);
+  }
+}
+
+// The targets and their descendants that have not exited, but for perf, which is one when a target
+// started us.
+std::vector<base::Pid> Roster::families() {
+  auto pids = targets_.choose(visible_processes());
+  std::erase_if(pids, [](base::Pid pid) {
+    const auto stat = procfs::read_stat(pid);
+    return !stat || stat->state == 'Z' || stat->parent.value() == ::getpid();
+  });
+  return pids;
+}
+
+bool Roster::add_newborn() {
+  bool found = false;
+  for (const auto pid : families()) {
+    if (!contains(chosen_, pid)) {
+      chosen_.push_back(pid);
+      tell_perf_of(pid);
+      found = true;
+    }
+  }
+  return found;
+}
+
+bool Roster::drop_exited(base::Logger& logger) {
+  if (!options_.children) {
+    return false;
+  }
+  constexpr std::chrono::milliseconds kUntilItHasExited{20};  // perf noticed one that exits
+  if (watch_.all_exited_within(kUntilItHasExited)) {
+    return false;
+  }
+  const auto before = for_perf_.size();
+  for_perf_ = watch_.running();
+  logger.debug("perf is started anew without {} processes that have exited",
+               before - for_perf_.size());
+  return for_perf_.size() < before;
+}
+
+std::set<base::Tid> Roster::tasks() {
+  std::set<base::Tid> tasks;
+  if (options_.all || !with_children_) {
+    return tasks;
+  }
+  for (const auto pid : options_.children ? families() : children_of(for_perf_)) {
+    tasks.insert(base::Tid{pid.value()});
+  }
+  for (const auto pid : for_perf_) {
+    const auto tids = procfs::list_tasks(pid);
+    tasks.insert(tids.begin(), tids.end());
+  }
+  return tasks;
+}
+
+}  // namespace pyinject::session
