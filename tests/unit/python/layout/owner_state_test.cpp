@@ -31,10 +31,11 @@ TEST(OwnerState, OfNoSession) {
   EXPECT_EQ(owner_state(target), OwnerState::kNone);
 }
 
-TEST(OwnerState, OfASessionInAnotherNamespaceThatIsSeenFromHere) {
+// It has the pid and the start time of this process.
+TEST(OwnerState, OfASessionInAnotherNamespaceIsNotThatOfAProcessInThisOne) {
   auto target = own_target();
   ++target.owner_namespace;
-  EXPECT_EQ(owner_state(target), OwnerState::kLives);
+  EXPECT_NE(owner_state(target), OwnerState::kLives);
 }
 
 TEST(OwnerState, OfATargetInAnotherNamespaceWhoseSessionNotedNone) {
