@@ -1,32 +1,23 @@
 // The command line, understood and checked; nothing is done yet.
 #pragma once
 
+#include "cli/verb.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/record/options.hpp"
 #include "pyinject/record/repeated_recording.hpp"
+#include "pyinject/record/weave_file.hpp"
 #include "pyinject/record/wrapped_perf.hpp"
-#include "pyinject/targets/manager.hpp"
+#include "record/verbs/join_recording.hpp"
 
 #include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace pyinject::cli {
-
-enum class Verb {
-  kNone,
-  kRecord,
-  kJoin,
-  kFunctions,
-  kWeave,
-  kActivate,
-  kDeactivate,
-  kStatus,
-  kWrapped
-};
 
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
@@ -36,24 +27,46 @@ struct ReportOptions {
   std::optional<std::string> stats = {};  // --stats FILE
 };
 
+// What the options of each verb say.
+struct RecordCommand {
+  session::RecordOptions record;
+  std::optional<session::RepeatOptions> repeat;
+  bool functions = false;
+};
+
+struct FunctionsCommand {
+  std::string input;
+  bool timeline = false;
+  bool json = false;
+};
+
+struct ActivateCommand {
+  std::vector<base::Pid> pids;
+  bool strict = true;
+  std::chrono::nanoseconds deactivation_deadline{};
+};
+
+struct DeactivateCommand {
+  std::vector<base::Pid> pids;  // none: ABANDONED
+  bool abandoned = false;
+  std::chrono::nanoseconds deactivation_deadline{};
+};
+
+struct StatusCommand {
+  std::vector<base::Pid> pids;  // none: all
+  bool json = false;
+};
+
 struct CommandLine {
-  Verb verb = Verb::kNone;
-  bool help = false;     // --help: of VERB
-  bool version = false;  // --version
+  const VerbSpec* verb = nullptr;  // nullptr: --help or --version
+  bool help = false;               // --help: of VERB
+  bool version = false;            // --version
   Verbosity verbosity = Verbosity::kNormal;
-  std::vector<base::Pid> pids;  // of every verb; join: perf's
-  bool abandoned = false;       // deactivate
-  bool strict = true;           // record, activate
-  bool json = false;            // status, functions
-  ReportOptions report;         // of every verb; STATS: record, join, activate, deactivate
-  std::chrono::nanoseconds deactivation_deadline = session::ManagerOptions{}.deactivation_deadline;
-  session::RecordOptions record;                 // record; of join what both have
-  std::optional<session::RepeatOptions> repeat;  // record
-  session::WrapOptions wrapped;                  // trace, top, sched, kmem
-  bool functions = false;                        // record --functions
-  bool timeline = false;                         // functions
-  std::string input;                             // weave, functions
-  std::string output;                            // weave: INPUT itself unless another is named
+  ReportOptions report;  // STATS: record, join, activate, deactivate
+  std::variant<std::monostate, RecordCommand, session::JoinOptions, FunctionsCommand,
+               session::WeaveFileOptions, ActivateCommand, DeactivateCommand, StatusCommand,
+               session::WrapOptions>
+      options;  // of VERB
 };
 
 // What is wrong with the command line, and the exit status that says so.

@@ -7,9 +7,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-
-#include <unistd.h>
 
 namespace pyinject::cli {
 
@@ -54,13 +51,11 @@ std::string loss_line(const weave::WeaveSummary& facts) {
 
 }  // namespace
 
-Terminal look_at_terminal() {
-  const char* const no_color = std::getenv("NO_COLOR");
-  const char* const term = std::getenv("TERM");
-  const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  const bool dumb = term == nullptr || std::string_view{term} == "dumb";
-  return {.live = terminal && !dumb,
-          .color = terminal && !dumb && (no_color == nullptr || *no_color == '\0')};
+std::string name_of_perf(const perf::PerfSearch& search) {
+  if (search.option) {
+    return *search.option;
+  }
+  return search.environment.value_or("").empty() ? "perf" : *search.environment;
 }
 
 std::string format_elapsed(std::chrono::nanoseconds elapsed) {

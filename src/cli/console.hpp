@@ -2,7 +2,9 @@
 #pragma once
 
 #include "cli/reporter.hpp"
+#include "cli/terminal.hpp"
 #include "pyinject/base/log.hpp"
+#include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/record/record_observer.hpp"
 
 #include <mutex>
@@ -10,12 +12,8 @@
 
 namespace pyinject::cli {
 
-// How messages look, from the environment.
-struct Terminal {
-  bool live = false;   // stderr is a terminal: the moving line may be drawn
-  bool color = false;  // and NO_COLOR is not set
-};
-[[nodiscard]] Terminal look_at_terminal();
+// As the user would have to call it to read what it recorded: other versions may be unable to.
+[[nodiscard]] std::string name_of_perf(const perf::PerfSearch& search);
 
 // "12 s", "3 min 05 s", "2 h 03 min".
 [[nodiscard]] std::string format_elapsed(std::chrono::nanoseconds elapsed);

@@ -77,8 +77,9 @@ void summarize(const std::string& path, base::Logger& logger) {
 
 }  // namespace
 
-void check_functions(const CommandLine& line, const boost::program_options::variables_map& values) {
-  if (line.record.pids.empty()) {
+void check_functions(const session::RecordOptions& record,
+                     const boost::program_options::variables_map& values) {
+  if (record.pids.empty()) {
     throw CommandLineError{
         "--functions is for running processes: -p PID (not -a, -u, --comm, -G, nor a command to be "
         "launched)",
@@ -93,7 +94,7 @@ void check_functions(const CommandLine& line, const boost::program_options::vari
       throw CommandLineError{fmt::format("--functions and --{} exclude each other", other), kUsage};
     }
   }
-  const auto& options = line.record.perf_options;
+  const auto& options = record.perf_options;
   if (perf::output_of(options, false).pipe) {
     throw CommandLineError{"--functions writes to a file: not with -o -", kUsage};
   }
@@ -110,7 +111,7 @@ void check_functions(const CommandLine& line, const boost::program_options::vari
   }
 }
 
-int run_record_functions(const CommandLine& line, base::Logger& logger,
+int run_record_functions(const session::RecordOptions& record, base::Logger& logger,
                          session::RecordObserver& observer) {
   if (!calls::can_read_calls()) {
     logger.error(
@@ -118,22 +119,22 @@ int run_record_functions(const CommandLine& line, base::Logger& logger,
         "libtraceevent-dev installed");
     return kFailure;
   }
-  const auto recording = session::record_functions(line.record, logger, observer);
+  const auto recording = session::record_functions(record, logger, observer);
   for (const auto& file : recording.files) {
     summarize(file, logger);
   }
   return recording.status;
 }
 
-int run_functions(const CommandLine& line, base::Logger& logger) {
-  const auto trace = calls::read_calls(line.input);
+int print_functions(const FunctionsCommand& command, base::Logger& logger) {
+  const auto trace = calls::read_calls(command.input);
   tell_defects(trace, logger);
-  if (line.timeline) {
-    calls::write_timeline(trace, line.json, print);
+  if (command.timeline) {
+    calls::write_timeline(trace, command.json, print);
     return 0;
   }
   const auto result = times_of(trace);
-  print(line.json ? calls::to_json(trace, result) : calls::to_table(trace, result));
+  print(command.json ? calls::to_json(trace, result) : calls::to_table(trace, result));
   return 0;
 }
 

@@ -9,14 +9,15 @@
 
 namespace pyinject::cli {
 
-// Throws CommandLineError when what LINE says of a recording does not go with --functions.
-void check_functions(const CommandLine& line, const boost::program_options::variables_map& values);
+// Throws CommandLineError when what RECORD says does not go with --functions.
+void check_functions(const session::RecordOptions& record,
+                     const boost::program_options::variables_map& values);
 
 // record --functions: records, and says how many calls there were.
-[[nodiscard]] int run_record_functions(const CommandLine& line, base::Logger& logger,
+[[nodiscard]] int run_record_functions(const session::RecordOptions& record, base::Logger& logger,
                                        session::RecordObserver& observer);
 
 // functions: prints what a file says.
-[[nodiscard]] int run_functions(const CommandLine& line, base::Logger& logger);
+[[nodiscard]] int print_functions(const FunctionsCommand& command, base::Logger& logger);
 
 }  // namespace pyinject::cli

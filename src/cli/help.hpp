@@ -1,12 +1,11 @@
-// The texts of --help; each fits a terminal of 80 columns.
+// perf-pyinject --help; the text of each verb is in its VerbSpec.
 #pragma once
 
-#include "cli/command_line.hpp"
-
-#include <string_view>
+#include <string>
 
 namespace pyinject::cli {
 
-[[nodiscard]] std::string_view help_text(Verb verb);
+// Fits a terminal of 80 columns.
+[[nodiscard]] std::string general_help();
 
 }  // namespace pyinject::cli

@@ -1,129 +1,128 @@
 #include "cli/verb_options.hpp"
 
-#include <boost/program_options.hpp>
+#include "base/text.hpp"
 
-#include <algorithm>
+#include <boost/program_options.hpp>
+#include <fmt/format.h>
+
 #include <array>
+#include <charconv>
 
 namespace pyinject::cli {
 
 namespace {
 
 namespace options = boost::program_options;
-using perf::OptionArgument;
 using perf::RecordOption;
-
-constexpr auto kNone = OptionArgument::kNone;
-constexpr auto kRequired = OptionArgument::kRequired;
+using session::kUsage;
 
 constexpr auto kGlobal = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"version", 0, kNone},
-});
-constexpr auto kRecord = std::to_array<RecordOption>({
-    {"help", 'h', kNone},      {"quiet", 'q', kNone},        {"verbose", 'v', kNone},
-    {"pid", 'p', kRequired},   {"all-cpus", 'a', kNone},     {"uid", 'u', kRequired},
-    {"comm", 0, kRequired},    {"cgroup", 'G', kRequired},   {"children", 0, kNone},
-    {"perf", 0, kRequired},    {"strict", 0, kNone},         {"lenient", 0, kNone},
-    {"no-backfill", 0, kNone}, {"lines", 0, kNone},          {"keep-raw", 0, kNone},
-    {"repeat", 0, kRequired},  {"keep", 0, kRequired},       {"deactivate-timeout", 0, kRequired},
-    {"stats", 0, kRequired},   {"log-format", 0, kRequired}, {"engine", 0, kRequired},
-    {"gil", 0, kNone},         {"tasks", 0, kNone},          {"off-cpu", 0, kNone},
-    {"functions", 0, kNone},
-});
-constexpr auto kFunctions = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"input", 'i', kRequired},
-    {"timeline", 0, kNone},
-    {"json", 0, kNone},
-    {"log-format", 0, kRequired},
-});
-constexpr auto kWeave = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"output", 'o', kRequired},
-    {"perf", 0, kRequired},
-    {"log-format", 0, kRequired},
-});
-constexpr auto kJoin = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"perf", 0, kRequired},
-    {"gil", 0, kNone},
-    {"tasks", 0, kNone},
-    {"lines", 0, kNone},
-    {"keep-raw", 0, kNone},
-    {"stats", 0, kRequired},
-    {"log-format", 0, kRequired},
-});
-constexpr auto kActivate = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"pid", 'p', kRequired},
-    {"strict", 0, kNone},
-    {"lenient", 0, kNone},
-    {"deactivate-timeout", 0, kRequired},
-    {"stats", 0, kRequired},
-    {"log-format", 0, kRequired},
-});
-constexpr auto kDeactivate = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"pid", 'p', kRequired},
-    {"abandoned", 0, kNone},
-    {"deactivate-timeout", 0, kRequired},
-    {"stats", 0, kRequired},
-    {"log-format", 0, kRequired},
-});
-constexpr auto kStatus = std::to_array<RecordOption>({
-    {"help", 'h', kNone},
-    {"quiet", 'q', kNone},
-    {"verbose", 'v', kNone},
-    {"pid", 'p', kRequired},
-    {"json", 0, kNone},
-    {"log-format", 0, kRequired},
+    {"help", 'h', kFlag},
+    {"version", 0, kFlag},
 });
 
-constexpr auto kVerbs = std::to_array<VerbOptions>({
-    {"record", Verb::kRecord, kRecord},
-    {"join", Verb::kJoin, kJoin},
-    {"functions", Verb::kFunctions, kFunctions},
-    {"weave", Verb::kWeave, kWeave},
-    {"activate", Verb::kActivate, kActivate},
-    {"deactivate", Verb::kDeactivate, kDeactivate},
-    {"status", Verb::kStatus, kStatus},
-});
+// "5", "0.5".
+std::chrono::nanoseconds parse_seconds(const std::string& text) {
+  double seconds = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, seconds, std::chars_format::fixed);
+  if (error != std::errc{} || rest != end || !(seconds > 0 && seconds <= 3600)) {
+    throw CommandLineError{
+        fmt::format("--deactivate-timeout {}: seconds, more than 0 and 3600 at most",
+                    base::printable(text)),
+        kUsage};
+  }
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>{seconds});
+}
+
+void take_reports(const ParsedWords& parsed, ReportOptions& report) {
+  report.stats = parsed.value("stats");
+  if (const auto format = parsed.value("log-format")) {
+    if (*format != "text" && *format != "json") {
+      throw CommandLineError{fmt::format("--log-format {}: text or json", base::printable(*format)),
+                             kUsage};
+    }
+    report.json = *format == "json";
+  }
+}
+
+void take_common(ParsedWords& parsed, CommandLine& line) {
+  line.help = parsed.has("help");
+  if (parsed.has("quiet")) {
+    line.verbosity = Verbosity::kQuiet;
+  }
+  if (parsed.has("verbose")) {
+    line.verbosity = Verbosity::kVerbose;
+  }
+  if (parsed.has("pid")) {
+    for (const auto& list : parsed.values["pid"].as<std::vector<std::string>>()) {
+      const auto pids = parse_pids(list);
+      parsed.pids.insert(parsed.pids.end(), pids.begin(), pids.end());
+    }
+  }
+  if (const auto seconds = parsed.value("deactivate-timeout")) {
+    parsed.deactivation_deadline = parse_seconds(*seconds);
+  }
+  take_reports(parsed, line.report);
+  if (parsed.has("strict") && parsed.has("lenient")) {
+    throw CommandLineError{"--strict and --lenient exclude each other", kUsage};
+  }
+  parsed.strict = !parsed.has("lenient");
+}
+
+void refuse_operands(const VerbSpec& verb, const ParsedWords& parsed) {
+  if (parsed.split.command.empty()) {
+    return;
+  }
+  const auto& word = parsed.split.command.front();
+  const bool pid = parsed.pids.empty() && base::parse_number<pid_t>(word).has_value();
+  throw CommandLineError{
+      fmt::format("{}: unexpected argument '{}'{}", verb.name, base::printable(word),
+                  pid ? fmt::format("; did you mean -p {}?", word) : ""),
+      kUsage};
+}
+
+// One operand may have options behind it.
+SplitArguments split_words(const VerbSpec& verb, const VerbArguments& arguments,
+                           Operands operands) {
+  auto split = split_arguments(arguments.words.subspan(1), verb.options,
+                               operands == Operands::kPerfOptionsAndCommand);
+  if (operands == Operands::kOne && split.command.size() > 1) {
+    const std::span<const std::string> rest{split.command};
+    auto behind = split_arguments(rest.subspan(1), verb.options, false);
+    split.own.insert(split.own.end(), behind.own.begin(), behind.own.end());
+    split.command.resize(1);
+    split.command.insert(split.command.end(), behind.command.begin(), behind.command.end());
+  }
+  return split;
+}
 
 }  // namespace
 
 std::span<const RecordOption> global_options() { return kGlobal; }
 
-// command-list.txt of tools/perf, Linux 7.2.
-bool is_verb_of_perf(std::string_view name) {
-  static constexpr auto kNames = std::to_array<std::string_view>(
-      {"annotate", "archive",  "bench",  "buildid-cache", "buildid-list", "c2c",       "check",
-       "config",   "daemon",   "data",   "diff",          "evlist",       "ftrace",    "inject",
-       "iostat",   "kallsyms", "kvm",    "kwork",         "list",         "lock",      "mem",
-       "probe",    "report",   "script", "stat",          "test",         "timechart", "version"});
-  return std::ranges::find(kNames, name) != kNames.end();
+std::optional<std::string> ParsedWords::value(const char* option) const {
+  return has(option) ? std::optional{values[option].as<std::string>()} : std::nullopt;
 }
 
-std::span<const std::string_view> verb_names() {
-  static constexpr auto kNames =
-      std::to_array<std::string_view>({"record", "trace", "top", "sched", "kmem", "join",
-                                       "functions", "weave", "activate", "deactivate", "status"});
-  return kNames;
+ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments, Operands operands,
+                        CommandLine& line) {
+  ParsedWords parsed;
+  parsed.split = split_words(verb, arguments, operands);
+  parsed.values = store_own(verb.options, parsed.split.own);
+  take_common(parsed, line);
+  parsed.perf = {.option = parsed.value("perf"), .environment = arguments.perf};
+  if (!line.help && operands == Operands::kNone) {
+    refuse_operands(verb, parsed);
+  }
+  return parsed;
 }
 
-const VerbOptions* find_verb(std::string_view name) {
-  const auto* const found = std::ranges::find(kVerbs, name, &VerbOptions::name);
-  return found == kVerbs.end() ? nullptr : found;
+void require_pids(const VerbSpec& verb, const ParsedWords& parsed) {
+  if (parsed.pids.empty()) {
+    throw CommandLineError{fmt::format("{} needs a target: -p PID", verb.name), kUsage};
+  }
 }
 
 options::variables_map store_own(std::span<const RecordOption> own,
@@ -134,7 +133,7 @@ options::variables_map store_own(std::span<const RecordOption> own,
     if (name == "pid") {
       description.add_options()(name.c_str(),
                                 options::value<std::vector<std::string>>()->composing());
-    } else if (option.argument == kRequired) {
+    } else if (option.argument == kValue) {
       description.add_options()(name.c_str(), options::value<std::string>());
     } else {
       // As often as one likes, like perf.
@@ -151,7 +150,7 @@ options::variables_map store_own(std::span<const RecordOption> own,
                        .run(),
                    values);
   } catch (const options::error& error) {
-    throw CommandLineError{error.what(), session::kUsage};
+    throw CommandLineError{error.what(), kUsage};
   }
   options::notify(values);
   return values;

@@ -1,7 +1,11 @@
-#include "cli/wrapped_verbs.hpp"
-
 #include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/reporter.hpp"
+#include "cli/verbs.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/python/injector.hpp"
 #include "pyinject/record/options.hpp"
+#include "pyinject/record/wrapped_perf.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +19,34 @@ namespace {
 
 using session::kUsage;
 
-constexpr std::array<std::string_view, 4> kWrappedVerbs{"trace", "top", "sched", "kmem"};
+constexpr std::string_view kWrappedHelp =
+    R"(usage: perf-pyinject trace|top -p PID[,PID...] [OPTION...]
+       perf-pyinject sched|kmem record -p PID[,PID...] [OPTION...] [-- CMD...]
+
+Switches the targets' perf trampoline on, runs perf's verb in the foreground,
+and switches the trampoline off at its end. Options that are not listed here go
+to perf. Live views show what perf finds by itself: whole stacks with frame
+pointers (perf-pyinject status, column FP) and --call-graph fp, else the
+innermost function only. Recorded stacks (-g, --call-graph dwarf) are unwound
+as those of record.
+
+  -p, --pid LIST   the targets
+      --perf PATH  the perf to run (else $PERF, else the one on PATH)
+      --strict     fail if one target cannot be activated (default)
+      --lenient    skip targets that cannot be activated
+
+exit status: perf's; 125 refused or failed; 129 usage
+
+examples:
+  perf-pyinject trace --call-graph fp -e 'write*' -p 4711
+  perf-pyinject top -g -p 4711
+  perf-pyinject sched record -g -p 4711 -- sleep 5 && perf sched timehist
+)";
+
+struct WrappedVerb {
+  bool help = false;
+  session::WrapOptions options;
+};
 
 // "12,34": of perf's other short options none has such a value behind it in one cluster with -p.
 bool is_pid_list(std::string_view text) {
@@ -130,12 +161,37 @@ class Scanner {
   WrappedVerb result_;
 };
 
-}  // namespace
-
-bool is_wrapped_verb(std::string_view word) {
-  return std::ranges::find(kWrappedVerbs, word) != kWrappedVerbs.end();
+// Ours are --perf, --strict and --lenient; -p is read and left to perf as well; all others are
+// perf's, whose own parser knows them.
+void parse_wrapped(const VerbArguments& arguments, CommandLine& line) {
+  auto wrapped = Scanner{arguments.words}.scan();
+  line.help = wrapped.help;
+  wrapped.options.perf.environment = arguments.perf;
+  line.options = std::move(wrapped.options);
 }
 
-WrappedVerb parse_wrapped_verb(std::span<const std::string> words) { return Scanner{words}.scan(); }
+int run_wrapped(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
+  const auto& options = std::get<session::WrapOptions>(line.options);
+  const auto detector = python::make_detector();
+  const auto injector = python::make_injector();
+  Console console{reporter.logger(), false, name_of_perf(options.perf)};
+  return session::wrap_perf(options, *detector, *injector, reporter.logger(), console);
+}
+
+constexpr VerbSpec wrapped_verb(std::string_view name) {
+  return {.name = name,
+          .summary = "run perf's own verb while the targets' trampoline is on",
+          .options = {},
+          .parse = parse_wrapped,
+          .run = run_wrapped,
+          .help = kWrappedHelp};
+}
+
+}  // namespace
+
+const VerbSpec kTraceVerb = wrapped_verb("trace");
+const VerbSpec kTopVerb = wrapped_verb("top");
+const VerbSpec kSchedVerb = wrapped_verb("sched");
+const VerbSpec kKmemVerb = wrapped_verb("kmem");
 
 }  // namespace pyinject::cli

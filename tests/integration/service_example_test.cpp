@@ -2,6 +2,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
+#include "cli/verbs.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
@@ -32,14 +33,15 @@ TEST(ServiceExample, CallsTheToolAsItCanBeCalled) {
     words.emplace_back(word);
   }
   const auto line = cli::parse_command_line(words, {});
-  EXPECT_EQ(line.verb, cli::Verb::kRecord);
-  EXPECT_EQ(line.record.scope.cgroup, "system.slice/shop.service");
-  EXPECT_EQ(line.record.engine, session::EngineChoice::kAuto);
+  ASSERT_EQ(line.verb, &cli::kRecordVerb);
+  const auto command = std::get<cli::RecordCommand>(line.options);
+  EXPECT_EQ(command.record.scope.cgroup, "system.slice/shop.service");
+  EXPECT_EQ(command.record.engine, session::EngineChoice::kAuto);
   EXPECT_TRUE(line.report.json);
-  ASSERT_TRUE(line.repeat);
-  EXPECT_EQ(line.repeat->duration, std::chrono::seconds{30});
-  EXPECT_EQ(line.repeat->period, std::chrono::minutes{5});
-  EXPECT_EQ(line.repeat->keep, 24U);
+  ASSERT_TRUE(command.repeat);
+  EXPECT_EQ(command.repeat->duration, std::chrono::seconds{30});
+  EXPECT_EQ(command.repeat->period, std::chrono::minutes{5});
+  EXPECT_EQ(command.repeat->keep, 24U);
 }
 
 TEST(ServiceExample, SwitchesOffWhatItsKillOrderLeavesOn) {
@@ -54,8 +56,8 @@ TEST(ServiceExample, SwitchesOffWhatItsKillOrderLeavesOn) {
     words.emplace_back(word);
   }
   const auto line = cli::parse_command_line(words, {});
-  EXPECT_EQ(line.verb, cli::Verb::kDeactivate);
-  EXPECT_TRUE(line.abandoned);
+  ASSERT_EQ(line.verb, &cli::kDeactivateVerb);
+  EXPECT_TRUE(std::get<cli::DeactivateCommand>(line.options).abandoned);
 }
 
 TEST(ServiceExample, SystemdHasNothingToSay) {

@@ -2,12 +2,16 @@
 
 #include "base/text.hpp"
 #include "cli/help.hpp"
+#include "cli/verbs.hpp"
 #include "unit/cli/mistake.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <string>
+#include <variant>
+#include <vector>
 
 namespace pyinject::cli {
 namespace {
@@ -21,55 +25,67 @@ using Words = std::vector<std::string>;
 
 CommandLine parse(const Words& words) { return parse_command_line(words, {}); }
 
+session::RecordOptions record_of(const CommandLine& line) {
+  return std::get<RecordCommand>(line.options).record;
+}
+
+session::RecordOptions parse_record(const Words& words) { return record_of(parse(words)); }
+
+session::WrapOptions wrapped_of(const CommandLine& line) {
+  return std::get<session::WrapOptions>(line.options);
+}
+
 TEST(CommandLine, PassesPerfsOptionsOnUnchangedAndInOrder) {
   const auto line = parse({"record", "-F", "999", "-p", "12,34", "-g", "-o", "my file",
                            "--call-graph=dwarf,8192", "-v", "-e", "cycles:u", "--", "sleep", "-p"});
-  EXPECT_THAT(line.record.pids, ElementsAre(Pid{12}, Pid{34}));
-  EXPECT_THAT(line.record.perf_options, ElementsAre("-F", "999", "-g", "-o", "my file",
-                                                    "--call-graph=dwarf,8192", "-e", "cycles:u"));
-  EXPECT_THAT(line.record.command, ElementsAre("sleep", "-p"));
+  EXPECT_THAT(record_of(line).pids, ElementsAre(Pid{12}, Pid{34}));
+  EXPECT_THAT(
+      record_of(line).perf_options,
+      ElementsAre("-F", "999", "-g", "-o", "my file", "--call-graph=dwarf,8192", "-e", "cycles:u"));
+  EXPECT_THAT(record_of(line).command, ElementsAre("sleep", "-p"));
   EXPECT_EQ(line.verbosity, Verbosity::kVerbose);
-  EXPECT_TRUE(line.record.strict);
+  EXPECT_TRUE(record_of(line).strict);
 }
 
 TEST(CommandLine, FindsTheCommandWithoutASeparator) {
   const auto line = parse({"record", "-p", "1", "-z", "sleep", "5"});
-  EXPECT_THAT(line.record.perf_options, ElementsAre("-z"));
-  EXPECT_THAT(line.record.command, ElementsAre("sleep", "5"));
+  EXPECT_THAT(record_of(line).perf_options, ElementsAre("-z"));
+  EXPECT_THAT(record_of(line).command, ElementsAre("sleep", "5"));
 }
 
 TEST(CommandLine, TakesOurOptionsOutOfClusters) {
   const auto line = parse({"record", "-qp12", "true"});
-  EXPECT_THAT(line.record.perf_options, IsEmpty());
-  EXPECT_THAT(line.record.pids, ElementsAre(Pid{12}));
+  EXPECT_THAT(record_of(line).perf_options, IsEmpty());
+  EXPECT_THAT(record_of(line).pids, ElementsAre(Pid{12}));
   EXPECT_EQ(line.verbosity, Verbosity::kQuiet);
-  EXPECT_THAT(parse({"record", "-gvp12"}).record.perf_options, ElementsAre("-g"));
+  EXPECT_THAT(parse_record({"record", "-gvp12"}).perf_options, ElementsAre("-g"));
 }
 
 TEST(CommandLine, KeepsPerfsClustersWhole) {
   const auto line = parse({"record", "-gF", "99", "-vRgp", "12", "-dP"});
-  EXPECT_THAT(line.record.perf_options, ElementsAre("-gF", "99", "-Rg", "-dP"));
-  EXPECT_THAT(line.record.pids, ElementsAre(Pid{12}));
+  EXPECT_THAT(record_of(line).perf_options, ElementsAre("-gF", "99", "-Rg", "-dP"));
+  EXPECT_THAT(record_of(line).pids, ElementsAre(Pid{12}));
 }
 
 TEST(CommandLine, WholeSystemIsLenientUnlessToldOtherwise) {
-  EXPECT_TRUE(parse({"record", "-a"}).record.all);
-  EXPECT_FALSE(parse({"record", "-a"}).record.strict);
-  EXPECT_TRUE(parse({"record", "-a", "--strict"}).record.strict);
-  EXPECT_FALSE(parse({"record", "-p", "1", "--lenient"}).record.strict);
+  EXPECT_TRUE(parse_record({"record", "-a"}).all);
+  EXPECT_FALSE(parse_record({"record", "-a"}).strict);
+  EXPECT_TRUE(parse_record({"record", "-a", "--strict"}).strict);
+  EXPECT_FALSE(parse_record({"record", "-p", "1", "--lenient"}).strict);
   EXPECT_EQ(mistake({"record", "-p", "1", "--lenient", "--strict"}).status, 129);
 }
 
 TEST(CommandLine, Join) {
   const auto line = parse({"join", "4711", "--gil", "--tasks", "--lines", "--keep-raw", "--stats",
                            "f", "--perf", "p", "-v"});
-  EXPECT_EQ(line.verb, Verb::kJoin);
-  EXPECT_THAT(line.pids, ElementsAre(base::Pid{4711}));
-  EXPECT_TRUE(line.record.gil && line.record.tasks && line.record.lines && line.record.keep_raw);
+  EXPECT_EQ(line.verb, &kJoinVerb);
+  const auto options = std::get<session::JoinOptions>(line.options);
+  EXPECT_EQ(options.perf, Pid{4711});
+  EXPECT_TRUE(options.gil && options.tasks && options.lines && options.keep_raw);
   EXPECT_EQ(line.report.stats, "f");
-  EXPECT_EQ(line.record.perf.option, "p");
+  EXPECT_EQ(options.search.option, "p");
   EXPECT_EQ(line.verbosity, Verbosity::kVerbose);
-  EXPECT_THAT(parse({"join", "-q", "12"}).pids, ElementsAre(base::Pid{12}));
+  EXPECT_EQ(std::get<session::JoinOptions>(parse({"join", "-q", "12"}).options).perf, Pid{12});
   for (const auto* pid : {"", "0", "-1", "x", "1,2"}) {
     EXPECT_EQ(mistake({"join", pid}).status, 129) << pid;
   }
@@ -83,12 +99,13 @@ TEST(CommandLine, WhatIsForPrograms) {
                            "--deactivate-timeout", "0.5"});
   EXPECT_EQ(line.report.stats, "a file");
   EXPECT_TRUE(line.report.json);
-  EXPECT_EQ(line.record.deactivation_deadline, std::chrono::milliseconds{500});
-  EXPECT_THAT(line.record.perf_options, IsEmpty());
+  EXPECT_EQ(record_of(line).deactivation_deadline, std::chrono::milliseconds{500});
+  EXPECT_THAT(record_of(line).perf_options, IsEmpty());
   const auto plain = parse({"deactivate", "-p", "1", "--log-format=text"});
   EXPECT_FALSE(plain.report.json);
   EXPECT_FALSE(plain.report.stats.has_value());
-  EXPECT_EQ(plain.deactivation_deadline, std::chrono::seconds{5});
+  EXPECT_EQ(std::get<DeactivateCommand>(plain.options).deactivation_deadline,
+            std::chrono::seconds{5});
   EXPECT_TRUE(parse({"status", "--log-format=json"}).report.json);
 }
 
@@ -104,8 +121,8 @@ TEST(CommandLine, WhatIsForProgramsIsChecked) {
 
 TEST(CommandLine, PerfComesFromTheOptionAndTheEnvironment) {
   const auto line = parse_command_line({"record", "-p", "1", "--perf", "/a"}, "/b");
-  EXPECT_EQ(line.record.perf.option, "/a");
-  EXPECT_EQ(line.record.perf.environment, "/b");
+  EXPECT_EQ(record_of(line).perf.option, "/a");
+  EXPECT_EQ(record_of(line).perf.environment, "/b");
 }
 
 TEST(CommandLine, RefusesWhatIsNoPid) {
@@ -141,7 +158,7 @@ TEST(CommandLine, StatusesOfMistakes) {
   EXPECT_EQ(mistake({"record", "-p", "1", "--no-pid"}).status, 129);
   EXPECT_EQ(mistake({"activate"}).status, 129);
   EXPECT_EQ(mistake({"deactivate", "-p", "1", "x"}).status, 129);
-  EXPECT_TRUE(parse({"deactivate", "--abandoned"}).abandoned);
+  EXPECT_TRUE(std::get<DeactivateCommand>(parse({"deactivate", "--abandoned"}).options).abandoned);
   EXPECT_EQ(mistake({"deactivate", "--abandoned", "-p", "1"}).status, 129);
   EXPECT_EQ(mistake({"status", "--frequency", "9"}).status, 129);
   EXPECT_EQ(mistake({"record", "-p", "1", "--strict=yes"}).status, 129);
@@ -151,39 +168,40 @@ TEST(CommandLine, WithoutATargetTheCommandIsLaunched) {
   for (const auto& words : {Words{"record", "-F", "99", "--", "python3", "-a", "app.py"},
                             Words{"record", "-F", "99", "python3", "-a", "app.py"}}) {
     const auto line = parse(words);
-    EXPECT_TRUE(line.record.launch);
-    EXPECT_FALSE(line.record.all);
-    EXPECT_THAT(line.record.command, ElementsAre("python3", "-a", "app.py"));
-    EXPECT_THAT(line.record.perf_options, ElementsAre("-F", "99"));
+    EXPECT_TRUE(record_of(line).launch);
+    EXPECT_FALSE(record_of(line).all);
+    EXPECT_THAT(record_of(line).command, ElementsAre("python3", "-a", "app.py"));
+    EXPECT_THAT(record_of(line).perf_options, ElementsAre("-F", "99"));
   }
-  EXPECT_FALSE(parse({"record", "-a", "--", "true"}).record.launch);
-  EXPECT_FALSE(parse({"record", "-p", "1", "--", "true"}).record.launch);
+  EXPECT_FALSE(parse_record({"record", "-a", "--", "true"}).launch);
+  EXPECT_FALSE(parse_record({"record", "-p", "1", "--", "true"}).launch);
   EXPECT_EQ(mistake({"record", "--"}).status, 129);
 }
 
 TEST(CommandLine, PerfsOtherVerbsGoToPerfAsTheyAre) {
-  const auto trace = parse({"trace", "-e", "write*", "--call-graph", "fp", "-p", "12,34", "--perf",
-                            "/my/perf", "--lenient", "-v"});
-  EXPECT_EQ(trace.verb, Verb::kWrapped);
-  EXPECT_THAT(trace.wrapped.verb, ElementsAre("trace"));
-  EXPECT_THAT(trace.wrapped.arguments,
+  const auto line = parse({"trace", "-e", "write*", "--call-graph", "fp", "-p", "12,34", "--perf",
+                           "/my/perf", "--lenient", "-v"});
+  EXPECT_EQ(line.verb, &kTraceVerb);
+  const auto trace = wrapped_of(line);
+  EXPECT_THAT(trace.verb, ElementsAre("trace"));
+  EXPECT_THAT(trace.arguments,
               ElementsAre("-e", "write*", "--call-graph", "fp", "-p", "12,34", "-v"));
-  EXPECT_THAT(trace.wrapped.pids, ElementsAre(Pid{12}, Pid{34}));
-  EXPECT_EQ(trace.wrapped.perf.option, "/my/perf");
-  EXPECT_FALSE(trace.wrapped.strict);
-  EXPECT_FALSE(trace.wrapped.records());
+  EXPECT_THAT(trace.pids, ElementsAre(Pid{12}, Pid{34}));
+  EXPECT_EQ(trace.perf.option, "/my/perf");
+  EXPECT_FALSE(trace.strict);
+  EXPECT_FALSE(trace.records());
 
   const auto sched =
-      parse({"sched", "record", "-gp", "12", "--", "sh", "-c", "-p", "--lenient"}).wrapped;
+      wrapped_of(parse({"sched", "record", "-gp", "12", "--", "sh", "-c", "-p", "--lenient"}));
   EXPECT_THAT(sched.verb, ElementsAre("sched", "record"));
   EXPECT_THAT(sched.arguments, ElementsAre("-gp", "12", "--", "sh", "-c", "-p", "--lenient"));
   EXPECT_THAT(sched.pids, ElementsAre(Pid{12}));
   EXPECT_TRUE(sched.records());
-  const auto pages = parse({"kmem", "--page", "record", "-p", "12"}).wrapped;
+  const auto pages = wrapped_of(parse({"kmem", "--page", "record", "-p", "12"}));
   EXPECT_THAT(pages.verb, ElementsAre("kmem", "--page", "record"));
   EXPECT_THAT(pages.arguments, ElementsAre("-p", "12"));
   for (const auto& words : {Words{"top", "-p12"}, Words{"top", "--pid=12"}}) {
-    EXPECT_THAT(parse(words).wrapped.pids, ElementsAre(Pid{12})) << words.back();
+    EXPECT_THAT(wrapped_of(parse(words)).pids, ElementsAre(Pid{12})) << words.back();
   }
 }
 
@@ -210,14 +228,14 @@ TEST(CommandLine, RefusesTheOptionsThatItNeedsItself) {
 TEST(CommandLine, ChoosesOfAllProcesses) {
   const auto line =
       parse({"record", "-u", "root", "--comm", "gunicorn*", "-G", "/system.slice/web/"});
-  EXPECT_TRUE(line.record.all);
-  EXPECT_FALSE(line.record.strict);
-  EXPECT_EQ(line.record.scope.user, 0U);
-  EXPECT_EQ(line.record.scope.command, "gunicorn*");
-  EXPECT_EQ(line.record.scope.cgroup, "system.slice/web");
-  EXPECT_THAT(line.record.perf_options, IsEmpty());
-  EXPECT_EQ(parse({"record", "-G", "/"}).record.scope.cgroup, "");
-  EXPECT_TRUE(parse({"record", "-p", "1", "--children"}).record.children);
+  EXPECT_TRUE(record_of(line).all);
+  EXPECT_FALSE(record_of(line).strict);
+  EXPECT_EQ(record_of(line).scope.user, 0U);
+  EXPECT_EQ(record_of(line).scope.command, "gunicorn*");
+  EXPECT_EQ(record_of(line).scope.cgroup, "system.slice/web");
+  EXPECT_THAT(record_of(line).perf_options, IsEmpty());
+  EXPECT_EQ(parse_record({"record", "-G", "/"}).scope.cgroup, "");
+  EXPECT_TRUE(parse_record({"record", "-p", "1", "--children"}).children);
 }
 
 TEST(CommandLine, RefusesChoicesThatExcludeEachOther) {
@@ -236,18 +254,19 @@ TEST(CommandLine, RefusesChoicesThatExcludeEachOther) {
 
 TEST(CommandLine, TakesTheEngineThatAnOptionNeeds) {
   for (const auto* const option : {"--gil", "--tasks"}) {
-    EXPECT_EQ(parse({"record", "-p", "1", option}).record.engine, session::EngineChoice::kBpf);
-    EXPECT_EQ(parse({"record", "-p", "1", option, "--engine", "auto"}).record.engine,
+    EXPECT_EQ(parse_record({"record", "-p", "1", option}).engine, session::EngineChoice::kBpf);
+    EXPECT_EQ(parse_record({"record", "-p", "1", option, "--engine", "auto"}).engine,
               session::EngineChoice::kAuto);
     EXPECT_EQ(mistake({"record", "-p", "1", option, "--engine", "trampoline"}).status, 129);
   }
 }
 
 TEST(CommandLine, StatusNeedsNoTarget) {
-  EXPECT_THAT(parse({"status"}).pids, IsEmpty());
+  EXPECT_THAT(std::get<StatusCommand>(parse({"status"}).options).pids, IsEmpty());
   const auto line = parse({"status", "--json", "-p1", "-p", "2,3"});
-  EXPECT_TRUE(line.json);
-  EXPECT_THAT(line.pids, ElementsAre(Pid{1}, Pid{2}, Pid{3}));
+  const auto status = std::get<StatusCommand>(line.options);
+  EXPECT_TRUE(status.json);
+  EXPECT_THAT(status.pids, ElementsAre(Pid{1}, Pid{2}, Pid{3}));
 }
 
 TEST(CommandLine, HelpNeedsNothingElse) {
@@ -255,18 +274,30 @@ TEST(CommandLine, HelpNeedsNothingElse) {
   EXPECT_TRUE(parse({"--version"}).version);
   const auto line = parse({"record", "--help"});
   EXPECT_TRUE(line.help);
-  EXPECT_EQ(line.verb, Verb::kRecord);
+  EXPECT_EQ(line.verb, &kRecordVerb);
+}
+
+TEST(Verbs, AreFoundByTheirNames) {
+  for (const auto* const verb : verbs()) {
+    EXPECT_EQ(find_verb(verb->name), verb);
+    EXPECT_THAT(general_help(), HasSubstr(std::string{verb->name})) << verb->name;
+    EXPECT_TRUE(parse({std::string{verb->name}, "--help"}).help) << verb->name;
+  }
+  EXPECT_EQ(find_verb("report"), nullptr);
 }
 
 TEST(Help, FitsAScreen) {
-  for (const auto verb : {Verb::kNone, Verb::kRecord, Verb::kFunctions, Verb::kActivate,
-                          Verb::kDeactivate, Verb::kStatus}) {
-    const auto lines = base::split(help_text(verb), '\n');
-    EXPECT_LE(lines.size(), 50U);
+  std::vector<std::string> texts{general_help()};
+  for (const auto* const verb : verbs()) {
+    texts.emplace_back(verb->help);
+  }
+  for (const auto& text : texts) {
+    const auto lines = base::split(text, '\n');
+    EXPECT_LE(lines.size(), 50U) << text;
     for (const auto line : lines) {
       EXPECT_LE(line.size(), 80U) << line;
     }
-    EXPECT_THAT(std::string{help_text(verb)}, HasSubstr("example"));
+    EXPECT_THAT(text, HasSubstr("example"));
   }
 }
 

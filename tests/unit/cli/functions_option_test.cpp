@@ -1,4 +1,5 @@
 #include "cli/command_line.hpp"
+#include "cli/verbs.hpp"
 #include "pyinject/record/options.hpp"
 
 #include <gmock/gmock.h>
@@ -22,12 +23,15 @@ std::string usage_error(const Words& words) {
 }
 
 TEST(FunctionsOption, IsForRunningProcesses) {
-  const auto line = parse_command_line(
-      {"record", "--functions", "-p", "12", "-m", "64M", "-o", "x", "--", "sleep", "1"}, {});
+  const auto line = std::get<RecordCommand>(
+      parse_command_line(
+          {"record", "--functions", "-p", "12", "-m", "64M", "-o", "x", "--", "sleep", "1"}, {})
+          .options);
   EXPECT_TRUE(line.functions);
   EXPECT_THAT(line.record.perf_options, ElementsAre("-m", "64M", "-o", "x"));
   EXPECT_THAT(line.record.command, ElementsAre("sleep", "1"));
-  EXPECT_FALSE(parse_command_line({"record", "-p", "12"}, {}).functions);
+  EXPECT_FALSE(
+      std::get<RecordCommand>(parse_command_line({"record", "-p", "12"}, {}).options).functions);
   for (const auto& words : {Words{"record", "--functions", "-a"},
                             {"record", "--functions", "-u", "root"},
                             {"record", "--functions", "--", "python3", "app.py"}}) {
@@ -63,12 +67,14 @@ TEST(FunctionsOption, RecordsEveryCall) {
 }
 
 TEST(FunctionsVerb, ReadsAFile) {
-  const auto plain = parse_command_line({"functions"}, {});
-  EXPECT_EQ(plain.verb, Verb::kFunctions);
+  const auto words = parse_command_line({"functions"}, {});
+  EXPECT_EQ(words.verb, &kFunctionsVerb);
+  const auto plain = std::get<FunctionsCommand>(words.options);
   EXPECT_EQ(plain.input, "perf.data");
   EXPECT_FALSE(plain.timeline);
   EXPECT_FALSE(plain.json);
-  const auto line = parse_command_line({"functions", "-i", "a file", "--timeline", "--json"}, {});
+  const auto line = std::get<FunctionsCommand>(
+      parse_command_line({"functions", "-i", "a file", "--timeline", "--json"}, {}).options);
   EXPECT_EQ(line.input, "a file");
   EXPECT_TRUE(line.timeline);
   EXPECT_TRUE(line.json);

@@ -29,18 +29,22 @@ TEST(RepeatOption, SpansHaveAUnit) {
   }
 }
 
+RecordCommand parse_record_command(const Words& words) {
+  return std::get<RecordCommand>(parse_command_line(words, {}).options);
+}
+
 TEST(RepeatOption, DurationPeriodAndNumber) {
-  const auto line = parse_command_line({"record", "-p", "1", "--repeat", "30s/5m"}, {});
+  const auto line = parse_record_command({"record", "-p", "1", "--repeat", "30s/5m"});
   ASSERT_TRUE(line.repeat);
   EXPECT_EQ(line.repeat->duration, seconds{30});
   EXPECT_EQ(line.repeat->period, minutes{5});
   EXPECT_EQ(line.repeat->keep, 12U);
   EXPECT_FALSE(line.record.launch);
   const auto other =
-      parse_command_line({"record", "-a", "--repeat=1s/1s", "--keep", "3", "-o", "x"}, {});
+      parse_record_command({"record", "-a", "--repeat=1s/1s", "--keep", "3", "-o", "x"});
   ASSERT_TRUE(other.repeat);
   EXPECT_EQ(other.repeat->keep, 3U);
-  EXPECT_FALSE(parse_command_line({"record", "-p", "1"}, {}).repeat);
+  EXPECT_FALSE(parse_record_command({"record", "-p", "1"}).repeat);
 }
 
 Mistake record_mistake(Words words) {

@@ -1,0 +1,100 @@
+#include "base/format.hpp"
+#include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/reporter.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/python/injector.hpp"
+#include "pyinject/targets/guard.hpp"
+#include "pyinject/targets/manager.hpp"
+#include "pyinject/targets/target_selection.hpp"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace pyinject::cli {
+
+namespace {
+
+constexpr auto kActivateOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},
+    {"strict", 0, kFlag},
+    {"lenient", 0, kFlag},
+    {"deactivate-timeout", 0, kValue},
+    {"stats", 0, kValue},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kActivateHelp =
+    R"(usage: perf-pyinject activate -p PID[,PID...] [OPTION...]
+
+Switches CPython's perf trampoline on in the targets and leaves it on, for a
+perf that you run yourself. Programs that mostly call functions run at up to
+half their speed until it is switched off.
+
+  -p, --pid LIST  the targets
+      --strict    if one fails, switch the others off again (default)
+      --lenient   skip targets that fail
+      --stats FILE, --log-format json  figures and messages for programs
+  -q, --quiet     only warnings and errors
+  -v, --verbose   more
+
+example, for an interpreter with frame pointers:
+  perf-pyinject activate -p 4711 && perf top -g -p 4711
+)";
+
+void parse_activate(const VerbArguments& arguments, CommandLine& line) {
+  auto parsed = parse_words(kActivateVerb, arguments, Operands::kNone, line);
+  if (line.help) {
+    return;
+  }
+  require_pids(kActivateVerb, parsed);
+  line.options = ActivateCommand{.pids = std::move(parsed.pids),
+                                 .strict = parsed.strict,
+                                 .deactivation_deadline = parsed.deactivation_deadline};
+}
+
+int run_activate(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
+  const auto& command = std::get<ActivateCommand>(line.options);
+  auto& logger = reporter.logger();
+  const auto detector = python::make_detector();
+  const auto injector = python::make_injector();
+  session::Guard guard{*detector, *injector, logger, {.session = base::ProcessId{}}};
+  session::ManagerOptions options{.strict = command.strict,
+                                  .deactivation_deadline = command.deactivation_deadline};
+  options.before_activation = [&](const auto& target) {
+    if (target.state == python::TrampolineState::kOff) {
+      guard.watch(target);
+    }
+  };
+  options.on_event = [&](const auto& event) { reporter.note(event); };
+  const auto manager = session::make_manager(*detector, *injector, logger, options);
+  manager->on_activation(
+      [&](const session::ActiveTarget& active) { logger.info("{}", activation_line(active)); });
+  auto selection = manager->select(session::without_repetitions(command.pids));
+  if (command.strict && !selection.complete) {
+    reporter.take(manager->stats());
+    return session::kFailure;
+  }
+  guard.expect_stops();  // also of targets that are on already
+  const bool done = manager->activate_all(std::move(selection.targets));
+  reporter.take(manager->stats());
+  guard.dismiss();
+  return done && !manager->active().empty() ? 0 : session::kFailure;
+}
+
+}  // namespace
+
+const VerbSpec kActivateVerb{.name = "activate",
+                             .summary = "switch CPython's perf trampoline on and leave it on",
+                             .options = kActivateOptions,
+                             .parse = parse_activate,
+                             .run = run_activate,
+                             .help = kActivateHelp};
+
+}  // namespace pyinject::cli

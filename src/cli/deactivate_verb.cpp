@@ -1,0 +1,121 @@
+#include "base/format.hpp"
+#include "cli/command_line.hpp"
+#include "cli/reporter.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/python/injector.hpp"
+#include "pyinject/targets/guard.hpp"
+#include "pyinject/targets/manager.hpp"
+#include "pyinject/targets/target_selection.hpp"
+#include "targets/abandoned.hpp"
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pyinject::cli {
+
+namespace {
+
+constexpr auto kDeactivateOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},
+    {"abandoned", 0, kFlag},
+    {"deactivate-timeout", 0, kValue},
+    {"stats", 0, kValue},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kDeactivateHelp =
+    R"(usage: perf-pyinject deactivate (-p PID[,PID...] | --abandoned) [OPTION...]
+
+Switches off trampolines that perf-pyinject has switched on. Those that a
+program has switched on itself (python -X perf, or its own call) stay on.
+
+  -p, --pid LIST  the targets
+      --abandoned  all processes left on by sessions that were killed together
+                  with their guard; not those of activate
+      --deactivate-timeout SEC  for all targets together (5)
+      --stats FILE, --log-format json  figures and messages for programs
+  -q, --quiet     only warnings and errors
+  -v, --verbose   more
+
+example:
+  perf-pyinject deactivate -p 4711
+)";
+
+void parse_deactivate(const VerbArguments& arguments, CommandLine& line) {
+  auto parsed = parse_words(kDeactivateVerb, arguments, Operands::kNone, line);
+  if (line.help) {
+    return;
+  }
+  const bool abandoned = parsed.has("abandoned");
+  if (!abandoned) {
+    require_pids(kDeactivateVerb, parsed);
+  } else if (!parsed.pids.empty()) {
+    throw CommandLineError{"--abandoned finds its targets itself: leave out -p", session::kUsage};
+  }
+  line.options = DeactivateCommand{.pids = std::move(parsed.pids),
+                                   .abandoned = abandoned,
+                                   .deactivation_deadline = parsed.deactivation_deadline};
+}
+
+int run_deactivate(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
+  const auto& command = std::get<DeactivateCommand>(line.options);
+  auto& logger = reporter.logger();
+  const auto detector = python::make_detector();
+  const auto injector = python::make_injector();
+  session::Guard guard{*detector, *injector, logger, {}};
+  session::ManagerOptions options{.deactivation_deadline = command.deactivation_deadline};
+  bool left_on = false;  // but for what a living session will switch off itself
+  options.on_event = [&](const session::Event& event) {
+    left_on = left_on || (event.kind == session::EventKind::kFailed &&
+                          event.reason != python::Reason::kOtherSession);
+    reporter.note(event);
+  };
+  const auto manager = session::make_manager(*detector, *injector, logger, options);
+  session::Selection selection;
+  if (command.abandoned) {
+    selection.targets = session::abandoned_targets(*detector, logger);
+  } else {
+    selection = manager->select(session::without_repetitions(command.pids));
+  }
+  std::vector<python::Target> on;
+  for (auto& target : selection.targets) {
+    const auto pid = target.id.pid.value();
+    if (target.state == python::TrampolineState::kOnByUs) {
+      guard.watch(target);
+      on.push_back(std::move(target));
+    } else if (target.state == python::TrampolineState::kOff) {
+      logger.info("pid {}: trampoline was already off", pid);
+    } else {
+      logger.warning("pid {}: trampoline is on by itself; left on", pid);
+    }
+  }
+  const bool all_off = manager->deactivate_all(on);
+  reporter.take(manager->stats());
+  if (!left_on) {
+    guard.dismiss();
+  }
+  if (all_off) {
+    for (const auto& target : on) {
+      logger.info("pid {}: trampoline off", target.id.pid.value());
+    }
+  }
+  return all_off && selection.complete ? 0 : session::kFailure;
+}
+
+}  // namespace
+
+const VerbSpec kDeactivateVerb{.name = "deactivate",
+                               .summary = "switch it off",
+                               .options = kDeactivateOptions,
+                               .parse = parse_deactivate,
+                               .run = run_deactivate,
+                               .help = kDeactivateHelp};
+
+}  // namespace pyinject::cli

@@ -1,0 +1,67 @@
+#include "cli/command_line.hpp"
+#include "cli/function_calls.hpp"
+#include "cli/reporter.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace pyinject::cli {
+
+namespace {
+
+constexpr auto kFunctionsOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"input", 'i', kValue},
+    {"timeline", 0, kFlag},
+    {"json", 0, kFlag},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kFunctionsHelp =
+    R"(usage: perf-pyinject functions [-i FILE] [OPTION...]
+
+Shows the calls that perf-pyinject record --functions has recorded: for each
+function the number of calls, how many of them returned, and their time with and
+without callees, sorted by own time. The times include the cost of recording, 1
+to 3 us for each call and return. A generator or coroutine is entered when it is
+created and each time it is resumed; each yield is a return.
+
+  -i, --input FILE  the recording (perf.data)
+      --timeline    print every call and return in order instead
+      --json        for programs: docs/functions.md describes the fields
+  -q, --quiet       only warnings and errors
+  -v, --verbose     more
+
+examples:
+  perf-pyinject record --functions -p 4711 -- sleep 1
+  perf-pyinject functions
+  perf-pyinject functions --timeline -i calls.data | head -50
+)";
+
+void parse_functions(const VerbArguments& arguments, CommandLine& line) {
+  const auto parsed = parse_words(kFunctionsVerb, arguments, Operands::kNone, line);
+  line.options = FunctionsCommand{.input = parsed.value("input").value_or("perf.data"),
+                                  .timeline = parsed.has("timeline"),
+                                  .json = parsed.has("json")};
+}
+
+int run_functions(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
+  return print_functions(std::get<FunctionsCommand>(line.options), reporter.logger());
+}
+
+}  // namespace
+
+const VerbSpec kFunctionsVerb{.name = "functions",
+                              .summary = "show the calls that record --functions has recorded",
+                              .options = kFunctionsOptions,
+                              .parse = parse_functions,
+                              .run = run_functions,
+                              .help = kFunctionsHelp,
+                              .reads_proc = false};
+
+}  // namespace pyinject::cli

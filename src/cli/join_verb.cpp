@@ -1,0 +1,93 @@
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/reporter.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "record/verbs/join_recording.hpp"
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace pyinject::cli {
+
+namespace {
+
+constexpr auto kJoinOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"perf", 0, kValue},
+    {"gil", 0, kFlag},
+    {"tasks", 0, kFlag},
+    {"lines", 0, kFlag},
+    {"keep-raw", 0, kFlag},
+    {"stats", 0, kValue},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kJoinHelp =
+    R"(usage: perf-pyinject join PERF_PID [OPTION...]
+
+Adds Python stacks to a perf record that is already running with -g or
+--call-graph. A BPF program reads them at perf's samples (needs CAP_BPF,
+CAP_PERFMON, Linux 5.17 with BTF). When perf has ended, they are written into
+its file. Samples from before the join have no Python functions; neither may
+those of threads and processes that started between perf and the join. Ctrl-C
+detaches: perf goes on, and the stacks collected so far are added when it ends.
+A second Ctrl-C drops them. perf and its targets are not changed.
+
+      --perf PATH  the perf whose build-id cache is used
+      --gil, --tasks  mark who holds the GIL, which asyncio task runs (3.14+)
+      --lines      add line numbers to the function names; without it:
+                   perf report --children -g none -s sym,srcline
+      --keep-raw   also keep perf's own file, as NAME.raw
+      --stats FILE, --log-format json  figures and messages for programs
+  -q, --quiet      only warnings and errors
+  -v, --verbose    more
+
+exit status: 0 when perf has ended and its file has the stacks; 125 refused or
+failed; 128 + N after signal N; 129 usage
+
+example:
+  perf record -F 99 -g -p 4711 &
+  perf-pyinject join $!
+)";
+
+void parse_join(const VerbArguments& arguments, CommandLine& line) {
+  const auto parsed = parse_words(kJoinVerb, arguments, Operands::kOne, line);
+  if (line.help) {
+    return;
+  }
+  const auto& words = parsed.split.command;
+  const auto number = words.size() == 1 ? base::parse_number<pid_t>(words.front()) : std::nullopt;
+  if (number.value_or(0) <= 0) {
+    throw CommandLineError{"join takes the process of a perf record: perf-pyinject join PID",
+                           session::kUsage};
+  }
+  line.options = session::JoinOptions{.perf = base::Pid{*number},
+                                      .search = parsed.perf,
+                                      .lines = parsed.has("lines"),
+                                      .gil = parsed.has("gil"),
+                                      .tasks = parsed.has("tasks"),
+                                      .keep_raw = parsed.has("keep-raw")};
+}
+
+int run_join(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
+  const auto& options = std::get<session::JoinOptions>(line.options);
+  Console console{reporter.logger(), is_live(line, terminal), name_of_perf(options.search),
+                  &reporter};
+  return session::join_recording(options, reporter.logger(), console);
+}
+
+}  // namespace
+
+const VerbSpec kJoinVerb{.name = "join",
+                         .summary = "add Python stacks to a perf record that is already running",
+                         .options = kJoinOptions,
+                         .parse = parse_join,
+                         .run = run_join,
+                         .help = kJoinHelp};
+
+}  // namespace pyinject::cli

@@ -1,0 +1,231 @@
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/function_calls.hpp"
+#include "cli/repeat_option.hpp"
+#include "cli/reporter.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/python/injector.hpp"
+#include "pyinject/record/record_session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace pyinject::cli {
+
+namespace {
+
+constexpr auto kRecordOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},      {"quiet", 'q', kFlag},     {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},      {"all-cpus", 'a', kFlag},  {"uid", 'u', kValue},
+    {"comm", 0, kValue},       {"cgroup", 'G', kValue},   {"children", 0, kFlag},
+    {"perf", 0, kValue},       {"strict", 0, kFlag},      {"lenient", 0, kFlag},
+    {"no-backfill", 0, kFlag}, {"lines", 0, kFlag},       {"keep-raw", 0, kFlag},
+    {"repeat", 0, kValue},     {"keep", 0, kValue},       {"deactivate-timeout", 0, kValue},
+    {"stats", 0, kValue},      {"log-format", 0, kValue}, {"engine", 0, kValue},
+    {"gil", 0, kFlag},         {"tasks", 0, kFlag},       {"off-cpu", 0, kFlag},
+    {"functions", 0, kFlag},
+});
+
+constexpr std::string_view kRecordHelp =
+    R"(usage: perf-pyinject record (-p PID[,PID...] | -a | -u USER | --comm GLOB |
+                             -G CGROUP) [OPTION...] [-- COMMAND...]
+       perf-pyinject record [OPTION...] -- COMMAND...
+
+Runs perf record and adds the Python functions to its stacks. COMMAND sets the
+duration and is not profiled; without it, Ctrl-C ends the recording. Without -p,
+-a, -u, --comm and -G, COMMAND itself is launched and profiled. Options that are
+not listed here go to perf record unchanged.
+
+which processes:
+  -p, --pid LIST   these processes
+      --children   and all Python processes below them, now and later
+  -a, --all-cpus   all processes, in containers and started later as well
+  -u, --uid USER   only processes of USER (name or number)
+      --comm GLOB  only processes with this name: --comm 'gunicorn*'
+  -G, --cgroup CG  only processes in this cgroup or below it
+      --strict     fail if one target cannot be recorded (default with -p)
+      --lenient    skip targets that cannot be recorded (default with -a)
+how:
+      --engine E   trampoline (default); bpf: read the stacks in the kernel and
+                   leave the processes unchanged (needs CAP_BPF, CAP_PERFMON,
+                   Linux 5.17 with BTF); auto: bpf where possible
+      --off-cpu    show where threads wait and for how long, deadlocks included
+      --gil, --tasks  mark who holds the GIL, which asyncio task runs (3.14+);
+                   implies bpf
+      --functions  record every call and return instead of samples (3.15, -p): 1
+                   to 3 us each, calls 20 to 60 times slower; functions --help
+      --no-backfill  omit functions that were entered before the attach
+      --deactivate-timeout SEC  for switching off all targets (5)
+      --perf PATH  the perf to run (else $PERF, else the one on PATH)
+output:
+      --lines      add line numbers to the function names; without it:
+                   perf report --children -g none -s sym,srcline
+      --repeat TIME/PERIOD  such as 30s/5m: record TIME every PERIOD, into
+                   perf.data.YYYYMMDDHHMMSShh; SIGHUP starts the next one
+      --keep N     keep the latest N files of --repeat (12)
+      --keep-raw   also keep perf's own file, as NAME.raw
+      --stats FILE, --log-format json  figures and messages for programs
+  -q, --quiet, -v, --verbose  only warnings and errors; also perf's messages
+
+exit status: COMMAND's; 125 refused or failed; 126, 127 COMMAND cannot run; 129
+usage; 128 + N ended by signal N; 0 if the targets exited first
+
+example:
+  perf-pyinject record -p 4711,4712 -F 999 -o web.data -- sleep 30
+)";
+
+using session::kUsage;
+
+void take_scope(const ParsedWords& parsed, session::RecordOptions& record) {
+  auto& scope = record.scope;
+  if (parsed.has("uid")) {
+    const auto& name = parsed.values["uid"].as<std::string>();
+    scope.user = session::user_by_name(name);
+    if (!scope.user) {
+      throw CommandLineError{fmt::format("-u {}: there is no such user", base::printable(name)),
+                             kUsage};
+    }
+  }
+  if (parsed.has("comm")) {
+    scope.command = parsed.values["comm"].as<std::string>();
+    if (scope.command.empty()) {
+      throw CommandLineError{"--comm: a pattern, as in --comm 'gunicorn*'", kUsage};
+    }
+  }
+  if (parsed.has("cgroup")) {
+    std::string_view path = parsed.values["cgroup"].as<std::string>();
+    if (path.find(',') != std::string_view::npos) {
+      throw CommandLineError{"-G: one control group, for all events", kUsage};
+    }
+    path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+    path = path.substr(0, path.find_last_not_of('/') + 1);
+    scope.cgroup = path;
+  }
+}
+
+void take_record(ParsedWords& parsed, session::RecordOptions& record) {
+  auto& split = parsed.split;
+  take_scope(parsed, record);
+  record.all = parsed.has("all-cpus") || record.scope.narrow();
+  if (record.all && !parsed.pids.empty()) {
+    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
+  }
+  record.children = parsed.has("children");
+  if (record.children && parsed.pids.empty()) {
+    throw CommandLineError{"--children is for -p: the others have them anyway", kUsage};
+  }
+  if (split.separator && split.command.empty()) {
+    throw CommandLineError{"no command after '--'", kUsage};
+  }
+  record.launch = !record.all && parsed.pids.empty();
+  if (record.launch && split.command.empty()) {
+    throw CommandLineError{
+        "no target: name a running Python process with -p PID, all with -a, those of -u, --comm or "
+        "-G, or a command to be launched",
+        kUsage};
+  }
+  record.pids = parsed.pids;
+  record.strict = record.all ? parsed.has("strict") : parsed.strict;
+  record.perf = parsed.perf;
+  record.backfill = !parsed.has("no-backfill");
+  record.lines = parsed.has("lines");
+  record.keep_raw = parsed.has("keep-raw");
+  record.deactivation_deadline = parsed.deactivation_deadline;
+  record.perf_options = std::move(split.perf);
+  record.command = std::move(split.command);
+}
+
+void take_engine(const ParsedWords& parsed, session::RecordOptions& record) {
+  constexpr auto kEngines = std::to_array<std::pair<std::string_view, session::EngineChoice>>(
+      {{"trampoline", session::EngineChoice::kTrampoline},
+       {"bpf", session::EngineChoice::kBpf},
+       {"auto", session::EngineChoice::kAuto}});
+  if (parsed.has("engine")) {
+    const auto& name = parsed.values["engine"].as<std::string>();
+    const auto* const found =
+        std::ranges::find(kEngines, std::string_view{name},
+                          &std::pair<std::string_view, session::EngineChoice>::first);
+    if (found == kEngines.end()) {
+      throw CommandLineError{
+          fmt::format("--engine {}: trampoline, bpf or auto", base::printable(name)), kUsage};
+    }
+    record.engine = found->second;
+  }
+  record.gil = parsed.has("gil");
+  record.tasks = parsed.has("tasks");
+  record.off_cpu = parsed.has("off-cpu");
+  if ((record.gil || record.tasks) && record.engine == session::EngineChoice::kTrampoline) {
+    if (parsed.has("engine")) {
+      throw CommandLineError{
+          fmt::format("--{} needs --engine bpf: the trampoline knows nothing of it",
+                      record.gil ? "gil" : "tasks"),
+          kUsage};
+    }
+    record.engine = session::EngineChoice::kBpf;
+  }
+}
+
+std::optional<session::RepeatOptions> take_repeat(const ParsedWords& parsed,
+                                                  const session::RecordOptions& record) {
+  const auto keep = parsed.value("keep");
+  if (const auto repeat = parsed.value("repeat")) {
+    return parse_repeat(*repeat, keep, record);
+  }
+  if (keep) {
+    throw CommandLineError{"--keep is for --repeat", kUsage};
+  }
+  return std::nullopt;
+}
+
+void parse_record(const VerbArguments& arguments, CommandLine& line) {
+  auto parsed = parse_words(kRecordVerb, arguments, Operands::kPerfOptionsAndCommand, line);
+  if (line.help) {
+    return;
+  }
+  RecordCommand command;
+  take_record(parsed, command.record);
+  take_engine(parsed, command.record);
+  command.functions = parsed.has("functions");
+  if (command.functions) {
+    check_functions(command.record, parsed.values);
+  }
+  command.repeat = take_repeat(parsed, command.record);
+  line.options = std::move(command);
+}
+
+int run_record(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
+  const auto& command = std::get<RecordCommand>(line.options);
+  const auto& record = command.record;
+  auto& logger = reporter.logger();
+  Console console{logger, is_live(line, terminal), name_of_perf(record.perf), &reporter};
+  if (command.functions) {
+    return run_record_functions(record, logger, console);
+  }
+  const auto detector = python::make_detector();
+  const auto injector = python::make_injector();
+  if (!command.repeat) {
+    return session::record(record, *detector, *injector, logger, console);
+  }
+  auto repeat = *command.repeat;
+  repeat.done = [&](int status) { (void)reporter.finish(status); };
+  return session::record_repeatedly(record, repeat, *detector, *injector, logger, console);
+}
+
+}  // namespace
+
+const VerbSpec kRecordVerb{.name = "record",
+                           .summary = "profile processes, or launch a program and profile it",
+                           .options = kRecordOptions,
+                           .parse = parse_record,
+                           .run = run_record,
+                           .help = kRecordHelp};
+
+}  // namespace pyinject::cli

@@ -1,0 +1,73 @@
+#include "base/file.hpp"
+#include "cli/command_line.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/targets/status_report.hpp"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <unistd.h>
+
+namespace pyinject::cli {
+
+namespace {
+
+constexpr auto kStatusOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},
+    {"json", 0, kFlag},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kStatusHelp =
+    R"(usage: perf-pyinject status [-p PID[,PID...]] [OPTION...]
+
+Lists the visible Python processes, or those of -p: version, whether the
+interpreter keeps frame pointers (FP), the state of the trampoline, and, if it
+cannot be switched on, the reason. Nothing is stopped or changed.
+
+  -p, --pid LIST  only these processes
+      --json      for programs: docs/status-json.md describes the fields
+  -q, --quiet     only warnings and errors
+  -v, --verbose   more
+
+examples:
+  perf-pyinject status
+  perf-pyinject status --json -p 4711 | jq '.processes[0].ready'
+)";
+
+void parse_status(const VerbArguments& arguments, CommandLine& line) {
+  auto parsed = parse_words(kStatusVerb, arguments, Operands::kNone, line);
+  line.options = StatusCommand{.pids = std::move(parsed.pids), .json = parsed.has("json")};
+}
+
+int run_status(const CommandLine& line, Reporter& /*reporter*/, const Terminal& /*terminal*/) {
+  const auto& command = std::get<StatusCommand>(line.options);
+  const auto detector = python::make_detector();
+  const auto report = session::report_status(*detector, command.pids);
+  base::write_all(STDOUT_FILENO,
+                  command.json ? session::to_json(report) : session::to_table(report),
+                  "standard output");
+  for (const auto& status : report.processes) {
+    if (status.refusal && status.refusal->reason == python::Reason::kNoSuchProcess) {
+      return session::kFailure;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+const VerbSpec kStatusVerb{.name = "status",
+                           .summary = "list Python processes, and whether they can be recorded",
+                           .options = kStatusOptions,
+                           .parse = parse_status,
+                           .run = run_status,
+                           .help = kStatusHelp};
+
+}  // namespace pyinject::cli

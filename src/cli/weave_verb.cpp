@@ -1,0 +1,81 @@
+#include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/reporter.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "pyinject/record/weave_file.hpp"
+#include "pyinject/targets/stop_signals.hpp"
+
+#include <array>
+#include <string_view>
+
+namespace pyinject::cli {
+
+namespace {
+
+constexpr auto kWeaveOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"output", 'o', kValue},
+    {"perf", 0, kValue},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kWeaveHelp =
+    R"(usage: perf-pyinject weave FILE [-o OUTPUT] [OPTION...]
+
+Unwinds the stacks of a perf.data that was recorded without perf-pyinject.
+Copied stacks (--call-graph dwarf) become callchains, also through CPython's
+trampolines. Names from perf maps go into perf's build-id cache. The programs,
+libraries and /tmp/perf-PID.map of the recording must not have changed. record
+does all this by itself.
+
+  -o, --output PATH  the result; default: replace FILE
+      --perf PATH    the perf whose build-id cache is used
+  -q, --quiet        only warnings and errors
+  -v, --verbose      more
+
+example:
+  perf record --call-graph dwarf,32768 -p 4711 -- sleep 10
+  perf-pyinject weave perf.data -o whole.data && perf report -i whole.data
+)";
+
+void parse_weave(const VerbArguments& arguments, CommandLine& line) {
+  const auto parsed = parse_words(kWeaveVerb, arguments, Operands::kOne, line);
+  if (line.help) {
+    return;
+  }
+  const auto& files = parsed.split.command;
+  if (files.size() != 1) {
+    throw CommandLineError{"weave takes one file: perf-pyinject weave perf.data", session::kUsage};
+  }
+  line.options = session::WeaveFileOptions{.input = files.front(),
+                                           .output = parsed.value("output").value_or(files.front()),
+                                           .perf = parsed.perf};
+}
+
+int run_weave(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
+  auto options = std::get<session::WeaveFileOptions>(line.options);
+  Console console{reporter.logger(), is_live(line, terminal), name_of_perf(options.perf)};
+  session::StopSignals signals;
+  int signal = 0;
+  options.interrupted = [&] {
+    signal = signals.next().value_or(0);
+    return signal != 0;
+  };
+  const int status = session::weave_file(options, reporter.logger(), console);
+  return signal == 0 ? status : 128 + signal;
+}
+
+}  // namespace
+
+const VerbSpec kWeaveVerb{.name = "weave",
+                          .summary = "unwind a perf.data that was recorded without perf-pyinject",
+                          .options = kWeaveOptions,
+                          .parse = parse_weave,
+                          .run = run_weave,
+                          .help = kWeaveHelp,
+                          .reads_proc = false};
+
+}  // namespace pyinject::cli
