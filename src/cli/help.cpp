@@ -18,8 +18,28 @@ Python functions in one stack. The processes need no flag and no restart.
 
 constexpr std::string_view kAfterVerbs =
     R"(
-  -h, --help     this text, or that of a verb: perf-pyinject record --help
-      --version  the version, and what is built in
+record what (options of record; those of perf record work as well):
+  -p, --pid LIST    these processes; --children: also all Pythons below them
+  -a, --all-cpus    all processes; some of them: -u USER, --comm GLOB, -G CGROUP
+  -- COMMAND        with -p or -a: record while it runs (-- sleep 30); without
+                    them: launch it and profile it
+  -F, --freq HZ     samples per second
+which stacks:
+      --engine E    trampoline (default); bpf: read the stacks in the kernel and
+                    leave the processes unchanged; auto: bpf where possible
+      --off-cpu     show where threads wait and for how long, deadlocks included
+      --gil         show who holds the GIL, who waits for it; implies bpf
+      --lines       add line numbers to the function names
+where the output goes:
+  -o, --output FILE  default: perf.data, for perf report
+      --repeat TIME/PERIOD  such as 30s/5m: a file for each TIME, every PERIOD
+diagnose:
+  -v, --verbose     also print perf's messages
+      --stats FILE  write counters and the reasons of refusals as JSON
+      --version     print the version, and what is built in
+  -h, --help        print this text; with a verb: all options of the verb
+
+perf-pyinject(1) describes all options, exit statuses and reasons of refusals.
 
 examples:
   perf-pyinject status

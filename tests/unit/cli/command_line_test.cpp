@@ -3,12 +3,15 @@
 #include "base/text.hpp"
 #include "cli/help.hpp"
 #include "cli/verbs.hpp"
+#include "perf/record_options.hpp"
 #include "unit/cli/mistake.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <regex>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -17,6 +20,7 @@ namespace pyinject::cli {
 namespace {
 
 using base::Pid;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -284,6 +288,24 @@ TEST(Verbs, AreFoundByTheirNames) {
     EXPECT_TRUE(parse({std::string{verb->name}, "--help"}).help) << verb->name;
   }
   EXPECT_EQ(find_verb("report"), nullptr);
+}
+
+TEST(Help, ShowsWhatMattersByTask) {
+  const auto text = general_help();
+  for (const auto* const heading :
+       {"\nrecord what", "\nwhich stacks:", "\nwhere the output goes:", "\ndiagnose:"}) {
+    EXPECT_THAT(text, HasSubstr(heading));
+  }
+  std::set<std::string> known{"--version"};
+  for (const auto options : {kRecordVerb.options, perf::record_options()}) {
+    for (const auto& option : options) {
+      known.insert("--" + std::string{option.long_name});
+    }
+  }
+  const std::regex option{"--[a-z][a-z-]*"};
+  for (std::sregex_iterator one{text.begin(), text.end(), option}, end; one != end; ++one) {
+    EXPECT_THAT(known, Contains(one->str()));
+  }
 }
 
 TEST(Help, FitsAScreen) {
