@@ -1,5 +1,7 @@
 #include "base/file.hpp"
+#include "bpf/sampler.hpp"
 #include "cli/command_line.hpp"
+#include "cli/terminal.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
 #include "pyinject/python/detector.hpp"
@@ -27,14 +29,21 @@ constexpr auto kStatusOptions = std::to_array<perf::RecordOption>({
 constexpr std::string_view kStatusHelp =
     R"(usage: perf-pyinject status [-p PID[,PID...]] [OPTION...]
 
-Lists the visible Python processes, or those of -p: version, whether the
-interpreter keeps frame pointers (FP), the state of the trampoline, and, if it
-cannot be switched on, the reason. Nothing is stopped or changed.
+Lists the visible Python processes, or those of -p: user, version, whether the
+interpreter keeps frame pointers (FP), whether it can be recorded (STATE), and
+the command line. The reasons why others cannot be recorded are below the table.
+Nothing is stopped or changed.
+
+  ready              record and activate work
+  on by us           perf-pyinject has switched the trampoline on
+  on by itself       the program has switched its trampoline on
+  only --engine bpf  the trampoline cannot be switched on
+  another word       why it cannot be recorded: REASONS in perf-pyinject(1)
 
   -p, --pid LIST  only these processes
       --json      for programs: docs/status-json.md describes the fields
   -q, --quiet     only warnings and errors
-  -v, --verbose   more
+  -v, --verbose   a line for each reason and process, and interpreters' files
 
 examples:
   perf-pyinject status
@@ -49,9 +58,13 @@ void parse_status(const VerbArguments& arguments, CommandLine& line) {
 int run_status(const CommandLine& line, Reporter& /*reporter*/, const Terminal& /*terminal*/) {
   const auto& command = std::get<StatusCommand>(line.options);
   const auto detector = python::make_detector();
-  const auto report = session::report_status(*detector, command.pids);
+  const auto observer =
+      bpf::built_in() && !command.json ? python::make_detector(python::Purpose::kObserve) : nullptr;
+  const auto report = session::report_status(*detector, command.pids, observer.get());
+  const session::TableOptions table{.width = output_width(),
+                                    .verbose = line.verbosity == Verbosity::kVerbose};
   base::write_all(STDOUT_FILENO,
-                  command.json ? session::to_json(report) : session::to_table(report),
+                  command.json ? session::to_json(report) : session::to_table(report, table),
                   "standard output");
   for (const auto& status : report.processes) {
     if (status.refusal && status.refusal->reason == python::Reason::kNoSuchProcess) {

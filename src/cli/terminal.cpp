@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace pyinject::cli {
@@ -20,6 +21,11 @@ Terminal look_at_terminal() {
 
 bool is_live(const CommandLine& line, const Terminal& terminal) {
   return terminal.live && line.verbosity != Verbosity::kQuiet && !line.report.json;
+}
+
+std::size_t output_width() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 }  // namespace pyinject::cli

@@ -1,5 +1,7 @@
-// What stderr is, and what may be drawn on it.
+// What stdout and stderr are, and what may be drawn on them.
 #pragma once
+
+#include <cstddef>
 
 namespace pyinject::cli {
 
@@ -13,5 +15,7 @@ struct Terminal {
 [[nodiscard]] Terminal look_at_terminal();
 // May the moving line be drawn? Among JSON objects it would be none of them.
 [[nodiscard]] bool is_live(const CommandLine& line, const Terminal& terminal);
+// Columns of the terminal that stdout is. 0: it is none, or its size is unknown.
+[[nodiscard]] std::size_t output_width();
 
 }  // namespace pyinject::cli

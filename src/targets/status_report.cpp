@@ -1,15 +1,25 @@
 #include "pyinject/targets/status_report.hpp"
 
 #include "base/text.hpp"
-#include "procfs/own_rights.hpp"
+#include "procfs/cmdline.hpp"
+#include "procfs/status.hpp"
+#include "pyinject/base/error.hpp"
 #include "pyinject/targets/target_selection.hpp"
 #include "targets/examine_all.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <string>
+#include <utility>
+#include <variant>
+
+#include <pwd.h>
+#include <sys/types.h>
 
 namespace pyinject::session {
 
@@ -61,21 +71,66 @@ ordered_json json_of(const ProcessStatus& status) {
   return one;
 }
 
-std::string owner_explanation(const ProcessStatus& status) {
-  const auto pid = status.pid.value();
-  if (status.owner == python::OwnerState::kGone) {
-    return fmt::format(
-        "pid {}: the perf-pyinject that switched its trampoline on was killed: perf-pyinject "
-        "deactivate -p {}, or --abandoned for all such processes\n",
-        pid, pid);
+std::string user_name(uid_t uid) {
+  std::array<char, 16384> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    return std::to_string(uid);
   }
-  if (status.owner == python::OwnerState::kUnknown) {
-    return fmt::format(
-        "pid {}: cannot tell whether the perf-pyinject that switched its trampoline on still runs: "
-        "it was in another pid namespace\n",
-        pid);
+  return found->pw_name;
+}
+
+std::optional<procfs::Status> status_file(base::Pid pid) {
+  try {
+    return procfs::read_status(pid);
+  } catch (const base::Error&) {
+    return std::nullopt;  // hidepid=1, for example: the rest is good without it
   }
-  return {};
+}
+
+// A process may exit at any moment: what is not known then stays empty.
+void describe_process(ProcessStatus& status, std::map<uid_t, std::string>& users) {
+  constexpr std::size_t kEffective = 1;
+  const auto known = status_file(status.pid);
+  if (known) {
+    auto& user = users[known->uids[kEffective]];
+    if (user.empty()) {
+      user = user_name(known->uids[kEffective]);
+    }
+    status.user = user;
+  }
+  const auto words = procfs::read_cmdline(status.pid).value_or(std::vector<std::string>{});
+  status.command = fmt::format("{}", fmt::join(words, " "));
+  if (status.command.empty() && known) {
+    status.command = fmt::format("[{}]", known->name);
+  }
+}
+
+// Could another way to its stacks have another answer? Not if it is no Python, cannot be read, or
+// will be ready in a moment.
+bool concerns_the_trampoline(const ProcessStatus& status) {
+  using python::Reason;
+  static constexpr std::array kOthers{
+      Reason::kOwnProcess,   Reason::kKernelThread,   Reason::kNoPermission,
+      Reason::kNotExamined,  Reason::kNotPython,      Reason::kPythonTooOld,
+      Reason::kPythonTooNew, Reason::kNotInitialized, Reason::kFinalizing};
+  return status.refusal && !python::has_gone(status.refusal->reason) &&
+         std::ranges::find(kOthers, status.refusal->reason) == kOthers.end();
+}
+
+void observe_refused(python::Detector& observer, std::vector<ProcessStatus>& processes) {
+  std::vector<base::Pid> pids;
+  for (const auto& status : processes) {
+    if (concerns_the_trampoline(status)) {
+      pids.push_back(status.pid);
+    }
+  }
+  const auto examined = examine_all(observer, pids, base::Cancellation::never(), kPatienceUnnamed);
+  for (std::size_t i = 0; i < pids.size(); ++i) {
+    std::ranges::find(processes, pids[i], &ProcessStatus::pid)->only_bpf =
+        std::holds_alternative<python::Target>(examined[i].detection);
+  }
 }
 
 }  // namespace
@@ -102,14 +157,17 @@ ProcessStatus status_of(base::Pid pid, const python::Detection& detection) {
   return status;
 }
 
-StatusReport report_status(python::Detector& detector, const std::vector<base::Pid>& pids) {
+StatusReport report_status(python::Detector& detector, const std::vector<base::Pid>& pids,
+                           python::Detector* observer) {
   StatusReport report;
+  std::map<uid_t, std::string> users;
   const auto all = pids.empty() ? visible_processes() : without_repetitions(pids);
   const auto examined = examine_all(detector, all, base::Cancellation::never(),
                                     pids.empty() ? kPatienceUnnamed : kPatienceNamed);
   for (std::size_t i = 0; i < all.size(); ++i) {
     auto status = status_of(all[i], examined[i].detection);
     if (!pids.empty() || is_python(status)) {
+      describe_process(status, users);
       report.processes.push_back(std::move(status));
     } else if (status.refusal->reason == python::Reason::kNoPermission) {
       ++report.unreadable;
@@ -117,10 +175,16 @@ StatusReport report_status(python::Detector& detector, const std::vector<base::P
       ++report.not_examined;
     }
   }
+  if (observer != nullptr) {
+    observe_refused(*observer, report.processes);
+  }
   return report;
 }
 
 std::string verdict(const ProcessStatus& status) {
+  if (status.only_bpf) {
+    return "only --engine bpf";
+  }
   if (status.refusal) {
     return std::string{python::name(status.refusal->reason)};
   }
@@ -141,50 +205,6 @@ std::string to_json(const StatusReport& report) {
   all["unreadable"] = report.unreadable;
   all["not_examined"] = report.not_examined;
   return all.dump(2) + "\n";
-}
-
-std::string to_table(const StatusReport& report) {
-  std::string text;
-  std::string explanations;
-  if (!report.processes.empty()) {
-    text = fmt::format("{:>8}  {:<10}  {:<4}  {:<23}  {}\n", "PID", "PYTHON", "FP", "STATE",
-                       "INTERPRETER");
-  }
-  for (const auto& status : report.processes) {
-    const std::string version = status.version ? python::to_string(*status.version) : "-";
-    const char* const pointers =
-        status.frame_pointers ? (*status.frame_pointers ? "yes" : "no") : "-";
-    text += fmt::format("{:>8}  {:<10}  {:<4}  {:<23}  {}\n", status.pid.value(), version, pointers,
-                        verdict(status),
-                        status.interpreter.empty() ? "-" : base::printable(status.interpreter));
-    if (status.refusal) {
-      explanations += fmt::format("pid {}: {}\n", status.pid.value(),
-                                  base::printable(python::describe(*status.refusal)));
-    }
-    explanations += owner_explanation(status);
-    for (const auto& warning : status.warnings) {
-      explanations +=
-          fmt::format("pid {}: warning: {}\n", status.pid.value(), base::printable(warning));
-    }
-  }
-  if (!explanations.empty()) {
-    text += "\n" + explanations;
-  }
-  if (report.processes.empty()) {
-    text += "no Python process is visible\n";
-  }
-  if (report.not_examined != 0) {
-    text += fmt::format(
-        "{} could not be examined in time: they have too many files mapped, or too "
-        "large ones\n",
-        report.not_examined == 1 ? "1 process"
-                                 : std::to_string(report.not_examined) + " processes");
-  }
-  if (report.unreadable != 0) {
-    text += fmt::format("{} processes could not be inspected: {}\n", report.unreadable,
-                        procfs::how_to_get(procfs::Capability::kSysPtrace));
-  }
-  return text;
 }
 
 }  // namespace pyinject::session

@@ -21,6 +21,9 @@ struct ProcessStatus {
   python::OwnerState owner = python::OwnerState::kNone;
   std::optional<python::Refusal> refusal;  // nullopt: ready, or on already
   std::vector<std::string> warnings;
+  std::string user;       // of its effective uid: a name, else the number; empty: unknown
+  std::string command;    // its arguments, as the process shows them; empty: unknown
+  bool only_bpf = false;  // refused, but record --engine bpf can read its stacks
 };
 
 struct StatusReport {
@@ -34,16 +37,28 @@ struct StatusReport {
 [[nodiscard]] ProcessStatus status_of(base::Pid pid, const python::Detection& detection);
 
 // PIDS as the user named them, each with its answer; without any: every visible Python process.
-// Several are examined at a time; those that are slow to examine share 2 s.
+// Several are examined at a time; those that are slow to examine share 2 s. OBSERVER, of
+// Purpose::kObserve, then examines those that DETECTOR refuses, for `only_bpf`; nullptr: no engine
+// reads stacks without the trampoline.
 [[nodiscard]] StatusReport report_status(python::Detector& detector,
-                                         const std::vector<base::Pid>& pids);
+                                         const std::vector<base::Pid>& pids,
+                                         python::Detector* observer = nullptr);
 
-// "ready", "on by us", "on by us (session gone)", "on by itself" or the name of the reason.
+// "ready", "on by us", "on by us (session gone)", "on by itself", "only --engine bpf" or the name
+// of the reason.
 [[nodiscard]] std::string verdict(const ProcessStatus& status);
 
 // docs/status-json.md says what is in it.
 [[nodiscard]] std::string to_json(const StatusReport& report);
-// One line for each process and a heading; refusals are explained below.
-[[nodiscard]] std::string to_table(const StatusReport& report);
+
+struct TableOptions {
+  std::size_t width =
+      0;  // of the terminal, in columns: command lines are cut to it; 0: they are not
+  bool verbose = false;  // explain each process by itself, and name its interpreter's file
+};
+
+// A heading and a line for each process: PID, USER, PYTHON, FP, STATE, COMMAND. Refusals and
+// warnings are explained below, those with the same reason in one line.
+[[nodiscard]] std::string to_table(const StatusReport& report, const TableOptions& options = {});
 
 }  // namespace pyinject::session
