@@ -1,6 +1,6 @@
 #include "bpf/perf_events.hpp"
 
-#include "base/text.hpp"
+#include "procfs/descriptors.hpp"
 #include "procfs/own_rights.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
 #include <vector>
 
 #include <sys/syscall.h>
@@ -19,22 +17,18 @@ namespace pyinject::bpf {
 
 namespace {
 
-namespace filesystem = std::filesystem;
-
-// The numbers of PID's descriptors that are perf events. ERROR: they could not be listed.
-std::vector<int> perf_events_of(base::Pid pid, std::error_code& error) {
-  std::vector<int> found;
-  const auto folder = fmt::format("/proc/{}/fd", pid.value());
-  for (filesystem::directory_iterator entry{folder, error}, end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code ignored;
-    if (filesystem::read_symlink(entry->path(), ignored) == "anon_inode:[perf_event]") {
-      if (const auto number = base::parse_number<int>(entry->path().filename().string())) {
-        found.push_back(*number);
-      }
-    }
+// The numbers of PID's descriptors that are perf events. ERROR: the errno for which they could not
+// be listed.
+std::vector<int> perf_events_of(base::Pid pid, int& error) {
+  auto numbers = procfs::list_descriptors(pid);
+  if (!numbers) {
+    error = errno;
+    return {};
   }
-  return found;
+  std::erase_if(*numbers, [pid](int number) {
+    return procfs::read_descriptor_link(pid, number) != "anon_inode:[perf_event]";
+  });
+  return *std::move(numbers);
 }
 
 }  // namespace
@@ -46,7 +40,7 @@ Sampler::Attached to_each_event(base::Pid perf, const std::function<int(int)>& p
     result.why = "pidfd_open: " + base::errno_text(errno);
     return result;
   }
-  std::error_code error;
+  int error = 0;
   for (const int number : perf_events_of(perf, error)) {
     const base::UniqueFd event{
         static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0))};
@@ -60,8 +54,8 @@ Sampler::Attached to_each_event(base::Pid perf, const std::function<int(int)>& p
       result.why = "the kernel does not put the program there: " + base::errno_text(problem);
     }
   }
-  if (error) {  // a perf with file capabilities
-    result.why = fmt::format("its descriptors cannot be listed: {}: {}", error.message(),
+  if (error != 0) {  // a perf with file capabilities
+    result.why = fmt::format("its descriptors cannot be listed: {}: {}", base::errno_text(error),
                              procfs::how_to_get(procfs::Capability::kSysPtrace));
   }
   return result;

@@ -3,6 +3,7 @@
 #include "base/fault.hpp"
 #include "base/file.hpp"
 #include "perf/perf_map.hpp"
+#include "procfs/descriptors.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
 
@@ -157,7 +158,7 @@ void link_map(int fd, base::Pid pid, const MapCollectorOptions& options) {
   }
   const auto temporary =
       fmt::format("{}/.perf-{}.link.{}", options.folder, pid.value(), ::getpid());
-  const auto descriptor = fmt::format("/proc/{}/fd/{}", ::getpid(), fd);
+  const auto descriptor = procfs::descriptor_path(base::Pid{::getpid()}, fd);
   ::unlink(temporary.c_str());
   if (::symlink(descriptor.c_str(), temporary.c_str()) != 0 ||
       ::rename(temporary.c_str(), path.c_str()) != 0) {

@@ -2,6 +2,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "procfs/descriptors.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
@@ -104,8 +105,8 @@ void UprobeEvents::add(const std::string& name, int file, std::uint64_t offset,
   const auto counter =
       counter_offset == 0 ? std::string{} : fmt::format("(0x{:x})", counter_offset);
   // The kernel resolves the path while it reads the line, in this process.
-  const auto line = fmt::format("p:{}/{} /proc/self/fd/{}:0x{:x}{} {}", group_, name, file, offset,
-                                counter, arguments);
+  const auto line = fmt::format("p:{}/{} {}:0x{:x}{} {}", group_, name,
+                                procfs::own_descriptor_path(file), offset, counter, arguments);
   events_.push_back(fmt::format("{}:{}", group_, name));  // killed from here on: see the name
   if (const int error = write_line(line); error != 0) {
     events_.pop_back();

@@ -1,6 +1,6 @@
 #include "procfs/reopen.hpp"
 
-#include <fmt/format.h>
+#include "procfs/descriptors.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 namespace pyinject::procfs {
 
 base::UniqueFd reopen(const base::UniqueFd& located, int flags) {
-  return base::UniqueFd{::open(fmt::format("/proc/self/fd/{}", located.get()).c_str(), flags)};
+  return base::UniqueFd{::open(own_descriptor_path(located.get()).c_str(), flags)};
 }
 
 bool holds_data(const base::UniqueFd& located) {

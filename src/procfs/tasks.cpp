@@ -1,43 +1,29 @@
 #include "procfs/tasks.hpp"
 
-#include "base/text.hpp"
+#include "procfs/numbered_entries.hpp"
 #include "procfs/read_process_file.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <memory>
 #include <string>
-
-#include <dirent.h>
 
 namespace pyinject::procfs {
 
 namespace {
 
-struct CloseDir {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
-// The entries of PATH that are numbers. None: is_gone_or_denied(errno).
+// The ids that PATH lists; those so far if is_gone_or_denied() ended the listing.
 template <typename Id>
 std::vector<Id> numbered_entries(const std::string& path) {
   std::vector<Id> ids;
-  const std::unique_ptr<DIR, CloseDir> folder{::opendir(path.c_str())};
-  while (folder) {
-    errno = 0;  // NULL is the end as well
-    const dirent* const entry = ::readdir(folder.get());
-    if (entry == nullptr) {
-      break;
+  const int error = for_each_number(path, [&ids](int number) {
+    if (number > 0) {
+      ids.emplace_back(number);
     }
-    if (const auto number = base::parse_number<pid_t>(entry->d_name); number && *number > 0) {
-      ids.emplace_back(*number);
-    }
-  }
-  if (errno != 0 && !is_gone_or_denied(errno)) {
-    throw base::SystemError{"cannot list " + path, errno};
+  });
+  if (error != 0 && !is_gone_or_denied(error)) {
+    throw base::SystemError{"cannot list " + path, error};
   }
   std::sort(ids.begin(), ids.end());
   return ids;

@@ -2,6 +2,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "procfs/descriptors.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
@@ -62,7 +63,7 @@ int descriptor_of(const perf_mmap* map, std::size_t pages) {
   if (head->memory == nullptr || head->mask != static_cast<int>(pages * kPage - 1)) {
     return -1;
   }
-  const auto link = base::read_link(fmt::format("/proc/self/fd/{}", head->fd));
+  const auto link = procfs::read_own_descriptor_link(head->fd);
   return link == "anon_inode:[perf_event]" ? head->fd : -1;
 }
 

@@ -1,21 +1,16 @@
 #include "python/activate/open_map.hpp"
 
-#include "base/file.hpp"
-#include "base/text.hpp"
+#include "procfs/descriptors.hpp"
 #include "procfs/reopen.hpp"
 #include "procfs/status.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -38,28 +33,22 @@ bool is_named(const std::optional<std::string>& link, std::string_view path) {
   return text.ends_with(path);
 }
 
-struct CloseDir {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
 // The descriptors of PID that may be called PATH. To list them takes its user id or
 // CAP_DAC_READ_SEARCH; to try each number only CAP_SYS_PTRACE.
 std::vector<int> candidates(base::Pid pid, const procfs::Status& status, std::string_view path) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 20U;  // as fs.nr_open
   std::vector<int> numbers;
-  const auto folder = fmt::format("/proc/{}/fd", pid.value());
-  const std::unique_ptr<DIR, CloseDir> listing{::opendir(folder.c_str())};
-  if (!listing) {
+  const auto open = procfs::list_descriptors(pid);
+  if (!open) {
     const auto slots = errno == EACCES ? std::min(status.descriptor_slots, kMost) : 0;
     for (std::uint64_t i = 0; i < slots; ++i) {
       numbers.push_back(static_cast<int>(i));
     }
     return numbers;
   }
-  while (const dirent* entry = ::readdir(listing.get())) {
-    const auto number = base::parse_number<int>(entry->d_name);
-    if (number && is_named(base::read_link(fmt::format("{}/{}", folder, *number)), path)) {
-      numbers.push_back(*number);
+  for (const int number : *open) {
+    if (is_named(procfs::read_descriptor_link(pid, number), path)) {
+      numbers.push_back(number);
     }
   }
   return numbers;
@@ -73,7 +62,7 @@ bool is_map(int fd, std::string_view path) {
   const int flags = ::fcntl(fd, F_GETFL);
   return flags >= 0 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_RDONLY &&
          ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-         is_named(base::read_link(fmt::format("/proc/self/fd/{}", fd)), path);
+         is_named(procfs::read_own_descriptor_link(fd), path);
 }
 
 // Descriptor NUMBER of PID, to be reopened; not valid() if it is not the map.
@@ -88,7 +77,7 @@ UniqueFd shown_by_target(base::Pid pid, const procfs::Status& status, const Uniq
   }
   // Where a seccomp filter of our own forbids that (containers): what the target owns, it may read.
   struct stat info {};
-  fd.reset(::open(fmt::format("/proc/{}/fd/{}", pid.value(), number).c_str(), O_PATH | O_CLOEXEC));
+  fd = procfs::open_descriptor(pid, number, O_PATH);
   const bool own = fd.valid() && ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) &&
                    info.st_uid == status.uids[3] && procfs::holds_data(fd);
   return own ? std::move(fd) : UniqueFd{};

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "perfdata/input.hpp"
 #include "procfs/cmdline.hpp"
+#include "procfs/descriptors.hpp"
 #include "procfs/own_rights.hpp"
 #include "procfs/status.hpp"
 #include "pyinject/base/error.hpp"
@@ -17,7 +18,6 @@
 #include <ctime>
 #include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -50,9 +50,8 @@ Unavailable refuse_output(std::string name, std::string found) {
 
 // What its options alone tell.
 std::optional<Unavailable> check_output(base::Pid pid, const std::vector<std::string>& options) {
-  struct stat facts {};
-  const bool pipe = ::stat(fmt::format("/proc/{}/fd/1", pid.value()).c_str(), &facts) == 0 &&
-                    S_ISFIFO(facts.st_mode);
+  const auto standard_output = procfs::stat_descriptor(pid, STDOUT_FILENO);
+  const bool pipe = standard_output && S_ISFIFO(standard_output->st_mode);
   const auto output = perf::output_of(options, pipe);
   if (output.pipe) {
     return refuse_output("pipe", "perf writes to a pipe");
@@ -80,17 +79,20 @@ std::optional<std::vector<std::string>> words_of_record(base::Pid pid, int proce
   return std::nullopt;
 }
 
-// What PID has open that is a perf.data. ERROR: that is not known.
-base::UniqueFd open_file_of(base::Pid pid, std::error_code& error) {
+// What PID has open that is a perf.data. ERROR: the errno for which that is not known.
+base::UniqueFd open_file_of(base::Pid pid, int& error) {
   constexpr std::string_view kPerfData = "PERFILE2";
-  const auto folder = fmt::format("/proc/{}/fd", pid.value());
-  for (filesystem::directory_iterator entry{folder, error}, end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code ignored;
-    if (!filesystem::is_regular_file(entry->path(), ignored)) {
+  const auto numbers = procfs::list_descriptors(pid);
+  if (!numbers) {
+    error = errno;
+    return {};
+  }
+  for (const int number : *numbers) {
+    const auto facts = procfs::stat_descriptor(pid, number);
+    if (!facts || !S_ISREG(facts->st_mode)) {
       continue;
     }
-    base::UniqueFd file{::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    auto file = procfs::open_descriptor(pid, number, O_RDONLY | O_NONBLOCK);
     std::array<char, kPerfData.size()> begin{};
     if (file.valid() &&
         ::pread(file.get(), begin.data(), begin.size(), 0) == static_cast<ssize_t>(begin.size()) &&
@@ -104,12 +106,10 @@ base::UniqueFd open_file_of(base::Pid pid, std::error_code& error) {
 }  // namespace
 
 std::optional<std::string> RunningPerf::path() const {
-  std::error_code error;
-  const auto name =
-      filesystem::read_symlink(fmt::format("/proc/self/fd/{}", file.get()), error).string();
+  auto name = procfs::read_own_descriptor_link(file.get());
   struct stat named {};
   struct stat held {};
-  if (error || ::stat(name.c_str(), &named) != 0 || ::fstat(file.get(), &held) != 0 ||
+  if (!name || ::stat(name->c_str(), &named) != 0 || ::fstat(file.get(), &held) != 0 ||
       named.st_dev != held.st_dev || named.st_ino != held.st_ino) {
     return std::nullopt;
   }
@@ -141,8 +141,8 @@ std::variant<RunningPerf, Unavailable> inspect_running_perf(base::Pid pid,
   }
   running.targets = perf::chosen_targets(*options);
   pollfd ended{.fd = running.process.get(), .events = POLLIN, .revents = 0};
-  std::error_code error;
-  while (running.file = open_file_of(pid, error), !error && !running.file.valid()) {
+  int error = 0;
+  while (running.file = open_file_of(pid, error), error == 0 && !running.file.valid()) {
     if (::poll(&ended, 1, kBetweenLooksAtPerf) > 0) {
       return not_perf("it has ended");
     }
@@ -152,9 +152,9 @@ std::variant<RunningPerf, Unavailable> inspect_running_perf(base::Pid pid,
                          .remedy = "give the pid of a running perf record"};
     }
   }
-  if (error) {
+  if (error != 0) {
     return Unavailable{.name = "no_rights",
-                       .found = "its descriptors cannot be listed: " + error.message(),
+                       .found = "its descriptors cannot be listed: " + base::errno_text(error),
                        .remedy = procfs::how_to_get(procfs::Capability::kSysPtrace)};
   }
   const auto path = running.path();
