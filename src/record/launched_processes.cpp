@@ -2,14 +2,13 @@
 
 #include "base/format.hpp"
 #include "base/text.hpp"
+#include "procfs/executable.hpp"
 #include "procfs/stat.hpp"
 #include "pyinject/targets/target_selection.hpp"
 
 #include <fmt/format.h>
 
 #include <vector>
-
-#include <sys/stat.h>
 
 namespace pyinject::session {
 
@@ -34,14 +33,13 @@ void LaunchedProcesses::look(Manager& manager) {
   std::map<base::ProcessId, Program> now;
   for (const auto pid : pids) {
     const auto id = procfs::read_process_id(pid);
-    struct stat facts {};
-    if (!id || ::stat(fmt::format("/proc/{}/exe", pid.value()).c_str(), &facts) != 0) {
+    const auto program = id ? procfs::executable_of(pid) : std::nullopt;
+    if (!program) {
       continue;
     }
-    const Program program{facts.st_dev, facts.st_ino};
     const auto known = known_.find(*id);
-    if ((known != known_.end() && known->second == program) || look_at(pid, manager)) {
-      now.emplace(*id, program);
+    if ((known != known_.end() && known->second == *program) || look_at(pid, manager)) {
+      now.emplace(*id, *program);
     }
   }
   known_ = std::move(now);

@@ -1,28 +1,18 @@
 #include "pyinject/targets/target_selection.hpp"
 
+#include "procfs/executable.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/tasks.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <ctime>
 #include <map>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pyinject::session {
 
 namespace {
-
-std::optional<std::pair<dev_t, ino_t>> executable_of(base::Pid pid) {
-  struct stat facts {};
-  if (::stat(fmt::format("/proc/{}/exe", pid.value()).c_str(), &facts) != 0) {
-    return std::nullopt;
-  }
-  return std::pair{facts.st_dev, facts.st_ino};
-}
 
 // As field 22 of /proc/PID/stat counts.
 std::uint64_t boot_ticks() {
@@ -82,7 +72,7 @@ std::vector<base::Pid> children_of(const std::vector<base::Pid>& pids) {
 
 Ancestor ancestor_now(base::ProcessId id) {
   // The kernel rounds a start time down; one tick more is on the safe side.
-  return {.id = id, .since = boot_ticks() - 1, .executable = executable_of(id.pid)};
+  return {.id = id, .since = boot_ticks() - 1, .executable = procfs::executable_of(id.pid)};
 }
 
 std::vector<base::Pid> possible_children(const std::vector<Ancestor>& ancestors,
@@ -100,7 +90,7 @@ std::vector<base::Pid> possible_children(const std::vector<Ancestor>& ancestors,
     if (pid.value() == ::getpid() || known.contains({.pid = pid, .start_time = stat.start_time})) {
       continue;
     }
-    const auto executable = executable_of(pid);
+    const auto executable = procfs::executable_of(pid);
     const bool possible = std::ranges::any_of(ancestors, [&](const Ancestor& ancestor) {
       return stat.start_time >= ancestor.since &&
              ((executable && executable == ancestor.executable) ||

@@ -1,4 +1,5 @@
 #include "base/text.hpp"
+#include "procfs/executable.hpp"
 #include "python/examine/examination.hpp"
 #include "python/layout/code_probe.hpp"
 #include "python/layout/runtime_view.hpp"
@@ -6,8 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include <sys/stat.h>
 
 namespace pyinject::python {
 
@@ -126,9 +125,8 @@ void Examination::find_libc() {
 }
 
 bool Examination::is_executable_of_process(const procfs::Mapping& mapping) const {
-  struct stat executable {};
-  return ::stat(fmt::format("/proc/{}/exe", pid_.value()).c_str(), &executable) == 0 &&
-         executable.st_ino == mapping.inode;
+  const auto executable = procfs::executable_of(pid_);
+  return executable && executable->second == mapping.inode;
 }
 
 // What lies between the end of MODULE's .bss and the end of that page.
