@@ -1,6 +1,5 @@
 #include "pyinject/perf/perf_locator.hpp"
 
-#include "base/file.hpp"
 #include "base/text.hpp"
 #include "procfs/own_rights.hpp"
 #include "pyinject/base/error.hpp"
@@ -104,14 +103,11 @@ std::string explain_record_failure(base::ExitStatus status, std::string_view err
   std::string text = fmt::format("perf record failed: {}", base::describe(status));
   if (contains(errors, "perf_event_paranoid") || contains(errors, "No permission to enable") ||
       contains(errors, "You may not have permission")) {
-    const auto level = base::read_file("/proc/sys/kernel/perf_event_paranoid", 64);
-    return text + fmt::format(
-                      "; it may not open events, kernel.perf_event_paranoid is {}: {}, or lower it "
-                      "with sysctl kernel.perf_event_paranoid=1",
-                      base::trim(level.value_or("unknown")),
-                      ::geteuid() == 0 ? procfs::how_to_get(procfs::Capability::kPerfmon)
-                                       : "run as root, grant CAP_PERFMON (setcap "
-                                         "cap_perfmon,cap_sys_ptrace+ep on perf)");
+    constexpr int kOwnProcesses = 1;
+    const auto rights = ::geteuid() == 0 ? procfs::how_to_get(procfs::Capability::kPerfmon)
+                                         : "run as root, grant CAP_PERFMON (setcap "
+                                           "cap_perfmon,cap_sys_ptrace+ep on perf)";
+    return text + "; it may not open events, " + procfs::how_to_open_events(rights, kOwnProcesses);
   }
   if (contains(errors, "No space left on device")) {
     return text +

@@ -1,6 +1,7 @@
 #include "procfs/own_rights.hpp"
 
 #include "procfs/status.hpp"
+#include "procfs/sysctl.hpp"
 
 #include <fmt/format.h>
 
@@ -42,6 +43,12 @@ std::string how_to_get(Capability capability, bool root, unsigned long long capa
 std::string how_to_get(Capability capability) {
   const auto own = read_status(base::Pid{::getpid()});
   return how_to_get(capability, ::geteuid() == 0, own ? own->effective_capabilities : ~0ULL);
+}
+
+std::string how_to_open_events(std::string_view rights, int level) {
+  constexpr std::string_view kSetting = "kernel.perf_event_paranoid";
+  return fmt::format("{0} is {1}: {2}, or lower it with sysctl {0}={3}", kSetting,
+                     read_sysctl(kSetting).value_or("unknown"), rights, level);
 }
 
 bool in_first_pid_namespace() {

@@ -16,6 +16,12 @@ enum class Capability { kSysPtrace = 19, kPerfmon = 38 };
 [[nodiscard]] std::string how_to_get(Capability capability, bool root,
                                      unsigned long long capabilities);
 
+// What to do where the kernel does not let this process open perf events:
+// "kernel.perf_event_paranoid is 4: RIGHTS, or lower it with sysctl
+// kernel.perf_event_paranoid=LEVEL". RIGHTS is what helps without the sysctl, as how_to_get() words
+// it. "unknown" is in place of a value that cannot be read.
+[[nodiscard]] std::string how_to_open_events(std::string_view rights, int level);
+
 // False: there are processes that it does not see, since it is in a pid namespace of its own.
 [[nodiscard]] bool in_first_pid_namespace();
 

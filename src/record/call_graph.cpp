@@ -1,8 +1,8 @@
 #include "record/call_graph.hpp"
 
-#include "base/file.hpp"
 #include "base/text.hpp"
 #include "procfs/status.hpp"
+#include "procfs/sysctl.hpp"
 
 #include <fmt/format.h>
 
@@ -234,8 +234,8 @@ std::uint64_t affordable_buffer() {
 
 std::size_t most_callchain_entries() {
   constexpr std::size_t kUsual = 127;
-  const auto text = base::read_file("/proc/sys/kernel/perf_event_max_stack");
-  return text ? base::parse_number<std::size_t>(base::trim(*text)).value_or(kUsual) : kUsual;
+  const auto text = procfs::read_sysctl("kernel.perf_event_max_stack");
+  return text ? base::parse_number<std::size_t>(*text).value_or(kUsual) : kUsual;
 }
 
 }  // namespace pyinject::session

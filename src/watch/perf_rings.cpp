@@ -1,8 +1,7 @@
 #include "perf_rings.hpp"
 
-#include "base/file.hpp"
-#include "base/text.hpp"
 #include "procfs/descriptors.hpp"
+#include "procfs/own_rights.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
@@ -93,11 +92,10 @@ std::string why_not(int error) {
   if (error != EACCES && error != EPERM) {
     return "perf_event_open: " + base::errno_text(error);
   }
-  const auto paranoid = base::read_file("/proc/sys/kernel/perf_event_paranoid", 16);
+  constexpr int kAllProcesses = 0;  // as libperf opens them: for each processor
   return fmt::format(
-      "perf_event_open: {} (needs CAP_PERFMON, or kernel.perf_event_paranoid of 0 or less: it is "
-      "{})",
-      base::errno_text(error), paranoid ? base::trim(*paranoid) : "not there");
+      "perf_event_open: {} ({})", base::errno_text(error),
+      procfs::how_to_open_events(procfs::how_to_get(procfs::Capability::kPerfmon), kAllProcesses));
 }
 
 int print_nothing(libperf_print_level /*level*/, const char* /*format*/, va_list /*arguments*/) {

@@ -1,10 +1,10 @@
-#include "base/file.hpp"
 #include "base/text.hpp"
 #include "elf/load_bias.hpp"
 #include "procfs/namespaces.hpp"
 #include "procfs/open_mapped.hpp"
 #include "procfs/own_rights.hpp"
 #include "procfs/stat.hpp"
+#include "procfs/sysctl.hpp"
 #include "pyinject/base/error.hpp"
 #include "python/examine/examination.hpp"
 #include "python/layout/version_policy.hpp"
@@ -26,16 +26,15 @@ std::string permission_remedy(const procfs::Status& status) {
     return status.uids[0] == 0 ? remedy
                                : fmt::format("it belongs to uid {}: {}", status.uids[0], remedy);
   }
-  const auto yama = base::read_file("/proc/sys/kernel/yama/ptrace_scope", 16);
+  const auto yama = procfs::read_sysctl("kernel.yama.ptrace_scope");
   if (status.uids[0] != ::geteuid()) {
     return fmt::format(
         "it belongs to uid {}: run as root, or grant CAP_SYS_PTRACE (setcap cap_sys_ptrace+ep)",
         status.uids[0]);
   }
-  if (yama && base::trim(*yama) != "0") {
+  if (yama && *yama != "0") {
     return fmt::format(
-        "kernel.yama.ptrace_scope is {}: run as root, grant CAP_SYS_PTRACE, or set it to 0",
-        base::trim(*yama));
+        "kernel.yama.ptrace_scope is {}: run as root, grant CAP_SYS_PTRACE, or set it to 0", *yama);
   }
   return "it has more rights than this tool or is not dumpable: run as root or grant "
          "CAP_SYS_PTRACE";

@@ -1,5 +1,7 @@
 #include "procfs/own_rights.hpp"
 
+#include "procfs/sysctl.hpp"
+
 #include <gtest/gtest.h>
 
 namespace pyinject::procfs {
@@ -11,6 +13,13 @@ TEST(OwnRights, RootIsNotToldToBecomeRoot) {
             "this root lacks CAP_PERFMON: grant it (docker run --cap-add PERFMON)");
   EXPECT_EQ(how_to_get(Capability::kSysPtrace, true, 1ULL << 19U),
             "CAP_SYS_PTRACE of this root ends at its user namespace: run it in the host's");
+}
+
+TEST(OwnRights, AnEventThatMayNotBeOpenedNamesTheSysctl) {
+  const auto level = read_sysctl("kernel.perf_event_paranoid").value_or("unknown");
+  EXPECT_EQ(how_to_open_events("run as root", 1),
+            "kernel.perf_event_paranoid is " + level +
+                ": run as root, or lower it with sysctl kernel.perf_event_paranoid=1");
 }
 
 TEST(OwnRights, ProcIsOurs) { EXPECT_TRUE(proc_is_of_our_pid_namespace()); }
