@@ -11,6 +11,7 @@
 #include "bpf/sampled_process.hpp"
 #include "bpf/sampler_records.h"
 #include "memory/process_memory.hpp"
+#include "procfs/namespaces.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
@@ -33,7 +34,6 @@
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pyinject::bpf {
@@ -75,14 +75,6 @@ struct RingDeleter {
   void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
 };
 using Ring = std::unique_ptr<ring_buffer, RingDeleter>;
-
-std::optional<std::uint32_t> own_pid_namespace() {
-  struct stat facts {};
-  if (::stat("/proc/self/ns/pid", &facts) != 0) {
-    return std::nullopt;
-  }
-  return static_cast<std::uint32_t>(facts.st_ino);
-}
 
 // May a program use the sample as it is (bpf_cast_to_kern_ctx, Linux 6.2)?
 bool kernel_casts() {
@@ -321,14 +313,14 @@ std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(
   libbpf_set_print(keep_what_is_said);
   (void)what_was_said();
   Skeleton skeleton{sampler_bpf__open()};
-  const auto own_namespace = own_pid_namespace();
+  const auto own_namespace = procfs::own_namespace_number(procfs::Namespace::kPid);
   if (const int error = errno; !skeleton || !own_namespace) {
     return explain_load_failure(error, what_was_said());
   }
   const bool by_clock = options.by_clock || !kernel_casts();
   bpf_program__set_autoload(skeleton->progs.at_sample, !by_clock);
   bpf_program__set_autoload(skeleton->progs.at_sample_by_clock, by_clock);
-  skeleton->rodata->own_pid_namespace = *own_namespace;
+  skeleton->rodata->own_pid_namespace = static_cast<std::uint32_t>(*own_namespace);
   skeleton->rodata->with_gil = options.gil ? 1 : 0;
   skeleton->rodata->with_tasks = options.tasks ? 1 : 0;
   skeleton->rodata->wake_at = bpf_map__max_entries(skeleton->maps.records) / 4;

@@ -5,15 +5,14 @@
 #include "procfs/own_rights.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/status.hpp"
+#include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
+#include <vector>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pyinject::perf {
@@ -29,11 +28,14 @@ bool is(const std::optional<procfs::Stat>& stat, std::uint64_t start_time) {
 
 // With its number in its own pid namespace: any process that can be seen from here.
 bool is_anywhere(const GroupOwner& owner) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator{"/proc", error}) {
-    const auto number = base::parse_number<pid_t>(entry.path().filename().string());
-    const auto pid = base::Pid{number.value_or(0)};
-    if (!number || !is(procfs::read_stat(pid), owner.id.start_time)) {
+  std::vector<base::Pid> processes;
+  try {
+    processes = procfs::list_processes();
+  } catch (const base::Error&) {
+    return true;  // not known: its events stay
+  }
+  for (const auto pid : processes) {
+    if (!is(procfs::read_stat(pid), owner.id.start_time)) {
       continue;
     }
     const auto status = procfs::read_status(pid);
@@ -41,7 +43,7 @@ bool is_anywhere(const GroupOwner& owner) {
       return true;
     }
   }
-  return static_cast<bool>(error);
+  return false;
 }
 
 }  // namespace
@@ -87,11 +89,11 @@ std::vector<ListedEvent> parse_uprobe_events(std::string_view text) {
 
 GroupOwner this_owner() {
   const auto id = procfs::read_process_id(base::Pid{::getpid()});
-  struct stat space {};
-  if (!id || ::stat("/proc/self/ns/pid", &space) != 0) {
+  const auto space = id ? procfs::own_namespace_number(procfs::Namespace::kPid) : std::nullopt;
+  if (!space) {
     throw base::SystemError{"cannot look at /proc/self", errno};
   }
-  return {.id = *id, .pid_namespace = space.st_ino};
+  return {.id = *id, .pid_namespace = *space};
 }
 
 bool is_alive(const GroupOwner& owner) {

@@ -23,6 +23,15 @@ std::string_view file_name(Namespace kind) {
   return "";
 }
 
+// PROCESS: a pid or "self".
+std::optional<std::uint64_t> number_of(const std::string& process, Namespace kind) {
+  struct stat facts {};
+  if (::stat(fmt::format("/proc/{}/{}", process, file_name(kind)).c_str(), &facts) != 0) {
+    return std::nullopt;
+  }
+  return facts.st_ino;
+}
+
 // Follows the link, which leads to the namespace or folder itself.
 std::optional<bool> same_as_ours(base::Pid pid, std::string_view name) {
   struct stat ours {};
@@ -38,6 +47,14 @@ std::optional<bool> same_as_ours(base::Pid pid, std::string_view name) {
 
 std::optional<bool> in_our_namespace(base::Pid pid, Namespace kind) {
   return same_as_ours(pid, file_name(kind));
+}
+
+std::optional<std::uint64_t> namespace_number(base::Pid pid, Namespace kind) {
+  return number_of(std::to_string(pid.value()), kind);
+}
+
+std::optional<std::uint64_t> own_namespace_number(Namespace kind) {
+  return number_of("self", kind);
 }
 
 std::optional<bool> root_is_ours(base::Pid pid) { return same_as_ours(pid, "root"); }

@@ -4,6 +4,7 @@
 #include "procfs/status.hpp"
 #include "pyinject/base/pid.hpp"
 
+#include <cstdint>
 #include <optional>
 
 namespace pyinject::procfs {
@@ -12,6 +13,15 @@ enum class Namespace { kMount, kPid, kUser };
 
 // nullopt: cannot be told (gone, or no permission to trace it); errno says why.
 [[nodiscard]] std::optional<bool> in_our_namespace(base::Pid pid, Namespace kind);
+
+// The inode number of its namespace, by which the kernel tells namespaces of a kind apart. nullopt
+// as above.
+[[nodiscard]] std::optional<std::uint64_t> namespace_number(base::Pid pid, Namespace kind);
+// The same of this process, whatever pid namespace /proc is of.
+[[nodiscard]] std::optional<std::uint64_t> own_namespace_number(Namespace kind);
+
+// The number of the first pid namespace, in which every process can be seen (PROC_PID_INIT_INO).
+inline constexpr std::uint64_t kFirstPidNamespace = 0xEFFFFFFC;
 
 // Its root directory is this process's. False for chrooted processes even in our mount namespace.
 // True says nothing about what is mounted below (PrivateTmp=): ask for the mount namespace as well.

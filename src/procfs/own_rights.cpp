@@ -1,5 +1,6 @@
 #include "procfs/own_rights.hpp"
 
+#include "procfs/namespaces.hpp"
 #include "procfs/status.hpp"
 #include "procfs/sysctl.hpp"
 
@@ -8,14 +9,11 @@
 #include <filesystem>
 #include <system_error>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pyinject::procfs {
 
 namespace {
-
-constexpr ino_t kFirstPidNamespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO
 
 std::string_view name_of(Capability capability) {
   switch (capability) {
@@ -52,8 +50,7 @@ std::string how_to_open_events(std::string_view rights, int level) {
 }
 
 bool in_first_pid_namespace() {
-  struct stat facts {};
-  return ::stat("/proc/self/ns/pid", &facts) != 0 || facts.st_ino == kFirstPidNamespace;
+  return own_namespace_number(Namespace::kPid).value_or(kFirstPidNamespace) == kFirstPidNamespace;
 }
 
 bool proc_is_of_our_pid_namespace() {

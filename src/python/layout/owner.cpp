@@ -1,27 +1,16 @@
+#include "procfs/namespaces.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/status.hpp"
 #include "procfs/tasks.hpp"
 #include "pyinject/python/target.hpp"
 
 #include <algorithm>
-#include <string>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pyinject::python {
 
 namespace {
-
-// Of the first pid namespace, in which every process can be seen (kernel PROC_PID_INIT_INO).
-constexpr std::uint32_t kFirstNamespace = 0xeffffffc;
-
-std::uint32_t pid_namespace_of(const std::string& process) {
-  struct stat facts {};
-  return ::stat(("/proc/" + process + "/ns/pid").c_str(), &facts) == 0
-             ? static_cast<std::uint32_t>(facts.st_ino)
-             : 0;
-}
 
 // A living process with the start time of OWNER that has its pid in PID_NAMESPACE, or in any where
 // none is noted or the process's cannot be read. Two containers may start in one clock tick.
@@ -32,7 +21,7 @@ bool is_seen(const base::ProcessId& owner, std::uint32_t pid_namespace) {
         procfs::has_ended({pid, stat->start_time})) {
       return false;
     }
-    const auto its = pid_namespace_of(std::to_string(pid.value()));
+    const auto its = procfs::namespace_number(pid, procfs::Namespace::kPid).value_or(0);
     if (pid_namespace != 0 && its != 0 && its != pid_namespace) {
       return false;
     }
@@ -44,7 +33,10 @@ bool is_seen(const base::ProcessId& owner, std::uint32_t pid_namespace) {
 
 }  // namespace
 
-std::uint32_t own_pid_namespace() { return pid_namespace_of("self"); }
+std::uint32_t own_pid_namespace() {
+  return static_cast<std::uint32_t>(
+      procfs::own_namespace_number(procfs::Namespace::kPid).value_or(0));
+}
 
 OwnerState owner_state(const Target& target) {
   return target.state == TrampolineState::kOnByUs
@@ -65,7 +57,7 @@ OwnerState owner_state(const base::ProcessId& owner, std::uint32_t pid_namespace
   if (is_seen(owner, pid_namespace)) {
     return OwnerState::kLives;
   }
-  const bool all_seen = own == kFirstNamespace && ::geteuid() == 0;
+  const bool all_seen = own == procfs::kFirstPidNamespace && ::geteuid() == 0;
   return noted && all_seen ? OwnerState::kGone : OwnerState::kUnknown;
 }
 
