@@ -1,7 +1,7 @@
 #include "perf/perf_process.hpp"
 
-#include "base/file.hpp"
 #include "base/text.hpp"
+#include "procfs/blocked_task.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
@@ -193,11 +193,11 @@ std::optional<base::ExitStatus> PerfProcess::try_wait() {
   return status;
 }
 
-// /proc/PID/syscall, if that is open(2) or openat(2); else empty.
+// What procfs::read_system_call() gives, if that is open(2) or openat(2); else empty.
 std::string PerfProcess::open_call() const {
-  auto text =
-      base::read_file(fmt::format("/proc/{}/syscall", child_->pid().value()), 256).value_or("");
-  const auto number = base::parse_number<long>(std::string_view{text}.substr(0, text.find(' ')));
+  const auto pid = child_->pid();
+  auto text = procfs::read_system_call(pid, base::Tid{pid.value()}).value_or("");
+  const auto number = procfs::parse_system_call(text);
   constexpr std::array<long, 2> kOpen{SYS_open, SYS_openat};
   return number && std::ranges::find(kOpen, *number) != kOpen.end() ? text : "";
 }

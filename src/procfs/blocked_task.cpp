@@ -20,9 +20,12 @@ std::optional<std::uint64_t> hexadecimal(std::string_view text) {
                                 : std::nullopt;
 }
 
+std::string task_file(base::Pid pid, base::Tid tid, std::string_view name) {
+  return fmt::format("/proc/{}/task/{}/{}", pid.value(), tid.value(), name);
+}
+
 std::optional<std::string> read_of_task(base::Pid pid, base::Tid tid, std::string_view name) {
-  return read_process_file(fmt::format("/proc/{}/task/{}/{}", pid.value(), tid.value(), name),
-                           kMostOfTask);
+  return read_process_file(task_file(pid, tid, name), kMostOfTask);
 }
 
 }  // namespace
@@ -119,6 +122,15 @@ void find_kernel_addresses(const std::vector<KernelFrame*>& frames) {
   if (const auto text = base::read_file("/proc/kallsyms", kMostOfTable)) {
     find_kernel_addresses(*text, frames);
   }
+}
+
+std::optional<std::string> read_system_call(base::Pid pid, base::Tid tid) {
+  return base::read_file(task_file(pid, tid, "syscall"), kMostOfTask);
+}
+
+std::optional<long> parse_system_call(std::string_view text) {
+  const auto number = base::parse_number<long>(text.substr(0, text.find(' ')));
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 // "202 0x55ed56771810 ... 0x7ffd95e7cbc0 0x7fde908a3f16": the system call, its arguments, and both;

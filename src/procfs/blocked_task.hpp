@@ -32,6 +32,14 @@ void find_kernel_addresses(std::string_view text, const std::vector<KernelFrame*
 // The same from the file itself, which has no addresses without CAP_SYSLOG.
 void find_kernel_addresses(const std::vector<KernelFrame*>& frames);
 
+// /proc/PID/task/TID/syscall as it is, proc_pid_syscall(5). nullopt: errno says why; EACCES if the
+// task is another user's and the caller has CAP_SYS_PTRACE only. Does not throw at a shortage.
+[[nodiscard]] std::optional<std::string> read_system_call(base::Pid pid, base::Tid tid);
+
+// The number of the system call that such a TEXT shows; nullopt: the task runs, or is blocked
+// outside of system calls.
+[[nodiscard]] std::optional<long> parse_system_call(std::string_view text);
+
 // Of a blocked task in its own code.
 struct UserPlace {
   std::uint64_t stack_pointer = 0;

@@ -1,7 +1,7 @@
 #include "python/activate/activation.hpp"
 
 #include "base/fault.hpp"
-#include "base/file.hpp"
+#include "procfs/blocked_task.hpp"
 #include "procfs/maps.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/status.hpp"
@@ -150,14 +150,13 @@ bool Activate::ran() const {
 // The main thread may have gone to sleep in a system call since the request was made (or was on its
 // way there): then another rung is needed. True when it is inside one.
 bool Activate::main_thread_sleeps() const {
-  const auto path = fmt::format("/proc/{}/task/{}/syscall", context_.target.id.pid.value(),
-                                requested_->main_thread.value());
-  const auto text = base::read_file(path, 256);
+  const auto pid = context_.target.id.pid;
+  const auto text = procfs::read_system_call(pid, requested_->main_thread);
   if (!text && errno == EACCES) {  // its user's only, or with CAP_DAC_READ_SEARCH
-    const auto stat = procfs::read_stat(context_.target.id.pid, requested_->main_thread);
+    const auto stat = procfs::read_stat(pid, requested_->main_thread);
     return stat && stat->state == 'S';
   }
-  return text && !text->empty() && text->front() >= '0' && text->front() <= '9';
+  return text && procfs::parse_system_call(*text);
 }
 
 std::optional<Refusal> Activate::request_again() {

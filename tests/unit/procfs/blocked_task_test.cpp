@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <string>
+
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace pyinject::procfs {
@@ -66,6 +73,47 @@ TEST(ParseUserPlace, TakesTheLastTwoNumbers) {
   EXPECT_TRUE(parse_user_place("-1 0x7ffd0 0x7fde9\n").has_value());
   EXPECT_FALSE(parse_user_place("running\n").has_value());
   EXPECT_FALSE(parse_user_place("").has_value());
+}
+
+TEST(ParseSystemCall, TakesTheFirstNumber) {
+  EXPECT_EQ(parse_system_call("202 0x1 0x189 0x0 0x0 0x0 0xffffffff 0x7ffd0 0x7fde9\n"), 202);
+  EXPECT_EQ(parse_system_call("0 0x3 0x1 0x1 0x0 0x0 0x0 0x7ffd0 0x7fde9\n"), 0);
+  EXPECT_EQ(parse_system_call("-1 0x7ffd0 0x7fde9\n"), std::nullopt);
+  EXPECT_EQ(parse_system_call("running\n"), std::nullopt);
+  EXPECT_EQ(parse_system_call(""), std::nullopt);
+}
+
+TEST(ReadSystemCall, OfThisThreadIsTheReadOfTheFile) {
+  const base::Pid self{::getpid()};
+  const auto text = read_system_call(self, base::Tid{::gettid()});
+  ASSERT_TRUE(text.has_value());
+  EXPECT_EQ(parse_system_call(*text), SYS_read);
+  EXPECT_EQ(read_system_call(self, base::Tid{1}), std::nullopt);
+  EXPECT_EQ(errno, ENOENT);
+}
+
+// A child that waits in read(2) until this process lets it.
+TEST(ReadSystemCall, OfABlockedChildIsWhatItWaitsIn) {
+  std::array<int, 2> ends{-1, -1};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[1]);
+    char byte = 0;
+    ::_exit(static_cast<int>(::read(ends[0], &byte, 1)));
+  }
+  const base::Pid pid{child};
+  std::optional<std::string> text;
+  do {
+    text = read_system_call(pid, base::Tid{child});
+  } while (text && parse_system_call(*text) != SYS_read);
+  EXPECT_TRUE(text.has_value());
+  EXPECT_EQ(read_system_call(pid, base::Tid{child}), text);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(ReadUserPlace, OfNobodyIsNotKnown) {
