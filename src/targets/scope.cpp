@@ -1,11 +1,9 @@
 #include "pyinject/targets/scope.hpp"
 
-#include "base/file.hpp"
 #include "base/text.hpp"
+#include "procfs/cgroup.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/status.hpp"
-
-#include <fmt/format.h>
 
 #include <array>
 #include <utility>
@@ -16,20 +14,6 @@
 namespace pyinject::session {
 
 namespace {
-
-constexpr std::size_t kMostCgroupText = 65536;
-
-// The path in the unified hierarchy, from the root that this process sees (cgroups(7)).
-std::string cgroup_of(base::Pid pid) {
-  const auto text = base::read_file(fmt::format("/proc/{}/cgroup", pid.value()), kMostCgroupText)
-                        .value_or(std::string{});
-  for (const auto line : base::split(text, '\n')) {
-    if (line.starts_with("0::/")) {
-      return std::string{line.substr(4)};
-    }
-  }
-  return {};
-}
 
 // /proc is read process by process: parents may change meanwhile.
 constexpr int kMostGenerations = 1000;
@@ -46,7 +30,7 @@ bool is_in(const Scope& scope, base::Pid pid) {
     }
   }
   if (scope.cgroup && !scope.cgroup->empty()) {
-    const auto cgroup = cgroup_of(pid);
+    const auto cgroup = procfs::read_cgroup(pid).value_or("");
     return cgroup == *scope.cgroup || cgroup.starts_with(*scope.cgroup + "/");
   }
   return true;

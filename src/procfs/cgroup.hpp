@@ -1,0 +1,18 @@
+// The control group of a process: /proc/PID/cgroup, cgroups(7).
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pyinject::procfs {
+
+// The path in the unified hierarchy (cgroup v2), from the root that this process sees, without the
+// leading slash: "" is that root. nullopt: the TEXT has no such line.
+[[nodiscard]] std::optional<std::string> parse_cgroup(std::string_view text);
+// nullopt also if the process has gone. Does not throw at a shortage.
+[[nodiscard]] std::optional<std::string> read_cgroup(base::Pid pid);
+
+}  // namespace pyinject::procfs
