@@ -1,7 +1,6 @@
 #include "priority.hpp"
 
-#include "base/file.hpp"
-#include "base/text.hpp"
+#include "procfs/load.hpp"
 
 #include <unistd.h>
 
@@ -11,12 +10,7 @@ namespace {
 
 // More threads can run than there are processors for them, not counting this one.
 bool crowded() {
-  // "0.20 0.18 0.12 RUNNABLE/ALL LASTPID"
-  const auto load = base::read_file("/proc/loadavg", 256).value_or("");
-  const auto fields = base::split(load, ' ');
-  const auto runnable = fields.size() < 4
-                            ? std::nullopt
-                            : base::parse_number<long>(base::split(fields[3], '/').front());
+  const auto runnable = procfs::read_runnable_threads();
   return runnable && *runnable - 1 > ::sysconf(_SC_NPROCESSORS_ONLN);
 }
 
