@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <string>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 namespace pyinject::procfs {
 
 namespace {
@@ -33,6 +36,20 @@ std::vector<Id> numbered_entries(const std::string& path) {
 
 std::vector<base::Tid> list_tasks(base::Pid pid) {
   return numbered_entries<base::Tid>(fmt::format("/proc/{}/task", pid.value()));
+}
+
+base::UniqueFd open_tasks(base::Pid pid) {
+  return base::UniqueFd{
+      ::open(fmt::format("/proc/{}/task", pid.value()).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
+}
+
+std::optional<std::size_t> count_tasks(const base::UniqueFd& tasks) {
+  constexpr std::size_t kOwnLinks = 2;
+  struct stat facts {};
+  if (::fstat(tasks.get(), &facts) != 0 || facts.st_nlink < kOwnLinks) {
+    return std::nullopt;
+  }
+  return facts.st_nlink - kOwnLinks;
 }
 
 std::vector<base::Pid> list_processes() {

@@ -14,10 +14,8 @@
 #include <cerrno>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 
 namespace pyinject::tracee {
 
@@ -70,10 +68,7 @@ bool traces_briefly(base::Pid tracer) {
 }
 
 StoppedProcess::StoppedProcess(base::Pid pid)
-    : pid_{pid},
-      tasks_{::open(fmt::format("/proc/{}/task", pid.value()).c_str(),
-                    O_PATH | O_DIRECTORY | O_CLOEXEC)},
-      since_{steady_clock::now()} {}
+    : pid_{pid}, tasks_{procfs::open_tasks(pid)}, since_{steady_clock::now()} {}
 
 StoppedProcess::StoppedProcess(StoppedProcess&& other) noexcept
     : pid_{other.pid_},
@@ -156,14 +151,9 @@ std::optional<StopFailure> StoppedProcess::seize_all() {
   return std::nullopt;
 }
 
-// True when there is no other thread than those in threads_. The kernel counts a process's threads
-// among the links of its task folder, behind the folder's own two (proc_task_getattr()): one call
-// instead of a listing in the stop. False means that a listing has to tell, also on a kernel that
-// counts otherwise.
-bool StoppedProcess::all_seen() const {
-  struct stat folder {};
-  return ::fstat(tasks_.get(), &folder) == 0 && folder.st_nlink == threads_.size() + 2;
-}
+// True when there is no other thread than those in threads_: one call instead of a listing in the
+// stop. False means that a listing has to tell, also on a kernel that counts otherwise.
+bool StoppedProcess::all_seen() const { return procfs::count_tasks(tasks_) == threads_.size(); }
 
 // Waits until threads_[INDEX] stands. On its death it is taken out of the list.
 std::optional<StopFailure> StoppedProcess::wait_for(std::size_t index,

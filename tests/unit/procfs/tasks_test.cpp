@@ -12,6 +12,9 @@
 
 #include <cerrno>
 #include <functional>
+#include <future>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include <sys/resource.h>
@@ -31,6 +34,24 @@ TEST(Tasks, HoldThisThreadAndProcess) {
   EXPECT_THAT(list_tasks(Pid{::getpid()}), Contains(Tid{::gettid()}));
   EXPECT_THAT(list_processes(), Contains(Pid{::getpid()}));
   EXPECT_THAT(list_tasks(Pid{0x7fffffff}), IsEmpty());
+}
+
+TEST(CountTasks, CountsAThreadThatStarts) {
+  const auto tasks = open_tasks(Pid{::getpid()});
+  ASSERT_TRUE(tasks.valid());
+  const auto before = count_tasks(tasks);
+  EXPECT_EQ(before, list_tasks(Pid{::getpid()}).size());
+  std::promise<void> end;
+  std::thread thread{[&end] { end.get_future().wait(); }};
+  EXPECT_EQ(count_tasks(tasks), before.value() + 1);
+  end.set_value();
+  thread.join();
+}
+
+TEST(CountTasks, OfNoProcessAreNotKnown) {
+  const auto tasks = open_tasks(Pid{0x7fffffff});
+  EXPECT_FALSE(tasks.valid());
+  EXPECT_EQ(count_tasks(tasks), std::nullopt);
 }
 
 // Of descriptors, in a process of its own.
