@@ -24,6 +24,12 @@ namespace {
 
 using base::UniqueFd;
 
+// A link to the mapped file itself, for whoever has the rights.
+std::string map_files_link(base::Pid pid, const Mapping& mapping) {
+  return fmt::format("/proc/{}/map_files/{:x}-{:x}", pid.value(), mapping.begin.value(),
+                     mapping.end.value());
+}
+
 // What maps says of a mapping of FD. On btrfs (subvolumes) and overlayfs that differs from stat(2),
 // so the only comparison that always holds is one with a mapping of our own. It is never read.
 bool maps_alike(int fd, const Mapping& mapping) {
@@ -67,9 +73,12 @@ std::variant<UniqueFd, NotOpened> open_if_same(const UniqueFd& located, const Ma
 
 }  // namespace
 
-std::string map_files_link(base::Pid pid, const Mapping& mapping) {
-  return fmt::format("/proc/{}/map_files/{:x}-{:x}", pid.value(), mapping.begin.value(),
-                     mapping.end.value());
+std::optional<struct stat> stat_mapped_file(base::Pid pid, const Mapping& mapping) {
+  struct stat facts {};
+  if (::stat(map_files_link(pid, mapping).c_str(), &facts) != 0) {
+    return std::nullopt;
+  }
+  return facts;
 }
 
 std::variant<UniqueFd, NotOpened> open_mapped_file(base::Pid pid, const Mapping& mapping) {

@@ -5,8 +5,11 @@
 #include "pyinject/base/pid.hpp"
 #include "pyinject/base/unique_fd.hpp"
 
+#include <optional>
 #include <string>
 #include <variant>
+
+#include <sys/stat.h>
 
 namespace pyinject::procfs {
 
@@ -14,8 +17,9 @@ struct NotOpened {
   std::string why;  // a phrase naming what was tried
 };
 
-// /proc/PID/map_files/BEGIN-END: a link to the mapped file itself, for whoever has the rights.
-[[nodiscard]] std::string map_files_link(base::Pid pid, const Mapping& mapping);
+// What stat(2) gives for the file behind MAPPING of PID, without opening it. By map_files only,
+// which leads to the mapped file itself. nullopt: errno says why.
+[[nodiscard]] std::optional<struct stat> stat_mapped_file(base::Pid pid, const Mapping& mapping);
 
 // The file behind MAPPING of PID, open for reading. Tried in this order:
 //   /proc/PID/map_files/BEGIN-END  right for deleted files and any root; needs CAP_SYS_ADMIN or

@@ -114,11 +114,11 @@ std::optional<MappedFiles::Look> MappedFiles::find(const Key& key) {
 
 MappedFiles::Look MappedFiles::look(base::Pid pid, const procfs::Mapping& mapping,
                                     FileBudget& budget, const base::Cancellation& cancellation) {
-  // First what needs no file to be opened. The link leads to the mapped file itself.
-  struct stat info {};
-  if (mapping.end.value() != 0 &&
-      ::stat(procfs::map_files_link(pid, mapping).c_str(), &info) == 0) {
-    if (auto known = find(key_of(info))) {
+  // First what needs no file to be opened.
+  const auto facts =
+      mapping.end.value() != 0 ? procfs::stat_mapped_file(pid, mapping) : std::nullopt;
+  if (facts) {
+    if (auto known = find(key_of(*facts))) {
       return *known;
     }
   }
@@ -128,6 +128,7 @@ MappedFiles::Look MappedFiles::look(base::Pid pid, const procfs::Mapping& mappin
   --budget.files;
   auto opened = procfs::open_mapped_file(pid, mapping);
   auto* fd = std::get_if<base::UniqueFd>(&opened);
+  struct stat info {};
   if (fd == nullptr || ::fstat(fd->get(), &info) != 0) {
     return {};  // not remembered: another process may be allowed to open it
   }
