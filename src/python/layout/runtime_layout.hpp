@@ -20,8 +20,8 @@ enum class QueueForm {
 };
 
 // Offsets in bytes. PyInterpreterState, PyThreadState and GIL offsets of 3.13+ come from the
-// target's own _Py_DebugOffsets; the rest is a table, checked against the target's code
-// (code_probe.hpp).
+// target's own _Py_DebugOffsets; the rest is a table (layout_facts.hpp), checked against the
+// target's code (code_probe.hpp).
 struct RuntimeLayout {
   // In _PyRuntime.
   std::uint64_t runtime_size = 0;
@@ -54,8 +54,8 @@ struct RuntimeLayout {
   std::uint64_t trace_function = 0;
   std::uint64_t profile_function = 0;
   // In struct _gil_runtime_state, relative to its start.
-  std::uint64_t gil_last_holder = 8;
-  std::uint64_t gil_locked = 16;
+  std::uint64_t gil_last_holder = 0;
+  std::uint64_t gil_locked = 0;
   bool free_threaded = false;
   StackLayout stack;
 };

@@ -1,0 +1,137 @@
+#include "python/layout/layout_facts.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace pyinject::python {
+
+namespace {
+
+// PyThreadState.eval_breaker, 3.13 to 3.15: behind prev, next and interp. 3.14 and 3.15 publish it.
+constexpr std::uint64_t kThreadEvalBreaker = 24;
+
+constexpr std::array kFacts = std::to_array<LayoutFacts>({
+    // Its headers are the source (Include/internal/pycore_runtime.h, pycore_interp.h,
+    // pycore_ceval_state.h, pycore_frame.h, cpython/{pystate,code,unicodeobject}.h of 3.12.1).
+    {.minor = 12,
+     .layout = {.runtime_size = 459944,
+                .initialized = 16,
+                .finalizing = 24,
+                .interpreters_main = 48,
+                .main_thread = 64,
+                .pending_calls = 2016,
+                .queue = QueueForm::kRing32,
+                .code_arenas = 1960,
+                .interpreter_id = 8,
+                .next_interpreter = 0,
+                .threads_head = 72,
+                .gil = 384,
+                .eval_frame = 1744,
+                .eval_breaker = 368,
+                .eval_breaker_per_thread = false,
+                .next_thread = 8,
+                .thread_interpreter = 16,
+                .thread_id = 136,
+                .audit_hooks = 267208,
+                .trace_function = 72,
+                .profile_function = 64,
+                .gil_last_holder = 8,
+                .gil_locked = 16,
+                .stack = {.previous_thread = 0,
+                          .native_thread_id = 144,
+                          .current_frame = 56,
+                          .frame_in_cframe = true,
+                          .frame_size = 80,
+                          .executable = 0,
+                          .executable_tags = 0,
+                          .previous = 8,
+                          .instruction = 56,
+                          .owner = 70,
+                          .stack_end = 64,
+                          .stack_end_is_index = true,
+                          .file_name = 112,
+                          .qualified_name = 128,
+                          .line_table = 136,
+                          .first_line = 68,
+                          .byte_code = 192,
+                          .type = 8,
+                          .item_count = 16,
+                          .bytes_data = 32,
+                          .text_length = 16,
+                          .text_state = 32,
+                          .ascii_data = 40}}},
+    {.minor = 13,
+     .layout = {.pending_calls = 2640,
+                .queue = QueueForm::kArray,
+                .code_arenas = 2576,
+                .eval_frame = 8472,
+                .eval_breaker = kThreadEvalBreaker,
+                .audit_hooks = 10808,
+                .trace_function = 88,
+                .profile_function = 80,
+                .stack = {.executable_tags = 0, .stack_end_is_index = true}},
+     .published = PublishedOffsets{.size = 584,
+                                   .runtime = 3,
+                                   .interpreter = 6,
+                                   .gil = 14,
+                                   .thread = 20,
+                                   .thread_id = 24,
+                                   .frame = 28,
+                                   .code = 34,
+                                   .object_type = 45,
+                                   .bytes = 64,
+                                   .text = 67}},
+    {.minor = 14,
+     .layout = {.pending_calls = 2848,
+                .queue = QueueForm::kArray,
+                .code_arenas = 2760,  // of 3.14.0 to 3.14.2
+                .eval_frame = 8520,
+                .eval_breaker = kThreadEvalBreaker,
+                .audit_hooks = 10912,
+                .trace_function = 88,
+                .profile_function = 80,
+                .stack = {.executable_tags = 3}},
+     .published = PublishedOffsets{.size = 760,
+                                   .runtime = 3,
+                                   .interpreter = 6,
+                                   .gil = 15,
+                                   .thread = 23,
+                                   .thread_id = 27,
+                                   .frame = 31,
+                                   .code = 39,
+                                   .object_type = 51,
+                                   .bytes = 74,
+                                   .text = 77}},
+    {.minor = 15,
+     .layout = {.pending_calls = 2976,
+                .queue = QueueForm::kArray,
+                .code_arenas = 0,
+                .eval_frame = 8472,
+                .eval_breaker = kThreadEvalBreaker,
+                .audit_hooks = 10888,
+                .trace_function = 112,
+                .profile_function = 104,
+                .stack = {.executable_tags = 3}},
+     .published = PublishedOffsets{.size = 888,
+                                   .runtime = 3,
+                                   .interpreter = 6,
+                                   .gil = 15,
+                                   .thread = 23,
+                                   .thread_id = 30,
+                                   .frame = 39,
+                                   .code = 47,
+                                   .object_type = 59,
+                                   .bytes = 86,
+                                   .text = 89}},
+});
+
+}  // namespace
+
+std::span<const LayoutFacts> all_layout_facts() { return kFacts; }
+
+const LayoutFacts* layout_facts(const Version& version) {
+  const auto* const found = std::ranges::find(kFacts, version.minor, &LayoutFacts::minor);
+  return version.major == 3 && found != kFacts.end() ? &*found : nullptr;
+}
+
+}  // namespace pyinject::python

@@ -1,0 +1,44 @@
+// What differs between CPython minor versions: the one table. No other code knows an offset, a
+// value or a bit of CPython's own, or a version by its number.
+#pragma once
+
+#include "pyinject/python/target.hpp"
+#include "python/layout/runtime_layout.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace pyinject::python {
+
+// Which u64 of _Py_DebugOffsets is what (Include/internal/pycore_debug_offsets.h; in 3.13
+// pycore_runtime.h). Of several in a row, the first.
+struct PublishedOffsets {
+  std::size_t size = 0;         // in bytes: the runtime's own fields begin behind it
+  std::size_t runtime = 0;      // size, finalizing, interpreters.head
+  std::size_t interpreter = 0;  // size, id, next, threads.head
+  std::size_t gil = 0;          // gil, gil_runtime_state, 1 other, its locked, its last holder
+  std::size_t thread = 0;       // prev, next, interp, current_frame
+  std::size_t thread_id = 0;    // thread_id, native_thread_id
+  std::size_t frame = 0;  // size, previous, executable, instr_ptr, localsplus, owner, stackpointer
+  std::size_t code = 0;   // size, filename, name, qualname, linetable, firstlineno, 3 others,
+                          // byte code
+  std::size_t object_type = 0;
+  std::size_t bytes = 0;  // size, ob_size, ob_sval
+  std::size_t text = 0;   // size, state, length, size of its ASCII form
+};
+
+struct LayoutFacts {
+  std::uint8_t minor = 0;
+  // All of a version that publishes nothing, else what PUBLISHED does not have.
+  RuntimeLayout layout = {};
+  std::optional<PublishedOffsets> published = {};
+};
+
+// Oldest first, all of Python 3, without gaps.
+[[nodiscard]] std::span<const LayoutFacts> all_layout_facts();
+// nullptr: not in the table.
+[[nodiscard]] const LayoutFacts* layout_facts(const Version& version);
+
+}  // namespace pyinject::python
