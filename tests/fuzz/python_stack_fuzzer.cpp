@@ -1,5 +1,6 @@
 // The frames of a target, its code objects, their names and lines.
 #include "fuzz/fuzz.hpp"
+#include "python/layout/layout_facts.hpp"
 #include "python/layout/runtime_layout.hpp"
 #include "python/stacks/code_objects.hpp"
 #include "python/stacks/frame_walk.hpp"
@@ -34,6 +35,7 @@ std::optional<python::StackLayout> layout_of(Input& input) {
     *field = input.take<std::uint16_t>();
   }
   layout.stack_end = layout.instruction + sizeof(std::uint64_t);
+  layout.owners = python::kFrameOwners;
   const auto wrong = python::implausible(layout);
   require(is_printable(wrong), "what is wrong is said in plain text");
   return wrong.empty() ? std::optional{layout} : std::nullopt;

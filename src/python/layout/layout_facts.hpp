@@ -29,6 +29,11 @@ struct PublishedOffsets {
   std::size_t text = 0;   // size, state, length, size of its ASCII form
 };
 
+// The same in 3.12 to 3.15 (Include/internal/pycore_frame.h): FRAME_OWNED_BY_GENERATOR; an entry
+// frame has FRAME_OWNED_BY_CSTACK (3.12, 3.13), FRAME_OWNED_BY_INTERPRETER (3.14+) or what is above
+// it.
+inline constexpr FrameOwners kFrameOwners{.generator = 1, .first_entry = 3};
+
 struct LayoutFacts {
   std::uint8_t minor = 0;
   // All of a version that publishes nothing, else what PUBLISHED does not have.

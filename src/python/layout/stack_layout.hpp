@@ -6,6 +6,13 @@
 
 namespace pyinject::python {
 
+// Values of _PyInterpreterFrame.owner (enum _frameowner).
+struct FrameOwners {
+  std::uint8_t generator = 0;
+  std::uint8_t first_entry = 0;  // this and above: an entry frame, which has no Python function
+  bool operator==(const FrameOwners&) const = default;
+};
+
 // Offsets in bytes. From 3.13 on they come from the target's own _Py_DebugOffsets.
 struct StackLayout {
   // In PyThreadState.
@@ -20,6 +27,7 @@ struct StackLayout {
   std::uint64_t previous = 0;
   std::uint64_t instruction = 0;
   std::uint64_t owner = 0;
+  FrameOwners owners = {};
   // Where its evaluation stack ends: kept there while it waits for a call that the same evaluator
   // makes. While it runs: null, or -1 where it is an index (3.12, 3.13).
   std::uint64_t stack_end = 0;

@@ -10,9 +10,6 @@ namespace pyinject::python {
 namespace {
 
 constexpr std::size_t kMostFrameBytes = 256;  // of its fixed part: implausible(StackLayout)
-constexpr std::uint8_t kGeneratorOwner = 1;   // FRAME_OWNED_BY_GENERATOR
-// FRAME_OWNED_BY_CSTACK (3.12, 3.13), FRAME_OWNED_BY_INTERPRETER (3.14+) and what is above it.
-constexpr std::uint8_t kFirstEntryOwner = 3;
 
 struct Frame {
   RawFrame raw;
@@ -36,9 +33,9 @@ std::optional<Frame> read_frame(const memory::MemoryReader& memory, const StackL
   std::int32_t index = 0;
   std::memcpy(&index, bytes.data() + layout.stack_end, sizeof index);
   const auto owner = std::to_integer<std::uint8_t>(bytes.at(layout.owner));
-  const bool entry = owner >= kFirstEntryOwner;
+  const bool entry = owner >= layout.owners.first_entry;
   // throw() of a generator that waits for another one, which is C code, links it to what runs.
-  const bool thrown_into = layout.stack_end_is_index && owner == kGeneratorOwner;
+  const bool thrown_into = layout.stack_end_is_index && owner == layout.owners.generator;
   return Frame{
       .raw = {.address = address,
               .code = base::RemoteAddress{pointer(layout.executable) & ~layout.executable_tags},

@@ -23,6 +23,7 @@ StackLayout layout_314() {
           .previous = 8,
           .instruction = 56,
           .owner = 74,
+          .owners = {.generator = kGenerator, .first_entry = kEntry},
           .stack_end = 64};
 }
 

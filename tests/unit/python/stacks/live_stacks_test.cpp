@@ -47,6 +47,7 @@ RuntimeLayout busy_layout() {
                   .previous = 8,
                   .instruction = 56,
                   .owner = 74,
+                  .owners = {.generator = 1, .first_entry = 3},
                   .stack_end = 64,
                   .file_name = 112,
                   .qualified_name = 128,
