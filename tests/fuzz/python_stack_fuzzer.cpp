@@ -36,6 +36,7 @@ std::optional<python::StackLayout> layout_of(Input& input) {
   }
   layout.stack_end = layout.instruction + sizeof(std::uint64_t);
   layout.owners = python::kFrameOwners;
+  layout.text_form = python::kTextForm;
   const auto wrong = python::implausible(layout);
   require(is_printable(wrong), "what is wrong is said in plain text");
   return wrong.empty() ? std::optional{layout} : std::nullopt;

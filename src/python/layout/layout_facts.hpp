@@ -34,6 +34,11 @@ struct PublishedOffsets {
 // it.
 inline constexpr FrameOwners kFrameOwners{.generator = 1, .first_entry = 3};
 
+// The same in 3.12 to 3.15 (Include/cpython/unicodeobject.h): PyASCIIObject.state, and that
+// PyCompactUnicodeObject also has its UTF-8 form, a length and a pointer.
+inline constexpr TextForm kTextForm{
+    .kind_shift = 2, .kind_mask = 7, .compact = 0x20, .ascii = 0x40, .utf8_fields = 16};
+
 struct LayoutFacts {
   std::uint8_t minor = 0;
   // All of a version that publishes nothing, else what PUBLISHED does not have.

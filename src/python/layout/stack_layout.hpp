@@ -13,6 +13,16 @@ struct FrameOwners {
   bool operator==(const FrameOwners&) const = default;
 };
 
+// What the state of a str says, and where its characters are if they are not ASCII.
+struct TextForm {
+  std::uint32_t kind_shift = 0;  // of PyASCIIObject.state: the bytes of a character
+  std::uint32_t kind_mask = 0;   // behind that shift
+  std::uint32_t compact = 0;     // bits of it
+  std::uint32_t ascii = 0;
+  std::uint32_t utf8_fields = 0;  // bytes that PyCompactUnicodeObject has before its characters
+  bool operator==(const TextForm&) const = default;
+};
+
 // Offsets in bytes. From 3.13 on they come from the target's own _Py_DebugOffsets.
 struct StackLayout {
   // In PyThreadState.
@@ -45,6 +55,7 @@ struct StackLayout {
   std::uint64_t text_length = 0;
   std::uint64_t text_state = 0;
   std::uint64_t ascii_data = 0;
+  TextForm text_form = {};
 };
 
 // Empty when the offsets can be those of a Python, else what cannot.

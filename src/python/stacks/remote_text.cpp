@@ -53,24 +53,19 @@ std::string to_utf8(std::span<const std::byte> units, std::size_t width) {
 
 std::optional<std::string> read_text(const memory::MemoryReader& memory, const StackLayout& layout,
                                      base::RemoteAddress text) {
-  // PyASCIIObject.state, the same bits from 3.12 to 3.15.
-  constexpr std::uint32_t kKind = 0x1c;
-  constexpr std::uint32_t kCompact = 0x20;
-  constexpr std::uint32_t kAscii = 0x40;
-  // PyCompactUnicodeObject: also its UTF-8 form, a length and a pointer.
-  constexpr std::uint64_t kMoreFields = 16;
+  const auto& form = layout.text_form;
   const auto state = memory.read_value<std::uint32_t>(text + layout.text_state);
   const auto length = memory.read_value<std::uint64_t>(text + layout.text_length);
-  if (text.is_null() || !state || !length || (*state & kCompact) == 0) {
+  if (text.is_null() || !state || !length || (*state & form.compact) == 0) {
     return std::nullopt;  // only compact ones are made for code objects
   }
-  const std::size_t width = (*state & kKind) >> 2U;
-  const bool ascii = (*state & kAscii) != 0;
+  const std::size_t width = (*state >> form.kind_shift) & form.kind_mask;
+  const bool ascii = (*state & form.ascii) != 0;
   if ((width != 1 && width != 2 && width != 4) || (ascii && width != 1)) {
     return std::nullopt;
   }
   std::vector<std::byte> units(width * std::min<std::uint64_t>(*length, kMostTextBytes / width));
-  if (!memory.read(text + (layout.ascii_data + (ascii ? 0 : kMoreFields)), units)) {
+  if (!memory.read(text + (layout.ascii_data + (ascii ? 0 : form.utf8_fields)), units)) {
     return std::nullopt;
   }
   return to_utf8(units, width);

@@ -1,5 +1,6 @@
 #include "python/stacks/code_objects.hpp"
 
+#include "python/layout/layout_facts.hpp"
 #include "python/stacks/line_table.hpp"
 #include "python/stacks/remote_text.hpp"
 #include "python/stacks/stack_assembly.hpp"
@@ -28,7 +29,8 @@ StackLayout made_layout() {
           .bytes_data = 32,
           .text_length = 16,
           .text_state = 32,
-          .ascii_data = 40};
+          .ascii_data = 40,
+          .text_form = kTextForm};
 }
 
 std::vector<std::byte> bytes(std::initializer_list<int> values) {

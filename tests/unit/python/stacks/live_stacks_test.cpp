@@ -1,6 +1,7 @@
 // Stacks that change while they are read, as often as the test says.
 #include "python/stacks/live_stacks.hpp"
 
+#include "python/layout/layout_facts.hpp"
 #include "unit/memory/fake_memory.hpp"
 
 #include <gmock/gmock.h>
@@ -59,7 +60,8 @@ RuntimeLayout busy_layout() {
                   .bytes_data = 32,
                   .text_length = 16,
                   .text_state = 32,
-                  .ascii_data = 40};
+                  .ascii_data = 40,
+                  .text_form = kTextForm};
   return layout;
 }
 
