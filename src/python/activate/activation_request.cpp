@@ -55,8 +55,6 @@ SeccompVerdict judge_seccomp(base::Tid thread) {
 // than 24 KiB (measured), the frames themselves up to 16 KiB with AMX in use.
 constexpr std::uint64_t kStackRoom = std::uint64_t{64} << 10U;
 constexpr std::uint64_t kGrowingStackRoom = std::uint64_t{32} << 10U;
-// _PY_CALLS_TO_DO_BIT of 3.13+ (pycore_ceval.h).
-constexpr std::uint64_t kCallsToDoBit = 4;
 
 class Request {
  public:
@@ -156,7 +154,7 @@ bool Request::set_eval_breaker() const {
   }
   const auto at = main_.state + layout.eval_breaker;
   const auto word = memory.read_value<std::uint64_t>(at);
-  return word && memory.write_value(at, *word | kCallsToDoBit);
+  return word && memory.write_value(at, *word | layout.calls_to_do_bit);
 }
 
 bool Request::write_queue() const { return attached_.write_queue(queue_); }

@@ -8,7 +8,10 @@ namespace pyinject::python {
 namespace {
 
 // PyThreadState.eval_breaker, 3.13 to 3.15: behind prev, next and interp. 3.14 and 3.15 publish it.
+// Its bits: Include/internal/pycore_ceval.h.
 constexpr std::uint64_t kThreadEvalBreaker = 24;
+constexpr std::uint64_t kSignalsPendingBit = 2;  // _PY_SIGNALS_PENDING_BIT
+constexpr std::uint64_t kCallsToDoBit = 4;       // _PY_CALLS_TO_DO_BIT
 
 constexpr std::array kFacts = std::to_array<LayoutFacts>({
     // Its headers are the source (Include/internal/pycore_runtime.h, pycore_interp.h,
@@ -21,6 +24,8 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                 .main_thread = 64,
                 .pending_calls = 2016,
                 .queue = QueueForm::kRing32,
+                // _PyRuntime.ceval.signals_pending, the word before pending_mainthread
+                .signals_pending = 2008,
                 .code_arenas = 1960,
                 .interpreter_id = 8,
                 .next_interpreter = 0,
@@ -68,6 +73,8 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                 .code_arenas = 2576,
                 .eval_frame = 8472,
                 .eval_breaker = kThreadEvalBreaker,
+                .signals_pending_bit = kSignalsPendingBit,
+                .calls_to_do_bit = kCallsToDoBit,
                 .audit_hooks = 10808,
                 .trace_function = 88,
                 .profile_function = 80,
@@ -92,6 +99,8 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                 .code_arenas = 2760,  // of 3.14.0 to 3.14.2
                 .eval_frame = 8520,
                 .eval_breaker = kThreadEvalBreaker,
+                .signals_pending_bit = kSignalsPendingBit,
+                .calls_to_do_bit = kCallsToDoBit,
                 .audit_hooks = 10912,
                 .trace_function = 88,
                 .profile_function = 80,
@@ -113,6 +122,8 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                 .code_arenas = 0,
                 .eval_frame = 8472,
                 .eval_breaker = kThreadEvalBreaker,
+                .signals_pending_bit = kSignalsPendingBit,
+                .calls_to_do_bit = kCallsToDoBit,
                 .audit_hooks = 10888,
                 .trace_function = 112,
                 .profile_function = 104,

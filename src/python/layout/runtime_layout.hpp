@@ -31,6 +31,7 @@ struct RuntimeLayout {
   std::uint64_t main_thread = 0;  // pthread_self() of the main thread
   std::uint64_t pending_calls = 0;
   QueueForm queue = QueueForm::kArray;
+  std::uint64_t signals_pending = 0;  // int; where the eval breaker has no bit for it (3.12)
   // The list of trampoline arenas (code_arenas.hpp). 0: this release needs nothing done to them.
   std::uint64_t code_arenas = 0;
   // In PyInterpreterState.
@@ -43,6 +44,9 @@ struct RuntimeLayout {
   // The eval breaker: an int in the interpreter on 3.12, a word in each thread state from 3.13 on.
   std::uint64_t eval_breaker = 0;
   bool eval_breaker_per_thread = true;
+  // Bits of that word.
+  std::uint64_t signals_pending_bit = 0;
+  std::uint64_t calls_to_do_bit = 0;
   // In PyThreadState.
   std::uint64_t next_thread = 0;
   std::uint64_t thread_interpreter = 0;

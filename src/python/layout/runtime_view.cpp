@@ -96,12 +96,10 @@ bool RuntimeView::holds_gil(base::RemoteAddress interpreter, base::RemoteAddress
 
 bool RuntimeView::signal_pending(base::RemoteAddress thread) const {
   if (layout_.eval_breaker_per_thread) {
-    constexpr std::uint64_t kSignalsPendingBit = 2;  // _PY_SIGNALS_PENDING_BIT (pycore_ceval.h)
     const auto breaker = memory_.read_value<std::uint64_t>(thread + layout_.eval_breaker);
-    return !breaker || (*breaker & kSignalsPendingBit) != 0;
+    return !breaker || (*breaker & layout_.signals_pending_bit) != 0;
   }
-  // 3.12: _PyRuntime.ceval.signals_pending, the word before pending_mainthread.
-  return memory_.read_value<std::int32_t>(runtime_ + (layout_.pending_calls - 8)) != 0;
+  return memory_.read_value<std::int32_t>(runtime_ + layout_.signals_pending) != 0;
 }
 
 bool RuntimeView::observed(base::RemoteAddress interpreter, base::RemoteAddress thread) const {
