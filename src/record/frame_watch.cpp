@@ -3,6 +3,7 @@
 #include "base/format.hpp"
 #include "procfs/stat.hpp"
 #include "pyinject/python/evaluator.hpp"
+#include "python/layout/layout_facts.hpp"
 #include "record/recording_clock.hpp"
 
 #include <algorithm>
@@ -37,6 +38,15 @@ std::vector<weave::PythonFrame> frames_of(const python::ThreadStack& stack) {
 }
 
 }  // namespace
+
+std::vector<weave::EntryFrame> FrameWatch::entry_frames() {
+  std::vector<weave::EntryFrame> frames;
+  for (const auto& frame : python::entry_frames()) {
+    frames.push_back(
+        {.previous = frame.previous, .owner = frame.owner, .owner_value = frame.owner_value});
+  }
+  return frames;
+}
 
 void FrameWatch::add(const ActiveTarget& active) {
   const auto& target = active.target;

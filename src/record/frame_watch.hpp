@@ -48,6 +48,8 @@ class FrameWatch {
   evaluators() const {
     return evaluators_;
   }
+  // What an entry frame of any of them looks like on the C stack.
+  [[nodiscard]] static std::vector<weave::EntryFrame> entry_frames();
   struct Effort {
     std::uint64_t rounds = 0;
     std::chrono::nanoseconds processor_time{};

@@ -197,6 +197,7 @@ void TrampolineEngine::dismiss() {
 void TrampolineEngine::add_to(weave::Knowledge& knowledge) {
   knowledge.stacks = frames_.history().empty() ? nullptr : &frames_.history();
   knowledge.interpreters = weave::interpreters_of(frames_.evaluators());
+  knowledge.entry_frames = FrameWatch::entry_frames();
 }
 
 void TrampolineEngine::summarize(RecordSummary& summary) {

@@ -39,6 +39,14 @@ using Interpreters = std::unordered_map<std::uint32_t, std::vector<Interpreter>>
 [[nodiscard]] Interpreters interpreters_of(
     const std::unordered_map<std::uint32_t, std::vector<AddressRange>>& evaluators);
 
+// An entry frame of the interpreter lies on the C stack: where in it the address of the Python
+// frame that called it is, and where the byte that tells that it is one (bytes from its begin).
+struct EntryFrame {
+  std::uint64_t previous = 0;
+  std::uint64_t owner = 0;
+  std::uint8_t owner_value = 0;
+};
+
 // What is known of the recorded processes beside the file.
 struct Knowledge {
   // Their Python stacks; nullptr: none.
@@ -48,6 +56,8 @@ struct Knowledge {
   std::uint64_t until = ~std::uint64_t{0};
   // Frames of which only some are known are put in nowhere but behind their evaluators.
   Interpreters interpreters = {};
+  // Of all versions that the interpreters may have.
+  std::vector<EntryFrame> entry_frames = {};
   // What was dropped while STACKS were read; the names of processes are filled in.
   std::vector<Dropped> dropped = {};
   // Who waited when the recording began; nullptr: that is not known.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 namespace pyinject::weave {
@@ -64,11 +63,6 @@ AddressKind Weaver::kind_of(std::uint64_t address) const {
 // a register.
 std::vector<std::uint64_t> Weaver::frames_of(const std::vector<EvaluatorFrame>& evaluators,
                                              std::size_t number) const {
-  // _PyInterpreterFrame.previous and .owner (70: 3.12 and 3.13, 74: 3.14 and 3.15), and what owner
-  // is of an entry frame.
-  constexpr std::uint64_t kPrevious = 8;
-  constexpr std::array<std::uint64_t, 2> kOwner{70, 74};
-  constexpr std::uint64_t kOfTheStack = 3;
   std::vector<std::uint64_t> words;
   const auto index = [&](std::size_t which) { return evaluators[which].behind - 1; };
   if (number + 1 < evaluators.size() && evaluators[number + 1].behind == 0) {
@@ -78,8 +72,9 @@ std::vector<std::uint64_t> Weaver::frames_of(const std::vector<EvaluatorFrame>& 
     const auto inner = index(number + 1);
     const auto end = std::min(registers_[inner + 1].sp(), stack_.begin + stack_.bytes.size());
     for (auto at = std::max(registers_[inner].sp(), stack_.begin); at < end; at += sizeof at) {
-      const auto is_entry = std::ranges::any_of(kOwner, [&](std::uint64_t owner) {
-        return (stack_.word_at(at - kPrevious + owner).value_or(0) & 0xffU) == kOfTheStack;
+      const auto is_entry = std::ranges::any_of(knowledge_.entry_frames, [&](const auto& frame) {
+        const auto owner = stack_.word_at(at - frame.previous + frame.owner).value_or(0) & 0xffU;
+        return owner == frame.owner_value;
       });
       if (is_entry) {
         words.push_back(stack_.word_at(at).value_or(0));

@@ -124,6 +124,8 @@ void run(Input input) {
                           .frame_pointers = elf_size % 2 == 0,
                           .seen = elf_size % 4 < 2 ? std::optional<std::uint64_t>{evaluator}
                                                    : std::nullopt}}}},
+      .entry_frames = {{.previous = 8, .owner = 70, .owner_value = 3},
+                       {.previous = 8, .owner = 74, .owner_value = 3}},
       .open_map = [map](std::uint32_t) {
         auto text = file_with(map);
         require(::lseek(text.get(), 0, SEEK_SET) == 0, "a file has a beginning");

@@ -79,6 +79,8 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                 .trace_function = 88,
                 .profile_function = 80,
                 .stack = {.executable_tags = 0,
+                          .previous = 8,
+                          .owner = 70,
                           .owners = kFrameOwners,
                           .stack_end_is_index = true,
                           .text_form = kTextForm}},
@@ -104,7 +106,11 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                 .audit_hooks = 10912,
                 .trace_function = 88,
                 .profile_function = 80,
-                .stack = {.executable_tags = 3, .owners = kFrameOwners, .text_form = kTextForm}},
+                .stack = {.executable_tags = 3,
+                          .previous = 8,
+                          .owner = 74,
+                          .owners = kFrameOwners,
+                          .text_form = kTextForm}},
      .published = PublishedOffsets{.size = 760,
                                    .runtime = 3,
                                    .interpreter = 6,
@@ -127,7 +133,11 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                 .audit_hooks = 10888,
                 .trace_function = 112,
                 .profile_function = 104,
-                .stack = {.executable_tags = 3, .owners = kFrameOwners, .text_form = kTextForm}},
+                .stack = {.executable_tags = 3,
+                          .previous = 8,
+                          .owner = 74,
+                          .owners = kFrameOwners,
+                          .text_form = kTextForm}},
      .published = PublishedOffsets{.size = 888,
                                    .runtime = 3,
                                    .interpreter = 6,
@@ -148,6 +158,19 @@ std::span<const LayoutFacts> all_layout_facts() { return kFacts; }
 const LayoutFacts* layout_facts(const Version& version) {
   const auto* const found = std::ranges::find(kFacts, version.minor, &LayoutFacts::minor);
   return version.major == 3 && found != kFacts.end() ? &*found : nullptr;
+}
+
+std::vector<EntryFrame> entry_frames() {
+  std::vector<EntryFrame> frames;
+  for (const auto& facts : kFacts) {
+    const auto& stack = facts.layout.stack;
+    const EntryFrame frame{
+        .previous = stack.previous, .owner = stack.owner, .owner_value = stack.owners.first_entry};
+    if (std::ranges::find(frames, frame) == frames.end()) {
+      frames.push_back(frame);
+    }
+  }
+  return frames;
 }
 
 }  // namespace pyinject::python

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace pyinject::python {
 
@@ -41,7 +42,8 @@ inline constexpr TextForm kTextForm{
 
 struct LayoutFacts {
   std::uint8_t minor = 0;
-  // All of a version that publishes nothing, else what PUBLISHED does not have.
+  // All of a version that publishes nothing. Else what PUBLISHED does not have, and a frame's
+  // previous and owner, for entry_frames().
   RuntimeLayout layout = {};
   std::optional<PublishedOffsets> published = {};
 };
@@ -50,5 +52,16 @@ struct LayoutFacts {
 [[nodiscard]] std::span<const LayoutFacts> all_layout_facts();
 // nullptr: not in the table.
 [[nodiscard]] const LayoutFacts* layout_facts(const Version& version);
+
+// An entry frame on the C stack: where it has the address of the Python frame that called it, and
+// which value at OWNER tells that it is one.
+struct EntryFrame {
+  std::uint64_t previous = 0;
+  std::uint64_t owner = 0;
+  std::uint8_t owner_value = 0;
+  bool operator==(const EntryFrame&) const = default;
+};
+// Those of all versions, each once.
+[[nodiscard]] std::vector<EntryFrame> entry_frames();
 
 }  // namespace pyinject::python
