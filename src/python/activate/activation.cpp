@@ -10,6 +10,7 @@
 #include "python/activate/pinned_arenas.hpp"
 #include "python/examine/code_arenas.hpp"
 #include "python/examine/map_file_check.hpp"
+#include "python/layout/version_policy.hpp"
 
 #include <fmt/format.h>
 
@@ -108,7 +109,7 @@ bool Activate::attempt_when_off(const AttachedTarget& attached) {
     require_written(attached.switch_on(*mailbox, options_.owner));
     return true;
   }
-  if (mailbox && mailbox->evaluator != 0 && target.version.minor >= 14) {
+  if (mailbox && mailbox->evaluator != 0 && activates_once(target.version)) {
     refusal_ = Refusal{.reason = Reason::kForkedAfterActivation,
                        .found = "it was forked by a process that had been activated before",
                        .remedy = "restart it"};

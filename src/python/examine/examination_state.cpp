@@ -51,7 +51,7 @@ void Examination::read_state() {
                  "see its stderr; restart the process to try again"};
   }
   if (!belongs_to(*mailbox, target_.inner_pid, target_.id.start_time) && mailbox->evaluator != 0 &&
-      target_.version.minor >= 14) {
+      activates_once(target_.version)) {
     throw Refuse{
         Reason::kForkedAfterActivation, "it was forked by a process that had been activated before",
         "a second activation crashes Python 3.14 and later (cpython gh-146522); record its "
@@ -63,8 +63,7 @@ void Examination::read_state() {
 // stays; with two of them trampolines are freed while they are in use. So one that is the
 // interpreter's own says that the program had the trampoline on before and switched it off.
 void Examination::check_watchers() const {
-  const auto& version = target_.version;
-  if (version.minor < 13 || (version.minor == 13 && version.micro < 12)) {
+  if (!adds_code_watchers(target_.version)) {
     return;
   }
   constexpr std::string_view kAccessor = "PyCode_ClearWatcher";
@@ -106,8 +105,8 @@ std::uint64_t stack_below(const std::vector<procfs::Mapping>& maps, std::uint64_
 }  // namespace
 
 void Examination::check_stacks() const {
-  if (target_.version.minor >= 14) {
-    return;  // they check the C stack itself and raise RecursionError
+  if (checks_c_stack(target_.version)) {
+    return;
   }
   constexpr std::uint64_t kDescriptor = std::uint64_t{64} << 10U;  // with thread-local variables
   constexpr std::uint64_t kLeast = (std::uint64_t{1} << 20U) - kDescriptor;

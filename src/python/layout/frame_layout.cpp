@@ -82,8 +82,7 @@ std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
   if (code_type == symbols.end() || text_type == symbols.end()) {
     return std::string{"its interpreter does not export PyCode_Type and PyUnicode_Type"};
   }
-  const bool has_tasks = target.version.minor >= 14;
-  const auto tasks = has_tasks ? find_task_offsets(target, file) : std::nullopt;
+  const auto tasks = found.publishes_tasks ? find_task_offsets(target, file) : std::nullopt;
   // parse_layout() and implausible() have bounded them all.
   const auto narrow = [](std::uint64_t offset) { return static_cast<std::uint32_t>(offset); };
   return FrameLayout{
@@ -100,7 +99,7 @@ std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
       .current_frame = narrow(stack.current_frame),
       .frame_in_cframe = stack.frame_in_cframe,
       .running_task = tasks ? tasks->running : 0,
-      .tasks_later = has_tasks && !tasks,
+      .tasks_later = found.publishes_tasks && !tasks,
       .executable = narrow(stack.executable),
       .executable_tags = stack.executable_tags,
       .previous = narrow(stack.previous),

@@ -40,12 +40,26 @@ inline constexpr FrameOwners kFrameOwners{.generator = 1, .first_entry = 3};
 inline constexpr TextForm kTextForm{
     .kind_shift = 2, .kind_mask = 7, .compact = 0x20, .ascii = 0x40, .utf8_fields = 16};
 
+// Patch releases of a minor version: 3.13.12 is 12.
+struct Releases {
+  std::uint8_t first = 0;
+  std::uint8_t last = 0;
+  [[nodiscard]] bool contains(std::uint8_t micro) const { return first <= micro && micro <= last; }
+};
+inline constexpr Releases kNoRelease{.first = 0xff, .last = 0};
+inline constexpr Releases kAllReleases{.first = 0, .last = 0xff};
+
 struct LayoutFacts {
   std::uint8_t minor = 0;
   // All of a version that publishes nothing. Else what PUBLISHED does not have, and a frame's
   // previous and owner, for entry_frames().
   RuntimeLayout layout = {};
   std::optional<PublishedOffsets> published = {};
+  // See the functions of these names in version_policy.hpp.
+  Releases unmaps_used_arenas = kNoRelease;
+  Releases adds_code_watchers = kNoRelease;
+  bool activates_once = false;
+  bool checks_c_stack = false;
 };
 
 // Oldest first, all of Python 3, without gaps.

@@ -61,6 +61,7 @@ struct RuntimeLayout {
   std::uint64_t gil_last_holder = 0;
   std::uint64_t gil_locked = 0;
   bool free_threaded = false;
+  bool publishes_tasks = false;  // where asyncio's are, in the section .AsyncioDebug (3.14+)
   StackLayout stack;
 };
 

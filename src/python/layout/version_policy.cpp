@@ -1,5 +1,7 @@
 #include "python/layout/version_policy.hpp"
 
+#include "python/layout/layout_facts.hpp"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -35,15 +37,18 @@ constexpr std::array kBadReleases = std::to_array<BadRelease>({
 
 std::optional<Refusal> refuse_version(const Version& version, Purpose purpose) {
   const auto text = to_string(version);
-  if (version.major < 3 || (version.major == 3 && version.minor < 12)) {
+  const auto oldest = all_layout_facts().front().minor;
+  const auto newest = all_layout_facts().back().minor;
+  if (version.major < 3 || (version.major == 3 && version.minor < oldest)) {
     return Refusal{.reason = Reason::kPythonTooOld,
                    .found = "it is Python " + text,
                    .remedy = "the perf trampoline came with Python 3.12"};
   }
-  if (version.major > 3 || version.minor > 15) {
-    return Refusal{.reason = Reason::kPythonTooNew,
-                   .found = "it is Python " + text,
-                   .remedy = "this release of perf-pyinject knows 3.12 to 3.15"};
+  if (version.major > 3 || version.minor > newest) {
+    return Refusal{
+        .reason = Reason::kPythonTooNew,
+        .found = "it is Python " + text,
+        .remedy = fmt::format("this release of perf-pyinject knows 3.{} to 3.{}", oldest, newest)};
   }
   if (version.level != 0xf && version.level != 0xc) {
     return Refusal{.reason = Reason::kPreRelease,
@@ -61,11 +66,23 @@ std::optional<Refusal> refuse_version(const Version& version, Purpose purpose) {
 }
 
 bool unmaps_used_arenas(const Version& version) {
-  constexpr std::uint8_t kLast13 = 11;
-  constexpr std::uint8_t kLast14 = 2;
-  return version.major == 3 &&
-         (version.minor == 12 || (version.minor == 13 && version.micro <= kLast13) ||
-          (version.minor == 14 && version.micro <= kLast14));
+  const auto* const facts = layout_facts(version);
+  return facts != nullptr && facts->unmaps_used_arenas.contains(version.micro);
+}
+
+bool adds_code_watchers(const Version& version) {
+  const auto* const facts = layout_facts(version);
+  return facts != nullptr && facts->adds_code_watchers.contains(version.micro);
+}
+
+bool activates_once(const Version& version) {
+  const auto* const facts = layout_facts(version);
+  return facts != nullptr && facts->activates_once;
+}
+
+bool checks_c_stack(const Version& version) {
+  const auto* const facts = layout_facts(version);
+  return facts != nullptr && facts->checks_c_stack;
 }
 
 std::optional<TrampolineState> classify_evaluator(base::RemoteAddress evaluator,

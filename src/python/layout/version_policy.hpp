@@ -17,6 +17,13 @@ namespace pyinject::python {
 
 // Its exit unmaps the trampolines while daemon threads may be inside of them (cpython gh-143228).
 [[nodiscard]] bool unmaps_used_arenas(const Version& version);
+// Each activation registers one more watcher of code objects, which stays.
+[[nodiscard]] bool adds_code_watchers(const Version& version);
+// A second activation in the life of a process, or in a child that it forks, crashes it (cpython
+// gh-146522).
+[[nodiscard]] bool activates_once(const Version& version);
+// It checks the C stack itself and raises RecursionError.
+[[nodiscard]] bool checks_c_stack(const Version& version);
 
 // EVALUATOR: what eval_frame holds. nullopt: somebody else's (PEP 523). The trampoline's evaluator
 // is a static function of CPython, so it lies in [TEXT_BEGIN, TEXT_END).
