@@ -1,5 +1,7 @@
 #include "bpf/cold_names.hpp"
 
+#include "python/layout/layout_facts.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -92,14 +94,15 @@ std::optional<ColdNames::Text> ColdNames::read_text(base::Pid pid, const sampled
       !read_(pid, text + process.text_state, std::as_writable_bytes(std::span{&state, 1}))) {
     return std::nullopt;
   }
-  const std::uint32_t width = (state >> 2U) & 7U;
-  const bool ascii = ((state >> 6U) & 1U) != 0;
-  if ((state & 0x20U) == 0 || (width != 1 && width != 2 && width != 4)) {
+  const auto& form = python::kTextForm;
+  const std::uint32_t width = (state >> form.kind_shift) & form.kind_mask;
+  const bool ascii = (state & form.ascii) != 0;
+  if ((state & form.compact) == 0 || (width != 1 && width != 2 && width != 4)) {
     return std::nullopt;
   }
   Text result{.bytes = {}, .width = static_cast<std::uint8_t>(width), .cut = length > most / width};
   result.bytes.resize(std::min<std::uint64_t>(length, most / width) * width);
-  const auto from = text + (process.ascii_data + (ascii ? 0U : 16U));
+  const auto from = text + (process.ascii_data + (ascii ? 0U : form.utf8_fields));
   return read_(pid, from, result.bytes) ? std::optional{std::move(result)} : std::nullopt;
 }
 

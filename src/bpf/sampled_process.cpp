@@ -1,5 +1,7 @@
 #include "bpf/sampled_process.hpp"
 
+#include "python/layout/layout_facts.hpp"
+
 #include <cstdint>
 
 namespace pyinject::bpf {
@@ -61,6 +63,16 @@ std::optional<sampled_process> process_of(const python::FrameLayout& from) {
                                 .gil_last_holder = from.gil_last_holder,
                                 .gil_locked = from.gil_locked};
   return fits(process) ? std::optional{process} : std::nullopt;
+}
+
+sampled_python every_python() {
+  return {.generator_owner = python::kFrameOwners.generator,
+          .first_entry_owner = python::kFrameOwners.first_entry,
+          .text_kind_shift = python::kTextForm.kind_shift,
+          .text_kind_mask = python::kTextForm.kind_mask,
+          .text_compact = python::kTextForm.compact,
+          .text_ascii = python::kTextForm.ascii,
+          .text_utf8_fields = python::kTextForm.utf8_fields};
 }
 
 }  // namespace pyinject::bpf

@@ -11,4 +11,7 @@ namespace pyinject::bpf {
 // what the program reads of them.
 [[nodiscard]] std::optional<sampled_process> process_of(const python::FrameLayout& from);
 
+// What it has to know of CPython, whichever the process has.
+[[nodiscard]] sampled_python every_python();
+
 }  // namespace pyinject::bpf

@@ -323,6 +323,7 @@ std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(
   skeleton->rodata->own_pid_namespace = static_cast<std::uint32_t>(*own_namespace);
   skeleton->rodata->with_gil = options.gil ? 1 : 0;
   skeleton->rodata->with_tasks = options.tasks ? 1 : 0;
+  skeleton->rodata->python = every_python();
   skeleton->rodata->wake_at = bpf_map__max_entries(skeleton->maps.records) / 4;
   if (const int error = sampler_bpf__load(skeleton.get()); error != 0) {
     return explain_load_failure(-error, what_was_said());

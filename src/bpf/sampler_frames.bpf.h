@@ -31,7 +31,7 @@ static long step_frame(__u32 index, struct walker *walker) {
   walk->frame = word_of(work->frame, at->previous, 0x78);
   __u32 index_of_last = walk->count - 1;
   __u64 code = word_of(work->frame, at->executable, 0x78) & ~at->executable_tags;
-  bool entry = work->frame[owner] >= kFirstEntryOwner;
+  bool entry = work->frame[owner] >= python.first_entry_owner;
   if (!entry && address - work->stack_pointer < kEvaluatorsStack) {
     /* One whose owner the evaluator has not stored yet: it has None for code. */
     entry = read_word(code + at->type) != at->code_type;
@@ -45,7 +45,7 @@ static long step_frame(__u32 index, struct walker *walker) {
     walk->behind_entry = walk->frame;
   }
   walk->last_entry = entry;
-  walk->last_generator = work->frame[owner] == kOwnedByGenerator;
+  walk->last_generator = work->frame[owner] == python.generator_owner;
   if (entry) {
     KEEP(index_of_last);
     if (index_of_last < SAMPLER_MOST_FRAMES) {

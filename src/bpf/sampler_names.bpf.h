@@ -16,9 +16,9 @@ static __always_inline struct text put_text(struct sampled_name *name, __u32 at,
   struct text text = {0, 0, 0};
   __u64 length = read_word(address + process->text_length);
   __u32 state = (__u32)read_word(address + process->text_state);
-  __u32 width = (state >> 2) & 7;
-  __u32 ascii = (state >> 6) & 1;
-  if (!(state & 0x20) || (width != 1 && width != 2 && width != 4)) { /* not compact */
+  __u32 width = (state >> python.text_kind_shift) & python.text_kind_mask;
+  bool ascii = (state & python.text_ascii) != 0;
+  if (!(state & python.text_compact) || (width != 1 && width != 2 && width != 4)) { /* not compact */
     return text;
   }
   __u64 size = length > most ? most + 4 : length * width;
@@ -30,7 +30,7 @@ static __always_inline struct text put_text(struct sampled_name *name, __u32 at,
   if (size > most) {
     return text;
   }
-  __u64 from = address + process->ascii_data + (ascii ? 0 : 16);
+  __u64 from = address + process->ascii_data + (ascii ? 0 : python.text_utf8_fields);
   if (bpf_probe_read_user(name->bytes + at, size, (void *)from) == 0) {
     text.bytes = (__u32)size;
     text.width = (__u8)width;

@@ -72,6 +72,18 @@ struct sampled_process {
   __u32 gil_locked;
 };
 
+/* What is the same in all versions of CPython: FrameOwners and TextForm of
+ * python/layout/stack_layout.hpp. */
+struct sampled_python {
+  __u32 generator_owner;
+  __u32 first_entry_owner;
+  __u32 text_kind_shift;
+  __u32 text_kind_mask;
+  __u32 text_compact;
+  __u32 text_ascii;
+  __u32 text_utf8_fields;
+};
+
 enum sampler_record_kind {
   SAMPLER_STACK = 1,
   SAMPLER_CODE = 2,

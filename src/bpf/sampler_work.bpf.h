@@ -13,6 +13,7 @@ const volatile __u32 own_pid_namespace = 0; /* its inode number */
 const volatile __u8 with_gil = 0;
 const volatile __u8 with_tasks = 0;
 const volatile __u64 wake_at = 0; /* bytes in the ring that are worth a wake-up */
+const volatile struct sampled_python python = {0};
 
 /* Preallocated, as all: before Linux 6.1 programs of perf's events take no other. */
 struct {
@@ -88,7 +89,6 @@ struct {
 
 /* What an evaluator has on the stack, its entry frame too (3.12, 3.13), takes some hundred bytes. */
 enum { kEvaluatorsStack = 4096, kMostThreadState = 8192 };
-enum { kOwnedByGenerator = 1, kFirstEntryOwner = 3 }; /* pycore_frame.h: enum _frameowner */
 
 /* Where the walk along the frames is. */
 struct walk {

@@ -33,7 +33,7 @@ struct FrameLayout {
   std::uint64_t executable_tags = 0;  // bits of that word that are no part of the pointer
   std::uint32_t previous = 0;
   std::uint32_t instruction = 0;
-  std::uint32_t owner = 0;  // 3 and above: an entry frame
+  std::uint32_t owner = 0;  // kFrameOwners (layout_facts.hpp)
   // PyCodeObject.
   std::uint32_t file_name = 0;
   std::uint32_t qualified_name = 0;

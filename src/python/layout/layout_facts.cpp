@@ -163,6 +163,13 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
      .checks_c_stack = true},
 });
 
+static_assert(std::ranges::all_of(kFacts,
+                                  [](const LayoutFacts& facts) {
+                                    return facts.layout.stack.owners == kFrameOwners &&
+                                           facts.layout.stack.text_form == kTextForm;
+                                  }),
+              "the BPF program gets them once for all processes (bpf/sampled_process.hpp)");
+
 }  // namespace
 
 std::span<const LayoutFacts> all_layout_facts() { return kFacts; }
