@@ -13,6 +13,25 @@ constexpr std::uint64_t kThreadEvalBreaker = 24;
 constexpr std::uint64_t kSignalsPendingBit = 2;  // _PY_SIGNALS_PENDING_BIT
 constexpr std::uint64_t kCallsToDoBit = 4;       // _PY_CALLS_TO_DO_BIT
 
+constexpr auto kForkCrash =
+    "a fork while the trampoline is on crashes the child (cpython gh-144766)";
+constexpr auto kForkUnmaps =
+    "a fork while the trampoline is on unmaps the child's trampolines (cpython gh-149156)";
+constexpr std::array kBad312 = std::to_array<BadRelease>({
+    {.micro = 0,
+     .why = "switching off frees trampolines in use (cpython gh-112367)",
+     .use = "3.12.1 or later"},
+});
+constexpr std::array kBad313 = std::to_array<BadRelease>({
+    {.micro = 12, .why = kForkCrash, .use = "another 3.13 release"},
+    {.micro = 13, .why = kForkUnmaps, .use = "another 3.13 release"},
+});
+constexpr std::array kBad314 = std::to_array<BadRelease>({
+    {.micro = 3, .why = kForkCrash, .use = "3.14.6 or later"},
+    {.micro = 4, .why = kForkUnmaps, .use = "3.14.6 or later"},
+    {.micro = 5, .why = kForkUnmaps, .use = "3.14.6 or later"},
+});
+
 constexpr std::array kFacts = std::to_array<LayoutFacts>({
     // Its headers are the source (Include/internal/pycore_runtime.h, pycore_interp.h,
     // pycore_ceval_state.h, pycore_frame.h, cpython/{pystate,code,unicodeobject}.h of 3.12.1).
@@ -67,6 +86,7 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                           .text_state = 32,
                           .ascii_data = 40,
                           .text_form = kTextForm}},
+     .bad_releases = kBad312,
      .unmaps_used_arenas = kAllReleases},
     {.minor = 13,
      .layout = {.pending_calls = 2640,
@@ -96,6 +116,7 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                                    .object_type = 45,
                                    .bytes = 64,
                                    .text = 67},
+     .bad_releases = kBad313,
      .unmaps_used_arenas = {.first = 0, .last = 11},
      .adds_code_watchers = {.first = 12, .last = 0xff}},
     {.minor = 14,
@@ -126,6 +147,7 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                                    .object_type = 51,
                                    .bytes = 74,
                                    .text = 77},
+     .bad_releases = kBad314,
      .unmaps_used_arenas = {.first = 0, .last = 2},
      .adds_code_watchers = kAllReleases,
      .activates_once = true,

@@ -49,12 +49,20 @@ struct Releases {
 inline constexpr Releases kNoRelease{.first = 0xff, .last = 0};
 inline constexpr Releases kAllReleases{.first = 0, .last = 0xff};
 
+// A patch release that is not to be activated.
+struct BadRelease {
+  std::uint8_t micro = 0;
+  const char* why = "";
+  const char* use = "";  // instead
+};
+
 struct LayoutFacts {
   std::uint8_t minor = 0;
   // All of a version that publishes nothing. Else what PUBLISHED does not have, and a frame's
   // previous and owner, for entry_frames().
   RuntimeLayout layout = {};
   std::optional<PublishedOffsets> published = {};
+  std::span<const BadRelease> bad_releases = {};
   // See the functions of these names in version_policy.hpp.
   Releases unmaps_used_arenas = kNoRelease;
   Releases adds_code_watchers = kNoRelease;

@@ -4,36 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 namespace pyinject::python {
-
-namespace {
-
-struct BadRelease {
-  std::uint8_t minor;
-  std::uint8_t micro;
-  const char* why;
-  const char* use;
-};
-
-constexpr auto kForkCrash =
-    "a fork while the trampoline is on crashes the child (cpython gh-144766)";
-constexpr auto kForkUnmaps =
-    "a fork while the trampoline is on unmaps the child's trampolines (cpython gh-149156)";
-constexpr std::array kBadReleases = std::to_array<BadRelease>({
-    {.minor = 12,
-     .micro = 0,
-     .why = "switching off frees trampolines in use (cpython gh-112367)",
-     .use = "3.12.1 or later"},
-    {.minor = 13, .micro = 12, .why = kForkCrash, .use = "another 3.13 release"},
-    {.minor = 13, .micro = 13, .why = kForkUnmaps, .use = "another 3.13 release"},
-    {.minor = 14, .micro = 3, .why = kForkCrash, .use = "3.14.6 or later"},
-    {.minor = 14, .micro = 4, .why = kForkUnmaps, .use = "3.14.6 or later"},
-    {.minor = 14, .micro = 5, .why = kForkUnmaps, .use = "3.14.6 or later"},
-});
-
-}  // namespace
 
 std::optional<Refusal> refuse_version(const Version& version, Purpose purpose) {
   const auto text = to_string(version);
@@ -55,8 +26,12 @@ std::optional<Refusal> refuse_version(const Version& version, Purpose purpose) {
                    .found = "it is Python " + text,
                    .remedy = "layouts change until the release candidates: use a release"};
   }
-  for (const auto& bad : kBadReleases) {
-    if (purpose == Purpose::kActivate && version.minor == bad.minor && version.micro == bad.micro) {
+  const auto* const facts = layout_facts(version);
+  if (facts == nullptr || purpose != Purpose::kActivate) {
+    return std::nullopt;
+  }
+  for (const auto& bad : facts->bad_releases) {
+    if (version.micro == bad.micro) {
       return Refusal{.reason = Reason::kBadPatchRelease,
                      .found = fmt::format("it is Python {}: {}", text, bad.why),
                      .remedy = fmt::format("use {}", bad.use)};
