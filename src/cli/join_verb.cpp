@@ -66,12 +66,8 @@ void parse_join(const VerbArguments& arguments, CommandLine& line) {
     throw CommandLineError{"join takes the process of a perf record: perf-pyinject join PID",
                            session::kUsage};
   }
-  line.options = session::JoinOptions{.perf = base::Pid{*number},
-                                      .search = parsed.perf,
-                                      .lines = parsed.has("lines"),
-                                      .gil = parsed.has("gil"),
-                                      .tasks = parsed.has("tasks"),
-                                      .keep_raw = parsed.has("keep-raw")};
+  line.options = session::JoinOptions{
+      .perf = base::Pid{*number}, .search = parsed.perf, .flags = parsed.flags};
 }
 
 int run_join(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {

@@ -136,8 +136,7 @@ void take_record(ParsedWords& parsed, session::RecordOptions& record) {
   record.strict = record.all ? parsed.has("strict") : parsed.strict;
   record.perf = parsed.perf;
   record.backfill = !parsed.has("no-backfill");
-  record.lines = parsed.has("lines");
-  record.keep_raw = parsed.has("keep-raw");
+  record.flags = parsed.flags;
   record.deactivation_deadline = parsed.deactivation_deadline;
   record.perf_options = std::move(split.perf);
   record.command = std::move(split.command);
@@ -159,14 +158,12 @@ void take_engine(const ParsedWords& parsed, session::RecordOptions& record) {
     }
     record.engine = found->second;
   }
-  record.gil = parsed.has("gil");
-  record.tasks = parsed.has("tasks");
-  record.off_cpu = parsed.has("off-cpu");
-  if ((record.gil || record.tasks) && record.engine == session::EngineChoice::kTrampoline) {
+  const auto& flags = record.flags;
+  if ((flags.gil || flags.tasks) && record.engine == session::EngineChoice::kTrampoline) {
     if (parsed.has("engine")) {
       throw CommandLineError{
           fmt::format("--{} needs --engine bpf: the trampoline knows nothing of it",
-                      record.gil ? "gil" : "tasks"),
+                      flags.gil ? "gil" : "tasks"),
           kUsage};
     }
     record.engine = session::EngineChoice::kBpf;

@@ -21,6 +21,17 @@ constexpr auto kGlobal = std::to_array<RecordOption>({
     {"version", 0, kFlag},
 });
 
+// The options that set a member of WeaveFlags, of the verbs that have them.
+struct FlagOption {
+  const char* name;
+  bool weave::WeaveFlags::*flag;
+};
+constexpr auto kFlagOptions = std::to_array<FlagOption>({{"lines", &weave::WeaveFlags::lines},
+                                                         {"keep-raw", &weave::WeaveFlags::keep_raw},
+                                                         {"gil", &weave::WeaveFlags::gil},
+                                                         {"tasks", &weave::WeaveFlags::tasks},
+                                                         {"off-cpu", &weave::WeaveFlags::off_cpu}});
+
 // "5", "0.5".
 std::chrono::nanoseconds parse_seconds(const std::string& text) {
   double seconds = 0;
@@ -69,6 +80,9 @@ void take_common(ParsedWords& parsed, CommandLine& line) {
     throw CommandLineError{"--strict and --lenient exclude each other", kUsage};
   }
   parsed.strict = !parsed.has("lenient");
+  for (const auto& option : kFlagOptions) {
+    parsed.flags.*option.flag = parsed.has(option.name);
+  }
 }
 
 void refuse_operands(const VerbSpec& verb, const ParsedWords& parsed) {

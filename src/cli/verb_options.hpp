@@ -6,6 +6,7 @@
 #include "cli/verb.hpp"
 #include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/targets/manager.hpp"
+#include "pyinject/weave/weave_flags.hpp"
 
 #include <boost/program_options/variables_map.hpp>
 
@@ -32,6 +33,7 @@ struct ParsedWords {
   bool strict = true;  // false: --lenient
   std::chrono::nanoseconds deactivation_deadline = session::ManagerOptions{}.deactivation_deadline;
   perf::PerfSearch perf;
+  weave::WeaveFlags flags = {};
 
   [[nodiscard]] bool has(const char* option) const { return values.count(option) != 0; }
   [[nodiscard]] std::optional<std::string> value(const char* option) const;

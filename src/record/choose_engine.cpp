@@ -34,7 +34,7 @@ bool fits(const RecordOptions& options, const std::string& where, base::Logger& 
                   output_of(options).pipe ? "name a file with -o" : "leave out --threads");
   if (options.all && options.scope.chosen_from_file()) {
     logger.error("-u and --comm select samples from the recorded file, but perf writes {}", where);
-  } else if (options.off_cpu) {
+  } else if (options.flags.off_cpu) {
     logger.error("--off-cpu {}", why);
   } else if (options.engine == EngineChoice::kBpf) {
     logger.error("--engine bpf {}; or use --engine trampoline", why);
@@ -47,9 +47,9 @@ bool fits(const RecordOptions& options, const std::string& where, base::Logger& 
 // Whether the trampoline replaces the BPF engine, which cannot be used because of WHY.
 bool may_change(const RecordOptions& options, const std::string& why, base::Logger& logger) {
   if (options.engine == EngineChoice::kAuto) {
-    std::string without = options.gil ? ", without --gil" : "";
-    if (options.tasks) {
-      without += options.gil ? " and --tasks" : ", without --tasks";
+    std::string without = options.flags.gil ? ", without --gil" : "";
+    if (options.flags.tasks) {
+      without += options.flags.gil ? " and --tasks" : ", without --tasks";
     }
     logger.warning("--engine auto: {}; the trampoline is used instead{}", why, without);
     return true;
@@ -114,7 +114,7 @@ int record_once(const RecordOptions& options, python::Detector& detector,
         if (!where.empty()) {
           return "perf writes " + where;
         }
-        auto opened = StackSampler::open({.gil = options.gil, .tasks = options.tasks}, logger);
+        auto opened = StackSampler::open(options.flags, logger);
         if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
           return phrase(*why);
         }

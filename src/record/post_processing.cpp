@@ -50,10 +50,7 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
       .output = work.output,
       .recorded = work.recorded,
       .unfinished = work.unfinished,
-      .lines = work.lines,
-      .gil = work.gil,
-      .tasks = work.tasks,
-      .off_cpu = work.off_cpu,
+      .flags = work.flags,
       .followed = work.followed,
       .begun_at = work.begun_at,
       .ended_at = work.ended_at,
@@ -111,12 +108,12 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
   }
 }
 
-Processed post_process_in_place(const std::string& path, bool keep_raw, PostProcessing work,
+Processed post_process_in_place(const std::string& path, PostProcessing work,
                                 weave::RecordedFiles& files, base::Logger& logger,
                                 RecordObserver* observer, weave::WeaveSummary& summary) {
-  work.input = keep_raw ? path + ".raw" : path;
+  work.input = work.flags.keep_raw ? path + ".raw" : path;
   work.output = path;
-  if (!keep_raw) {
+  if (!work.flags.keep_raw) {
     return post_process(work, files, logger, observer, summary);
   }
   const auto place = base::Place::of(path);

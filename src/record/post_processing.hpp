@@ -21,10 +21,7 @@ struct PostProcessing {
   std::string output;
   bool recorded = false;    // as WeaveOptions
   bool unfinished = false;  // the same
-  bool lines = false;
-  bool gil = false;
-  bool tasks = false;
-  bool off_cpu = false;
+  weave::WeaveFlags flags = {};
   bool followed = false;                   // as WeaveOptions
   std::uint64_t begun_at = 0;              // as WeaveOptions
   std::uint64_t ended_at = 0;              // the same
@@ -48,11 +45,11 @@ enum class Processed {
                                      base::Logger& logger, RecordObserver* observer,
                                      weave::WeaveSummary& summary);
 
-// The same of PATH itself, which is WORK's input and output. KEEP_RAW: what perf wrote stays, as
-// PATH.raw, when it is done.
-[[nodiscard]] Processed post_process_in_place(const std::string& path, bool keep_raw,
-                                              PostProcessing work, weave::RecordedFiles& files,
-                                              base::Logger& logger, RecordObserver* observer,
+// The same of PATH itself, which is WORK's input and output. With KEEP_RAW what perf wrote stays,
+// as PATH.raw, when it is done.
+[[nodiscard]] Processed post_process_in_place(const std::string& path, PostProcessing work,
+                                              weave::RecordedFiles& files, base::Logger& logger,
+                                              RecordObserver* observer,
                                               weave::WeaveSummary& summary);
 
 // If a recording with --off-cpu, of which WOVEN are the files, does not tell how long threads wait.

@@ -202,7 +202,7 @@ int Recording::perf_ended_early() {
 
 // A command that is launched has not begun yet.
 void Recording::look_at_waits() {
-  if (!options_.off_cpu || options_.launch) {
+  if (!options_.flags.off_cpu || options_.launch) {
     return;
   }
   std::vector<const python::Target*> targets;

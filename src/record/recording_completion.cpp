@@ -154,7 +154,7 @@ std::optional<int> Recording::post_process() {
 // What is lost for good if post-processing fails.
 std::string Recording::lost_with_completion() const {
   std::string what = engine_->lost_if_incomplete();
-  if (options_.off_cpu) {
+  if (options_.flags.off_cpu) {
     what += what.empty() ? "times off the processor" : " and times off the processor";
   }
   return what;
@@ -184,15 +184,12 @@ weave::Knowledge Recording::knowledge() {
 
 Processed Recording::post_process_file(const std::string& path, bool last, bool unfinished) {
   WovenFile woven{.path = path, .summary = {}};
-  const auto processed = post_process_in_place(path, options_.keep_raw,
+  const auto processed = post_process_in_place(path,
                                                {.input = {},
                                                 .output = {},
                                                 .recorded = true,
                                                 .unfinished = unfinished,
-                                                .lines = options_.lines,
-                                                .gil = options_.gil,
-                                                .tasks = options_.tasks,
-                                                .off_cpu = options_.off_cpu,
+                                                .flags = options_.flags,
                                                 .followed = !last,
                                                 .begun_at = begun_at_,
                                                 .ended_at = last ? ended_at_ : 0,

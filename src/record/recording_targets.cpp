@@ -114,7 +114,7 @@ void Recording::choose_call_graph() {
   if (!perf_options_.clock) {
     own_options_ = {"-k", "mono"};
   }
-  if (options_.off_cpu) {
+  if (options_.flags.off_cpu) {
     // Each switch of a thread is a sample; the records of switches tell when it ran again.
     if (!perf_options_.event) {
       own_options_.insert(own_options_.end(), {"-e", "cycles"});

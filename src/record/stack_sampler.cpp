@@ -80,11 +80,11 @@ std::string phrase(const bpf::Unavailable& why) {
 }
 
 std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> StackSampler::open(
-    const bpf::SamplerOptions& options, base::Logger& logger) {
-  std::unique_ptr<StackSampler> self{new StackSampler{options.tasks, logger}};
+    const weave::WeaveFlags& flags, base::Logger& logger) {
+  std::unique_ptr<StackSampler> self{new StackSampler{flags.tasks, logger}};
   auto* const sampler = self.get();
   auto opened = bpf::Sampler::open(
-      options,
+      {.gil = flags.gil, .tasks = flags.tasks},
       {.code =
            [sampler](bpf::Code code) {
              sampler->stacks_.name(code.number, {.qualname = std::move(code.qualname),

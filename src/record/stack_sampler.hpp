@@ -8,6 +8,7 @@
 #include "pyinject/python/reason.hpp"
 #include "pyinject/python/target.hpp"
 #include "pyinject/record/sampler_stats.hpp"
+#include "pyinject/weave/weave_flags.hpp"
 #include "weave/sampled_stacks.hpp"
 #include "weave/weave.hpp"
 
@@ -34,8 +35,9 @@ namespace pyinject::session {
 
 class StackSampler {
  public:
+  // Uses GIL and TASKS of FLAGS.
   [[nodiscard]] static std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> open(
-      const bpf::SamplerOptions& options, base::Logger& logger);
+      const weave::WeaveFlags& flags, base::Logger& logger);
   ~StackSampler();
   StackSampler(const StackSampler&) = delete;
   StackSampler& operator=(const StackSampler&) = delete;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"
+#include "pyinject/weave/weave_flags.hpp"
 #include "pyinject/weave/weave_summary.hpp"
 #include "unwind/address_spaces.hpp"
 #include "unwind/objects.hpp"
@@ -76,15 +77,7 @@ struct WeaveOptions {
   bool recorded = false;
   // INPUT was not completed by its perf, which has died (perfdata/input.hpp).
   bool unfinished = false;
-  // The lines of Python frames in their names: "py::f:file:12".
-  bool lines = false;
-  // Whole Python stacks get a frame at their root that says what their thread has to do with the
-  // GIL, and one with the name of the asyncio task that ran.
-  bool gil = false;
-  bool tasks = false;
-  // The period of a sample of context-switches is the time until its thread runs again, in
-  // nanoseconds; needs the records of perf's --switch-events.
-  bool off_cpu = false;
+  WeaveFlags flags = {};  // KEEP_RAW has no effect
   // More files of the recording come after INPUT: who has not run in this one still waits.
   bool followed = false;
   // Samples of before this time, by the recording's clock, are left out: those of events that had

@@ -54,9 +54,9 @@ Weaver::Weaver(const WeaveOptions& options, const Knowledge& knowledge, unwind::
             budget_},
       objects_{files, budget_},
       unwinder_{spaces_, objects_, maps_, budget_},
-      switch_periods_{options.off_cpu && has_switches(input)} {
+      switch_periods_{options.flags.off_cpu && has_switches(input)} {
   summary_.bytes_before = input_.size();
-  if (options_.off_cpu) {
+  if (options_.flags.off_cpu) {
     choose_switches();
   }
 }
@@ -248,10 +248,10 @@ void Weaver::expect_lines() {
   const auto expect = [this](const CodeName& name, std::uint32_t last_line) {
     synthetic_->expect(named_code(name), last_line);
   };
-  if (knowledge_.stacks != nullptr && !options_.lines) {
+  if (knowledge_.stacks != nullptr && !options_.flags.lines) {
     knowledge_.stacks->each_name(expect);
   }
-  if (knowledge_.waits != nullptr && !options_.lines) {
+  if (knowledge_.waits != nullptr && !options_.flags.lines) {
     knowledge_.waits->stacks.each_name(expect);
   }
 }

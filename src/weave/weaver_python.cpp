@@ -230,7 +230,7 @@ SyntheticNames::Place Weaver::place_of(const PythonFrame& frame, std::uint32_t p
     drop(pid, Limit::kNames);
     return synthetic_->place({.name = "py::[unknown]"});
   }
-  if (options_.lines && frame.line != 0) {
+  if (options_.flags.lines && frame.line != 0) {
     code.name += fmt::format(":{}", frame.line);
     code.first_line = frame.line;
     return synthetic_->place(code);
@@ -243,7 +243,7 @@ SyntheticNames::Place Weaver::place_of(const PythonFrame& frame, std::uint32_t p
 }
 
 std::uint64_t Weaver::address_of(const PythonFrame& frame, std::uint32_t pid) {
-  const std::tuple key{pid, frame.code, options_.lines ? frame.line : 0};
+  const std::tuple key{pid, frame.code, options_.flags.lines ? frame.line : 0};
   auto place = places_.find(key);
   if (place == places_.end()) {
     place = places_.emplace(key, place_of(frame, pid)).first;

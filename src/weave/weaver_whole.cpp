@@ -63,12 +63,12 @@ void Weaver::mark_root(const PythonStack& stack) {
     ++summary_.truncated;
     mark("[truncated: python stack]");
   }
-  if (options_.tasks && !stack.task.empty()) {
+  if (options_.flags.tasks && !stack.task.empty()) {
     mark(fmt::format("[task {}]", base::printable(stack.task)));
   }
-  if (options_.gil && stack.gil == GilState::kHeld) {
+  if (options_.flags.gil && stack.gil == GilState::kHeld) {
     mark("[GIL held]");
-  } else if (options_.gil && stack.gil == GilState::kWaitedFor) {
+  } else if (options_.flags.gil && stack.gil == GilState::kWaitedFor) {
     mark("[waiting for the GIL]");
   }
 }

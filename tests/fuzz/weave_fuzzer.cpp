@@ -110,10 +110,10 @@ void run(Input input) {
   const weave::WeaveOptions options{
       .input = "input",
       .output = "output",
-      .lines = evaluator % 2 != 0,
-      .gil = whole,
-      .tasks = whole,
-      .off_cpu = evaluator % 4 >= 2,
+      .flags = {.lines = evaluator % 2 != 0,
+                .gil = whole,
+                .tasks = whole,
+                .off_cpu = evaluator % 4 >= 2},
       .ended_at = evaluator,
       .most_entries = elf_size % 128U,
       .image_path = [](std::uint32_t whose) { return fmt::format("/images/python-{}", whose); }};

@@ -141,10 +141,10 @@ TEST_F(RecordTest, ASignalWhilePerfIsStartedAnewEndsItToo) {
 TEST_F(RecordTest, APipeIsRefusedWhereTheFileIsToBeChanged) {
   for (const auto engine : {EngineChoice::kTrampoline, EngineChoice::kBpf, EngineChoice::kAuto}) {
     options_.engine = engine;
-    options_.off_cpu = engine != EngineChoice::kBpf;
+    options_.flags.off_cpu = engine != EngineChoice::kBpf;
     EXPECT_EQ(record({"true"}, {"-o", "-"}), kFailure);
-    EXPECT_THAT(errors(), HasSubstr(options_.off_cpu ? "--off-cpu post-processes"
-                                                     : "--engine bpf post-processes"));
+    EXPECT_THAT(errors(), HasSubstr(options_.flags.off_cpu ? "--off-cpu post-processes"
+                                                           : "--engine bpf post-processes"));
   }
   EXPECT_THAT(injector_.calls, IsEmpty());
 }

@@ -117,7 +117,7 @@ TEST_F(RecordWeaves, EachFileOfASeries) {
 }
 
 TEST_F(RecordWeaves, AndKeepsWhatPerfWroteOnDemand) {
-  options_.keep_raw = true;
+  options_.flags.keep_raw = true;
   EXPECT_EQ(record({}), 0);
   EXPECT_THAT(names(), ElementsAre("perf.data", "perf.data.raw"));
   EXPECT_FALSE(has_stacks(data()));
@@ -127,7 +127,7 @@ TEST_F(RecordWeaves, AndKeepsWhatPerfWroteOnDemand) {
 TEST_F(RecordWeaves, CancelledTheFileIsAsPerfWroteIt) {
   observer_.cancel = true;
   for (const bool keep : {false, true}) {
-    options_.keep_raw = keep;
+    options_.flags.keep_raw = keep;
     fs::remove(data());
     EXPECT_EQ(record({}), 130);
     EXPECT_THAT(names(), ElementsAre("perf.data"));

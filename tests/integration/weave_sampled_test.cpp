@@ -159,7 +159,7 @@ TEST_F(SampledStacksAndPerf, AProfileOfLines) {
 // One waits for 300 ms, and nothing else does for long.
 TEST_F(SampledStacksAndPerf, PeriodsAreTimesOffTheProcessor) {
   record({"-e", "context-switches/period=1/", "--switch-events", "-g"}, {"sleep", "0.3"});
-  options_.off_cpu = true;
+  options_.flags.off_cpu = true;
   EXPECT_GT(weave_it().off_cpu, 0U);
   std::uint64_t longest = 0;
   for (const auto& line : lines_with("sleep", {"script", "-F", "comm,period", "-G"})) {

@@ -5,6 +5,7 @@
 #include "pyinject/perf/map_collector.hpp"
 #include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/targets/scope.hpp"
+#include "pyinject/weave/weave_flags.hpp"
 
 #include <chrono>
 #include <optional>
@@ -40,13 +41,7 @@ struct RecordOptions {
   std::optional<std::chrono::nanoseconds> duration;
   perf::MapCollectorOptions maps;
   bool backfill = true;  // put in the functions that were entered before the activation
-  bool lines = false;    // their lines in their names
-  // Of kBpf: frames at the root of stacks that say what their thread has to do with the GIL, and
-  // which asyncio task ran.
-  bool gil = false;
-  bool tasks = false;
-  bool off_cpu = false;       // also samples of threads that stop running, by how long they do
-  bool keep_raw = false;      // perf's own file stays, as NAME.raw
+  weave::WeaveFlags flags = {};
   bool names_beside = false;  // of functions, in the folder NAME.names, not in perf's cache
   std::chrono::nanoseconds deactivation_deadline = std::chrono::seconds{5};  // of all together
 };

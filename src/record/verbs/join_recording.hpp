@@ -5,17 +5,14 @@
 #include "pyinject/base/pid.hpp"
 #include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/record/record_observer.hpp"
+#include "pyinject/weave/weave_flags.hpp"
 
 namespace pyinject::session {
 
 struct JoinOptions {
-  base::Pid perf;           // that runs
-  perf::PerfSearch search;  // whose build-id cache is used
-  // As RecordOptions.
-  bool lines = false;
-  bool gil = false;
-  bool tasks = false;
-  bool keep_raw = false;
+  base::Pid perf;                // that runs
+  perf::PerfSearch search;       // whose build-id cache is used
+  weave::WeaveFlags flags = {};  // OFF_CPU has no effect
 };
 
 // Collects stacks until PERF ends, or until a signal comes, and puts them into its file when it has

@@ -288,13 +288,11 @@ int Joiner::complete() {
                              .open_map = open_perf_map};
   WovenFile woven{.path = *path, .summary = {}};
   const bool unfinished = is_unfinished(*path);
-  const auto processed = post_process_in_place(*path, options_.keep_raw,
+  const auto processed = post_process_in_place(*path,
                                                {.input = {},
                                                 .output = {},
                                                 .unfinished = unfinished,
-                                                .lines = options_.lines,
-                                                .gil = options_.gil,
-                                                .tasks = options_.tasks,
+                                                .flags = options_.flags,
                                                 .perf = perf_,
                                                 .lost = "Python stacks",
                                                 .interrupted = [this] { return take_signal(); },
@@ -335,7 +333,7 @@ int join_recording(const JoinOptions& options, base::Logger& logger, RecordObser
   if (const auto* const why = std::get_if<bpf::Unavailable>(&running)) {
     return refuse(*why);
   }
-  auto opened = StackSampler::open({.gil = options.gil, .tasks = options.tasks}, logger);
+  auto opened = StackSampler::open(options.flags, logger);
   if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
     return refuse(*why);
   }

@@ -85,7 +85,8 @@ TEST(CommandLine, Join) {
   EXPECT_EQ(line.verb, &kJoinVerb);
   const auto options = std::get<session::JoinOptions>(line.options);
   EXPECT_EQ(options.perf, Pid{4711});
-  EXPECT_TRUE(options.gil && options.tasks && options.lines && options.keep_raw);
+  const auto& flags = options.flags;
+  EXPECT_TRUE(flags.gil && flags.tasks && flags.lines && flags.keep_raw);
   EXPECT_EQ(line.report.stats, "f");
   EXPECT_EQ(options.search.option, "p");
   EXPECT_EQ(line.verbosity, Verbosity::kVerbose);

@@ -36,7 +36,7 @@ class OffCpuPeriods : public MadeProcess {
 };
 
 TEST_F(OffCpuPeriods, AreTheTimesUntilTheThreadRunsAgain) {
-  options_.off_cpu = true;
+  options_.flags.off_cpu = true;
   sample(100, "kcEc", kSwitches);
   switched(101, PERF_RECORD_MISC_SWITCH_OUT);
   switched(150, 0);
@@ -54,7 +54,7 @@ TEST_F(OffCpuPeriods, OnlyWhenAskedForAndKnown) {
   sample(100, "kcEc", kSwitches);
   switched(150, 0);
   EXPECT_THAT(periods(), ElementsAre(0U));
-  options_.off_cpu = true;
+  options_.flags.off_cpu = true;
   EXPECT_THAT(periods(), ElementsAre(50U));
   data_.events[0].attr.context_switch = 0;
   EXPECT_THAT(periods(), ElementsAre(0U)) << "there are no records of switches";
@@ -62,7 +62,7 @@ TEST_F(OffCpuPeriods, OnlyWhenAskedForAndKnown) {
 }
 
 TEST_F(OffCpuPeriods, AnIdleProcessorWaitsForNothing) {
-  options_.off_cpu = true;
+  options_.flags.off_cpu = true;
   data_.data += test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL,
                                   test::words(kSwitches, kKernel, 0, 100, 0));
   switched(900, 0);
@@ -73,7 +73,7 @@ TEST_F(OffCpuPeriods, AnIdleProcessorWaitsForNothing) {
 // The last switch of a thread lies behind the record of its end. One that nobody waits for any more
 // has no number there; the first one of a process, while others go on, still has.
 TEST_F(OffCpuPeriods, WhoHasEndedWaitsForNothing) {
-  options_.off_cpu = true;
+  options_.flags.off_cpu = true;
   data_.data += test::made_record(PERF_RECORD_EXIT, 0, test::words(kTask, kTask, 90) + behind(90));
   sample(100, "k", kSwitches);
   switched(101, PERF_RECORD_MISC_SWITCH_OUT);
@@ -88,7 +88,7 @@ TEST_F(OffCpuPeriods, WhoHasEndedWaitsForNothing) {
 
 // Nothing happens between the switch and the end.
 TEST_F(OffCpuPeriods, WhoStillWaitsDoesUntilTheEndOfTheRecording) {
-  options_.off_cpu = true;
+  options_.flags.off_cpu = true;
   sample(100, "kcEc", kSwitches);
   switched(101, PERF_RECORD_MISC_SWITCH_OUT);
   EXPECT_THAT(periods(), ElementsAre(1U));
@@ -98,7 +98,7 @@ TEST_F(OffCpuPeriods, WhoStillWaitsDoesUntilTheEndOfTheRecording) {
 
 // Of many records the kernel has lost what lies between the two samples.
 TEST_F(OffCpuPeriods, WaitsDoNotOverlapWhereRecordsAreLost) {
-  options_.off_cpu = true;
+  options_.flags.off_cpu = true;
   sample(100, "kcEc", kSwitches);
   sample(400, "kcEc", kSwitches);
   switched(401, PERF_RECORD_MISC_SWITCH_OUT);
@@ -108,7 +108,7 @@ TEST_F(OffCpuPeriods, WaitsDoNotOverlapWhereRecordsAreLost) {
 
 // Both events sample the same switches.
 TEST_F(OffCpuPeriods, TwoEventsOfSwitchesHaveBothTheWholeTime) {
-  options_.off_cpu = true;
+  options_.flags.off_cpu = true;
   data_.events.push_back(data_.events[1]);
   data_.events.back().ids = {3};
   sample(100, "kcEc", kSwitches);
@@ -121,7 +121,7 @@ TEST_F(OffCpuPeriods, TwoEventsOfSwitchesHaveBothTheWholeTime) {
 TEST_F(OffCpuPeriods, WhyThereAreNoneIsTold) {
   weave();
   EXPECT_EQ(summary_.no_off_cpu, NoOffCpu::kNone) << "nobody asked";
-  options_.off_cpu = true;
+  options_.flags.off_cpu = true;
   weave();
   EXPECT_EQ(summary_.no_off_cpu, NoOffCpu::kNone);
   data_.events[1].attr.exclude_kernel = 1;
@@ -133,7 +133,7 @@ TEST_F(OffCpuPeriods, WhyThereAreNoneIsTold) {
 }
 
 TEST_F(OffCpuPeriods, WhoIsPreemptedHasAMark) {
-  options_.off_cpu = true;
+  options_.flags.off_cpu = true;
   for (const std::uint64_t time : {100U, 200U}) {
     sample(time, "kcEc", kSwitches);
     record(time, python({"a"}));

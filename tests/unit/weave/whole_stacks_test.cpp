@@ -297,7 +297,7 @@ TEST_F(WholeStacks, MarksAreAtTheRoot) {
   stack.gil = GilState::kHeld;
   EXPECT_EQ(woven_one("Ec", stack), "Eac[truncated: python stack]") << "unless they are asked for";
   EXPECT_EQ(summary_.truncated, 1U);
-  options_.gil = options_.tasks = true;
+  options_.flags.gil = options_.flags.tasks = true;
   EXPECT_THAT(woven(), ElementsAre("Eac[truncated: python stack][task main][GIL held]"));
   stack.gil = GilState::kWaitedFor;
   sample(200, "Ec");
@@ -306,7 +306,7 @@ TEST_F(WholeStacks, MarksAreAtTheRoot) {
 }
 
 TEST_F(WholeStacks, WithoutTheGilThereIsNoMark) {
-  options_.gil = options_.tasks = true;
+  options_.flags.gil = options_.flags.tasks = true;
   for (const auto state : {GilState::kUnknown, GilState::kNone}) {
     auto stack = python({"a"});
     stack.gil = state;
