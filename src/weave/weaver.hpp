@@ -10,6 +10,7 @@
 #include "weave/merge.hpp"
 #include "weave/off_cpu.hpp"
 #include "weave/perf_maps.hpp"
+#include "weave/sample_work.hpp"
 #include "weave/synthetic_names.hpp"
 #include "weave/weave.hpp"
 
@@ -20,7 +21,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -59,66 +59,63 @@ class Weaver {
   void adopt_orphans();
   void choose_base();
   void name_range(perfdata::Output& output, std::uint32_t pid);
-  void write(perfdata::Output& output, const perfdata::Record& record);
+  void write(perfdata::Output& output, const perfdata::Record& record, SampleWork& work);
   void write_renamed(perfdata::Output& output, const perfdata::Record& record,
                      const perfdata::Mapping& mapping);
-  void write_sample(perfdata::Output& output);
+  void write_sample(perfdata::Output& output, SampleWork& work);
   [[nodiscard]] bool is_before_waits(const perfdata::Record& record) const;
-  void write_waits(perfdata::Output& output);
-  void write_wait(perfdata::Output& output, const perfdata::Event& event,
+  void write_waits(perfdata::Output& output, SampleWork& work);
+  void write_wait(perfdata::Output& output, SampleWork& work, const perfdata::Event& event,
                   const WaitingThread& thread, std::uint64_t period);
-  void unwind_wait(const WaitingThread& thread);
-  void add_python_of(const WaitingThread& thread);
-  void unwind_user_part(std::vector<std::uint64_t>& chain);
-  void drop_unmapped(std::vector<std::uint64_t>& chain) const;
+  void unwind_wait(SampleWork& work, const WaitingThread& thread);
+  void add_python_of(SampleWork& work, const WaitingThread& thread);
+  void unwind_user_part(SampleWork& work);
+  void drop_unmapped(SampleWork& work) const;
   void drop(std::uint32_t pid, Limit limit, std::uint64_t count = 1) {
     dropped_[{pid, limit}] += count;
   }
   void summarize_dropped();
-  void mark_end(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound);
-  void add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer);
-  void add_around_hole(std::span<const std::uint64_t> chain,
-                       const std::vector<EvaluatorFrame>& evaluators, const PythonStack& stack);
-  void count_without_record();
-  [[nodiscard]] bool keeps_frame(std::span<const std::uint64_t> chain, std::size_t index);
-  [[nodiscard]] bool is_of_interpreter(std::uint64_t address) const;
+  void mark_end(SampleWork& work, const unwind::Unwound& unwound);
+  void add_python(SampleWork& work, bool by_frame_pointer);
+  void add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
+                       const PythonStack& stack);
+  void count_without_record(const SampleWork& work);
+  [[nodiscard]] bool keeps_frame(const SampleWork& work, std::size_t index);
+  [[nodiscard]] bool is_of_interpreter(const SampleWork& work, std::uint64_t address) const;
   using PlaceInFile = std::pair<std::string_view, std::uint64_t>;
-  [[nodiscard]] PlaceInFile place_in_file(std::uint64_t address) const;
-  void learn_callers(std::span<const std::uint64_t> chain);
-  void learn_root(std::span<const std::uint64_t> chain);
-  [[nodiscard]] bool begins_thread(std::span<const std::uint64_t> chain, std::size_t index) const;
-  [[nodiscard]] bool hides_one(std::span<const std::uint64_t> chain, std::size_t index);
-  [[nodiscard]] std::vector<std::size_t> hiding(std::span<const std::uint64_t> chain);
-  [[nodiscard]] std::vector<EvaluatorFrame> with_missing(std::span<const std::uint64_t> chain,
+  [[nodiscard]] PlaceInFile place_in_file(const SampleWork& work, std::uint64_t address) const;
+  void learn_callers(const SampleWork& work);
+  void learn_root(const SampleWork& work);
+  [[nodiscard]] bool begins_thread(const SampleWork& work, std::size_t index) const;
+  [[nodiscard]] bool hides_one(const SampleWork& work, std::size_t index);
+  [[nodiscard]] std::vector<std::size_t> hiding(const SampleWork& work);
+  [[nodiscard]] std::vector<EvaluatorFrame> with_missing(const SampleWork& work,
                                                          std::vector<EvaluatorFrame> evaluators,
                                                          std::size_t count);
-  [[nodiscard]] std::vector<EvaluatorFrame> places_of(std::span<const std::uint64_t> chain,
+  [[nodiscard]] std::vector<EvaluatorFrame> places_of(const SampleWork& work,
                                                       const std::vector<EvaluatorFrame>& evaluators,
                                                       const PythonStack& stack,
                                                       bool by_frame_pointer);
-  [[nodiscard]] bool is_cut() const;
+  [[nodiscard]] bool is_cut(const SampleWork& work) const;
   // The callchain ends with a mark that says why it has no outer end.
-  [[nodiscard]] bool has_hole() const {
-    return incomplete_counter_ != nullptr && spaces_.settled_since(sample_.pid);
+  [[nodiscard]] bool has_hole(const SampleWork& work) const {
+    return work.incomplete_counter != nullptr && spaces_.settled_since(work.sample.pid);
   }
-  void add_whole(std::span<const std::uint64_t> chain,
-                 const std::vector<EvaluatorFrame>& evaluators, const PythonStack& stack,
-                 bool by_frame_pointer);
-  void mark_root(const PythonStack& stack);
-  void mark(const std::string& text);
-  [[nodiscard]] std::vector<std::uint64_t> frames_of(const std::vector<EvaluatorFrame>& evaluators,
-                                                     std::size_t number) const;
-  [[nodiscard]] std::string trampoline_of(std::span<const std::uint64_t> chain,
+  void add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
+                 const PythonStack& stack, bool by_frame_pointer);
+  void mark_root(SampleWork& work, const PythonStack& stack);
+  void mark(SampleWork& work, const std::string& text);
+  [[nodiscard]] std::string trampoline_of(const SampleWork& work,
                                           const EvaluatorFrame& evaluator) const;
   [[nodiscard]] PythonStack python_of(StackQuery query) const;
-  [[nodiscard]] AddressKind kind_of(std::uint64_t address) const;
+  [[nodiscard]] AddressKind kind_of(const SampleWork& work, std::uint64_t address) const;
   [[nodiscard]] const Interpreter* interpreter_of(std::uint32_t pid, std::uint64_t time) const;
   [[nodiscard]] const CodeName* name_of(std::uint32_t pid, std::uint64_t code) const;
   [[nodiscard]] std::uint64_t address_of(const PythonFrame& frame, std::uint32_t pid);
   [[nodiscard]] bool lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,
                                             std::uint64_t address) const;
   [[nodiscard]] SyntheticNames::Place place_of(const PythonFrame& frame, std::uint32_t pid);
-  void mark_names(std::size_t from);
+  void mark_names(const SampleWork& work, std::size_t from);
   [[nodiscard]] std::vector<perfdata::BuildId> make_images();
   [[nodiscard]] bool go_on(double part);
   [[nodiscard]] bool has_names(std::uint32_t pid, std::uint64_t begin, std::uint64_t end) const;
@@ -150,17 +147,9 @@ class Weaver {
   std::unordered_map<std::uint32_t, std::vector<AddressRange>> named_;  // by pid
   bool needs_data_ = false;  // a sample has the address of data
   bool all_names_ = false;   // not only those that samples hit
-  perfdata::Sample sample_;
-  std::vector<std::uint64_t> chain_;   // the user's part, innermost first
-  std::vector<std::uint64_t> result_;  // all of it
-  std::vector<AddressKind> kinds_;
   // Where the evaluator is called, and where threads begin in functions without frames.
   std::set<PlaceInFile> callers_;
   std::set<PlaceInFile> roots_;
-  const Interpreter* interpreter_ = nullptr;     // of the sample's process
-  unwind::StackDump stack_;                      // of the sample
-  std::vector<unwind::Registers> registers_;     // for each of chain_; empty: it was not unwound
-  std::uint64_t* incomplete_counter_ = nullptr;  // where that of the sample's C stack was counted
   std::uint64_t lost_records_ = 0;  // of any kind, as the kernel told when there was room again
   std::uint64_t lost_samples_ = 0;  // by the counters of the events, which perf read at its end
   WeaveSummary summary_;

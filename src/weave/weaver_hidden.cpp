@@ -9,66 +9,67 @@ namespace pyinject::weave {
 
 // Whether frame pointers lead from a function of CHAIN to the one that called it. The interpreter's
 // own functions have some; of others that is not known without their tables.
-bool Weaver::keeps_frame(std::span<const std::uint64_t> chain, std::size_t index) {
-  const auto address = chain[index] - (index == 0 ? 0 : 1);  // of the others it is a return address
-  const auto keeps = unwinder_.keeps_frame(sample_.pid, sample_.time, address);
-  return keeps ? *keeps : index != 0 && is_of_interpreter(address);
+bool Weaver::keeps_frame(const SampleWork& work, std::size_t index) {
+  const auto address =
+      work.chain[index] - (index == 0 ? 0 : 1);  // of the others it is a return address
+  const auto keeps = unwinder_.keeps_frame(work.sample.pid, work.sample.time, address);
+  return keeps ? *keeps : index != 0 && is_of_interpreter(work, address);
 }
 
-bool Weaver::is_of_interpreter(std::uint64_t address) const {
-  const auto file_of = [this](std::uint64_t each) {
-    return spaces_.find(sample_.pid, sample_.time, each);
+bool Weaver::is_of_interpreter(const SampleWork& work, std::uint64_t address) const {
+  const auto file_of = [&](std::uint64_t each) {
+    return spaces_.find(work.sample.pid, work.sample.time, each);
   };
   const auto* const file = file_of(address);
-  const auto* const own = interpreter_ == nullptr || interpreter_->evaluator.empty()
+  const auto* const own = work.interpreter == nullptr || work.interpreter->evaluator.empty()
                               ? nullptr
-                              : file_of(interpreter_->evaluator.front().begin);
+                              : file_of(work.interpreter->evaluator.front().begin);
   return file != nullptr && own != nullptr && file->path == own->path;
 }
 
-Weaver::PlaceInFile Weaver::place_in_file(std::uint64_t address) const {
-  const auto* const file = spaces_.find(sample_.pid, sample_.time, address);
+Weaver::PlaceInFile Weaver::place_in_file(const SampleWork& work, std::uint64_t address) const {
+  const auto* const file = spaces_.find(work.sample.pid, work.sample.time, address);
   return file == nullptr ? PlaceInFile{{}, address}
                          : PlaceInFile{file->path, address - file->begin + file->offset};
 }
 
 // Who calls the evaluator: what is behind one that has its own frame.
-void Weaver::learn_callers(std::span<const std::uint64_t> chain) {
-  for (std::size_t i = 1; i + 1 < chain.size(); ++i) {
-    if (kinds_[i] == AddressKind::kEvaluator && kinds_[i + 1] == AddressKind::kOther) {
-      callers_.insert(place_in_file(chain[i + 1]));
+void Weaver::learn_callers(const SampleWork& work) {
+  for (std::size_t i = 1; i + 1 < work.chain.size(); ++i) {
+    if (work.kinds[i] == AddressKind::kEvaluator && work.kinds[i + 1] == AddressKind::kOther) {
+      callers_.insert(place_in_file(work, work.chain[i + 1]));
     }
   }
 }
 
 // Whether it may have been an evaluator that was passed over behind the function at INDEX.
-bool Weaver::hides_one(std::span<const std::uint64_t> chain, std::size_t index) {
-  if (kinds_[index] != AddressKind::kOther || keeps_frame(chain, index)) {
+bool Weaver::hides_one(const SampleWork& work, std::size_t index) {
+  if (work.kinds[index] != AddressKind::kOther || keeps_frame(work, index)) {
     return false;
   }
-  if (index + 1 == chain.size()) {
-    return !begins_thread(chain, index);
+  if (index + 1 == work.chain.size()) {
+    return !begins_thread(work, index);
   }
-  return kinds_[index + 1] == AddressKind::kOther &&
-         callers_.contains(place_in_file(chain[index + 1]));
+  return work.kinds[index + 1] == AddressKind::kOther &&
+         callers_.contains(place_in_file(work, work.chain[index + 1]));
 }
 
 // The C library's first function of a thread, which calls the interpreter; or one that is known to
 // have no evaluator behind it.
-bool Weaver::begins_thread(std::span<const std::uint64_t> chain, std::size_t index) const {
-  const auto place = place_in_file(chain[index]);
+bool Weaver::begins_thread(const SampleWork& work, std::size_t index) const {
+  const auto place = place_in_file(work, work.chain[index]);
   const auto name = place.first.substr(place.first.rfind('/') + 1);
   return roots_.contains(place) ||
          (index > 0 &&
           (name.starts_with("libc.so") || name.starts_with("libpthread.so.") ||
            name.starts_with("ld-musl-")) &&
-          is_of_interpreter(chain[index - 1]));
+          is_of_interpreter(work, work.chain[index - 1]));
 }
 
-std::vector<std::size_t> Weaver::hiding(std::span<const std::uint64_t> chain) {
+std::vector<std::size_t> Weaver::hiding(const SampleWork& work) {
   std::vector<std::size_t> result;
-  for (std::size_t i = 0; i < chain.size(); ++i) {
-    if (hides_one(chain, i)) {
+  for (std::size_t i = 0; i < work.chain.size(); ++i) {
+    if (hides_one(work, i)) {
       result.push_back(i);
     }
   }
@@ -77,11 +78,11 @@ std::vector<std::size_t> Weaver::hiding(std::span<const std::uint64_t> chain) {
 
 // EVALUATORS and so many that CHAIN lacks; none: it is not known where. A function hides one, and
 // all where frame pointers end with it.
-std::vector<EvaluatorFrame> Weaver::with_missing(std::span<const std::uint64_t> chain,
+std::vector<EvaluatorFrame> Weaver::with_missing(const SampleWork& work,
                                                  std::vector<EvaluatorFrame> evaluators,
                                                  std::size_t count) {
-  const auto all = hiding(chain);
-  if (all.size() != 1 || (count > 1 && all.front() + 1 != chain.size())) {
+  const auto all = hiding(work);
+  if (all.size() != 1 || (count > 1 && all.front() + 1 != work.chain.size())) {
     return {};
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -91,9 +92,9 @@ std::vector<EvaluatorFrame> Weaver::with_missing(std::span<const std::uint64_t> 
 }
 
 // No evaluator of CHAIN is missing.
-void Weaver::learn_root(std::span<const std::uint64_t> chain) {
-  if (kinds_.back() == AddressKind::kOther && !keeps_frame(chain, chain.size() - 1)) {
-    roots_.insert(place_in_file(chain.back()));
+void Weaver::learn_root(const SampleWork& work) {
+  if (work.kinds.back() == AddressKind::kOther && !keeps_frame(work, work.chain.size() - 1)) {
+    roots_.insert(place_in_file(work, work.chain.back()));
   }
 }
 

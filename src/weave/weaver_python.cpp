@@ -16,6 +16,43 @@ bool has_place(const perfdata::Event& event) {
   return event.samples(PERF_SAMPLE_CALLCHAIN) && event.attr.type != PERF_TYPE_TRACEPOINT;
 }
 
+// An activation of the evaluator has an entry frame on its C stack, which begins with a code object
+// and the address of the Python frame that called it. Else the evaluator itself has its frame's in
+// a register.
+std::vector<std::uint64_t> frames_of(const SampleWork& work,
+                                     const std::vector<EntryFrame>& entry_frames,
+                                     const std::vector<EvaluatorFrame>& evaluators,
+                                     std::size_t number) {
+  std::vector<std::uint64_t> words;
+  const auto index = [&](std::size_t which) { return evaluators[which].behind - 1; };
+  if (number + 1 < evaluators.size() && evaluators[number + 1].behind == 0) {
+    return words;  // the innermost function is a trampoline, which has not called the evaluator yet
+  }
+  if (number + 1 < evaluators.size() && index(number + 1) + 1 < work.registers.size()) {
+    const auto inner = index(number + 1);
+    const auto end =
+        std::min(work.registers[inner + 1].sp(), work.stack.begin + work.stack.bytes.size());
+    for (auto at = std::max(work.registers[inner].sp(), work.stack.begin); at < end;
+         at += sizeof at) {
+      const auto is_entry = std::ranges::any_of(entry_frames, [&](const auto& frame) {
+        const auto owner =
+            work.stack.word_at(at - frame.previous + frame.owner).value_or(0) & 0xffU;
+        return owner == frame.owner_value;
+      });
+      if (is_entry) {
+        words.push_back(work.stack.word_at(at).value_or(0));
+      }
+    }
+  } else if (number + 1 == evaluators.size() && index(number) < work.registers.size()) {
+    for (std::size_t i = 0; i < unwind::kRegisters; ++i) {
+      if (const auto value = work.registers[index(number)].get(i)) {
+        words.push_back(*value);
+      }
+    }
+  }
+  return words;
+}
+
 }  // namespace
 
 // That of PID at TIME, or of the nearest process that it came from by forks.
@@ -40,60 +77,28 @@ const Interpreter* Weaver::interpreter_of(std::uint32_t pid, std::uint64_t time)
   return nullptr;
 }
 
-AddressKind Weaver::kind_of(std::uint64_t address) const {
-  if (interpreter_ != nullptr &&
-      std::ranges::any_of(interpreter_->evaluator, [address](const auto& range) {
+AddressKind Weaver::kind_of(const SampleWork& work, std::uint64_t address) const {
+  if (work.interpreter != nullptr &&
+      std::ranges::any_of(work.interpreter->evaluator, [address](const auto& range) {
         return range.begin <= address && address < range.end;
       })) {
     return AddressKind::kEvaluator;
   }
-  if (maps_.find(sample_.pid, address)) {
+  if (maps_.find(work.sample.pid, address)) {
     return AddressKind::kTrampoline;
   }
   if (knowledge_.stacks != nullptr && knowledge_.stacks->has_every_sample()) {
     return AddressKind::kOther;  // of CPython's JIT, or of another one
   }
   // A map that cannot be read does not make a trampoline something else.
-  return lies_in_anonymous_code(sample_.pid, sample_.time, address) ? AddressKind::kTrampoline
-                                                                    : AddressKind::kOther;
+  return lies_in_anonymous_code(work.sample.pid, work.sample.time, address)
+             ? AddressKind::kTrampoline
+             : AddressKind::kOther;
 }
 
-// An activation of the evaluator has an entry frame on its C stack, which begins with a code object
-// and the address of the Python frame that called it. Else the evaluator itself has its frame's in
-// a register.
-std::vector<std::uint64_t> Weaver::frames_of(const std::vector<EvaluatorFrame>& evaluators,
-                                             std::size_t number) const {
-  std::vector<std::uint64_t> words;
-  const auto index = [&](std::size_t which) { return evaluators[which].behind - 1; };
-  if (number + 1 < evaluators.size() && evaluators[number + 1].behind == 0) {
-    return words;  // the innermost function is a trampoline, which has not called the evaluator yet
-  }
-  if (number + 1 < evaluators.size() && index(number + 1) + 1 < registers_.size()) {
-    const auto inner = index(number + 1);
-    const auto end = std::min(registers_[inner + 1].sp(), stack_.begin + stack_.bytes.size());
-    for (auto at = std::max(registers_[inner].sp(), stack_.begin); at < end; at += sizeof at) {
-      const auto is_entry = std::ranges::any_of(knowledge_.entry_frames, [&](const auto& frame) {
-        const auto owner = stack_.word_at(at - frame.previous + frame.owner).value_or(0) & 0xffU;
-        return owner == frame.owner_value;
-      });
-      if (is_entry) {
-        words.push_back(stack_.word_at(at).value_or(0));
-      }
-    }
-  } else if (number + 1 == evaluators.size() && index(number) < registers_.size()) {
-    for (std::size_t i = 0; i < unwind::kRegisters; ++i) {
-      if (const auto value = registers_[index(number)].get(i)) {
-        words.push_back(*value);
-      }
-    }
-  }
-  return words;
-}
-
-std::string Weaver::trampoline_of(std::span<const std::uint64_t> chain,
-                                  const EvaluatorFrame& evaluator) const {
+std::string Weaver::trampoline_of(const SampleWork& work, const EvaluatorFrame& evaluator) const {
   const auto* const symbol =
-      evaluator.trampoline ? maps_.symbol(sample_.pid, chain[evaluator.behind]) : nullptr;
+      evaluator.trampoline ? maps_.symbol(work.sample.pid, work.chain[evaluator.behind]) : nullptr;
   return symbol != nullptr ? std::string{symbol->name} : std::string{};
 }
 
@@ -117,82 +122,83 @@ PythonStack Weaver::python_of(StackQuery query) const {
 }
 
 // Whether outer functions may be missing, since the kernel stores no more.
-bool Weaver::is_cut() const {
+bool Weaver::is_cut(const SampleWork& work) const {
   const auto entries = std::ranges::count_if(
-      sample_.chain, [](std::uint64_t address) { return address < PERF_CONTEXT_MAX; });
-  const std::size_t own = sample_.event->attr.sample_max_stack;
+      work.sample.chain, [](std::uint64_t address) { return address < PERF_CONTEXT_MAX; });
+  const std::size_t own = work.sample.event->attr.sample_max_stack;
   return static_cast<std::size_t>(entries) >= (own != 0 ? own : options_.most_entries);
 }
 
-void Weaver::add_python(std::span<const std::uint64_t> chain, bool by_frame_pointer) {
-  interpreter_ = interpreter_of(sample_.pid, sample_.time);
+void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
+  work.interpreter = interpreter_of(work.sample.pid, work.sample.time);
   const bool every = knowledge_.stacks != nullptr && knowledge_.stacks->has_every_sample();
-  const bool no_place = every && !has_place(*sample_.event);
-  if (no_place || knowledge_.stacks == nullptr || chain.empty() ||
-      !(interpreter_ != nullptr || every)) {
-    if (no_place && interpreter_ != nullptr) {
-      count_without_record();
+  const bool no_place = every && !has_place(*work.sample.event);
+  if (no_place || knowledge_.stacks == nullptr || work.chain.empty() ||
+      !(work.interpreter != nullptr || every)) {
+    if (no_place && work.interpreter != nullptr) {
+      count_without_record(work);
     }
-    result_.insert(result_.end(), chain.begin(), chain.end());
+    work.result.insert(work.result.end(), work.chain.begin(), work.chain.end());
     return;
   }
-  kinds_.clear();
-  std::ranges::transform(chain, std::back_inserter(kinds_),
-                         [this](std::uint64_t address) { return kind_of(address); });
-  const auto evaluators = evaluators_of(kinds_);
+  work.kinds.clear();
+  std::ranges::transform(work.chain, std::back_inserter(work.kinds),
+                         [&](std::uint64_t address) { return kind_of(work, address); });
+  const auto evaluators = evaluators_of(work.kinds);
   if (by_frame_pointer) {
-    learn_callers(chain);
+    learn_callers(work);
   }
-  const bool hidden = by_frame_pointer && !is_cut() &&
-                      count_untrampolined(evaluators) == evaluators.size() && hides_one(chain, 0);
+  const bool hidden = by_frame_pointer && !is_cut(work) &&
+                      count_untrampolined(evaluators) == evaluators.size() && hides_one(work, 0);
   const StackQuery query{
-      .pid = sample_.pid,
-      .tid = sample_.tid,
-      .time = sample_.time,
+      .pid = work.sample.pid,
+      .tid = work.sample.tid,
+      .time = work.sample.time,
       .evaluators = evaluators.size(),
       .plain = count_untrampolined(evaluators),
       .one_may_be_hidden = hidden,
-      .outer_missing = has_hole(),
-      .frames_of = [&](std::size_t n) { return frames_of(evaluators, n); },
-      .trampoline_of = [&](std::size_t n) { return trampoline_of(chain, evaluators[n]); }};
+      .outer_missing = has_hole(work),
+      .frames_of =
+          [&](std::size_t n) { return frames_of(work, knowledge_.entry_frames, evaluators, n); },
+      .trampoline_of = [&](std::size_t n) { return trampoline_of(work, evaluators[n]); }};
   const auto stack = python_of(query);
   if (stack.whole) {
-    add_whole(chain, evaluators, stack, by_frame_pointer);
+    add_whole(work, evaluators, stack, by_frame_pointer);
     return;
   }
   if (query.outer_missing && !stack.frames.empty()) {
-    add_around_hole(chain, evaluators, stack);
+    add_around_hole(work, evaluators, stack);
     return;
   }
   const auto added = merge(
-      chain, hidden ? insert_sorted(evaluators, {.behind = 1}) : evaluators, stack.frames,
-      [&](const PythonFrame& frame) { return address_of(frame, query.pid); }, result_);
+      work.chain, hidden ? insert_sorted(evaluators, {.behind = 1}) : evaluators, stack.frames,
+      [&](const PythonFrame& frame) { return address_of(frame, query.pid); }, work.result);
   summary_.extended += added > 0 ? 1 : 0;
-  if (interpreter_ != nullptr && every) {
-    count_without_record();
+  if (work.interpreter != nullptr && every) {
+    count_without_record(work);
   }
 }
 
 // CHAIN ends with the mark that says why: Python frames whose activations are missing are outside
 // of it, since what called what is not known there.
-void Weaver::add_around_hole(std::span<const std::uint64_t> chain,
-                             const std::vector<EvaluatorFrame>& evaluators,
+void Weaver::add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
                              const PythonStack& stack) {
   const auto outside =
       groups_outside(evaluators, stack.frames,
-                     evaluators.empty() ? std::vector<std::uint64_t>{} : frames_of(evaluators, 0));
+                     evaluators.empty() ? std::vector<std::uint64_t>{}
+                                        : frames_of(work, knowledge_.entry_frames, evaluators, 0));
   const auto begin = stack.frames.begin();
   const auto first = static_cast<std::ptrdiff_t>(
       outside == 0 ? stack.frames.size() : first_frame_of(stack.frames, outside - 1));
-  const auto address = [this](const PythonFrame& frame) { return address_of(frame, sample_.pid); };
-  merge(chain, evaluators, {begin, begin + first}, address, result_);
-  std::transform(begin + first, stack.frames.end(), std::back_inserter(result_), address);
+  const auto address = [&](const PythonFrame& frame) { return address_of(frame, work.sample.pid); };
+  merge(work.chain, evaluators, {begin, begin + first}, address, work.result);
+  std::transform(begin + first, stack.frames.end(), std::back_inserter(work.result), address);
   ++summary_.extended;
 }
 
-void Weaver::count_without_record() {
+void Weaver::count_without_record(const SampleWork& work) {
   ++summary_.without_record;
-  const bool then = knowledge_.from <= sample_.time && sample_.time <= knowledge_.until;
+  const bool then = knowledge_.from <= work.sample.time && work.sample.time <= knowledge_.until;
   summary_.of_another_time += then ? 0 : 1;
 }
 

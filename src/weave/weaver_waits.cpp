@@ -25,7 +25,7 @@ bool Weaver::is_before_waits(const perfdata::Record& record) const {
   return record.type != perfdata::kFinishedRound && input_.time_of(record).value_or(0) == 0;
 }
 
-void Weaver::write_waits(perfdata::Output& output) {
+void Weaver::write_waits(perfdata::Output& output, SampleWork& work) {
   waits_written_ = true;
   const auto event = std::ranges::find_if(
       input_.events(), [](const auto& each) { return each.samples_each_switch(); });
@@ -53,8 +53,8 @@ void Weaver::write_waits(perfdata::Output& output) {
     }
     unknown += wait->until ? 0U : 1U;
     if (wait->until.value_or(0) > wait->begin) {
-      sample_.time = wait->begin;
-      write_wait(output, *event, thread, *wait->until - wait->begin);
+      work.sample.time = wait->begin;
+      write_wait(output, work, *event, thread, *wait->until - wait->begin);
       ++written;
     }
   }
@@ -66,7 +66,7 @@ void Weaver::write_waits(perfdata::Output& output) {
   summary_.waits_unknown += unknown;
 }
 
-void Weaver::write_wait(perfdata::Output& output, const perfdata::Event& event,
+void Weaver::write_wait(perfdata::Output& output, SampleWork& work, const perfdata::Event& event,
                         const WaitingThread& thread, std::uint64_t period) {
   const bool kernel = shows_kernel(event.attr) && !thread.kernel.empty();
   const bool only_name = shows_kernel(event.attr) && !kernel && !thread.kernel_name.empty() &&
@@ -79,56 +79,56 @@ void Weaver::write_wait(perfdata::Output& output, const perfdata::Event& event,
       event,
       {.misc = static_cast<std::uint16_t>(kernel ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER),
        .ip = inner,
-       .time = sample_.time,
+       .time = work.sample.time,
        .pid = thread.pid,
        .tid = thread.tid}};
-  sample_ = made.get();
-  result_.clear();
-  chain_.clear();
-  registers_.clear();
-  incomplete_counter_ = nullptr;
+  work.sample = made.get();
+  work.clear_stack();
   if (kernel) {
-    result_.push_back(PERF_CONTEXT_KERNEL);
-    result_.insert(result_.end(), thread.kernel.begin(), thread.kernel.end());
+    work.result.push_back(PERF_CONTEXT_KERNEL);
+    work.result.insert(work.result.end(), thread.kernel.begin(), thread.kernel.end());
   }
-  result_.push_back(PERF_CONTEXT_USER);
-  const auto begin = result_.size();
+  work.result.push_back(PERF_CONTEXT_USER);
+  const auto begin = work.result.size();
   if (only_name) {
-    result_.push_back(inner);
+    work.result.push_back(inner);
   }
   if (thread.program_counter != 0) {
-    unwind_wait(thread);
+    unwind_wait(work, thread);
   }
-  add_python_of(thread);
-  mark_names(begin);
-  summary_.longest = std::max(summary_.longest, result_.size());
-  (void)output.write_sample(sample_, result_, period);
+  add_python_of(work, thread);
+  mark_names(work, begin);
+  summary_.longest = std::max(summary_.longest, work.result.size());
+  (void)output.write_sample(work.sample, work.result, period);
 }
 
 // Only two registers are known. Where a function keeps its frame by %rbp, what that was is tried:
 // the places of the stack that could be such a frame. The one that leads to the thread's first
 // function is taken.
-void Weaver::unwind_wait(const WaitingThread& thread) {
+void Weaver::unwind_wait(SampleWork& work, const WaitingThread& thread) {
   constexpr std::size_t kMostTries = 32;
-  stack_ = {.begin = thread.stack_pointer, .bytes = thread.stack, .cut = thread.stack_cut};
+  work.stack = {.begin = thread.stack_pointer, .bytes = thread.stack, .cut = thread.stack_cut};
   unwind::Registers registers;
   registers.set(elf::kStackPointer, thread.stack_pointer);
   registers.set(elf::kReturnAddress, thread.program_counter);
   const auto unwind = [&] {
-    chain_.clear();
-    registers_.clear();
-    return unwinder_.unwind(thread.pid, sample_.time, registers, stack_, chain_, &registers_);
+    work.chain.clear();
+    work.registers.clear();
+    return unwinder_.unwind(thread.pid, work.sample.time, registers, work.stack, work.chain,
+                            &work.registers);
   };
   auto unwound = unwind();
-  const auto end = stack_.begin + stack_.bytes.size();
+  const auto end = work.stack.begin + work.stack.bytes.size();
   const bool by_registers = unwound.end == unwind::EndOfStack::kBroken ||
                             unwound.end == unwind::EndOfStack::kNoInformation;
   std::size_t tries = 0;
-  for (auto at = stack_.begin; by_registers && at < end && tries < kMostTries; at += sizeof at) {
-    const auto saved = stack_.word_at(at).value_or(0);
-    const auto caller = stack_.word_at(at + sizeof at).value_or(0);
-    const auto* const file =
-        saved > at && saved < end ? spaces_.find(thread.pid, sample_.time, caller - 1) : nullptr;
+  for (auto at = work.stack.begin; by_registers && at < end && tries < kMostTries;
+       at += sizeof at) {
+    const auto saved = work.stack.word_at(at).value_or(0);
+    const auto caller = work.stack.word_at(at + sizeof at).value_or(0);
+    const auto* const file = saved > at && saved < end
+                                 ? spaces_.find(thread.pid, work.sample.time, caller - 1)
+                                 : nullptr;
     if (file == nullptr || !file->executable) {
       continue;
     }
@@ -144,29 +144,29 @@ void Weaver::unwind_wait(const WaitingThread& thread) {
     unwound = unwind();
   }
   if (by_registers) {
-    incomplete_counter_ = &summary_.broken;
+    work.incomplete_counter = &summary_.broken;
     if (spaces_.settled_since(thread.pid)) {
-      chain_.push_back(synthetic_->address("[truncated: registers]"));
+      work.chain.push_back(synthetic_->address("[truncated: registers]"));
     }
     return;
   }
-  mark_end(chain_, unwound);
+  mark_end(work, unwound);
 }
 
-void Weaver::add_python_of(const WaitingThread& thread) {
-  interpreter_ = interpreter_of(thread.pid, sample_.time);
+void Weaver::add_python_of(SampleWork& work, const WaitingThread& thread) {
+  work.interpreter = interpreter_of(thread.pid, work.sample.time);
   const auto stack =
       knowledge_.waits->stacks.at({.pid = thread.pid, .tid = thread.tid, .time = thread.seen});
-  if (chain_.empty()) {
-    std::ranges::transform(stack.frames, std::back_inserter(result_),
+  if (work.chain.empty()) {
+    std::ranges::transform(stack.frames, std::back_inserter(work.result),
                            [&](const PythonFrame& frame) { return address_of(frame, thread.pid); });
-    mark_root(stack);
+    mark_root(work, stack);
     return;
   }
-  kinds_.clear();
-  std::ranges::transform(chain_, std::back_inserter(kinds_),
-                         [this](std::uint64_t address) { return kind_of(address); });
-  add_whole(chain_, evaluators_of(kinds_), stack, false);
+  work.kinds.clear();
+  std::ranges::transform(work.chain, std::back_inserter(work.kinds),
+                         [&](std::uint64_t address) { return kind_of(work, address); });
+  add_whole(work, evaluators_of(work.kinds), stack, false);
 }
 
 }  // namespace pyinject::weave

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <span>
 
 #include <sys/mman.h>
 
@@ -31,19 +32,20 @@ bool Weaver::rewrite(int fd) {
   perfdata::Output output{fd, input_, switch_periods_};
   std::ranges::copy_if(processes_, std::inserter(unnamed_, unnamed_.end()),
                        [this](std::uint32_t pid) { return !spaces_.origin(pid); });
+  SampleWork work;
   constexpr double kBefore = 0.2;
   while (const auto record = input_.next()) {
     if (!waits_written_ && !is_before_waits(*record)) {
-      write_waits(output);
+      write_waits(output, work);
     }
-    write(output, *record);
+    write(output, *record, work);
     if (!go_on(kBefore + (1 - kBefore) * static_cast<double>(input_.position()) /
                              static_cast<double>(std::max<std::uint64_t>(input_.size(), 1)))) {
       return false;
     }
   }
   if (!waits_written_) {
-    write_waits(output);
+    write_waits(output, work);
   }
   output.finish(make_images());
   summarize_dropped();
@@ -68,24 +70,24 @@ void Weaver::name_range(perfdata::Output& output, std::uint32_t pid) {
   output.write_mapping(mapping);
 }
 
-void Weaver::write(perfdata::Output& output, const Record& record) {
+void Weaver::write(perfdata::Output& output, const Record& record, SampleWork& work) {
   if (record.type == PERF_RECORD_SAMPLE) {
-    if (input_.parse(record, sample_)) {
-      if (knowledge_.wanted && !knowledge_.wanted(sample_.pid)) {
+    if (input_.parse(record, work.sample)) {
+      if (knowledge_.wanted && !knowledge_.wanted(work.sample.pid)) {
         ++summary_.unwanted;
         return;
       }
-      if (sample_.time < options_.begun_at) {
+      if (work.sample.time < options_.begun_at) {
         return;
       }
       ++summary_.samples;
-      if (const auto adopted = adopted_.extract(sample_.pid); !adopted.empty()) {
+      if (const auto adopted = adopted_.extract(work.sample.pid); !adopted.empty()) {
         const auto child = adopted.key();
         const auto parent = adopted.mapped();
         output.write_fork(
             {.pid = child, .parent_pid = parent, .tid = child, .parent_tid = parent, .time = 0});
       }
-      write_sample(output);
+      write_sample(output, work);
     } else if (const auto* const event = input_.event_of(record);
                event != nullptr && !event->has_user_stacks() &&
                !(switch_periods_ && event->samples_each_switch())) {
@@ -145,90 +147,93 @@ void Weaver::write_renamed(perfdata::Output& output, const Record& record,
   output.write({.type = record.type, .misc = header.misc, .bytes = bytes});
 }
 
-void Weaver::write_sample(perfdata::Output& output) {
+void Weaver::write_sample(perfdata::Output& output, SampleWork& work) {
+  const auto& sample = work.sample;
   const auto user =
-      std::find(sample_.chain.rbegin(), sample_.chain.rend(), kUserMark).base();  // behind it
-  const bool has_user = user != sample_.chain.begin();
-  result_.assign(sample_.chain.begin(), has_user ? user : sample_.chain.end());
-  const auto begin = has_user ? result_.size() : 0;
-  const bool copied = sample_.event->has_user_stacks();
-  registers_.clear();
-  incomplete_counter_ = nullptr;
-  chain_.assign(has_user ? user : sample_.chain.end(), sample_.chain.end());
-  if (copied && sample_.register_abi != PERF_SAMPLE_REGS_ABI_NONE) {
-    chain_.clear();
-    unwind_user_part(chain_);
+      std::find(sample.chain.rbegin(), sample.chain.rend(), kUserMark).base();  // behind it
+  const bool has_user = user != sample.chain.begin();
+  work.clear_stack();
+  work.result.assign(sample.chain.begin(), has_user ? user : sample.chain.end());
+  const auto begin = has_user ? work.result.size() : 0;
+  const bool copied = sample.event->has_user_stacks();
+  work.chain.assign(has_user ? user : sample.chain.end(), sample.chain.end());
+  if (copied && sample.register_abi != PERF_SAMPLE_REGS_ABI_NONE) {
+    work.chain.clear();
+    unwind_user_part(work);
     if (!has_user) {
-      result_.push_back(kUserMark);
+      work.result.push_back(kUserMark);
     }
   }
   if (!copied) {
-    drop_unmapped(chain_);
+    drop_unmapped(work);
   }
-  add_python(chain_, !copied);
+  add_python(work, !copied);
   std::uint64_t period = 1;
-  if (switch_periods_ && sample_.event->samples_each_switch() && is_thread(sample_.tid)) {
-    if (const auto absence = off_cpu_.absence(sample_.tid, sample_.time)) {
+  if (switch_periods_ && sample.event->samples_each_switch() && is_thread(sample.tid)) {
+    if (const auto absence = off_cpu_.absence(sample.tid, sample.time)) {
       period = absence->nanoseconds;
       ++summary_.off_cpu;
-      if (absence->preempted && !chain_.empty()) {
-        mark("[preempted]");
+      if (absence->preempted && !work.chain.empty()) {
+        mark(work, "[preempted]");
       }
     }
   }
-  mark_names(begin);
-  summary_.longest = std::max(summary_.longest, result_.size());
-  if (!output.write_sample(sample_, result_, period)) {
+  mark_names(work, begin);
+  summary_.longest = std::max(summary_.longest, work.result.size());
+  if (!output.write_sample(sample, work.result, period)) {
     ++summary_.limited;
   }
 }
 
 // A map of a target can have any number of names: of it only those are kept that a sample needs.
-// What is in RESULT_ behind FROM is the user's part.
-void Weaver::mark_names(std::size_t from) {
+// What is in RESULT behind FROM is the user's part.
+void Weaver::mark_names(const SampleWork& work, std::size_t from) {
   // Addresses of branches are not taken apart.
-  all_names_ = all_names_ || sample_.event->samples(PERF_SAMPLE_BRANCH_STACK);
+  all_names_ = all_names_ || work.sample.event->samples(PERF_SAMPLE_BRANCH_STACK);
   if (named_.empty()) {
     return;
   }
-  maps_.mark_hit(sample_.pid, sample_.ip);
-  for (auto at = from; at < result_.size(); ++at) {
+  maps_.mark_hit(work.sample.pid, work.sample.ip);
+  for (auto at = from; at < work.result.size(); ++at) {
     // Of a caller perf looks the byte before its return address up.
-    maps_.mark_hit(sample_.pid, result_[at]);
-    maps_.mark_hit(sample_.pid, result_[at] - 1);
+    maps_.mark_hit(work.sample.pid, work.result[at]);
+    maps_.mark_hit(work.sample.pid, work.result[at] - 1);
   }
 }
 
 // Where frame pointers end the kernel takes what it finds for some more. What a file has got that
 // is woven for a second time is mapped in none of its processes.
-void Weaver::drop_unmapped(std::vector<std::uint64_t>& chain) const {
+void Weaver::drop_unmapped(SampleWork& work) const {
+  const auto& sample = work.sample;
+  auto& chain = work.chain;
   const auto was_named = [this](std::uint64_t address) {
     const auto behind = previous_name_ranges_.upper_bound(address);
     return behind != previous_name_ranges_.begin() &&
            address - *std::prev(behind) < SyntheticNames::kSize;
   };
-  while (chain.size() > 1 && spaces_.settled_since(sample_.pid) && !was_named(chain.back()) &&
-         spaces_.find(sample_.pid, sample_.time, chain.back()) == nullptr) {
+  while (chain.size() > 1 && spaces_.settled_since(sample.pid) && !was_named(chain.back()) &&
+         spaces_.find(sample.pid, sample.time, chain.back()) == nullptr) {
     chain.pop_back();
   }
 }
 
-void Weaver::unwind_user_part(std::vector<std::uint64_t>& chain) {
+void Weaver::unwind_user_part(SampleWork& work) {
+  const auto& sample = work.sample;
   ++summary_.unwound;
-  summary_.largest_copy = std::max(summary_.largest_copy, sample_.stack_asked);
-  const auto registers = unwind::from_perf(sample_.registers, sample_.register_mask);
-  if (sample_.register_abi != PERF_SAMPLE_REGS_ABI_64 || !registers) {
+  summary_.largest_copy = std::max(summary_.largest_copy, sample.stack_asked);
+  const auto registers = unwind::from_perf(sample.registers, sample.register_mask);
+  if (sample.register_abi != PERF_SAMPLE_REGS_ABI_64 || !registers) {
     if (registers) {
-      chain.push_back(registers->pc());
+      work.chain.push_back(registers->pc());
     }
-    mark_end(chain, {.end = unwind::EndOfStack::kNoInformation});
+    mark_end(work, {.end = unwind::EndOfStack::kNoInformation});
     return;
   }
-  stack_ = {.begin = registers->sp(),
-            .bytes = sample_.stack,
-            .cut = sample_.stack.size() >= sample_.stack_asked};
-  mark_end(chain,
-           unwinder_.unwind(sample_.pid, sample_.time, *registers, stack_, chain, &registers_));
+  work.stack = {.begin = registers->sp(),
+                .bytes = sample.stack,
+                .cut = sample.stack.size() >= sample.stack_asked};
+  mark_end(work, unwinder_.unwind(sample.pid, sample.time, *registers, work.stack, work.chain,
+                                  &work.registers));
 }
 
 void Weaver::summarize_dropped() {
@@ -255,11 +260,11 @@ void Weaver::summarize_dropped() {
 }
 
 // A stack that is not whole says so, at its root.
-void Weaver::mark_end(std::vector<std::uint64_t>& chain, const unwind::Unwound& unwound) {
+void Weaver::mark_end(SampleWork& work, const unwind::Unwound& unwound) {
   if (unwound.too_slow) {
-    drop(sample_.pid, Limit::kUnwindSteps);
+    drop(work.sample.pid, Limit::kUnwindSteps);
   } else if (unwound.too_large) {
-    drop(sample_.pid, Limit::kUnwindTables);
+    drop(work.sample.pid, Limit::kUnwindTables);
   }
   summary_.by_frame_pointer += unwound.by_frame_pointer > 0 ? 1 : 0;
   std::string name;
@@ -267,29 +272,29 @@ void Weaver::mark_end(std::vector<std::uint64_t>& chain, const unwind::Unwound& 
     case unwind::EndOfStack::kWhole:
       return;
     case unwind::EndOfStack::kCut:
-      incomplete_counter_ = &summary_.cut;
+      work.incomplete_counter = &summary_.cut;
       name = "[truncated: stack dump]";
       break;
     case unwind::EndOfStack::kLimit:
-      incomplete_counter_ = &summary_.limited;
+      work.incomplete_counter = &summary_.limited;
       name = fmt::format("[truncated: {} frames]", unwind::kMostFrames);
       break;
     case unwind::EndOfStack::kNoInformation:
-      incomplete_counter_ = &summary_.no_information;
+      work.incomplete_counter = &summary_.no_information;
       name = fmt::format("[no unwind info: {}]", unwound.file == nullptr
                                                      ? "unknown memory"
                                                      : base::printable(unwound.file->path));
       break;
     case unwind::EndOfStack::kBroken:
-      incomplete_counter_ = &summary_.broken;
+      work.incomplete_counter = &summary_.broken;
       name = fmt::format("[broken stack: {}]", unwound.file == nullptr
                                                    ? "unknown memory"
                                                    : base::printable(unwound.file->path));
       break;
   }
-  ++*incomplete_counter_;
-  if (spaces_.settled_since(sample_.pid)) {  // else perf knows no names in that process
-    chain.push_back(synthetic_->address(name));
+  ++*work.incomplete_counter;
+  if (spaces_.settled_since(work.sample.pid)) {  // else perf knows no names in that process
+    work.chain.push_back(synthetic_->address(name));
   }
 }
 
