@@ -60,6 +60,14 @@ class Output::Impl {
     append(scratch_);
   }
 
+  bool write_mapping_like(const Record& like, const Mapping& mapping) {
+    const bool made = make_mapping_like(like, mapping, scratch_);
+    if (made) {
+      append(scratch_);
+    }
+    return made;
+  }
+
   void write_fork(const Task& task) {
     make_fork(task, sample_id_size(input_.events().front().attr), scratch_);
     append(scratch_);
@@ -198,6 +206,9 @@ Output::Output(int fd, const Input& input, bool switch_periods)
 Output::~Output() = default;
 void Output::write(const Record& record) { impl_->write(record); }
 void Output::write_mapping(const Mapping& mapping) { impl_->write_mapping(mapping); }
+bool Output::write_mapping_like(const Record& like, const Mapping& mapping) {
+  return impl_->write_mapping_like(like, mapping);
+}
 void Output::write_fork(const Task& task) { impl_->write_fork(task); }
 bool Output::write_sample(const Sample& sample, std::span<const std::uint64_t> chain,
                           std::uint64_t period) {

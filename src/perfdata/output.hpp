@@ -42,6 +42,9 @@ class Output {
   // An MMAP2 record, at time 0 as those that perf makes itself: it holds from where it is in the
   // file.
   void write_mapping(const Mapping& mapping);
+  // MAPPING instead of the MMAP2 record LIKE, at the same time. False: it cannot be; nothing is
+  // written.
+  [[nodiscard]] bool write_mapping_like(const Record& like, const Mapping& mapping);
   // A FORK record, of the same kind: perf forgets what it knew of the child and gives it its
   // parent's mappings.
   void write_fork(const Task& task);

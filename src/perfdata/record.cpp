@@ -67,7 +67,7 @@ std::optional<Mapping> parse_mapping(const Record& record) {
     const bool has_build_id = (record.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) != 0;
     has_build_id ? parse_build_id(cursor, mapping) : parse_file(cursor, mapping);
     mapping.protection = cursor.number<std::uint32_t>();
-    cursor.number<std::uint32_t>();  // flags
+    mapping.flags = cursor.number<std::uint32_t>();
   }
   auto file = text_at(cursor.left());
   if (cursor.failed() || !file) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/mman.h>
+
 namespace pyinject::perfdata {
 
 // Types that Debian 12's <linux/perf_event.h> does not have; 64 and above are perf's own
@@ -44,6 +46,7 @@ struct Mapping {
   std::vector<std::byte> build_id{};
   // PROT_*. An MMAP record, which perf has not asked for since 3.16, tells only code from data.
   std::uint32_t protection = 0;
+  std::uint32_t flags = MAP_PRIVATE;  // MAP_*; an MMAP record has none
   std::string file;
 };
 

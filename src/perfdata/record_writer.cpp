@@ -7,16 +7,18 @@
 #include <algorithm>
 #include <climits>
 
-#include <sys/mman.h>
-
 namespace pyinject::perfdata {
 
-void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std::byte>& into) {
+namespace {
+
+constexpr std::size_t kMappingName = 72;  // perf_event_open(2): what an MMAP2 has before the name
+
+// Without what comes behind the name. MISC: but for MMAP_BUILD_ID.
+ByteWriter start_mapping(const Mapping& mapping, unsigned misc, std::vector<std::byte>& into) {
   const bool has_build_id = !mapping.build_id.empty();
-  ByteWriter writer{
-      into, PERF_RECORD_MMAP2,
-      static_cast<std::uint16_t>(PERF_RECORD_MISC_USER |
-                                 (has_build_id ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0))};
+  misc = has_build_id ? misc | PERF_RECORD_MISC_MMAP_BUILD_ID
+                      : misc & ~unsigned{PERF_RECORD_MISC_MMAP_BUILD_ID};
+  ByteWriter writer{into, PERF_RECORD_MMAP2, static_cast<std::uint16_t>(misc)};
   writer.number(mapping.pid);
   writer.number(mapping.tid);
   writer.number(mapping.start);
@@ -34,10 +36,33 @@ void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std
     writer.number(mapping.generation);
   }
   writer.number(mapping.protection);
-  writer.number(std::uint32_t{MAP_PRIVATE});
+  writer.number(mapping.flags);
   writer.text(mapping.file, PATH_MAX - 1, kWord);
+  return writer;
+}
+
+}  // namespace
+
+void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std::byte>& into) {
+  auto writer = start_mapping(mapping, PERF_RECORD_MISC_USER, into);
   writer.zeros(sample_id);
   writer.finish();
+}
+
+bool make_mapping_like(const Record& like, const Mapping& mapping, std::vector<std::byte>& into) {
+  const auto had = parse_mapping(like);
+  const auto sample_id =
+      kMappingName + (had ? (had->file.size() / kWord + 1) * kWord : 0);  // behind the name
+  if (like.type != PERF_RECORD_MMAP2 || !had || sample_id > like.bytes.size()) {
+    return false;
+  }
+  auto writer = start_mapping(mapping, like.misc, into);
+  writer.append(like.bytes.subspan(sample_id));
+  if (into.size() > kMostRecord) {
+    return false;
+  }
+  writer.finish();
+  return true;
 }
 
 void make_fork(const Task& task, std::size_t sample_id, std::vector<std::byte>& into) {

@@ -15,7 +15,12 @@ namespace pyinject::perfdata {
 // An MMAP2 record with SAMPLE_ID bytes of zeros behind it.
 void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std::byte>& into);
 
-// A FORK record, likewise.
+// The MMAP2 record LIKE with what MAPPING says instead; its sample id stays. False: LIKE is
+// damaged, or no record can hold it; INTO is undefined.
+[[nodiscard]] bool make_mapping_like(const Record& like, const Mapping& mapping,
+                                     std::vector<std::byte>& into);
+
+// A FORK record; SAMPLE_ID as above.
 void make_fork(const Task& task, std::size_t sample_id, std::vector<std::byte>& into);
 
 // PERIOD: instead of what it had, or in addition. False: CHAIN is cut, since a record has at most

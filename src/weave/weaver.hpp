@@ -61,7 +61,7 @@ class Weaver {
   void name_range(perfdata::Output& output, std::uint32_t pid);
   void write(perfdata::Output& output, const perfdata::Record& record, SampleWork& work);
   void write_renamed(perfdata::Output& output, const perfdata::Record& record,
-                     const perfdata::Mapping& mapping);
+                     perfdata::Mapping mapping);
   void write_sample(perfdata::Output& output, SampleWork& work);
   [[nodiscard]] bool is_before_waits(const perfdata::Record& record) const;
   void write_waits(perfdata::Output& output, SampleWork& work);

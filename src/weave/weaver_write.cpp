@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <iterator>
 #include <span>
 
@@ -114,37 +113,15 @@ void Weaver::write(perfdata::Output& output, const Record& record, SampleWork& w
 
 // The same record, at the same time, of the image with the names instead of anonymous memory.
 void Weaver::write_renamed(perfdata::Output& output, const Record& record,
-                           const perfdata::Mapping& mapping) {
-  constexpr std::size_t kFile = 72;  // perf_event_open(2): what lies before the name
-  constexpr std::size_t kPageOffset = 32;
-  constexpr std::size_t kIdentity = 40;
-  constexpr std::size_t kIdentityBytes = 24;
-  constexpr std::size_t kWord = 8;
-  constexpr std::size_t kMostRecord = 65528;  // its size is a number of 16 bits, and whole words
-  const auto padded = [](std::size_t size) { return (size / kWord + 1) * kWord; };
-  const auto old_name = padded(mapping.file.size());
-  const auto name = options_.image_path(mapping.pid);
-  if (record.bytes.size() < kFile + old_name) {
+                           perfdata::Mapping mapping) {
+  mapping.page_offset = mapping.start;
+  mapping.major = mapping.minor = 0;
+  mapping.inode = mapping.generation = 0;
+  mapping.build_id.clear();
+  mapping.file = options_.image_path(mapping.pid);
+  if (!output.write_mapping_like(record, mapping)) {
     output.write(record);
-    return;
   }
-  std::vector<std::byte> bytes(kFile + padded(name.size()), std::byte{0});
-  std::memcpy(bytes.data(), record.bytes.data(), kFile);
-  std::memcpy(bytes.data() + kPageOffset, &mapping.start, sizeof mapping.start);
-  std::memset(bytes.data() + kIdentity, 0, kIdentityBytes);
-  std::memcpy(bytes.data() + kFile, name.data(), name.size());
-  const auto trailer = record.bytes.subspan(kFile + old_name);
-  if (bytes.size() + trailer.size() > kMostRecord) {
-    output.write(record);
-    return;
-  }
-  bytes.insert(bytes.end(), trailer.begin(), trailer.end());
-  perf_event_header header{};
-  std::memcpy(&header, bytes.data(), sizeof header);
-  header.size = static_cast<std::uint16_t>(bytes.size());
-  header.misc = static_cast<std::uint16_t>(header.misc & ~PERF_RECORD_MISC_MMAP_BUILD_ID);
-  std::memcpy(bytes.data(), &header, sizeof header);
-  output.write({.type = record.type, .misc = header.misc, .bytes = bytes});
 }
 
 void Weaver::write_sample(perfdata::Output& output, SampleWork& work) {

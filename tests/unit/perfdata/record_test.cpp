@@ -102,6 +102,35 @@ TEST(PerfDataRecords, ThoseWeMakeAreReadTheSame) {
   EXPECT_EQ(read.file, std::string(4095, 'x'));
 }
 
+TEST(PerfDataRecords, AMappingIsReplacedByAnotherOne) {
+  constexpr std::uint16_t kMisc = PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_DATA;
+  const auto with = [](std::uint16_t misc, const std::string& identity, std::uint64_t offset,
+                       const std::string& behind) {
+    return made_record(PERF_RECORD_MMAP2, misc,
+                       packed(7U, 8U) + words(0x1000, 0x2000, offset) + identity +
+                           packed(unsigned{PROT_EXEC}, unsigned{MAP_SHARED}) + behind);
+  };
+  const auto like =
+      with(kMisc | PERF_RECORD_MISC_MMAP_BUILD_ID,
+           packed(std::uint8_t{20}, std::uint8_t{}, std::uint16_t{}) + std::string(20, 'x'), 0x3000,
+           padded("//anon") + words(1, 2));
+  auto mapping = parse_mapping(as_record(like)).value_or(Mapping{});
+  mapping.page_offset = 0x1000;
+  mapping.build_id.clear();
+  mapping.file = "a longer name";
+  std::vector<std::byte> bytes;
+  ASSERT_TRUE(make_mapping_like(as_record(like), mapping, bytes));
+  EXPECT_EQ(test::as_text(bytes),
+            with(kMisc, std::string(24, '\0'), 0x1000, padded("a longer name") + words(1, 2)));
+  const auto unpadded = with(kMisc, std::string(24, '\0'), 0, std::string{"/anon", 6});
+  EXPECT_FALSE(make_mapping_like(as_record(unpadded), mapping, bytes));
+  const auto largest = with(kMisc, std::string(24, '\0'), 0, padded("a") + std::string(65448, 'x'));
+  EXPECT_EQ(largest.size(), 65528U);
+  EXPECT_TRUE(make_mapping_like(as_record(largest), {.file = "a"}, bytes));
+  EXPECT_FALSE(make_mapping_like(as_record(largest), {.file = "a longer name"}, bytes));
+  EXPECT_FALSE(make_mapping_like(as_record(task(PERF_RECORD_FORK)), mapping, bytes));
+}
+
 TEST(PerfDataRecords, Tasks) {
   for (const std::uint32_t type : {PERF_RECORD_FORK, PERF_RECORD_EXIT}) {
     const auto bytes = task(type);
