@@ -66,10 +66,10 @@ std::string BpfEngine::why_replaceable() const {
                      : "the BPF program cannot be attached to perf's events: " + why;
 }
 
-void BpfEngine::add_to(weave::Knowledge& knowledge) {
-  knowledge.stacks = &sampler_->stacks();
-  knowledge.interpreters = sampler_->interpreters();
-  knowledge.dropped = sampler_->dropped();
+void BpfEngine::add_to(weave::RecordingContext& context) {
+  context.stacks = &sampler_->stacks();
+  context.interpreters = sampler_->interpreters();
+  context.dropped = sampler_->dropped();
 }
 
 void BpfEngine::summarize(RecordSummary& summary) {

@@ -36,7 +36,7 @@ class BpfEngine : public Engine {
   void narrow_to(std::span<const base::Pid> pids) override { sampler_->record_only(pids); }
   [[nodiscard]] Attached attach(PerfRun& perf, const Manager& manager) override;
   void events_disabled() override { sampler_->stop(); }
-  void add_to(weave::Knowledge& knowledge) override;
+  void add_to(weave::RecordingContext& context) override;
   [[nodiscard]] std::string lost_if_incomplete() const override { return "Python stacks"; }
   void summarize(RecordSummary& summary) override;
 

@@ -92,7 +92,7 @@ class Engine {
 
   // What it knows of the stacks, for weave: `stacks`, `interpreters`, `dropped`. After
   // events_disabled().
-  virtual void add_to(weave::Knowledge& knowledge) = 0;
+  virtual void add_to(weave::RecordingContext& context) = 0;
   // What is lost for good when perf's file cannot be completed, since no file has it and `weave`
   // cannot bring it later; empty: nothing.
   [[nodiscard]] virtual std::string lost_if_incomplete() const { return {}; }

@@ -79,7 +79,7 @@ Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
   const auto lost = work.lost.empty() ? std::string{} : "; the " + work.lost + " are lost";
   try {
     base::reached(base::Step::kWeaveBegun);
-    auto result = weave::weave(options, work.knowledge, files);
+    auto result = weave::weave(options, work.context, files);
     if (observer != nullptr) {
       observer->stopped();
     }

@@ -29,7 +29,7 @@ struct PostProcessing {
   bool names_beside = false;               // not in that perf's build-id cache
   std::string lost = {};                   // what is, when the file is left as perf wrote it
   std::function<bool()> interrupted = {};  // asked some times a second
-  weave::Knowledge knowledge = {};
+  weave::RecordingContext context = {};
 };
 
 enum class Processed {

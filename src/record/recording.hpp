@@ -84,7 +84,7 @@ class Recording {
   void collect_maps();
   std::optional<int> post_process();
   [[nodiscard]] std::function<bool(std::uint32_t)> wanted_samples() const;
-  [[nodiscard]] weave::Knowledge knowledge();
+  [[nodiscard]] weave::RecordingContext recording_context();
   // UNFINISHED: perf has died.
   Processed post_process_file(const std::string& path, bool last, bool unfinished = false);
   [[nodiscard]] std::string lost_with_completion() const;

@@ -173,13 +173,13 @@ std::function<bool(std::uint32_t)> Recording::wanted_samples() const {
   return [this](std::uint32_t pid) { return roster_.targets().ever_contained(pid); };
 }
 
-weave::Knowledge Recording::knowledge() {
-  weave::Knowledge knowledge{.wanted = wanted_samples(), .open_map = [this](std::uint32_t pid) {
-                               return open_map(*manager_, pid);
-                             }};
-  engine_->add_to(knowledge);
-  knowledge.waits = waits_ ? waits_->waits() : nullptr;
-  return knowledge;
+weave::RecordingContext Recording::recording_context() {
+  weave::RecordingContext context{
+      .wanted = wanted_samples(),
+      .open_map = [this](std::uint32_t pid) { return open_map(*manager_, pid); }};
+  engine_->add_to(context);
+  context.waits = waits_ ? waits_->waits() : nullptr;
+  return context;
 }
 
 Processed Recording::post_process_file(const std::string& path, bool last, bool unfinished) {
@@ -197,7 +197,7 @@ Processed Recording::post_process_file(const std::string& path, bool last, bool 
                                                 .names_beside = options_.names_beside,
                                                 .lost = lost_with_completion(),
                                                 .interrupted = [this] { return take_signal(); },
-                                                .knowledge = knowledge()},
+                                                .context = recording_context()},
                                                files_, logger_, &observer_, woven.summary);
   if (processed == Processed::kDone) {
     woven_.push_back(std::move(woven));

@@ -194,10 +194,10 @@ void TrampolineEngine::dismiss() {
   }
 }
 
-void TrampolineEngine::add_to(weave::Knowledge& knowledge) {
-  knowledge.stacks = frames_.history().empty() ? nullptr : &frames_.history();
-  knowledge.interpreters = weave::interpreters_of(frames_.evaluators());
-  knowledge.entry_frames = FrameWatch::entry_frames();
+void TrampolineEngine::add_to(weave::RecordingContext& context) {
+  context.stacks = frames_.history().empty() ? nullptr : &frames_.history();
+  context.interpreters = weave::interpreters_of(frames_.evaluators());
+  context.entry_frames = FrameWatch::entry_frames();
 }
 
 void TrampolineEngine::summarize(RecordSummary& summary) {

@@ -39,7 +39,7 @@ class TrampolineEngine : public Engine {
   void events_disabled() override { frames_.stop(); }
   [[nodiscard]] bool switch_off(Manager& manager) override { return children_.switch_off(manager); }
   void dismiss() override;
-  void add_to(weave::Knowledge& knowledge) override;
+  void add_to(weave::RecordingContext& context) override;
   void summarize(RecordSummary& summary) override;
 
  private:

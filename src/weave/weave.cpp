@@ -52,7 +52,8 @@ Interpreters interpreters_of(
   return interpreters;
 }
 
-std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options, const Knowledge& knowledge,
+std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
+                                            const RecordingContext& context,
                                             unwind::FileFinder& files) {
   const auto place = base::Place::behind(options.output);
   auto file = open_input(options, place);
@@ -68,7 +69,7 @@ std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options, const K
     return Untouched{.why = fmt::format("it belongs to uid {}: perf record wrote another file here",
                                         facts.st_uid)};
   }
-  Weaver weaver{options, knowledge, files, input};
+  Weaver weaver{options, context, files, input};
   if (!weaver.learn()) {
     return Untouched{.why = "cancelled", .cancelled = true};
   }

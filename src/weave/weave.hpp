@@ -48,8 +48,8 @@ struct EntryFrame {
   std::uint8_t owner_value = 0;
 };
 
-// What is known of the recorded processes beside the file.
-struct Knowledge {
+// What is known of the recorded processes besides the file.
+struct RecordingContext {
   // Their Python stacks; nullptr: none.
   StackSource* stacks = nullptr;
   // When STACKS were read, by the recording's clock: samples of another time are counted apart.
@@ -107,7 +107,7 @@ struct Untouched {
 // names, not of samples; with OFF_CPU it has 24 bytes for each switch. Throws base::Error; OUTPUT
 // is then as it was before.
 [[nodiscard]] std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
-                                                          const Knowledge& knowledge,
+                                                          const RecordingContext& context,
                                                           unwind::FileFinder& files);
 
 }  // namespace pyinject::weave

@@ -32,7 +32,7 @@ namespace pyinject::weave {
 
 class Weaver {
  public:
-  Weaver(const WeaveOptions& options, const Knowledge& knowledge, unwind::FileFinder& files,
+  Weaver(const WeaveOptions& options, const RecordingContext& context, unwind::FileFinder& files,
          perfdata::Input& input);
 
   // False: cancelled.
@@ -121,7 +121,7 @@ class Weaver {
   [[nodiscard]] bool has_names(std::uint32_t pid, std::uint64_t begin, std::uint64_t end) const;
 
   const WeaveOptions& options_;
-  const Knowledge& knowledge_;
+  const RecordingContext& context_;
   perfdata::Input& input_;
   std::shared_ptr<base::RecordingBudget> budget_ = std::make_shared<base::RecordingBudget>();
   unwind::AddressSpaces spaces_{budget_};

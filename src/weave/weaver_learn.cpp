@@ -43,14 +43,14 @@ bool has_switches(const perfdata::Input& input) {
 
 bool Weaver::is_thread(std::uint32_t tid) { return tid != 0 && tid != ~std::uint32_t{0}; }
 
-Weaver::Weaver(const WeaveOptions& options, const Knowledge& knowledge, unwind::FileFinder& files,
-               perfdata::Input& input)
+Weaver::Weaver(const WeaveOptions& options, const RecordingContext& context,
+               unwind::FileFinder& files, perfdata::Input& input)
     : options_{options},
-      knowledge_{knowledge},
+      context_{context},
       input_{input},
       maps_{spaces_,
             [this](unwind::ProcessNumber pid) {
-              return knowledge_.open_map ? knowledge_.open_map(pid) : base::UniqueFd{};
+              return context_.open_map ? context_.open_map(pid) : base::UniqueFd{};
             },
             budget_},
       objects_{files, budget_},
@@ -249,11 +249,11 @@ void Weaver::expect_lines() {
   const auto expect = [this](const CodeName& name, std::uint32_t last_line) {
     synthetic_->expect(named_code(name), last_line);
   };
-  if (knowledge_.stacks != nullptr && !options_.flags.lines) {
-    knowledge_.stacks->each_name(expect);
+  if (context_.stacks != nullptr && !options_.flags.lines) {
+    context_.stacks->each_name(expect);
   }
-  if (knowledge_.waits != nullptr && !options_.flags.lines) {
-    knowledge_.waits->stacks.each_name(expect);
+  if (context_.waits != nullptr && !options_.flags.lines) {
+    context_.waits->stacks.each_name(expect);
   }
 }
 

@@ -58,8 +58,7 @@ std::vector<std::uint64_t> frames_of(const SampleWork& work,
 // That of PID at TIME, or of the nearest process that it came from by forks.
 const Interpreter* Weaver::interpreter_of(std::uint32_t pid, std::uint64_t time) const {
   for (int depth = 0; depth < kMostAncestors; ++depth) {
-    if (const auto found = knowledge_.interpreters.find(pid);
-        found != knowledge_.interpreters.end()) {
+    if (const auto found = context_.interpreters.find(pid); found != context_.interpreters.end()) {
       const auto ran = std::ranges::find_if(found->second, [&](const Interpreter& one) {
         return !one.seen || spaces_.began(pid, *one.seen) == spaces_.began(pid, time);
       });
@@ -87,7 +86,7 @@ AddressKind Weaver::kind_of(const SampleWork& work, std::uint64_t address) const
   if (maps_.find(work.sample.pid, address)) {
     return AddressKind::kTrampoline;
   }
-  if (knowledge_.stacks != nullptr && knowledge_.stacks->has_every_sample()) {
+  if (context_.stacks != nullptr && context_.stacks->has_every_sample()) {
     return AddressKind::kOther;  // of CPython's JIT, or of another one
   }
   // A map that cannot be read does not make a trampoline something else.
@@ -106,8 +105,8 @@ std::string Weaver::trampoline_of(const SampleWork& work, const EvaluatorFrame& 
 // that is no longer so.
 PythonStack Weaver::python_of(StackQuery query) const {
   for (int depth = 0; depth < kMostAncestors; ++depth) {
-    if (auto stack = knowledge_.stacks->at(query);
-        !stack.frames.empty() || knowledge_.stacks->has_every_sample()) {
+    if (auto stack = context_.stacks->at(query);
+        !stack.frames.empty() || context_.stacks->has_every_sample()) {
       return stack;
     }
     const auto forked = forked_.find(query.pid);
@@ -131,9 +130,9 @@ bool Weaver::is_cut(const SampleWork& work) const {
 
 void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
   work.interpreter = interpreter_of(work.sample.pid, work.sample.time);
-  const bool every = knowledge_.stacks != nullptr && knowledge_.stacks->has_every_sample();
+  const bool every = context_.stacks != nullptr && context_.stacks->has_every_sample();
   const bool no_place = every && !has_place(*work.sample.event);
-  if (no_place || knowledge_.stacks == nullptr || work.chain.empty() ||
+  if (no_place || context_.stacks == nullptr || work.chain.empty() ||
       !(work.interpreter != nullptr || every)) {
     if (no_place && work.interpreter != nullptr) {
       count_without_record(work);
@@ -159,7 +158,7 @@ void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
       .one_may_be_hidden = hidden,
       .outer_missing = has_hole(work),
       .frames_of =
-          [&](std::size_t n) { return frames_of(work, knowledge_.entry_frames, evaluators, n); },
+          [&](std::size_t n) { return frames_of(work, context_.entry_frames, evaluators, n); },
       .trampoline_of = [&](std::size_t n) { return trampoline_of(work, evaluators[n]); }};
   const auto stack = python_of(query);
   if (stack.whole) {
@@ -186,7 +185,7 @@ void Weaver::add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>
   const auto outside =
       groups_outside(evaluators, stack.frames,
                      evaluators.empty() ? std::vector<std::uint64_t>{}
-                                        : frames_of(work, knowledge_.entry_frames, evaluators, 0));
+                                        : frames_of(work, context_.entry_frames, evaluators, 0));
   const auto begin = stack.frames.begin();
   const auto first = static_cast<std::ptrdiff_t>(
       outside == 0 ? stack.frames.size() : first_frame_of(stack.frames, outside - 1));
@@ -198,7 +197,7 @@ void Weaver::add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>
 
 void Weaver::count_without_record(const SampleWork& work) {
   ++summary_.without_record;
-  const bool then = knowledge_.from <= work.sample.time && work.sample.time <= knowledge_.until;
+  const bool then = context_.from <= work.sample.time && work.sample.time <= context_.until;
   summary_.of_another_time += then ? 0 : 1;
 }
 
@@ -210,11 +209,11 @@ bool Weaver::lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,
 
 const CodeName* Weaver::name_of(std::uint32_t pid, std::uint64_t code) const {
   if ((code & Waits::kCode) != 0) {
-    return knowledge_.waits->stacks.name(pid, code);
+    return context_.waits->stacks.name(pid, code);
   }
   const CodeName* name = nullptr;
   for (int depth = 0; name == nullptr && depth < kMostAncestors; ++depth) {
-    name = knowledge_.stacks->name(pid, code);
+    name = context_.stacks->name(pid, code);
     if (const auto forked = forked_.find(pid); forked != forked_.end()) {
       pid = forked->second.pid;
     }
@@ -241,7 +240,7 @@ SyntheticNames::Place Weaver::place_of(const PythonFrame& frame, std::uint32_t p
     code.first_line = frame.line;
     return synthetic_->place(code);
   }
-  const bool every = knowledge_.stacks != nullptr && knowledge_.stacks->has_every_sample();
+  const bool every = context_.stacks != nullptr && context_.stacks->has_every_sample();
   const auto* const trampoline = every ? nullptr : maps_.trampoline(pid, code.name);
   return trampoline != nullptr && lies_in_anonymous_code(pid, ~std::uint64_t{0}, trampoline->start)
              ? SyntheticNames::Place::at(trampoline->start + 1)

@@ -29,15 +29,15 @@ void Weaver::write_waits(perfdata::Output& output, SampleWork& work) {
   waits_written_ = true;
   const auto event = std::ranges::find_if(
       input_.events(), [](const auto& each) { return each.samples_each_switch(); });
-  if (!switch_periods_ || knowledge_.waits == nullptr || event == input_.events().end()) {
+  if (!switch_periods_ || context_.waits == nullptr || event == input_.events().end()) {
     return;
   }
   const auto begin = options_.begun_at != 0 ? options_.begun_at : first_time_;
   const auto before = summary_;
   std::uint64_t written = 0;
   std::uint64_t unknown = 0;
-  for (auto& thread : knowledge_.waits->threads) {
-    if (thread.over || (knowledge_.wanted && !knowledge_.wanted(thread.pid))) {
+  for (auto& thread : context_.waits->threads) {
+    if (thread.over || (context_.wanted && !context_.wanted(thread.pid))) {
       continue;
     }
     auto wait = off_cpu_.first_wait(thread.tid, begin, thread.seen);
@@ -156,7 +156,7 @@ void Weaver::unwind_wait(SampleWork& work, const WaitingThread& thread) {
 void Weaver::add_python_of(SampleWork& work, const WaitingThread& thread) {
   work.interpreter = interpreter_of(thread.pid, work.sample.time);
   const auto stack =
-      knowledge_.waits->stacks.at({.pid = thread.pid, .tid = thread.tid, .time = thread.seen});
+      context_.waits->stacks.at({.pid = thread.pid, .tid = thread.tid, .time = thread.seen});
   if (work.chain.empty()) {
     std::ranges::transform(stack.frames, std::back_inserter(work.result),
                            [&](const PythonFrame& frame) { return address_of(frame, thread.pid); });

@@ -72,7 +72,7 @@ void Weaver::name_range(perfdata::Output& output, std::uint32_t pid) {
 void Weaver::write(perfdata::Output& output, const Record& record, SampleWork& work) {
   if (record.type == PERF_RECORD_SAMPLE) {
     if (input_.parse(record, work.sample)) {
-      if (knowledge_.wanted && !knowledge_.wanted(work.sample.pid)) {
+      if (context_.wanted && !context_.wanted(work.sample.pid)) {
         ++summary_.unwanted;
         return;
       }
@@ -223,7 +223,7 @@ void Weaver::summarize_dropped() {
   for (const auto& [pid, count] : synthetic_->without_lines()) {
     drop(pid, Limit::kLines, count);
   }
-  for (const auto& each : knowledge_.dropped) {
+  for (const auto& each : context_.dropped) {
     drop(each.pid, each.limit, each.count);
   }
   for (const auto& [which, count] : dropped_) {

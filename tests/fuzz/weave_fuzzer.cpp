@@ -117,7 +117,7 @@ void run(Input input) {
       .ended_at = evaluator,
       .most_entries = elf_size % 128U,
       .image_path = [](std::uint32_t whose) { return fmt::format("/images/python-{}", whose); }};
-  const weave::Knowledge knowledge{
+  const weave::RecordingContext context{
       .stacks = frames_size == 0 ? nullptr : &frames,
       .interpreters = {{pid,
                         {{.evaluator = {{.begin = evaluator, .end = evaluator + evaluator_size}},
@@ -133,7 +133,7 @@ void run(Input input) {
       }};
   OneFile files{elf};
   auto woven = file_with({});
-  weave::Weaver weaver{options, knowledge, files, *file};
+  weave::Weaver weaver{options, context, files, *file};
   require(weaver.learn() && weaver.rewrite(woven.get()), "nobody cancels it");
   const auto summary = weaver.take_summary();
   require(summary.samples == before.size(), "every sample is counted");

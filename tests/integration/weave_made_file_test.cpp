@@ -60,7 +60,7 @@ class WeaveMadeFile : public testing::Test {
       return folder_ / fmt::format("names-{}", pid);
     };
     RecordedFiles files;
-    return weave(options_, knowledge_, files);
+    return weave(options_, context_, files);
   }
   WeaveSummary woven(const std::string& input, const std::string& output) {
     auto result = weave_to(input, output);
@@ -81,7 +81,7 @@ class WeaveMadeFile : public testing::Test {
 
   test::TempDir folder_;
   WeaveOptions options_;
-  Knowledge knowledge_;
+  RecordingContext context_;
 };
 
 TEST_F(WeaveMadeFile, ProcessesOf32BitsHaveAMark) {
@@ -130,7 +130,7 @@ TEST_F(WeaveMadeFile, FunctionsOfBeforeAreOutsideOfTheMark) {
       true);
   history.name(7, 1, {.qualname = "<module>", .file = "made.py"});
   history.name(7, 2, {.qualname = "work", .file = "made.py"});
-  knowledge_ = {.stacks = &history, .interpreters = {{7, {{.evaluator = {{0x900000, 0x901000}}}}}}};
+  context_ = {.stacks = &history, .interpreters = {{7, {{.evaluator = {{0x900000, 0x901000}}}}}}};
   const auto summary = woven(made(), output());
   EXPECT_EQ(summary.no_information, 1U);
   EXPECT_EQ(summary.extended, 1U);

@@ -51,7 +51,7 @@ class SampledStacksAndPerf : public testing::Test {
     perfdata::Sample sample;
     while (const auto record = file.next()) {
       if (file.parse(*record, sample)) {
-        knowledge_.interpreters[sample.pid].resize(1);
+        context_.interpreters[sample.pid].resize(1);
         stacks_.add(sample.pid, sample.tid, sample.time,
                     {.frames = {{.code = kInner, .line = 100 + samples_ % 4},
                                 {.code = kOuter, .line = 20, .outermost = true}}});
@@ -60,7 +60,7 @@ class SampledStacksAndPerf : public testing::Test {
     }
     stacks_.name(kInner, {.qualname = "inner", .file = "/srv/app.py", .first_line = 99});
     stacks_.name(kOuter, {.qualname = "outer", .file = "/srv/app.py", .first_line = 20});
-    knowledge_.stacks = &stacks_;
+    context_.stacks = &stacks_;
   }
 
   WeaveSummary weave_it() {
@@ -70,7 +70,7 @@ class SampledStacksAndPerf : public testing::Test {
       return folder_ / fmt::format("names-{}", pid);
     };
     RecordedFiles files;
-    auto result = weave(options_, knowledge_, files);
+    auto result = weave(options_, context_, files);
     const auto* const why = std::get_if<Untouched>(&result);
     EXPECT_EQ(why, nullptr) << why->why;
     auto summary = std::get<WeaveSummary>(std::move(result));
@@ -101,7 +101,7 @@ class SampledStacksAndPerf : public testing::Test {
 
   test::TempDir folder_;
   SampledStacks stacks_;
-  Knowledge knowledge_;
+  RecordingContext context_;
   WeaveOptions options_;
   std::uint32_t samples_ = 0;
 };

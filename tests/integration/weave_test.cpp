@@ -60,18 +60,18 @@ class WeaveTest : public testing::Test {
   }
   std::variant<WeaveSummary, Untouched> weave_to(const std::string& input,
                                                  const std::string& output,
-                                                 const Knowledge& knowledge = {}) {
+                                                 const RecordingContext& context = {}) {
     options_.input = input;
     options_.output = output;
     options_.image_path = [this](std::uint32_t pid) {
       return folder_ / fmt::format("names-{}", pid);
     };
     RecordedFiles files;
-    return weave(options_, knowledge, files);
+    return weave(options_, context, files);
   }
   WeaveSummary woven(const std::string& input, const std::string& output,
-                     const Knowledge& knowledge = {}) {
-    auto result = weave_to(input, output, knowledge);
+                     const RecordingContext& context = {}) {
+    auto result = weave_to(input, output, context);
     const auto* const why = std::get_if<Untouched>(&result);
     EXPECT_EQ(why, nullptr) << why->why;
     return std::get<WeaveSummary>(std::move(result));
@@ -171,13 +171,13 @@ class Shell : public StackSource {
       }
       const auto mapping = perfdata::parse_mapping(*record);
       if (mapping && (mapping->protection & PROT_EXEC) != 0 && mapping->file.ends_with("/dash")) {
-        auto& shells = knowledge.interpreters[mapping->pid];
+        auto& shells = context.interpreters[mapping->pid];
         shells.resize(1);
         shells[0].evaluator.push_back(
             {.begin = mapping->start, .end = mapping->start + mapping->size});
       }
     }
-    knowledge.stacks = this;
+    context.stacks = this;
   }
   [[nodiscard]] PythonStack at(const StackQuery& query) override {
     return query.pid == parent && query.tid == parent && query.plain > 0
@@ -195,7 +195,7 @@ class Shell : public StackSource {
 
   std::uint32_t parent = 0;
   std::set<std::uint32_t> children;
-  Knowledge knowledge;
+  RecordingContext context;
 
  private:
   CodeName name_{.qualname = "before", .file = "shell.py"};
@@ -205,7 +205,7 @@ TEST_F(WeaveTest, ForkedProcessesHaveTheirParentsFrames) {
   const auto input = recorded({"-e", "cpu-clock", "--call-graph", "dwarf,16384"});
   Shell shell{input};
   ASSERT_EQ(shell.children.size(), 1U) << "the shell forks one and works itself";
-  const auto summary = woven(input, output(), shell.knowledge);
+  const auto summary = woven(input, output(), shell.context);
   EXPECT_GT(summary.extended * 10, summary.samples * 9);
   std::map<std::uint32_t, std::set<std::uint64_t>> roots;
   auto result = opened(output());

@@ -56,7 +56,7 @@ class FakeEngine : public session::Engine {
     return true;
   }
   void dismiss() override { note("dismiss"); }
-  void add_to(weave::Knowledge& /*knowledge*/) override { note("add_to"); }
+  void add_to(weave::RecordingContext& /*context*/) override { note("add_to"); }
   void summarize(session::RecordSummary& /*summary*/) override { note("summarize"); }
 
  private:

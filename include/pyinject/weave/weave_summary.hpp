@@ -51,7 +51,7 @@ struct WeaveSummary {
   std::uint64_t no_information = 0;    // of these: a file without unwind tables
   std::uint64_t broken = 0;            // of these: no stack
   std::uint64_t by_frame_pointer = 0;  // of these: a part of them, for want of unwind tables
-  std::uint64_t extended = 0;          // samples that got Python frames from KNOWLEDGE
+  std::uint64_t extended = 0;          // samples that got Python frames
   std::uint64_t python_only = 0;       // of these: the C functions in between are not known
   std::uint64_t python_only_cut = 0;   // of these: the copied part of the stack was too short
   std::uint64_t truncated = 0;         // of these: frames are missing at the root

@@ -280,12 +280,12 @@ int Joiner::complete() {
     logger_.error("perf's file is gone: the stacks cannot be added to it");
     return kFailure;
   }
-  weave::Knowledge knowledge{.stacks = &sampler_.stacks(),
-                             .from = sampler_.stacks().first(),
-                             .until = sampler_.stacks().last(),
-                             .interpreters = sampler_.interpreters(),
-                             .dropped = sampler_.dropped(),
-                             .open_map = open_perf_map};
+  weave::RecordingContext context{.stacks = &sampler_.stacks(),
+                                  .from = sampler_.stacks().first(),
+                                  .until = sampler_.stacks().last(),
+                                  .interpreters = sampler_.interpreters(),
+                                  .dropped = sampler_.dropped(),
+                                  .open_map = open_perf_map};
   WovenFile woven{.path = *path, .summary = {}};
   const bool unfinished = is_unfinished(*path);
   const auto processed = post_process_in_place(*path,
@@ -296,7 +296,7 @@ int Joiner::complete() {
                                                 .perf = perf_,
                                                 .lost = "Python stacks",
                                                 .interrupted = [this] { return take_signal(); },
-                                                .knowledge = std::move(knowledge)},
+                                                .context = std::move(context)},
                                                files_, logger_, &observer_, woven.summary);
   if (processed == Processed::kLeftAlone || processed == Processed::kFailed) {
     return kFailure;

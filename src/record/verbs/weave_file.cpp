@@ -15,7 +15,7 @@ int weave_file(const WeaveFileOptions& options, base::Logger& logger, RecordObse
                                        .output = options.output,
                                        .perf = perf.path,
                                        .interrupted = options.interrupted,
-                                       .knowledge = {.open_map = open_perf_map}},
+                                       .context = {.open_map = open_perf_map}},
                                       files, logger, &observer, woven.summary);
   if (processed != Processed::kDone) {
     return kFailure;

@@ -231,10 +231,9 @@ class WrappedPerf {
          .recorded = true,
          .perf = perf.path,
          .interrupted = [this] { return take_signal(); },
-         .knowledge = {.stacks = frames_.history().empty() ? nullptr : &frames_.history(),
-                       .interpreters = weave::interpreters_of(frames_.evaluators()),
-                       .entry_frames = FrameWatch::entry_frames(),
-                       .open_map = [this](std::uint32_t pid) { return open_map(*manager_, pid); }}},
+         .context = {.stacks = frames_.history().empty() ? nullptr : &frames_.history(),
+                     .interpreters = weave::interpreters_of(frames_.evaluators()),
+                     .open_map = [this](std::uint32_t pid) { return open_map(*manager_, pid); }}},
         files_, logger_, &observer_, woven.summary);
     if (processed == Processed::kDone) {
       observer_.finished({.output = output,

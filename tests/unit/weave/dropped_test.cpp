@@ -79,7 +79,7 @@ class WeaveDropped : public testing::Test {
   void weave() {
     auto input =
         std::get<perfdata::Input>(perfdata::Input::open(test::memory_file(data_.bytes()), "made"));
-    Weaver weaver{options_, knowledge_, files_, input};
+    Weaver weaver{options_, context_, files_, input};
     output_ = test::memory_file("");
     ASSERT_TRUE(weaver.learn() && weaver.rewrite(output_.get()));
     summary_ = weaver.take_summary();
@@ -99,7 +99,7 @@ class WeaveDropped : public testing::Test {
 
   test::MadePerfData data_;
   MadeFiles files_;
-  Knowledge knowledge_;
+  RecordingContext context_;
   WeaveOptions options_;
   base::UniqueFd output_;
   WeaveSummary summary_;
@@ -136,7 +136,7 @@ TEST_F(WeaveDropped, KeepsTheNamesThatSamplesHit) {
   for (std::uint64_t i = 0; i < kSize / 16; ++i) {
     text += fmt::format("{:x} 10 function_{}\n", kArena + 16 * i, i);
   }
-  knowledge_.open_map = [text](std::uint32_t pid) {
+  context_.open_map = [text](std::uint32_t pid) {
     auto file = test::memory_file(pid == kHostile ? text : std::string{});
     EXPECT_EQ(::lseek(file.get(), 0, SEEK_SET), 0);
     return file;

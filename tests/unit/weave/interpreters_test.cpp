@@ -20,7 +20,7 @@ class Interpreted : public MadeProcess {
 };
 
 TEST_F(Interpreted, AProgramThatAPythonBecomesIsNone) {
-  knowledge_.interpreters[kPid][0].seen = 50;
+  context_.interpreters[kPid][0].seen = 50;
   exec(150, kPid);
   sample(100, "cEc");
   sample(200, "cEc");
@@ -37,7 +37,7 @@ TEST_F(Interpreted, WhatIsKnownAllTheTimeHoldsAllTheTime) {
 
 // Each has its own: the second was built without frame pointers.
 TEST_F(Interpreted, OneNumberCanHaveTwoPythons) {
-  auto& all = knowledge_.interpreters[kPid];
+  auto& all = context_.interpreters[kPid];
   all[0].seen = 50;
   all.push_back(all[0]);
   all[1].seen = 160;
@@ -50,7 +50,7 @@ TEST_F(Interpreted, OneNumberCanHaveTwoPythons) {
 }
 
 TEST_F(Interpreted, AnotherProcessOfTheSameNumberIsNone) {
-  knowledge_.interpreters[kPid][0].seen = 50;
+  context_.interpreters[kPid][0].seen = 50;
   fork(150, 1, kPid);
   sample(200, "ccc");
   (void)woven();
@@ -73,7 +73,7 @@ TEST_F(Interpreted, AForkedProcessHasThatOfItsParent) {
 
 // The process between both runs another program by then.
 TEST_F(Interpreted, AGrandchildKeepsIt) {
-  knowledge_.interpreters[kPid][0].seen = 50;
+  context_.interpreters[kPid][0].seen = 50;
   fork(90, kPid, kSecond);
   fork(91, kSecond, kThird);
   exec(95, kSecond);

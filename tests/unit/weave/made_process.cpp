@@ -56,8 +56,8 @@ MadeProcess::MadeProcess() {
     stacks_.name(static_cast<std::uint64_t>(letter),
                  {.qualname = std::string(1, letter), .file = "f.py", .first_line = 10});
   }
-  knowledge_.stacks = &stacks_;
-  knowledge_.interpreters = {
+  context_.stacks = &stacks_;
+  context_.interpreters = {
       {kPid, {{.evaluator = {{.begin = kEvaluator, .end = kEvaluator + 0x1000}}}}}};
   options_.image_path = [](std::uint32_t pid) { return fmt::format("/names/{}", pid); };
 }
@@ -129,7 +129,7 @@ void MadeProcess::weave() {
   auto input = std::get<perfdata::Input>(perfdata::Input::open(data_.file(), "made"));
   TwoFiles files;
   file_ = test::memory_file("");
-  Weaver weaver{options_, knowledge_, files, input};
+  Weaver weaver{options_, context_, files, input};
   EXPECT_TRUE(weaver.learn() && weaver.rewrite(file_.get()));
   summary_ = weaver.take_summary();
 }

@@ -61,7 +61,7 @@ class MadeProcess : public testing::Test {
 
   test::MadePerfData data_;
   SampledStacks stacks_;
-  Knowledge knowledge_;
+  RecordingContext context_;
   WeaveOptions options_;
   base::UniqueFd file_;
   WeaveSummary summary_;

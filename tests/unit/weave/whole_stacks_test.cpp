@@ -169,7 +169,7 @@ TEST_F(WholeStacks, AnEvaluatorHidesNoOther) {
 }
 
 TEST_F(WholeStacks, WithoutFramePointersTheChainMeansNothing) {
-  knowledge_.interpreters[kPid][0].frame_pointers = false;
+  context_.interpreters[kPid][0].frame_pointers = false;
   EXPECT_EQ(woven_one("kcEc", python({"ab"})), "kcba");
   EXPECT_EQ(summary_.python_only, 1U);
 }
@@ -196,7 +196,7 @@ TEST_F(WholeStacks, ABrokenStackIsPythonOnly) {
 }
 
 TEST_F(WholeStacks, WhereTheEvaluatorIsNotKnownItIsPythonOnly) {
-  knowledge_.interpreters[kPid][0].evaluator.clear();
+  context_.interpreters[kPid][0].evaluator.clear();
   EXPECT_EQ(woven_one("ccc", python({"a"})), "ca");
 }
 
@@ -206,7 +206,7 @@ TEST_F(WholeStacks, ASampleOfTheKernelAloneStays) {
 }
 
 TEST_F(WholeStacks, AThreadWithoutPythonStays) {
-  knowledge_.interpreters[kPid][0].frame_pointers = false;
+  context_.interpreters[kPid][0].frame_pointers = false;
   EXPECT_EQ(woven_one("cEc", {}), "cEc");
   EXPECT_EQ(summary_.extended, 0U);
   EXPECT_EQ(summary_.without_record, 0U);
@@ -240,8 +240,8 @@ TEST_F(WholeStacks, ASampleWithoutACallchainIsCounted) {
 }
 
 TEST_F(WholeStacks, ThoseOfAnotherTimeAreCountedApart) {
-  knowledge_.from = 200;
-  knowledge_.until = 300;
+  context_.from = 200;
+  context_.until = 300;
   for (const auto time : {100U, 200U, 250U, 300U, 400U}) {
     sample(time, "cEc");
   }
@@ -259,7 +259,7 @@ TEST_F(WholeStacks, ThoseOfAnotherTimeAreCountedApart) {
 }
 
 TEST_F(WholeStacks, ThatOfAnotherProcessIsNotMissed) {
-  knowledge_.interpreters.clear();
+  context_.interpreters.clear();
   sample(100, "ccc");
   EXPECT_THAT(woven(), ElementsAre("ccc"));
   EXPECT_EQ(summary_.without_record, 0U);
@@ -269,7 +269,7 @@ TEST_F(WholeStacks, ThatOfAnotherProcessIsNotMissed) {
 class WholeStacksBesideTrampolines : public WholeStacks {
  protected:
   WholeStacksBesideTrampolines() {
-    knowledge_.open_map = [](std::uint32_t) {
+    context_.open_map = [](std::uint32_t) {
       auto map = test::memory_file(fmt::format("{:x} 20 py::x:f.py\n", kArena));
       EXPECT_EQ(::lseek(map.get(), 0, SEEK_SET), 0);
       return map;
