@@ -253,10 +253,9 @@ void StackSampler::take(const bpf::Stack& stack) {
   if (stack.by_clock) {
     stacks_.match(weave::SampledStacks::Matching::kNearest);
   }
-  weave::SampledStack sampled{.frames = {},
-                              .gil = gil_state(stack.gil),
-                              .task = stack.task,
-                              .truncated = stack.truncated || stack.unreadable};
+  weave::PythonStack sampled{.truncated = stack.truncated || stack.unreadable,
+                             .gil = gil_state(stack.gil),
+                             .task = stack.task};
   sampled.frames.reserve(stack.frames.size());
   for (const auto& frame : stack.frames) {
     sampled.frames.push_back(

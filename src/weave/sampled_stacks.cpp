@@ -25,7 +25,7 @@ std::size_t SampledStacks::NodeHash::operator()(const Node& node) const {
   return hash ^ (hash >> 29U);
 }
 
-bool SampledStacks::keep_frames(std::uint32_t pid, const SampledStack& stack, Entry& entry) {
+bool SampledStacks::keep_frames(std::uint32_t pid, const PythonStack& stack, Entry& entry) {
   constexpr std::size_t kOfNode = 2 * sizeof(Node) + 4 * sizeof(void*);
   for (std::size_t i = stack.frames.size(); i-- > 0;) {
     const auto& frame = stack.frames[i];
@@ -49,7 +49,7 @@ bool SampledStacks::keep_frames(std::uint32_t pid, const SampledStack& stack, En
 }
 
 void SampledStacks::add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
-                        const SampledStack& stack) {
+                        const PythonStack& stack) {
   Entry entry{
       .time = time, .pid = pid, .gil = stack.gil, .truncated = stack.truncated, .used = false};
   if (!keep_frames(pid, stack, entry)) {

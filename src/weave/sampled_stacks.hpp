@@ -16,13 +16,6 @@
 
 namespace pyinject::weave {
 
-struct SampledStack {
-  std::vector<PythonFrame> frames{};  // innermost first; `activation` does not matter
-  GilState gil = GilState::kUnknown;
-  std::string task{};      // the name of the asyncio task that runs; empty: none
-  bool truncated = false;  // frames are missing at the root
-};
-
 // Fed from one thread while it is recorded, and read by weave() when that is over: nothing is
 // locked. Equal stacks are kept once, and of those that differ what they share from the root on.
 class SampledStacks : public StackSource {
@@ -40,7 +33,8 @@ class SampledStacks : public StackSource {
       : matching_{matching}, budget_{std::move(budget)} {}
   void match(Matching matching) { matching_ = matching; }
 
-  void add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time, const SampledStack& stack);
+  // STACK is taken as whole; the `activation` of its frames does not matter.
+  void add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time, const PythonStack& stack);
   // Codes are of no process: no two have the same number.
   void name(std::uint64_t code, CodeName name);
 
@@ -94,7 +88,7 @@ class SampledStacks : public StackSource {
   [[nodiscard]] Entry* find(const StackQuery& query);
 
   // False: it takes too much.
-  [[nodiscard]] bool keep_frames(std::uint32_t pid, const SampledStack& stack, Entry& entry);
+  [[nodiscard]] bool keep_frames(std::uint32_t pid, const PythonStack& stack, Entry& entry);
 
   Matching matching_;
   std::shared_ptr<base::RecordingBudget> budget_;

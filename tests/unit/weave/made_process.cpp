@@ -112,9 +112,9 @@ void MadeProcess::sample(std::uint64_t time, std::string_view letters, std::uint
   data_.data += test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload);
 }
 
-SampledStack MadeProcess::python(std::initializer_list<std::string_view> groups,
-                                 std::uint32_t line) {
-  SampledStack stack;
+PythonStack MadeProcess::python(std::initializer_list<std::string_view> groups,
+                                std::uint32_t line) {
+  PythonStack stack;
   for (const auto group : groups) {
     for (std::size_t i = 0; i < group.size(); ++i) {
       stack.frames.push_back(
@@ -151,7 +151,7 @@ std::vector<std::string> MadeProcess::woven() {
   return result;
 }
 
-std::string MadeProcess::woven_one(std::string_view letters, const SampledStack& stack) {
+std::string MadeProcess::woven_one(std::string_view letters, const PythonStack& stack) {
   sample(100, letters);
   record(100, stack);
   return woven().at(0);

@@ -46,16 +46,16 @@ class MadeProcess : public testing::Test {
   void fork(std::uint64_t time, std::uint32_t parent, std::uint32_t child);
   void exec(std::uint64_t time, std::uint32_t pid);
   // GROUPS, outermost first: "ab" is one in which a called b.
-  static SampledStack python(std::initializer_list<std::string_view> groups,
-                             std::uint32_t line = 10);
-  void record(std::uint64_t time, const SampledStack& stack, std::uint32_t pid = kPid) {
+  static PythonStack python(std::initializer_list<std::string_view> groups,
+                            std::uint32_t line = 10);
+  void record(std::uint64_t time, const PythonStack& stack, std::uint32_t pid = kPid) {
     stacks_.add(pid, pid, time, stack);
   }
 
   void weave();
   // All samples' chains, as above; Python functions by their names.
   std::vector<std::string> woven();
-  std::string woven_one(std::string_view letters, const SampledStack& stack);
+  std::string woven_one(std::string_view letters, const PythonStack& stack);
   // Of what was woven, from its beginning.
   [[nodiscard]] perfdata::Input output() const;
 

@@ -17,7 +17,7 @@ using testing::Pair;
 constexpr std::uint32_t kRecorded = 10;
 constexpr std::uint32_t kThread = 12;
 
-SampledStack stack(std::vector<PythonFrame> frames) { return {.frames = std::move(frames)}; }
+PythonStack stack(std::vector<PythonFrame> frames) { return {.frames = std::move(frames)}; }
 
 PythonStack at(SampledStacks& stacks, std::uint64_t time, std::uint32_t tid = kThread) {
   return stacks.at({.pid = kRecorded, .tid = tid, .time = time});
@@ -36,7 +36,7 @@ TEST(SampledStacks, GivesWhatItWasGiven) {
                                         {.code = 2, .line = 21, .outermost = true},
                                         {.code = 1, .line = 11, .outermost = true}};
   stacks.add(kRecorded, kThread, 100,
-             {.frames = frames, .gil = GilState::kWaitedFor, .task = "a", .truncated = true});
+             {.frames = frames, .truncated = true, .gil = GilState::kWaitedFor, .task = "a"});
   EXPECT_FALSE(stacks.empty());
   const auto found = at(stacks, 100);
   EXPECT_EQ(found.frames, frames);
