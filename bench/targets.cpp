@@ -112,7 +112,7 @@ test::PythonOptions with_arguments(std::vector<std::string> arguments) {
 
 std::vector<test::Interpreter> interpreters(const Effort& effort) {
   std::vector<test::Interpreter> result;
-  for (const auto& python : test::find_interpreters()) {
+  for (const auto& python : test::interpreters()) {
     // Rivals do not find their way into a chroot.
     if (python.root.empty() && python.name.find(effort.only) != std::string::npos &&
         std::ranges::none_of(result, [&](const auto& one) { return one.minor == python.minor; })) {

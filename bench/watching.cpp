@@ -30,7 +30,7 @@ constexpr std::size_t kMany = 500;
 class Crowd {
  public:
   explicit Crowd(std::size_t count) {
-    const auto& interpreters = test::find_interpreters();
+    const auto interpreters = test::interpreters();
     for (std::size_t which = 0; which < interpreters.size(); ++which) {
       const auto forks =
           count / interpreters.size() + (which < count % interpreters.size() ? 1 : 0);

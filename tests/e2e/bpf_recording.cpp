@@ -119,14 +119,7 @@ ChildOptions environment_of(const Build& build) {
 
 std::optional<Interpreter> find_build(const Build& build) {
   auto python = plain_interpreter(build.minor);
-  if (!python || !build.jit) {
-    return python;
-  }
-  auto command = python->command;
-  command.insert(command.end(), {"-c", "import sys; sys.exit(not sys._jit.is_enabled())"});
-  RunOptions options;
-  options.child = environment_of(build);
-  return run(command, options).status == ExitStatus{} ? python : std::nullopt;
+  return !build.jit || (python && has_jit(*python)) ? python : std::nullopt;
 }
 
 std::string ScriptFrame::function() const {

@@ -155,7 +155,7 @@ std::vector<Server> servers() {
   const auto add = [&](const Interpreter& python, bool jit) {
     all.push_back({perfs[all.size() % perfs.size()], python, jit});
   };
-  for (const auto& python : one_of_each_version()) {
+  for (const auto& python : interpreters({.each_version = Prefer::kChrooted})) {
     add(python, false);
   }
   for (const int minor : {14, 15}) {

@@ -80,7 +80,7 @@ TEST_P(BpfIdle, NothingHappensToOneThatWaits) {
                !GetParam().root.empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, BpfIdle, testing::ValuesIn(find_interpreters()),
+INSTANTIATE_TEST_SUITE_P(Interpreters, BpfIdle, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 // The trampoline would be of no use to it.

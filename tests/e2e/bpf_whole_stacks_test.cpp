@@ -81,7 +81,8 @@ TEST_P(BpfWholeStacks, BeginWithTheProgram) {
   RecordProperty("samples", std::to_string(samples));
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, BpfWholeStacks, testing::ValuesIn(one_of_each_version()),
+INSTANTIATE_TEST_SUITE_P(Interpreters, BpfWholeStacks,
+                         testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 
 }  // namespace

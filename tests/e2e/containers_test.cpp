@@ -29,13 +29,7 @@ constexpr std::chrono::milliseconds kSpan{300};  // of processor time
 
 // One for each minor version that has a root of its own.
 std::vector<Interpreter> rooted_interpreters() {
-  std::vector<Interpreter> rooted;
-  for (const auto& python : one_of_each_version()) {
-    if (!python.root.empty()) {
-      rooted.push_back(python);
-    }
-  }
-  return rooted;
+  return interpreters({.root = true, .each_version = Prefer::kChrooted});
 }
 
 // Of the samples of one process: how many have exactly the functions of WORK ("work_", "born_") in

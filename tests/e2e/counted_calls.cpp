@@ -17,8 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-bool has_probes(const Interpreter& python) { return python.minor >= 15 && !python.free_threaded; }
-
 }  // namespace
 
 std::vector<std::string> beside(const std::string& mounts,
@@ -77,16 +75,6 @@ void expect_calls(const json& calls, const std::string& name, int count) {
   ASSERT_EQ(found.size(), 1U) << name;
   EXPECT_EQ(found[0].at("calls"), count) << name;
   EXPECT_EQ(found[0].at("returned"), count) << name;
-}
-
-std::vector<Interpreter> pythons_with_probes(bool with_probes) {
-  std::vector<Interpreter> result;
-  for (const auto& python : find_interpreters()) {
-    if (has_probes(python) == with_probes) {
-      result.push_back(python);
-    }
-  }
-  return result;
 }
 
 void FunctionCalls::SetUp() {

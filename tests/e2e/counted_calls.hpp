@@ -51,9 +51,6 @@ class Counted {
 // Of one function with that name, all of which returned.
 void expect_calls(const nlohmann::json& calls, const std::string& name, int count);
 
-// The interpreters with the probes of function calls, or those without.
-[[nodiscard]] std::vector<Interpreter> pythons_with_probes(bool with_probes);
-
 class FunctionCalls : public testing::TestWithParam<Interpreter> {
  protected:
   void SetUp() override;

@@ -98,7 +98,7 @@ TEST_P(FunctionCallsRefused, WhereTheBuildHasNoProbes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, FunctionCallsRefused,
-                         testing::ValuesIn(pythons_with_probes(false)), InterpreterName{});
+                         testing::ValuesIn(interpreters({.probes = false})), InterpreterName{});
 
 TEST(FunctionsVerb, RefusesOtherFiles) {
   const TempDir folder;

@@ -239,7 +239,7 @@ TEST_P(FunctionCallsCounted, AreShownInTheirOrder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, FunctionCallsCounted,
-                         testing::ValuesIn(pythons_with_probes(true)), InterpreterName{});
+                         testing::ValuesIn(interpreters({.probes = true})), InterpreterName{});
 
 }  // namespace
 }  // namespace pyinject::test

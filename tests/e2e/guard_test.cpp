@@ -26,7 +26,7 @@ using base::Step;
 using testing::HasSubstr;
 
 // Of the newest version there is.
-Interpreter newest() { return find_interpreters().back(); }
+Interpreter newest() { return interpreters().back(); }
 
 class GuardTest : public testing::Test {
  protected:

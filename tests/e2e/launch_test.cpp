@@ -209,10 +209,8 @@ INSTANTIATE_TEST_SUITE_P(Minors, LaunchIsolated, testing::Values(13),
 
 // Its files and its map are elsewhere, and perf names them as it sees them.
 TEST(LaunchElsewhere, AChrootedInterpreterHasWholeStacks) {
-  const auto& all = all_interpreters();
-  const auto chrooted = std::ranges::find_if(
-      all, [](const auto& python) { return !python.root.empty() && python.minor == 13; });
-  if (chrooted == all.end()) {
+  const auto chrooted = find_interpreter({.minor = 13, .root = true, .whole_matrix = true});
+  if (!chrooted) {
     GTEST_SKIP() << "no chrooted CPython 3.13 (root, scripts/pythons)";
   }
   const TempDir folder;

@@ -24,17 +24,6 @@ void append(std::vector<std::string>& to, const Container& from) {
 
 }  // namespace
 
-std::optional<Interpreter> find_perf_python(int major, int minor) {
-  for (const Interpreter& python : find_interpreters()) {
-    auto command = python.command;
-    append(command, std::vector<std::string>{"-X", "perf", "-c", "pass"});
-    if (python.is(major, minor) && python.root.empty() && run(command).status == ExitStatus{}) {
-      return python;
-    }
-  }
-  return std::nullopt;
-}
-
 std::string PerfRecording::program() { return source_dir() + "/tests/targets/call_tree.py"; }
 
 PerfRecording::PerfRecording(std::string perf, const Interpreter& python,

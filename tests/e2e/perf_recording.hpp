@@ -9,14 +9,10 @@
 #include "support/temp_dir.hpp"
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace pyinject::test {
-
-// An interpreter that sees this machine's files and has the perf trampoline.
-[[nodiscard]] std::optional<Interpreter> find_perf_python(int major, int minor);
 
 // `perf record` of tests/targets/call_tree.py, and what perf and our scripts say about it.
 class PerfRecording {

@@ -120,7 +120,7 @@ class PerfScripts : public ::testing::TestWithParam<std::string> {
   // Skips visibly where something is missing.
   void record(int minor, const std::string& call_graph) {
     const auto perf = find_perf(GetParam());
-    const auto python = find_perf_python(3, minor);
+    const auto python = find_interpreter({.minor = minor, .root = false, .trampoline = true});
     if (!perf || !python) {
       GTEST_SKIP() << (perf ? "no CPython 3." + std::to_string(minor) + " with the perf trampoline"
                             : "no " + GetParam())

@@ -121,7 +121,8 @@ TEST_P(RandomDeath, LeavesTheTargetRightAndOff) {
       GetParam().name, killed, us(50), us(99), us(100));
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, RandomDeath, testing::ValuesIn(one_of_each_version()),
+INSTANTIATE_TEST_SUITE_P(Each, RandomDeath,
+                         testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 
 }  // namespace

@@ -11,8 +11,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 namespace pyinject::test {
@@ -140,14 +142,8 @@ TEST_P(Ending, ControlCOnATerminal) {
 }
 
 std::vector<Interpreter> some_interpreters() {
-  std::vector<Interpreter> result;
-  for (const auto& python : find_interpreters()) {
-    const bool other_root = !python.root.empty() && python.minor == 13;
-    const bool plain = python.root.empty() && python.minor == 15;
-    if (other_root || plain) {
-      result.push_back(python);
-    }
-  }
+  auto result = interpreters({.minor = 13, .root = true});
+  std::ranges::move(interpreters({.minor = 15, .root = false}), std::back_inserter(result));
   return result;
 }
 

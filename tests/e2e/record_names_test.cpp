@@ -58,7 +58,8 @@ TEST_P(RecordedNames, AreThereInEveryRecordingOfAProcessAndAfterItsEnd) {
   EXPECT_GE(dead.innermost, alive.innermost) << "names are gone with the process";
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, RecordedNames, testing::ValuesIn(one_of_each_version()),
+INSTANTIATE_TEST_SUITE_P(Interpreters, RecordedNames,
+                         testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 
 // perf hears of what is no sample only by an "enable" of all its events; until it has heard that

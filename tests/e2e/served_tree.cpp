@@ -210,13 +210,4 @@ ExitStatus RunningRecord::wait() {
   throw base::Error{"record does not end: " + child_.err()};
 }
 
-std::optional<Interpreter> plain_interpreter(int minor) {
-  for (const auto& python : find_interpreters()) {
-    if (python.is(3, minor) && python.root.empty() && !python.free_threaded) {
-      return python;
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace pyinject::test

@@ -94,7 +94,4 @@ class RunningRecord {
   ChildProcess child_;
 };
 
-// The first interpreter of that minor version that sees this machine's files.
-[[nodiscard]] std::optional<Interpreter> plain_interpreter(int minor);
-
 }  // namespace pyinject::test

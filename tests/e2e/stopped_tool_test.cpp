@@ -26,7 +26,7 @@ using base::Step;
 using testing::HasSubstr;
 using testing::Not;
 
-Interpreter last_version() { return find_interpreters().back(); }
+Interpreter last_version() { return interpreters().back(); }
 
 ChildOptions with_fault(Step step, const char* action) {
   ChildOptions options;

@@ -79,12 +79,12 @@ std::string death_name(const testing::TestParamInfo<Death>& info) {
 
 std::vector<Death> deaths() {
   std::vector<Death> result;
-  const auto interpreters = one_of_each_version();
+  const auto versions = interpreters({.each_version = Prefer::kChrooted});
   for (int number = 1; number <= static_cast<int>(Step::kLast); ++number) {
     const Step step{number};
-    for (const auto& interpreter : interpreters) {
+    for (const auto& interpreter : versions) {
       const bool copies = step == Step::kMapCopyBegun || step == Step::kMapCopied;
-      const bool last = interpreter.minor == interpreters.back().minor;
+      const bool last = interpreter.minor == versions.back().minor;
       // Reached in one way only: by switching off a target of a session that was killed just then.
       if (step == Step::kOffEvaluatorKept || (copies && interpreter.root.empty()) ||
           (knows_no_python(step) && !last)) {

@@ -39,14 +39,14 @@ int crowd() {
 
 // Recorded with OPTIONS, with STEADY and STORM programs of crowd.py.
 void expect_all_names(const std::string& options, int steady, int storm) {
-  std::vector<std::string> interpreters;
-  for (const auto& interpreter : all_interpreters()) {
-    interpreters.push_back(fmt::format("{}", fmt::join(interpreter.command, " ")));
+  std::vector<std::string> commands;
+  for (const auto& interpreter : interpreters({.whole_matrix = true})) {
+    commands.push_back(fmt::format("{}", fmt::join(interpreter.command, " ")));
   }
-  ASSERT_FALSE(interpreters.empty());
+  ASSERT_FALSE(commands.empty());
   const TempDir folder;
   std::vector<std::string> arguments{options, std::to_string(steady), std::to_string(storm)};
-  arguments.insert(arguments.end(), interpreters.begin(), interpreters.end());
+  arguments.insert(arguments.end(), commands.begin(), commands.end());
   const auto told = run_apart(folder, "crowd.py", arguments);
   const auto messages = told.value("messages", "");
   EXPECT_EQ(told["status"], 0) << messages;

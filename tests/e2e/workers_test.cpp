@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 
@@ -123,22 +122,11 @@ INSTANTIATE_TEST_SUITE_P(Methods, Pools,
                                   std::to_string(std::get<1>(one.param));
                          });
 
-std::optional<Interpreter> with_gunicorn(int minor) {
-  for (const auto& interpreter : all_interpreters()) {
-    auto probe = interpreter.command;
-    probe.insert(probe.end(), {"-c", "import gunicorn"});
-    if (interpreter.minor == minor && interpreter.root.empty() &&
-        run(probe).status == ExitStatus{}) {
-      return interpreter;
-    }
-  }
-  return std::nullopt;
-}
-
 class Gunicorn : public testing::TestWithParam<int> {};
 
 TEST_P(Gunicorn, NamesTheWorkOfWorkersThatAreReplaced) {
-  const auto python = with_gunicorn(GetParam());
+  const auto python = find_interpreter(
+      {.minor = GetParam(), .root = false, .module = "gunicorn", .whole_matrix = true});
   if (!python) {
     GTEST_SKIP() << "no CPython 3." << GetParam() << " with gunicorn (scripts/pythons)";
   }

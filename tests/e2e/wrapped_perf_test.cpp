@@ -10,7 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <csignal>
 #include <filesystem>
 
@@ -82,10 +81,8 @@ TEST_P(LiveView, TraceShowsPythonFunctions) {
 
 // perf looks for its map in another place than CPython writes it to.
 TEST_P(LiveView, TraceShowsThoseOfAChrootedTarget) {
-  const auto& all = all_interpreters();
-  const auto chrooted = std::ranges::find_if(
-      all, [](const auto& one) { return !one.root.empty() && one.minor == GetParam(); });
-  if (chrooted == all.end()) {
+  const auto chrooted = find_interpreter({.minor = GetParam(), .root = true, .whole_matrix = true});
+  if (!chrooted) {
     GTEST_SKIP() << "no chrooted CPython 3." << GetParam() << " (root, scripts/pythons)";
   }
   PythonProcess target{*chrooted, kNaps};

@@ -63,10 +63,8 @@ double most_to_end_by_clock() { return full() ? kMostToEnd : 4; }
 class HostileTest : public testing::TestWithParam<Hostile> {
  protected:
   void SetUp() override {
-    const auto& all = all_interpreters();
-    const auto found = std::ranges::find_if(
-        all, [](const auto& one) { return one.is(3, 13) && one.root.empty(); });
-    if (::geteuid() != 0 || found == all.end()) {
+    const auto found = find_interpreter({.minor = 13, .root = false, .whole_matrix = true});
+    if (::geteuid() != 0 || !found) {
       GTEST_SKIP() << "a pid namespace of its own takes root; or there is no 3.13";
     }
     python_ = fmt::format("{}", fmt::join(found->command, " "));

@@ -89,8 +89,7 @@ TEST_P(BpfColdNames, HaveTheirLinesWhenTheseCanBeRead) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, BpfColdNames, testing::ValuesIn(find_interpreters()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Every, BpfColdNames, testing::ValuesIn(interpreters()), InterpreterName{});
 
 }  // namespace
 }  // namespace pyinject::test

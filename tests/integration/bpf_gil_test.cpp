@@ -139,10 +139,10 @@ TEST_P(BpfGilListTest, WhoWaitsInNoListIsNot) {
   EXPECT_EQ(count(Gil::kWaitedFor), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, BpfGilListTest, testing::ValuesIn(one_of_each_version()),
+INSTANTIATE_TEST_SUITE_P(Every, BpfGilListTest,
+                         testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
-INSTANTIATE_TEST_SUITE_P(Every, BpfGilTest, testing::ValuesIn(find_interpreters()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Every, BpfGilTest, testing::ValuesIn(interpreters()), InterpreterName{});
 
 }  // namespace
 }  // namespace pyinject::test

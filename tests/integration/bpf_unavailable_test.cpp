@@ -48,14 +48,11 @@ class BpfUnavailable : public testing::TestWithParam<Kernel> {
     if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
       GTEST_SKIP() << lacks;
     }
-    for (const auto& one : find_interpreters()) {
-      if (one.root.empty()) {
-        python_ = one;
-      }
-    }
-    if (!python_) {
+    const auto found = interpreters({.root = false});
+    if (found.empty()) {
       GTEST_SKIP() << "no interpreter outside of a chroot is here";
     }
+    python_ = found.back();
     if (const auto mounted = run(there({"true"})); mounted.status != ExitStatus{}) {
       GTEST_SKIP() << "nothing can be mounted: " << mounted.err;
     }

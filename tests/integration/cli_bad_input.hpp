@@ -25,11 +25,11 @@ namespace pyinject::test {
 class CliBadInput : public testing::Test {
  protected:
   void SetUp() override {
-    if (find_interpreters().empty()) {
+    if (interpreters().empty()) {
       GTEST_SKIP() << "no interpreter to record is here";
     }
   }
-  [[nodiscard]] static const Interpreter& any() { return find_interpreters().front(); }
+  [[nodiscard]] static Interpreter any() { return interpreters().front(); }
   [[nodiscard]] std::string data() const { return folder_ / "data"; }
 
   [[nodiscard]] std::vector<std::string> record_argv(base::Pid pid,

@@ -133,24 +133,19 @@ TEST_F(CliBadInput, TracedByGdb) {
 }
 
 TEST_F(CliBadInput, TheJitIsOn) {
-  for (const auto& interpreter : find_interpreters()) {
-    if (interpreter.minor < 14) {
-      continue;
-    }
-    PythonProcess python{with_variable(interpreter, "PYTHON_JIT=1"),
-                         "import sys\n"
-                         "print('ready', flush=True)\n"
-                         "print(hasattr(sys, '_jit') and sys._jit.is_enabled(), flush=True)\n"
-                         "sys.stdin.read()\n"};
-    if (python.read_line() != "True") {
-      continue;
-    }
-    SCOPED_TRACE(interpreter.name);
-    expect_refused_unharmed(python.pid(), "jit_active", {"JIT", "PYTHON_JIT=0"});
-    python.expect_alive();
-    return;
+  const auto interpreter = find_interpreter({.jit = true});
+  if (!interpreter) {
+    GTEST_SKIP() << "no interpreter here has a JIT";
   }
-  GTEST_SKIP() << "no interpreter here has a JIT";
+  PythonProcess python{with_variable(*interpreter, "PYTHON_JIT=1"),
+                       "import sys\n"
+                       "print('ready', flush=True)\n"
+                       "print(sys._jit.is_enabled(), flush=True)\n"
+                       "sys.stdin.read()\n"};
+  ASSERT_EQ(python.read_line(), "True");
+  SCOPED_TRACE(interpreter->name);
+  expect_refused_unharmed(python.pid(), "jit_active", {"JIT", "PYTHON_JIT=0"});
+  python.expect_alive();
 }
 
 TEST_F(CliBadInput, AForeignEvaluator) {

@@ -140,12 +140,12 @@ TEST_P(RecordsPython, PerfCompletesItsFileWhenTheToolIsKilled) {
   python.expect_alive();
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, RecordsPython, testing::ValuesIn(test::find_interpreters()),
+INSTANTIATE_TEST_SUITE_P(Interpreters, RecordsPython, testing::ValuesIn(test::interpreters()),
                          test::InterpreterName{});
 
 // A standard output that is a pipe, as it is here, gets perf's data only if `-o -` asks for that.
 TEST(RecordBesideAPipe, WritesPerfData) {
-  const auto found = test::find_interpreters();
+  const auto found = test::interpreters();
   if (found.empty()) {
     GTEST_SKIP() << "no interpreter (scripts/pythons)";
   }
@@ -166,7 +166,7 @@ TEST(RecordBesideAPipe, WritesPerfData) {
 
 // Nothing can be put into a pipe afterwards.
 TEST(RecordIntoAPipe, IsTheTrampolinesOnly) {
-  const auto found = test::find_interpreters();
+  const auto found = test::interpreters();
   if (found.empty()) {
     GTEST_SKIP() << "no interpreter (scripts/pythons)";
   }
@@ -190,7 +190,7 @@ TEST(RecordIntoAPipe, IsTheTrampolinesOnly) {
 
 // Nor into a directory.
 TEST(RecordIntoAFolder, IsTheTrampolinesOnly) {
-  const auto found = test::find_interpreters();
+  const auto found = test::interpreters();
   if (found.empty()) {
     GTEST_SKIP() << "no interpreter (scripts/pythons)";
   }

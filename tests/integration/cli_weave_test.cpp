@@ -132,13 +132,11 @@ TEST_F(CliWeave, CancelledItLeavesAllAsItWas) {
 class CliRecordPassesOn : public CliWeave {
  protected:
   void SetUp() override {
-    for (const auto& interpreter : test::find_interpreters()) {
-      if (interpreter.root.empty()) {
-        python_.emplace(interpreter, "print('ready', flush=True)\nwhile True: sum(range(1000))");
-        return;
-      }
+    const auto interpreter = test::find_interpreter({.root = false});
+    if (!interpreter) {
+      GTEST_SKIP() << "no interpreter";
     }
-    GTEST_SKIP() << "no interpreter";
+    python_.emplace(*interpreter, "print('ready', flush=True)\nwhile True: sum(range(1000))");
   }
   [[nodiscard]] std::string command() const {
     return fmt::format("{} record -p {} -F 499", test::tool(), python_->pid().value());

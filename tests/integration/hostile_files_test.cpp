@@ -25,14 +25,14 @@ using testing::HasSubstr;
 class HostileFiles : public testing::Test {
  protected:
   void SetUp() override {
-    if (find_interpreters().empty()) {
+    if (interpreters().empty()) {
       GTEST_SKIP() << "no interpreter is here";
     }
     if (::geteuid() != 0) {
       GTEST_SKIP() << "giving up capabilities needs some";
     }
   }
-  [[nodiscard]] static const Interpreter& any() { return find_interpreters().front(); }
+  [[nodiscard]] static Interpreter any() { return interpreters().front(); }
 
   SeenFolder folder_{any()};
   TempDir output_;

@@ -75,14 +75,11 @@ class HostileRoot : public testing::Test {
     if (::geteuid() != 0) {
       GTEST_SKIP() << "chroot needs root";
     }
-    for (const auto& one : find_interpreters()) {
-      if (!one.root.empty()) {
-        interpreter_ = one;
-      }
-    }
-    if (interpreter_.root.empty()) {
+    const auto chrooted = interpreters({.root = true});
+    if (chrooted.empty()) {
       GTEST_SKIP() << "no interpreter in a root of its own is here";
     }
+    interpreter_ = chrooted.back();
     start(interpreter_);
   }
 

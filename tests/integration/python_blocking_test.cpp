@@ -115,7 +115,7 @@ struct BlockedThread {
 
 std::vector<BlockedThread> cases() {
   std::vector<BlockedThread> result;
-  for (const auto& interpreter : one_of_each_version()) {
+  for (const auto& interpreter : interpreters({.each_version = Prefer::kChrooted})) {
     for (const auto& wait : kWaits) {
       for (const bool busy : {false, true}) {
         result.push_back({interpreter, wait, busy});

@@ -301,7 +301,8 @@ sys.stdin.read()
   EXPECT_EQ(attach_.detect(parent.pid()).state, python::TrampolineState::kOff);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Deadlines, testing::ValuesIn(one_of_each_version()),
+INSTANTIATE_TEST_SUITE_P(Every, Deadlines,
+                         testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Deadlines);
 

@@ -30,7 +30,7 @@ class PythonDetectorTest : public DetectionTest {
   Attach attach_;
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonDetectorTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonDetectorTest, testing::ValuesIn(find_interpreters()),
+INSTANTIATE_TEST_SUITE_P(Every, PythonDetectorTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 std::vector<std::string> words(const std::string& line) {
@@ -216,10 +216,10 @@ TEST_P(PythonDetectorTest, SeesThatItLivesInOtherNamespaces) {
 }
 
 TEST(PythonDetectorKindsTest, AreTheseHere) {
-  if (find_interpreters().empty()) {
+  if (interpreters().empty()) {
     GTEST_SKIP() << "no interpreter found";
   }
-  for (const auto& interpreter : find_interpreters()) {
+  for (const auto& interpreter : interpreters()) {
     const auto file = interpreter_file(interpreter);
     ASSERT_FALSE(file.empty());
     const auto header = base::read_file(file, 20).value_or("");

@@ -49,7 +49,8 @@ class PythonRefusalsForcedTest : public DetectionTest {
   python::Target target_ = Attach{}.detect(python_.pid());
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsForcedTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsForcedTest, testing::ValuesIn(one_of_each_version()),
+INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsForcedTest,
+                         testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 
 TEST_P(PythonRefusalsForcedTest, AVersionThatIsNotSafe) {

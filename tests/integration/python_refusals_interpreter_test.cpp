@@ -20,8 +20,8 @@ using testing::HasSubstr;
 
 class PythonRefusalsInterpreterTest : public DetectionTest {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsInterpreterTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsInterpreterTest,
-                         testing::ValuesIn(find_interpreters()), InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsInterpreterTest, testing::ValuesIn(interpreters()),
+                         InterpreterName{});
 
 TEST_P(PythonRefusalsInterpreterTest, TheJitIsOn) {
   constexpr auto kAsk =

@@ -23,7 +23,8 @@ class PythonRefusedByTryingTest : public DetectionTest {
   }
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusedByTryingTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonRefusedByTryingTest, testing::ValuesIn(one_of_each_version()),
+INSTANTIATE_TEST_SUITE_P(Every, PythonRefusedByTryingTest,
+                         testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 
 constexpr auto kWorks =

@@ -272,7 +272,7 @@ TEST_P(PythonStackReaderTest, WhatIsNoCodeObjectHasNoName) {
   EXPECT_TRUE(reader.read().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, PythonStackReaderTest, testing::ValuesIn(find_interpreters()),
+INSTANTIATE_TEST_SUITE_P(Every, PythonStackReaderTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 }  // namespace

@@ -56,14 +56,11 @@ void Rights::SetUp() {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "being another user needs root";
   }
-  for (const auto& one : all_interpreters()) {
-    if (one.root.empty()) {
-      interpreter_ = one;
-    }
-  }
-  if (interpreter_.command.empty()) {
+  const auto found = interpreters({.root = false, .whole_matrix = true});
+  if (found.empty()) {
     GTEST_SKIP() << "no interpreter outside of a chroot is here";
   }
+  interpreter_ = found.back();
   world_.emplace(std::vector<std::string>{"unshare", "--mount", "sh", "-c", kWorld, "sh",
                                           saved_.path(), tree_of(interpreter_file(interpreter_)),
                                           tree_of(interpreter_.command.front())});

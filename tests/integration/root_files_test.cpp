@@ -45,14 +45,11 @@ class RootFiles : public testing::Test {
     if (::geteuid() != 0) {
       GTEST_SKIP() << "being another user needs root";
     }
-    for (const auto& one : find_interpreters()) {
-      if (one.root.empty()) {
-        interpreter_ = one;
-      }
-    }
-    if (interpreter_.command.empty()) {
+    const auto found = interpreters({.root = false});
+    if (found.empty()) {
       GTEST_SKIP() << "no interpreter outside of a chroot is here";
     }
+    interpreter_ = found.back();
     fs::create_directory(theirs());
     fs::create_directory(rootbin());
     ASSERT_EQ(::chown(theirs().c_str(), kNobody, kNobody), 0);

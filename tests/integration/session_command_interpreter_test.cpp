@@ -30,17 +30,16 @@ TEST_P(EachInterpreter, IsKnownByItsFile) {
   EXPECT_FALSE(found->refusal) << python::describe(*found->refusal);
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, EachInterpreter,
-                         testing::ValuesIn(test::find_interpreters()), test::InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Interpreters, EachInterpreter, testing::ValuesIn(test::interpreters()),
+                         test::InterpreterName{});
 
 // A link to an executable that is called pythonN, for it is known by that name.
 class CommandsPython : public testing::Test {
  protected:
   void SetUp() override {
-    for (const auto& python : test::find_interpreters()) {
-      const auto known = python.root.empty() && python.command.size() == 1
-                             ? find_command_interpreter(python.command, "")
-                             : std::nullopt;
+    for (const auto& python : test::interpreters({.root = false})) {
+      const auto known =
+          python.command.size() == 1 ? find_command_interpreter(python.command, "") : std::nullopt;
       if (known) {
         version_ = known->file.version;
         filesystem::create_symlink(python.command.front(), folder_.path() / "python3.x");

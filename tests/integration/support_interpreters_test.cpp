@@ -20,7 +20,7 @@ namespace {
 TEST(Interpreters, NoneOfTheRequiredIsMissing) {
   std::string missing;
   for (const auto& version : required_versions()) {
-    if (std::ranges::none_of(find_interpreters(), [&](const auto& one) {
+    if (std::ranges::none_of(interpreters(), [&](const auto& one) {
           return one.is(version.first, version.second);
         })) {
       missing += " " + std::to_string(version.first) + "." + std::to_string(version.second);
@@ -38,7 +38,7 @@ TEST(Interpreters, NoneOfTheRequiredIsMissing) {
 
 TEST(Interpreters, HaveNamesOfTheirOwn) {
   std::set<std::string> names;
-  for (const auto& one : find_interpreters()) {
+  for (const auto& one : interpreters()) {
     EXPECT_TRUE(names.insert(one.name).second) << one.name;
     EXPECT_THAT(one.name, testing::MatchesRegex("[a-z0-9_]+"));
     EXPECT_GE(one.minor, 12) << one.name;
@@ -65,7 +65,7 @@ TEST(InterpreterCandidates, BeginWithThoseThatAreGiven) {
 
 class PythonProcessTest : public testing::TestWithParam<Interpreter> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonProcessTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonProcessTest, testing::ValuesIn(find_interpreters()),
+INSTANTIATE_TEST_SUITE_P(Every, PythonProcessTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 TEST_P(PythonProcessTest, IsTheChildItself) {

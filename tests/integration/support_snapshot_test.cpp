@@ -29,10 +29,10 @@ constexpr auto kProgram =
 class SnapshotTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (find_interpreters().empty()) {
+    if (interpreters().empty()) {
       GTEST_SKIP() << "no interpreter found";
     }
-    python_.emplace(find_interpreters().front(), kProgram);
+    python_.emplace(interpreters().front(), kProgram);
     act("pass");
     before_ = take_snapshot(python_->pid());
   }

@@ -170,27 +170,16 @@ void PrintTo(const Case& one, std::ostream* stream) {
 // Each kind on one interpreter, in turn on another version; what takes a module on one that has
 // been brought with modules.
 std::vector<Case> cases() {
-  std::vector<Interpreter> interpreters;
-  for (const auto& interpreter : find_interpreters()) {
-    const auto same = std::ranges::find(interpreters, interpreter.minor, &Interpreter::minor);
-    if (interpreter.free_threaded || interpreter.minor > 15) {
-      continue;
-    }
-    if (same == interpreters.end()) {
-      interpreters.push_back(interpreter);
-    } else if (interpreter.name.ends_with("_loader")) {
-      *same = interpreter;
-    }
-  }
+  const auto versions = interpreters({.supported = true, .each_version = Prefer::kLoader});
   std::vector<Case> all;
   for (const auto& kind : kinds()) {
     // That one has ended before anything could be seen.
-    if (kind.care != Care::kEndsItself && !interpreters.empty()) {
+    if (kind.care != Care::kEndsItself && !versions.empty()) {
       const auto brought = std::ranges::find_if(
-          interpreters, [](const auto& one) { return one.name.ends_with("_loader"); });
-      all.push_back({kind, !kind.module.empty() && brought != interpreters.end()
+          versions, [](const auto& one) { return one.name.ends_with("_loader"); });
+      all.push_back({kind, !kind.module.empty() && brought != versions.end()
                                ? *brought
-                               : interpreters[all.size() % interpreters.size()]});
+                               : versions[all.size() % versions.size()]});
     }
   }
   return all;

@@ -45,24 +45,8 @@ int number(const char* name, int otherwise) {
 // scripts/pythons, with modules.
 std::vector<Interpreter> chosen_interpreters() {
   const auto wanted = setting("PYINJECT_STRESS_PYTHONS");
-  std::vector<Interpreter> chosen;
-  for (const auto& interpreter : find_interpreters()) {
-    const auto same = std::ranges::find_if(
-        chosen, [&](const auto& other) { return other.minor == interpreter.minor; });
-    if (interpreter.free_threaded || interpreter.minor > 15) {
-      continue;
-    }
-    if (!wanted.empty()) {
-      if (interpreter.name.find(wanted) != std::string::npos) {
-        chosen.push_back(interpreter);
-      }
-    } else if (same == chosen.end()) {
-      chosen.push_back(interpreter);
-    } else if (interpreter.name.ends_with("_loader")) {
-      *same = interpreter;
-    }
-  }
-  return chosen;
+  return wanted.empty() ? interpreters({.supported = true, .each_version = Prefer::kLoader})
+                        : interpreters({.supported = true, .name_part = wanted});
 }
 
 using Parameters = std::tuple<Kind, Interpreter>;
@@ -95,12 +79,6 @@ class Stress : public testing::TestWithParam<Parameters> {
                        tally.exit_crashes + control.exit_crashes == 0
                            ? ""
                            : fmt::format("{}, {}", tally.exit_crashes, control.exit_crashes));
-  }
-
-  static bool has_module(const Interpreter& interpreter, std::string_view module) {
-    auto argv = interpreter.command;
-    argv.insert(argv.end(), {"-c", fmt::format("import {}", module)});
-    return run(argv).status == ExitStatus{};
   }
 };
 

@@ -9,12 +9,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <ostream>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -156,12 +159,17 @@ std::vector<Interpreter> find() {
   return found;
 }
 
-std::vector<Interpreter> one_of_each(const std::vector<Interpreter>& all) {
+bool preferred(const Interpreter& one, const Interpreter& best, Prefer prefer) {
+  return prefer == Prefer::kChrooted ? best.root.empty() && !one.root.empty()
+                                     : one.name.ends_with("_loader");
+}
+
+std::vector<Interpreter> one_of_each(const std::vector<Interpreter>& all, Prefer prefer) {
   std::map<int, Interpreter> chosen;
   for (const auto& interpreter : all) {
-    auto& best = chosen[interpreter.minor];
-    if (best.command.empty() || (best.root.empty() && !interpreter.root.empty())) {
-      best = interpreter;
+    const auto [best, first] = chosen.try_emplace(interpreter.minor, interpreter);
+    if (!first && preferred(interpreter, best->second, prefer)) {
+      best->second = interpreter;
     }
   }
   std::vector<Interpreter> result;
@@ -171,21 +179,78 @@ std::vector<Interpreter> one_of_each(const std::vector<Interpreter>& all) {
   return result;
 }
 
-}  // namespace
-
-const std::vector<Interpreter>& all_interpreters() {
+const std::vector<Interpreter>& whole_matrix() {
   static const std::vector<Interpreter> found = find();
   return found;
 }
 
-const std::vector<Interpreter>& find_interpreters() {
-  static const std::vector<Interpreter> found = std::getenv("PYINJECT_TEST_EACH_VERSION") == nullptr
-                                                    ? all_interpreters()
-                                                    : one_of_each(all_interpreters());
+const std::vector<Interpreter>& matrix() {
+  static const std::vector<Interpreter> found =
+      std::getenv("PYINJECT_TEST_EACH_VERSION") == nullptr
+          ? whole_matrix()
+          : one_of_each(whole_matrix(), Prefer::kChrooted);
   return found;
 }
 
-std::vector<Interpreter> one_of_each_version() { return one_of_each(find_interpreters()); }
+bool runs(const Interpreter& interpreter, const std::vector<std::string>& arguments,
+          const RunOptions& options = {}) {
+  auto argv = interpreter.command;
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return run(argv, options).status == ExitStatus{};
+}
+
+bool has_trampoline(const Interpreter& interpreter) {
+  return runs(interpreter, {"-X", "perf", "-c", "pass"});
+}
+
+bool has_probes(const Interpreter& interpreter) {
+  return interpreter.minor >= 15 && !interpreter.free_threaded;
+}
+
+bool is_supported(const Interpreter& interpreter) {
+  return !interpreter.free_threaded && interpreter.minor <= required_versions().back().second;
+}
+
+bool selected(const Interpreter& one, const InterpreterSelection& by) {
+  return by.minor.value_or(one.minor) == one.minor &&
+         by.root.value_or(!one.root.empty()) == !one.root.empty() &&
+         by.free_threaded.value_or(one.free_threaded) == one.free_threaded &&
+         (!by.supported || *by.supported == is_supported(one)) &&
+         (!by.probes || *by.probes == has_probes(one)) &&
+         one.name.find(by.name_part) != std::string::npos && (!by.jit || *by.jit == has_jit(one)) &&
+         (!by.trampoline || *by.trampoline == has_trampoline(one)) &&
+         (by.module.empty() || has_module(one, by.module));
+}
+
+}  // namespace
+
+bool has_jit(const Interpreter& interpreter) {
+  RunOptions options;
+  options.child.env = {{"PYTHON_JIT", "1"}};
+  return interpreter.minor >= 14 &&
+         runs(interpreter, {"-c", "import sys; sys.exit(not sys._jit.is_enabled())"}, options);
+}
+
+bool has_module(const Interpreter& interpreter, std::string_view module) {
+  return runs(interpreter, {"-c", fmt::format("import {}", module)});
+}
+
+std::vector<Interpreter> interpreters(const InterpreterSelection& selection) {
+  std::vector<Interpreter> result;
+  std::ranges::copy_if(selection.whole_matrix ? whole_matrix() : matrix(),
+                       std::back_inserter(result),
+                       [&](const auto& one) { return selected(one, selection); });
+  return selection.each_version ? one_of_each(result, *selection.each_version) : result;
+}
+
+std::optional<Interpreter> find_interpreter(const InterpreterSelection& selection) {
+  auto found = interpreters(selection);
+  return found.empty() ? std::nullopt : std::optional{std::move(found.front())};
+}
+
+std::optional<Interpreter> plain_interpreter(int minor) {
+  return find_interpreter({.minor = minor, .root = false, .free_threaded = false});
+}
 
 // NOLINTNEXTLINE(readability-identifier-naming)
 void PrintTo(const Interpreter& interpreter, std::ostream* stream) { *stream << interpreter.name; }

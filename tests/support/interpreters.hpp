@@ -3,7 +3,9 @@
 
 #include <array>
 #include <iosfwd>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,20 +25,49 @@ struct Interpreter {
   }
 };
 
-// Sought in this order, each one once: PYINJECT_TEST_PYTHONS (paths, separated by colons), python3
+// Which interpreter of a minor version, if there are several.
+enum class Prefer {
+  kChrooted,  // the first chrooted one, since its map has to be copied; else the first
+  kLoader,    // the last one that runs by its own loader, since it has modules; else the first
+};
+
+// Conditions; each one that is not given is met by every interpreter.
+struct InterpreterSelection {
+  std::optional<int> minor = {};  // 13: CPython 3.13
+  std::optional<bool> root = {};  // true: chrooted; false: sees this machine's files
+  std::optional<bool> free_threaded = {};
+  std::optional<bool> supported = {};       // not free-threaded, not newer than required_versions()
+  std::optional<bool> probes = {};          // has the static probes of function calls
+  std::optional<bool> jit = {};             // has_jit()
+  std::optional<bool> trampoline = {};      // accepts -X perf
+  std::string module = {};                  // has_module()
+  std::string name_part = {};               // is in Interpreter::name
+  std::optional<Prefer> each_version = {};  // only one of each minor version
+  bool whole_matrix = false;                // ignore PYINJECT_TEST_EACH_VERSION
+};
+
+// The interpreters of this machine that meet all conditions, in the order of the search; with
+// each_version in the order of versions.
+//
+// Searches once, each executable once: PYINJECT_TEST_PYTHONS (paths, separated by colons), python3
 // and python3.12 ... python3.99 on PATH, ~/.pyenv/versions/*/bin/python3, and built/bin/python3.12,
 // bin/python3.* and bin/chroot-python3.* (the last as root only) in $PYINJECT_ROOTS, by default
-// ${XDG_CACHE_HOME:-~/.cache}/perf-pyinject/roots. Each is asked for its version once: the
-// answers are kept in the build folder and are valid while the files stay as they are. With
-// PYINJECT_TEST_EACH_VERSION in the environment: only one_of_each_version().
-[[nodiscard]] const std::vector<Interpreter>& find_interpreters();
+// ${XDG_CACHE_HOME:-~/.cache}/perf-pyinject/roots. The build directory caches the versions while
+// the files stay as they are. With PYINJECT_TEST_EACH_VERSION in the environment the matrix has
+// only one interpreter of each minor version, by Prefer::kChrooted.
+//
+// jit, trampoline and module run each interpreter that meets the other conditions.
+[[nodiscard]] std::vector<Interpreter> interpreters(const InterpreterSelection& selection = {});
 
-// Without a look at that variable: for tests that need one of a certain kind.
-[[nodiscard]] const std::vector<Interpreter>& all_interpreters();
+// The first of interpreters(SELECTION); nullopt: there is none.
+[[nodiscard]] std::optional<Interpreter> find_interpreter(const InterpreterSelection& selection);
 
-// One of each minor version, in their order; a chrooted one where there is one: such a target's map
-// has to be copied.
-[[nodiscard]] std::vector<Interpreter> one_of_each_version();
+// The first one of that minor version that sees this machine's files and is not free-threaded.
+[[nodiscard]] std::optional<Interpreter> plain_interpreter(int minor);
+
+// Whether the JIT is on with PYTHON_JIT=1.
+[[nodiscard]] bool has_jit(const Interpreter& interpreter);
+[[nodiscard]] bool has_module(const Interpreter& interpreter, std::string_view module);
 
 // The versions without which a run of the tests proves too little.
 [[nodiscard]] constexpr std::array<std::pair<int, int>, 4> required_versions() {
