@@ -218,7 +218,7 @@ TEST_P(ApplicationStacks, HavePythonFunctionsUpToTheModule) {
   EXPECT_EQ(without_root, 0) << "recordings without the outermost functions";
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ApplicationStacks, testing::ValuesIn(applications()),
+INSTANTIATE_TEST_SUITE_P(Pythons, ApplicationStacks, testing::ValuesIn(applications()),
                          [](const auto& one) { return one.param.name; });
 
 }  // namespace

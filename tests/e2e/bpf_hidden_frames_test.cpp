@@ -92,8 +92,7 @@ TEST_P(BpfHiddenFrames, AreWhereTheyBelong) {
   RecordProperty("samples", std::to_string(samples));
 }
 
-INSTANTIATE_TEST_SUITE_P(Functions, BpfHiddenFrames,
-                         testing::Values("call_through", "call_and_count"),
+INSTANTIATE_TEST_SUITE_P(Cases, BpfHiddenFrames, testing::Values("call_through", "call_and_count"),
                          [](const auto& one) { return std::string{one.param}; });
 
 }  // namespace

@@ -347,7 +347,7 @@ TEST_P(BpfJoinRefusal, NamesTheReason) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Perfs, BpfJoinRefusal,
+    Cases, BpfJoinRefusal,
     testing::Values(Unjoinable{"pipe", {"-g", "-o", "-"}},
                     Unjoinable{"several_files", {"-g", "--switch-output=100s"}},
                     Unjoinable{"folder", {"-g", "--threads"}}, Unjoinable{"no_callchains", {}},

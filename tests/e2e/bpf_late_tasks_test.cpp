@@ -53,7 +53,7 @@ TEST_P(BpfLateTasks, AreInTheRecording) {
   })) << running.child().err();
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfLateTasks,
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfLateTasks,
                          testing::Values(Build{.minor = 14}, Build{.minor = 15}), BuildName{});
 
 }  // namespace

@@ -92,7 +92,7 @@ TEST_P(BpfLaunch, HasPythonStacksFromItsFirstFunction) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfLaunch,
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfLaunch,
                          testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
                                          Build{.minor = 15}),
                          BuildName{});

@@ -117,7 +117,7 @@ TEST_P(BpfLines, HaveTheTimeThatTheProgramMeasures) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfLines, testing::ValuesIn(all_builds()), BuildName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfLines, testing::ValuesIn(all_builds()), BuildName{});
 
 class LinesInNames : public testing::TestWithParam<std::string> {};
 

@@ -170,7 +170,7 @@ TEST_P(BpfMatching, HasARecordForEverySample) {
   EXPECT_EQ(figures.at("matched"), samples.size()) << messages;
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfMatching,
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfMatching,
                          testing::Combine(testing::Values(Build{.minor = 12}, Build{.minor = 13},
                                                           Build{.minor = 14}, Build{.minor = 15}),
                                           testing::Values(999, 10000)),
@@ -251,7 +251,7 @@ TEST_P(BpfNewThreads, AreCovered) {
   RecordProperty("without_record", figures.at("unmatched").dump());
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfNewThreads,
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfNewThreads,
                          testing::Values(Build{.minor = 12}, Build{.minor = 15}), BuildName{});
 
 }  // namespace

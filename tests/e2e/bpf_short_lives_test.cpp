@@ -116,7 +116,7 @@ TEST_P(BpfShortLives, NoneIsMisnamed) {
   RecordProperty("lived_us", lived);
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfShortLives, testing::ValuesIn(all_builds()), BuildName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfShortLives, testing::ValuesIn(all_builds()), BuildName{});
 
 // That a wrong name would be seen: that of the function, or the module, before it, no name at all.
 TEST(ShortFunctions, AreToldFromEachOther) {

@@ -50,7 +50,7 @@ TEST_P(BpfSpeed, IsNearlyThatOfOneThatIsNotRecorded) {
   EXPECT_LT(trampoline, 0.9) << "the measurement does not see the trampoline";
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfSpeed, testing::Values(Build{.minor = 12}, Build{.minor = 15}),
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfSpeed, testing::Values(Build{.minor = 12}, Build{.minor = 15}),
                          BuildName{});
 
 class BpfShares : public testing::TestWithParam<Build> {};
@@ -100,7 +100,7 @@ TEST_P(BpfShares, OfTheProgramAndTheCollectorAreSmall) {
   EXPECT_LE(of_collector, kOfProcessor);
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfShares, testing::ValuesIn(all_builds()), BuildName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfShares, testing::ValuesIn(all_builds()), BuildName{});
 
 }  // namespace
 }  // namespace pyinject::test

@@ -126,7 +126,7 @@ TEST_P(BpfStacks, AreExactToTheLeaf) {
 
 // Each perf records several versions, and one with a JIT; so in the loops below.
 INSTANTIATE_TEST_SUITE_P(
-    Builds, BpfStacks,
+    Perfs, BpfStacks,
     testing::Values(Case{"perf", {.minor = 12}, ""}, Case{"perf", {.minor = 13}, ""},
                     Case{"perf", {.minor = 14}, ""}, Case{"perf", {.minor = 15}, ""},
                     Case{"perf", {.minor = 15, .jit = true}, ""},
@@ -211,13 +211,12 @@ TEST_P(BpfServerLoop, IsExactToTheLeaf) {
   RecordProperty("leaf_percent", fmt::format("{:.2f}", named.whole));
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, BpfServerLoop, testing::ValuesIn(servers()),
-                         [](const auto& one) {
-                           auto text = fmt::format("{}_{}{}", one.param.perf, one.param.python.name,
-                                                   one.param.jit ? "_jit" : "");
-                           std::ranges::replace(text, '.', '_');
-                           return text;
-                         });
+INSTANTIATE_TEST_SUITE_P(Perfs, BpfServerLoop, testing::ValuesIn(servers()), [](const auto& one) {
+  auto text =
+      fmt::format("{}_{}{}", one.param.perf, one.param.python.name, one.param.jit ? "_jit" : "");
+  std::ranges::replace(text, '.', '_');
+  return text;
+});
 
 // Calls nothing, alone: not one sample may be without it.
 constexpr auto kHotLoop = R"(
@@ -263,7 +262,7 @@ TEST_P(BpfHotLoop, IsExactToTheLeaf) {
   expect_valid({.samples = user, .right = right}, "", running.child().err());
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfHotLoop,
+INSTANTIATE_TEST_SUITE_P(Perfs, BpfHotLoop,
                          testing::Values(Case{"perf7", {.minor = 12}, ""},
                                          Case{"perf", {.minor = 13}, ""},
                                          Case{"perf6.12", {.minor = 14}, ""},

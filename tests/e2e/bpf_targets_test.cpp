@@ -80,8 +80,7 @@ TEST_P(BpfIdle, NothingHappensToOneThatWaits) {
                !GetParam().root.empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, BpfIdle, testing::ValuesIn(interpreters()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfIdle, testing::ValuesIn(interpreters()), InterpreterName{});
 
 // The trampoline would be of no use to it.
 TEST_F(BpfTargets, OneWithAJitIsRecordedByThisEngineOnly) {

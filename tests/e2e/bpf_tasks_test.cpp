@@ -73,7 +73,7 @@ TEST_P(BpfTasks, AreThoseOfTheFunctionsThatRun) {
   EXPECT_NE(seen["second"].begin()->first, seen["watch"].begin()->first);
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfTasks, testing::Values(Build{.minor = 14}, Build{.minor = 15}),
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfTasks, testing::Values(Build{.minor = 14}, Build{.minor = 15}),
                          BuildName{});
 
 class BpfNoTasks : public testing::TestWithParam<Build> {};
@@ -103,7 +103,7 @@ TEST_P(BpfNoTasks, WarnsOnceThatTheVersionShowsNone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfNoTasks,
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfNoTasks,
                          testing::Values(Build{.minor = 12}, Build{.minor = 13}), BuildName{});
 
 }  // namespace

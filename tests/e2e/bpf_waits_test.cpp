@@ -98,7 +98,7 @@ TEST_P(BpfWaits, AreAsLongAsTheProgramSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfWaits,
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfWaits,
                          testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
                                          Build{.minor = 15}),
                          BuildName{});
@@ -217,7 +217,7 @@ TEST_P(BpfGil, IsWaitedForAsLongAsTheProgramSays) {
   EXPECT_GE(held.percent(), 98);
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, BpfGil,
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfGil,
                          testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
                                          Build{.minor = 15}),
                          BuildName{});

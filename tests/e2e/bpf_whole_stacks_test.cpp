@@ -81,7 +81,7 @@ TEST_P(BpfWholeStacks, BeginWithTheProgram) {
   RecordProperty("samples", std::to_string(samples));
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, BpfWholeStacks,
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfWholeStacks,
                          testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 

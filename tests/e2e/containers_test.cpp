@@ -110,7 +110,7 @@ TEST_P(Containers, ThatDieDuringTheRecordingKeepTheirNames) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(EachVersion, Containers, testing::ValuesIn(rooted_interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, Containers, testing::ValuesIn(rooted_interpreters()),
                          InterpreterName{});
 
 // The tool, as a shell in the container has it: by its processes' numbers, beside the program.

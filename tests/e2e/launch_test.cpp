@@ -64,7 +64,7 @@ TEST_P(LaunchedTree, HasWholeStacks) {
 }
 
 // 3.13 calls an __init__ without its trampoline once that call is specialised.
-INSTANTIATE_TEST_SUITE_P(Minors, LaunchedTree, testing::Values(12, 15),
+INSTANTIATE_TEST_SUITE_P(Pythons, LaunchedTree, testing::Values(12, 15),
                          testing::PrintToStringParamName());
 
 // Takes its time in a function of its own, below <module>.
@@ -183,7 +183,7 @@ TEST_P(Launch, WhateverStartsThePython) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Minors, Launch, testing::Values(12, 13, 14, 15),
+INSTANTIATE_TEST_SUITE_P(Pythons, Launch, testing::Values(12, 13, 14, 15),
                          testing::PrintToStringParamName());
 
 class LaunchIsolated : public Launch {};
@@ -204,7 +204,7 @@ TEST_P(LaunchIsolated, IsolatedInterpretersAreAttachedTo) {
             200);
 }
 
-INSTANTIATE_TEST_SUITE_P(Minors, LaunchIsolated, testing::Values(13),
+INSTANTIATE_TEST_SUITE_P(Pythons, LaunchIsolated, testing::Values(13),
                          testing::PrintToStringParamName());
 
 // Its files and its map are elsewhere, and perf names them as it sees them.

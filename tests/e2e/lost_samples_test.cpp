@@ -90,7 +90,7 @@ TEST_P(LostSamples, AreAsManyAsPerfSays) {
   EXPECT_NEAR(std::stod(count), by_perf, 10 + by_perf / 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, LostSamples, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, LostSamples, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 }  // namespace

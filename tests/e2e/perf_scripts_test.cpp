@@ -271,7 +271,7 @@ TEST_P(PerfScripts, InnermostFunctionsOf313AreCounted) {
   expect_innermost();
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryPerf, PerfScripts, ::testing::Values("perf", "perf6.12", "perf7"),
+INSTANTIATE_TEST_SUITE_P(Perfs, PerfScripts, ::testing::Values("perf", "perf6.12", "perf7"),
                          [](const auto& parameter) {
                            std::string name = parameter.param;
                            std::ranges::replace(name, '.', '_');

@@ -121,7 +121,7 @@ TEST_P(RandomDeath, LeavesTheTargetRightAndOff) {
       GetParam().name, killed, us(50), us(99), us(100));
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, RandomDeath,
+INSTANTIATE_TEST_SUITE_P(Pythons, RandomDeath,
                          testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 

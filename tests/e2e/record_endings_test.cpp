@@ -147,7 +147,7 @@ std::vector<Interpreter> some_interpreters() {
   return result;
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, Ending, testing::ValuesIn(some_interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, Ending, testing::ValuesIn(some_interpreters()),
                          InterpreterName{});
 // Without one of these interpreters there is less to see, which RequiredInterpreters tells.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Ending);
@@ -180,7 +180,7 @@ TEST_P(CommandStatus, PassesThroughAndNothingLiveIsWritten) {
   EXPECT_EQ(trampoline_of(target.pid()), "off");
 }
 
-INSTANTIATE_TEST_SUITE_P(Statuses, CommandStatus,
+INSTANTIATE_TEST_SUITE_P(Cases, CommandStatus,
                          testing::Values(CommandsEnd{"zero", "exit 0", 0},
                                          CommandsEnd{"seven", "exit 7", 7},
                                          CommandsEnd{"terminated", "kill -TERM $$", 143}),

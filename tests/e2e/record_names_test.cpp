@@ -58,7 +58,7 @@ TEST_P(RecordedNames, AreThereInEveryRecordingOfAProcessAndAfterItsEnd) {
   EXPECT_GE(dead.innermost, alive.innermost) << "names are gone with the process";
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, RecordedNames,
+INSTANTIATE_TEST_SUITE_P(Pythons, RecordedNames,
                          testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 

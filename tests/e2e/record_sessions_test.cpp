@@ -163,7 +163,7 @@ TEST_P(AsPerfCommand, RecordsAndPassesTheStatusThrough) {
   target.serve(10);
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryPerf, AsPerfCommand, testing::Values("perf", "perf6.12", "perf7"),
+INSTANTIATE_TEST_SUITE_P(Perfs, AsPerfCommand, testing::Values("perf", "perf6.12", "perf7"),
                          [](const auto& one) {
                            std::string text = one.param;
                            std::ranges::replace(text, '.', '_');

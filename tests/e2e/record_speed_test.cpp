@@ -60,7 +60,7 @@ TEST_P(SpeedOfCalls, IsThatOfBeforeWhenTheRecordingIsOver) {
   EXPECT_LT(meanwhile, 0.9) << "the measurement does not see the trampoline";
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, SpeedOfCalls,
+INSTANTIATE_TEST_SUITE_P(Pythons, SpeedOfCalls,
                          testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 

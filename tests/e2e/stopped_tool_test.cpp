@@ -75,7 +75,7 @@ TEST_P(StoppedInAStop, IsKilledByItsGuardWhichSwitchesOff) {
   target.expect_usable();
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, StoppedInAStop,
+INSTANTIATE_TEST_SUITE_P(Cases, StoppedInAStop,
                          testing::Values(Step::kThreadSeized, Step::kAllStopped, Step::kOffStored),
                          [](const auto& step) {
                            return fmt::format("step{:02}", static_cast<int>(step.param));

@@ -232,9 +232,9 @@ std::string shortage_name(const testing::TestParamInfo<Shortage>& info) {
                      static_cast<int>(std::get<1>(info.param)), std::get<2>(info.param));
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, ToolShortage, testing::ValuesIn(shortages()), shortage_name);
-INSTANTIATE_TEST_SUITE_P(Every, ToolDeath, testing::ValuesIn(deaths()), death_name);
-INSTANTIATE_TEST_SUITE_P(Each, ToolFailure, testing::ValuesIn(failures()), death_name);
+INSTANTIATE_TEST_SUITE_P(Pythons, ToolShortage, testing::ValuesIn(shortages()), shortage_name);
+INSTANTIATE_TEST_SUITE_P(Pythons, ToolDeath, testing::ValuesIn(deaths()), death_name);
+INSTANTIATE_TEST_SUITE_P(Pythons, ToolFailure, testing::ValuesIn(failures()), death_name);
 
 }  // namespace
 }  // namespace pyinject::test

@@ -113,7 +113,7 @@ TEST_P(Pools, NameTheWorkOfAllTheirWorkers) {
   remove_maps(*python, std::to_string(target.pid().value()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, Pools,
+INSTANTIATE_TEST_SUITE_P(Pythons, Pools,
                          testing::Values(std::tuple{"fork", 12}, std::tuple{"fork", 13},
                                          std::tuple{"spawn", 14}, std::tuple{"spawn", 12},
                                          std::tuple{"forkserver", 15}, std::tuple{"fork", 15}),
@@ -156,7 +156,7 @@ TEST_P(Gunicorn, NamesTheWorkOfWorkersThatAreReplaced) {
   remove_maps(*python, std::to_string(master.pid().value()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Minors, Gunicorn, testing::Values(13, 14),
+INSTANTIATE_TEST_SUITE_P(Pythons, Gunicorn, testing::Values(13, 14),
                          testing::PrintToStringParamName());
 
 class Families : public testing::TestWithParam<const char*> {

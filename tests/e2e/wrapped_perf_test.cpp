@@ -103,7 +103,7 @@ TEST_P(LiveView, TopHasTheTerminal) {
   target.serve(5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Minors, LiveView, testing::Values(15), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Pythons, LiveView, testing::Values(15), testing::PrintToStringParamName());
 
 class RecordingVerb : public WrappedPerf {};
 
@@ -136,7 +136,7 @@ TEST_P(RecordingVerb, SchedRecordHasWholeStacks) {
   EXPECT_EQ(timehist.status, ExitStatus{}) << timehist.err;
 }
 
-INSTANTIATE_TEST_SUITE_P(Minors, RecordingVerb, testing::Values(13, 15),
+INSTANTIATE_TEST_SUITE_P(Pythons, RecordingVerb, testing::Values(13, 15),
                          testing::PrintToStringParamName());
 
 TEST(WrappedPerfRefuses, WhatItCannotActivate) {

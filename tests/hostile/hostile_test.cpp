@@ -144,7 +144,7 @@ TEST_P(HostileTest, DoesNotHoldUpStatus) {
   expect_in_time(told);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, HostileTest, testing::ValuesIn(kAll),
+INSTANTIATE_TEST_SUITE_P(Cases, HostileTest, testing::ValuesIn(kAll),
                          [](const auto& row) { return std::string{row.param.name}; });
 
 }  // namespace

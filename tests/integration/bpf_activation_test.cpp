@@ -43,7 +43,7 @@ os.execv('/proc/self/exe', command[:command.index('-c')] + ['-c', program])
   EXPECT_EQ(again->reason, python::Reason::kExited);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, BpfActivation, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfActivation, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 }  // namespace

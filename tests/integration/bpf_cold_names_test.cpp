@@ -89,7 +89,8 @@ TEST_P(BpfColdNames, HaveTheirLinesWhenTheseCanBeRead) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, BpfColdNames, testing::ValuesIn(interpreters()), InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfColdNames, testing::ValuesIn(interpreters()),
+                         InterpreterName{});
 
 }  // namespace
 }  // namespace pyinject::test

@@ -139,10 +139,10 @@ TEST_P(BpfGilListTest, WhoWaitsInNoListIsNot) {
   EXPECT_EQ(count(Gil::kWaitedFor), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, BpfGilListTest,
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfGilListTest,
                          testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
-INSTANTIATE_TEST_SUITE_P(Every, BpfGilTest, testing::ValuesIn(interpreters()), InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfGilTest, testing::ValuesIn(interpreters()), InterpreterName{});
 
 }  // namespace
 }  // namespace pyinject::test

@@ -222,7 +222,7 @@ outside()
   EXPECT_THAT(texts(), Each(AllOf(StartsWith("inside "), HasSubstr("outside <module> |"))));
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, BpfSamplerTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfSamplerTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 }  // namespace

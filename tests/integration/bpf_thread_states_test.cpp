@@ -149,7 +149,7 @@ read_by_ring()
   EXPECT_EQ(with_frames(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, BpfThreadStates, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfThreadStates, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 }  // namespace

@@ -95,7 +95,7 @@ TEST_P(BpfUnavailable, TheChoiceIsTheTrampoline) {
                     HasSubstr("(" + GetParam().reason + "): "), HasSubstr("trampoline on by")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, BpfUnavailable,
+INSTANTIATE_TEST_SUITE_P(Cases, BpfUnavailable,
                          testing::Values(Kernel{"no_btf", kNoBtf,
                                                 "use a kernel with CONFIG_DEBUG_INFO_BTF"},
                                          Kernel{"kernel_too_old", kNoTypes, "Linux 5.17 or later"},

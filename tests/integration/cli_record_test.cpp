@@ -140,7 +140,7 @@ TEST_P(RecordsPython, PerfCompletesItsFileWhenTheToolIsKilled) {
   python.expect_alive();
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, RecordsPython, testing::ValuesIn(test::interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, RecordsPython, testing::ValuesIn(test::interpreters()),
                          test::InterpreterName{});
 
 // A standard output that is a pipe, as it is here, gets perf's data only if `-o -` asks for that.
@@ -224,7 +224,7 @@ TEST_P(BadInput, HasItsMessageAndStatus) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Cli, BadInput,
+    Cases, BadInput,
     testing::Values(
         std::tuple{std::vector<std::string>{"recrod"}, 129, "unknown verb 'recrod'"},
         std::tuple{std::vector<std::string>{"record", "-p", "abc"}, 129, "invalid pid 'abc'"},

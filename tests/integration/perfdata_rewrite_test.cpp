@@ -306,7 +306,7 @@ TEST_P(PerfDataModes, PipesAndFoldersAreNotForUs) {
   EXPECT_THAT(why_not(folder().file("piped", piped.out)), HasSubstr("pipe"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Perf, PerfDataModes, testing::Values("perf"));
+INSTANTIATE_TEST_SUITE_P(Perfs, PerfDataModes, testing::Values("perf"));
 
 }  // namespace
 }  // namespace pyinject::perfdata

@@ -159,7 +159,7 @@ TEST_P(Blocking, ActivatesAndTheCallReturnsAsItShould) {
   EXPECT_EQ(process.child().wait(base::Deadline::after(kPatience)), ExitStatus{});
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Blocking, testing::ValuesIn(cases()), CaseName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, Blocking, testing::ValuesIn(cases()), CaseName{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Blocking);
 
 }  // namespace

@@ -301,7 +301,7 @@ sys.stdin.read()
   EXPECT_EQ(attach_.detect(parent.pid()).state, python::TrampolineState::kOff);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Deadlines,
+INSTANTIATE_TEST_SUITE_P(Pythons, Deadlines,
                          testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Deadlines);

@@ -30,7 +30,7 @@ class PythonDetectorTest : public DetectionTest {
   Attach attach_;
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonDetectorTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonDetectorTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonDetectorTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 std::vector<std::string> words(const std::string& line) {

@@ -65,7 +65,7 @@ class PythonEmbeddedTest : public DetectionTest {
   Attach attach_;
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonEmbeddedTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonEmbeddedTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonEmbeddedTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 TEST_P(PythonEmbeddedTest, IsFoundByWhatIsMapped) {

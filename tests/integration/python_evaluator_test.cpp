@@ -73,7 +73,7 @@ TEST_P(PythonEvaluatorTest, ByteCodeRunsInItsRanges) {
   EXPECT_GE(inside, kStops * 9 / 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, PythonEvaluatorTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonEvaluatorTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 }  // namespace

@@ -17,7 +17,7 @@ using base::Deadline;
 
 class PythonExitTest : public testing::TestWithParam<Interpreter> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonExitTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonExitTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonExitTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 enum class Leave { kOn, kOff };

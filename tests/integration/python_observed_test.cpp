@@ -115,7 +115,7 @@ while libc.read(0, buffer, 1) == 1:
   go_on("x");
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Observed, testing::ValuesIn(interpreters()), InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, Observed, testing::ValuesIn(interpreters()), InterpreterName{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Observed);
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 class PythonOnceActivatedTest : public DetectionTest {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonOnceActivatedTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonOnceActivatedTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonOnceActivatedTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 // Each line makes functions, calls them and throws them away.

@@ -49,7 +49,7 @@ class PythonRefusalsForcedTest : public DetectionTest {
   python::Target target_ = Attach{}.detect(python_.pid());
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsForcedTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsForcedTest,
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsForcedTest,
                          testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 

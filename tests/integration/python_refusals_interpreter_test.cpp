@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 class PythonRefusalsInterpreterTest : public DetectionTest {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsInterpreterTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsInterpreterTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsInterpreterTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 TEST_P(PythonRefusalsInterpreterTest, TheJitIsOn) {

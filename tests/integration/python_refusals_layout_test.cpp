@@ -30,7 +30,7 @@ class PythonRefusalsLayoutTest : public DetectionTest {
   SeenFolder folder_{Interpreter{}};
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsLayoutTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsLayoutTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsLayoutTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 // A process that has FILE mapped, as an interpreter would, but does not run it.

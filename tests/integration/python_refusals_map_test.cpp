@@ -74,7 +74,7 @@ class PythonRefusalsMapTest : public DetectionTest {
   std::vector<std::string> made_;
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsMapTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsMapTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsMapTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 // The programs below drop their rights as services do.

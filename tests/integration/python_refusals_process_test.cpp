@@ -98,7 +98,7 @@ TEST(PythonRefusalsTest, AnOldPython) {
 
 class PythonRefusalsProcessTest : public DetectionTest {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsProcessTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonRefusalsProcessTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsProcessTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 TEST_P(PythonRefusalsProcessTest, AThread) {

@@ -23,7 +23,7 @@ class PythonRefusedByTryingTest : public DetectionTest {
   }
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusedByTryingTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonRefusedByTryingTest,
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusedByTryingTest,
                          testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 

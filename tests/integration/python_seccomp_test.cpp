@@ -121,7 +121,7 @@ TEST_P(Seccomp, WithoutSigreturnTheQueueIsUsed) {
   EXPECT_EQ(std::get<python::Activation>(result).mechanism, python::Mechanism::kPendingQueue);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Seccomp, testing::ValuesIn(interpreters()), InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, Seccomp, testing::ValuesIn(interpreters()), InterpreterName{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Seccomp);
 
 }  // namespace

@@ -217,7 +217,7 @@ enter_sub(interpreters.create())
   EXPECT_EQ(reader.losses().interpreters, 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, PythonStackRacesTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonStackRacesTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 }  // namespace

@@ -272,7 +272,7 @@ TEST_P(PythonStackReaderTest, WhatIsNoCodeObjectHasNoName) {
   EXPECT_TRUE(reader.read().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, PythonStackReaderTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonStackReaderTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST_P(EachInterpreter, IsKnownByItsFile) {
   EXPECT_FALSE(found->refusal) << python::describe(*found->refusal);
 }
 
-INSTANTIATE_TEST_SUITE_P(Interpreters, EachInterpreter, testing::ValuesIn(test::interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, EachInterpreter, testing::ValuesIn(test::interpreters()),
                          test::InterpreterName{});
 
 // A link to an executable that is called pythonN, for it is known by that name.

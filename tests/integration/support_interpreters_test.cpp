@@ -65,7 +65,7 @@ TEST(InterpreterCandidates, BeginWithThoseThatAreGiven) {
 
 class PythonProcessTest : public testing::TestWithParam<Interpreter> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonProcessTest);
-INSTANTIATE_TEST_SUITE_P(Every, PythonProcessTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonProcessTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 TEST_P(PythonProcessTest, IsTheChildItself) {

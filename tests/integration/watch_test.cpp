@@ -57,7 +57,7 @@ class WatchTest : public testing::TestWithParam<Way> {
   }
   std::unique_ptr<ProcessWatch> watch_;
 };
-INSTANTIATE_TEST_SUITE_P(By, WatchTest, testing::Values(Way::kPerfEvents, Way::kProcfs),
+INSTANTIATE_TEST_SUITE_P(Cases, WatchTest, testing::Values(Way::kPerfEvents, Way::kProcfs),
                          [](const auto& one) {
                            return one.param == Way::kPerfEvents ? "perf_events" : "procfs";
                          });

@@ -123,7 +123,7 @@ TEST(WriteWatch, LosesNoWriteOfThisMoment) {
 
 class PerfWatchPythonTest : public testing::TestWithParam<Interpreter> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PerfWatchPythonTest);
-INSTANTIATE_TEST_SUITE_P(Every, PerfWatchPythonTest, testing::ValuesIn(interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, PerfWatchPythonTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 // From its mapping to the moment from which it can be activated, without a look in between.

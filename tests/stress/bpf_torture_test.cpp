@@ -255,7 +255,7 @@ TEST_P(BpfTorture, ChangesNothing) {
   EXPECT_EQ(target.errors(), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, BpfTorture, testing::ValuesIn(cases()), [](const auto& one) {
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfTorture, testing::ValuesIn(cases()), [](const auto& one) {
   return fmt::format("{}_{}", one.param.kind.name, one.param.interpreter.name);
 });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BpfTorture);

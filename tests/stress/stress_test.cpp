@@ -126,7 +126,7 @@ TEST_P(Stress, NoTargetIsHarmed) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Stress,
+INSTANTIATE_TEST_SUITE_P(Pythons, Stress,
                          testing::Combine(testing::ValuesIn(kinds()),
                                           testing::ValuesIn(chosen_interpreters())),
                          KindAndInterpreter{});

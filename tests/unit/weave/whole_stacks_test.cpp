@@ -88,7 +88,7 @@ TEST_P(WholeStacksOfCLibrary, NothingIsHiddenByItsFirstFunction) {
   map(kWithout, kCodeSize, GetParam());
   EXPECT_EQ(woven_one("ocEcco", python({"a", "xy"})), "oyxcEacco");
 }
-INSTANTIATE_TEST_SUITE_P(Names, WholeStacksOfCLibrary,
+INSTANTIATE_TEST_SUITE_P(Cases, WholeStacksOfCLibrary,
                          testing::Values("/lib/x86_64-linux-gnu/libc.so.6",
                                          "/lib/ld-musl-x86_64.so.1", "/usr/lib/libc.so"));
 
