@@ -31,7 +31,7 @@ class BpfGilTest : public BpfSampling {
   }
 };
 
-TEST_P(BpfGilTest, ItIsWhoseItIs) {
+TEST_P(BpfGilTest, MarksTheHolder) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import hashlib, threading
 data = bytes(1 << 22)
@@ -48,7 +48,7 @@ spin()
 }
 
 // In 3.12 a thread keeps the state that it had in there, which is of the newest interpreter.
-TEST_P(BpfGilTest, ItIsHeldByWhoHasMadeAnInterpreter) {
+TEST_P(BpfGilTest, MarksAHolderThatHasCreatedASubInterpreter) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 try:
     import _interpreters as interpreters
@@ -63,7 +63,7 @@ spin()
   expect_held();
 }
 
-TEST_P(BpfGilTest, WhoWaitsForItIsMarked) {
+TEST_P(BpfGilTest, MarksAThreadThatWaits) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import threading
 def other():
@@ -78,7 +78,7 @@ spin()
 }
 
 // As whoever gives it up does: a system call about a futex of the GIL's.
-TEST_P(BpfGilTest, WhoWakesOthersIsNotSaidToWait) {
+TEST_P(BpfGilTest, DoesNotMarkAThreadThatWakesOthers) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import ctypes
 wake = ctypes.CDLL(None).syscall
@@ -128,13 +128,15 @@ while True:
   }
 };
 
-TEST_P(BpfGilListTest, WhoWaitsInItsListIsMarked) { wait_in("newer", 16, Gil::kWaitedFor); }
+TEST_P(BpfGilListTest, MarksAThreadThatWaitsInTheListOfTheLock) {
+  wait_in("newer", 16, Gil::kWaitedFor);
+}
 
-TEST_P(BpfGilListTest, WhoHasWaitedLongerIsMarked) {
+TEST_P(BpfGilListTest, MarksAnOlderWaiterInTheList) {
   wait_in("older", 16 + 48 + 40, Gil::kWaitedFor);
 }
 
-TEST_P(BpfGilListTest, WhoWaitsInNoListIsNot) {
+TEST_P(BpfGilListTest, DoesNotMarkAThreadThatIsInNoList) {
   wait_in("other", 16, Gil::kNone);
   EXPECT_EQ(count(Gil::kWaitedFor), 0U);
 }

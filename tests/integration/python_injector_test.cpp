@@ -352,7 +352,7 @@ for line in sys.stdin:
 }
 
 // Which has neither an arena nor a map, but for another reason than one that could not have them.
-TEST_P(Injector, WhoExecutesBehindItsActivationHasGone) {
+TEST_P(Injector, AProcessThatExecsDuringItsActivationHasExited) {
   static PythonProcess* executing = nullptr;
   PythonProcess python{GetParam(), R"(
 import os, select, sys

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 constexpr GroupOwner kOwner{.id = {.pid = Pid{4711}, .start_time = 123456},
                             .pid_namespace = 4026531836};
 
-TEST(UprobeGroups, TellWhoseTheyAre) {
+TEST(UprobeGroups, NameTheirOwner) {
   EXPECT_EQ(group_name(kOwner), "perf_pyinject_4711_123456_4026531836");
   EXPECT_EQ(parse_group_name(group_name(kOwner)), kOwner);
   EXPECT_LT(

@@ -204,7 +204,7 @@ TEST_F(LateArrivalsTest, WhatPythonForksIsPythonUnlessItRunsAnotherProgramAtOnce
   EXPECT_TRUE(tried({kChild, Pid{5'000'004}}));
 }
 
-TEST_F(LateArrivalsTest, SaysWhoHasInheritedItAndWhoHasEnded) {
+TEST_F(LateArrivalsTest, ReportsInheritedTrampolinesAndExits) {
   begin();
   arrivals_->add_known({kOne});
   manager_.answer = [&](Pid pid) {
@@ -218,7 +218,7 @@ TEST_F(LateArrivalsTest, SaysWhoHasInheritedItAndWhoHasEnded) {
   EXPECT_THAT(ended_, ElementsAre(kChild));
 }
 
-TEST_F(LateArrivalsTest, WhoExecutesWhileItIsTriedIsTriedAnew) {
+TEST_F(LateArrivalsTest, RetriesAProcessThatExecsDuringTheAttempt) {
   begin();
   std::mutex hold;
   std::unique_lock held{hold};
@@ -266,7 +266,7 @@ TEST_F(LateArrivalsTest, AChildThatWasNoPythonWhenItWasTriedIsTriedWhenItMapsOne
 }
 
 // When records were lost each process is looked at, also one that was settled as another program.
-TEST_F(LateArrivalsTest, WhoExecutesUnseenIsForgottenAndTriedAnew) {
+TEST_F(LateArrivalsTest, RetriesAProcessAfterAMissedExec) {
   begin();
   arrivals_->add_known({kOne});
   bool first = true;
@@ -280,7 +280,7 @@ TEST_F(LateArrivalsTest, WhoExecutesUnseenIsForgottenAndTriedAnew) {
   EXPECT_THAT(ended_, ElementsAre(kOne));
 }
 
-TEST_F(LateArrivalsTest, WhatIsForkedByOneThatWasSeenByALookIsTriedToo) {
+TEST_F(LateArrivalsTest, TriesChildrenOfAPolledProcess) {
   begin();
   handle_all({{.change = Change::kAppeared, .pid = kOne}});
   pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
@@ -290,7 +290,7 @@ TEST_F(LateArrivalsTest, WhatIsForkedByOneThatWasSeenByALookIsTriedToo) {
   EXPECT_TRUE(tried({kOne, kChild}));
 }
 
-TEST_F(LateArrivalsTest, WhoEndedBeforeItCouldBeTriedIsCounted) {
+TEST_F(LateArrivalsTest, CountsProcessesThatExitBeforeTheAttempt) {
   begin();
   const Pid perf{1'000'005};
   arrivals_->ignore(perf);
@@ -307,7 +307,7 @@ TEST_F(LateArrivalsTest, WhoEndedBeforeItCouldBeTriedIsCounted) {
   EXPECT_THAT(manager_.tried(), IsEmpty());
 }
 
-TEST_F(LateArrivalsTest, WhoExecutesWhileItIsTriedAndEndsTooEarlyIsCounted) {
+TEST_F(LateArrivalsTest, CountsAProcessThatExecsDuringTheAttemptAndExitsEarly) {
   begin();
   std::mutex hold;
   std::unique_lock held{hold};
@@ -329,7 +329,7 @@ TEST_F(LateArrivalsTest, WhoExecutesWhileItIsTriedAndEndsTooEarlyIsCounted) {
 }
 
 // What is told of it comes behind its end, or before.
-TEST_F(LateArrivalsTest, WhoEndedBeforeItWasReadyIsCountedOnce) {
+TEST_F(LateArrivalsTest, CountsAProcessThatExitsBeforeItIsReadyOnce) {
   for (const auto late : {Late::kNotYet, Late::kGone, Late::kRefused, Late::kActive}) {
     for (const bool meanwhile : {true, false}) {
       SCOPED_TRACE(testing::Message() << static_cast<int>(late) << meanwhile);
@@ -365,7 +365,7 @@ TEST_F(LateArrivalsTest, WhoEndedBeforeItWasReadyIsCountedOnce) {
   }
 }
 
-TEST_F(LateArrivalsTest, OnlyThoseWhoAreMeantAreTried) {
+TEST_F(LateArrivalsTest, TriesOnlyProcessesInScope) {
   begin(TargetSet::of_families({kOne}));
   handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne},
               {.change = Change::kExec, .pid = kChild},

@@ -276,7 +276,7 @@ TEST_F(ManagerTest, WhatIsNoPythonYetIsTriedAgain) {
 }
 
 // The stack that tells its program is another one until the kernel is done with the exec.
-TEST_F(ManagerTest, WhoExecutesWhileItIsActivatedIsTriedAgain) {
+TEST_F(ManagerTest, RetriesAProcessThatExecsDuringItsActivation) {
   const base::Child child{{.argv = {"sleep", "60"}}};
   const auto manager = make();
   injector_.activate_refusals[child.pid()] = Reason::kExited;
@@ -303,7 +303,7 @@ TEST_F(ManagerTest, WhatIsNoPythonAtTheBeginningMayBeOneLater) {
 }
 
 // Records of execs may be lost.
-TEST_F(ManagerTest, AnExecThatNobodyHasToldOfIsFound) {
+TEST_F(ManagerTest, DetectsAnExecWithoutARecord) {
   test::ChildProcess child{{"sh", "-c", "echo ready; read word; exec sleep 60"}};
   const auto deadline = base::Deadline::after(std::chrono::seconds{20});
   ASSERT_EQ(child.read_line(deadline), "ready");
@@ -321,7 +321,7 @@ TEST_F(ManagerTest, AnExecThatNobodyHasToldOfIsFound) {
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
 }
 
-TEST_F(ManagerTest, CountsWhoEndedTooEarly) {
+TEST_F(ManagerTest, CountsProcessesThatExitEarly) {
   const auto manager = make({.strict = false});
   manager->missed(kFirst);
   EXPECT_EQ(manager->stats().summary(), "0 processes recorded, 1 skipped (1 exited)");

@@ -153,7 +153,7 @@ TEST_F(UnwindBudget, RefusesTablesBeyondTheShareOfTheirProcess) {
 }
 
 // Who asks first pays; who cannot pay does not take the file from those who can.
-TEST_F(UnwindBudget, LoadsATableForTheNextWhoAsks) {
+TEST_F(UnwindBudget, LoadsATableForTheNextProcess) {
   files_.files[1] = test::made_elf(test::made_unwind_table("", kFunction));
   map(kHostile, 1);
   map(kInnocent, 1);

@@ -59,7 +59,7 @@ class ProcessTableTest : public testing::Test {
   std::size_t looks_ = 0;
 };
 
-TEST_F(ProcessTableTest, TellsOfBirthsAndEnds) {
+TEST_F(ProcessTableTest, ReportsStartsAndExits) {
   start(5);
   EXPECT_THAT(update(), ElementsAre("+5", "!5"));
   start(3);
@@ -118,7 +118,7 @@ TEST_F(ProcessTableTest, TheNewestOfThoseThatWereThereIsYoung) {
   EXPECT_THAT(update(), ElementsAre("x1001", "!1001"));
 }
 
-TEST_F(ProcessTableTest, AManyBirthsDoNotMeanAMillionLooks) {
+TEST_F(ProcessTableTest, PollsFewOfManyYoungProcesses) {
   for (pid_t pid = 1; pid <= 10000; ++pid) {
     start(pid);
   }

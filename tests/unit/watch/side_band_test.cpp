@@ -78,7 +78,7 @@ std::string mapping(std::uint32_t protection, std::uint64_t inode, std::uint16_t
       .with_time(9);
 }
 
-TEST(SideBand, TellsBirthsAndEndsOfProcesses) {
+TEST(SideBand, ReportsStartsAndExitsOfProcesses) {
   const auto born = decode(task(PERF_RECORD_FORK, 47, 40, 47, 5));
   ASSERT_TRUE(born);
   EXPECT_EQ(born->event.change, Change::kForked);

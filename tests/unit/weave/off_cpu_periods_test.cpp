@@ -72,7 +72,7 @@ TEST_F(OffCpuPeriods, AnIdleProcessorWaitsForNothing) {
 
 // The last switch of a thread lies behind the record of its end. One that nobody waits for any more
 // has no number there; the first one of a process, while others go on, still has.
-TEST_F(OffCpuPeriods, WhoHasEndedWaitsForNothing) {
+TEST_F(OffCpuPeriods, AnExitedThreadDoesNotWait) {
   options_.flags.off_cpu = true;
   data_.data += test::made_record(PERF_RECORD_EXIT, 0, test::words(kTask, kTask, 90) + behind(90));
   sample(100, "k", kSwitches);
@@ -118,7 +118,7 @@ TEST_F(OffCpuPeriods, TwoEventsOfSwitchesHaveBothTheWholeTime) {
   EXPECT_THAT(periods(), ElementsAre(500U, 499U));
 }
 
-TEST_F(OffCpuPeriods, WhyThereAreNoneIsTold) {
+TEST_F(OffCpuPeriods, ReportWhyThereAreNone) {
   weave();
   EXPECT_EQ(summary_.no_off_cpu, NoOffCpu::kNone) << "nobody asked";
   options_.flags.off_cpu = true;
@@ -132,7 +132,7 @@ TEST_F(OffCpuPeriods, WhyThereAreNoneIsTold) {
   EXPECT_EQ(summary_.no_off_cpu, NoOffCpu::kNoSwitches);
 }
 
-TEST_F(OffCpuPeriods, WhoIsPreemptedHasAMark) {
+TEST_F(OffCpuPeriods, MarkPreemptedThreads) {
   options_.flags.off_cpu = true;
   for (const std::uint64_t time : {100U, 200U}) {
     sample(time, "kcEc", kSwitches);

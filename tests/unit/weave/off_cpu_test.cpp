@@ -39,7 +39,7 @@ TEST_F(OffCpuTest, LastsUntilTheThreadRunsAgain) {
   EXPECT_FALSE(preempted(5, 40));
 }
 
-TEST_F(OffCpuTest, OfWhoDoesNotComeBackUntilTheEnd) {
+TEST_F(OffCpuTest, AThreadThatDoesNotComeBackIsAwayUntilTheEnd) {
   times_.takes_processor(5, 100);
   times_.ends(1000);
   times_.ends(900);
@@ -49,7 +49,7 @@ TEST_F(OffCpuTest, OfWhoDoesNotComeBackUntilTheEnd) {
 }
 
 // The processor does something else for the last time behind the record of the thread's end.
-TEST_F(OffCpuTest, WhoHasEndedDoesNotWait) {
+TEST_F(OffCpuTest, AnExitedThreadDoesNotWait) {
   times_.exits(5, 500);
   times_.ends(1000);
   EXPECT_TRUE(has_ended(5, 501));
@@ -110,7 +110,7 @@ TEST_F(OffCpuTest, ASecondSampleTellsThatItCameBack) {
 }
 
 // Its own record lies between the sample and the time when the thread runs again.
-TEST_F(OffCpuTest, WhoIsPreemptedCouldHaveRun) {
+TEST_F(OffCpuTest, APreemptedThreadIsRunnable) {
   times_.leaves_processor(5, 205, true);
   times_.takes_processor(5, 100);
   times_.takes_processor(5, 300);
