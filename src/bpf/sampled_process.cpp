@@ -42,6 +42,7 @@ std::optional<sampled_process> process_of(const python::FrameLayout& from) {
                                 .thread_id = from.thread_id,
                                 .current_frame = from.current_frame,
                                 .frame_in_cframe = from.frame_in_cframe ? 1U : 0U,
+                                .previous_cframe = from.previous_cframe,
                                 .running_task = from.running_task,
                                 .tasks_later = from.tasks_later ? 1U : 0U,
                                 .executable = from.executable,
@@ -59,6 +60,7 @@ std::optional<sampled_process> process_of(const python::FrameLayout& from) {
                                 .text_length = from.text_length,
                                 .text_state = from.text_state,
                                 .ascii_data = from.ascii_data,
+                                .int_digits = from.int_digits,
                                 .task_name = from.task_name,
                                 .gil_last_holder = from.gil_last_holder,
                                 .gil_locked = from.gil_locked};

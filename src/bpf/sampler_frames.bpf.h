@@ -206,7 +206,7 @@ static long step_walk(__u32 index, struct walker *walker) {
   if (at->frame_in_cframe) { /* 3.12: struct _PyCFrame {current_frame, previous} */
     /* That of no evaluator is in the thread state itself. */
     walk->may_be_empty = walk->frame - work->states[index] < kMostThreadState;
-    walk->behind_cframe = read_word(read_word(walk->frame + 8));
+    walk->behind_cframe = read_word(read_word(walk->frame + at->previous_cframe));
     walk->frame = read_word(walk->frame);
   }
   walk->published = walk->frame;

@@ -46,6 +46,7 @@ struct sampled_process {
   __u32 thread_id;
   __u32 current_frame;
   __u32 frame_in_cframe;
+  __u32 previous_cframe;
   __u32 running_task; /* 0: not known */
   __u32 tasks_later;  /* the loader looks for it again */
   /* _PyInterpreterFrame */
@@ -59,13 +60,14 @@ struct sampled_process {
   __u32 line_table;
   __u32 first_line;
   __u32 byte_code;
-  /* all objects, bytes, str, asyncio's Task */
+  /* all objects, bytes, str, int, asyncio's Task */
   __u32 type;
   __u32 item_count;
   __u32 bytes_data;
   __u32 text_length;
   __u32 text_state;
   __u32 ascii_data;
+  __u32 int_digits;
   __u32 task_name;
   /* struct _gil_runtime_state */
   __u32 gil_last_holder;

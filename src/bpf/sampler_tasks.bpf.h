@@ -70,7 +70,7 @@ static __noinline __u32 task_of(struct work *work) {
       return 0;
     }
   } else { /* an int, until somebody asks for the name: Modules/_asynciomodule.c */
-    name->head.first_line = (__s32)read_word(text + 24); /* its lowest 30 bits */
+    name->head.first_line = (__s32)read_word(text + at->int_digits); /* its lowest 30 bits */
   }
   name->head.name_bytes = put.bytes;
   name->head.name_width = put.width;

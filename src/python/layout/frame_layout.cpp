@@ -98,6 +98,7 @@ std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
       .thread_id = narrow(found.thread_id),
       .current_frame = narrow(stack.current_frame),
       .frame_in_cframe = stack.frame_in_cframe,
+      .previous_cframe = narrow(stack.previous_cframe),
       .running_task = tasks ? tasks->running : 0,
       .tasks_later = found.publishes_tasks && !tasks,
       .executable = narrow(stack.executable),
@@ -116,6 +117,7 @@ std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
       .text_length = narrow(stack.text_length),
       .text_state = narrow(stack.text_state),
       .ascii_data = narrow(stack.ascii_data),
+      .int_digits = narrow(stack.int_digits),
       .task_name = tasks ? tasks->name : 0,
       .gil_last_holder = narrow(found.gil_last_holder),
       .gil_locked = narrow(found.gil_locked)};

@@ -25,9 +25,10 @@ struct FrameLayout {
   std::uint32_t thread_interpreter = 0;
   std::uint32_t thread_id = 0;  // pthread_self() of that thread
   std::uint32_t current_frame = 0;
-  bool frame_in_cframe = false;    // 3.12: what current_frame points at has the pointer first
-  std::uint32_t running_task = 0;  // asyncio's, of that thread; 0: not known
-  bool tasks_later = false;        // that is found out when asyncio is loaded
+  bool frame_in_cframe = false;       // 3.12: what current_frame points at has the pointer first
+  std::uint32_t previous_cframe = 0;  // in that struct: the one of the evaluator before
+  std::uint32_t running_task = 0;     // asyncio's, of that thread; 0: not known
+  bool tasks_later = false;           // that is found out when asyncio is loaded
   // _PyInterpreterFrame.
   std::uint32_t executable = 0;
   std::uint64_t executable_tags = 0;  // bits of that word that are no part of the pointer
@@ -40,13 +41,14 @@ struct FrameLayout {
   std::uint32_t line_table = 0;
   std::uint32_t first_line = 0;
   std::uint32_t byte_code = 0;
-  // All objects; bytes; str; asyncio's Task.
+  // All objects; bytes; str; int; asyncio's Task.
   std::uint32_t type = 0;
   std::uint32_t item_count = 0;
   std::uint32_t bytes_data = 0;
   std::uint32_t text_length = 0;
   std::uint32_t text_state = 0;
   std::uint32_t ascii_data = 0;
+  std::uint32_t int_digits = 0;
   std::uint32_t task_name = 0;
   // struct _gil_runtime_state.
   std::uint32_t gil_last_holder = 0;

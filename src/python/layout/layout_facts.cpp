@@ -13,6 +13,9 @@ constexpr std::uint64_t kThreadEvalBreaker = 24;
 constexpr std::uint64_t kSignalsPendingBit = 2;  // _PY_SIGNALS_PENDING_BIT
 constexpr std::uint64_t kCallsToDoBit = 4;       // _PY_CALLS_TO_DO_BIT
 
+// PyLongObject.long_value.ob_digit, 3.12 to 3.15 (Include/cpython/longintrepr.h).
+constexpr std::uint64_t kIntDigits = 24;
+
 constexpr auto kForkCrash =
     "a fork while the trampoline is on crashes the child (cpython gh-144766)";
 constexpr auto kForkUnmaps =
@@ -65,6 +68,7 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                           .native_thread_id = 144,
                           .current_frame = 56,
                           .frame_in_cframe = true,
+                          .previous_cframe = 8,  // struct _PyCFrame {current_frame, previous}
                           .frame_size = 80,
                           .executable = 0,
                           .executable_tags = 0,
@@ -85,7 +89,8 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                           .text_length = 16,
                           .text_state = 32,
                           .ascii_data = 40,
-                          .text_form = kTextForm}},
+                          .text_form = kTextForm,
+                          .int_digits = kIntDigits}},
      .bad_releases = kBad312,
      .unmaps_used_arenas = kAllReleases},
     {.minor = 13,
@@ -104,7 +109,8 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                           .owner = 70,
                           .owners = kFrameOwners,
                           .stack_end_is_index = true,
-                          .text_form = kTextForm}},
+                          .text_form = kTextForm,
+                          .int_digits = kIntDigits}},
      .published = PublishedOffsets{.size = 584,
                                    .runtime = 3,
                                    .interpreter = 6,
@@ -135,7 +141,8 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                           .previous = 8,
                           .owner = 74,
                           .owners = kFrameOwners,
-                          .text_form = kTextForm}},
+                          .text_form = kTextForm,
+                          .int_digits = kIntDigits}},
      .published = PublishedOffsets{.size = 760,
                                    .runtime = 3,
                                    .interpreter = 6,
@@ -168,7 +175,8 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                           .previous = 8,
                           .owner = 74,
                           .owners = kFrameOwners,
-                          .text_form = kTextForm}},
+                          .text_form = kTextForm,
+                          .int_digits = kIntDigits}},
      .published = PublishedOffsets{.size = 888,
                                    .runtime = 3,
                                    .interpreter = 6,

@@ -1,5 +1,5 @@
-// What differs between CPython minor versions: the one table. No other code knows an offset, a
-// value or a bit of CPython's own, or a version by its number.
+// What differs between CPython minor versions: the one table. Code outside of this directory gets
+// these facts as values.
 #pragma once
 
 #include "pyinject/python/target.hpp"

@@ -30,6 +30,7 @@ struct StackLayout {
   std::uint64_t native_thread_id = 0;  // gettid() of that thread in its own pid namespace
   std::uint64_t current_frame = 0;  // the innermost frame, or (3.12) the struct that names it first
   bool frame_in_cframe = false;     // 3.12: the C frame's _PyCFrame
+  std::uint64_t previous_cframe = 0;  // in that struct
   // In _PyInterpreterFrame.
   std::uint64_t frame_size = 0;  // of its fixed part
   std::uint64_t executable = 0;
@@ -56,6 +57,7 @@ struct StackLayout {
   std::uint64_t text_state = 0;
   std::uint64_t ascii_data = 0;
   TextForm text_form = {};
+  std::uint64_t int_digits = 0;  // in int
 };
 
 // Empty when the offsets can be those of a Python, else what cannot.

@@ -16,36 +16,32 @@ namespace {
 
 using base::Pid;
 using testing::Contains;
-using testing::Not;
 using testing::Optional;
 
-// A pipe of this process.
-class Descriptors : public testing::Test {
- protected:
-  Descriptors() {
+struct OwnPipe {
+  OwnPipe() {
     std::array<int, 2> ends{-1, -1};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    read_end_.reset(ends[0]);
-    write_end_.reset(ends[1]);
+    read_end.reset(ends[0]);
+    write_end.reset(ends[1]);
   }
 
-  Pid self_{::getpid()};
-  base::UniqueFd read_end_;
-  base::UniqueFd write_end_;
+  base::UniqueFd read_end;
+  base::UniqueFd write_end;
 };
 
-TEST_F(Descriptors, AreListedInOrderWhileTheyAreOpen) {
-  const auto open = list_descriptors(self_);
+Pid this_process() { return Pid{::getpid()}; }
+
+TEST(Descriptors, AreListedInOrder) {
+  const OwnPipe pipe;
+  const auto open = list_descriptors(this_process());
   ASSERT_TRUE(open.has_value());
   EXPECT_TRUE(std::ranges::is_sorted(*open));
-  EXPECT_THAT(*open, Contains(read_end_.get()));
-  EXPECT_THAT(*open, Contains(write_end_.get()));
-  const int closed = write_end_.get();
-  write_end_.reset();
-  EXPECT_THAT(list_descriptors(self_), Optional(Not(Contains(closed))));
+  EXPECT_THAT(*open, Contains(pipe.read_end.get()));
+  EXPECT_THAT(*open, Contains(pipe.write_end.get()));
 }
 
-TEST_F(Descriptors, OfNoProcessAreNotKnown) {
+TEST(Descriptors, OfNoProcessAreNotKnown) {
   EXPECT_EQ(list_descriptors(Pid{0x7fffffff}), std::nullopt);
   EXPECT_EQ(errno, ENOENT);
   EXPECT_EQ(read_descriptor_link(Pid{0x7fffffff}, 0), std::nullopt);
@@ -53,29 +49,32 @@ TEST_F(Descriptors, OfNoProcessAreNotKnown) {
   EXPECT_FALSE(open_descriptor(Pid{0x7fffffff}, 0, O_PATH).valid());
 }
 
-TEST_F(Descriptors, HaveTheNamesThatTheKernelGivesThem) {
-  const int pipe = read_end_.get();
-  EXPECT_THAT(read_descriptor_link(self_, pipe), Optional(testing::StartsWith("pipe:[")));
-  EXPECT_EQ(read_own_descriptor_link(pipe), read_descriptor_link(self_, pipe));
+TEST(Descriptors, HaveTheNamesThatTheKernelGivesThem) {
+  const OwnPipe pipe;
+  const int number = pipe.read_end.get();
+  EXPECT_THAT(read_descriptor_link(this_process(), number),
+              Optional(testing::StartsWith("pipe:[")));
+  EXPECT_EQ(read_own_descriptor_link(number), read_descriptor_link(this_process(), number));
   const base::UniqueFd memory{::memfd_create("a name", MFD_CLOEXEC)};
   EXPECT_THAT(read_own_descriptor_link(memory.get()),
               Optional(testing::Eq("/memfd:a name (deleted)")));
 }
 
-TEST_F(Descriptors, TellWhatKindOfFileTheyAre) {
-  const auto facts = stat_descriptor(self_, read_end_.get());
+TEST(Descriptors, TellWhatKindOfFileTheyAre) {
+  OwnPipe pipe;
+  const auto facts = stat_descriptor(this_process(), pipe.read_end.get());
   ASSERT_TRUE(facts.has_value());
   EXPECT_TRUE(S_ISFIFO(facts->st_mode));
-  const int closed = write_end_.get();
-  write_end_.reset();
-  EXPECT_FALSE(stat_descriptor(self_, closed).has_value());
+  const int closed = pipe.write_end.get();
+  pipe.write_end.reset();
+  EXPECT_FALSE(stat_descriptor(this_process(), closed).has_value());
   EXPECT_EQ(errno, ENOENT);
 }
 
-TEST_F(Descriptors, OpenTheSameFileAgain) {
+TEST(Descriptors, OpenTheSameFileAgain) {
   const base::UniqueFd memory{::memfd_create("file", MFD_CLOEXEC)};
   ASSERT_EQ(::pwrite(memory.get(), "text", 4, 0), 4);
-  const auto again = open_descriptor(self_, memory.get(), O_RDONLY);
+  const auto again = open_descriptor(this_process(), memory.get(), O_RDONLY);
   ASSERT_TRUE(again.valid());
   EXPECT_NE(again.get(), memory.get());
   EXPECT_EQ(::fcntl(again.get(), F_GETFD), FD_CLOEXEC);
