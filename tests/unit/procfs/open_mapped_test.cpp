@@ -31,7 +31,9 @@ TEST(StatMappedFile, FindsTheFileThatHoldsThisFunction) {
 }
 
 TEST(StatMappedFile, OfNoMappingIsNotKnown) {
-  const Mapping none{.begin = base::RemoteAddress{0x1000}, .end = base::RemoteAddress{0x2000}};
+  Mapping none;
+  none.begin = base::RemoteAddress{0x1000};
+  none.end = base::RemoteAddress{0x2000};
   EXPECT_FALSE(stat_mapped_file(Pid{::getpid()}, none).has_value());
 }
 

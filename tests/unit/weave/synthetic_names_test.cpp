@@ -79,25 +79,25 @@ TEST(SyntheticNames, LinesDoNotTakeTheRoomOfNames) {
 }
 
 TEST(SyntheticNames, OneProcessDoesNotTakeTheLinesOfOthers) {
-  constexpr std::uint32_t kHostile = 1;
-  constexpr std::uint32_t kInnocent = 2;
+  constexpr std::uint32_t kGreedy = 1;
+  constexpr std::uint32_t kModest = 2;
   constexpr std::uint32_t kLines = (1U << 20U) - 1;
   SyntheticNames names{kBase};
   for (std::uint32_t i = 1; i <= 16; ++i) {
     names.expect(code("f", i), i + kLines);
-    (void)names.place(code("f", i), kHostile);
+    (void)names.place(code("f", i), kGreedy);
   }
   EXPECT_EQ(names.without_lines().size(), 1U);
-  EXPECT_GT(names.without_lines().at(kHostile), 0U);
+  EXPECT_GT(names.without_lines().at(kGreedy), 0U);
   names.expect(code("g", 1), 1000);
-  const auto place = names.place(code("g", 1), kInnocent);
+  const auto place = names.place(code("g", 1), kModest);
   EXPECT_EQ(place.address(1000), place.begin + 8 + 999);
   // The same function, which the hostile process has hit first.
   names.expect(code("h", 1), kLines);
-  const auto without = names.place(code("h", 1), kHostile);
+  const auto without = names.place(code("h", 1), kGreedy);
   EXPECT_EQ(without.address(kLines), without.address(1));
-  EXPECT_EQ(names.place(code("h", 1), kHostile).begin, without.begin);
-  const auto with = names.place(code("h", 1), kInnocent);
+  EXPECT_EQ(names.place(code("h", 1), kGreedy).begin, without.begin);
+  const auto with = names.place(code("h", 1), kModest);
   EXPECT_NE(with.address(kLines), with.address(1));
 }
 
