@@ -1,5 +1,6 @@
 #include "record/roster.hpp"
 
+#include "base/format.hpp"
 #include "perf/record_options.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/tasks.hpp"
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include <unistd.h>
 
