@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "calls/call_report.hpp"
 #include "cli/console.hpp"
+#include "cli/verb_options.hpp"
 #include "perf/record_options.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/perf/output_file.hpp"
@@ -12,7 +13,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdint>
 #include <exception>
 #include <string_view>
@@ -85,14 +85,17 @@ void check_functions(const session::RecordOptions& record,
         "launched)",
         kUsage};
   }
-  static constexpr std::array kOthers{
-      "children",    "engine", "gil",      "tasks",  "off-cpu",
-      "no-backfill", "lines",  "keep-raw", "repeat", "deactivate-timeout",
-      "stats"};
-  for (const auto* const other : kOthers) {
+  const auto exclude = [&](const char* other) {
     if (values.count(other) != 0) {
       throw CommandLineError{fmt::format("--functions and --{} exclude each other", other), kUsage};
     }
+  };
+  for (const auto* const other :
+       {"children", "engine", "no-backfill", "repeat", "deactivate-timeout", "stats"}) {
+    exclude(other);
+  }
+  for (const auto& flag : flag_options()) {  // they are of weave, which --functions does not use
+    exclude(flag.name);
   }
   const auto& options = record.perf_options;
   if (perf::output_of(options, false).pipe) {

@@ -9,6 +9,7 @@
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/record/record_session.hpp"
+#include "record/choose_engine.hpp"
 
 #include <fmt/format.h>
 
@@ -143,28 +144,27 @@ void take_record(ParsedWords& parsed, session::RecordOptions& record) {
 }
 
 void take_engine(const ParsedWords& parsed, session::RecordOptions& record) {
-  constexpr auto kEngines = std::to_array<std::pair<std::string_view, session::EngineChoice>>(
-      {{"trampoline", session::EngineChoice::kTrampoline},
-       {"bpf", session::EngineChoice::kBpf},
-       {"auto", session::EngineChoice::kAuto}});
+  const auto engines = session::engine_names();
   if (parsed.has("engine")) {
     const auto& name = parsed.values["engine"].as<std::string>();
-    const auto* const found =
-        std::ranges::find(kEngines, std::string_view{name},
-                          &std::pair<std::string_view, session::EngineChoice>::first);
-    if (found == kEngines.end()) {
-      throw CommandLineError{
-          fmt::format("--engine {}: trampoline, bpf or auto", base::printable(name)), kUsage};
+    const auto found = std::ranges::find(engines, name, &session::EngineName::name);
+    if (found == engines.end()) {
+      std::string names;
+      for (const auto& one : engines) {
+        names += names.empty() ? "" : &one == &engines.back() ? " or " : ", ";
+        names += one.name;
+      }
+      throw CommandLineError{fmt::format("--engine {}: {}", base::printable(name), names), kUsage};
     }
-    record.engine = found->second;
+    record.engine = found->choice;
   }
   const auto& flags = record.flags;
-  if ((flags.gil || flags.tasks) && record.engine == session::EngineChoice::kTrampoline) {
+  const auto engine = std::ranges::find(engines, record.engine, &session::EngineName::choice);
+  if ((flags.gil || flags.tasks) && !engine->knows_gil_and_tasks) {
     if (parsed.has("engine")) {
-      throw CommandLineError{
-          fmt::format("--{} needs --engine bpf: the trampoline knows nothing of it",
-                      flags.gil ? "gil" : "tasks"),
-          kUsage};
+      throw CommandLineError{fmt::format("--{} needs --engine bpf: the {} knows nothing of it",
+                                         flags.gil ? "gil" : "tasks", engine->name),
+                             kUsage};
     }
     record.engine = session::EngineChoice::kBpf;
   }

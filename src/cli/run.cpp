@@ -2,7 +2,6 @@
 
 #include "base/file.hpp"
 #include "base/format.hpp"
-#include "bpf/sampler.hpp"
 #include "calls/call_trace.hpp"
 #include "cli/command_line.hpp"
 #include "cli/console.hpp"
@@ -11,6 +10,7 @@
 #include "procfs/own_rights.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/version.hpp"
+#include "record/choose_engine.hpp"
 
 #include <fmt/format.h>
 
@@ -52,9 +52,17 @@ void open_standard_descriptors() {
 }
 
 std::string version_text() {
-  return fmt::format("perf-pyinject {}\nengines: trampoline{}\nfunctions: {}\n", PYINJECT_VERSION,
-                     bpf::built_in() ? ", bpf" : " (without libbpf: no bpf)",
-                     calls::can_read_calls() ? "yes" : "no (without libtraceevent)");
+  std::string engines;
+  std::string missing;
+  for (const auto& engine : session::engine_names()) {
+    if (engine.built_in != nullptr && engine.built_in()) {
+      engines += fmt::format("{}{}", engines.empty() ? "" : ", ", engine.name);
+    } else if (engine.built_in != nullptr) {
+      missing += fmt::format(" (without {}: no {})", engine.needs, engine.name);
+    }
+  }
+  return fmt::format("perf-pyinject {}\nengines: {}{}\nfunctions: {}\n", PYINJECT_VERSION, engines,
+                     missing, calls::can_read_calls() ? "yes" : "no (without libtraceevent)");
 }
 
 int run_reported(const CommandLine& line, const Terminal& terminal) {

@@ -1,5 +1,5 @@
-// What a verb of the command line is. Each is defined in a file of its own, NAME_verb.cpp, and is a
-// row of the table in verbs.cpp.
+// What a verb of the command line is. Each is defined in a file of its own, NAME_verb.cpp, declared
+// in verbs.hpp, and has a row in the table of verbs.cpp.
 #pragma once
 
 #include "perf/record_options.hpp"

@@ -21,11 +21,6 @@ constexpr auto kGlobal = std::to_array<RecordOption>({
     {"version", 0, kFlag},
 });
 
-// The options that set a member of WeaveFlags, of the verbs that have them.
-struct FlagOption {
-  const char* name;
-  bool weave::WeaveFlags::*flag;
-};
 constexpr auto kFlagOptions = std::to_array<FlagOption>({{"lines", &weave::WeaveFlags::lines},
                                                          {"keep-raw", &weave::WeaveFlags::keep_raw},
                                                          {"gil", &weave::WeaveFlags::gil},
@@ -113,6 +108,8 @@ SplitArguments split_words(const VerbSpec& verb, const VerbArguments& arguments,
 }
 
 }  // namespace
+
+std::span<const FlagOption> flag_options() { return kFlagOptions; }
 
 std::span<const RecordOption> global_options() { return kGlobal; }
 

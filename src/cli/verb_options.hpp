@@ -19,6 +19,13 @@
 
 namespace pyinject::cli {
 
+// The options that set a member of WeaveFlags, of the verbs that have them.
+struct FlagOption {
+  const char* name;
+  bool weave::WeaveFlags::*flag;
+};
+[[nodiscard]] std::span<const FlagOption> flag_options();
+
 // Without a verb.
 [[nodiscard]] std::span<const perf::RecordOption> global_options();
 

@@ -1,6 +1,7 @@
 #include "record/choose_engine.hpp"
 
 #include "base/format.hpp"
+#include "bpf/sampler.hpp"
 #include "perf/record_options.hpp"
 #include "record/bpf_engine.hpp"
 #include "record/recording.hpp"
@@ -9,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +20,15 @@
 namespace pyinject::session {
 
 namespace {
+
+constexpr auto kEngines = std::to_array<EngineName>(
+    {{.name = "trampoline", .choice = EngineChoice::kTrampoline, .built_in = [] { return true; }},
+     {.name = "bpf",
+      .choice = EngineChoice::kBpf,
+      .built_in = bpf::built_in,
+      .needs = "libbpf",
+      .knows_gil_and_tasks = true},
+     {.name = "auto", .choice = EngineChoice::kAuto, .knows_gil_and_tasks = true}});
 
 // Why the output cannot be post-processed; empty: it can.
 std::string left_alone(const RecordOptions& options) {
@@ -94,6 +105,8 @@ std::optional<int> try_engine(const RecordOptions& options, std::unique_ptr<Engi
 }
 
 }  // namespace
+
+std::span<const EngineName> engine_names() { return kEngines; }
 
 int record_once(const RecordOptions& options, python::Detector& detector,
                 python::Injector& injector, base::Logger& logger, RecordObserver& observer,

@@ -10,10 +10,22 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 
 namespace pyinject::session {
+
+// What --engine may name.
+struct EngineName {
+  std::string_view name;
+  EngineChoice choice = EngineChoice::kAuto;
+  bool (*built_in)() = nullptr;      // nullptr: it is no engine of its own
+  std::string_view needs = {};       // if it is not built in
+  bool knows_gil_and_tasks = false;  // or may choose one that does
+};
+[[nodiscard]] std::span<const EngineName> engine_names();
 
 // DETECTOR and INJECTOR are those of the trampoline. An engine that was asked for and cannot be
 // used is an error; the user's choice between one that changes a target and one that does not is

@@ -1,6 +1,8 @@
 #include "pyinject/python/reason.hpp"
 
 #include <algorithm>
+#include <string>
+#include <system_error>
 
 namespace pyinject::python {
 
@@ -10,18 +12,27 @@ struct Known {
   Reason reason;
   std::string_view name;
   std::string_view meaning;
+  // Mostly: it cannot be done with this interpreter, now or ever.
+  std::errc condition = std::errc::not_supported;
 };
 
 // In the order of the enum.
 constexpr auto kKnown = std::to_array<Known>({
-    {Reason::kNoSuchProcess, "no_such_process", "there is no such process"},
-    {Reason::kOwnProcess, "own_process", "it is this tool itself"},
-    {Reason::kKernelThread, "kernel_thread", "it is a thread of the kernel"},
-    {Reason::kZombie, "zombie", "it has ended and waits for its parent"},
-    {Reason::kNoPermission, "no_permission", "it may not be looked into or attached to"},
-    {Reason::kTraced, "traced", "a debugger or strace is attached"},
-    {Reason::kExited, "exited", "it has exited meanwhile"},
-    {Reason::kNotExamined, "not_examined", "it could not be examined within the limits"},
+    {Reason::kNoSuchProcess, "no_such_process", "there is no such process",
+     std::errc::no_such_process},
+    {Reason::kOwnProcess, "own_process", "it is this tool itself",
+     std::errc::operation_not_permitted},
+    {Reason::kKernelThread, "kernel_thread", "it is a thread of the kernel",
+     std::errc::operation_not_permitted},
+    {Reason::kZombie, "zombie", "it has ended and waits for its parent",
+     std::errc::no_such_process},
+    {Reason::kNoPermission, "no_permission", "it may not be looked into or attached to",
+     std::errc::permission_denied},
+    {Reason::kTraced, "traced", "a debugger or strace is attached",
+     std::errc::device_or_resource_busy},
+    {Reason::kExited, "exited", "it has exited meanwhile", std::errc::no_such_process},
+    {Reason::kNotExamined, "not_examined", "it could not be examined within the limits",
+     std::errc::timed_out},
     {Reason::kNotPython, "not_python", "it is no CPython"},
     {Reason::kPythonTooOld, "python_too_old", "it is older than Python 3.12"},
     {Reason::kNoPerfTrampoline, "no_perf_trampoline", "it was built without the perf trampoline"},
@@ -32,7 +43,8 @@ constexpr auto kKnown = std::to_array<Known>({
     {Reason::kFreeThreaded, "free_threaded", "it is a free-threaded build"},
     {Reason::kBrokenTrampoline, "broken_trampoline", "its trampoline was damaged by BOLT"},
     {Reason::kLayoutMismatch, "layout_mismatch", "a value is not where this version has it"},
-    {Reason::kNotInitialized, "not_initialized", "its interpreter is not initialized yet"},
+    {Reason::kNotInitialized, "not_initialized", "its interpreter is not initialized yet",
+     std::errc::resource_unavailable_try_again},
     {Reason::kFinalizing, "finalizing", "its interpreter is finalizing"},
     {Reason::kJitActive, "jit_active", "its JIT is on"},
     {Reason::kForeignEvaluator, "foreign_evaluator", "another frame evaluator is set (PEP 523)"},
@@ -44,16 +56,23 @@ constexpr auto kKnown = std::to_array<Known>({
      "it was forked by a process that had been activated"},
     {Reason::kActivatedBefore, "activated_before",
      "the program switched its own trampoline off again"},
-    {Reason::kOtherSession, "other_session", "another session is recording it"},
+    {Reason::kOtherSession, "other_session", "another session is recording it",
+     std::errc::device_or_resource_busy},
     {Reason::kNoFunctionProbes, "no_function_probes", "its build has no probes at function calls"},
-    {Reason::kSeccomp, "seccomp", "a seccomp filter forbids what the trampoline needs"},
-    {Reason::kMapDirectory, "map_directory", "its /tmp cannot be written"},
-    {Reason::kMapForeign, "map_foreign", "its perf map belongs to somebody else"},
-    {Reason::kMapNotRegular, "map_not_regular", "its perf map is not a regular file"},
-    {Reason::kStopDeadline, "stop_deadline", "a thread could not be stopped in time"},
-    {Reason::kDeadline, "deadline", "it came to no safe point in time"},
-    {Reason::kActivationFailed, "activation_failed", "the activation failed"},
-    {Reason::kMapNotWritten, "map_not_written", "it does not write its perf map"},
+    {Reason::kSeccomp, "seccomp", "a seccomp filter forbids what the trampoline needs",
+     std::errc::permission_denied},
+    {Reason::kMapDirectory, "map_directory", "its /tmp cannot be written",
+     std::errc::permission_denied},
+    {Reason::kMapForeign, "map_foreign", "its perf map belongs to somebody else",
+     std::errc::permission_denied},
+    {Reason::kMapNotRegular, "map_not_regular", "its perf map is not a regular file",
+     std::errc::permission_denied},
+    {Reason::kStopDeadline, "stop_deadline", "a thread could not be stopped in time",
+     std::errc::timed_out},
+    {Reason::kDeadline, "deadline", "it came to no safe point in time", std::errc::timed_out},
+    {Reason::kActivationFailed, "activation_failed", "the activation failed", std::errc::io_error},
+    {Reason::kMapNotWritten, "map_not_written", "it does not write its perf map",
+     std::errc::io_error},
 });
 
 static_assert(kKnown.size() == kReasonCount);
@@ -62,6 +81,21 @@ const Known* find(Reason reason) {
   const auto* const known = std::ranges::find(kKnown, reason, &Known::reason);
   return known == kKnown.end() ? nullptr : known;
 }
+
+class Category : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "pyinject"; }
+
+  [[nodiscard]] std::string message(int value) const override {
+    const auto reason = static_cast<Reason>(value);
+    return std::string{meaning(reason)} + " (" + std::string{python::name(reason)} + ")";
+  }
+
+  [[nodiscard]] std::error_condition default_error_condition(int value) const noexcept override {
+    const auto* const known = find(static_cast<Reason>(value));
+    return known == nullptr ? std::errc::not_supported : known->condition;
+  }
+};
 
 }  // namespace
 
@@ -90,6 +124,15 @@ std::string describe(const Refusal& refusal) {
     text += ": " + refusal.remedy;
   }
   return text;
+}
+
+const std::error_category& pyinject_category() noexcept {
+  static const Category category;
+  return category;
+}
+
+std::error_code make_error_code(Reason reason) noexcept {
+  return {static_cast<int>(reason), pyinject_category()};
 }
 
 }  // namespace pyinject::python
