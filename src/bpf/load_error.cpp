@@ -39,7 +39,7 @@ Unavailable explain_load_failure(int error, std::string_view said) {
   if (error == ENOMEM) {
     return {.name = "no_memory",
             .found = "not enough memory for the BPF program: " + base::errno_text(error),
-            .remedy = "free some, or give this control group more"};
+            .remedy = "free memory, or raise this cgroup's limit"};
   }
   if (error == EMFILE || error == ENFILE) {
     return {.name = "no_descriptors",

@@ -34,13 +34,13 @@ constexpr std::string_view kActivateHelp =
     R"(usage: perf-pyinject activate -p PID[,PID...] [OPTION...]
 
 Switches CPython's perf trampoline on in the targets and leaves it on, for a
-perf that you run yourself. Programs that mostly call functions run at up to
+perf that you run yourself. Programs that mostly call functions run at about
 half their speed until it is switched off.
 
   -p, --pid LIST  the targets
       --strict    if one fails, switch the others off again (default)
       --lenient   skip targets that fail
-      --stats FILE, --log-format json  figures and messages for programs
+      --stats FILE, --log-format json  counters to FILE; messages as JSON
   -q, --quiet     only warnings and errors
   -v, --verbose   more
 

@@ -37,10 +37,10 @@ Switches off trampolines that perf-pyinject has switched on. Those that a
 program has switched on itself (python -X perf, or its own call) stay on.
 
   -p, --pid LIST  the targets
-      --abandoned  all processes left on by sessions that were killed together
-                  with their guard; not those of activate
+      --abandoned  all processes whose trampoline a killed perf-pyinject left
+                  on; not those of activate
       --deactivate-timeout SEC  for all targets together (5)
-      --stats FILE, --log-format json  figures and messages for programs
+      --stats FILE, --log-format json  counters to FILE; messages as JSON
   -q, --quiet     only warnings and errors
   -v, --verbose   more
 

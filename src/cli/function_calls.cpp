@@ -105,8 +105,8 @@ void check_functions(const session::RecordOptions& record,
   // perf takes both for all events, and would leave out entries and returns as it comes.
   if (chosen.rate) {
     throw CommandLineError{
-        "--functions records every call: not with -F or -c (for another event: -e "
-        "EVENT/freq=N/ or EVENT/period=N/)",
+        "--functions records every call: not with -F or -c (set the rate of other "
+        "events with -e EVENT/freq=N/ or EVENT/period=N/)",
         kUsage};
   }
   if (chosen.overwrite) {

@@ -33,19 +33,20 @@ constexpr std::string_view kJoinHelp =
 Adds Python stacks to a perf record that is already running with -g or
 --call-graph. A BPF program reads them at perf's samples (needs CAP_BPF,
 CAP_PERFMON, Linux 5.17 with BTF). When perf has ended, they are written into
-its file. Samples from before the join have no Python functions; neither may
-those of threads and processes that started between perf and the join. Ctrl-C
-detaches: perf goes on, and the stacks collected so far are added when it ends.
-A second Ctrl-C drops them. perf and its targets are not changed.
+its file. Samples from before the join have no Python functions; those of
+threads and processes that started between perf and the join may lack them.
+Ctrl-C detaches: perf goes on, and the stacks collected so far are added when it
+ends. A second Ctrl-C drops them. perf and its targets are not changed
+otherwise.
 
       --perf PATH  the perf whose build-id cache is used
       --gil, --tasks  mark who holds the GIL, which asyncio task runs (3.14+)
-      --lines      add line numbers to the function names; without it:
+      --lines      add line numbers to the function names; as a column:
                    perf report --children -g none -s sym,srcline
       --keep-raw   also keep perf's own file, as NAME.raw
-      --stats FILE, --log-format json  figures and messages for programs
+      --stats FILE, --log-format json  counters to FILE; messages as JSON
   -q, --quiet      only warnings and errors
-  -v, --verbose    more
+  -v, --verbose    print more
 
 exit status: 0 when perf has ended and its file has the stacks; 125 refused or
 failed; 128 + N after signal N; 129 usage

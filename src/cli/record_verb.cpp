@@ -53,7 +53,7 @@ which processes:
       --comm GLOB  only processes with this name: --comm 'gunicorn*'
   -G, --cgroup CG  only processes in this cgroup or below it
       --strict     fail if one target cannot be recorded (default with -p)
-      --lenient    skip targets that cannot be recorded (default with -a)
+      --lenient    skip those that cannot (default with -a, -u, --comm, -G)
 how:
       --engine E   trampoline (default); bpf: read the stacks in the kernel and
                    leave the processes unchanged (needs CAP_BPF, CAP_PERFMON,
@@ -67,14 +67,16 @@ how:
       --deactivate-timeout SEC  for switching off all targets (5)
       --perf PATH  the perf to run (else $PERF, else the one on PATH)
 output:
-      --lines      add line numbers to the function names; without it:
+      --lines      add line numbers to the function names (trampoline: only of
+                   those entered before the attach); as a column:
                    perf report --children -g none -s sym,srcline
       --repeat TIME/PERIOD  such as 30s/5m: record TIME every PERIOD, into
                    perf.data.YYYYMMDDHHMMSShh; SIGHUP starts the next one
       --keep N     keep the latest N files of --repeat (12)
       --keep-raw   also keep perf's own file, as NAME.raw
-      --stats FILE, --log-format json  figures and messages for programs
-  -q, --quiet, -v, --verbose  only warnings and errors; also perf's messages
+      --stats FILE, --log-format json  counters to FILE; messages as JSON
+  -q, --quiet      only warnings and errors
+  -v, --verbose    also print perf's messages
 
 exit status: COMMAND's; 125 refused or failed; 126, 127 COMMAND cannot run; 129
 usage; 128 + N ended by signal N; 0 if the targets exited first
@@ -98,13 +100,13 @@ void take_scope(const ParsedWords& parsed, session::RecordOptions& record) {
   if (parsed.has("comm")) {
     scope.command = parsed.values["comm"].as<std::string>();
     if (scope.command.empty()) {
-      throw CommandLineError{"--comm: a pattern, as in --comm 'gunicorn*'", kUsage};
+      throw CommandLineError{"--comm needs a pattern, as in --comm 'gunicorn*'", kUsage};
     }
   }
   if (parsed.has("cgroup")) {
     std::string_view path = parsed.values["cgroup"].as<std::string>();
     if (path.find(',') != std::string_view::npos) {
-      throw CommandLineError{"-G: one control group, for all events", kUsage};
+      throw CommandLineError{"-G takes one cgroup, for all events", kUsage};
     }
     path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
     path = path.substr(0, path.find_last_not_of('/') + 1);

@@ -31,14 +31,14 @@ constexpr std::string_view kStatusHelp =
 
 Lists the visible Python processes, or those of -p: user, version, whether the
 interpreter keeps frame pointers (FP), whether it can be recorded (STATE), and
-the command line. The reasons why others cannot be recorded are below the table.
-Nothing is stopped or changed.
+the command line. Below the table: why the rest cannot be recorded. Nothing is
+stopped or changed.
 
   ready              record and activate work
   on by us           perf-pyinject has switched the trampoline on
   on by itself       the program has switched its trampoline on
   only --engine bpf  the trampoline cannot be switched on
-  another word       why it cannot be recorded: REASONS in perf-pyinject(1)
+  any other name     why it cannot be recorded: REASONS in perf-pyinject(1)
 
   -p, --pid LIST  only these processes
       --json      for programs: docs/status-json.md describes the fields

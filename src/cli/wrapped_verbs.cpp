@@ -35,7 +35,7 @@ as those of record.
       --strict     fail if one target cannot be activated (default)
       --lenient    skip targets that cannot be activated
 
-exit status: perf's; 125 refused or failed; 129 usage
+exit status: perf's; 125 refused or failed; 128 + N after signal N; 129 usage
 
 examples:
   perf-pyinject trace --call-graph fp -e 'write*' -p 4711

@@ -88,12 +88,12 @@ Perf locate_perf(const PerfSearch& search, base::Deadline deadline) {
   if (is_wrapper_complaint(run.output)) {
     throw base::Error{fmt::format(
         "perf: '{}' ({}) is a wrapper that has no perf for the running kernel {}: install "
-        "linux-tools-{} (Ubuntu) or linux-perf (Debian), or name any other perf, its version need "
-        "not be the kernel's, with --perf PATH or PERF=PATH",
+        "linux-tools-{} (Ubuntu) or linux-perf (Debian), or name a perf of any version "
+        "with --perf PATH or PERF=PATH",
         path, origin, kernel_release(), kernel_release())};
   }
   if (!contains(run.output, "perf version ")) {
-    throw base::Error{fmt::format("perf: '{} version' ({}) does not answer as perf does ({}): {}",
+    throw base::Error{fmt::format("perf: '{} version' ({}) did not print a perf version ({}): {}",
                                   path, origin, base::describe(*run.status), kPackages)};
   }
   return parse_version(path, run.output);

@@ -91,7 +91,7 @@ GroupOwner this_owner() {
   const auto id = procfs::read_process_id(base::Pid{::getpid()});
   const auto space = id ? procfs::own_namespace_number(procfs::Namespace::kPid) : std::nullopt;
   if (!space) {
-    throw base::SystemError{"cannot look at /proc/self", errno};
+    throw base::SystemError{"cannot stat /proc/self", errno};
   }
   return {.id = *id, .pid_namespace = *space};
 }

@@ -107,7 +107,7 @@ std::variant<std::vector<Event>, UnsupportedFile> events_of_running(const base::
                                                                     const std::string& name) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) {
-    throw base::SystemError{"cannot look at " + name, errno};
+    throw base::SystemError{"cannot stat " + name, errno};
   }
   auto header =
       read_header(file.get(), static_cast<std::uint64_t>(info.st_size), name, PerfState::kRunning);
@@ -135,7 +135,7 @@ std::variant<Input, UnsupportedFile> Input::open(base::UniqueFd file, const std:
                                                  bool unfinished) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) {
-    throw base::SystemError{"cannot look at " + name, errno};
+    throw base::SystemError{"cannot stat " + name, errno};
   }
   if (S_ISDIR(info.st_mode)) {
     return UnsupportedFile{"it is a folder (--threads)"};

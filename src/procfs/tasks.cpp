@@ -55,7 +55,7 @@ std::optional<std::size_t> count_tasks(const base::UniqueFd& tasks) {
 std::vector<base::Pid> list_processes() {
   auto processes = numbered_entries<base::Pid>("/proc");
   if (processes.empty()) {
-    throw base::Error{"/proc lists no process: is it mounted"};
+    throw base::Error{"/proc lists no process: is it mounted?"};
   }
   return processes;
 }

@@ -55,8 +55,8 @@ std::string without_frame_pointers(const CallGraphFacts& target) {
 
 std::string cut_at(const CallGraphFacts& target, std::uint64_t dump) {
   return fmt::format(
-      "{} uses {} bytes of stack for {} Python calls: what lies more than {} bytes up, the "
-      "outermost functions, will be cut off",
+      "{} uses {} bytes of stack for {} Python calls: functions more than {} bytes up, the "
+      "outermost, will be cut off",
       who(target), target.stack_bytes.value_or(0), target.python_calls, dump);
 }
 
@@ -92,7 +92,7 @@ CallGraphChoice judge_own_choice(const std::vector<CallGraphFacts>& targets,
                     "function that called it; leave -g out";
     } else if (chosen.kind == Kind::kFramePointers && !target.extension_without.empty()) {
       choice.note =
-          without_frame_pointers(target) + ": with -g what called it may be missing; leave -g out";
+          without_frame_pointers(target) + ": with -g its callers may be missing; omit -g";
     } else if (chosen.kind == Kind::kFramePointers &&
                wanted_entries(target) > wishes.most_entries) {
       choice.note = fmt::format(
@@ -141,10 +141,11 @@ CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
     return judge_own_choice(targets, wishes);
   }
   if (targets.empty()) {
-    return {.arguments = {"--call-graph", "fp"},
-            .note =
-                "no Python runs yet: --call-graph fp; of one that was built without frame "
-                "pointers it shows the innermost function only, --call-graph dwarf,16384 all"};
+    return {
+        .arguments = {"--call-graph", "fp"},
+        .note =
+            "no Python runs yet: using --call-graph fp; Pythons without frame pointers then show "
+            "only the innermost function (--call-graph dwarf,16384 shows all)"};
   }
   const auto without = std::ranges::find_if(targets, [](const auto& target) {
     return !target.frame_pointers || !target.extension_without.empty();

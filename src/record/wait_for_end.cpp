@@ -130,7 +130,7 @@ EndOfRecording wait_for_launched(WaitSources& sources, base::Logger& logger) {
     if (!perf_ended && sources.perf.try_wait()) {
       perf_ended = true;
       if (!sources.command->wait(base::Deadline::after(kExitGrace))) {
-        logger.warning("perf record ended by itself; the command goes on without it");
+        logger.warning("perf record ended by itself; the command continues unrecorded");
       }
       continue;
     }

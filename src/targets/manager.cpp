@@ -117,7 +117,8 @@ Selection ProcessManager::select(const std::vector<base::Pid>& pids, bool named)
     selection.targets.push_back(std::get<python::Target>(std::move(detection)));
   }
   if (const auto unreadable = stats_.of(Reason::kNoPermission); !named && unreadable != 0) {
-    logger_.warning("{} processes could not be inspected: {}", unreadable,
+    logger_.warning("{} {} could not be inspected: {}", unreadable,
+                    unreadable == 1 ? "process" : "processes",
                     procfs::how_to_get(procfs::Capability::kSysPtrace));
   }
   return selection;

@@ -61,7 +61,7 @@ TEST_P(PythonRefusalsForcedTest, AVersionThatIsNotSafe) {
     const char* remedy;
   };
   constexpr auto kCases = std::to_array<Case>({
-      {0x031000f0, Reason::kPythonTooNew, "Python 3.16.0", "knows 3.12 to 3.15"},
+      {0x031000f0, Reason::kPythonTooNew, "Python 3.16.0", "supports 3.12 to 3.15"},
       {0x030f00a7, Reason::kPreRelease, "Python 3.15.0a7", "use a release"},
       {0x030c00f0, Reason::kBadPatchRelease, "Python 3.12.0", "3.12.1 or later"},
       {0x030d0cf0, Reason::kBadPatchRelease, "Python 3.13.12", "gh-144766"},

@@ -163,9 +163,10 @@ std::variant<Deactivation, Refusal> Deactivate::run() {
       return result_;
     }
     if (deadline_.expired()) {
-      return Refusal{.reason = Reason::kDeadline,
-                     .found = "a request to switch on is on its way through it",
-                     .remedy = "it was withdrawn; deactivate it again once it runs Python code"};
+      return Refusal{
+          .reason = Reason::kDeadline,
+          .found = "a request to switch it on was still pending",
+          .remedy = "the request was withdrawn; deactivate again when it runs Python code"};
     }
     std::this_thread::sleep_for(pause);
     pause = std::min<nanoseconds>(pause * 2, milliseconds{50});

@@ -34,7 +34,8 @@ void Examination::find_runtime() {
     throw Refuse{Reason::kFreeThreaded, "it is a free-threaded build",
                  purpose_ == Purpose::kObserve
                      ? "its frames are laid out in another way"
-                     : "CPython's trampoline is not thread-safe there (cpython gh-152330)"};
+                     : "use a build with the GIL: without it the trampoline is not thread-safe "
+                       "(cpython gh-152330)"};
   }
   const RuntimeView view{memory_, layout_, addresses.runtime};
   if (view.finalizing()) {

@@ -123,7 +123,9 @@ std::optional<Refusal> judge(const elf::ElfFile& file, const elf::Symbols& symbo
   if (runtime != symbols.end() && is_free_threaded(file, version, runtime->second.address)) {
     return Refusal{.reason = Reason::kFreeThreaded,
                    .found = "it is a free-threaded build",
-                   .remedy = "CPython's trampoline is not thread-safe there (cpython gh-152330)"};
+                   .remedy =
+                       "use a build with the GIL: without it the trampoline is not thread-safe "
+                       "(cpython gh-152330)"};
   }
   return std::nullopt;
 }

@@ -16,10 +16,10 @@ std::optional<Refusal> refuse_version(const Version& version, Purpose purpose) {
                    .remedy = "the perf trampoline came with Python 3.12"};
   }
   if (version.major > 3 || version.minor > newest) {
-    return Refusal{
-        .reason = Reason::kPythonTooNew,
-        .found = "it is Python " + text,
-        .remedy = fmt::format("this release of perf-pyinject knows 3.{} to 3.{}", oldest, newest)};
+    return Refusal{.reason = Reason::kPythonTooNew,
+                   .found = "it is Python " + text,
+                   .remedy = fmt::format("this release of perf-pyinject supports 3.{} to 3.{}",
+                                         oldest, newest)};
   }
   if (version.level != 0xf && version.level != 0xc) {
     return Refusal{.reason = Reason::kPreRelease,

@@ -126,7 +126,7 @@ bool FunctionRecorder::make_events() {
   for (const auto& target : targets_) {
     struct stat facts {};
     if (::fstat(target.file.get(), &facts) != 0) {
-      throw base::SystemError{"cannot look at " + target.interpreter, errno};
+      throw base::SystemError{"cannot stat " + target.interpreter, errno};
     }
     if (known.emplace(facts.st_dev, facts.st_ino).second) {
       add_events(target, known.size() - 1);

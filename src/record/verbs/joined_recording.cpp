@@ -210,9 +210,9 @@ void Joiner::warn_of_births(const std::vector<base::Pid>& roots) {
   }
   if (count != 0) {
     logger_.warning(
-        "{} threads or processes started after perf: they may have no Python functions in their "
-        "samples",
-        count);
+        "{} started after perf: {} samples may have no Python functions",
+        count == 1 ? "1 thread or process" : fmt::format("{} threads or processes", count),
+        count == 1 ? "its" : "their");
   }
 }
 

@@ -60,7 +60,7 @@ TEST(LocatePerf, DoesNotWaitForEver) {
                       base::Deadline::after(std::chrono::milliseconds{100})),
               HasSubstr("gave no answer in time"));
   EXPECT_THAT(refusal({.option = "true", .environment = {}}),
-              HasSubstr("does not answer as perf does (exit status 0)"));
+              HasSubstr("did not print a perf version (exit status 0)"));
 }
 
 TEST(ParseVersion, ReadsReleasesAndCandidates) {
