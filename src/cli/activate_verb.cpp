@@ -49,11 +49,11 @@ example, for an interpreter with frame pointers:
 )";
 
 void parse_activate(const VerbArguments& arguments, CommandLine& line) {
-  auto parsed = parse_words(kActivateVerb, arguments, Operands::kNone, line);
+  auto parsed = parse_words(activate_verb, arguments, Operands::kNone, line);
   if (line.help) {
     return;
   }
-  require_pids(kActivateVerb, parsed);
+  require_pids(activate_verb, parsed);
   line.options = ActivateCommand{.pids = std::move(parsed.pids),
                                  .strict = parsed.strict,
                                  .deactivation_deadline = parsed.deactivation_deadline};
@@ -90,7 +90,7 @@ int run_activate(const CommandLine& line, Reporter& reporter, const Terminal& /*
 
 }  // namespace
 
-const VerbSpec kActivateVerb{.name = "activate",
+const VerbSpec activate_verb{.name = "activate",
                              .summary = "switch CPython's perf trampoline on and leave it on",
                              .options = kActivateOptions,
                              .parse = parse_activate,

@@ -49,13 +49,13 @@ example:
 )";
 
 void parse_deactivate(const VerbArguments& arguments, CommandLine& line) {
-  auto parsed = parse_words(kDeactivateVerb, arguments, Operands::kNone, line);
+  auto parsed = parse_words(deactivate_verb, arguments, Operands::kNone, line);
   if (line.help) {
     return;
   }
   const bool abandoned = parsed.has("abandoned");
   if (!abandoned) {
-    require_pids(kDeactivateVerb, parsed);
+    require_pids(deactivate_verb, parsed);
   } else if (!parsed.pids.empty()) {
     throw CommandLineError{"--abandoned finds its targets itself: leave out -p", session::kUsage};
   }
@@ -111,7 +111,7 @@ int run_deactivate(const CommandLine& line, Reporter& reporter, const Terminal& 
 
 }  // namespace
 
-const VerbSpec kDeactivateVerb{.name = "deactivate",
+const VerbSpec deactivate_verb{.name = "deactivate",
                                .summary = "switch it off",
                                .options = kDeactivateOptions,
                                .parse = parse_deactivate,

@@ -44,7 +44,7 @@ examples:
 )";
 
 void parse_functions(const VerbArguments& arguments, CommandLine& line) {
-  const auto parsed = parse_words(kFunctionsVerb, arguments, Operands::kNone, line);
+  const auto parsed = parse_words(functions_verb, arguments, Operands::kNone, line);
   line.options = FunctionsCommand{.input = parsed.value("input").value_or("perf.data"),
                                   .timeline = parsed.has("timeline"),
                                   .json = parsed.has("json")};
@@ -56,7 +56,7 @@ int run_functions(const CommandLine& line, Reporter& reporter, const Terminal& /
 
 }  // namespace
 
-const VerbSpec kFunctionsVerb{.name = "functions",
+const VerbSpec functions_verb{.name = "functions",
                               .summary = "show the calls that record --functions has recorded",
                               .options = kFunctionsOptions,
                               .parse = parse_functions,

@@ -57,7 +57,7 @@ example:
 )";
 
 void parse_join(const VerbArguments& arguments, CommandLine& line) {
-  const auto parsed = parse_words(kJoinVerb, arguments, Operands::kOne, line);
+  const auto parsed = parse_words(join_verb, arguments, Operands::kOne, line);
   if (line.help) {
     return;
   }
@@ -80,7 +80,7 @@ int run_join(const CommandLine& line, Reporter& reporter, const Terminal& termin
 
 }  // namespace
 
-const VerbSpec kJoinVerb{.name = "join",
+const VerbSpec join_verb{.name = "join",
                          .summary = "add Python stacks to a perf record that is already running",
                          .options = kJoinOptions,
                          .parse = parse_join,

@@ -185,7 +185,7 @@ std::optional<session::RepeatOptions> take_repeat(const ParsedWords& parsed,
 }
 
 void parse_record(const VerbArguments& arguments, CommandLine& line) {
-  auto parsed = parse_words(kRecordVerb, arguments, Operands::kPerfOptionsAndCommand, line);
+  auto parsed = parse_words(record_verb, arguments, Operands::kPerfOptionsAndCommand, line);
   if (line.help) {
     return;
   }
@@ -220,7 +220,7 @@ int run_record(const CommandLine& line, Reporter& reporter, const Terminal& term
 
 }  // namespace
 
-const VerbSpec kRecordVerb{.name = "record",
+const VerbSpec record_verb{.name = "record",
                            .summary = "profile processes, or launch a program and profile it",
                            .options = kRecordOptions,
                            .parse = parse_record,

@@ -51,7 +51,7 @@ examples:
 )";
 
 void parse_status(const VerbArguments& arguments, CommandLine& line) {
-  auto parsed = parse_words(kStatusVerb, arguments, Operands::kNone, line);
+  auto parsed = parse_words(status_verb, arguments, Operands::kNone, line);
   line.options = StatusCommand{.pids = std::move(parsed.pids), .json = parsed.has("json")};
 }
 
@@ -76,7 +76,7 @@ int run_status(const CommandLine& line, Reporter& /*reporter*/, const Terminal& 
 
 }  // namespace
 
-const VerbSpec kStatusVerb{.name = "status",
+const VerbSpec status_verb{.name = "status",
                            .summary = "list Python processes, and whether they can be recorded",
                            .options = kStatusOptions,
                            .parse = parse_status,

@@ -8,8 +8,8 @@ namespace pyinject::cli {
 namespace {
 
 constexpr std::array kVerbs{
-    &kRecordVerb,    &kTraceVerb, &kTopVerb,      &kSchedVerb,      &kKmemVerb,   &kJoinVerb,
-    &kFunctionsVerb, &kWeaveVerb, &kActivateVerb, &kDeactivateVerb, &kStatusVerb,
+    &record_verb,    &trace_verb, &top_verb,      &sched_verb,      &kmem_verb,   &join_verb,
+    &functions_verb, &weave_verb, &activate_verb, &deactivate_verb, &status_verb,
 };
 
 }  // namespace
@@ -17,10 +17,8 @@ constexpr std::array kVerbs{
 std::span<const VerbSpec* const> verbs() { return kVerbs; }
 
 std::vector<std::string_view> verb_names() {
-  std::vector<std::string_view> names;
-  for (const auto* const verb : kVerbs) {
-    names.push_back(verb->name);
-  }
+  std::vector<std::string_view> names(kVerbs.size());
+  std::ranges::transform(kVerbs, names.begin(), [](const auto* verb) { return verb->name; });
   return names;
 }
 

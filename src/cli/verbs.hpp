@@ -9,17 +9,17 @@
 
 namespace pyinject::cli {
 
-extern const VerbSpec kRecordVerb;
-extern const VerbSpec kTraceVerb;
-extern const VerbSpec kTopVerb;
-extern const VerbSpec kSchedVerb;
-extern const VerbSpec kKmemVerb;
-extern const VerbSpec kJoinVerb;
-extern const VerbSpec kFunctionsVerb;
-extern const VerbSpec kWeaveVerb;
-extern const VerbSpec kActivateVerb;
-extern const VerbSpec kDeactivateVerb;
-extern const VerbSpec kStatusVerb;
+extern const VerbSpec record_verb;
+extern const VerbSpec trace_verb;
+extern const VerbSpec top_verb;
+extern const VerbSpec sched_verb;
+extern const VerbSpec kmem_verb;
+extern const VerbSpec join_verb;
+extern const VerbSpec functions_verb;
+extern const VerbSpec weave_verb;
+extern const VerbSpec activate_verb;
+extern const VerbSpec deactivate_verb;
+extern const VerbSpec status_verb;
 
 // In the order of --help.
 [[nodiscard]] std::span<const VerbSpec* const> verbs();

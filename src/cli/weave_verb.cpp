@@ -42,7 +42,7 @@ example:
 )";
 
 void parse_weave(const VerbArguments& arguments, CommandLine& line) {
-  const auto parsed = parse_words(kWeaveVerb, arguments, Operands::kOne, line);
+  const auto parsed = parse_words(weave_verb, arguments, Operands::kOne, line);
   if (line.help) {
     return;
   }
@@ -70,7 +70,7 @@ int run_weave(const CommandLine& line, Reporter& reporter, const Terminal& termi
 
 }  // namespace
 
-const VerbSpec kWeaveVerb{.name = "weave",
+const VerbSpec weave_verb{.name = "weave",
                           .summary = "unwind a perf.data that was recorded without perf-pyinject",
                           .options = kWeaveOptions,
                           .parse = parse_weave,

@@ -189,9 +189,9 @@ constexpr VerbSpec wrapped_verb(std::string_view name) {
 
 }  // namespace
 
-const VerbSpec kTraceVerb = wrapped_verb("trace");
-const VerbSpec kTopVerb = wrapped_verb("top");
-const VerbSpec kSchedVerb = wrapped_verb("sched");
-const VerbSpec kKmemVerb = wrapped_verb("kmem");
+const VerbSpec trace_verb = wrapped_verb("trace");
+const VerbSpec top_verb = wrapped_verb("top");
+const VerbSpec sched_verb = wrapped_verb("sched");
+const VerbSpec kmem_verb = wrapped_verb("kmem");
 
 }  // namespace pyinject::cli

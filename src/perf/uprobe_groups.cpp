@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -34,16 +35,13 @@ bool is_anywhere(const GroupOwner& owner) {
   } catch (const base::Error&) {
     return true;  // not known: its events stay
   }
-  for (const auto pid : processes) {
+  return std::ranges::any_of(processes, [&owner](base::Pid pid) {
     if (!is(procfs::read_stat(pid), owner.id.start_time)) {
-      continue;
+      return false;
     }
     const auto status = procfs::read_status(pid);
-    if (status && procfs::inner_pid(*status) == owner.id.pid) {
-      return true;
-    }
-  }
-  return false;
+    return status && procfs::inner_pid(*status) == owner.id.pid;
+  });
 }
 
 }  // namespace

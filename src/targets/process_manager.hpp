@@ -41,9 +41,11 @@ class ProcessManager : public Manager {
       : detector_{detector}, handler_{handler}, logger_{logger}, options_{std::move(options)} {}
   ProcessManager(python::Detector& detector, std::unique_ptr<TargetHandler> handler,
                  base::Logger& logger, ManagerOptions options)
-      : ProcessManager{detector, *handler, logger, std::move(options)} {
-    own_handler_ = std::move(handler);
-  }
+      : detector_{detector},
+        own_handler_{std::move(handler)},
+        handler_{*own_handler_},
+        logger_{logger},
+        options_{std::move(options)} {}
   ~ProcessManager() override;
 
   Selection select(const std::vector<base::Pid>& pids, bool named) override;

@@ -33,7 +33,7 @@ TEST(ServiceExample, CallsTheToolAsItCanBeCalled) {
     words.emplace_back(word);
   }
   const auto line = cli::parse_command_line(words, {});
-  ASSERT_EQ(line.verb, &cli::kRecordVerb);
+  ASSERT_EQ(line.verb, &cli::record_verb);
   const auto command = std::get<cli::RecordCommand>(line.options);
   EXPECT_EQ(command.record.scope.cgroup, "system.slice/shop.service");
   EXPECT_EQ(command.record.engine, session::EngineChoice::kAuto);
@@ -56,7 +56,7 @@ TEST(ServiceExample, SwitchesOffWhatItsKillOrderLeavesOn) {
     words.emplace_back(word);
   }
   const auto line = cli::parse_command_line(words, {});
-  ASSERT_EQ(line.verb, &cli::kDeactivateVerb);
+  ASSERT_EQ(line.verb, &cli::deactivate_verb);
   EXPECT_TRUE(std::get<cli::DeactivateCommand>(line.options).abandoned);
 }
 

@@ -82,7 +82,7 @@ TEST(CommandLine, WholeSystemIsLenientUnlessToldOtherwise) {
 TEST(CommandLine, Join) {
   const auto line = parse({"join", "4711", "--gil", "--tasks", "--lines", "--keep-raw", "--stats",
                            "f", "--perf", "p", "-v"});
-  EXPECT_EQ(line.verb, &kJoinVerb);
+  EXPECT_EQ(line.verb, &join_verb);
   const auto options = std::get<session::JoinOptions>(line.options);
   EXPECT_EQ(options.perf, Pid{4711});
   const auto& flags = options.flags;
@@ -186,7 +186,7 @@ TEST(CommandLine, WithoutATargetTheCommandIsLaunched) {
 TEST(CommandLine, PerfsOtherVerbsGoToPerfAsTheyAre) {
   const auto line = parse({"trace", "-e", "write*", "--call-graph", "fp", "-p", "12,34", "--perf",
                            "/my/perf", "--lenient", "-v"});
-  EXPECT_EQ(line.verb, &kTraceVerb);
+  EXPECT_EQ(line.verb, &trace_verb);
   const auto trace = wrapped_of(line);
   EXPECT_THAT(trace.verb, ElementsAre("trace"));
   EXPECT_THAT(trace.arguments,
@@ -279,7 +279,7 @@ TEST(CommandLine, HelpNeedsNothingElse) {
   EXPECT_TRUE(parse({"--version"}).version);
   const auto line = parse({"record", "--help"});
   EXPECT_TRUE(line.help);
-  EXPECT_EQ(line.verb, &kRecordVerb);
+  EXPECT_EQ(line.verb, &record_verb);
 }
 
 TEST(Verbs, AreFoundByTheirNames) {
@@ -298,7 +298,7 @@ TEST(Help, ShowsWhatMattersByTask) {
     EXPECT_THAT(text, HasSubstr(heading));
   }
   std::set<std::string> known{"--version"};
-  for (const auto options : {kRecordVerb.options, perf::record_options()}) {
+  for (const auto options : {record_verb.options, perf::record_options()}) {
     for (const auto& option : options) {
       known.insert("--" + std::string{option.long_name});
     }

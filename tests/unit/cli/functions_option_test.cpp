@@ -68,7 +68,7 @@ TEST(FunctionsOption, RecordsEveryCall) {
 
 TEST(FunctionsVerb, ReadsAFile) {
   const auto words = parse_command_line({"functions"}, {});
-  EXPECT_EQ(words.verb, &kFunctionsVerb);
+  EXPECT_EQ(words.verb, &functions_verb);
   const auto plain = std::get<FunctionsCommand>(words.options);
   EXPECT_EQ(plain.input, "perf.data");
   EXPECT_FALSE(plain.timeline);
