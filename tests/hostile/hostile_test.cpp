@@ -56,8 +56,9 @@ int interruptions() {
 // What is promised, in seconds more than without the hostile process, and MiB.
 constexpr double kMostDelay = 7;
 constexpr double kMostMemory = 600;
-constexpr double kMostWorkToEnd = 1;  // of processor time
-constexpr double kMostToEnd = 4;      // by the clock: the hostile program keeps processors busy
+constexpr double kMostToEnd = 1;
+// Of time by the clock, where the machine may have other work: the processor time is the measure.
+double most_to_end_by_clock() { return full() ? kMostToEnd : 4; }
 
 class HostileTest : public testing::TestWithParam<Hostile> {
  protected:
@@ -107,8 +108,8 @@ class HostileTest : public testing::TestWithParam<Hostile> {
       ordinary_work = std::max(ordinary_work, one["processor_seconds"].get<double>());
     }
     for (const auto& one : told["interrupted"]) {
-      EXPECT_LT(one["processor_seconds"], 2 * ordinary_work + kMostWorkToEnd) << one.dump();
-      EXPECT_LT(one["seconds"], 2 * ordinary + kMostToEnd) << one.dump();
+      EXPECT_LT(one["processor_seconds"], 2 * ordinary_work + kMostToEnd) << one.dump();
+      EXPECT_LT(one["seconds"], 2 * ordinary + most_to_end_by_clock()) << one.dump();
     }
   }
 
