@@ -1,4 +1,4 @@
-// Reading numbers one after another from bytes that are not trusted.
+// Reads consecutive numbers from untrusted bytes.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace pyinject::base {
 
-// Once something was missing every read gives 0, and failed() says so.
+// After the first missing byte every read returns 0, and failed() is true.
 class ByteCursor {
  public:
   explicit ByteCursor(std::span<const std::byte> bytes) : left_{bytes} {}
@@ -28,7 +28,7 @@ class ByteCursor {
     return value;
   }
 
-  // All of SIZE bytes, or none.
+  // Returns all SIZE bytes, or none.
   std::span<const std::byte> take(std::uint64_t size) {
     if (failed_ || size > left_.size()) {
       fail();
@@ -39,9 +39,9 @@ class ByteCursor {
     return bytes;
   }
 
-  // LEB128, DWARF 4 section 7.6; more than 64 bits are a failure.
+  // LEB128, DWARF 4 section 7.6; fails for more than 64 bits.
   std::uint64_t unsigned_leb() { return leb(false); }
-  // Its two's complement.
+  // In two's complement.
   std::uint64_t signed_leb() { return leb(true); }
 
   void fail() {

@@ -51,7 +51,7 @@ void restore_signals(const ChildOptions& options) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// Runs in the child, between fork and exec: false when the child may not go on.
+// Runs in the child between fork and exec. False: the child must not continue.
 bool prepare_child(const ChildOptions& options, pid_t parent) {
   if (options.own_group && ::setpgid(0, 0) != 0) {
     return false;
@@ -61,7 +61,7 @@ bool prepare_child(const ChildOptions& options, pid_t parent) {
       return false;
     }
     if (::getppid() != parent) {
-      (void)::raise(options.death_signal);  // the parent died before prctl: it would come never
+      (void)::raise(options.death_signal);  // the parent died before prctl: no signal will come
     }
   }
   const std::array<int, 3> wanted = {options.stdin_fd, options.stdout_fd, options.stderr_fd};
@@ -74,7 +74,7 @@ bool prepare_child(const ChildOptions& options, pid_t parent) {
   return std::ranges::all_of(options.keep, [](int fd) { return ::fcntl(fd, F_SETFD, 0) == 0; });
 }
 
-// Our environment with CHANGES.
+// Our environment with CHANGES applied.
 std::vector<std::string> changed_environment(const std::map<std::string, std::string>& changes) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -99,9 +99,9 @@ std::vector<char*> as_array(const std::vector<std::string>& words) {
   return array;
 }
 
-// In the child: false when its parent has ended.
+// Runs in the child. False: its parent has exited.
 bool wait_for_release(int fd) {
-  (void)::prctl(PR_SET_NAME, "perf-exec");  // as perf's own, which recordings show until the exec
+  (void)::prctl(PR_SET_NAME, "perf-exec");  // perf's own name, shown by recordings until the exec
   char byte = 0;
   ssize_t got = 0;
   do {
@@ -184,7 +184,7 @@ void Child::wait_for_exec() {
 }
 
 void Child::release() {
-  [[maybe_unused]] const auto written = ::write(hold_.get(), "", 1);  // EPIPE: it was killed
+  [[maybe_unused]] const auto written = ::write(hold_.get(), "", 1);  // EPIPE: the child was killed
   hold_.reset();
   wait_for_exec();
   released_ = true;
@@ -201,8 +201,8 @@ std::optional<ExitStatus> Child::try_wait() {
   if (status_) {
     return status_;
   }
-  // Only once it has ended: while another thread of ours traces it, waitpid would take away the
-  // ptrace stops that are meant for that thread (kernel wait_consider_task()).
+  // Only after it has exited: while another thread of this process traces it, waitpid would consume
+  // ptrace stops meant for that thread (kernel wait_consider_task()).
   pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
   int status = 0;
   if (::poll(&ended, 1, 0) == 1 && ::waitpid(pid_.value(), &status, WNOHANG) == pid_.value()) {

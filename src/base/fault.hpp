@@ -1,10 +1,10 @@
-// Where tests can make this tool die or fail: the numbered steps of docs/architecture.md. Outside
-// of tests no handler is ever installed, and a step costs one load.
+// Places where tests can make this tool die or fail: the numbered steps of docs/architecture.md.
+// Outside of tests no handler is installed, and a step costs one load.
 #pragma once
 
 namespace pyinject::base {
 
-// In the order in which a recording comes to them. What each name says has just been done.
+// In the order in which a recording reaches them. A name says what has just been done.
 enum class Step {
   kNone,
   kSessionBegun,
@@ -54,10 +54,10 @@ enum class Step {
   kLast = kGuardDismissed,
 };
 
-// Called at each step. It may end the process, or throw base::Error to make the step fail.
+// Called at each step. May exit the process, or throw base::Error to make the step fail.
 using FaultHandler = void (*)(Step);
 
-// nullptr: none, the default.
+// nullptr: no handler, the default.
 void set_fault_handler(FaultHandler handler);
 
 void reached(Step step);

@@ -14,7 +14,7 @@ namespace pyinject::base {
 
 namespace {
 
-// False: errno says why.
+// Returns false with errno set on failure.
 bool append_from(int fd, std::size_t limit, std::string& text) {
   std::array<char, 16384> buffer{};
   while (text.size() < limit) {

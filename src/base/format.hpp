@@ -1,4 +1,4 @@
-// The formatting half of base/log.hpp, kept apart from it so that public headers do without {fmt}.
+// The formatting half of base/log.hpp, separate so that public headers do not need {fmt}.
 #pragma once
 
 #include "pyinject/base/log.hpp"

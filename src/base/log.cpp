@@ -29,10 +29,10 @@ void StderrLogger::log(LogLevel level, std::string_view message) {
       break;
   }
   const bool colored = color_ && !word.empty();
-  // One write per message: lines of several threads do not mix.
+  // One write per message, so that lines of several threads do not mix.
   const std::string line = fmt::format("perf-pyinject: {}{}{}{}\n", colored ? color : "", word,
                                        colored ? "\x1b[0m" : "", message);
-  // A message that cannot be written has nowhere else to go.
+  // Nothing can be done about a message that cannot be written.
   (void)std::fwrite(line.data(), 1, line.size(), stderr);
   (void)std::fflush(stderr);
 }

@@ -9,7 +9,7 @@ namespace pyinject::memory {
 namespace {
 
 iovec remote_vector(base::RemoteAddress address, std::size_t size) {
-  // An address of another process: never dereferenced here, only handed to the kernel.
+  // An address in another process: only passed to the kernel, never dereferenced.
   return {
       .iov_base = reinterpret_cast<void*>(address.value()),  // NOLINT(performance-no-int-to-ptr)
       .iov_len = size};
@@ -41,7 +41,7 @@ void ProcessMemory::read_each(std::span<ReadPiece> pieces) const {
       local.at(i) = {.iov_base = piece.into.data(), .iov_len = piece.into.size()};
       remote.at(i) = remote_vector(piece.from, piece.into.size());
     }
-    // It ends at the first piece that cannot be read.
+    // It stops at the first unreadable piece.
     const auto got = ::process_vm_readv(pid_.value(), local.data(), count, remote.data(), count, 0);
     auto left = static_cast<std::size_t>(std::max<ssize_t>(got, 0));
     std::size_t complete = 0;

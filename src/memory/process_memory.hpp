@@ -1,5 +1,5 @@
-// Reading another process's memory. Nothing that is read may be trusted: callers bound every size
-// and check every pointer. What writes is tracee's (tracee_memory.hpp).
+// Reads another process's memory. The data is not trusted: callers must limit every size and check
+// every pointer. Writing is in tracee (tracee_memory.hpp).
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -17,14 +17,14 @@
 
 namespace pyinject::memory {
 
-// One of several reads that are done together.
+// One of several reads in a batch.
 struct ReadPiece {
   base::RemoteAddress from;
   std::span<std::byte> into;
-  bool done = false;  // all of it was read
+  bool done = false;  // all bytes were read
 };
 
-// An interface, so that what reads structures can be tested on recorded bytes.
+// An interface, so that structure readers can be tested on recorded bytes.
 class MemoryReader {
  public:
   virtual ~MemoryReader() = default;
@@ -32,10 +32,10 @@ class MemoryReader {
   MemoryReader(const MemoryReader&) = delete;
   MemoryReader& operator=(const MemoryReader&) = delete;
 
-  // Fills INTO completely or returns false: a bad address is an ordinary answer.
+  // Fills INTO completely or returns false: bad addresses are to be expected.
   [[nodiscard]] virtual bool read(base::RemoteAddress from, std::span<std::byte> into) const = 0;
 
-  // Each as if by read(), but in as few system calls as may be.
+  // Like read() for each piece, but with as few system calls as possible.
   virtual void read_each(std::span<ReadPiece> pieces) const;
 
   template <typename Value>
@@ -53,8 +53,8 @@ class MemoryReader {
   }
 };
 
-// A live process: process_vm_readv(2). It needs ptrace access mode PTRACE_MODE_ATTACH_REALCREDS and
-// respects the pages' protection.
+// A running process: process_vm_readv(2). Needs ptrace access mode PTRACE_MODE_ATTACH_REALCREDS and
+// respects page protection.
 class ProcessMemory : public MemoryReader {
  public:
   explicit ProcessMemory(base::Pid pid) : pid_{pid} {}
