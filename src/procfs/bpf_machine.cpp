@@ -49,8 +49,8 @@ std::optional<bool> condition(std::uint16_t code, std::uint32_t a, std::uint32_t
   }
 }
 
-// No filter has what bpf_check_classic (net/core/filter.c) and seccomp_check_filter
-// (kernel/seccomp.c) do not let pass.
+// False for instructions that bpf_check_classic (net/core/filter.c) and seccomp_check_filter
+// (kernel/seccomp.c) reject, which no installed filter contains.
 bool is_allowed(const sock_filter& instruction) {
   switch (instruction.code) {
     case BPF_ALU | BPF_DIV | BPF_K:
@@ -124,7 +124,7 @@ BpfMachine::Step BpfMachine::execute(const sock_filter& instruction) {
   }
 }
 
-// The modes that seccomp_check_filter (kernel/seccomp.c) lets pass.
+// The modes that seccomp_check_filter (kernel/seccomp.c) accepts.
 BpfMachine::Step BpfMachine::load(const sock_filter& instruction, Word& to) {
   const bool into_a = BPF_CLASS(instruction.code) == BPF_LD;
   if (BPF_SIZE(instruction.code) != BPF_W) {
@@ -169,7 +169,7 @@ BpfMachine::Step BpfMachine::calculate(const sock_filter& instruction) {
   }
   const Word operand = BPF_SRC(instruction.code) == BPF_X ? x_ : Word{instruction.k};
   if (BPF_OP(instruction.code) == BPF_DIV && operand == 0U) {
-    value_ = 0;  // a program that divides by zero ends, returning 0 (bpf_convert_filter)
+    value_ = 0;  // a program that divides by zero returns 0 (bpf_convert_filter)
     return Step::kReturn;
   }
   if (a_ && operand) {
@@ -225,7 +225,7 @@ Word BpfMachine::data_at(std::uint32_t offset) const {
     return call_.arch;
   }
   if (offset < kArgs) {
-    return std::nullopt;  // the instruction pointer
+    return std::nullopt;  // instruction pointer
   }
   const auto argument = call_.args.at((offset - kArgs) / 8);
   if (!argument) {

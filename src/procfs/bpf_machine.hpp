@@ -1,4 +1,4 @@
-// The classic BPF machine as seccomp uses it, with values that may be unknown.
+// The classic BPF machine of seccomp, with values that may be unknown.
 #pragma once
 
 #include "procfs/seccomp_filter.hpp"
@@ -16,7 +16,8 @@ class BpfMachine {
   explicit BpfMachine(const SystemCall& call) : call_{call} {}
 
   enum class Step { kNext, kReturn, kUnknown };
-  // Executes one instruction. kNext: skip() more instructions are to be left out. kReturn: value().
+  // Executes one instruction. kNext: skip() more instructions must be skipped. kReturn: see
+  // value().
   Step execute(const sock_filter& instruction);
 
   [[nodiscard]] std::uint32_t skip() const { return skip_; }

@@ -1,4 +1,4 @@
-// The control group of a process: /proc/PID/cgroup, cgroups(7).
+// The cgroup of a process: /proc/PID/cgroup, cgroups(7).
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -9,10 +9,10 @@
 
 namespace pyinject::procfs {
 
-// The path in the unified hierarchy (cgroup v2), from the root that this process sees, without the
-// leading slash: "" is that root. nullopt: the TEXT has no such line.
+// The path in the unified hierarchy (cgroup v2), relative to the root that this process sees,
+// without the leading slash: "" is that root. nullopt: TEXT has no such line.
 [[nodiscard]] std::optional<std::string> parse_cgroup(std::string_view text);
-// nullopt also if the process has gone. Does not throw at a shortage.
+// nullopt also if the process has exited. Does not throw if resources are short.
 [[nodiscard]] std::optional<std::string> read_cgroup(base::Pid pid);
 
 }  // namespace pyinject::procfs

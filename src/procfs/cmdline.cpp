@@ -47,7 +47,7 @@ namespace {
 
 constexpr std::size_t kMostEnvironment = std::size_t{4} << 20;
 
-// /proc/PID/environ is readable for its user only, the memory behind it with CAP_SYS_PTRACE.
+// /proc/PID/environ is readable only by its user; the memory also with CAP_SYS_PTRACE.
 std::optional<std::string> environment_in_memory(base::Pid pid) {
   const auto stat = read_stat(pid);
   if (!stat || stat->environment_end <= stat->environment_begin) {

@@ -1,4 +1,4 @@
-// The program that a process executes: /proc/PID/exe.
+// The program of a process: /proc/PID/exe.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -10,9 +10,9 @@
 
 namespace pyinject::procfs {
 
-// Device and inode of the executable of PID, as stat(2) gives them (so not comparable with
-// Mapping's device), also if it is deleted. nullopt: it has none (kernel thread, zombie), has gone,
-// or the caller may not trace it; errno says why.
+// Device and inode of the executable of PID as in stat(2) (not comparable with Mapping's device),
+// even if it is deleted. nullopt: no executable (kernel thread, zombie), exited, or no permission
+// to trace; errno says why.
 [[nodiscard]] std::optional<std::pair<dev_t, ino_t>> executable_of(base::Pid pid);
 
 }  // namespace pyinject::procfs

@@ -1,4 +1,4 @@
-// How busy the machine is: /proc/loadavg, proc_loadavg(5).
+// The load of the machine: /proc/loadavg, proc_loadavg(5).
 #pragma once
 
 #include <optional>
@@ -6,8 +6,8 @@
 
 namespace pyinject::procfs {
 
-// The number of threads that run or could run now on all processors, including the calling one.
-// nullopt: not known.
+// Number of running and runnable threads on all processors, including the calling one. nullopt:
+// unknown.
 [[nodiscard]] std::optional<long> parse_runnable_threads(std::string_view text);
 [[nodiscard]] std::optional<long> read_runnable_threads();
 

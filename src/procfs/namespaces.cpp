@@ -32,7 +32,7 @@ std::optional<std::uint64_t> number_of(const std::string& process, Namespace kin
   return facts.st_ino;
 }
 
-// Follows the link, which leads to the namespace or folder itself.
+// Follows the link to the namespace or directory itself.
 std::optional<bool> same_as_ours(base::Pid pid, std::string_view name) {
   struct stat ours {};
   struct stat theirs {};

@@ -23,7 +23,7 @@ int for_each_number(const std::string& directory, const std::function<void(int)>
     return errno;
   }
   while (true) {
-    errno = 0;  // NULL is the end as well
+    errno = 0;  // NULL also means the end
     const dirent* const entry = ::readdir(listing.get());
     if (entry == nullptr) {
       return errno;

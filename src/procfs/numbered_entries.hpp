@@ -1,4 +1,4 @@
-// Directories of /proc whose entries are numbers: /proc, /proc/PID/task, /proc/PID/fd.
+// Lists directories of /proc with numeric entries: /proc, /proc/PID/task, /proc/PID/fd.
 #pragma once
 
 #include <functional>
@@ -6,8 +6,8 @@
 
 namespace pyinject::procfs {
 
-// Calls ON_NUMBER with each entry of DIRECTORY that is a number, in the kernel's order; skips all
-// others. Returns 0, or the errno that ended the listing; ON_NUMBER may have been called before.
+// Calls ON_NUMBER for each numeric entry of DIRECTORY in the kernel's order; skips other entries.
+// Returns 0, or the errno that ended the listing, perhaps after calls of ON_NUMBER.
 [[nodiscard]] int for_each_number(const std::string& directory,
                                   const std::function<void(int)>& on_number);
 

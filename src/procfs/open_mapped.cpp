@@ -24,14 +24,14 @@ namespace {
 
 using base::UniqueFd;
 
-// A link to the mapped file itself, for whoever has the rights.
+// A link to the mapped file itself; needs privileges.
 std::string map_files_link(base::Pid pid, const Mapping& mapping) {
   return fmt::format("/proc/{}/map_files/{:x}-{:x}", pid.value(), mapping.begin.value(),
                      mapping.end.value());
 }
 
-// What maps says of a mapping of FD. On btrfs (subvolumes) and overlayfs that differs from stat(2),
-// so the only comparison that always holds is one with a mapping of our own. It is never read.
+// Whether a mapping of FD looks like MAPPING in maps. On btrfs (subvolumes) and overlayfs maps and
+// stat(2) differ, so only a mapping of our own is always comparable. It is never read.
 bool maps_alike(int fd, const Mapping& mapping) {
   constexpr std::size_t kPage = 4096;
   void* const page = ::mmap(nullptr, kPage, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -49,7 +49,7 @@ bool maps_alike(int fd, const Mapping& mapping) {
   return alike;
 }
 
-// LOCATED is an O_PATH descriptor: nothing has been opened yet.
+// LOCATED is an O_PATH descriptor: the file is not open yet.
 std::variant<UniqueFd, NotOpened> open_if_same(const UniqueFd& located, const Mapping& mapping) {
   struct stat found {};
   if (::fstat(located.get(), &found) != 0) {

@@ -1,5 +1,5 @@
-// What this process can do where it runs: in a container root has not all rights, and not all
-// processes are seen. capabilities(7), user_namespaces(7).
+// The privileges of this process in its environment: in a container, root lacks capabilities and
+// does not see all processes. capabilities(7), user_namespaces(7).
 #pragma once
 
 #include <string>
@@ -9,23 +9,22 @@ namespace pyinject::procfs {
 
 enum class Capability { kSysPtrace = 19, kPerfmon = 38 };
 
-// What to do for it where it was missing: "run as root or grant CAP_SYS_PTRACE". For root, who
-// lacks it or has it in its own user namespace only, something else.
+// The remedy for a missing capability: "run as root or grant CAP_SYS_PTRACE". Different for a root
+// that lacks it, or has it only in its own user namespace.
 [[nodiscard]] std::string how_to_get(Capability capability);
-// The same of a process that has the CAPABILITIES that /proc/PID/status shows.
+// The same for a process with the CAPABILITIES in /proc/PID/status.
 [[nodiscard]] std::string how_to_get(Capability capability, bool root,
                                      unsigned long long capabilities);
 
-// What to do where the kernel does not let this process open perf events:
-// "kernel.perf_event_paranoid is 4: RIGHTS, or lower it with sysctl
-// kernel.perf_event_paranoid=LEVEL". RIGHTS is what helps without the sysctl, as how_to_get() words
-// it. "unknown" is in place of a value that cannot be read.
+// The remedy if the kernel does not permit perf events: "kernel.perf_event_paranoid is 4: RIGHTS,
+// or lower it with sysctl kernel.perf_event_paranoid=LEVEL". RIGHTS: a remedy without the sysctl,
+// worded as by how_to_get(). An unreadable value is shown as "unknown".
 [[nodiscard]] std::string how_to_open_events(std::string_view rights, int level);
 
-// False: there are processes that it does not see, since it is in a pid namespace of its own.
+// False: this process is in a pid namespace of its own, and does not see all processes.
 [[nodiscard]] bool in_first_pid_namespace();
 
-// False: /proc shows the processes of another pid namespace, by other numbers.
+// False: /proc shows the processes and pids of another pid namespace.
 [[nodiscard]] bool proc_is_of_our_pid_namespace();
 
 }  // namespace pyinject::procfs

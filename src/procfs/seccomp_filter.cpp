@@ -28,8 +28,9 @@ std::optional<std::uint64_t> number(std::int64_t value) {
   return static_cast<std::uint64_t>(value);
 }
 
-// new_code_arena and perf_map_init_state of Python/perf_trampoline.c, PyUnstable_WritePerfMapEntry
-// of Python/sysmodule.c, and what libc and the interpreter's locks do underneath.
+// The calls of new_code_arena and perf_map_init_state of Python/perf_trampoline.c,
+// PyUnstable_WritePerfMapEntry of Python/sysmodule.c, and of libc and the interpreter's locks below
+// them.
 std::vector<NamedCall> calls_of_activation() {
   using Args = std::array<std::optional<std::uint64_t>, 6>;
   constexpr std::int64_t kArena = 65536;
@@ -84,7 +85,7 @@ std::optional<std::uint32_t> evaluate(std::span<const sock_filter> program,
     return std::nullopt;
   }
   BpfMachine machine{call};
-  // Jumps lead forward only, so this ends.
+  // All jumps are forward, so this terminates.
   for (std::uint64_t at = 0; at < program.size(); at += 1 + std::uint64_t{machine.skip()}) {
     switch (machine.execute(program[static_cast<std::size_t>(at)])) {
       case BpfMachine::Step::kNext:
@@ -126,7 +127,7 @@ SeccompOutcome outcome_of(std::optional<std::uint32_t> value) {
       return SeccompOutcome::kFails;
     case SECCOMP_RET_USER_NOTIF:
       return SeccompOutcome::kUnknown;
-    default:  // also what the kernel does with an action that it does not know
+    default:  // also what the kernel does for unknown actions
       return SeccompOutcome::kKills;
   }
 }

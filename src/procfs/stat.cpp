@@ -30,7 +30,7 @@ std::optional<Stat> read_stat_file(const std::string& path) {
 
 }  // namespace
 
-// PID (NAME) STATE PPID ...: NAME may hold ") R 1", and nothing behind it holds a parenthesis.
+// PID (NAME) STATE PPID ...: NAME may contain ") R 1"; the rest contains no parenthesis.
 std::optional<Stat> parse_stat(std::string_view text) {
   const auto open = text.find(" (");
   const auto close = text.rfind(')');
@@ -99,12 +99,12 @@ bool has_ended(const base::ProcessId& id) {
     const bool dead = stat->state == 'Z' || stat->state == 'X';
     return stat->start_time != id.start_time || (dead && stat->threads <= 1);
   }
-  // hidepid= hides processes that live.
+  // hidepid= hides running processes.
   return ::kill(id.pid.value(), 0) != 0 && errno == ESRCH;
 }
 
 bool ends_now(const base::ProcessId& id) {
-  constexpr std::uint64_t kExiting = 4;  // PF_EXITING: set before its memory goes
+  constexpr std::uint64_t kExiting = 4;  // PF_EXITING: set before the memory is released
   const auto deadline = base::Deadline::after(std::chrono::milliseconds{100});
   try {
     while (!has_ended(id)) {

@@ -14,7 +14,7 @@ namespace {
 
 using base::parse_number;
 
-// The numbers of a line, separated by blanks or tabs; stops at the first that is none.
+// The numbers in a line, separated by blanks or tabs; stops at the first invalid one.
 template <typename Number>
 std::vector<Number> numbers(std::string_view text) {
   constexpr std::size_t kMost = 65536;  // NGROUPS_MAX

@@ -1,4 +1,4 @@
-// Settings of the kernel: /proc/sys, sysctl(8).
+// Kernel settings: /proc/sys, sysctl(8).
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace pyinject::procfs {
 
-// The value of the sysctl NAME ("kernel.perf_event_paranoid"), without the newline. nullopt: this
-// kernel has no such setting or the value cannot be read; errno says why.
+// The value of the sysctl NAME ("kernel.perf_event_paranoid") without the newline. nullopt: no such
+// setting, or unreadable; errno says why.
 [[nodiscard]] std::optional<std::string> read_sysctl(std::string_view name);
 
 }  // namespace pyinject::procfs

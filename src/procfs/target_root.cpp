@@ -53,8 +53,8 @@ base::UniqueFd TargetRoot::resolve(const std::string& path, int flags, mode_t mo
   if (links == Links::kNone) {
     how.resolve |= RESOLVE_NO_SYMLINKS;
   }
-  // EAGAIN: ".." met a rename somewhere in the system, openat2(2). A hostile target renames without
-  // end.
+  // EAGAIN: ".." collided with a rename somewhere in the system, openat2(2). A hostile target can
+  // rename forever.
   constexpr int kMostTries = 64;
   for (int i = 0; i < kMostTries; ++i) {
     const auto fd = ::syscall(SYS_openat2, fd_.get(), path.c_str(), &how, sizeof how);

@@ -16,7 +16,7 @@ namespace pyinject::procfs {
 
 namespace {
 
-// The ids that PATH lists; those so far if is_gone_or_denied() ended the listing.
+// The ids listed in PATH; those found so far if is_gone_or_denied() ended the listing.
 template <typename Id>
 std::vector<Id> numbered_entries(const std::string& path) {
   std::vector<Id> ids;

@@ -1,4 +1,4 @@
-// Which threads and processes there are: snapshots, outdated when they are returned.
+// Lists threads and processes: snapshots, outdated when they are returned.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -10,20 +10,19 @@
 
 namespace pyinject::procfs {
 
-// In ascending order; empty when the process has gone or may not be read. Throws base::SystemError
-// when a shortage of descriptors or memory keeps it from knowing.
+// In ascending order; empty if the process has exited or access is denied. Throws base::SystemError
+// if a shortage of descriptors or memory prevents the listing.
 [[nodiscard]] std::vector<base::Tid> list_tasks(base::Pid pid);
 
 // An O_PATH descriptor of /proc/PID/task, for count_tasks(). Not valid(): errno says why.
 [[nodiscard]] base::UniqueFd open_tasks(base::Pid pid);
-// The number of threads of the process that TASKS was opened of: one system call instead of a
-// listing. The kernel counts the threads among the links of the directory, behind the directory's
-// own two (proc_task_getattr()); one that counts otherwise gives another number. nullopt: not
-// known.
+// The number of threads of the process that TASKS was opened for: one system call instead of a
+// listing. The kernel adds the number of threads to the directory's own two links
+// (proc_task_getattr()); a kernel that counts differently yields another number. nullopt: unknown.
 [[nodiscard]] std::optional<std::size_t> count_tasks(const base::UniqueFd& tasks);
 
-// All processes that this procfs shows, kernel threads included, in ascending order. Throws
-// base::Error when it cannot know.
+// All processes visible in this procfs, including kernel threads, in ascending order. Throws
+// base::Error if they cannot be listed.
 [[nodiscard]] std::vector<base::Pid> list_processes();
 
 }  // namespace pyinject::procfs
