@@ -5,7 +5,7 @@ namespace pyinject::elf {
 
 namespace {
 
-// Of one file, and of one row of it, where it is not part of a recording.
+// Limits for a single file and a single row outside of a recording.
 constexpr std::uint64_t kMostMemoryOfFile = std::uint64_t{128} << 20U;
 constexpr std::uint64_t kMostStepsOfRow = 100'000;
 

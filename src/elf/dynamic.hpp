@@ -1,4 +1,4 @@
-// What an ELF file asks the dynamic loader for.
+// What an ELF file requests from the dynamic loader.
 #pragma once
 
 #include "elf/elf_file.hpp"
@@ -10,10 +10,10 @@ namespace pyinject::elf {
 
 struct Dynamic {
   std::vector<std::string> needed;  // DT_NEEDED
-  std::string search;               // DT_RUNPATH, else DT_RPATH, as it is written; may be empty
+  std::string search;               // DT_RUNPATH, else DT_RPATH, unexpanded; may be empty
 };
 
-// Of a file without a dynamic section: empty.
+// Empty for a file without a dynamic section.
 [[nodiscard]] Dynamic read_dynamic(const ElfFile& file);
 
 }  // namespace pyinject::elf

@@ -1,5 +1,5 @@
-// One ELF file that a target has mapped. Its bytes are not trusted: whatever they are, reading them
-// neither crashes nor takes unbounded memory.
+// An ELF file that a target has mapped. Its bytes are not trusted: no contents crash the reader or
+// make it use unbounded memory.
 #pragma once
 
 #include "pyinject/base/cancellation.hpp"
@@ -57,9 +57,9 @@ using Symbols = std::map<std::string, Symbol, std::less<>>;
 
 class ElfFile {
  public:
-  // FILE: a regular file of at most 4 GiB holding a 64-bit little-endian x86-64 executable or
-  // library. It is read, never mapped: the file of a hostile target may shrink at any time, and
-  // that is SIGBUS for a mapping.
+  // FILE: a regular file of at most 4 GiB with a 64-bit little-endian x86-64 executable or library.
+  // It is read, never mapped: a hostile target may truncate its file at any time, which would cause
+  // SIGBUS for a mapping.
   [[nodiscard]] static std::variant<ElfFile, NotElf> open(base::UniqueFd file);
 
   ElfFile(ElfFile&& other) noexcept;
@@ -68,27 +68,26 @@ class ElfFile {
 
   [[nodiscard]] ElfType type() const;
   [[nodiscard]] const std::vector<Segment>& segments() const;
-  // Where the kernel or the dynamic loader begins to execute it; 0: nowhere.
+  // Where the kernel or the dynamic loader starts to execute it; 0: nowhere.
   [[nodiscard]] base::ElfAddress entry() const;
   // NT_GNU_BUILD_ID in lower-case hexadecimal.
   [[nodiscard]] std::optional<std::string> build_id() const;
-  // The defined functions and objects among NAMES, from .dynsym and else from .symtab. A name with
-  // several versions gives the first one in the table. What is missing is not in the result, nor
-  // what lies behind the first 4 million symbols of a table, or was not reached when CANCELLATION
-  // was stopped.
+  // The defined functions and objects among NAMES, from .dynsym, else from .symtab. For a name with
+  // several versions, the first one in the table. Does not contain missing names, symbols after the
+  // first 4 million of a table, and symbols not reached before CANCELLATION was stopped.
   [[nodiscard]] Symbols find_symbols(
       std::span<const std::string_view> names,
       const base::Cancellation& cancellation = base::Cancellation::never()) const;
   [[nodiscard]] std::optional<Section> section(std::string_view name) const;
-  // SIZE bytes (at most 64 MiB) from the file's part of one PT_LOAD; nullopt when not all of them
-  // are there. No relocations are applied.
+  // SIZE bytes (at most 64 MiB) from the file's part of one PT_LOAD; nullopt: not all of them
+  // exist. No relocations are applied.
   [[nodiscard]] std::optional<std::vector<std::byte>> read_at(base::ElfAddress address,
                                                               std::size_t size) const;
 
-  // By find_symbols() and read_at() so far.
+  // Bytes read by find_symbols() and read_at() so far.
   [[nodiscard]] std::uint64_t bytes_read() const;
 
-  // For other sources of this folder.
+  // For other sources in this directory.
   class Impl;
   [[nodiscard]] const Impl& impl() const { return *impl_; }
 

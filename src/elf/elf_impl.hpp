@@ -1,4 +1,4 @@
-// The libelf handle behind ElfFile: for the sources of this folder only.
+// The libelf handle behind ElfFile: only for the sources in this directory.
 #pragma once
 
 #include "elf/elf_file.hpp"
@@ -21,7 +21,7 @@ struct EndElf {
 };
 using UniqueElf = std::unique_ptr<Elf, EndElf>;
 
-// No table, string table or note of a real interpreter comes near it.
+// More than any table, string table or note of a real interpreter.
 inline constexpr std::uint64_t kMostSectionBytes = std::uint64_t{256} << 20;
 
 class ElfFile::Impl {
@@ -34,7 +34,7 @@ class ElfFile::Impl {
   [[nodiscard]] ElfType type() const { return type_; }
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
 
-  // All of BYTES from OFFSET of the file; false: they are not there.
+  // Reads BYTES at OFFSET of the file; false: not all of them exist.
   [[nodiscard]] bool read(std::span<std::byte> bytes, std::uint64_t offset) const;
   [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_; }
 
@@ -46,9 +46,9 @@ class ElfFile::Impl {
   mutable std::uint64_t bytes_read_ = 0;
 };
 
-// The bytes of a section, nullptr when it is too large, not in the file, or damaged.
+// The contents of a section; nullptr: too large, not in the file, or damaged.
 [[nodiscard]] Elf_Data* section_data(Elf_Scn* section);
-// The first section with that name; nullptr when there is none.
+// The first section with this name; nullptr: none.
 [[nodiscard]] Elf_Scn* find_section(Elf* elf, std::string_view name);
 
 }  // namespace pyinject::elf

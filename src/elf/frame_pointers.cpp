@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kLargeFunction = 256;
 constexpr std::size_t kMostSamples = 2000;
-// Several files are examined at a time.
+// Several files are examined concurrently.
 constexpr std::uint64_t kMostMemoryOfSurvey = std::uint64_t{48} << 20U;
 constexpr std::uint64_t kMostStepsOfSurvey = 10'000'000;
 

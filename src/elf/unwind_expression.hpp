@@ -1,4 +1,4 @@
-// DWARF expressions as unwind tables use them: DWARF 4 sections 2.5 and 6.4.2.
+// DWARF expressions in unwind tables: DWARF 4 sections 2.5 and 6.4.2.
 #pragma once
 
 #include "base/budget.hpp"
@@ -9,7 +9,7 @@
 
 namespace pyinject::elf {
 
-// What an expression may ask for.
+// The inputs of an expression.
 class ExpressionContext {
  public:
   virtual ~ExpressionContext() = default;
@@ -17,14 +17,14 @@ class ExpressionContext {
   ExpressionContext(const ExpressionContext&) = delete;
   ExpressionContext& operator=(const ExpressionContext&) = delete;
 
-  // NUMBER: DWARF's. nullopt: not known.
+  // NUMBER: DWARF's. nullopt: unknown.
   [[nodiscard]] virtual std::optional<std::uint64_t> register_value(std::uint64_t number) const = 0;
   // 8 bytes of the stack.
   [[nodiscard]] virtual std::optional<std::uint64_t> word_at(std::uint64_t address) const = 0;
 };
 
-// FIRST: what lies on the expression's stack at its beginning, if anything. nullopt: something is
-// not known, or the expression makes no sense or takes more than STEPS or some hundred of them.
+// FIRST: initial contents of the expression's stack, if any. nullopt: an input is unknown, the
+// expression is invalid, or it takes more than STEPS or than a fixed limit of some hundred steps.
 [[nodiscard]] std::optional<std::uint64_t> evaluate(Expression expression,
                                                     const ExpressionContext& context,
                                                     base::Allowance& steps,

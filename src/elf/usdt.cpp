@@ -10,9 +10,9 @@ namespace pyinject::elf {
 
 namespace {
 
-constexpr std::uint64_t kMostNoteBytes = std::uint64_t{16} << 20U;  // libpython's are some KiB
+constexpr std::uint64_t kMostNoteBytes = std::uint64_t{16} << 20U;  // libpython has some KiB
 constexpr std::size_t kMostProbes = 65536;
-constexpr std::uint32_t kProbe = 3;  // the only type of note that there is
+constexpr std::uint32_t kProbe = 3;  // the only note type
 constexpr std::string_view kOwner{"stapsdt\0", 8};
 
 constexpr std::uint64_t padded(std::uint64_t size) { return (size + 3) / 4 * 4; }
@@ -21,7 +21,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Takes the text up to the next NUL; nullopt when there is none.
+// Removes the text up to the next NUL from LEFT; nullopt: no NUL.
 std::optional<std::string> take_text(std::string_view& left) {
   const auto end = left.find('\0');
   if (end == std::string_view::npos) {
@@ -67,7 +67,7 @@ std::vector<UsdtProbe> parse_usdt_notes(std::span<const std::byte> notes,
     const auto description_size = cursor.number<std::uint32_t>();
     const auto type = cursor.number<std::uint32_t>();
     const auto owner = cursor.take(padded(name_size));
-    // The last one may lack its padding.
+    // The last note may lack its padding.
     const auto description = cursor.take(description_size);
     if (cursor.failed()) {
       break;

@@ -1,5 +1,5 @@
-// Where an argument of a static probe is: from the assembler's words to those of uprobe events,
-// which know whole registers only, by the names of struct pt_regs.
+// Translates the location of a probe argument from assembler syntax to that of uprobe events, which
+// only have whole registers, named as in struct pt_regs.
 #include "base/text.hpp"
 #include "elf/usdt.hpp"
 
@@ -18,7 +18,7 @@ bool is_one_of(std::string_view text, const std::array<std::string_view, kCount>
   return std::ranges::find(names, text) != names.end();
 }
 
-// r8 to r15: "r12", "r12d", "r12w", "r12b". Empty: none of them.
+// r8 to r15: "r12", "r12d", "r12w", "r12b". Empty: none of these.
 std::string numbered_register(std::string_view name) {
   if (!name.starts_with('r')) {
     return {};
@@ -33,8 +33,7 @@ std::string numbered_register(std::string_view name) {
              : std::string{};
 }
 
-// The part of a register that is meant begins at its lowest bit: not so %ah. Empty: none that is
-// known.
+// The register that contains NAME at its lowest bit, which excludes %ah. Empty: unknown.
 std::string register_of(std::string_view name) {
   if (!name.starts_with('%')) {
     return {};
@@ -73,7 +72,7 @@ std::string memory_of(std::string_view place) {
   }
   const auto bytes = distance.empty() ? std::optional<std::int64_t>{0}
                                       : base::parse_number<std::int64_t>(distance);
-  // Addresses are computed with whole registers.
+  // Addresses need whole registers.
   if (base.empty() || !bytes || !name.starts_with("%r") || name.size() > 4 ||
       (name.size() == 4 &&
        std::string_view{"0123456789xip"}.find(name.back()) == std::string_view::npos)) {

@@ -1,5 +1,4 @@
-// The registers of a sampled thread, as a sample of perf holds them and as unwind tables count
-// them.
+// The registers of a sampled thread; converts perf's numbering into that of unwind tables.
 #pragma once
 
 #include <array>
@@ -10,12 +9,12 @@
 
 namespace pyinject::unwind {
 
-// By DWARF's numbers (elf/call_frame_info.hpp); the last one is the program counter.
+// Indexed by DWARF register number (elf/call_frame_info.hpp); the last one is the program counter.
 inline constexpr std::size_t kRegisters = 17;
 
 struct Registers {
   std::array<std::uint64_t, kRegisters> values = {};
-  std::uint32_t known = 0;  // bit N: values[N] is
+  std::uint32_t known = 0;  // bit N: values[N] is valid
 
   [[nodiscard]] bool knows(std::size_t number) const {
     return number < kRegisters && (known >> number & 1U) != 0;
@@ -36,13 +35,13 @@ struct Registers {
   [[nodiscard]] std::uint64_t fp() const;
 };
 
-// What PERF_SAMPLE_REGS_USER holds: VALUES by perf's numbers (the kernel's
-// arch/x86/include/uapi/asm/perf_regs.h), those of MASK are there. nullopt: the stack pointer or
-// the program counter is missing.
+// Converts PERF_SAMPLE_REGS_USER: VALUES contains the registers in MASK, ordered by perf's numbers
+// (the kernel's arch/x86/include/uapi/asm/perf_regs.h). nullopt: stack pointer or program counter
+// is missing.
 [[nodiscard]] std::optional<Registers> from_perf(std::span<const std::uint64_t> values,
                                                  std::uint64_t mask);
 
-// Bit N: a function that is called leaves register N as it was (System V ABI x86-64, 3.2.1).
+// Bit N: register N is callee-saved (System V ABI x86-64, 3.2.1).
 [[nodiscard]] std::uint32_t preserved_by_calls();
 
 }  // namespace pyinject::unwind

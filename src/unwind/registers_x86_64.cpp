@@ -11,7 +11,7 @@ std::uint64_t Registers::sp() const { return values[elf::kStackPointer]; }
 std::uint64_t Registers::fp() const { return values[elf::kFramePointer]; }
 
 std::optional<Registers> from_perf(std::span<const std::uint64_t> values, std::uint64_t mask) {
-  // In the order of DWARF's numbers.
+  // Indexed by DWARF number.
   constexpr std::array<unsigned, kRegisters> kPerfNumber{
       PERF_REG_X86_AX,  PERF_REG_X86_DX,  PERF_REG_X86_CX,  PERF_REG_X86_BX,  PERF_REG_X86_SI,
       PERF_REG_X86_DI,  PERF_REG_X86_BP,  PERF_REG_X86_SP,  PERF_REG_X86_R8,  PERF_REG_X86_R9,

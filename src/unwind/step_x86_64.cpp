@@ -13,14 +13,15 @@ Step missing(const StackDump& stack, std::uint64_t address) {
   return address >= stack.begin ? Step::kOutside : Step::kBroken;
 }
 
-// The caller's stack pointer is above ours; else we would go round for ever.
+// The caller's stack pointer must be higher; otherwise unwinding might loop.
 bool grows(const Registers& now, std::uint64_t cfa) { return cfa > now.sp(); }
 
-// At the return instruction gcc's tables still say where %rbp was saved (-fno-omit-frame-pointer),
-// below the stack pointer by then: it has been popped, and is in its register.
+// At the return instruction, gcc's tables still give the place where %rbp was saved
+// (-fno-omit-frame-pointer), which is below the stack pointer by then: it has been popped into its
+// register.
 bool is_popped(const Registers& registers, std::uint64_t place) { return place < registers.sp(); }
 
-// What an expression reads.
+// The context in which expressions are evaluated.
 class Context : public elf::ExpressionContext {
  public:
   Context(const Registers& registers, const StackDump& stack)
@@ -43,7 +44,7 @@ class Context : public elf::ExpressionContext {
   mutable std::optional<std::uint64_t> missing_;
 };
 
-// SAVED's value, or why not.
+// The value of SAVED, or why it is unavailable.
 std::optional<std::uint64_t> value_of(const elf::SavedRegister& saved, std::size_t number,
                                       std::uint64_t cfa, const Registers& registers,
                                       const Context& context, base::Allowance& steps) {
@@ -132,7 +133,7 @@ Step by_row(const elf::UnwindRow& row, const StackDump& stack, base::Allowance& 
       caller.set(i, *value);
     }
   }
-  if (steps.exhausted()) {  // a register that could be had is missing
+  if (steps.exhausted()) {  // a register may be missing only because of the limit
     return Step::kBroken;
   }
   if (!row.signal_frame) {
@@ -144,8 +145,8 @@ Step by_row(const elf::UnwindRow& row, const StackDump& stack, base::Allowance& 
   if (row.registers[elf::kStackPointer].place == Place::kUnchanged) {
     caller.set(elf::kStackPointer, *cfa);
   }
-  // A signal may have come on a stack of its own, which can lie above. vfork(2) of glibc has popped
-  // its return address; no register that a call does not preserve holds it a second time.
+  // A signal may arrive on an alternate stack, which can be higher. vfork(2) of glibc has popped
+  // its return address; no callee-saved register holds a copy.
   const bool popped = row.registers[elf::kReturnAddress].place == Place::kInRegister &&
                       caller.sp() == registers.sp();
   if (!caller.knows(elf::kStackPointer) ||
@@ -157,8 +158,8 @@ Step by_row(const elf::UnwindRow& row, const StackDump& stack, base::Allowance& 
 }
 
 // Objects/asm_trampoline.S of CPython: 3.12 and 3.13 move the stack pointer by 8 bytes, 3.14 and
-// later push %rbp; some builds begin with endbr64. In all of them the CFA is 16 bytes above the
-// stack pointer but in the prologue and at the return instruction.
+// later push %rbp; some builds start with endbr64. In all of them the CFA is 16 bytes above the
+// stack pointer, except in the prologue and at the return instruction.
 Step by_trampoline(const Trampoline& trampoline, const StackDump& stack, Registers& registers) {
   constexpr std::uint64_t kPlain = 11;  // sub $8,%rsp; call *%rcx; add $8,%rsp; ret
   constexpr std::uint64_t kEndbr = 4;

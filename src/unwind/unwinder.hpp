@@ -1,4 +1,4 @@
-// From the registers and the copied stack of one sample to its callchain.
+// Unwinds the callchain of one sample from its registers and its stack dump.
 #pragma once
 
 #include "base/budget.hpp"
@@ -17,19 +17,19 @@
 
 namespace pyinject::unwind {
 
-// What perf copied of a stack: BYTES from the stack pointer BEGIN on.
+// The stack dump made by perf: BYTES, starting at the stack pointer BEGIN.
 struct StackDump {
   std::uint64_t begin = 0;
   std::span<const std::byte> bytes;
-  bool cut = false;  // there is more above; else they end where the stack's memory ends
+  bool cut = false;  // the stack is larger; else the dump ends where the stack's memory ends
 
   [[nodiscard]] std::optional<std::uint64_t> word_at(std::uint64_t address) const;
 };
 
-// One of CPython's trampolines, of which no file tells how to step out of it.
+// A trampoline of CPython, for which no file has unwind information.
 struct Trampoline {
   std::uint64_t begin = 0;
-  std::uint64_t size = 0;  // as the perf map has it: tells the shapes apart
+  std::uint64_t size = 0;  // from the perf map: tells the variants apart
 };
 
 class TrampolineFinder {
@@ -45,43 +45,41 @@ class TrampolineFinder {
 
 enum class EndOfStack {
   kWhole,          // up to the thread's first function
-  kCut,            // the dump ends before
-  kNoInformation,  // FILE has no unwind tables for that function, and no frame pointer helped
-  kBroken,         // what was found is no stack
+  kCut,            // the dump ends earlier
+  kNoInformation,  // FILE has no unwind tables for the function, and frame pointers did not help
+  kBroken,         // the stack is invalid
   kLimit,          // kMostFrames
 };
 
 struct Unwound {
   EndOfStack end = EndOfStack::kWhole;
-  const MappedFile* file = nullptr;  // kNoInformation: nullptr when nothing is mapped there
-  std::size_t by_frame_pointer = 0;  // steps for which there was nothing better
-  // The process has used up its share: the stack ends where the next step would have been.
-  bool too_slow = false;   // of steps
-  bool too_large = false;  // of bytes: for the unwind tables of FILE
+  const MappedFile* file = nullptr;  // kNoInformation: nullptr if nothing is mapped there
+  std::size_t by_frame_pointer = 0;  // steps without anything better
+  // The process has reached its limit: the stack ends at the next step.
+  bool too_slow = false;   // limit on steps
+  bool too_large = false;  // limit on bytes, for the unwind tables of FILE
 };
 
 inline constexpr std::size_t kMostFrames = 4000;
 
 class Unwinder {
  public:
-  // BUDGET: of the steps that expressions and rows of the unwind tables take.
+  // BUDGET: for steps spent on expressions and rows of the unwind tables.
   Unwinder(
       const AddressSpaces& spaces, Objects& objects, const TrampolineFinder& trampolines,
       std::shared_ptr<base::RecordingBudget> budget = std::make_shared<base::RecordingBudget>())
       : spaces_{spaces}, objects_{objects}, trampolines_{trampolines}, budget_{std::move(budget)} {}
 
-  // Appends the program counters, innermost first, to CHAIN. Those of callers are one less than
-  // their return addresses, so that they are in the function that calls also where that call is
-  // its last instruction; perf's own unwinding does the same.
-  // REGISTERS_OF: if not null, those of each of them; their stack pointers are the bounds of the
-  // frames.
+  // Appends the program counters to CHAIN, innermost first. Those of callers are their return
+  // addresses minus one, to be inside the calling function even if the call is its last
+  // instruction; perf's own unwinder does the same. REGISTERS_OF: unless null, gets the registers
+  // of each frame; their stack pointers are the bounds of the frames.
   [[nodiscard]] Unwound unwind(ProcessNumber pid, Time time, Registers registers,
                                const StackDump& stack, std::vector<std::uint64_t>& chain,
                                std::vector<Registers>* registers_of = nullptr);
 
-  // Whether at ADDRESS, one in a function, the caller's frame pointer and its return address are
-  // where the frame pointer points to, so that frame pointers lead to the caller. nullopt: no
-  // tables tell it.
+  // Whether at ADDRESS, inside a function, the frame pointer points to the caller's frame pointer
+  // and return address, so that frame pointers lead to the caller. nullopt: no unwind tables.
   [[nodiscard]] std::optional<bool> keeps_frame(ProcessNumber pid, Time time,
                                                 std::uint64_t address);
 
@@ -91,11 +89,11 @@ class Unwinder {
     const Rule* rule = nullptr;
     std::optional<Trampoline> trampoline;
     const MappedFile* file = nullptr;
-    Time from = 0;  // it holds for [from, until)
+    Time from = 0;  // valid for [from, until)
     Time until = 0;
-    bool refused = false;  // the unwind tables of FILE were too much
+    bool refused = false;  // the unwind tables of FILE exceed the limit
   };
-  // What one call may spend, and who pays.
+  // Limit of one call, and the family that is charged.
   struct Payer {
     base::Budget::Spender family = 0;
     base::Allowance steps;
