@@ -15,8 +15,8 @@ namespace pyinject::tracee {
 
 namespace {
 
-// A real-time signal that nothing else of this tool uses; its handler does nothing: its only effect
-// is that waitpid returns EINTR.
+// A real-time signal not used elsewhere in this tool; its handler does nothing, but makes waitpid
+// return EINTR.
 int wake_signal() { return SIGRTMIN + 7; }
 
 void install_handler() {
@@ -36,9 +36,10 @@ bool is_first_thread(base::Tid thread) {
   return status && status->process.value() == thread.value();
 }
 
-// False: waitid() failed, errno says why. The stop stays waitable (WNOWAIT): taking it would clear
-// the number of the signal that is about to be delivered, and a tracer killed between waitpid() and
-// PTRACE_CONT would lose the signal for the target (kernel wait_task_stopped(), ptrace_stop()).
+// False: waitid() failed, errno says why. The stop stays waitable (WNOWAIT): consuming it would
+// clear the number of the signal about to be delivered, and if the tracer were killed between
+// waitpid() and PTRACE_CONT, the target would lose the signal (kernel wait_task_stopped(),
+// ptrace_stop()).
 bool peek(base::Tid thread, int options, siginfo_t& info) {
   return ::waitid(P_PID, static_cast<id_t>(thread.value()), &info, options | __WALL | WNOWAIT) == 0;
 }
@@ -50,7 +51,7 @@ std::optional<int> stop_status(const siginfo_t& info) {
   return static_cast<int>(static_cast<unsigned>(info.si_status) << 8U | 0x7fU);
 }
 
-// False: errno says why.
+// Returns false with errno set on failure.
 bool look(base::Tid thread, int& status) {
   siginfo_t info{};
   if (!peek(thread, WEXITED | WSTOPPED, info)) {
@@ -60,9 +61,9 @@ bool look(base::Tid thread, int& status) {
     status = *stop;
     return true;
   }
-  // It has ended: no signal can be lost any more. A first thread is left to who started the
-  // process: when that is this very process, to reap it would be to take its exit status away. The
-  // end of the thread that traces gives it up.
+  // It has exited: no signal can be lost any more. Do not reap a first thread: if its parent is
+  // this process, reaping would discard its exit status. The exit of the tracing thread releases
+  // it.
   if (is_first_thread(thread)) {
     status = info.si_code == CLD_EXITED
                  ? static_cast<int>((static_cast<unsigned>(info.si_status) & 0xffU) << 8U)
@@ -79,8 +80,8 @@ std::optional<int> stop_of(base::Tid thread) {
   return peek(thread, WSTOPPED | WNOHANG, info) ? stop_status(info) : std::nullopt;
 }
 
-// A timer sends the wake signal to this very thread when DEADLINE is over, and again every 5 ms:
-// the first one may arrive just before the wait it is meant for.
+// A timer sends the wake signal to this thread when DEADLINE passes, and then every 5 ms, because
+// the first one may arrive just before the wait.
 InterruptibleWait::InterruptibleWait(base::Deadline deadline) : deadline_{deadline} {
   install_handler();
   sigevent event{};

@@ -1,4 +1,5 @@
-// waitpid(2) with a deadline, without busy waiting: the pause of the target is made of these waits.
+// waitpid(2) with a deadline and without busy waiting: these waits determine how long the target is
+// stopped.
 #pragma once
 
 #include "pyinject/base/deadline.hpp"
@@ -11,7 +12,7 @@ namespace pyinject::tracee {
 
 enum class Waited { kChanged, kNoChild, kDeadline };
 
-// To be made before the pause begins, by the thread that will wait.
+// Create it before the stop, in the thread that will wait.
 class InterruptibleWait {
  public:
   explicit InterruptibleWait(base::Deadline deadline);
@@ -19,7 +20,7 @@ class InterruptibleWait {
   InterruptibleWait(const InterruptibleWait&) = delete;
   InterruptibleWait& operator=(const InterruptibleWait&) = delete;
 
-  // Waits for a change of a thread that the calling thread traces. STATUS is set on kChanged.
+  // Waits for a state change of a thread traced by the calling thread. Sets STATUS on kChanged.
   [[nodiscard]] Waited wait(base::Tid thread, int& status) const;
 
  private:
@@ -27,7 +28,7 @@ class InterruptibleWait {
   timer_t timer_{};
 };
 
-// The wait status of the ptrace stop that THREAD is in, without taking it. nullopt: it is in none.
+// The wait status of THREAD's current ptrace stop; leaves the stop waitable. nullopt: not stopped.
 [[nodiscard]] std::optional<int> stop_of(base::Tid thread);
 
 }  // namespace pyinject::tracee

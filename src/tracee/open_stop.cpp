@@ -35,12 +35,12 @@ std::atomic<int> g_deferred{0};
 
 void defer(int signal) { g_deferred = signal; }
 
-// All stops of the process have one set of signal dispositions.
+// All stops of the process share the signal dispositions.
 class JobControl {
  public:
   void stop_begins() {
     std::unique_lock lock{mutex_};
-    // Else stops that overlap would defer it for as long as targets are being stopped.
+    // Otherwise overlapping stops would defer it as long as targets are being stopped.
     none_open_.wait(lock, [this] { return open_ == 0 || g_deferred == 0; });
     if (open_++ == 0) {
       take_over();
@@ -54,7 +54,7 @@ class JobControl {
     }
     give_back();
     if (const int signal = g_deferred.exchange(0); signal != 0) {
-      (void)::raise(signal);  // the process is stopped in here
+      (void)::raise(signal);  // this stops the process
     }
     none_open_.notify_all();
   }

@@ -6,9 +6,9 @@
 
 namespace pyinject::tracee {
 
-// Notes the stop for shared_stops(), and defers SIGTSTP, SIGTTIN and SIGTTOU of this process while
-// any stop is open: this process would be stopped with its target. Only their default action is
-// deferred, not a handler of the program that this library is part of.
+// Records the stop for shared_stops(), and defers SIGTSTP, SIGTTIN and SIGTTOU of this process
+// while any stop is open: otherwise this process could be stopped together with its target. Only
+// defers their default action, not a handler of the program that uses this library.
 class OpenStop {
  public:
   OpenStop();

@@ -8,7 +8,7 @@ namespace pyinject::tracee {
 
 namespace {
 
-// More threads can run than there are processors for them, not counting this one.
+// Whether there are more runnable threads than processors, not counting this thread.
 bool crowded() {
   const auto runnable = procfs::read_runnable_threads();
   return runnable && *runnable - 1 > ::sysconf(_SC_NPROCESSORS_ONLN);
@@ -25,9 +25,9 @@ std::optional<int> processor_to_stop_at(const procfs::Stat& first) {
 
 TracerPriority::TracerPriority(std::optional<int> cpu) {
   if (::sched_getscheduler(0) != SCHED_OTHER) {
-    return;  // somebody has chosen a priority for this tool
+    return;  // the user has chosen a priority for this tool
   }
-  // The lowest of its kind: enough to be before every ordinary program.
+  // The lowest real-time priority is above all ordinary programs.
   const sched_param first{.sched_priority = 1};
   raised_ = ::sched_setscheduler(0, SCHED_FIFO, &first) == 0;
   cpu_set_t before;
@@ -43,7 +43,7 @@ TracerPriority::TracerPriority(std::optional<int> cpu) {
   }
 }
 
-// The priority first: on its own processor the target waits for this thread to give way.
+// Priority first: on this processor, the target waits for this thread to yield.
 TracerPriority::~TracerPriority() {
   if (raised_) {
     const sched_param none{.sched_priority = 0};

@@ -1,4 +1,4 @@
-// The tracer goes first while its target stands still.
+// Gives the tracer priority while its target is stopped.
 #pragma once
 
 #include "procfs/stat.hpp"
@@ -9,13 +9,13 @@
 
 namespace pyinject::tracee {
 
-// Gives the calling thread real-time priority, and moves it to CPU; takes both back at its end.
+// Gives the calling thread real-time priority and moves it to CPU; the destructor undoes both.
 //
-// Without it other programs' time slices (some ms each) come between the stop and its end, on every
-// machine that has something to do. On the target's own processor nothing has to be woken up on
-// another one, which takes longer than all that is done in the stop. Where real-time priority is
-// not allowed (it needs CAP_SYS_NICE or RLIMIT_RTPRIO) nothing is done: without the priority a
-// thread that may run on one processor only would wait for it.
+// Without priority, time slices of other programs (some ms each) prolong the stop on every busy
+// machine. On the target's own processor, no other processor has to be woken, which would take
+// longer than all the work during the stop. If real-time priority is not permitted (it needs
+// CAP_SYS_NICE or RLIMIT_RTPRIO), nothing is done: without the priority, a thread restricted to one
+// processor would have to wait for it.
 class TracerPriority {
  public:
   explicit TracerPriority(std::optional<int> cpu);
@@ -28,11 +28,11 @@ class TracerPriority {
   std::optional<cpu_set_t> cpus_;  // where it might run before
 };
 
-// The processor of the target whose first thread is FIRST, where it is of use to be there.
+// The processor of the target with the first thread FIRST; nullopt: running there has no advantage.
 //
-// A real-time program would not make room for us. A thread that runs while others wait for its
-// processor would lose it to one of those when we come, and stand still until it is its turn again
-// (1 to 3 ms instead of 70 us, median).
+// A real-time program would not yield. A running thread on a processor that others wait for would
+// lose the processor to one of those when the tracer arrives, and would be stopped until its next
+// turn (1 to 3 ms instead of 70 us, median).
 [[nodiscard]] std::optional<int> processor_to_stop_at(const procfs::Stat& first);
 
 }  // namespace pyinject::tracee

@@ -8,7 +8,7 @@ namespace pyinject::tracee {
 
 namespace {
 
-// A process may install many; the kernel bounds their total size (MAX_INSNS_PER_PATH).
+// A process may install many; the kernel limits their total size (MAX_INSNS_PER_PATH).
 constexpr unsigned long kMostFilters = 4096;
 
 long get_filter(base::Tid thread, unsigned long index, sock_filter* program) {

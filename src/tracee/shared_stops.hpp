@@ -1,5 +1,5 @@
-// The stops of this process that have begun and not ended, readable by a child that was forked
-// later: it can tell a stop that does not end.
+// The open stops of this process, readable by a child that is forked later, which can thus detect a
+// stop that does not end.
 #pragma once
 
 #include <array>
@@ -8,15 +8,15 @@
 
 namespace pyinject::tracee {
 
-// Serial numbers, 0 where there is none. A serial number is never used twice.
+// Serial numbers; 0: empty slot. A serial number is never reused.
 using OpenStops = std::array<std::uint64_t, 64>;
 
-// Maps the page in which all later stops of this process are noted. Later calls do nothing. Throws
-// base::SystemError.
+// Maps the page in which all later stops of this process are recorded. Later calls have no effect.
+// Throws base::SystemError.
 void share_stops();
-// In a child that was forked after share_stops(): its own stops are not noted.
+// For a child that was forked after share_stops(): its own stops are not recorded.
 void keep_own_stops_private();
-// Of the process that called share_stops(). More than 64 at a time are not noted.
+// The stops of the process that called share_stops(). More than 64 at a time are not recorded.
 [[nodiscard]] OpenStops shared_stops();
 
 }  // namespace pyinject::tracee

@@ -12,7 +12,7 @@ namespace pyinject::tracee {
 namespace {
 
 // struct sigcontext and struct ucontext of the kernel (uapi/asm/sigcontext.h, asm/ucontext.h),
-// whose names clash with glibc's.
+// which conflict with glibc's.
 struct SignalContext {
   std::uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
   std::uint64_t di, si, bp, bx, dx, ax, cx, sp, ip, flags;
@@ -39,7 +39,7 @@ static_assert(sizeof(SignalFrame) == 312);
 constexpr std::uint64_t kRedZone = 128;
 // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS.
 constexpr std::uint64_t kContextFlags = 7;
-// Not a valid ss_flags: rt_sigreturn then leaves the thread's alternate stack alone, which a tracer
+// Not a valid ss_flags: rt_sigreturn then preserves the thread's alternate stack, which a tracer
 // cannot read (kernel restore_altstack() ignores every error but EFAULT).
 constexpr std::uint32_t kKeepAlternateStack = 0xffffffff;
 
@@ -58,11 +58,11 @@ struct SoftwareBytes {
 };
 static_assert(sizeof(SoftwareBytes) == 48);
 
-// The last two of 64 are no components.
+// The last two of the 64 bits are no components.
 constexpr unsigned kComponents = 62;
 
-// Where each component of the XSAVE standard format ends, 0 for one that there is not: CPUID leaf
-// 0xd (Intel SDM 13.5).
+// End offset of each component in the XSAVE standard format, 0 for missing ones: CPUID leaf 0xd
+// (Intel SDM 13.5).
 const std::array<std::size_t, kComponents>& component_ends() {
   static const auto ends = [] {
     constexpr unsigned kLeaf = 0xd;
@@ -86,8 +86,8 @@ const std::array<std::size_t, kComponents>& component_ends() {
   return ends;
 }
 
-// STATE in the form that rt_sigreturn takes. Only up to the last component in use: the register set
-// of ptrace can be larger than what the kernel accepts in a frame (AMX permission).
+// STATE in the form that rt_sigreturn accepts, up to the last component in use: ptrace's register
+// set can be larger than what the kernel accepts in a frame (AMX permission).
 std::optional<std::vector<std::byte>> frame_state(std::span<const std::byte> state) {
   if (state.size() < kLegacyArea + kHeader) {
     return std::nullopt;
@@ -108,11 +108,11 @@ std::optional<std::vector<std::byte>> frame_state(std::span<const std::byte> sta
   std::ranges::copy(state.first(size), bytes.begin());
   const SoftwareBytes software{.magic1 = kMagic1,
                                .extended_size = static_cast<std::uint32_t>(result.size()),
-                               .features = in_use | 3U,  // x87 and SSE are always there
+                               .features = in_use | 3U,  // x87 and SSE are always present
                                .state_size = static_cast<std::uint32_t>(size),
                                .pad = {}};
   std::ranges::copy(std::as_bytes(std::span{&software, 1}), bytes.subspan(kSoftwareBytes).begin());
-  // XSTATE_BV stays; the rest of the header must be zero in the standard format.
+  // Keep XSTATE_BV; the rest of the header must be zero in the standard format.
   std::ranges::fill(bytes.subspan(kLegacyArea + sizeof in_use, kHeader - sizeof in_use),
                     std::byte{0});
   std::ranges::copy(std::as_bytes(std::span{&kMagic2, 1}), bytes.subspan(size).begin());
@@ -187,8 +187,8 @@ std::optional<SignalFrames> build_signal_frames(const Registers& stopped, const 
   }
   const std::uint64_t top = stopped.general.rsp - kRedZone;
   const std::uint64_t state_at = (top - saved->size()) & ~std::uint64_t{63};
-  // A frame's address is 8 modulo 16: a function called with its stack pointer there finds what the
-  // ABI promises. Frame 0 is loaded first; frame k is where call k-1 returns to.
+  // A frame's address is 8 modulo 16: a function entered with this stack pointer is aligned as the
+  // ABI requires. Frame 0 is loaded first; call k-1 returns into frame k.
   const std::size_t step = (sizeof(SignalFrame) + 15) & ~std::size_t{15};
   const std::size_t count = calls.size() + 1;
   const std::uint64_t first = ((state_at - count * step) & ~std::uint64_t{15}) - 8;
@@ -203,8 +203,8 @@ std::optional<SignalFrames> build_signal_frames(const Registers& stopped, const 
       call.general.rdi = calls[index].first_argument;
       call.general.rsi = calls[index].second_argument;
       call.general.rsp = first + (index + 1) * step;
-      call.general.rbp = 0;                          // a frame-pointer walk ends here
-      call.general.eflags &= ~std::uint64_t{0x400};  // DF clear, as the ABI wants it
+      call.general.rbp = 0;                          // ends a frame-pointer walk
+      call.general.eflags &= ~std::uint64_t{0x400};  // clear DF, as the ABI requires
       frame = frame_of(call, signals_to_block(), restorer.value());
     } else {
       frame = frame_of(resume, mask, restorer.value());

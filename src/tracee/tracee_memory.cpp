@@ -8,7 +8,7 @@ bool TraceeMemory::write(base::RemoteAddress to, std::span<const std::byte> from
   // The system call does not write through iov_base; the structure has no const form.
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
   const iovec local{.iov_base = const_cast<std::byte*>(from.data()), .iov_len = from.size()};
-  // An address of another process: never dereferenced here, only handed to the kernel.
+  // An address in another process: only passed to the kernel, never dereferenced.
   const iovec remote{
       .iov_base = reinterpret_cast<void*>(to.value()),  // NOLINT(performance-no-int-to-ptr)
       .iov_len = from.size()};

@@ -1,4 +1,4 @@
-// Writing into another process's memory, beside reading it.
+// Writes into another process's memory, in addition to reading it.
 #pragma once
 
 #include "memory/process_memory.hpp"
@@ -11,13 +11,13 @@
 
 namespace pyinject::tracee {
 
-// process_vm_writev(2), with the rights of ProcessMemory.
+// process_vm_writev(2), with the permissions of ProcessMemory.
 class TraceeMemory : public memory::ProcessMemory {
  public:
   explicit TraceeMemory(base::Pid pid) : ProcessMemory{pid}, pid_{pid} {}
 
-  // One contiguous write. The kernel copies page by page: only when every thread is stopped is it a
-  // single change to the target. False: nothing or a part was written; errno says why.
+  // One contiguous write. The kernel copies page by page: atomic for the target only if every
+  // thread is stopped. False: nothing or only a part was written; errno says why.
   [[nodiscard]] bool write(base::RemoteAddress to, std::span<const std::byte> from) const;
 
   template <typename Value>

@@ -29,10 +29,10 @@ struct Job {
   const std::function<void()>& work;
   std::exception_ptr failure = {};
   bool done = false;
-  bool reusable = false;  // the thread that did it
+  bool reusable = false;  // the thread can be reused
 };
 
-// What was reported on this thread since its work began.
+// Value reported on this thread since its work started.
 thread_local std::optional<bool> t_detached;
 
 class Tracer {
@@ -113,7 +113,7 @@ class TracerThreads {
       const OpenStop open;
       tracer->work(job);
       if (!job.reusable) {
-        tracer.reset();  // before a new one is made: its end makes room for that
+        tracer.reset();  // destroy it first: its exit makes room for a new one
       }
     }
     give_back(std::move(tracer));
@@ -146,7 +146,7 @@ class TracerThreads {
     }
   }
 
-  // Null: it has ended, and another one takes its place if the system allows it.
+  // Null: the thread has exited; replaces it if the system permits.
   void give_back(std::unique_ptr<Tracer> tracer) {
     std::unique_lock lock{mutex_};
     --busy_;
@@ -154,7 +154,7 @@ class TracerThreads {
       try {
         tracer = std::make_unique<Tracer>();
       } catch (const base::SystemError&) {
-        // take() tries again.
+        // take() retries.
       }
     }
     if (tracer && idle_.size() < kPrepared) {
@@ -170,7 +170,7 @@ class TracerThreads {
   std::size_t busy_ = 0;
 };
 
-// Those of this process: threads do not survive a fork, which the guard is.
+// The threads of this process: they do not survive a fork, such as that of the guard.
 TracerThreads& tracer_threads() {
   struct Owned {
     pid_t process = ::getpid();
@@ -180,7 +180,7 @@ TracerThreads& tracer_threads() {
     Owned(const Owned&) = delete;
     Owned& operator=(const Owned&) = delete;
     ~Owned() { leave_to_parent(); }
-    // The threads of the parent cannot be joined here.
+    // The parent's threads cannot be joined here.
     bool leave_to_parent() {
       const bool forked = process != ::getpid();
       if (forked) {
