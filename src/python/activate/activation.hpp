@@ -1,4 +1,4 @@
-// One activation, from the first stop to the confirmed effect; docs/architecture.md, "One
+// One activation, from the first stop to the confirmed effect; see docs/architecture.md, "One
 // activation".
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace pyinject::python {
 
-// To be run once. A refusal leaves nothing changed but, at most, the once-per-life call made in
-// vain.
+// Run it once. A refusal leaves nothing changed, except that the once-per-process call may have
+// been used up.
 class Activate {
  public:
   Activate(const AttachContext& context, const ActivateOptions& options)

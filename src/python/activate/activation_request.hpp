@@ -1,5 +1,5 @@
-// The one call of sys.activate_stack_trampoline() in a process's life: how it is asked for, while
-// all threads stand still. Nothing of Python runs inside the stop.
+// Requests the one call of sys.activate_stack_trampoline() in a process's life while all threads
+// are stopped. No Python code runs during the stop.
 #pragma once
 
 #include "pyinject/python/injector.hpp"
@@ -12,17 +12,17 @@
 
 namespace pyinject::python {
 
-// The request is made; it will run when the threads go on.
+// A request that will run when the threads continue.
 struct Requested {
   Mechanism mechanism = Mechanism::kNone;
-  std::uint32_t serial = 0;  // Mailbox::done reaches it when the request has run
+  std::uint32_t serial = 0;  // the request has run when Mailbox::done reaches this
   base::Tid main_thread;
-  bool filters_unread = false;  // it has seccomp filters, which this tool may not read
-  std::string waiting_for;      // where the main thread is, for the message at the deadline
+  bool filters_unread = false;  // the target has seccomp filters that this tool may not read
+  std::string waiting_for;      // where the main thread is, for the message if the deadline passes
 };
-// Chooses the rung by what the main thread does (docs/architecture.md, "The ladder"). There is
-// never more than one request: one that is queued and has not run is taken back and made anew, by
-// the rung that fits now; one that is on its way is made valid again if it had been withdrawn.
+// Chooses the rung by the state of the main thread (docs/architecture.md, "The ladder"). There is
+// never more than one request: one that is queued and has not run is removed and made again with
+// the rung that fits now; one that may be running is revalidated if it had been withdrawn.
 [[nodiscard]] std::variant<Requested, NotNow, Refusal> request_activation(
     const AttachedTarget& attached, const ActivateOptions& options);
 

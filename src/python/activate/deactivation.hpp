@@ -1,4 +1,4 @@
-// Switches off what is on, and takes back what has been asked for and has not run.
+// Switches off what is on, and cancels requests that have not run.
 #pragma once
 
 #include "pyinject/base/deadline.hpp"
@@ -10,7 +10,7 @@
 
 namespace pyinject::python {
 
-// To be run once.
+// Run it once.
 class Deactivate {
  public:
   Deactivate(const AttachContext& context, const DeactivateOptions& options)
@@ -19,7 +19,7 @@ class Deactivate {
   std::variant<Deactivation, Refusal> run();
 
  private:
-  // False: not settled, to be looked at again.
+  // False: not settled, try again.
   [[nodiscard]] bool attempt(const AttachedTarget& attached);
   [[nodiscard]] bool settle(const AttachedTarget& attached, Mailbox mailbox);
   [[nodiscard]] bool concerns_us(const Mailbox& mailbox);

@@ -26,8 +26,8 @@ using base::Deadline;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// How long a process that ends may take to end when its memory has gone. What ends it is
-// uninterruptible, so that is_no_more() mostly sees it at once.
+// How long to wait for a process to exit after its memory has vanished. An exit is uninterruptible
+// by then, so is_no_more() usually sees it immediately.
 constexpr milliseconds kEnds{200};
 
 bool ends(const Target& target, nanoseconds grace) {
@@ -41,8 +41,8 @@ bool ends(const Target& target, nanoseconds grace) {
   return true;
 }
 
-// WORK, which fails in many ways on a target that ends meanwhile. A failure on one that has not
-// ended is passed on: it says nothing about the target.
+// Runs WORK, which fails in many ways if the target exits meanwhile. A failure on a target that has
+// not exited is passed on: it says nothing about the target.
 template <typename Work>
 auto unless_ended(const Target& target, const Work& work) -> decltype(work()) {
   try {
@@ -55,7 +55,7 @@ auto unless_ended(const Target& target, const Work& work) -> decltype(work()) {
   }
 }
 
-// What a stop needs, read anew: seconds may have passed since the detection.
+// Reads again what a stop needs: seconds may have passed since the detection.
 std::variant<RuntimeLayout, Refusal> layout_of(const Target& target) {
   std::vector<std::byte> head(kDebugOffsetsBytes);
   const memory::ProcessMemory memory{target.id.pid};
@@ -87,15 +87,15 @@ std::variant<std::unique_ptr<AttachContext>, Refusal> look_again(const Target& t
   return std::make_unique<AttachContext>(target, std::get<RuntimeLayout>(layout), std::move(*maps));
 }
 
-// A target that ends meanwhile looks like much else: its threads have gone before its memory, and
-// then nothing of it can be read any more.
+// Returns the exit as the reason if the target is exiting, which resembles other failures: its
+// threads vanish before its memory, which then becomes unreadable.
 Refusal prefer_exited(const AttachContext& context, Refusal refusal) {
   if (refusal.reason == Reason::kExited || refusal.reason == Reason::kNoPermission) {
     return refusal;
   }
   if (refusal.reason == Reason::kActivationFailed &&
       (context.view.finalizing() || !context.view.initialized())) {
-    // What the request asked for failed because of that.
+    // The shutdown made the request fail.
     return {
         .reason = Reason::kFinalizing, .found = "its interpreter is shutting down", .remedy = {}};
   }
@@ -199,8 +199,8 @@ std::variant<StackUse, Refusal> stack_use_of(const Target& target, nanoseconds d
               if (stack == nullptr) {
                 continue;
               }
-              // Stacks of threads can lie side by side in one mapping; glibc keeps what belongs to
-              // a thread at the top of its stack.
+              // Stacks of threads can be adjacent in one mapping; glibc stores a thread's own data
+              // at the top of its stack.
               const base::RemoteAddress own{registers->thread_pointer()};
               const bool above = own > pointer && own < stack->end;
               const auto use = (above ? own : stack->end).value() - pointer.value();

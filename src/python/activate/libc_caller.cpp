@@ -46,7 +46,7 @@ std::optional<base::RemoteAddress> LibcCaller::find(const memory::MemoryReader& 
     if (!code_.contains(pc)) {
       return pc;
     }
-    // A return address may be the first one behind its function: the call itself is inside.
+    // A return address may be the first one after its function: the call itself is inside.
     const auto rule = info_.rule_at(bias_.remove(depth == 0 ? pc : pc - 1));
     if (!rule) {
       return std::nullopt;

@@ -1,5 +1,5 @@
-// Who called into the C library? Its functions wait in system calls for CPython, which repeats them
-// after EINTR (PEP 475), and for others, which may not.
+// Finds the function that called into the C library. The C library waits in system calls for
+// CPython, which repeats them after EINTR (PEP 475), and for others, which may not.
 #pragma once
 
 #include "elf/call_frame_info.hpp"
@@ -17,14 +17,14 @@ namespace pyinject::python {
 
 class LibcCaller {
  public:
-  // INSIDE: any address of the C library's code. Reads its file: not to be done during a stop.
-  // nullptr: it has no unwind information.
+  // INSIDE: any address in the C library's code. Reads its file: do not call it during a stop.
+  // nullptr: no unwind information.
   [[nodiscard]] static std::unique_ptr<LibcCaller> open(base::Pid pid,
                                                         const std::vector<procfs::Mapping>& maps,
                                                         base::RemoteAddress inside);
 
-  // The return address into the first function that is not the C library's own; nullopt: it cannot
-  // be told.
+  // The return address into the first function outside of the C library; nullopt: cannot be
+  // determined.
   [[nodiscard]] std::optional<base::RemoteAddress> find(const memory::MemoryReader& memory,
                                                         const tracee::Registers& registers) const;
 

@@ -22,8 +22,8 @@ namespace {
 
 using base::UniqueFd;
 
-// LINK, of a descriptor. The kernel shows the path as seen from our root: for a chroot it begins
-// with that root.
+// LINK: target of a descriptor's link. The kernel shows the path as seen from our root: for a
+// chrooted process it starts with the chroot directory.
 bool is_named(const std::optional<std::string>& link, std::string_view path) {
   constexpr std::string_view kDeleted = " (deleted)";
   std::string_view text = link ? *link : std::string_view{};
@@ -33,8 +33,8 @@ bool is_named(const std::optional<std::string>& link, std::string_view path) {
   return text.ends_with(path);
 }
 
-// The descriptors of PID that may be called PATH. To list them takes its user id or
-// CAP_DAC_READ_SEARCH; to try each number only CAP_SYS_PTRACE.
+// The descriptors of PID that may refer to PATH. Listing them needs its user id or
+// CAP_DAC_READ_SEARCH; trying each number needs only CAP_SYS_PTRACE.
 std::vector<int> candidates(base::Pid pid, const procfs::Status& status, std::string_view path) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 20U;  // as fs.nr_open
   std::vector<int> numbers;
@@ -54,9 +54,9 @@ std::vector<int> candidates(base::Pid pid, const procfs::Status& status, std::st
   return numbers;
 }
 
-// A process can have a descriptor of a file that it may not read (O_PATH), under any name (bind
-// mounts). So it must be open for writing, as CPython has its map. Looked at when it is ours: the
-// target may put another one in its place at any moment.
+// Whether FD is the map. A process can have a descriptor of a file that it may not read (O_PATH),
+// under any name (bind mounts). So FD must be open for writing, as CPython opens its map. Checked
+// on our own copy: the target may replace its descriptor at any time.
 bool is_map(int fd, std::string_view path) {
   struct stat info {};
   const int flags = ::fcntl(fd, F_GETFL);
@@ -65,7 +65,7 @@ bool is_map(int fd, std::string_view path) {
          is_named(procfs::read_own_descriptor_link(fd), path);
 }
 
-// Descriptor NUMBER of PID, to be reopened; not valid() if it is not the map.
+// Descriptor NUMBER of PID, for reopening; not valid() if it is not the map.
 UniqueFd shown_by_target(base::Pid pid, const procfs::Status& status, const UniqueFd& process,
                          int number, std::string_view path) {
   UniqueFd fd{static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0))};
@@ -75,7 +75,8 @@ UniqueFd shown_by_target(base::Pid pid, const procfs::Status& status, const Uniq
   if (errno == EBADF) {
     return fd;
   }
-  // Where a seccomp filter of our own forbids that (containers): what the target owns, it may read.
+  // If a seccomp filter of our own forbids pidfd_getfd (containers): the target may read what it
+  // owns.
   struct stat info {};
   fd = procfs::open_descriptor(pid, number, O_PATH);
   const bool own = fd.valid() && ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) &&

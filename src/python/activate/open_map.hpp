@@ -10,12 +10,12 @@ namespace pyinject::python {
 
 struct OpenMap {
   bool open = false;    // the target has its map open
-  base::UniqueFd file;  // that, for reading
-  int problem = 0;      // errno, when it is open and cannot be read
+  base::UniqueFd file;  // the map, open for reading
+  int problem = 0;      // errno if the map is open and cannot be read
 };
 
-// By its own open descriptor: right also when the file has been deleted meanwhile. PATH: the map as
-// the target names it.
+// Uses the target's own open descriptor, so that it works even if the file has been deleted. PATH:
+// the map as the target names it.
 [[nodiscard]] OpenMap open_map_of(base::Pid pid, const std::string& path);
 
 }  // namespace pyinject::python

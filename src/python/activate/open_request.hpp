@@ -1,4 +1,4 @@
-// A request that was made and whose end nobody has seen yet: where it is, while all threads stand.
+// The state of a pending request, read while all threads are stopped.
 #pragma once
 
 #include "pyinject/python/reason.hpp"
@@ -10,35 +10,35 @@
 
 namespace pyinject::python {
 
-// Not now: somebody holds the queue's lock, the queue is full, ...
+// Cannot be done now: the queue is locked or full, ...
 struct NotNow {
   std::string why;
 };
 
-// The two entries of a request that goes through the queue.
+// The two entries of a request made through the queue.
 struct QueuedCalls {
   PendingCall first;  // the payload
-  PendingCall last;   // says that it has run
+  PendingCall last;   // reports that it has run
 };
 [[nodiscard]] QueuedCalls queued_calls(const Target& target);
 
 enum class Progress {
-  kNone,      // there is none, or it was never committed
+  kNone,      // no request, or it was never committed
   kQueued,    // nothing of it has run
   kOnItsWay,  // it may be running
 };
 [[nodiscard]] Progress progress(const Mailbox& mailbox, const PendingQueue& queue,
                                 const MainThread& main, const QueuedCalls& calls);
 
-// Takes the entries of a queued request out of QUEUE, a copy that is still to be written. False:
-// something was queued behind them.
+// Removes the entries of a queued request from QUEUE, a copy that the caller then writes. False:
+// other calls were queued after them.
 [[nodiscard]] bool take_back(PendingQueue& queue, const QueuedCalls& calls);
 
 struct QueueAndThread {
   MainThread main;
   PendingQueue queue;
 };
-// The main thread, and the queue while nobody changes it.
+// The main thread, and the queue if no thread is changing it.
 [[nodiscard]] std::variant<QueueAndThread, NotNow, Refusal> look_at_queue(
     const AttachedTarget& attached);
 

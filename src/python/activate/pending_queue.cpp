@@ -80,7 +80,7 @@ std::string PendingQueue::implausible() const {
   const auto stated = get<std::uint32_t>(kQueued);
   const auto most = get<std::uint32_t>(kMost);
   const auto between = (next + slots - first) % slots;
-  // Whoever holds the lock may have stored one of the numbers and not yet the other.
+  // The holder of the lock may have stored one of the two numbers but not yet the other.
   const bool agree = mutex_held() || stated % slots == between;
   if (most == 0 || most > slots || stated > most || !agree) {
     return fmt::format("npending {}, max {}, first {}, next {}", stated, most, first, next);
@@ -101,7 +101,7 @@ bool PendingQueue::being_run() const {
 
 std::uint32_t PendingQueue::queued() const {
   if (form_ == QueueForm::kArray) {
-    return get<std::uint32_t>(kQueued);  // a full one begins where it ends
+    return get<std::uint32_t>(kQueued);  // a full queue starts where it ends
   }
   const auto slots = shape(form_).slots;
   return (get<std::uint32_t>(shape(form_).next) + slots - get<std::uint32_t>(shape(form_).first)) %
@@ -110,12 +110,12 @@ std::uint32_t PendingQueue::queued() const {
 
 std::size_t PendingQueue::free_slots() const {
   if (form_ == QueueForm::kRing32) {
-    return shape(form_).slots - 1 - queued();  // one stays free: full and empty must differ
+    return shape(form_).slots - 1 - queued();  // one slot stays free to distinguish full from empty
   }
   return get<std::uint32_t>(kMost) - get<std::uint32_t>(kQueued);
 }
 
-// INDEX counts from the first that is queued.
+// INDEX counts from the first queued entry.
 PendingCall PendingQueue::entry(std::uint32_t index) const {
   const auto& form = shape(form_);
   const auto slot = (get<std::uint32_t>(form.first) + index) % form.slots;

@@ -1,4 +1,4 @@
-// The interpreter's queue of calls for the main thread (Py_AddPendingCall), as bytes: pure.
+// The interpreter's queue of calls for the main thread (Py_AddPendingCall), as bytes. Pure.
 #pragma once
 
 #include "pyinject/base/remote_address.hpp"
@@ -21,30 +21,30 @@ struct PendingCall {
 
 class PendingQueue {
  public:
-  // How many bytes parse() wants, from RuntimeLayout::pending_calls on.
+  // Number of bytes that parse() needs, starting at RuntimeLayout::pending_calls.
   [[nodiscard]] static std::size_t size(QueueForm form);
 
-  // A string says which values cannot be a queue's.
+  // A string says which values are not valid in a queue.
   [[nodiscard]] static std::variant<PendingQueue, std::string> parse(
       QueueForm form, std::span<const std::byte> bytes);
 
-  // Where the lock is: on 3.12 a pointer to a POSIX semaphore (its int is 0 while held), from 3.13
-  // on a PyMutex byte inside the queue (bit 0 is set while held).
+  // The lock: on 3.12 a pointer to a POSIX semaphore (its int is 0 while held), from 3.13 on a
+  // PyMutex byte inside the queue (bit 0 is set while held).
   [[nodiscard]] bool lock_is_semaphore() const { return form_ == QueueForm::kRing32; }
   [[nodiscard]] base::RemoteAddress semaphore() const;
   [[nodiscard]] bool mutex_held() const;
 
-  // A thread is executing queued calls right now. 3.12 only: later versions note that in another
+  // A thread is running queued calls right now. 3.12 only: later versions store this in another
   // structure (PyInterpreterState.ceval.pending), and this is always false.
   [[nodiscard]] bool being_run() const;
   [[nodiscard]] std::size_t free_slots() const;
   [[nodiscard]] bool contains(const PendingCall& call) const;
-  // Behind what is queued; the caller has looked at free_slots().
+  // Appends CALL; the caller must have checked free_slots().
   void push(const PendingCall& call);
-  // Undoes the last push() when CALL still is the last one; false: it is not.
+  // Undoes the last push() if CALL is still the last entry; false: it is not.
   [[nodiscard]] bool take_back(const PendingCall& call);
 
-  // The whole structure, for one contiguous write: a half-written one would stay skewed for ever.
+  // The whole structure, for one contiguous write: a half-written queue would stay corrupt forever.
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
  private:

@@ -1,5 +1,5 @@
-// Keeps CPython's trampolines mapped until the target ends: it unmaps them at its exit while daemon
-// threads may still run in them (cpython gh-143228).
+// Keeps CPython's trampolines mapped until the target exits: CPython unmaps them at exit while
+// daemon threads may still run in them (cpython gh-143228).
 #pragma once
 
 #include "procfs/maps.hpp"
@@ -11,8 +11,8 @@
 
 namespace pyinject::python {
 
-// Pins all arenas of a target whose release needs that, and whose threads are all stopped. A string
-// says why it could not. MAPS: the target's mappings; they are read again when an arena is newer.
+// Pins all arenas if the target's release needs it; all threads must be stopped. A string says why
+// it failed. MAPS: the target's mappings; read again if an arena is newer.
 [[nodiscard]] std::optional<std::string> pin_code_arenas(const AttachContext& context,
                                                          const std::vector<procfs::Mapping>& maps);
 

@@ -1,5 +1,5 @@
-// The memory that holds CPython's trampolines: a list of arenas, the newest first
-// (struct code_arena_st of Python/perf_trampoline.c). Pinning them: activate/pinned_arenas.hpp.
+// The memory of CPython's trampolines: a list of arenas, newest first (struct code_arena_st of
+// Python/perf_trampoline.c). Pinning: activate/pinned_arenas.hpp.
 #pragma once
 
 #include "memory/process_memory.hpp"
@@ -14,27 +14,27 @@
 
 namespace pyinject::python {
 
-// munmap(2) fails with EINVAL for this length, since the range's end overflows. CPython uses an
-// arena's size for munmap() only, but builds with assertions check size_left <= size: 0 would abort
-// those.
+// munmap(2) fails with EINVAL for this length, since the end of the range overflows. CPython uses
+// an arena's size only for munmap(), but builds with assertions check size_left <= size, which 0
+// would violate.
 inline constexpr std::uint64_t kPinnedSize = ~std::uint64_t{0};
 
 struct CodeArena {
   base::RemoteAddress size_field;
-  bool pinned = false;  // CPython's munmap() of it fails, and its trampolines stay mapped
+  bool pinned = false;  // CPython's munmap() fails: the trampolines stay mapped
 };
 
-// The list whose first pointer is at HEAD. Every field and every mapping is checked against MAPS; a
+// The list with its first pointer at HEAD. Checks every field and every mapping against MAPS; a
 // string says what does not fit.
 [[nodiscard]] std::variant<std::vector<CodeArena>, std::string> read_code_arenas(
     const memory::MemoryReader& memory, base::RemoteAddress head,
     const std::vector<procfs::Mapping>& maps);
 
-// Whether the newest arena is not pinned yet. Needs no stop; nullopt: cannot be read.
+// Whether the newest arena is unpinned. Needs no stop; nullopt: unreadable.
 [[nodiscard]] std::optional<bool> has_new_arena(const memory::MemoryReader& memory,
                                                 base::RemoteAddress head);
 
-// For the user: what the failure PROBLEM of pin_code_arenas() or read_code_arenas() means.
+// Explains PROBLEM, a failure of pin_code_arenas() or read_code_arenas(), to the user.
 [[nodiscard]] std::string unpinned_note(const std::string& problem);
 
 }  // namespace pyinject::python

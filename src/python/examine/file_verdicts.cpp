@@ -6,7 +6,7 @@ namespace pyinject::python {
 
 namespace {
 
-// A file may be overwritten in place, which its identity does not show.
+// A file may be overwritten in place without a change of its identity.
 constexpr auto kBelieved = std::chrono::seconds{10};
 constexpr std::size_t kMostKnown = 16384;
 
@@ -29,7 +29,7 @@ std::optional<bool> FileVerdicts::known(const procfs::FileIdentity& file) {
   if (found == known_.end()) {
     return std::nullopt;
   }
-  // That there is one is believed for ever: the detection finds out what is true of the process.
+  // A positive answer never expires: detection then checks the process.
   const bool believed = found->second.interpreter || Clock::now() - found->second.since < kBelieved;
   return believed ? std::optional{found->second.interpreter} : std::nullopt;
 }

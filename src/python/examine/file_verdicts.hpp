@@ -1,5 +1,5 @@
-// Of which files is it known whether there is a CPython in them? Asked for each file that each
-// process maps, so that a known answer is one look-up and no system call.
+// Remembers whether files hold a CPython. Queried for each file that any process maps: a known
+// answer takes one look-up and no system call.
 #pragma once
 
 #include "pyinject/base/cancellation.hpp"

@@ -40,7 +40,8 @@ std::optional<elf::ElfFile> open_elf(const std::string& path) {
   return elf == nullptr ? std::nullopt : std::optional{std::move(*elf)};
 }
 
-// The folders of a search path, with what stands for the executable's own folder.
+// Appends the directories of a search path; expands placeholders for the executable's own
+// directory.
 void append_folders(std::vector<std::string>& folders, std::string_view search,
                     const std::string& origin) {
   for (const auto piece : base::split(search, ':')) {
@@ -56,7 +57,7 @@ void append_folders(std::vector<std::string>& folders, std::string_view search,
   }
 }
 
-// EXECUTABLE's libpython, where the dynamic loader would find it.
+// EXECUTABLE's libpython, as the dynamic loader would find it.
 std::optional<std::pair<std::string, elf::ElfFile>> needed_libpython(const std::string& executable,
                                                                      const elf::ElfFile& file) {
   const auto dynamic = elf::read_dynamic(file);

@@ -1,4 +1,4 @@
-// Which CPython an executable will be, by what is in its file: for commands that do not run yet.
+// Predicts which CPython an executable will be from its file, for commands that do not run yet.
 #pragma once
 
 #include "pyinject/python/reason.hpp"
@@ -16,8 +16,9 @@ struct InterpreterInFile {
   std::optional<Refusal> refusal;  // why its trampoline should not be switched on
 };
 
-// Nothing is run. nullopt: the file is no CPython of this machine, or its libpython was not found
-// (looked for where the executable itself, LD_LIBRARY_PATH and the usual folders say).
+// Runs nothing. nullopt: the file is no CPython for this machine, or its libpython was not found
+// (searched in the places given by the executable, in LD_LIBRARY_PATH and in the usual
+// directories).
 [[nodiscard]] std::optional<InterpreterInFile> find_interpreter_in_file(
     const std::string& executable);
 

@@ -15,7 +15,7 @@ struct Instruction {
   std::uint64_t address;
 };
 
-// Calls VISIT for every instruction of CODE until it returns false or bytes make no sense.
+// Calls VISIT for every instruction of CODE until it returns false or the bytes are invalid.
 void disassemble(std::span<const std::byte> code, base::RemoteAddress at,
                  const std::function<bool(const Instruction&)>& visit) {
   ZydisDecoder decoder;
@@ -41,7 +41,7 @@ std::uint64_t displacement(const ZydisDecodedOperand& operand) {
   return static_cast<std::uint64_t>(operand.mem.disp.value);
 }
 
-// The absolute address that a rip-relative or constant operand names.
+// The absolute address in a rip-relative or constant operand.
 std::optional<std::uint64_t> absolute(const Instruction& instruction,
                                       const ZydisDecodedOperand& operand) {
   if (operand.type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
@@ -94,8 +94,8 @@ bool takes_address(std::span<const std::byte> code, base::RemoteAddress at,
                    base::RemoteAddress base, std::uint64_t offset,
                    const std::function<std::optional<std::uint64_t>(base::RemoteAddress)>& slot) {
   const std::uint64_t wanted = base.value() + offset;
-  // Registers that hold BASE: by a load from a slot that contains it, or by what a linker makes of
-  // that where it knows the address.
+  // Registers that hold BASE: loaded from a slot, or computed, if the linker knew the address and
+  // replaced the load.
   std::array<bool, ZYDIS_REGISTER_MAX_VALUE + 1> holds_base{};
   bool found = false;
   disassemble(code, at, [&](const Instruction& instruction) {

@@ -7,8 +7,8 @@ namespace pyinject::python {
 
 namespace {
 
-// PyThreadState.eval_breaker, 3.13 to 3.15: behind prev, next and interp. 3.14 and 3.15 publish it.
-// Its bits: Include/internal/pycore_ceval.h.
+// PyThreadState.eval_breaker, 3.13 to 3.15: follows prev, next and interp. 3.14 and 3.15 publish
+// it. Its bits: Include/internal/pycore_ceval.h.
 constexpr std::uint64_t kThreadEvalBreaker = 24;
 constexpr std::uint64_t kSignalsPendingBit = 2;  // _PY_SIGNALS_PENDING_BIT
 constexpr std::uint64_t kCallsToDoBit = 4;       // _PY_CALLS_TO_DO_BIT
@@ -36,8 +36,8 @@ constexpr std::array kBad314 = std::to_array<BadRelease>({
 });
 
 constexpr std::array kFacts = std::to_array<LayoutFacts>({
-    // Its headers are the source (Include/internal/pycore_runtime.h, pycore_interp.h,
-    // pycore_ceval_state.h, pycore_frame.h, cpython/{pystate,code,unicodeobject}.h of 3.12.1).
+    // Source: the headers of 3.12.1 (Include/internal/pycore_runtime.h, pycore_interp.h,
+    // pycore_ceval_state.h, pycore_frame.h, cpython/{pystate,code,unicodeobject}.h).
     {.minor = 12,
      .layout = {.runtime_size = 459944,
                 .initialized = 16,
@@ -128,7 +128,7 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
     {.minor = 14,
      .layout = {.pending_calls = 2848,
                 .queue = QueueForm::kArray,
-                .code_arenas = 2760,  // of 3.14.0 to 3.14.2
+                .code_arenas = 2760,  // 3.14.0 to 3.14.2
                 .eval_frame = 8520,
                 .eval_breaker = kThreadEvalBreaker,
                 .signals_pending_bit = kSignalsPendingBit,

@@ -1,4 +1,4 @@
-// What differs between CPython minor versions: the one table. Code outside of this directory gets
+// The only table of differences between CPython minor versions. Code outside of this directory gets
 // these facts as values.
 #pragma once
 
@@ -13,10 +13,10 @@
 
 namespace pyinject::python {
 
-// Which u64 of _Py_DebugOffsets is what (Include/internal/pycore_debug_offsets.h; in 3.13
-// pycore_runtime.h). Of several in a row, the first.
+// Indexes of u64 fields in _Py_DebugOffsets (Include/internal/pycore_debug_offsets.h; in 3.13
+// pycore_runtime.h). For several consecutive fields, the index of the first.
 struct PublishedOffsets {
-  std::size_t size = 0;         // in bytes: the runtime's own fields begin behind it
+  std::size_t size = 0;         // in bytes: the runtime's own fields follow
   std::size_t runtime = 0;      // size, finalizing, interpreters.head
   std::size_t interpreter = 0;  // size, id, next, threads.head
   std::size_t gil = 0;          // gil, gil_runtime_state, 1 other, its locked, its last holder
@@ -31,12 +31,12 @@ struct PublishedOffsets {
 };
 
 // The same in 3.12 to 3.15 (Include/internal/pycore_frame.h): FRAME_OWNED_BY_GENERATOR; an entry
-// frame has FRAME_OWNED_BY_CSTACK (3.12, 3.13), FRAME_OWNED_BY_INTERPRETER (3.14+) or what is above
-// it.
+// frame has FRAME_OWNED_BY_CSTACK (3.12, 3.13), FRAME_OWNED_BY_INTERPRETER (3.14+) or a higher
+// value.
 inline constexpr FrameOwners kFrameOwners{.generator = 1, .first_entry = 3};
 
-// The same in 3.12 to 3.15 (Include/cpython/unicodeobject.h): PyASCIIObject.state, and that
-// PyCompactUnicodeObject also has its UTF-8 form, a length and a pointer.
+// The same in 3.12 to 3.15 (Include/cpython/unicodeobject.h): PyASCIIObject.state, and the size of
+// PyCompactUnicodeObject's UTF-8 length and pointer.
 inline constexpr TextForm kTextForm{
     .kind_shift = 2, .kind_mask = 7, .compact = 0x20, .ascii = 0x40, .utf8_fields = 16};
 
@@ -49,21 +49,21 @@ struct Releases {
 inline constexpr Releases kNoRelease{.first = 0xff, .last = 0};
 inline constexpr Releases kAllReleases{.first = 0, .last = 0xff};
 
-// A patch release that is not to be activated.
+// A patch release that must not be activated.
 struct BadRelease {
   std::uint8_t micro = 0;
   const char* why = "";
-  const char* use = "";  // instead
+  const char* use = "";  // use this release instead
 };
 
 struct LayoutFacts {
   std::uint8_t minor = 0;
-  // All of a version that publishes nothing. Else what PUBLISHED does not have, and a frame's
-  // previous and owner, for entry_frames().
+  // Complete for a version without published offsets. Else what PUBLISHED lacks, and a frame's
+  // previous and owner for entry_frames().
   RuntimeLayout layout = {};
   std::optional<PublishedOffsets> published = {};
   std::span<const BadRelease> bad_releases = {};
-  // See the functions of these names in version_policy.hpp.
+  // See the functions with these names in version_policy.hpp.
   Releases unmaps_used_arenas = kNoRelease;
   Releases adds_code_watchers = kNoRelease;
   bool activates_once = false;
@@ -75,15 +75,15 @@ struct LayoutFacts {
 // nullptr: not in the table.
 [[nodiscard]] const LayoutFacts* layout_facts(const Version& version);
 
-// An entry frame on the C stack: where it has the address of the Python frame that called it, and
-// which value at OWNER tells that it is one.
+// An entry frame on the C stack: where it has the address of the calling Python frame, and the
+// value at OWNER that identifies it.
 struct EntryFrame {
   std::uint64_t previous = 0;
   std::uint64_t owner = 0;
   std::uint8_t owner_value = 0;
   bool operator==(const EntryFrame&) const = default;
 };
-// Those of all versions, each once.
+// The entry frames of all versions, without duplicates.
 [[nodiscard]] std::vector<EntryFrame> entry_frames();
 
 }  // namespace pyinject::python

@@ -12,8 +12,8 @@ namespace pyinject::python {
 
 namespace {
 
-// A living process with the start time of OWNER that has its pid in PID_NAMESPACE, or in any where
-// none is noted or the process's cannot be read. Two containers may start in one clock tick.
+// Whether a process with the pid and start time of OWNER exists in PID_NAMESPACE; in any namespace
+// if none is stored or the process's is unreadable. Two containers may start in one clock tick.
 bool is_seen(const base::ProcessId& owner, std::uint32_t pid_namespace) {
   return std::ranges::any_of(procfs::list_processes(), [&](base::Pid pid) {
     const auto stat = procfs::read_stat(pid);

@@ -38,7 +38,7 @@ void take_published(const PublishedOffsets& at, const Words& words, StackLayout&
   stack.previous = words[at.frame + 1];
   stack.instruction = words[at.frame + 3];
   stack.owner = words[at.frame + 5];
-  // 3.13 does not publish it: `int stacktop` is behind instr_ptr (pycore_frame.h).
+  // Not published by 3.13: `int stacktop` follows instr_ptr (pycore_frame.h).
   stack.stack_end = stack.stack_end_is_index ? words[at.frame + 3] + 8 : words[at.frame + 6];
   stack.file_name = words[at.code + 1];
   stack.qualified_name = words[at.code + 3];
@@ -74,7 +74,7 @@ void take_published(const PublishedOffsets& at, const Words& words, RuntimeLayou
   take_published(at, words, layout.stack);
 }
 
-// Empty when every offset can be one.
+// Empty if every offset is plausible.
 std::string implausible(const PublishedOffsets& at, const RuntimeLayout& layout) {
   const auto bad = [](std::string_view what, std::uint64_t value, std::uint64_t most) {
     return value > most || value % 4 != 0 ? fmt::format("{} at {}", what, value) : std::string{};

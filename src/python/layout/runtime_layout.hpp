@@ -1,4 +1,4 @@
-// Where things are inside CPython's runtime, per version: data, and how it is checked.
+// Offsets inside CPython's runtime for each version, and their validation.
 #pragma once
 
 #include "pyinject/python/target.hpp"
@@ -13,10 +13,10 @@
 
 namespace pyinject::python {
 
-// How the main thread's pending calls are queued.
+// The queue of the main thread's pending calls.
 enum class QueueForm {
   kRing32,  // 3.12: a ring of 32, a POSIX semaphore as lock
-  kArray,   // 3.13+: an array of 300 of which 32 are used, a one-byte PyMutex
+  kArray,   // 3.13+: an array of 300 entries, 32 of them used, with a one-byte PyMutex
 };
 
 // Offsets in bytes. PyInterpreterState, PyThreadState and GIL offsets of 3.13+ come from the
@@ -31,11 +31,11 @@ struct RuntimeLayout {
   std::uint64_t main_thread = 0;  // pthread_self() of the main thread
   std::uint64_t pending_calls = 0;
   QueueForm queue = QueueForm::kArray;
-  std::uint64_t signals_pending = 0;  // int; where the eval breaker has no bit for it (3.12)
-  // The list of trampoline arenas (code_arenas.hpp). 0: this release needs nothing done to them.
+  std::uint64_t signals_pending = 0;  // int; if the eval breaker has no bit for it (3.12)
+  // The list of trampoline arenas (code_arenas.hpp). 0: arenas of this release can be ignored.
   std::uint64_t code_arenas = 0;
   // In PyInterpreterState.
-  std::uint64_t interpreter_size = 0;  // 0: not known
+  std::uint64_t interpreter_size = 0;  // 0: unknown
   std::uint64_t interpreter_id = 0;
   std::uint64_t next_interpreter = 0;
   std::uint64_t threads_head = 0;
@@ -50,10 +50,11 @@ struct RuntimeLayout {
   // In PyThreadState.
   std::uint64_t next_thread = 0;
   std::uint64_t thread_interpreter = 0;
-  std::uint64_t thread_id = 0;  // pthread_self() of that thread
-  // Set when Python code is observed: PyInterpreterState.audit_hooks (sys.addaudithook), and in
-  // PyThreadState c_tracefunc and c_profilefunc (sys.settrace, sys.setprofile). Nothing to check
-  // them by; a wrong offset could only make us too careful, or as careless as without them.
+  std::uint64_t thread_id = 0;  // pthread_self() of the thread
+  // Set if Python code is observed: PyInterpreterState.audit_hooks (sys.addaudithook), and in
+  // PyThreadState c_tracefunc and c_profilefunc (sys.settrace, sys.setprofile). They cannot be
+  // verified; a wrong offset makes this tool at worst too careful, or no more careful than without
+  // them.
   std::uint64_t audit_hooks = 0;
   std::uint64_t trace_function = 0;
   std::uint64_t profile_function = 0;
@@ -61,15 +62,15 @@ struct RuntimeLayout {
   std::uint64_t gil_last_holder = 0;
   std::uint64_t gil_locked = 0;
   bool free_threaded = false;
-  bool publishes_tasks = false;  // where asyncio's are, in the section .AsyncioDebug (3.14+)
+  bool publishes_tasks = false;  // offsets of tasks, in the section .AsyncioDebug (3.14+)
   StackLayout stack;
 };
 
-// Bytes of _Py_DebugOffsets that parse_layout wants to see.
+// Bytes of _Py_DebugOffsets that parse_layout() needs.
 inline constexpr std::size_t kDebugOffsetsBytes = 112 * sizeof(std::uint64_t);
 
 // The layout for VERSION. RUNTIME: the first bytes of the target's _PyRuntime (used from 3.13 on;
-// cookie, version and plausibility of every offset are checked). A string says what did not fit.
+// cookie, version and plausibility of every offset are checked). A string says what does not fit.
 [[nodiscard]] std::variant<RuntimeLayout, std::string> parse_layout(
     const Version& version, std::span<const std::byte> runtime);
 

@@ -11,7 +11,7 @@ namespace pyinject::python {
 namespace {
 
 constexpr std::size_t kMostInterpreters = 1000;
-constexpr std::size_t kThreadFields = 512;  // of PyThreadState, those that are read
+constexpr std::size_t kThreadFields = 512;  // bytes of PyThreadState that contain the fields read
 
 }  // namespace
 
@@ -33,9 +33,9 @@ std::optional<base::RemoteAddress> RuntimeView::main_interpreter() const {
 }
 
 std::vector<base::RemoteAddress> RuntimeView::interpreters() const {
-  // interpreters.head is the word before interpreters.main, and names the newest.
+  // interpreters.head is the word before interpreters.main, and points to the newest interpreter.
   std::vector<base::RemoteAddress> interpreters;
-  std::unordered_set<std::uint64_t> met;  // a list that runs in a circle ends there
+  std::unordered_set<std::uint64_t> met;  // detects a circular list
   auto interpreter = memory_.read_pointer(runtime_ + (layout_.interpreters_main - 8));
   while (interpreter && !interpreter->is_null() && interpreters.size() < kMostInterpreters &&
          met.insert(interpreter->value()).second) {
@@ -47,7 +47,7 @@ std::vector<base::RemoteAddress> RuntimeView::interpreters() const {
 
 std::vector<ThreadState> RuntimeView::threads(base::RemoteAddress interpreter, bool* whole,
                                               std::size_t most) const {
-  // Their fields lie close together. One read for each thread: it is done inside a stop.
+  // Their fields are close together. One read per thread: this runs during a stop.
   const auto offsets = {layout_.next_thread, layout_.thread_interpreter, layout_.thread_id,
                         layout_.stack.native_thread_id};
   const std::uint64_t first = std::min(offsets);
@@ -67,7 +67,7 @@ std::vector<ThreadState> RuntimeView::threads(base::RemoteAddress interpreter, b
   while (thread && !thread->is_null() && threads.size() < most) {
     if (!memory_.read(*thread + first, fields) ||
         field(layout_.thread_interpreter) != interpreter.value()) {
-      break;  // the list changed under us, or is none
+      break;  // the list changed during the read, or is invalid
     }
     threads.push_back({.address = *thread,
                        .thread_id = field(layout_.thread_id),
@@ -87,7 +87,7 @@ std::optional<std::uint64_t> RuntimeView::main_thread() const {
 bool RuntimeView::holds_gil(base::RemoteAddress interpreter, base::RemoteAddress thread) const {
   const auto gil = memory_.read_pointer(interpreter + layout_.gil);
   if (!gil || gil->is_null()) {
-    return true;  // not known: the careful answer
+    return true;  // unknown: choose the safe answer
   }
   const auto locked = memory_.read_value<std::int32_t>(*gil + layout_.gil_locked);
   const auto holder = memory_.read_pointer(*gil + layout_.gil_last_holder);

@@ -1,5 +1,5 @@
-// The live runtime of a target, read through its layout. Every pointer is bounded in how far it is
-// followed; nothing is stopped for it, so what it says of a running target may be outdated.
+// Reads the live runtime of a target. All lists are followed up to a limit; nothing is stopped, so
+// the results for a running target may be outdated.
 #pragma once
 
 #include "memory/process_memory.hpp"
@@ -16,12 +16,12 @@ namespace pyinject::python {
 struct ThreadState {
   base::RemoteAddress address;
   std::uint64_t thread_id = 0;  // the thread pointer
-  std::uint64_t native_id = 0;  // gettid() of it, in its own pid namespace
+  std::uint64_t native_id = 0;  // gettid() of the thread, in its own pid namespace
 };
 
 class RuntimeView {
  public:
-  // A process has at most 32768 threads where nobody has raised kernel.pid_max.
+  // The maximum number of threads of a process with the default kernel.pid_max.
   static constexpr std::size_t kMostThreads = 32768;
 
   RuntimeView(const memory::MemoryReader& memory, const RuntimeLayout& layout,
@@ -30,23 +30,23 @@ class RuntimeView {
 
   [[nodiscard]] bool initialized() const;
   [[nodiscard]] bool finalizing() const;
-  // The interpreter with id 0; nullopt when what is there is none.
+  // The interpreter with id 0; nullopt: the memory does not hold one.
   [[nodiscard]] std::optional<base::RemoteAddress> main_interpreter() const;
   // Newest first; at most 1000, each once.
   [[nodiscard]] std::vector<base::RemoteAddress> interpreters() const;
-  // The thread states of INTERPRETER, newest first, MOST of them. WHOLE, when given, says whether
-  // the list's end was reached.
+  // Up to MOST thread states of INTERPRETER, newest first. WHOLE, unless null, tells whether the
+  // end of the list was reached.
   [[nodiscard]] std::vector<ThreadState> threads(base::RemoteAddress interpreter,
                                                  bool* whole = nullptr,
                                                  std::size_t most = kMostThreads) const;
   // pthread_self() of the thread that runs pending calls and signal handlers.
   [[nodiscard]] std::optional<std::uint64_t> main_thread() const;
-  // True when the GIL of INTERPRETER is held, as far as can be told, by THREAD.
+  // True if THREAD seems to hold the GIL of INTERPRETER.
   [[nodiscard]] bool holds_gil(base::RemoteAddress interpreter, base::RemoteAddress thread) const;
-  // A signal has arrived whose Python handler the main thread, THREAD, has not run yet.
+  // A signal has arrived, and the main thread, THREAD, has not run its Python handler yet.
   [[nodiscard]] bool signal_pending(base::RemoteAddress thread) const;
-  // Audit hooks, a trace or a profile function of THREAD see Python code that runs in it, and can
-  // make it fail by raising.
+  // Whether audit hooks, or a trace or profile function of THREAD, observe Python code that runs in
+  // it. They can make it fail by raising.
   [[nodiscard]] bool observed(base::RemoteAddress interpreter, base::RemoteAddress thread) const;
 
  private:

@@ -1,4 +1,4 @@
-// Where things are in what a Python stack consists of: frames, code objects, their names and lines.
+// Offsets in the parts of a Python stack: frames, code objects, names and lines.
 #pragma once
 
 #include <cstdint>
@@ -9,38 +9,38 @@ namespace pyinject::python {
 // Values of _PyInterpreterFrame.owner (enum _frameowner).
 struct FrameOwners {
   std::uint8_t generator = 0;
-  std::uint8_t first_entry = 0;  // this and above: an entry frame, which has no Python function
+  std::uint8_t first_entry = 0;  // this and above: an entry frame, without a Python function
   bool operator==(const FrameOwners&) const = default;
 };
 
-// What the state of a str says, and where its characters are if they are not ASCII.
+// The state word of a str, and the position of its characters if they are not ASCII.
 struct TextForm {
-  std::uint32_t kind_shift = 0;  // of PyASCIIObject.state: the bytes of a character
-  std::uint32_t kind_mask = 0;   // behind that shift
-  std::uint32_t compact = 0;     // bits of it
+  std::uint32_t kind_shift = 0;  // of PyASCIIObject.state: the size of a character in bytes
+  std::uint32_t kind_mask = 0;   // after that shift
+  std::uint32_t compact = 0;     // bits of the state word
   std::uint32_t ascii = 0;
-  std::uint32_t utf8_fields = 0;  // bytes that PyCompactUnicodeObject has before its characters
+  std::uint32_t utf8_fields = 0;  // bytes of PyCompactUnicodeObject before its characters
   bool operator==(const TextForm&) const = default;
 };
 
-// Offsets in bytes. From 3.13 on they come from the target's own _Py_DebugOffsets.
+// Offsets in bytes. From 3.13 on, they come from the target's own _Py_DebugOffsets.
 struct StackLayout {
   // In PyThreadState.
   std::uint64_t previous_thread = 0;
-  std::uint64_t native_thread_id = 0;  // gettid() of that thread in its own pid namespace
-  std::uint64_t current_frame = 0;  // the innermost frame, or (3.12) the struct that names it first
-  bool frame_in_cframe = false;     // 3.12: the C frame's _PyCFrame
+  std::uint64_t native_thread_id = 0;  // gettid() of the thread in its own pid namespace
+  std::uint64_t current_frame = 0;    // the innermost frame, or (3.12) a struct that starts with it
+  bool frame_in_cframe = false;       // 3.12: the C frame's _PyCFrame
   std::uint64_t previous_cframe = 0;  // in that struct
   // In _PyInterpreterFrame.
   std::uint64_t frame_size = 0;  // of its fixed part
   std::uint64_t executable = 0;
-  std::uint64_t executable_tags = 0;  // bits of that word that are no part of the pointer
+  std::uint64_t executable_tags = 0;  // bits of that word that are not part of the pointer
   std::uint64_t previous = 0;
   std::uint64_t instruction = 0;
   std::uint64_t owner = 0;
   FrameOwners owners = {};
-  // Where its evaluation stack ends: kept there while it waits for a call that the same evaluator
-  // makes. While it runs: null, or -1 where it is an index (3.12, 3.13).
+  // End of its evaluation stack: stored while the frame waits for a call made by the same
+  // evaluator. While it runs: null, or -1 if this is an index (3.12, 3.13).
   std::uint64_t stack_end = 0;
   bool stack_end_is_index = false;
   // In PyCodeObject.
@@ -60,7 +60,7 @@ struct StackLayout {
   std::uint64_t int_digits = 0;  // in int
 };
 
-// Empty when the offsets can be those of a Python, else what cannot.
+// Empty if the offsets are plausible for a Python, else which one is not.
 [[nodiscard]] std::string implausible(const StackLayout& layout);
 
 }  // namespace pyinject::python

@@ -70,8 +70,8 @@ std::optional<TrampolineState> classify_evaluator(base::RemoteAddress evaluator,
   if (evaluator < text_begin || evaluator >= text_end) {
     return std::nullopt;
   }
-  // Not yet learned: the tool ended between the request and its effect. A request that was
-  // withdrawn (its payload blanked) has none: then the program has switched on itself.
+  // No evaluator stored yet: the tool exited between the request and its effect. A request that was
+  // withdrawn and settled (payload blanked) has no effect: the program itself has switched on.
   const bool ours =
       mailbox && (mailbox->evaluator == evaluator.value() ||
                   (mailbox->evaluator == 0 && mailbox->requested > 0 &&

@@ -1,4 +1,4 @@
-// Which versions are safe to activate, and what the evaluator found in one says.
+// Which versions are safe to activate, and how to classify an evaluator.
 #pragma once
 
 #include "pyinject/base/remote_address.hpp"
@@ -11,22 +11,22 @@
 
 namespace pyinject::python {
 
-// nullopt: it may be activated, or observed.
+// nullopt: activation (or observation) is permitted.
 [[nodiscard]] std::optional<Refusal> refuse_version(const Version& version,
                                                     Purpose purpose = Purpose::kActivate);
 
-// Its exit unmaps the trampolines while daemon threads may be inside of them (cpython gh-143228).
+// Its exit unmaps the trampolines while daemon threads may be inside (cpython gh-143228).
 [[nodiscard]] bool unmaps_used_arenas(const Version& version);
-// Each activation registers one more watcher of code objects, which stays.
+// Each activation registers one more code watcher, which stays.
 [[nodiscard]] bool adds_code_watchers(const Version& version);
-// A second activation in the life of a process, or in a child that it forks, crashes it (cpython
+// A second activation in a process, or in a child that it forks, crashes the process (cpython
 // gh-146522).
 [[nodiscard]] bool activates_once(const Version& version);
 // It checks the C stack itself and raises RecursionError.
 [[nodiscard]] bool checks_c_stack(const Version& version);
 
-// EVALUATOR: what eval_frame holds. nullopt: somebody else's (PEP 523). The trampoline's evaluator
-// is a static function of CPython, so it lies in [TEXT_BEGIN, TEXT_END).
+// EVALUATOR: the value of eval_frame. nullopt: a foreign evaluator (PEP 523). The trampoline's
+// evaluator is a static function of CPython, so it is in [TEXT_BEGIN, TEXT_END).
 [[nodiscard]] std::optional<TrampolineState> classify_evaluator(
     base::RemoteAddress evaluator, const std::optional<Mailbox>& mailbox,
     base::RemoteAddress text_begin, base::RemoteAddress text_end);

@@ -22,7 +22,7 @@ CodeDescription::CodeDescription(const TextUnits& qualname, const TextUnits& fil
       byte_code_{byte_code} {}
 
 std::uint32_t CodeDescription::line_at(std::uint64_t offset) const {
-  // 3.12, of a call that has not begun: the instruction before the first one.
+  // 3.12, for a call that has not started: the instruction before the first one.
   const std::uint64_t instruction = offset < byte_code_ ? 0 : offset - byte_code_;
   return offset + sizeof(std::uint16_t) < byte_code_ ? 0 : lines_.line_at(instruction);
 }

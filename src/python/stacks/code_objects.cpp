@@ -10,10 +10,10 @@ namespace pyinject::python {
 
 namespace {
 
-constexpr std::size_t kManyBytes = std::size_t{64} << 20U;   // enough to begin anew
-constexpr std::size_t kMostBytes = std::size_t{256} << 20U;  // no more at all
+constexpr std::size_t kManyBytes = std::size_t{64} << 20U;   // start again with an empty cache
+constexpr std::size_t kMostBytes = std::size_t{256} << 20U;  // absolute limit
 constexpr std::size_t kMostLineTable = std::size_t{1} << 20U;
-constexpr std::uint64_t kUnit = 2;  // bytes of an instruction
+constexpr std::uint64_t kUnit = 2;  // bytes per instruction
 
 template <typename Value>
 Value field(std::span<const std::byte> head, std::uint64_t offset) {
@@ -113,7 +113,7 @@ std::optional<CodeObject> CodeObjects::read(base::RemoteAddress code,
   object.lines = read_lines(base::RemoteAddress{field<std::uint64_t>(head, layout_.line_table)},
                             object.names.first_line);
   object.code_bytes = kUnit * field<std::uint64_t>(head, layout_.item_count);
-  // All that was read is of one object if it is still the same one now.
+  // All the data read belongs to one object if the object is still unchanged.
   std::vector<std::byte> again(head.size());
   if (!qualname || !file || !memory_.read(code, again) || !equal(constant(head), constant(again))) {
     return std::nullopt;
@@ -142,7 +142,7 @@ std::uint32_t CodeObjects::line(const CodeObject& object, base::RemoteAddress co
                                 base::RemoteAddress address) const {
   const std::uint64_t begin = (code + layout_.byte_code).value();
   if (address.value() + kUnit == begin) {
-    return object.names.first_line;  // 3.12, of a call that has not begun: the one before the first
+    return object.names.first_line;  // 3.12, call not started: instruction before the first
   }
   const std::uint64_t offset = address.value() - begin;
   return offset < object.code_bytes ? object.lines.line_at(offset) : 0;

@@ -9,11 +9,11 @@ namespace pyinject::python {
 
 namespace {
 
-constexpr std::uint64_t kUnitBytes = 2;  // bytes of an instruction without its operands' extensions
+constexpr std::uint64_t kUnitBytes = 2;  // bytes of an instruction, without extended operands
 constexpr std::uint8_t kEntryMark = 0x80;
 constexpr std::size_t kMostRuns = 8192;
 
-// What is said of the line in an entry: codes 0 to 15.
+// Line information in an entry: codes 0 to 15.
 enum class LineForm { kSame, kOneLine, kNoColumns, kLong, kNone };
 
 LineForm form_of(std::uint32_t code) {
@@ -37,7 +37,7 @@ class Entries {
  public:
   explicit Entries(std::span<const std::byte> left) : left_{left} {}
 
-  // The next entry's first byte; what is left of the one before it is passed over.
+  // The first byte of the next entry; skips the rest of the previous one.
   std::optional<std::uint32_t> next() {
     while (!left_.empty()) {
       const auto byte = take();
@@ -48,7 +48,7 @@ class Entries {
     return std::nullopt;
   }
 
-  // Six bits in each byte, the lowest first; of the whole the lowest bit is the sign.
+  // Six bits per byte, the lowest first; the lowest bit of the result is the sign.
   std::optional<std::int64_t> signed_number() {
     constexpr unsigned kMostBits = 36;
     std::uint64_t value = 0;

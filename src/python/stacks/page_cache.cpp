@@ -19,7 +19,7 @@ void PageCache::refresh(std::span<const base::RemoteAddress> pages) {
   memory_.read_each(pieces);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (!pieces[i].done) {
-      pages_[i].begin = base::RemoteAddress{1};  // where no page begins
+      pages_[i].begin = base::RemoteAddress{1};  // never the start of a page
       places_.erase(pieces[i].from.value());
     }
   }
@@ -91,7 +91,7 @@ Snapshot PageCache::snapshot() const {
   std::ranges::sort(pages, {}, &Page::begin);
   Snapshot snapshot;
   for (std::size_t i = 0; i < pages.size(); ++i) {
-    // Where the next page's part follows on this page, all between belongs to one range.
+    // If the next page's part continues on this page, everything in between belongs to one range.
     const auto& page = pages[i];
     const bool joins = i > 0 && pages[i - 1].begin + kPage == page.begin;
     const bool joined = i + 1 < pages.size() && page.begin + kPage == pages[i + 1].begin;

@@ -39,7 +39,7 @@ void append(std::string& text, std::uint32_t character) {
 std::string to_utf8(std::span<const std::byte> units, std::size_t width) {
   std::string text;
   for (; units.size() >= width; units = units.subspan(width)) {
-    std::uint32_t character = 0;  // x86-64 is little-endian, as the target is
+    std::uint32_t character = 0;  // little-endian, like the target
     std::memcpy(&character, units.data(), width);
     const auto before = text.size();
     append(text, character);
@@ -57,7 +57,7 @@ std::optional<std::string> read_text(const memory::MemoryReader& memory, const S
   const auto state = memory.read_value<std::uint32_t>(text + layout.text_state);
   const auto length = memory.read_value<std::uint64_t>(text + layout.text_length);
   if (text.is_null() || !state || !length || (*state & form.compact) == 0) {
-    return std::nullopt;  // only compact ones are made for code objects
+    return std::nullopt;  // code objects only have compact ones
   }
   const std::size_t width = (*state >> form.kind_shift) & form.kind_mask;
   const bool ascii = (*state & form.ascii) != 0;

@@ -1,4 +1,4 @@
-// A str object of a target.
+// Reads a str object of a target.
 #pragma once
 
 #include "memory/process_memory.hpp"
@@ -13,15 +13,15 @@
 
 namespace pyinject::python {
 
-inline constexpr std::size_t kMostTextBytes = std::size_t{64} << 10U;  // the rest is left out
+inline constexpr std::size_t kMostTextBytes = std::size_t{64} << 10U;  // the rest is dropped
 
-// In UTF-8; what is no character (a lone surrogate) becomes U+FFFD. nullopt: there is no str.
+// In UTF-8; invalid characters (a lone surrogate) become U+FFFD. nullopt: no str at TEXT.
 [[nodiscard]] std::optional<std::string> read_text(const memory::MemoryReader& memory,
                                                    const StackLayout& layout,
                                                    base::RemoteAddress text);
 
-// UNITS: characters of WIDTH bytes (1: Latin-1, 2: UCS-2, 4: UCS-4). At most kMostTextBytes are
-// returned, and whole characters.
+// UNITS: characters of WIDTH bytes (1: Latin-1, 2: UCS-2, 4: UCS-4). Returns at most
+// kMostTextBytes, and only whole characters.
 [[nodiscard]] std::string to_utf8(std::span<const std::byte> units, std::size_t width);
 
 }  // namespace pyinject::python

@@ -42,7 +42,7 @@ RawStack joined(std::vector<RawStack> stacks) {
 ThreadStack assembled(base::Tid tid, const RawStack& stack, const CodeObjects& codes) {
   ThreadStack result{.tid = tid, .frames = {}, .complete = stack.complete};
   result.frames.reserve(stack.frames.size());
-  bool shown = false;  // a frame of this group
+  bool shown = false;  // the group has a frame in the result
   for (const auto& frame : stack.frames) {
     const auto* const code = codes.find(frame.code);
     if (code != nullptr && !is_init_cleanup(code->names)) {

@@ -1,4 +1,4 @@
-// From what was read of a thread's frames to its stack. Pure.
+// Assembles a thread's stack from its frames. Pure.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -10,11 +10,12 @@
 
 namespace pyinject::python {
 
-// One stack of those that a thread has in several interpreters: group by group (the frames of one
-// activation of the evaluator), by where their entry frames are on the thread's C stack.
+// Merges the stacks of a thread in several interpreters, group by group (the frames of one
+// activation of the evaluator), ordered by the addresses of their entry frames on the thread's C
+// stack.
 [[nodiscard]] RawStack joined(std::vector<RawStack> stacks);
 
-// With lines, and without what CPython has put between. CODES knows all of STACK's.
+// Adds lines and removes CPython's own frames. CODES must contain all code objects of STACK.
 [[nodiscard]] ThreadStack assembled(base::Tid tid, const RawStack& stack, const CodeObjects& codes);
 
 }  // namespace pyinject::python

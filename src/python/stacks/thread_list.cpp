@@ -11,10 +11,10 @@ namespace pyinject::python {
 
 namespace {
 
-// Of all interpreters together, and of all attempts to read their lists.
+// Limits for all interpreters together, including repeated attempts to read their lists.
 constexpr std::size_t kMostStates = 8192;
 constexpr std::size_t kMostSteps = 4 * kMostStates;
-// Of one thread: one for each interpreter that it works in.
+// Limit per thread, which has one state for each interpreter that it works in.
 constexpr std::size_t kMostOfOneThread = 64;
 
 struct Found {
@@ -36,7 +36,8 @@ std::size_t ThreadList::update() {
   std::size_t broken = 0;
   std::size_t steps = kMostSteps;
   std::vector<Found> all;
-  // The signs before the lists: what comes while these are read is then seen as new.
+  // Record the signs before reading the lists: threads that start in between are then detected as
+  // new.
   watch(runtime_ + (layout_.interpreters_main - 8));
   for (const auto interpreter : view.interpreters()) {
     watch(interpreter + layout_.threads_head);
@@ -54,9 +55,9 @@ std::size_t ThreadList::update() {
       break;
     }
   }
-  // After the lists: a thread that is in one has begun before, or has no number yet.
+  // After the lists: a listed thread has started by now, or has no id yet.
   numbers_.update();
-  std::unordered_map<std::uint64_t, std::size_t> states_of;  // a thread, by its number
+  std::unordered_map<std::uint64_t, std::size_t> states_of;  // number of states, by native id
   for (const auto& [state, interpreter] : all) {
     const auto tid = numbers_.ours(state.native_id);
     if (!tid) {
