@@ -10,7 +10,7 @@ namespace pyinject::bpf {
 
 namespace {
 
-// Of a target that cannot be read at all there could be any number.
+// An unreadable target could produce any number of records.
 constexpr std::size_t kMostLeft = 1024;
 
 base::Pid pid_of(const sampled_name_head& head) { return base::Pid{static_cast<int>(head.pid)}; }
@@ -19,7 +19,7 @@ bool has_no_name(const sampled_name_head& head) {
   return (head.missing & SAMPLER_MISSING_NAME) != 0;
 }
 
-// Offsets are below the size of what is copied: the sampler takes no others.
+// Offsets are less than the size of the copy: the sampler accepts no others.
 base::RemoteAddress pointer_in(std::span<const std::byte> code, std::uint32_t offset) {
   std::uint64_t word = 0;
   std::memcpy(&word, code.subspan(offset).data(), sizeof word);
@@ -69,7 +69,7 @@ std::uint64_t ColdNames::unnamed() const {
   return never_named_ + static_cast<std::uint64_t>(std::ranges::count_if(left_, has_no_name));
 }
 
-// The code object that the program saw: as there, by its constant part.
+// Whether the code object that the program saw is still there, by its constant part.
 bool ColdNames::is_there(const sampled_process& process, const sampled_name_head& head,
                          std::span<std::byte> code) const {
   if (!read_(pid_of(head), base::RemoteAddress{head.address}, code) ||
@@ -84,7 +84,7 @@ bool ColdNames::is_there(const sampled_process& process, const sampled_name_head
   return fingerprint == head.fingerprint;
 }
 
-// As put_text() of the program.
+// Like put_text() of the BPF program.
 std::optional<ColdNames::Text> ColdNames::read_text(base::Pid pid, const sampled_process& process,
                                                     base::RemoteAddress text,
                                                     std::size_t most) const {
@@ -130,7 +130,7 @@ ColdNames::Outcome ColdNames::read_all(sampled_name_head head) {
   const auto file =
       read_text(pid, *process, pointer_in(code, process->file_name), SAMPLER_MOST_FILE);
   const auto lines = read_lines(pid, *process, pointer_in(code, process->line_table));
-  if (!is_there(*process, head, code)) {  // what was read may have been another's
+  if (!is_there(*process, head, code)) {  // the data read may belong to another object
     return Outcome::kGone;
   }
   if (!name || !file || !lines) {

@@ -1,5 +1,5 @@
-// Names and lines that were not in memory when the program in the kernel looked, which may not wait
-// for them: they are read from the process afterwards, as often as it takes.
+// Names and lines that were not in memory when the BPF program needed them; it cannot wait. They
+// are read from the process afterwards, with retries.
 #pragma once
 
 #include "bpf/sampler_records.h"
@@ -18,22 +18,22 @@ namespace pyinject::bpf {
 
 class ColdNames {
  public:
-  // What the program knows of a process; nullopt: it has ended, or runs something else.
+  // The BPF program's entry for a process; nullopt: it has exited or exec'ed.
   using Find = std::function<std::optional<sampled_process>(std::uint32_t pid)>;
   using Read = std::function<bool(base::Pid, base::RemoteAddress, std::span<std::byte>)>;
   ColdNames(Find find, Read read) : find_{std::move(find)}, read_{std::move(read)} {}
 
-  // RECORD, or what it would be with all in memory; valid until the next call.
+  // RECORD, with its missing parts added if they are readable; valid until the next call.
   [[nodiscard]] std::span<const std::byte> complete(std::span<const std::byte> record);
-  // Calls TAKE with those records that complete() could not complete and that are whole now.
+  // Calls TAKE for records that complete() could not complete and that are complete now.
   void try_again(const std::function<void(std::span<const std::byte>)>& take);
-  // Codes that have no name yet, or will never have one.
+  // Number of code objects without a name, so far or permanently.
   [[nodiscard]] std::uint64_t unnamed() const;
 
  private:
   enum class Outcome { kRead, kNotYet, kGone };
 
-  // To record_.
+  // Reads into record_.
   Outcome read_all(sampled_name_head head);
   [[nodiscard]] bool is_there(const sampled_process& process, const sampled_name_head& head,
                               std::span<std::byte> code) const;
@@ -50,7 +50,7 @@ class ColdNames {
 
   Find find_;
   Read read_;
-  std::vector<sampled_name_head> left_;  // to be tried again
+  std::vector<sampled_name_head> left_;  // to be retried
   std::uint64_t never_named_ = 0;
   std::vector<std::byte> record_;
 };

@@ -6,8 +6,8 @@
 
 namespace pyinject::bpf {
 
-// Why the kernel rejects the BPF program: it returned ERROR, an errno, and libbpf said SAID of
-// it, which may be empty.
+// Explains why the kernel rejected the BPF program. ERROR: an errno; SAID: libbpf's messages, may
+// be empty.
 [[nodiscard]] Unavailable explain_load_failure(int error, std::string_view said);
 
 }  // namespace pyinject::bpf

@@ -8,7 +8,7 @@ namespace pyinject::bpf {
 
 namespace {
 
-// All that the program reads of a frame and of a code object is within what it copies of them.
+// Whether every field that the program reads is within its copies of frames and code objects.
 bool fits(const sampled_process& process) {
   const auto word_within = [](std::uint32_t offset, std::uint32_t limit) {
     return offset % sizeof(__u64) == 0 && offset + sizeof(__u64) <= limit;

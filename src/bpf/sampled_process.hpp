@@ -7,11 +7,11 @@
 
 namespace pyinject::bpf {
 
-// What the program has to know of a process; nullopt: its frames or code objects are larger than
-// what the program reads of them.
+// What the BPF program needs to know about a process; nullopt: frames or code objects exceed what
+// the program reads of them.
 [[nodiscard]] std::optional<sampled_process> process_of(const python::FrameLayout& from);
 
-// What it has to know of CPython, whichever the process has.
+// What it needs to know about CPython, for all versions.
 [[nodiscard]] sampled_python every_python();
 
 }  // namespace pyinject::bpf

@@ -1,12 +1,12 @@
-/* The walk along the frames of a thread. What the offsets mean: docs/cpython-notes.md "Frames". */
+/* The walk along the frames of a thread. docs/cpython-notes.md, "Frames", explains the offsets. */
 #ifndef PYINJECT_BPF_SAMPLER_FRAMES_BPF_H
 #define PYINJECT_BPF_SAMPLER_FRAMES_BPF_H
 
 #include "sampler_names.bpf.h"
 #include "sampler_work.bpf.h"
 
-/* What loops hand to their steps has to be on the stack, where the verifier follows each value: the
- * less is there the sooner it has seen all. */
+/* The context of a loop's steps must be on the stack, where the verifier tracks each value: a
+ * smaller context is verified faster. */
 struct walker {
   struct work *work;
 };
@@ -33,7 +33,7 @@ static long step_frame(__u32 index, struct walker *walker) {
   __u64 code = word_of(work->frame, at->executable, 0x78) & ~at->executable_tags;
   bool entry = work->frame[owner] >= python.first_entry_owner;
   if (!entry && address - work->stack_pointer < kEvaluatorsStack) {
-    /* One whose owner the evaluator has not stored yet: it has None for code. */
+    /* An entry frame whose owner the evaluator has not stored yet: its code is None. */
     entry = read_word(code + at->type) != at->code_type;
   }
   if (walk->steps == 0) {
@@ -61,7 +61,7 @@ static long step_frame(__u32 index, struct walker *walker) {
   }
   __u64 instruction = word_of(work->frame, at->instruction, 0x78);
   __u32 number = 0;
-  if (code == walk->last_code) { /* it calls itself */
+  if (code == walk->last_code) { /* recursion */
     number = walk->last_number;
   } else if (!identify_code(work, code, &number)) {
     walk->flags |= SAMPLER_UNREADABLE;
@@ -113,9 +113,9 @@ static long step_register_of_cframe(__u32 index, struct register_search *search)
   return 0;
 }
 
-/* For some instructions the innermost frame is not linked to the one before: a generator's that
- * yields; one whose evaluator begins, which in 3.12 puts its own _PyCFrame in front first and fills
- * it in later. What is stored next is in a register, and so is the _PyCFrame before. */
+/* During some instructions the innermost frame is not linked to the previous one: when a generator
+ * yields, and when an evaluator starts, which in 3.12 first installs its own _PyCFrame and fills it
+ * in later. The frame to be stored next is in a register, and so is the previous _PyCFrame. */
 static __always_inline __u64 frame_in_registers(struct work *work, bool by_cframe) {
   struct register_search search = {.work = work};
   bpf_loop(SAMPLER_REGISTERS, by_cframe ? (void *)step_register_of_cframe : (void *)step_register,
@@ -123,8 +123,8 @@ static __always_inline __u64 frame_in_registers(struct work *work, bool by_cfram
   return search.found;
 }
 
-/* What is to be tried after the walk from what the thread state says; at last that again, with which
- * the innermost frames are there. */
+/* The attempts to make after the walk from the frame that the thread state publishes. The last one
+ * repeats that walk, which at least yields the innermost frames. */
 enum {
   kTryPublished,
   kTryRestOfIt,
@@ -132,10 +132,10 @@ enum {
   kTryFrame,
   kTryCframeBehind,
   kTryPublishedAgain,
-  kTries = 5, /* one of the first two is left out, or more */
+  kTries = 5, /* kTryRestOfIt or kTryCframe is skipped, or more */
 };
 
-/* The frame to go on with, or to begin anew with; 0: none. */
+/* The frame at which to continue or restart the walk; 0: none. */
 static __always_inline __u64 next_try(struct work *work) {
   struct walk *walk = &work->walk;
   if (walk->what == kTryRestOfIt) {
@@ -161,11 +161,11 @@ static long step_try(__u32 index, struct walker *walker) {
   bool any = walk->frame != 0 || (walk->what == kTryPublished && walk->may_be_empty);
   walk->steps = 0;
   walk->first_entry = 0;
-  walk->last_entry = 1; /* nothing is complete */
+  walk->last_entry = 1; /* an empty walk counts as complete */
   walk->last_generator = 0;
   bpf_loop(3 * SAMPLER_MOST_FRAMES, step_frame, walker, 0);
   bool readable = walk->flags == walk->flags_before;
-  /* What is in a _PyCFrame that is not filled in is often the entry frame of an earlier one. */
+  /* A _PyCFrame that is not filled in yet often contains the entry frame of an earlier one. */
   bool stale = walk->what == kTryPublished && at->frame_in_cframe && walk->first_entry &&
                walk->behind_entry != walk->behind_cframe;
   if ((walk->flags & SAMPLER_TRUNCATED) ||
@@ -204,7 +204,7 @@ static long step_walk(__u32 index, struct walker *walker) {
   walk->frame = read_word(work->states[index] + at->current_frame);
   walk->may_be_empty = 1;
   if (at->frame_in_cframe) { /* 3.12: struct _PyCFrame {current_frame, previous} */
-    /* That of no evaluator is in the thread state itself. */
+    /* The _PyCFrame that belongs to no evaluator is in the thread state itself. */
     walk->may_be_empty = walk->frame - work->states[index] < kMostThreadState;
     walk->behind_cframe = read_word(read_word(walk->frame + at->previous_cframe));
     walk->frame = read_word(walk->frame);

@@ -1,16 +1,16 @@
-/* Who has the GIL. */
+/* Whether the sampled thread holds the GIL or waits for it. */
 #ifndef PYINJECT_BPF_SAMPLER_GIL_BPF_H
 #define PYINJECT_BPF_SAMPLER_GIL_BPF_H
 
 #include "sampler_work.bpf.h"
 
-/* A condition variable of musl's is a list of who waits for it. Each waits for a futex in a node on
- * its own stack, the newest is the head, and a node begins with the address of the next newer one
+/* A condition variable of musl is a list of its waiters. Each waits for a futex in a node on its
+ * own stack, the newest node is the head, and a node begins with the address of the next newer one
  * (src/thread/pthread_cond_timedwait.c). */
 enum { kHeadOfWaiters = 8, kFutexOfWaiter = 20, kMostWaiters = 1024 };
 
-/* struct _gil_runtime_state from its member locked on: a count of switches, a condition variable of
- * 48 bytes, a mutex of 40, and such a pair again. */
+/* struct _gil_runtime_state from its member `locked` on: a count of switches, a condition variable
+ * of 48 bytes, a mutex of 40, and another such pair. */
 enum { kConditionOfGil = 16, kSecondConditionOfGil = 16 + 48 + 40 };
 
 static long step_waiter(__u32 index, __u64 *node) {
@@ -36,7 +36,7 @@ static __always_inline bool is_among_waiters(const struct sampled_process *at, _
   return node == first || node == second;
 }
 
-/* Of any interpreter that the thread has a state in. */
+/* Checks every interpreter in which the thread has a state. */
 static __always_inline __u8 gil_of(struct work *work, struct task_struct *task, bool in_kernel) {
   const struct sampled_process *at = &work->at;
   __u64 futex = in_kernel ? awaited_futex(task) : 0;
@@ -51,7 +51,7 @@ static __always_inline __u8 gil_of(struct work *work, struct task_struct *task, 
         read_word(gil + at->gil_last_holder) == work->states[i]) {
       return SAMPLER_GIL_HELD;
     }
-    /* Its mutex and its condition variables lie in it (Python/ceval_gil.c: take_gil()). */
+    /* The GIL contains its mutex and condition variables (Python/ceval_gil.c: take_gil()). */
     if ((futex >= gil && futex < gil + 256) || is_among_waiters(at, gil, futex)) {
       found = SAMPLER_GIL_WAITED_FOR;
     } else if (found == SAMPLER_GIL_UNKNOWN) {

@@ -1,4 +1,4 @@
-/* Code objects: which one it is, and what it is called. */
+/* Identifies and names code objects. */
 #ifndef PYINJECT_BPF_SAMPLER_NAMES_BPF_H
 #define PYINJECT_BPF_SAMPLER_NAMES_BPF_H
 
@@ -10,7 +10,7 @@ struct text {
   __u8 cut;
 };
 
-/* The characters of the str at ADDRESS, to NAME's bytes from AT on. */
+/* Copies the characters of the str at ADDRESS to NAME's bytes from AT on. */
 static __always_inline struct text put_text(struct sampled_name *name, __u32 at, __u32 most,
                                             const struct sampled_process *process, __u64 address) {
   struct text text = {0, 0, 0};
@@ -52,7 +52,7 @@ static __always_inline struct sampled_name *new_name(void) {
   return bpf_map_lookup_elem(&names, &zero);
 }
 
-/* Whether the process may have one more name. */
+/* Takes one new name from the process's stock. False: none is left. */
 static __noinline bool take_from_stock(struct work *work) {
   if (!work) {
     return false;
@@ -81,8 +81,8 @@ static __noinline bool take_from_stock(struct work *work) {
   return true;
 }
 
-/* Of which only the place is told: copying all names of a deep stack takes long, and nothing
- * interrupts it. */
+/* Reports only the address of a code object, so that the loader reads its name: copying all names
+ * of a deep stack takes long, and nothing interrupts the program. */
 static __always_inline bool name_later(struct sampled_name *name) {
   name->head.name_bytes = name->head.file_bytes = name->head.line_bytes = 0;
   name->head.name_width = name->head.file_width = name->head.name_cut = 0;
@@ -90,7 +90,7 @@ static __always_inline bool name_later(struct sampled_name *name) {
   return put_record(name, 0) == 0;
 }
 
-/* False: there was no room for it. What is not in memory is read by the loader (cold_names.hpp). */
+/* False: no room for the record. The loader reads what is not in memory (cold_names.hpp). */
 static __noinline bool name_code(struct work *work, const struct object_key *key, __u64 fingerprint,
                                  __u32 number) {
   struct sampled_name *name = new_name();
@@ -149,7 +149,7 @@ static __noinline bool name_code(struct work *work, const struct object_key *key
   return put_record(name, used) == 0;
 }
 
-/* The number of what is at ADDRESS and looks like FINGERPRINT; 0: not known yet. */
+/* The number of the object with KEY and FINGERPRINT; 0: not known yet. */
 static __always_inline __u32 known_number(const struct object_key *key, __u64 fingerprint) {
   struct known_object *known = bpf_map_lookup_elem(&objects, key);
   return known && known->fingerprint == fingerprint ? known->number : 0;
@@ -165,8 +165,8 @@ static __always_inline void remember(const struct object_key *key, __u64 fingerp
   bpf_map_update_elem(&objects, key, &object, BPF_ANY);
 }
 
-/* Of the code object at ADDRESS, whose constant part has pointers, lines and co_version in it, a
- * number that CPython gives once. False: there is none. */
+/* Identifies the code object at ADDRESS by its constant part, which contains pointers, lines and
+ * co_version, a number that CPython assigns once. False: not a code object. */
 static __always_inline bool identify_code(struct work *work, __u64 address, __u32 *number) {
   const struct sampled_process *at = &work->at;
   if (bpf_probe_read_user(work->code, SAMPLER_CODE_BYTES, (void *)address) != 0 ||

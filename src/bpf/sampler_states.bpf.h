@@ -1,4 +1,4 @@
-/* The thread states of the thread that was hit. */
+/* The thread states of the sampled thread. */
 #ifndef PYINJECT_BPF_SAMPLER_STATES_BPF_H
 #define PYINJECT_BPF_SAMPLER_STATES_BPF_H
 
@@ -31,25 +31,25 @@ static long step_state(__u32 index, struct search *search) {
     }
     work->states[place] = search->state;
     work->state_count = place + 1;
-    search->state = 0; /* one thread has one in an interpreter */
+    search->state = 0; /* a thread has one state per interpreter */
     return 0;
   }
   search->state = read_word(search->state + at->next_thread);
   return 0;
 }
 
-/* The innermost frame that the thread state at STATE has published; 0: it runs no Python. */
+/* The innermost frame that the thread state at STATE publishes; 0: it runs no Python. */
 static __always_inline __u64 published_frame(const struct sampled_process *at, __u64 state) {
   __u64 frame = read_word(state + at->current_frame);
   return frame != 0 && at->frame_in_cframe ? read_word(frame) : frame;
 }
 
-/* Of the steps of bpf_loop(); and how often a processor's time for a search in vain has to pass
- * before it does one again. */
+/* kMostSteps: of bpf_loop(). kPause: after a search in vain, a processor waits this many times the
+ * duration of that search before another one. */
 enum { kMostSteps = 8192, kPause = 32 };
 
-/* To work->states: of each interpreter, the newest first, the state of this thread; false: too many
- * states, or a list without an end. */
+/* Stores this thread's state of each interpreter, the newest interpreter first, in work->states.
+ * False: too many states, or an endless list. */
 static __always_inline bool search_states(struct work *work, __u64 thread_pointer) {
   const struct sampled_process *at = &work->at;
   __u64 newest = read_word(at->interpreters);
@@ -63,17 +63,17 @@ static __always_inline bool search_states(struct work *work, __u64 thread_pointe
   return bpf_loop(kMostSteps, step_state, &search, 0) < kMostSteps;
 }
 
-/* Whether the state of last time is the thread's, and its only one. It may have been freed, which
- * clears nothing in it; then it runs nothing, though. */
+/* Whether the last sample's STATE is still the thread's, and its only one. The state may have been
+ * freed, which clears nothing in it, but then it runs nothing. */
 static __always_inline bool is_still(const struct sampled_process *at, __u64 state,
                                      __u64 thread_pointer) {
   return state != 0 && read_word(state + at->thread_id) == thread_pointer &&
          published_frame(at, state) != 0;
 }
 
-/* Nonzero, of enum sampler_flags: there are none. A search takes as long as the list is, and nothing
- * else runs on this processor meanwhile: of threads that are not Python's there is one now and then,
- * which tells when they have become Python's. */
+/* Returns 0, or why there are no states (enum sampler_flags). The duration of a search grows with
+ * the list, and nothing else runs on this processor meanwhile. So threads without a state are
+ * searched for only now and then, to detect when they have become Python threads. */
 static __always_inline __u8 find_states(struct work *work, struct known_thread *thread,
                                         __u64 thread_pointer) {
   const struct sampled_process *at = &work->at;

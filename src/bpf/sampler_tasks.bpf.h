@@ -1,4 +1,4 @@
-/* The asyncio task that runs. */
+/* The running asyncio task. */
 #ifndef PYINJECT_BPF_SAMPLER_TASKS_BPF_H
 #define PYINJECT_BPF_SAMPLER_TASKS_BPF_H
 
@@ -24,8 +24,8 @@ static long step_hash(__u32 index, struct text_hash *hash) {
   return 0;
 }
 
-/* Of all that is told of a task. A new one often has the address of an earlier one, and its name that
- * of the earlier one's, but hardly ever the same characters. */
+/* A fingerprint of all that is reported about a task. A new task often has the address of an
+ * earlier one, and its name that of the earlier name, but hardly ever the same characters. */
 static __always_inline __u64 task_fingerprint(const struct sampled_name *name) {
   __u64 bytes = name->head.name_bytes;
   struct text_hash hash = {
@@ -45,7 +45,7 @@ static __always_inline __u64 running_task(const struct work *work) {
   return task;
 }
 
-/* The number of its name. */
+/* The number of the running task's name; 0: none. */
 static __noinline __u32 task_of(struct work *work) {
   struct sampled_name *name = new_name();
   if (!work || !name) {
@@ -69,8 +69,8 @@ static __noinline __u32 task_of(struct work *work) {
       count(SAMPLER_COUNT_LOST_NAMES);
       return 0;
     }
-  } else { /* an int, until somebody asks for the name: Modules/_asynciomodule.c */
-    name->head.first_line = (__s32)read_word(text + at->int_digits); /* its lowest 30 bits */
+  } else { /* an int until the name is first requested: Modules/_asynciomodule.c */
+    name->head.first_line = (__s32)read_word(text + at->int_digits); /* the lowest 30 bits */
   }
   name->head.name_bytes = put.bytes;
   name->head.name_width = put.width;
