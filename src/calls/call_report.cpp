@@ -21,7 +21,7 @@ std::string seconds(std::uint64_t nanoseconds, int digits) {
   return fmt::format("{:.{}f}", static_cast<double>(nanoseconds) / 1e9, digits);
 }
 
-// "work  app.py:12"; without a line where the interpreter has none.
+// "work  app.py:12"; without the line if it is unknown.
 std::string described(const Function& function) {
   const auto file = base::printable(function.file);
   return base::printable(function.name) + "  " +

@@ -34,7 +34,7 @@ CallStep CallTimes::enter(Thread& thread, const CallEvent& event) {
   return step;
 }
 
-// Pairs are nested: the innermost call is the one that returns.
+// Pairs are nested: the innermost call returns first.
 CallStep CallTimes::leave(Thread& thread, const CallEvent& event) {
   auto& stack = thread.stack;
   if (event.partner == CallEvent::kNone || stack.empty()) {

@@ -1,4 +1,4 @@
-// From pairs of calls and returns to the times of functions.
+// Computes the times of functions from pairs of calls and returns.
 #pragma once
 
 #include "calls/call_trace.hpp"
@@ -10,30 +10,30 @@
 
 namespace pyinject::calls {
 
-// Times are of calls that have returned in the recording, in nanoseconds.
+// Times, in nanoseconds, include only calls that returned during the recording.
 struct FunctionTimes {
   std::uint32_t function = 0;   // in CallTrace::functions
   std::uint64_t calls = 0;      // entries
   std::uint64_t returned = 0;   // of these calls
-  std::uint64_t inclusive = 0;  // of recursive ones the outermost's
-  std::uint64_t own = 0;        // without what was called from it
+  std::uint64_t inclusive = 0;  // only the outermost of recursive calls
+  std::uint64_t own = 0;        // without callees
   std::uint64_t longest = 0;
 };
 
-// What one event means, for a timeline.
+// Position of an event in a timeline.
 struct CallStep {
-  std::size_t depth = 0;   // calls around it in its thread that return in the recording
-  std::uint64_t span = 0;  // of a return with its entry: the time in between
+  std::size_t depth = 0;   // enclosing calls in its thread that return during the recording
+  std::uint64_t span = 0;  // for a return with its entry: the time between them
 };
 
-// To be told all events of a trace, which pair_calls() has seen, in their order.
+// Add all events of a trace, paired by pair_calls(), in order.
 class CallTimes {
  public:
   explicit CallTimes(const CallTrace& trace);
 
   CallStep add(const CallEvent& event);
 
-  // Those that were called, the largest own time first.
+  // Functions that were called, largest own time first.
   [[nodiscard]] std::vector<FunctionTimes> result() const;
 
  private:
@@ -43,7 +43,7 @@ class CallTimes {
   };
   struct Thread {
     std::vector<Frame> stack;
-    std::unordered_map<std::uint32_t, std::size_t> depth;  // how often FUNCTION is in it
+    std::unordered_map<std::uint32_t, std::size_t> depth;  // number of calls of FUNCTION in STACK
   };
 
   CallStep enter(Thread& thread, const CallEvent& event);

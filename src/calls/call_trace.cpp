@@ -13,14 +13,14 @@ namespace {
 
 using Kind = CallEvent::Kind;
 
-// Who has called whom in one thread, as far as it has not returned.
+// The calls of one thread that have not returned yet.
 struct OpenCalls {
   struct Call {
     std::uint32_t event = 0;  // the entry
     std::uint32_t function = 0;
   };
   std::vector<Call> stack;
-  std::unordered_map<std::uint32_t, std::size_t> depth;  // how often FUNCTION is in it
+  std::unordered_map<std::uint32_t, std::size_t> depth;  // number of calls of FUNCTION in STACK
 
   void push(Call call) {
     ++depth[call.function];
@@ -42,12 +42,12 @@ struct OpenCalls {
   }
 };
 
-// What the entries and returns of each name say of the functions behind it.
+// What the entries and returns of each name reveal about its functions.
 class Traits {
  public:
   Traits() = default;  // nothing is known
 
-  // Of a trace whose calls were paired without knowing any.
+  // From a trace that was paired without any traits.
   explicit Traits(const CallTrace& trace) : of_(trace.functions.size()) {
     std::vector<std::set<std::int32_t>> reached(of_.size());
     for (const auto& event : trace.events) {
@@ -70,26 +70,26 @@ class Traits {
     }
   }
 
-  // Surely no generator or coroutine.
+  // Certainly no generator or coroutine.
   [[nodiscard]] bool is_plain(std::uint32_t function) const {
     return function < of_.size() && of_[function].plain;
   }
 
-  // Is ENTRY the beginning of what is surely a generator or coroutine?
+  // Whether ENTRY is the start of what is certainly a generator or coroutine.
   [[nodiscard]] bool begins_generator(const CallEvent& entry) const {
     return entry.function < of_.size() && of_[entry.function].generators.contains(entry.line);
   }
 
-  // The line where the function of EVENT begins; 0: it began before the recording.
+  // First line of the function of EVENT; 0: it started before the recording.
   [[nodiscard]] std::int32_t beginning(const CallEvent& event) const {
     return of_[event.function].beginning(event.line);
   }
 
  private:
   struct OfOne {
-    std::set<std::int32_t> beginnings;  // lines; until find_generators() all that were entered
-    std::set<std::int32_t> generators;  // those of BEGINNINGS, and 0, that go on elsewhere
-    std::int64_t surplus = 0;           // of entries over returns
+    std::set<std::int32_t> beginnings;  // lines; before find_generators(), all lines of entries
+    std::set<std::int32_t> generators;  // those of BEGINNINGS, and 0, that resume elsewhere
+    std::int64_t surplus = 0;           // entries minus returns
     bool plain = true;
 
     [[nodiscard]] std::int32_t beginning(std::int32_t line) const {
@@ -98,8 +98,8 @@ class Traits {
     }
   };
 
-  // A generator goes on in the line of its yield, which was REACHED from another one: that is no
-  // beginning. A function of one line is left where it was entered.
+  // A generator resumes at the line of its yield, which was REACHED from another line and thus is
+  // no beginning. A function on a single line keeps its entry line.
   static void find_generators(OfOne& one, const std::set<std::int32_t>& reached) {
     for (const auto line : reached) {
       if (one.beginnings.erase(line) > 0) {
@@ -140,8 +140,8 @@ class Pairing {
   }
 
  private:
-  // Plain functions do return: below one that has not a generator cannot have gone on, so that its
-  // return is that of a throw(), which has no entry.
+  // Plain functions do return: below one that has not returned, no generator can have resumed, so
+  // the return is that of a throw(), which has no entry.
   [[nodiscard]] bool is_of_throw(const OpenCalls& open, std::uint32_t function) const {
     if (traits_.is_plain(function)) {
       return false;
@@ -168,8 +168,8 @@ class Pairing {
     forget_making(open, events_[call.event]);
   }
 
-  // A generator that BEGUN entered was made before, and that entry has no return: were it kept, the
-  // return of a throw() would be taken for its.
+  // The generator entered by BEGUN was created earlier, by an entry without a return: if that entry
+  // were kept, the return of a throw() would be paired with it.
   void forget_making(OpenCalls& open, const CallEvent& begun) const {
     if (!traits_.begins_generator(begun) || !open.holds(begun.function)) {
       return;
@@ -203,7 +203,7 @@ void split_functions(CallTrace& trace, const Traits& traits) {
   };
   for (auto& event : trace.events) {
     const bool paired = event.kind == Kind::kReturn && event.partner != CallEvent::kNone;
-    if (paired) {  // the entry comes first and has its number already
+    if (paired) {  // the entry comes first and already has its number
       event.function = trace.events[event.partner].function;
     } else if (event.kind != Kind::kThread) {
       event.function = number_of(event);

@@ -18,7 +18,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Up to the next NUL, which is taken, too.
+// Returns the text up to the next NUL and consumes the NUL.
 std::string take_text(ByteCursor& cursor) {
   const auto left = as_text(cursor.left());
   const auto end = left.find('\0');
@@ -45,8 +45,8 @@ std::vector<TracepointFormat> parse_tracing_data(std::span<const std::byte> byte
   take_text(cursor);  // version
   const auto order = cursor.number<std::uint8_t>();
   cursor.number<std::uint8_t>();   // size of a long
-  cursor.number<std::uint32_t>();  // of a page
-  if (order != 0) {                // not of a little-endian machine
+  cursor.number<std::uint32_t>();  // size of a page
+  if (order != 0) {                // not from a little-endian machine
     return {};
   }
   for (const auto* const name : {"header_page", "header_event"}) {
@@ -56,7 +56,7 @@ std::vector<TracepointFormat> parse_tracing_data(std::span<const std::byte> byte
     take_file(cursor);
   }
   for (auto left = cursor.number<std::uint32_t>(); left > 0 && !cursor.failed(); --left) {
-    take_file(cursor);  // ftrace's own
+    take_file(cursor);  // ftrace's own events
   }
   std::vector<TracepointFormat> formats;
   for (auto systems = cursor.number<std::uint32_t>(); systems > 0 && !cursor.failed(); --systems) {
@@ -72,7 +72,7 @@ std::vector<TracepointFormat> parse_tracing_data(std::span<const std::byte> byte
 }
 
 std::optional<std::string> without_expressions(std::string_view text) {
-  constexpr std::size_t kLongest = 4096;  // ours have less than 1000
+  constexpr std::size_t kLongest = 4096;  // formats of this tool have less than 1000
   const auto fields = text.substr(0, text.find("\nprint fmt:"));
   if (fields.size() > kLongest) {
     return std::nullopt;

@@ -1,5 +1,5 @@
-// The part of perf.data with the formats of its tracepoints, taken apart. The bytes are not
-// trusted. linux, tools/perf/util/trace-event-info.c writes it.
+// Parses the tracepoint formats in perf.data. The bytes are not trusted. Written by linux,
+// tools/perf/util/trace-event-info.c.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,16 @@
 namespace pyinject::calls {
 
 struct TracepointFormat {
-  std::string system;  // "sched"; of uprobe events their group
+  std::string system;  // "sched"; for uprobe events their group
   std::string text;    // as in tracefs, events/SYSTEM/NAME/format
 };
 
-// In the order of the file, as far as it is undamaged.
+// In file order, up to the first damage.
 [[nodiscard]] std::vector<TracepointFormat> parse_tracing_data(std::span<const std::byte> bytes);
 
-// TEXT of a format without the expressions of its "print fmt", which say nothing that is needed
-// here: libtraceevent's parser calls itself for each "(". nullopt: longer than those of our events.
+// TEXT of a format without the expressions of its "print fmt", which are not needed and make
+// libtraceevent's parser recurse for each "(". nullopt: longer than the formats of this tool's
+// events.
 [[nodiscard]] std::optional<std::string> without_expressions(std::string_view text);
 
 }  // namespace pyinject::calls

@@ -30,7 +30,7 @@ constexpr std::size_t kLongestLine = std::size_t{64} << 10;
 // Removes the temporary file unless it was renamed.
 class TemporaryFile {
  public:
-  // O_EXCL, mode 0600, and a name that nobody can have taken before: the folder is everybody's.
+  // O_EXCL, mode 0600, and an unpredictable name: the directory is writable by everyone.
   TemporaryFile(std::string path, const std::string& subject) : path_{std::move(path)} {
     path_ += ".XXXXXX";
     fd_.reset(::mkostemp(path_.data(), O_CLOEXEC));
@@ -82,12 +82,12 @@ class LineCopier {
     }
   }
 
-  // An unfinished last line is dropped: perf could take half a name for a whole one.
+  // Drops an unfinished last line: perf could take half a name for a complete one.
   void finish() {
     result_.dropped += line_.empty() && !too_long_ ? 0 : 1;
     base::write_all(to_, out_, subject_);
   }
-  // Making names printable can make them four times as long.
+  // Escaping can make a name four times as long.
   [[nodiscard]] std::uint64_t written() const { return written_; }
 
  private:
@@ -121,7 +121,7 @@ std::string path_of(base::Pid pid, const MapCollectorOptions& options) {
   return fmt::format("{}/perf-{}.map", options.folder, pid.value());
 }
 
-// Is FD's file that at PATH? No link is followed.
+// Whether PATH is FD's file. Does not follow links.
 bool is_in_place(int fd, const std::string& path, const std::string& subject) {
   struct stat from {};
   struct stat there {};
@@ -141,7 +141,7 @@ void remove_unfinished_copies(base::Pid tool, const MapCollectorOptions& options
        !error && entry != end; entry.increment(error)) {
     const auto name = entry->path().filename().string();
     struct stat facts {};
-    // No link is followed, and nobody else's file is touched: the folder is everybody's.
+    // Do not follow links or touch other users' files: the directory is writable by everyone.
     if (name.starts_with(".perf-") && name.find(owner) != std::string::npos &&
         ::lstat(entry->path().c_str(), &facts) == 0 && S_ISREG(facts.st_mode) &&
         facts.st_uid == ::geteuid()) {

@@ -15,7 +15,7 @@ namespace pyinject::perf {
 
 namespace {
 
-// The inode of a regular file, or of a link: perf moves what NAME is, and writes a new file.
+// The inode of a regular file or a link: perf renames NAME itself and writes a new file.
 std::optional<ino_t> inode_of(const base::Directory& directory, const std::string& name) {
   struct stat facts {};
   if (::fstatat(directory.fd(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -86,7 +86,7 @@ std::vector<WrittenFile> parse_written_files(std::string_view errors) {
     line.remove_prefix(begin + (dump ? kDump : kCaptured).size());
     line = line.substr(0, line.rfind(kEnd));
     if (line.find(".<timestamp>") != std::string_view::npos) {
-      continue;  // the pattern of the names; each file has had its Dump line
+      continue;  // the name pattern; each file has its own Dump line
     }
     if (dump) {
       WrittenFile file;
@@ -106,7 +106,7 @@ OutputRollback::OutputRollback(Output output) : output_{std::move(output)} {
   try {
     place_ = base::Place::of(output_.path);
     before_ = inode_of(place_->directory, place_->name);
-  } catch (const base::Error&) {  // there is no such directory: perf reports it
+  } catch (const base::Error&) {  // no such directory: perf reports it
   }
 }
 
@@ -122,7 +122,7 @@ void OutputRollback::undo() const {
     } else if (!before_) {
       place_->directory.remove(place_->name);
     }
-  } catch (const base::Error&) {  // what perf left stays
+  } catch (const base::Error&) {  // leave what perf left
   }
 }
 

@@ -16,7 +16,7 @@ std::vector<std::string> record_argv(const RecordCommand& command) {
   argv.insert(argv.end(), command.options.begin(), command.options.end());
   if (command.pids.empty()) {
     argv.emplace_back("-a");
-    if (command.cgroup) {  // of the events before it: perf asks for one
+    if (command.cgroup) {  // applies to the preceding events: perf requires one
       if (!parse_options(command.options).event) {
         argv.insert(argv.end(), {"-e", "cycles"});
       }

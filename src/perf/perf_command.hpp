@@ -1,4 +1,4 @@
-// The command line of `perf record` as this tool starts it.
+// The command line that starts `perf record`.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -12,14 +12,14 @@ namespace pyinject::perf {
 struct RecordCommand {
   std::string perf;                        // path of the executable
   int control_fd = -1;                     // perf reads commands here
-  int ack_fd = -1;                         // and answers here
-  std::vector<std::string> own = {};       // our choice, e.g. {"--call-graph", "fp"}
-  std::vector<std::string> options = {};   // the user's, unchanged and in order
+  int ack_fd = -1;                         // and writes acknowledgements here
+  std::vector<std::string> own = {};       // chosen by this tool, e.g. {"--call-graph", "fp"}
+  std::vector<std::string> options = {};   // given by the user, unchanged and in order
   std::vector<base::Pid> pids = {};        // empty: the whole system
-  std::optional<std::string> cgroup = {};  // of it only this control group
+  std::optional<std::string> cgroup = {};  // restricts the whole system to this cgroup
 };
 
-// Events are disabled at first (-D -1); they wait for "enable" on the control descriptor.
+// Events are initially disabled (-D -1) until "enable" arrives on the control descriptor.
 [[nodiscard]] std::vector<std::string> record_argv(const RecordCommand& command);
 
 }  // namespace pyinject::perf

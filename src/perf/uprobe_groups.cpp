@@ -1,4 +1,4 @@
-// Whose a group of uprobe events is, and does that process live.
+// Identifies the owner of a group of uprobe events, and checks whether it still runs.
 #include "base/text.hpp"
 #include "perf/uprobe_events.hpp"
 #include "procfs/namespaces.hpp"
@@ -22,18 +22,18 @@ namespace {
 
 constexpr std::string_view kPrefix = "perf_pyinject_";
 
-// Not reaped yet is not alive.
+// A zombie counts as exited.
 bool is(const std::optional<procfs::Stat>& stat, std::uint64_t start_time) {
   return stat && stat->start_time == start_time && stat->state != 'Z' && stat->state != 'X';
 }
 
-// With its number in its own pid namespace: any process that can be seen from here.
+// Whether any visible process has this pid in its own pid namespace.
 bool is_anywhere(const GroupOwner& owner) {
   std::vector<base::Pid> processes;
   try {
     processes = procfs::list_processes();
   } catch (const base::Error&) {
-    return true;  // not known: its events stay
+    return true;  // unknown: keep its events
   }
   return std::ranges::any_of(processes, [&owner](base::Pid pid) {
     if (!is(procfs::read_stat(pid), owner.id.start_time)) {
@@ -71,7 +71,7 @@ std::optional<GroupOwner> parse_group_name(std::string_view group) {
 std::vector<ListedEvent> parse_uprobe_events(std::string_view text) {
   std::vector<ListedEvent> events;
   for (auto line : base::split(text, '\n')) {
-    // "p:GROUP/NAME FILE:OFFSET ..."; "r" are those of returns
+    // "p:GROUP/NAME FILE:OFFSET ..."; "r" for return probes
     if (!line.starts_with("p:") && !line.starts_with("r:")) {
       continue;
     }
@@ -99,7 +99,7 @@ bool is_alive(const GroupOwner& owner) {
   if (owner.pid_namespace == own.pid_namespace) {
     return is(procfs::read_stat(owner.id.pid), owner.id.start_time);
   }
-  // From within a container nothing can be told of those outside.
+  // A process outside of this container is invisible, so it cannot be ruled out.
   return !procfs::in_first_pid_namespace() || is_anywhere(owner);
 }
 

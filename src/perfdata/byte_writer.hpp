@@ -1,4 +1,4 @@
-// Putting a record together.
+// Builds a record.
 #pragma once
 
 #include "perfdata/event.hpp"
@@ -15,7 +15,7 @@ namespace pyinject::perfdata {
 
 class ByteWriter {
  public:
-  // INTO is emptied and given the bytes, a header first.
+  // Clears INTO and writes to it, starting with a header.
   ByteWriter(std::vector<std::byte>& into, std::uint32_t type, std::uint16_t misc)
       : into_{into}, header_{.type = type, .misc = misc, .size = 0} {
     into_.clear();
@@ -27,13 +27,13 @@ class ByteWriter {
   void number(const Value& value) { append(std::as_bytes(std::span{&value, 1})); }
   void append(Bytes bytes) { into_.insert(into_.end(), bytes.begin(), bytes.end()); }
   void zeros(std::size_t count) { into_.resize(into_.size() + count); }
-  // Its first MOST bytes and zeros: one at least, and up to a multiple of ALIGNMENT.
+  // The first MOST bytes of TEXT, then zeros: at least one, up to a multiple of ALIGNMENT.
   void text(std::string_view text, std::size_t most, std::size_t alignment) {
     text = text.substr(0, std::min(most, text.find('\0')));
     append(std::as_bytes(std::span{text}));
     zeros(alignment - text.size() % alignment);
   }
-  // Nothing comes behind.
+  // Call it last.
   void finish() {
     header_.size = static_cast<std::uint16_t>(into_.size());
     std::memcpy(into_.data(), &header_, sizeof header_);

@@ -13,14 +13,14 @@ bool is_zero(Bytes bytes) {
   return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-// Where a mapping has either a build id, zeros behind it, or the numbers of the device (the major
-// one first) and of the file.
+// Decides whether a mapping has a build id, followed by zeros, or device numbers (major first) and
+// inode.
 bool has_build_id(Bytes record, bool asked_for) {
   constexpr std::size_t kPlace = 40;  // perf_event_open(2)
   constexpr std::size_t kBuildId = 4;
-  constexpr std::uint8_t kShortest = 16;  // that linkers make, but for some that are told to
+  constexpr std::uint8_t kShortest = 16;  // shortest one that linkers make by default
   if (record.size() < kPlace + kBuildId + kMostBuildId) {
-    return true;  // it is damaged
+    return true;  // damaged
   }
   const auto size = std::to_integer<std::uint8_t>(record[kPlace]);
   const auto id = record.subspan(kPlace + kBuildId, kMostBuildId);
@@ -28,7 +28,7 @@ bool has_build_id(Bytes record, bool asked_for) {
          is_zero(id.subspan(size)) && (asked_for || size >= kShortest);
 }
 
-// Of records that become longer: what is in front of the sample id.
+// For records that may be too long: the size before the sample id.
 std::optional<std::size_t> content_size(const Record& record) {
   constexpr std::size_t kFixed = 24;  // all of BPF_EVENT; KSYMBOL has a name
   if (record.bytes.size() < kFixed) {
@@ -45,7 +45,7 @@ std::optional<std::size_t> content_size(const Record& record) {
   return kFixed + (static_cast<std::size_t>(end - name.begin()) / kWord + 1) * kWord;
 }
 
-// Without the leftovers that are behind its sample id.
+// The size without leftovers after the sample id.
 std::size_t true_size(const Record& record, const std::vector<Event>& events,
                       const EventIndex& index) {
   auto result = record.bytes.size();

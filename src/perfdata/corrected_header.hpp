@@ -1,5 +1,5 @@
-// The kernel writes a record for one event after another, also those of other recordings, and what
-// it sets in the header for one of them may stay there for the next.
+// Corrects record headers. The kernel writes a record for several events in turn, including those
+// of other recordings, and header bits set for one event may remain for the next.
 #pragma once
 
 #include "perfdata/identity.hpp"
@@ -12,7 +12,7 @@
 
 namespace pyinject::perfdata {
 
-// That which RECORD should have; nullopt: it is right. EVENTS are those that INDEX is of.
+// The correct header of RECORD; nullopt: RECORD has it. INDEX must be that of EVENTS.
 [[nodiscard]] std::optional<perf_event_header> corrected_header(const Record& record,
                                                                 const std::vector<Event>& events,
                                                                 const EventIndex& index);

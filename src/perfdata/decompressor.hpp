@@ -1,5 +1,5 @@
-// What COMPRESSED records hold: one zstd stream over all of them, whose records may begin in one
-// and end in the next. What comes out is bounded by our buffer, whatever goes in.
+// Decompresses COMPRESSED records: one zstd stream across all of them, so that its records may span
+// two of them. The output is limited to a fixed buffer, whatever the input.
 #pragma once
 
 #include "perfdata/record.hpp"
@@ -18,15 +18,15 @@ class Decompressor {
  public:
   Decompressor();
 
-  // To be called when next() has no more. COMPRESSED has to stay until then.
+  // Call it when next() has no more. COMPRESSED must stay valid until the next feed().
   void feed(Bytes compressed) { input_ = compressed; }
-  // Not aligned; valid until the next call. nullopt: more input is needed, or damage.
+  // Not aligned; valid until the next call. nullopt: needs more input, or damage.
   [[nodiscard]] std::optional<Record> next();
   [[nodiscard]] const std::string& damage() const { return damage_; }
   void rewind();
 
  private:
-  // Whether there is more than before.
+  // True: there is more data than before.
   bool fill();
 
   struct Free {

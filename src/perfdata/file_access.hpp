@@ -1,4 +1,4 @@
-// Reading and writing at places of a file. Both throw SystemError naming the file.
+// Positional reads and writes. Both throw SystemError with the file's name.
 #pragma once
 
 #include "perfdata/event.hpp"
@@ -21,7 +21,7 @@ struct Section {
   }
 };
 
-// Up to all of INTO; less only at the end of the file.
+// Fills INTO; reads less only at the end of the file.
 [[nodiscard]] std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into,
                                   const std::string& name);
 

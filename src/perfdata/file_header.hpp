@@ -14,7 +14,7 @@
 
 namespace pyinject::perfdata {
 
-// The number of a feature's bit (HEADER_*).
+// Bit numbers of features (HEADER_*).
 enum FeatureBit : std::uint8_t {
   kFeatureTracingData = 1,
   kFeatureBuildId = 2,
@@ -25,8 +25,8 @@ enum FeatureBit : std::uint8_t {
 };
 constexpr unsigned kFeatureBits = 256;
 
-// Our AUXTRACE: an index of no AUX data and a mark that perf does not look at. It makes
-// `perf archive` take also the files that only callchains lead to (docs/perf-notes.md).
+// This tool's AUXTRACE: an index without AUX data, and a mark that perf ignores. It makes `perf
+// archive` include files that occur only in callchains (docs/perf-notes.md).
 constexpr std::array<char, 16> kNoAuxtrace{0,   0,   0,   0,   0,   0,   0,   0,
                                            'p', 'y', 'i', 'n', 'j', 'e', 'c', 't'};
 
@@ -39,10 +39,10 @@ struct Feature {
 struct FileStart {
   std::array<char, 8> magic{};
   std::uint64_t size = 0;
-  std::uint64_t attributes_size = 0;  // of one event's, with the section of its ids
+  std::uint64_t attributes_size = 0;  // of one event, including the section of its ids
   Section attributes;
   Section data;
-  Section event_types;  // not used since linux 3.x
+  Section event_types;  // unused since linux 3.x
   std::array<std::uint64_t, kFeatureBits / 64> features{};
 };
 static_assert(sizeof(FileStart) == 104);
@@ -50,15 +50,15 @@ constexpr std::array<char, 8> kMagic{'P', 'E', 'R', 'F', 'I', 'L', 'E', '2'};
 
 struct FileHeader {
   Section data;
-  std::vector<Feature> features;  // in the order of their bits
+  std::vector<Feature> features;  // ordered by bit
   std::vector<Event> events;
-  std::vector<std::byte> event_description;  // the feature's contents
+  std::vector<std::byte> event_description;  // contents of the feature
 };
 
 enum class PerfState {
-  kDone,     // it has completed the file
-  kRunning,  // only the events are looked at
-  kDead,     // it has not, and never will: what is behind its header is taken for records
+  kDone,     // perf has completed the file
+  kRunning,  // only the events are read
+  kDead,     // perf died: everything after the header is treated as records
 };
 
 // Throws SystemError.

@@ -9,7 +9,7 @@ namespace pyinject::perfdata {
 
 namespace {
 
-// How many of BITS samples of this event have; a word each.
+// Number of BITS set in this event's sample_type; each takes a word.
 unsigned words(const perf_event_attr& attr, std::uint64_t bits) {
   return static_cast<unsigned>(std::popcount(attr.sample_type & bits));
 }
@@ -125,7 +125,7 @@ const Event* EventIndex::event_of(const Record& record) const {
   }
   const auto id = sample ? word_at(record.bytes, sizeof(perf_event_header) + *position * kWord)
                          : word_from_end(record.bytes, *position);
-  // Records that perf makes itself have the id 0; it takes them for the first event's, too.
+  // Records synthesized by perf have the id 0; perf also assigns them to the first event.
   if (!id || *id == 0) {
     return id ? first : nullptr;
   }

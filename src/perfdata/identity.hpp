@@ -1,5 +1,5 @@
-// Which event a record is of, and when it happened: fields whose places follow from sample_type.
-// Pure. perf_event_open(2), "PERF_RECORD_SAMPLE" and "sample_id".
+// The event, time and thread of a record: fields with positions that depend on sample_type. Pure.
+// perf_event_open(2), "PERF_RECORD_SAMPLE" and "sample_id".
 #pragma once
 
 #include "perfdata/record.hpp"
@@ -12,37 +12,38 @@
 
 namespace pyinject::perfdata {
 
-// Where records have the id of their event, in words of 8 bytes.
+// Position of the event id in records, in words of 8 bytes.
 struct IdPosition {
   std::optional<unsigned> in_sample;  // from the end of the header
-  std::optional<unsigned> from_end;   // of other records; 1 is the last word
+  std::optional<unsigned> from_end;   // in other records; 1 is the last word
   bool operator==(const IdPosition&) const = default;
 
   [[nodiscard]] static IdPosition of(const perf_event_attr& attr);
 };
 
-// The size of what the kernel puts behind its other records (sample_id_all).
+// Size of the trailer that the kernel appends to other records (sample_id_all).
 [[nodiscard]] std::size_t sample_id_size(const perf_event_attr& attr);
 
-// Of a sample that has both. All of it lies in the first 64 bytes, as what tells its event does.
+// Of a sample that has both ip and pid/tid. All fields, and the event id, are in the first 64
+// bytes.
 [[nodiscard]] std::optional<SampleHead> head_in(const Record& record, const perf_event_attr& attr);
 
 [[nodiscard]] std::optional<std::uint64_t> time_in(const Record& record,
                                                    const perf_event_attr& attr);
 
-// Of a record that is no sample: the thread it is about. That of a switch is the one that leaves or
+// The thread of a record that is not a sample. For a context switch, the thread that leaves or
 // takes the processor.
 [[nodiscard]] std::optional<std::uint32_t> thread_in(const Record& record,
                                                      const perf_event_attr& attr);
 
-// Where a sample has its period, or would have it, behind the header.
+// Offset of a sample's period, or where it would be, after the header.
 [[nodiscard]] std::size_t period_offset(const perf_event_attr& attr);
 
 class EventIndex {
  public:
-  // EVENTS have to stay where they are.
+  // EVENTS must not move.
   explicit EventIndex(const std::vector<Event>& events);
-  // Null for an id that no event has, and for records that have none.
+  // Null for an unknown id, and for records without an id.
   [[nodiscard]] const Event* event_of(const Record& record) const;
 
  private:

@@ -38,7 +38,7 @@ class FieldWriter {
   std::vector<std::byte>& into_;
 };
 
-// struct read_format: of a group without members, or a value of 0.
+// struct read_format: the size of a group without members, or of a single value.
 std::size_t words_of_read(std::uint64_t format) {
   const auto fields = [format](std::uint64_t bits) {
     return static_cast<std::size_t>(std::popcount(format & bits));
@@ -66,15 +66,15 @@ MadeSample::MadeSample(const Event& event, const Facts& facts) {
     before_chain_.resize(before_chain_.size() + kWord * words_of_read(event.attr.read_format));
   }
   FieldWriter between{event, between_};
-  between.pair_if(PERF_SAMPLE_RAW, sizeof(std::uint32_t), 0);  // its size, and so many bytes
+  between.pair_if(PERF_SAMPLE_RAW, sizeof(std::uint32_t), 0);  // size of the raw data, and the data
   if (event.samples(PERF_SAMPLE_BRANCH_STACK)) {
     between.add(std::uint64_t{0});
-    if ((event.attr.branch_sample_type & kHwIndex) != 0) {  // perf reads it
+    if ((event.attr.branch_sample_type & kHwIndex) != 0) {  // perf reads hw_idx
       between.add(~std::uint64_t{0});
     }
   }
   FieldWriter behind{event, behind_};
-  if (!event.has_user_stacks()) {  // which Output takes out
+  if (!event.has_user_stacks()) {  // otherwise Output removes them
     behind.word_if(PERF_SAMPLE_REGS_USER, PERF_SAMPLE_REGS_ABI_NONE);
     behind.word_if(PERF_SAMPLE_STACK_USER);
   }

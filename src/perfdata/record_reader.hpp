@@ -1,4 +1,4 @@
-// The records of a part of a file, one after another, read in pieces.
+// Reads the records in a section of a file sequentially.
 #pragma once
 
 #include "perfdata/file_access.hpp"
@@ -12,7 +12,8 @@
 
 namespace pyinject::perfdata {
 
-// RECORDS begins with a header: the record when all of it is there. 0 bytes: its header is damaged.
+// The record at the start of RECORDS if it is complete; nullopt: it is not. 0 bytes: its header is
+// damaged.
 [[nodiscard]] std::optional<Record> first_record(Bytes records);
 
 class RecordReader {
@@ -21,10 +22,10 @@ class RecordReader {
 
   // Not aligned; valid until the next call. nullopt: the end, or damage.
   [[nodiscard]] std::optional<Record> next();
-  // The same, but of a sample its first kHead bytes at most: the others are not even read.
+  // The same, but at most the first kHead bytes of a sample: the others are not even read.
   [[nodiscard]] std::optional<Record> next_head();
   [[nodiscard]] const std::string& damage() const { return damage_; }
-  // Where the next record is.
+  // File offset of the next record.
   [[nodiscard]] std::uint64_t position() const { return read_ - (filled_ - begin_); }
   void rewind();
 
@@ -37,9 +38,9 @@ class RecordReader {
   Section data_;
   std::string name_;
   std::vector<std::byte> buffer_;
-  std::size_t begin_ = 0;  // what has not been handed out: [begin_, filled_) of the buffer
+  std::size_t begin_ = 0;  // data not yet returned: [begin_, filled_) of the buffer
   std::size_t filled_ = 0;
-  std::uint64_t read_;  // the file's offset behind the buffer
+  std::uint64_t read_;  // file offset after the buffer
   std::string damage_;
 };
 

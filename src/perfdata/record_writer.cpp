@@ -11,9 +11,9 @@ namespace pyinject::perfdata {
 
 namespace {
 
-constexpr std::size_t kMappingName = 72;  // perf_event_open(2): what an MMAP2 has before the name
+constexpr std::size_t kMappingName = 72;  // perf_event_open(2): offset of the name in an MMAP2
 
-// Without what comes behind the name. MISC: but for MMAP_BUILD_ID.
+// Writes up to the name. MISC: all bits except MMAP_BUILD_ID, which is set as needed.
 ByteWriter start_mapping(const Mapping& mapping, unsigned misc, std::vector<std::byte>& into) {
   const bool has_build_id = !mapping.build_id.empty();
   misc = has_build_id ? misc | PERF_RECORD_MISC_MMAP_BUILD_ID
@@ -26,7 +26,7 @@ ByteWriter start_mapping(const Mapping& mapping, unsigned misc, std::vector<std:
   writer.number(mapping.page_offset);
   if (has_build_id) {
     const auto id = Bytes{mapping.build_id}.first(std::min(mapping.build_id.size(), kMostBuildId));
-    writer.number(static_cast<std::uint32_t>(id.size()));  // u8, and three reserved
+    writer.number(static_cast<std::uint32_t>(id.size()));  // u8, then three reserved bytes
     writer.append(id);
     writer.zeros(kMostBuildId - id.size());
   } else {
@@ -52,7 +52,7 @@ void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std
 bool make_mapping_like(const Record& like, const Mapping& mapping, std::vector<std::byte>& into) {
   const auto had = parse_mapping(like);
   const auto sample_id =
-      kMappingName + (had ? (had->file.size() / kWord + 1) * kWord : 0);  // behind the name
+      kMappingName + (had ? (had->file.size() / kWord + 1) * kWord : 0);  // offset after the name
   if (like.type != PERF_RECORD_MMAP2 || !had || sample_id > like.bytes.size()) {
     return false;
   }

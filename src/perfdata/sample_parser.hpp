@@ -1,4 +1,4 @@
-// Samples taken apart. Pure. perf_event_open(2), "PERF_RECORD_SAMPLE".
+// Parses samples. Pure. perf_event_open(2), "PERF_RECORD_SAMPLE".
 #pragma once
 
 #include "perfdata/record.hpp"
@@ -6,7 +6,7 @@
 
 namespace pyinject::perfdata {
 
-// RECORD is a sample of EVENT. False: it is damaged.
+// RECORD is a sample of EVENT. False: damaged.
 [[nodiscard]] bool parse_sample(const Event& event, const Record& record, Sample& out);
 
 }  // namespace pyinject::perfdata
