@@ -14,7 +14,7 @@ namespace pyinject::weave {
 
 namespace {
 
-// Numbers of the DWARF 4 standard, sections 7.5 and 7.21; <dwarf.h> is elfutils'.
+// Constants of the DWARF 4 standard, sections 7.5 and 7.21; <dwarf.h> belongs to elfutils.
 constexpr std::uint16_t kVersion = 4;
 constexpr std::uint8_t kAddressSize = 8;
 constexpr std::uint8_t kTagCompileUnit = 0x11;
@@ -33,16 +33,17 @@ constexpr std::uint8_t kCopy = 1;
 constexpr std::uint8_t kAdvancePc = 2;
 constexpr std::uint8_t kAdvanceLine = 3;
 constexpr std::uint8_t kSetFile = 4;
-// An opcode from this on advances the address by (opcode - 13) / 4, the line by what is left - 1.
+// An opcode from this one on advances the address by (opcode - 13) / 4 and the line by the
+// remainder - 1.
 constexpr std::uint8_t kFirstSpecial = 13;
 constexpr std::uint8_t kLineRange = 4;
 constexpr std::int8_t kLineBase = -1;
 constexpr std::uint8_t kNextByteNextLine = kFirstSpecial + kLineRange - kLineBase + 1;
-// How many operands the standard's opcodes have, 1 to 12.
+// Number of operands of the standard opcodes 1 to 12.
 constexpr std::array<std::uint8_t, 12> kOperands{0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1};
-// A section's size is a number of 32 bits; what goes beyond it has no lines.
+// The size of a section has 32 bits; symbols beyond it get no lines.
 constexpr std::size_t kMostDebugBytes = std::size_t{1} << 31U;
-constexpr std::uint64_t kOfFirstLine = 8;  // bytes in front of the second line's
+constexpr std::uint64_t kOfFirstLine = 8;  // bytes before the second line
 
 class Writer {
  public:
@@ -70,7 +71,7 @@ class Writer {
     }
     number(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) & 0x7fU));
   }
-  // How many bytes follow, in the four at AT.
+  // Stores the number of bytes that follow into the four bytes at AT.
   void close(std::size_t at) {
     const auto size = static_cast<std::uint32_t>(bytes_.size() - at - sizeof(std::uint32_t));
     std::memcpy(bytes_.data() + at, &size, sizeof size);
@@ -89,25 +90,25 @@ class Writer {
 
 using Files = std::unordered_map<std::string_view, std::uint64_t>;
 
-// Names of files: in the header, numbered from 1 on.
+// File names in the header, numbered from 1.
 Files write_line_header(Writer& line, std::span<const ImageSymbol* const> symbols) {
   line.number(kVersion);
   const auto length = line.open();
-  line.number(std::uint8_t{1});  // the shortest instruction
-  line.number(std::uint8_t{1});  // operations in one
+  line.number(std::uint8_t{1});  // minimum instruction length
+  line.number(std::uint8_t{1});  // maximum operations per instruction
   line.number(std::uint8_t{1});  // each row begins a statement
   line.number(kLineBase);
   line.number(kLineRange);
   line.number(kFirstSpecial);
   line.number(kOperands);
-  line.number(std::uint8_t{0});  // no folders
+  line.number(std::uint8_t{0});  // no directories
   Files files;
   for (const auto* const symbol : symbols) {
     const std::string_view file{symbol->file.c_str()};
     if (files.emplace(file, files.size() + 1).second) {
       line.text(file);
       for (int i = 0; i < 3; ++i) {
-        line.unsigned_leb(0);  // folder, time, size
+        line.unsigned_leb(0);  // directory, time, size
       }
     }
   }
@@ -128,7 +129,7 @@ void write_lines_of(Writer& line, const ImageSymbol& symbol, std::uint64_t file)
   line.number(kCopy);
   auto at = symbol.address;
   if (symbol.last_line > symbol.first_line) {
-    // The second line's byte comes behind the eight of the first one and its own.
+    // The second line starts after the eight bytes of the first one.
     line.number(kAdvancePc);
     line.unsigned_leb(kOfFirstLine);
     at += kOfFirstLine;
@@ -158,11 +159,11 @@ std::vector<std::byte> make_info(const AddressRange& all) {
   Writer info;
   const auto length = info.open();
   info.number(kVersion);
-  info.number(std::uint32_t{0});  // where its abbreviations are
+  info.number(std::uint32_t{0});  // offset of its abbreviations
   info.number(kAddressSize);
   info.unsigned_leb(1);
   info.text("python");
-  info.number(std::uint32_t{0});  // where its lines are
+  info.number(std::uint32_t{0});  // offset of its line table
   info.number(all.begin);
   info.number(all.end - all.begin);
   info.close(length);
@@ -174,7 +175,7 @@ std::vector<std::byte> make_aranges(const AddressRange& all) {
   Writer aranges;
   const auto length = aranges.open();
   aranges.number(kArangesVersion);
-  aranges.number(std::uint32_t{0});  // where its unit is
+  aranges.number(std::uint32_t{0});  // offset of its unit
   aranges.number(kAddressSize);
   aranges.number(std::uint8_t{0});  // no segments
   aranges.align(std::size_t{2} * kAddressSize);

@@ -1,4 +1,4 @@
-// The lines of functions as compilers tell them debuggers (DWARF 4): perf's srcline. Pure.
+// Line tables of functions in the format of compilers (DWARF 4), for perf's srcline. Pure.
 #pragma once
 
 #include "pyinject/weave/symbol_image.hpp"
@@ -9,7 +9,7 @@
 
 namespace pyinject::weave {
 
-// The contents of the sections of the same names; all empty: no symbol has lines.
+// The contents of the sections with these names; all empty if no symbol has lines.
 struct DebugLines {
   std::vector<std::byte> abbrev;
   std::vector<std::byte> info;
@@ -17,7 +17,7 @@ struct DebugLines {
   std::vector<std::byte> aranges;
 };
 
-// SYMBOLS as ImageSymbol says of them.
+// SYMBOLS: lines as documented in ImageSymbol.
 [[nodiscard]] DebugLines make_debug_lines(std::span<const ImageSymbol> symbols);
 
 }  // namespace pyinject::weave

@@ -9,7 +9,7 @@ namespace pyinject::weave {
 
 namespace {
 
-// How many of FRAMES (outermost first) are the first COUNT groups.
+// Number of FRAMES (outermost first) in the first COUNT groups.
 std::size_t frames_of_groups(const std::vector<PythonFrame>& frames, std::size_t count) {
   std::size_t groups = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
@@ -31,8 +31,7 @@ bool same_place(const PythonFrame& a, const PythonFrame& b) {
   return a.activation == b.activation && a.code == b.code && a.outermost == b.outermost;
 }
 
-// How many of the outermost frames are the same in FIRST (outermost first) and LATER (innermost
-// first).
+// Number of outermost frames that are equal in FIRST (outermost first) and LATER (innermost first).
 std::size_t shared_frames(const std::vector<PythonFrame>& first,
                           const std::vector<PythonFrame>& later) {
   const auto differing =
@@ -77,7 +76,7 @@ void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t t
   }
   if (all.size() > 1 && !now.new_lines && !all.back().new_lines && all.back().left == now.left &&
       all[all.size() - 2].left == now.left) {
-    all.back().time = time;  // nothing new: it only goes on
+    all.back().time = time;  // no change: extend the last observation
     return;
   }
   all.push_back(now);
@@ -118,7 +117,7 @@ PythonStack FrameHistory::at(const StackQuery& query) {
   return result;
 }
 
-// That of FRAME after the first so many OBSERVATIONS.
+// The line of FRAME after the first OBSERVATIONS observations.
 std::uint32_t FrameHistory::line_at(const Thread& thread, std::size_t frame,
                                     std::size_t observations) {
   const auto& lines = thread.lines[frame];
@@ -145,8 +144,8 @@ std::size_t FrameHistory::agreeing_groups(const std::vector<PythonFrame>& frames
   return groups;
 }
 
-// Between two observations the nearer one holds, unless the callchain tells that it cannot or shows
-// which it is.
+// Between two observations the nearer one is used, unless the callchain excludes it or decides
+// between them.
 FrameHistory::Moment FrameHistory::moment_of(const Thread& thread, const StackQuery& query) const {
   const auto& frames = thread.frames;
   const auto& observations = thread.observations;
@@ -157,12 +156,12 @@ FrameHistory::Moment FrameHistory::moment_of(const Thread& thread, const StackQu
   const bool later_is_nearer = after != observations.end() &&
                                (after == observations.begin() ||
                                 after->time - query.time < query.time - std::prev(after)->time);
-  if (query.outer_missing) {  // how many groups there can be is not known
+  if (query.outer_missing) {  // the possible number of groups is unknown
     return later_is_nearer ? Moment{.left = late, .observations = number + 1}
                            : Moment{.left = early, .observations = number};
   }
-  // Groups that there can be: those that the plain activations run, and where frames of before may
-  // have trampolines, further ones.
+  // Possible groups: those run by the plain activations, and more if frames from before the attach
+  // may have trampolines.
   const std::size_t least = query.plain;
   std::size_t most =
       (thread.first ? query.plain : query.evaluators) + (query.one_may_be_hidden ? 1 : 0);

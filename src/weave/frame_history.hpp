@@ -1,5 +1,5 @@
-// The frames that were on the stacks when the trampoline was switched on, and until when: a
-// StackSource for what has no trampoline.
+// The frames that were on the stacks when the trampoline was switched on, and how long they stayed:
+// a StackSource for code without a trampoline.
 #pragma once
 
 #include "weave/python_stacks.hpp"
@@ -15,17 +15,18 @@ namespace pyinject::weave {
 
 class FrameHistory : public StackSource {
  public:
-  // A thread as it was right after the activation. FRAMES: innermost first. FIRST: it was the first
-  // one in the life of the process, so no frame of before has a trampoline.
+  // State of a thread right after the activation. FRAMES: innermost first. FIRST: the first
+  // activation of the process, so that no older frame has a trampoline.
   void begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames, bool first);
-  // FRAMES of the same thread later, in the order of time: which of the first ones are left, and at
-  // which lines. Frames that were entered since then are passed over. INNER_UNKNOWN: there may be
-  // more frames inside FRAMES; then the observation counts only if all that were left are in it.
+  // FRAMES of the same thread at a later time; calls must be in order of time. Records which of the
+  // first frames are left, and at which lines; ignores frames entered since. INNER_UNKNOWN: there
+  // may be more frames inside FRAMES; the observation then counts only if it contains all frames
+  // that were left.
   void observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
                const std::vector<PythonFrame>& frames, bool inner_unknown = false);
-  // FRAMES of the same thread later, when begin() was given only the outermost ones of its stack:
-  // those inside them are taken to have been there from the beginning. at() ignores frames that
-  // have got trampolines since. An observation, where some of the first frames have returned.
+  // Like observe(), if begin() got only the outermost frames of the stack: assumes that the frames
+  // inside them have been there from the beginning. at() ignores frames that have got trampolines
+  // since. If some of the first frames have returned, this is an observation.
   void extend(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
               const std::vector<PythonFrame>& frames, bool inner_unknown = false);
   void name(std::uint32_t pid, std::uint64_t code, CodeName name);
@@ -36,7 +37,7 @@ class FrameHistory : public StackSource {
       const override;
   [[nodiscard]] bool has_every_sample() const override { return false; }
 
-  // The threads of PID of which some frames are left, so far as is known.
+  // Threads of PID that still have some of the frames, as far as known.
   [[nodiscard]] std::vector<std::uint32_t> threads(std::uint32_t pid) const;
   [[nodiscard]] bool empty() const { return threads_.empty(); }
 
@@ -44,16 +45,16 @@ class FrameHistory : public StackSource {
   struct Observation {
     std::uint64_t time = 0;
     std::uint32_t left = 0;
-    bool new_lines = false;  // other ones than at the observation before
+    bool new_lines = false;  // differ from those of the previous observation
   };
   struct LineSince {
-    std::size_t observation = 0;  // the first at which the frame is at this line
+    std::size_t observation = 0;  // the first with the frame at this line
     std::uint32_t line = 0;
   };
   struct Thread {
-    std::vector<PythonFrame> frames;  // outermost first, as they were at the beginning
+    std::vector<PythonFrame> frames;  // outermost first, as at the beginning
     std::vector<Observation> observations;
-    std::vector<std::vector<LineSince>> lines;  // of each frame, those that it has come to since
+    std::vector<std::vector<LineSince>> lines;  // per frame: its later lines
     bool first = false;
   };
   struct Moment {
@@ -61,8 +62,8 @@ class FrameHistory : public StackSource {
     std::size_t observations = 0;  // up to this moment
   };
   [[nodiscard]] Moment moment_of(const Thread& thread, const StackQuery& query) const;
-  // So many groups of the first LEFT frames begin with the functions whose trampolines the
-  // callchain has at their places: with the next one the stack had become another one.
+  // Number of groups of the first LEFT frames which begin with the functions that have trampolines
+  // at their places in the callchain: at the next group the stack differs.
   [[nodiscard]] std::size_t agreeing_groups(const std::vector<PythonFrame>& frames,
                                             std::size_t left, const StackQuery& query) const;
   [[nodiscard]] static std::uint32_t line_at(const Thread& thread, std::size_t frame,

@@ -9,12 +9,13 @@ namespace {
 
 using Frames = std::span<const PythonFrame>;
 
-// From the outermost on; in each the innermost frame is first.
+// Outermost group first; within a group the innermost frame is first.
 std::vector<Frames> groups_of(Frames python) {
   std::vector<Frames> groups;
   std::size_t end = python.size();
   while (end > 0) {
-    // The outermost frame of this group is at end - 1; it goes on up to the next group's.
+    // The outermost frame of this group is at end - 1; the group extends to the next group's
+    // outermost frame.
     std::size_t begin = end - 1;
     while (begin > 0 && !python[begin - 1].outermost) {
       --begin;
@@ -107,7 +108,7 @@ std::size_t groups_outside(const std::vector<EvaluatorFrame>& evaluators,
         std::count_if(run, python.end(), [](const auto& frame) { return frame.outermost; });
     return static_cast<std::size_t>(outer) - (outer == 0 ? 0 : 1);
   }
-  // Functions that were entered before the attach are those of the activations without trampolines.
+  // Functions entered before the attach belong to the activations without trampolines.
   return groups - std::min(groups, count_untrampolined(evaluators));
 }
 
@@ -117,7 +118,7 @@ std::size_t merge(std::span<const std::uint64_t> chain,
                   const std::function<std::uint64_t(const PythonFrame&)>& address,
                   std::vector<std::uint64_t>& merged) {
   const auto groups = groups_of(python);
-  std::vector<Insertion> insertions;  // from the outermost on
+  std::vector<Insertion> insertions;  // outermost first
   for (std::size_t i = 0; i < std::min(groups.size(), evaluators.size()); ++i) {
     const auto& evaluator = evaluators[i];
     const bool doubled = evaluator.trampoline && groups[i].back().outermost;

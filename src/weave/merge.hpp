@@ -1,4 +1,4 @@
-// Putting Python frames between the C frames that run them: pure.
+// Inserts Python frames between the C frames that run them. Pure.
 #pragma once
 
 #include "weave/python_stacks.hpp"
@@ -13,23 +13,23 @@ namespace pyinject::weave {
 enum class AddressKind : std::uint8_t {
   kOther,
   kEvaluator,   // in _PyEval_EvalFrameDefault
-  kTrampoline,  // one of CPython's: a Python function of its own, called by the frame behind it
+  kTrampoline,  // a trampoline of CPython: called by the next outer frame, runs one Python function
 };
 
-// The activations of the evaluator in a callchain, from the outermost on.
+// An activation of the evaluator in a callchain. Lists of them start with the outermost.
 struct EvaluatorFrame {
-  std::size_t behind = 0;   // where frames that it runs belong: at this index of the callchain
-  bool trampoline = false;  // the outermost Python frame that it runs is in the callchain already
+  std::size_t behind = 0;   // frames that it runs belong at this index of the callchain
+  bool trampoline = false;  // the callchain already has the outermost Python frame that it runs
 };
 
-// KINDS of a callchain's addresses, innermost first. A trampoline whose evaluator is not there (its
+// KINDS of a callchain's addresses, innermost first. A trampoline whose evaluator is missing (its
 // frame was hidden) counts as one.
 [[nodiscard]] std::vector<EvaluatorFrame> evaluators_of(std::span<const AddressKind> kinds);
 
 // Number of evaluators from the outermost up to the last one without a trampoline.
 [[nodiscard]] std::size_t count_untrampolined(const std::vector<EvaluatorFrame>& evaluators);
 
-// How many groups PYTHON has: each was begun by an activation of its own.
+// Number of groups in PYTHON: each group was started by an activation of its own.
 [[nodiscard]] std::size_t count_groups(const std::vector<PythonFrame>& python);
 
 // Number of evaluators that are callers of the function at INDEX of the callchain.
@@ -40,32 +40,31 @@ struct EvaluatorFrame {
 [[nodiscard]] std::vector<EvaluatorFrame> insert_sorted(std::vector<EvaluatorFrame> evaluators,
                                                         const EvaluatorFrame& one);
 
-// Of all PYTHON frames of a thread, each group has an activation of the evaluator in the callchain:
-// one for each, or the innermost activation has no group yet or no more.
+// Whether each group of PYTHON, all frames of a thread, has an activation in the callchain: there
+// are as many of both, or the innermost activation has no group yet or no longer.
 [[nodiscard]] bool can_pair(const std::vector<EvaluatorFrame>& evaluators,
                             const std::vector<PythonFrame>& python);
 
-// Those that run the groups of PYTHON, which lacks outer ones: the innermost. None: too few, or
-// between them, or inside of them, is one of the functions that may HIDE an evaluator, by their
-// indexes from the innermost on.
+// The innermost evaluators, which run the groups of PYTHON, a stack without its outer end. Empty:
+// too few evaluators, or one of the functions that may hide an evaluator is between them or inside
+// of them. HIDING: indexes of these functions, innermost first.
 [[nodiscard]] std::vector<EvaluatorFrame> pair_innermost(
     const std::vector<EvaluatorFrame>& evaluators, const std::vector<PythonFrame>& python,
     const std::vector<std::size_t>& hiding);
 
-// The first frame of PYTHON (innermost first) that is in the group number GROUP from the outermost
-// on, or outside of it.
+// Index of the first frame of PYTHON (innermost first) that is in group GROUP, counted from the
+// outermost, or outside of it.
 [[nodiscard]] std::size_t first_frame_of(const std::vector<PythonFrame>& python, std::size_t group);
 
-// Of a callchain without its outer end: how many groups of PYTHON, from the outermost on, are run
-// by activations that it lacks. RUN_BY: the addresses of Python frames one of which the outermost
-// of EVALUATORS runs; empty: not known.
+// For a callchain without its outer end: number of groups of PYTHON, from the outermost on, that
+// missing activations run. RUN_BY: addresses of Python frames, one of which the outermost of
+// EVALUATORS runs; empty: unknown.
 [[nodiscard]] std::size_t groups_outside(const std::vector<EvaluatorFrame>& evaluators,
                                          const std::vector<PythonFrame>& python,
                                          const std::vector<std::uint64_t>& run_by);
 
-// CHAIN with the frames of PYTHON (innermost first) at their places, as addresses: ADDRESS gives
-// each one's. The groups are paired with the evaluators from the outermost on. Returns how many
-// frames were put in.
+// Inserts the frames of PYTHON (innermost first) into CHAIN, as addresses given by ADDRESS. Pairs
+// groups and evaluators from the outermost on. Returns the number of frames inserted.
 std::size_t merge(std::span<const std::uint64_t> chain,
                   const std::vector<EvaluatorFrame>& evaluators,
                   const std::vector<PythonFrame>& python,

@@ -30,7 +30,7 @@ std::optional<OffCpu::Absence> OffCpu::absence(std::uint32_t tid, std::uint64_t 
   }
   Absence absence;
   if (const auto thread = switches_.find(tid); thread != switches_.end()) {
-    bool left = false;  // by its own record
+    bool left = false;  // its switch-out record was seen
     for (auto at = std::ranges::lower_bound(thread->second, packed(time, kOut));
          at != thread->second.end() && *at >> kKindBits <= until; ++at) {
       const auto kind = *at & packed(0, kIn);

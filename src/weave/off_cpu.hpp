@@ -1,4 +1,4 @@
-// How long threads were off their processor, from the records of their switches. Pure.
+// Computes how long threads were off-CPU, from context switch records. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@ namespace pyinject::weave {
 
 class OffCpu {
  public:
-  // In any order, to be followed by complete(). Times are those of the recording's clock.
+  // Call these in any order, then complete(). Times are by the recording's clock.
   void takes_processor(std::uint32_t tid, std::uint64_t time) { add(tid, time, kIn); }
   void leaves_processor(std::uint32_t tid, std::uint64_t time, bool preempted) {
     add(tid, time, preempted ? kPreempted : kOut);
   }
-  // When it leaves the processor. Not to be told where several events sample that.
+  // A sample was taken when the thread left the processor. Do not call it if several events sample
+  // that.
   void is_sampled(std::uint32_t tid, std::uint64_t time) { add(tid, time, kSample); }
-  // It gets this number, by its birth or an execve(2).
+  // The thread got this tid, by starting or by execve(2).
   void begins(std::uint32_t tid, std::uint64_t time) { lives_[tid].push_back({time, true}); }
   void exits(std::uint32_t tid, std::uint64_t time) { lives_[tid].push_back({time, false}); }
   void ends(std::uint64_t time) { end_ = time > end_ ? time : end_; }
@@ -25,27 +26,26 @@ class OffCpu {
 
   struct Absence {
     std::uint64_t nanoseconds = 0;
-    bool preempted = false;  // it could have run on
+    bool preempted = false;  // still runnable
   };
-  // Of the thread that left its processor at TIME; its own record of that comes behind the sample.
-  // Until the end of the recording, if it did not come back. Where the record was lost by which it
-  // came back, until something else tells that it had. nullopt: it had exited before, and does not
-  // wait.
+  // For the thread that left its processor at TIME; its switch record follows the sample. Lasts
+  // until the end of the recording if the thread did not run again. If the record of its return was
+  // lost, lasts until other records show it. nullopt: the thread had exited and does not wait.
   [[nodiscard]] std::optional<Absence> absence(std::uint32_t tid, std::uint64_t time) const;
 
   struct FirstWait {
     std::uint64_t begin = 0;
     std::optional<std::uint64_t> until = {};  // nullopt: no record shows that the thread ran again
   };
-  // The wait of a thread that waited at SEEN, as far as it is later than BEGIN, when the recording
-  // began. nullopt: a sample shows this wait. The records of switches begin before the samples do.
+  // The wait of a thread that was waiting at SEEN, without the part before BEGIN, the start of the
+  // recording. nullopt: a sample shows this wait. Switch records start before the samples do.
   [[nodiscard]] std::optional<FirstWait> first_wait(std::uint32_t tid, std::uint64_t begin,
                                                     std::uint64_t seen) const;
-  // That of the recording, or the last record.
+  // End of the recording, or time of the last record.
   [[nodiscard]] std::uint64_t end() const { return end_; }
 
  private:
-  // Of those at the same time the earlier one is lower. Times of 146 years have room beside it.
+  // At equal times the earlier kind has the lower value. The rest of the bits holds 146 years.
   enum Kind : std::uint8_t { kSample, kOut, kPreempted, kIn };
   static constexpr unsigned kKindBits = 2;
   struct Life {

@@ -11,7 +11,7 @@ namespace pyinject::weave {
 namespace {
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20U;
-// A name takes a symbol, a bit, and an entry of the table of trampolines.
+// A name takes a symbol, a bit and an entry in the table of trampolines.
 constexpr std::uint64_t kOfName = sizeof(MapSymbol) + 64;
 
 }  // namespace
@@ -31,7 +31,7 @@ std::vector<MapSymbol> parse_perf_map(std::string_view text, std::size_t most) {
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  // The last of those at one address is kept.
+  // Keep the last symbol at each address.
   std::ranges::reverse(symbols);
   std::ranges::stable_sort(symbols, {}, &MapSymbol::start);
   symbols.erase(std::unique(symbols.begin(), symbols.end(),
@@ -44,12 +44,12 @@ const PerfMaps::Map& PerfMaps::load(unwind::ProcessNumber pid) const {
   if (const auto found = maps_.find(pid); found != maps_.end()) {
     return found->second;
   }
-  auto& map = maps_[pid];  // where it stays: the names are parts of its text
+  auto& map = maps_[pid];  // final location: the names point into its text
   if (const auto file = open_(pid); file.valid()) {
     try {
       read(pid, file.get(), map);
     } catch (const base::SystemError&) {
-      map = {};  // as if there were none
+      map = {};  // treat as no map
     }
   }
   for (std::size_t i = 0; i < map.symbols.size(); ++i) {
@@ -63,7 +63,7 @@ const PerfMaps::Map& PerfMaps::load(unwind::ProcessNumber pid) const {
 void PerfMaps::read(unwind::ProcessNumber pid, int fd, Map& map) const {
   const auto family = spaces_.family(pid);
   const auto share = budget_->bytes.left(family);
-  // Up to half of the share, so that there is room for the names of short lines.
+  // At most half of the share, to leave room for the names in case of short lines.
   const auto most = std::min(kMostBytes, share / 2);
   map.text = base::read_fd(fd, static_cast<std::size_t>(most), "a perf map");
   map.text.shrink_to_fit();

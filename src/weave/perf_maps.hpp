@@ -1,4 +1,4 @@
-// The perf maps of recorded processes: their trampolines and names.
+// The perf maps of recorded processes: trampolines and names.
 #pragma once
 
 #include "base/budget.hpp"
@@ -20,7 +20,7 @@
 
 namespace pyinject::weave {
 
-// How many forks lie between a process and one that has what it lacks.
+// Maximum number of forks between a process and the ancestor that supplies what it lacks.
 inline constexpr int kMostAncestors = 64;
 
 struct MapSymbol {
@@ -30,17 +30,17 @@ struct MapSymbol {
   bool trampoline = false;  // "py::..."
 };
 
-// Of a map's text, which the names are parts of; sorted, each address once (the last line holds).
-// What is behind the first MOST symbols is not read.
+// Parses TEXT, which the names point into. Sorted, each address once (the last line wins). Stops
+// after MOST symbols.
 [[nodiscard]] std::vector<MapSymbol> parse_perf_map(std::string_view text,
                                                     std::size_t most = 2'000'000);
 
 class PerfMaps : public unwind::TrampolineFinder {
  public:
-  // OPEN: a process's map, readable; invalid: it has none. Asked once for each process.
+  // OPEN: returns a process's map, readable; not valid: none. Called once per process.
   using Open = std::function<base::UniqueFd(unwind::ProcessNumber)>;
-  // What a map takes is charged to BUDGET's bytes, and to its process's family: of a map that is
-  // larger the beginning is known.
+  // Memory for a map is charged to BUDGET's bytes and to the process's family; of a map that is too
+  // large only the beginning is used.
   PerfMaps(
       const unwind::AddressSpaces& spaces, Open open,
       std::shared_ptr<base::RecordingBudget> budget = std::make_shared<base::RecordingBudget>())
@@ -48,26 +48,26 @@ class PerfMaps : public unwind::TrampolineFinder {
 
   // Empty: none. Valid as long as this object.
   [[nodiscard]] const std::vector<MapSymbol>& of(unwind::ProcessNumber pid) const;
-  // In PID's map, or in that of the process it was forked from: the child goes on in its parent's
-  // trampolines and writes a map of its own.
+  // Searches PID's map, then those of the processes it was forked from: a child keeps using its
+  // parent's trampolines and writes a map of its own.
   [[nodiscard]] const MapSymbol* symbol(unwind::ProcessNumber pid, std::uint64_t address) const;
-  // From now on hit() has all symbols at ADDRESS, which may be found in PID's map and in those of
-  // the processes it came from.
+  // Adds to hit() all symbols at ADDRESS, in PID's map and in those of the processes it was forked
+  // from.
   void mark_hit(unwind::ProcessNumber pid, std::uint64_t address);
-  // Of PID's map.
+  // Symbols of PID's map.
   [[nodiscard]] std::vector<MapSymbol> hit(unwind::ProcessNumber pid) const;
-  // The processes whose maps are too large, and how many of their names are known.
+  // Processes with maps that are too large, and how many of their names are known.
   [[nodiscard]] const std::map<unwind::ProcessNumber, std::uint64_t>& cut() const { return cut_; }
   [[nodiscard]] std::optional<unwind::Trampoline> find(unwind::ProcessNumber pid,
                                                        std::uint64_t address) const override;
-  // The trampoline of that name; of several any.
+  // The trampoline with this name; any if there are several.
   [[nodiscard]] const MapSymbol* trampoline(unwind::ProcessNumber pid, std::string_view name) const;
 
  private:
   struct Map {
     std::string text;
     std::vector<MapSymbol> symbols;
-    std::vector<bool> hit;  // for each of them
+    std::vector<bool> hit;  // per symbol
     std::unordered_map<std::string_view, std::size_t> trampolines;
   };
   void read(unwind::ProcessNumber pid, int fd, Map& map) const;

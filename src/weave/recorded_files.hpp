@@ -1,4 +1,4 @@
-// Where the files are that recorded processes had mapped.
+// Finds the files that recorded processes had mapped.
 #pragma once
 
 #include "procfs/maps.hpp"
@@ -15,15 +15,15 @@
 
 namespace pyinject::weave {
 
-// Searched are: files that were kept open; the process's own mappings and file system, if it still
-// runs; this machine's file system; perf's build-id cache and separate debug files, by build-id.
-// What lies at a path is taken only if it is the file that was mapped, by inode or build-id.
+// Searches files that were kept open; the process's own mappings and file system, if it still runs;
+// this machine's file system; perf's build-id cache and separate debug files, by build-id. A file
+// at a path is accepted only if inode or build-id prove that it is the mapped one.
 class RecordedFiles : public unwind::FileFinder {
  public:
   RecordedFiles();
 
-  // Opens the files of PID that may be gone when they are needed: deleted ones, and those of a file
-  // system that is not this tool's own. Kept open as long as this object.
+  // Opens files of PID that may not exist later: deleted files, and those of a file system that is
+  // not this tool's. They stay open as long as this object.
   void keep(base::Pid pid);
 
   [[nodiscard]] std::vector<base::UniqueFd> candidates(const unwind::MappedFile& file) override;

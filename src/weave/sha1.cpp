@@ -52,7 +52,7 @@ Sha1Digest sha1(std::span<const std::byte> bytes) {
   for (; bytes.size() >= kBlock; bytes = bytes.subspan(kBlock)) {
     add_block(state, bytes.first<kBlock>());
   }
-  // A one bit, zeros, and the length: in this block, or in one more.
+  // Padding: a one bit, zeros, and the length, in this block or in one more.
   std::array<std::byte, 2 * kBlock> last{};
   std::ranges::copy(bytes, last.begin());
   last[bytes.size()] = std::byte{0x80};

@@ -1,5 +1,5 @@
-// SHA-1, FIPS 180-4: what linkers make build-ids with. A target chooses the names in an image; it
-// must not be able to choose the build-id.
+// SHA-1, FIPS 180-4: the hash that linkers use for build-ids. A target chooses the names in an
+// image, but must not be able to choose the build-id.
 #pragma once
 
 #include <array>

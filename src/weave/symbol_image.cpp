@@ -17,7 +17,7 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::uint64_t kPage = 0x1000;
-// Section numbers end below SHN_LORESERVE; arenas of 64 KiB never come near it.
+// Section numbers must be below SHN_LORESERVE; arenas of 64 KiB never get near this limit.
 constexpr std::size_t kMostRanges = 0xf000;
 constexpr auto kSectionNames =
     "\0.note.gnu.build-id\0.text\0.symtab\0.strtab\0.shstrtab\0.debug_abbrev\0.debug_info\0"
@@ -33,7 +33,7 @@ std::uint32_t name_of(std::string_view section) {
   return static_cast<std::uint32_t>(kSectionNames.find(section));
 }
 
-// Ascending, without overlaps; neighbours are one.
+// Sorts, and joins overlapping and adjacent ranges.
 std::vector<AddressRange> joined(std::span<const AddressRange> ranges) {
   std::vector<AddressRange> sorted{ranges.begin(), ranges.end()};
   std::erase_if(sorted, [](const AddressRange& range) { return range.end <= range.begin; });
@@ -49,7 +49,7 @@ std::vector<AddressRange> joined(std::span<const AddressRange> ranges) {
   return result;
 }
 
-// Sections of debuggers: only where there are lines.
+// Debug sections, only if there are lines.
 struct DebugSection {
   std::string_view name;
   std::vector<std::byte> bytes;
@@ -67,7 +67,7 @@ std::vector<DebugSection> debug_sections(std::span<const ImageSymbol> symbols) {
 }
 
 struct Tables {
-  std::vector<Elf64_Sym> symbols{1};  // the first one is no symbol
+  std::vector<Elf64_Sym> symbols{1};  // symbol 0 is reserved
   std::string names{'\0'};
 };
 
@@ -99,7 +99,7 @@ Tables make_tables(std::span<const ImageSymbol> symbols, std::span<const Address
   return tables;
 }
 
-// Where each part of the file is.
+// Offsets of the parts of the file.
 struct Layout {
   std::uint64_t segments = 0;
   std::uint64_t note = 0;

@@ -11,10 +11,10 @@ namespace pyinject::weave {
 
 namespace {
 
-// perf may look one byte before an address of a caller up.
+// perf may look up the byte before a caller's address.
 constexpr std::uint64_t kStride = 16;
 constexpr std::uint64_t kInside = 8;
-// A line takes an address. Functions do not have so many; who makes one up gets no lines.
+// Each line takes an address. Real functions have fewer lines; forged ones get none.
 constexpr std::uint32_t kMostLines = 1U << 20U;
 
 std::string key_of(const NamedCode& code) {
@@ -57,7 +57,7 @@ SyntheticNames::Place SyntheticNames::place(const NamedCode& code, std::uint32_t
     if (lines_.take(pid, last->second - code.first_line)) {
       place.last_line = last->second;
     } else {
-      key += '\0';  // the other place, without lines
+      key += '\0';  // key of the other place, without lines
       if (const auto found = known_.find(key); found != known_.end()) {
         return found->second;
       }

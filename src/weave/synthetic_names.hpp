@@ -1,5 +1,5 @@
-// Addresses for what has none: Python frames without a trampoline, and marks. Those of a function
-// with a known first line tell the line, too.
+// Addresses for names that have none: Python frames without a trampoline, and marks. An address of
+// a function with a known first line also encodes the line.
 #pragma once
 
 #include "base/budget.hpp"
@@ -14,47 +14,47 @@
 
 namespace pyinject::weave {
 
-// Whose name it is.
+// The function or mark that gets an address.
 struct NamedCode {
   std::string name;
   std::string file{};            // empty: no lines
-  std::uint32_t first_line = 0;  // 0: not known; functions that differ in it are not the same
+  std::uint32_t first_line = 0;  // 0: unknown; functions that differ in it are different
 };
 
-// As CPython's trampolines are called.
+// The name that CPython's trampolines have.
 [[nodiscard]] NamedCode named_code(const CodeName& name);
 
 class SyntheticNames {
  public:
-  static constexpr std::uint64_t kSize = std::uint64_t{256} << 20U;  // of the range, bytes
+  static constexpr std::uint64_t kSize = std::uint64_t{256} << 20U;  // of the range, in bytes
 
-  // Of it at most so many addresses are for lines, shared among processes (base/budget.hpp).
+  // Maximum number of addresses used for lines, shared among processes (base/budget.hpp).
   static constexpr std::uint64_t kMostForLines = std::uint64_t{16} << 20U;
 
-  // BASE: where no process of the recording has anything.
+  // BASE: a range that no process of the recording uses.
   explicit SyntheticNames(std::uint64_t base, std::uint64_t size = kSize)
       : base_{base}, size_{size} {}
 
-  // There are going to be addresses of CODE for lines up to LAST_LINE. To be told before the first
-  // one is asked for.
+  // Announces addresses of CODE for lines up to LAST_LINE. Call it before the first place().
   void expect(const NamedCode& code, std::uint32_t last_line);
 
-  // The addresses of one name.
+  // The addresses of a name.
   struct Place {
     std::uint64_t begin = 0;
     std::uint32_t first_line = 0;
-    std::uint32_t last_line = 0;  // 0: it has no lines
-    // That of a line: BEGIN + 8 + how far it is behind the first one. Of one that is not between
-    // both, and of 0, that of the first one.
+    std::uint32_t last_line = 0;  // 0: no lines
+    // The address of LINE: BEGIN + 8 + its distance from the first line. For 0 and for lines out of
+    // range, the address of the first line.
     [[nodiscard]] std::uint64_t address(std::uint32_t line = 0) const;
-    // For ADDRESS alone, which has a name elsewhere.
+    // A place with only ADDRESS, which has its name elsewhere.
     [[nodiscard]] static Place at(std::uint64_t address);
   };
-  // The same for the same name and first line. The range holds millions; beyond that all get the
-  // last place, which says so. When PID has used up its share of the addresses for lines it has
-  // none, and another process that has the same function gets a place of its own.
+  // Returns the same place for the same name and first line. The range holds millions; when it is
+  // full, all further names get the last place, which says so. If PID has used up its share of line
+  // addresses, its functions have no lines, and another process with the same function gets a
+  // separate place.
   [[nodiscard]] Place place(const NamedCode& code, std::uint32_t pid = 0);
-  // The processes whose functions have got no lines, and how many these are.
+  // Processes with functions that got no lines, and how many.
   [[nodiscard]] const std::map<std::uint32_t, std::uint64_t>& without_lines() const {
     return without_lines_;
   }

@@ -1,4 +1,4 @@
-// Threads that waited when a recording began: of that the recording itself has no sample.
+// Threads that were waiting when a recording started: the recording has no sample of these waits.
 #pragma once
 
 #include "base/budget.hpp"
@@ -14,34 +14,34 @@
 namespace pyinject::weave {
 
 struct WaitingThread {
-  // Instead of SEEN: it may have run while it was read. Only a wait that was so throughout counts.
+  // Value for SEEN: it may have run while it was read. The wait counts only if `throughout` is set.
   static constexpr std::uint64_t kNotAgain = ~std::uint64_t{0};
 
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
-  std::uint64_t seen = 0;   // by the recording's clock: it was known to wait then
-  bool throughout = false;  // it has not run since, up to the end of the recording
-  bool over = false;        // a file of the recording has told when it ran
-  // The kernel's functions, innermost first: their addresses, or only the name of the first.
+  std::uint64_t seen = 0;   // by the recording's clock: it was waiting then
+  bool throughout = false;  // it has not run since, until the end of the recording
+  bool over = false;        // a file of the recording has shown when it ran
+  // Kernel functions, innermost first: their addresses, or only the name of the first.
   std::vector<std::uint64_t> kernel = {};
   std::string kernel_name = {};
-  // In its own code; 0: not known.
+  // In user space; 0: unknown.
   std::uint64_t program_counter = 0;
   std::uint64_t stack_pointer = 0;
-  std::vector<std::byte> stack = {};  // from there on
-  bool stack_cut = false;             // there is more
+  std::vector<std::byte> stack = {};  // starting at STACK_POINTER
+  bool stack_cut = false;             // not the whole stack
 };
 
 struct Waits {
-  // STACKS are charged to BUDGET.
+  // Memory for STACKS is charged to BUDGET.
   explicit Waits(std::shared_ptr<base::RecordingBudget> budget)
       : stacks{SampledStacks::Matching::kExact, std::move(budget)} {}
 
-  // Numbers of code objects in STACKS have this bit: none of another source has.
+  // Numbers of code objects in STACKS have this bit; those of other sources do not.
   static constexpr std::uint64_t kCode = std::uint64_t{1} << 63U;
 
   std::vector<WaitingThread> threads;
-  SampledStacks stacks;  // the Python stacks, at the times when they were SEEN
+  SampledStacks stacks;  // Python stacks, at the times in SEEN
 };
 
 }  // namespace pyinject::weave

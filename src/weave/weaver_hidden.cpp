@@ -1,5 +1,5 @@
-// Evaluators that are missing in callchains by frame pointers: a function without a frame of its
-// own makes the kernel pass over the one that called it.
+// Evaluators that are missing in frame-pointer callchains: a function without a frame of its own
+// makes the kernel skip its caller.
 #include "weave/weaver.hpp"
 
 #include <string_view>
@@ -7,11 +7,11 @@
 
 namespace pyinject::weave {
 
-// Whether frame pointers lead from a function of CHAIN to the one that called it. The interpreter's
-// own functions have some; of others that is not known without their tables.
+// Whether frame pointers lead from a function of CHAIN to its caller. The interpreter's own
+// functions have frames; for others this is unknown without their unwind tables.
 bool Weaver::keeps_frame(const SampleWork& work, std::size_t index) {
   const auto address =
-      work.chain[index] - (index == 0 ? 0 : 1);  // of the others it is a return address
+      work.chain[index] - (index == 0 ? 0 : 1);  // for callers this is a return address
   const auto keeps = unwinder_.keeps_frame(work.sample.pid, work.sample.time, address);
   return keeps ? *keeps : index != 0 && is_of_interpreter(work, address);
 }
@@ -33,7 +33,8 @@ Weaver::PlaceInFile Weaver::place_in_file(const SampleWork& work, std::uint64_t 
                          : PlaceInFile{file->path, address - file->begin + file->offset};
 }
 
-// Who calls the evaluator: what is behind one that has its own frame.
+// Records the callers of the evaluator: the functions next to evaluators that have their own
+// frames.
 void Weaver::learn_callers(const SampleWork& work) {
   for (std::size_t i = 1; i + 1 < work.chain.size(); ++i) {
     if (work.kinds[i] == AddressKind::kEvaluator && work.kinds[i + 1] == AddressKind::kOther) {
@@ -42,7 +43,7 @@ void Weaver::learn_callers(const SampleWork& work) {
   }
 }
 
-// Whether it may have been an evaluator that was passed over behind the function at INDEX.
+// Whether an evaluator may have been skipped outside of the function at INDEX.
 bool Weaver::hides_one(const SampleWork& work, std::size_t index) {
   if (work.kinds[index] != AddressKind::kOther || keeps_frame(work, index)) {
     return false;
@@ -54,8 +55,8 @@ bool Weaver::hides_one(const SampleWork& work, std::size_t index) {
          callers_.contains(place_in_file(work, work.chain[index + 1]));
 }
 
-// The C library's first function of a thread, which calls the interpreter; or one that is known to
-// have no evaluator behind it.
+// Whether the function is the C library's first function of a thread, which calls the interpreter,
+// or one that is known to have no evaluator outside of it.
 bool Weaver::begins_thread(const SampleWork& work, std::size_t index) const {
   const auto place = place_in_file(work, work.chain[index]);
   const auto name = place.first.substr(place.first.rfind('/') + 1);
@@ -76,8 +77,8 @@ std::vector<std::size_t> Weaver::hiding(const SampleWork& work) {
   return result;
 }
 
-// EVALUATORS and so many that CHAIN lacks; none: it is not known where. A function hides one, and
-// all where frame pointers end with it.
+// EVALUATORS with COUNT more that CHAIN lacks; empty: their places are unknown. A function hides
+// one evaluator, or all if the frame-pointer chain ends with it.
 std::vector<EvaluatorFrame> Weaver::with_missing(const SampleWork& work,
                                                  std::vector<EvaluatorFrame> evaluators,
                                                  std::size_t count) {
@@ -91,7 +92,7 @@ std::vector<EvaluatorFrame> Weaver::with_missing(const SampleWork& work,
   return evaluators;
 }
 
-// No evaluator of CHAIN is missing.
+// Call it if no evaluator of CHAIN is missing.
 void Weaver::learn_root(const SampleWork& work) {
   if (work.kinds.back() == AddressKind::kOther && !keeps_frame(work, work.chain.size() - 1)) {
     roots_.insert(place_in_file(work, work.chain.back()));

@@ -1,5 +1,5 @@
-// Samples of what no event has sampled: threads that left their processors before the recording
-// began.
+// Adds samples that no event has taken: threads that left their processors before the recording
+// started.
 #include "base/text.hpp"
 #include "weave/weaver.hpp"
 
@@ -19,8 +19,8 @@ bool shows_kernel(const perf_event_attr& attr) {
 
 }  // namespace
 
-// They have the time at which the recording began. What perf itself says of processes comes before
-// them, and all that it has sorted by time already is older.
+// These samples have the time at which the recording started. Records that perf itself synthesizes
+// precede them; all records that perf has already sorted by time are older.
 bool Weaver::is_before_waits(const perfdata::Record& record) const {
   return record.type != perfdata::kFinishedRound && input_.time_of(record).value_or(0) == 0;
 }
@@ -42,7 +42,7 @@ void Weaver::write_waits(perfdata::Output& output, SampleWork& work) {
     }
     auto wait = off_cpu_.first_wait(thread.tid, begin, thread.seen);
     if (wait && each_switch_ == nullptr && wait->begin != begin) {
-      wait.reset();  // several events sample switches: one of them has this one
+      wait.reset();  // several events sample switches: one of them has this wait
     }
     thread.over = !wait || wait->until || !options_.followed;
     if (!thread.over || !wait) {
@@ -58,7 +58,7 @@ void Weaver::write_waits(perfdata::Output& output, SampleWork& work) {
       ++written;
     }
   }
-  // Their stacks are not what the other figures are of.
+  // The other statistics do not cover these stacks.
   summary_ = before;
   summary_.samples += written;
   summary_.off_cpu += written;
@@ -102,9 +102,8 @@ void Weaver::write_wait(perfdata::Output& output, SampleWork& work, const perfda
   (void)output.write_sample(work.sample, work.result, period);
 }
 
-// Only two registers are known. Where a function keeps its frame by %rbp, what that was is tried:
-// the places of the stack that could be such a frame. The one that leads to the thread's first
-// function is taken.
+// Only two registers are known. If a function keeps its frame in %rbp, tries stack slots that could
+// be such a frame, and takes the one that leads to the thread's first function.
 void Weaver::unwind_wait(SampleWork& work, const WaitingThread& thread) {
   constexpr std::size_t kMostTries = 32;
   work.stack = {.begin = thread.stack_pointer, .bytes = thread.stack, .cut = thread.stack_cut};

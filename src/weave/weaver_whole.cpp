@@ -1,4 +1,4 @@
-// Whole Python stacks in callchains, and what else is known of such samples.
+// Inserts complete Python stacks into callchains, with the marks for such samples.
 #include "base/text.hpp"
 #include "weave/weaver.hpp"
 
@@ -8,7 +8,7 @@
 
 namespace pyinject::weave {
 
-// Where the C functions are not known, or the Python frames cannot be put between them: the
+// If the C functions are unknown or the Python frames cannot be placed between them: keeps the
 // innermost function and the Python frames.
 void Weaver::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
                        const PythonStack& stack, bool by_frame_pointer) {
@@ -22,7 +22,7 @@ void Weaver::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& eval
     ++summary_.python_only;
     if (work.incomplete_counter != nullptr && work.chain.size() > 1 &&
         spaces_.settled_since(work.sample.pid)) {
-      work.result.push_back(work.chain.back());  // what the C stack lacks
+      work.result.push_back(work.chain.back());  // the mark for what the C stack lacks
     }
     summary_.python_only_cut += work.incomplete_counter == &summary_.cut ? 1 : 0;
   }
@@ -30,7 +30,7 @@ void Weaver::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& eval
   mark_root(work, stack);
 }
 
-// The activations that run the groups of STACK; none: it is not known which do.
+// The activations that run the groups of STACK; empty: unknown.
 std::vector<EvaluatorFrame> Weaver::places_of(const SampleWork& work,
                                               const std::vector<EvaluatorFrame>& evaluators,
                                               const PythonStack& stack, bool by_frame_pointer) {
@@ -38,13 +38,13 @@ std::vector<EvaluatorFrame> Weaver::places_of(const SampleWork& work,
       (by_frame_pointer && !work.interpreter->frame_pointers)) {
     return {};
   }
-  if (stack.truncated) {  // only the inner end tells which activations are theirs
+  if (stack.truncated) {  // only the inner end tells which activations run them
     return pair_innermost(evaluators, stack.frames,
                           by_frame_pointer ? hiding(work) : std::vector<std::size_t>{});
   }
   const bool cut = is_cut(work);
   if (cut && work.kinds.front() == AddressKind::kEvaluator) {
-    return {};  // the one that is being entered could make up for one that is missing
+    return {};  // the activation being entered could be mistaken for a missing one
   }
   const auto groups = count_groups(stack.frames);
   if (by_frame_pointer && !cut) {
@@ -73,9 +73,9 @@ void Weaver::mark_root(SampleWork& work, const PythonStack& stack) {
   }
 }
 
-// A frame at the root.
+// Adds a frame at the root.
 void Weaver::mark(SampleWork& work, const std::string& text) {
-  if (spaces_.settled_since(work.sample.pid)) {  // else perf knows no names in that process
+  if (spaces_.settled_since(work.sample.pid)) {  // otherwise perf finds no names in that process
     work.result.push_back(synthetic_->address(text));
   }
 }
