@@ -1,4 +1,4 @@
-// Targets whose session was killed together with its guard.
+// Targets left by a session that was killed together with its guard.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -8,8 +8,8 @@
 
 namespace pyinject::session {
 
-// Among all visible processes. One of which it is not known whether its session still runs is not
-// among them and gets a warning; one that `activate` has switched on has no session.
+// Searches all visible processes. If it is unknown whether a target's session still runs, logs a
+// warning and skips the target; a target switched on by `activate` has no session.
 [[nodiscard]] std::vector<python::Target> abandoned_targets(python::Detector& detector,
                                                             base::Logger& logger);
 

@@ -12,7 +12,7 @@
 namespace pyinject::session {
 
 namespace {
-// A folder is held open for each.
+// One open directory for each.
 constexpr std::size_t kMost = 4096;
 }  // namespace
 

@@ -1,5 +1,5 @@
-// The perf maps of children that targets in containers forked: such a map appears when its process
-// calls its first Python function, and goes with the container.
+// Perf maps of children that targets in containers forked: such a map appears when the process
+// calls its first Python function, and vanishes with the container.
 #pragma once
 
 #include "procfs/target_root.hpp"
@@ -16,18 +16,18 @@ namespace pyinject::session {
 
 class ContainerMaps {
  public:
-  // Keeps hold of the /tmp of a Python process, unless its file system is our own. At once: it may
-  // be gone in a moment.
+  // Holds the /tmp of a Python process open, unless it is on our own file system. Call it
+  // immediately: the process may exit at any time.
   void keep(base::Pid pid);
-  // Those whose maps are to be looked for.
+  // Processes to look for maps of.
   [[nodiscard]] std::vector<base::Pid> pids() const;
-  // The map of PID, for reading, also after its end; not valid() when it has none. It is not
-  // looked for again.
+  // The map of PID, open for reading, even after its exit; not valid() if there is none. Stops
+  // looking for this map.
   [[nodiscard]] base::UniqueFd take(base::Pid pid);
 
  private:
   struct Place {
-    procfs::TargetRoot folder;  // itself: mounts go with their namespace
+    procfs::TargetRoot folder;  // not its path: mounts vanish with their namespace
     std::string name;
     std::vector<uid_t> owners;  // of the map
   };

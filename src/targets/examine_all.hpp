@@ -1,5 +1,4 @@
-// The detections of many processes, several at a time: one that is slow to examine does not keep
-// the others waiting.
+// Detects many processes, several at a time, so that a slow one does not delay the others.
 #pragma once
 
 #include "pyinject/base/cancellation.hpp"
@@ -11,7 +10,8 @@
 
 namespace pyinject::session {
 
-// For the processes that are slow to examine, all together. Named: by the user, who waits for them.
+// Total time for all processes that are slow to examine. Named: given by the user, who waits for
+// them.
 inline constexpr std::chrono::seconds kPatienceNamed{10};
 inline constexpr std::chrono::seconds kPatienceUnnamed{2};
 
@@ -20,8 +20,8 @@ struct Examined {
   std::chrono::nanoseconds duration{};
 };
 
-// First each process gets a short time of its own; those that need more are examined last, and
-// share PATIENCE. What does not come to its end is Reason::kNotExamined. In the order of PIDS.
+// Each process first gets a little CPU time of its own; those that need more are examined last and
+// share PATIENCE. Reason::kNotExamined if that is not enough. Results are in the order of PIDS.
 // Throws what DETECTOR throws.
 [[nodiscard]] std::vector<Examined> examine_all(python::Detector& detector,
                                                 const std::vector<base::Pid>& pids,

@@ -25,7 +25,7 @@ void FileJudge::ask(base::Pid pid, const procfs::FileIdentity& file, const std::
     try {
       thread_ = std::thread{[this] { work(); }};
     } catch (const std::system_error&) {
-      // No thread to be had: it is judged here and now.
+      // No thread available: judge synchronously.
       if (may_hold_interpreter(pid, question)) {
         answer(pid, false);
       }
@@ -69,7 +69,7 @@ bool FileJudge::may_hold_interpreter(base::Pid pid, const Question& question) {
         pid, question.file, question.path,
         base::Cancellation{ending_, base::Deadline::after(kPatienceForFile)});
   } catch (const std::exception&) {
-    return true;  // as of a file that cannot be opened: the detection tells
+    return true;  // as for a file that cannot be opened: detection decides
   }
 }
 

@@ -1,5 +1,5 @@
-// Looks into files that processes have mapped, in a thread of its own if one can be made: is there
-// a CPython in them?
+// Finds out whether files that processes have mapped hold a CPython, in a separate thread if
+// possible.
 #pragma once
 
 #include "pyinject/base/cancellation.hpp"
@@ -19,17 +19,17 @@
 
 namespace pyinject::session {
 
-// All functions are of one thread. Processes take turns, so that one that maps many files does not
-// keep the others waiting; of each process the first 4096 unanswered questions are kept.
+// Not thread-safe. Processes take turns, so that one that maps many files does not delay the
+// others; the first 4096 unanswered questions of each process are kept.
 class FileJudge {
  public:
-  // One for a process at a time, and only of those with a file that may hold an interpreter.
+  // One per process at a time, and only for processes with a file that may hold an interpreter.
   struct Answer {
     base::Pid pid;
-    bool ended = false;  // the process had, by ended()
+    bool ended = false;  // the process had exited, according to ended()
   };
 
-  // ANSWERED is called by the thread when there is an answer to take().
+  // The thread calls ANSWERED when take() has an answer.
   FileJudge(python::Detector& detector, std::function<void()> answered)
       : detector_{detector}, answered_{std::move(answered)} {}
   ~FileJudge() { stop(); }
@@ -37,9 +37,9 @@ class FileJudge {
   FileJudge& operator=(const FileJudge&) = delete;
 
   void ask(base::Pid pid, const procfs::FileIdentity& file, const std::string& path);
-  // PID has ended: what is still unanswered of it is answered once at most.
+  // PID has exited: its pending questions get at most one answer.
   void ended(base::Pid pid);
-  // PID runs another program: what is unanswered of it is dropped.
+  // PID exec'ed: drops its pending questions.
   void forget(base::Pid pid);
   [[nodiscard]] std::vector<Answer> take();
   void stop();
@@ -52,16 +52,16 @@ class FileJudge {
   };
   void work();
   [[nodiscard]] bool may_hold_interpreter(base::Pid pid, const Question& question);
-  // With mutex_ held.
+  // Call it with mutex_ held.
   void answer(base::Pid pid, bool ended);
 
   python::Detector& detector_;
   std::function<void()> answered_;
   base::Cancellation ending_;
-  std::mutex mutex_;  // of all below but thread_
+  std::mutex mutex_;  // protects all members below except thread_
   std::condition_variable wake_;
   std::map<base::Pid, std::deque<Question>> questions_;
-  base::Pid judged_;  // whose file is being looked into; 0: nobody's
+  base::Pid judged_;  // the process of the file being examined; 0: none
   bool judged_ended_ = false;
   bool judged_dropped_ = false;
   std::vector<Answer> answers_;

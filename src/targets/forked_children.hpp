@@ -1,4 +1,4 @@
-// Children that targets fork while they are active are active as well.
+// Finds active children: a child that an active target forks is active, too.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -13,11 +13,11 @@ namespace pyinject::session {
 
 class ForkedChildren {
  public:
-  // SESSION: in whose name the targets are activated.
+  // SESSION: the session that activates the targets.
   ForkedChildren(python::Detector& detector, base::Logger& logger, base::ProcessId session)
       : detector_{detector}, logger_{logger}, session_{session} {}
 
-  // Children that TARGET has forked since then may be active.
+  // Children that TARGET has forked since its activation may be active.
   void watch(const Ancestor& target);
   [[nodiscard]] bool none() const { return ancestors_.empty(); }
 
@@ -25,12 +25,12 @@ class ForkedChildren {
     std::vector<python::Target> active;
     bool complete = true;  // false: one could not be examined, which was logged
   };
-  // Children that are on by this session and that no earlier call has found. A fork copies that as
-  // well; what other sessions or `activate` have switched on does not count.
+  // Children that are on by this session and were not returned before. A fork copies the owner as
+  // well; targets of other sessions or of `activate` do not count.
   [[nodiscard]] Found find();
 
-  // Once the targets are off: has MANAGER switch off what find() finds, until there are no more.
-  // False: one may still be on, which was logged.
+  // Call it when the targets are off: lets MANAGER switch off the children that find() returns,
+  // until there are no more. False: one may still be on; it was logged.
   bool switch_off(Manager& manager);
 
  private:
@@ -39,7 +39,7 @@ class ForkedChildren {
   base::ProcessId session_;
   std::vector<Ancestor> ancestors_;
   std::set<base::ProcessId> known_;
-  std::set<base::Pid> reported_;  // could not be examined; {}: could not even be listed
+  std::set<base::Pid> reported_;  // could not be examined; {}: could not be listed
 };
 
 }  // namespace pyinject::session

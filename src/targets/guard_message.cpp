@@ -13,8 +13,8 @@ namespace pyinject::session {
 
 namespace {
 
-// A SOCK_SEQPACKET socket keeps messages whole. Whatever an injector looks at of a Target has to be
-// here.
+// A SOCK_SEQPACKET socket preserves message boundaries. Must contain every field of a Target that
+// an injector reads.
 struct Wire {
   GuardMessage::Kind kind;
   base::ProcessId id;
@@ -77,7 +77,7 @@ GuardMessage from_wire(const Wire& wire) {
   return message;
 }
 
-// Room for one descriptor in ancillary data, aligned as unix(7) asks.
+// Room for one descriptor as ancillary data, aligned as unix(7) requires.
 union Ancillary {
   cmsghdr align;
   std::array<char, CMSG_SPACE(sizeof(int))> bytes;

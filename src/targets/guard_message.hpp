@@ -1,4 +1,5 @@
-// What the tool tells its guard. Both are the same program (a fork), so structures go as they are.
+// Messages from the tool to its guard. Both are the same program (a fork), so structures are sent
+// as they are.
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"
@@ -10,17 +11,17 @@
 namespace pyinject::session {
 
 struct GuardMessage {
-  // kStops: targets that are not being activated yet will be stopped.
+  // kStops: targets will be stopped that are not being activated yet.
   enum class Kind { kWatch, kMap, kForget, kStops, kDismiss, kToolEnded };
   Kind kind = Kind::kToolEnded;
-  python::Target target;  // kWatch: what an injector needs of it; kMap, kForget: its id
+  python::Target target;  // kWatch: the part that an injector needs; kMap, kForget: its id
   Ancestor ancestor;      // kWatch
   base::UniqueFd map;     // kMap
 };
 
-// False: nobody is there to receive it.
+// False: no receiver.
 [[nodiscard]] bool send(int socket, const GuardMessage& message);
-// Waits for the next one. What cannot be understood is taken for the tool's end.
+// Waits for the next message. Returns kToolEnded for an invalid one.
 [[nodiscard]] GuardMessage receive(int socket);
 
 }  // namespace pyinject::session

@@ -1,4 +1,4 @@
-// What runs in the guard process.
+// The code of the guard process.
 #pragma once
 
 #include "base/file.hpp"
@@ -23,14 +23,14 @@ class GuardProcess {
         tool_{tool},
         children_{detector, logger, options.session.value_or(base::ProcessId{})} {}
 
-  // Returns when it is to end.
+  // Returns when the guard should exit.
   void run(int socket);
 
  private:
   struct Watched {
     python::Target target;
     base::UniqueFd map;
-    bool settled = false;  // read back as off, or proved to have ended
+    bool settled = false;  // verified to be off, or provably exited
     std::string problem = {};
   };
 

@@ -1,4 +1,4 @@
-// Python processes that appear, or become one, while a recording goes on.
+// Python processes that start, or exec a Python, during a recording.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -25,17 +25,16 @@
 namespace pyinject::session {
 
 struct ArrivalListener {
-  // By a process that runs Python: it does, too, and is on if that was.
+  // A process that runs Python forked CHILD, which runs Python, too, and is on if its parent was.
   std::function<void(base::Pid child)> forked;
-  // A process that ran Python has ended, or runs another program. ACTIVE: what it was, if it was a
-  // target.
+  // A process that ran Python has exited or exec'ed. ACTIVE: its entry if it was a target.
   std::function<void(base::Pid pid, std::shared_ptr<const ActiveTarget> active)> ended;
 };
 
-// All functions are of one thread; the activations are made by threads of its own.
+// Not thread-safe; internal threads do the activations.
 class LateArrivals {
  public:
-  // POPULATION: who is meant. From here on nobody is missed.
+  // TARGET_SET: the processes to record. From here on no process is missed.
   LateArrivals(std::unique_ptr<watch::ProcessWatch> watch, python::Detector& detector,
                Manager& manager, base::Logger& logger, TargetSet& target_set,
                ArrivalListener listener);
@@ -43,25 +42,25 @@ class LateArrivals {
   LateArrivals(const LateArrivals&) = delete;
   LateArrivals& operator=(const LateArrivals&) = delete;
 
-  // PID is ours: perf has an interpreter for its scripts.
+  // PID is perf, which has a Python interpreter for its scripts.
   void ignore(base::Pid pid) { left_out_ = pid; }
-  // PIDS are known to run Python: what they fork does, too.
+  // PIDS are known to run Python: so do their children.
   void add_known(const std::vector<base::Pid>& pids);
-  // Tries those of PIDS whose interpreter was not ready at the first look.
+  // Tries those of PIDS whose interpreter was not ready at the first check.
   void retry(const std::vector<base::Pid>& pids);
-  // Readable (poll(2)) when handle() has something to do.
+  // Readable (poll(2)) if handle() has work.
   [[nodiscard]] int fd() const { return epoll_.get(); }
-  // Takes what has happened; does not wait for activations.
+  // Handles pending events; does not wait for activations.
   void handle();
-  // Activations under way end; then there are no more.
+  // Ends pending activations; no more follow.
   void stop();
 
  private:
-  // One that a thread is trying: what has happened to it meanwhile.
+  // A process that a thread is trying: what has happened to it in the meantime.
   struct Tried {
     bool again = false;
-    bool gone = false;   // it has ended, or runs another program
-    bool ended = false;  // before anything was known of it
+    bool gone = false;   // it has exited or exec'ed
+    bool ended = false;  // it exited before anything was known about it
   };
 
   void note(const watch::ProcessEvent& event);
@@ -83,19 +82,19 @@ class LateArrivals {
   base::Logger& logger_;
   TargetSet& target_set_;
   ArrivalListener listener_;
-  base::UniqueFd timer_;    // for those that no event announces
-  base::UniqueFd results_;  // an eventfd: a thread has put something into done_
+  base::UniqueFd timer_;    // for processes whose readiness no event reports
+  base::UniqueFd results_;  // an eventfd: a thread has added to done_
   base::UniqueFd epoll_;
-  std::set<base::Pid> pythons_;     // run a program with an interpreter in it
-  std::set<base::Pid> unsettled_;   // of these: whether they are activated is not known yet
-  std::set<base::Pid> candidates_;  // to be tried when all that has happened is known
+  std::set<base::Pid> pythons_;     // processes with an interpreter
+  std::set<base::Pid> unsettled_;   // of these: not yet known whether they get activated
+  std::set<base::Pid> candidates_;  // to be tried once all pending events are handled
   std::map<base::Pid, Tried> trying_;
-  // The interpreter is being started. True: the watch tells when it is ready.
+  // The interpreter is still starting. True: the watch reports when it is ready.
   std::map<base::Pid, bool> not_ready_;
   bool timer_runs_ = false;
   base::Pid left_out_;
 
-  std::mutex mutex_;  // of all below but threads_
+  std::mutex mutex_;  // protects all members below except threads_
   std::condition_variable wake_;
   bool ending_ = false;
   std::deque<base::Pid> queue_;

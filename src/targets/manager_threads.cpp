@@ -1,5 +1,4 @@
-// Activations by several threads: of many processes at the beginning, and of those that appear
-// later.
+// Activations by several threads: of many processes at the start, and of those that appear later.
 #include "procfs/stat.hpp"
 #include "targets/process_manager.hpp"
 
@@ -18,15 +17,15 @@ namespace {
 using python::Reason;
 
 constexpr std::chrono::milliseconds kInterruptionNoticed{20};
-// After that a target that is being activated only waits.
+// An activation that takes longer is only waiting for its target.
 constexpr std::chrono::milliseconds kOnlyWaits{10};
 constexpr std::size_t kMostWaiting = 256;
-// Of all that are there at the beginning, where they are tried again later.
+// For all initial targets together, if they are tried again later.
 constexpr std::chrono::seconds kPatienceAtStart{1};
-// The examination of one process that came later.
+// Limit for examining one late arrival.
 constexpr std::chrono::seconds kLatePatience{2};
 
-// They are joined, whatever happens: a thread that is left would end this tool while targets are
+// Always joins its threads: a joinable thread at destruction would kill this tool while targets are
 // on.
 class Workers {
  public:
@@ -40,7 +39,7 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // False: there are some, and the system gives no more. Throws when it gives none.
+  // False: no further thread is available. Throws if there is none at all.
   template <typename Work>
   bool begin(const Work& work) {
     try {
@@ -78,10 +77,9 @@ std::optional<ProcessImage> image_of(base::Pid pid) {
 
 bool lives(base::ProcessId id) { return !procfs::has_ended(id); }
 
-// Most of an activation is waiting for the target, and some targets never come to a safe point.
-// Those that wait do not count: the next ones are begun, and all share one deadline. What it finds
-// unfinished is tried once more while the recording goes on, where late arrivals are followed.
-// False: interrupted.
+// An activation mostly waits for its target, and some targets never reach a safe point. Waiting
+// activations do not count against the limit, and all share one deadline. Targets still pending
+// then are tried once more during the recording, if late arrivals are followed. False: interrupted.
 bool ProcessManager::activate_side_by_side(std::vector<python::Target> targets) {
   struct Slot {
     base::Deadline::Clock::time_point since;
@@ -89,7 +87,7 @@ bool ProcessManager::activate_side_by_side(std::vector<python::Target> targets) 
   };
   std::mutex mutex;
   std::condition_variable ended;
-  std::deque<Slot> slots;  // one for each thread
+  std::deque<Slot> slots;  // one per thread
   std::size_t next = 0;
   std::size_t working = 0;
   std::exception_ptr problem;
@@ -207,7 +205,7 @@ LateArrival ProcessManager::activate_late(base::Pid pid) {
         return done({.late = Late::kNotYet, .initialized = refused->initialized}, {});
       }
       refuse(pid, refused->refusal, false);
-      // One that has not mapped its interpreter yet may do so.
+      // It may still map its interpreter.
       const bool final = refused->refusal.reason != Reason::kNotPython;
       return done({.late = Late::kRefused}, final ? image : std::nullopt);
     }
@@ -225,7 +223,7 @@ LateArrival ProcessManager::activate_late(base::Pid pid) {
   }
 }
 
-// It is on by this session, which has not touched it.
+// Whether it is on by this session, which has not touched it.
 bool ProcessManager::inherits(const python::Detection& detection) const {
   const auto* const target = std::get_if<python::Target>(&detection);
   return target != nullptr && target->state == python::TrampolineState::kOnByUs &&

@@ -1,4 +1,4 @@
-// The perf maps of targets, copied to where perf looks for them.
+// Copies the perf maps of targets to the place where perf looks for them.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -15,15 +15,15 @@ namespace pyinject::session {
 
 class MapCopies {
  public:
-  // PREFIX: of messages, such as "guard: ".
+  // PREFIX: for messages, such as "guard: ".
   MapCopies(perf::MapCollectorOptions options, base::Logger& logger, std::string prefix = {})
       : options_{std::move(options)}, logger_{logger}, prefix_{std::move(prefix)} {}
 
-  // Copies MAP, the open perf map of PID; without one there is nothing to do. What fails or is cut
-  // short is a warning.
+  // Copies MAP, the open perf map of PID; no-op if it is not valid. Failures and truncations are
+  // logged as warnings.
   void collect(const base::UniqueFd& map, base::Pid pid);
   void collect(const ActiveTarget& active) { collect(active.activation.map, active.target.id.pid); }
-  // So far.
+  // The copies made so far.
   [[nodiscard]] const std::vector<perf::CollectedMap>& collected() const { return collected_; }
 
  private:
@@ -33,8 +33,8 @@ class MapCopies {
   std::vector<perf::CollectedMap> collected_;
 };
 
-// The map of PID for reading, through the descriptor that an active target has, else the file that
-// perf finds. Not valid: there is none. Does not throw.
+// The map of PID, open for reading: through the descriptor of an active target, else the file that
+// perf would find. Not valid: there is none. Does not throw.
 [[nodiscard]] base::UniqueFd open_map(const Manager& manager, std::uint32_t pid);
 
 }  // namespace pyinject::session

@@ -1,5 +1,5 @@
-// The manager of real processes: select and activate_all() in manager.cpp, what is done by several
-// threads in manager_threads.cpp.
+// The manager of real processes: select and activate_all() are in manager.cpp, the multi-threaded
+// part in manager_threads.cpp.
 #pragma once
 
 #include "base/file.hpp"
@@ -18,20 +18,20 @@
 
 namespace pyinject::session {
 
-// A process as long as it runs one program.
+// A process from one exec to the next.
 struct ProcessImage {
   base::ProcessId id;
-  base::RemoteAddress stack_begin;  // null: it may not be known
+  base::RemoteAddress stack_begin;  // null: unknown
 
   [[nodiscard]] bool same_as(const ProcessImage& other) const {
     return id == other.id && (stack_begin == other.stack_begin || stack_begin.is_null() ||
                               other.stack_begin.is_null());
   }
 };
-// nullopt: there is no such process.
+// nullopt: no such process.
 [[nodiscard]] std::optional<ProcessImage> image_of(base::Pid pid);
-// A process that changes to another program, or whose program is being mapped, can look for a
-// moment as if it had ended.
+// Whether the process exists. While it execs, or while its program is being mapped, it can look for
+// a moment as if it had exited.
 [[nodiscard]] bool lives(base::ProcessId id);
 
 class ProcessManager : public Manager {
@@ -64,15 +64,15 @@ class ProcessManager : public Manager {
   [[nodiscard]] const Stats& stats() const override { return stats_; }
 
  private:
-  // Activations at a time that do more than wait for their targets.
+  // Concurrent activations, not counting those that only wait for their targets.
   static constexpr std::size_t kMostAtATime = 8;
 
   struct Attempt {
     base::Deadline deadline;
-    bool loud = false;   // a refusal is the user's business
-    bool again = false;  // it is tried again when it met the deadline
+    bool loud = false;   // report a refusal to the user
+    bool again = false;  // it is tried again if it missed the deadline
   };
-  // kActive; kRefused, logged and counted; kNotYet, where it must not be loud, or is tried again.
+  // kActive; kRefused, logged and counted; kNotYet, if it is not loud or is tried again.
   Late activate_one(python::Target target, Attempt attempt);
   bool activate_side_by_side(std::vector<python::Target> targets);
   [[nodiscard]] bool interrupted() const { return options_.interrupted && options_.interrupted(); }
@@ -82,7 +82,7 @@ class ProcessManager : public Manager {
   void settle(base::Pid pid, python::Reason reason);
   [[nodiscard]] bool is_of_user(base::Pid pid) const;
   void refuse(base::Pid pid, const python::Refusal& refusal, bool loud);
-  // Where the options or the listener are called. MUTEX_ is not held meanwhile.
+  // These call the options and the listener, without holding MUTEX_.
   void tell(const Event& event);
   void announce(const std::shared_ptr<ActiveTarget>& active, std::chrono::nanoseconds duration);
   [[nodiscard]] bool is_active(const std::shared_ptr<ActiveTarget>& active) const;  // not forgotten
@@ -91,25 +91,25 @@ class ProcessManager : public Manager {
   bool deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline);
 
   python::Detector& detector_;
-  std::unique_ptr<TargetHandler> own_handler_;  // null: it is the caller's
+  std::unique_ptr<TargetHandler> own_handler_;  // null: owned by the caller
   TargetHandler& handler_;
   base::Logger& logger_;
   const ManagerOptions options_;
   Listener listener_;
   Stats stats_;
   base::DescriptorReserve reserve_;  // for deactivate_all()
-  std::set<base::Pid> named_;        // by the user
+  std::set<base::Pid> named_;        // given by the user
   std::atomic<std::size_t> warnings_ = 0;
   std::atomic<bool> cancelled_ = false;  // no more activations
   base::Cancellation examinations_{options_.cancellation == nullptr ? base::Cancellation::never()
                                                                     : *options_.cancellation};
-  std::mutex listeners_;      // one call of the listener or of what the options hold at a time
-  mutable std::mutex mutex_;  // of all below; never taken before LISTENERS_
+  std::mutex listeners_;  // serializes calls of the listener and of the functions in the options
+  mutable std::mutex mutex_;  // protects all members below; lock order: LISTENERS_ first
   std::vector<std::shared_ptr<ActiveTarget>> active_;
-  std::vector<python::Target> left_on_;  // could not be switched off when their activation failed
-  bool all_off_ = true;                  // no attempt of deactivate_all() failed so far
-  std::map<base::Pid, ProcessImage> settled_;  // activated or refused: not to be tried again
-  std::set<base::Pid> pending_;                // being tried by some thread
+  std::vector<python::Target> left_on_;  // could not be switched off after their activation failed
+  bool all_off_ = true;                  // no switch-off by deactivate_all() has failed so far
+  std::map<base::Pid, ProcessImage> settled_;  // activated or refused: not tried again
+  std::set<base::Pid> pending_;                // currently tried by a thread
 };
 
 }  // namespace pyinject::session

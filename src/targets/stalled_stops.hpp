@@ -1,4 +1,4 @@
-// Stops of targets that do not end.
+// Detects stops of targets that do not end.
 #pragma once
 
 #include "tracee/shared_stops.hpp"
@@ -8,8 +8,8 @@
 
 namespace pyinject::session {
 
-// A stop is stalled when it is open at 6 looks in a row, which takes 2 s. Counting looks instead of
-// time keeps a stop from being judged when the observer was frozen together with the tool.
+// A stop is stalled if it is open in 6 consecutive polls, which takes 2 s. Counting polls instead
+// of time avoids a wrong verdict when the observer was frozen together with the tool.
 class StalledStops {
  public:
   static constexpr std::chrono::milliseconds kPollInterval{400};

@@ -27,8 +27,8 @@ StopSignals::StopSignals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     sigaddset(&stop, signal);
   }
-  // A shell without job control ignores SIGINT for what it starts with "&", and an ignored signal
-  // never reaches a signalfd. perf takes it in that case; so does this.
+  // A shell without job control ignores SIGINT for processes started with "&", and an ignored
+  // signal never reaches a signalfd. perf resets it in that case; so does this tool.
   (void)::signal(SIGINT, SIG_DFL);
   (void)::signal(SIGTERM, SIG_DFL);
   struct sigaction ignore {};
@@ -50,7 +50,7 @@ StopSignals::~StopSignals() {
     thread_.join();
   }
   for (const auto& signal : queue_) {
-    (void)::raise(signal.number);  // it is blocked: pending again
+    (void)::raise(signal.number);  // blocked, therefore pending again
   }
   ::sigaction(SIGPIPE, &old_pipe_, nullptr);
   ::sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
@@ -86,7 +86,7 @@ void StopSignals::wait_for_signals() {
   }
 }
 
-// With the lock held.
+// Call it with the lock held.
 void StopSignals::take_all() {
   while (const auto signal = take()) {
     queue_.push_back(*signal);
@@ -108,7 +108,7 @@ std::optional<StopSignal> StopSignals::next_with_origin() {
   if (!arrived_.valid()) {
     return take();
   }
-  take_all();  // what the thread has not got to yet
+  take_all();  // signals that the thread has not read yet
   if (queue_.empty()) {
     return std::nullopt;
   }

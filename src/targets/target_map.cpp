@@ -15,8 +15,8 @@ namespace pyinject::session {
 
 std::vector<uid_t> map_owners(base::Pid pid, const procfs::Status& status) {
   std::vector<uid_t> owners{status.uids.begin(), status.uids.end()};
-  // A service that dropped its rights after its map was opened. Mounting takes root, unless the
-  // process has a user namespace of its own.
+  // A service may have dropped its privileges after opening its map. Mounting needs root, unless
+  // the process has its own user namespace.
   if (procfs::in_our_namespace(pid, procfs::Namespace::kUser).value_or(false)) {
     owners.push_back(0);
   }

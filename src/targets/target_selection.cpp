@@ -14,7 +14,7 @@ namespace pyinject::session {
 
 namespace {
 
-// As field 22 of /proc/PID/stat counts.
+// In the unit of field 22 of /proc/PID/stat.
 std::uint64_t boot_ticks() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
@@ -71,7 +71,7 @@ std::vector<base::Pid> children_of(const std::vector<base::Pid>& pids) {
 }
 
 Ancestor ancestor_now(base::ProcessId id) {
-  // The kernel rounds a start time down; one tick more is on the safe side.
+  // The kernel rounds start times down; one more tick is on the safe side.
   return {.id = id, .since = boot_ticks() - 1, .executable = procfs::executable_of(id.pid)};
 }
 

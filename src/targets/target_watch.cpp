@@ -27,7 +27,7 @@ void TargetWatch::add(base::ProcessId id) {
   if (!pidfd.valid()) {
     base::throw_if_short(fmt::format("cannot watch pid {}", id.pid.value()));
   }
-  // The pid may have been reused since it was looked at; what the pidfd means can change no more.
+  // The pid may have been reused since it was looked up; the pidfd refers to a fixed process.
   if (procfs::read_process_id(id.pid) != id) {
     pidfd.reset();
   }

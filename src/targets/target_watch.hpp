@@ -1,4 +1,4 @@
-// Which targets have exited.
+// Tracks which targets have exited.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -11,21 +11,21 @@
 
 namespace pyinject::session {
 
-// As far as it may be: a descriptor is held open for each target.
+// Raises the limit as far as permitted: each target needs an open descriptor.
 void raise_descriptor_limit();
 
 class TargetWatch {
  public:
-  // A process that has gone already counts as one that exited.
+  // A process that has already exited counts.
   void add(base::ProcessId id);
   [[nodiscard]] bool all_exited() const;
   [[nodiscard]] std::vector<base::Pid> running() const;
-  // Looks at all, for at most SPAN while one still runs.
+  // Polls all; waits at most SPAN while one still runs.
   [[nodiscard]] bool all_exited_within(std::chrono::milliseconds span);
 
-  // One entry for each that still runs.
+  // One entry per target that still runs.
   [[nodiscard]] std::vector<pollfd> poll_entries() const;
-  // Takes note of those that are readable.
+  // Marks targets with readable entries as exited.
   void update(const std::vector<pollfd>& entries);
 
  private:

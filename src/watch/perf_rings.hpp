@@ -1,4 +1,4 @@
-// perf's side-band records of all processors, through libperf.
+// Reads perf's side-band records from all processors, through libperf.
 #pragma once
 
 #include "side_band.hpp"
@@ -12,16 +12,16 @@ namespace pyinject::watch {
 
 class PerfRings {
  public:
-  // PAGES (a power of two) of memory for the records of each processor. Null: WHY says why.
+  // PAGES (a power of two) of buffer per processor. Null: WHY says why.
   [[nodiscard]] static std::unique_ptr<PerfRings> open(std::size_t pages, std::string& why);
   ~PerfRings();
   PerfRings(const PerfRings&) = delete;
   PerfRings& operator=(const PerfRings&) = delete;
 
-  // Of each processor that is online at the beginning; ready for each new record, until asked.
+  // One per processor online at the start; becomes ready with each new record, until polled.
   [[nodiscard]] const std::vector<int>& fds() const;
 
-  // Appends what the records say that were written since the last call. False: there were none.
+  // Appends the records written since the last call. False: there were none.
   bool read(std::vector<SideBand>& all);
 
  private:

@@ -18,12 +18,12 @@ namespace pyinject::watch {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC, as the records
+using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC, as in the records
 
 // A wakeup for each of some ten records per fork and exec would cost far more than the records. So
-// the first one wakes; then it is looked again every 2 ms until there is none for that long.
+// the first record wakes, and then a timer polls every 2 ms until there are none for that long.
 constexpr auto kPause = std::chrono::milliseconds{2};
-// All processes are listed when records were lost; not more often than that.
+// Minimum interval between the listings of all processes after lost records.
 constexpr auto kListPause = std::chrono::milliseconds{50};
 
 base::UniqueFd checked(int fd, const char* step) {
@@ -76,7 +76,7 @@ class PerfWatch : public ProcessWatch {
   base::UniqueFd timer_ =
       checked(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd_create");
   base::UniqueFd all_ = checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
-  bool by_record_ = true;  // what wakes: a new record, or the timer
+  bool by_record_ = true;  // woken by a new record, else by the timer
   bool lost_ = false;
   Clock::time_point listed_{};
   std::vector<SideBand> held_;
@@ -89,7 +89,7 @@ PerfWatch::PerfWatch(std::unique_ptr<PerfRings> rings) : rings_{std::move(rings)
   add(all_, new_records_.get());
   add(all_, timer_.get());
   add(all_, writes_.fd());
-  // Asking epoll takes the readiness of a ring away: what came meanwhile is found by the timer.
+  // Polling epoll clears the readiness of a ring: the timer finds what arrived in the meantime.
   choose_wakeup(true);
 }
 
@@ -106,7 +106,7 @@ void PerfWatch::choose_wakeup(bool busy) {
     add(all_, new_records_.get());
     by_record_ = true;
     set_timer(std::chrono::nanoseconds{0});
-    // A record that came before is no longer announced (perf_poll hands its readiness out once).
+    // An earlier record is not announced any more (perf_poll reports readiness once).
     busy = rings_->read(held_);
   }
   if (busy) {
@@ -120,7 +120,7 @@ void PerfWatch::choose_wakeup(bool busy) {
 
 std::vector<ProcessEvent> PerfWatch::take() {
   const auto now = Clock::now();
-  // First the breakpoints: what a process did later (its exec, its end) then comes behind it.
+  // First the breakpoints, so that later events of a process (exec, exit) follow.
   std::vector<ProcessEvent> events;
   for (const auto pid : writes_.taken()) {
     ProcessEvent event;

@@ -1,4 +1,4 @@
-// The watch by perf's side-band records, with buffers of a chosen size.
+// The watch based on perf's side-band records, with a configurable buffer size.
 #pragma once
 
 #include "pyinject/watch/process_watch.hpp"
@@ -9,7 +9,7 @@
 
 namespace pyinject::watch {
 
-// 256 KiB: half a second of 500 forks and execs a second on one processor.
+// 256 KiB: half a second at 500 forks and execs per second on one processor.
 inline constexpr std::size_t kRingPages = 64;
 
 [[nodiscard]] std::unique_ptr<ProcessWatch> watch_by_perf_events(std::string& why,

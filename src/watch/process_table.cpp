@@ -7,7 +7,7 @@ namespace pyinject::watch {
 
 namespace {
 
-constexpr std::uint64_t kSecond = 100;  // ticks of start times
+constexpr std::uint64_t kSecond = 100;  // clock ticks, the unit of start times
 
 ProcessEvent change_of(Change change, base::Pid pid) {
   ProcessEvent event;
@@ -22,17 +22,17 @@ void ProcessTable::add(base::Pid pid, const Look& look, std::vector<Known>& now,
                        std::vector<ProcessEvent>& events) const {
   auto seen = look(pid);
   if (!seen || seen->ended) {
-    return;  // known again when it is looked at again, or never
+    return;  // a later scan finds it, or it has exited
   }
   auto birth = change_of(Change::kForked, pid);
   birth.parent = seen->parent;
   events.push_back(std::move(birth));
-  events.push_back(change_of(Change::kAppeared, pid));  // it may have executed something already
-  // The first call is about those that were there before.
+  events.push_back(change_of(Change::kAppeared, pid));  // it may have exec'ed already
+  // The first call is about pre-existing processes.
   now.push_back({.pid = pid, .seen = std::move(*seen), .age = 0, .appears_again = turn_ > 0});
 }
 
-// Of those that were there at the first call few are new.
+// Few of the processes at the first call are new.
 void ProcessTable::tell_old_from_new() {
   std::uint64_t newest = 0;
   for (const auto& known : known_) {
@@ -56,7 +56,7 @@ void ProcessTable::look_again(const Look& look, std::vector<ProcessEvent>& event
     }
     auto seen = look(known.pid);
     if (!seen) {
-      continue;  // reported when it is no longer listed
+      continue;  // reported once it is no longer listed
     }
     if (seen->start_time != known.seen.start_time) {
       events.push_back(change_of(Change::kExited, known.pid));

@@ -1,4 +1,4 @@
-// The processes as they were when they were last looked at, and what has changed since.
+// The processes at the last scan, and what has changed since.
 #pragma once
 
 #include "pyinject/watch/process_watch.hpp"
@@ -13,12 +13,12 @@
 
 namespace pyinject::watch {
 
-// What /proc/PID/stat says of one.
+// Facts from /proc/PID/stat.
 struct Seen {
   std::uint64_t start_time = 0;
   base::Pid parent;
-  // Where exec put its stack and environment: another place for each program image. Zero for who
-  // may not trace it.
+  // Where exec placed its stack and environment: differs between program images. Zero without
+  // permission to trace.
   std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> image;
   std::string name;
   bool ended = false;  // a zombie
@@ -26,23 +26,23 @@ struct Seen {
 
 class ProcessTable {
  public:
-  // nullopt: it has gone.
+  // nullopt: the process has exited.
   using Look = std::function<std::optional<Seen>(base::Pid)>;
 
-  // PRESENT, in ascending order, are all that there are. New ones are looked at; then those that
-  // are new since recently, then some of the others, each of them once in kRound calls.
+  // PRESENT: all existing processes, in ascending order. Examines new ones first, then recent ones,
+  // then some of the others, so that each is examined once in kRound calls.
   std::vector<ProcessEvent> update(const std::vector<base::Pid>& present, const Look& look);
   [[nodiscard]] std::size_t size() const { return known_.size(); }
 
   static constexpr unsigned kRound = 20;
-  static constexpr std::size_t kMostYoung = 128;  // looked at in one call
+  static constexpr std::size_t kMostYoung = 128;  // examined per call
 
  private:
   struct Known {
     base::Pid pid;
     Seen seen;
-    unsigned age = 0;  // calls
-    // It is new, or has executed a program: the loader may have been at work at the last look.
+    unsigned age = 0;  // number of calls
+    // It started or exec'ed: the loader may have been running at the last examination.
     bool appears_again = false;
   };
 

@@ -23,9 +23,9 @@ namespace pyinject::watch {
 namespace {
 
 constexpr std::size_t kMostBreakpoints = 512;
-constexpr std::size_t kMemory = std::size_t{2} * 4096;  // the smallest: one page is perf's own
+constexpr std::size_t kMemory = std::size_t{2} * 4096;  // the minimum: one page is perf's own
 
-// libperf opens events of a thread, too, but gives nobody their descriptors.
+// libperf can open events for a thread, too, but does not expose their descriptors.
 base::UniqueFd open_breakpoint(base::Tid tid, std::uint64_t address) {
   perf_event_attr attr{};
   attr.size = sizeof attr;
@@ -75,7 +75,7 @@ bool WriteWatch::add_thread(base::Pid pid, base::Tid tid, std::uint64_t address,
   epoll_event wanted{};
   wanted.events = EPOLLIN;
   wanted.data.fd = pid.value();
-  // Only one write is told of: the breakpoint costs that thread one exception, not more.
+  // Only one write is reported: the breakpoint costs the thread a single exception.
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, one.fd.get(), &wanted) != 0 ||
       ::ioctl(one.fd.get(), PERF_EVENT_IOC_REFRESH, 1) != 0) {
     return false;
@@ -114,8 +114,8 @@ std::vector<base::Pid> WriteWatch::taken() {
   if (breakpoints_.empty()) {
     return written;
   }
-  // perf_poll() hands readiness out once: what epoll is told here nobody is told again. So it is
-  // asked first, and then the records say what was written; behind them a write is announced.
+  // perf_poll() reports readiness once: what epoll returns here is not reported again. So poll
+  // first and read the records next; a later write is reported by the next poll.
   std::array<epoll_event, 64> ready{};
   const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
   for (const auto& [pid, all] : breakpoints_) {
@@ -123,7 +123,8 @@ std::vector<base::Pid> WriteWatch::taken() {
       written.emplace_back(pid);
     }
   }
-  // The end of a thread stays ready. If it has others they are no longer all followed.
+  // The exit of a thread stays ready. If the process has other threads, not all of them are watched
+  // any more.
   for (const auto& one : std::span{ready}.first(static_cast<std::size_t>(std::max(count, 0)))) {
     const auto found = breakpoints_.find(one.data.fd);
     if (found == breakpoints_.end() || (one.events & EPOLLHUP) == 0) {

@@ -1,4 +1,5 @@
-// Tells of the first write to four bytes of a process's memory, by the processor's debug registers.
+// Detects the first write to four bytes of a process's memory, with the processor's debug
+// registers.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -16,17 +17,17 @@ class WriteWatch {
  public:
   WriteWatch();
 
-  // Readable when taken() has something; stays the same.
+  // Readable if taken() may return something; never changes.
   [[nodiscard]] int fd() const { return epoll_.get(); }
-  // False: it cannot be known.
+  // False: impossible.
   [[nodiscard]] bool add(base::Pid pid, std::uint64_t address);
   void drop(base::Pid pid);
-  // The processes whose memory was written to; each is dropped.
+  // The processes whose memory was written to; stops watching them.
   [[nodiscard]] std::vector<base::Pid> taken();
   [[nodiscard]] std::size_t processes() const { return breakpoints_.size(); }
 
  private:
-  // A breakpoint of one thread. poll(2) needs the memory for its records.
+  // A breakpoint for one thread. poll(2) needs the memory for its records.
   struct Breakpoint {
     struct Unmap {
       void operator()(void* what) const;
