@@ -1,4 +1,4 @@
-// Which engine a recording uses, and one recording by it.
+// Chooses the engine of a recording and runs the recording with it.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -17,29 +17,29 @@
 
 namespace pyinject::session {
 
-// What --engine may name.
+// A value of --engine.
 struct EngineName {
   std::string_view name;
   EngineChoice choice = EngineChoice::kAuto;
-  bool (*built_in)() = nullptr;      // nullptr: it is no engine of its own
-  std::string_view needs = {};       // if it is not built in
-  bool knows_gil_and_tasks = false;  // or may choose one that does
+  bool (*built_in)() = nullptr;      // nullptr: not an engine of its own
+  std::string_view needs = {};       // if not built in
+  bool knows_gil_and_tasks = false;  // or may choose an engine that does
 };
 [[nodiscard]] std::span<const EngineName> engine_names();
 
-// DETECTOR and INJECTOR are those of the trampoline. An engine that was asked for and cannot be
-// used is an error; the user's choice between one that changes a target and one that does not is
-// never made by this tool, unless it is told to (EngineChoice::kAuto).
-// Returns the status. SIGNAL: the one that ended it, also when it throws; 0: none.
+// DETECTOR and INJECTOR are those of the trampoline. If the requested engine cannot be used, that
+// is an error: this tool never replaces an engine that leaves targets unmodified by one that
+// modifies them, or vice versa, unless the user allows it (EngineChoice::kAuto). Returns the
+// status. SIGNAL: the signal that ended the recording, also if this throws; 0: none.
 [[nodiscard]] int record_once(const RecordOptions& options, python::Detector& detector,
                               python::Injector& injector, base::Logger& logger,
                               RecordObserver& observer, int& signal);
 
-// A string: why it cannot be used here.
+// A string: why the engine cannot be used here.
 using OpenEngine = std::function<std::variant<std::unique_ptr<Engine>, std::string>()>;
 
-// One recording by PREFERRED. Where that cannot be used, or cannot be attached to perf's events, by
-// OTHER if options.engine is kAuto, else an error. Without PREFERRED: by OTHER.
+// Records with PREFERRED. If that cannot be used, or cannot be attached to perf's events: fails if
+// options.engine is kBpf, else records with OTHER. Without PREFERRED: records with OTHER.
 [[nodiscard]] int record_with(const RecordOptions& options, const OpenEngine& preferred,
                               const std::function<std::unique_ptr<Engine>()>& other,
                               base::Logger& logger, int& signal);

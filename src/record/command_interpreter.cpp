@@ -12,12 +12,12 @@ namespace pyinject::session {
 
 namespace {
 
-constexpr int kMostScripts = 4;              // as the kernel's limit: a script run by a script
-constexpr std::size_t kMostFirstLine = 256;  // as the kernel reads of it (BINPRM_BUF_SIZE)
+constexpr int kMostScripts = 4;              // the kernel's limit on scripts run by scripts
+constexpr std::size_t kMostFirstLine = 256;  // bytes that the kernel reads of it (BINPRM_BUF_SIZE)
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// "#!/usr/bin/env python3": its one or two words; empty: it is no script.
+// "#!/usr/bin/env python3": its one or two words; empty: not a script.
 std::vector<std::string> script_interpreter(const std::string& file) {
   const auto head = base::read_file(file, kMostFirstLine);
   if (!head || !head->starts_with("#!")) {
@@ -33,10 +33,10 @@ std::vector<std::string> script_interpreter(const std::string& file) {
   return words;
 }
 
-// What env(1) will run; empty: that is not clear.
+// The command that env(1) will run; empty: undetermined.
 std::vector<std::string> behind_env(const std::vector<std::string>& command) {
   std::vector<std::string> words{command.begin() + 1, command.end()};
-  // As in "#!/usr/bin/env -S python3 -u": the kernel hands that on as one word.
+  // As in "#!/usr/bin/env -S python3 -u": the kernel passes the rest as one word.
   if (!words.empty() && words.front().starts_with("-S")) {
     std::vector<std::string> split;
     for (const auto piece : base::split(std::string_view{words.front()}.substr(2), ' ')) {
@@ -53,7 +53,7 @@ std::vector<std::string> behind_env(const std::vector<std::string>& command) {
   return words.empty() || words.front().starts_with('-') ? std::vector<std::string>{} : words;
 }
 
-// The option among those of the interpreter's own that makes it ignore its environment.
+// The interpreter's own option that makes it ignore its environment.
 std::string isolating_option(const std::vector<std::string>& command) {
   for (std::size_t i = 1; i < command.size(); ++i) {
     const std::string_view word{command[i]};

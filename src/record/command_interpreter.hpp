@@ -1,4 +1,4 @@
-// Which Python a command that does not run yet will be.
+// Predicts which Python a command will run.
 #pragma once
 
 #include "python/examine/interpreter_in_file.hpp"
@@ -10,14 +10,14 @@
 namespace pyinject::session {
 
 struct CommandInterpreter {
-  std::string name;  // of the executable, without its folder
+  std::string name;  // of the executable, without its directory
   python::InterpreterInFile file;
-  std::string isolated;  // the option (-I, -E) by which it ignores the environment; else empty
+  std::string isolated;  // the option (-I, -E) that makes it ignore the environment; else empty
 };
 
-// By COMMAND's file: an interpreter itself (also in a virtual environment), a script whose first
-// line names one, or env(1) before one of them. nullopt: something else, which may start a Python
-// all the same. PATH: where execvp would search. Nothing is run.
+// Decides by COMMAND's file: an interpreter (also in a virtual environment), a script whose first
+// line names one, or env(1) in front of either. nullopt: anything else, which may still start a
+// Python. PATH: where execvp would search. Runs nothing.
 [[nodiscard]] std::optional<CommandInterpreter> find_command_interpreter(
     const std::vector<std::string>& command, const std::string& path);
 

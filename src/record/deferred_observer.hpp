@@ -1,5 +1,5 @@
-// An observer's events, held back until it is known that their engine will be used: another one
-// that takes its place begins anew, and says the same once more.
+// Holds back an observer's events until it is certain that their engine will be used: an engine
+// that replaces it starts again and reports the same events.
 #pragma once
 
 #include "pyinject/record/record_observer.hpp"
@@ -14,9 +14,9 @@ class DeferredObserver : public RecordObserver {
  public:
   explicit DeferredObserver(RecordObserver& observer) : observer_{observer} {}
 
-  // What was held back is passed on, and all that comes from now on. ACTIVE: the targets that
-  // activated() was called for meanwhile; none where the recording has come to nothing. A second
-  // call does nothing.
+  // Passes on the events held back, and from now on every event. ACTIVE: the targets that
+  // activated() was called for in the meantime; empty if the recording was abandoned. A second call
+  // has no effect.
   void release(const ActiveTargets& active);
 
   void activated(const ActiveTarget& target) override {
@@ -39,7 +39,7 @@ class DeferredObserver : public RecordObserver {
   RecordObserver& observer_;
   bool released_ = false;
   std::vector<Event> events_;
-  const Stats* stats_ = nullptr;  // of a recording that lives until release()
+  const Stats* stats_ = nullptr;  // of a recording, which lives until release()
 };
 
 }  // namespace pyinject::session

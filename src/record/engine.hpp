@@ -1,5 +1,5 @@
-// Where the Python frames of a recording come from. A recording calls these in the order in which
-// they stand here; what one engine needs and another does not is behind this interface only.
+// The source of the Python frames of a recording. A recording calls these functions in the order of
+// their declaration. Everything specific to one engine is behind this interface.
 #pragma once
 
 #include "pyinject/base/cancellation.hpp"
@@ -25,78 +25,80 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Which processes can be recorded by it, and what the manager does to each. They live as long as
+  // Which processes the engine can record, and what the manager does to each. Both live as long as
   // the engine.
   [[nodiscard]] virtual python::Detector& detector() = 0;
   [[nodiscard]] virtual TargetHandler& target_handler() = 0;
-  // Hears of everything that happens to targets.
+  // Gets all events about targets.
   [[nodiscard]] virtual RecordObserver& observer() = 0;
 
-  // Before any process is looked at.
+  // Called before any process is examined.
   virtual void begin() {}
 
-  // A command that is launched to be recorded: what its environment gets, and then, while it is
-  // held back, what is done about it.
+  // For a command that is launched to be recorded: additions to its environment; then a call while
+  // the command is held.
   [[nodiscard]] virtual std::map<std::string, std::string> environment_of_command() { return {}; }
   virtual void command_held(base::Pid /*command*/) {}
-  // Whether the Pythons that a launched command becomes or starts are taken as late arrivals.
+  // Whether Pythons that a launched command becomes or starts are handled as late arrivals.
   [[nodiscard]] virtual bool takes_launched_late() const { return false; }
 
-  // perf's options for stacks. Ends early, with any answer, when INTERRUPTED is stopped.
+  // perf's options for stacks. If INTERRUPTED is stopped, returns early with an arbitrary choice.
   [[nodiscard]] virtual CallGraphChoice choose_call_graph(
       const std::vector<python::Target>& targets, const CallGraphWishes& wishes,
       const base::Cancellation& interrupted) = 0;
 
-  // Whether the manager activates the targets before perf opens its events, or once its side-band
-  // events are enabled.
+  // True: the manager activates the targets before perf opens its events. False: once perf's
+  // side-band events are enabled.
   [[nodiscard]] virtual bool takes_targets_before_perf() const = 0;
 
-  // Called by the manager: TARGET is about to be touched; it is active. False: that is no news.
+  // Called by the manager: first before TARGET is touched, then when it is active. False: already
+  // known.
   virtual void before_activation(const python::Target& /*target*/) {}
   [[nodiscard]] virtual bool activated(const ActiveTarget& active) = 0;
 
   // Whether threads that start while perf opens its events would lack Python functions, so that
-  // perf is to be started again.
+  // perf must be started again.
   [[nodiscard]] virtual bool misses_newborn_threads() const { return false; }
-  // Whether perf may record the whole system, of which this engine then drops all but PIDS and what
-  // they fork; narrow_to() before each start of such a perf.
+  // Whether perf may record the whole system while this engine drops everything but PIDS and the
+  // processes they fork. Call narrow_to() before each start of such a perf.
   [[nodiscard]] virtual bool can_narrow() const { return false; }
   virtual void narrow_to(std::span<const base::Pid> /*pids*/) {}
 
   enum class Attached {
     kYes,
-    kFailed,     // which the caller of the recording reports
-    kPerfEnded,  // meanwhile
+    kFailed,     // the caller of the recording reports it
+    kPerfEnded,  // perf exited in the meantime
   };
-  // To perf's events, which are open and disabled. MANAGER has the targets that were taken before.
+  // Attaches to perf's events, which are open and disabled. MANAGER has the targets that were taken
+  // before.
   [[nodiscard]] virtual Attached attach(PerfRun& /*perf*/, const Manager& /*manager*/) {
     return Attached::kYes;
   }
 
-  // Why attach() failed, if another engine may take this one's place then; else empty.
+  // Why attach() failed, if another engine may replace this one; else empty.
   [[nodiscard]] virtual std::string why_replaceable() const { return {}; }
-  // No other takes its place: observer() passes on what it held back.
+  // No other engine replaces this one: observer() passes on the events it held back.
   virtual void release_events() {}
 
-  // Twice a second while the events are enabled.
+  // Called twice a second while the events are enabled.
   virtual void on_tick(Manager& /*manager*/) {}
-  // A target has ended, or runs another program, and its map has been copied.
+  // A target has exited or exec'ed, and its map has been copied.
   virtual void forget(const ActiveTarget& /*active*/) {}
   virtual void events_disabled() = 0;
 
-  // MANAGER has switched its targets off: the rest of what is on. Can be called again. False:
-  // something may still be on, which was logged.
+  // MANAGER has switched its targets off: switches off what is still on. May be called again.
+  // False: something may still be on; it was logged.
   [[nodiscard]] virtual bool switch_off(Manager& /*manager*/) { return true; }
   // Nothing is on any more.
   virtual void dismiss() {}
 
-  // What it knows of the stacks, for weave: `stacks`, `interpreters`, `dropped`. After
+  // Adds what the engine knows about the stacks: `stacks`, `interpreters`, `dropped`. Call it after
   // events_disabled().
   virtual void add_to(weave::RecordingContext& context) = 0;
-  // What is lost for good when perf's file cannot be completed, since no file has it and `weave`
-  // cannot bring it later; empty: nothing.
+  // What is permanently lost if perf's file cannot be post-processed, because no file has it and
+  // `weave` cannot add it later; empty: nothing.
   [[nodiscard]] virtual std::string lost_if_incomplete() const { return {}; }
-  // Its part of SUMMARY, which has the completed files.
+  // Adds its part to SUMMARY, which already has the post-processed files.
   virtual void summarize(RecordSummary& summary) = 0;
 };
 

@@ -12,7 +12,7 @@ namespace pyinject::session {
 
 namespace {
 
-// "x.cpython-315-x86_64-linux-gnu.so", "x.abi3.so", and all below the folders of packages.
+// "x.cpython-315-x86_64-linux-gnu.so", "x.abi3.so", and every file below a package directory.
 bool is_extension(std::string_view path) {
   const auto contains = [path](std::string_view part) {
     return path.find(part) != std::string_view::npos;
@@ -29,7 +29,7 @@ bool keeps_frame_pointers(base::Pid pid, const procfs::Mapping& mapping) {
   }
   const auto opened = elf::ElfFile::open(std::move(*descriptor));
   const auto* const elf = std::get_if<elf::ElfFile>(&opened);
-  // Small ones have no function that is large enough to judge by.
+  // In small files no function is large enough to tell.
   return elf == nullptr || elf::frame_pointer_share(*elf).value_or(1) >= 0.5;
 }
 

@@ -1,4 +1,4 @@
-// C code in a target that breaks callchains by frame pointers.
+// Finds C code in a target that breaks frame-pointer callchains.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -13,8 +13,8 @@ namespace pyinject::session {
 class ExtensionModules {
  public:
   // The file of an extension module of PID, or of a library that came with one, that was built
-  // without frame pointers: it may use their register for something else, and then nobody finds the
-  // functions that called it. nullopt: none. Reads each file once: 1 to 2 ms.
+  // without frame pointers: it may use their register for other values, which hides its callers
+  // from the unwinder. nullopt: none. Reads each file once: 1 to 2 ms.
   [[nodiscard]] std::optional<std::string> without_frame_pointers(base::Pid pid);
 
  private:

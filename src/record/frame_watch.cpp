@@ -21,10 +21,10 @@ using std::chrono::nanoseconds;
 
 constexpr std::chrono::milliseconds kPeriod{50};
 constexpr std::chrono::milliseconds kFirstPause{1};
-constexpr std::chrono::milliseconds kPauseOfUnknown{2};  // while a thread's stack is not known
-// Of processor time, that the share does not count: the first looks follow close on one another.
+constexpr std::chrono::milliseconds kPauseOfUnknown{2};  // while a thread's stack is unknown
+// Processor time exempt from the share: the first reads follow each other closely.
 constexpr std::chrono::milliseconds kBurst{5};
-constexpr int kShare = 200;  // one part in so many of a processor's time, at most
+constexpr int kShare = 200;  // use at most 1/kShare of a processor
 
 std::vector<weave::PythonFrame> frames_of(const python::ThreadStack& stack) {
   std::vector<weave::PythonFrame> frames;
@@ -138,7 +138,7 @@ void FrameWatch::run() {
     try {
       look();
     } catch (const std::exception& error) {
-      // Out of a thread it would end this tool while targets are on. What was learned stays.
+      // Leaving the thread, the exception would kill this tool while targets are on.
       logger_.warning("functions entered before the attach are no longer followed: {}",
                       error.what());
       return;
@@ -174,7 +174,7 @@ void FrameWatch::look_at(std::uint32_t pid, Watched& watched) {
   for (const auto& stack : watched.reader.read(tids)) {
     learn(pid, watched, stack);
   }
-  // A thread that has neither a stack nor an unreadable one has ended or left its functions.
+  // A thread with neither a stack nor an unreadable one has exited or left its functions.
   const auto& unread = watched.reader.unread();
   std::erase_if(watched.unknown,
                 [&unread](base::Tid tid) { return std::ranges::count(unread, tid) == 0; });

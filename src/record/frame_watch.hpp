@@ -1,5 +1,5 @@
-// Reads the Python frames that targets have had since before they were activated, again and again
-// while they are recorded.
+// Repeatedly reads the Python frames that targets entered before their activation, while they are
+// recorded.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -25,22 +25,22 @@ namespace pyinject::session {
 
 class FrameWatch {
  public:
-  // CLOCK: that of the recording; nullopt: it cannot be read, so only what was there at the
-  // activation is known.
+  // CLOCK: that of the recording; nullopt: unreadable, so that only the frames at the activation
+  // are known.
   FrameWatch(base::Logger& logger, std::optional<clockid_t> clock)
       : logger_{logger}, clock_{clock} {}
   ~FrameWatch() { stop(); }
   FrameWatch(const FrameWatch&) = delete;
   FrameWatch& operator=(const FrameWatch&) = delete;
 
-  // The target has just been activated. Its threads are read without being stopped; and then again
-  // and again by a thread of its own: at first many times, since most of the functions that run
-  // just then return at once, and soon 20 times a second. Less often if it would take more than 0.5
-  // % of a processor.
+  // Call it when the target has just been activated. Reads its threads without stopping them, and
+  // again periodically from a separate thread: at first at short intervals, since most of the
+  // running functions return soon, later 20 times a second. Less often if it would take more than
+  // 0.5 % of a processor.
   void add(const ActiveTarget& active);
-  // PID has ended, or runs another program: it is read no more. What was learned stays.
+  // PID has exited or exec'ed: it is not read any more. Learned frames are kept.
   void forget(base::Pid pid);
-  // Ends the thread; what was learned stays. To be called before history().
+  // Ends the thread; learned frames are kept. Call it before history().
   void stop();
 
   [[nodiscard]] weave::FrameHistory& history() { return history_; }
@@ -48,15 +48,15 @@ class FrameWatch {
   evaluators() const {
     return evaluators_;
   }
-  // What an entry frame of any of them looks like on the C stack.
+  // What an entry frame looks like on the C stack, for each supported layout.
   [[nodiscard]] static std::vector<weave::EntryFrame> entry_frames();
   struct Effort {
     std::uint64_t rounds = 0;
     std::chrono::nanoseconds processor_time{};
   };
   [[nodiscard]] Effort effort() const { return effort_; }
-  // Threads that were in Python functions when their process was added, and of which no stack could
-  // be read since. To be called after stop().
+  // Threads that were in Python functions when their process was added, and whose stack has never
+  // been readable. Call it after stop().
   [[nodiscard]] std::size_t unknown_threads() const;
 
  private:
@@ -66,14 +66,14 @@ class FrameWatch {
 
   base::Logger& logger_;
   std::optional<clockid_t> clock_;
-  std::mutex mutex_;  // of all below but thread_
+  std::mutex mutex_;  // protects all members below except thread_
   std::condition_variable wake_;
   bool ending_ = false;
   struct Watched {
     python::StackReader reader;
-    bool first = false;                // activation in the life of the process
-    std::set<base::Tid> unknown = {};  // threads of which no stack could be read yet
-    std::set<base::Tid> partial = {};  // threads of which only outer frames could
+    bool first = false;                // first activation of the process
+    std::set<base::Tid> unknown = {};  // threads without any readable stack so far
+    std::set<base::Tid> partial = {};  // threads with only outer frames readable so far
   };
   void forget_watched(std::uint32_t pid);
   void look_at(std::uint32_t pid, Watched& watched);
@@ -81,7 +81,7 @@ class FrameWatch {
   void learn(std::uint32_t pid, Watched& watched, const python::ThreadStack& stack);
   void name(std::uint32_t pid, const Watched& watched, const python::ThreadStack& stack);
   std::map<std::uint32_t, Watched> watched_;
-  std::size_t unknown_threads_ = 0;  // of processes that are read no more
+  std::size_t unknown_threads_ = 0;  // of processes that are not read any more
   weave::FrameHistory history_;
   std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>> evaluators_;
   Effort effort_;

@@ -1,4 +1,4 @@
-// Where the names of a recording are kept: perf's build-id cache, or next to the file.
+// Stores the names of a recording: in perf's build-id cache or next to the file.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -13,13 +13,14 @@ namespace pyinject::session {
 
 struct KeptImages {
   const std::vector<weave::NamedImage>& images;
-  std::string folder;   // the directory by which the file names them
+  std::string folder;   // the directory of the images in the file's paths
   bool beside = false;  // in FOLDER, not in the cache
-  std::string perf;     // whose cache
-  struct stat like;     // the file that gets them: they get its owner and mode
+  std::string perf;     // owner of the cache
+  struct stat like;     // the recorded file, which sets owner and mode
 };
 
-// In FOLDER also if the cache or the temporary directory fails, with a warning. Throws base::Error.
+// Falls back to FOLDER, with a warning, if the cache or the temporary directory fails. Throws
+// base::Error.
 void keep_images(const KeptImages& kept, base::Logger& logger);
 
 }  // namespace pyinject::session

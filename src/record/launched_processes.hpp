@@ -1,4 +1,4 @@
-// The Pythons that a launched command has become or started.
+// The Pythons that a launched command becomes or starts.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -20,23 +20,23 @@ class LaunchedProcesses {
   LaunchedProcesses(python::Detector& detector, base::Logger& logger, base::Pid command)
       : detector_{detector}, logger_{logger}, command_{command} {}
 
-  // perf does, so that an extension module without them is worth a word.
+  // perf uses frame pointers: warn about an extension module without them.
   void follows_frame_pointers() { frame_pointers_ = true; }
 
-  // The user knows that interpreters of this kind have no names; each is said once.
+  // The user knows that interpreters of this kind have no names; each kind is reported once.
   void mark_reported(python::Reason reason, const python::Version& version) {
     reported_.emplace(reason, version);
   }
 
-  // Looks at each descendant once for each program that it executes: one whose trampoline is on is
-  // as it should be; one that has ignored its environment is handed to MANAGER as one that came
-  // late; one that cannot have a trampoline is named, with the reason.
+  // Checks each descendant once per program that it execs: if its trampoline is on, there is
+  // nothing to do; if it ignored its environment, MANAGER gets it as a late arrival; if it cannot
+  // have a trampoline, it is reported with the reason.
   void look(Manager& manager);
 
  private:
   using Program = std::pair<dev_t, ino_t>;
 
-  // False: to be looked at again.
+  // False: check it again later.
   bool look_at(base::Pid pid, Manager& manager);
 
   python::Detector& detector_;

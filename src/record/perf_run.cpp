@@ -16,7 +16,7 @@ perf::Answer PerfRun::start(perf::RecordCommand command, int interrupt) {
   rollback_ = std::make_unique<perf::OutputRollback>(output_);
   told_to_end_ = false;
   if (!output_.pipe) {
-    // perf would write to a standard output that is a pipe, as in `2>&1 | tee log`.
+    // Without -o, perf would write to a standard output that is a pipe, as in `2>&1 | tee log`.
     command.own.insert(command.own.begin(), {"-o", output_.path});
   }
   perf_ = std::make_unique<perf::PerfProcess>(std::move(command));
@@ -33,7 +33,7 @@ void PerfRun::enable_side_events(int interrupt) {
 }
 
 perf::Answer PerfRun::enable(int interrupt) {
-  // On a machine that is short of processors it has taken more than 5 s.
+  // This has taken more than 5 s on a machine short of processors.
   const auto answer = perf_->request("enable", Deadline::after(kPerfSetsUp), interrupt);
   if (answer == perf::Answer::kDeadline) {
     logger_.error(
@@ -78,7 +78,7 @@ void PerfRun::wait_for_file(Deadline deadline, int interrupt,
 
 void PerfRun::end_perf() {
   told_to_end_ = false;
-  if (perf_->stuck()) {  // SIGTERM would not help: it opens the file again
+  if (perf_->stuck()) {  // SIGTERM would not help: perf would open the file again
     logger_.error(
         "perf record cannot open one of the programs that it recorded (a FIFO in its place, a dead "
         "file system): killing it; -B avoids this");
@@ -145,7 +145,7 @@ bool PerfRun::discard(int interrupt) {
   const bool ended = perf_->request("stop", deadline, interrupt) != perf::Answer::kInterrupted &&
                      perf_->wait(deadline, interrupt);
   repeat_messages(base::LogLevel::kDebug);
-  perf_.reset();  // which makes one end that has not
+  perf_.reset();  // kills perf if it still runs
   rollback_->undo();
   return ended;
 }

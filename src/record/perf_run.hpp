@@ -1,5 +1,4 @@
-// One `perf record`, from its start to its file. What each step says about a failure is logged
-// here.
+// One `perf record`, from its start to its output file. Logs the failure of each step.
 #pragma once
 
 #include "perf/perf_process.hpp"
@@ -19,44 +18,43 @@ class PerfRun {
   PerfRun(perf::Output output, base::Logger& logger)
       : output_{std::move(output)}, logger_{logger} {}
 
-  // Starts perf with its events disabled and waits until it is set up: kPerfSetsUp, or until
-  // INTERRUPT (a descriptor) is readable. The output is named to it, and a file of an earlier
-  // recording is remembered. Throws base::SystemError when perf cannot be started. Undone by
-  // discard(). Can be called again after kEnded or discard().
+  // Starts perf with its events disabled, tells it the output path, and waits until it is set up:
+  // for kPerfSetsUp, or until INTERRUPT (a descriptor) is readable. Remembers a file of an earlier
+  // recording. Throws base::SystemError if perf cannot be started. Undone by discard(). May be
+  // called again after kEnded or discard().
   [[nodiscard]] perf::Answer start(perf::RecordCommand command, int interrupt);
   [[nodiscard]] bool started() const { return perf_ != nullptr; }
-  // To be called while started() only.
+  // Only while started().
   [[nodiscard]] perf::PerfProcess& process() const { return *perf_; }
   [[nodiscard]] const perf::Output& output() const { return output_; }
 
-  // Memory that becomes executable from now on is known to perf. Its failure shows in enable().
+  // From now on perf records memory that becomes executable. A failure shows in enable().
   void enable_side_events(int interrupt);
   [[nodiscard]] perf::Answer enable(int interrupt);
-  // perf reads commands only when its buffers are empty: one that is kept too busy for that is told
-  // to end by SIGTERM, which disables its events at once; so is one whose answer INTERRUPT (or -1)
-  // comes before.
+  // perf reads commands only while its buffers are empty. If it is too busy for that, or if
+  // INTERRUPT (-1: none) becomes readable before its answer, it gets SIGTERM, which disables its
+  // events immediately.
   perf::Answer disable(int interrupt);
   [[nodiscard]] perf::Answer ask_to_stop(int interrupt);
-  // Waits for perf's end; what INTERRUPT becomes readable for is asked of GIVE_UP: true: not to
-  // wait any longer. A perf that has not ended by DEADLINE is ended by SIGTERM, on which it
-  // completes its file, then by SIGKILL; at once where it is stuck.
+  // Waits for perf to exit; whenever INTERRUPT becomes readable, calls GIVE_UP (true: stop
+  // waiting). A perf still running at DEADLINE gets SIGTERM, on which it completes its file, then
+  // SIGKILL; a perf that is stuck gets SIGKILL immediately.
   void wait_for_file(base::Deadline deadline, int interrupt, const std::function<bool()>& give_up);
 
-  // Has it ended, and completed its file?
+  // Whether perf has exited and completed its file.
   [[nodiscard]] bool completed();
-  // Says why it did not. What the tool ends with: 0 where it ended well before it recorded
-  // anything.
+  // Logs why not. Returns the exit status of the tool: 0 if perf exited successfully before it
+  // recorded anything.
   [[nodiscard]] int report_failure();
-  // What perf has written to stderr so far, line by line. WITHOUT_USAGE: not the list of its
-  // options that it adds where it does not know one.
+  // Logs perf's stderr so far, line by line. WITHOUT_USAGE: without the list of options that perf
+  // adds after an unknown option.
   void repeat_messages(base::LogLevel level, bool without_usage = false) const;
-  // The files that it says it has written; else the one that it was to write, unless it writes
-  // several.
+  // The files that perf reports as written; else the one it was to write, unless it writes several.
   [[nodiscard]] std::vector<std::string> paths() const;
-  // Nothing was recorded: perf ends, if it was started, and its file goes. False: INTERRUPT became
-  // readable meanwhile.
+  // Nothing was recorded: ends perf if it was started, and removes its file. False: INTERRUPT
+  // became readable in the meantime.
   bool discard(int interrupt);
-  // The same of a perf that has ended by itself.
+  // The same for a perf that has exited by itself.
   void undo_output() const { rollback_->undo(); }
 
  private:

@@ -1,4 +1,4 @@
-// Until the events are enabled and the command runs.
+// The recording up to the point where the events are enabled and the command runs.
 #include "record/recording.hpp"
 
 #include "base/fault.hpp"
@@ -85,7 +85,7 @@ int Recording::run() {
   return leave() ? status : kFailure;
 }
 
-// False: something may still be on, and the guard goes on trying.
+// False: something may still be on; the guard keeps trying.
 bool Recording::leave() {
   const bool all_off = switch_off();
   observer_.counted(manager_->stats());
@@ -95,9 +95,9 @@ bool Recording::leave() {
   return all_off;
 }
 
-// R1 to R8 of docs/architecture.md; finish() has the rest.
+// Steps R1 to R8 of docs/architecture.md; finish() has the others.
 int Recording::steps() {
-  // R1: nothing is touched when COMMAND or perf cannot run.
+  // R1: touch nothing if COMMAND or perf cannot run.
   if (const int status = workload_.check(); status != 0) {
     return status;
   }
@@ -106,7 +106,7 @@ int Recording::steps() {
   base::reached(base::Step::kSessionBegun);
   engine_->begin();
   base::reached(base::Step::kGuardRuns);
-  // R2, R3: who is recorded, and with which call graph.
+  // R2, R3: select targets and call graph.
   if (const auto status = choose_targets()) {
     return *status;
   }
@@ -116,7 +116,7 @@ int Recording::steps() {
     (void)take_signal();
     return 128 + signal_;
   }
-  // R4 to R6: perf runs, with its events disabled, and the targets are active.
+  // R4 to R6: start perf with its events disabled, activate the targets.
   const bool before_perf = engine_->takes_targets_before_perf();
   if (const auto status = before_perf ? activate() : std::nullopt) {
     return *status;
@@ -129,7 +129,7 @@ int Recording::steps() {
     return *status;
   }
   follow_arrivals();
-  // R7, R8: the events are enabled while COMMAND runs.
+  // R7, R8: enable the events while COMMAND runs.
   if (const auto status = enable()) {
     return *status;
   }
@@ -189,7 +189,7 @@ std::optional<int> Recording::enable() {
   return give_up(kFailure);
 }
 
-// It may have ended because its processes have.
+// perf may have exited because its processes have.
 int Recording::perf_ended_early() {
   if (options_.launch) {
     return ended_before_launch();
@@ -200,7 +200,7 @@ int Recording::perf_ended_early() {
                             : End::kPerf});
 }
 
-// A command that is launched has not begun yet.
+// A launched command has not started yet: it cannot wait.
 void Recording::look_at_waits() {
   if (!options_.flags.off_cpu || options_.launch) {
     return;
@@ -226,7 +226,7 @@ std::optional<std::uint64_t> Recording::output_bytes() const {
 
 void Recording::on_tick() {
   base::reached(base::Step::kRecording);
-  if (!options_.launch) {  // whose terminal it is
+  if (!options_.launch) {  // the command owns the terminal
     observer_.progress(Deadline::Clock::now() - enabled_at_, output_bytes());
   }
   engine_->on_tick(*manager_);

@@ -8,7 +8,7 @@
 namespace pyinject::session {
 
 std::optional<clockid_t> clock_by_name(const std::string& name) {
-  // As perf's tools/perf/util/clockid.c of 6.1 knows them, in any case.
+  // Names as in perf 6.1, tools/perf/util/clockid.c; case is ignored.
   constexpr std::array<std::pair<std::string_view, clockid_t>, 14> kClocks{{
       {"monotonic", CLOCK_MONOTONIC},
       {"mono", CLOCK_MONOTONIC},
@@ -37,7 +37,7 @@ std::optional<clockid_t> clock_by_name(const std::string& name) {
   return found == kClocks.end() ? std::nullopt : std::optional{found->second};
 }
 
-// perf's own default is one that only the kernel can read.
+// Only the kernel can read perf's own default clock.
 std::optional<clockid_t> recording_clock(const perf::PerfOptions& perf_options) {
   return clock_by_name(perf_options.clock.value_or("mono"));
 }

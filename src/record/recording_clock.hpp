@@ -1,4 +1,4 @@
-// The clock by which perf gives its records their times.
+// The clock of perf's timestamps.
 #pragma once
 
 #include "perf/record_options.hpp"
@@ -10,10 +10,10 @@
 
 namespace pyinject::session {
 
-// The clock that perf's -k, --clockid names; nullopt: none that can be read here.
+// The clock named by perf's -k, --clockid; nullopt: none that this process can read.
 [[nodiscard]] std::optional<clockid_t> clock_by_name(const std::string& name);
 
-// That of a recording with PERF_OPTIONS: the one that they choose, else that of this tool's choice.
+// The clock of a recording with PERF_OPTIONS: the one they choose, else this tool's default.
 [[nodiscard]] std::optional<clockid_t> recording_clock(const perf::PerfOptions& perf_options);
 
 // In nanoseconds.

@@ -15,7 +15,7 @@ namespace pyinject::session {
 
 namespace {
 
-// 0, or the errno that exec would give.
+// 0, or the errno that exec would return.
 int why_not_executable(const std::string& file) {
   struct stat facts {};
   if (::stat(file.c_str(), &facts) != 0) {
@@ -44,7 +44,7 @@ CommandCheck check_command(const std::vector<std::string>& command, const std::s
       if (one == 0) {
         return {.status = 0, .problem = {}, .file = file};
       }
-      // As execvp: one that may not be executed is remembered, the search goes on.
+      // As execvp: remember EACCES and continue the search.
       why = one == EACCES ? EACCES : why;
     }
   }

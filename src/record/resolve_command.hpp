@@ -1,4 +1,4 @@
-// The COMMAND of `record`, the clock or the target, before it runs.
+// Checks the COMMAND of `record`, which is the clock or the target, before it runs.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace pyinject::session {
 
-// Can COMMAND be run? 0, or 126 (found, but not executable) or 127 (not found), as env(1) answers;
-// PROBLEM then says which file and why. PATH is searched as execvp does. Nothing is run.
+// Whether COMMAND can be run: 0, or as env(1) 126 (found, but not executable) or 127 (not found);
+// PROBLEM then says which file and why. Searches PATH as execvp does. Runs nothing.
 struct CommandCheck {
   int status = 0;
   std::string problem;
-  std::string file;  // what will be executed
+  std::string file;  // the file that will be executed
 };
 [[nodiscard]] CommandCheck check_command(const std::vector<std::string>& command,
                                          const std::string& path);

@@ -1,5 +1,5 @@
-// What the manager does to a target of the BPF engine: the target is added to those whose stacks
-// are read, and nothing happens to it.
+// The manager's operations on targets of the BPF engine: adds the target to those whose stacks are
+// read. The target itself is not modified.
 #pragma once
 
 #include "pyinject/targets/target_handler.hpp"

@@ -18,7 +18,7 @@ namespace pyinject::session {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{500};
-// The first look at what was launched; each later one after twice the time, up to a tick.
+// First check of launched processes; the interval doubles each time, up to one tick.
 constexpr std::chrono::milliseconds kFirstLook{16};
 // perf notices the exit of its last process a little before the process becomes waitable.
 constexpr std::chrono::milliseconds kExitGrace{500};
@@ -28,7 +28,7 @@ class Timer {
   explicit Timer(std::chrono::milliseconds first) : next_{first} { set(); }
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // Once for each time that it has expired.
+  // True once per expiry.
   [[nodiscard]] bool expired() {
     std::uint64_t times = 0;
     if (::read(fd_.get(), &times, sizeof times) <= 0) {
@@ -57,7 +57,7 @@ class Waiting {
   Waiting(WaitSources& sources, std::chrono::milliseconds first_tick)
       : sources_{sources}, timer_{first_tick} {}
 
-  // Until something happens to one of the sources.
+  // Waits for an event from one of the sources.
   void once() {
     auto targets = sources_.targets.poll_entries();
     std::vector<pollfd> all = targets;
@@ -93,7 +93,7 @@ class Waiting {
 EndOfRecording wait_for_end(WaitSources& sources) {
   Waiting waiting{sources, kTick};
   while (true) {
-    // First what ends the recording by the user's will, then what ends it otherwise.
+    // Ends requested by the user take precedence.
     if (const auto signal = sources.signals.next()) {
       return {.end = End::kSignal, .signal = *signal};
     }

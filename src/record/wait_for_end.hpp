@@ -22,7 +22,7 @@ struct WaitSources {
   StopSignals& signals;
   base::Child* command;  // nullptr: none
   TargetWatch& targets;
-  bool targets_matter = true;        // end when all have exited
+  bool targets_matter = true;        // end when all targets have exited
   std::function<void()> on_tick;     // twice a second
   LateArrivals* arrivals = nullptr;  // null: none
   std::optional<base::Deadline> until;
@@ -35,11 +35,11 @@ struct EndOfRecording {
 
 [[nodiscard]] EndOfRecording wait_for_end(WaitSources& sources);
 
-// With a command that is the target: until that has ended, whatever else does. A signal to this
-// tool is handed on to it unless it has got it from the terminal already.
+// With a command that is the target: waits until the command exits, whatever else happens. Forwards
+// signals to the command unless the terminal has already sent them to it.
 [[nodiscard]] EndOfRecording wait_for_launched(WaitSources& sources, base::Logger& logger);
 
-// What a recording that perf completed ends with. TARGETS: how many were recorded.
+// Exit status of a recording that perf completed. TARGETS: number of recorded targets.
 [[nodiscard]] int status_after(EndOfRecording end, base::Child* command, std::size_t targets,
                                base::Logger& logger);
 

@@ -1,5 +1,5 @@
-// Threads that wait when a recording begins (--off-cpu): perf samples a wait when it begins, and so
-// has nothing of these.
+// Threads that are already waiting when a recording starts (--off-cpu): perf samples a wait when it
+// starts, and so misses these.
 #pragma once
 
 #include "procfs/blocked_task.hpp"
@@ -21,22 +21,23 @@
 
 namespace pyinject::session {
 
-// Nothing is stopped: all is read while the processes run, and what has run meanwhile is dropped.
+// Stops nothing: reads everything while the processes run, and drops threads that have run in the
+// meantime.
 class WaitingThreads {
  public:
   explicit WaitingThreads(base::Logger& logger);
 
-  // The events have been enabled: reads the threads of TARGETS, with their Python stacks, and of
-  // OTHERS. For half a second at most: then the rest is only counted.
-  // CLOCK: that of the recording; nullopt: it cannot be read.
+  // Call it when the events have been enabled: reads the threads of TARGETS, with their Python
+  // stacks, and of OTHERS. Takes at most half a second: the rest is only counted. CLOCK: that of
+  // the recording; nullopt: unreadable.
   void look(std::span<const python::Target* const> targets, std::span<const base::Pid> others,
             std::optional<clockid_t> clock);
-  // The events are about to be disabled: which of them have not run since look().
+  // Call it before the events are disabled: finds the threads that have not run since look().
   void look_again();
 
-  // After that. Null: no thread waited.
+  // Call it after look_again(). Null: no thread waited.
   [[nodiscard]] weave::Waits* waits();
-  // Warns of what could not be read.
+  // Warns about threads that could not be read.
   void warn() const;
 
  private:
@@ -63,8 +64,8 @@ class WaitingThreads {
   std::vector<Seen> seen_;  // one for each of WAITS_
   std::map<std::pair<base::Pid, std::uint64_t>, std::uint64_t> codes_;
   bool found_ = false;              // the kernel's functions
-  std::size_t not_looked_at_ = 0;   // threads for which there was no time, or no memory
-  std::size_t only_python_ = 0;     // threads for which there was no time for more
+  std::size_t not_looked_at_ = 0;   // threads skipped for lack of time or memory
+  std::size_t only_python_ = 0;     // threads read only in part for lack of time
   std::size_t without_python_ = 0;  // threads with a Python stack that could not be read
 };
 

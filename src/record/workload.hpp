@@ -1,4 +1,4 @@
-// COMMAND of `record`: the clock of a recording, or what is recorded.
+// COMMAND of `record`: the clock of a recording or its target.
 #pragma once
 
 #include "pyinject/base/child.hpp"
@@ -14,26 +14,26 @@ namespace pyinject::session {
 
 class Workload {
  public:
-  // COMMAND may be empty: there is none.
+  // COMMAND may be empty: no command.
   Workload(const std::vector<std::string>& command, base::Logger& logger)
       : command_{command}, logger_{logger} {}
 
-  // 0, or the status to end with, which has been logged, when it cannot be run (126, 127).
+  // 0, or the exit status (126, 127), already logged, if the command cannot be run.
   [[nodiscard]] int check() const;
-  // Forks it; it waits, and never runs when this tool dies before start(). IGNORED: signals that it
-  // is to ignore. ENVIRONMENT is added to ours.
+  // Forks the command, which waits, and never runs if this tool dies before start(). IGNORED:
+  // signals that it starts with ignored. ENVIRONMENT is added to ours.
   void hold(const std::vector<int>& ignored, const std::map<std::string, std::string>& environment);
-  // Starts it, or lets the held one go. False: it could not be executed, which has been logged;
-  // status() says how.
+  // Starts the command, or releases the held one. False: exec failed, already logged; status() has
+  // the status.
   [[nodiscard]] bool start();
   // 126 or 127 when start() failed, else 0.
   [[nodiscard]] int status() const { return status_; }
 
-  // nullptr: it was neither held nor started.
+  // nullptr: neither held nor started.
   [[nodiscard]] base::Child* process() const { return process_.get(); }
-  // SIGTERM.
+  // Sends SIGTERM.
   void terminate() const;
-  // Waits until it has ended after terminate() or by itself; kills one that does not.
+  // Waits until the command exits, by itself or after terminate(); kills it if it does not.
   void wait_or_kill() const;
 
  private:

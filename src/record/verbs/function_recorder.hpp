@@ -1,4 +1,4 @@
-// The steps of one recording of calls; function_recording.hpp says what they promise together.
+// The steps of one recording of calls; function_recording.hpp has the contract.
 #pragma once
 
 #include "perf/uprobe_events.hpp"
@@ -26,7 +26,7 @@ class FunctionRecorder {
  public:
   FunctionRecorder(const RecordOptions& options, base::Logger& logger, RecordObserver& observer);
 
-  // As record_functions(). To be called once.
+  // As record_functions(). Call it once.
   [[nodiscard]] FunctionRecording run();
 
  private:
@@ -34,24 +34,24 @@ class FunctionRecorder {
   bool choose_targets();
   void open_events();
   bool make_events();
-  // "entry_0_2": by the names is told what is of one file (src/calls).
+  // Names are like "entry_0_2": they tell the events of one file apart (src/calls).
   void add_events(const python::FunctionProbes& target, std::size_t file);
   [[nodiscard]] std::vector<std::string> own_options() const;
-  // Each: the status to end with, when it comes to nothing.
+  // Each returns the exit status if the recording fails.
   std::optional<int> start_perf_for_all(const perf::Perf& perf);
   std::optional<int> start_perf(const perf::Perf& perf);
   std::optional<int> judge(perf::Answer answer);
   [[nodiscard]] std::set<base::Tid> threads_of_targets() const;
   void on_tick();
   int finish(EndOfRecording end);
-  // Nothing was recorded: perf ends, and its file goes.
+  // Nothing was recorded: ends perf and removes its file.
   int give_up(int status);
   bool remove_events();
 
   const RecordOptions& options_;
   base::Logger& logger_;
   RecordObserver& observer_;
-  // Destroyed last to first: perf ends before its events are removed, signals come last.
+  // Destroyed last to first: perf exits before its events are removed; signals are restored last.
   StopSignals signals_;
   std::vector<base::Pid> pids_;
   std::vector<python::FunctionProbes> targets_;

@@ -1,5 +1,5 @@
-// `record --functions`: every call and return of a Python function, by the probes that the
-// interpreter has for it. Stock perf records them; the trampoline is not touched.
+// `record --functions`: every call and return of a Python function, from the interpreter's own
+// probes. Stock perf records them; the trampoline is not touched.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -14,13 +14,13 @@ namespace pyinject::session {
 
 struct FunctionRecording {
   int status = kFailure;           // as that of record()
-  std::vector<std::string> files;  // that perf has completed
+  std::vector<std::string> files;  // completed by perf
 };
 
-// Of OPTIONS: pids, strict, perf, perf_options, command. Reasons are logged; of OBSERVER
-// progress(), stopped() and, of each pid that was looked at, happened() are called. Throws
-// base::Error when this tool fails. However it ends, no event of this session is left in tracefs;
-// what killed sessions have left there is removed at its begin.
+// Uses these OPTIONS: pids, strict, perf, perf_options, command. Logs reasons; calls progress() and
+// stopped() of OBSERVER, and on_event() for each pid examined. Throws base::Error if this tool
+// fails. However it ends, no event of this session is left in tracefs; events left by killed
+// sessions are removed at the start.
 [[nodiscard]] FunctionRecording record_functions(const RecordOptions& options, base::Logger& logger,
                                                  RecordObserver& observer);
 

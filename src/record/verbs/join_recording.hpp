@@ -1,4 +1,4 @@
-// A `perf record` that somebody else has started gets Python stacks, by the second engine.
+// Adds Python stacks to a `perf record` that another process started, with the BPF engine.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -10,15 +10,15 @@
 namespace pyinject::session {
 
 struct JoinOptions {
-  base::Pid perf;                // that runs
-  perf::PerfSearch search;       // whose build-id cache is used
+  base::Pid perf;                // the running perf
+  perf::PerfSearch search;       // finds the perf for the build-id cache
   weave::WeaveFlags flags = {};  // OFF_CPU has no effect
 };
 
-// Collects stacks until PERF ends, or until a signal comes, and puts them into its file when it has
-// ended. Nothing is done to PERF but that its events run a program meanwhile. Returns the exit
-// status: 0, kFailure with a logged reason, 128 + the signal's number; its file is then as perf
-// wrote it unless all was done. Throws base::Error.
+// Collects stacks until PERF exits or a signal arrives, and adds them to its file when it has
+// exited. PERF is not modified, except that its events run a BPF program. Returns the exit status:
+// 0, kFailure with a logged reason, or 128 + signal; unless everything succeeded, the file is as
+// perf wrote it. Throws base::Error.
 [[nodiscard]] int join_recording(const JoinOptions& options, base::Logger& logger,
                                  RecordObserver& observer);
 

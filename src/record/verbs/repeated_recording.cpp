@@ -37,7 +37,7 @@ class Repetition {
         observer_{observer},
         files_{perf::output_of(options.perf_options, false).path, repeat.keep} {
     plan_.duration = repeat.duration;
-    plan_.names_beside = true;  // they go with the file
+    plan_.names_beside = true;  // they are removed with the file
     for (const auto pid : options.pids) {
       if (const auto id = procfs::read_process_id(pid)) {
         targets_.add(*id);
@@ -82,7 +82,7 @@ class Repetition {
     const auto path = files_.name_at(std::chrono::system_clock::now());
     RecordOptions options = plan_;
     options.perf_options.insert(options.perf_options.end(), {"-o", path});
-    if (succeeded_ != 0 && !options.pids.empty()) {  // the first one says who is not there
+    if (succeeded_ != 0 && !options.pids.empty()) {  // the first one reports missing pids
       options.pids = targets_.running();
     }
     try {
@@ -99,7 +99,7 @@ class Repetition {
     return outcome;
   }
 
-  // A status: the end.
+  // Returns a status: end the series with it.
   std::optional<int> look() {
     if (plan_.pids.empty() || !targets_.all_exited_within({})) {
       return std::nullopt;
@@ -133,8 +133,8 @@ class Repetition {
   python::Injector& injector_;
   base::Logger& logger_;
   RecordObserver& observer_;
-  StopSignals signals_;  // for what comes while no recording has its own
-  TargetWatch targets_;  // those that the user has named, not later bearers of their numbers
+  StopSignals signals_;  // for signals between recordings
+  TargetWatch targets_;  // the processes that the user gave, not later ones with the same pids
   RotatedFiles files_;
   std::uint64_t succeeded_ = 0;
 };

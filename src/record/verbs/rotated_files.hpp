@@ -1,4 +1,4 @@
-// The files of repeated recordings: their names, and which of them go.
+// Names the files of repeated recordings and removes old ones.
 #pragma once
 
 #include <chrono>
@@ -10,13 +10,13 @@ namespace pyinject::session {
 
 class RotatedFiles {
  public:
-  // Counts in the files that are there: PREFIX, a dot and 16 digits.
+  // Includes existing files: PREFIX, a dot and 16 digits.
   RotatedFiles(std::string prefix, std::size_t keep);
 
-  // "PREFIX.2026112022060912", a name that is not in use.
+  // "PREFIX.2026112022060912", an unused name.
   [[nodiscard]] std::string name_at(std::chrono::system_clock::time_point time) const;
-  // PATH is complete, if it has come to be. Removes the oldest ones beyond KEEP, their raw
-  // files and their names. Throws base::SystemError when it cannot; it is not tried again.
+  // PATH is complete, if it exists. Removes the oldest files beyond KEEP, with their raw files and
+  // their names. Throws base::SystemError on failure and does not retry.
   void add(const std::string& path);
   // Oldest first.
   [[nodiscard]] const std::deque<std::string>& paths() const { return paths_; }

@@ -1,4 +1,4 @@
-// A `perf record` that somebody else has started: whom it records, and into which file.
+// A `perf record` that another process started: its targets and its output file.
 #pragma once
 
 #include "bpf/sampler.hpp"
@@ -23,22 +23,22 @@ struct RunningPerf {
   base::UniqueFd file;
   std::vector<perfdata::Event> events;
 
-  // Of its file, as it is called by now; nullopt: that is not seen from here.
+  // The current path of its file; nullopt: not visible from here.
   [[nodiscard]] std::optional<std::string> path() const;
 };
 
-// Waits until DEADLINE for its file, which it describes its events in when it has opened them. Else
-// why nothing can be put into it: "not_perf", "pipe", "several_files", "folder", "no_file",
-// "other_namespace", "not_treatable", "no_rights".
+// Waits until DEADLINE for perf's file, which describes the events once perf has opened them. On
+// failure, the reason why stacks cannot be added: "not_perf", "pipe", "several_files", "folder",
+// "no_file", "other_namespace", "not_treatable", "no_rights".
 [[nodiscard]] std::variant<RunningPerf, bpf::Unavailable> inspect_running_perf(
     base::Pid pid, base::Deadline deadline);
 
-// Why stacks would find no samples of EVENTS: "no_callchains", "only_tracepoints", "no_times",
-// "other_clock". BY_CLOCK: as Sampler::by_clock(). Pure.
+// Why stacks could not be matched to samples of EVENTS: "no_callchains", "no_times", "other_clock".
+// BY_CLOCK: as Sampler::by_clock(). Pure.
 [[nodiscard]] std::optional<bpf::Unavailable> check_joinable(
     const std::vector<perfdata::Event>& events, bool by_clock);
 
-// The clock of their times; nullopt: perf's own, which only the kernel can read. Pure.
+// The clock of the events' timestamps; nullopt: perf's own, which only the kernel can read. Pure.
 [[nodiscard]] std::optional<clockid_t> clock_of(const std::vector<perfdata::Event>& events);
 
 }  // namespace pyinject::session
