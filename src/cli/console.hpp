@@ -1,4 +1,4 @@
-// What people see of a recording: lines through the logger, and on a terminal a line that moves.
+// Output of a recording for people: lines through the logger, and a progress line on terminals.
 #pragma once
 
 #include "cli/reporter.hpp"
@@ -12,29 +12,30 @@
 
 namespace pyinject::cli {
 
-// As the user would have to call it to read what it recorded: other versions may be unable to.
+// The perf command with which the user should read the recording: other versions may be unable to.
 [[nodiscard]] std::string name_of_perf(const perf::PerfSearch& search);
 
 // "12 s", "3 min 05 s", "2 h 03 min".
 [[nodiscard]] std::string format_elapsed(std::chrono::nanoseconds elapsed);
 // "312 B", "1.2 MB".
 [[nodiscard]] std::string format_bytes(std::uint64_t bytes);
-// As one word of a shell's command line.
+// Quoted as one word of a shell command line.
 [[nodiscard]] std::string shell_word(const std::string& text);
 // "pid 12: Python 3.14.0: trampoline on by store (threads stopped for 37 us, active after 1.2 ms)"
 [[nodiscard]] std::string activation_line(const session::ActiveTarget& active);
-// What one file has become. DONE: "recorded 2.0 s".
+// The result for one file. DONE: "recorded 2.0 s".
 [[nodiscard]] std::vector<std::string> woven_lines(const session::WovenFile& file,
                                                    const std::string& done);
-// What --engine bpf has counted.
+// The counters of --engine bpf.
 [[nodiscard]] std::string sampler_line(const session::SamplerStats& stats);
-// The lines at the end of a recording. PERF: what the user calls perf.
+// The lines at the end of a recording. PERF: the user's name for perf; empty: the caller reads the
+// file and removes it, so the lines do not name it.
 [[nodiscard]] std::vector<std::string> summary_lines(const session::RecordSummary& summary,
                                                      const std::string& perf);
 
 class Console : public session::RecordObserver {
  public:
-  // LIVE: draw the moving line. REPORTER: gets what is told to programs; nullptr: nobody does.
+  // LIVE: draw the progress line. REPORTER: gets the output for programs; nullptr: none.
   Console(base::Logger& logger, bool live, std::string perf, Reporter* reporter = nullptr)
       : logger_{logger}, live_{live}, perf_{std::move(perf)}, reporter_{reporter} {}
 
@@ -48,11 +49,11 @@ class Console : public session::RecordObserver {
 
  private:
   void draw(const std::string& line);
-  void erase();  // with the mutex
+  void erase();  // with the mutex held
 
   base::Logger& logger_;
   bool live_;
-  std::mutex mutex_;  // late targets are activated by other threads
+  std::mutex mutex_;  // other threads activate late targets
   bool drawn_ = false;
   std::size_t activations_ = 0;
   std::chrono::steady_clock::time_point weaving_since_;

@@ -32,7 +32,7 @@ std::size_t distance(std::string_view from, std::string_view to) {
 
 std::optional<std::string_view> did_you_mean(std::string_view word,
                                              std::span<const std::string_view> known) {
-  constexpr std::size_t kLongest = 64;  // of what is compared
+  constexpr std::size_t kLongest = 64;  // limit on compared words
   constexpr std::size_t kMost = 2;
   if (word.size() > kLongest) {
     return std::nullopt;

@@ -1,4 +1,4 @@
-// The word that a user may have mistyped.
+// Finds the word that a user may have mistyped.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace pyinject::cli {
 
-// The one of KNOWN that takes the fewest changes of a letter (insert, remove, replace, swap two
-// neighbours) to make from WORD: two at most, and less than half of its letters. nullopt: none, or
-// several are as near.
+// The word in KNOWN with the fewest edits (insert, remove, replace, swap two neighbors) from WORD:
+// at most two, and fewer than half of its letters. nullopt: none, or several with the same
+// distance.
 [[nodiscard]] std::optional<std::string_view> did_you_mean(std::string_view word,
                                                            std::span<const std::string_view> known);
 

@@ -1,4 +1,4 @@
-// `functions`, and what `record --functions` has over an ordinary recording.
+// `functions`, and the additions of `record --functions` to an ordinary recording.
 #pragma once
 
 #include "cli/command_line.hpp"
@@ -9,15 +9,15 @@
 
 namespace pyinject::cli {
 
-// Throws CommandLineError when what RECORD says does not go with --functions.
+// Throws CommandLineError if options in RECORD are incompatible with --functions.
 void check_functions(const session::RecordOptions& record,
                      const boost::program_options::variables_map& values);
 
-// record --functions: records, and says how many calls there were.
+// record --functions: records, and prints how many calls there were.
 [[nodiscard]] int run_record_functions(const session::RecordOptions& record, base::Logger& logger,
                                        session::RecordObserver& observer);
 
-// functions: prints what a file says.
+// functions: prints the contents of a file.
 [[nodiscard]] int print_functions(const FunctionsCommand& command, base::Logger& logger);
 
 }  // namespace pyinject::cli

@@ -10,10 +10,10 @@
 
 namespace pyinject::cli {
 
-// "500ms", "30s", "5m", "1h", and "1.5h": more than nothing and a year at most.
+// "500ms", "30s", "5m", "1h", and "1.5h": greater than zero, at most a year.
 [[nodiscard]] std::optional<std::chrono::nanoseconds> parse_span(std::string_view text);
 
-// Throws CommandLineError, also when RECORD is one that cannot be repeated.
+// Throws CommandLineError, also if RECORD cannot be repeated.
 [[nodiscard]] session::RepeatOptions parse_repeat(const std::string& repeat,
                                                   const std::optional<std::string>& keep,
                                                   const session::RecordOptions& record);

@@ -55,7 +55,7 @@ std::string_view name(session::EventKind kind) {
   return "event";
 }
 
-// With -a most processes are no Python, and many are short-lived.
+// With -a, most processes are no Python, and many are short-lived.
 base::LogLevel level_of(const session::Event& event) {
   if (event.kind == session::EventKind::kFailed) {
     return base::LogLevel::kWarning;
@@ -73,20 +73,21 @@ ordered_json entry(base::LogLevel level, std::string_view message) {
 }
 
 void write_line(const ordered_json& object) {
-  // One write per line: those of several threads do not mix. What is not UTF-8 is replaced.
+  // One write per line, so that lines of several threads do not mix. Replaces invalid UTF-8.
   const std::string line =
       object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
   (void)std::fwrite(line.data(), 1, line.size(), stderr);
   (void)std::fflush(stderr);
 }
 
-// A FIFO or a device is written to, a link stays one; what is a file gets its new content at once.
+// Writes to a FIFO or a device, preserves a link; replaces the contents of a regular file
+// atomically.
 void replace_file(const std::string& path, const std::string& text) {
   const auto place = base::Place::behind(path);
   struct stat facts {};
   if (::fstatat(place.directory.fd(), place.name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
       !S_ISREG(facts.st_mode)) {
-    // The only links here are those of /proc, as behind /dev/stdout.
+    // Only links of /proc remain here, such as the target of /dev/stdout.
     const int follow = S_ISLNK(facts.st_mode) ? 0 : O_NOFOLLOW;
     const base::UniqueFd fd{::openat(place.directory.fd(), place.name.c_str(),
                                      O_WRONLY | O_CLOEXEC | O_NOCTTY | follow)};
@@ -98,7 +99,7 @@ void replace_file(const std::string& path, const std::string& text) {
   }
   base::NewFile file{place};
   base::write_all(file.fd(), text, path);
-  // As open(2) would have made it.
+  // The mode that open(2) would have set.
   const auto mask = ::umask(0);
   ::umask(mask);
   if (::fchmod(file.fd(), 0666U & ~mask) != 0) {

@@ -1,4 +1,4 @@
-// What --log-format and --stats ask for: messages and events on stderr, and figures in a file.
+// The output of --log-format and --stats: messages and events on stderr, and statistics in a file.
 #pragma once
 
 #include "cli/command_line.hpp"
@@ -17,7 +17,7 @@ class JsonLogger : public base::Logger {
   // Levels above MOST are dropped.
   explicit JsonLogger(base::LogLevel most) : most_{most} {}
   void log(base::LogLevel level, std::string_view message) override;
-  // Its message has the same in words.
+  // The message says the same in words.
   void log(const session::Event& event);
 
  private:
@@ -30,15 +30,15 @@ class Reporter {
   Reporter(std::string verb, const ReportOptions& options, base::LogLevel most, bool color);
 
   [[nodiscard]] base::Logger& logger();
-  // May be called by several threads, one at a time.
+  // Several threads may call it, but not concurrently.
   void note(const session::Event& event);
-  // What the run has counted; may be called for several parts of it.
+  // Adds counters of the run; may be called for several parts of it.
   void take(const session::Stats& stats) { report_.take(stats); }
   void take(const session::SamplerStats& stats) { report_.take(stats); }
   void count_unknown_threads(std::size_t count) { report_.unknown_threads += count; }
-  // At the end of the run, or of a part of it. Writes the file if one was asked for: a new one
-  // takes the place of what was there. Returns STATUS; another one if that was 0 and the file
-  // cannot be written.
+  // Call it at the end of the run, or of a part of it. Writes the statistics file if requested,
+  // replacing an existing one. Returns STATUS, or a failure if that was 0 and the file cannot be
+  // written.
   [[nodiscard]] int finish(int status);
 
  private:

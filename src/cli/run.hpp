@@ -1,9 +1,9 @@
-// The whole command, apart from main().
+// The whole program except main().
 #pragma once
 
 namespace pyinject::cli {
 
-// Parses ARGV, does what it says, returns the exit status. Never throws.
+// Parses ARGV, executes it and returns the exit status. Never throws.
 [[nodiscard]] int run(int argc, char** argv);
 
 }  // namespace pyinject::cli

@@ -1,5 +1,5 @@
-// What a verb of the command line is. Each is defined in a file of its own, NAME_verb.cpp, declared
-// in verbs.hpp, and has a row in the table of verbs.cpp.
+// Definition of a verb. Each is defined in its own file, NAME_verb.cpp, declared in verbs.hpp, and
+// listed in the table of verbs.cpp.
 #pragma once
 
 #include "perf/record_options.hpp"
@@ -16,21 +16,21 @@ struct CommandLine;
 struct Terminal;
 
 struct VerbArguments {
-  std::span<const std::string> words;    // the verb is the first
+  std::span<const std::string> words;    // starting with the verb
   std::optional<std::string> perf = {};  // the environment variable PERF
 };
 
 struct VerbSpec {
   std::string_view name;
-  std::string_view summary;  // in perf-pyinject --help; rows with the same one share an entry
-  std::span<const perf::RecordOption> options;  // ours; none: parse() knows them
-  // Sets all of LINE but `verb`. If it sets `help`, the rest is not looked at. Throws
+  std::string_view summary;  // in perf-pyinject --help; verbs with the same summary share an entry
+  std::span<const perf::RecordOption> options;  // the tool's own; empty: parse() knows them
+  // Sets all members of LINE except `verb`. If it sets `help`, the others are ignored. Throws
   // CommandLineError.
   void (*parse)(const VerbArguments& arguments, CommandLine& line);
-  // LINE as parse() set it. Returns the exit status. Throws base::Error.
+  // LINE: as set by parse(). Returns the exit status. Throws base::Error.
   int (*run)(const CommandLine& line, Reporter& reporter, const Terminal& terminal);
   std::string_view help;   // fits a terminal of 80 columns
-  bool reads_proc = true;  // false: it works on files only
+  bool reads_proc = true;  // false: it only uses files
 };
 
 // For tables of options.
