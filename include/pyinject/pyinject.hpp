@@ -1,4 +1,4 @@
-// Everything that this library offers. docs/library.md says how the parts belong together.
+// The whole public API of this library. docs/library.md explains how the parts fit together.
 #pragma once
 
 #include "pyinject/perf/map_collector.hpp"

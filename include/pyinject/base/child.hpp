@@ -1,4 +1,4 @@
-// A child process of this tool: started, watched through a pidfd, ended.
+// A child process of this tool: starts it, watches it through a pidfd, ends it.
 #pragma once
 
 #include "pyinject/base/deadline.hpp"
@@ -15,54 +15,54 @@ namespace pyinject::base {
 // How a child ended.
 struct ExitStatus {
   bool signalled = false;
-  int value = 0;  // exit status, or the number of the signal
+  int value = 0;  // exit status or signal number
 
-  // As a shell's $? : the exit status, or 128 + the signal's number.
+  // As $? of a shell: the exit status, or 128 + the signal number.
   [[nodiscard]] int shell_status() const { return signalled ? 128 + value : value; }
   [[nodiscard]] bool success() const { return !signalled && value == 0; }
   bool operator==(const ExitStatus&) const = default;
 };
 
-// Takes a wait(2) status apart.
+// Decodes a wait(2) status.
 [[nodiscard]] ExitStatus decode_wait_status(int status);
 // "exit status 3", "killed by signal 9 (Killed)".
 [[nodiscard]] std::string describe(ExitStatus status);
 
 struct ChildOptions {
   std::vector<std::string> argv = {};  // argv[0] is looked up on PATH unless it has a slash
-  bool own_group = false;              // the terminal's signals do not reach it
-  bool ignore_pipe_signal = false;     // it starts with SIGPIPE ignored
+  bool own_group = false;              // signals of the terminal do not reach it
+  bool ignore_pipe_signal = false;     // starts with SIGPIPE ignored
   int death_signal = 0;                // sent to it when this tool dies; 0: none
   int stdin_fd = -1;                   // -1: inherited
   int stdout_fd = -1;
   int stderr_fd = -1;
-  std::vector<int> keep = {};     // descriptors that stay open in it, under their numbers
-  std::vector<int> ignored = {};  // signals that it starts with ignored
-  std::map<std::string, std::string> environment = {};  // added to ours, or in the place of ours
-  // It does not execute ARGV before release(), and ends when this tool ends before that.
+  std::vector<int> keep = {};     // descriptors that stay open in the child, with the same numbers
+  std::vector<int> ignored = {};  // signals that the child starts with ignored
+  std::map<std::string, std::string> environment = {};  // added to ours; replaces same names
+  // The child does not exec ARGV before release(), and exits if this tool exits first.
   bool held = false;
 };
 
-// Signal mask and dispositions of the child are the default ones but for what is asked for.
+// The child starts with the default signal mask and dispositions, except for the options above.
 class Child {
  public:
-  // Throws SystemError "cannot run ARGV0: ..." with exec's errno when it cannot be started.
+  // Throws SystemError "cannot run ARGV0: ..." with exec's errno if the child cannot be started.
   explicit Child(const ChildOptions& options);
-  // One that was never waited for is killed (SIGKILL) and reaped; one that was released is left to
-  // itself.
+  // Kills (SIGKILL) and reaps a child that is still held or was never waited for; a released one is
+  // left running.
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   [[nodiscard]] Pid pid() const { return pid_; }
-  [[nodiscard]] int pidfd() const { return pidfd_.get(); }  // readable when it has ended
-  // Of one that is held: it executes ARGV now. Throws as the constructor does.
+  [[nodiscard]] int pidfd() const { return pidfd_.get(); }  // readable after the child has exited
+  // Lets a held child exec ARGV. Throws as the constructor does.
   void release();
-  // Reaps it when it has ended; afterwards answers the same for ever.
+  // Reaps the child if it has exited; later calls return the same status.
   [[nodiscard]] std::optional<ExitStatus> try_wait();
   // nullopt: still running at the deadline.
   [[nodiscard]] std::optional<ExitStatus> wait(Deadline deadline);
-  // Nothing happens when it has ended.
+  // No-op if the child has exited.
   void send_signal(int signal) const;
 
  private:
@@ -72,7 +72,7 @@ class Child {
   Pid pid_;
   UniqueFd pidfd_;
   UniqueFd hold_;     // until release()
-  UniqueFd failure_;  // exec's errno, or its end
+  UniqueFd failure_;  // exec's errno; EOF if exec succeeded
   bool released_ = false;
   std::optional<ExitStatus> status_;
 };
@@ -82,7 +82,8 @@ struct CapturedRun {
   std::string output;                // stdout and stderr mixed, the first 64 KiB
 };
 
-// Runs ARGV to its end with its output captured and no input. Throws SystemError as Child does.
+// Runs ARGV until it exits, with its output captured and no input. Throws SystemError as Child
+// does.
 [[nodiscard]] CapturedRun run_captured(const std::vector<std::string>& argv, Deadline deadline);
 
 }  // namespace pyinject::base

@@ -1,4 +1,4 @@
-// Every wait has one. Steady clock: a changed wall clock neither shortens nor prolongs it.
+// Every wait has a deadline. Steady clock: setting the wall clock neither shortens nor prolongs it.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class Deadline {
     return std::max(std::chrono::nanoseconds{0},
                     std::chrono::duration_cast<std::chrono::nanoseconds>(when_ - Clock::now()));
   }
-  // For poll(2): rounded up, so that a poll never returns just before the deadline.
+  // For poll(2): rounded up, so that poll() never returns just before the deadline.
   [[nodiscard]] int remaining_ms() const {
     return static_cast<int>(
         std::chrono::ceil<std::chrono::milliseconds>(

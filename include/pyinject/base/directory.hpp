@@ -1,5 +1,5 @@
-// Files written next to others, by descriptor. Root writes into directories of other users: such a
-// user can replace any name at any time, so no path is resolved twice and no foreign link followed.
+// Access to files relative to a directory descriptor. Root writes into directories of other users,
+// who can replace any name at any time: no path is resolved twice and no foreign link is followed.
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"
@@ -13,21 +13,20 @@ namespace pyinject::base {
 
 class Directory {
  public:
-  // PATH as the user gave it, links followed. Throws SystemError.
+  // PATH as the user gave it; follows links. Throws SystemError.
   explicit Directory(std::string path);
 
-  // Its directory NAME, made with MODE if there is none. Throws Error if NAME is a link, belongs to
-  // a user other than this tool's and OWNER, or is writable by others.
+  // Opens the subdirectory NAME; creates it with MODE if it does not exist. Throws Error if NAME is
+  // a link, is writable by others, or belongs to a user other than this tool's and OWNER.
   [[nodiscard]] Directory make(const std::string& name, mode_t mode, uid_t owner) const;
-  // NAME for reading, without waiting for the other end of a FIFO. A link is ELOOP. Throws
-  // SystemError.
+  // Opens NAME for reading; does not block on a FIFO. Throws SystemError, with ELOOP for a link.
   [[nodiscard]] UniqueFd open(const std::string& name) const;
   // Throws SystemError.
   void rename(const std::string& from, const std::string& to) const;
-  // The directory NAME and the files in it, which are not followed if they are links. Nothing
-  // happens if it does not exist. Throws SystemError.
+  // Removes the directory NAME and the files in it; does not follow links. No-op if NAME does not
+  // exist. Throws SystemError.
   void remove_with_files(const std::string& name) const;
-  // The same for one file or link.
+  // The same for a single file or link.
   void remove(const std::string& name) const;
 
   [[nodiscard]] int fd() const { return fd_.get(); }
@@ -41,23 +40,23 @@ class Directory {
   UniqueFd fd_;       // O_PATH
 };
 
-// A name in a directory.
+// A name within a directory.
 struct Place {
   Directory directory;
   std::string name;
 
-  // PATH itself, also if it is a link.
+  // PATH itself, even if it is a link.
   [[nodiscard]] static Place of(const std::string& path);
   // The file that PATH leads to, which need not exist; links of /proc stay links. Throws Error for
-  // a link of another user.
+  // another user's link.
   [[nodiscard]] static Place behind(const std::string& path);
 };
 
 // A file with mode 0600 that appears under its name only when it is complete. If this tool is
-// killed, nothing is left, except on file systems without unnamed files.
+// killed, nothing is left behind, except on file systems without O_TMPFILE.
 class NewFile {
  public:
-  // To be NAME in DIRECTORY, which must outlive it. Throws SystemError.
+  // Will become NAME in DIRECTORY, which must outlive this object. Throws SystemError.
   NewFile(const Directory& directory, std::string name);
   explicit NewFile(const Place& place) : NewFile{place.directory, place.name} {}
   ~NewFile();
@@ -65,9 +64,9 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // The file gets the owner, group and mode of FACTS, as far as this tool may set them.
+  // Copies owner, group and mode from FACTS, as far as this tool is permitted to.
   void resemble(const struct stat& facts) const;
-  // It takes the place. Throws SystemError.
+  // Puts the file in place under its name. Throws SystemError.
   void take_place();
 
  private:
@@ -76,7 +75,7 @@ class NewFile {
 
   const Directory& directory_;
   std::string final_name_;
-  std::string name_;  // empty: none yet
+  std::string name_;  // empty: unnamed so far
   UniqueFd fd_;
 };
 

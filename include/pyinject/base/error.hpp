@@ -1,5 +1,5 @@
 // The two kinds of failure. Ordinary outcomes (the target exited, is no Python, ...) are values of
-// result types and not exceptions.
+// result types, not exceptions.
 #pragma once
 
 #include <stdexcept>
@@ -7,13 +7,13 @@
 
 namespace pyinject::base {
 
-// A failure whose text is complete: who, which step, with which values, why, remedy.
+// A failure with a complete text: who, which step, values, cause, remedy.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A failed system call: "STEP: strerror(CODE)". errno is captured by the caller at once.
+// A failed system call: "STEP: strerror(CODE)". The caller captures errno immediately.
 class SystemError : public Error {
  public:
   SystemError(const std::string& step, int code);
@@ -23,7 +23,7 @@ class SystemError : public Error {
   int code_;
 };
 
-// The text of an errno value, without the caller having to care about thread safety.
+// The text of an errno value. Thread-safe.
 [[nodiscard]] std::string errno_text(int code);
 
 }  // namespace pyinject::base

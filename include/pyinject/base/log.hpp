@@ -1,5 +1,5 @@
-// Messages for people, always on stderr; stdout carries results only. A Logger is passed to who
-// needs it, never reached through a global.
+// Messages for people, always on stderr; stdout carries only results. A Logger is passed to the
+// code that needs it, never reached through a global.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace pyinject::base {
 
 enum class LogLevel { kError, kWarning, kInfo, kDebug };
 
-// A format string of {fmt} that is checked against ARGS: base/format.hpp.
+// A {fmt} format string, checked against ARGS: base/format.hpp.
 template <typename... Args>
 struct Format;
 
@@ -19,11 +19,11 @@ class Logger {
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
-  // MESSAGE has no level word and no newline: the implementation adds them.
+  // MESSAGE has neither level word nor newline: the implementation adds both.
   virtual void log(LogLevel level, std::string_view message) = 0;
 
-  // As {fmt} formats it. For the sources of this library, which include base/format.hpp for it; who
-  // uses the library calls log() and needs no {fmt}.
+  // Formatted by {fmt}. For the sources of this library, which include base/format.hpp; users of
+  // the library call log() and need no {fmt}.
   template <typename... Args>
   void error(typename Format<Args...>::String format, Args&&... args);
   template <typename... Args>
@@ -34,9 +34,8 @@ class Logger {
   void debug(typename Format<Args...>::String format, Args&&... args);
 };
 
-// Writes "perf-pyinject: error: MESSAGE" lines to stderr; info without its level word. Levels above
-// MOST are dropped. COLOR: the level word in colour (the caller looks at the terminal and
-// NO_COLOR).
+// Writes "perf-pyinject: error: MESSAGE" lines to stderr; info has no level word. Drops levels
+// above MOST. COLOR: print the level word in color (the caller checks the terminal and NO_COLOR).
 class StderrLogger : public Logger {
  public:
   StderrLogger(LogLevel most, bool color) : most_{most}, color_{color} {}

@@ -8,7 +8,7 @@
 
 namespace pyinject::base {
 
-// A process, by the number that this tool's own pid namespace knows it by.
+// A process id in this tool's own pid namespace.
 class Pid {
  public:
   constexpr Pid() = default;
@@ -20,7 +20,7 @@ class Pid {
   pid_t value_ = 0;
 };
 
-// A thread (task), by the number that this tool's own pid namespace knows it by.
+// A thread (task) id in this tool's own pid namespace.
 class Tid {
  public:
   constexpr Tid() = default;

@@ -1,5 +1,5 @@
-// Three kinds of number that must never be mixed: where something is in a running process, where an
-// ELF file says it is, and where it is in the file.
+// Three kinds of number that must never be mixed: an address in a running process, an address as an
+// ELF file gives it, and an offset in that file.
 #pragma once
 
 #include <compare>
@@ -7,7 +7,7 @@
 
 namespace pyinject::base {
 
-// An address in the target. It cannot be dereferenced here.
+// An address in the target. Not dereferenceable in this process.
 class RemoteAddress {
  public:
   constexpr RemoteAddress() = default;

@@ -1,4 +1,4 @@
-// A test double: every process is what the test says.
+// A test double: the test decides what each process is.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -14,16 +14,16 @@
 
 namespace pyinject::fake {
 
-// Without a script every pid is a CPython that is off, whether there is such a process or not; one
-// that exists gets its real start time. The script is to be written before detect() is called.
+// Without a script every pid is a CPython that is off, even if no such process exists; an existing
+// process gets its real start time. Fill in the script before calling detect().
 class Detector : public python::Detector {
  public:
   using python::Detector::detect;
-  // By any thread.
+  // Thread-safe.
   python::Detection detect(base::Pid pid, const base::Cancellation& cancellation) override;
 
-  std::optional<bool> known_verdict(const procfs::FileIdentity& file) override;  // none is
-  // By the path: whether it has "python" in it.
+  std::optional<bool> known_verdict(const procfs::FileIdentity& file) override;  // always nullopt
+  // True if PATH contains "python".
   bool may_hold_interpreter(base::Pid pid, const procfs::FileIdentity& file,
                             const std::string& path,
                             const base::Cancellation& cancellation) override;
@@ -31,7 +31,7 @@ class Detector : public python::Detector {
   // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): a script
   std::map<base::Pid, python::Reason> refusals;         // these are refused
   std::map<base::Pid, python::TrampolineState> states;  // the others are off
-  std::map<base::Pid, base::ProcessId> owners;          // sessions that have switched them on
+  std::map<base::Pid, base::ProcessId> owners;          // sessions that switched them on
   std::optional<std::set<base::Pid>> only;              // set: all others are no Python
   python::Version version{.major = 3, .minor = 15, .micro = 2, .level = 0xf, .serial = 0};
   bool frame_pointers = true;

@@ -1,4 +1,4 @@
-// A test double: nothing is attached to, and a book is kept of what would have been done.
+// A test double: attaches to nothing, and logs the calls.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -16,7 +16,7 @@
 
 namespace pyinject::fake {
 
-// Its functions may be called by several threads; what it wrote down is to be read afterwards.
+// Several threads may call its functions; read the log afterwards.
 class Injector : public python::Injector {
  public:
   std::variant<python::Activation, python::Refusal> activate(
@@ -27,14 +27,14 @@ class Injector : public python::Injector {
       const python::Target& target, std::chrono::nanoseconds deadline) override;
 
   // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): a script and a book
-  // The script; without it all succeeds.
+  // The script; without it every call succeeds.
   std::map<base::Pid, python::Reason> activate_refusals;
   std::map<base::Pid, python::Reason> deactivate_refusals;
   std::function<void(base::Pid)> after_activation;    // called before activate() returns
   std::function<void(base::Pid)> after_deactivation;  // called before deactivate() returns
 
-  // The book.
-  std::set<base::Pid> on;                        // now
+  // The log.
+  std::set<base::Pid> on;                        // on now
   std::vector<std::string> calls;                // "activate 12", "deactivate 12", "stack_use 12"
   std::vector<std::chrono::nanoseconds> shares;  // time that each deactivate() was given
   python::Owner owner;                           // of the latest activate()

@@ -1,4 +1,4 @@
-// A test double: messages are kept.
+// A test double that keeps the messages.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -13,12 +13,12 @@ namespace pyinject::fake {
 
 class Logger : public base::Logger {
  public:
-  void log(base::LogLevel level, std::string_view message) override;  // by any thread
+  void log(base::LogLevel level, std::string_view message) override;  // thread-safe
 
-  // All messages of LEVEL, a line each.
+  // All messages of LEVEL, one per line.
   [[nodiscard]] std::string text(base::LogLevel level) const;
 
-  // In their order. To be read when no thread logs.
+  // In order. Read it only while no thread logs.
   // NOLINTNEXTLINE(cppcoreguidelines-non-private-member-variables-in-classes): a book
   std::vector<std::pair<base::LogLevel, std::string>> lines;
 

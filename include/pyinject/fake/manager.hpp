@@ -1,4 +1,4 @@
-// A test double for programs that are given a session::Manager.
+// A test double for code that uses a session::Manager.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -14,10 +14,10 @@
 
 namespace pyinject::fake {
 
-// Without a script every process is a Python that can be switched on and off. Counts and calls its
-// listener as the real one does; always lenient, and without an owner: it touches nothing, so that
-// nothing is to be undone. The real manager on top of fake::Detector and fake::Injector is the
-// other way to test with, and shows more.
+// Without a script every process is a Python that can be switched on and off. Counts, and calls its
+// listener, as the real manager does; always lenient and without an owner: it touches nothing, so
+// nothing has to be undone. The alternative, the real manager with fake::Detector and
+// fake::Injector, tests more.
 class Manager : public session::Manager {
  public:
   using session::Manager::deactivate_all;

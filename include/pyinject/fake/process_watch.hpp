@@ -1,4 +1,4 @@
-// A test double: processes come and go as the test says.
+// A test double: the test starts and ends processes.
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"
@@ -20,12 +20,12 @@ class ProcessWatch : public watch::ProcessWatch {
   bool report_write(base::Pid pid, std::uint64_t address) override;
   [[nodiscard]] std::string_view name() const override { return "fake"; }
 
-  // What the next take() gives, behind what it would give already; fd() is readable from now on.
+  // Queues EVENT for the next take(); fd() becomes readable.
   void tell(watch::ProcessEvent event);
 
   // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): a script and a book
-  bool reports_writes = true;                                // what report_write() answers
-  std::vector<std::pair<base::Pid, std::uint64_t>> watched;  // what it was asked for
+  bool reports_writes = true;                                // result of report_write()
+  std::vector<std::pair<base::Pid, std::uint64_t>> watched;  // arguments of report_write()
   // NOLINTEND(cppcoreguidelines-non-private-member-variables-in-classes)
 
  private:

@@ -1,4 +1,4 @@
-// Where `perf record` writes, and what it said about it.
+// Where `perf record` writes, and what it reports about it.
 #pragma once
 
 #include "pyinject/base/directory.hpp"
@@ -14,12 +14,12 @@
 namespace pyinject::perf {
 
 struct Output {
-  std::string path = "perf.data";  // a folder with --threads
+  std::string path = "perf.data";  // a directory with --threads
   bool pipe = false;               // to stdout
   bool several = false;            // --switch-output, --timestamp-filename: PATH is a prefix
 };
 
-// What perf makes of these options. Without -o perf writes to stdout when that is a pipe.
+// The output that perf derives from OPTIONS. Without -o, perf writes to stdout if that is a pipe.
 [[nodiscard]] Output output_of(const std::vector<std::string>& options, bool stdout_is_pipe);
 
 struct WrittenFile {
@@ -29,17 +29,18 @@ struct WrittenFile {
   bool approximate = false;  // "~12 samples"
 };
 
-// All "[ perf record: Captured and wrote 0.1 MB perf.data (12 samples) ]" and "[ perf record: Dump
-// perf.data.2026... ]" lines of perf's stderr.
+// Parses all "[ perf record: Captured and wrote 0.1 MB perf.data (12 samples) ]" and "[ perf
+// record: Dump perf.data.2026... ]" lines of perf's stderr.
 [[nodiscard]] std::vector<WrittenFile> parse_written_files(std::string_view errors);
 
-// perf moves an old file to PATH.old when it starts. Undoes that when nothing was recorded, so that
-// a refused recording leaves the folder as it was.
+// perf renames an existing file to PATH.old when it starts. This undoes the rename if nothing was
+// recorded, so that a refused recording leaves the directory unchanged.
 class OutputRollback {
  public:
-  // To be made before perf starts.
+  // Create it before perf starts.
   explicit OutputRollback(Output output);
-  // After perf has ended, and only when its file holds nothing: removes it, puts the old one back.
+  // Call it after perf has exited, and only if its file holds nothing: removes the file and
+  // restores the old one.
   void undo() const;
 
  private:

@@ -1,4 +1,4 @@
-// Which file a mapping is of, as the kernel numbers it: a key to remember files by.
+// Identity of a mapped file, as the kernel reports it: a key for caches.
 #pragma once
 
 #include <compare>
@@ -6,12 +6,12 @@
 
 namespace pyinject::procfs {
 
-// Zero where it is not known.
+// Fields are zero if unknown.
 struct FileIdentity {
-  std::uint32_t device_major = 0;  // of the superblock: on btrfs and overlayfs not stat's st_dev
+  std::uint32_t device_major = 0;  // of the superblock; stat's st_dev differs on btrfs, overlayfs
   std::uint32_t device_minor = 0;
   std::uint64_t inode = 0;
-  std::uint64_t generation = 0;  // of the inode's number: it is given to other files later
+  std::uint64_t generation = 0;  // of the inode number, which file systems reuse
   auto operator<=>(const FileIdentity&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// Is this process a CPython we can activate, and where is what in it?
+// Decides whether a process is a CPython that can be activated, and locates its parts.
 #pragma once
 
 #include "pyinject/base/cancellation.hpp"
@@ -19,19 +19,20 @@ class Detector {
   Detector(const Detector&) = delete;
   Detector& operator=(const Detector&) = delete;
 
-  // Reads only (process_vm_readv, /proc): nothing in the target is stopped or changed. Every
-  // outcome is a value; throws base::Error only when this tool itself is broken. Of any thread,
-  // several at a time. Bounded in files, bytes and steps, whatever the process does: beyond those,
-  // and when CANCELLATION is stopped, the answer is Reason::kNotExamined.
+  // Only reads (process_vm_readv, /proc): nothing in the target is stopped or changed. Every
+  // outcome is a value; throws base::Error only if this tool itself is broken. Thread-safe; calls
+  // may run concurrently. Files, bytes and steps are bounded, whatever the process does: beyond the
+  // bounds, and when CANCELLATION is stopped, returns Reason::kNotExamined.
   [[nodiscard]] virtual Detection detect(base::Pid pid, const base::Cancellation& cancellation) = 0;
   [[nodiscard]] Detection detect(base::Pid pid) { return detect(pid, base::Cancellation::never()); }
 
-  // Is a CPython in FILE? For callers that are told of each mapping of each process: one look-up,
-  // no system call. nullopt: may_hold_interpreter() finds out. Of any thread.
+  // Whether FILE holds a CPython, from the cache. For callers that get an event for each mapping of
+  // each process: one look-up, no system call. nullopt: unknown, ask may_hold_interpreter().
+  // Thread-safe.
   [[nodiscard]] virtual std::optional<bool> known_verdict(const procfs::FileIdentity& file) = 0;
-  // The same of FILE, which PID has mapped and calls PATH; it is opened and read. True also where
-  // it cannot be known (the file cannot be opened, the process has gone): detect() tells. Of any
-  // thread.
+  // The same, but opens and reads FILE, which PID has mapped as PATH. Also true if the answer
+  // cannot be determined (the file cannot be opened, the process has exited): detect() then
+  // decides. Thread-safe.
   [[nodiscard]] virtual bool may_hold_interpreter(base::Pid pid, const procfs::FileIdentity& file,
                                                   const std::string& path,
                                                   const base::Cancellation& cancellation) = 0;
@@ -39,13 +40,13 @@ class Detector {
 
 enum class Purpose {
   kActivate,
-  // Only the frames are to be read (frame_layout.hpp): builds without a trampoline, with the JIT or
-  // another evaluator are fine, and so is one that is not initialised yet, when it has been loaded.
-  // Of Target's addresses only what frames take is filled in.
+  // Only read the frames (frame_layout.hpp): accepts builds without a trampoline, with the JIT or
+  // with another evaluator, and an interpreter that is loaded but not initialized yet. Fills in
+  // only those addresses of Target that reading frames needs.
   kObserve,
 };
 
-// Keeps what it learned of interpreter files (by device, inode and build) for the next process.
+// Caches what it learns about interpreter files (by device, inode and build) for later processes.
 [[nodiscard]] std::unique_ptr<Detector> make_detector(Purpose purpose = Purpose::kActivate);
 
 }  // namespace pyinject::python

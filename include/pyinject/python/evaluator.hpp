@@ -1,4 +1,4 @@
-// Where the machine code that runs Python's byte code is.
+// Locates the machine code that runs Python's byte code.
 #pragma once
 
 #include "pyinject/base/remote_address.hpp"
@@ -10,17 +10,17 @@ namespace pyinject::python {
 
 struct CodeRange {
   base::RemoteAddress begin;
-  base::RemoteAddress end;  // the first byte behind it
+  base::RemoteAddress end;  // one past the last byte
   [[nodiscard]] bool contains(base::RemoteAddress address) const {
     return begin <= address && address < end;
   }
   bool operator==(const CodeRange&) const = default;
 };
 
-// The parts of _PyEval_EvalFrameDefault, ascending: the function itself, and what the compiler has
-// put elsewhere (".cold": on some builds that is nearly all of it). A program counter of a C frame
-// that runs Python frames is in one of them. Empty: the interpreter's file cannot be read, or does
-// not say. Reads the file: some milliseconds.
+// The parts of _PyEval_EvalFrameDefault, ascending: the function itself and the parts that the
+// compiler moved elsewhere (".cold": on some builds nearly all of it). The program counter of a C
+// frame that runs Python frames is in one of them. Empty: the interpreter's file cannot be read or
+// has no such symbols. Reads the file: takes some milliseconds.
 [[nodiscard]] std::vector<CodeRange> evaluator_ranges(const Target& target);
 
 }  // namespace pyinject::python

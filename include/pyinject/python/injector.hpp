@@ -1,4 +1,4 @@
-// Switches the trampoline of one target on and off.
+// Switches the trampoline of a target on and off.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -18,55 +18,56 @@
 
 namespace pyinject::python {
 
-// By which rung of the ladder (docs/architecture.md) it was done.
+// The rung of the ladder (docs/architecture.md) that did the work.
 enum class Mechanism {
-  kNone,                // nothing was to be done
+  kNone,                // nothing had to be done
   kStore,               // the 8-byte store into eval_frame, all threads stopped
   kPendingQueue,        // two entries in the interpreter's pending-call queue
   kPendingQueueWakeup,  // the same, and the main thread's futex wait returns EINTR
   kPendingCallFrames,   // signal frames that call Py_AddPendingCall
   kGilFrames,           // signal frames that take the GIL and run the payload
-  kObserved,            // it is read from outside: nothing was done to it
+  kObserved,            // read from outside: the target is not modified
 };
 [[nodiscard]] std::string_view name(Mechanism mechanism);  // "store", "pending queue", ...
 
-// Who switches it off again, written into the target so that other sessions can see it.
+// The session that switches the target off again. Written into the target so that other sessions
+// can see it.
 struct Owner {
-  base::ProcessId session;  // the tool's own; {0, 0}: nobody, `activate` leaves it on
+  base::ProcessId session;  // this tool's process; {0, 0}: none, `activate` leaves it on
   std::uint32_t pid_namespace = own_pid_namespace();
 };
 
 struct ActivateOptions {
   Owner owner;
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
-  // For tests of one rung: use this mechanism or fail with kActivationFailed.
+  // For tests of one rung: use only this mechanism, or fail with kActivationFailed.
   std::optional<Mechanism> only = {};
-  // Set by another thread: the deadline is now. Null: never.
+  // Set by another thread: give up as if the deadline had passed. Null: never.
   const std::atomic<bool>* cancelled = nullptr;
 };
 
 struct Activation {
   Mechanism mechanism = Mechanism::kNone;
-  TrampolineState before = TrampolineState::kOff;  // what deactivation has to restore
-  std::chrono::nanoseconds stopped{};       // the longest that threads stood still: stop to detach
+  TrampolineState before = TrampolineState::kOff;  // the state that deactivation has to restore
+  std::chrono::nanoseconds stopped{};  // longest time that threads were stopped: stop to detach
   std::chrono::nanoseconds until_active{};  // from the call to the confirmed effect
   base::UniqueFd map;                       // the perf map that the target writes, open for reading
-  std::vector<std::string> notes;           // what else was done and the user should know
+  std::vector<std::string> notes;           // side effects that the user should know about
 };
 
 struct DeactivateOptions {
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
-  // Only what this session has switched on or asked for; unset: whosoever's that runs no more.
+  // Only what this session switched on or requested; unset: that of any session that has exited.
   std::optional<base::ProcessId> only_of = {};
 };
 
 struct Deactivation {
-  Mechanism mechanism = Mechanism::kNone;  // kStore: it was on
+  Mechanism mechanism = Mechanism::kNone;  // kStore: the trampoline was on
   std::chrono::nanoseconds stopped{};
-  std::string note = {};  // what the user should know; mostly empty
+  std::string note = {};  // what the user should know; usually empty
 };
 
-// Largest stack use of the target's threads, for the dump size of --call-graph dwarf.
+// Largest stack use among the target's threads, for the dump size of --call-graph dwarf.
 struct StackUse {
   std::uint64_t bytes = 0;
   base::Tid thread;
@@ -79,34 +80,34 @@ class Injector {
   Injector(const Injector&) = delete;
   Injector& operator=(const Injector&) = delete;
 
-  // Makes whatever the functions below need, so that no shortage of threads comes between switching
-  // on and switching off. To be called before the first of them, also after a fork. Throws
-  // base::SystemError.
+  // Allocates everything the functions below need, so that a shortage of threads cannot occur
+  // between switching on and switching off. Call it before the first of them, and again after a
+  // fork. Throws base::SystemError.
   virtual void prepare() {}
 
-  // The functions below throw base::Error when they cannot tell how it is with TARGET, which then
-  // may be on. Reason::kExited is returned only when it is proved that TARGET has ended or runs
-  // another program.
+  // The functions below throw base::Error if they cannot determine the state of TARGET, which may
+  // then be on. They return Reason::kExited only if TARGET has provably exited or exec'ed.
   //
-  // Switches on. Idempotent: a target that is on stays on and `before` says so. On a Refusal
-  // nothing is left changed, and a request that met its deadline can never run later.
+  // Switches on. Idempotent: a target that is already on stays on, and `before` says so. On a
+  // Refusal nothing is left changed, and a request that missed its deadline can never run later.
   [[nodiscard]] virtual std::variant<Activation, Refusal> activate(
       const Target& target, const ActivateOptions& options) = 0;
 
-  // Switches off what is on by us, and takes back a request that has not run yet: afterwards it
-  // cannot run any more. A target that is on by itself keeps it. A vanished process is
-  // Reason::kExited, a living other session's target Reason::kOtherSession.
+  // Switches off what is on by us and cancels a request that has not run yet: it cannot run
+  // afterwards. A target that is on by itself stays on. Returns Reason::kExited for a process that
+  // has exited, and Reason::kOtherSession for the target of another session that still runs.
   [[nodiscard]] virtual std::variant<Deactivation, Refusal> deactivate(
       const Target& target, const DeactivateOptions& options) = 0;
 
-  // Of a release that unmaps trampolines at its exit while daemon threads may be inside: those that
-  // TARGET has made since it was activated are kept mapped. Nothing is stopped when there are none.
+  // For releases that unmap trampolines at exit while daemon threads may be inside: keeps the
+  // trampolines mapped that TARGET has made since its activation. Stops nothing if there are none.
+  // nullopt: success.
   [[nodiscard]] virtual std::optional<Refusal> keep_trampolines(
       const Target& /*target*/, std::chrono::nanoseconds /*deadline*/) {
     return std::nullopt;
   }
 
-  // One short stop that reads the threads' stack pointers.
+  // Reads the stack pointers of all threads in one short stop.
   [[nodiscard]] virtual std::variant<StackUse, Refusal> stack_use(
       const Target& target, std::chrono::nanoseconds deadline) = 0;
 };

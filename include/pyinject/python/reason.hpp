@@ -1,5 +1,5 @@
-// Why a process cannot be (or was not) activated. Each has one name, used by messages, by `status`
-// and by the counters, so that operators can compare.
+// Reasons why a process cannot be (or was not) activated. Each has one name, used in messages, by
+// `status` and for the counters.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace pyinject::python {
 
-// Also an error code: std::error_code{Reason::kTraced}. 0 is none of them, since a code of 0 is no
-// error; the numbers may change from release to release, the names do not.
+// Also an error code: std::error_code{Reason::kTraced}. No reason is 0, because 0 means success in
+// an error code. The numbers may change between releases, the names do not.
 enum class Reason {
   // About the process.
   kNoSuchProcess = 1,
@@ -50,7 +50,7 @@ enum class Reason {
   kMapDirectory,
   kMapForeign,
   kMapNotRegular,
-  // Found out by trying.
+  // Found by trying.
   kStopDeadline,
   kDeadline,
   kActivationFailed,
@@ -66,27 +66,27 @@ inline constexpr std::size_t kReasonCount = static_cast<std::size_t>(Reason::kMa
 // A phrase for people, e.g. "it is older than Python 3.12".
 [[nodiscard]] std::string_view meaning(Reason reason);
 
-// Of all codes that are a Reason: name() is "pyinject"; message() "MEANING (reason_name)". They
-// equal the standard's conditions: kNoPermission std::errc::permission_denied, kNoSuchProcess and
-// kExited no_such_process, kDeadline timed_out, what this interpreter cannot do not_supported, and
-// so on.
+// The category of all Reason codes: name() is "pyinject", message() is "MEANING (reason_name)".
+// They compare equal to the standard conditions: kNoPermission to std::errc::permission_denied,
+// kNoSuchProcess and kExited to no_such_process, kDeadline to timed_out, whatever this interpreter
+// cannot do to not_supported, and so on.
 [[nodiscard]] const std::error_category& pyinject_category() noexcept;
 [[nodiscard]] std::error_code make_error_code(Reason reason) noexcept;
 
-// The process is no more.
+// The process no longer exists.
 [[nodiscard]] constexpr bool has_gone(Reason reason) {
   return reason == Reason::kExited || reason == Reason::kNoSuchProcess || reason == Reason::kZombie;
 }
 
 // A refusal: what was found (with values) and what the user can do. Both are complete phrases
-// without a final period; remedy may be empty.
+// without a final period; `remedy` may be empty.
 struct Refusal {
   Reason reason = Reason::kActivationFailed;
   std::string found;
   std::string remedy;
 };
 
-// "FOUND (reason_name): REMEDY" for a message that already says which pid.
+// "FOUND (reason_name): REMEDY", for a message that already names the pid.
 [[nodiscard]] std::string describe(const Refusal& refusal);
 
 }  // namespace pyinject::python

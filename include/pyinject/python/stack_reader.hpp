@@ -1,4 +1,4 @@
-// The Python stacks of a target's threads, read while it runs.
+// Reads the Python stacks of a target's threads while the target runs.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -16,8 +16,8 @@
 
 namespace pyinject::python {
 
-// A code object's names, as CPython's perf map has them: "py::QUALNAME:FILE". UTF-8 (a lone
-// surrogate becomes U+FFFD), with all that the program chose, line feeds included.
+// Names of a code object, as in CPython's perf map: "py::QUALNAME:FILE". UTF-8 (a lone surrogate
+// becomes U+FFFD) with every character that the program chose, including line feeds.
 struct CodeNames {
   std::string qualname;
   std::string file;
@@ -28,24 +28,24 @@ struct CodeNames {
 struct PythonFrame {
   base::RemoteAddress address;   // of the _PyInterpreterFrame
   base::RemoteAddress code;      // of the code object
-  base::RemoteAddress previous;  // an entry frame's address when this is the outermost of its group
+  base::RemoteAddress previous;  // address of an entry frame if this is the outermost of its group
   std::uint32_t line = 0;        // 0: unknown
-  // The outermost of the frames that share one C activation of the evaluator: the frame before it
-  // is an entry frame.
+  // The outermost of the frames that share one C activation of the evaluator: the previous frame is
+  // an entry frame.
   bool outermost = false;
-  // Of the code object: a number that no other object of this reader has. An address is given away
-  // again when an object dies.
+  // Serial number of the code object, unique within this reader: addresses are reused after an
+  // object dies.
   std::uint64_t code_serial = 0;
   bool operator==(const PythonFrame&) const = default;
 };
 
-// At least one frame; innermost first, entry frames left out.
+// At least one frame; innermost first, without entry frames.
 struct ThreadStack {
   base::Tid tid;
   std::vector<PythonFrame> frames;
-  bool complete = true;  // false: there are more than 4096, and the outermost are missing
-  // False: the stack changed whenever it was read. FRAMES are the outermost ones, which did not
-  // change; there may be more inside them.
+  bool complete = true;  // false: more than 4096 frames, the outermost are missing
+  // False: the stack changed during every read. FRAMES are the outermost ones, which did not
+  // change; there may be more frames inside them.
   bool settled = true;
 };
 
@@ -53,30 +53,30 @@ class StackReader {
  public:
   // What could not be read so far.
   struct Losses {
-    std::uint64_t changed = 0;       // stacks of which no part was the same twice
-    std::uint64_t unreadable = 0;    // stacks that make no sense
-    std::uint64_t interpreters = 0;  // the most of them whose threads could not be listed
+    std::uint64_t changed = 0;       // stacks that had no part equal in two reads
+    std::uint64_t unreadable = 0;    // stacks that are not valid
+    std::uint64_t interpreters = 0;  // highest number of interpreters with unreadable threads
   };
 
-  // The layout is taken from TARGET's debug offsets (3.13 and later) or a table (3.12), and tried.
-  // A string says what does not fit.
+  // Takes the layout from TARGET's debug offsets (3.13 and later) or from a table (3.12), and tests
+  // it. Returns a string that says what does not fit.
   [[nodiscard]] static std::variant<StackReader, std::string> of(const Target& target);
 
-  // The threads of all interpreters that have Python frames now. Nothing is stopped: a stack that
-  // changes while it is read is read again a few times; then only its outer part is returned, or,
-  // when that cannot be told apart either, nothing.
+  // All threads of all interpreters that have Python frames now. Stops nothing: a stack that
+  // changes while it is read is read again a few times; then only its outer part is returned, or
+  // nothing if that part cannot be determined either.
   [[nodiscard]] std::vector<ThreadStack> read();
-  // Only these threads: some microseconds for each.
+  // The same for TIDS only: some microseconds per thread.
   [[nodiscard]] std::vector<ThreadStack> read(std::span<const base::Tid> tids);
 
-  // Those of the code object at CODE: as the latest read() met it, else as it is now. nullopt: it
-  // is none (any more).
+  // Names of the code object at CODE: as the latest read() saw it, else as it is now. nullopt: no
+  // code object is there (any more).
   [[nodiscard]] std::optional<CodeNames> names(base::RemoteAddress code);
-  // Those of a frame of the latest read(): nothing is read for it.
+  // Names of a frame of the latest read(). Does not read the target.
   [[nodiscard]] std::optional<CodeNames> names(const PythonFrame& frame) const;
 
   [[nodiscard]] const Losses& losses() const;
-  // The threads of the latest read() that have frames of which none could be read.
+  // Threads of the latest read() that have frames, none of which could be read.
   [[nodiscard]] const std::vector<base::Tid>& unread() const;
 
   StackReader(StackReader&& other) noexcept;

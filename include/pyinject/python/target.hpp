@@ -1,4 +1,4 @@
-// What the detector found out about one Python process: a value, valid until the process execs.
+// What the detector found out about a Python process: a value, valid until the process execs.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -14,7 +14,7 @@
 
 namespace pyinject::python {
 
-// PY_VERSION_HEX taken apart.
+// PY_VERSION_HEX, decoded.
 struct Version {
   std::uint8_t major = 0;
   std::uint8_t minor = 0;
@@ -29,71 +29,71 @@ struct Version {
 
 enum class TrampolineState {
   kOff,
-  kOnByUs,      // our mailbox says so and the evaluator is the one it remembers
-  kOnByItself,  // -X perf, PYTHONPERFSUPPORT or the program's own call: never touched
+  kOnByUs,      // our mailbox says so, and the evaluator is the one recorded there
+  kOnByItself,  // by -X perf, PYTHONPERFSUPPORT or the program's own call: never touched
 };
 
 [[nodiscard]] std::string_view name(TrampolineState state);  // "off", "on by us", "on by itself"
 
-// The addresses in the target, all checked against it by the detector.
+// Addresses in the target, all verified by the detector.
 struct Addresses {
   base::RemoteAddress runtime;           // _PyRuntime
   base::RemoteAddress main_interpreter;  // the PyInterpreterState with id 0
-  base::RemoteAddress eval_frame;        // where its eval_frame pointer is
+  base::RemoteAddress eval_frame;        // of the eval_frame pointer of that interpreter
   base::RemoteAddress run_simple_string;
   base::RemoteAddress add_pending_call;
   base::RemoteAddress gilstate_ensure;
   base::RemoteAddress gilstate_release;
   base::RemoteAddress sem_post;
   base::RemoteAddress sigreturn;  // mov $15,%rax; syscall
-  base::RemoteAddress mailbox;    // page-tail memory for it
+  base::RemoteAddress mailbox;    // memory at the end of a page, for the mailbox
 };
 
 struct Target {
   base::ProcessId id;
-  base::RemoteAddress stack_begin;  // of its first thread: tells one program image from the next
+  base::RemoteAddress stack_begin;  // of the first thread: distinguishes program images
   Version version;
-  std::string interpreter;         // the file that holds it, as the target names it
+  std::string interpreter;         // the file that holds the interpreter, as the target names it
   base::RemoteAddress text_begin;  // its executable mapping(s)
   base::RemoteAddress text_end;
   base::LoadBias bias;
   Addresses addresses;
-  bool frame_pointers = false;  // most functions keep %rbp: perf record -g gives whole stacks
+  bool frame_pointers = false;  // most functions keep %rbp: perf record -g gives complete stacks
   TrampolineState state = TrampolineState::kOff;
   base::ProcessId owner;              // kOnByUs: the session that will switch it off; {0, 0}: none
-  std::uint32_t owner_namespace = 0;  // the pid namespace that OWNER counts in; 0: unknown
-  bool foreign_namespace = false;     // its /tmp is not ours, or its pid is another in there
-  base::Pid inner_pid;                // its pid in its own pid namespace: names the map file
-  std::string map_path;               // "/tmp/perf-INNER.map", as the target sees it
-  std::vector<std::string> warnings;  // risks that are no reason to refuse, said to the user
+  std::uint32_t owner_namespace = 0;  // the pid namespace of OWNER; 0: unknown
+  bool foreign_namespace = false;  // its /tmp is not ours, or its pid differs in its own namespace
+  base::Pid inner_pid;             // pid in the target's own pid namespace: names the map file
+  std::string map_path;            // "/tmp/perf-INNER.map", as the target sees it
+  std::vector<std::string> warnings;  // risks that do not justify a refusal, reported to the user
 };
 
-// Of the session that has switched a target on.
+// State of the session that switched a target on.
 enum class OwnerState {
   kNone,     // no session: `activate`, or the trampoline is not on by us
-  kLives,    // it switches the target off at its end
-  kGone,     // it is proved to have ended: nobody switches the target off
-  kUnknown,  // it is in a pid namespace that cannot be seen from here
+  kLives,    // it switches the target off when it ends
+  kGone,     // it has provably exited: no process switches the target off
+  kUnknown,  // it is in a pid namespace that is not visible from here
 };
 [[nodiscard]] std::string_view name(OwnerState state);  // "none", "running", "gone", "unknown"
-// Looks at the processes that there are. Throws base::Error when it cannot.
+// Reads /proc. Throws base::Error on failure.
 [[nodiscard]] OwnerState owner_state(const Target& target);
-// The same of OWNER, whose pid counts in PID_NAMESPACE (0: unknown). TARGET_IN_OWN: the target has
-// the same pid in its own pid namespace as in this process's.
+// The same for OWNER, a pid in PID_NAMESPACE (0: unknown). TARGET_IN_OWN: the target has the same
+// pid in its own pid namespace as in this process's.
 [[nodiscard]] OwnerState owner_state(const base::ProcessId& owner, std::uint32_t pid_namespace,
                                      bool target_in_own);
 // Inode number of this process's pid namespace; 0: unknown.
 [[nodiscard]] std::uint32_t own_pid_namespace();
 
-// What detection of one pid gives: a target that is ready (or on already), or the reason why not.
-// PARTIAL: what was known before the refusal (version 0.0.0 when not even that).
+// The result of detecting one pid: a target that is ready (or already on), or the reason why not
+// together with what was known before the refusal (version 0.0.0: not even that).
 struct Refused {
   Refusal refusal;
   Version version;
   std::string interpreter;
   std::optional<bool> frame_pointers;
-  // kNotInitialized: where its memory has the int that becomes 1 when it is initialised. Not
-  // where it still lacks parts of the interpreter.
+  // kNotInitialized: address of the int that becomes 1 when the interpreter is initialized. Unset
+  // if parts of the interpreter are not loaded yet.
   std::optional<base::RemoteAddress> initialized = {};
 };
 using Detection = std::variant<Target, Refused>;

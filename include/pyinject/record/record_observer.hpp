@@ -1,4 +1,4 @@
-// What a recording has to tell people while it goes on; how, is the command line's business.
+// Progress and results of a recording; the command line decides how to show them.
 #pragma once
 
 #include "pyinject/perf/map_collector.hpp"
@@ -17,7 +17,7 @@
 
 namespace pyinject::session {
 
-// A file of perf's with whole stacks.
+// A file written by perf, with complete stacks.
 struct WovenFile {
   std::string path;
   weave::WeaveSummary summary;
@@ -25,15 +25,15 @@ struct WovenFile {
 
 struct RecordSummary {
   perf::Output output;
-  std::vector<WovenFile> woven;  // FILES have been replaced by these
+  std::vector<WovenFile> woven;  // these replaced the files of the same names
   std::vector<perf::WrittenFile> files;
-  std::chrono::nanoseconds elapsed{};  // events enabled to disabled
+  std::chrono::nanoseconds elapsed{};  // from events enabled to events disabled
   std::size_t targets = 0;
   std::vector<perf::CollectedMap> maps;
-  // Threads whose functions from before the attach could not be read (record/frame_watch.hpp).
+  // Threads whose functions entered before the attach could not be read (record/frame_watch.hpp).
   std::size_t unknown_threads = 0;
   std::optional<SamplerStats> sampler = {};  // with --engine bpf
-  std::string counters = {};  // Stats::summary(); empty: one was switched on and off, no more
+  std::string counters = {};  // Stats::summary(); empty: a single target was on, then off
 };
 
 class RecordObserver {
@@ -44,16 +44,17 @@ class RecordObserver {
   RecordObserver& operator=(const RecordObserver&) = delete;
 
   virtual void activated(const ActiveTarget& target) = 0;
-  // About twice a second while events are enabled. BYTES: of the file, when it is a single one.
+  // About twice a second while events are enabled. BYTES: size of the output if it is a single
+  // file.
   virtual void progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) = 0;
-  // Some times a second while the file gets its stacks. DONE: 0 to 1.
+  // A few times a second during post-processing. DONE: 0 to 1.
   virtual void post_processing(double done, std::uint64_t samples) = 0;
-  // Whatever progress() or post_processing() has drawn is out of date.
+  // Anything that progress() or post_processing() has drawn is outdated.
   virtual void stopped() = 0;
   virtual void finished(const RecordSummary& summary) = 0;
-  // What was done to one process. As ManagerOptions::on_event.
+  // As ManagerOptions::on_event.
   virtual void on_event(const Event& /*event*/) {}
-  // The last call, however it ends.
+  // The last call, however the recording ends.
   virtual void counted(const Stats& /*stats*/) {}
 };
 

@@ -1,4 +1,4 @@
-// One recording from beginning to end.
+// One recording, from start to end.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -9,13 +9,13 @@
 
 namespace pyinject::session {
 
-// perf is started with its events disabled, the targets are activated, the events enabled, and the
-// command runs; then the events are disabled, the targets switched off, perf stopped and the map
-// files collected. Returns the exit status: the command's, 128 + signal when a signal to this tool
-// ended it, 0 when the targets exited, kFailure with a logged reason. Throws base::Error when this
-// tool fails. However it ends, no target is left active that was not before; one that could not be
-// switched off is named by an error. With kBpf DETECTOR and INJECTOR are not used, nor with kAuto
-// where it comes to that engine.
+// Starts perf with its events disabled, activates the targets, enables the events and runs the
+// command; then disables the events, switches the targets off, stops perf and collects the map
+// files. Returns the exit status: the command's; 128 + signal if a signal to this tool ended the
+// recording; 0 if the targets exited; kFailure with a logged reason. Throws base::Error if this
+// tool fails. However it ends, no target stays active that was not active before; an error lists
+// each one that could not be switched off. With kBpf, and with kAuto if it chooses that engine,
+// DETECTOR and INJECTOR are unused.
 [[nodiscard]] int record(const RecordOptions& options, python::Detector& detector,
                          python::Injector& injector, base::Logger& logger,
                          RecordObserver& observer);

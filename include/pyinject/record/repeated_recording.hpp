@@ -1,4 +1,4 @@
-// Recordings of the same processes one after the other, for a service that runs all the time.
+// Consecutive recordings of the same processes, for a service that runs all the time.
 #pragma once
 
 #include "pyinject/record/record_session.hpp"
@@ -10,22 +10,23 @@
 namespace pyinject::session {
 
 struct RepeatOptions {
-  std::chrono::nanoseconds duration{};  // of one recording, from "events are enabled" on
-  std::chrono::nanoseconds period{};    // from the begin of one to that of the next
-  std::size_t keep = 12;                // files at most, beside the one that is being written
-  // After each one: what record() would have returned.
+  std::chrono::nanoseconds duration{};  // of one recording, starting when events are enabled
+  std::chrono::nanoseconds period{};    // from the start of one recording to the start of the next
+  std::size_t keep = 12;  // maximum number of files, not counting the one being written
+  // Called after each recording with the result of record().
   std::function<void(int status)> done = {};
 };
 
-// As record(), again and again; OPTIONS without a command, -o - or --switch-output. What -o names
-// is followed by the time in UTC, as perf would add it: perf.data.2026112022060912. When there are
-// more than KEEP of that form, also of an earlier run, the oldest are removed. In between nothing
-// is active, and neither perf nor a guard runs.
+// Like record(), repeatedly; OPTIONS must have no command, no -o - and no --switch-output. Appends
+// the time in UTC to the name given with -o, as perf would: perf.data.2026112022060912. If there
+// are more than KEEP files with such names, including those of earlier runs, removes the oldest.
+// Between recordings nothing is active, and neither perf nor a guard runs.
 //
-// SIGHUP ends the running recording, or the pause, and the next one begins. SIGTERM and SIGINT
-// complete the running one and end it all; a second one does not wait for its stacks. Returns 128 +
-// that signal, 0 when all of OPTIONS' processes have exited, and the status of the very first
-// recording if that fails: later failures are logged, and the next one is tried at its time.
+// SIGHUP ends the current recording, or the pause, and starts the next one. SIGTERM and SIGINT
+// complete the current recording and end the series; a second one does not wait for its
+// post-processing. Returns 128 + that signal; 0 when all processes of OPTIONS have exited; the
+// status of the first recording if that fails. Later failures are logged, and the next recording is
+// tried on schedule.
 [[nodiscard]] int record_repeatedly(const RecordOptions& options, const RepeatOptions& repeat,
                                     python::Detector& detector, python::Injector& injector,
                                     base::Logger& logger, RecordObserver& observer);

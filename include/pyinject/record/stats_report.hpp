@@ -1,4 +1,4 @@
-// The figures of one run, for programs that watch this one.
+// Statistics of one run, for monitoring programs.
 #pragma once
 
 #include "pyinject/python/reason.hpp"
@@ -15,7 +15,7 @@
 
 namespace pyinject::session {
 
-// How long a step took, over all processes.
+// Duration of a step, over all processes.
 struct StepTimes {
   std::uint64_t count = 0;
   std::chrono::nanoseconds total{};
@@ -24,9 +24,9 @@ struct StepTimes {
   void add(std::chrono::nanoseconds span);
 };
 
-// Of the events that a manager tells, one at a time.
+// Durations from a manager's events. Not thread-safe.
 struct EventTimes {
-  StepTimes detection;  // also of processes that were skipped then
+  StepTimes detection;  // also of processes that detection skipped
   StepTimes activation;
   StepTimes deactivation;
 
@@ -39,17 +39,17 @@ struct StatsReport {
   std::chrono::nanoseconds elapsed{};
   int exit_status = 0;
   Stats::Counts counters = Stats{}.counters();
-  std::vector<std::pair<python::Reason, std::uint64_t>> reasons;  // those that were met
+  std::vector<std::pair<python::Reason, std::uint64_t>> reasons;  // only those that occurred
   EventTimes times;
   std::uint64_t unknown_threads = 0;    // RecordSummary::unknown_threads, sum
   std::optional<SamplerStats> sampler;  // with --engine bpf, sums
 
-  // Adds counters and reasons as they are now.
+  // Adds the current counters and reasons.
   void take(const Stats& stats);
   void take(const SamplerStats& stats);
 };
 
-// docs/stats-json.md says what is in it.
+// docs/stats-json.md describes the format.
 [[nodiscard]] std::string to_json(const StatsReport& report);
 
 // "2026-11-20T20:48:40.123456Z"

@@ -1,4 +1,4 @@
-// A perf.data file that is there already gets whole stacks.
+// Post-processes an existing perf.data file, so that it has complete stacks.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -14,11 +14,11 @@ struct WeaveFileOptions {
   std::string input;
   std::string output;  // may be INPUT
   perf::PerfSearch perf;
-  std::function<bool()> interrupted = {};  // asked some times a second
+  std::function<bool()> interrupted = {};  // polled a few times a second
 };
 
-// Returns the exit status: 0, or kFailure with a logged reason; OUTPUT is then as it was. Throws
-// base::Error as perf::locate_perf() does.
+// Returns the exit status: 0, or kFailure with a logged reason; on failure OUTPUT is unchanged.
+// Throws base::Error as perf::locate_perf() does.
 [[nodiscard]] int weave_file(const WeaveFileOptions& options, base::Logger& logger,
                              RecordObserver& observer);
 

@@ -1,4 +1,4 @@
-// Other verbs of perf that look at running processes and print or write stacks: trace, top, sched
+// Other perf commands that observe running processes and print or write stacks: trace, top, sched
 // record, kmem record.
 #pragma once
 
@@ -20,17 +20,17 @@ struct WrapOptions {
   bool strict = true;
   perf::PerfSearch perf;
   std::vector<std::string> verb;       // {"trace"}, {"sched", "record"}
-  std::vector<std::string> arguments;  // what follows it: unchanged and in order, -p among them
+  std::vector<std::string> arguments;  // arguments of VERB, including -p: unchanged and in order
   perf::MapCollectorOptions maps;
 
-  // It writes a file, with the options of `perf record`.
+  // VERB writes a file and takes the options of `perf record`.
   [[nodiscard]] bool records() const { return verb.back() == "record"; }
 };
 
-// The targets are activated, perf runs in the foreground with the terminal its own, and when it has
-// ended the targets are switched off. A file that it has written gets whole stacks, if it has any.
-// Returns perf's exit status, or kFailure with a logged reason. Throws base::Error when this tool
-// fails. However it ends, no target is left active that was not before.
+// Activates the targets, runs perf in the foreground with the terminal, and switches the targets
+// off after perf exits. Post-processes a file that perf has written, if it has stacks. Returns
+// perf's exit status, or kFailure with a logged reason. Throws base::Error if this tool fails.
+// However it ends, no target stays active that was not active before.
 [[nodiscard]] int wrap_perf(const WrapOptions& options, python::Detector& detector,
                             python::Injector& injector, base::Logger& logger,
                             RecordObserver& observer);

@@ -1,4 +1,4 @@
-// The process that switches targets off when this tool is killed.
+// A process that switches the targets off if this tool is killed.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -13,43 +13,43 @@
 namespace pyinject::session {
 
 struct GuardOptions {
-  // In whose name targets are switched on; {0, 0}: `activate`. Unset: whatever is on by us goes
-  // off.
+  // The session that switched the targets on; {0, 0}: `activate`. Unset: switch off whatever is on
+  // by us.
   std::optional<base::ProcessId> session = {};
   perf::MapCollectorOptions maps = {};
 };
 
-// One small process for each session. It is told of a target before that is touched, and does
-// nothing until it is dismissed, or its end of the socket says that this tool is no more. Then it
-// switches off what is on, takes back what was asked for, does the same for children that targets
-// forked, copies the maps that perf would not find, says so on stderr, and goes. It has a session
-// of its own (setsid), so the terminal's signals do not reach it; those that ask a process to end
-// it ignores: it ends with the tool.
+// One small process per session. It learns of a target before the target is touched, and waits
+// until it is dismissed or its socket reports that this tool has exited. Then it switches off what
+// is on, cancels pending requests, does the same for children that targets forked, copies the maps
+// that perf would not find, reports on stderr, and exits. It runs in its own session (setsid), so
+// the terminal's signals do not reach it, and it ignores the signals that ask a process to exit: it
+// exits with the tool.
 //
-// It also kills this tool (SIGKILL) when a stop of a target lasts longer than 2 s, since the tool
-// has been stopped itself by SIGSTOP or a freezer: the kernel then lets the target go.
+// It also kills this tool (SIGKILL) if a target stays stopped for more than 2 s, because the tool
+// itself was stopped by SIGSTOP or a freezer: the kernel then lets the target run.
 class Guard {
  public:
-  // Forks. Throws base::SystemError when it cannot. To be made while this process has one thread
-  // and before perf or a command is started.
+  // Forks. Throws base::SystemError on failure. Create it while this process has one thread, and
+  // before perf or a command is started.
   Guard(python::Detector& detector, python::Injector& injector, base::Logger& logger,
         const GuardOptions& options);
-  // One that was not dismissed does its work now; it is waited for up to 2 s and then left to it.
+  // If not dismissed, the guard process does its work now; the destructor waits up to 2 s for it.
   ~Guard();
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  // Targets are about to be stopped that watch() has not been called for.
+  // Targets are about to be stopped for which watch() has not been called.
   void expect_stops();
-  // TARGET is about to be touched.
+  // Call it before touching TARGET.
   void watch(const python::Target& target);
-  // FD: the map that TARGET writes. The guard gets a descriptor of its own, so that the map can be
-  // copied even if the target has ended by then.
+  // FD: the map that TARGET writes. The guard duplicates the descriptor, so that it can copy the
+  // map even if the target has exited by then.
   void keep_map(const python::Target& target, int fd);
-  // TARGET has ended, or runs another program, and its map has been copied.
+  // TARGET has exited or exec'ed, and its map has been copied.
   void forget(const python::Target& target);
-  // Everything was read back as off or is proved to have ended: the guard ends, and has ended when
-  // this returns.
+  // All targets are verified to be off or have provably exited: ends the guard process and waits
+  // for its exit.
   void dismiss();
 
  private:
@@ -58,7 +58,7 @@ class Guard {
 
   base::Logger& logger_;
   base::Pid pid_;
-  base::UniqueFd pidfd_;  // until it was reaped
+  base::UniqueFd pidfd_;  // until the guard process is reaped
   base::UniqueFd socket_;
   bool warned_ = false;
 };

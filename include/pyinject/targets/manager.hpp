@@ -1,4 +1,4 @@
-// Activates a set of processes and switches off what it has activated.
+// Activates a set of processes, and switches off what it activated.
 #pragma once
 
 #include "pyinject/base/cancellation.hpp"
@@ -19,13 +19,13 @@
 
 namespace pyinject::session {
 
-// What was done with one process, or found out about it.
+// The outcome of one step for one process.
 enum class EventKind {
-  kDetected,     // it can be activated, or is on already
-  kSkipped,      // it cannot: REASON
+  kDetected,     // it can be activated, or is already on
+  kSkipped,      // it cannot be activated: REASON
   kActivated,    // it is on
-  kDeactivated,  // it is off again, or has gone
-  kFailed,       // it could not be switched on, or off: REASON
+  kDeactivated,  // it is off again, or has exited
+  kFailed,       // it could not be switched on or off: REASON
 };
 struct Event {
   EventKind kind{};
@@ -35,30 +35,30 @@ struct Event {
 };
 
 struct ManagerOptions {
-  // Strict: one failure makes activate_all() undo what it did. Lenient: failures are logged and
-  // counted, a process that is no Python not even logged.
+  // Strict: one failure makes activate_all() undo everything. Lenient: failures are logged and
+  // counted; a process that is no Python is only counted.
   bool strict = true;
-  python::Owner owner = {};  // {0, 0}: what is activated stays on when the manager goes
-  // False: activate_late() only finds out what inherited the trampoline.
+  python::Owner owner = {};  // {0, 0}: activated targets stay on when the manager is destroyed
+  // False: activate_late() only finds processes that inherited the trampoline.
   bool late_activations = true;
-  // The caller calls activate_late() for all that activate_all() was given. A lenient
-  // activate_all() then takes 1 s at most, and what comes to no safe point in that time is left for
-  // later.
+  // The caller will call activate_late() for everything passed to activate_all(). A lenient
+  // activate_all() then takes at most 1 s, and postpones targets that reach no safe point in that
+  // time.
   bool tried_again = false;
-  // Named processes stand for all their descendants. One of them that is no Python is no failure,
-  // and `strict` applies to them only: a descendant that exits or fails ends nothing.
+  // Pids given by the user stand for all their descendants. Among these a process that is no Python
+  // is no failure, and `strict` applies to the given pids only: a descendant that exits or fails
+  // ends nothing.
   bool families = false;
   std::chrono::nanoseconds activation_deadline = std::chrono::seconds{5};    // of one target
   std::chrono::nanoseconds deactivation_deadline = std::chrono::seconds{5};  // of all together
-  // Asked again and again by activate_all() and deactivate_all(), in the thread that called them.
-  // True: activate_all() gives up as after a failure, deactivate_all() makes the rest as short as
-  // possible.
+  // Polled by activate_all() and deactivate_all() in the calling thread. True: activate_all() gives
+  // up as after a failure, deactivate_all() finishes as fast as possible.
   std::function<bool()> interrupted = {};
-  // Stopped: examinations end at once, with Reason::kNotExamined. Null: they have their own limits
-  // only.
+  // If stopped, examinations end immediately with Reason::kNotExamined. Null: only their own limits
+  // apply.
   const base::Cancellation* cancellation = nullptr;
-  // Called with each target that is about to be touched. This and the next are called by any thread
-  // that is inside a function of the manager, by one at a time, and may call active() and stats().
+  // Called before a target is touched. This and the next function are called from any thread inside
+  // a function of the manager, one call at a time, and may call active() and stats().
   std::function<void(const python::Target&)> before_activation = {};
   std::function<void(const Event&)> on_event = {};
 };
@@ -69,34 +69,34 @@ struct ActiveTarget {
 };
 using ActiveTargets = std::vector<std::shared_ptr<const ActiveTarget>>;
 
-// Those of a list of processes that can be activated or are on already. COMPLETE: none was
-// refused, but for those that `families` accepts; every refusal was counted and, when the user has
-// named the pids, logged.
+// Those of a list of processes that can be activated or are already on. COMPLETE: none was refused,
+// except those that `families` accepts. Every refusal was counted and, if the user gave the pids,
+// logged.
 struct Selection {
   std::vector<python::Target> targets;
   bool complete = true;
   std::set<base::Pid> no_pythons = {};
 };
 
-// What became of a process that appeared later.
+// Result for a process that appeared later.
 enum class Late {
   kActive,            // it is on now
-  kInherited,         // it was forked by a target and is on since its birth
-  kNotYet,            // its interpreter is being started: to be asked again
-  kRefused,           // it was counted, and logged if it is a Python at all
-  kKnown,             // tracked, or pending in another thread, or refused before
-  kGone,              // there is no such process any more; not counted
+  kInherited,         // a target forked it; it has been on since its start
+  kNotYet,            // its interpreter is still starting: ask again
+  kRefused,           // refused and counted; logged if it is a Python
+  kKnown,             // tracked, pending in another thread, or refused before
+  kGone,              // the process has exited; not counted
   kDifferentProgram,  // the pid now runs a different program (its exec record was lost)
 };
 struct LateArrival {
   Late late{};
-  // kNotYet: the int that is written when the interpreter is ready, where that is known.
+  // kNotYet: address of the int that is written when the interpreter is ready, if known.
   std::optional<base::RemoteAddress> initialized = {};
   std::optional<python::Target> inherited = {};  // kInherited
 };
 
-// Not thread-safe unless noted. Its destructor is the safety net: with an owner it is
-// deactivate_all().
+// Not thread-safe unless noted. With an owner, the destructor calls deactivate_all() as a safety
+// net.
 class Manager {
  public:
   virtual ~Manager() = default;
@@ -104,54 +104,54 @@ class Manager {
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
-  // Several are examined at a time.
+  // Examines several processes concurrently.
   [[nodiscard]] virtual Selection select(const std::vector<base::Pid>& pids, bool named) = 0;
   [[nodiscard]] Selection select(const std::vector<base::Pid>& pids) { return select(pids, true); }
 
-  // Called for every target as soon as it is active, as ManagerOptions::on_event is.
+  // Called for every target as soon as it is active, under the rules of ManagerOptions::on_event.
   using Listener = std::function<void(const ActiveTarget&)>;
   virtual void on_activation(Listener listener) = 0;
 
-  // Strict: one after the other; lenient: all at a time, with one deadline. False: one failed that
-  // `strict` applies to, or interrupted; what had been activated is off again. A target that was on
-  // before counts as active and is left on at the end.
+  // Strict: one after the other. Lenient: concurrently, with one deadline for all. False: a target
+  // failed to which `strict` applies, or interrupted; everything activated is off again. A target
+  // that was on before counts as active and is left on at the end.
   [[nodiscard]] virtual bool activate_all(std::vector<python::Target> targets) = 0;
 
-  // A process that appeared later: always lenient, tried once unless its interpreter was not ready
-  // yet or activate_all() has left it for later. Of any thread, several at a time.
+  // Activates a process that appeared later: always lenient, tried once unless its interpreter was
+  // not ready yet or activate_all() postponed it. Thread-safe; calls may run concurrently.
   virtual LateArrival activate_late(base::Pid pid) = 0;
-  // Late activations that are under way end soon, and no more are begun. Of any thread.
+  // Pending late activations end soon, and no new ones start. Thread-safe.
   virtual void end_late_activations() = 0;
 
-  // PID was a Python, and has ended before it was tried or ready: counted.
+  // PID was a Python and exited before it was tried or ready: counts it.
   virtual void missed(base::Pid pid) = 0;
 
-  // PID has ended or runs another program. What it was is handed over, null if it was not active; a
-  // later process of the same number is a new one. Of any thread, but not from a listener: what is
-  // handed over has been announced before.
+  // PID has exited or exec'ed. Returns its entry, null if it was not active; a later process with
+  // the same pid is a new one. Thread-safe, but must not be called from a listener. The returned
+  // target has been announced before.
   virtual std::shared_ptr<const ActiveTarget> forget(base::Pid pid) = 0;
 
-  // Switches off what this manager has switched on and whatever else is on by us among OTHERS
-  // (children that inherited it). Bounded over all, but each is given 100 ms at least; a process
-  // that has gone is no failure. False: one of this call or an earlier one may still be on; it was
-  // logged. Not while activate_late() is under way.
+  // Switches off what this manager switched on, and everything in OTHERS (children that inherited
+  // the trampoline) that is on by us. The total time is bounded, but each target gets at least 100
+  // ms; a process that has exited is no failure. False: a target of this call or an earlier one may
+  // still be on; it was logged. Must not run concurrently with activate_late().
   virtual bool deactivate_all(const std::vector<python::Target>& others) = 0;
   bool deactivate_all() { return deactivate_all({}); }
 
-  // Has the trampolines kept that active targets have made meanwhile (Injector::keep_trampolines).
-  // Of the thread that calls deactivate_all().
+  // Keeps the trampolines that active targets have made since (Injector::keep_trampolines). Call it
+  // from the thread that calls deactivate_all().
   virtual void keep_trampolines() {}
 
-  // Those that are active now. Of any thread.
+  // The targets that are active now. Thread-safe.
   [[nodiscard]] virtual ActiveTargets active() const = 0;
-  [[nodiscard]] virtual const Stats& stats() const = 0;  // of any thread
+  [[nodiscard]] virtual const Stats& stats() const = 0;  // thread-safe
 };
 
-// The arguments have to outlive the manager, and are used by several threads at a time.
+// The arguments must outlive the manager; several threads use them concurrently.
 [[nodiscard]] std::unique_ptr<Manager> make_manager(python::Detector& detector,
                                                     TargetHandler& handler, base::Logger& logger,
                                                     ManagerOptions options);
-// With a TrampolineHandler of INJECTOR.
+// The same with a TrampolineHandler for INJECTOR.
 [[nodiscard]] std::unique_ptr<Manager> make_manager(python::Detector& detector,
                                                     python::Injector& injector,
                                                     base::Logger& logger, ManagerOptions options);

@@ -1,4 +1,4 @@
-// Which processes a recording is about.
+// Selects the processes of a recording.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -15,42 +15,43 @@
 
 namespace pyinject::session {
 
-// Of all processes those that meet every condition; none: all.
+// The processes that meet every condition; without a condition, all processes.
 struct Scope {
   std::optional<uid_t> user = {};  // effective user
   std::string command = {};        // glob(7) for the name of the first thread, proc_pid_comm(5)
-  // Path beneath the root of cgroup2, without a slash at its ends: it and those below it.
+  // Path below the root of cgroup2, without leading or trailing slash: this cgroup and those below
+  // it.
   std::optional<std::string> cgroup = {};
 
   [[nodiscard]] bool narrow() const { return chosen_from_file() || cgroup; }
-  // perf cannot record these alone: it records all, and the rest is left out afterwards.
+  // perf cannot select these processes: it records all, and post-processing drops the others.
   [[nodiscard]] bool chosen_from_file() const { return user || !command.empty(); }
 };
 
-// Whether PID is in SCOPE now; false when it has gone.
+// Whether PID is in SCOPE now; false if it has exited.
 [[nodiscard]] bool is_in(const Scope& scope, base::Pid pid);
 
-// "1000" or "www-data"; nullopt: there is no such user.
+// "1000" or "www-data"; nullopt: no such user.
 [[nodiscard]] std::optional<uid_t> user_by_name(const std::string& text);
 
-// All that ever belonged to a recording, kept right as processes come and go.
+// The set of processes that belong to a recording, updated as processes come and go.
 class TargetSet {
  public:
-  // Of all processes those in SCOPE.
+  // All processes in SCOPE.
   static TargetSet of_scope(Scope scope);
-  // ROOTS and all their descendants, also those that have lost their parents.
+  // ROOTS and all their descendants, including those that have lost their parents.
   static TargetSet of_families(const std::vector<base::Pid>& roots);
 
-  // Those that are there now: of ALL, whose parents are looked up.
+  // Selects the current members from ALL; looks up their parents.
   [[nodiscard]] std::vector<base::Pid> choose(const std::vector<base::Pid>& all);
 
-  // True: its process belongs to it, and did not before.
+  // True: the process of EVENT has become a member.
   bool note(const watch::ProcessEvent& event);
 
   [[nodiscard]] bool contains(base::Pid pid) const {
     return everybody() || members_.contains(pid.value());
   }
-  // Was PID ever one of them? To be asked of recorded samples.
+  // Whether PID has ever been a member. For recorded samples.
   [[nodiscard]] bool ever_contained(std::uint32_t pid) const {
     return everybody() || ever_.contains(static_cast<pid_t>(pid));
   }

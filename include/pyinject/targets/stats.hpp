@@ -1,4 +1,4 @@
-// What happened to the processes, in counters that any thread may read at any time.
+// Counts the outcomes of all processes. Any thread may read the counters at any time.
 #pragma once
 
 #include "pyinject/python/reason.hpp"
@@ -17,8 +17,8 @@ class Stats {
 
   // The names of the field's reference package.
   // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): each stands alone
-  Counter activated = 0;    // on now or before by our doing
-  Counter deactivated = 0;  // off again by our doing
+  Counter activated = 0;    // on now or earlier, switched on by us
+  Counter deactivated = 0;  // off again, switched off by us
   Counter skipped_not_python = 0;
   Counter skipped_too_old = 0;
   Counter skipped_no_tramp = 0;
@@ -27,12 +27,13 @@ class Stats {
   Counter deactivate_failed = 0;
   // NOLINTEND(cppcoreguidelines-non-private-member-variables-in-classes)
 
-  // Counts a process that was not activated, in one of the above and under its reason.
+  // Counts a process that was not activated, in one of the counters above and under its reason.
   void count_refusal(python::Reason reason);
   void count_deactivation_failure(python::Reason reason);
   [[nodiscard]] std::uint64_t of(python::Reason reason) const;
 
-  // Those above by the names of the reference package: {"Activated", 2}, ... in that order.
+  // The counters above with the names of the reference package: {"Activated", 2}, ... in that
+  // order.
   using Counts = std::array<std::pair<const char*, std::uint64_t>, 8>;
   [[nodiscard]] Counts counters() const;
 

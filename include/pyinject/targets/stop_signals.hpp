@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and SIGHUP as something to poll for, while this object lives.
+// SIGINT, SIGTERM and SIGHUP as a pollable descriptor while this object lives.
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"
@@ -15,31 +15,32 @@ namespace pyinject::session {
 
 struct StopSignal {
   int number = 0;
-  bool from_kernel = false;  // a terminal's: its whole foreground group has got it
+  bool from_kernel = false;  // sent by a terminal: its whole foreground process group got it
 };
 
-// Blocks the three and reads them from a signalfd; ignores SIGPIPE. A SIGHUP that was ignored at
-// the start (nohup) stays ignored. One that arrived is not lost: fd() stays readable until next().
+// Blocks the three signals and reads them from a signalfd; ignores SIGPIPE. A SIGHUP that was
+// ignored at the start (nohup) stays ignored. No signal is lost: fd() stays readable until next().
 class StopSignals {
  public:
   StopSignals();
-  // Restores mask and dispositions; a signal still pending then takes its usual effect.
+  // Restores mask and dispositions; a pending signal then takes its usual effect.
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // From here on a thread of its own waits for signals and calls LISTENER with each, so that a
-  // signal is heard while the caller is busy; next() still returns it. Of several objects only the
-  // latest may listen. Called again, it replaces LISTENER. Throws base::SystemError, and listens to
-  // nothing, when there is no thread to be had.
+  // Starts a thread that waits for signals and calls LISTENER with each, so that signals are
+  // noticed while the caller is busy; next() still returns them. If there are several objects, only
+  // the latest may listen. A second call replaces LISTENER. Throws base::SystemError, and listens
+  // to nothing, if the thread cannot be created.
   void listen(std::function<void(int)> listener);
 
-  // Changes with the first listen().
+  // The first listen() changes the descriptor.
   [[nodiscard]] int fd() const { return arrived_.valid() ? arrived_.get() : fd_.get(); }
-  // Takes the next one without waiting.
+  // Returns the next signal without waiting.
   [[nodiscard]] std::optional<int> next();
   [[nodiscard]] std::optional<StopSignal> next_with_origin();
-  // What was ignored before, for a command that is to be as if it had been started without us.
+  // Signals that were ignored at the start, so that a command can be started with the same
+  // dispositions.
   [[nodiscard]] const std::vector<int>& ignored_before() const { return ignored_before_; }
 
  private:
@@ -51,9 +52,9 @@ class StopSignals {
   sigset_t old_mask_{};
   struct sigaction old_pipe_ {};
   base::UniqueFd fd_;
-  base::UniqueFd arrived_;  // an eventfd: readable while QUEUE_ has some
-  base::UniqueFd ended_;    // another: the thread is to end
-  std::mutex mutex_;        // of the two below
+  base::UniqueFd arrived_;  // an eventfd: readable while QUEUE_ is not empty
+  base::UniqueFd ended_;    // an eventfd: tells the thread to exit
+  std::mutex mutex_;        // protects the two members below
   std::deque<StopSignal> queue_;
   std::function<void(int)> listener_;
   std::thread thread_;

@@ -1,4 +1,4 @@
-// What a manager does to each of its targets.
+// The operations of a manager on each of its targets.
 #pragma once
 
 #include "pyinject/python/injector.hpp"
@@ -9,8 +9,8 @@
 
 namespace pyinject::session {
 
-// Its functions are called by several threads at a time, for different targets. They throw
-// base::Error when they cannot tell whether TARGET is taken.
+// Several threads call these functions, for different targets. They throw base::Error if they
+// cannot determine whether TARGET is taken.
 class TargetHandler {
  public:
   virtual ~TargetHandler() = default;
@@ -18,7 +18,7 @@ class TargetHandler {
   TargetHandler(const TargetHandler&) = delete;
   TargetHandler& operator=(const TargetHandler&) = delete;
 
-  // Called before the first take(), so that no shortage of threads comes between take() and
+  // Called before the first take(), so that a shortage of threads cannot occur between take() and
   // release(). Throws base::SystemError.
   virtual void prepare() {}
 
@@ -27,18 +27,18 @@ class TargetHandler {
   [[nodiscard]] virtual std::variant<python::Activation, python::Refusal> take(
       const python::Target& target, const python::ActivateOptions& options) = 0;
 
-  // TARGET is as it was before take(). Reason::kExited: it has ended.
+  // Restores TARGET to its state before take(). Reason::kExited: it has exited.
   [[nodiscard]] virtual std::variant<python::Deactivation, python::Refusal> release(
       const python::Target& target, const python::DeactivateOptions& options) = 0;
 
-  // Now and then while TARGET is taken: python::Injector::keep_trampolines().
+  // Called periodically while TARGET is taken: python::Injector::keep_trampolines().
   [[nodiscard]] virtual std::optional<python::Refusal> keep_trampolines(
       const python::Target& /*target*/, std::chrono::nanoseconds /*deadline*/) {
     return std::nullopt;
   }
 };
 
-// Switches the trampoline on and off by an injector, which has to outlive it.
+// Switches the trampoline on and off with an injector, which must outlive this object.
 class TrampolineHandler : public TargetHandler {
  public:
   explicit TrampolineHandler(python::Injector& injector) : injector_{injector} {}

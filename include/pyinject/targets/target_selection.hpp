@@ -1,4 +1,4 @@
-// Which processes are meant.
+// Lists of processes to consider as targets.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -13,17 +13,17 @@
 
 namespace pyinject::session {
 
-// PIDS in their order, each once.
+// PIDS without duplicates, in the same order.
 [[nodiscard]] std::vector<base::Pid> without_repetitions(const std::vector<base::Pid>& pids);
 
-// Every process that is visible but this tool and kernel threads.
+// Every visible process except this tool and kernel threads.
 [[nodiscard]] std::vector<base::Pid> visible_processes();
 
-// Processes whose parent is one of PIDS, but for this tool.
+// Processes whose parent is one of PIDS, except this tool.
 [[nodiscard]] std::vector<base::Pid> children_of(const std::vector<base::Pid>& pids);
 
-// What is remembered of a target when it is activated, to find those it forks from then on: it may
-// have exited by the time they are looked for.
+// Facts about a target, saved at its activation to find the children that it forks later, even if
+// it has exited by then.
 struct Ancestor {
   base::ProcessId id;
   std::uint64_t since = 0;  // clock ticks since boot
@@ -31,8 +31,8 @@ struct Ancestor {
 };
 [[nodiscard]] Ancestor ancestor_now(base::ProcessId id);
 
-// Processes that one of ANCESTORS may have forked since: later descendants, and what runs the same
-// executable and was started later (a daemon's child has lost its parent). KNOWN are left out.
+// Processes that one of ANCESTORS may have forked since: later descendants, and later processes
+// that run the same executable (a daemon's child has lost its parent). Skips KNOWN.
 [[nodiscard]] std::vector<base::Pid> possible_children(const std::vector<Ancestor>& ancestors,
                                                        const std::set<base::ProcessId>& known);
 

@@ -1,12 +1,12 @@
-// In whose name targets are switched on.
+// The owner of the targets that this process switches on.
 #pragma once
 
 #include "pyinject/python/injector.hpp"
 
 namespace pyinject::session {
 
-// This process, until it ends: it or its guard has to switch the targets off. Throws base::Error
-// when /proc is not mounted.
+// This process, until it exits: it or its guard must switch the targets off. Throws base::Error if
+// /proc is not mounted.
 [[nodiscard]] python::Owner this_session();
 
 }  // namespace pyinject::session

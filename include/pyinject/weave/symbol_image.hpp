@@ -1,5 +1,5 @@
-// A small ELF file with the names of one process, so that they survive its end, the reuse of its
-// pid, and a move to another machine. docs/perf-notes.md has what perf makes of it.
+// A small ELF file with the symbols of one process, so that they survive its exit, the reuse of its
+// pid, and a move to another machine. docs/perf-notes.md describes how perf reads it.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@ namespace pyinject::weave {
 
 struct AddressRange {
   std::uint64_t begin = 0;
-  std::uint64_t end = 0;  // the first byte behind it
+  std::uint64_t end = 0;  // one past the last byte
   bool operator==(const AddressRange&) const = default;
 };
 
 struct ImageSymbol {
   std::uint64_t address = 0;  // in the process
-  std::uint64_t size = 0;     // 0: to the next symbol
+  std::uint64_t size = 0;     // 0: up to the next symbol
   std::string name;           // up to its first NUL
-  // Where it is in its source: 8 bytes of FIRST_LINE, then a byte for each line up to LAST_LINE,
-  // and the rest. Without FIRST_LINE: not known.
+  // Source position: 8 bytes of FIRST_LINE, then one byte for each line up to LAST_LINE, which also
+  // covers the rest. FIRST_LINE 0: unknown.
   std::string file{};  // up to its first NUL
   std::uint32_t first_line = 0;
   std::uint32_t last_line = 0;
@@ -29,15 +29,15 @@ struct ImageSymbol {
 
 struct SymbolImage {
   std::vector<std::byte> bytes;
-  std::vector<std::byte> build_id;  // 20 bytes, a hash of all that is in it
+  std::vector<std::byte> build_id;  // 20 bytes, a hash of the whole image
 };
 
 // An ELF64 x86-64 library without code. File offsets in it are the real addresses of the process:
 // with an MMAP2 record {start = pgoff = RANGE's begin, len = its size} perf's way from an address
 // to a symbol is the identity. The same input gives the same bytes.
 //
-// SYMBOLS outside of all RANGES, and beyond 4 GiB of names, are left out; of several at one address
-// perf takes the largest. perf 6.1 demangles names that begin with _Z.
+// SYMBOLS outside of all RANGES, and those beyond 4 GiB of names, are dropped; of several at one
+// address perf uses the largest. perf 6.1 demangles names that begin with _Z.
 [[nodiscard]] SymbolImage make_symbol_image(std::span<const ImageSymbol> symbols,
                                             std::span<const AddressRange> ranges);
 
