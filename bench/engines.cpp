@@ -1,5 +1,5 @@
-// What a recording costs a program that does nothing but calls: plain perf, perf with stacks by
-// BPF, perf with the trampoline.
+// Measures how much a recording slows down a program that only makes calls: plain perf, perf with
+// stacks by BPF, perf with the trampoline.
 #include "pyinject/base/error.hpp"
 #include "sections.hpp"
 #include "support/bpf_engine.hpp"
@@ -16,7 +16,7 @@ namespace {
 using base::Deadline;
 
 constexpr std::chrono::seconds kPatience{60};
-constexpr int kWindows = 3;  // of each recording
+constexpr int kWindows = 3;  // per recording
 
 std::vector<std::string> perf_record() { return {"perf", "record", "-q", "-g"}; }
 
@@ -24,7 +24,7 @@ std::vector<std::string> record_by(const std::string& engine) {
   return {test::tool(), "record", "-q", "--engine", engine};
 }
 
-// RECORDER, with the options that all have, until this object goes.
+// Runs RECORDER, with the options common to all recorders, until destroyed.
 class Recording {
  public:
   Recording(std::vector<std::string> recorder, base::Pid target, int hertz)
@@ -58,7 +58,7 @@ class Recording {
   test::ChildProcess child_;
 };
 
-// Rounds per second of CPU time, the median of some windows.
+// Rounds per second of CPU time: the median of kWindows windows.
 double speed(Worker& worker, const Effort& effort) {
   Series windows;
   for (int i = 0; i < kWindows; ++i) {

@@ -1,5 +1,5 @@
-// All figures as one Markdown document: bench_pyinject [--quick] [--runs N] [--only PART] [SECTION
-// ...]
+// Prints all figures as one Markdown document: bench_pyinject [--quick] [--runs N] [--only PART]
+// [SECTION ...]
 #include "base/text.hpp"
 #include "pyinject/base/error.hpp"
 #include "sections.hpp"
@@ -35,7 +35,7 @@ constexpr const char* kUsage =
   SECTION      pauses, rivals, speeds, calls, engines, tools, watching, growth; all
 )";
 
-// A few of each.
+// Only a few runs of each measurement.
 bench::Effort quick() {
   using std::chrono::milliseconds;
   return {.runs = 1,
@@ -47,7 +47,7 @@ bench::Effort quick() {
           .only = ""};
 }
 
-// False: not all of it was measured. What else there is is worth having.
+// Returns false if a part could not be measured. The other sections are still printed.
 bool print(const Section& section, const bench::Effort& effort) {
   try {
     section.print(effort);
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
         return 2;
       }
     }
-    // A rival's target may have ended: that is an error to be counted.
+    // Writing to a rival's target that has exited must be an error that is counted.
     (void)std::signal(SIGPIPE, SIG_IGN);
     bench::leave_one_processor();
     bench::print_machine();

@@ -25,7 +25,7 @@ std::string content(const std::string& path) { return base::read_file(path).valu
 
 int g_processor_of_targets = -1;
 
-// What stands behind "NAME ... :" in TEXT; empty when there is no such line.
+// The text after "NAME ... :" in TEXT; empty if there is no such line.
 std::string field(const std::string& text, const std::string& name) {
   for (const auto line : base::split(text, '\n')) {
     const auto colon = line.find(':');
@@ -127,7 +127,7 @@ Usage usage_of(int pid) {
       1024;
   clockid_t clock{};
   timespec time{};
-  // Of all its threads, also of those that have ended.
+  // Counts all threads of the process, including those that have exited.
   if (::clock_getcpuclockid(pid, &clock) == 0 && ::clock_gettime(clock, &time) == 0) {
     usage.cpu_ms = static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
   }

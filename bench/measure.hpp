@@ -12,10 +12,10 @@ using std::chrono::nanoseconds;
 
 // How much is measured.
 struct Effort {
-  std::size_t runs = 200;       // of each kind of stop
-  std::size_t slow_runs = 20;   // of what takes seconds: rivals, whole commands
-  std::size_t toggles = 10000;  // on and off again, in one process
-  std::size_t rounds = 15;      // of interleaved windows of speed
+  std::size_t runs = 200;       // per kind of stop
+  std::size_t slow_runs = 20;   // of measurements that take seconds: rivals, whole commands
+  std::size_t toggles = 10000;  // switching on and off again, in one process
+  std::size_t rounds = 15;      // interleaved windows of speed
   std::chrono::milliseconds window{200};
   std::vector<int> threads{1, 8, 64};
   std::string only;  // part of an interpreter's name
@@ -26,7 +26,7 @@ class Series {
   void add(double value) { values_.push_back(value); }
   void add(nanoseconds span) { add(static_cast<double>(span.count()) / 1000); }
   [[nodiscard]] std::size_t count() const { return values_.size(); }
-  // PERCENT of the values are not above it; throws base::Error when there is none.
+  // PERCENT of the values are not above the result. Throws base::Error if there are no values.
   [[nodiscard]] double percentile(double percent) const;
   [[nodiscard]] double median() const { return percentile(50); }
   // "37 / 101 / 400": median, 99 percent, greatest.
@@ -36,7 +36,7 @@ class Series {
   std::vector<double> values_;
 };
 
-// A Markdown table that is printed row by row: a run takes minutes.
+// A Markdown table. Prints each row at once, since a run takes minutes.
 class Table {
  public:
   Table(const std::string& title, const std::string& text, const std::vector<std::string>& columns);
@@ -44,37 +44,37 @@ class Table {
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  // Throws base::Error when a cell is missing or empty: that is what the test is for.
+  // Throws base::Error if a cell is missing or empty, which makes the test fail.
   void row(const std::vector<std::string>& cells);
 
  private:
   std::size_t columns_;
 };
 
-// Says on stderr why a row is missing that only a better machine can have.
+// Reports on stderr why a row is missing that this machine cannot measure.
 void say_missing(const std::string& what, const std::string& why);
 
-// Processor, kernel, load; at the beginning and at the end of a run.
+// Print processor, kernel and load, at the beginning and at the end of a run.
 void print_machine();
 void print_load(const std::string& when);
 
-// Keeps this process, and what it starts, from the processor that targets with one thread get: it
-// is not their stop that would be measured else, but the competition for a processor. To be called
+// Keeps this process and its children off the processor reserved for targets with one thread:
+// otherwise the figures would show the competition for a processor instead of the stop. Call it
 // once.
 void leave_one_processor();
-// -1: there is none to spare.
+// -1: no processor to spare.
 [[nodiscard]] int processor_of_targets();
 
-// CPU time and memory of a process, as /proc says it.
+// CPU time and memory of a process, according to /proc.
 struct Usage {
   double cpu_ms = 0;
-  double resident_mb = 0;  // at most so far
+  double resident_mb = 0;  // peak so far
 };
 [[nodiscard]] Usage usage_of(int pid);
 
 [[nodiscard]] nanoseconds duration_of(const std::function<void()>& work);
 
-// Lets SPAN pass: an untouched window is as long as a touched one.
+// Waits for SPAN, so that an untouched window is as long as a touched one.
 void wait_for(nanoseconds span);
 
 }  // namespace pyinject::bench

@@ -1,4 +1,4 @@
-// How long the tool stops a target.
+// Measures how long the tool stops a target.
 #include "sections.hpp"
 #include "support/attach.hpp"
 #include "targets.hpp"
@@ -9,14 +9,14 @@ namespace pyinject::bench {
 
 namespace {
 
-// Of one kind of step on one kind of target.
+// The results of one kind of step on one kind of target.
 struct Steps {
   Series stopped;
   Series gap;
   Series untouched;
 };
 
-// An idle target sees no gap, and threads that compete for the GIL see little but each other.
+// An idle target sees no gap, and threads that compete for the GIL mostly see each other.
 bool sees_gaps(Kind kind, int threads) {
   return kind == Kind::kMixed || (kind == Kind::kBusy && threads == 1);
 }

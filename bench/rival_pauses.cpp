@@ -1,4 +1,4 @@
-// Switching by us and by others in turns, each in a process of its own.
+// Switches trampolines by this tool and by others in turns, each in a process of its own.
 #include "pyinject/base/error.hpp"
 #include "rivals.hpp"
 #include "sections.hpp"
@@ -25,7 +25,7 @@ struct Way {
   std::string name;
   std::size_t runs = 0;
   bool says_stop = false;
-  // Switches on or off. nullopt: the target did not come through it.
+  // Switches on or off. nullopt: the target did not survive.
   std::function<std::optional<nanoseconds>(base::Pid, bool)> change;
   Step on{};
   Step off{};
@@ -49,7 +49,7 @@ void run_once(const test::Interpreter& python, Way& way) {
       ++way.failed;
     }
   } catch (const base::Error&) {
-    ++way.failed;  // a target that does not answer any more
+    ++way.failed;  // the target no longer answers
   }
 }
 
@@ -84,7 +84,7 @@ std::vector<Way> ways(const Effort& effort, test::Attach& attach, RemoteExec* re
   return result;
 }
 
-// The largest gaps in windows while it is sampled.
+// The largest gaps of windows in which the target is sampled.
 std::optional<Series> sampled(const test::Interpreter& python, const Effort& effort) {
   Watched target{python, Kind::kBusy, 1};
   BlockingSampler sampler{python, target.pid()};

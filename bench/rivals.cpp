@@ -29,8 +29,8 @@ using std::chrono::seconds;
 
 constexpr std::uint64_t kBelowTheStack = 4096;
 
-// A call into a thread at any point of its work may wait for ever, for a lock of its own. Ends the
-// target then: it is ours.
+// A call into a thread at an arbitrary point can wait forever for a lock that the thread itself
+// holds. Kills the target then: it belongs to this benchmark.
 class Watchdog {
  public:
   explicit Watchdog(base::Pid pid)
@@ -47,8 +47,8 @@ class Watchdog {
   std::jthread thread_;
 };
 
-// Calls one function in THREAD, which stands still, and waits until it returns: to address 0, where
-// nothing is. Its result; nullopt: it did not come back.
+// Calls FUNCTION in THREAD, which is stopped, and waits until it returns to address 0, where
+// nothing is mapped. Returns its result; nullopt: it did not return.
 std::optional<std::uint64_t> call(base::Tid thread, const tracee::TraceeMemory& memory,
                                   const tracee::Registers& from, base::RemoteAddress function,
                                   std::uint64_t argument) {

@@ -1,4 +1,4 @@
-// Other ways to make a running interpreter do something, measured next to ours.
+// Other ways to make a running interpreter do something, measured next to this tool's.
 #pragma once
 
 #include "measure.hpp"
@@ -11,20 +11,20 @@
 
 namespace pyinject::bench {
 
-// What they have the interpreter run. To activate it is what ours runs, too, once.
+// The code that the rivals run. This tool also runs kActivation, once.
 inline constexpr std::string_view kActivation =
     "try:__import__('sys').activate_stack_trampoline('perf')\nexcept BaseException:pass";
 inline constexpr std::string_view kDeactivation =
     "try:__import__('sys').deactivate_stack_trampoline()\nexcept BaseException:pass";
 
-// What debuggers and most injectors do: stop the target, save the registers, call
-// PyGILState_Ensure, PyRun_SimpleString and PyGILState_Release one after the other, put the
-// registers back, let go. Written for this comparison; all threads are stopped as quickly as by
-// ours. nullopt: the target did not come through it. The time that it was stopped.
+// Does what debuggers and most injectors do: stops the target, saves the registers, calls
+// PyGILState_Ensure, PyRun_SimpleString and PyGILState_Release one after the other, restores the
+// registers, detaches. Written for this comparison; stops all threads as quickly as this tool does.
+// Returns how long the target was stopped. nullopt: it did not survive.
 [[nodiscard]] std::optional<nanoseconds> call_like_a_debugger(const python::Target& target,
                                                               std::string_view code);
 
-// The same by gdb. False: it did not work.
+// The same with gdb. Returns false on failure.
 [[nodiscard]] bool call_by_gdb(base::Pid pid, std::string_view code);
 
 // sys.remote_exec() of an interpreter of the target's version (3.14+).
@@ -34,7 +34,7 @@ class RemoteExec {
   ~RemoteExec();
   RemoteExec(const RemoteExec&) = delete;
   RemoteExec& operator=(const RemoteExec&) = delete;
-  // Returns when the target has run it. False: it has not.
+  // Returns when the target has run CODE. False: it has not.
   [[nodiscard]] bool run(base::Pid pid, std::string_view code);
 
  private:

@@ -1,4 +1,4 @@
-// What the trampoline costs while it is on, and what is left of that afterwards.
+// Measures the cost of the trampoline while it is on, and the cost that remains afterwards.
 #include "rivals.hpp"
 #include "sections.hpp"
 #include "support/attach.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array kWorks{"fib", "mixed"};
 
-// One kind of work in two processes whose windows take turns, so that both see the same machine.
+// One kind of work in two processes. Their windows alternate, so that both see the same machine.
 struct Windows {
   Series before;
   Series during;
@@ -36,7 +36,7 @@ std::string ratio(const Series& value, const Series& to) {
   return fmt::format("{:.3f}", value.median() / to.median());
 }
 
-// The middle half of the values, by their median: the noise of one window.
+// The interquartile range relative to the median: the noise of one window.
 std::string spread(const Series& series) {
   return fmt::format("{:.1f} %",
                      (series.percentile(75) - series.percentile(25)) / series.median() * 100);

@@ -12,8 +12,8 @@ namespace pyinject::bench {
 
 namespace {
 
-// sys.argv: the kind, the number of threads, the processor for its main thread or -1. While it is
-// busy it looks for a line about each millisecond; that look is not part of any gap.
+// sys.argv: the kind, the number of threads, the processor for the main thread or -1. While busy,
+// the program checks for a line about every millisecond; no gap includes that check.
 constexpr const char* kWatched = R"(
 import os
 import select
@@ -113,7 +113,7 @@ test::PythonOptions with_arguments(std::vector<std::string> arguments) {
 std::vector<test::Interpreter> interpreters(const Effort& effort) {
   std::vector<test::Interpreter> result;
   for (const auto& python : test::interpreters()) {
-    // Rivals do not find their way into a chroot.
+    // Rivals do not support targets in a chroot.
     if (python.root.empty() && python.name.find(effort.only) != std::string::npos &&
         std::ranges::none_of(result, [&](const auto& one) { return one.minor == python.minor; })) {
       result.push_back(python);

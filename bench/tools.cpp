@@ -1,4 +1,4 @@
-// What the tool itself takes, and what many sessions leave in a target.
+// Measures the resources of the tool itself and what many sessions leave in a target.
 #include "base/file.hpp"
 #include "procfs/maps.hpp"
 #include "pyinject/base/error.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// A recording that lasts until its COMMAND, `cat`, is told to end.
+// The resources of a recording that lasts until its command, `cat`, ends.
 struct Usage {
   double cpu_until_on = 0;  // ms
   double share = 0;         // of one processor while it records, percent
@@ -69,7 +69,7 @@ void tools_of(Table& table, const Effort& effort, const test::Interpreter& pytho
              fmt::format("{:.1f}", usage.resident_mb)});
 }
 
-// What must not grow.
+// The sizes that must not grow.
 struct Size {
   std::size_t mappings = 0;
   std::size_t map_lines = 0;
@@ -98,7 +98,7 @@ std::string change(std::uint64_t from, std::uint64_t to) {
 void growth_of(Table& table, const Effort& effort, const test::Interpreter& python) {
   test::Attach attach;
   Watched target{python, Kind::kBusy, 1};
-  for (int run = 0; run < 10; ++run) {  // all that it calls has its trampoline then
+  for (int run = 0; run < 10; ++run) {  // afterwards every called function has its trampoline
     attach.activate(target.pid());
     target.check();
     attach.deactivate(target.pid());

@@ -1,4 +1,4 @@
-// Many processes: how long it takes to look at all, and what it costs to hear of new ones.
+// Many processes: measures the time to examine all of them and the cost of detecting new ones.
 #include "base/text.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/python/detector.hpp"
@@ -26,7 +26,7 @@ using base::Deadline;
 
 constexpr std::size_t kMany = 500;
 
-// Pythons of every interpreter that there is: one of each, which forks the others.
+// Python processes of every available interpreter: starts one of each, which forks the others.
 class Crowd {
  public:
   explicit Crowd(std::size_t count) {
@@ -76,7 +76,7 @@ void detect_all(python::Detector& detector, const Crowd& crowd) {
   }
 }
 
-// Of this thread, in nanoseconds.
+// The CPU time of this thread.
 nanoseconds cpu_time() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

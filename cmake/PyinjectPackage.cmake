@@ -1,5 +1,5 @@
-# What a program outside of this tree needs to use the library: find_package(pyinject CONFIG) and
-# pyinject.pc. Both can be moved together with the folder that they are installed in.
+# Installs what programs outside this tree need to use the library: find_package(pyinject CONFIG) and
+# pyinject.pc. Both can be moved together with the directory in which they are installed.
 include(CMakePackageConfigHelpers)
 
 add_library(pyinject INTERFACE)
@@ -26,11 +26,11 @@ install(FILES ${package_build_dir}/pyinject-config.cmake
         DESTINATION ${package_dir})
 install(EXPORT pyinject NAMESPACE pyinject:: FILE pyinject-targets.cmake DESTINATION ${package_dir})
 
-# Users before the used, as linkers want static libraries; they were made the other way round.
+# Linkers need a static library before those that it uses; the list has the opposite order.
 get_property(libraries GLOBAL PROPERTY PYINJECT_LIBRARIES)
 list(REVERSE libraries)
 list(JOIN libraries " " link_flags)
-# One that scripts/libperf has built is part of libpyinject_watch.a.
+# A libperf built by scripts/libperf is part of libpyinject_watch.a.
 set(libperf)
 if(Libperf_FOUND AND NOT LIBPERF_LIBRARY MATCHES "\\.a$")
   set(libperf -lperf)
@@ -40,14 +40,14 @@ string(REGEX REPLACE "/$" "" up ${up})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/pyinject.pc.in ${package_build_dir}/pyinject.pc @ONLY)
 install(FILES ${package_build_dir}/pyinject.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# include/ holds what is installed and nothing else. These headers include each other and the C++ and
-# C library only.
+# include/ contains exactly the installed headers. They include only each other and the C++ and C
+# libraries.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ ${PROJECT_BINARY_DIR}/include/
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN *.hpp)
 install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/perf-pyinject/examples)
 
-# The reference of what is installed, by Doxygen; a warning is an error.
+# The reference documentation of the installed headers, by Doxygen; a warning is an error.
 find_program(DOXYGEN doxygen)
 if(DOXYGEN)
   set(doxygen_input "${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include")

@@ -1,4 +1,4 @@
-# How every target of this project is made: one static library per directory of src/.
+# Defines how all targets of this project are built: one static library per directory of src/.
 
 add_library(pyinject_options INTERFACE)
 target_compile_options(
@@ -10,7 +10,7 @@ target_compile_options(
             -Wconversion
             -Wold-style-cast
             -Wnon-virtual-dtor
-            # GCC 12 sees overlaps in std::string's operator+ (GCC bug 105651).
+            # GCC 12 wrongly reports overlaps in std::string's operator+ (GCC bug 105651).
             $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
             $<$<BOOL:${PYINJECT_WERROR}>:-Werror>)
 if(PYINJECT_SANITIZE)
@@ -21,12 +21,12 @@ if(PYINJECT_SANITIZE)
 endif()
 
 if(PYINJECT_FUZZ)
-  # What a fuzzer steers by; other programs do not mind.
+  # The instrumentation that guides fuzzers; it does not disturb other programs.
   target_compile_options(pyinject_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # pyinject_library(NAME USES libraries...): all *.cpp of the current directory become
-# libpyinject_NAME. USES is public: the include rule of docs/architecture.md is what these lists say.
+# libpyinject_NAME. USES is public: these lists enforce the include rule of docs/architecture.md.
 # TOOL: part of the program only, not installed.
 function(pyinject_library name)
   cmake_parse_arguments(ARG "TOOL" "" "USES;PRIVATE" ${ARGN})

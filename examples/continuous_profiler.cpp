@@ -1,5 +1,5 @@
-// Continuous profiling: every PERIOD seconds the trampolines of the processes are on for as long as
-// COMMAND runs, and off the rest of the time. SIGTERM, SIGINT or SIGHUP ends it in good order.
+// Continuous profiling: every PERIOD seconds, switches the trampolines of the processes on while
+// COMMAND runs, and off again afterwards. SIGTERM, SIGINT or SIGHUP ends it cleanly.
 //   continuous_profiler 300 4711,4712 perf record -g -p 4711,4712 -o now.data -- sleep 30
 #include "pyinject/pyinject.hpp"
 
@@ -10,7 +10,7 @@
 #include <poll.h>
 
 using namespace pyinject;
-// Until FD (-1: none) is readable or DEADLINE is met. True: a signal came first.
+// Waits until FD (-1: none) is readable, DEADLINE expires or a signal arrives. True: a signal.
 bool wait_for(int fd, base::Deadline deadline, session::StopSignals& signals) {
   pollfd fds[] = {{signals.fd(), POLLIN, 0}, {fd, POLLIN, 0}};
   ::poll(fds, 2, deadline.remaining_ms());
@@ -34,7 +34,7 @@ int main(int argc, char** argv) try {
   session::StopSignals signals;
   for (bool ends = false; !ends;) {
     const auto next = base::Deadline::after(std::chrono::seconds{std::stoi(argv[1])});
-    // Should this process be killed, the guard switches off what it was told of.
+    // If this process is killed, the guard switches off the targets that it watches.
     session::Guard guard{*detector, *injector, logger, {.session = owner.session}};
     session::ManagerOptions options{.strict = false, .owner = owner};
     options.before_activation = [&](const auto& target) { guard.watch(target); };

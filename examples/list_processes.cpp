@@ -1,4 +1,5 @@
-// What could be done with processes, nothing is touched: list_processes [PID...], all without any.
+// Prints what could be done with processes and changes nothing: list_processes [PID...]. Without a
+// PID: all processes.
 //   g++ -std=c++20 list_processes.cpp $(pkg-config --cflags --libs --static pyinject)
 #include "pyinject/pyinject.hpp"
 
