@@ -77,7 +77,7 @@ class Shop:
         def fill_in(match):
             return str(values.get(match[1], "soon"))
 
-        # And another one: re.sub() calls fill_in().
+        # Another callback through C: re.sub() calls fill_in().
         return PLACEHOLDER.sub(fill_in, LETTER)
 
 
