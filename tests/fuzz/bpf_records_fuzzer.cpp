@@ -1,5 +1,4 @@
-// Records of the program in the kernel: their frame is the kernel's, what is in them was copied
-// from a target.
+// Records of the BPF program: the kernel writes their frame, their contents come from a target.
 #include "bpf/records.hpp"
 #include "fuzz/fuzz.hpp"
 

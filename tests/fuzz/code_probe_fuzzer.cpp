@@ -1,4 +1,4 @@
-// The target's machine code, from which the offsets of its layout are read.
+// The target's machine code, which detection disassembles to find the offsets of its layout.
 #include "fuzz/fuzz.hpp"
 #include "python/layout/code_probe.hpp"
 

@@ -1,4 +1,4 @@
-// The debug offsets that an interpreter publishes, and the structures that are read by them.
+// The debug offsets that an interpreter publishes, and the structures read with them.
 #include "fuzz/fuzz.hpp"
 #include "pyinject/python/reason.hpp"
 #include "python/layout/runtime_layout.hpp"

@@ -8,10 +8,10 @@ using base::ElfAddress;
 
 namespace {
 
-constexpr std::uint64_t kMostSteps = 1'000'000;  // as of a sample
-constexpr std::size_t kMostFrames = 2048;        // of which 16 KiB of stack can hold the addresses
+constexpr std::uint64_t kMostSteps = 1'000'000;  // the limit for a sample
+constexpr std::size_t kMostFrames = 2048;        // 16 KiB of stack hold that many addresses
 
-// All registers and words are known.
+// All registers and words have values.
 class AnyValues : public elf::ExpressionContext {
  public:
   [[nodiscard]] std::optional<std::uint64_t> register_value(std::uint64_t number) const override {
@@ -22,7 +22,7 @@ class AnyValues : public elf::ExpressionContext {
   }
 };
 
-// A stack that leads through one function again and again.
+// A stack that returns into the same function again and again.
 void unwind(const elf::EhFrame& table, const elf::UnwoundFunction& function) {
   base::Allowance steps{kMostSteps};
   const auto row = table.row_at(function.begin, steps);

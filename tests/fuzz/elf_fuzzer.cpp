@@ -27,7 +27,7 @@ void segments(const elf::ElfFile& file, std::span<const std::byte> bytes) {
 }
 
 void symbols(const elf::ElfFile& file) {
-  // So often that a look-up which multiplies names with bytes takes too long in a small file, too.
+  // Repeated so often that a lookup of names times bytes takes too long even in a small file.
   for (int i = 0; i < 64; ++i) {
     (void)file.find_symbols(kNames);
   }

@@ -25,7 +25,7 @@ std::chrono::nanoseconds processor_time() {
   return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
 }
 
-// What reading a thousand bytes one by one takes in this build, with its sanitizers.
+// The time to read a thousand bytes one by one in this build, with its sanitizers.
 double time_of_thousand_reads() {
   constexpr int kThousands = 100;
   const std::vector<std::byte> bytes(1000);
@@ -42,7 +42,7 @@ double time_of_thousand_reads() {
   return static_cast<double>(took.count()) / kThousands;
 }
 
-// Nanoseconds that an input of SIZE bytes may take: 10 million reads, and 10 for each byte.
+// The limit in nanoseconds for an input of SIZE bytes: 10 million reads, plus 10 per byte.
 double most_time(std::size_t size) {
   static const double unit =
       std::max({time_of_thousand_reads(), time_of_thousand_reads(), time_of_thousand_reads()});
@@ -91,7 +91,7 @@ base::UniqueFd file_with(std::span<const std::byte> bytes) {
   return file;
 }
 
-// By the table of well-formed byte sequences, Unicode 15 table 3-7.
+// Implements the table of well-formed byte sequences, Unicode 15 table 3-7.
 bool is_printable(std::string_view text) {
   std::size_t at = 0;
   const auto byte = [&](std::size_t index) -> unsigned {

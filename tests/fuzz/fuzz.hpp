@@ -1,4 +1,4 @@
-// What the fuzzers share: taking an input apart, and saying what is wrong.
+// Shared by the fuzzers: parsing an input and reporting failures.
 #pragma once
 
 #include "memory/process_memory.hpp"
@@ -14,10 +14,10 @@
 
 namespace pyinject::fuzz {
 
-// The oracle: ends the fuzzer with WHAT unless HOLDS.
+// The oracle: aborts the fuzzer with WHAT unless HOLDS.
 void require(bool holds, std::string_view what);
 
-// An input from its beginning; what is missing at its end is zero.
+// Reads an input from its start; bytes beyond its end are zero.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : left_{std::as_bytes(std::span{data, size})} {}
@@ -46,8 +46,8 @@ class Input {
   std::span<const std::byte> left_;
 };
 
-// The memory of a hostile target: every address of the lower half shows some byte of the input, so
-// that any pointer leads somewhere, and lists run in circles.
+// The memory of a hostile target: every address of the lower half reads some byte of the input, so
+// that any pointer leads somewhere and lists form cycles.
 class HostileMemory : public memory::MemoryReader {
  public:
   explicit HostileMemory(std::span<const std::byte> bytes) : bytes_{bytes} {}
@@ -59,17 +59,17 @@ class HostileMemory : public memory::MemoryReader {
   mutable std::uint64_t reads_ = 0;
 };
 
-// What each fuzzer does with an input.
+// Each fuzzer defines this: processes one input.
 void run(Input input);
 
-// The same, and ends the fuzzer where it takes more processor time than an input of that size may:
-// inner loops that multiply with each other do.
+// The same, but aborts the fuzzer if it uses more CPU time than an input of that size may, as
+// nested loops over the input do.
 void run_in_time(const std::uint8_t* data, std::size_t size);
 
-// A file in memory with these bytes.
+// A file in memory that contains these bytes.
 [[nodiscard]] base::UniqueFd file_with(std::span<const std::byte> bytes);
 
-// Control characters and what is no UTF-8 never reach a terminal.
+// False: TEXT contains control characters or is not valid UTF-8, which must never reach a terminal.
 [[nodiscard]] bool is_printable(std::string_view text);
 
 }  // namespace pyinject::fuzz

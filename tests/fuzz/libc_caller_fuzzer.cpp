@@ -1,4 +1,5 @@
-// The way out of the C library, by its unwind tables and the target's stack and registers.
+// Finding the caller of a C library function with the library's unwind tables and the target's
+// stack and registers.
 #include "fuzz/fuzz.hpp"
 #include "procfs/maps.hpp"
 #include "python/activate/libc_caller.hpp"
@@ -33,7 +34,7 @@ void run(Input input) {
   registers.general.rip = libc.code.begin.value() + input.take<std::uint32_t>() % libc.code.size();
   registers.general.rsp = input.take<std::uint64_t>();
   registers.general.rbp = input.take<std::uint64_t>();
-  // Addresses of the library differ in each run: the input says where in it they lead.
+  // The library's addresses differ in each run: the input contains offsets into it.
   auto words = input.rest();
   std::vector<std::uint64_t> stack;
   for (std::size_t at = 0; at + 4 <= words.size(); at += 4) {

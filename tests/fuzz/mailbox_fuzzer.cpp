@@ -1,4 +1,4 @@
-// The mailbox: its words lie in the target's memory, where the target may write what it likes.
+// The mailbox: its words are in the target's memory, where the target can write anything.
 #include "fuzz/fuzz.hpp"
 #include "python/examine/mailbox.hpp"
 #include "python/layout/version_policy.hpp"

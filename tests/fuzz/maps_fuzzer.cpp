@@ -1,4 +1,4 @@
-// /proc/PID/maps: a target chooses the names of its files, and with prctl those of its memory.
+// /proc/PID/maps: a target chooses the names of its files and, with prctl, those of its memory.
 #include "fuzz/fuzz.hpp"
 #include "procfs/maps.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 
 using procfs::Mapping;
 
-// show_map_vma() of the kernel's fs/proc/task_mmu.c.
+// As in show_map_vma() of the kernel's fs/proc/task_mmu.c.
 std::string line_of(const Mapping& mapping) {
   std::string path;
   for (const char c : mapping.path) {
@@ -40,7 +40,8 @@ void any_text(std::string_view text) {
   require(procfs::parse_maps(again) == maps, "what was read is read the same again");
 }
 
-// The kernel lets a name hold every byte but NUL and newline: it must not reach beyond its field.
+// The kernel accepts names with any byte but NUL and newline: a name must not extend beyond its
+// field.
 void any_name(std::string_view bytes) {
   const std::string path = "/" + std::string{bytes.substr(0, bytes.find('\0'))};
   Mapping before{.begin = base::RemoteAddress{0x1000},

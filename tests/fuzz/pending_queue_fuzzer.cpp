@@ -1,4 +1,4 @@
-// The interpreter's queue of pending calls: it is read, changed and written back whole.
+// The interpreter's queue of pending calls: it is read, changed and written back completely.
 #include "fuzz/fuzz.hpp"
 #include "python/activate/pending_queue.hpp"
 
@@ -23,7 +23,8 @@ void run(Input input) {
   const auto first_call = PendingCall{RemoteAddress{input.take<std::uint64_t>()}, 1};
   const auto last_call = PendingCall{RemoteAddress{input.take<std::uint64_t>()}, 2};
   auto bytes = copy(input.take_bytes(PendingQueue::size(form)));
-  // The words behind the entries come first in the input: most of them are never reached otherwise.
+  // The words after the entries come first in the input: otherwise the fuzzer would rarely reach
+  // them.
   bytes.resize(PendingQueue::size(form));
   std::rotate(bytes.begin(), bytes.begin() + 8, bytes.end());
   auto parsed = PendingQueue::parse(form, bytes);
@@ -39,7 +40,7 @@ void run(Input input) {
   require(free <= 300, "there are not more slots than there is room");
   const bool locked = !queue->lock_is_semaphore() && queue->mutex_held();
   if (free < 2 || locked) {
-    return;  // nothing is written then
+    return;  // then nothing is written
   }
   queue->push(first_call);
   queue->push(last_call);

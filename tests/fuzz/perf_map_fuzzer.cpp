@@ -1,4 +1,4 @@
-// The perf map that a target writes, and its copy.
+// The perf map written by a target, and its copy.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "fuzz/fuzz.hpp"

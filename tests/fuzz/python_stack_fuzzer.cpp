@@ -18,7 +18,7 @@ namespace {
 
 using base::RemoteAddress;
 
-// One that is right for a Python, or what the input says.
+// The layout of a real Python, or one taken from the input.
 std::optional<python::StackLayout> layout_of(Input& input) {
   constexpr std::uint8_t k312 = 0;
   if (input.take<std::uint8_t>() == k312) {

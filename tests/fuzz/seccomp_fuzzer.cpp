@@ -1,4 +1,5 @@
-// Seccomp filters: programs of the target's. What is told about one must be what the kernel does.
+// Seccomp filters, which are programs of the target. The verdict on one must match the kernel's
+// behavior.
 #include "fuzz/fuzz.hpp"
 #include "procfs/seccomp_filter.hpp"
 
@@ -15,8 +16,8 @@ namespace {
 using procfs::SeccompProgram;
 using procfs::SystemCall;
 
-// The kernel's machine on one certain system call: seccomp_check_filter() for what is allowed,
-// ___bpf_prog_run() for what it does. nullopt: the kernel would not have accepted the program.
+// The kernel's virtual machine for one system call: seccomp_check_filter() for the permitted
+// instructions, ___bpf_prog_run() for their effect. nullopt: the kernel would reject the program.
 class Kernel {
  public:
   Kernel(const SystemCall& call, std::uint64_t instruction_pointer, std::mt19937& random)
@@ -25,7 +26,7 @@ class Kernel {
               .instruction_pointer = instruction_pointer,
               .args = {}} {
     for (std::size_t i = 0; i < call.args.size(); ++i) {
-      // Small values and whole words, so that comparisons turn out both ways.
+      // Small values and whole words, so that comparisons have both outcomes.
       data_.args[i] = call.args.at(i).value_or((random() % 2 == 0 ? random() % 8 : random()) |
                                                std::uint64_t{random() % 2} << 32U);
     }
@@ -163,7 +164,7 @@ class Kernel {
         return true;
       case BPF_ALU | BPF_DIV:
         if (b == 0) {
-          return false;  // constant: bpf_check_classic() does not accept it
+          return false;  // division by a constant 0: bpf_check_classic() rejects it
         }
         a_ /= b;
         return true;

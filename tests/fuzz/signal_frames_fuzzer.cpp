@@ -17,7 +17,7 @@ void run(Input input) {
   for (auto& call : calls) {
     call.function = RemoteAddress{input.take<std::uint64_t>()};
   }
-  // The area is larger than an input: its beginning, with the header of what is in use.
+  // The area is larger than an input, which only provides its start, including the header.
   std::vector<std::byte> state(input.take<std::uint16_t>());
   const auto given = input.take_bytes(state.size());
   std::ranges::copy(given, state.begin());

@@ -46,7 +46,7 @@ void any_arguments(std::string_view text) {
   require(!value || *value == whole.c_str() + at + 5, "the first one counts");
 }
 
-// Only the name is the target's own; it must not pass for another field.
+// Only the name is controlled by the target; it must not be mistaken for another field.
 void any_name(std::string_view bytes) {
   constexpr std::size_t kMost = 15;  // TASK_COMM_LEN
   const auto name = bytes.substr(0, std::min(bytes.find('\0'), kMost));

@@ -1,5 +1,5 @@
-// The notes of static probes in a file that a target has mapped, up to the line that the kernel
-// gets.
+// The notes of static probes in a file that a target has mapped, up to the line written to the
+// kernel.
 #include "elf/usdt.hpp"
 #include "fuzz/fuzz.hpp"
 #include "python/examine/function_probes.hpp"
@@ -8,7 +8,7 @@ namespace pyinject::fuzz {
 
 namespace {
 
-// No space, no second argument, no other event: what a register or a place beside one is made of.
+// Accepts the characters of a register or memory operand: no space, second argument or other event.
 bool is_one_place(std::string_view text) {
   return !text.empty() &&
          text.find_first_not_of("%+-()0123456789abcdiprsx") == std::string_view::npos &&

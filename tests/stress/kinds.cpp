@@ -59,7 +59,7 @@ std::vector<Kind> make_kinds() {
       of_module("numpy_loop", "numpy"),
       of_module("greenlets", "greenlet"),
       of_module("gevent_server", "gevent"),
-      // Full, or locked, at each look.
+      // The queue may be full or locked at each attempt.
       of_care("pending_calls", Care::kOrdinary, {Reason::kDeadline, Reason::kStopDeadline}),
       of("gil_holder"),
       refused("small_stacks", Care::kOrdinary, Reason::kSmallStack, 14),
@@ -70,7 +70,7 @@ std::vector<Kind> make_kinds() {
               {Reason::kExited, Reason::kNotPython, Reason::kNotInitialized, Reason::kFinalizing,
                Reason::kDeadline, Reason::kStopDeadline, Reason::kNoSuchProcess}),
       of_care("short_lives", Care::kEndsItself,
-              // Py_FinalizeEx() ends with an interpreter that is not initialized any more.
+              // Py_FinalizeEx() leaves an interpreter that is no longer initialized.
               {Reason::kExited, Reason::kNoSuchProcess, Reason::kZombie, Reason::kFinalizing,
                Reason::kNotInitialized, Reason::kDeadline, Reason::kStopDeadline}),
   };

@@ -1,4 +1,4 @@
-// The programs of tests/targets/stress, as data.
+// Describes the programs of tests/targets/stress.
 #pragma once
 
 #include "pyinject/python/reason.hpp"
@@ -10,26 +10,26 @@
 
 namespace pyinject::test {
 
-// What a life of the program needs besides `go` and `stop`.
+// What a program needs besides `go` and `stop`.
 enum class Care {
   kOrdinary,
-  kExecutes,       // it is another program image all the time
-  kMainGone,       // /proc/PID knows neither mappings nor descriptors of it
-  kStops,          // job control stops it: it may be found in state T
-  kDaemonThreads,  // without the tool CPython may crash at the exit of such a program
-  kEndsItself,     // it is given a time to live instead of the command to stop
+  kExecutes,       // it keeps exec'ing
+  kMainGone,       // /proc/PID shows neither its mappings nor its descriptors
+  kStops,          // job control stops it: it may be in state T
+  kDaemonThreads,  // without the tool, CPython may crash when such a program exits
+  kEndsItself,     // it gets a time to live instead of the command to stop
 };
 
 struct Kind {
-  std::string_view name;    // of its file, too
-  std::string_view module;  // without which it is skipped
+  std::string_view name;    // also of its file
+  std::string_view module;  // required; otherwise skipped
   Care care = Care::kOrdinary;
-  // Reasons for which an injection, or a recording, may be refused: no error of the tool.
+  // Acceptable reasons for refusing an injection or a recording.
   std::vector<python::Reason> may;
-  // For which each must be refused, on versions below 3.MUST_BELOW.
+  // The reason with which each must be refused on versions below 3.MUST_BELOW.
   std::optional<python::Reason> must;
   int must_below = 99;
-  // It hardly runs Python code: a round takes a second.
+  // It runs little Python code: a round takes a second.
   bool slow = false;
 
   [[nodiscard]] std::optional<python::Reason> must_for(int minor) const {
@@ -39,7 +39,7 @@ struct Kind {
 
 [[nodiscard]] const std::vector<Kind>& kinds();
 
-// What GoogleTest prints of it, under the name that it looks for.
+// GoogleTest prints a kind with this function, whose name it prescribes.
 // NOLINTNEXTLINE(readability-identifier-naming)
 void PrintTo(const Kind& kind, std::ostream* stream);
 

@@ -1,12 +1,13 @@
 // Torture: each kind of program on each version of CPython. Short by default; scripts/stress makes
 // it long.
 //
-//   PYINJECT_STRESS_INJECTIONS=N   so many for each kind and interpreter; default: one life
-//   PYINJECT_STRESS_SECONDS=N      or for so long
+//   PYINJECT_STRESS_INJECTIONS=N   injections for each kind and interpreter; default: one life
+//   PYINJECT_STRESS_SECONDS=N      or for N seconds
 //   PYINJECT_STRESS_RECORDINGS=N   recordings for each; default: one, on one of the interpreters
-//   PYINJECT_STRESS_CONTROL=1      the same without the tool, too
-//   PYINJECT_STRESS_PYTHONS=TEXT   interpreters whose names contain it; default: one for each minor
-//   version PYINJECT_STRESS_TABLE=FILE     append a row of a Markdown table
+//   PYINJECT_STRESS_CONTROL=1      also run the programs without the tool
+//   PYINJECT_STRESS_PYTHONS=TEXT   interpreters with TEXT in their name; default: one for each
+//                                  minor version
+//   PYINJECT_STRESS_TABLE=FILE     append a row of a Markdown table to FILE
 #include "base/text.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "stress/kinds.hpp"
@@ -29,7 +30,7 @@ namespace {
 
 constexpr int kInjectionsOfALife = 10;
 constexpr int kInjectionsOfAShortRun = 6;
-// To see what it is.
+// Stop once there are enough failures to analyze.
 constexpr std::size_t kEnoughHarm = 40;
 
 std::string setting(const char* name) {
@@ -41,7 +42,7 @@ int number(const char* name, int otherwise) {
   return base::parse_number<int>(setting(name)).value_or(otherwise);
 }
 
-// Those that see this machine's files and run by the loader of another Debian are brought by
+// Interpreters that are not chrooted and run by the loader of another Debian are installed by
 // scripts/pythons, with modules.
 std::vector<Interpreter> chosen_interpreters() {
   const auto wanted = setting("PYINJECT_STRESS_PYTHONS");
@@ -82,7 +83,7 @@ class Stress : public testing::TestWithParam<Parameters> {
   }
 };
 
-// For recordings in a short run: one for each kind, in turn on another version.
+// The recordings of a short run: one for each kind, versions in rotation.
 int recordings_of_a_short_run(const Kind& kind, const Interpreter& interpreter) {
   const auto at = std::ranges::find(kinds(), kind.name, &Kind::name) - kinds().begin();
   return at % 4 == interpreter.minor - 12 ? 1 : 0;

@@ -26,8 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using base::Deadline;
 
-// Only a defect takes so long.
-
 std::string program_text(std::string_view name) {
   const auto folder = source_dir() + "/tests/targets/stress/";
   const auto read = [&folder](std::string_view file) {
@@ -41,7 +39,7 @@ std::string program_text(std::string_view name) {
   return read("control") + "\n" + read(name);
 }
 
-// Not buffered by a site's file, no warnings: what it writes to stderr is an error.
+// Without warnings: any output on stderr is an error.
 std::vector<std::string> command(const Interpreter& interpreter, const Kind& kind,
                                  const std::vector<std::string>& options,
                                  const std::string& folder) {
@@ -107,7 +105,7 @@ StressedTarget::StressedTarget(const Interpreter& interpreter, const Kind& kind,
   }
 }
 
-// One that stands still would not see its end.
+// A stopped program would not notice the command to stop.
 StressedTarget::~StressedTarget() {
   child_.signal(SIGCONT);
   stop();
@@ -120,7 +118,7 @@ bool StressedTarget::works_on(std::uint64_t rounds) {
     if (deadline.expired() || !child_.running()) {
       return false;
     }
-    // It writes a word: there is nothing to wait on.
+    // The program only writes a word of memory, which cannot be waited for.
     const timespec moment{.tv_sec = 0, .tv_nsec = 100'000};
     ::nanosleep(&moment, nullptr);
   }

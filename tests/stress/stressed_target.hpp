@@ -1,4 +1,4 @@
-// One life of a torture program: started, worked, looked at, ended.
+// One life of a torture program: start, work, checks, exit.
 #pragma once
 
 #include "stress/kinds.hpp"
@@ -14,7 +14,8 @@
 
 namespace pyinject::test {
 
-// A folder that the target sees, too, with the page shared with it and the library it may load.
+// A directory visible to the target, with the page that both share and the library that it may
+// load.
 class SharedFolder {
  public:
   explicit SharedFolder(const Interpreter& interpreter);
@@ -23,7 +24,7 @@ class SharedFolder {
   SharedFolder& operator=(const SharedFolder&) = delete;
 
   [[nodiscard]] const std::string& seen_by_target() const { return inside_; }
-  // All rounds that its threads did so far.
+  // All rounds of its threads so far.
   [[nodiscard]] std::uint64_t rounds() const;
   void stop();
 
@@ -36,8 +37,7 @@ class SharedFolder {
 
 class StressedTarget {
  public:
-  // Throws base::Error when it does not come to its start.
-  // OPTIONS are the interpreter's, e.g. -X perf.
+  // Throws base::Error if it does not start. OPTIONS are the interpreter's, e.g. -X perf.
   StressedTarget(const Interpreter& interpreter, const Kind& kind,
                  const std::vector<std::string>& options = {});
   ~StressedTarget();
@@ -45,21 +45,21 @@ class StressedTarget {
   StressedTarget& operator=(const StressedTarget&) = delete;
 
   [[nodiscard]] base::Pid pid() const { return child_.pid(); }
-  // Lets it begin: its answer to `ready`.
+  // Starts its work: the answer to `ready`.
   void go(const std::string& line = "") { child_.write(line + "\n"); }
   [[nodiscard]] std::uint64_t rounds() const { return folder_.rounds(); }
-  // Waits until it has done more than ROUNDS; false when it has not in time, or has ended.
+  // Waits until it has done more than ROUNDS; false: not in time, or it has exited.
   [[nodiscard]] bool works_on(std::uint64_t rounds);
-  // Its last line; nullopt when there is none in time. It waits then, to be looked at.
+  // Its last line; nullopt: not in time. It then waits so that it can be checked.
   [[nodiscard]] std::optional<std::string> verdict();
-  // Lets it end. nullopt when it does not in time.
+  // Lets it exit. nullopt: not in time.
   [[nodiscard]] std::optional<ExitStatus> end();
   [[nodiscard]] bool alive() { return child_.running(); }
   void stop() { folder_.stop(); }
-  // What is to be said of one that hangs or has died.
+  // A description of its state for messages, if it hangs or has died.
   [[nodiscard]] std::string whereabouts();
   [[nodiscard]] const std::string& errors() const { return child_.err(); }
-  // What this machine sees of the map that it writes.
+  // The path of its map for this machine.
   [[nodiscard]] std::string map_path() const;
 
  private:

@@ -1,4 +1,4 @@
-// What happened to the targets of one kind.
+// The results for the targets of one kind.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@ struct Tally {
   int lives = 0;
   int injections = 0;
   int recordings = 0;
-  int exit_crashes = 0;                // of CPython's own: -X perf, without the tool
-  std::map<std::string, int> refused;  // by reasons that the kind allows
+  int exit_crashes = 0;                // crashes of CPython itself: -X perf, without the tool
+  std::map<std::string, int> refused;  // by reason, if the kind permits it
   std::map<Harm, int> harms;
-  std::vector<std::string> notes;  // on harms
+  std::vector<std::string> notes;  // on the harms
 
   void add(Harm harm, std::string what) {
     ++harms[harm];

@@ -1,4 +1,4 @@
-// Injects into the targets of one kind again and again, and counts what comes of it.
+// Injects into the targets of one kind again and again, and counts the results.
 #pragma once
 
 #include "pyinject/python/detector.hpp"
@@ -20,10 +20,10 @@ class Torture {
   Torture(const Kind& kind, const Interpreter& interpreter)
       : kind_{kind}, interpreter_{interpreter} {}
 
-  // One life of a target: the first activation, off and on again, INJECTIONS in all, and recordings
-  // of half a second by the tool.
+  // One life of a target: activates, then switches off and on again, INJECTIONS in total; then
+  // makes RECORDINGS of half a second with the tool.
   void live(int injections, int recordings);
-  // The same program for as long as the lives so far took on the average, without the tool.
+  // Runs the same program without the tool, for the average duration of the lives so far.
   void live_without_tool();
 
   [[nodiscard]] const Tally& tally() const { return tally_; }
@@ -42,7 +42,7 @@ class Torture {
   void look_for_children(base::Pid pid);
   void look_at_state(StressedTarget& target);
   [[nodiscard]] bool works_on(StressedTarget& target);
-  // Tells it to stop, hears its verdict, looks at what is left.
+  // Tells it to stop, reads its verdict and checks what is left.
   void finish(StressedTarget& target, const std::optional<Snapshot>& before, Tally& tally,
               bool may_be_on);
   void see_end(StressedTarget& target, Tally& tally) const;

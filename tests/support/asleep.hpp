@@ -1,4 +1,4 @@
-// Waiting for a target to wait.
+// Waits until a target sleeps.
 #pragma once
 
 #include "base/file.hpp"
@@ -17,15 +17,16 @@
 
 namespace pyinject::test {
 
-// Whether a thread sleeps, is stopped or has ended. One that waits for a disk goes on by itself; so
-// does one that is being woken, of which /proc/PID/syscall still says where it slept.
+// Whether a thread sleeps, is stopped or has ended. Disk sleep does not count: it ends by itself.
+// Nor does a thread that is being woken, for which /proc/PID/syscall still shows the call it slept
+// in.
 inline bool at_rest(base::Pid pid, base::Tid tid) {
   const auto stat = procfs::read_stat(pid, tid);
   return stat && std::string_view{"STtZ"}.find(stat->state) != std::string_view::npos;
 }
 
-// Until the main thread is inside a system call in which it sleeps. The kernel has no event for
-// that. Throws base::Error when it does not come to it.
+// Polls until the main thread sleeps inside a system call; the kernel offers no event for that.
+// Throws base::Error if that does not happen in time.
 inline void wait_until_asleep(base::Pid pid) {
   const auto deadline = base::Deadline::after(kPatience);
   const auto path =
@@ -44,7 +45,7 @@ inline void wait_until_asleep(base::Pid pid) {
   }
 }
 
-// How often PID's main thread gave way to others: nothing but a tracer makes one run that sleeps.
+// The context switch counts of PID's main thread. While it sleeps, only a tracer makes them grow.
 inline std::string times_switched(base::Pid pid) {
   const auto status =
       base::read_file("/proc/" + std::to_string(pid.value()) + "/status").value_or("");

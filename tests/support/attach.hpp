@@ -1,4 +1,4 @@
-// Detection and injection as tests use them: what is no success is a thrown base::Error.
+// Detection and injection for tests: a failure is thrown as a base::Error.
 #pragma once
 
 #include "pyinject/base/error.hpp"
@@ -21,7 +21,7 @@ class Attach {
     }
     return std::get<python::Target>(std::move(detection));
   }
-  // The reason of a refusal; throws when there is none.
+  // Returns why PID is refused; throws if it is not.
   [[nodiscard]] python::Refusal refusal(base::Pid pid) {
     auto detection = detector_->detect(pid);
     if (const auto* refused = std::get_if<python::Refused>(&detection)) {
@@ -49,7 +49,7 @@ class Attach {
   }
   [[nodiscard]] python::Injector& injector() { return *injector_; }
 
-  // For machines under load: a deadline that only a defect meets.
+  // For machines under load: only a defect exceeds this deadline.
   [[nodiscard]] static python::ActivateOptions patient() {
     return {.owner = {}, .deadline = kPatience, .only = {}};
   }

@@ -44,7 +44,7 @@ std::string bpf_engine_lacks() {
     return "this kernel has no BTF";
   }
   const auto version = run({tool(), "--version"});
-  // Else it says "without libbpf: no bpf".
+  // A build without BPF prints "without libbpf: no bpf" instead.
   return version.out.find(", bpf") == std::string::npos ? "it is not built in" : "";
 }
 

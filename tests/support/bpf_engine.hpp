@@ -1,4 +1,4 @@
-// Whether the engine that reads stacks by BPF has to work here.
+// Whether the BPF engine can work on this machine, and the CPU time it takes.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -9,15 +9,16 @@
 
 namespace pyinject::test {
 
-// What this machine, this user or this build lacks for it; empty: nothing.
+// What the BPF engine needs that this machine, user or build lacks; empty: nothing.
 [[nodiscard]] std::string bpf_engine_lacks();
 
-// The kernel counts the time of all programs like it, while this object lives.
+// The CPU time of a tool's BPF programs. The kernel counts it while this object exists.
 class BpfTimeCount {
  public:
-  // TOOL: a process whose own the program is. Throws base::SystemError when it may not.
+  // TOOL: the process that holds the programs. Throws base::SystemError if counting is not
+  // permitted.
   explicit BpfTimeCount(base::Pid tool);
-  // That its programs have taken, since the kernel counts.
+  // The time that all programs of TOOL have run since the kernel counts.
   [[nodiscard]] std::chrono::nanoseconds time() const;
 
  private:

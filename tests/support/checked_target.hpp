@@ -1,4 +1,4 @@
-// A program that knows whether it is right, and says so when asked.
+// A program that checks its own results and reports on request whether they were right.
 #pragma once
 
 #include "support/attach.hpp"
@@ -16,7 +16,7 @@ enum class Doing {
   kComputes,
   kWaitsForLock,
   kReads,
-  kHoldsGil,  // in C code, until it is asked
+  kHoldsGil,  // in C code, until a line arrives on stdin
 };
 
 class CheckedTarget {
@@ -26,16 +26,16 @@ class CheckedTarget {
   [[nodiscard]] base::Pid pid() const { return process_.pid(); }
   [[nodiscard]] std::string pid_text() const { return std::to_string(pid().value()); }
   [[nodiscard]] bool chrooted() const { return !root_.empty(); }
-  // Where it writes its map, as this process sees it.
+  // The path of its perf map as seen by this process.
   [[nodiscard]] std::string map_path() const;
-  // It was on once and is off.
+  // Activates and deactivates it.
   void activate_once();
   [[nodiscard]] bool is_off() {
     return attach_.detect(pid()).state == python::TrampolineState::kOff;
   }
-  // A GoogleTest failure unless it runs, untraced, computes what it should, and is off.
+  // A GoogleTest failure unless it runs, is untraced, computes correctly and is off.
   void expect_unharmed_and_off();
-  // A GoogleTest failure unless it can be switched on and off once more.
+  // A GoogleTest failure unless it can be switched on and off again.
   void expect_usable();
 
  private:

@@ -23,7 +23,7 @@ std::chrono::nanoseconds cpu_time(base::Pid pid) {
   return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
 }
 
-// The kernel has no event for that; who waits leaves the processor to it.
+// Polls: the kernel offers no event for that. Meanwhile the processor is left to the process.
 void wait_for_cpu_time(base::Pid pid, std::chrono::nanoseconds more) {
   const auto enough = cpu_time(pid) + more;
   const auto deadline = base::Deadline::after(kPatience);

@@ -1,4 +1,4 @@
-// How much of a processor a process has had.
+// The CPU time that a process has used.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -7,9 +7,9 @@
 
 namespace pyinject::test {
 
-// Of all its threads. Throws base::SystemError when it has gone.
+// The time of all its threads. Throws base::SystemError if the process is gone.
 [[nodiscard]] std::chrono::nanoseconds cpu_time(base::Pid pid);
-// Until it has had so much more; not longer than kPatience.
+// Waits until PID has used MORE time, at most kPatience.
 void wait_for_cpu_time(base::Pid pid, std::chrono::nanoseconds more);
 
 }  // namespace pyinject::test

@@ -1,4 +1,4 @@
-// An engine that does nothing, and keeps a book of what it was asked for.
+// An engine that does nothing but record the calls made to it.
 #pragma once
 
 #include "pyinject/fake/detector.hpp"
@@ -11,10 +11,10 @@
 
 namespace pyinject::test {
 
-// What outlives the engine: its script and its book.
+// Outlives the engine: the answers it gives and the calls it received.
 struct EngineScript {
-  bool before_perf = false;     // targets are taken
-  bool misses_newborn = false;  // threads
+  bool before_perf = false;     // takes_targets_before_perf()
+  bool misses_newborn = false;  // misses_newborn_threads()
   session::Engine::Attached attached = session::Engine::Attached::kYes;
   std::string why_replaceable = {};
   std::vector<std::string> calls = {};

@@ -1,4 +1,4 @@
-// A detector and an injector that touch nothing, and a logger that remembers.
+// A detector and an injector that touch nothing, and a logger that stores its messages.
 #pragma once
 
 #include "pyinject/fake/detector.hpp"

@@ -1,4 +1,4 @@
-// The perfs of the matrix.
+// Finds the perf versions that the tests use.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace pyinject::test {
 
-// The perf of that name ("perf", "perf6.12", "perf7"): on PATH, else among the project's roots.
+// The perf of that name ("perf", "perf6.12", "perf7"): on PATH, otherwise in the project's roots.
 [[nodiscard]] std::optional<std::string> find_perf(const std::string& name);
 
 }  // namespace pyinject::test

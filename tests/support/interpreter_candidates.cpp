@@ -33,7 +33,8 @@ bool executable_file(const std::string& path) {
 
 std::string beginning(const std::string& path) { return base::read_file(path, 4096).value_or(""); }
 
-// Of a file name: "python3.13" or "python3.13t", not "python3.13-config" or "python3.13-gdb.py".
+// Accepts file names such as "python3.13" or "python3.13t", not "python3.13-config" or
+// "python3.13-gdb.py".
 bool versioned_name(std::string_view name, std::string_view prefix) {
   if (!name.starts_with(prefix)) {
     return false;
@@ -95,7 +96,7 @@ class Candidates {
     }
   }
 
-  // The scripts there say in which root they run: ROOTS/NAME/...
+  // The scripts in ROOTS/bin name the root in which they run: ROOTS/NAME/...
   void add_roots() {
     const fs::path roots = roots_folder();
     add(roots / "built" / "bin" / "python3.12", "built");
@@ -136,7 +137,7 @@ class Candidates {
 
 std::string file_state(const std::string& path) {
   struct stat found {};
-  // Folders change for reasons of their own.
+  // Directories also change for unrelated reasons.
   if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) {
     return "";
   }

@@ -1,4 +1,4 @@
-// Where interpreters may be: nothing is run to find out.
+// The paths at which interpreters may be. Nothing is run to find them.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@ namespace pyinject::test {
 
 struct Candidate {
   std::string path;
-  std::string label;  // the last part of the name: "path", "pyenv", "given", "trixie_loader"
-  std::string root;   // the folder it is chrooted into
+  std::string label;  // last part of the name: "path", "pyenv", "given", "trixie_loader"
+  std::string root;   // directory it is chrooted into
   bool script = false;
 };
 
 [[nodiscard]] std::vector<Candidate> interpreter_candidates();
 
-// Changes whenever an answer of one of them may change: their files' times and sizes, for scripts
-// also those of the files that they name.
+// Changes whenever a candidate may have changed: made of the times and sizes of their files and,
+// for scripts, of the files that the scripts name.
 [[nodiscard]] std::string fingerprint(const std::vector<Candidate>& candidates);
 
 }  // namespace pyinject::test

@@ -32,11 +32,11 @@ namespace fs = std::filesystem;
 
 struct Answer {
   Interpreter interpreter;  // without its name
-  std::string executable;   // sys.executable with all links followed
+  std::string executable;   // sys.executable with all links resolved
 };
 
-// nullopt: not CPython, too old, or it does not run. Throws base::Error when it took too long: then
-// nothing is known.
+// nullopt: not CPython, too old, or it does not run. Throws base::Error if it takes too long, since
+// the answer is unknown then.
 std::optional<Answer> ask(const std::vector<std::string>& command) {
   auto argv = command;
   argv.insert(argv.end(),
@@ -64,7 +64,7 @@ std::optional<Answer> ask(const std::vector<std::string>& command) {
                 .executable = std::string{fields[4]}};
 }
 
-// The interpreter behind a script such as a pyenv shim: itself, when it can be run directly.
+// The interpreter behind a script such as a pyenv shim, if it can be run directly.
 std::optional<Answer> ask_behind(const Answer& script) {
   if (::access(script.executable.c_str(), X_OK) != 0) {
     return std::nullopt;
@@ -102,7 +102,8 @@ std::vector<Interpreter> ask_all(const std::vector<Candidate>& candidates) {
   return found;
 }
 
-// The answers of an earlier test process: a fingerprint, an empty line, one interpreter a line.
+// The answers of an earlier test process: a fingerprint, an empty line, then one interpreter per
+// line.
 std::string cache_path() { return targets_dir() + "/interpreters.cache"; }
 
 std::optional<std::vector<Interpreter>> from_cache(const std::string& key) {
@@ -131,7 +132,7 @@ std::optional<std::vector<Interpreter>> from_cache(const std::string& key) {
   return found;
 }
 
-// Test processes run side by side: written aside and renamed.
+// Test processes run in parallel: write to a temporary file and rename.
 void to_cache(const std::string& key, const std::vector<Interpreter>& found) {
   std::string text = key + "\n";
   for (const auto& one : found) {
@@ -141,7 +142,7 @@ void to_cache(const std::string& key, const std::vector<Interpreter>& found) {
   const auto aside = fmt::format("{}.{}", cache_path(), ::getpid());
   const base::UniqueFd fd{::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
   if (!fd.valid()) {
-    return;  // an installed or read-only build folder: asked each time
+    return;  // an installed or read-only build directory: query each time
   }
   base::write_all(fd.get(), text, aside);
   std::error_code ignored;

@@ -1,4 +1,4 @@
-// The interpreters that tests run on: every CPython >= 3.12 that can be found here.
+// The interpreters that tests run on: every CPython >= 3.12 found on this machine.
 #pragma once
 
 #include <array>
@@ -13,25 +13,25 @@ namespace pyinject::test {
 
 struct Interpreter {
   std::string name;                  // for test names: "py3_13_trixie_chroot"
-  std::vector<std::string> command;  // to be followed by the interpreter's arguments
+  std::vector<std::string> command;  // prefix for the interpreter's arguments
   int major = 0;
   int minor = 0;
   int micro = 0;
   bool free_threaded = false;
-  std::string root;  // the folder it is chrooted into; empty: none
+  std::string root;  // directory it is chrooted into; empty: none
 
   [[nodiscard]] bool is(int wanted_major, int wanted_minor) const {
     return major == wanted_major && minor == wanted_minor;
   }
 };
 
-// Which interpreter of a minor version, if there are several.
+// Selects one of several interpreters of the same minor version.
 enum class Prefer {
-  kChrooted,  // the first chrooted one, since its map has to be copied; else the first
-  kLoader,    // the last one that runs by its own loader, since it has modules; else the first
+  kChrooted,  // the first chrooted one, since its map has to be copied; otherwise the first
+  kLoader,    // the last one run by its own loader, since it has modules; otherwise the first
 };
 
-// Conditions; each one that is not given is met by every interpreter.
+// Every interpreter meets a condition that is not set.
 struct InterpreterSelection {
   std::optional<int> minor = {};  // 13: CPython 3.13
   std::optional<bool> root = {};  // true: chrooted; false: sees this machine's files
@@ -41,20 +41,20 @@ struct InterpreterSelection {
   std::optional<bool> jit = {};             // has_jit()
   std::optional<bool> trampoline = {};      // accepts -X perf
   std::string module = {};                  // has_module()
-  std::string name_part = {};               // is in Interpreter::name
-  std::optional<Prefer> each_version = {};  // only one of each minor version
+  std::string name_part = {};               // substring of Interpreter::name
+  std::optional<Prefer> each_version = {};  // only one per minor version
   bool whole_matrix = false;                // ignore PYINJECT_TEST_EACH_VERSION
 };
 
 // The interpreters of this machine that meet all conditions, in the order of the search; with
-// each_version in the order of versions.
+// each_version, in the order of versions.
 //
 // Searches once, each executable once: PYINJECT_TEST_PYTHONS (paths, separated by colons), python3
 // and python3.12 ... python3.99 on PATH, ~/.pyenv/versions/*/bin/python3, and built/bin/python3.12,
 // bin/python3.* and bin/chroot-python3.* (the last as root only) in $PYINJECT_ROOTS, by default
-// ${XDG_CACHE_HOME:-~/.cache}/perf-pyinject/roots. The build directory caches the versions while
-// the files stay as they are. With PYINJECT_TEST_EACH_VERSION in the environment the matrix has
-// only one interpreter of each minor version, by Prefer::kChrooted.
+// ${XDG_CACHE_HOME:-~/.cache}/perf-pyinject/roots. The build directory caches the versions until a
+// file changes. With PYINJECT_TEST_EACH_VERSION in the environment, the matrix has only one
+// interpreter per minor version, chosen by Prefer::kChrooted.
 //
 // jit, trampoline and module run each interpreter that meets the other conditions.
 [[nodiscard]] std::vector<Interpreter> interpreters(const InterpreterSelection& selection = {});
@@ -62,19 +62,19 @@ struct InterpreterSelection {
 // The first of interpreters(SELECTION); nullopt: there is none.
 [[nodiscard]] std::optional<Interpreter> find_interpreter(const InterpreterSelection& selection);
 
-// The first one of that minor version that sees this machine's files and is not free-threaded.
+// The first interpreter of that minor version that is not chrooted and not free-threaded.
 [[nodiscard]] std::optional<Interpreter> plain_interpreter(int minor);
 
-// Whether the JIT is on with PYTHON_JIT=1.
+// Whether PYTHON_JIT=1 enables the JIT.
 [[nodiscard]] bool has_jit(const Interpreter& interpreter);
 [[nodiscard]] bool has_module(const Interpreter& interpreter, std::string_view module);
 
-// The versions without which a run of the tests proves too little.
+// A run of the tests must cover these versions to be meaningful.
 [[nodiscard]] constexpr std::array<std::pair<int, int>, 4> required_versions() {
   return {{{3, 12}, {3, 13}, {3, 14}, {3, 15}}};
 }
 
-// For INSTANTIATE_TEST_SUITE_P: tests are named after the interpreter.
+// For INSTANTIATE_TEST_SUITE_P: names tests after the interpreter.
 struct InterpreterName {
   template <typename Info>
   std::string operator()(const Info& info) const {
@@ -82,7 +82,7 @@ struct InterpreterName {
   }
 };
 
-// What GoogleTest prints of it, under the name that it looks for.
+// GoogleTest prints an interpreter with this function, whose name it prescribes.
 // NOLINTNEXTLINE(readability-identifier-naming)
 void PrintTo(const Interpreter& interpreter, std::ostream* stream);
 

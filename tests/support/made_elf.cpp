@@ -14,7 +14,7 @@ namespace pyinject::test {
 namespace {
 
 std::string entry(std::string body) {
-  body.resize((body.size() + 7) / 8 * 8 + 4, '\0');  // with DW_CFA_nop
+  body.resize((body.size() + 7) / 8 * 8 + 4, '\0');  // pad with DW_CFA_nop
   return packed(static_cast<std::uint32_t>(body.size())) + body;
 }
 

@@ -1,13 +1,13 @@
-// How long tests wait for what has to come.
+// How long tests wait for an event that must occur.
 #pragma once
 
 #include <chrono>
 
 namespace pyinject::test {
 
-// Generous: the machine may do other things.
+// Generous: the machine may be busy.
 inline constexpr std::chrono::seconds kPatience{60};
-// The same for poll(2).
+// In milliseconds, for poll(2).
 inline constexpr int kPatienceMs = kPatience / std::chrono::milliseconds{1};
 
 }  // namespace pyinject::test

@@ -75,13 +75,13 @@ void PtyProcess::drain() {
     } else if (got < 0 && errno == EAGAIN) {
       return;
     } else if (got == 0 || errno != EINTR) {
-      terminal_.reset();  // EIO: nobody has the other side open
+      terminal_.reset();  // EIO: no process has the other side open
     }
   }
 }
 
 void PtyProcess::look(base::Deadline deadline) {
-  // poll(2) leaves negative descriptors out.
+  // poll(2) ignores negative descriptors.
   std::array<pollfd, 2> events{pollfd{.fd = terminal_.get(), .events = POLLIN, .revents = 0},
                                pollfd{.fd = pidfd_.get(), .events = POLLIN, .revents = 0}};
   ::poll(events.data(), events.size(), deadline.remaining_ms());

@@ -1,4 +1,4 @@
-// A process on a terminal of its own.
+// A process on its own terminal.
 #pragma once
 
 #include "pyinject/base/deadline.hpp"
@@ -15,21 +15,22 @@ namespace pyinject::test {
 
 class PtyProcess {
  public:
-  // ARGV[0] is a path. Throws base::Error when it cannot be forked.
+  // ARGV[0] is a path. Throws base::Error if fork fails.
   explicit PtyProcess(std::vector<std::string> argv);
   ~PtyProcess();  // kills it (only it, not its own children) and reaps it
   PtyProcess(const PtyProcess&) = delete;
   PtyProcess& operator=(const PtyProcess&) = delete;
 
   [[nodiscard]] base::Pid pid() const { return pid_; }
-  // Waits until TEXT has been seen on the terminal; false at the deadline or at its end.
+  // Waits until TEXT has appeared on the terminal; false at the deadline or when the terminal
+  // closes.
   [[nodiscard]] bool read_until(std::string_view text, base::Deadline deadline);
-  // All that it wrote so far, as far as it was read.
+  // Its output read so far.
   [[nodiscard]] const std::string& screen() const { return screen_; }
   void type(std::string_view text);
-  // As when its window is closed: it gets SIGHUP, and what it writes goes nowhere.
+  // Simulates a closed terminal window: the process gets SIGHUP, and its output goes nowhere.
   void hang_up() { terminal_.reset(); }
-  // Goes on reading. nullopt at the deadline.
+  // Keeps reading while it waits. nullopt at the deadline.
   [[nodiscard]] std::optional<ExitStatus> wait(base::Deadline deadline);
 
  private:

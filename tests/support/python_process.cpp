@@ -43,7 +43,7 @@ PythonProcess::PythonProcess(const Interpreter& interpreter, const std::string& 
   }
 }
 
-// Pids are soon used again, and CPython appends to the map that it finds.
+// Removes the maps: pids are reused soon, and CPython appends to a map that exists.
 PythonProcess::~PythonProcess() {
   const auto map = fmt::format("/tmp/perf-{}.map", pid().value());
   for (const auto& path : {root_ + map, root_ + map + ".old", map}) {

@@ -23,25 +23,25 @@ struct PythonOptions {
 class PythonProcess {
  public:
   // Runs PROGRAM by -c (so it may be chrooted) and waits until it prints the line `ready`, which it
-  // must flush. Throws base::Error with what it wrote when it does not.
+  // must flush. Otherwise throws base::Error with its output.
   PythonProcess(const Interpreter& interpreter, const std::string& program,
                 const PythonOptions& options = {});
 
-  // Kills it, and removes the perf map that it may have written.
+  // Kills it and removes its perf map, if any.
   ~PythonProcess();
   PythonProcess(const PythonProcess&) = delete;
   PythonProcess& operator=(const PythonProcess&) = delete;
 
-  // The interpreter itself: the scripts that stand for chrooted ones exec it.
+  // The pid of the interpreter itself: the scripts for chrooted ones exec it.
   [[nodiscard]] base::Pid pid() const { return child_.pid(); }
   [[nodiscard]] ChildProcess& child() { return child_; }
 
-  // Throws base::Error with what it wrote to stderr when there is no line in time.
+  // Throws base::Error with its stderr if no line arrives in time.
   [[nodiscard]] std::string read_line(std::chrono::nanoseconds span = kPatience);
   void send_line(const std::string& line);
-  // A GoogleTest failure with its stderr when it has ended.
+  // A GoogleTest failure with its stderr if it has exited.
   void expect_alive();
-  // SIGTERM, and wait. Throws base::Error when it does not end.
+  // Sends SIGTERM and waits. Throws base::Error if it does not end.
   ExitStatus terminate(std::chrono::nanoseconds span = kPatience);
 
  private:

@@ -1,4 +1,4 @@
-// With which sanitizer the tests are built (clang's presets only).
+// Which sanitizer the tests are built with (clang's presets only).
 #pragma once
 
 namespace pyinject::test {

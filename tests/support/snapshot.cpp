@@ -32,7 +32,7 @@ Fields status_fields(const std::string& path, std::initializer_list<std::string_
   return fields;
 }
 
-// Running, sleeping and waiting for a disk alternate by themselves.
+// A healthy process alternates between running, sleeping and disk sleep.
 std::string kind_of_state(std::string_view state) {
   constexpr std::string_view kOrdinary = "RSDI";
   return state.empty() || kOrdinary.find(state.front()) != std::string_view::npos
@@ -100,7 +100,7 @@ class Report {
   std::vector<std::string> lines_;
 };
 
-// Keyed by what must stay: one text a mapping.
+// The keys are the parts that must not change; each mapping has one text.
 std::map<std::string, std::string> describe(const std::vector<procfs::Mapping>& maps) {
   std::map<std::string, std::string> result;
   for (const auto& mapping : maps) {

@@ -1,4 +1,4 @@
-// Healthy before and after: what /proc says of a process, to be compared.
+// A process's state in /proc, to be compared before and after.
 #pragma once
 
 #include "procfs/maps.hpp"
@@ -10,29 +10,29 @@
 
 namespace pyinject::test {
 
-// Of each thread: TracerPid, SigBlk, SigPnd, and whether it is stopped. Of the process: SigIgn,
-// SigCgt, ShdPnd, file descriptors and mappings.
+// Per thread: TracerPid, SigBlk, SigPnd, and whether it is stopped. Per process: SigIgn, SigCgt,
+// ShdPnd, file descriptors and mappings.
 struct Snapshot {
   std::map<base::Tid, std::map<std::string, std::string>> threads;
   std::map<std::string, std::string> process;
-  std::map<int, std::string> fds;  // what the links of /proc/PID/fd say
+  std::map<int, std::string> fds;  // targets of the links in /proc/PID/fd
   std::vector<procfs::Mapping> maps;
 };
 
-// Throws base::Error when the process has gone.
+// Throws base::Error if the process is gone.
 [[nodiscard]] Snapshot take_snapshot(base::Pid pid);
 
-// What a target may do by itself is left out on request.
+// Clear a field to ignore changes that the target may make itself.
 struct Comparison {
-  bool threads = true;  // born or ended; those in both are always compared
+  bool threads = true;  // started or ended; threads in both are always compared
   bool fds = true;
-  // Ranges, permissions and files; [heap] and [stack] may grow. An allocator at work maps and
-  // unmaps, so this is for targets that do nothing in between.
+  // Ranges, permissions and files; [heap] and [stack] may grow. A working allocator maps and
+  // unmaps, so compare mappings only of targets that are idle in between.
   bool maps = true;
 };
 
-// A line for each difference, such as "fd 3 opened: /tmp/perf-1.map" or "thread 7: SigBlk 0... was
-// 4..."; empty when there is none.
+// One line per difference, such as "fd 3 opened: /tmp/perf-1.map" or "thread 7: SigBlk 0... was
+// 4..."; empty: no difference.
 [[nodiscard]] std::vector<std::string> differences(const Snapshot& before, const Snapshot& after,
                                                    Comparison what = {});
 

@@ -16,8 +16,8 @@ std::string stand_in_perf(const TempDir& folder, const std::string& script) {
   return path;
 }
 
-// "record -D -1 --control fd:COMMANDS,ANSWERS ..."; FILTER ends with perf: it has both ends of the
-// pipe.
+// perf is called as "record -D -1 --control fd:COMMANDS,ANSWERS ...". FILTER must die with perf,
+// since it holds both ends of the pipe.
 std::string handed_on_perf(const TempDir& folder, const std::string& filter) {
   return stand_in_perf(folder, fmt::format("pipes=${{5#fd:}}\n"
                                            "mkfifo {0}/heard\n"

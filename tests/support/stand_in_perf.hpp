@@ -1,4 +1,4 @@
-// Stand-ins for perf, to make it do at a known moment what it does rarely.
+// Stand-ins for perf that trigger rare behavior at a known moment.
 #pragma once
 
 #include "support/temp_dir.hpp"
@@ -7,15 +7,14 @@
 
 namespace pyinject::test {
 
-// A perf in FOLDER that does as SCRIPT says when it is to record, with the arguments of the real
-// one, which is $PERF.
+// Returns a perf in FOLDER that runs SCRIPT in place of `perf record`, with the same arguments.
+// $PERF is the real perf.
 [[nodiscard]] std::string stand_in_perf(const TempDir& folder, const std::string& script);
 
-// One that hears of the commands on its control descriptor what the command FILTER lets through.
+// A perf whose control commands pass through the command FILTER.
 [[nodiscard]] std::string handed_on_perf(const TempDir& folder, const std::string& filter);
 
-// One that never hears that it is to disable its events, or to stop: as when its buffers are never
-// empty.
+// A perf that receives neither `disable` nor `stop`, as when its buffers are never empty.
 [[nodiscard]] std::string deaf_perf(const TempDir& folder);
 
 }  // namespace pyinject::test

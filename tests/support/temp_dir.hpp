@@ -1,4 +1,4 @@
-// A folder of the test's own, removed with all it holds.
+// A temporary directory for a test, removed with its contents.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,7 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-// Of the file PATH, all; empty when it cannot be read.
+// The contents of the file PATH; empty if it cannot be read.
 [[nodiscard]] std::string contents_of(const std::string& path);
 
 }  // namespace pyinject::test

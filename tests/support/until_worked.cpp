@@ -10,8 +10,8 @@ std::vector<std::string> until_worked(base::Pid pid, std::chrono::milliseconds t
   return until_worked(pid, time, ":");
 }
 
-// utime and stime of /proc/PID/stat, behind the name that may hold anything. The kernel has no
-// event for that.
+// Reads utime and stime from /proc/PID/stat, after the name, which may contain anything. Polls: the
+// kernel offers no event for that.
 std::vector<std::string> until_worked(base::Pid pid, std::chrono::milliseconds time,
                                       const std::string& then) {
   constexpr auto kUntil = R"(

@@ -1,4 +1,4 @@
-// Recordings of as much work as a test needs, however slow the machine is.
+// Commands that make a recording last for a given amount of work, however slow the machine is.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -9,10 +9,10 @@
 
 namespace pyinject::test {
 
-// A command that ends when PID has had TIME more of a processor, or has gone.
+// A command that ends when PID has used TIME more of CPU time, or is gone.
 [[nodiscard]] std::vector<std::string> until_worked(base::Pid pid, std::chrono::milliseconds time);
 
-// The same, and then the shell command THEN.
+// The same, followed by the shell command THEN.
 [[nodiscard]] std::vector<std::string> until_worked(base::Pid pid, std::chrono::milliseconds time,
                                                     const std::string& then);
 

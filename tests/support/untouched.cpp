@@ -25,7 +25,7 @@ std::string of_thread(base::Pid pid, base::Tid tid) {
   const auto folder = fmt::format("/proc/{}/task/{}/", pid.value(), tid.value());
   const auto status = base::read_file(folder + "status").value_or("");
   if (status.find("State:\tD") != std::string::npos) {
-    return "running";  // as soon as the kernel has read what it needs
+    return "running";  // temporary: until the kernel has read from disk
   }
   std::string text{base::trim(base::read_file(folder + "syscall").value_or("unknown call"))};
   for (const auto line : base::split(status, '\n')) {
@@ -49,7 +49,7 @@ std::string read(base::Pid pid, const procfs::Mapping& mapping) {
 }  // namespace
 
 Untouched::Untouched(base::Pid pid, bool shared) : pid_{pid}, shared_{shared} {
-  // The kernel has no event for that.
+  // The kernel offers no event for that.
   const auto deadline = base::Deadline::after(kPatience);
   int seen = 0;
   while (seen < 3) {

@@ -1,4 +1,4 @@
-// That nothing at all has happened to a process that does nothing by itself.
+// Verifies that nothing at all happened to a process that does nothing by itself.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -11,22 +11,21 @@
 
 namespace pyinject::test {
 
-// What an idle process is, down to the bytes: beside its Snapshot the content of all memory that it
-// may write, each thread's system call with its arguments, stack and instruction pointer
-// (/proc/PID/task/TID/syscall), and how often each thread gave way: one that was stopped, woken or
-// made to run anything has done so.
+// The state of an idle process down to the bytes: its Snapshot; the content of all its writable
+// memory; each thread's system call with arguments, stack and instruction pointer
+// (/proc/PID/task/TID/syscall); and each thread's context switches, which grow when it is stopped,
+// woken or made to run.
 class Untouched {
  public:
-  // Waits until all its threads sleep or are stopped. Throws base::Error when they do not come to
-  // that, or the process has gone.
-  // SHARED: also memory that other processes may write.
+  // Waits until all threads sleep or are stopped. Throws base::Error if they do not, or if the
+  // process is gone. SHARED: include memory that other processes may write.
   explicit Untouched(base::Pid pid, bool shared = true);
-  // What is different now, a line each; empty when there is nothing.
+  // The changes since then, one per line; empty: none.
   [[nodiscard]] std::vector<std::string> differences() const;
 
  private:
   using Threads = std::map<base::Tid, std::string>;
-  using Memory = std::map<base::RemoteAddress, std::string>;  // by the begin of each mapping
+  using Memory = std::map<base::RemoteAddress, std::string>;  // by the start of each mapping
 
   [[nodiscard]] Threads threads() const;
   [[nodiscard]] Memory memory() const;
