@@ -1,9 +1,9 @@
-# Three programs on a machine of their own (a pid namespace): the session of the first is killed together with its guard,
-# that of the second lives, and `activate` has switched on the third.
+# Three programs on an isolated machine (a pid namespace): the session of the first is killed together with its guard,
+# that of the second is alive, and `activate` has switched on the third.
 #
 #   abandoned.py TOOL DATA INTERPRETER
 #
-# Says how the sessions are reported before and after `deactivate --abandoned`, as one line of JSON.
+# Prints the reports on the sessions before and after `deactivate --abandoned` as one line of JSON.
 import json
 import os
 import select
@@ -56,7 +56,7 @@ killed = record(targets[0], "1")
 lives = record(targets[1], "2")
 subprocess.run([tool, "activate", "-p", str(targets[2].pid)], check=True)
 guard = guard_of(killed)
-os.kill(killed.pid, signal.SIGSTOP)  # it cannot switch off, nor be missed by its guard
+os.kill(killed.pid, signal.SIGSTOP)  # it must neither switch off nor exit before its guard is killed
 os.kill(guard, signal.SIGKILL)
 os.kill(killed.pid, signal.SIGKILL)
 killed.wait(PATIENCE)

@@ -1,4 +1,4 @@
-// Calls back from a thread of its own that CPython does not know, until the callback returns 0.
+// Calls back from a thread that CPython does not know, until the callback returns 0.
 #include <pthread.h>
 
 typedef int (*callback)(void);

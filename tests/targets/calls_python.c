@@ -1,5 +1,5 @@
-/* Functions of an extension module that call back into Python, to be built without frame pointers:
-   one has no frame, and one has another use for their register. */
+/* Functions of an extension module that call back into Python, built without frame pointers: one
+   has no frame, the other uses the frame pointer's register for something else. */
 typedef struct PyObject PyObject;
 extern PyObject* PyObject_CallNoArgs(PyObject* function);
 

@@ -1,9 +1,9 @@
-# Two programs on a machine of their own (a pid namespace), of which a tool records what its options choose.
+# Two programs on an isolated machine (a pid namespace), of which a tool records those that its options select.
 #
 #   chosen.py TOOL DATA INTERPRETER CGROUP OPTION...
 #
-# The first belongs to nobody, is called webworker, is in CGROUP (empty: none) and burns its time in chosen(); the other in
-# other(). Says how the recording ended and which processes are active afterwards, as one line of JSON.
+# The first belongs to the user nobody, has the name webworker, is in CGROUP (empty: none) and works in chosen(); the
+# other works in other(). Prints the recording's result and the processes active afterwards as one line of JSON.
 import json
 import os
 import select

@@ -1,10 +1,10 @@
-# A machine of its own (a pid namespace) with many processes, which a tool records while others start and end.
+# An isolated machine (a pid namespace) with many processes, which a tool records while others start and exit.
 #
 #   crowd.py TOOL DATA OPTIONS STEADY STORM INTERPRETER...
 #
-# STEADY programs of each kind are there from the beginning; STORM Pythons start and end during the recording, among ten
-# times as many other programs. OPTIONS are for record; they and INTERPRETER, a command, are words separated by blanks.
-# Says as one line of JSON what was run, who was harmed, and who is still active afterwards.
+# STEADY programs of each kind run from the start; STORM Pythons start and exit during the recording, among ten times as
+# many other programs. OPTIONS are for record; OPTIONS and INTERPRETER, a command, are words separated by blanks. Prints
+# the names of the programs, the harmed ones, and the processes still active afterwards as one line of JSON.
 import json
 import select
 import subprocess
@@ -14,7 +14,7 @@ import time
 tool, data, options, steady, storm, *interpreters = sys.argv[1:]
 PATIENCE = 60
 
-# Burns its time in a function that has its own name.
+# Works in a function with the name of the program.
 PROGRAM = """
 import select, sys, time
 name, processor_time = sys.argv[1:]
@@ -37,9 +37,9 @@ else:
         burn(time.process_time() + 0.001)
 print("right", flush=True)
 """
-# Mounts of its own, with a /tmp that nobody else sees.
+# A separate mount namespace with a private /tmp.
 PRIVATE = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /tmp && exec "$@"', "sh"]
-# Its own numbers, too: all of these have the same one.
+# A separate pid namespace as well: all of these have the same pid.
 CONTAINED = ["unshare", "-mpf", "--mount-proc", "--kill-child", "sh", "-c",
              'mount -t tmpfs none /tmp; "$@"; status=$?; exit $status', "sh"]
 
@@ -47,10 +47,10 @@ CONTAINED = ["unshare", "-mpf", "--mount-proc", "--kill-child", "sh", "-c",
 def python(number, name, processor_time):
     command = interpreters[number % len(interpreters)].split()
     kind = number % 7
-    # All chroots have one /tmp, where two of the same number would have one map.
+    # All chroots share one /tmp, where two processes with the same pid would share a map.
     contained = kind == 5 and "chroot" not in command[0]
     wrapper = PRIVATE if kind == 3 else CONTAINED if contained else []
-    # Its stderr is the orchestrator's.
+    # It inherits this script's stderr.
     return subprocess.Popen(wrapper + command + ["-c", PROGRAM, name, processor_time],
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -97,7 +97,7 @@ for number in range(int(storm)):
         running.pop(0).wait(PATIENCE)
 for name, process in young.items():
     expect_right(name, process)
-# However short the storm was: enough for some samples of each.
+# Enough work for some samples of each, however short the storm was.
 for process in old.values():
     process.stdin.write("more\n")
     process.stdin.flush()

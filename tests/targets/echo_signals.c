@@ -1,4 +1,4 @@
-// Says "ready", then "got" for each SIGUSR1, until its stdin ends.
+// Prints "ready", then "got" for each SIGUSR1, until its stdin is closed.
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>

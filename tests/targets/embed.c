@@ -1,7 +1,7 @@
-/* Python embedded into a C program, with any name and with a libpython that is found at run time:
+/* Python embedded in a C program of any name, with a libpython that is loaded at run time:
  * embed LIBPYTHON MODE PROGRAM
  * MODE main: Python in the first thread; thread: in a second one; later: prints `loaded` and waits
- * for a line before Python is initialised. */
+ * for a line before it initializes Python. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

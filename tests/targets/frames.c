@@ -1,4 +1,4 @@
-/* Functions of several hundred bytes each, to be built with and without frame pointers. */
+/* Functions of several hundred bytes each, built with and without frame pointers. */
 extern volatile int pyinject_sink;
 volatile int pyinject_sink;
 

@@ -1,8 +1,8 @@
-# A machine of its own (a pid namespace) that perf records as a whole, and a tool joins.
+# An isolated machine (a pid namespace) that perf records as a whole and a tool joins.
 #
 #   joined.py TOOL DATA INTERPRETER
 #
-# One program runs from before the join on, another one begins behind it. Says as one line of JSON what the tool said.
+# One program starts before the join, another one after it. Prints the tool's messages as one line of JSON.
 import json
 import select
 import subprocess
@@ -11,7 +11,7 @@ import sys
 tool, data, interpreter = sys.argv[1:]
 PATIENCE = 60
 
-# Burns processor time in a function that has its own name, a second of it after each line.
+# Works in a function with the name of the program, for a second of CPU time after each line.
 PROGRAM = """
 import sys, time
 exec(f"def {sys.argv[1]}(until):\\n    while time.process_time() < until:\\n        sum(range(300))")

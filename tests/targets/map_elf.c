@@ -1,6 +1,6 @@
-/* Maps the segments of an ELF file as a loader would, relocates and runs nothing, prints `ready` and
- * waits for the end of its input. So a file can be looked at in a process that no loader would
- * start. With a second argument it stops behind the first segment with code. */
+/* Maps the segments of an ELF file as a loader would, but relocates and runs nothing, prints
+ * `ready` and waits for the end of its input: a file that no loader would start can be examined in
+ * a process. With a second argument, it stops after the first segment with code. */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdint.h>

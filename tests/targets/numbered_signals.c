@@ -1,5 +1,5 @@
-// Prints the number that each queued SIGRTMIN+3 carries, one a line. Its second thread has called vfork() and is in state D:
-// it cannot be stopped until the child that line 1, "ready CHILD", names is killed.
+// Prints the number that each queued SIGRTMIN+3 carries, one per line. Its second thread has called vfork() and is in state
+// D: it cannot be stopped until the child named in line 1, "ready CHILD", is killed.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
-# A multiprocessing pool whose workers end after one task each, so that most are born while it runs.
+# A multiprocessing pool whose workers exit after one task each, so that most are started while it runs.
 #
 #   pools.py fork|spawn|forkserver TASKS
 #
-# Says `ready`, works when it is told to, and says the numbers of the workers, separated by blanks.
+# Prints `ready`, works on request, and prints the pids of the workers, separated by blanks.
 import multiprocessing
 import os
 import sys
@@ -10,7 +10,7 @@ import time
 
 
 def work(_):
-    # On a busy machine it may be at work before it is noticed.
+    # On a busy machine, the worker may already be working before it is detected.
     enough = time.process_time() + 5
     while not sys.is_stack_trampoline_active() and time.process_time() < enough:
         sum(range(300))

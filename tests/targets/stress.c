@@ -1,5 +1,5 @@
-// What torture programs load (tests/targets/stress): registers that are live in C, the GIL held for long, pending calls,
-// numbered signals.
+// The library of the torture programs (tests/targets/stress): live registers in C, a GIL that is held for long, pending
+// calls, numbered signals.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// The offsets are used by the code below.
+// The code below uses the offsets.
 struct registers {
   uint8_t vector[32][64];  // 0
   uint64_t mask[8];        // 2048, 16 bits each
@@ -30,7 +30,7 @@ struct both {
 };
 _Static_assert(sizeof(struct registers) == 2304, "the code below knows it");
 
-// %rbx is the struct both; BODY may use rax, rcx, rdx, rsi, rdi and r11.
+// %rbx points to the struct both; BODY may use rax, rcx, rdx, rsi, rdi and r11.
 #define NUMBERS16 "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"
 #define NUMBERS32 NUMBERS16 ",16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31"
 #define EACH(NUMBERS, LINE) ".irp n," NUMBERS "\n" LINE "\n.endr\n"
@@ -61,7 +61,7 @@ _Static_assert(sizeof(struct registers) == 2304, "the code below knows it");
 #define SPIN "1: dec %%rcx\n jnz 1b\n"
 #define CALL "syscall\n"
 
-// Each leaves what the system call returned, or anything.
+// Each returns the system call's result; without a system call, an arbitrary value.
 #define VARIANT(NAME, TARGET, BODY, LOAD, STORE, ...)                                     \
   __attribute__((target(TARGET))) static long NAME(struct both* registers, long count,    \
                                                    long number, long a, void* b) {        \
@@ -99,7 +99,7 @@ static enum width width_here(void) {
   return __builtin_cpu_supports("avx") ? k256 : k128;
 }
 
-// Another content each time: a value that another thread left would be seen.
+// The values differ each time, so that a value left by another thread is detected.
 static void fill(struct both* both, enum width width) {
   static atomic_uint turn;
   const uint32_t seed = atomic_fetch_add(&turn, 1);
@@ -120,11 +120,11 @@ static void fill(struct both* both, enum width width) {
   for (int i = 0; i < 8; ++i) {
     both->in.x87[i] = seed + i * 0.25;
   }
-  both->in.mxcsr = 0xdf80;   // upwards, tiny results to zero
-  both->in.control = 0x0f7f;  // towards zero
+  both->in.mxcsr = 0xdf80;   // round upwards, flush tiny results to zero
+  both->in.control = 0x0f7f;  // round towards zero
 }
 
-// A bit for each part that differs.
+// Returns a bit for each part that differs.
 static int differences(const struct both* both) {
   const struct registers* in = &both->in;
   const struct registers* out = &both->out;
@@ -141,7 +141,7 @@ static void restore_modes(void) {
   __asm__ volatile("ldmxcsr %0\n fldcw %1" : : "m"(mxcsr), "m"(control));
 }
 
-// Holds its values for SPINS rounds of a loop; 0: all are still there.
+// Keeps values in all registers for SPINS rounds of a loop; 0: none has changed.
 int stress_registers(long spins) {
   struct both both;
   const enum width width = width_here();
@@ -151,7 +151,7 @@ int stress_registers(long spins) {
   return differences(&both);
 }
 
-// The same while it waits for one byte from FD.
+// The same while waiting for one byte from FD.
 int stress_registers_in_read(int fd) {
   struct both both;
   char byte = 0;
@@ -183,7 +183,7 @@ static int count(void* nothing) {
 
 long stress_pending_ran(void) { return atomic_load(&ran); }
 
-// Py_AddPendingCall TIMES times; how many it took.
+// Calls Py_AddPendingCall TIMES times; returns how often it succeeded.
 long stress_add_pending(int (*add)(int (*)(void*), void*), long times) {
   long taken = 0;
   for (long i = 0; i < times; ++i) {
@@ -240,7 +240,7 @@ int stress_send_numbers(volatile uint64_t* stop) {
   _exit(0);
 }
 
-// After *STOP: waits for the sender's end and returns how many of its signals have not arrived; -1: they differ otherwise.
+// After *STOP: waits for the sender's exit and returns the number of lost signals; -1: their numbers are wrong.
 long stress_missing_numbers(void) {
   while (waitpid(sender, 0, 0) < 0 && errno == EINTR) {
   }
@@ -252,7 +252,7 @@ long stress_missing_numbers(void) {
   return missing != 0 ? missing : sent * (sent + 1) / 2 == atomic_load(&numbers_sum) ? 0 : -1;
 }
 
-// The calling thread is in state D for so long.
+// Puts the calling thread into state D for that long.
 int stress_vfork(long nanoseconds) {
   const pid_t child = vfork();
   if (child == 0) {

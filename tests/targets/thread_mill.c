@@ -1,4 +1,4 @@
-/* Starts short-lived threads for ever, several at a time. */
+/* Starts short-lived threads forever, several at a time. */
 #include <pthread.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-// A caller that cannot be stopped: told by a byte on stdin, it is in state D (a vfork parent) until
-// somebody opens FIFO for reading.
+// A caller that cannot be stopped: after a byte on stdin, it is in state D (a vfork parent) until
+// FIFO is opened for reading.
 #define _DEFAULT_SOURCE
 #include <fcntl.h>
 #include <sys/wait.h>

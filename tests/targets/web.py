@@ -1,7 +1,7 @@
 # A gunicorn whose workers have threads and are replaced after some requests, and its client.
 #
-#   web.py serve SOCKET      becomes gunicorn
-#   web.py ask SOCKET N      asks N times, and says which workers have answered, separated by blanks
+#   web.py serve SOCKET      execs gunicorn
+#   web.py ask SOCKET N      sends N requests and prints the pids of the workers that answered, separated by blanks
 import os
 import socket
 import sys
@@ -43,11 +43,11 @@ if __name__ == "__main__":
     while sum(pids.values()) < int(sys.argv[3]):
         try:
             pid = answer(sys.argv[2])
-        except (ConnectionError, FileNotFoundError):  # not there yet, or the worker is being replaced
+        except (ConnectionError, FileNotFoundError):  # not started yet, or the worker is being replaced
             pid = ""
         if pid:
             pids[pid] = pids.get(pid, 0) + 1
         elif time.monotonic() > deadline:
             sys.exit("no answer")
-    # One that has had a single request may not have been seen by a sampler.
+    # A worker that had only a few requests may not have a sample.
     print(*[pid for pid, count in pids.items() if count >= 10])

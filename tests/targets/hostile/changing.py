@@ -1,4 +1,4 @@
-# 30,000 thread states with small stacks, whose numbers change all the time.
+# 30,000 thread states with small stacks, whose thread ids keep changing.
 import ctypes
 
 from hostile import STATE, Offsets, fake_threads, ready

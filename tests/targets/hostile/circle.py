@@ -1,4 +1,4 @@
-# A list of interpreters that runs in a circle, each with 32,000 thread states.
+# A cyclic list of interpreters, each with 32,000 thread states.
 import os
 
 from hostile import Offsets, fake_threads, interpreter, ready, wait_forever, word

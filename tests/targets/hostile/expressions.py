@@ -1,4 +1,4 @@
-# 2048 return addresses into a function whose caller's registers take 7500 steps to compute.
+# 2048 return addresses into a function for which computing the caller's registers takes 7500 steps.
 from hostile import ready
 from unwinding import map_library, spin_below, table
 

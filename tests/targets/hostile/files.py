@@ -1,4 +1,4 @@
-# Maps so many small libraries, each of them another file; then maps them again and again.
+# Maps many small libraries, each from a different file; then maps them again and again.
 import os
 import time
 

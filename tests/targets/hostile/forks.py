@@ -1,4 +1,4 @@
-# Forks of a process with 29,000 mappings, each of which maps one page more.
+# Forks of a process with 29,000 mappings; each fork maps one more page.
 import mmap
 import os
 import time

@@ -1,4 +1,4 @@
-# 24 processes that keep their GIL.
+# 24 processes that never release their GIL.
 import ctypes
 import os
 import signal

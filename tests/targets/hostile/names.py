@@ -1,14 +1,14 @@
-# 510 functions on the stack which change all the time: at each sample they are new ones, with large tables of lines.
+# 510 functions on the stack that keep changing: at each sample they are new ones, with large line tables.
 import ctypes
 import sys
 
 from hostile import ready
 
-FIRST_LINE = 68 if sys.version_info[:2] == (3, 13) else None  # of a PyCodeObject
+FIRST_LINE = 68 if sys.version_info[:2] == (3, 13) else None  # offset in a PyCodeObject
 if FIRST_LINE is None:
     raise SystemExit("needs 3.13")
 
-LINES = bytes([0x80 | 11 << 3, 0]) * 12_000  # each instruction is a line further
+LINES = bytes([0x80 | 11 << 3, 0]) * 12_000  # each instruction is on the next line
 DEPTH = 510
 sys.setrecursionlimit(10_000)
 namespace = {}

@@ -1,4 +1,4 @@
-# A perf map of 64 MB, of a process that is no Python as far as its stacks show.
+# A perf map of 64 MB, written by a process whose stacks do not look like a Python's.
 import ctypes
 import mmap
 import os

@@ -1,4 +1,4 @@
-# Maps what looks like an interpreter, with 65,000 sections whose names have no end.
+# Maps a file that resembles an interpreter, with 65,000 sections whose names are not terminated.
 import struct
 import time
 

@@ -1,4 +1,4 @@
-# Processes that start and end all the time: forks of a Python, and programs.
+# Processes that keep starting and exiting: forks of a Python, and programs.
 import ctypes
 import os
 import signal

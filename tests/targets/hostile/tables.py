@@ -1,4 +1,4 @@
-# A stack that leads through 40 sparse files, each with an unwind table of 64 MiB.
+# A stack through 40 sparse files, each with an unwind table of 64 MiB.
 import struct
 
 from hostile import ready

@@ -1,4 +1,4 @@
-# A Python with 3,000 threads that wait, and threads that start and end all the time.
+# A Python with 3,000 waiting threads, and threads that keep starting and exiting.
 import threading
 
 from hostile import ready

@@ -1,4 +1,4 @@
-# The main thread cycles through blocking calls; four threads want the GIL.
+# The main thread cycles through blocking calls; four threads compete for the GIL.
 import select
 import socket
 

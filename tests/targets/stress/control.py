@@ -1,5 +1,5 @@
-# What every torture program begins with; its own text follows this one (python -c THIS+PROGRAM FOLDER). It works until it
-# is told to stop, counts its rounds where the test can see it, checks what it computes, and says at its end how it was:
+# The start of every torture program; its own text follows (python -c THIS+PROGRAM FOLDER). It works until it is told to
+# stop, counts its rounds in memory that the test can read, checks its results, and prints a verdict at its end:
 # `right ROUNDS on|off` or `wrong: ...`.
 import itertools
 import mmap
@@ -10,14 +10,14 @@ import time
 import traceback
 
 FOLDER = sys.argv[1]
-# FOLDER/page is shared with the test: word 0 is the command to stop, each other word counts the rounds of one thread.
+# FOLDER/page is shared with the test: word 0 is the command to stop, every other word counts the rounds of one thread.
 PAGE = memoryview(mmap.mmap((_fd := os.open(FOLDER + "/page", os.O_RDWR)), 4096)).cast("Q")
 os.close(_fd)
 _slots = itertools.count(1)
 _wrong = []
 
 
-# The C library's own signals get their handlers with the first thread: before the test looks for the first time.
+# The C library installs the handlers of its own signals with the first thread: do that before the test's first check.
 (_first := threading.Thread(target=int)).start()
 _first.join()
 
@@ -31,7 +31,7 @@ def expect(got, wanted):
         raise AssertionError(f"{got!r} instead of {wanted!r}")
 
 
-# The frames of an error in one line.
+# Records the traceback of an error in one line.
 def blame():
     _wrong.append(" | ".join(traceback.format_exc().strip().splitlines()))
 
@@ -51,7 +51,7 @@ def start(work, daemon=False, until=stopping):
     return thread
 
 
-# A map that a child left: pids are soon used again.
+# Removes the map of an exited child: pids are reused soon.
 def unlink_map(pid):
     try:
         os.unlink(f"/tmp/perf-{pid}.map")
@@ -66,8 +66,8 @@ def verdict():
         print("right", sum(PAGE[1:]), "on" if sys.is_stack_trampoline_active() else "off", flush=True)
 
 
-# MAIN is repeated by the main thread, each of WORKERS by one of its own; without MAIN it waits for them. HELPERS are
-# repeated until all of those have ended: what they do is waited for. BEGIN and END run in the main thread, before and after.
+# The main thread repeats MAIN, a new thread each of WORKERS; without MAIN it waits for those. HELPERS repeat
+# until all of those have ended, since those may wait for them. BEGIN and END run first and last, in the main thread.
 def torture(main=None, workers=(), helpers=(), begin=None, end=None, daemon=False):
     print("ready", flush=True)
     sys.stdin.readline()
@@ -91,7 +91,7 @@ def torture(main=None, workers=(), helpers=(), begin=None, end=None, daemon=Fals
     except BaseException:
         blame()
     verdict()
-    sys.stdin.readline()  # until the test has looked at what is left
+    sys.stdin.readline()  # until the test has checked for leftovers
 
 
 def fib(n):

@@ -1,2 +1,2 @@
-# Daemon threads are busy while the interpreter ends.
+# Daemon threads are busy while the interpreter shuts down.
 torture(calls, [calls] * 4, daemon=True)

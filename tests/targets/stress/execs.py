@@ -1,4 +1,4 @@
-# Executes itself anew all the time.
+# Keeps exec'ing itself.
 again = len(sys.argv) > 2
 if not again:
     print("ready", flush=True)
@@ -8,7 +8,7 @@ while not stopping() and time.monotonic() < end:
     calls()
     PAGE[1] += 1
 if not stopping():
-    # The argument of -c is its text.
+    # The argument of -c is the program's text.
     os.execv(sys.executable, [sys.executable, "-c", sys.orig_argv[sys.orig_argv.index("-c") + 1], FOLDER, "again"])
 verdict()
 sys.stdin.readline()

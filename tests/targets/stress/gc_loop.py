@@ -1,4 +1,4 @@
-# Cycles with finalizers and weak references, and code that is made and dies.
+# Cycles with finalizers and weak references, and code that is created and freed.
 import gc
 import weakref
 

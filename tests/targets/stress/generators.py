@@ -1,4 +1,4 @@
-# Frames that are left and entered again, and exceptions that go through them.
+# Frames that are suspended and resumed, and exceptions that pass through them.
 import asyncio
 
 

@@ -42,6 +42,6 @@ def end():
     server.stop()
 
 
-# The hub opens descriptors of its own.
+# The hub opens its own descriptors: do that now.
 gevent.sleep(0)
 torture(work, begin=begin, end=end)

@@ -1,4 +1,4 @@
-# Hand-overs between threads through queues and a condition.
+# Handovers between threads through queues and a condition variable.
 import queue
 
 there = queue.Queue(3)

@@ -1,8 +1,8 @@
-# The main thread has left by pthread_exit, others run on.
+# The main thread has called pthread_exit; the others keep running.
 import ctypes
 
 
-# Of the main thread, which the kernel keeps as a zombie.
+# The state of the main thread, which the kernel keeps as a zombie.
 def main_state():
     with open("/proc/self/stat") as file:
         return file.read().rpartition(") ")[2][0]

@@ -1,4 +1,4 @@
-# The main thread has run to its end and waits, in the interpreter, for the others.
+# The main thread has finished and waits inside the interpreter for the others.
 def rest():
     for thread in threads:
         thread.join()

@@ -1,4 +1,4 @@
-# The main thread does nothing but Py_AddPendingCall; another thread adds, too.
+# The main thread only calls Py_AddPendingCall; so does another thread.
 import ctypes
 
 library = ctypes.PyDLL(FOLDER + "/stress.so")

@@ -1,9 +1,9 @@
-# 3.12 allows 748 calls with the trampoline.
+# 3.12 permits 748 nested calls with the trampoline.
 def deep(n):
     return 0 if n == 0 else 1 + deep(n - 1)
 
 
-# Through C on every level.
+# Through C code at every level.
 def deep_in_c(n):
     return 0 if n == 0 else 1 + max(map(deep_in_c, (n - 1,)))
 

@@ -1,4 +1,4 @@
-# Ends by itself, soon.
+# Exits by itself after a short time.
 print("ready", flush=True)
 delay = float(sys.stdin.readline())
 end = time.monotonic() + delay

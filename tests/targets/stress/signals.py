@@ -27,7 +27,7 @@ def work():
 
 
 def end():
-    # The second counts processor time, of which there may have been little.
+    # SIGPROF counts CPU time, of which there may have been little.
     deadline = time.monotonic() + 20
     while not all(ticks.values()) and time.monotonic() < deadline:
         calls()

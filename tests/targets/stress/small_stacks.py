@@ -6,7 +6,7 @@ def deep(n):
     return 0 if n == 0 else 1 + deep(n - 1)
 
 
-# Started before it is ready: a stack that is too small for the trampoline can be seen from the beginning.
+# Start them before `ready`, so that the stacks too small for the trampoline are visible from the start.
 begun = threading.Event()
 
 

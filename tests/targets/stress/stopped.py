@@ -1,4 +1,4 @@
-# A child stops it and lets it go on, all the time.
+# A child keeps stopping and continuing it.
 import signal
 
 

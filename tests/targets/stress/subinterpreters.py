@@ -1,4 +1,4 @@
-# Interpreters are made and ended by the main thread; one lives in a thread of its own.
+# The main thread creates and destroys interpreters; one stays alive in its own thread.
 try:
     import _interpreters as interpreters
 except ImportError:

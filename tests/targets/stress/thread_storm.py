@@ -1,4 +1,4 @@
-# Threads are born and die all the time.
+# Threads keep starting and exiting.
 def storm():
     total = []
     threads = [threading.Thread(target=lambda: total.append(fib(6))) for _ in range(6)]

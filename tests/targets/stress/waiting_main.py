@@ -1,2 +1,2 @@
-# The main thread waits in a join all the time.
+# The main thread waits in join() the whole time.
 torture(None, [calls] * 3)
