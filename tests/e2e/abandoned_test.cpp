@@ -1,4 +1,4 @@
-// Targets whose session was killed together with its guard.
+// Targets of a session that was killed together with its guard.
 #include "e2e/machine_apart.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/interpreters.hpp"

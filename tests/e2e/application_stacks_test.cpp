@@ -1,6 +1,6 @@
-// What users record, by default options: FastAPI on uvicorn with uvloop, celery with a pool of
-// processes, numpy.linalg. Needs the directories that `scripts/pythons --apps` makes.
-// PYINJECT_APPLICATION_RUNS: how many recordings of each, 1 unless it is set.
+// Typical applications with default options: FastAPI on uvicorn with uvloop, celery with a process
+// pool, numpy.linalg. Needs the directories that `scripts/pythons --apps` creates.
+// PYINJECT_APPLICATION_RUNS: the number of recordings of each; default 1.
 #include "base/text.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
@@ -61,7 +61,7 @@ std::vector<Application> applications() {
 
 std::string script(const std::string& name) { return source_dir() + "/tests/targets/apps/" + name; }
 
-// An application at work; it ends with its stdin.
+// A working application; it exits when its stdin is closed.
 class Running {
  public:
   explicit Running(const Application& application) : process_{command(application)} {
@@ -92,7 +92,7 @@ class Running {
   Running& operator=(const Running&) = delete;
 
   [[nodiscard]] base::Pid pid() const { return process_.pid(); }
-  // One whose work is waited for.
+  // The process whose CPU time the test waits for.
   [[nodiscard]] base::Pid busy() const { return busy_.value_or(process_.pid()); }
 
  private:
@@ -117,11 +117,11 @@ class Running {
 struct ApplicationShares {
   std::size_t samples = 0;
   std::size_t python = 0;         // with a Python function
-  std::size_t marked = 0;         // not whole, and they say so
+  std::size_t marked = 0;         // incomplete, and marked as such
   std::size_t main = 0;           // of main threads
   std::size_t main_rooted = 0;    // of these: with the program's outermost function
   std::size_t main_complete = 0;  // of these: and not marked
-  std::string without;            // one that has no Python function
+  std::string without;            // a sample without a Python function
 
   void add(std::string_view sample) {
     const auto words = base::split(base::trim(sample.substr(0, sample.find('\n'))), '/');

@@ -1,4 +1,4 @@
-// Tasks of a program that begins with asyncio while it is recorded.
+// Tasks of a program that starts to use asyncio while it is recorded.
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/patience.hpp"
@@ -12,7 +12,7 @@
 namespace pyinject::test {
 namespace {
 
-// Its task works for longer than it takes to look for asyncio again.
+// Its task runs for longer than the interval at which the engine checks for asyncio.
 constexpr auto kLater = R"(
 import sys, time
 print('ready', flush=True)

@@ -1,4 +1,4 @@
-// From when on a program that the tool launches has Python stacks, by the BPF engine.
+// How early a program that the tool launches has Python stacks with the BPF engine.
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/temp_dir.hpp"
@@ -14,7 +14,8 @@
 namespace pyinject::test {
 namespace {
 
-// CPython imports `encodings` before it is initialised, and before all else that is not frozen.
+// CPython imports `encodings` before it is initialized and before any other module that is not
+// frozen.
 constexpr auto kEarly = R"(
 import sys, time
 def early():
@@ -28,7 +29,7 @@ del sys.modules['encodings']
 import encodings
 )";
 
-// Works for as long, and runs the rest of its arguments.
+// Works for as long, then runs the rest of its arguments.
 constexpr auto kLate = R"(
 import subprocess, sys, time
 def late():
@@ -84,7 +85,7 @@ TEST_P(BpfLaunch, HasPythonStacksFromItsFirstFunction) {
   EXPECT_EQ(processes.size(), 2U) << result.err;
   for (const auto& [pid, worked] : processes) {
     EXPECT_GE(worked.late, 100U) << result.err;
-    // The tool may have to wait for a processor meanwhile.
+    // The tool may have to wait for a processor in the meantime.
     EXPECT_GE(10 * worked.early, 6 * worked.late) << result.err;
     EXPECT_GE(10 * (worked.early + worked.late), 6 * worked.all) << result.err;
     RecordProperty("shares", std::to_string(worked.early) + " " + std::to_string(worked.late) +

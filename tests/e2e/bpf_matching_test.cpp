@@ -1,4 +1,4 @@
-// The BPF engine has a stack for every sample: as it counts them itself, and as the samples show.
+// The BPF engine has a stack for every sample: checked with its own count and with the samples.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
@@ -18,8 +18,8 @@
 namespace pyinject::test {
 namespace {
 
-// Threads that are there for ever and work in turns; a line with a number N is answered after N
-// milliseconds of processor time.
+// Long-lived threads that work in turns. It answers a line with a number N after N milliseconds of
+// CPU time.
 constexpr auto kStable = R"(
 import sys, threading, time
 THREADS = 6
@@ -49,9 +49,9 @@ for line in sys.stdin:
     print('worked', flush=True)
 )";
 
-// Told to, it starts thread after thread; each works for a moment, again and again. It says so when
-// there are fifty; told once more, it starts a hundred more, and says so when all have worked
-// often. (None ends: perf itself gives up when threads end while it opens its events.)
+// On a line, it starts thread after thread; each works briefly, again and again. It reports when
+// there are fifty. On the next line it starts a hundred more, and reports when all have worked
+// often. (No thread ends: perf itself gives up if threads end while it opens its events.)
 constexpr auto kStorm = R"(
 import itertools, select, sys, threading, time
 turns = 0
@@ -88,14 +88,15 @@ print(number, flush=True)
 sys.stdin.readline()
 )";
 
-// Samples in user space, and those of them in which no Python function was found.
+// Samples in user space, and how many of them have no Python function.
 struct Seen {
   std::size_t user = 0;
   std::size_t without = 0;
 };
 
-// Of each thread from its first sample with a Python function to its last one: before and after it
-// is starting and ending. One that has none at all was missed as a whole.
+// Counts each thread's samples from its first to its last one with a Python function: outside of
+// these it is starting or ending. A thread that has no such sample was missed entirely: all its
+// samples count.
 Seen between_start_and_end(const std::vector<ScriptedSample>& samples, const std::string& pid) {
   std::map<std::string, std::vector<bool>> threads;
   for (const auto& sample : samples) {
@@ -161,7 +162,7 @@ TEST_P(BpfMatching, HasARecordForEverySample) {
     EXPECT_EQ(figures.at(none), 0) << none << "\n" << messages;
   }
   const auto unreadable = said_unreadable(messages, figures.at("matched"));
-  // The file agrees.
+  // The file confirms the counts.
   const auto pid = std::to_string(target.pid().value());
   const auto samples = scripted_samples(folder / "data");
   const auto seen = between_start_and_end(samples, pid);
@@ -205,7 +206,7 @@ TEST(BpfMatchingOfLaunched, WhatIsNoPythonIsNotMissed) {
       << result.err;
 }
 
-// Until it is told to begin it runs this tool's program.
+// Until it may start, the process runs this tool's program.
 TEST(BpfMatchingOfLaunched, CountsNoProcessThatIsNone) {
   const auto python = plain_interpreter(13);
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
@@ -227,7 +228,7 @@ TEST(BpfMatchingOfLaunched, CountsNoProcessThatIsNone) {
 
 class BpfNewThreads : public testing::TestWithParam<Build> {};
 
-// Some are born between perf's opening of its events and the attach, others after it.
+// Some threads start between perf's opening of its events and the attach, others after it.
 TEST_P(BpfNewThreads, AreCovered) {
   const auto python = find_build(GetParam());
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kPythonPrefix = "py::";
 
-// "ADDRESS SYMBOL+0xOFFSET"; nullopt: no frame.
+// "ADDRESS SYMBOL+0xOFFSET"; nullopt: not a frame.
 std::optional<ScriptFrame> parse_frame(std::string_view line, bool& kernel) {
   const auto address = take_word(line);
   if (!base::parse_number<std::uint64_t>(address, 16)) {
@@ -41,8 +41,8 @@ std::optional<ScriptFrame> parse_frame(std::string_view line, bool& kernel) {
   return frame;
 }
 
-// "PID/TID PERIOD EVENT:", and then a line for each frame, innermost first; without a call chain
-// the only frame is in the first line.
+// "PID/TID PERIOD EVENT:", then one line per frame, innermost first. Without a call chain, the only
+// frame is in the first line.
 ScriptedSample parse_sample(std::string_view block) {
   ScriptedSample sample;
   auto lines = base::split(block, '\n');

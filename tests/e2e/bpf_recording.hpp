@@ -1,4 +1,4 @@
-// Recordings by the engine that reads stacks by BPF, and what perf script says of each sample.
+// Recordings with the BPF engine, and their samples as perf script prints them.
 #pragma once
 
 #include "support/bpf_engine.hpp"
@@ -17,38 +17,38 @@
 
 namespace pyinject::test {
 
-// The arguments of `record` for it, by the processor's clock.
+// The arguments of `record` for the BPF engine, with the event cpu-clock.
 [[nodiscard]] std::vector<std::string> bpf_record(const std::string& pid, const std::string& data,
                                                   const std::string& frequency = "999");
 
-// An event that takes no program, and whether it is here: where tracefs is mounted.
+// A tracepoint, and whether it exists: it needs a mounted tracefs.
 constexpr auto kTracepoint = "sched:sched_switch";
 [[nodiscard]] bool has_tracepoints();
 
-// What `record --stats FILE` says of the engine. Throws base::Error when that is nothing.
+// The engine's figures in the FILE of `record --stats`. Throws base::Error if there are none.
 [[nodiscard]] nlohmann::json bpf_figures(const std::string& file);
 
-// Of how many of SAMPLES the summary in MESSAGES says that memory could not be read at that
-// instant; a failure of the test when they are more than one in a thousand.
+// The number of SAMPLES that, by the summary in MESSAGES, lack a stack because memory could not be
+// read at that instant. A test failure if it exceeds one in a thousand.
 [[nodiscard]] std::size_t said_unreadable(const std::string& messages, std::size_t samples);
 
-// What it counts of processes: "Activated" and the like. Throws as well.
+// The counters of processes in FILE: "Activated" and the like. Throws as well.
 [[nodiscard]] nlohmann::json counters_in(const std::string& file);
 
-// An interpreter and whether its JIT is on.
+// An interpreter, and whether its JIT is enabled.
 struct Build {
   int minor = 0;
   bool jit = false;
 };
-// Every one that the engine has to cover.
+// All builds that the engine has to support.
 [[nodiscard]] const std::vector<Build>& all_builds();
 [[nodiscard]] std::string name(const Build& build);
-// What GoogleTest prints of it, under the name that it looks for.
+// GoogleTest prints a build with this function, whose name it prescribes.
 // NOLINTNEXTLINE(readability-identifier-naming)
 void PrintTo(const Build& build, std::ostream* stream);
-// nullopt: not here, or it has no JIT.
+// nullopt: not installed, or without a JIT.
 [[nodiscard]] std::optional<Interpreter> find_build(const Build& build);
-// What its processes need in their environment.
+// The environment that its processes need.
 [[nodiscard]] ChildOptions environment_of(const Build& build);
 
 struct BuildName {
@@ -60,9 +60,9 @@ struct BuildName {
 
 struct ScriptFrame {
   std::string symbol;        // "[unknown]": none
-  std::uint64_t offset = 0;  // from its beginning
+  std::uint64_t offset = 0;  // from its start
 
-  // A Python function: its qualified name and its file.
+  // Whether it is a Python function; function() is its qualified name, file() its file.
   [[nodiscard]] bool python() const { return symbol.starts_with("py::"); }
   [[nodiscard]] std::string function() const;
   [[nodiscard]] std::string file() const;
@@ -82,16 +82,17 @@ struct ScriptedSample {
   [[nodiscard]] const ScriptFrame* innermost() const;
 };
 
-// Those of PID in user space with exactly this chain, and all of PID in user space.
+// The number of samples of PID in user space with exactly this chain, and of all its samples in
+// user space.
 [[nodiscard]] std::pair<std::size_t, std::size_t> count_chain(
     const std::string& data, const std::string& pid, const std::vector<std::string>& chain);
 
-// Whether it has that frame, such as "[GIL held]".
+// Whether it has the frame MARK, such as "[GIL held]".
 [[nodiscard]] bool has_mark(const ScriptedSample& sample, std::string_view mark);
-// With --gil: whether its thread had the GIL.
+// With --gil: whether its thread held the GIL.
 [[nodiscard]] bool holds_gil(const ScriptedSample& sample);
 
-// Throws base::Error when PERF cannot read DATA. OPTIONS of perf script.
+// Throws base::Error if PERF cannot read DATA. OPTIONS are passed to perf script.
 [[nodiscard]] std::vector<ScriptedSample> scripted_samples(
     const std::string& data, const std::vector<std::string>& options = {},
     const std::string& perf = "perf");

@@ -1,5 +1,4 @@
-// Names of functions that are gone when somebody could look for them, and whose memory has others
-// in it by then.
+// Names of functions that are gone, and whose memory is reused, by the time they could be read.
 #include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
@@ -25,7 +24,7 @@ constexpr std::string_view kDigits = "abcd";
 
 constexpr std::string_view kUnresolved = "[unknown]";
 
-// The number in "a_7"; nullopt: it is no function that lives for ever.
+// The number in "a_7"; nullopt: not one of the permanent functions.
 std::optional<long> digit_of(const std::string& function) {
   if (function.size() < 3 || function[1] != '_' ||
       kDigits.find(function[0]) == std::string_view::npos) {
@@ -34,13 +33,13 @@ std::optional<long> digit_of(const std::string& function) {
   return base::parse_number<long>(std::string_view{function}.substr(2));
 }
 
-// What the names of one stack say, from `live` inwards.
+// The names in one stack, from `live` inwards.
 struct Told {
-  std::map<char, long> digits;       // of those that live for ever
-  std::vector<std::string> outside;  // the others, "NAME:FILE": before the last digit,
-  std::vector<std::string> inside;   // and behind it
+  std::map<char, long> digits;       // of the permanent functions
+  std::vector<std::string> outside;  // the others, "NAME:FILE": outside the last digit,
+  std::vector<std::string> inside;   // and inside it
   [[nodiscard]] bool complete() const { return digits.size() == kDigits.size(); }
-  // What the digits say; they are complete.
+  // The number that the digits encode; requires complete().
   [[nodiscard]] long truth() const {
     long sum = 0;
     for (auto name = kDigits.rbegin(); name != kDigits.rend(); ++name) {
@@ -48,7 +47,8 @@ struct Told {
     }
     return sum;
   }
-  // They are f_N, and g_N or nothing; a name may be missing, but be no other one.
+  // The others must be f_N, then g_N or nothing; a name may be unresolved, but never a different
+  // one.
   [[nodiscard]] bool right() const {
     const auto is = [this](const auto& names, char kind) {
       return names.size() == 1 && (names.front() == fmt::format("{0}_{1}:{1}", kind, truth()) ||
@@ -99,7 +99,7 @@ TEST_P(BpfShortLives, NoneIsMisnamed) {
   for (const auto& sample : scripted_samples(folder / "data")) {
     const auto told = told_by(sample);
     if (!told.complete()) {
-      continue;  // it compiles, or is on its way
+      continue;  // it compiles, or the call is not that deep yet
     }
     ++judged;
     unresolved += told.unresolved() ? 1 : 0;
@@ -118,7 +118,7 @@ TEST_P(BpfShortLives, NoneIsMisnamed) {
 
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfShortLives, testing::ValuesIn(all_builds()), BuildName{});
 
-// That a wrong name would be seen: that of the function, or the module, before it, no name at all.
+// Checks the check: a name of the previous function or module is wrong, an unresolved one is not.
 TEST(ShortFunctions, AreToldFromEachOther) {
   ScriptedSample sample;
   for (const auto* const symbol :

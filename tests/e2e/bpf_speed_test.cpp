@@ -1,5 +1,5 @@
-// What the BPF engine costs a program that does nothing but calls: by the kernel's count, and
-// beside the trampoline. The figures are bench/run's.
+// The cost of the BPF engine for a program that does nothing but call: by the kernel's count, and
+// compared with the trampoline. bench/run provides the published figures.
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "e2e/speed_of_calls.hpp"
@@ -27,14 +27,15 @@ TEST_P(BpfSpeed, IsNearlyThatOfOneThatIsNotRecorded) {
   const TempDir folder;
   PythonProcess recorded{*interpreter, kCallsAllTheTime};
   PythonProcess untouched{*interpreter, kCallsAllTheTime};
-  // Their windows take turns: both see the same machine.
+  // Measure both alternately, so that both see the same machine.
   keep_on_one_processor(recorded);
   keep_on_one_processor(untouched);
   const auto ratio_under = [&](const std::string& engine) {
     RunningRecord record{{"--engine", engine, "-p", std::to_string(recorded.pid().value()), "-F",
                           "999", "-e", "cpu-clock", "-o", folder / "data"}};
     std::vector<double> ratios;
-    // If one in ten is disturbed, eleven of 21 are in three of a million recordings.
+    // If one window in ten is disturbed, a majority of 21 is disturbed in three of a million
+    // recordings.
     for (int i = 0; i < 21; ++i) {
       const double speed = speed_of(recorded, 0.05);
       ratios.push_back(speed / speed_of(untouched, 0.05));
@@ -55,13 +56,13 @@ INSTANTIATE_TEST_SUITE_P(Pythons, BpfSpeed, testing::Values(Build{.minor = 12}, 
 
 class BpfShares : public testing::TestWithParam<Build> {};
 
-// At 999 Hz, of counted processor time. What else the machine does takes caches, and makes the
-// program slower, never faster: the best window counts. Measured: 0.3 to 0.9 % in 72 recordings,
-// most of them four at once on two busy processors (of whole seconds 0.3 to 1.2 %); the collector
+// In percent of the counted CPU time at 999 Hz. Other load takes cache space, which makes the
+// program slower but never faster: the best window counts. Measured: 0.3 to 0.9 % in 72 recordings,
+// most of them four at once on two busy processors (over whole seconds 0.3 to 1.2 %); the collector
 // 0.1 to 0.2 %.
 TEST_P(BpfShares, OfTheProgramAndTheCollectorAreSmall) {
-  constexpr double kOfTarget = 1;     // percent, the program in the kernel
-  constexpr double kOfProcessor = 3;  // the collector
+  constexpr double kOfTarget = 1;     // percent, the BPF program
+  constexpr double kOfProcessor = 3;  // percent, the collector
   const auto interpreter = find_build(GetParam());
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !interpreter) {
     GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";

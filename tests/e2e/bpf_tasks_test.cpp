@@ -1,4 +1,4 @@
-// Whose time it is among the tasks of asyncio (--tasks).
+// Time per asyncio task (--tasks).
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/paths.hpp"
@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
-// The task that the root says; empty: none.
+// The task in the sample's root frame; empty: none.
 std::string task_of(const ScriptedSample& sample) {
   for (const auto& frame : sample.frames) {
     if (frame.symbol.starts_with("[task ")) {
@@ -29,7 +29,7 @@ std::string task_of(const ScriptedSample& sample) {
   return "";
 }
 
-// How often each function that calls burn() was sampled in a task, by the task.
+// How often each function that calls burn() was sampled, by task.
 using SeenInTasks = std::map<std::string, std::map<std::string, std::size_t>>;
 
 SeenInTasks callers_of_burn(const std::vector<ScriptedSample>& samples) {

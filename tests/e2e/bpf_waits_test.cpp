@@ -1,5 +1,5 @@
-// Where a program waits (--off-cpu), and who has the GIL (--gil), against what it measures of
-// itself.
+// Where a program waits (--off-cpu) and which thread holds the GIL (--gil), compared with the
+// program's own measurement.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
@@ -54,7 +54,7 @@ class BpfWaits : public testing::TestWithParam<Build> {
     }
   }
   [[nodiscard]] const Interpreter& python() const { return *python_; }
-  // The program's answer to COMMAND, recorded with OPTIONS.
+  // The program's answer to COMMAND while it is recorded with OPTIONS.
   [[nodiscard]] std::vector<double> record(const std::string& file, const std::string& command,
                                            const std::vector<std::string>& options) {
     PythonProcess target{python(), target_source(file)};
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Pythons, BpfWaits,
 
 class BpfWaitsAtTheEnd : public testing::TestWithParam<std::string> {};
 
-// All threads wait, and nothing is recorded any more, when the recording ends.
+// When the recording ends, all threads are waiting and produce no more samples.
 TEST_P(BpfWaitsAtTheEnd, CountUntilThen) {
   const auto lacks = GetParam() == "bpf" ? bpf_engine_lacks() : std::string{};
   const auto python = plain_interpreter(13);
@@ -122,9 +122,9 @@ TEST_P(BpfWaitsAtTheEnd, CountUntilThen) {
   const auto before = nanoseconds_now();
   target.send_line("3");
   (void)target.read_line(kPatience);
-  (void)Untouched{target.pid()};  // which waits until all its threads do
+  (void)Untouched{target.pid()};  // waits until all its threads sleep
   const auto begin = nanoseconds_now();
-  clock.send_line("12");  // which takes more time than that
+  clock.send_line("12");  // takes longer than the command above
   (void)clock.read_line(kPatience);
   const auto end = nanoseconds_now();
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Engines, BpfWaitsAtTheEnd, testing::Values("trampoline"
 
 class BpfGil : public BpfWaits {};
 
-// Samples of one thread, or time.
+// Number of samples of one thread, or time.
 struct GilShare {
   double with = 0;
   double all = 0;
@@ -172,19 +172,20 @@ TEST_P(BpfGil, IsHeldForAsLongAsTheProgramSays) {
     EXPECT_LE(std::abs(seen - truth), 5) << what << ": " << seen << ", but " << truth << "\n"
                                          << messages();
   };
-  // Of each thread's time the part that it has the GIL; and of the GIL's time whose it is.
+  // The share of each thread's time in which it holds the GIL, and the first thread's share of the
+  // time that the GIL is held.
   expect_near("first", shares["first"].percent(), 100 * told[0] / (told[0] + told[1]));
   expect_near("second", shares["second"].percent(), 100 * told[2] / (told[2] + told[3]));
   expect_near("owner", 100 * shares["first"].with / (shares["first"].with + shares["second"].with),
               100 * told[0] / (told[0] + told[2]));
 }
 
-// Off the processor, in a function that sleeps first, and in one that waits for a lock: who gets
-// that has the GIL to wait for, too, but shortly.
+// Off-CPU time in a function that sleeps first and then waits for the GIL, and in one that waits
+// for a lock: after that, it also waits for the GIL, but briefly.
 TEST_P(BpfGil, IsWaitedForAsLongAsTheProgramSays) {
   const auto told = record("gil_waits.py", "30", {"--gil", "--off-cpu"});
   ASSERT_EQ(told.size(), 3U);
-  std::map<std::string, GilShare> off;  // with: the GIL is waited for
+  std::map<std::string, GilShare> off;  // with: the time waiting for the GIL
   GilShare held;
   for (const auto& sample : scripted_samples(data())) {
     const bool waits = has_mark(sample, "[waiting for the GIL]");
@@ -208,8 +209,8 @@ TEST_P(BpfGil, IsWaitedForAsLongAsTheProgramSays) {
   RecordProperty("lock", fmt::format("{} ns of {}, GIL {}", lock.all, told[2], lock.with));
   EXPECT_LE(std::abs(gil.all / told[0] - 1), 0.05) << gil.all << " ns of " << told[0];
   EXPECT_LE(std::abs(lock.all / told[2] - 1), 0.05) << lock.all << " ns of " << told[2];
-  // On a busy machine it sleeps longer than it means to; a little shorter where it was kept from
-  // giving the GIL away.
+  // On a busy machine it sleeps longer than requested, and waits a little less for the GIL if its
+  // holder was delayed.
   EXPECT_LE(gil.with, 1.05 * (told[0] - told[1]));
   EXPECT_GE(gil.with, 0.6 * (told[0] - told[1]));
   EXPECT_LE(lock.percent(), 20);

@@ -1,4 +1,4 @@
-// Stacks by the BPF engine reach from the program's beginning also where the evaluator is just
+// Stacks of the BPF engine reach the program's outermost function even while the evaluator is
 // entering or leaving a function.
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -17,7 +17,7 @@
 namespace pyinject::test {
 namespace {
 
-// Does nearly nothing but begin evaluators and go into generators and coroutines and out of them.
+// Does almost nothing but start evaluators and enter and leave generators and coroutines.
 constexpr auto kSwitches = R"(
 import asyncio, sys, time
 async def inner(count):
@@ -73,8 +73,8 @@ TEST_P(BpfWholeStacks, BeginWithTheProgram) {
     }
   }
   EXPECT_GE(samples, 1000U);
-  // The frames behind the innermost one may not be found (docs/bpf.md, 3): 1 of 700,000 of 3.12.1.
-  // What this looks for was 3 and 40 of 10,000.
+  // The frames outside the innermost one may not be found (docs/bpf.md, 3): 1 of 700,000 with
+  // 3.12.1. The defect that this test looks for affected 3 and 40 of 10,000.
   EXPECT_LE(cut, std::max<std::size_t>(3, samples / 10000))
       << "of " << samples << ", first: " << first << "\n"
       << running.child().err();

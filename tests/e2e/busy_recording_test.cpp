@@ -1,5 +1,4 @@
-// Recordings whose perf never comes to read its commands, since there is always something in its
-// buffers.
+// Recordings whose perf never reads its commands, since its buffers are never empty.
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "e2e/tracefs_use.hpp"
@@ -25,7 +24,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Told to, it says so after 0.3 s more.
+// On a line, it answers after another 0.3 s.
 constexpr auto kCallsWithoutPause = R"(
 import select, sys, time
 def leaf():
@@ -49,7 +48,7 @@ class BusyRecording : public testing::Test {
     words.insert(words.end(), {"--perf", deaf_perf(folder_), "--stats", folder_ / "stats.json"});
     return words;
   }
-  // All samples have been looked at, until there were no more.
+  // All samples have been processed until none was left.
   void expect_all_stacks() const {
     const auto figures = bpf_figures(folder_ / "stats.json");
     EXPECT_GE(figures.at("matched"), 100);
@@ -71,7 +70,7 @@ TEST_F(BusyRecording, HasAllStacksUntilItsEnd) {
   expect_all_stacks();
 }
 
-// The second one finds it waiting for perf.
+// The second signal arrives while the tool waits for perf.
 TEST_F(BusyRecording, HasThemAfterASecondSignal) {
   const auto python = plain_interpreter(13);
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
@@ -88,7 +87,7 @@ TEST_F(BusyRecording, HasThemAfterASecondSignal) {
   expect_all_stacks();
 }
 
-// Of calls there are so many that no stand-in is needed.
+// Calls are so frequent that this test needs no stand-in.
 TEST_F(BusyRecording, OfCallsEnds) {
   const auto python = plain_interpreter(15);
   if (::geteuid() != 0 || !python || ::access("/sys/kernel/tracing/uprobe_events", W_OK) != 0) {

@@ -80,7 +80,7 @@ std::string program_of(std::string_view name) {
   return program;
 }
 
-// Makes the container of ROOT ($0), and becomes what is to run in it.
+// Creates the container of ROOT ($0) and execs the program inside it.
 std::string script_of(Container kind) {
   const std::string options = kind == Container::kNoExecTmp ? " -o noexec,nosuid,nodev" : "";
   std::string script = "set -e; mount --rbind \"$0\" \"$0\"; ";
@@ -148,7 +148,7 @@ void ContainedPython::fork(std::chrono::milliseconds span) {
 }
 
 void ContainedPython::kill() {
-  // Its parent waits for it, and ends as it does.
+  // Its parent waits for it and exits in the same way.
   if (::kill(std::stoi(pid_), SIGKILL) != 0 ||
       !process_.child().wait(base::Deadline::after(kPatience))) {
     throw base::Error{name_ + " does not end"};

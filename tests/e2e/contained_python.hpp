@@ -1,5 +1,5 @@
-// A Python program as containers have it: the first process of its pid namespace, with a root and a
-// /tmp of its own.
+// A Python program in a container: the first process of its pid namespace, with its own root and
+// /tmp.
 #pragma once
 
 #include "support/interpreters.hpp"
@@ -13,35 +13,35 @@ namespace pyinject::test {
 
 enum class Container {
   kPrivateTmp,
-  kReadOnlyRoot,  // but for /tmp
+  kReadOnlyRoot,  // except /tmp
   kNoExecTmp,
   kOtherUser,
-  kUserNamespace,  // where it is root
+  kUserNamespace,  // in which it is root
 };
 inline constexpr std::array kAllContainers{Container::kPrivateTmp, Container::kReadOnlyRoot,
                                            Container::kNoExecTmp, Container::kOtherUser,
                                            Container::kUserNamespace};
 
-// Whether this machine lets us make them.
+// Whether this machine permits creating them.
 [[nodiscard]] bool user_namespaces_work();
 
-// Its functions are burn_NAME below work_NAME below main_NAME; in a child below born_NAME.
+// Its functions are burn_NAME below work_NAME below main_NAME, in a child below born_NAME.
 class ContainedPython {
  public:
-  // PYTHON is one that has a root of its own.
+  // PYTHON must have its own root.
   ContainedPython(const Interpreter& python, Container kind);
-  ~ContainedPython();  // ends it and removes the copies of its maps
+  ~ContainedPython();  // kills it and removes the copies of its maps
   ContainedPython(const ContainedPython&) = delete;
   ContainedPython& operator=(const ContainedPython&) = delete;
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] const std::string& pid() const { return pid_; }  // here
+  [[nodiscard]] const std::string& pid() const { return pid_; }  // in our pid namespace
   [[nodiscard]] const std::string& inner_pid() const { return inner_pid_; }
-  // For so much processor time.
+  // Makes it work for SPAN of CPU time.
   void work(std::chrono::milliseconds span);
-  // The same in a child, which ends then.
+  // The same in a child, which then exits.
   void fork(std::chrono::milliseconds span);
-  // Returns when its first process is gone, and with it the namespaces.
+  // Returns when its first process, and with it the namespaces, are gone.
   void kill();
 
  private:

@@ -1,5 +1,5 @@
-// tests/targets/counted_calls.py, a program that calls as often as it is told, and what a recording
-// of its calls has to say.
+// tests/targets/counted_calls.py, a program that makes a requested number of calls, and the results
+// of recording them.
 #pragma once
 
 #include "e2e/tracefs_use.hpp"
@@ -17,16 +17,16 @@
 
 namespace pyinject::test {
 
-// In a mount namespace of its own, where tracefs is mounted or surely not. No process is added: the
-// number of what is run is that of PROGRAM.
+// Runs PROGRAM in its own mount namespace, so that it is known whether tracefs is mounted. Adds no
+// process: the pid of the command is that of PROGRAM.
 [[nodiscard]] std::vector<std::string> beside(const std::string& mounts,
                                               const std::vector<std::string>& program);
 [[nodiscard]] std::vector<std::string> with_tracefs(const std::vector<std::string>& program);
 
-// The lines of uprobe_events that are of the session of this process.
+// The lines of uprobe_events that belong to the session of the process TOOL.
 [[nodiscard]] std::vector<std::string> events_of(base::Pid tool);
 
-// The program; WHAT it calls are its functions of that name.
+// The program. WHAT names the function to call.
 class Counted {
  public:
   explicit Counted(const Interpreter& python)
@@ -41,14 +41,14 @@ class Counted {
   PythonProcess process_;
 };
 
-// What `functions --json` says of DATA.
+// The output of `functions --json` for DATA.
 [[nodiscard]] nlohmann::json calls_in(const std::string& data);
 
-// Those with that name, of programs that are run by -c.
+// The functions of that name in programs that are run by -c.
 [[nodiscard]] std::vector<nlohmann::json> named(const nlohmann::json& calls,
                                                 const std::string& name);
 
-// Of one function with that name, all of which returned.
+// Expects one function of that name with COUNT calls, all of which returned.
 void expect_calls(const nlohmann::json& calls, const std::string& name, int count);
 
 class FunctionCalls : public testing::TestWithParam<Interpreter> {

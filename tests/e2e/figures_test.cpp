@@ -1,4 +1,4 @@
-// What a run tells programs: --stats and --log-format json.
+// The machine-readable output of a run: --stats and --log-format json.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "e2e/served_tree.hpp"
@@ -27,7 +27,7 @@ class Figures : public testing::Test {
   [[nodiscard]] json stats() const {
     return json::parse(base::read_file(in_folder("stats.json")).value_or(""));
   }
-  // Of each line, which has to be an object, "EVENT PID REASON"; of those without event nothing.
+  // Each line of TEXT must be an object. Returns "EVENT PID REASON" for each that has an event.
   static std::vector<std::string> events(const std::string& text) {
     std::vector<std::string> found;
     for (const auto line : base::split(base::trim(text), '\n')) {

@@ -1,4 +1,5 @@
-// How recordings of calls end, or do not begin: nothing is left in tracefs, and the target is well.
+// How recordings of calls end, or fail to start: nothing is left in tracefs, and the target still
+// works.
 #include "e2e/counted_calls.hpp"
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/pid.hpp"
@@ -51,7 +52,7 @@ TEST_P(FunctionCallsCounted, OfAKilledToolLeaveNothingBehindTheNextOne) {
   guards.wait_for_orphans({target.id()});  // perf completes its file
   expect_calls(calls_in(data()), "leaf", 1000);
   target.expect_well();
-  // Also one that comes to nothing: its target is gone.
+  // Even a recording that fails removes them: its target is gone.
   EXPECT_EQ(events_of(killed).size(), 2U);
   auto next = with_tracefs({tool(), "record"});
   const auto more = arguments(target.pid());

@@ -1,4 +1,4 @@
-// The library as others use it: from where it was installed to, with nothing of this tree.
+// The library as other projects use it: from its installation prefix, without this source tree.
 #include "base/text.hpp"
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/error.hpp"
@@ -64,7 +64,7 @@ class InstalledLibrary : public testing::Test {
 TEST_F(InstalledLibrary, EachHeaderCompilesAlone) {
   const auto all = headers();
   ASSERT_THAT(all, Contains("pyinject/targets/manager.hpp"));
-  // As many at a time as there are processors, some seconds in all.
+  // As many at a time as there are processors; some seconds in total.
   std::string program = "printf '%s\\n' \"$@\" | xargs -P 2 -I @ ";
   program += "g++ -std=c++20 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I " + prefix() +
              "/include -include @ -x c++ /dev/null";
@@ -106,7 +106,7 @@ TEST_F(InstalledLibrary, ContinuousProfilerByFindPackage) {
   execute({"cmake", "--build", build, "--target", "continuous_profiler"});
 
   ServedTree target{*python};
-  // Every second; its output is how the target is while the command runs.
+  // The profiler prints the target's state every second while its command runs.
   ChildProcess profiler{{build + "/continuous_profiler", "1", target.pid(), tool(), "status",
                          "--json", "-p", target.pid()}};
   std::string seen;

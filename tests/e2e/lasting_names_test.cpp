@@ -1,5 +1,5 @@
-// Names that stay with a recording: after the end of the program, with its process number in use
-// by another process and another map in the place of its own, and on another machine.
+// Names that stay with a recording: after the exit of the program, when another process has its pid
+// and another map replaces its own, and on another machine.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "e2e/perf_recording.hpp"
@@ -34,7 +34,7 @@ using testing::Not;
 
 constexpr int kFewest = 60;  // samples
 
-// A process that does nothing, under the number of one that has ended. Needs to be root.
+// An idle process with the pid of one that has exited. Needs root.
 class ReusedPid {
  public:
   explicit ReusedPid(pid_t pid) {
@@ -65,7 +65,7 @@ class ReusedPid {
   pid_t pid_ = 0;
 };
 
-// Everything in it gets another name.
+// Renames every symbol in it.
 void spoil_map(const std::string& path) {
   const auto map = base::read_file(path).value_or("");
   EXPECT_THAT(map, HasSubstr(" py::request:"));
@@ -78,7 +78,7 @@ void spoil_map(const std::string& path) {
   base::write_all(file.get(), wrong, path);
 }
 
-// A machine as far as perf is concerned: it has a build-id cache of its own.
+// A machine from perf's point of view: it has its own build-id cache.
 class Machine {
  public:
   Machine() {
@@ -101,8 +101,8 @@ class Machine {
     EXPECT_EQ(result.status, ExitStatus{}) << testing::PrintToString(command) << result.err;
     return result.out;
   }
-  // By the script of that name which PERF brings. The perfs among the roots are wrappers: run by
-  // them it would find programs of their root.
+  // Runs the script perf-archive of PERF. The perfs in the roots are wrappers; without one of our
+  // own, the script would find the programs of their root.
   [[nodiscard]] std::string archive(const std::string& perf) const {
     const auto folder = std::string{base::trim(run({perf, "--exec-path"}))};
     const auto wrapper = folder_.file("perf", "#!/bin/sh\nexec '" + perf + "' \"$@\"\n");
@@ -178,7 +178,7 @@ TEST_P(LastingNames, SurviveTheProcessItsMapItsNumberAndItsMachine) {
   EXPECT_THAT(report, HasSubstr("py::request:<string>"));
   EXPECT_THAT(report, Not(HasSubstr("wrong")));
 
-  // What was woven once can be woven again.
+  // A file that has been post-processed can be post-processed again.
   const auto again = here->data() + ".again";
   (void)here->run({tool(), "weave", "--perf", *perf, here->data(), "-o", again});
   fs::rename(again, here->data());

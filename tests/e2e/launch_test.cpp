@@ -1,4 +1,4 @@
-// `record -- COMMAND`: the command is the target, from its first instruction, with its children.
+// `record -- COMMAND` records the command from its first instruction, with its children.
 #include "base/file.hpp"
 #include "e2e/perf_recording.hpp"
 #include "e2e/served_tree.hpp"
@@ -35,7 +35,7 @@ std::string quoted(const std::vector<std::string>& words) {
 
 class LaunchedTree : public testing::TestWithParam<int> {};
 
-// Root to leaf, in the main thread and in others, from when the program knows its own trees.
+// Stacks from root to leaf in all threads, from the moment the program knows its call trees.
 TEST_P(LaunchedTree, HasWholeStacks) {
   const auto python = plain_interpreter(GetParam());
   if (!python) {
@@ -48,7 +48,7 @@ TEST_P(LaunchedTree, HasWholeStacks) {
   launched.command.insert(launched.command.end(), python->command.begin(), python->command.end());
   CallTreeServer target{launched};
   const auto begin = monotonic_now();
-  target.work(400);  // a second and more of processor time, of all threads
+  target.work(400);  // a second or more of CPU time of all threads
   target.nest();
   const auto end = monotonic_now();
   ASSERT_EQ(target.finish(), ExitStatus{});
@@ -63,11 +63,11 @@ TEST_P(LaunchedTree, HasWholeStacks) {
   }
 }
 
-// 3.13 calls an __init__ without its trampoline once that call is specialised.
+// Not 3.13: it calls an __init__ without its trampoline once that call is specialized.
 INSTANTIATE_TEST_SUITE_P(Pythons, LaunchedTree, testing::Values(12, 15),
                          testing::PrintToStringParamName());
 
-// Takes its time in a function of its own, below <module>.
+// Spends time in its own function, below <module>.
 std::string burning(const std::string& name) {
   return fmt::format(
       "import time\n"
@@ -81,8 +81,8 @@ std::string burning(const std::string& name) {
       name);
 }
 
-// What of the samples with NAME's innermost function has <module> or a pool's main loop outermost,
-// and the function's caller in between; in percent. -1: there are too few.
+// The percentage of samples with NAME's innermost function that also have its caller and, outside
+// of it, <module> or the main loop of a pool. -1: too few samples.
 int rooted(const std::vector<std::string>& stacks, const std::string& name) {
   std::size_t all = 0;
   std::size_t right = 0;
@@ -124,7 +124,7 @@ class Launch : public testing::TestWithParam<int> {
     filesystem::create_directories(bin);
     wrapper("venv/bin/python", "exec " + quoted(found->command) + "\"$@\"\n");
   }
-  // An executable shell script that runs TEXT.
+  // Writes an executable shell script that runs TEXT.
   void wrapper(const std::string& name, const std::string& text) const {
     script(name, "#!/bin/sh\n" + text);
   }
@@ -152,7 +152,7 @@ class Launch : public testing::TestWithParam<int> {
   TempDir folder_;
 };
 
-// All in one recording: each way has functions of its own.
+// One recording for all: each way of starting has its own functions.
 TEST_P(Launch, WhateverStartsThePython) {
   const std::string calls_itself = "if __name__ == '__main__':\n";
   script("shebang", "#!" + python() + "\n" + burning("shebang") + "run_shebang()\n");
@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Pythons, Launch, testing::Values(12, 13, 14, 15),
 
 class LaunchIsolated : public Launch {};
 
-// Its environment does not reach it: it is attached to while it runs.
+// Such an interpreter ignores the environment: the tool attaches while it runs.
 TEST_P(LaunchIsolated, IsolatedInterpretersAreAttachedTo) {
   write_file("app.py", burning("late") + "for _ in range(6):\n    run_late()\n");
   const auto recorded = record({"python", "-I", "app.py"});
@@ -207,7 +207,7 @@ TEST_P(LaunchIsolated, IsolatedInterpretersAreAttachedTo) {
 INSTANTIATE_TEST_SUITE_P(Pythons, LaunchIsolated, testing::Values(13),
                          testing::PrintToStringParamName());
 
-// Its files and its map are elsewhere, and perf names them as it sees them.
+// Its files and its map are in the chroot, and perf names them by their paths inside.
 TEST(LaunchElsewhere, AChrootedInterpreterHasWholeStacks) {
   const auto chrooted = find_interpreter({.minor = 13, .root = true, .whole_matrix = true});
   if (!chrooted) {
@@ -224,7 +224,7 @@ TEST(LaunchElsewhere, AChrootedInterpreterHasWholeStacks) {
   EXPECT_GE(rooted(stacks_of(folder / "data"), "there"), 97) << recorded.err;
 }
 
-// The parts that no Python has to do with.
+// The parts that do not depend on Python.
 class LaunchedCommand : public testing::Test {
  protected:
   [[nodiscard]] RunResult record(const std::vector<std::string>& command,
@@ -249,7 +249,7 @@ class LaunchedCommand : public testing::Test {
   TempDir folder_;
 };
 
-// Before what is to be seen, so that there are samples.
+// Runs first, so that there are samples.
 const std::string kBusy = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; ";
 
 TEST_F(LaunchedCommand, HasItsStatusAndItsStreams) {
@@ -266,9 +266,9 @@ TEST_F(LaunchedCommand, HasItsStatusAndItsStreams) {
 }
 
 // The dynamic loader's first function has no unwind information, and vfork(2), in which a shell
-// waits for what it starts, keeps its return address in a register.
+// waits for the command that it starts, keeps its return address in a register.
 TEST_F(LaunchedCommand, BeginsWithWholeStacks) {
-  // Some hundred samples at once: with copies of this size perf's buffer has room for all.
+  // Some hundred samples at once: perf's buffer has room for all stack copies of this size.
   const auto recorded =
       run_tool({"record", "-e", "page-faults,context-switches", "-c", "1", "--call-graph",
                 "dwarf,8192", "-o", data(), "--", "sh", "-c", "/bin/true; /bin/true; /bin/true"});
@@ -327,7 +327,7 @@ TEST_F(LaunchedCommand, GoesOnWhenTheToolIsKilled) {
   expect_readable();
 }
 
-// Steps 4 and 30 of docs/architecture.md: perf runs, its events are enabled.
+// Steps 4 and 30 of docs/architecture.md: perf runs, and its events are enabled.
 TEST_F(LaunchedCommand, DoesNotRunWhenTheToolIsKilledBefore) {
   for (const auto* const step : {"4:kill", "30:kill", "30:fail"}) {
     const Guards guards;
@@ -341,7 +341,7 @@ TEST_F(LaunchedCommand, DoesNotRunWhenTheToolIsKilledBefore) {
   }
 }
 
-// Its reason is named, and it is recorded all the same.
+// The reason is reported, and it is recorded anyway.
 TEST_F(LaunchedCommand, MayBeAPythonWithoutATrampoline) {
   const auto old = run({"/usr/bin/python3", "-c", "import sys; print(sys.version_info < (3, 12))"});
   if (old.out != "True\n") {

@@ -1,4 +1,4 @@
-// What a recording says when perf was too slow for its events.
+// The report of a recording whose perf was too slow for its events.
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 using testing::ContainsRegex;
 
-// Some hundred thousand page faults a second.
+// Some hundred thousand page faults per second.
 constexpr const char* kTouchesPages = R"(
 import mmap
 def touch():
@@ -45,8 +45,7 @@ class LostSamples : public testing::TestWithParam<Interpreter> {
     EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
     return recorded.err;
   }
-  // As perf counts them, in the file that it wrote.
-  // In the file that perf wrote.
+  // perf's own count in the file that it wrote.
   [[nodiscard]] double count_by_perf() const {
     const auto report = run({"perf", "report", "--stdio", "-i", folder_ / "data.raw"});
     constexpr std::string_view kBefore = "# Total Lost Samples: ";
@@ -63,7 +62,7 @@ class LostSamples : public testing::TestWithParam<Interpreter> {
 };
 
 TEST_P(LostSamples, AreAShareAndTheAdviceIsOfThePeriod) {
-  // With copies of stacks no sample fits into a buffer of one page.
+  // With stack copies, no sample fits into a buffer of one page.
   EXPECT_THAT(
       messages_of({"-e", "minor-faults", "-c", "1", "-m", "1", "--call-graph", "dwarf,16384"}),
       ContainsRegex("perf lost 100.0 % of the samples \\([0-9]+,[0-9,]+\\): a larger -c or "
@@ -85,7 +84,7 @@ TEST_P(LostSamples, AreAsManyAsPerfSays) {
       << said;
   auto count = found[1].str();
   std::erase(count, ',');
-  // perf counts what each event has lost, and the kernel records of other kinds, too.
+  // perf's count is per event and includes lost records of other kinds.
   const auto by_perf = count_by_perf();
   EXPECT_NEAR(std::stod(count), by_perf, 10 + by_perf / 100);
 }

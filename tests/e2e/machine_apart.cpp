@@ -12,8 +12,8 @@
 namespace pyinject::test {
 namespace {
 
-// A /tmp of its own, FOLDER ($0), in which nobody's maps are; what is tested may lie in there ($1,
-// $2).
+// Mounts FOLDER ($0) as /tmp, without other processes' maps. The paths under test ($1, $2, $3) may
+// lie in /tmp: they are bind-mounted.
 constexpr auto kOwnTmp = R"(
 for needed in "$1" "$2" "$3"; do
   case $needed in /tmp/*)

@@ -1,4 +1,4 @@
-// Tools that record a whole machine, on a machine of their own.
+// Runs tools that record a whole machine on an isolated machine.
 #pragma once
 
 #include "support/temp_dir.hpp"
@@ -11,12 +11,13 @@
 
 namespace pyinject::test {
 
-// What SCRIPT of tests/targets says, run with the tool and a file to record into on a machine of
-// its own: a pid namespace with FOLDER as its /tmp, where the file is called `data`. Takes root.
+// Runs SCRIPT of tests/targets with the tool and an output file, and returns its result. The
+// isolated machine is a pid namespace with FOLDER as its /tmp, in which the file is `data`. Needs
+// root.
 [[nodiscard]] nlohmann::json run_apart(const TempDir& folder, const std::string& script,
                                        const std::vector<std::string>& arguments);
 
-// The functions that perf names in the samples of DATA.
+// The Python functions in the samples of DATA.
 [[nodiscard]] std::set<std::string> names_in(const std::string& data);
 
 }  // namespace pyinject::test

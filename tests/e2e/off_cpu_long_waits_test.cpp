@@ -1,4 +1,4 @@
-// Waits that begin before an --off-cpu recording, of which perf has no sample.
+// Waits that start before an --off-cpu recording, for which perf has no sample.
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/paths.hpp"
@@ -63,7 +63,7 @@ class OffCpuLongWaits : public testing::TestWithParam<std::tuple<std::string, in
   std::optional<Interpreter> python_;
 };
 
-// So that some time passes in which nothing happens to the target.
+// Lets some time pass during which nothing happens to the target.
 void let_time_pass(PythonProcess& clock) {
   clock.send_line("12");
   (void)clock.read_line(kPatience);
@@ -72,7 +72,7 @@ void let_time_pass(PythonProcess& clock) {
 TEST_P(OffCpuLongWaits, OfAllThreadsAreInTheFileOnceWithTheRecordingsLength) {
   PythonProcess target{python(), target_source("deadlocked.py")};
   PythonProcess clock{python(), target_source("waits.py")};
-  (void)Untouched{target.pid()};  // which waits until all its threads do
+  (void)Untouched{target.pid()};  // waits until all its threads sleep
   const auto before = nanoseconds_of_monotonic();
   RunningRecord running{record(target.pid())};
   const auto begin = nanoseconds_of_monotonic();
@@ -104,7 +104,7 @@ TEST_P(OffCpuLongWaits, OfAllThreadsAreInTheFileOnceWithTheRecordingsLength) {
                                         in_thread("waits_for_a_lock"), in_thread("reads_a_pipe")));
 }
 
-// The main thread waits for its input from before the recording on, and then runs.
+// The main thread waits for input since before the recording, and then runs.
 TEST_P(OffCpuLongWaits, CountUntilTheThreadRuns) {
   PythonProcess target{python(), target_source("waits.py")};
   PythonProcess clock{python(), target_source("waits.py")};

@@ -29,7 +29,7 @@ std::string PerfRecording::program() { return source_dir() + "/tests/targets/cal
 PerfRecording::PerfRecording(std::string perf, const Interpreter& python,
                              const std::string& call_graph, const std::string& seconds)
     : perf_{std::move(perf)}, data_{folder_ / "perf.data"} {
-  // The shell writes its process number and then becomes the interpreter.
+  // The shell writes its pid and then execs the interpreter.
   Arguments record{"record", "-q", "-F", "999", "--call-graph", call_graph, "-o", data_, "--"};
   append(record, Arguments{"/bin/sh", "-c", R"(echo $$ >"$0"; exec "$@")", folder_ / "pid"});
   append(record, python.command);
@@ -41,7 +41,7 @@ PerfRecording::PerfRecording(std::string perf, const Interpreter& python,
 
   fs::create_directory(folder_ / "exec");
   fs::create_directory_symlink(source_dir() + "/perf-scripts/scripts", folder_ / "exec/scripts");
-  // `perf script report` runs a shell script, which has to find the same perf again.
+  // `perf script report` runs a shell script, which must find the same perf.
   fs::permissions(folder_.file("exec/perf", "#!/bin/sh\nexec '" + perf_ + "' \"$@\"\n"),
                   fs::perms::owner_all);
 }
@@ -84,7 +84,7 @@ RunResult PerfRecording::report(const std::string& name, const Arguments& argume
   const std::string exec_path = folder_ / "exec";
   Arguments command{"script", "report", name, "-i", data_};
   if (!perf_.ends_with("/perf")) {
-    // The perfs among the roots are wrappers that give --exec-path themselves: the last one counts.
+    // The perfs in the roots are wrappers that pass --exec-path themselves: the last one wins.
     command.insert(command.begin(), "--exec-path=" + exec_path);
   }
   append(command, arguments);

@@ -1,4 +1,4 @@
-// A recording of a Python program whose call tree is known, read by our scripts in both ways of
+// A recording of a Python program with a known call tree, read by our scripts in both ways of
 // running them.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace pyinject::test {
 
-// `perf record` of tests/targets/call_tree.py, and what perf and our scripts say about it.
+// `perf record` of tests/targets/call_tree.py, and the output of perf and our scripts for it.
 class PerfRecording {
  public:
   using Arguments = std::vector<std::string>;
@@ -27,13 +27,13 @@ class PerfRecording {
   PerfRecording& operator=(const PerfRecording&) = delete;
 
   [[nodiscard]] const RunResult& result() const { return result_; }
-  // As perf itself counts them.
+  // perf's own count.
   [[nodiscard]] long samples() const;
   // perf script -s .../NAME.py -i FILE -- ARGUMENTS
   [[nodiscard]] RunResult script(const std::string& name, const Arguments& arguments) const;
   // PERF_EXEC_PATH=... perf script report NAME -i FILE ARGUMENTS
   [[nodiscard]] RunResult report(const std::string& name, const Arguments& arguments) const;
-  // The file in the names of the program's functions.
+  // The file name in the names of the program's functions.
   [[nodiscard]] static std::string program();
 
  private:
@@ -44,7 +44,7 @@ class PerfRecording {
   std::string perf_;
   std::string data_;
   RunResult result_;
-  // perf reads names from /tmp/perf-PID.map, which others may tidy away while we read.
+  // perf reads names from /tmp/perf-PID.map, which other programs may remove in the meantime.
   std::string map_path_;
   std::string map_;
 };

@@ -1,4 +1,4 @@
-// The tool is killed at random moments, from outside. scripts/deaths runs this at length.
+// The tool is killed from outside at random moments. scripts/deaths runs this at length.
 #include "support/checked_target.hpp"
 #include "support/child_process.hpp"
 #include "support/guards.hpp"
@@ -34,7 +34,7 @@ int wanted_deaths() {
   return text == nullptr ? 8 : std::atoi(text);
 }
 
-// A new process now and then: the first activation is another way than the later ones.
+// Use a new process now and then: the first activation differs from the later ones.
 constexpr int kDeathsPerTarget = 4;
 
 class RandomDeath : public testing::TestWithParam<Interpreter> {
@@ -48,7 +48,7 @@ class RandomDeath : public testing::TestWithParam<Interpreter> {
     return {tool(), "activate", "-p", pid};
   }
 
-  // How long it takes when nobody kills it.
+  // Its duration if it is not killed.
   nanoseconds duration(bool record) {
     CheckedTarget target{GetParam(), Doing::kComputes};
     const auto begin = steady_clock::now();
@@ -56,7 +56,8 @@ class RandomDeath : public testing::TestWithParam<Interpreter> {
     return steady_clock::now() - begin;
   }
 
-  // Kills it after DELAY; from the kill until its guard has gone. nullopt: it had done its work.
+  // Kills the tool after DELAY and returns the time from the kill until its guard has exited.
+  // nullopt: the tool had finished its work.
   std::optional<nanoseconds> die(bool record, const CheckedTarget& target, nanoseconds delay) {
     bool done = false;
     auto begin = steady_clock::now();
@@ -68,7 +69,7 @@ class RandomDeath : public testing::TestWithParam<Interpreter> {
       begin = steady_clock::now();
       child.signal(SIGKILL);
       const auto status = child.wait(Deadline::after(kPatience));
-      // "activate" says so once it is on; then it may stay on.
+      // `activate` prints this once the trampoline is on; from then on it may stay on.
       done = !status || status->signal != SIGKILL ||
              (!record && child.err().find("trampoline on") != std::string::npos);
     }

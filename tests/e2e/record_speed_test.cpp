@@ -1,5 +1,5 @@
-// What a recording leaves of a program's speed: nothing while it runs would be hard to believe, so
-// that it is slower while the trampoline is on is shown by the same measurement.
+// The speed of a program after a recording. To show that the measurement works, it must see the
+// slowdown while the trampoline is on.
 #include "e2e/served_tree.hpp"
 #include "e2e/speed_of_calls.hpp"
 #include "support/patience.hpp"
@@ -27,7 +27,7 @@ TEST_P(SpeedOfCalls, IsThatOfBeforeWhenTheRecordingIsOver) {
     PythonProcess python{GetParam(), kCallsAllTheTime};
     const auto pid = std::to_string(python.pid().value());
     keep_on_one_processor(python);
-    // The machine is not equally fast all the time: their windows take turns, and are short.
+    // The machine's speed varies: measure alternately, in short windows.
     const auto speed = [&] {
       std::vector<double> ratios;
       for (int turn = 0; turn < 9; ++turn) {

@@ -22,7 +22,7 @@ void put(std::string& to, T value) {
 
 void put_text(std::string& to, std::string_view text) {
   to.append(text);
-  to.append(8 - to.size() % 8, '\0');  // one at least
+  to.append(8 - to.size() % 8, '\0');  // at least one
 }
 
 void put_bytes(std::string& to, std::span<const std::byte> bytes) {

@@ -1,4 +1,4 @@
-// A perf.data made by hand: one process, one file mapped into it, samples with call chains.
+// A synthetic perf.data file: one process, one file mapped into it, samples with call chains.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace pyinject::test {
 class SampledImageData {
  public:
   void add_comm(std::uint32_t pid, std::string_view name);
-  // BUILD_ID: 20 bytes. It is in the record and in the file's list of build-ids.
+  // BUILD_ID: 20 bytes. Written to the record and to the file's list of build-ids.
   void add_mapping(std::uint32_t pid, std::uint64_t start, std::uint64_t size,
                    std::string_view file, std::span<const std::byte> build_id);
   // CHAIN: leaf first.

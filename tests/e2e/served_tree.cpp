@@ -27,7 +27,7 @@ std::vector<std::string> record_command(std::vector<std::string> program,
                                         const std::vector<std::string>& arguments) {
   program.emplace_back("record");
   program.insert(program.end(), arguments.begin(), arguments.end());
-  // Ends with the status that it reads; 0 at the end of its stdin.
+  // Exits with the status that it reads; 0 at the end of its stdin.
   for (const char* const word :
        {"--", "/bin/sh", "-c", "echo recording; read status; exit ${status:-0}"}) {
     program.emplace_back(word);
@@ -35,7 +35,7 @@ std::vector<std::string> record_command(std::vector<std::string> program,
   return program;
 }
 
-// "py::Base.work:<string>": programs that are run by -c have no other file name.
+// "py::Base.work:<string>": programs run by -c have this file name.
 std::optional<std::string> own_function(std::string_view symbol) {
   constexpr std::string_view kPrefix = "py::";
   constexpr std::string_view kSuffix = ":<string>";
@@ -49,7 +49,7 @@ std::optional<std::string> own_function(std::string_view symbol) {
 
 bool in_kernel(std::string_view address) { return address.size() == 16 && address[0] == 'f'; }
 
-// One sample: a line with the process and the thread, then a line for each frame, innermost first.
+// One sample: a line with pid and tid, then one line per frame, innermost first.
 ScriptSample parse_served(std::string_view block) {
   ScriptSample sample;
   bool first_frame = true;

@@ -1,4 +1,4 @@
-// How fast a program calls Python functions.
+// Measures how fast a program calls Python functions.
 #pragma once
 
 #include "support/python_process.hpp"
@@ -7,7 +7,8 @@
 
 namespace pyinject::test {
 
-// Answers each line, a number of seconds, with how often it came to fib(15) per second of CPU time.
+// Answers each line, a number of seconds, with the number of fib(15) it computed per second of CPU
+// time.
 inline constexpr const char* kCallsAllTheTime = R"(
 import sys
 import time
@@ -29,10 +30,10 @@ for line in sys.stdin:
 
 [[nodiscard]] double median(std::vector<double> values);
 
-// Of kCallsAllTheTime, in SECONDS of its CPU time.
+// The speed of kCallsAllTheTime, measured for SECONDS of its CPU time.
 [[nodiscard]] double speed_of(PythonProcess& python, double seconds);
 
-// The same one for all: one may be much faster than another for seconds.
+// The same processor for all: one may be much faster than another for seconds.
 void keep_on_one_processor(const PythonProcess& python);
 
 }  // namespace pyinject::test

@@ -1,5 +1,4 @@
-// The names of an image as each perf reads them: from the file, from the build-id cache, on another
-// machine.
+// The names of an image in each perf: from the file, from the build-id cache, on another machine.
 #include "pyinject/weave/symbol_image.hpp"
 
 #include "e2e/perf_recording.hpp"
@@ -28,7 +27,7 @@ using testing::Not;
 using weave::AddressRange;
 using weave::ImageSymbol;
 
-// No process: pid_max is at most 4194304.
+// Never a process: pid_max is at most 4194304.
 constexpr std::uint32_t kPid = 4194305;
 constexpr std::uint64_t kArena = 0x7f0000010000;
 constexpr std::uint64_t kOther = 0x10000000000;
@@ -43,10 +42,10 @@ const std::array known_symbols = {
     ImageSymbol{.address = kOther, .size = 16, .name = "py::of<<(int, A):" + std::string(500, 'n')},
     ImageSymbol{.address = kOther + 0xff0, .size = 0, .name = "py::f\u00fcnf:/z.py"}};
 
-// An image, a recording with samples in it, and a build-id cache of its own.
+// An image, a recording with samples in it, and their own build-id cache.
 class MadeRecording {
  public:
-  // FILE: what the recording says that the image's is; empty: where it is.
+  // FILE: the image's path in the recording; empty: the actual one.
   MadeRecording(std::string perf, const std::string& file,
                 const std::string& leaf = known_symbols[0].name)
       : perf_{std::move(perf)} {
@@ -75,7 +74,7 @@ class MadeRecording {
     use_cache("cache");
   }
 
-  // A script that is perf with NAME as its cache.
+  // Creates a script that runs perf with NAME as its build-id cache.
   void use_cache(const std::string& name) {
     with_cache_ =
         folder_.file("perf-with-cache", "#!/bin/sh\nexec '" + perf_ + "' --buildid-dir '" +
@@ -189,7 +188,7 @@ TEST_P(SymbolImage, IsNotInTheCacheWhenPerfSaysSo) {
   EXPECT_THAT(weave::add_to_build_id_cache(made.perf(), made.folder().file("text", "no image"),
                                            base::Deadline::after(60s)),
               testing::Optional(HasSubstr("Couldn't add " + made.folder() / "text")));
-  made.use_cache("perf.data/cache");  // below a file there is no folder
+  made.use_cache("perf.data/cache");  // no directory can exist below a file
   EXPECT_THAT(made.add(), testing::Optional(HasSubstr("Couldn't add " + made.image())));
 }
 

@@ -1,4 +1,4 @@
-// Reading what perf script prints, word by word.
+// Splits the output of perf script into words.
 #pragma once
 
 #include "base/text.hpp"
@@ -8,7 +8,7 @@
 
 namespace pyinject::test {
 
-// The first word of TEXT, which is taken away with the blanks around it.
+// Removes the first word of TEXT, with the blanks around it, and returns it.
 inline std::string_view take_word(std::string_view& text) {
   text = base::trim(text);
   const auto end = std::min(text.find_first_of(" \t"), text.size());

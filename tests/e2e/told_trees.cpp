@@ -31,8 +31,8 @@ struct ChainSample {
   std::vector<std::string> chain;  // outermost first
 };
 
-// "PID/TID", and then a line "ADDRESS SYMBOL" for each frame, innermost first; without a call chain
-// the only frame is in the first line.
+// "PID/TID", then a line "ADDRESS SYMBOL" per frame, innermost first. Without a call chain, the
+// only frame is in the first line.
 ChainSample parse_chain(std::string_view block) {
   ChainSample sample;
   bool innermost = true;
@@ -71,7 +71,7 @@ std::string script_of(const std::string& perf, const std::string& data, const st
   return std::move(script.out);
 }
 
-// A function in which the program means to spend its time.
+// Whether the innermost function is one in which the program spends its time on purpose.
 bool works(const std::vector<std::string>& chain) {
   return !chain.empty() && (chain.back().starts_with("burn_") || chain.back().starts_with("spin:"));
 }
@@ -220,7 +220,7 @@ Agreement frames_between(const std::string& perf, const std::string& data, const
                          const std::string& inner, const std::string& object) {
   const auto script = script_of(perf, data, "ip,sym,dso", {});
   Agreement found;
-  bool inside = false;  // INNER was the last Python function
+  bool inside = false;  // the last Python function was INNER
   bool met = false;
   for (const auto line : base::split(script, '\n')) {
     const auto name = line.find("py::");

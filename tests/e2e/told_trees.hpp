@@ -1,5 +1,5 @@
-// tests/targets/call_tree_server.py, a program that tells its own call trees, and how much of a
-// recording of it agrees.
+// tests/targets/call_tree_server.py, a program that reports its own call trees, and how well a
+// recording of it agrees with them.
 #pragma once
 
 #include "support/child_process.hpp"
@@ -16,13 +16,13 @@
 
 namespace pyinject::test {
 
-// Everything that a thread calls: a node is a function as often as there are ways to it.
+// All calls of a thread: a function has one node per path that leads to it.
 class CallTree {
  public:
   static constexpr int kRoot = -1;
 
   void add(int node, int parent, const std::string& function);
-  // CHAIN, from the outermost to the innermost function, is the whole way to one of the nodes.
+  // Whether CHAIN, outermost function first, is the complete path to a node.
   [[nodiscard]] bool has(const std::vector<std::string>& chain) const;
   [[nodiscard]] std::size_t size() const { return children_.size(); }
 
@@ -30,25 +30,25 @@ class CallTree {
   std::map<std::pair<int, std::string>, int> children_;
 };
 
-using ThreadTrees = std::map<std::string, CallTree>;  // by thread number
+using ThreadTrees = std::map<std::string, CallTree>;  // by tid
 
 class CallTreeServer {
  public:
   // ARGUMENTS of the program: `deep`, `long` or none.
   explicit CallTreeServer(const Interpreter& python, const PythonOptions& options = {});
-  ~CallTreeServer();  // ends it and removes map files, those of its children, too
+  ~CallTreeServer();  // kills it and removes its map files and those of its children
   CallTreeServer(const CallTreeServer&) = delete;
   CallTreeServer& operator=(const CallTreeServer&) = delete;
 
   [[nodiscard]] std::string pid() const;
-  // Also of the children that fork() made: they are in the tree of the main thread.
+  // Includes children made by fork(): they share the tree of the main thread.
   [[nodiscard]] const ThreadTrees& trees() const { return trees_; }
-  // Waits for that many more rounds of the main thread, again and again until the process has had a
-  // processor for that long; a failure of the test when a result was wrong.
+  // Waits for that many more rounds of the main thread, repeatedly until the process has used that
+  // much CPU time. A test failure if a result was wrong.
   void work(int rounds, std::chrono::nanoseconds at_least = {});
-  // Waits for the end of a child that makes so many rounds; its number.
+  // Waits for the exit of a child that makes that many rounds; returns its pid.
   std::string fork(int rounds);
-  // Two more functions are between <module> and the rounds.
+  // Adds two functions between <module> and the rounds.
   void nest();
   [[nodiscard]] ExitStatus finish();
 
@@ -61,7 +61,7 @@ class CallTreeServer {
   ThreadTrees trees_;
 };
 
-// How many samples in user space, and how many of them with exactly a right chain.
+// The number of samples in user space, and how many of them have exactly a right chain.
 struct Agreement {
   std::size_t samples = 0;
   std::size_t right = 0;
@@ -73,25 +73,26 @@ struct Agreement {
 
 struct Agreements {
   Agreement all;
-  Agreement leaves;  // right: and the innermost function is one that only works
+  Agreement leaves;  // right: the innermost function is also one that only works
   std::map<std::string, Agreement> threads;
   std::size_t others = 0;  // samples of threads that have no tree
-  std::string wrong;       // the most frequent wrong chains, a line each
+  std::string wrong;       // the most frequent wrong chains, one per line
 };
 
-// As perf stamps its samples with -k mono, for its option --time.
+// The current time as perf stamps samples with -k mono, for perf's option --time.
 [[nodiscard]] std::string monotonic_now();
 
 // For messages.
 [[nodiscard]] std::string describe(const Agreements& agreements);
 
-// As PERF shows DATA with OPTIONS of perf script. Throws base::Error when PERF cannot read it.
+// Compares DATA, as PERF script with OPTIONS prints it, with TREES. Throws base::Error if PERF
+// cannot read it.
 [[nodiscard]] Agreements compare(const std::string& perf, const std::string& data,
                                  const ThreadTrees& trees,
                                  const std::vector<std::string>& options = {});
 
-// Of the samples in which OUTER calls INNER with no Python function between them ("right": those
-// with a frame of a file whose name has OBJECT in it between them).
+// The samples in which OUTER calls INNER with no Python function in between. "right": those with a
+// frame in between from a file with OBJECT in its name.
 [[nodiscard]] Agreement frames_between(const std::string& perf, const std::string& data,
                                        const std::string& outer, const std::string& inner,
                                        const std::string& object);

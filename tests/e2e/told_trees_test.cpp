@@ -13,7 +13,8 @@
 namespace pyinject::test {
 namespace {
 
-// With frame pointers, and on from the start: perf alone gets it right, and so must the comparison.
+// With frame pointers and the trampoline on from the start, perf alone is right: the comparison
+// must agree.
 TEST(ToldTrees, AgreeWithATrampolineThatWasAlwaysOn) {
   const auto python = plain_interpreter(15);
   const auto perf = find_perf("perf");
@@ -35,14 +36,14 @@ TEST(ToldTrees, AgreeWithATrampolineThatWasAlwaysOn) {
   const auto child = target.fork(600);
   recording.close_stdin();
   ASSERT_TRUE(recording.wait(base::Deadline::after(kPatience)));
-  // numpy has no frame pointers: what it calls has lost its callers.
+  // numpy has no frame pointers: functions that it calls lose their callers.
   const auto found = compare(*perf, data, target.trees());
   EXPECT_GE(found.all.samples, 500U);
   EXPECT_GE(found.all.percent(), 90) << describe(found);
   EXPECT_EQ(found.others, 0U);
   EXPECT_EQ(found.threads.size(), 6U);
 
-  // Each thread compared with the tree of another; the child has that of the main thread.
+  // Compare each thread with the tree of another; the child has that of the main thread.
   auto others = target.trees();
   others.erase(child);
   CallTree last = others.rbegin()->second;

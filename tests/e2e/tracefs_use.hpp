@@ -1,4 +1,4 @@
-// Tests that record calls of functions, side by side.
+// Coordinates tests that record function calls in parallel.
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"
@@ -13,13 +13,12 @@
 
 namespace pyinject::test {
 
-// Whoever records calls removes what killed tools have left in tracefs: a test that looks at that
-// is alone. All tests that record calls have one of these.
+// Every recording of calls removes the leftovers of killed tools from tracefs: a test that checks
+// for leftovers must run alone. All tests that record calls hold one of these.
 class TracefsUse {
  public:
   TracefsUse() { take(LOCK_SH); }
-  // Waits for the others, and makes them wait: those that come later, too, or it would wait for
-  // ever.
+  // Waits for the others and blocks new ones, which could otherwise make it wait forever.
   void be_alone() {
     lock(used_, LOCK_UN);
     take(LOCK_EX);

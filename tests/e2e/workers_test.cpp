@@ -38,7 +38,7 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-// Which Python functions have names in the samples of each process.
+// The Python functions with names in the samples of each process.
 std::map<std::string, std::set<std::string>> names_by_process(const std::string& data) {
   const auto text = run({"perf", "script", "-i", data, "-F", "pid,ip,sym"},
                         {.child = {}, .input = {}, .deadline = std::chrono::minutes{2}});
@@ -55,7 +55,7 @@ std::map<std::string, std::set<std::string>> names_by_process(const std::string&
   return names;
 }
 
-// A recording of MASTER and its children that is under way.
+// A running recording of MASTER and its children.
 class Recording {
  public:
   explicit Recording(const ChildProcess& master, const std::string& engine = "trampoline")
@@ -177,8 +177,8 @@ class Families : public testing::TestWithParam<const char*> {
   std::vector<std::string> python_;
 };
 
-// A shell. Each line on its stdin starts a Python below another shell that works until the test has
-// ended, and that says its pid when it has worked for a while.
+// A shell. For each line on its stdin, it starts another shell with a Python that works until the
+// test ends and prints its pid after working for a while.
 class Shell {
  public:
   explicit Shell(const std::vector<std::string>& python)
@@ -205,7 +205,7 @@ class Shell {
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
-  // Its pid.
+  // Returns its pid.
   std::string start_python() {
     shell_.write("\n");
     const auto pid = shell_.read_line(Deadline::after(kPatience));
@@ -266,7 +266,7 @@ TEST_P(Families, AreNamedWhereTheirRootIsNoPython) {
 }
 
 TEST_P(Families, MayLoseAMemberAtAnyMoment) {
-  constexpr int kRecordings = 2;  // one would have failed before
+  constexpr int kRecordings = 2;  // before the fix, a single one failed
   auto command = python_;
   command.insert(command.end(), {script("short_workers.py"), "4", "0.1"});
   ChildProcess master{command};

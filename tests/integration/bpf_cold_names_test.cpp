@@ -13,8 +13,8 @@ namespace {
 using testing::AnyOf;
 using testing::Each;
 
-// Puts copies of PARTS of what `spin` is in pages that nobody has touched, as after they were
-// swapped out; PROTECTION: 1, they can be read when they are waited for; 0, only after a line.
+// Moves copies of the PARTS of the code of `spin` to untouched pages, as if they had been swapped
+// out. PROTECTION: 1, readable with a page fault; 0, only after a line on stdin.
 std::string program(const std::string& parts, int protection) {
   return std::string{kReady} + fmt::format(R"(
 import ctypes, threading

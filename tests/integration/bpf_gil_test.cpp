@@ -1,4 +1,4 @@
-// Who has the GIL, as the program in the kernel sees it.
+// The holder of the GIL as the BPF program sees it.
 #include "integration/bpf_sampling.hpp"
 #include "tracee/tracee_memory.hpp"
 
@@ -47,7 +47,8 @@ spin()
   expect_held();
 }
 
-// In 3.12 a thread keeps the state that it had in there, which is of the newest interpreter.
+// In 3.12, a thread keeps its state in the sub-interpreter, which belongs to the newest
+// interpreter.
 TEST_P(BpfGilTest, MarksAHolderThatHasCreatedASubInterpreter) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 try:
@@ -77,7 +78,7 @@ spin()
   collect(20, [](const auto& stack) { return stack.gil == Gil::kWaitedFor; });
 }
 
-// As whoever gives it up does: a system call about a futex of the GIL's.
+// Makes the system call that releasing the GIL makes: a wakeup of one of the GIL's futexes.
 TEST_P(BpfGilTest, DoesNotMarkAThreadThatWakesOthers) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import ctypes
@@ -93,14 +94,14 @@ while True:
   ASSERT_FALSE(gil.is_null());
   python.send_line(std::to_string(gil.value()));
   collect(500);
-  // ctypes gives it up for the call.
+  // ctypes releases the GIL for the call.
   collect(50, [](const auto& stack) { return stack.gil == Gil::kNone; });
   EXPECT_EQ(count(Gil::kWaitedFor), 0U);
 }
 
-// A condition variable as musl has it, which glibc does not look into as long as nobody waits for
-// it. NODE is what the program waits in: `newer`, which the list begins with, `older` behind it, or
-// `other`, which is in none.
+// A musl-style condition variable, at a place that glibc does not read while there are no waiters.
+// NODE is where the program waits: `newer`, the head of the list, `older`, the next one, or
+// `other`, which is in no list.
 class BpfGilListTest : public BpfGilTest {
  protected:
   void wait_in(const std::string& node, std::uint64_t condition, Gil wanted) {

@@ -1,4 +1,4 @@
-// The program in the kernel on a perf event of the test's own, on every interpreter.
+// The BPF program on a perf event of the test's own, with every interpreter.
 #include "integration/bpf_sampling.hpp"
 #include "support/paths.hpp"
 
@@ -39,7 +39,8 @@ make()
   open();
   sample(python.pid());
   collect(100);
-  // What C code calls begins a group: so do the generator and the constructor, at their first call.
+  // A function that C code calls starts a group: so do the generator and the constructor on their
+  // first call.
   EXPECT_THAT(texts(), Each(std::string{"spin Made.generate | Made.by_sort | Made.__init__ | make "
                                         "<module> | "}));
   const auto counters = final_counters();
@@ -50,7 +51,7 @@ make()
   for (const auto& stack : stacks_) {
     EXPECT_EQ(stack.pid, static_cast<std::uint32_t>(python.pid().value()));
     EXPECT_EQ(stack.tid, stack.pid);
-    EXPECT_THAT(stack.frames.front().line, AnyOf(7U, 8U));  // of kReady, whose first line is empty
+    EXPECT_THAT(stack.frames.front().line, AnyOf(7U, 8U));  // in kReady, whose first line is empty
   }
 }
 
@@ -148,7 +149,7 @@ recurse(600)
   EXPECT_EQ(counters.truncated, counters.samples);
 }
 
-// The frames of the outer functions are in memory that cannot be read without a page fault.
+// The frames of the outer functions are in memory that is not readable without a page fault.
 TEST_P(BpfSamplerTest, WhatCannotBeReadIsCutOffAndTheRestIsThere) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import ctypes
@@ -172,7 +173,7 @@ recurse(200)
   EXPECT_THAT(texts(), Each(StartsWith("spin recurse recurse recurse ")));
 }
 
-// Each time the thread gets a new thread state; the one of the last sample has been freed.
+// Each call gives the thread a new thread state; that of the last sample has been freed.
 TEST_P(BpfSamplerTest, AThreadThatIsPythonsForAMomentIsReadEachTime) {
   if (!GetParam().root.empty()) {
     GTEST_SKIP() << "it does not see the library";

@@ -1,4 +1,4 @@
-// What the tests of the program in the kernel share: it runs on a perf event of the test's own.
+// Shared by the tests of the BPF program, which runs on a perf event of the test's own.
 #pragma once
 
 #include "bpf/sampler.hpp"
@@ -15,8 +15,8 @@
 
 namespace pyinject::test {
 
-// The first lines of a target. spin() says so from where it stays: however late it goes on, no
-// sample has another function. ready() is for those that then wait.
+// The first lines of a target. spin() prints `ready` from within: no sample has another function,
+// however late the process continues. ready() is for programs that wait afterwards.
 inline constexpr auto kReady = R"(
 import os, sys
 def ready():
@@ -32,29 +32,29 @@ enum class SampledEvent { kClock, kSwitches };
 class BpfSampling : public DetectionTest {
  protected:
   void open(const bpf::SamplerOptions& options = {});
-  // Samples PID and what it forks from now on: each millisecond on a processor, or whenever a
-  // thread leaves one.
+  // From now on, samples PID and what it forks: every millisecond of CPU time, or whenever a thread
+  // leaves a processor.
   void sample(base::Pid pid, SampledEvent event = SampledEvent::kClock);
-  // Until there are as many stacks as WANTED of those that COUNTS.
+  // Waits for WANTED stacks for which COUNTS is true.
   void collect(std::size_t wanted, const std::function<bool(const bpf::Stack&)>& counts);
   void collect(std::size_t wanted);
-  // Until the sampled threads have been on a processor for so much longer.
+  // Waits until the sampled threads have run for TIME more.
   void let_run(std::chrono::milliseconds time);
-  // Ends sampling before it reads them: the program counts one after the other.
+  // Stops sampling before it reads the counters, since the program increments them one by one.
   [[nodiscard]] bpf::Counters final_counters();
 
-  // Innermost first; "|" behind the outermost of each group.
+  // Innermost first; "|" follows the outermost frame of each group.
   [[nodiscard]] std::string text(const bpf::Stack& stack);
   [[nodiscard]] std::vector<std::string> texts();
 
   std::unique_ptr<bpf::Sampler> sampler_;
   base::UniqueFd event_;
-  python::FrameLayout layout_;  // of what was sampled last
+  python::FrameLayout layout_;  // of the latest target
   std::map<std::uint32_t, std::string> names_;
   std::vector<bpf::Stack> stacks_;
 };
 
-// Where PID has its frames. Fails when it is no Python that can be sampled.
+// The layout of PID's frames. Fails if it is not a Python that can be sampled.
 [[nodiscard]] python::FrameLayout layout_of(base::Pid pid);
 
 }  // namespace pyinject::test

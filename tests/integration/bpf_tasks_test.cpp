@@ -1,4 +1,4 @@
-// The asyncio task that a thread runs, as the program in the kernel sees it.
+// The asyncio task that a thread runs, as the BPF program sees it.
 #include "integration/bpf_sampling.hpp"
 #include "pyinject/base/deadline.hpp"
 
@@ -26,7 +26,7 @@ class BpfTasks : public BpfSampling {
   static bool in_task(const bpf::Stack& stack) { return !stack.task.empty(); }
 };
 
-// Each task awaits a function of its own, which is called as the task is.
+// Each task awaits its own function, which has the name of the task.
 TEST_P(BpfTasks, HaveTheirNamesAlsoWhereEarlierOnesWere) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import asyncio, time
@@ -51,7 +51,7 @@ asyncio.run(serve())
   open({.tasks = true});
   sample(python.pid());
   constexpr std::string_view kPrefix = "handle_request_";
-  // Of a task that runs; while its coroutine is made it is not there yet.
+  // The function of a running task; while its coroutine is created, there is no task yet.
   const auto innermost = [this](const bpf::Stack& stack) {
     const bool made = text(stack).find(" work ") != std::string::npos;
     return stack.frames.empty() || made ? std::string{} : names_[stack.frames.front().code];
@@ -84,7 +84,7 @@ asyncio.run(main())
   EXPECT_EQ(std::ranges::count(stacks_, "Task-1", &bpf::Stack::task), std::ssize(stacks_));
 }
 
-// In 3.14 they are in a module of its own.
+// In 3.14, tasks are in a separate module.
 TEST_P(BpfTasks, OfAsyncioThatIsLoadedLaterAreSeen) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 ready()
@@ -97,14 +97,14 @@ asyncio.run(main())
   open({.tasks = true});
   sample(python.pid());
   EXPECT_EQ(layout_.tasks_later, !since(15));
-  sampler_->look_for_tasks();  // there is nothing yet
+  sampler_->look_for_tasks();  // not loaded yet
   python.send_line("go");
   ASSERT_EQ(python.read_line(), "ready");
   sampler_->look_for_tasks();
   collect(20, in_task);
 }
 
-// Its own state in the newest interpreter has none.
+// The thread's own state in the newest interpreter has no task.
 TEST_P(BpfTasks, AreThoseOfAnyInterpreterThatTheThreadRuns) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import asyncio, _interpreters

@@ -1,4 +1,4 @@
-// How the program in the kernel finds a thread's state, and what it does where there is none.
+// How the BPF program finds a thread's state, and what it does if there is none.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "integration/bpf_sampling.hpp"
@@ -31,7 +31,8 @@ class BpfThreadStates : public BpfSampling {
   }
 };
 
-// What the kernel counts of this process's programs for samples while one is there.
+// The kernel's count of the time that this process's perf event programs run, while such an object
+// exists.
 class ProgramTime {
  public:
   ProgramTime() {
@@ -54,7 +55,7 @@ class ProgramTime {
         const auto value = base::trim(line.substr(std::min(name.size() + 1, line.size())));
         fields.emplace(name, base::parse_number<std::uint64_t>(value).value_or(0));
       }
-      // Others run when any process of the machine is born or ends.
+      // Other programs run when any process of the machine starts or exits.
       if (fields["prog_type"] == BPF_PROG_TYPE_PERF_EVENT) {
         known_ += fields["run_time_ns"];
       }
@@ -67,9 +68,9 @@ class ProgramTime {
   base::UniqueFd counting_;
 };
 
-// Nothing else runs on a processor while the program walks along a list.
+// The processor does nothing else while the program walks a list.
 TEST_P(BpfThreadStates, AListWithoutAnEndCostsLittleAndIsReadAgainWhenItHasOne) {
-  // On one processor, of whose time it may take a part.
+  // On a single processor, so that the walks take a share of its time.
   PythonProcess python{wrapped(GetParam(), {"taskset", "-c", std::to_string(::sched_getcpu())}),
                        std::string{kReady} + R"(
 import threading
@@ -93,8 +94,8 @@ spin()
   open();
   ProgramTime time;
   sample(python.pid());
-  // The best of some: the time of a run goes on when the processor is taken away from this machine.
-  // A part of the time that has gone by: on a busy machine there are few samples in it.
+  // The best of several: a run's time includes time in which this virtual machine has no processor.
+  // Relative to the elapsed time: on a busy machine it has few samples.
   double part = 1;
   for (int i = 0; i < 4; ++i) {
     const auto begin = std::chrono::steady_clock::now();
@@ -102,7 +103,7 @@ spin()
     const std::chrono::duration<double, std::nano> span = std::chrono::steady_clock::now() - begin;
     part = std::min(part, static_cast<double>(time.since()) / span.count());
   }
-  EXPECT_LT(part, 0.125);  // nearly all that the target gets if each sample takes the walk
+  EXPECT_LT(part, 0.125);  // nearly all of the target's time if each sample walked the list
   collect(200);
   EXPECT_EQ(std::ranges::count(stacks_, true, &bpf::Stack::unreadable), std::ssize(stacks_));
   EXPECT_EQ(with_frames(), 0);
@@ -111,8 +112,8 @@ spin()
   collect(20, [this](const auto& stack) { return text(stack) == "spin <module> | "; });
 }
 
-// Threads of the kernel's that work for io_uring have the memory, and the thread pointer, of the
-// one that has begun them, whose frames change meanwhile.
+// io_uring's kernel threads share the memory and the thread pointer of the thread that created
+// them, whose frames change in the meantime.
 TEST_P(BpfThreadStates, WhoWorksForIoUringHasNoPythonStack) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import ctypes, mmap, struct

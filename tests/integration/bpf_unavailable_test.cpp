@@ -1,5 +1,5 @@
-// What a kernel lacks for the engine that reads stacks by BPF, and what is done then: files over
-// the kernel's own, in a mount namespace.
+// Kernels that lack something that the BPF engine needs, simulated by files mounted over the
+// kernel's own in a mount namespace.
 #include "integration/rights.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
@@ -32,8 +32,8 @@ void PrintTo(const Kernel& kernel, std::ostream* stream) { *stream << kernel.rea
 
 constexpr auto kNoBtf = "mount -t tmpfs none /sys/kernel/btf";
 
-// A description of no types at all: then the kernel refuses the program with EINVAL, as one does
-// that has no helper for it, or locks that away.
+// BTF without any types: the kernel refuses the program with EINVAL, as a kernel does that lacks
+// one of its helpers or locks it down.
 constexpr auto kNoTypes =
     "mount -t tmpfs none /sys/kernel/btf && "
     R"(printf '\237\353\1\0\30\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0' > /sys/kernel/btf/vmlinux)";
@@ -57,7 +57,7 @@ class BpfUnavailable : public testing::TestWithParam<Kernel> {
       GTEST_SKIP() << "nothing can be mounted: " << mounted.err;
     }
   }
-  // COMMAND on such a kernel.
+  // Wraps COMMAND to run on such a kernel.
   [[nodiscard]] static std::vector<std::string> there(const std::vector<std::string>& command) {
     std::vector<std::string> argv{
         "unshare", "--mount", "sh", "-c", GetParam().mounts + " && exec \"$@\"", "sh"};

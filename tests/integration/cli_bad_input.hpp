@@ -1,4 +1,4 @@
-// The built tool, told to record what it cannot.
+// The built tool with targets that it cannot record.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -53,7 +53,7 @@ class CliBadInput : public testing::Test {
     EXPECT_EQ(result.out, "");
     EXPECT_TRUE(nothing_recorded());
   }
-  // REASON: its name in messages; PARTS: of what was found and the remedy.
+  // REASON: its stable name in messages. PARTS: substrings of the finding and the remedy.
   void expect_refused(base::Pid pid, const std::string& reason,
                       std::initializer_list<std::string> parts) const {
     const auto result = run(record_argv(pid));
@@ -71,7 +71,7 @@ class CliBadInput : public testing::Test {
   TempDir folder_;
 };
 
-// A program that goes on with its work, and says what it is asked.
+// A program that works continuously and answers requests.
 inline constexpr auto kAnswers = R"(
 import sys, threading
 def work():
@@ -83,7 +83,7 @@ for line in sys.stdin:
     print(line.strip(), sys.is_stack_trampoline_active(), flush=True)
 )";
 
-// It works and no trampoline is on.
+// The program still works, and no trampoline is on.
 inline void expect_as_before(PythonProcess& python) {
   python.send_line("alive");
   EXPECT_EQ(python.read_line(), "alive False");

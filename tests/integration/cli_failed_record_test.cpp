@@ -1,4 +1,4 @@
-// What the built tool says when perf or the disk fails, or the target ends.
+// The built tool's messages when perf or the disk fails, or the target exits.
 #include "base/file.hpp"
 #include "integration/cli_bad_input.hpp"
 #include "integration/detection.hpp"
@@ -42,7 +42,7 @@ TEST_F(CliBadInput, NoPerfOnPath) {
   options.child.unset = {"PERF"};
   wait_until_asleep(python.pid());
   const auto before = take_snapshot(python.pid());
-  // The command is found without PATH.
+  // The command does not need PATH.
   expect_failure(run(record_argv(python.pid(), {}, {tool(), "--version"}), options),
                  {"perf", "install linux-perf", "--perf PATH"});
   EXPECT_THAT(differences(before, take_snapshot(python.pid())), IsEmpty());
@@ -86,7 +86,7 @@ TEST_F(CliBadInput, AFullDisk) {
   expect_as_before(python);
 }
 
-// Stays in read(2) with the GIL held, so that nothing that is asked of it is done.
+// Stays in read(2) with the GIL held, so that no request is carried out.
 constexpr const char* kHoldsGil = R"(
 import ctypes
 libc = ctypes.PyDLL(None)
@@ -114,7 +114,7 @@ TEST_F(CliBadInput, TheTargetExitsDuringTheAttach) {
   PythonProcess python{any(), kHoldsGil};
   ASSERT_TRUE(comes_to_rest(python.pid()));
   const auto before = times_switched(python.pid());
-  // With a call graph chosen, nothing touches it before the activation.
+  // With an explicit call graph, nothing touches the target before the activation.
   ChildProcess record{record_argv(python.pid(), {"--call-graph", "fp"})};
   const auto deadline = Deadline::after(kPatience);
   while (times_switched(python.pid()) == before && !deadline.expired() && record.running()) {
@@ -139,7 +139,7 @@ TEST_F(CliBadInput, TheTargetExitsDuringTheRecording) {
   EXPECT_EQ(run({"perf", "script", "-i", data(), "-F", "ip,sym"}).status, ExitStatus{});
 }
 
-// With another one, so that it is the command that ends the recording.
+// Two targets, so that the end of the command ends the recording.
 TEST_F(CliBadInput, TheTargetExitsBeforeDeactivation) {
   PythonProcess stays{any(), kAnswers};
   PythonProcess goes{any(), kAnswers};

@@ -80,7 +80,7 @@ bool is_library(const std::string& interpreter_file) {
 
 Interpreter with_executable(const Interpreter& interpreter, const std::string& program) {
   auto result = interpreter;
-  // A script that stands for it ends with: exec ... PROGRAM "$@"
+  // A wrapper script ends with: exec ... PROGRAM "$@"
   auto script = base::read_file(interpreter.command.back()).value_or("");
   const auto arguments = script.find(" \"$@\"");
   if (!script.starts_with("#!") || arguments == std::string::npos) {
@@ -100,7 +100,7 @@ Interpreter with_copy(const Interpreter& interpreter, const SeenFolder& folder,
     fs::copy_file(file, folder.here(name));
   }
   if (is_library(file)) {
-    // It has the soname that the executable asks for, so the other one is not loaded.
+    // It has the soname that the executable needs, so the original library is not loaded.
     return with_variable(interpreter, "LD_PRELOAD=" + folder.seen(name));
   }
   return with_executable(interpreter, folder.seen(name));

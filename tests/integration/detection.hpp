@@ -1,4 +1,4 @@
-// What the tests of detection share.
+// Shared by the tests of detection.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -19,12 +19,12 @@
 
 namespace pyinject::test {
 
-// Waits in a system call until its input ends.
+// Waits in a system call until its stdin is closed.
 inline constexpr auto kIdle = "import sys\nprint('ready', flush=True)\nsys.stdin.read()\n";
 
-// Puts an evaluator in another library in place of its own at the first line that it reads, and
-// prints where that is; takes it out at the second. It is never called: from the start on the
-// program calls C functions only.
+// At the first line on stdin, replaces the evaluator with one in another library and prints its
+// address; at the second line, restores it. It is never called: once `ready` is printed, the
+// program only calls C functions.
 inline constexpr auto kForeignEvaluator =
     "import ctypes, os\n"
     "api = ctypes.pythonapi\n"
@@ -47,7 +47,7 @@ inline constexpr auto kForeignEvaluator =
     "read(0, 100)\n"
     "exit(0)\n";
 
-// A folder that the interpreter sees: below its root, if it is chrooted.
+// A directory that is visible to the interpreter: inside its root, if it is chrooted.
 class SeenFolder {
  public:
   explicit SeenFolder(const Interpreter& interpreter);
@@ -55,8 +55,8 @@ class SeenFolder {
   SeenFolder(const SeenFolder&) = delete;
   SeenFolder& operator=(const SeenFolder&) = delete;
 
-  [[nodiscard]] std::string here(std::string_view name) const;  // as this test names it
-  [[nodiscard]] std::string seen(std::string_view name) const;  // as the interpreter names it
+  [[nodiscard]] std::string here(std::string_view name) const;  // path for this test
+  [[nodiscard]] std::string seen(std::string_view name) const;  // path for the interpreter
   void write(std::string_view name, std::string_view content) const;
 
  private:
@@ -64,38 +64,38 @@ class SeenFolder {
   std::string path_;
 };
 
-// INTERPRETER with WRAPPER, which runs the command that follows it, before its command.
+// INTERPRETER with WRAPPER, which runs its arguments, in front of its command.
 [[nodiscard]] Interpreter wrapped(Interpreter interpreter, std::vector<std::string> wrapper);
-// INTERPRETER with variables in its environment, also when it is chrooted.
+// INTERPRETER with a variable in its environment, even if it is chrooted.
 [[nodiscard]] Interpreter with_variable(const Interpreter& interpreter,
                                         const std::string& variable);
 
-// The file with CPython's code in it, by a detection of an idle process.
+// The file that contains CPython's code, as detected in an idle process.
 [[nodiscard]] std::string interpreter_file(const Interpreter& interpreter);
 [[nodiscard]] bool is_library(const std::string& interpreter_file);
-// INTERPRETER running PROGRAM, which FOLDER holds, instead of its executable, with all that
-// surrounds it: the loader, the root.
+// INTERPRETER with PROGRAM, a file in a SeenFolder, in place of its executable; loader and root
+// stay.
 [[nodiscard]] Interpreter with_executable(const Interpreter& interpreter,
                                           const std::string& program);
 // The same with a copy of interpreter_file(): NAME in FOLDER.
 [[nodiscard]] Interpreter with_copy(const Interpreter& interpreter, const SeenFolder& folder,
                                     const std::string& name);
 
-// INTERPRETER with LIBRARY, of whose soname it then loads no other. Not so whatever starts it.
+// INTERPRETER with LIBRARY preloaded, in place of any library with the same soname. The programs
+// that start the interpreter are not affected.
 [[nodiscard]] Interpreter with_preloaded(const Interpreter& interpreter,
                                          const std::string& library);
 
-// The reason's name and the message of what a detector says that runs as user UID; "ready" for a
-// target that is.
+// The reason's name and the message of a detector that runs as user UID; "ready": no refusal.
 [[nodiscard]] std::string detect_as(uid_t uid, base::Pid pid);
 
-// Fails unless PID is refused with REASON, and found and remedy hold PARTS.
+// Fails unless PID is refused with REASON, and the finding and remedy contain PARTS.
 void expect_refused(const python::Detection& detection, python::Reason reason,
                     std::initializer_list<std::string> parts);
-// The same for an idle process, in which nothing may have changed.
+// The same for an idle process, which must be unchanged.
 void expect_refused_untouched(base::Pid pid, python::Reason reason,
                               std::initializer_list<std::string> parts);
-// What a detector says of PID; empty when it is ready.
+// The refusal of PID by a detector; empty if the target is ready.
 [[nodiscard]] python::Refused refused(base::Pid pid);
 // Fails unless PID is ready.
 void expect_ready(base::Pid pid);
@@ -104,7 +104,7 @@ void expect_ready(base::Pid pid);
 class DetectionTest : public testing::TestWithParam<Interpreter> {
  protected:
   [[nodiscard]] bool since(int minor) const { return GetParam().minor >= minor; }
-  // The map file of PID, as this test names it.
+  // The path of PID's map file for this test.
   [[nodiscard]] static std::string map_file(base::Pid pid) {
     return GetParam().root + "/tmp/perf-" + std::to_string(pid.value()) + ".map";
   }

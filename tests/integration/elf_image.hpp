@@ -1,4 +1,4 @@
-// A copy of an ELF file in memory, in which a test spoils something.
+// A copy of an ELF file in memory, which a test can corrupt.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@ namespace pyinject::test {
 
 class ElfImage {
  public:
-  // PATH: an ELF file with section headers, trusted. Throws base::Error when it cannot be read.
+  // PATH: a trusted ELF file with section headers. Throws base::Error if it cannot be read.
   explicit ElfImage(const std::string& path);
 
   // The bytes of function NAME.
   [[nodiscard]] std::span<char> code(std::string_view name);
   // Adds DELTA to the value of symbol NAME, in each symbol table.
   void move_symbol(std::string_view name, std::int64_t delta);
-  // Gives it the name NOW, which is as long, in each string table; without one, one that nobody
-  // has.
+  // Renames it to NOW, which must have the same length, in each string table. Without NOW: to an
+  // unused name.
   void rename_symbol(const std::string& name, std::string now = "");
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 

@@ -1,5 +1,5 @@
-// A process whose root file system belongs to somebody hostile, and a file that is none of its
-// business.
+// A process whose root file system belongs to an attacker, and a file of the host that it must not
+// reach.
 #pragma once
 
 #include "base/file.hpp"
@@ -21,7 +21,7 @@
 
 namespace pyinject::test {
 
-// Reads and writes of a file by anybody, this process included, from its construction on.
+// Detects reads and writes of a file by any process, including this one, from its construction on.
 class Witness {
  public:
   explicit Witness(const std::string& path) : events_{::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)} {
@@ -36,7 +36,8 @@ class Witness {
   base::UniqueFd events_;
 };
 
-// Executes the lines that it reads. SECRET is a file of the host; /secret the same, mounted there.
+// Executes the lines that it reads. SECRET is a file of the host; /secret is the same file, mounted
+// in the root.
 inline constexpr auto kObedient = R"(
 import ctypes, os, socket, sys, threading
 MAP = f'/tmp/perf-{os.getpid()}.map'
@@ -67,8 +68,8 @@ for line in sys.stdin:
     print('done', flush=True)
 )";
 
-// The root is a folder of the process's own, made of those of an interpreter's root, in a mount
-// namespace of its own; all that is not bound there is the process's to change.
+// The root is a directory of the process in its own mount namespace, composed of bind mounts from
+// an interpreter's root; the process can change everything else in it.
 class HostileRoot : public testing::Test {
  protected:
   void SetUp() override {
@@ -110,12 +111,12 @@ exec "$@")";
     witness_.emplace(secret_);
   }
 
-  // What the process does.
+  // Makes the process execute LINE.
   void order(const std::string& line) {
     python_->send_line(line);
     ASSERT_EQ(python_->read_line(), "done") << line;
   }
-  // The built tool, as root. A tool that hangs is a failure.
+  // Runs the built tool as root. A tool that hangs is a failure.
   [[nodiscard]] static RunResult pyinject(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), tool());
     return run(arguments);
@@ -126,7 +127,7 @@ exec "$@")";
     arguments.insert(arguments.end(), {"--", "true"});
     return pyinject(std::move(arguments));
   }
-  // Refused by status and by activate, with PART in the message.
+  // Expects that `status` and `activate` refuse it, with PART in the message.
   void expect_refused(const std::string& part) const {
     EXPECT_THAT(pyinject({"status", "-p", pid_}).out, testing::HasSubstr(part));
     const auto result = pyinject({"activate", "-p", pid_});
@@ -134,12 +135,12 @@ exec "$@")";
     EXPECT_THAT(result.err, testing::HasSubstr(part));
     expect_nothing_got_out();
   }
-  // The host's file was not even opened, and what we copied has nothing of it.
+  // The host's file was not even opened, and our copy contains nothing of it.
   void expect_nothing_got_out() const {
     EXPECT_FALSE(witness_->saw_something()) << "the host's file was touched";
     EXPECT_THAT(base::read_file(copy()).value_or(""), testing::Not(testing::HasSubstr("SECRET")));
   }
-  // Where perf looks.
+  // The path at which perf looks for the map.
   [[nodiscard]] std::string copy() const { return "/tmp/perf-" + pid_ + ".map"; }
 
   Interpreter interpreter_;

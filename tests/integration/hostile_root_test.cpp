@@ -1,5 +1,5 @@
-// A tool that runs as root, told to record a process whose root file system is a trap: it opens
-// nothing outside of that root, writes nothing there, and comes to an end.
+// A tool that runs as root records a process whose root file system is a trap: it must open nothing
+// outside that root, write nothing there, and terminate.
 #include "integration/hostile_root.hpp"
 
 #include <filesystem>
@@ -47,7 +47,7 @@ TEST_F(HostileRoot, AFileOfTheHostsIsMountedThere) {
   expect_refused("(map_foreign)");
 }
 
-// What it calls /proc is nothing to us.
+// Its own /proc must not matter to the tool.
 TEST_F(HostileRoot, AProcOfItsOwn) {
   order("os.mkdir('/proc/self'); os.mkfifo('/proc/self/maps')");
   order("os.mkdir(f'/proc/{os.getpid()}'); os.mkfifo(f'/proc/{os.getpid()}/maps')");
@@ -66,7 +66,7 @@ TEST_F(HostileRoot, TheMapIsAFileAndALinkInTurn) {
   expect_nothing_got_out();
 }
 
-// CPython has its map open for life, and whoever runs its code can put anything under that number.
+// CPython keeps its map open for life, and the program can replace the file behind that descriptor.
 TEST_F(HostileRoot, AnotherFileUnderTheMapsDescriptor) {
   EXPECT_EQ(pyinject({"activate", "-p", pid_}).status, ExitStatus{});
   for (const auto* const instead :
@@ -88,7 +88,7 @@ TEST_F(HostileRoot, AnotherFileUnderTheMapsDescriptor) {
   }
 }
 
-// The other side of the copy: what another user has put where it is to go.
+// The other side of the copy: another user has created a file at its destination.
 TEST_F(HostileRoot, AMapOf100GigabytesOfNothingAndALinkWhereItsCopyGoes) {
   order("open(MAP, 'w').truncate(100 << 30)");
   fs::create_symlink(secret_, copy());

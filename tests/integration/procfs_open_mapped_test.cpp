@@ -21,7 +21,7 @@ namespace {
 using base::Pid;
 using base::UniqueFd;
 
-// A file of the test's, mapped in this process.
+// A test file that is mapped in this process.
 class OpenMappedTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -43,7 +43,7 @@ class OpenMappedTest : public testing::Test {
     }
     return base::read_fd(std::get<UniqueFd>(result).get(), 100, "the mapped file");
   }
-  // As for somebody who may not use map_files: it is not found.
+  // The mapping without a map_files entry, as if the caller had no right to use map_files.
   [[nodiscard]] Mapping without_map_files() const {
     auto changed = mapping();
     changed.end = changed.end + 4096;
@@ -70,7 +70,7 @@ TEST_F(OpenMappedTest, FindsADeletedFile) {
 
 TEST_F(OpenMappedTest, RefusesAnotherFileWithThatName) {
   auto known = without_map_files();
-  // The old file lives on, so the new one has another inode.
+  // The old file still exists, so the new one has another inode.
   std::filesystem::remove(path_);
   (void)folder_.file("mapped", "another");
   EXPECT_THAT(content(known), testing::HasSubstr("another file than the mapped one"));

@@ -25,8 +25,8 @@ using base::Deadline;
 using base::Pid;
 using test::ChildProcess;
 
-// A process whose root is a folder of the test's, in a mount namespace of its own, like a
-// container's. Its mounts are not seen here.
+// A process with a test directory as its root, in its own mount namespace like a container. Its
+// mounts are not visible to the test.
 class TargetRootTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -40,7 +40,7 @@ class TargetRootTest : public testing::Test {
       fs::create_symlink(std::string{"usr/"} + name, folder_ / name);
     }
     (void)folder_.file("tmp/file", "inside");
-    // Mounts end with the namespace.
+    // The mounts disappear with the namespace.
     process_.emplace(
         std::vector<std::string>{"unshare", "--mount", "sh", "-c",
                                  "mount --bind /usr \"$1/usr\" && mount --bind /proc \"$1/proc\" &&"
@@ -64,7 +64,7 @@ class TargetRootTest : public testing::Test {
   std::optional<TargetRoot> root_;
 };
 
-// To open or read one can have an effect (/proc/kmsg).
+// Opening or reading such a file can have an effect (/proc/kmsg).
 TEST_F(TargetRootTest, OpensNoInterfaceOfTheKernel) {
   EXPECT_EQ(content("/proc/version"), std::to_string(EINVAL));
 }
@@ -83,7 +83,7 @@ TEST_F(TargetRootTest, OfAFolderIsWhatIsBeneathIt) {
   EXPECT_TRUE(folder->open_beneath("file", O_RDONLY).valid());
   EXPECT_FALSE(folder->open_beneath("../usr", O_RDONLY | O_DIRECTORY).valid());
   EXPECT_FALSE(root_->folder("/tmp/file").has_value());
-  EXPECT_FALSE(root_->folder("/bin").has_value());  // a link
+  EXPECT_FALSE(root_->folder("/bin").has_value());  // a symbolic link
 }
 
 TEST_F(TargetRootTest, LinksDoNotLeadOut) {

@@ -1,5 +1,5 @@
-// A main thread that waits, in each of the ways a Python program waits: activation succeeds, and
-// the call that was interrupted by it returns what it should, when it should.
+// A main thread that waits in each of the ways Python programs wait: activation succeeds, and the
+// interrupted call returns the right result at the right time.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "support/asleep.hpp"
@@ -16,9 +16,9 @@
 namespace pyinject::test {
 namespace {
 
-// One way to wait. SETUP runs before `ready`, WAIT is an expression whose value is printed. Where
-// NEEDS_WORD it ends when a line comes on stdin, else by itself after a time that the program
-// checks.
+// A way to wait. SETUP runs before `ready`; WAIT is an expression whose value is printed. With
+// NEEDS_WORD the wait ends when a line arrives on stdin, otherwise by itself after a time that the
+// program checks.
 struct Wait {
   const char* name;
   const char* setup;
@@ -145,7 +145,7 @@ TEST_P(Blocking, ActivatesAndTheCallReturnsAsItShould) {
   PythonProcess process{interpreter, program(wait, busy)};
   Attach attach;
   if (!wait.needs_word) {
-    // The first look takes the longest: it must not use up the time that is to be waited.
+    // The first detection takes the longest: do it before the wait starts.
     (void)attach.detect(process.pid());
     process.send_line("");
     ASSERT_EQ(process.read_line(), "waits");

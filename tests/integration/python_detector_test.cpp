@@ -1,4 +1,4 @@
-// Is every interpreter found for what it is, however it was started?
+// Every interpreter is detected correctly, however it was started.
 #include "base/file.hpp"
 #include "integration/detection.hpp"
 #include "procfs/maps.hpp"
@@ -107,7 +107,7 @@ TEST_P(PythonDetectorTest, FindsItInAVirtualEnvironment) {
     command.insert(command.end(), {"-m", "venv", "--without-pip", folder.seen("env")});
     ASSERT_EQ(run(command).status.code, 0);
     interpreter = with_executable(interpreter, folder.seen("env/bin/python"));
-  }  // else: the scripts that start a loader run it in an environment already
+  }  // otherwise: the scripts that start a loader already run it in an environment
   PythonProcess python{interpreter,
                        "import sys\n"
                        "print('ready', flush=True)\n"
@@ -158,13 +158,13 @@ TEST_P(PythonDetectorTest, SaysWhichFileMayHoldAnInterpreter) {
     if (!mapping.executable || mapping.inode == 0) {
       continue;
     }
-    // Known by now: nobody needs to have the file mapped any more.
+    // Known by now: the file need not be mapped by any process.
     for (const auto pid : {python.pid(), base::Pid{}}) {
       EXPECT_EQ(asked(pid, mapping), mapping.path == target.interpreter) << mapping.path;
     }
     others.insert(mapping.path);
   }
-  EXPECT_GT(others.size(), 1U);  // the C library
+  EXPECT_GT(others.size(), 1U);  // at least the C library
   procfs::Mapping unknown;
   unknown.inode = ~std::uint64_t{0};
   unknown.path = "/none";
@@ -188,7 +188,7 @@ TEST_P(PythonDetectorTest, SeesThatItIsOnByItself) {
   }
 }
 
-// A container in small: a pid namespace, a mount namespace and a /tmp of its own.
+// A minimal container: its own pid namespace, mount namespace and /tmp.
 TEST_P(PythonDetectorTest, SeesThatItLivesInOtherNamespaces) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "namespaces need root";

@@ -1,4 +1,4 @@
-// Where the evaluator's code is, checked by where Python programs are when they are stopped.
+// The address ranges of the evaluator, compared with the instruction pointers of stopped programs.
 #include "integration/detection.hpp"
 #include "pyinject/python/evaluator.hpp"
 #include "support/cpu_time.hpp"
@@ -32,7 +32,7 @@ base::RemoteAddress instruction_pointer(const python::Target& target) {
 }
 
 TEST_P(PythonEvaluatorTest, ByteCodeRunsInItsRanges) {
-  // What it does needs no other function of CPython's.
+  // This work calls no other function of CPython.
   PythonProcess python{GetParam(),
                        "print('ready', flush=True)\n"
                        "def work():\n"
@@ -51,7 +51,7 @@ TEST_P(PythonEvaluatorTest, ByteCodeRunsInItsRanges) {
   }
   EXPECT_GT(bytes, 20'000U) << "it is one of the largest functions";
   EXPECT_LT(bytes, 1'000'000U);
-  // A moment of its own before each: without it is where it was.
+  // Lets it run before each stop; otherwise it would not have moved.
   const auto work_on = [&python](std::chrono::milliseconds time) {
     const auto end = cpu_time(python.pid()) + time;
     const auto deadline = base::Deadline::after(kPatience);
@@ -59,7 +59,7 @@ TEST_P(PythonEvaluatorTest, ByteCodeRunsInItsRanges) {
       ::sched_yield();
     }
   };
-  work_on(std::chrono::milliseconds{20});  // what comes behind `ready`
+  work_on(std::chrono::milliseconds{20});  // until it has finished printing `ready`
   constexpr int kStops = 40;
   int inside = 0;
   for (int i = 0; i < kStops; ++i) {

@@ -1,5 +1,5 @@
-// Programs that watch Python code: an audit hook or a trace function that raises must not make the
-// program fail because of us.
+// Programs that observe Python code: an audit hook or a trace function that raises must not make
+// the program fail because of us.
 #include "integration/withdrawn.hpp"
 #include "support/asleep.hpp"
 #include "support/attach.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 struct Observer {
   const char* name;
-  const char* code;  // raises for whatever is compiled, executed or called from now on
+  const char* code;  // raises for all code compiled, executed or called from now on
 };
 
 constexpr std::array kObservers = std::to_array<Observer>({
@@ -54,7 +54,7 @@ while not ended:
 print('fine', flush=True)
 )"};
     auto options = Attach::patient();
-    options.deadline = std::chrono::seconds{2};  // until then it is looked at again
+    options.deadline = std::chrono::seconds{2};  // retried until then
     const auto result = attach_.try_activate(busy.pid(), options);
     ASSERT_TRUE(std::holds_alternative<python::Refusal>(result)) << observer.name;
     EXPECT_THAT(std::get<python::Refusal>(result).found, testing::HasSubstr("audit hooks"));
@@ -77,8 +77,8 @@ print('fine' if sys.stdin.readline() == 'end\n' else 'wrong', flush=True)
   }
 }
 
-// A request that met its deadline, and then the program begins to observe: neither it nor the next
-// one, which is refused, ever runs.
+// After a request has missed its deadline, the program starts to observe: neither that request nor
+// the next one, which is refused, ever runs.
 TEST_P(Observed, AWithdrawnRequestIsNotTakenUpAgain) {
   PythonProcess holder{GetParam(), R"(
 import ctypes, sys
@@ -100,7 +100,7 @@ while libc.read(0, buffer, 1) == 1:
     holder.child().write(order);
     EXPECT_EQ(holder.read_line(), "0 False");
   };
-  wait_until_asleep(holder.pid());  // between `ready` and the read it would just be activated
+  wait_until_asleep(holder.pid());  // before the read it would simply be activated
   EXPECT_EQ(withdrawn(attach_, holder.pid()).reason, python::Reason::kDeadline);
   go_on("h");
   wait_until_asleep(holder.pid());

@@ -1,5 +1,5 @@
-// Refusals for which no interpreter is at hand: the fact is forced on a running one, by writing
-// into its memory what the detection goes by.
+// Refusals for which no interpreter is available: the test writes the state that detection reads
+// into the memory of a running one.
 #include "elf/elf_file.hpp"
 #include "integration/detection.hpp"
 #include "pyinject/base/error.hpp"
@@ -27,7 +27,7 @@ using python::Reason;
 
 class PythonRefusalsForcedTest : public DetectionTest {
  protected:
-  // Also where the process may not write: a tracer may.
+  // Also writes to read-only memory, as a tracer may.
   void write(RemoteAddress address, std::uint64_t value) const {
     const auto path = "/proc/" + std::to_string(python_.pid().value()) + "/mem";
     const base::UniqueFd memory{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
@@ -89,7 +89,7 @@ TEST_P(PythonRefusalsForcedTest, AFreeThreadedBuild) {
   expect_ready(python_.pid());
 }
 
-// Somebody uses the end of each library's page.
+// The end of each library's last page is in use.
 TEST_P(PythonRefusalsForcedTest, NoPlaceForAMailbox) {
   write(target_.addresses.mailbox, 1);
   auto detection = python::make_detector()->detect(python_.pid());
@@ -107,7 +107,7 @@ constexpr auto kTwoThreads =
     "print('ready', flush=True)\n"
     "threading.Event().wait()\n";
 
-// Releases whose exit unmaps trampolines in use; the list of them makes no sense.
+// Releases whose exit unmaps trampolines in use; the list of arenas is made invalid.
 TEST_P(PythonRefusalsForcedTest, TrampolinesThatCannotBeKept) {
   const PythonProcess threads{GetParam(), kTwoThreads};
   for (const auto& [pid, refused] : {std::pair{python_.pid(), false}, {threads.pid(), true}}) {

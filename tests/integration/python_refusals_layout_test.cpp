@@ -1,5 +1,5 @@
-// Builds that are not as they should be: what does not fit is refused with what was found. Made
-// from the interpreters that are here.
+// Unexpected builds, made from the installed interpreters: a build that does not fit is refused,
+// and the message says what was found.
 #include "base/file.hpp"
 #include "integration/detection.hpp"
 #include "integration/elf_image.hpp"
@@ -26,14 +26,14 @@ using testing::HasSubstr;
 
 class PythonRefusalsLayoutTest : public DetectionTest {
  protected:
-  // In the system's own folder: map_elf runs there.
+  // In the host's file system: map_elf runs there.
   SeenFolder folder_{Interpreter{}};
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsLayoutTest);
 INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsLayoutTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
-// A process that has FILE mapped, as an interpreter would, but does not run it.
+// A process that maps FILE as an interpreter would, but does not run it.
 class Mapped {
  public:
   explicit Mapped(const std::string& file, bool partly = false)
@@ -48,7 +48,7 @@ class Mapped {
   ChildProcess child_;
 };
 
-// Where the evaluator's pointer is in the interpreter's state, by a detection of an unspoiled one.
+// The offset of the evaluator's pointer in the interpreter state, detected in an intact one.
 std::uint32_t field_offset(const Interpreter& interpreter) {
   const PythonProcess python{interpreter, kIdle};
   const auto at = Attach{}.detect(python.pid()).addresses;
@@ -87,7 +87,7 @@ TEST_P(PythonRefusalsLayoutTest, TheAccessorNamesAnotherOffset) {
 
 TEST_P(PythonRefusalsLayoutTest, TheAccessorIsNoCode) {
   ElfImage image{interpreter_file(GetParam())};
-  std::ranges::fill(image.code("_PyInterpreterState_GetEvalFrameFunc"), '\x06');  // undefined
+  std::ranges::fill(image.code("_PyInterpreterState_GetEvalFrameFunc"), '\x06');  // invalid opcode
   const SeenFolder folder{GetParam()};
   folder.write("python3-bad", image.bytes());
   const PythonProcess python{with_copy(GetParam(), folder, "python3-bad"), kIdle};
@@ -97,7 +97,7 @@ TEST_P(PythonRefusalsLayoutTest, TheAccessorIsNoCode) {
 
 TEST_P(PythonRefusalsLayoutTest, TheQueueIsSomewhereElse) {
   ElfImage image{interpreter_file(GetParam())};
-  // Its first bytes; nobody calls it in an idle program.
+  // Overwrites the whole function; an idle program never calls it.
   const auto code = image.code("_PyEval_AddPendingCall");
   std::ranges::fill(code, '\x90');
   code.back() = '\xc3';
@@ -108,13 +108,13 @@ TEST_P(PythonRefusalsLayoutTest, TheQueueIsSomewhereElse) {
                            {"pending calls", "_PyRuntime + ", "_PyEval_AddPendingCall"});
 }
 
-// The others are mapped only: a loader would not start some of them.
+// The following files are only mapped: a loader would refuse some of them.
 TEST_P(PythonRefusalsLayoutTest, WhatIsMappedButNotRunIsNotInitialized) {
   const Mapped process{interpreter_file(GetParam())};
   expect_refused_untouched(process.pid(), Reason::kNotInitialized, {"not initialized"});
 }
 
-// Its loader has got as far as its code.
+// Its loader has only mapped it up to its code.
 TEST_P(PythonRefusalsLayoutTest, WhatIsMappedInPartIsBeingLoaded) {
   const Mapped process{interpreter_file(GetParam()), true};
   expect_refused_untouched(process.pid(), Reason::kNotInitialized, {"being loaded"});
@@ -156,7 +156,8 @@ TEST_P(PythonRefusalsLayoutTest, ASymbolIsMissing) {
   }
 }
 
-// Its C library is in it, and the process has glibc's mapped all the same, as for getaddrinfo().
+// The interpreter contains its C library, but the process also has glibc mapped, as for
+// getaddrinfo().
 TEST_P(PythonRefusalsLayoutTest, ItIsStaticallyLinked) {
   ElfImage image{interpreter_file(GetParam())};
   image.rename_symbol("PyObject_GetAIter", "__libc_start_main");
@@ -166,7 +167,7 @@ TEST_P(PythonRefusalsLayoutTest, ItIsStaticallyLinked) {
                            {"statically linked", "python3-bad"});
 }
 
-// The C library of PID, as this test names it.
+// The path of PID's C library for this test.
 std::string c_library(Pid pid) {
   const auto maps = procfs::read_maps(pid).value();
   for (const auto& mapping : maps) {
@@ -177,7 +178,7 @@ std::string c_library(Pid pid) {
   throw base::Error{"it has no libc.so.6"};
 }
 
-// Whatever its file is called: musl's can be libc.so.
+// Independent of the file's name: musl's library can be libc.so.
 TEST_P(PythonRefusalsLayoutTest, ItsLibraryIsNotGlibc) {
   const SeenFolder folder{GetParam()};
   {
@@ -203,7 +204,7 @@ TEST_P(PythonRefusalsLayoutTest, NothingOfItIsExported) {
   expect_refused(python::make_detector()->detect(nameless.pid()), Reason::kNotPython, {});
 }
 
-// Whoever can name a file can put anything into our messages.
+// Any user can create a file whose name ends up in our messages.
 TEST_P(PythonRefusalsLayoutTest, FileNamesInMessagesArePrintable) {
   const std::string name = "python3\n\x1b[2J\x07";
   ElfImage image{interpreter_file(GetParam())};
@@ -217,7 +218,7 @@ TEST_P(PythonRefusalsLayoutTest, FileNamesInMessagesArePrintable) {
   EXPECT_TRUE(std::ranges::all_of(refused->interpreter, [](unsigned char c) { return c >= ' '; }));
 }
 
-// What is remembered of a file is not believed of its successor.
+// Cached facts about a file must not be used for its replacement.
 TEST_P(PythonRefusalsLayoutTest, AFileThatIsReplacedIsLookedAtAgain) {
   const auto detector = python::make_detector();
   ElfImage image{interpreter_file(GetParam())};

@@ -1,5 +1,5 @@
-// CPython says nothing when it cannot write its map: refusals about /tmp and the file in it, and
-// the maps of earlier processes.
+// CPython does not report that it cannot write its map: refusals because of /tmp and the file in
+// it, and the maps of earlier processes.
 #include "base/file.hpp"
 #include "integration/detection.hpp"
 #include "pyinject/base/error.hpp"
@@ -40,7 +40,7 @@ class PythonRefusalsMapTest : public DetectionTest {
     map_ = map_file(pid());
     made_ = {map_, map_ + ".old"};
   }
-  // In a mount namespace with another /tmp.
+  // Starts it in a mount namespace with another /tmp.
   void start_with_tmp(const std::string& options, const std::string& program = kIdle) {
     start(program,
           {"unshare", "--mount", "sh", "-c",
@@ -77,7 +77,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsMapTest);
 INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsMapTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
-// The programs below drop their rights as services do.
+// PROGRAM after it has dropped its rights as services do.
 std::string as_nobody(const std::string& program) {
   return "import os\n"
          "os.setgroups([])\n"
@@ -155,13 +155,13 @@ TEST_P(PythonRefusalsMapTest, ATmpThatItMayNotWrite) {
   start_with_tmp("mode=0755", as_nobody(kIdle));
   expect_refused_untouched(pid(), Reason::kMapDirectory,
                            {"/tmp is not writable", "uid 65534", "chmod 1777"});
-  start_with_tmp("mode=0755");  // as root
+  start_with_tmp("mode=0755");  // owned by root
   expect_ready(pid());
   start_with_tmp("mode=1777", as_nobody(kIdle));
   expect_ready(pid());
 }
 
-// Found after a detection by the activation itself: nothing may be half done.
+// The activation itself discovers it, after a successful detection: nothing may be left half done.
 TEST_P(PythonRefusalsMapTest, ALinkMadeBetweenDetectionAndActivation) {
   start();
   Attach attach;
@@ -193,7 +193,7 @@ TEST_P(PythonRefusalsMapTest, AMapOfAnEarlierProcessIsMoved) {
   attach.deactivate(pid());
 }
 
-// Root may move it, whoever it belongs to.
+// Root may move it, whoever owns it.
 TEST_P(PythonRefusalsMapTest, AMapOfAnEarlierProcessOfAnotherUserIsMoved) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "giving files away needs root";
@@ -222,7 +222,7 @@ TEST_P(PythonRefusalsMapTest, AMapThatItWroteItselfStays) {
   attach.deactivate(pid());
 }
 
-// What stands where the old map is to go is no way to anywhere else.
+// A link at the destination of the old map must not be followed.
 TEST_P(PythonRefusalsMapTest, ALinkInPlaceOfTheOldMapIsReplaced) {
   start();
   make_map("1 1 py::stale\n");

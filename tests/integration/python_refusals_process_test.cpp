@@ -1,4 +1,4 @@
-// Refusals that are about the process, each one produced for real.
+// Refusals because of the process, each produced with a real process.
 #include "integration/detection.hpp"
 #include "integration/tracer.hpp"
 #include "procfs/stat.hpp"
@@ -124,7 +124,7 @@ TEST_P(PythonRefusalsProcessTest, AZombie) {
   expect_refused(detect(python.pid()), Reason::kZombie, {"zombie", "parent"});
 }
 
-// Its first thread has ended, which CPython takes no notice of.
+// Its first thread has exited, which CPython does not notice.
 TEST_P(PythonRefusalsProcessTest, AProcessWhoseMainThreadHasEnded) {
   PythonProcess python{GetParam(),
                        "import ctypes, os, sys, threading\n"
@@ -152,7 +152,7 @@ TEST_P(PythonRefusalsProcessTest, AnotherUsersProcess) {
   expect_ready(python.pid());
 }
 
-// Drops its rights as services do. The kernel then takes it for as secret as a set-uid program.
+// Drops its rights as services do. The kernel then protects it like a set-uid program.
 constexpr auto kDropped =
     "import ctypes, os, sys\n"
     "os.setgroups([])\n"
@@ -173,7 +173,7 @@ TEST_P(PythonRefusalsProcessTest, TheUsersOwnProcessThatIsNotDumpable) {
   expect_ready(python.pid());
 }
 
-// The user's own one, but its files are not.
+// The process belongs to the user, but its files do not.
 TEST_P(PythonRefusalsProcessTest, AProcessWhoseFilesCannotBeRead) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "being another user needs root";
@@ -229,7 +229,7 @@ TEST_P(PythonRefusalsProcessTest, AProcessTracedByGdb) {
   expect_ready(python.pid());
 }
 
-// Whoever can name a program can put anything into our messages.
+// Any user can start a program whose name ends up in our messages.
 TEST_P(PythonRefusalsProcessTest, NamesInMessagesArePrintable) {
   const PythonProcess python{GetParam(), kIdle};
   const SeenFolder folder{Interpreter{}};

@@ -1,4 +1,4 @@
-// What only the attempt shows: it is undone, told, and not made a second time.
+// Problems that only the attempt reveals: it is undone, reported, and not repeated.
 #include "integration/detection.hpp"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ constexpr auto kWorks =
     "print('ready', flush=True)\n"
     "for line in sys.stdin: print(work(), sys.is_stack_trampoline_active(), flush=True)\n";
 
-// As under systemd's MemoryDenyWriteExecute= or SELinux: CPython's call raises an exception.
+// As with systemd's MemoryDenyWriteExecute= or SELinux: CPython's call raises an exception.
 TEST_P(PythonRefusedByTryingTest, ExecutableMemoryIsRefused) {
   constexpr int kSetMdwe = 65;  // PR_SET_MDWE, Linux 6.3
   if (::prctl(66, 0, 0, 0, 0) < 0 && errno == EINVAL) {
@@ -50,7 +50,7 @@ TEST_P(PythonRefusedByTryingTest, ExecutableMemoryIsRefused) {
   expect_goes_on(python);
 }
 
-// Made between the detection and the activation, so that the check before sees nothing.
+// Created between the detection and the activation, so that the earlier check misses it.
 TEST_P(PythonRefusedByTryingTest, TheMapCannotBeWritten) {
   PythonProcess python{GetParam(), std::string{"import sys\n"} + kWorks};
   fs::remove(map_file(python.pid()));

@@ -1,4 +1,4 @@
-// Python stacks as the program itself sees them, on every interpreter.
+// Python stacks compared with the program's own view, on every interpreter.
 #include "base/file.hpp"
 #include "integration/detection.hpp"
 #include "integration/told_stack.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 class PythonStackReaderTest : public DetectionTest {};
 
-// What C code calls is named *_entry: each begins a group of its own.
+// Functions called by C code are named *_entry: each starts a new group.
 constexpr auto kShapes = R"(
 import asyncio, functools
 class Outer:
@@ -90,7 +90,7 @@ TEST_P(PythonStackReaderTest, NamesLinesAndGroupsAreRight) {
 }
 
 TEST_P(PythonStackReaderTest, DoesNotShowWhatPythonHides) {
-  // Calling a class goes through a frame of CPython's own once that has been specialised.
+  // Once specialized, a call of a class goes through an internal frame of CPython.
   PythonProcess python{GetParam(), std::string{kTelling} + R"(
 class Made:
     def __init__(self, go):
@@ -108,7 +108,7 @@ make(pause)
   EXPECT_EQ(told(reader, stacks.front()), expected.frames);
 }
 
-// throw() of an outer generator makes it the caller of the inner one without its evaluator.
+// throw() of an outer generator makes it the caller of the inner one without starting an evaluator.
 TEST_P(PythonStackReaderTest, GeneratorsThatAreThrownInto) {
   PythonProcess python{GetParam(), std::string{kTelling} + R"(
 def inner():
@@ -159,7 +159,7 @@ functions[0](*functions[1:], pause)
   EXPECT_EQ(found[5], (ToldFrame{"caf\xc3\xa9", "\xc3\xbc.py", 1}));
 }
 
-// Five threads, each in a function of its own; each says its number.
+// Five threads, each in its own function, print their tids.
 constexpr auto kThreads = R"(
 def make(n):
     def wait(gate):
@@ -174,7 +174,7 @@ os.write(1, b'all\n'); sys.stdin.read()
 )";
 
 void expect_five_threads(PythonProcess& python, base::Pid pid) {
-  std::map<long, std::string> functions;  // of each thread, by the number that it says
+  std::map<long, std::string> functions;  // of each thread, by tid
   for (int lines = 0; lines < 6; ++lines) {
     const auto line = python.read_line();
     if (const auto blank = line.find(' '); blank != std::string::npos) {

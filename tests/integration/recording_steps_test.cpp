@@ -1,4 +1,4 @@
-// The order of a recording's steps, and the change from one engine to another: with real perf, and
+// The order of a recording's steps, and the switch from one engine to another: with real perf and
 // an engine that does nothing.
 #include "pyinject/base/child.hpp"
 #include "record/choose_engine.hpp"
@@ -124,7 +124,7 @@ TEST_F(RecordingSteps, AnotherEngineTakesThePlaceOnlyIfTheUserLeavesTheChoice) {
     EXPECT_EQ(other_.calls.empty(), !other);
     EXPECT_THAT(logger_.text(other ? LogLevel::kWarning : LogLevel::kError),
                 HasSubstr("no events"));
-    // What one that is replaced held back is never told: the other one begins anew.
+    // Messages that a replaced engine held back are discarded: the other engine starts again.
     EXPECT_EQ(script.calls.back() == "release_events", !other);
     EXPECT_EQ(std::filesystem::exists(data()), other);
   }
@@ -137,7 +137,7 @@ TEST_F(RecordingSteps, AnEngineThatCannotBeOpenedDoesNothing) {
   EXPECT_THAT(logger_.text(LogLevel::kWarning), HasSubstr("no BTF"));
 }
 
-// The first perf, by a stand-in, sees a child of the target start before it is ready.
+// While the first perf, a stand-in, starts, a child of the target starts.
 TEST_F(RecordingSteps, PerfIsStartedAgainWhereAChildStartedMeanwhile) {
   const base::Child parent{
       {.argv = {"sh", "-c",

@@ -19,7 +19,8 @@ using base::Deadline;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// A mount namespace in which every user may read the interpreters: root's home is closed to them.
+// A mount namespace in which every user may read the interpreters: root's home directory is closed
+// to them.
 constexpr auto kWorld = R"(set -e
 saved=$1; shift
 number=0
@@ -38,7 +39,7 @@ done
 echo ready
 read line)";
 
-// Up to the folder that has usr, lib or bin.
+// The path up to the directory that contains usr, lib or bin.
 std::string tree_of(const fs::path& file) {
   fs::path tree;
   for (const auto& part : file.parent_path()) {

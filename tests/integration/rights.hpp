@@ -1,4 +1,4 @@
-// A process of some user, and the tool with some capabilities and no others.
+// A process of a given user, and the tool with exactly the given capabilities.
 #pragma once
 
 #include "integration/detection.hpp"
@@ -25,23 +25,24 @@ inline constexpr auto kBusy =
     "print('ready', flush=True)\n"
     "while True: leaf()\n";
 
-// Skipped for anybody but root.
+// Skipped unless run as root.
 class Rights : public testing::Test {
  protected:
   void SetUp() override;
 
-  // What runs a command as user UID with CAPABILITIES, e.g. "+sys_ptrace,+perfmon".
+  // The prefix that runs a command as user UID with CAPABILITIES, e.g. "+sys_ptrace,+perfmon".
   [[nodiscard]] std::vector<std::string> in_world(uid_t uid, const std::string& capabilities) const;
-  // The target.
+  // Starts the target.
   void start(uid_t uid, const std::string& program = kIdle);
-  // As kUser with CAPABILITIES.
+  // Runs COMMAND as kUser with CAPABILITIES.
   [[nodiscard]] RunResult as_user(const std::string& capabilities,
                                   const std::vector<std::string>& command) const;
   [[nodiscard]] RunResult pyinject(const std::string& capabilities,
                                    std::vector<std::string> arguments) const;
   void expect_works(const std::string& capabilities, const std::string& note = "") const;
   [[nodiscard]] std::string data() const { return folder_.here("out/perf.data"); }
-  // OPTIONS of record, beside those of each recording, which lasts until the target has worked.
+  // OPTIONS of record in addition to the common ones. The recording lasts until the target has
+  // worked.
   [[nodiscard]] RunResult record(const std::string& capabilities,
                                  const std::vector<std::string>& options = {"-g"}) const;
   [[nodiscard]] std::string script(const std::string& capabilities) const;
@@ -56,7 +57,7 @@ class Rights : public testing::Test {
   std::string pid_;
 };
 
-// How often TEXT has WORD.
+// How often TEXT contains WORD.
 [[nodiscard]] std::size_t times_in(const std::string& text, const std::string& word);
 
 }  // namespace pyinject::test

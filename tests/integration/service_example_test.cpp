@@ -1,4 +1,4 @@
-// examples/perf-pyinject.service is one that works.
+// examples/perf-pyinject.service works.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"

@@ -1,4 +1,4 @@
-// What is known of a command's Python before it runs, compared with what it is when it runs.
+// What is known about a command's Python before it runs, compared with the running process.
 #include "record/command_interpreter.hpp"
 #include "support/attach.hpp"
 #include "support/interpreters.hpp"
@@ -33,7 +33,7 @@ TEST_P(EachInterpreter, IsKnownByItsFile) {
 INSTANTIATE_TEST_SUITE_P(Pythons, EachInterpreter, testing::ValuesIn(test::interpreters()),
                          test::InterpreterName{});
 
-// A link to an executable that is called pythonN, for it is known by that name.
+// A link named pythonN to an executable, since it is recognized by that name.
 class CommandsPython : public testing::Test {
  protected:
   void SetUp() override {
@@ -55,7 +55,7 @@ class CommandsPython : public testing::Test {
     return path;
   }
   [[nodiscard]] std::string folder() const { return folder_.path().string(); }
-  // By which option it ignores its environment; "?" when it is not known.
+  // The option by which it ignores its environment; "?" if it is not recognized.
   [[nodiscard]] std::string isolated(const std::vector<std::string>& command) const {
     const auto found = find_command_interpreter(command, folder() + ":/usr/bin:/bin");
     if (!found) {

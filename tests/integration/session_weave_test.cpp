@@ -1,4 +1,4 @@
-// What becomes of perf's files at the end of a recording; only the injection is made up.
+// What happens to perf's files at the end of a recording; only the injection is a fake.
 #include "perfdata/input.hpp"
 #include "pyinject/base/child.hpp"
 #include "pyinject/record/record_session.hpp"
@@ -137,7 +137,7 @@ TEST_F(RecordWeaves, CancelledTheFileIsAsPerfWroteIt) {
   EXPECT_TRUE(injector_.on.empty());
 }
 
-// Nothing is lost when the cancel comes with a series: the other files are as perf wrote them.
+// No data is lost if a series is cancelled: the remaining files are as perf wrote them.
 TEST_F(RecordWeaves, CancelledASeriesIsAsPerfWroteIt) {
   observer_.cancel = true;
   EXPECT_EQ(record({"-m", "4", "--switch-output=100K"}), 130);

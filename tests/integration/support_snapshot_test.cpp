@@ -18,7 +18,7 @@ using testing::Contains;
 using testing::ContainsRegex;
 using testing::IsEmpty;
 
-// Does what it reads, line by line, and says so.
+// Executes each line that it reads and acknowledges it.
 constexpr auto kProgram =
     "import mmap, os, signal, sys, threading\n"
     "print('ready', flush=True)\n"
@@ -78,7 +78,7 @@ TEST_F(SnapshotTest, SeesSignals) {
 
 TEST_F(SnapshotTest, SeesThreadsAndMappings) {
   const std::string birth = "threading.Thread(target=threading.Event().wait, daemon=True).start()";
-  act(birth);  // glibc takes a signal for itself with the first one
+  act(birth);  // for the first thread, glibc installs a handler for a signal of its own
   before_ = take_snapshot(python_->pid());
   act(birth);
   EXPECT_THAT(changes(), Contains(ContainsRegex("thread [0-9]+ born")));

@@ -1,4 +1,4 @@
-// A Python program that says itself what its stack is, and then waits.
+// A Python program that prints its own stack and then waits.
 #pragma once
 
 #include "pyinject/python/stack_reader.hpp"
@@ -12,7 +12,7 @@
 
 namespace pyinject::test {
 
-// Begins a program: `pause()` prints the stack and waits for a line, both in one line of its own.
+// The start of a program: `pause()`, a single line, prints the stack and waits for a line.
 inline constexpr auto kTelling = R"(
 import os, sys, threading
 def told():
@@ -41,13 +41,13 @@ struct ToldStack {
   std::vector<ToldFrame> frames;  // innermost first
 };
 
-// After its `ready`, which PythonProcess reads of the first one.
+// Call it after `ready`; PythonProcess reads the first one.
 ToldStack read_told(PythonProcess& python);
 
-// Throws base::Error when it cannot be read.
+// Throws base::Error if it cannot be read.
 [[nodiscard]] python::StackReader stack_reader(base::Pid pid);
 
-// The same of what was read.
+// Converts the frames that READER has read.
 [[nodiscard]] std::vector<ToldFrame> told(const python::StackReader& reader,
                                           const python::ThreadStack& stack);
 // The names of the frames, innermost first.

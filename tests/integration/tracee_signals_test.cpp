@@ -1,4 +1,4 @@
-// Attempts to stop a process that fail: no signal that arrives meanwhile is lost.
+// Failing attempts to stop a process lose no signal that arrives in the meantime.
 #include "base/fault.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/tasks.hpp"
@@ -28,7 +28,7 @@ using base::Deadline;
 using base::Step;
 using std::chrono::milliseconds;
 
-// Called once, when the first thread has been seized.
+// Called once, after the first thread has been seized.
 std::function<void()> g_on_seized;
 
 void call_on_seized(Step step) {

@@ -1,4 +1,4 @@
-// Stops and their end, on processes that have nothing to do with Python.
+// Stops and their end, with processes other than Python.
 #include "procfs/stat.hpp"
 #include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
@@ -52,7 +52,7 @@ TEST(StoppedProcess, ASignalIsNotLostWhenTheTracerDies) {
   const pid_t target = child.pid().value();
   const pid_t tracer = ::fork();
   if (tracer == 0) {
-    // Ends at the worst moment: it has seen the signal and has not passed it on.
+    // Ends at the worst moment: it has seen the signal but not passed it on.
     int status = 0;
     const bool seen = ::ptrace(PTRACE_SEIZE, target, 0L, 0L) == 0 && ::kill(target, SIGUSR1) == 0 &&
                       InterruptibleWait{Deadline::after(test::kPatience)}.wait(
@@ -97,7 +97,7 @@ TEST(StoppedProcess, ThreadsBornMeanwhileStandToo) {
       }
       for (const auto tid : procfs::list_tasks(mill.pid())) {
         const auto stat = procfs::read_stat(mill.pid(), tid);
-        // One that has ended is still listed for a moment.
+        // A thread that has exited remains listed for a moment.
         const char state = stat ? stat->state : 'X';
         EXPECT_EQ(state == 'Z' ? 'X' : state, standing.contains(tid) ? 't' : 'X') << tid.value();
       }
@@ -109,7 +109,7 @@ TEST(StoppedProcess, AnotherProcessIsNotStopped) {
   auto child = echo_signals();
   ASSERT_EQ(child.read_line(Deadline::after(test::kPatience)), "ready");
   auto id = identity(child.pid());
-  ++id.start_time;  // as if its pid had been another process's
+  ++id.start_time;  // as if the pid had been reused
   on_tracer_thread([&] {
     const auto stopped = StoppedProcess::stop(id, Deadline::after(test::kPatience));
     ASSERT_TRUE(std::holds_alternative<StopFailure>(stopped));

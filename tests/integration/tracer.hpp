@@ -1,4 +1,4 @@
-// Programs that trace a target, so that nobody else can.
+// Programs that trace a target, so that no other process can.
 #pragma once
 
 #include "pyinject/base/deadline.hpp"
@@ -13,7 +13,7 @@
 
 namespace pyinject::test {
 
-// A program that attaches to a process, says so (`ready`, or as strace does), and stays.
+// A program that attaches to a process, reports it (`ready`, or strace's message), and stays.
 class Tracer {
  public:
   explicit Tracer(const std::vector<std::string>& argv) : child_{argv} {
@@ -35,7 +35,7 @@ class Tracer {
   bool attached_ = false;
 };
 
-// They end at once where there is no such program.
+// They end immediately if there is no such program.
 [[nodiscard]] inline std::vector<std::string> strace_of(base::Pid pid) {
   return {"sh", "-c", "command -v strace || exit 9; exec strace -p \"$1\" 2>&1", "sh",
           std::to_string(pid.value())};

@@ -1,4 +1,4 @@
-// Is a write to the memory of a process told, and nothing kept of it?
+// A write to the memory of a process is reported, and nothing of it is kept.
 #include "integration/detection.hpp"
 #include "integration/watching.hpp"
 #include "pyinject/base/deadline.hpp"
@@ -48,10 +48,10 @@ TEST_F(PerfWatchTest, TellsOfAWrite) {
   if (!watch_->report_write(child.pid(), address)) {
     GTEST_SKIP() << "no hardware breakpoints here";
   }
-  child.go_on();  // beside it
+  child.go_on();  // writes next to the address
   child.go_on();
   ASSERT_TRUE(wait_for(*watch_, is(Change::kWritten, child.pid())));
-  child.go_on();  // once
+  child.go_on();  // reported only once
   child.go_on();
   std::vector<ProcessEvent> all;
   ASSERT_TRUE(wait_for(*watch_, is(Change::kExited, child.pid()), &all));
@@ -60,7 +60,7 @@ TEST_F(PerfWatchTest, TellsOfAWrite) {
   EXPECT_FALSE(watch_->report_write(Pid{::getpid()}, address + 1));
 }
 
-// A thousand processes that end before they write: each gives its breakpoint back.
+// A thousand processes that exit before they write: each must free its breakpoint.
 TEST_F(PerfWatchTest, ForgetsWhatEnds) {
   auto* const memory =
       ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -71,7 +71,7 @@ TEST_F(PerfWatchTest, ForgetsWhatEnds) {
       GTEST_SKIP() << "no hardware breakpoints here";
     }
     ::kill(child.pid().value(), SIGKILL);
-    // Where so much else happens that records are lost, what lives is named instead.
+    // If other activity makes the ring lose records, the running processes are listed instead.
     ASSERT_TRUE(wait_for(*watch_,
                          [&](const ProcessEvent& event) {
                            return is(Change::kExited, child.pid())(event) ||
@@ -81,7 +81,8 @@ TEST_F(PerfWatchTest, ForgetsWhatEnds) {
   }
 }
 
-// A write that comes while it is asked for is announced. With many threads that takes a while.
+// A write that happens while the breakpoints are being set, which takes a while with many threads,
+// is reported.
 TEST(WriteWatch, LosesNoWriteOfThisMoment) {
   constexpr int kThreads = 100;
   auto* const memory = static_cast<volatile int*>(
@@ -126,7 +127,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PerfWatchPythonTest);
 INSTANTIATE_TEST_SUITE_P(Pythons, PerfWatchPythonTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
-// From its mapping to the moment from which it can be activated, without a look in between.
+// From its mapping until it can be activated, without polling in between.
 TEST_P(PerfWatchPythonTest, TellsWhenAnInterpreterIsReady) {
   const auto watch = by_perf();
   if (!watch) {

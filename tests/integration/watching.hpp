@@ -1,4 +1,4 @@
-// What the tests of watches share.
+// Shared by the tests of watches.
 #pragma once
 
 #include "pyinject/base/deadline.hpp"
@@ -30,7 +30,7 @@
 
 namespace pyinject::test {
 
-// So that none is lost of all that the machine does while a test does not look.
+// Large enough to hold all records of the machine while a test does not read them.
 inline constexpr std::size_t kManyPages = 16 * watch::kRingPages;
 
 [[nodiscard]] inline std::unique_ptr<watch::ProcessWatch> by_perf(std::size_t pages = kManyPages) {
@@ -42,7 +42,7 @@ inline constexpr std::size_t kManyPages = 16 * watch::kRingPages;
   return made;
 }
 
-// What WATCH tells, until one is as WANTED; false at the deadline.
+// Reads events of WATCH until one is WANTED; false at the deadline.
 using Wanted = std::function<bool(const watch::ProcessEvent&)>;
 [[nodiscard]] inline bool wait_for(watch::ProcessWatch& watch, const Wanted& wanted,
                                    std::vector<watch::ProcessEvent>* all = nullptr) {
@@ -69,7 +69,7 @@ using Wanted = std::function<bool(const watch::ProcessEvent&)>;
       [=](const watch::ProcessEvent& event) { return event.change == change && event.pid == pid; };
 }
 
-// A child of this process that runs BODY, and waits between until it is let go.
+// A child of this process that runs BODY; in wait() it blocks until go_on().
 class SteppedChild {
  public:
   explicit SteppedChild(const std::function<void(SteppedChild&)>& body) {

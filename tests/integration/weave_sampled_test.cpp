@@ -1,4 +1,4 @@
-// Files of real perfs with a Python stack for each sample, woven: what stock perf makes of them.
+// Files of real perfs with a Python stack for each sample, post-processed and read by stock perf.
 #include "base/text.hpp"
 #include "perfdata/input.hpp"
 #include "support/child_process.hpp"
@@ -25,7 +25,7 @@ using test::ExitStatus;
 
 using Arguments = std::vector<std::string>;
 
-constexpr std::uint64_t kInner = 1;  // codes
+constexpr std::uint64_t kInner = 1;  // ids of code objects
 constexpr std::uint64_t kOuter = 2;
 constexpr const char* kWork = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
 
@@ -45,7 +45,7 @@ class SampledStacksAndPerf : public testing::Test {
     (void)output_of(all);
   }
 
-  // Each sample is in line 100 to 103 of inner(), which line 20 of outer() has called.
+  // Each sample is in line 100 to 103 of inner(), called by line 20 of outer().
   void read_stacks() {
     auto file = std::get<perfdata::Input>(perfdata::Input::open(input()));
     perfdata::Sample sample;
@@ -83,7 +83,7 @@ class SampledStacksAndPerf : public testing::Test {
   [[nodiscard]] std::string input() const { return folder_ / "perf.data"; }
   [[nodiscard]] std::string output() const { return folder_ / "woven.data"; }
 
-  // Lines of what perf writes that have TEXT, each once and without blanks around it.
+  // The distinct lines of perf's output that contain TEXT, without surrounding blanks.
   [[nodiscard]] std::set<std::string> lines_with(const std::string& text,
                                                  const Arguments& options) const {
     Arguments command{"perf"};
@@ -156,7 +156,7 @@ TEST_F(SampledStacksAndPerf, AProfileOfLines) {
   }
 }
 
-// One waits for 300 ms, and nothing else does for long.
+// One wait lasts 300 ms; there is no other long wait.
 TEST_F(SampledStacksAndPerf, PeriodsAreTimesOffTheProcessor) {
   record({"-e", "context-switches/period=1/", "--switch-events", "-g"}, {"sleep", "0.3"});
   options_.flags.off_cpu = true;

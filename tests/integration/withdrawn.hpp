@@ -1,4 +1,4 @@
-// Requests that cannot be carried out, and are withdrawn.
+// Requests that cannot be carried out and are withdrawn.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -8,9 +8,9 @@
 
 namespace pyinject::test {
 
-// Asks PID for an activation and gives it up when it has been asked for so long; so it is asked
-// also where it takes long to stop it. The refusal tells how long that was. Throws base::Error when
-// it was activated.
+// Requests an activation of PID and cancels it once the request has existed for ASKED, however long
+// the stop takes. The refusal must report a plausible waiting time. Throws base::Error if the
+// activation succeeded.
 [[nodiscard]] python::Refusal withdrawn(Attach& attach, base::Pid pid,
                                         std::chrono::milliseconds asked = std::chrono::milliseconds{
                                             300});

@@ -66,7 +66,7 @@ class ColdNamesTest : public testing::Test {
     words(kCode + 8, {kCodeType});
     words(kCode + 64, {version, kName, kFile, kLineTable});
   }
-  // Of the code object that has VERSION.
+  // The record of the code object with VERSION.
   [[nodiscard]] static std::vector<std::byte> record(std::uint64_t version) {
     sampled_name_head head{};
     head.kind = SAMPLER_CODE;
@@ -82,7 +82,7 @@ class ColdNamesTest : public testing::Test {
     std::memcpy(bytes.data(), &head, sizeof head);
     return bytes;
   }
-  // What follows the head of RECORD; empty: something is missing in it.
+  // The text after the head of RECORD; empty: some of it is missing.
   [[nodiscard]] static std::string text(std::span<const std::byte> record) {
     sampled_name_head head{};
     std::memcpy(&head, record.data(), sizeof head);
@@ -97,7 +97,7 @@ class ColdNamesTest : public testing::Test {
     return taken;
   }
 
-  std::map<std::uint64_t, std::uint64_t> memory_;  // words by their addresses
+  std::map<std::uint64_t, std::uint64_t> memory_;  // words by address
   std::optional<sampled_process> process_ = cold_process();
   ColdNames names_{[this](std::uint32_t pid) { return pid == 5 ? process_ : std::nullopt; },
                    [this](base::Pid, base::RemoteAddress from, std::span<std::byte> into) {

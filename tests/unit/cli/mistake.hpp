@@ -1,4 +1,4 @@
-// What is said of a command line that is wrong.
+// The error message for a wrong command line.
 #pragma once
 
 #include "cli/command_line.hpp"
@@ -13,7 +13,7 @@ struct Mistake {
   std::string text;
 };
 
-// 0 and nothing: it is right.
+// Status 0 and an empty text: the command line is valid.
 inline Mistake mistake(const std::vector<std::string>& words) {
   try {
     (void)parse_command_line(words, {});

@@ -32,8 +32,8 @@ std::string entry(const std::string& body) {
   return words({static_cast<std::uint32_t>(body.size())}) + body;
 }
 
-// One function of 0x400 bytes with that program. Its common program is what compilers write: CFA =
-// rsp + 8, the return address at CFA - 8.
+// One function of 0x400 bytes with that program. Its common program is the usual one: CFA = rsp +
+// 8, the return address at CFA - 8.
 EhFrame table_with(const std::string& program, const std::string& augmentation = "zR",
                    int encoding = 0x03) {
   const auto common = entry(words({0}) + code({1}) + augmentation + code({0, 1, 0x78, 16, 1}) +
@@ -71,7 +71,7 @@ TEST(EhFrame, FollowsAFunctionThatSetsUpItsFrame) {
 }
 
 TEST(EhFrame, RemembersAndRestores) {
-  // An early return in the middle: pop, ret, and on as before.
+  // An early return in the middle: pop, ret; then the previous state continues.
   const auto table = table_with(code({0x0e, 16, 0x86, 2, 0x41, 0x0a, 0xc6, 0x0e, 8, 0x41, 0x0b}));
   EXPECT_EQ(row_of(table, ElfAddress{0x1001})->registers[kFramePointer].place, Place::kUnchanged);
   EXPECT_EQ(row_of(table, ElfAddress{0x1001})->cfa_offset, 8);
@@ -107,14 +107,14 @@ TEST(EhFrame, RefusesProgramsThatMakeNoSense) {
   EXPECT_TRUE(table_with("", "zX").functions().empty()) << "an unknown augmentation";
 }
 
-// libdw takes 16 bytes for each register up to that one, and a copy for each state.
+// libdw allocates 16 bytes for each register up to the largest number, and a copy for each state.
 TEST(EhFrame, TakesNoMemoryForLargeNumbers) {
   const auto large = code({0x05, 0xff, 0xff, 0xff, 0x3f, 1});
   EXPECT_TRUE(row_of(table_with(large + std::string(60, '\x0a')), kBegin));
   EXPECT_FALSE(row_of(table_with(large + std::string(60000, '\x0a')), kBegin));
 }
 
-// A row of a program of 64 KiB, which remembers and restores its state all the time.
+// A row whose program is 64 KiB long and keeps remembering and restoring its state.
 TEST(EhFrame, GivesUpARowThatTakesTooManySteps) {
   std::string program;
   for (int i = 0; i < 30'000; ++i) {

@@ -8,7 +8,7 @@
 namespace pyinject::elf {
 namespace {
 
-// Register N holds 100 + N, those from 16 on are not known; memory at A holds 2 A.
+// Register N contains 100 + N, from 16 on they are unknown; memory at A contains 2 A.
 class MadeContext : public ExpressionContext {
  public:
   [[nodiscard]] std::optional<std::uint64_t> register_value(std::uint64_t number) const override {
@@ -31,7 +31,7 @@ std::optional<std::uint64_t> value_of(std::initializer_list<unsigned> operations
 
 constexpr std::uint64_t minus(std::uint64_t value) { return 0 - value; }
 
-// The numbers are those of DWARF 4, section 7.7.1.
+// Opcodes from DWARF 4, section 7.7.1.
 TEST(UnwindExpression, Constants) {
   EXPECT_EQ(value_of({0x30}), 0U);
   EXPECT_EQ(value_of({0x4f}), 31U);
@@ -104,10 +104,11 @@ TEST(UnwindExpression, ComparisonsAreSigned) {
   EXPECT_EQ(of(2, 0x2d), 0U);
 }
 
-// What linkers put into every PLT: the CFA is %rsp + 8, and 8 more behind its push.
+// The expression that linkers generate for every PLT: the CFA is %rsp + 8, and 8 more after its
+// push.
 TEST(UnwindExpression, OfAProcedureLinkageTable) {
   EXPECT_EQ(value_of({0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22}),
-            std::nullopt);  // it asks for %rip, which this context does not know
+            std::nullopt);  // it uses %rip, which is unknown in this context
   EXPECT_EQ(value_of({0x77, 0x08, 0x7f, 0x00, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22}), 115U);
 }
 

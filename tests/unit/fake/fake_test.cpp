@@ -1,4 +1,4 @@
-// The test doubles that are installed, where our own tests do not use them.
+// The installed test doubles, as far as our own tests do not use them.
 #include "pyinject/fake/manager.hpp"
 #include "pyinject/fake/process_watch.hpp"
 

@@ -1,4 +1,4 @@
-// The memory of a target that is none.
+// The memory of a fictitious target.
 #pragma once
 
 #include "memory/process_memory.hpp"
@@ -15,7 +15,7 @@
 
 namespace pyinject::test {
 
-// What was not put there, byte by byte, cannot be read.
+// Only bytes that were put there can be read.
 class FakeMemory : public memory::MemoryReader {
  public:
   [[nodiscard]] bool read(base::RemoteAddress from, std::span<std::byte> into) const override {

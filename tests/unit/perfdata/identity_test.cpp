@@ -1,4 +1,4 @@
-// Which event a record is of, and when it happened.
+// The event and the time of a record.
 #include "perfdata/identity.hpp"
 
 #include "support/made_perf_data.hpp"
@@ -33,7 +33,7 @@ TEST(PerfDataIdentity, TheIdentifierHasItsFixedPlaces) {
   EXPECT_EQ(index.event_of(as_record(plain_sample(words(11, 20)))), events.data());
   EXPECT_EQ(index.event_of(as_record(lost(words(5, 20)))), &events[1]);
   EXPECT_EQ(index.event_of(as_record(lost(words(5, 30)))), nullptr);
-  // perf's own.
+  // perf's own records.
   EXPECT_EQ(index.event_of(as_record(lost(words(0, 0)))), events.data());
   EXPECT_EQ(index.event_of(as_record(made_record(kFinishedRound, 0, ""))), nullptr);
   EXPECT_EQ(index.event_of(as_record(plain_sample(""))), nullptr);
@@ -104,7 +104,7 @@ TEST(PerfDataIdentity, ThreadsOfOthers) {
   EXPECT_EQ(thread_of(lost(words(kTask, 7, 2, 3, 4, 5)), event), std::nullopt);
 }
 
-// Behind it are READ and what else an event may ask for.
+// READ and other optional fields follow the period.
 TEST(PerfDataIdentity, PlacesOfPeriods) {
   EXPECT_EQ(period_offset(made_event(PERF_SAMPLE_IP).attr), 8U);
   EXPECT_EQ(period_offset(made_event(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |

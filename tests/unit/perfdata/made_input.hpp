@@ -1,4 +1,4 @@
-// Files put together byte by byte, to be read.
+// Synthetic input files, assembled byte by byte.
 #pragma once
 
 #include "perfdata/input.hpp"

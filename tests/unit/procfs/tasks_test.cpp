@@ -54,10 +54,10 @@ TEST(CountTasks, OfNoProcessAreNotKnown) {
   EXPECT_EQ(count_tasks(tasks), std::nullopt);
 }
 
-// Of descriptors, in a process of its own.
+// A shortage of descriptors, in a separate process.
 TEST(Shortage, SaysNothingAboutAProcess) {
   if (test::kUndefinedBehaviorSanitizer) {
-    // Its check of virtual tables opens a pipe, and without one takes every object for none.
+    // Its check of virtual tables opens a pipe, and without one reports every object as invalid.
     GTEST_SKIP() << "UndefinedBehaviorSanitizer needs descriptors itself";
   }
   const pid_t child = ::fork();

@@ -14,7 +14,7 @@
 namespace pyinject::session {
 namespace {
 
-// What the caller does meanwhile takes the processor and never looks at a descriptor.
+// The calling thread computes in the meantime and never polls a descriptor.
 bool is_heard(const base::Cancellation& cancellation) {
   const auto deadline = base::Deadline::after(test::kPatience);
   while (!cancellation.cancelled() && !deadline.expired()) {

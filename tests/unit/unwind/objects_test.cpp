@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kGone = 7;
 
-// This very program, but for processes that have gone with their file system.
+// Finds this program, except for processes that are gone together with their file system.
 class Finder : public FileFinder {
  public:
   std::vector<base::UniqueFd> candidates(const MappedFile& file) override {

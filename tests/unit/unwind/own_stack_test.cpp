@@ -1,4 +1,4 @@
-// The stacks of this very process, and what the compiler's own unwinder says of them.
+// The stacks of this process, compared with the compiler's own unwinder.
 #include "elf/call_frame_info.hpp"
 #include "procfs/maps.hpp"
 #include "unwind/unwinder.hpp"
@@ -25,7 +25,7 @@ constexpr ProcessNumber kUnwound = 10;
 struct Snapshot {
   Registers registers;
   std::vector<std::byte> stack;
-  std::vector<void*> returns;  // by backtrace(3)
+  std::vector<void*> returns;  // from backtrace(3)
 };
 
 Snapshot* wanted = nullptr;
@@ -40,7 +40,7 @@ std::uint64_t end_of_stack() {
   return reinterpret_cast<std::uint64_t>(begin) + size;
 }
 
-// As a sample in the middle of this function would be.
+// The state that a sample in the middle of this function would have.
 [[gnu::noinline]] void take_snapshot() {
   auto& registers = wanted->registers;
   asm volatile(
@@ -61,7 +61,7 @@ std::uint64_t end_of_stack() {
   const auto found = ::backtrace(wanted->returns.data(), 200);
   wanted->returns.resize(static_cast<std::size_t>(found));
   wanted->stack.resize(end_of_stack() - registers.sp());
-  // By the kernel: a sanitizer forbids reading other functions' variables.
+  // Read by the kernel: a sanitizer forbids reading other functions' variables.
   const iovec into{.iov_base = wanted->stack.data(), .iov_len = wanted->stack.size()};
   // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address
   const iovec from{.iov_base = reinterpret_cast<void*>(registers.sp()),
@@ -106,7 +106,7 @@ class OwnStack : public testing::Test {
     spaces_.complete();
   }
 
-  // INTERRUPTED: functions whose address is no return address.
+  // INTERRUPTED: functions whose address is not a return address.
   void expect_same(std::size_t interrupted) {
     std::vector<std::uint64_t> chain;
     const auto unwound =
@@ -114,17 +114,17 @@ class OwnStack : public testing::Test {
                          {.begin = snapshot_.registers.sp(), .bytes = snapshot_.stack}, chain);
     EXPECT_EQ(unwound.end, EndOfStack::kWhole);
     EXPECT_EQ(unwound.by_frame_pointer, 0U);
-    // A sanitizer puts a function of its own around backtrace(3).
+    // A sanitizer wraps backtrace(3) in its own function.
     const auto extra = snapshot_.returns.size() - chain.size();
     ASSERT_LE(extra, 1U);
     std::size_t exact = 0;
-    for (std::size_t i = 1; i < chain.size(); ++i) {  // the first one goes on in this function
+    for (std::size_t i = 1; i < chain.size(); ++i) {  // the first one continues in this function
       const auto address = reinterpret_cast<std::uint64_t>(snapshot_.returns[i + extra]);
       exact += chain[i] == address ? 1 : 0;
       EXPECT_TRUE(chain[i] == address || chain[i] == address - 1) << i;
     }
     EXPECT_EQ(exact, interrupted);
-    // A second time, with what is known by now.
+    // Again, with the cached rules.
     std::vector<std::uint64_t> again;
     (void)unwinder_.unwind(kUnwound, 0, snapshot_.registers,
                            {.begin = snapshot_.registers.sp(), .bytes = snapshot_.stack}, again);
@@ -198,7 +198,7 @@ TEST_F(OwnStack, IsCutWhereTheCopyEnds) {
   }
 }
 
-// It has no file.
+// The vdso has no file.
 TEST_F(OwnStack, TheVdsoHasRules) {
   for (const auto& file : spaces_.files()) {
     if (file.path == "[vdso]") {

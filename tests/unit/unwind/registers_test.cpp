@@ -9,7 +9,7 @@
 namespace pyinject::unwind {
 namespace {
 
-// By perf's number N: 1000 + N.
+// perf's register N contains 1000 + N.
 std::array<std::uint64_t, 64> numbered() {
   std::array<std::uint64_t, 64> values{};
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -20,7 +20,7 @@ std::array<std::uint64_t, 64> numbered() {
 
 constexpr std::uint64_t bit(unsigned number) { return std::uint64_t{1} << number; }
 
-// What perf asks for on x86-64: all but the segments and flags of 32-bit kernels.
+// The registers that perf requests on x86-64: all but the segments and flags of 32-bit kernels.
 constexpr std::uint64_t kAll = 0xff0fff;
 
 TEST(Registers, AreTakenFromPerfsNumbers) {

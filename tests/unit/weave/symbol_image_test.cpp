@@ -30,7 +30,7 @@ std::string hex(std::span<const std::byte> bytes) {
 
 std::string sha1_of(std::string_view text) { return hex(sha1(std::as_bytes(std::span{text}))); }
 
-// Examples of FIPS 180-4, and lengths around the end of a block, by coreutils' sha1sum.
+// Examples of FIPS 180-4, and lengths around the end of a block from coreutils' sha1sum.
 TEST(Sha1, IsTheStandards) {
   EXPECT_EQ(sha1_of(""), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
   EXPECT_EQ(sha1_of("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");

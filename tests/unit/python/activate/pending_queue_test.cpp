@@ -68,7 +68,7 @@ TEST(PendingQueue, TakesBackOnlyTheLastCall) {
 }
 
 TEST(PendingQueueArray, KnowsWhatIsInAFullOne) {
-  // It begins where it ends, as an empty one does. CPython fills only 32 of the 300.
+  // The full queue starts where it ends, like an empty one. CPython fills only 32 of the 300.
   auto queue = parsed(QueueForm::kArray,
                       bytes_of(QueueForm::kArray, {{12, 299}, {16, 300}, {7224, 5}, {7228, 4}}));
   const PendingCall last{RemoteAddress{0x1000}, 1};

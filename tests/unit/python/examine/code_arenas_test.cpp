@@ -31,7 +31,7 @@ class CodeArenas : public testing::Test {
       to += sizeof word;
     }
   }
-  // The number of arenas; -1: it is none.
+  // The number of arenas; -1: not a valid list.
   [[nodiscard]] int count() const {
     const auto found = read_code_arenas(memory_, RemoteAddress{kHead}, maps_);
     const auto* const arenas = std::get_if<std::vector<CodeArena>>(&found);

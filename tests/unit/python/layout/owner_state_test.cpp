@@ -8,7 +8,7 @@
 namespace pyinject::python {
 namespace {
 
-// On by this very process.
+// Switched on by this process.
 Target own_target() {
   Target target;
   target.state = TrampolineState::kOnByUs;
@@ -31,7 +31,7 @@ TEST(OwnerState, OfNoSession) {
   EXPECT_EQ(owner_state(target), OwnerState::kNone);
 }
 
-// It has the pid and the start time of this process.
+// The owner has the pid and the start time of this process.
 TEST(OwnerState, OfASessionInAnotherNamespaceIsNotThatOfAProcessInThisOne) {
   auto target = own_target();
   ++target.owner_namespace;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr Version k313{.major = 3, .minor = 13, .micro = 5, .level = 0xf, .serial = 0};
 
-// The published offsets of 3.13: index of the u64, value.
+// The published offsets of 3.13: index of the 64-bit word, value.
 std::vector<std::byte> published_313() {
   std::vector<std::byte> bytes(kDebugOffsetsBytes);
   std::memcpy(bytes.data(), "xdebugpy", 8);

@@ -51,7 +51,7 @@ TEST_F(Rotated, OldestGoWithWhatBelongsToThem) {
     (void)make(name + ".names/python");
     files.add(make(name));
   }
-  files.add(prefix() + ".2026112022060905");  // it has not come to be
+  files.add(prefix() + ".2026112022060905");  // this file was never created
   EXPECT_THAT(names(),
               ElementsAre("perf.data.2026112022060903", "perf.data.2026112022060903.names",
                           "perf.data.2026112022060903.raw", "perf.data.2026112022060904",
