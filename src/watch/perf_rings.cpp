@@ -32,7 +32,7 @@ extern "C" {
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
-// libperf 6.1 does not give back an event's references to its maps: 48 bytes for each watch.
+// libperf 6.1 leaks an event's references to its maps: 48 bytes per watch.
 extern "C" const char* __lsan_default_suppressions();   // NOLINT: a name of the sanitizer's
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT
   return "leak:perf_cpu_map__\nleak:perf_thread_map__\n";
@@ -45,18 +45,18 @@ namespace pyinject::watch {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kLargestRecord = 72 + 4096 + 8;  // MMAP2 with the longest path, and the time
+constexpr std::size_t kLargestRecord = 72 + 4096 + 8;  // MMAP2 with the longest path, and its time
 constexpr std::size_t kMostAtOnce = 65536;
 
-// How `struct perf_mmap` begins (tools/lib/perf/include/internal/mmap.h, linux 5.4 to 7.2). libperf
-// gives the descriptors to nobody, only a poll(2) of its own.
+// The start of `struct perf_mmap` (tools/lib/perf/include/internal/mmap.h, linux 5.4 to 7.2).
+// libperf does not expose the descriptors, only its own poll(2).
 struct MmapHead {
   void* memory;
   int mask;
   int fd;
 };
 
-// As opened by libperf; -1: that is no such structure.
+// The descriptor opened by libperf; -1: the structure differs.
 int descriptor_of(const perf_mmap* map, std::size_t pages) {
   const auto* const head = reinterpret_cast<const MmapHead*>(map);
   if (head->memory == nullptr || head->mask != static_cast<int>(pages * kPage - 1)) {
@@ -78,11 +78,12 @@ perf_event_attr side_band() {
   attr.task = 1;
   attr.comm = 1;
   attr.comm_exec = 1;
-  attr.mmap = 1;  // of code; data would be mmap_data
+  attr.mmap = 1;  // code mappings; mmap_data would be for data
   attr.mmap2 = 1;
   attr.exclude_kernel = 1;
   attr.exclude_hv = 1;
-  // wakeup_events counts samples only (perf_output_sample); records count by their bytes.
+  // wakeup_events counts only samples (perf_output_sample); the watermark counts bytes of all
+  // records.
   attr.watermark = 1;
   attr.wakeup_watermark = 1;
   return attr;
@@ -92,7 +93,7 @@ std::string why_not(int error) {
   if (error != EACCES && error != EPERM) {
     return "perf_event_open: " + base::errno_text(error);
   }
-  constexpr int kAllProcesses = 0;  // as libperf opens them: for each processor
+  constexpr int kAllProcesses = 0;  // libperf opens events for all processes, per processor
   return fmt::format(
       "perf_event_open: {} ({})", base::errno_text(error),
       procfs::how_to_open_events(procfs::how_to_get(procfs::Capability::kPerfmon), kAllProcesses));
@@ -109,7 +110,7 @@ struct PerfRings::Libperf {
   Libperf(const Libperf&) = delete;
   Libperf& operator=(const Libperf&) = delete;
   ~Libperf() {
-    perf_evlist__delete(events);  // with its event and its memory
+    perf_evlist__delete(events);  // including its event and its memory
     perf_cpu_map__put(processors);
     perf_thread_map__put(all_threads);
   }
@@ -129,7 +130,7 @@ const std::vector<int>& PerfRings::fds() const { return libperf_->fds; }
 std::unique_ptr<PerfRings> PerfRings::open(std::size_t pages, std::string& why) {
   libperf_init(print_nothing);
   auto libperf = std::make_unique<Libperf>();
-  libperf->processors = perf_cpu_map__new(nullptr);  // those that are online
+  libperf->processors = perf_cpu_map__new(nullptr);  // the online ones
   libperf->all_threads = perf_thread_map__new_dummy();
   libperf->events = perf_evlist__new();
   auto attr = side_band();
@@ -154,9 +155,9 @@ std::unique_ptr<PerfRings> PerfRings::open(std::size_t pages, std::string& why) 
   perf_mmap* map = nullptr;
   perf_evlist__for_each_mmap(libperf->events, map, false) {
     const int fd = descriptor_of(map, pages);
-    // libperf opens them without O_CLOEXEC.
+    // libperf opens the events without O_CLOEXEC.
     if (fd < 0 || ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
-      why = "this libperf is built another way than those that are known";
+      why = "the buffers of this libperf have an unknown layout";
       return nullptr;
     }
     libperf->fds.push_back(fd);
@@ -186,13 +187,15 @@ bool PerfRings::read(std::vector<SideBand>& all) {
         all.push_back(std::move(*decoded));
       }
     }
-    // It gives the memory back to the kernel, so until here no more than one buffer can have come.
+    // This returns the memory to the kernel, so at most one buffer of records can have arrived
+    // before.
     if (bytes > 0) {
       any = true;
       perf_mmap__consume(map);
     }
-    perf_mmap__read_done(map);
-    // The kernel says that records were lost with the next one that fits; there may never be one.
+    // No perf_mmap__read_done(): it continues at the head of now, behind records that have arrived
+    // since the last look (tools/lib/perf/mmap.c, linux 6.1 to 7.2; made for overwritten buffers).
+    // The kernel reports lost records with the next one that fits, which may never come.
     if (bytes + kLargestRecord > libperf_->bytes) {
       all.push_back({.time = time, .lost = true, .event = {}});
     }

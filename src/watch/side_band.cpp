@@ -16,7 +16,7 @@ namespace pyinject::watch {
 
 namespace {
 
-// A process of another pid namespace has no number here: the kernel says 0, or -1 when it is gone.
+// A process in a foreign pid namespace has no pid here: the kernel writes 0, or -1 after its exit.
 std::optional<base::Pid> pid_of(std::uint32_t number) {
   if (number == 0 || number > std::uint32_t{std::numeric_limits<std::int32_t>::max()}) {
     return std::nullopt;
@@ -38,8 +38,12 @@ std::optional<ProcessEvent> event_of(const perfdata::Record& record) {
     event.change = command->exec ? Change::kExec : Change::kNamed;
     event.path = std::move(command->name);
   } else if (auto mapping = perfdata::parse_mapping(record)) {
-    const bool code = (mapping->protection & PROT_EXEC) != 0 && mapping->inode != 0;
-    pid = code ? pid_of(mapping->pid) : std::nullopt;
+    pid = (mapping->protection & PROT_EXEC) != 0 ? pid_of(mapping->pid) : std::nullopt;
+    if (mapping->inode == 0) {
+      event.change = Change::kGeneratedCode;
+      event.pid = pid.value_or(base::Pid{});
+      return pid ? std::optional{event} : std::nullopt;
+    }
     event.change = Change::kMapped;
     event.file = {.device_major = mapping->major,
                   .device_minor = mapping->minor,
@@ -60,8 +64,8 @@ std::optional<SideBand> decode_side_band(std::span<const std::byte> record) {
   base::ByteCursor cursor{record};
   perfdata::Record plain;
   plain.type = cursor.number<std::uint32_t>();
-  // No build ids were asked for: that there is one may be left of another recording's record, which
-  // the kernel has written before this.
+  // No build ids were requested: the bit may be left over from another recording's record, which
+  // the kernel has written before.
   plain.misc =
       static_cast<std::uint16_t>(cursor.number<std::uint16_t>() & ~PERF_RECORD_MISC_MMAP_BUILD_ID);
   const auto size = cursor.number<std::uint16_t>();
@@ -69,7 +73,7 @@ std::optional<SideBand> decode_side_band(std::span<const std::byte> record) {
   if (cursor.failed() || size != record.size() || cursor.left().size() < sizeof result.time) {
     return std::nullopt;
   }
-  // The sample id, which is the time, is behind everything else.
+  // The sample id, which is only the time, is last.
   plain.bytes = record.first(record.size() - sizeof result.time);
   std::memcpy(&result.time, record.data() + plain.bytes.size(), sizeof result.time);
   if (plain.type == PERF_RECORD_LOST) {

@@ -1,5 +1,5 @@
-// Tells of processes that start, exec, map programs and end, as it happens, so that nobody has to
-// look for them. Where a process is in Python's eyes is none of its business.
+// Reports processes that start, exec, map programs and exit, as it happens, to avoid polling. Knows
+// nothing about Python.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -15,15 +15,14 @@
 namespace pyinject::watch {
 
 enum class Change {
-  kForked,    // a process was born, from `parent`
-  kExec,      // it runs another program now: what was known of its memory is void; `path`: the
-              // name of its main thread
-  kNamed,     // its main thread has another name (prctl, /proc/PID/comm); `path`: that name
-  kMapped,    // it has mapped executable pages of a file
-  kWritten,   // what report_write() was asked for has come about; once
-  kExited,    // its main thread has ended (a kExec may follow, by another thread of it)
-  kAppeared,  // it is there, or has changed, and it is not known since when or how: look at it
-              // whole
+  kForked,  // a process started, forked by `parent`
+  kExec,    // it exec'ed: what was known of its memory is void; `path`: the name of its main thread
+  kNamed,   // its main thread was renamed (prctl, /proc/PID/comm); `path`: the new name
+  kMapped,  // it mapped executable pages of a file
+  kGeneratedCode,  // it made memory without a file executable, such as a JIT; only by perf events
+  kWritten,        // the write that report_write() was asked for has happened; sent once
+  kExited,         // its main thread has exited (a kExec by another thread may follow)
+  kAppeared,       // it exists or has changed, unknown when and how: examine it completely
 };
 
 using procfs::FileIdentity;
@@ -36,7 +35,7 @@ struct ProcessEvent {
   std::string path = {};   // kMapped, kNamed, kExec; as the process sees it, not to be trusted
 };
 
-// Of one thread only.
+// Use it from one thread only.
 class ProcessWatch {
  public:
   virtual ~ProcessWatch() = default;
@@ -44,36 +43,36 @@ class ProcessWatch {
   ProcessWatch(const ProcessWatch&) = delete;
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
-  // Readable (poll(2)) when take() may have something; stays the same.
+  // Readable (poll(2)) if take() may return something; never changes.
   [[nodiscard]] virtual int fd() const = 0;
 
-  // What has happened since the last call, in order of time as far as it is known; does not wait.
-  // Threads' births and ends are left out. When records were lost each process that is there
-  // is reported with kAppeared. Throws base::SystemError when the watch is broken for good.
+  // Returns the events since the last call, ordered by time as far as known; does not wait. Starts
+  // and exits of threads are omitted. If records were lost, reports each existing process with
+  // kAppeared. Throws base::SystemError if the watch is permanently broken.
   [[nodiscard]] virtual std::vector<ProcessEvent> take() = 0;
 
-  // kWritten is to come when a thread of PID writes to the four bytes at ADDRESS (aligned) in its
-  // memory. False: it cannot be known (no hardware breakpoints, no right, no such process); the
-  // caller then looks again from time to time. Ends with kWritten, kExec or the end of the process.
-  // Not told of: what was written before (look again behind this call), the kernel's writes, and
-  // those of threads that are born later. kWritten may also come when a thread has ended.
+  // Requests a kWritten event for when a thread of PID writes to the four bytes at ADDRESS
+  // (aligned) in its memory. False: impossible (no hardware breakpoints, no permission, no such
+  // process); the caller must poll instead. Ends with kWritten, kExec or the exit of the process.
+  // Not reported: earlier writes (check again after this call), writes by the kernel, and writes by
+  // threads that start later. kWritten may also come when a thread has exited.
   [[nodiscard]] virtual bool report_write(base::Pid pid, std::uint64_t address) = 0;
 
   // "perf events" or "/proc"; for messages.
   [[nodiscard]] virtual std::string_view name() const = 0;
 };
 
-// By perf's side-band records (perf_event_open(2): a dummy event on each processor), through
-// libperf. Null: not built with libperf, or the kernel does not let us (needs
-// CAP_PERFMON or kernel.perf_event_paranoid <= 0); WHY says which.
+// Uses perf's side-band records (perf_event_open(2): a dummy event on each processor) through
+// libperf. Null: built without libperf, or not permitted by the kernel (needs CAP_PERFMON or
+// kernel.perf_event_paranoid <= 0); WHY says which.
 [[nodiscard]] std::unique_ptr<ProcessWatch> watch_by_perf_events(std::string& why);
 
-// By looking through /proc twenty times a second: knows births, ends, new programs and names; no
-// mappings, so kAppeared comes behind each birth and exec, and once more at the next look; misses
-// what lives for less than 50 ms. What is older than a second is looked at once a second.
+// Scans /proc twenty times a second: detects starts, exits, execs and renames, but no mappings, so
+// kAppeared follows each start and exec, and comes once more at the next scan. Misses processes
+// that live for less than 50 ms. Checks processes older than a second once a second.
 [[nodiscard]] std::unique_ptr<ProcessWatch> watch_by_procfs();
 
-// The first that works; says on LOGGER (debug) which, and why not the better one.
+// The first watch that works; logs (debug) which one, and why not the better one.
 [[nodiscard]] std::unique_ptr<ProcessWatch> watch_processes(base::Logger& logger);
 
 }  // namespace pyinject::watch

@@ -15,7 +15,7 @@ using testing::IsEmpty;
 
 class ProcessTableTest : public testing::Test {
  protected:
-  // "+5" born, "!5" appeared, "x5" exec, "n5 NAME" named, "-5" ended.
+  // "+5" forked, "!5" appeared, "x5" exec, "n5" named, "-5" exited.
   std::vector<std::string> update() {
     std::vector<Pid> present;
     for (const auto& [pid, seen] : processes_) {
@@ -32,7 +32,7 @@ class ProcessTableTest : public testing::Test {
     }
     return told;
   }
-  // All that is told until each was looked at.
+  // All events until each process was polled.
   std::vector<std::string> update_all() {
     std::vector<std::string> told;
     for (unsigned call = 0; call < ProcessTable::kRound; ++call) {
@@ -83,11 +83,12 @@ TEST_F(ProcessTableTest, SeesAtOnceWhatAYoungOneBecomes) {
   EXPECT_THAT(update(), IsEmpty());
 }
 
-// At the first look the loader may not have mapped the interpreter yet, and no mapping is told of.
+// At the first poll the loader may not have mapped the interpreter yet, and mappings are not
+// reported.
 TEST_F(ProcessTableTest, WhatIsNewAppearsTwice) {
   start(5);
   static_cast<void>(update());
-  EXPECT_THAT(update(), IsEmpty()) << "it was there before";
+  EXPECT_THAT(update(), IsEmpty()) << "pre-existing";
   start(6);
   EXPECT_THAT(update(), ElementsAre("+6", "!6"));
   EXPECT_THAT(update(), ElementsAre("!6"));
@@ -107,7 +108,7 @@ TEST_F(ProcessTableTest, LooksAtOldOnesInTurns) {
   EXPECT_THAT(update_all(), ElementsAre("x77", "!77"));
 }
 
-// As a command that is held back while a machine full of others is first looked at.
+// As with a command that is held back during the first poll of a machine full of other processes.
 TEST_F(ProcessTableTest, TheNewestOfThoseThatWereThereIsYoung) {
   for (pid_t pid = 1; pid <= 1000; ++pid) {
     start(pid);

@@ -14,7 +14,7 @@ namespace {
 
 using base::Pid;
 
-// A record as the kernel writes it: header, fields, the time.
+// A record as the kernel writes it: header, fields, time.
 class RecordText {
  public:
   explicit RecordText(std::uint32_t type, std::uint16_t misc = 0) {
@@ -123,11 +123,14 @@ TEST(SideBand, TellsWhichFileWasMapped) {
   EXPECT_EQ(mapped->event.pid, Pid{47});
   EXPECT_EQ(mapped->event.file, (FileIdentity{8, 1, 1234, 3}));
   EXPECT_EQ(mapped->event.path, "/usr/lib/libpython3.14.so.1.0");
-  EXPECT_FALSE(decode(mapping(PROT_READ, 1234)));           // data
-  EXPECT_FALSE(decode(mapping(PROT_READ | PROT_EXEC, 0)));  // anonymous
+  EXPECT_FALSE(decode(mapping(PROT_READ, 1234)));  // data
+  const auto generated = decode(mapping(PROT_READ | PROT_EXEC, 0));
+  ASSERT_TRUE(generated);
+  EXPECT_EQ(generated->event.change, Change::kGeneratedCode);
+  EXPECT_EQ(generated->event.pid, Pid{47});
 }
 
-// Another recording on this processor has asked for one, and gets the same record before.
+// Another recording on this processor has requested build-ids and receives the same record first.
 TEST(SideBand, TellsTheFileAlsoOfARecordThatPretendsToHaveABuildId) {
   for (const std::uint32_t device : {8U, 254U}) {
     const auto mapped =
@@ -153,7 +156,7 @@ TEST(SideBand, NoRecordThatIsCutOffIsRead) {
     ASSERT_TRUE(decode(whole));
     for (std::size_t size = 0; size < whole.size(); ++size) {
       auto cut = whole.substr(0, size);
-      EXPECT_FALSE(decode(cut));  // its size says otherwise
+      EXPECT_FALSE(decode(cut));  // its size is inconsistent
       if (size >= 8) {
         const auto claimed = static_cast<std::uint16_t>(size);
         std::memcpy(cut.data() + 6, &claimed, sizeof claimed);
@@ -161,7 +164,7 @@ TEST(SideBand, NoRecordThatIsCutOffIsRead) {
       }
     }
   }
-  // A name without an end.
+  // A name that is not terminated.
   EXPECT_FALSE(decode(
       RecordText{PERF_RECORD_COMM}.number(47U).number(47U).number(~std::uint64_t{0}).with_time(5)));
 }
