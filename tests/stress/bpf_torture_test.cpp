@@ -1,7 +1,6 @@
-// The programs of tests/targets/stress under the engine that reads stacks by BPF. Nothing changes
-// in them: while they are stopped not a byte, a register or a descriptor, when a recording begins
-// and when it ends; while they run nothing that a trampoline needs, and they are right at their
-// end.
+// The programs of tests/targets/stress under the BPF engine. Nothing in them changes: while they
+// are stopped, not a byte, register or descriptor, both when a recording starts and when it ends;
+// while they run, nothing that a trampoline needs, and their results are right at the end.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "procfs/stat.hpp"
@@ -46,15 +45,15 @@ namespace {
 using base::Deadline;
 using testing::IsEmpty;
 
-// A recording that can trace nobody, and writes into no other process by a system call: it would be
-// killed.
+// A recording that would be killed if it traced any process or wrote into another process by a
+// system call.
 class Recording {
  public:
   Recording(base::Pid target, const std::string& engine)
-      : child_{{targets_dir() + "/without_ptrace", tool(), "record", "--engine", engine, "-F",
+      : child_{{targets_dir() + "/without", "ptrace", tool(), "record", "--engine", engine, "-F",
                 "999", "-e", "cpu-clock", "-o", folder_ / "data", "-p",
                 std::to_string(target.value()), "--", "sh", "-c", "echo go; read word || true"}} {}
-  // False: it was refused, or it has ended otherwise.
+  // False: it was refused or has exited.
   [[nodiscard]] bool begins() { return child_.read_line(Deadline::after(kPatience)) == "go"; }
   [[nodiscard]] std::optional<ExitStatus> end() {
     child_.close_stdin();
@@ -67,7 +66,7 @@ class Recording {
   ChildProcess child_;
 };
 
-// All its threads stand still, until it is let go.
+// Keeps all threads of a process stopped during its lifetime.
 class Stopped {
  public:
   explicit Stopped(base::Pid pid) : pid_{pid} {
@@ -78,7 +77,7 @@ class Stopped {
       ::waitid(P_PID, static_cast<id_t>(pid.value()), &info, WSTOPPED | WNOWAIT | WNOHANG);
       ::sched_yield();
     }
-    EXPECT_EQ(info.si_pid, pid.value()) << "it does not stop";
+    EXPECT_EQ(info.si_pid, pid.value()) << "the process does not stop";
   }
   ~Stopped() {
     siginfo_t info{};
@@ -94,8 +93,8 @@ class Stopped {
 
 using RegistersOfThreads = std::map<base::Tid, std::pair<std::string, std::string>>;
 
-// General and extended ones of the threads of a process that stands still, as bytes. None of one
-// that is traced by itself.
+// The general and extended registers of a stopped process's threads, as bytes. Empty for a process
+// that traces itself.
 RegistersOfThreads registers_of(base::Pid pid) {
   RegistersOfThreads registers;
   auto result = tracee::StoppedProcess::stop(procfs::read_process_id(pid).value(),
@@ -118,8 +117,8 @@ bool can_be_stopped(const Kind& kind) {
   return kind.care != Care::kStops && kind.care != Care::kMainGone && kind.care != Care::kExecutes;
 }
 
-// Signals that its own timers send become pending while it is stopped, and that of its own
-// children, which are not stopped.
+// Ignores signals that become pending while the process is stopped: from its own timers, and from
+// its children, which are not stopped.
 std::vector<std::string> differences(const Untouched& before, const Kind& kind) {
   constexpr std::uint64_t kOfChildren = std::uint64_t{1} << (SIGCHLD - 1);
   auto lines = before.differences();
@@ -133,7 +132,7 @@ std::vector<std::string> differences(const Untouched& before, const Kind& kind) 
   return lines;
 }
 
-// Where the other engine would have left something.
+// Checks the places where the other engine would leave traces.
 std::vector<std::string> traces_of_a_trampoline(base::Pid pid,
                                                 std::optional<python::Reason> expected) {
   std::vector<std::string> found;
@@ -141,7 +140,7 @@ std::vector<std::string> traces_of_a_trampoline(base::Pid pid,
   const auto detection = detector->detect(pid);
   const auto* const target = std::get_if<python::Target>(&detection);
   if (target == nullptr) {
-    // Of some kinds it says only that: they would never have been switched on.
+    // Some kinds are refused, with this reason only: they would never have been switched on.
     const auto& refusal = std::get<python::Refused>(detection).refusal;
     return refusal.reason == expected ? found : std::vector<std::string>{python::describe(refusal)};
   }
@@ -167,13 +166,13 @@ void PrintTo(const Case& one, std::ostream* stream) {
   *stream << one.kind.name << " on " << one.interpreter.name;
 }
 
-// Each kind on one interpreter, in turn on another version; what takes a module on one that has
-// been brought with modules.
+// Each kind on one interpreter, versions in rotation. Kinds that need a module run on an
+// interpreter that scripts/pythons installed with modules.
 std::vector<Case> cases() {
   const auto versions = interpreters({.supported = true, .each_version = Prefer::kLoader});
   std::vector<Case> all;
   for (const auto& kind : kinds()) {
-    // That one has ended before anything could be seen.
+    // A program that ends by itself would exit before it could be observed.
     if (kind.care != Care::kEndsItself && !versions.empty()) {
       const auto brought = std::ranges::find_if(
           versions, [](const auto& one) { return one.name.ends_with("_loader"); });
@@ -225,10 +224,10 @@ TEST_P(BpfTorture, ChangesNothing) {
     const auto registers = registers_of(target.pid());
     const Untouched untouched{target.pid(), false};
     ASSERT_TRUE(recording.begins()) << recording.messages();
-    EXPECT_THAT(differences(untouched, kind), IsEmpty()) << "when it began";
-    EXPECT_TRUE(registers_of(target.pid()) == registers) << "when it began";
+    EXPECT_THAT(differences(untouched, kind), IsEmpty()) << "at the start of the recording";
+    EXPECT_TRUE(registers_of(target.pid()) == registers) << "at the start of the recording";
   } else if (!recording.begins()) {
-    // A program that is another one all the time, or whose process is a zombie, may be refused.
+    // A program that keeps exec'ing, or whose process is a zombie, may be refused.
     EXPECT_TRUE(kind.must || !kind.may.empty()) << recording.messages();
     EXPECT_EQ(recording.end(), (ExitStatus{.code = 125})) << recording.messages();
   }
@@ -239,8 +238,8 @@ TEST_P(BpfTorture, ChangesNothing) {
     const auto registers = registers_of(target.pid());
     const Untouched untouched{target.pid(), false};
     EXPECT_EQ(recording.end(), ExitStatus{}) << recording.messages();
-    EXPECT_THAT(differences(untouched, kind), IsEmpty()) << "when it ended";
-    EXPECT_TRUE(registers_of(target.pid()) == registers) << "when it ended";
+    EXPECT_THAT(differences(untouched, kind), IsEmpty()) << "at the end of the recording";
+    EXPECT_TRUE(registers_of(target.pid()) == registers) << "at the end of the recording";
     EXPECT_THAT(traces_of_a_trampoline(target.pid(), kind.must_for(interpreter.minor)), IsEmpty());
   } else {
     (void)recording.end();
@@ -249,7 +248,7 @@ TEST_P(BpfTorture, ChangesNothing) {
   target.stop();
   EXPECT_THAT(target.verdict().value_or("none"), testing::MatchesRegex("right [0-9]+ off"));
   if (before && kind.care != Care::kExecutes) {
-    EXPECT_THAT(left_in_process(*before, take_snapshot(target.pid())), IsEmpty());
+    EXPECT_THAT(left_in_process(*before, take_snapshot_after_exits(target.pid())), IsEmpty());
   }
   EXPECT_EQ(target.end(), ExitStatus{}) << target.whereabouts();
   EXPECT_EQ(target.errors(), "");
@@ -260,7 +259,7 @@ INSTANTIATE_TEST_SUITE_P(Pythons, BpfTorture, testing::ValuesIn(cases()), [](con
 });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BpfTorture);
 
-// That such a recording would be killed.
+// Verifies that such a recording would be killed.
 TEST(WithoutPtrace, TheTrampolineCannotBeSwitchedOn) {
   const auto all = cases();
   if (all.empty()) {

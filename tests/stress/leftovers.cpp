@@ -4,16 +4,32 @@
 #include "base/text.hpp"
 #include "procfs/status.hpp"
 #include "procfs/tasks.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "support/patience.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+
+#include <sched.h>
 
 namespace pyinject::test {
 
 namespace {
 
 constexpr std::uint64_t kArena = 65536;
+
+// All signals but SIGKILL, SIGSTOP and the C library's SIGSETXID (33): glibc 2.35, the end of
+// start_thread(). CPython's Thread.join() returns before that.
+constexpr const char* kBlockedAtExit = "fffffffefffbfeff";
+
+bool has_exiting_thread(const Snapshot& snapshot) {
+  return std::ranges::any_of(snapshot.threads, [](const auto& thread) {
+    const auto blocked = thread.second.find("SigBlk");
+    return blocked != thread.second.end() && blocked->second == kBlockedAtExit;
+  });
+}
 
 std::set<std::string> executable_ranges(const Snapshot& snapshot) {
   std::set<std::string> ranges;
@@ -32,7 +48,7 @@ std::vector<std::string> left_in_threads(base::Pid pid, bool stops) {
   for (const auto thread : procfs::list_tasks(pid)) {
     const auto status = procfs::read_status(pid, thread);
     if (!status) {
-      continue;  // it has ended
+      continue;  // the thread has exited
     }
     if (status->tracer.value() != 0) {
       found.push_back(fmt::format("tid {}: TracerPid {}", thread.value(), status->tracer.value()));
@@ -42,6 +58,16 @@ std::vector<std::string> left_in_threads(base::Pid pid, bool stops) {
     }
   }
   return found;
+}
+
+Snapshot take_snapshot_after_exits(base::Pid pid) {
+  const auto deadline = base::Deadline::after(kPatience);
+  auto snapshot = take_snapshot(pid);
+  while (has_exiting_thread(snapshot) && !deadline.expired()) {
+    ::sched_yield();
+    snapshot = take_snapshot(pid);
+  }
+  return snapshot;
 }
 
 std::vector<std::string> left_in_process(const Snapshot& before, const Snapshot& after) {

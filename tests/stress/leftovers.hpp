@@ -1,4 +1,4 @@
-// What must not be left in, or of, a target.
+// What must not be left in a target, or of it.
 #pragma once
 
 #include "stress/stressed_target.hpp"
@@ -9,14 +9,18 @@
 
 namespace pyinject::test {
 
-// While it works, switched off: nobody traces it, and no thread stands still (STOPS: by a tracer).
+// While it works, switched off: no thread may be traced, or stopped (STOPS: by a tracer).
 [[nodiscard]] std::vector<std::string> left_in_threads(base::Pid pid, bool stops);
 
-// Before its work and after: descriptors, signal masks and handlers, executable memory.
+// A snapshot in which no thread is exiting: a joined thread may still be in the C library's exit,
+// with its signals blocked. If a thread stays so until the deadline, the snapshot has it.
+[[nodiscard]] Snapshot take_snapshot_after_exits(base::Pid pid);
+
+// Compares it before and after its work: descriptors, signal masks and handlers, executable memory.
 [[nodiscard]] std::vector<std::string> left_in_process(const Snapshot& before,
                                                        const Snapshot& after);
 
-// A map whose lines are damaged or name an address twice.
+// The lines of a map that are damaged or repeat an address.
 [[nodiscard]] std::vector<std::string> wrong_in_map(const std::string& path);
 
 }  // namespace pyinject::test

@@ -29,7 +29,7 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-// Of an injection that is never refused; where it may be, the target's state is a matter of luck.
+// Deadline of an injection that may be refused: whether it succeeds depends on the target's state.
 constexpr milliseconds kImpatience{300};
 
 void nap(nanoseconds span) {
@@ -41,7 +41,7 @@ void nap(nanoseconds span) {
 // For a program that ends by itself: 0 to 39 ms, the same in each run.
 std::string time_to_live(int life) { return fmt::format("{}", (life * 7 % 40) / 1000.0); }
 
-// The reason in the tool's last words: "... (reason_name): ...".
+// The reason in the tool's last message: "... (reason_name): ...".
 std::optional<Reason> reason_in(std::string_view text) {
   for (const auto reason : python::all_reasons()) {
     if (text.find(fmt::format("({})", python::name(reason))) != std::string_view::npos) {
@@ -69,7 +69,7 @@ void Torture::live(int injections, int recordings) {
     const auto begin = steady_clock::now();
     work(target, injections, recordings);
     worked_ += steady_clock::now() - begin;
-    // Those that end with busy daemon threads do so on as well as off.
+    // Programs that exit with busy daemon threads do so both on and off.
     const bool ends_on = kind_.care == Care::kDaemonThreads && tally_.lives % 2 == 1;
     if (ends_on) {
       bool on = false;
@@ -107,9 +107,9 @@ void Torture::work(StressedTarget& target, int injections, int recordings) {
     }
     const bool same = !inject(target, on);
     if (same && kind_.care == Care::kEndsItself) {
-      return;  // it would be refused until it has gone
+      return;  // would be refused until it is gone
     }
-    // Some follow each other at once, after others it has worked.
+    // Some injections follow each other immediately, after others the program works first.
     const bool rest = kind_.slow ? i == 0 : i % 4 == 0;
     if (kind_.care != Care::kEndsItself && (same || rest) && !works_on(target)) {
       return;
@@ -171,7 +171,7 @@ Torture::Outcome Torture::book(const std::optional<Refusal>& refusal, bool on) {
   return Outcome::kError;
 }
 
-// True when it was carried out; ON follows it.
+// True if it was carried out; then ON is updated.
 bool Torture::inject(StressedTarget& target, bool& on) {
   try {
     const auto refusal = try_inject(target.pid(), !on);
@@ -191,14 +191,14 @@ bool Torture::inject(StressedTarget& target, bool& on) {
   return false;
 }
 
-// nullopt: it cannot be told just now.
+// nullopt: currently unknown.
 std::optional<TrampolineState> Torture::state_of(base::Pid pid) {
   const auto detection = detector_->detect(pid);
   const auto* found = std::get_if<python::Target>(&detection);
   return found == nullptr ? std::nullopt : std::optional{found->state};
 }
 
-// What may be refused is tried more than once.
+// Repeats an attempt that may be refused.
 void Torture::switch_off(StressedTarget& target, bool& on) {
   const auto deadline = Deadline::after(kPatience);
   while (on && target.alive() && !deadline.expired() && !inject(target, on)) {
@@ -228,7 +228,7 @@ void Torture::record(StressedTarget& target) {
                                            result.status.code, result.status.signal, result.err));
 }
 
-// Those that it forked while it was recorded.
+// Checks the children that it forked during the recording.
 void Torture::look_for_children(base::Pid pid) {
   for (const auto thread : procfs::list_tasks(pid)) {
     const auto text =
@@ -278,11 +278,11 @@ void Torture::finish(StressedTarget& target, const std::optional<Snapshot>& befo
     tally.add(Harm::kLeftover, "it says that it is on");
   }
   if (before && kind_.care != Care::kExecutes) {
-    for (auto& line : left_in_process(*before, take_snapshot(target.pid()))) {
+    for (auto& line : left_in_process(*before, take_snapshot_after_exits(target.pid()))) {
       tally.add(Harm::kLeftover, std::move(line));
     }
   }
-  // A program image that replaced another appends to its map.
+  // After an exec, the new program image appends to the map of the old one.
   if (kind_.care != Care::kExecutes) {
     for (auto& line : wrong_in_map(target.map_path())) {
       tally.add(Harm::kLeftover, std::move(line));
@@ -298,7 +298,7 @@ void Torture::see_end(StressedTarget& target, Tally& tally) const {
     return;
   }
   if (status->signal != 0) {
-    // Without the tool, CPython 3.12 and 3.13 do that by themselves when the trampoline was on.
+    // Without the tool, CPython 3.12 and 3.13 crash by themselves if the trampoline was on.
     if (&tally == &control_ && kind_.care == Care::kDaemonThreads && interpreter_.minor < 14) {
       ++tally.exit_crashes;
     } else {
