@@ -1,4 +1,4 @@
-// Limits on what input that is not trusted may cost: memory, steps, addresses.
+// Limits on the cost of untrusted input: memory, steps, addresses.
 #pragma once
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 
 namespace pyinject::base {
 
-// What one piece of work may take. A refusal is final: the work is to be given up.
+// The limit of one piece of work. A refusal is final: the work must be given up.
 class Allowance {
  public:
   explicit Allowance(std::uint64_t most = std::numeric_limits<std::uint64_t>::max())
       : most_{most}, left_{most} {}
 
-  // False: AMOUNT is more than what is left.
+  // False: AMOUNT exceeds what is left.
   [[nodiscard]] bool take(std::uint64_t amount) {
     exhausted_ = exhausted_ || amount > left_;
     left_ -= exhausted_ ? 0 : amount;
@@ -30,28 +30,29 @@ class Allowance {
   bool exhausted_ = false;
 };
 
-// A total that spenders share which do not trust each other. Each may hold up to a quarter of what
-// it leaves free: one spender a fifth of the total, and the next one a fifth of the rest. So ten
-// that take all they can leave a tenth, of which the next one gets a fifth. Not thread-safe.
+// A total shared by spenders that do not trust each other. Each may hold up to a quarter of what it
+// leaves free: the first spender a fifth of the total, the next one a fifth of the rest. So ten
+// spenders that take all they can leave a tenth, of which the next one gets a fifth. Not
+// thread-safe.
 class Budget {
  public:
   using Spender = std::uint32_t;  // the pid of a process, or of the first one of a family
 
   explicit Budget(std::uint64_t total) : total_{total} {}
 
-  // What SPENDER may take now.
+  // The amount that SPENDER may take now.
   [[nodiscard]] std::uint64_t left(Spender spender) const {
     const auto own = held_by(spender);
     const auto free = total_ - std::min(total_, spent_);
     return free > kPart * own ? (free - kPart * own) / (kPart + 1) : 0;
   }
-  // False: it is more than left(), and nothing is charged.
+  // False: AMOUNT exceeds left(); nothing is charged.
   [[nodiscard]] bool take(Spender spender, std::uint64_t amount) {
     const bool enough = amount <= left(spender);
     charge(spender, enough ? amount : 0);
     return enough;
   }
-  // For what has been used already.
+  // For amounts already used.
   void charge(Spender spender, std::uint64_t amount) {
     held_[spender] += amount;
     spent_ += amount;
@@ -76,10 +77,10 @@ class Budget {
   std::unordered_map<Spender, std::uint64_t> held_;
 };
 
-// Of one recording: for all that is read of its processes.
+// Limits for everything that is read about the processes of one recording.
 struct RecordingBudget {
   static constexpr std::uint64_t kBytes = std::uint64_t{384} << 20U;
-  static constexpr std::uint64_t kSteps = 1'000'000'000;  // some nanoseconds each
+  static constexpr std::uint64_t kSteps = 250'000'000;  // some nanoseconds each
 
   Budget bytes{kBytes};
   Budget steps{kSteps};

@@ -47,7 +47,7 @@ std::optional<std::string> link_in(const Place& place) {
                     : std::optional{std::string{buffer.data(), static_cast<std::size_t>(length)}};
 }
 
-// Links there (/proc/self/fd/1) lead to what has no path.
+// Links on proc (/proc/self/fd/1) may lead to files without a path.
 bool is_proc(int fd) {
   struct statfs facts {};
   return ::fstatfs(fd, &facts) == 0 && facts.f_type == PROC_SUPER_MAGIC;
@@ -104,7 +104,7 @@ void Directory::remove(const std::string& name) const {
 
 void Directory::remove_with_files(const std::string& name) const {
   UniqueFd inside{::openat(fd(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-  if (!inside.valid() && (errno == ENOTDIR || errno == ELOOP)) {  // a link, a file
+  if (!inside.valid() && (errno == ENOTDIR || errno == ELOOP)) {  // a link or a file
     remove(name);
     return;
   }
@@ -115,7 +115,7 @@ void Directory::remove_with_files(const std::string& name) const {
   if (!entries) {
     throw SystemError{"cannot remove " + path_of(name), errno};
   }
-  const int from = inside.release();  // the stream's now
+  const int from = inside.release();  // the stream owns it now
   while (const dirent* const entry = ::readdir(entries.get())) {
     const std::string_view one{entry->d_name};
     if (one != "." && one != ".." && ::unlinkat(from, entry->d_name, 0) != 0 && errno != ENOENT) {
@@ -133,7 +133,7 @@ Place Place::of(const std::string& path) {
 }
 
 Place Place::behind(const std::string& path) {
-  constexpr int kMostLinks = 40;  // as the kernel
+  constexpr int kMostLinks = 40;  // as in the kernel
   auto place = of(path);
   for (int links = 0; links < kMostLinks; ++links) {
     struct stat facts {};
@@ -145,7 +145,7 @@ Place Place::behind(const std::string& path) {
       throw SystemError{"cannot examine " + place.directory.path_of(place.name), errno};
     }
     if (facts.st_uid != 0 && facts.st_uid != ::geteuid()) {
-      throw Error{fmt::format("{} is a link of uid {}: it is not followed",
+      throw Error{fmt::format("{} is a symbolic link that belongs to uid {}: not followed",
                               place.directory.path_of(place.name), facts.st_uid)};
     }
     auto [directory, name] = split_path(*target);
@@ -163,7 +163,7 @@ NewFile::NewFile(const Directory& directory, std::string name)
     : directory_{directory},
       final_name_{std::move(name)},
       fd_{::openat(directory.fd(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)} {
-  if (!fd_.valid()) {  // not all file systems have unnamed files
+  if (!fd_.valid()) {  // not all file systems support O_TMPFILE
     create_named();
   }
 }
@@ -194,7 +194,7 @@ void NewFile::create_named() {
 void NewFile::resemble(const struct stat& facts) const {
   auto mode = facts.st_mode & 0777U;
   if (::fchown(fd(), facts.st_uid, facts.st_gid) != 0) {  // only root can change the owner
-    mode &= ~(S_IRWXG & ~((mode & S_IRWXO) << 3U));       // the group is another one
+    mode &= ~(S_IRWXG & ~((mode & S_IRWXO) << 3U));       // the group differs
   }
   (void)::fchmod(fd(), mode);
 }
@@ -219,7 +219,7 @@ void NewFile::take_place() {
   if (name_.empty()) {
     give_name();
   }
-  // Another user's directory: the name may have got another file.
+  // In another user's directory, the name may already refer to another file.
   struct stat ours {};
   struct stat named {};
   if (::fstat(fd(), &ours) != 0 ||

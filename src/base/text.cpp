@@ -6,7 +6,7 @@ namespace pyinject::base {
 
 namespace {
 
-// The length of the valid UTF-8 sequence at the start of TEXT; 0 when there is none.
+// Length of the valid UTF-8 sequence at the start of TEXT; 0: invalid.
 std::size_t utf8_length(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text.front());
   std::size_t length = 0;
@@ -33,7 +33,7 @@ std::size_t utf8_length(std::string_view text) {
       return 0;
     }
   }
-  // C1 control characters are U+0080..U+009F: terminals obey them as they obey escapes.
+  // C1 control characters are U+0080..U+009F: terminals interpret them like escape sequences.
   if (length == 2 && lead == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0) {
     return 0;
   }
@@ -83,6 +83,13 @@ std::string printable(std::string_view text, std::size_t limit) {
     text.remove_prefix(length);
   }
   return result;
+}
+
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  if (count == 1) {
+    return fmt::format("1 {}", one);
+  }
+  return many.empty() ? fmt::format("{} {}s", count, one) : fmt::format("{} {}", count, many);
 }
 
 }  // namespace pyinject::base

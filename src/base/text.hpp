@@ -1,8 +1,9 @@
-// Strict parsing of numbers: the whole text or nothing.
+// Texts: strict parsing, and wording for messages.
 #pragma once
 
 #include <charconv>
 #include <concepts>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,7 +11,8 @@
 
 namespace pyinject::base {
 
-// Digits of BASE only: no sign for unsigned types, no white space, no prefix, no overflow.
+// The whole text or nothing. Digits of BASE only: no sign for unsigned types, no white space, no
+// prefix, no overflow.
 template <std::integral Number>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text, int base = 10) {
   Number value{};
@@ -28,8 +30,12 @@ template <std::integral Number>
 // Without leading and trailing blanks, tabs and newlines.
 [[nodiscard]] std::string_view trim(std::string_view text);
 
-// Text that came from a target, made safe for a terminal: control characters and bytes that are not
-// UTF-8 become \xNN, and it ends in "..." after LIMIT bytes.
+// Text from a target, made safe for a terminal: replaces control characters and invalid UTF-8 by
+// \xNN, and truncates it with "..." after LIMIT bytes.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 4096);
+
+// "1 thread", "2 threads"; MANY where the plural is not ONE and an s.
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view one,
+                                  std::string_view many = {});
 
 }  // namespace pyinject::base

@@ -13,9 +13,9 @@ namespace pyinject::bpf {
 
 namespace {
 
-// A program may read the kernel's memory, as this one does of its own task, only without it
+// Lockdown forbids programs that read kernel memory, as this one reads its own task
 // (security/security.c: LOCKDOWN_BPF_READ_KERNEL is refused with "confidentiality"; the helper is
-// not there then, and the verifier's error is EINVAL).
+// missing then, and the verifier fails with EINVAL).
 bool locked_down() {
   return base::read_file("/sys/kernel/security/lockdown", 256)
              .value_or("")
@@ -31,7 +31,7 @@ Unavailable explain_load_failure(int error, std::string_view said) {
             .found = "the kernel is locked down: BPF programs may not read memory",
             .remedy = "use a kernel that is not locked down to confidentiality"};
   }
-  if (error == EPERM) {  // EACCES is the verifier's
+  if (error == EPERM) {  // EACCES comes from the verifier
     return {.name = "no_rights",
             .found = "the kernel refuses to load a BPF program: " + base::errno_text(error),
             .remedy = "run as root, or with CAP_BPF and CAP_PERFMON"};
@@ -39,18 +39,18 @@ Unavailable explain_load_failure(int error, std::string_view said) {
   if (error == ENOMEM) {
     return {.name = "no_memory",
             .found = "not enough memory for the BPF program: " + base::errno_text(error),
-            .remedy = "free memory, or raise this cgroup's limit"};
+            .remedy = "free memory, or raise the limit of this cgroup (memory.max)"};
   }
   if (error == EMFILE || error == ENFILE) {
     return {.name = "no_descriptors",
-            .found = "the program cannot be loaded: " + base::errno_text(error),
+            .found = "the BPF program cannot be loaded: " + base::errno_text(error),
             .remedy = error == EMFILE ? "raise this process's limit of open files (ulimit -n)"
                                       : "raise the limit of open files (sysctl fs.file-max)"};
   }
   return {.name = "kernel_too_old",
           .found = fmt::format("the kernel rejects the BPF program: {}{}", base::errno_text(error),
                                detail),
-          .remedy = "Linux 5.17 or later is needed"};
+          .remedy = "Linux 5.17 or later is needed; if this is one, please report it"};
 }
 
 }  // namespace pyinject::bpf

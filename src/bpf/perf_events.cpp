@@ -17,8 +17,7 @@ namespace pyinject::bpf {
 
 namespace {
 
-// The numbers of PID's descriptors that are perf events. ERROR: the errno for which they could not
-// be listed.
+// Descriptors of PID that are perf events. ERROR: the errno if they cannot be listed.
 std::vector<int> perf_events_of(base::Pid pid, int& error) {
   auto numbers = procfs::list_descriptors(pid);
   if (!numbers) {
@@ -33,7 +32,8 @@ std::vector<int> perf_events_of(base::Pid pid, int& error) {
 
 }  // namespace
 
-Sampler::Attached to_each_event(base::Pid perf, const std::function<int(int)>& put) {
+Sampler::Attached to_each_event(base::Pid perf,
+                                const std::function<int(int, Sampler::Attached&)>& put) {
   Sampler::Attached result;
   const base::UniqueFd process{static_cast<int>(::syscall(SYS_pidfd_open, perf.value(), 0))};
   if (!process.valid()) {
@@ -47,15 +47,15 @@ Sampler::Attached to_each_event(base::Pid perf, const std::function<int(int)>& p
     if (!event.valid()) {
       ++result.refused;
       result.why = "pidfd_getfd: " + base::errno_text(errno);
-    } else if (const int problem = put(event.get()); problem == 0) {
+    } else if (const int problem = put(event.get(), result); problem == 0) {
       ++result.events;
     } else {
       ++result.refused;
-      result.why = "the kernel does not put the program there: " + base::errno_text(problem);
+      result.why = "refused by the kernel: " + base::errno_text(problem);
     }
   }
   if (error != 0) {  // a perf with file capabilities
-    result.why = fmt::format("its descriptors cannot be listed: {}: {}", base::errno_text(error),
+    result.why = fmt::format("perf's descriptors cannot be listed: {}: {}", base::errno_text(error),
                              procfs::how_to_get(procfs::Capability::kSysPtrace));
   }
   return result;

@@ -1,4 +1,4 @@
-// The perf events that another process has open.
+// Finds the perf events that another process has open.
 #pragma once
 
 #include "bpf/sampler.hpp"
@@ -8,8 +8,9 @@
 
 namespace pyinject::bpf {
 
-// PUT is called with a copy of each event's descriptor, which it may not keep; it returns 0 or the
-// errno of what it has refused. Needs the right to ptrace PERF.
-[[nodiscard]] Sampler::Attached to_each_event(base::Pid perf, const std::function<int(int)>& put);
+// Calls PUT with a duplicate of each event's descriptor, which PUT must not keep; PUT returns 0 or
+// the errno of its failure, and may count in the result. Needs permission to ptrace PERF.
+[[nodiscard]] Sampler::Attached to_each_event(
+    base::Pid perf, const std::function<int(int, Sampler::Attached&)>& put);
 
 }  // namespace pyinject::bpf

@@ -1,5 +1,6 @@
 #include "bpf/records.hpp"
 
+#include "bpf/sampler_native.h"
 #include "bpf/sampler_records.h"
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ namespace pyinject::bpf {
 
 namespace {
 
-constexpr std::size_t kOfEntry = 64;  // of an unordered_map
+constexpr std::size_t kOfEntry = 64;  // overhead of an unordered_map entry
 
 template <typename Head>
 std::optional<Head> head_of(std::span<const std::byte> record) {
@@ -26,7 +27,7 @@ std::optional<Head> head_of(std::span<const std::byte> record) {
   return head;
 }
 
-// Takes up to SIZE bytes off the begin of BYTES.
+// Removes up to SIZE bytes from the start of BYTES.
 std::span<const std::byte> take_first(std::span<const std::byte>& bytes, std::size_t size) {
   const auto taken = bytes.first(std::min(size, bytes.size()));
   bytes = bytes.subspan(taken.size());
@@ -46,13 +47,32 @@ Gil gil_of(std::uint8_t value) {
   }
 }
 
-// Equal for what is shown equally. Of the lines a hash will do: two such code objects would have
-// the same name at the same place.
+// Equal for code objects that are displayed equally. A hash of the lines suffices: a collision
+// would need the same name at the same place.
 std::string key_of(const std::string& qualname, const python::CodeNames& names,
                    const sampled_name_head& head, std::span<const std::byte> lines) {
   const std::string_view text{reinterpret_cast<const char*>(lines.data()), lines.size()};
   return fmt::format("{}:{}:{}:{}:{}", head.first_line, head.byte_code,
                      std::hash<std::string_view>{}(text), qualname, names.file);
+}
+
+NativeEnd native_end_of(std::uint8_t value) {
+  switch (value) {
+    case NATIVE_ROOT:
+      return NativeEnd::kRoot;
+    case NATIVE_LIMIT:
+      return NativeEnd::kLimit;
+    case NATIVE_UNMAPPED:
+      return NativeEnd::kUnmapped;
+    case NATIVE_NO_RULE:
+      return NativeEnd::kNoRule;
+    case NATIVE_UNREADABLE:
+      return NativeEnd::kUnreadable;
+    case NATIVE_BROKEN:
+      return NativeEnd::kBroken;
+    default:
+      return NativeEnd::kNotRead;
+  }
 }
 
 std::string with_cut(std::string name, bool cut) {
@@ -77,6 +97,9 @@ void Records::take(std::span<const std::byte> record) {
       return take_code(record);
     case SAMPLER_TASK:
       return take_task(record);
+    case SAMPLER_WAKE:
+    case SAMPLER_POLL:
+      return take_moment(record);
     default:
       return;
   }
@@ -92,11 +115,13 @@ void Records::take_stack(std::span<const std::byte> record) {
               .tid = head->tid,
               .time = head->time,
               .by_clock = (head->flags & SAMPLER_BY_CLOCK) != 0,
+              .traced = (head->flags & SAMPLER_TRACED) != 0,
               .truncated = (head->flags & SAMPLER_TRUNCATED) != 0,
               .unreadable = (head->flags & SAMPLER_UNREADABLE) != 0,
               .python_thread = (head->flags & SAMPLER_NO_STATE) == 0,
+              .added = (head->flags & SAMPLER_NO_PROCESS) == 0,
               .gil = gil_of(head->gil)};
-  bool shown = false;  // a frame of this group
+  bool shown = false;  // the group has a frame in the result
   for (std::uint32_t i = 0; i < head->count && left.size() >= sizeof(sampled_frame); ++i) {
     sampled_frame frame{};
     const auto bytes = take_first(left, sizeof frame);
@@ -118,12 +143,28 @@ void Records::take_stack(std::span<const std::byte> record) {
   if (const auto task = tasks_.find(head->task); task != tasks_.end()) {
     stack.task = task->second;
   }
+  stack.native_end = native_end_of(head->native_end);
+  stack.native.resize(std::min<std::size_t>(head->native_count, left.size() / sizeof(__u64)));
+  if (!stack.native.empty()) {
+    std::memcpy(stack.native.data(), left.data(), stack.native.size() * sizeof(__u64));
+  }
   receiver_.stack(std::move(stack));
+}
+
+void Records::take_moment(std::span<const std::byte> record) {
+  const auto moment = head_of<sampled_moment>(record);
+  if (!moment) {
+    return;
+  }
+  const auto& receiver = moment->kind == SAMPLER_WAKE ? receiver_.wakeup : receiver_.poll;
+  if (receiver) {
+    receiver({.pid = moment->pid, .tid = moment->tid, .time = moment->time});
+  }
 }
 
 void Records::take_code(std::span<const std::byte> record) {
   const auto head = head_of<sampled_name_head>(record);
-  if (!head || head->number == 0) {  // that of codes whose names were lost
+  if (!head || head->number == 0) {  // number 0: code objects whose names were lost
     return;
   }
   if ((head->missing & SAMPLER_MISSING_NAME) != 0) {
@@ -138,11 +179,11 @@ void Records::take_code(std::span<const std::byte> record) {
   const python::CodeDescription description{name, file, lines, head->first_line, head->byte_code};
   const auto& names = description.names();
   const auto qualname = with_cut(names.qualname, head->name_cut != 0);
-  // With what was missing at first it keeps its number.
+  // A description completed later keeps its number.
   const auto before = numbers_.find(head->number);
   const auto own = before == numbers_.end() ? head->number : before->second;
   auto key = key_of(qualname, names, *head, lines);
-  // The text is in the key, in the description, and with who receives it.
+  // The text is stored in the key, in the description, and by the receiver.
   const auto bytes = first_numbers_.contains(key)
                          ? kOfEntry
                          : description.memory() + 3 * key.size() + 4 * kOfEntry;
@@ -168,7 +209,7 @@ bool Records::may_keep(std::uint32_t pid, std::size_t bytes) {
 
 void Records::take_task(std::span<const std::byte> record) {
   const auto head = head_of<sampled_name_head>(record);
-  if (!head || head->number == 0) {  // that of stacks without a task
+  if (!head || head->number == 0) {  // number 0: stacks without a task
     return;
   }
   auto left = record.subspan(sizeof *head);
@@ -177,7 +218,7 @@ void Records::take_task(std::span<const std::byte> record) {
   if (!may_keep(head->pid, name.size() + 2 * kOfEntry)) {
     return;
   }
-  // Not named by the program: CPython says so when it is asked (Modules/_asynciomodule.c).
+  // A task without a name: CPython makes one on request (Modules/_asynciomodule.c).
   tasks_[head->number] = head->name_width == 0 ? "Task-" + std::to_string(head->first_line)
                                                : with_cut(std::move(name), head->name_cut != 0);
 }

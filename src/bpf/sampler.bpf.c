@@ -1,6 +1,6 @@
-/* Runs in the kernel at each sample of perf's events: reads the Python stack of the thread that was
- * hit, in whose context it runs, so that nothing moves meanwhile. Nothing is written anywhere but
- * into its own maps (sampler_work.bpf.h). */
+/* Runs in the kernel at each sample of perf's events, or at each hit of a tracepoint, kprobe or
+ * uprobe, and reads the Python stack of the current thread. It runs in that thread's context, so
+ * that the stack does not change meanwhile. It writes only to its own maps (sampler_work.bpf.h). */
 #include <stdbool.h>
 
 #include <linux/bpf.h>
@@ -15,6 +15,7 @@
 #include "sampler_gil.bpf.h"
 #include "sampler_kernel.bpf.h"
 #include "sampler_names.bpf.h"
+#include "sampler_native.bpf.h"
 #include "sampler_records.h"
 #include "sampler_states.bpf.h"
 #include "sampler_tasks.bpf.h"
@@ -35,6 +36,7 @@ static __always_inline struct known_thread *thread_of(struct task_struct *task) 
   return bpf_map_lookup_elem(&threads, &key);
 }
 
+/* CTX: null at a tracepoint. There, the thread's registers are those of its entry to the kernel. */
 static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, __u8 flags) {
   struct task_struct *task = bpf_get_current_task_btf();
   struct known_thread *thread = thread_of(task);
@@ -48,11 +50,9 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
   struct sampled_process *process = bpf_map_lookup_elem(&processes, &pid);
   __u32 zero = 0;
   struct work *work = bpf_map_lookup_elem(&works, &zero);
-  if (!process || !work) {
+  if (!work || (!process && !bpf_map_lookup_elem(&natives, &pid))) {
     return 1;
   }
-  count(SAMPLER_COUNT_SAMPLES);
-  work->at = *process;
   struct sampled_stack *stack = &work->stack;
   stack->head.kind = SAMPLER_STACK;
   stack->head.pid = pid;
@@ -66,22 +66,35 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
   walk->last_code = 0;
   work->named = 0;
   work->restocked = 0;
-  __u8 without = task->flags & (kIsIoWorker | kIsUserWorker)
-                     ? SAMPLER_NO_STATE
-                     : find_states(work, thread, THREAD_POINTER(task));
-  TAKE_REGISTERS(work->registers, ctx);
-  work->stack_pointer = STACK_POINTER(ctx);
+  __u8 without = process ? SAMPLER_NO_STATE : SAMPLER_NO_STATE | SAMPLER_NO_PROCESS;
+  if (process) {
+    count(SAMPLER_COUNT_SAMPLES);
+    work->at = *process;
+    if (!(task->flags & (kIsIoWorker | kIsUserWorker))) {
+      without = find_states(work, thread, THREAD_POINTER(task));
+    }
+  }
+  bool in_kernel = true;
+  if (ctx) {
+    TAKE_REGISTERS(work->registers, ctx);
+    work->stack_pointer = STACK_POINTER(ctx);
+    in_kernel = IN_KERNEL(ctx);
+  } else {
+    work->stack_pointer = take_user_registers(work->registers, task);
+  }
   if (without != 0) {
     walk->flags |= without;
     if (without & SAMPLER_NO_STATE) {
       stack->head.gil = SAMPLER_GIL_NONE;
+    }
+    if ((without & SAMPLER_NO_STATE) && process) {
       count(SAMPLER_COUNT_NO_STATE);
     }
   } else {
     struct walker walker = {.work = work};
     bpf_loop(SAMPLER_MOST_STATES, step_walk, &walker, 0);
     if (with_gil) {
-      stack->head.gil = gil_of(work, task, IN_KERNEL(ctx));
+      stack->head.gil = gil_of(work, task, in_kernel);
     }
     if (with_tasks) {
       stack->head.task = task_of(work);
@@ -101,13 +114,17 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
   if (walk->flags & SAMPLER_BY_CLOCK) {
     count(SAMPLER_COUNT_BY_CLOCK);
   }
+  if (walk->flags & SAMPLER_TRACED) {
+    count(SAMPLER_COUNT_TRACED);
+  }
   if (stack->head.gil == SAMPLER_GIL_HELD) {
     count(SAMPLER_COUNT_GIL_HELD);
   } else if (stack->head.gil == SAMPLER_GIL_WAITED_FOR) {
     count(SAMPLER_COUNT_GIL_WAITED_FOR);
   }
+  read_native(work, ctx, task, pid, walk->count);
   __u64 size = __builtin_offsetof(struct sampled_stack, frames) +
-               (__u64)walk->count * sizeof(struct sampled_frame);
+               ((__u64)walk->count + stack->head.native_count) * sizeof(struct sampled_frame);
   KEEP(size);
   if (size > sizeof *stack || bpf_ringbuf_output(&records, stack, size, wake()) != 0) {
     count(SAMPLER_COUNT_LOST);
@@ -118,8 +135,8 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
 /* Weak: kernels without it load the other program. */
 extern void *bpf_cast_to_kern_ctx(void *context) __ksym __weak;
 
-/* Linux 6.3 and later fill in the sample before they run the program: its own time is the key by
- * which the record is found again. */
+/* Linux 6.3 and later fill in the sample before they run the program: the sample's own time is the
+ * key that matches the record to it. */
 SEC("perf_event")
 int at_sample(struct bpf_perf_event_data *ctx) {
   struct bpf_perf_event_data_kern *kernel = bpf_cast_to_kern_ctx(ctx);
@@ -130,15 +147,72 @@ int at_sample(struct bpf_perf_event_data *ctx) {
   return sample(ctx, bpf_ktime_get_ns(), SAMPLER_BY_CLOCK);
 }
 
-/* Older ones: the clock of -k mono, read some microseconds beside the sample's time. */
+/* Older kernels: the clock of -k mono, read within some microseconds of the sample's time. */
 SEC("perf_event")
 int at_sample_by_clock(struct bpf_perf_event_data *ctx) {
   return sample(ctx, bpf_ktime_get_ns(), SAMPLER_BY_CLOCK);
 }
 
+/* Tracepoints, kprobes and uprobes. The kernel runs such a program at each hit on the machine, not
+ * only at those that perf's event samples, and before it makes the samples. A return value of 0
+ * would take away the samples of everybody's perf (trace_call_bpf() in kernel/trace/bpf_trace.c). */
+static __always_inline int trace(void) {
+  struct task_struct *task = bpf_get_current_task_btf();
+  __u32 pid = own_pid_namespace == INITIAL_NAMESPACE
+                  ? (__u32)task->tgid
+                  : number_of(BPF_CORE_READ(task, group_leader));
+  if (bpf_map_lookup_elem(&processes, &pid) || bpf_map_lookup_elem(&natives, &pid)) {
+    sample(0, bpf_ktime_get_ns(), SAMPLER_TRACED);
+  }
+  return 1;
+}
+
+SEC("tracepoint")
+int at_tracepoint(void *ctx) {
+  return trace();
+}
+
+SEC("kprobe")
+int at_probe(void *ctx) {
+  return trace();
+}
+
+static __always_inline void put_moment(__u32 kind, __u32 pid, struct task_struct *task) {
+  struct sampled_moment record = {
+      .kind = kind, .pid = pid, .tid = number_of(task), .time = bpf_ktime_get_ns()};
+  if (bpf_ringbuf_output(&records, &record, sizeof record, wake()) != 0) {
+    count(SAMPLER_COUNT_LOST);
+  }
+}
+
+/* Loaded only if requested: it runs at each wakeup on the machine. */
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(at_wakeup, struct task_struct *task) {
+  __u32 pid = number_of(BPF_CORE_READ(task, group_leader));
+  if (pid == 0 || !bpf_map_lookup_elem(&processes, &pid)) {
+    return 0;
+  }
+  put_moment(SAMPLER_WAKE, pid, task);
+  return 0;
+}
+
+/* Loaded only if requested: it runs at each system call on the machine. */
+SEC("tp_btf/sys_enter")
+int BPF_PROG(at_poll, struct pt_regs *regs, long number) {
+  if (!IS_POLL(number)) {
+    return 0;
+  }
+  struct task_struct *task = bpf_get_current_task_btf();
+  __u32 pid = number_of(BPF_CORE_READ(task, group_leader));
+  if (pid != 0 && bpf_map_lookup_elem(&processes, &pid)) {
+    put_moment(SAMPLER_POLL, pid, task);
+  }
+  return 0;
+}
+
 /* Processes --------------------------------------------------------------------------------- */
 
-/* A forked child has everything where its parent has it. */
+/* In a forked child everything has the same address as in its parent. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(at_fork, struct task_struct *parent, struct task_struct *child) {
   if (parent->tgid == child->tgid) {
@@ -157,6 +231,11 @@ int BPF_PROG(at_fork, struct task_struct *parent, struct task_struct *child) {
     struct sampled_process copy = *process;
     bpf_map_update_elem(&processes, &child_pid, &copy, BPF_ANY);
   }
+  struct native_process *native = bpf_map_lookup_elem(&natives, &pid);
+  if (native) {
+    struct native_process copy = *native;
+    bpf_map_update_elem(&natives, &child_pid, &copy, BPF_ANY);
+  }
   return 0;
 }
 
@@ -164,6 +243,7 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(at_exec, struct task_struct *task) {
   __u32 pid = number_of(BPF_CORE_READ(task, group_leader));
   bpf_map_delete_elem(&processes, &pid);
+  bpf_map_delete_elem(&natives, &pid);
   return 0;
 }
 
@@ -172,6 +252,7 @@ int BPF_PROG(at_exit, struct task_struct *task) {
   if (BPF_CORE_READ(task, signal, live.counter) == 0) {
     __u32 pid = number_of(BPF_CORE_READ(task, group_leader));
     bpf_map_delete_elem(&processes, &pid);
+    bpf_map_delete_elem(&natives, &pid);
     bpf_map_delete_elem(&members, &pid);
   }
   return 0;

@@ -7,9 +7,11 @@
 #include "base/text.hpp"
 #include "bpf/cold_names.hpp"
 #include "bpf/load_error.hpp"
+#include "bpf/native_tables.hpp"
 #include "bpf/perf_events.hpp"
 #include "bpf/sampled_process.hpp"
 #include "bpf/sampler_records.h"
+#include "bpf/traced_programs.hpp"
 #include "memory/process_memory.hpp"
 #include "procfs/namespaces.hpp"
 #include "pyinject/base/deadline.hpp"
@@ -44,7 +46,7 @@ constexpr int kMostAtOnce = 1024;
 constexpr std::chrono::seconds kColdNamesAgain{1};
 constexpr const char* kKernelTypes = "/sys/kernel/btf/vmlinux";
 
-// What libbpf said last: it reports to one function of the whole program.
+// libbpf's latest messages: it has one print function per process.
 std::mutex said_mutex;
 std::string said;
 
@@ -76,7 +78,7 @@ struct RingDeleter {
 };
 using Ring = std::unique_ptr<ring_buffer, RingDeleter>;
 
-// May a program use the sample as it is (bpf_cast_to_kern_ctx, Linux 6.2)?
+// Whether a program can access the sample directly (bpf_cast_to_kern_ctx, Linux 6.2).
 bool kernel_casts() {
   btf* const types = btf__load_vmlinux_btf();
   const bool there =
@@ -88,12 +90,20 @@ bool kernel_casts() {
 class LoadedSampler : public Sampler {
  public:
   LoadedSampler(Skeleton skeleton, bool by_clock, Receiver receiver,
-                std::shared_ptr<base::RecordingBudget> budget)
+                std::shared_ptr<base::RecordingBudget> budget, bool native)
       : skeleton_{std::move(skeleton)},
         records_{std::move(receiver), std::move(budget), [this](std::uint32_t pid) { close(pid); }},
-        by_clock_{by_clock} {}
+        by_clock_{by_clock} {
+    if (native) {
+      native_tables_.emplace(NativeTables::Maps{
+          .segments = bpf_map__fd(skeleton_->maps.segments),
+          .rules = bpf_map__fd(skeleton_->maps.rules),
+          .natives = bpf_map__fd(skeleton_->maps.natives),
+      });
+    }
+  }
 
-  // 0, or an error.
+  // Returns 0 or an error.
   int begin() {
     ring_.reset(ring_buffer__new(
         bpf_map__fd(skeleton_->maps.records),
@@ -101,7 +111,7 @@ class LoadedSampler : public Sampler {
           auto& sampler = *static_cast<LoadedSampler*>(self);
           sampler.records_.take(
               sampler.cold_names_.complete({static_cast<const std::byte*>(data), size}));
-          return --sampler.left_ > 0 ? 0 : -EAGAIN;  // which ends ring_buffer__consume()
+          return --sampler.left_ > 0 ? 0 : -EAGAIN;  // ends ring_buffer__consume()
         },
         this, nullptr));
     if (!ring_) {
@@ -129,6 +139,9 @@ class LoadedSampler : public Sampler {
   }
 
   void look_for_tasks() override;
+  [[nodiscard]] NativeTables* native_tables() override {
+    return native_tables_ ? &*native_tables_ : nullptr;
+  }
 
   void record_only(std::span<const base::Pid> pids) override {
     for (const auto pid : pids) {
@@ -139,28 +152,30 @@ class LoadedSampler : public Sampler {
     skeleton_->bss->only_members = 1;
   }
 
-  Attached attach(base::Pid perf) override {
-    return to_each_event(perf, [program = program()](int event) {
+  Attached attach(base::Pid perf, std::span<const std::uint64_t> except) override {
+    return set_on_each_event(perf, [except](int event, int program) {
+      std::uint64_t id = 0;
+      if (!except.empty() && ::ioctl(event, PERF_EVENT_IOC_ID, &id) == 0 &&
+          std::ranges::binary_search(except, id)) {
+        return 0;
+      }
       return ::ioctl(event, PERF_EVENT_IOC_SET_BPF, program) == 0 ? 0 : errno;
     });
   }
 
-  // Uses a link: a program set by ioctl cannot be detached.
+  // Uses links: a program set by ioctl cannot be detached.
   Attached join(base::Pid perf) override {
-    bool taken = false;
-    auto result = to_each_event(perf, [&](int event) {
-      base::UniqueFd link{bpf_link_create(program(), event, BPF_PERF_EVENT, nullptr)};
+    auto result = set_on_each_event(perf, [this](int event, int program) {
+      base::UniqueFd link{bpf_link_create(program, event, BPF_PERF_EVENT, nullptr)};
       if (!link.valid()) {
-        taken = taken || errno == EEXIST;
         return errno;
       }
       links_.push_back(std::move(link));
       return 0;
     });
-    if (taken) {
+    if (result.taken) {
       leave();
       result.events = 0;
-      result.taken = true;
     }
     return result;
   }
@@ -191,19 +206,20 @@ class LoadedSampler : public Sampler {
             .gil_waited_for = counter(SAMPLER_COUNT_GIL_WAITED_FOR),
             .lost = counter(SAMPLER_COUNT_LOST),
             .lost_names = counter(SAMPLER_COUNT_LOST_NAMES) + cold_names_.unnamed(),
-            .by_clock = counter(SAMPLER_COUNT_BY_CLOCK)};
+            .by_clock = counter(SAMPLER_COUNT_BY_CLOCK),
+            .traced = counter(SAMPLER_COUNT_TRACED)};
   }
   [[nodiscard]] std::vector<LostNames> lost_names() const override;
 
  private:
-  // What the program knows of process KEY.
+  // The program's entry for process KEY.
   [[nodiscard]] std::optional<sampled_process> find(__u32 key) const {
     sampled_process process{};
     return bpf_map_lookup_elem(bpf_map__fd(skeleton_->maps.processes), &key, &process) == 0
                ? std::optional{process}
                : std::nullopt;
   }
-  // The kernel gives the process no names any more.
+  // The kernel sends no further names for the process.
   void close(__u32 pid) {
     const int map = bpf_map__fd(skeleton_->maps.stocks);
     sampled_stock stock{};
@@ -223,13 +239,17 @@ class LoadedSampler : public Sampler {
     return std::accumulate(values.begin(), values.end(), std::uint64_t{0});
   }
 
-  // The descriptor of the one that goes onto events.
+  // Descriptor of the program for events other than tracepoints and probes.
   [[nodiscard]] int program() const {
     return bpf_program__fd(by_clock_ ? skeleton_->progs.at_sample_by_clock
                                      : skeleton_->progs.at_sample);
   }
 
+  using Set = std::function<int(int event, int program)>;
+  [[nodiscard]] Attached set_on_each_event(base::Pid perf, const Set& set);
+
   Skeleton skeleton_;
+  std::optional<NativeTables> native_tables_;
   Records records_;
   ColdNames cold_names_{[this](std::uint32_t pid) { return find(pid); },
                         [](base::Pid pid, base::RemoteAddress from, std::span<std::byte> into) {
@@ -237,19 +257,36 @@ class LoadedSampler : public Sampler {
                         }};
   base::Deadline cold_names_again_ = base::Deadline::after(kColdNamesAgain);
   Ring ring_;
-  std::vector<base::UniqueFd> links_;  // one for each event that was joined
+  TracedPrograms traced_{skeleton_->obj};
+  std::vector<base::UniqueFd> links_;  // one per joined event
   bool by_clock_;
-  __u32 looked_for_tasks_ = 0;  // the last of without_tasks() that was looked at
-  int left_ = 0;                // records that consume() takes yet
+  __u32 looked_for_tasks_ = 0;  // the last one of without_tasks() that was checked
+  int left_ = 0;                // remaining records of this consume()
 };
 
-// Ascending.
+Sampler::Attached LoadedSampler::set_on_each_event(base::Pid perf, const Set& set) {
+  TracedPrograms::Runs runs{};
+  bool taken = false;
+  auto result = to_each_event(perf, [&](int event, Attached& so_far) {
+    int problem = set(event, program());
+    if (problem == EINVAL) {
+      problem = traced_.set([&](int program) { return set(event, program); }, runs);
+      so_far.traced += problem == 0 ? 1 : 0;
+    }
+    taken = taken || problem == EEXIST;
+    return problem;
+  });
+  result.taken = taken;
+  return result;
+}
+
+// In ascending order.
 std::vector<__u32> LoadedSampler::without_tasks() const {
   const auto* const map = skeleton_->maps.processes;
   std::vector<__u32> found;
   __u32 key = 0;
   const __u32* last = nullptr;
-  // Where the last one is removed meanwhile the kernel begins anew: hence the limit.
+  // If LAST is removed in the meantime, the kernel starts again: hence the limit.
   for (auto left = bpf_map__max_entries(map);
        left > 0 && bpf_map_get_next_key(bpf_map__fd(map), last, &key) == 0; --left) {
     last = &key;
@@ -277,7 +314,7 @@ std::vector<LostNames> LoadedSampler::lost_names() const {
   return lost;
 }
 
-// Some of them at a time, in turns: each takes a look at all that the process has mapped.
+// Checks a few processes per call, in turn: each check reads all mappings of the process.
 void LoadedSampler::look_for_tasks() {
   constexpr std::size_t kAtOnce = 16;
   auto pids = without_tasks();
@@ -320,16 +357,21 @@ std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(
   const bool by_clock = options.by_clock || !kernel_casts();
   bpf_program__set_autoload(skeleton->progs.at_sample, !by_clock);
   bpf_program__set_autoload(skeleton->progs.at_sample_by_clock, by_clock);
+  bpf_program__set_autoload(skeleton->progs.at_tracepoint, false);
+  bpf_program__set_autoload(skeleton->progs.at_probe, false);
+  bpf_program__set_autoload(skeleton->progs.at_wakeup, options.wakeups);
+  bpf_program__set_autoload(skeleton->progs.at_poll, options.polls);
   skeleton->rodata->own_pid_namespace = static_cast<std::uint32_t>(*own_namespace);
   skeleton->rodata->with_gil = options.gil ? 1 : 0;
   skeleton->rodata->with_tasks = options.tasks ? 1 : 0;
+  skeleton->rodata->with_native = options.native ? 1 : 0;
   skeleton->rodata->python = every_python();
   skeleton->rodata->wake_at = bpf_map__max_entries(skeleton->maps.records) / 4;
   if (const int error = sampler_bpf__load(skeleton.get()); error != 0) {
     return explain_load_failure(-error, what_was_said());
   }
   auto sampler = std::make_unique<LoadedSampler>(std::move(skeleton), by_clock, std::move(receiver),
-                                                 std::move(budget));
+                                                 std::move(budget), options.native);
   if (const int error = sampler->begin(); error != 0) {
     return explain_load_failure(error, what_was_said());
   }
@@ -349,7 +391,7 @@ std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(
     std::shared_ptr<base::RecordingBudget> /*budget*/) {
   return Unavailable{.name = "not_built",
                      .found = "this perf-pyinject was built without libbpf, clang or bpftool",
-                     .remedy = "build it with them"};
+                     .remedy = "install these and build perf-pyinject again"};
 }
 
 }  // namespace pyinject::bpf

@@ -1,5 +1,5 @@
-// Python stacks at the very instant of perf's samples, by a program in the kernel. In the target
-// nothing is run, written or stopped.
+// Reads Python stacks at the exact time of perf's samples, with a BPF program. Nothing in the
+// target is run, written or stopped.
 #pragma once
 
 #include "base/budget.hpp"
@@ -17,8 +17,8 @@
 
 namespace pyinject::bpf {
 
-// Why it cannot be done here: a name for programs and counters, what was found, and what the user
-// can do. All are phrases without a final period.
+// Why the sampler cannot be used: a name for programs and counters, what was found, and what the
+// user can do. All are phrases without a final period.
 struct Unavailable {
   // "not_built", "no_btf", "no_rights", "lockdown", "no_memory", "no_descriptors", "kernel_too_old"
   std::string name;
@@ -26,54 +26,79 @@ struct Unavailable {
   std::string remedy;
 };
 
-// Whether this build has it at all.
+class NativeTables;
+
+// Whether this build includes the sampler.
 [[nodiscard]] bool built_in();
 
 enum class Gil : std::uint8_t { kUnknown, kNone, kHeld, kWaitedFor };
 
 struct Frame {
-  std::uint32_t code = 0;  // Code::number; 0: the kernel had no room to say what it is
-  std::uint32_t line = 0;  // 0: not known
-  // The outermost of those that share one C activation of the evaluator.
+  std::uint32_t code = 0;  // Code::number; 0: its description was dropped for lack of room
+  std::uint32_t line = 0;  // 0: unknown
+  // The outermost of the frames that share one C activation of the evaluator.
   bool outermost = false;
+};
+
+enum class NativeEnd : std::uint8_t {
+  kNotRead,  // the process has no tables
+  kRoot,
+  kLimit,       // more than 2048 functions
+  kUnmapped,    // the last address is in no known mapping: scan the process again
+  kNoRule,      // no unwind information, and no frame pointer
+  kUnreadable,  // the stack is not in memory
+  kBroken,      // the stack does not grow towards its root
 };
 
 struct Stack {
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
-  std::uint64_t time = 0;          // of the sample, by the event's clock, in nanoseconds
-  bool by_clock = false;           // TIME is CLOCK_MONOTONIC's, at most some microseconds beside it
+  std::uint64_t time = 0;  // of the sample, by the event's clock, in nanoseconds
+  bool by_clock = false;   // TIME is from CLOCK_MONOTONIC, within a few microseconds
+  // Of a tracepoint or probe: TIME is from CLOCK_MONOTONIC, shortly before the samples of this hit.
+  bool traced = false;
   std::vector<Frame> frames = {};  // innermost first
-  bool truncated = false;          // there are more than 512
-  bool unreadable = false;         // the outermost could not be read
-  bool python_thread = true;       // false: a thread of C code that CPython does not know
-  Gil gil = Gil::kUnknown;         // if asked for
-  std::string task = {};           // name of asyncio's task, if asked for; empty: none
+  bool truncated = false;          // more than 512 frames
+  bool unreadable = false;         // the outermost frames could not be read
+  bool python_thread = true;       // false: a C thread unknown to CPython
+  bool added = true;               // false: only NATIVE is read of this process
+  Gil gil = Gil::kUnknown;         // if requested
+  std::string task = {};           // name of the running asyncio task, if requested; empty: none
+  // Program counters, innermost first; for callers, of the last byte of the call instruction.
+  std::vector<std::uint64_t> native = {};
+  NativeEnd native_end = NativeEnd::kNotRead;
+};
+
+struct Moment {
+  std::uint32_t pid = 0;
+  std::uint32_t tid = 0;
+  std::uint64_t time = 0;  // CLOCK_MONOTONIC, nanoseconds
 };
 
 struct Code {
-  std::uint32_t number = 0;  // equal ones of several processes have the same
+  std::uint32_t number = 0;  // equal code objects of several processes have the same number
   std::string qualname;
   std::string file;
   std::uint32_t first_line = 0;  // 0: unknown
 };
 
 struct Counters {
-  std::uint64_t samples = 0;         // of processes that were added
-  std::uint64_t state_found = 0;     // the thread's state was where it had been
+  std::uint64_t samples = 0;         // of added processes
+  std::uint64_t state_found = 0;     // the thread state was at its last known address
   std::uint64_t state_searched = 0;  // it was found in the interpreter's list
-  std::uint64_t no_state = 0;        // CPython does not know that thread
-  std::uint64_t no_frames = 0;       // it runs no Python
+  std::uint64_t no_state = 0;        // threads unknown to CPython
+  std::uint64_t no_frames = 0;       // threads that run no Python
   std::uint64_t truncated = 0;
   std::uint64_t unreadable = 0;
   std::uint64_t gil_held = 0;
   std::uint64_t gil_waited_for = 0;
-  std::uint64_t lost = 0;        // stacks: the ring was full
-  std::uint64_t lost_names = 0;  // for that, or they cannot be read
+  std::uint64_t lost = 0;        // stacks dropped because the ring was full
+  std::uint64_t lost_names = 0;  // dropped because the ring was full, or unreadable
   std::uint64_t by_clock = 0;
+  std::uint64_t traced = 0;  // at tracepoints and probes, whether perf made a sample or not
 };
 
-// What a process has lost since it had too much that is new.
+// Losses of a process that had too many new names.
 struct LostNames {
   std::uint32_t pid = 0;
   std::uint64_t frames = 0;  // without names
@@ -82,21 +107,28 @@ struct LostNames {
 struct SamplerOptions {
   bool gil = false;
   bool tasks = false;
-  bool by_clock = false;  // for tests: as kernels before 6.3 have it
+  bool wakeups = false;   // also report when threads of added processes may run again
+  bool polls = false;     // also report when they call epoll_wait(2) or the like
+  bool native = false;    // also read the native stacks of processes that native_tables() knows
+  bool by_clock = false;  // for tests: behave as on kernels before 6.3
 };
 
-// Called by consume(). A code object comes before the first stack with it.
+// Called by consume(). A code object is reported before the first stack that contains it.
 struct Receiver {
   std::function<void(Code)> code;
   std::function<void(Stack)> stack;
+  // The end of a wait: from now on the thread waits for a CPU.
+  std::function<void(Moment)> wakeup = {};
+  std::function<void(Moment)> poll = {};
 };
 
-// The program lives as long as this object and the events that it is attached to: when this tool is
-// killed, it goes with perf. Not thread-safe unless noted.
+// The program lives as long as this object and the events that it is attached to: if this tool is
+// killed, the program is removed when perf exits. Not thread-safe unless noted.
 class Sampler {
  public:
-  // Loads the program. What is kept of names is charged to BUDGET's bytes, and to the process; one
-  // that has used up its share gets no more. Needs CAP_BPF and CAP_PERFMON, Linux 5.17 with BTF.
+  // Loads the program. Memory for names is charged to BUDGET's bytes and to the process, which gets
+  // no further names once it has reached its limit. Needs CAP_BPF and CAP_PERFMON, Linux 5.17 with
+  // BTF.
   [[nodiscard]] static std::variant<std::unique_ptr<Sampler>, Unavailable> open(
       const SamplerOptions& options, Receiver receiver,
       std::shared_ptr<base::RecordingBudget> budget = std::make_shared<base::RecordingBudget>());
@@ -106,43 +138,48 @@ class Sampler {
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  // From now on PID's samples come with stacks, and those of the children that it forks: until it
-  // ends or executes another program, or is removed. Of any thread.
+  // From now on samples of PID and of children that it forks have stacks: until it exits or execs,
+  // or is removed. Thread-safe.
   enum class Added {
     kYes,
-    kUnfit,  // its frames or code objects are larger than what the program reads of them
-    kFull,   // it knows 16384 processes already
+    kUnfit,  // its frames or code objects exceed what the program reads of them
+    kFull,   // the limit of 16384 processes is reached
   };
   [[nodiscard]] virtual Added add(base::Pid pid, const python::FrameLayout& layout) = 0;
   virtual void remove(base::Pid pid) = 0;
-  // Of processes that had not loaded asyncio when they were added: whether some of them have since.
-  // To be called some times a second where tasks are asked for.
+  // Checks whether processes that had not loaded asyncio when added have loaded it since. Call it a
+  // few times a second if tasks are requested.
   virtual void look_for_tasks() = 0;
-  // For events of the whole system: samples of other processes than these, and what they fork from
-  // now on, are dropped in the kernel. May be called again, with more.
+  // nullptr: not requested.
+  [[nodiscard]] virtual NativeTables* native_tables() = 0;
+  // For events of the whole system: the kernel drops samples of all processes except PIDS and what
+  // they fork from now on; it never drops those of tracepoints and probes. May be called again with
+  // more pids.
   virtual void record_only(std::span<const base::Pid> pids) = 0;
 
   struct Attached {
-    std::size_t events = 0;   // that run the program now
-    std::size_t refused = 0;  // that take no such program: tracepoints
-    std::string why;          // of the last that was refused, or of a failure; empty: none
-    bool taken = false;       // by join(): they have a program already
+    std::size_t events = 0;   // events that run the program now
+    std::size_t traced = 0;   // of these: of tracepoints and probes
+    std::size_t refused = 0;  // events that accept no such program
+    std::string why;          // for the last event refused, or for a failure; empty: none
+    bool taken = false;       // by join(): an event already has a program
   };
-  // To all events that PERF, a perf whose own they are, has open; needs the right to ptrace it.
-  // Threads that one of them is inherited by later run the program, too.
-  [[nodiscard]] virtual Attached attach(base::Pid perf) = 0;
-  // The same for events that run already, until leave() or the end of this tool; nothing is done
-  // where one of them has a program. What they were inherited by before runs it never, what they
-  // are inherited by meanwhile for good.
+  // Attaches to all open events of PERF, which must own them, except those with the ids in EXCEPT
+  // (sorted); needs permission to ptrace it. Threads that inherit such an event later also run the
+  // program.
+  [[nodiscard]] virtual Attached attach(base::Pid perf, std::span<const std::uint64_t> except) = 0;
+  // The same for running events, until leave() or the exit of this tool; changes nothing if one of
+  // them already has a program. Copies inherited earlier never run the program; copies inherited in
+  // the meantime keep it.
   [[nodiscard]] virtual Attached join(base::Pid perf) = 0;
   virtual void leave() = 0;
-  // The kernel does not tell the program a sample's time: the recording needs -k mono.
+  // The kernel does not pass a sample's timestamp to the program: the recording needs -k mono.
   [[nodiscard]] virtual bool by_clock() const = 0;
 
-  // Readable when much has come; consume() is to be called some times a second even when not.
+  // Readable when much data is pending; call consume() a few times a second anyway.
   [[nodiscard]] virtual int fd() const = 0;
-  // Hands what has come to the receiver, or a part of it: true, there is more. So it ends also
-  // where records come faster than they are taken.
+  // Passes pending records to the receiver, limited per call: returns true if there are more.
+  // Terminates even if records arrive faster than they are handled.
   virtual bool consume() = 0;
   [[nodiscard]] virtual Counters counters() const = 0;
   [[nodiscard]] virtual std::vector<LostNames> lost_names() const = 0;

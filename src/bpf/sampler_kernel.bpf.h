@@ -1,4 +1,4 @@
-/* What the program has to know of the kernel. */
+/* The parts of the kernel that the program uses. */
 #ifndef PYINJECT_BPF_SAMPLER_KERNEL_BPF_H
 #define PYINJECT_BPF_SAMPLER_KERNEL_BPF_H
 
@@ -10,7 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* As much of the kernel's types as is used; the loader relocates them by the running kernel's BTF. */
+/* Only the used members of kernel types; the loader relocates them by the running kernel's BTF. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct ns_common {
   unsigned int inum;
@@ -42,6 +42,8 @@ struct bpf_perf_event_data_kern {
 };
 #pragma clang attribute pop
 
+#include "../elf/unwind_rule.h"
+#include "sampler_native.h"
 #include "sampler_x86_64.bpf.h"
 
 struct task_struct {
@@ -55,8 +57,8 @@ struct task_struct {
   struct thread_struct thread;
 } __attribute__((preserve_access_index));
 
-/* include/linux/sched.h: threads of the kernel's that have the memory, and the thread pointer, of the
- * one for which they work (io_uring, vhost). */
-enum { kIsIoWorker = 0x10, kIsUserWorker = 0x4000 };
+/* include/linux/sched.h: kernel threads that have the memory and the thread pointer of the thread
+ * for which they work (io_uring, vhost). */
+enum { kIsIoWorker = 0x10, kIsUserWorker = 0x4000, kIsKernelThread = 0x200000 };
 
 #endif

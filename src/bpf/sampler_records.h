@@ -1,5 +1,5 @@
-/* What the program in the kernel (sampler.bpf.c) and its loader share: what is known of a process,
- * and the records that come back. C, since both include it. */
+/* Shared by the BPF program (sampler.bpf.c) and its loader: what is known about a process, and the
+ * records that the program sends back. C, since both include it. */
 #ifndef PYINJECT_BPF_SAMPLER_RECORDS_H
 #define PYINJECT_BPF_SAMPLER_RECORDS_H
 
@@ -8,33 +8,34 @@
 /* NOLINTBEGIN(readability-identifier-naming): C, with the names that C has */
 
 enum sampler_limits {
+  SAMPLER_MOST_WORDS = 2560, /* of a record: Python frames and program counters */
   SAMPLER_MOST_FRAMES = 512,  /* of one stack; the outermost are cut off */
   SAMPLER_MOST_STATES = 4,    /* thread states of one thread, one for each interpreter */
-  SAMPLER_FRAME_BYTES = 88,   /* that are read of a _PyInterpreterFrame */
-  SAMPLER_CODE_BYTES = 144,   /* that are read of a code object */
-  SAMPLER_CODE_WORDS = 10,    /* of these, the constant ones, from the first line on */
+  SAMPLER_FRAME_BYTES = 88,   /* read of a _PyInterpreterFrame */
+  SAMPLER_CODE_BYTES = 144,   /* read of a code object */
+  SAMPLER_CODE_WORDS = 10,    /* the constant words of these, from the first line on */
   SAMPLER_MOST_QUALNAME = 1024,
   SAMPLER_MOST_FILE = 4096,
   SAMPLER_MOST_LINES = 24576,
-  /* New names of one sample that are copied at once; of others the loader reads them. */
+  /* New names per sample that the program copies itself; the loader reads the others. */
   SAMPLER_NAMES_AT_ONCE = 16,
-  /* New names that a process may have: so many, and some more at each sample with new ones. */
+  /* New names that a process may have: so many, and some more for each sample with new ones. */
   SAMPLER_NAMES_IN_STOCK = 4096,
   SAMPLER_NAMES_ADDED = 16,
 };
 
-/* What a process may have of new names. */
+/* The new names that a process may still have. */
 struct sampled_stock {
-  __u64 refused; /* frames without a name, since there were too many new ones */
+  __u64 refused; /* frames without a name, because there were too many new names */
   __u32 left;
-  __u32 closed; /* by the loader: none any more */
+  __u32 closed; /* set by the loader: no more names */
 };
 
-/* Where things are in one process. Offsets in bytes; all are below the limits above. */
+/* Addresses and offsets in one process. Offsets are in bytes and below the limits above. */
 struct sampled_process {
   __u64 interpreters; /* address of the pointer to the newest interpreter */
   __u64 code_type;    /* address of PyCode_Type */
-  __u64 text_type;    /* PyUnicode_Type; of asyncio's tasks' names */
+  __u64 text_type;    /* address of PyUnicode_Type, the type of asyncio's task names */
   __u64 executable_tags;
   /* PyInterpreterState */
   __u32 next_interpreter;
@@ -48,7 +49,7 @@ struct sampled_process {
   __u32 frame_in_cframe;
   __u32 previous_cframe;
   __u32 running_task; /* 0: not known */
-  __u32 tasks_later;  /* the loader looks for it again */
+  __u32 tasks_later;  /* the loader will look for running_task again */
   /* _PyInterpreterFrame */
   __u32 executable;
   __u32 previous;
@@ -74,7 +75,7 @@ struct sampled_process {
   __u32 gil_locked;
 };
 
-/* What is the same in all versions of CPython: FrameOwners and TextForm of
+/* Identical in all versions of CPython: FrameOwners and TextForm of
  * python/layout/stack_layout.hpp. */
 struct sampled_python {
   __u32 generator_owner;
@@ -90,6 +91,8 @@ enum sampler_record_kind {
   SAMPLER_STACK = 1,
   SAMPLER_CODE = 2,
   SAMPLER_TASK = 3,
+  SAMPLER_WAKE = 4,
+  SAMPLER_POLL = 5,
 };
 
 enum sampler_gil {
@@ -102,61 +105,71 @@ enum sampler_gil {
 enum sampler_flags {
   SAMPLER_TRUNCATED = 1,  /* more than SAMPLER_MOST_FRAMES */
   SAMPLER_UNREADABLE = 2, /* the outermost frames could not be read */
-  SAMPLER_NO_STATE = 4,   /* the thread has no thread state: it is not Python's */
-  SAMPLER_BY_CLOCK = 8,   /* TIME was taken just before or after the sample's own */
+  SAMPLER_NO_STATE = 4,   /* the thread has no thread state: not a Python thread */
+  SAMPLER_BY_CLOCK = 8,   /* TIME was read just before or after the sample's own */
+  SAMPLER_TRACED = 16,    /* at a tracepoint or probe: TIME was read before its samples were made */
+  SAMPLER_NO_PROCESS = 32, /* the process is not added: only its native stack is read */
 };
 
 enum sampler_where {
-  SAMPLER_OUTERMOST = 0x80000000U,  /* of those that share one C activation of the evaluator */
-  SAMPLER_OFFSET = 0x7fffffffU,     /* of the instruction, from the code object's begin */
+  SAMPLER_OUTERMOST = 0x80000000U,  /* of the frames that share one C activation of the evaluator */
+  SAMPLER_OFFSET = 0x7fffffffU,     /* of the instruction, from the start of the code object */
 };
 
 struct sampled_frame {
-  __u32 code; /* number of a struct sampled_name; 0: it was lost */
+  __u32 code; /* number of a struct sampled_name; 0: lost */
   __u32 where;
 };
 
-/* One sample of perf's. Its frames follow, the innermost first. */
+/* One sample of perf, or one hit of a tracepoint or probe. Its Python frames follow, the innermost
+ * first, and then the program counters of the native stack: the innermost one, and of its callers
+ * the last byte of the call instruction. */
 struct sampled_stack_head {
   __u32 kind;
-  __u32 pid; /* as the loader's pid namespace has them */
+  __u32 pid; /* pid and tid are those in the loader's pid namespace */
   __u32 tid;
   __u32 count;
-  __u64 time; /* of the event's clock, the sample's own */
-  __u32 task; /* number of a SAMPLER_TASK; 0: none, or not asked for */
+  __u64 time; /* the sample's own, by the event's clock; see SAMPLER_BY_CLOCK, SAMPLER_TRACED */
+  __u32 task; /* number of a SAMPLER_TASK; 0: none, or not requested */
   __u8 gil;
   __u8 flags;
-  __u16 unused;
+  __u8 native_end; /* enum native_end */
+  __u8 unused;
+  __u32 native_count;
+  __u32 unused_too;
 };
 
 struct sampled_stack {
   struct sampled_stack_head head;
-  struct sampled_frame frames[SAMPLER_MOST_FRAMES];
+  union {
+    struct sampled_frame frames[SAMPLER_MOST_FRAMES];
+    __u64 words[SAMPLER_MOST_WORDS];
+  };
 };
 
-/* What was not in memory when the program looked. */
+/* The parts that were not in memory when the program read them. */
 enum sampler_missing {
   SAMPLER_MISSING_NAME = 1,
   SAMPLER_MISSING_FILE = 2,
   SAMPLER_MISSING_LINES = 4,
 };
 
-/* A code object, or a task's name, at its first sight: always before the first stack with it. What
- * its bytes are follows: the name, the file, the table of lines. */
+/* A code object or a task's name, sent when first seen: always before the first stack with it. Its
+ * bytes follow: the name, the file, the line table. */
 struct sampled_name_head {
   __u32 kind;
   __u32 pid;
   __u32 number;
-  __s32 first_line; /* of a SAMPLER_TASK without a name: its number */
+  __s32 first_line; /* for a SAMPLER_TASK without a name: the task's number */
   __u32 byte_code;  /* sampled_process.byte_code */
   __u32 name_bytes;
   __u32 file_bytes;
   __u32 line_bytes;
-  __u8 name_width; /* of a character; of a SAMPLER_TASK without a name: 0 */
+  __u8 name_width; /* of a character; 0 for a SAMPLER_TASK without a name */
   __u8 file_width;
   __u8 name_cut;
   __u8 missing; /* of enum sampler_missing */
-  /* Of a code object. */
+  /* Only for code objects. */
   __u64 address;
   __u64 fingerprint;
 };
@@ -166,12 +179,22 @@ struct sampled_name {
   __u8 bytes[SAMPLER_MOST_QUALNAME + SAMPLER_MOST_FILE + SAMPLER_MOST_LINES];
 };
 
+/* A thread of a known process may run again (SAMPLER_WAKE), or calls epoll_wait(2) or the like
+ * (SAMPLER_POLL). */
+struct sampled_moment {
+  __u32 kind;
+  __u32 pid;
+  __u32 tid;
+  __u32 unused;
+  __u64 time; /* CLOCK_MONOTONIC */
+};
+
 enum sampler_counter {
-  SAMPLER_COUNT_SAMPLES,    /* of processes that are known */
-  SAMPLER_COUNT_FOUND,      /* the thread's state was the one of last time */
-  SAMPLER_COUNT_SEARCHED,   /* it was looked for in the list and found */
+  SAMPLER_COUNT_SAMPLES,    /* of known processes */
+  SAMPLER_COUNT_FOUND,      /* the thread state was the one of the last sample */
+  SAMPLER_COUNT_SEARCHED,   /* the thread state was found by a search of the list */
   SAMPLER_COUNT_NO_STATE,
-  SAMPLER_COUNT_NO_FRAMES,  /* there is one, and it runs no Python */
+  SAMPLER_COUNT_NO_FRAMES,  /* the thread has a state, but runs no Python */
   SAMPLER_COUNT_TRUNCATED,
   SAMPLER_COUNT_UNREADABLE,
   SAMPLER_COUNT_GIL_HELD,
@@ -179,10 +202,11 @@ enum sampler_counter {
   SAMPLER_COUNT_LOST,       /* the ring was full */
   SAMPLER_COUNT_LOST_NAMES,
   SAMPLER_COUNT_BY_CLOCK,
+  SAMPLER_COUNT_TRACED,
   SAMPLER_COUNTERS,
 };
 
-/* Of some words, a step for each: equal ones are equal, and hardly any others. */
+/* Adds WORD to FINGERPRINT. Equal sequences of words give equal fingerprints, others rarely do. */
 static inline __u64 sampler_mix(__u64 fingerprint, __u64 word) {
   fingerprint = (fingerprint ^ word) * 0x9e3779b97f4a7c15ULL;
   return fingerprint ^ (fingerprint >> 29);

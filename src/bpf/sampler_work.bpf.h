@@ -1,29 +1,30 @@
-/* What the program is told, what it keeps from one sample to the next, and what all its parts use. */
+/* The program's settings, its state between samples, and the helpers that all its parts use. */
 #ifndef PYINJECT_BPF_SAMPLER_WORK_BPF_H
 #define PYINJECT_BPF_SAMPLER_WORK_BPF_H
 
 #include "sampler_kernel.bpf.h"
 #include "sampler_records.h"
 
-/* The compiler drops a bound that it can prove, and the verifier cannot. */
+/* Prevents the compiler from dropping a bound that it can prove, but the verifier cannot. */
 #define KEEP(value) asm volatile("" : "+r"(value))
 
-/* Set by the loader, whose C++ knows no _Bool. */
+/* Set by the loader, whose C++ has no _Bool. */
 const volatile __u32 own_pid_namespace = 0; /* its inode number */
 const volatile __u8 with_gil = 0;
 const volatile __u8 with_tasks = 0;
-const volatile __u64 wake_at = 0; /* bytes in the ring that are worth a wake-up */
+const volatile __u8 with_native = 0;
+const volatile __u64 wake_at = 0; /* bytes in the ring that justify a wakeup */
 const volatile struct sampled_python python = {0};
 
-/* Preallocated, as all: before Linux 6.1 programs of perf's events take no other. */
+/* Preallocated, like all maps here: before Linux 6.1, programs of perf events accept no others. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 16384);
-  __type(key, __u32); /* pid, as the loader's pid namespace has it */
+  __type(key, __u32); /* pid in the loader's pid namespace */
   __type(value, struct sampled_process);
 } processes SEC(".maps");
 
-/* Those that are recorded when perf records the whole system, and what they have forked. */
+/* The processes to record when perf records the whole system, and their forked children. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 16384);
@@ -34,18 +35,18 @@ struct {
 __u8 only_members = 0;
 
 struct known_thread {
-  __u64 start_time; /* of the task: a thread number is given away again */
+  __u64 start_time; /* of the task: thread ids are reused */
   __u64 state;      /* its PyThreadState; 0: not known */
   __u32 pid;
   __u32 tid;
-  __u32 in_vain; /* why the last search found none: of enum sampler_flags; 0: it did */
+  __u32 in_vain; /* why the last search found none (enum sampler_flags); 0: it found one */
   __u32 unused;
 };
 
 struct {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
   __uint(max_entries, 16384);
-  __type(key, __u32); /* the kernel's own number of the thread */
+  __type(key, __u32); /* the kernel's own thread id */
   __type(value, struct known_thread);
 } threads SEC(".maps");
 
@@ -60,7 +61,7 @@ struct known_object {
   __u32 unused;
 };
 
-/* Code objects and tasks, by their addresses, which are given away again: hence the fingerprint. */
+/* Code objects and tasks by their addresses, which are reused: hence the fingerprint. */
 struct {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
   __uint(max_entries, 65536);
@@ -87,39 +88,39 @@ struct {
   __type(value, __u64);
 } counters SEC(".maps");
 
-/* What an evaluator has on the stack, its entry frame too (3.12, 3.13), takes some hundred bytes. */
+/* An evaluator's stack, including its entry frame (3.12, 3.13), takes some hundred bytes. */
 enum { kEvaluatorsStack = 4096, kMostThreadState = 8192 };
 
-/* Where the walk along the frames is. */
+/* The state of the walk along the frames. */
 struct walk {
   __u64 frame;
-  __u64 published; /* with which it was begun */
+  __u64 published; /* the first frame of the walk */
   __u64 last_code;
-  __u64 behind_entry;  /* the previous one of the first entry frame */
-  __u64 behind_cframe; /* 3.12: the innermost frame of the evaluator before this one */
+  __u64 behind_entry;  /* the frame before the first entry frame */
+  __u64 behind_cframe; /* 3.12: the innermost frame of the previous evaluator */
   __u32 count;
-  __u32 count_before; /* with which this thread state was begun */
+  __u32 count_before; /* count at the start of this thread state */
   __u32 last_number;
   __u8 flags_before;
   __u8 may_be_empty;
-  __u8 what; /* is tried: see below */
+  __u8 what; /* the current attempt, kTryPublished and so on */
   __u8 flags;
   __u8 steps;       /* 0, 1, or more */
   __u8 first_entry; /* the first frame is an entry frame */
   __u8 last_entry;
   __u8 last_generator;
-  __u8 stale; /* what is published is an earlier one's */
+  __u8 stale; /* the published frame is that of an earlier _PyCFrame */
 };
 
-/* One sample's work. The kernel runs no two such programs at a time on one processor. */
+/* One sample's work. The kernel never runs two such programs at the same time on one processor. */
 struct work {
   struct sampled_process at;
   __u64 states[SAMPLER_MOST_STATES];
   __u32 state_count;
   struct walk walk;
-  __u32 named;        /* code objects, in this sample */
-  __u32 restocked;    /* in this sample */
-  __u64 search_after; /* of threads whose last search was in vain */
+  __u32 named;        /* code objects named in this sample */
+  __u32 restocked;    /* the stock was refilled in this sample */
+  __u64 search_after; /* time of the next search for threads whose last one was in vain */
   __u64 registers[16];
   __u64 stack_pointer;
   __u8 frame[128];
@@ -167,8 +168,14 @@ static __always_inline __u64 wake(void) {
                                                                   : BPF_RB_NO_WAKEUP;
 }
 
-/* The number of TASK in the loader's pid namespace; 0: it is not seen from there. */
+/* Inode number of the initial pid namespace (PROC_PID_INIT_INO in include/linux/proc_ns.h). */
+#define INITIAL_NAMESPACE 0xeffffffcU
+
+/* TASK's pid in the loader's pid namespace; 0: not visible there. */
 static __always_inline __u32 number_of(struct task_struct *task) {
+  if (own_pid_namespace == INITIAL_NAMESPACE) {
+    return (__u32)BPF_CORE_READ(task, pid);
+  }
   struct pid *pid = BPF_CORE_READ(task, thread_pid);
   if (!pid) {
     return 0;

@@ -1,5 +1,5 @@
-// From perf.data to calls and returns. The layout of the payloads is in the file, in the kernel's
-// own words, which libtraceevent understands.
+// Reads calls and returns from perf.data. The file contains the kernel's description of the payload
+// layout, which libtraceevent parses.
 #include "calls/call_trace.hpp"
 #include "pyinject/base/error.hpp"
 
@@ -29,14 +29,14 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// Of record --functions, src/record/verbs/function_recorder_begin.cpp.
+// The prefix that record --functions uses, src/record/verbs/function_recorder_begin.cpp.
 constexpr std::string_view kGroup = "perf_pyinject_";
 
 struct FreeTep {
   void operator()(tep_handle* tep) const { tep_free(tep); }
 };
 
-// One event, and where in its payload is what.
+// An event and the fields of its payload.
 struct Probe {
   CallEvent::Kind kind{};
   std::uint16_t source = 0;
@@ -63,8 +63,7 @@ std::optional<Probe> probe_of(tep_event* event) {
   return complete ? std::optional{probe} : std::nullopt;
 }
 
-// FIELD of the payload RAW, as it says itself where it is: libtraceevent does not ask whether that
-// is inside.
+// FIELD of the payload RAW, bounds-checked: libtraceevent does not check.
 std::optional<unsigned long long> number_in(Bytes raw, tep_format_field* field) {
   unsigned long long value = 0;
   if (field->offset < 0 || field->size <= 0 ||
@@ -76,7 +75,7 @@ std::optional<unsigned long long> number_in(Bytes raw, tep_format_field* field) 
   return value;
 }
 
-// A text of any length: the field holds its offset and, above, its size with a NUL.
+// A string of any length: the field holds its offset and, in the upper half, its size with NUL.
 std::optional<std::string_view> text_in(Bytes raw, tep_format_field* field) {
   const auto place = number_in(raw, field);
   if (!place || (static_cast<unsigned>(field->flags) & TEP_FIELD_IS_DYNAMIC) == 0) {
@@ -91,7 +90,7 @@ std::optional<std::string_view> text_in(Bytes raw, tep_format_field* field) {
   return text.substr(0, text.find('\0'));
 }
 
-// The payload of a tracepoint, in what Sample calls BETWEEN.
+// The payload of a tracepoint, in the part that Sample names BETWEEN.
 Bytes payload_of(const perfdata::Sample& sample) {
   if (sample.event == nullptr || !sample.event->samples(PERF_SAMPLE_RAW)) {
     return {};
@@ -153,7 +152,7 @@ class Reader {
   }
 
  private:
-  // null: an event that the user wanted, too.
+  // null: another event that the user requested
   [[nodiscard]] const Probe* probe_of_event(const perfdata::Event& event) const {
     const auto found =
         event.attr.type == PERF_TYPE_TRACEPOINT ? probes_.find(event.attr.config) : probes_.end();
@@ -202,13 +201,13 @@ class Reader {
     }
   }
 
-  // The same losses are told twice: by the kernel as they happen (LOST, of all events of a buffer;
-  // not those at the end), and by perf from the counters of each event (LOST_SAMPLES, since 6.1).
+  // The same losses are reported twice: by the kernel as they happen (LOST, for all events of a
+  // buffer, but not at the end), and by perf from each event's counters (LOST_SAMPLES, since 6.1).
   void take_loss(const perfdata::Record& record) {
     base::ByteCursor cursor{record.bytes};
     cursor.take(sizeof(perf_event_header));
     if (record.type == PERF_RECORD_LOST) {
-      cursor.number<std::uint64_t>();  // the event that was told, not the one that was lost
+      cursor.number<std::uint64_t>();  // the reporting event, not the one with the losses
       lost_records_ += cursor.number<std::uint64_t>();
       return;
     }
@@ -228,7 +227,7 @@ class Reader {
 
   perfdata::Input input_;
   std::unique_ptr<tep_handle, FreeTep> tep_{tep_alloc()};
-  std::unordered_map<std::uint64_t, Probe> probes_;  // by the event's number
+  std::unordered_map<std::uint64_t, Probe> probes_;  // by event id
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::string key_;
   std::uint64_t lost_records_ = 0;
@@ -248,9 +247,9 @@ CallTrace read_calls(const std::string& path) {
   }
   Reader reader{std::get<perfdata::Input>(std::move(opened))};
   if (!reader.has_probes()) {
-    throw base::Error{fmt::format(
-        "{} has no calls of functions in it: perf-pyinject record --functions records them",
-        base::printable(path))};
+    throw base::Error{
+        fmt::format("{} contains no function calls: perf-pyinject record --functions records them",
+                    base::printable(path))};
   }
   return reader.read();
 }
@@ -266,7 +265,7 @@ bool can_read_calls() { return false; }
 CallTrace read_calls(const std::string& path) {
   throw base::Error{path +
                     ": this perf-pyinject was built without libtraceevent (libtraceevent-dev) and "
-                    "cannot read calls of functions"};
+                    "cannot read function calls"};
 }
 
 }  // namespace pyinject::calls

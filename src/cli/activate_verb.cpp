@@ -40,9 +40,10 @@ half their speed until it is switched off.
   -p, --pid LIST  the targets
       --strict    if one fails, switch the others off again (default)
       --lenient   skip targets that fail
+      --deactivate-timeout SEC  limit for undoing a failure (default: 5)
       --stats FILE, --log-format json  counters to FILE; messages as JSON
   -q, --quiet     only warnings and errors
-  -v, --verbose   more
+  -v, --verbose   print more
 
 example, for an interpreter with frame pointers:
   perf-pyinject activate -p 4711 && perf top -g -p 4711
@@ -81,7 +82,7 @@ int run_activate(const CommandLine& line, Reporter& reporter, const Terminal& /*
     reporter.take(manager->stats());
     return session::kFailure;
   }
-  guard.expect_stops();  // also of targets that are on already
+  guard.expect_stops();  // including targets that are already on
   const bool done = manager->activate_all(std::move(selection.targets));
   reporter.take(manager->stats());
   guard.dismiss();

@@ -24,12 +24,13 @@ bool is_in(const RecordOption* option, std::span<const RecordOption> table) {
   return option != nullptr && option >= table.data() && option < table.data() + table.size();
 }
 
-// Options of perf that cannot be passed on.
+// perf options that cannot be passed on.
 void refuse(const ScannedOption& one) {
   static constexpr auto kRefused = std::to_array<std::pair<std::string_view, std::string_view>>({
-      {"delay", "events are enabled when the targets are active, and the command starts then"},
-      {"control", "the control channel of perf is used to start and stop the events"},
-      {"tid", "single threads are not supported yet: name the process with -p"},
+      {"delay",
+       "perf-pyinject enables the events and starts the command when the targets are active"},
+      {"control", "perf-pyinject itself uses perf's control channel to start and stop the events"},
+      {"tid", "single threads cannot be selected: name the process with -p"},
   });
   for (const auto& [name, why] : kRefused) {
     if (one.option != nullptr && one.option->long_name == name) {
@@ -38,7 +39,7 @@ void refuse(const ScannedOption& one) {
   }
 }
 
-// WORD is in none of TABLES. A newer perf may know it, but not if it is a mistyped one.
+// WORD is in none of TABLES. A newer perf may know it, unless it looks mistyped.
 void refuse_unknown(std::string_view word, std::span<const std::span<const RecordOption>> tables,
                     bool with_perf) {
   const auto name = word.substr(0, word.find('='));
@@ -64,7 +65,7 @@ void refuse_unknown(std::string_view word, std::span<const std::span<const Recor
 std::string normalised(const ScannedOption& one) {
   std::string text = fmt::format("--{}", one.option->long_name);
   if (one.negated) {
-    throw CommandLineError{fmt::format("option {}: it cannot be negated", one.words.front()),
+    throw CommandLineError{fmt::format("option {} cannot be negated", one.words.front()),
                            session::kUsage};
   }
   if (one.option->argument == OptionArgument::kRequired) {
@@ -78,8 +79,8 @@ std::string normalised(const ScannedOption& one) {
   return text;
 }
 
-// The words of a group that are for perf. Those of a cluster are put together again, so that one
-// without an option of ours is as it was.
+// The words of a group that are for perf. Reassembles clusters, so that a cluster without options
+// of this tool is unchanged.
 void append_for_perf(const std::vector<ScannedOption>& group, std::vector<std::string>& perf) {
   std::string cluster;
   std::vector<std::string> values;

@@ -20,7 +20,7 @@ namespace {
 
 using session::kUsage;
 
-// Of stock perf, and not here: command-list.txt of tools/perf, Linux 7.2.
+// Commands of stock perf that this tool lacks: command-list.txt of tools/perf, Linux 7.2.
 bool is_verb_of_perf(std::string_view name) {
   static constexpr auto kNames = std::to_array<std::string_view>(
       {"annotate", "archive",  "bench",  "buildid-cache", "buildid-list", "c2c",       "check",
@@ -30,19 +30,19 @@ bool is_verb_of_perf(std::string_view name) {
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
-// "record, trace or status", with all of them.
+// "record, trace or status", with all verbs.
 std::string list_verbs() {
   const auto names = verb_names();
   return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
-// For somebody who has typed WORD as a verb.
+// For a user who has typed WORD as a verb.
 std::string hint(std::string_view word) {
   if (is_verb_of_perf(word)) {
-    return fmt::format("run perf {}; the verbs here are {}", word, list_verbs());
+    return fmt::format("run perf {} itself; the verbs of perf-pyinject are {}", word, list_verbs());
   }
   const auto meant = did_you_mean(word, verb_names());
-  return meant ? fmt::format("did you mean {}?", *meant) : list_verbs();
+  return meant ? fmt::format("did you mean {}?", *meant) : "use " + list_verbs();
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     line.help = values.count("help") != 0;
     line.version = values.count("version") != 0;
     if (!line.help && !line.version) {
-      throw CommandLineError{fmt::format("no verb: {}", list_verbs()), kUsage};
+      throw CommandLineError{fmt::format("no verb: use {}", list_verbs()), kUsage};
     }
     return line;
   }

@@ -1,4 +1,4 @@
-// The command line, understood and checked; nothing is done yet.
+// The parsed and validated command line; nothing is executed yet.
 #pragma once
 
 #include "cli/verb.hpp"
@@ -21,17 +21,18 @@ namespace pyinject::cli {
 
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
-// What is told to programs.
+// Output for programs.
 struct ReportOptions {
   bool json = false;                      // --log-format
   std::optional<std::string> stats = {};  // --stats FILE
 };
 
-// What the options of each verb say.
+// The options of each verb.
 struct RecordCommand {
   session::RecordOptions record;
   std::optional<session::RepeatOptions> repeat;
   bool functions = false;
+  std::vector<std::string> what;  // recipes
 };
 
 struct FunctionsCommand {
@@ -47,18 +48,18 @@ struct ActivateCommand {
 };
 
 struct DeactivateCommand {
-  std::vector<base::Pid> pids;  // none: ABANDONED
+  std::vector<base::Pid> pids;  // empty: ABANDONED
   bool abandoned = false;
   std::chrono::nanoseconds deactivation_deadline{};
 };
 
 struct StatusCommand {
-  std::vector<base::Pid> pids;  // none: all
+  std::vector<base::Pid> pids;  // empty: all
   bool json = false;
 };
 
 struct CommandLine {
-  const VerbSpec* verb = nullptr;  // nullptr: --help or --version
+  const VerbSpec* verb = nullptr;  // nullptr: --help, --version
   bool help = false;               // --help: of VERB
   bool version = false;            // --version
   Verbosity verbosity = Verbosity::kNormal;
@@ -69,7 +70,7 @@ struct CommandLine {
       options;  // of VERB
 };
 
-// What is wrong with the command line, and the exit status that says so.
+// An error in the command line, with its exit status.
 class CommandLineError : public base::Error {
  public:
   CommandLineError(const std::string& text, int status) : Error{text}, status_{status} {}
@@ -79,11 +80,11 @@ class CommandLineError : public base::Error {
   int status_;
 };
 
-// ARGUMENTS without the program's name; PERF: the environment variable. Throws CommandLineError.
+// ARGUMENTS without the program name; PERF: the environment variable. Throws CommandLineError.
 [[nodiscard]] CommandLine parse_command_line(const std::vector<std::string>& arguments,
                                              const std::optional<std::string>& perf);
 
-// "1,22": throws CommandLineError (status 125) naming the offending piece.
+// "1,22": throws CommandLineError (status 125) naming the invalid piece.
 [[nodiscard]] std::vector<base::Pid> parse_pids(std::string_view list);
 
 }  // namespace pyinject::cli

@@ -14,9 +14,9 @@ namespace {
 
 using std::chrono::duration_cast;
 
-constexpr std::size_t kMostShown = 100;       // targets, each on a line
-constexpr std::uint64_t kMostCopied = 65528;  // bytes of stack, by the kernel
-constexpr std::size_t kShownByPerf = 127;  // entries of a callchain, unless --max-stack says more
+constexpr std::size_t kMostShown = 100;       // targets, one per line
+constexpr std::uint64_t kMostCopied = 65528;  // the kernel's limit on a stack dump, in bytes
+constexpr std::size_t kShownByPerf = 127;     // callchain entries, unless --max-stack sets more
 
 std::string format_short(std::chrono::nanoseconds span) {
   const auto microseconds = static_cast<double>(span.count()) / 1000;
@@ -47,6 +47,18 @@ std::string loss_line(const weave::WeaveSummary& facts) {
   return fmt::format("perf lost {} of the samples ({}): {}{}a larger -m helps",
                      share < 0.1 ? "less than 0.1 %" : fmt::format("{:.1f} %", share),
                      grouped(facts.lost), advice, advice.empty() ? "" : " or ");
+}
+
+std::string call_line(const weave::WeaveSummary& facts) {
+  std::string line =
+      fmt::format("{} timed, in nanoseconds (period)", phrase(facts.timed_calls, "system call"));
+  if (facts.lasting_calls > 0) {
+    line += fmt::format(", {} until the recording ended", grouped(facts.lasting_calls));
+  }
+  if (facts.untimed_calls > 0) {
+    line += fmt::format("; {} not timed: the end is unknown", grouped(facts.untimed_calls));
+  }
+  return line;
 }
 
 }  // namespace
@@ -119,10 +131,11 @@ std::string activation_line(const session::ActiveTarget& active) {
 
 std::vector<std::string> woven_lines(const session::WovenFile& file, const std::string& done) {
   const auto& facts = file.summary;
-  std::vector<std::string> lines{fmt::format("{}: {} samples, {}, {}", done, facts.samples,
-                                             format_bytes(facts.bytes_after),
-                                             base::printable(file.path))};
-  const auto bad = facts.cut + facts.no_information + facts.broken + facts.limited;
+  std::vector<std::string> lines{
+      fmt::format("{}: {}, {}, {}", done, base::counted(facts.samples, "sample"),
+                  format_bytes(facts.bytes_after), base::printable(file.path))};
+  const auto bad =
+      facts.cut + facts.no_information + facts.broken + facts.limited + facts.no_user_part;
   if (bad > 0) {
     std::string line = bad == 1 ? "1 stack is incomplete:"
                                 : fmt::format("{} stacks are incomplete:", grouped(bad));
@@ -137,6 +150,7 @@ std::vector<std::string> woven_lines(const session::WovenFile& file, const std::
                                                      : "perf cannot copy more"));
     add(facts.no_information, "cut at a file without unwind tables ([no unwind info: FILE])");
     add(facts.broken, "broken ([broken stack: FILE])");
+    add(facts.no_user_part, "without a deferred user part ([no deferred callchain])");
     add(facts.limited, "too long");
     lines.push_back(line);
   }
@@ -145,7 +159,8 @@ std::vector<std::string> woven_lines(const session::WovenFile& file, const std::
     lines.push_back(weave::phrase(facts.dropped[i]));
   }
   if (facts.dropped.size() > kMostDropped) {
-    lines.push_back(fmt::format("{} more such losses", facts.dropped.size() - kMostDropped));
+    lines.push_back(
+        base::counted(facts.dropped.size() - kMostDropped, "more such loss", "more such losses"));
   }
   if (facts.unreadable > 0) {
     lines.push_back(phrase(facts.unreadable, "damaged sample") + " skipped");
@@ -153,8 +168,20 @@ std::vector<std::string> woven_lines(const session::WovenFile& file, const std::
   if (facts.unwanted > 0) {
     lines.push_back(phrase(facts.unwanted, "sample") + " of other processes skipped");
   }
+  if (facts.map_writes > 0) {
+    lines.push_back(phrase(facts.map_writes, "sample") +
+                    " of the tool's own perf map writes skipped");
+  }
+  if (facts.map_writes_hidden) {
+    lines.emplace_back(
+        "samples of the tool's own perf map writes may remain: --call-graph dwarf,16384 finds them "
+        "where the C library hides them");
+  }
   if (facts.lost > 0) {
     lines.push_back(loss_line(facts));
+  }
+  if (facts.timed_calls + facts.untimed_calls > 0) {
+    lines.push_back(call_line(facts));
   }
   if (!facts.damage.empty()) {
     lines.push_back(fmt::format("perf's file is cut short: {}", facts.damage));
@@ -165,10 +192,11 @@ std::vector<std::string> woven_lines(const session::WovenFile& file, const std::
 std::string sampler_line(const session::SamplerStats& stats) {
   const auto all = stats.matched + stats.unmatched;
   std::string line =
-      all == stats.with_frames
+      all == stats.with_frames && all != 1
           ? fmt::format("all {} in Python processes have Python stacks", phrase(all, "sample"))
-          : fmt::format("{} of {} in Python processes have Python stacks",
-                        grouped(stats.with_frames), phrase(all, "sample"));
+          : fmt::format("{} of {} in Python processes {}", grouped(stats.with_frames),
+                        phrase(all, "sample"),
+                        stats.with_frames == 1 ? "has a Python stack" : "have Python stacks");
   const auto add = [&line](std::uint64_t count, std::string_view what) {
     if (count > 0) {
       line += fmt::format(", {} {}", grouped(count), what);
@@ -179,7 +207,7 @@ std::string sampler_line(const session::SamplerStats& stats) {
     line += fmt::format(" ({} because the copied part of the stack was too short)",
                         grouped(stats.python_only_cut));
   }
-  add(stats.no_state, "in threads that never ran Python");
+  add(stats.no_state, "in threads that are not Python's");
   add(stats.no_frames, "in threads that ran no Python at that moment");
   add(stats.unmatched, "unmatched");
   if (stats.not_joined > 0) {
@@ -197,6 +225,24 @@ std::string sampler_line(const session::SamplerStats& stats) {
   }
   return line;
 }
+
+namespace {
+
+// Of files that exist only until they have been read.
+std::vector<std::string> without_paths(std::vector<std::string> lines,
+                                       const session::RecordSummary& summary) {
+  for (auto& line : lines) {
+    for (const auto& file : summary.files) {
+      const auto ending = ", " + base::printable(file.path);
+      if (line.ends_with(ending)) {
+        line.resize(line.size() - ending.size());
+      }
+    }
+  }
+  return lines;
+}
+
+}  // namespace
 
 std::vector<std::string> summary_lines(const session::RecordSummary& summary,
                                        const std::string& perf) {
@@ -218,7 +264,8 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
     }
     std::string line = fmt::format("recorded {}: ", span);
     if (file.samples) {
-      line += fmt::format("{}{} samples, ", file.approximate ? "about " : "", *file.samples);
+      line += fmt::format("{}{}, ", file.approximate ? "about " : "",
+                          base::counted(*file.samples, "sample"));
     }
     if (file.megabytes > 0) {
       line += fmt::format("{:.3f} MB, ", file.megabytes);
@@ -236,6 +283,9 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
   }
   if (!summary.counters.empty()) {
     lines.push_back(summary.counters);
+  }
+  if (perf.empty()) {
+    return without_paths(std::move(lines), summary);
   }
   const std::string file = summary.files.empty() ? summary.output.path : summary.files.front().path;
   std::size_t longest = 0;
@@ -305,7 +355,7 @@ void Console::erase() {
 void Console::finished(const session::RecordSummary& summary) {
   {
     const std::scoped_lock lock{mutex_};
-    activations_ = 0;  // of this recording
+    activations_ = 0;  // those of this recording
   }
   if (reporter_ != nullptr) {
     reporter_->count_unknown_threads(summary.unknown_threads);
@@ -317,14 +367,15 @@ void Console::finished(const session::RecordSummary& summary) {
     logger_.info("{}", line);
   }
   if (summary.sampler) {
-    logger_.debug(
-        "thread states: {} at hand, {} searched for; {} samples matched by the nearest time",
-        summary.sampler->state_found, summary.sampler->state_searched, summary.sampler->by_clock);
+    logger_.debug("thread states: {} at hand, {} searched for; {} matched by the nearest time",
+                  summary.sampler->state_found, summary.sampler->state_searched,
+                  base::counted(summary.sampler->by_clock, "sample"));
   }
   for (const auto& map : summary.maps) {
     logger_.debug("map {}: {}", map.path,
                   map.copied
-                      ? fmt::format("{} names copied, {} lines dropped", map.names, map.dropped)
+                      ? fmt::format("{} copied, {} dropped", base::counted(map.names, "name"),
+                                    base::counted(map.dropped, "line"))
                       : "the target's own file");
   }
 }

@@ -33,16 +33,16 @@ constexpr auto kDeactivateOptions = std::to_array<perf::RecordOption>({
 constexpr std::string_view kDeactivateHelp =
     R"(usage: perf-pyinject deactivate (-p PID[,PID...] | --abandoned) [OPTION...]
 
-Switches off trampolines that perf-pyinject has switched on. Those that a
+Switches off trampolines that perf-pyinject has switched on. Trampolines that a
 program has switched on itself (python -X perf, or its own call) stay on.
 
   -p, --pid LIST  the targets
-      --abandoned  all processes whose trampoline a killed perf-pyinject left
-                  on; not those of activate
-      --deactivate-timeout SEC  for all targets together (5)
+      --abandoned  all trampolines that a killed perf-pyinject left on; not
+                  those that activate switched on
+      --deactivate-timeout SEC  limit for all targets together (default: 5)
       --stats FILE, --log-format json  counters to FILE; messages as JSON
   -q, --quiet     only warnings and errors
-  -v, --verbose   more
+  -v, --verbose   print more
 
 example:
   perf-pyinject deactivate -p 4711
@@ -57,7 +57,7 @@ void parse_deactivate(const VerbArguments& arguments, CommandLine& line) {
   if (!abandoned) {
     require_pids(deactivate_verb, parsed);
   } else if (!parsed.pids.empty()) {
-    throw CommandLineError{"--abandoned finds its targets itself: leave out -p", session::kUsage};
+    throw CommandLineError{"--abandoned finds its targets itself: omit -p", session::kUsage};
   }
   line.options = DeactivateCommand{.pids = std::move(parsed.pids),
                                    .abandoned = abandoned,
@@ -71,7 +71,7 @@ int run_deactivate(const CommandLine& line, Reporter& reporter, const Terminal& 
   const auto injector = python::make_injector();
   session::Guard guard{*detector, *injector, logger, {}};
   session::ManagerOptions options{.deactivation_deadline = command.deactivation_deadline};
-  bool left_on = false;  // but for what a living session will switch off itself
+  bool left_on = false;  // excluding targets that a running session will switch off itself
   options.on_event = [&](const session::Event& event) {
     left_on = left_on || (event.kind == session::EventKind::kFailed &&
                           event.reason != python::Reason::kOtherSession);
@@ -93,7 +93,7 @@ int run_deactivate(const CommandLine& line, Reporter& reporter, const Terminal& 
     } else if (target.state == python::TrampolineState::kOff) {
       logger.info("pid {}: trampoline was already off", pid);
     } else {
-      logger.warning("pid {}: trampoline is on by itself; left on", pid);
+      logger.warning("pid {}: trampoline was switched on by the program itself; left on", pid);
     }
   }
   const bool all_off = manager->deactivate_all(on);
@@ -112,7 +112,7 @@ int run_deactivate(const CommandLine& line, Reporter& reporter, const Terminal& 
 }  // namespace
 
 const VerbSpec deactivate_verb{.name = "deactivate",
-                               .summary = "switch it off",
+                               .summary = "switch the trampoline off",
                                .options = kDeactivateOptions,
                                .parse = parse_deactivate,
                                .run = run_deactivate,

@@ -29,16 +29,16 @@ using session::kUsage;
 
 void print(std::string_view text) { base::write_all(STDOUT_FILENO, text, "standard output"); }
 
-// How far the numbers can be trusted.
+// Warns if the numbers are unreliable.
 void tell_defects(const calls::CallTrace& trace, base::Logger& logger) {
   if (trace.lost > 0) {
     logger.warning(
-        "{} records were lost, so the counts of calls are too low: larger buffers (-m 64M) or a "
-        "shorter recording help",
-        trace.lost);
+        "{} lost, so the counts of calls are too low: use larger buffers (-m 64M) or record for a "
+        "shorter time",
+        base::counted(trace.lost, "record was", "records were"));
   }
   if (trace.unreadable > 0) {
-    logger.warning("{} samples cannot be decoded and are skipped", trace.unreadable);
+    logger.warning("skipped {} that cannot be decoded", base::counted(trace.unreadable, "sample"));
   }
   if (!trace.damage.empty()) {
     logger.warning("the file is cut short: {}", trace.damage);
@@ -53,7 +53,7 @@ std::vector<calls::FunctionTimes> times_of(const calls::CallTrace& trace) {
   return times.result();
 }
 
-// The recording is good whatever comes of this.
+// The recording is valid even if this fails.
 void summarize(const std::string& path, base::Logger& logger) {
   try {
     const auto trace = calls::read_calls(path);
@@ -62,8 +62,9 @@ void summarize(const std::string& path, base::Logger& logger) {
     for (const auto& one : times) {
       calls += one.calls;
     }
-    logger.info("recorded {} calls of {} functions, {}, {}", calls, times.size(),
-                trace.lost == 0 ? "none lost" : fmt::format("{} records lost", trace.lost),
+    logger.info("recorded {} of {}, {}, {}", base::counted(calls, "call"),
+                base::counted(times.size(), "function"),
+                trace.lost == 0 ? "none lost" : base::counted(trace.lost, "record") + " lost",
                 base::printable(path));
     tell_defects(trace, logger);
     logger.info("next: perf-pyinject functions -i {}", shell_word(path));
@@ -87,14 +88,14 @@ void check_functions(const session::RecordOptions& record,
   }
   const auto exclude = [&](const char* other) {
     if (values.count(other) != 0) {
-      throw CommandLineError{fmt::format("--functions and --{} exclude each other", other), kUsage};
+      throw CommandLineError{fmt::format("--functions does not work with --{}", other), kUsage};
     }
   };
   for (const auto* const other :
-       {"children", "engine", "no-backfill", "repeat", "deactivate-timeout", "stats"}) {
+       {"children", "engine", "no-backfill", "repeat", "deactivate-timeout", "stats", "what"}) {
     exclude(other);
   }
-  for (const auto& flag : flag_options()) {  // they are of weave, which --functions does not use
+  for (const auto& flag : flag_options()) {  // of weave, which --functions does not use
     exclude(flag.name);
   }
   const auto& options = record.perf_options;
@@ -102,7 +103,7 @@ void check_functions(const session::RecordOptions& record,
     throw CommandLineError{"--functions writes to a file: not with -o -", kUsage};
   }
   const auto chosen = perf::parse_options(options);
-  // perf takes both for all events, and would leave out entries and returns as it comes.
+  // perf applies both to all events, which would drop arbitrary entries and returns.
   if (chosen.rate) {
     throw CommandLineError{
         "--functions records every call: not with -F or -c (set the rate of other "

@@ -26,16 +26,18 @@ constexpr std::string_view kFunctionsHelp =
     R"(usage: perf-pyinject functions [-i FILE] [OPTION...]
 
 Shows the calls that perf-pyinject record --functions has recorded: for each
-function the number of calls, how many of them returned, and their time with and
-without callees, sorted by own time. The times include the cost of recording, 1
-to 3 us for each call and return. A generator or coroutine is entered when it is
-created and each time it is resumed; each yield is a return.
+function the calls, the returns, the inclusive time and the own time (without
+callees), sorted by own time. The times include the cost of recording, 1 to 3 us
+for each call and each return; calls are 20 to 60 times slower. A generator or
+coroutine is entered when it is created and each time it is resumed; each yield
+is a return.
 
-  -i, --input FILE  the recording (perf.data)
+  -i, --input FILE  the recording (default: perf.data)
       --timeline    print every call and return in order instead
       --json        for programs: docs/functions.md describes the fields
+      --log-format json  messages as JSON
   -q, --quiet       only warnings and errors
-  -v, --verbose     more
+  -v, --verbose     print more
 
 examples:
   perf-pyinject record --functions -p 4711 -- sleep 1

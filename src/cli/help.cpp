@@ -18,39 +18,38 @@ Python functions in one stack. The processes need no flag and no restart.
 
 constexpr std::string_view kAfterVerbs =
     R"(
-record what (options of record; those of perf record work as well):
+record what (options of record; options of perf record also work):
   -p, --pid LIST    these processes; --children: also all Pythons below them
-  -a, --all-cpus    all processes; some of them: -u USER, --comm GLOB, -G CGROUP
-  -- COMMAND        with -p or -a: record while it runs (-- sleep 30); without
-                    them: launch it and profile it
+  -a, --all-cpus    all processes; to select: -u USER, --comm GLOB, -G CGROUP
+  -- COMMAND        with one of these: record while it runs; without: launch it
   -F, --freq HZ     samples per second
 which stacks:
       --engine E    trampoline (default); bpf: read the stacks in the kernel and
                     leave the processes unchanged; auto: bpf where possible
+      --what LIST   samples of io, net, locks, alloc, malloc and others
       --off-cpu     show where threads wait and for how long, deadlocks included
-      --gil         show who holds the GIL, who waits for it; implies bpf
+      --gil         show who holds the GIL and who waits for it; implies bpf
       --lines       add line numbers to the function names
 where the output goes:
   -o, --output FILE  default: perf.data, for perf report
       --repeat TIME/PERIOD  such as 30s/5m: a file for each TIME, every PERIOD
 diagnose:
   -v, --verbose     also print perf's messages
-      --stats FILE  write counters and the reasons of refusals as JSON
-      --version     print the version, and what is built in
+      --stats FILE  write counters and the reasons for refusals as JSON
+      --version     print the version and the engines that are built in
   -h, --help        print this text; with a verb: all options of the verb
 
-perf-pyinject(1) describes all options, exit statuses and reasons of refusals.
+perf-pyinject(1) describes all options, exit statuses and reasons for refusals.
 
 examples:
   perf-pyinject status
   perf-pyinject record -p 4711 -- sleep 30 && perf report
-  perf-pyinject record -p 4711 --engine bpf -- sleep 30 && perf report
   perf-pyinject record -- python3 app.py && perf report
 )";
 
 constexpr std::size_t kSummaryColumn = 14;
 
-// "  join        add Python stacks ..."; long NAMES have a line of their own.
+// "  join        add Python stacks ..."; long NAMES get a line of their own.
 std::string entry(const std::string& names, std::string_view summary) {
   const bool fits = names.size() + 4 <= kSummaryColumn;
   return fmt::format("  {:<{}}{}{}\n", names, fits ? kSummaryColumn - 2 : 0,

@@ -32,12 +32,12 @@ constexpr std::string_view kJoinHelp =
 
 Adds Python stacks to a perf record that is already running with -g or
 --call-graph. A BPF program reads them at perf's samples (needs CAP_BPF,
-CAP_PERFMON, Linux 5.17 with BTF). When perf has ended, they are written into
-its file. Samples from before the join have no Python functions; those of
-threads and processes that started between perf and the join may lack them.
-Ctrl-C detaches: perf goes on, and the stacks collected so far are added when it
-ends. A second Ctrl-C drops them. perf and its targets are not changed
-otherwise.
+CAP_PERFMON, Linux 5.17 with BTF). When perf exits, join adds the stacks to
+perf's file. Samples from before the join have no Python functions; samples of
+threads and processes that started between perf and the join may lack them, too.
+Ctrl-C detaches: perf goes on, and the stacks collected so far are added when
+perf exits. A second Ctrl-C drops them. perf and its targets are otherwise
+unchanged.
 
       --perf PATH  the perf whose build-id cache is used
       --gil, --tasks  mark who holds the GIL, which asyncio task runs (3.14+)
@@ -48,7 +48,7 @@ otherwise.
   -q, --quiet      only warnings and errors
   -v, --verbose    print more
 
-exit status: 0 when perf has ended and its file has the stacks; 125 refused or
+exit status: 0 if perf's file has the stacks and no signal came; 125 refused or
 failed; 128 + N after signal N; 129 usage
 
 example:
@@ -64,8 +64,9 @@ void parse_join(const VerbArguments& arguments, CommandLine& line) {
   const auto& words = parsed.split.command;
   const auto number = words.size() == 1 ? base::parse_number<pid_t>(words.front()) : std::nullopt;
   if (number.value_or(0) <= 0) {
-    throw CommandLineError{"join takes the process of a perf record: perf-pyinject join PID",
-                           session::kUsage};
+    throw CommandLineError{
+        "join needs the pid of a running perf record: perf-pyinject join PERF_PID",
+        session::kUsage};
   }
   line.options = session::JoinOptions{
       .perf = base::Pid{*number}, .search = parsed.perf, .flags = parsed.flags};

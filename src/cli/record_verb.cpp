@@ -1,7 +1,9 @@
+#include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/console.hpp"
 #include "cli/function_calls.hpp"
+#include "cli/recipes.hpp"
 #include "cli/repeat_option.hpp"
 #include "cli/reporter.hpp"
 #include "cli/verb_options.hpp"
@@ -9,12 +11,16 @@
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/record/record_session.hpp"
+#include "record/call_graph.hpp"
 #include "record/choose_engine.hpp"
+#include "record/malloc_probes.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,7 +38,7 @@ constexpr auto kRecordOptions = std::to_array<perf::RecordOption>({
     {"repeat", 0, kValue},     {"keep", 0, kValue},       {"deactivate-timeout", 0, kValue},
     {"stats", 0, kValue},      {"log-format", 0, kValue}, {"engine", 0, kValue},
     {"gil", 0, kFlag},         {"tasks", 0, kFlag},       {"off-cpu", 0, kFlag},
-    {"functions", 0, kFlag},
+    {"functions", 0, kFlag},   {"what", 0, kValue},
 });
 
 constexpr std::string_view kRecordHelp =
@@ -40,46 +46,48 @@ constexpr std::string_view kRecordHelp =
                              -G CGROUP) [OPTION...] [-- COMMAND...]
        perf-pyinject record [OPTION...] -- COMMAND...
 
-Runs perf record and adds the Python functions to its stacks. COMMAND sets the
-duration and is not profiled; without it, Ctrl-C ends the recording. Without -p,
--a, -u, --comm and -G, COMMAND itself is launched and profiled. Options that are
-not listed here go to perf record unchanged.
+Runs perf record and adds the Python functions to its stacks. With -p, -a, -u,
+--comm or -G, COMMAND only sets the duration; without COMMAND, Ctrl-C ends the
+recording. Otherwise, COMMAND is launched and profiled. Other options go to perf
+record, except -t, -D and --control, which are refused.
 
 which processes:
   -p, --pid LIST   these processes
-      --children   and all Python processes below them, now and later
+      --children   also all Python processes below them, now and later
   -a, --all-cpus   all processes, in containers and started later as well
   -u, --uid USER   only processes of USER (name or number)
       --comm GLOB  only processes with this name: --comm 'gunicorn*'
   -G, --cgroup CG  only processes in this cgroup or below it
       --strict     fail if one target cannot be recorded (default with -p)
-      --lenient    skip those that cannot (default with -a, -u, --comm, -G)
+      --lenient    skip such targets (default with -a, -u, --comm, -G)
 how:
       --engine E   trampoline (default); bpf: read the stacks in the kernel and
                    leave the processes unchanged (needs CAP_BPF, CAP_PERFMON,
                    Linux 5.17 with BTF); auto: bpf where possible
       --off-cpu    show where threads wait and for how long, deadlocks included
+      --what LIST  the events for io, net, locks (and how long each call takes),
+                   alloc, faults, malloc (-p), cache or sched; implies bpf
       --gil, --tasks  mark who holds the GIL, which asyncio task runs (3.14+);
                    implies bpf
-      --functions  record every call and return instead of samples (3.15, -p): 1
-                   to 3 us each, calls 20 to 60 times slower; functions --help
+      --functions  record every call and return instead of samples (-p; 3.15
+                   --with-dtrace; root): 1 to 3 us each; see functions --help
       --no-backfill  omit functions that were entered before the attach
-      --deactivate-timeout SEC  for switching off all targets (5)
+      --deactivate-timeout SEC  limit for switching trampolines off (default: 5)
       --perf PATH  the perf to run (else $PERF, else the one on PATH)
 output:
       --lines      add line numbers to the function names (trampoline: only of
                    those entered before the attach); as a column:
                    perf report --children -g none -s sym,srcline
-      --repeat TIME/PERIOD  such as 30s/5m: record TIME every PERIOD, into
-                   perf.data.YYYYMMDDHHMMSShh; SIGHUP starts the next one
-      --keep N     keep the latest N files of --repeat (12)
+      --repeat TIME/PERIOD  such as 30s/5m: record for TIME every PERIOD, into
+                   perf.data.<UTC time>; SIGHUP starts the next recording
+      --keep N     keep the latest N files of --repeat (default: 12)
       --keep-raw   also keep perf's own file, as NAME.raw
       --stats FILE, --log-format json  counters to FILE; messages as JSON
   -q, --quiet      only warnings and errors
   -v, --verbose    also print perf's messages
 
-exit status: COMMAND's; 125 refused or failed; 126, 127 COMMAND cannot run; 129
-usage; 128 + N ended by signal N; 0 if the targets exited first
+exit status: COMMAND's, or 0 if the targets exit first; 125 refused or failed;
+126, 127 COMMAND cannot run; 129 usage; 128 + N ended by signal N
 
 example:
   perf-pyinject record -p 4711,4712 -F 999 -o web.data -- sleep 30
@@ -87,43 +95,17 @@ example:
 
 using session::kUsage;
 
-void take_scope(const ParsedWords& parsed, session::RecordOptions& record) {
-  auto& scope = record.scope;
-  if (parsed.has("uid")) {
-    const auto& name = parsed.values["uid"].as<std::string>();
-    scope.user = session::user_by_name(name);
-    if (!scope.user) {
-      throw CommandLineError{fmt::format("-u {}: there is no such user", base::printable(name)),
-                             kUsage};
-    }
-  }
-  if (parsed.has("comm")) {
-    scope.command = parsed.values["comm"].as<std::string>();
-    if (scope.command.empty()) {
-      throw CommandLineError{"--comm needs a pattern, as in --comm 'gunicorn*'", kUsage};
-    }
-  }
-  if (parsed.has("cgroup")) {
-    std::string_view path = parsed.values["cgroup"].as<std::string>();
-    if (path.find(',') != std::string_view::npos) {
-      throw CommandLineError{"-G takes one cgroup, for all events", kUsage};
-    }
-    path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
-    path = path.substr(0, path.find_last_not_of('/') + 1);
-    scope.cgroup = path;
-  }
-}
-
 void take_record(ParsedWords& parsed, session::RecordOptions& record) {
   auto& split = parsed.split;
-  take_scope(parsed, record);
+  record.scope = parse_scope(parsed);
   record.all = parsed.has("all-cpus") || record.scope.narrow();
   if (record.all && !parsed.pids.empty()) {
     throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
   }
   record.children = parsed.has("children");
   if (record.children && parsed.pids.empty()) {
-    throw CommandLineError{"--children is for -p: the others have them anyway", kUsage};
+    throw CommandLineError{
+        "--children is for -p: -a, -u, --comm and -G include child processes anyway", kUsage};
   }
   if (split.separator && split.command.empty()) {
     throw CommandLineError{"no command after '--'", kUsage};
@@ -131,8 +113,8 @@ void take_record(ParsedWords& parsed, session::RecordOptions& record) {
   record.launch = !record.all && parsed.pids.empty();
   if (record.launch && split.command.empty()) {
     throw CommandLineError{
-        "no target: name a running Python process with -p PID, all with -a, those of -u, --comm or "
-        "-G, or a command to be launched",
+        "no target: use -p PID, -a for all processes, -u, --comm or -G for some of them, or "
+        "-- COMMAND to launch one",
         kUsage};
   }
   record.pids = parsed.pids;
@@ -156,7 +138,8 @@ void take_engine(const ParsedWords& parsed, session::RecordOptions& record) {
         names += names.empty() ? "" : &one == &engines.back() ? " or " : ", ";
         names += one.name;
       }
-      throw CommandLineError{fmt::format("--engine {}: {}", base::printable(name), names), kUsage};
+      throw CommandLineError{fmt::format("--engine {}: expected {}", base::printable(name), names),
+                             kUsage};
     }
     record.engine = found->choice;
   }
@@ -164,10 +147,13 @@ void take_engine(const ParsedWords& parsed, session::RecordOptions& record) {
   const auto engine = std::ranges::find(engines, record.engine, &session::EngineName::choice);
   if ((flags.gil || flags.tasks) && !engine->knows_gil_and_tasks) {
     if (parsed.has("engine")) {
-      throw CommandLineError{fmt::format("--{} needs --engine bpf: the {} knows nothing of it",
+      throw CommandLineError{fmt::format("--{} needs --engine bpf, not --engine {}",
                                          flags.gil ? "gil" : "tasks", engine->name),
                              kUsage};
     }
+    record.engine = session::EngineChoice::kBpf;
+  }
+  if (parsed.has("what") && !parsed.has("engine")) {
     record.engine = session::EngineChoice::kBpf;
   }
 }
@@ -179,9 +165,13 @@ std::optional<session::RepeatOptions> take_repeat(const ParsedWords& parsed,
     return parse_repeat(*repeat, keep, record);
   }
   if (keep) {
-    throw CommandLineError{"--keep is for --repeat", kUsage};
+    throw CommandLineError{"--keep needs --repeat", kUsage};
   }
   return std::nullopt;
+}
+
+bool wants_malloc(const std::vector<std::string>& recipes) {
+  return std::ranges::find(recipes, kMallocRecipe) != recipes.end();
 }
 
 void parse_record(const VerbArguments& arguments, CommandLine& line) {
@@ -192,6 +182,15 @@ void parse_record(const VerbArguments& arguments, CommandLine& line) {
   RecordCommand command;
   take_record(parsed, command.record);
   take_engine(parsed, command.record);
+  if (const auto list = parsed.value("what")) {
+    command.what = parse_recipes(*list);
+    if (wants_malloc(command.what) && command.record.pids.empty()) {
+      throw CommandLineError{
+          "--what malloc is for running processes: -p PID (not -a, -u, --comm, -G, nor a command "
+          "to be launched)",
+          kUsage};
+    }
+  }
   command.functions = parsed.has("functions");
   if (command.functions) {
     check_functions(command.record, parsed.values);
@@ -200,9 +199,60 @@ void parse_record(const VerbArguments& arguments, CommandLine& line) {
   line.options = std::move(command);
 }
 
-int run_record(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
+// The price comes first: a breakpoint is no small thing for a process in production.
+std::optional<session::MallocProbes> probe_malloc(const std::vector<base::Pid>& pids,
+                                                  base::Logger& logger) {
+  auto probed = session::MallocProbes::of(pids, logger);
+  if (const auto* const why_not = std::get_if<std::string>(&probed)) {
+    logger.error("--what malloc: {}; or --what alloc, without probes", *why_not);
+    return std::nullopt;
+  }
+  auto probes = std::get<session::MallocProbes>(std::move(probed));
+  logger.info(
+      "--what malloc: a breakpoint in malloc, calloc and realloc of {}: during the recording, each "
+      "call in the recorded processes takes 5 to 10 us longer and a few hundred bytes in the file",
+      fmt::join(probes.files(), ", "));
+  return probes;
+}
+
+// Adds the events of the recipes to RECORD. False: this machine cannot record them.
+bool add_recipes(const std::vector<std::string>& names, const std::vector<std::string>& probes,
+                 session::RecordOptions& record, base::Logger& logger) {
+  const auto chosen = perf::parse_options(record.perf_options);
+  auto expanded = expand({.names = names,
+                          .rate = chosen.rate,
+                          .frequency = chosen.rate && !chosen.period,
+                          .off_cpu = record.flags.off_cpu,
+                          .probes = probes},
+                         events_of_this_machine());
+  if (const auto* const why_not = std::get_if<std::string>(&expanded)) {
+    logger.error("{}", *why_not);
+    return false;
+  }
+  auto& recipes = std::get<Expansion>(expanded);
+  for (const auto& note : recipes.notes) {
+    logger.info("{}", note);
+  }
+  const auto what = fmt::format("--what {}", fmt::join(names, ","));
+  if (!recipes.events.empty()) {
+    std::vector<std::string> options{"-e", recipes.events};
+    const auto buffer = !chosen.rate && !chosen.buffers ? session::affordable_buffer() : 0;
+    if (buffer != 0) {  // calls come in bursts
+      options.insert(options.end(), {"-m", fmt::format("{}K", buffer >> 10U)});
+    }
+    logger.info("{}: {}", what, fmt::join(options, " "));
+    record.perf_options.insert(record.perf_options.end(), options.begin(), options.end());
+  }
+  if (record.engine == session::EngineChoice::kTrampoline) {
+    logger.info("{}: functions have no line numbers with --engine trampoline", what);
+  }
+  record.flags.timed_calls = std::move(recipes.timed_calls);
+  return true;
+}
+
+int record_by(const CommandLine& line, const session::RecordOptions& record, Reporter& reporter,
+              const Terminal& terminal) {
   const auto& command = std::get<RecordCommand>(line.options);
-  const auto& record = command.record;
   auto& logger = reporter.logger();
   Console console{logger, is_live(line, terminal), name_of_perf(record.perf), &reporter};
   if (command.functions) {
@@ -216,6 +266,25 @@ int run_record(const CommandLine& line, Reporter& reporter, const Terminal& term
   auto repeat = *command.repeat;
   repeat.done = [&](int status) { (void)reporter.finish(status); };
   return session::record_repeatedly(record, repeat, *detector, *injector, logger, console);
+}
+
+int run_record(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
+  const auto& command = std::get<RecordCommand>(line.options);
+  auto record = command.record;
+  auto& logger = reporter.logger();
+  auto probes = wants_malloc(command.what) ? probe_malloc(record.pids, logger) : std::nullopt;
+  if (wants_malloc(command.what) && !probes) {
+    return session::kFailure;
+  }
+  const auto events = probes ? probes->events() : std::vector<std::string>{};
+  if (!command.what.empty() && !add_recipes(command.what, events, record, logger)) {
+    return session::kFailure;
+  }
+  const int status = record_by(line, record, reporter, terminal);
+  if (probes) {
+    probes->remove(logger);
+  }
+  return status;
 }
 
 }  // namespace

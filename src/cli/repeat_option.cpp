@@ -51,7 +51,7 @@ session::RepeatOptions parse_repeat(const std::string& repeat,
   const auto duration = parse_span(pieces.front());
   const auto period = pieces.size() == 2 ? parse_span(pieces.back()) : std::nullopt;
   if (!duration || !period || *period < *duration) {
-    throw refuse("how long and how often, as in 30s/5m (ms, s, m, h)");
+    throw refuse("expected TIME/PERIOD, TIME at most PERIOD, as in 30s/5m (ms, s, m, h)");
   }
   result.duration = *duration;
   result.period = *period;
@@ -59,16 +59,17 @@ session::RepeatOptions parse_repeat(const std::string& repeat,
     const auto count = base::parse_number<std::size_t>(*keep);
     if (!count || *count == 0) {
       throw CommandLineError{
-          fmt::format("--keep {}: a number of files, 1 or more", base::printable(*keep)), kUsage};
+          fmt::format("--keep {}: expected a number of files, 1 or more", base::printable(*keep)),
+          kUsage};
     }
     result.keep = *count;
   }
   if (!record.command.empty()) {
-    throw refuse("it is the clock: no COMMAND");
+    throw refuse("the clock ends each recording: not with a COMMAND");
   }
   const auto output = perf::output_of(record.perf_options, false);
   if (output.pipe) {
-    throw refuse("it needs files: not with -o -");
+    throw refuse("each recording is a file: not with -o -");
   }
   if (output.several || perf::parse_options(record.perf_options).directory) {
     throw refuse(

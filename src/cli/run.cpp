@@ -42,7 +42,7 @@ base::LogLevel level_of(Verbosity verbosity) {
   return base::LogLevel::kInfo;
 }
 
-// A descriptor below 3 that we open for something else would receive messages.
+// Otherwise a later descriptor below 3 would receive messages.
 void open_standard_descriptors() {
   int fd = -1;
   do {
@@ -72,9 +72,8 @@ int run_reported(const CommandLine& line, const Terminal& terminal) {
   try {
     if (line.verb->reads_proc && !procfs::proc_is_of_our_pid_namespace()) {
       throw base::Error{
-          "/proc is that of another pid namespace, its numbers mean other processes here: mount "
-          "one's "
-          "own (unshare --mount-proc)"};
+          "/proc belongs to another pid namespace: its pids are other processes here; mount the "
+          "/proc of this namespace (unshare --mount-proc)"};
     }
     status = line.verb->run(line, reporter, terminal);
   } catch (const std::exception& error) {
@@ -88,7 +87,7 @@ std::optional<std::string> environment(const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>{value};
 }
 
-// Also when the rest of the command line makes no sense.
+// Works even if the rest of the command line is invalid.
 bool asks_for_json(const std::vector<std::string>& arguments) {
   const auto end = std::ranges::find(arguments, "--");
   const auto option = std::find(arguments.begin(), end, "--log-format");

@@ -29,21 +29,24 @@ constexpr auto kStatusOptions = std::to_array<perf::RecordOption>({
 constexpr std::string_view kStatusHelp =
     R"(usage: perf-pyinject status [-p PID[,PID...]] [OPTION...]
 
-Lists the visible Python processes, or those of -p: user, version, whether the
-interpreter keeps frame pointers (FP), whether it can be recorded (STATE), and
-the command line. Below the table: why the rest cannot be recorded. Nothing is
+Lists the visible Python processes, or those of -p: pid, user, version, frame
+pointers of the interpreter (FP), whether the process can be recorded (STATE),
+and command line. A line below the table explains each reason. No process is
 stopped or changed.
 
   ready              record and activate work
   on by us           perf-pyinject has switched the trampoline on
+  on by us (session gone)  a killed perf-pyinject left the trampoline on:
+                     perf-pyinject deactivate --abandoned
   on by itself       the program has switched its trampoline on
-  only --engine bpf  the trampoline cannot be switched on
+  only --engine bpf  record needs --engine bpf
   any other name     why it cannot be recorded: REASONS in perf-pyinject(1)
 
   -p, --pid LIST  only these processes
       --json      for programs: docs/status-json.md describes the fields
+      --log-format json  messages as JSON
   -q, --quiet     only warnings and errors
-  -v, --verbose   a line for each reason and process, and interpreters' files
+  -v, --verbose   also print each process's reason and interpreter file
 
 examples:
   perf-pyinject status

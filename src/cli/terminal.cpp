@@ -10,14 +10,24 @@
 
 namespace pyinject::cli {
 
-Terminal look_at_terminal() {
+namespace {
+
+Output look_at(int fd) {
   const char* const no_color = std::getenv("NO_COLOR");
   const char* const term = std::getenv("TERM");
-  const bool terminal = ::isatty(STDERR_FILENO) == 1;
   const bool dumb = term == nullptr || std::string_view{term} == "dumb";
-  return {.live = terminal && !dumb,
-          .color = terminal && !dumb && (no_color == nullptr || *no_color == '\0')};
+  const bool terminal = ::isatty(fd) == 1 && !dumb;
+  return {.terminal = terminal, .color = terminal && (no_color == nullptr || *no_color == '\0')};
 }
+
+}  // namespace
+
+Terminal look_at_terminal() {
+  const auto messages = look_at(STDERR_FILENO);
+  return {.live = messages.terminal, .color = messages.color};
+}
+
+Output look_at_output() { return look_at(STDOUT_FILENO); }
 
 bool is_live(const CommandLine& line, const Terminal& terminal) {
   return terminal.live && line.verbosity != Verbosity::kQuiet && !line.report.json;

@@ -1,4 +1,4 @@
-// What stdout and stderr are, and what may be drawn on them.
+// Properties of stdout and stderr that decide how to draw on them.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +7,21 @@ namespace pyinject::cli {
 
 struct CommandLine;
 
-// How messages look, from the environment.
+// How to show messages, from the environment.
 struct Terminal {
-  bool live = false;   // stderr is a terminal: the moving line may be drawn
+  bool live = false;   // stderr is a terminal: the progress line may be drawn
   bool color = false;  // and NO_COLOR is not set
 };
 [[nodiscard]] Terminal look_at_terminal();
-// May the moving line be drawn? Among JSON objects it would be none of them.
+// Whether the progress line may be drawn. Not among JSON objects, since it is none.
 [[nodiscard]] bool is_live(const CommandLine& line, const Terminal& terminal);
-// Columns of the terminal that stdout is. 0: it is none, or its size is unknown.
+// How to write results to stdout.
+struct Output {
+  bool terminal = false;  // that understands control sequences
+  bool color = false;     // and NO_COLOR is not set
+};
+[[nodiscard]] Output look_at_output();
+// Width of stdout's terminal in columns. 0: not a terminal, or unknown.
 [[nodiscard]] std::size_t output_width();
 
 }  // namespace pyinject::cli

@@ -5,8 +5,10 @@
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <string_view>
 
 namespace pyinject::cli {
 
@@ -29,25 +31,25 @@ constexpr auto kFlagOptions = std::to_array<FlagOption>({{"lines", &weave::Weave
 
 // "5", "0.5".
 std::chrono::nanoseconds parse_seconds(const std::string& text) {
-  double seconds = 0;
+  double number = 0;
   const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, seconds, std::chars_format::fixed);
-  if (error != std::errc{} || rest != end || !(seconds > 0 && seconds <= 3600)) {
+  const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  if (error != std::errc{} || rest != end || !(number > 0 && number <= 3600)) {
     throw CommandLineError{
-        fmt::format("--deactivate-timeout {}: seconds, more than 0 and 3600 at most",
+        fmt::format("--deactivate-timeout {}: expected seconds, more than 0 and at most 3600",
                     base::printable(text)),
         kUsage};
   }
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>{seconds});
+      std::chrono::duration<double>{number});
 }
 
 void take_reports(const ParsedWords& parsed, ReportOptions& report) {
   report.stats = parsed.value("stats");
   if (const auto format = parsed.value("log-format")) {
     if (*format != "text" && *format != "json") {
-      throw CommandLineError{fmt::format("--log-format {}: text or json", base::printable(*format)),
-                             kUsage};
+      throw CommandLineError{
+          fmt::format("--log-format {}: expected text or json", base::printable(*format)), kUsage};
     }
     report.json = *format == "json";
   }
@@ -67,12 +69,12 @@ void take_common(ParsedWords& parsed, CommandLine& line) {
       parsed.pids.insert(parsed.pids.end(), pids.begin(), pids.end());
     }
   }
-  if (const auto seconds = parsed.value("deactivate-timeout")) {
-    parsed.deactivation_deadline = parse_seconds(*seconds);
+  if (const auto text = parsed.value("deactivate-timeout")) {
+    parsed.deactivation_deadline = parse_seconds(*text);
   }
   take_reports(parsed, line.report);
   if (parsed.has("strict") && parsed.has("lenient")) {
-    throw CommandLineError{"--strict and --lenient exclude each other", kUsage};
+    throw CommandLineError{"give either --strict or --lenient", kUsage};
   }
   parsed.strict = !parsed.has("lenient");
   for (const auto& option : kFlagOptions) {
@@ -92,7 +94,7 @@ void refuse_operands(const VerbSpec& verb, const ParsedWords& parsed) {
       kUsage};
 }
 
-// One operand may have options behind it.
+// Options may follow one operand.
 SplitArguments split_words(const VerbSpec& verb, const VerbArguments& arguments,
                            Operands operands) {
   auto split = split_arguments(arguments.words.subspan(1), verb.options,
@@ -130,10 +132,44 @@ ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments, Op
   return parsed;
 }
 
+int parse_whole(const std::string& text, std::string_view option, int most) {
+  const auto number = base::parse_number<int>(text);
+  if (!number || *number < 1 || *number > most) {
+    throw CommandLineError{
+        fmt::format("{} {}: expected 1 to {}", option, base::printable(text), most), kUsage};
+  }
+  return *number;
+}
+
 void require_pids(const VerbSpec& verb, const ParsedWords& parsed) {
   if (parsed.pids.empty()) {
     throw CommandLineError{fmt::format("{} needs a target: -p PID", verb.name), kUsage};
   }
+}
+
+session::Scope parse_scope(const ParsedWords& parsed) {
+  session::Scope scope;
+  if (const auto name = parsed.value("uid")) {
+    scope.user = session::user_by_name(*name);
+    if (!scope.user) {
+      throw CommandLineError{fmt::format("-u {}: no such user", base::printable(*name)), kUsage};
+    }
+  }
+  if (const auto pattern = parsed.value("comm")) {
+    if (pattern->empty()) {
+      throw CommandLineError{"--comm needs a pattern, as in --comm 'gunicorn*'", kUsage};
+    }
+    scope.command = *pattern;
+  }
+  if (const auto cgroup = parsed.value("cgroup")) {
+    std::string_view path = *cgroup;
+    if (path.find(',') != std::string_view::npos) {
+      throw CommandLineError{"-G takes one cgroup, for all events", kUsage};
+    }
+    path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+    scope.cgroup = path.substr(0, path.find_last_not_of('/') + 1);
+  }
+  return scope;
 }
 
 options::variables_map store_own(std::span<const RecordOption> own,
@@ -147,7 +183,7 @@ options::variables_map store_own(std::span<const RecordOption> own,
     } else if (option.argument == kValue) {
       description.add_options()(name.c_str(), options::value<std::string>());
     } else {
-      // As often as one likes, like perf.
+      // May be repeated, as in perf.
       description.add_options()(name.c_str(),
                                 options::value<std::vector<bool>>()->zero_tokens()->composing());
     }

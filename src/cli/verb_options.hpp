@@ -1,4 +1,4 @@
-// What the options of most verbs have in common.
+// Options shared by most verbs.
 #pragma once
 
 #include "cli/argument_splitter.hpp"
@@ -6,6 +6,7 @@
 #include "cli/verb.hpp"
 #include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/targets/manager.hpp"
+#include "pyinject/targets/scope.hpp"
 #include "pyinject/weave/weave_flags.hpp"
 
 #include <boost/program_options/variables_map.hpp>
@@ -19,23 +20,23 @@
 
 namespace pyinject::cli {
 
-// The options that set a member of WeaveFlags, of the verbs that have them.
+// The options that set a member of WeaveFlags, for verbs that have them.
 struct FlagOption {
   const char* name;
   bool weave::WeaveFlags::*flag;
 };
 [[nodiscard]] std::span<const FlagOption> flag_options();
 
-// Without a verb.
+// Options that need no verb.
 [[nodiscard]] std::span<const perf::RecordOption> global_options();
 
-// What may stand in a command line beside the options of a verb.
+// What a command line may contain besides the options of a verb.
 enum class Operands { kNone, kOne, kPerfOptionsAndCommand };
 
 struct ParsedWords {
   boost::program_options::variables_map values;
   SplitArguments split;
-  // Of these options, for the verbs that have them.
+  // Values of these options, for verbs that have them.
   std::vector<base::Pid> pids;
   bool strict = true;  // false: --lenient
   std::chrono::nanoseconds deactivation_deadline = session::ManagerOptions{}.deactivation_deadline;
@@ -46,14 +47,22 @@ struct ParsedWords {
   [[nodiscard]] std::optional<std::string> value(const char* option) const;
 };
 
-// ARGUMENTS are of VERB. Sets what LINE has of all verbs, `help` too. Throws CommandLineError.
+// ARGUMENTS: those of VERB. Sets the members of LINE that all verbs share, including `help`. Throws
+// CommandLineError.
 [[nodiscard]] ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments,
                                       Operands operands, CommandLine& line);
 
-// For a verb that needs targets. Throws CommandLineError when PARSED has none.
+// TEXT, the value of OPTION, as a whole number from 1 to MOST. Throws CommandLineError.
+[[nodiscard]] int parse_whole(const std::string& text, std::string_view option, int most);
+
+// For a verb that needs targets. Throws CommandLineError if PARSED has none.
 void require_pids(const VerbSpec& verb, const ParsedWords& parsed);
 
-// WORDS are normalised by the splitter and options of OWN only. Throws CommandLineError.
+// The values of -u, --comm and -G, for verbs that have them. Throws CommandLineError.
+[[nodiscard]] session::Scope parse_scope(const ParsedWords& parsed);
+
+// WORDS must be normalized by the splitter and contain only options in OWN. Throws
+// CommandLineError.
 [[nodiscard]] boost::program_options::variables_map store_own(
     std::span<const perf::RecordOption> own, const std::vector<std::string>& words);
 

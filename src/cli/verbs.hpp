@@ -24,7 +24,7 @@ extern const VerbSpec status_verb;
 // In the order of --help.
 [[nodiscard]] std::span<const VerbSpec* const> verbs();
 [[nodiscard]] std::vector<std::string_view> verb_names();
-// nullptr: there is none of that NAME.
+// nullptr: no verb with this NAME.
 [[nodiscard]] const VerbSpec* find_verb(std::string_view name);
 
 }  // namespace pyinject::cli

@@ -26,15 +26,16 @@ constexpr std::string_view kWeaveHelp =
     R"(usage: perf-pyinject weave FILE [-o OUTPUT] [OPTION...]
 
 Unwinds the stacks of a perf.data that was recorded without perf-pyinject.
-Copied stacks (--call-graph dwarf) become callchains, also through CPython's
-trampolines. Names from perf maps go into perf's build-id cache. The programs,
-libraries and /tmp/perf-PID.map of the recording must not have changed. record
-does all this by itself.
+Copied stacks (--call-graph dwarf) become callchains, across CPython's
+trampolines too. Names from perf maps go into perf's build-id cache. The
+programs, libraries and /tmp/perf-PID.map of the recording must not have
+changed. record does all this already.
 
   -o, --output PATH  the result; default: replace FILE
       --perf PATH    the perf whose build-id cache is used
+      --log-format json  messages as JSON
   -q, --quiet        only warnings and errors
-  -v, --verbose      more
+  -v, --verbose      print more
 
 example:
   perf record --call-graph dwarf,32768 -p 4711 -- sleep 10

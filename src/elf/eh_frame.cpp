@@ -12,9 +12,9 @@ using base::ByteCursor;
 namespace {
 
 constexpr std::size_t kMostCommon = 100'000;
-constexpr std::uint64_t kMostProgram = 64U << 10U;  // bytes; real ones have some dozens
+constexpr std::uint64_t kMostProgram = 64U << 10U;  // bytes; real programs have some dozens
 
-// DW_EH_PE_*: the form in the lower half, what it is relative to in the upper one.
+// DW_EH_PE_*: format in the lower half, base in the upper half.
 constexpr PointerEncoding kAbsolute = 0x00;
 constexpr PointerEncoding kFormUnsigned4 = 0x03;
 constexpr PointerEncoding kFormUnsigned8 = 0x04;
@@ -23,7 +23,7 @@ constexpr PointerEncoding kFormSigned8 = 0x0c;
 constexpr PointerEncoding kRelativeToItself = 0x10;
 constexpr PointerEncoding kOmitted = 0xff;
 
-// Those of the forms above; others fail, x86-64's compilers do not write them.
+// Reads a value in one of the formats above; fails for others, which x86-64 compilers do not use.
 std::uint64_t value_of(ByteCursor& cursor, PointerEncoding encoding) {
   switch (encoding & 0x0fU) {
     case kAbsolute:
@@ -40,7 +40,7 @@ std::uint64_t value_of(ByteCursor& cursor, PointerEncoding encoding) {
   }
 }
 
-// One entry without its length; BYTES begin with the field that tells the two kinds apart.
+// An entry without its length; BYTES start with the field that distinguishes the two kinds.
 struct Entry {
   std::uint64_t offset = 0;  // of that field
   std::span<const std::byte> bytes;
@@ -61,7 +61,7 @@ class Parser {
       }
       const Entry entry{bytes_.size() - cursor.left().size(), cursor.take(length)};
       if (cursor.failed() || length < sizeof(std::uint32_t)) {
-        return;  // the end, which is a length of zero, or damage
+        return;  // a length of zero marks the end; otherwise damaged
       }
       ByteCursor fields{entry.bytes};
       const auto back = fields.number<std::uint32_t>();
@@ -112,7 +112,7 @@ class Parser {
         case 'R':
           common.encoding = data.number<PointerEncoding>();
           break;
-        case 'P':  // a personality routine and its encoding
+        case 'P':  // a personality routine with its encoding
           (void)value_of(data, data.number<PointerEncoding>());
           break;
         case 'L':
@@ -134,7 +134,7 @@ class Parser {
     const auto relative = common.encoding & 0xf0U;
     const std::uint64_t place = address_.value() + offset_of(fields);
     const auto begin = value_of(fields, common.encoding);
-    function.size = value_of(fields, common.encoding & 0x07U);  // a size has no sign
+    function.size = value_of(fields, common.encoding & 0x07U);  // a size is unsigned
     if (common.augmented) {
       (void)fields.take(fields.unsigned_leb());
     }
@@ -155,42 +155,54 @@ class Parser {
   std::span<const std::byte> bytes_;
   base::ElfAddress address_;
   std::size_t most_functions_;
-  std::map<std::uint64_t, std::size_t> known_;  // where each CommonInformation begins
+  std::map<std::uint64_t, std::size_t> known_;  // by offset
 };
 
-// Where the entries end, a length of zero; nullopt: not in BYTES.
-std::optional<std::size_t> end_of_entries(std::span<const std::byte> bytes) {
+// The end of the entries, which is after a length of zero, or how much of the section must be read
+// to find it.
+struct EntriesEnd {
+  bool found = false;
+  std::uint64_t at = 0;  // if not found: read at least this much
+};
+EntriesEnd end_of_entries(std::span<const std::byte> bytes) {
   ByteCursor cursor{bytes};
-  while (!cursor.failed()) {
+  while (true) {
+    const auto at = bytes.size() - cursor.left().size();
     std::uint64_t length = cursor.number<std::uint32_t>();
     if (length == 0 && !cursor.failed()) {
-      return bytes.size() - cursor.left().size();
+      return {.found = true, .at = bytes.size() - cursor.left().size()};
     }
-    (void)cursor.take(length == 0xffffffff ? cursor.number<std::uint64_t>() : length);
+    length = length == 0xffffffff ? cursor.number<std::uint64_t>() : length;
+    const auto begin = bytes.size() - cursor.left().size();
+    if (cursor.failed() || length > bytes.size() - begin) {
+      const auto behind = begin + length;
+      return {.found = false, .at = cursor.failed() || behind < begin ? at : behind};
+    }
+    (void)cursor.take(length);
   }
-  return std::nullopt;
 }
 
-// A hole in a file costs nothing: of a section only what is in front of the table's end is kept.
+// A sparse file is cheap to make: keeps only the part of a section before the end of the table.
 std::optional<std::vector<std::byte>> read_entries(const ElfFile& file, const Section& section,
                                                    base::Allowance& memory) {
   constexpr std::uint64_t kFirst = 256U << 10U;
   constexpr std::uint64_t kTimes = 4;
-  for (std::uint64_t size = kFirst;; size *= kTimes) {
+  for (std::uint64_t size = kFirst;;) {
     const auto part = std::min(size, section.size);
     if (part > memory.left()) {
       (void)memory.take(part);
       return std::nullopt;
     }
     auto bytes = file.read_at(section.address, static_cast<std::size_t>(part));
-    const auto end = bytes ? end_of_entries(*bytes) : std::nullopt;
-    if (end) {
-      bytes->resize(*end);
+    const auto end = bytes ? end_of_entries(*bytes) : EntriesEnd{};
+    if (end.found) {
+      bytes->resize(end.at);
       bytes->shrink_to_fit();
     }
-    if (!bytes || end || part == section.size) {
+    if (!bytes || end.found || part == section.size) {
       return bytes && memory.take(bytes->size()) ? std::move(bytes) : std::nullopt;
     }
+    size = std::max(size * kTimes, end.at);
   }
 }
 
@@ -205,7 +217,7 @@ std::optional<EhFrame> EhFrame::of(const ElfFile& file, base::Allowance& memory)
   if (!bytes) {
     return std::nullopt;
   }
-  // They are sorted with as much again.
+  // Sorting them takes the same amount again.
   const auto most = memory.left() / (2 * sizeof(UnwoundFunction));
   EhFrame table{std::move(*bytes), section->address,
                 static_cast<std::size_t>(std::min<std::uint64_t>(most, kMostFunctions))};

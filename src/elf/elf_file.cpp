@@ -30,8 +30,7 @@ std::optional<std::string> why_not_a_file(int fd) {
     return "not a regular file";
   }
   if (static_cast<std::uint64_t>(found.st_size) > kMostFileBytes) {
-    return fmt::format("{} bytes are more than the {} that are read", found.st_size,
-                       kMostFileBytes);
+    return fmt::format("too large: {} bytes, at most {} are read", found.st_size, kMostFileBytes);
   }
   return std::nullopt;
 }
@@ -51,7 +50,7 @@ bool pread_all(int fd, std::span<std::byte> bytes, std::uint64_t offset) {
   return true;
 }
 
-// Our own look at the header, before libelf's.
+// Checks the header before libelf does.
 std::optional<std::string> why_not_x86_64(int fd, Elf64_Ehdr& header) {
   if (!pread_all(fd, std::as_writable_bytes(std::span{&header, 1}), 0) ||
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
@@ -65,13 +64,13 @@ std::optional<std::string> why_not_x86_64(int fd, Elf64_Ehdr& header) {
   if (header.e_type != ET_EXEC && header.e_type != ET_DYN) {
     return fmt::format("neither an executable nor a library (type {})", header.e_type);
   }
-  // Numbers that do not fit into the header are in section 0: up to 2^32, and libelf takes memory
-  // for each at once. Only object files can have so many.
+  // Counts that do not fit into the header are in section 0: up to 2^32, and libelf allocates
+  // memory for each. Only object files can have so many.
   if (header.e_shnum == 0 && header.e_shoff != 0) {
-    return "damaged ELF header: sections without a number";
+    return "damaged ELF header: the number of sections is missing";
   }
   if (header.e_phnum == PN_XNUM) {
-    return "damaged ELF header: segments without a number";
+    return "damaged ELF header: the number of segments is missing";
   }
   return std::nullopt;
 }
@@ -98,7 +97,7 @@ std::vector<Segment> read_segments(Elf* elf) {
   return segments;
 }
 
-// The build-id among the notes of one PT_NOTE.
+// The build-id in the notes of a PT_NOTE.
 std::optional<std::string> build_id_in(Elf* elf, const Segment& segment) {
   constexpr std::uint64_t kMostNoteBytes = 1U << 20;
   if (segment.file_size > kMostNoteBytes) {

@@ -1,14 +1,16 @@
 #include "elf/load_bias.hpp"
 
+#include <algorithm>
+
 namespace pyinject::elf {
 
 namespace {
 
-constexpr std::uint64_t kPage = 4096;  // x86-64: what the loader rounds to, whatever p_align says
+constexpr std::uint64_t kPage = 4096;  // x86-64: the loader's rounding, whatever p_align is
 
 constexpr std::uint64_t round_down(std::uint64_t value) { return value / kPage * kPage; }
 
-// Could the loader have made a mapping at FILE_OFFSET from it?
+// Whether the loader could have created a mapping at FILE_OFFSET from SEGMENT.
 bool shows(const Segment& segment, std::uint64_t file_offset) {
   const std::uint64_t first = round_down(segment.offset);
   const std::uint64_t used = segment.offset - first + segment.file_size;
@@ -39,6 +41,13 @@ std::optional<base::LoadBias> load_bias(std::span<const Segment> segments,
     return std::nullopt;
   }
   return base::LoadBias{begin.value() - (best->address.value() - best->offset + file_offset)};
+}
+
+FileStart start_of(std::span<const Segment> segments, base::LoadBias bias) {
+  const auto first = std::ranges::find_if(segments, &Segment::is_load);
+  return first == segments.end()
+             ? FileStart{}
+             : FileStart{.address = bias.apply(first->address), .offset = first->offset};
 }
 
 }  // namespace pyinject::elf

@@ -54,7 +54,7 @@ class Machine {
     row_.registers[kReturnAddress].place = SavedRegister::Place::kLost;
   }
 
-  // Runs PROGRAM up to the row for PC. False: it makes no sense.
+  // Runs PROGRAM up to the row for PC. False: invalid.
   bool run(std::span<const std::byte> program, std::uint64_t pc) {
     ByteCursor cursor{program};
     while (!cursor.at_end() && !passed_) {
@@ -82,8 +82,11 @@ class Machine {
     return true;
   }
 
-  // What has been defined so far is what a register is restored to.
+  // Registers are restored to the state at this point.
   void end_of_common_program() { initial_ = row_; }
+  // From now on, EACH gets each row as soon as it is complete.
+  void pass_rows_to(const EachRow& each) { each_ = &each; }
+  [[nodiscard]] base::ElfAddress at() const { return base::ElfAddress{at_}; }
   [[nodiscard]] const UnwindRow& row() const { return row_; }
 
  private:
@@ -93,6 +96,9 @@ class Machine {
     if (__builtin_mul_overflow(count, common_.code_alignment, &distance) ||
         __builtin_add_overflow(at_, distance, &next)) {
       return false;
+    }
+    if (each_ != nullptr && next > at_) {
+      (*each_)(at(), row_);
     }
     passed_ = next > pc;
     at_ = next;
@@ -123,7 +129,7 @@ class Machine {
         (void)cursor.unsigned_leb();
         return true;
       default:
-        return false;  // also kSetLocation, which x86-64's compilers do not write
+        return false;  // includes kSetLocation, which x86-64 compilers do not use
     }
   }
 
@@ -198,7 +204,8 @@ class Machine {
     }
   }
 
-  // The registers that are not followed hold nothing that is needed: those of vectors.
+  // All untracked registers, such as vector registers, share one number: their values are not
+  // needed.
   void set_cfa_base(std::uint64_t number) {
     row_.cfa_register =
         static_cast<std::size_t>(std::min<std::uint64_t>(number, kUnwoundRegisters));
@@ -221,6 +228,7 @@ class Machine {
   std::uint64_t at_;
   base::Allowance& steps_;
   bool passed_ = false;
+  const EachRow* each_ = nullptr;
   UnwindRow row_;
   UnwindRow initial_;
   std::vector<UnwindRow> remembered_;
@@ -240,6 +248,22 @@ std::optional<UnwindRow> run_unwind_programs(const CommonInformation& common,
     return std::nullopt;
   }
   return machine.row();
+}
+
+bool each_row(const CommonInformation& common, const UnwoundFunction& function,
+              base::Allowance& steps, const EachRow& each) {
+  constexpr auto kAll = ~std::uint64_t{0};
+  Machine machine{common, function.begin, steps};
+  if (!machine.run(common.program, kAll)) {
+    return false;
+  }
+  machine.end_of_common_program();
+  machine.pass_rows_to(each);
+  const bool valid = machine.run(function.program, kAll);
+  if (valid) {
+    each(machine.at(), machine.row());
+  }
+  return valid;
 }
 
 }  // namespace pyinject::elf

@@ -29,7 +29,7 @@ std::string kernel_release() {
   return ::uname(&names) == 0 ? std::string{names.release} : std::string{"unknown"};
 }
 
-// The last line that is not blank: perf says the reason last but for hints.
+// The last non-empty line: perf prints the reason last, except for hints.
 std::string_view last_line(std::string_view text) {
   text = base::trim(text);
   const auto newline = text.rfind('\n');
@@ -47,7 +47,7 @@ Perf parse_version(const std::string& path, std::string_view output) {
       const auto numbers = base::split(line.substr(kVersion.size()), '.');
       perf.major = base::parse_number<int>(numbers[0]).value_or(0);
       if (numbers.size() > 1) {
-        // "7.2" but also "6.8-rc1" and "5.15.g3f2b"
+        // "7.2", but also "6.8-rc1" and "5.15.g3f2b"
         const auto digits = numbers[1].substr(0, numbers[1].find_first_not_of("0123456789"));
         perf.minor = base::parse_number<int>(digits).value_or(0);
       }
@@ -107,26 +107,26 @@ std::string explain_record_failure(base::ExitStatus status, std::string_view err
     const auto rights = ::geteuid() == 0 ? procfs::how_to_get(procfs::Capability::kPerfmon)
                                          : "run as root, grant CAP_PERFMON (setcap "
                                            "cap_perfmon,cap_sys_ptrace+ep on perf)";
-    return text + "; it may not open events, " + procfs::how_to_open_events(rights, kOwnProcesses);
+    return text +
+           "; perf may not open events: " + procfs::how_to_open_events(rights, kOwnProcesses);
   }
   if (contains(errors, "No space left on device")) {
-    return text +
-           "; no space left on the device of its output: free some or choose another with -o";
+    return text + "; no space left for perf's output: free some, or choose another place with -o";
   }
   if (contains(errors, "Couldn't create thread/CPU maps: No such process")) {
     return text + "; a process to be recorded has exited";
   }
   if (contains(errors, "Usage: perf record")) {
-    return text + "; it does not accept these options, see its messages above";
+    return text + "; perf does not accept these options: see its messages above";
   }
   if (contains(errors, "failed at util/build-id.c")) {
     return text +
            "; another recording on this machine asks for build ids (perf 7 does), and the kernel "
-           "says so in the records of this one, too: add -B (--no-buildid), or use that perf "
-           "(--perf)";
+           "then adds them to this recording as well: add -B (--no-buildid), or use the other "
+           "recording's perf (--perf)";
   }
   const auto reason = last_line(errors);
-  return reason.empty() ? text : text + "; it said: " + base::printable(reason);
+  return reason.empty() ? text : text + "; perf's last message: " + base::printable(reason);
 }
 
 }  // namespace pyinject::perf

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "procfs/blocked_task.hpp"
+#include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <exception>
 #include <utility>
 
 #include <fcntl.h>
@@ -23,7 +25,9 @@ namespace {
 
 constexpr std::size_t kMostText = std::size_t{64} << 10;
 constexpr std::chrono::seconds kTimeToComplete{5};
-// Sleeping, not waiting for a disk: automounters take a while.
+constexpr std::string_view kWritten = "[ perf record: Captured and wrote ";
+constexpr std::chrono::milliseconds kBetweenWakeUps{10};
+// Longest sleep in one open(2) (not a wait for a disk): automounters take a while.
 constexpr std::chrono::seconds kMostInOneOpen{5};
 
 std::pair<base::UniqueFd, base::UniqueFd> make_pipe() {
@@ -49,7 +53,7 @@ std::vector<SamplingEvent> sampling_events(std::string_view answer) {
     line = base::trim(line);
     const auto colon = std::min(line.find(kType), line.size());
     const auto name = line.substr(0, colon);
-    // perf's own side-band event is "dummy:HG" in 6.1, "dummy:u" from 6.12 on
+    // perf's own side-band event: "dummy:HG" in 6.1, "dummy:u" from 6.12 on.
     if (name.empty() || name == "dummy" || name.starts_with("dummy:")) {
       continue;
     }
@@ -70,7 +74,7 @@ PerfProcess::PerfProcess(RecordCommand command) {
   child_ = std::make_unique<base::Child>(base::ChildOptions{
       .argv = record_argv(command),
       .own_group = true,
-      // When we are killed its stderr has no reader, and it must complete its file all the same.
+      // If this tool is killed, perf's stderr has no reader, but perf must still complete its file.
       .ignore_pipe_signal = true,
       .death_signal = SIGINT,
       .stdin_fd = nothing.get(),
@@ -109,8 +113,27 @@ void PerfProcess::read_stderr() {
   }
 }
 
-// Waits for whichever comes first. True: INTERRUPT is readable.
+// After its last message, perf joins its thread for records of BPF programs, which checks only once
+// a second whether it should end. A signal interrupts the poll() of that thread; by then SIGCHLD
+// has no other effect. linux, tools/perf/util/sideband_evlist.c; builtin-record.c, sig_handler().
+void PerfProcess::wake_up_threads() const noexcept {
+  try {
+    for (const auto thread : procfs::list_tasks(pid())) {
+      if (thread.value() != pid().value()) {
+        (void)::syscall(SYS_tgkill, pid().value(), thread.value(), SIGCHLD);
+      }
+    }
+  } catch (const std::exception&) {  // no descriptor or no memory: perf exits up to a second later
+    return;
+  }
+}
+
+// Waits for the first of these events. Returns true if INTERRUPT is readable.
 bool PerfProcess::poll_once(base::Deadline deadline, int interrupt, int ack) {
+  if (ack < 0 && text_.find(kWritten) != std::string::npos) {  // told to stop, and has written
+    wake_up_threads();
+    deadline = deadline.earlier(base::Deadline::after(kBetweenWakeUps));
+  }
   std::array<pollfd, 4> fds = {{{.fd = child_->pidfd(), .events = POLLIN, .revents = 0},
                                 {.fd = errors_.get(), .events = POLLIN, .revents = 0},
                                 {.fd = interrupt, .events = POLLIN, .revents = 0},
@@ -124,8 +147,8 @@ Answer PerfProcess::request(std::string_view word, base::Deadline deadline, int 
   return send(std::string{word} + "\n", 1, deadline, interrupt);
 }
 
-// All that is owed must come, also what an interrupted wait has left: else a later command would
-// count as done too early.
+// Waits for all outstanding acknowledgements, including those of interrupted waits: otherwise a
+// later command would count as done too early.
 Answer PerfProcess::send(const std::string& lines, int count, base::Deadline deadline,
                          int interrupt) {
   if (try_wait() || ::write(commands_.get(), lines.data(), lines.size()) < 0) {
@@ -140,7 +163,7 @@ Answer PerfProcess::send(const std::string& lines, int count, base::Deadline dea
       if (got <= 0) {
         return Answer::kEnded;
       }
-      // Each is "ack", a newline and a NUL (perf 6.1 to 7.2).
+      // An acknowledgement is "ack", a newline and a NUL (perf 6.1 to 7.2).
       owed_ -= static_cast<int>(std::count(acks.begin(), acks.begin() + got, '\n'));
     } else if (try_wait()) {
       return Answer::kEnded;
@@ -158,7 +181,7 @@ Answer PerfProcess::ask_for_events(std::string_view word, base::Deadline deadlin
   read_stderr();
   const std::size_t before = text_.size();
   const auto answer = request(word, deadline, interrupt);
-  read_stderr();  // unbuffered in perf: complete when the acknowledgement comes
+  read_stderr();  // perf does not buffer stderr: complete when the acknowledgement arrives
   events = perf::sampling_events(std::string_view{text_}.substr(std::min(before, text_.size())));
   return answer;
 }
@@ -175,9 +198,9 @@ Answer PerfProcess::enable_side_events(base::Deadline deadline, int interrupt) {
   if (answer != Answer::kAcknowledged) {
     return answer;
   }
-  // perf ignores a "dummy" that is named, in "enable" as in "disable". So all are enabled, and
-  // those that sample disabled by name, in one go: a stray sample or two comes of it, more where
-  // perf is slow.
+  // perf ignores the name "dummy" in "enable" and "disable". So enable all events and disable the
+  // sampling ones by name, in one write: this may yield a stray sample or two, or more if perf is
+  // slow.
   std::string lines = "enable\n";
   for (const auto& event : events) {
     lines += "disable " + event.name + "\n";
@@ -193,7 +216,7 @@ std::optional<base::ExitStatus> PerfProcess::try_wait() {
   return status;
 }
 
-// What procfs::read_system_call() gives, if that is open(2) or openat(2); else empty.
+// The result of procfs::read_system_call() if it is open(2) or openat(2); else empty.
 std::string PerfProcess::open_call() const {
   const auto pid = child_->pid();
   auto text = procfs::read_system_call(pid, base::Tid{pid.value()}).value_or("");

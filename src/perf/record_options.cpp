@@ -146,8 +146,8 @@ class Scanner {
     return nullptr;
   }
 
-  // An exact name wins over an abbreviation. nullptr: none, or ambiguous; that is a problem only
-  // when the candidates differ in how they are to be treated here, else perf may say so itself.
+  // An exact name takes precedence over an abbreviation. nullptr: none, or ambiguous; reported as a
+  // problem only if the candidates need different treatment here; otherwise perf may report it.
   const RecordOption* find_long(std::string_view name) {
     std::vector<const RecordOption*> candidates;
     std::vector<std::string> names;
@@ -189,7 +189,8 @@ class Scanner {
     const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
     ScannedOption result{.option = nullptr, .negated = false, .value = {}, .words = {word}};
     if (name.starts_with("no-")) {
-      // perf has options whose own name begins with "no-", and drops or adds that "no-" freely.
+      // Some of perf's options have names that start with "no-"; perf accepts all options with and
+      // without it.
       const std::size_t before = result_.problems.size();
       result.option = find_long(name);
       if (result.option == nullptr) {
@@ -250,12 +251,13 @@ ChosenCallGraph call_graph_of(const ScannedOption& one) {
   return {.kind = value.empty() || value.starts_with("fp") ? Kind::kFramePointers : Kind::kOther};
 }
 
-// As in perf, what is said last counts.
+// As in perf, the last option wins.
 void take(const ScannedOption& one, PerfOptions& options) {
   const bool on = !one.negated;
   const auto name = one.option->long_name;
   switch (one.option->short_name) {
     case 'c':
+      options.period = options.period || on;
       options.rate = options.rate || on;
       break;
     case 'e':
@@ -309,7 +311,7 @@ PerfOptions parse_options(const std::vector<std::string>& words) {
   return options;
 }
 
-// As perf's target__validate() (tools/perf/util/target.c): the narrowest wins.
+// As perf's target__validate() (tools/perf/util/target.c): the narrowest selection wins.
 ChosenTargets chosen_targets(const std::vector<std::string>& words) {
   const std::array tables = {record_options()};
   const ScannedWords scanned = scan_words(words, tables);

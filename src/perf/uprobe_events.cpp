@@ -2,6 +2,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "perf/tracefs.hpp"
 #include "procfs/descriptors.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
@@ -10,14 +11,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 namespace pyinject::perf {
@@ -26,28 +25,20 @@ namespace {
 
 using base::Deadline;
 
-constexpr std::uint32_t kTracefs = 0x74726163;  // TRACEFS_MAGIC
 constexpr std::size_t kMostListed = std::size_t{16} << 20U;
-// perf has ended by then; somebody who looks at the event lets go of it soon.
+// perf has exited by then; other readers of the event close it soon.
 constexpr std::chrono::seconds kPatience{2};
 constexpr std::chrono::milliseconds kBetween{20};
-
-bool is_tracefs(const std::string& folder) {
-  struct statfs facts {};
-  return ::statfs(folder.c_str(), &facts) == 0 &&
-         static_cast<std::uint32_t>(facts.f_type) == kTracefs;
-}
 
 std::string why_not_writable(const std::string& list, int error) {
   switch (error) {
     case ENOENT:
-      return "the kernel has no uprobe events (CONFIG_UPROBE_EVENTS): use one that has, or record "
-             "without --functions";
+      return "the kernel has no uprobe events: use a kernel with CONFIG_UPROBE_EVENTS";
     case EACCES:
-      return fmt::format("{} may be written by root only: run as root", list);
+      return fmt::format("no permission to write to {}: run as root", list);
     case EPERM:
       return fmt::format(
-          "{}: the kernel forbids it (lockdown, or no CAP_SYS_ADMIN): run as root of the host, "
+          "the kernel forbids writing {} (lockdown, or no CAP_SYS_ADMIN): run as root on the host, "
           "without kernel lockdown",
           list);
     default:
@@ -58,18 +49,14 @@ std::string why_not_writable(const std::string& list, int error) {
 }  // namespace
 
 std::variant<UprobeEvents, NoTracefs> UprobeEvents::open(const GroupOwner& owner) {
-  static constexpr std::array kFolders{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-  const auto* const found = std::ranges::find_if(kFolders, is_tracefs);
-  if (found == kFolders.end()) {
-    return NoTracefs{"tracefs is not mounted: mount -t tracefs nodev /sys/kernel/tracing"};
-  }
-  return open_at(*found, owner);
+  const auto tracefs = find_tracefs();
+  return tracefs ? open_at(*tracefs, owner) : NoTracefs{std::string{kTracefsMissing}};
 }
 
 std::variant<UprobeEvents, NoTracefs> UprobeEvents::open_at(const std::string& folder,
                                                             const GroupOwner& owner) {
   auto list = folder + "/uprobe_events";
-  // Never with O_TRUNC, which removes all events of everybody; nor O_CREAT.
+  // Never with O_TRUNC, which removes all events of all users; nor with O_CREAT.
   const base::UniqueFd fd{::open(list.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC)};
   if (!fd.valid()) {
     return NoTracefs{why_not_writable(list, errno)};
@@ -104,16 +91,15 @@ void UprobeEvents::add(const std::string& name, int file, std::uint64_t offset,
                        std::uint64_t counter_offset, const std::string& arguments) {
   const auto counter =
       counter_offset == 0 ? std::string{} : fmt::format("(0x{:x})", counter_offset);
-  // The kernel resolves the path while it reads the line, in this process.
+  // The kernel resolves the path while this process writes the line.
   const auto line = fmt::format("p:{}/{} {}:0x{:x}{} {}", group_, name,
                                 procfs::own_descriptor_path(file), offset, counter, arguments);
-  events_.push_back(fmt::format("{}:{}", group_, name));  // killed from here on: see the name
+  events_.push_back(fmt::format("{}:{}", group_, name));  // group name identifies a killed owner
   if (const int error = write_line(line); error != 0) {
     events_.pop_back();
-    throw base::Error{
-        fmt::format("the kernel does not take the uprobe event '{}': {}; the reason "
-                    "may be at the end of error_log beside {}",
-                    line, base::errno_text(error), list_)};
+    throw base::Error{fmt::format(
+        "the kernel rejects the uprobe event '{}': {}; see the end of error_log next to {}", line,
+        base::errno_text(error), list_)};
   }
 }
 
@@ -136,7 +122,7 @@ std::size_t UprobeEvents::remove_abandoned(const std::function<bool(const GroupO
   std::size_t removed = 0;
   for (const auto& event : parse_uprobe_events(base::read_file(list_, kMostListed).value_or(""))) {
     const auto owner = parse_group_name(event.group);
-    // EBUSY: a perf that has outlived its session still records; the next one removes it.
+    // EBUSY: a perf that has outlived its session still records; a later session removes the event.
     if (owner && event.group != group_ && !alive(*owner) &&
         write_line(fmt::format("-:{}/{}", event.group, event.name)) == 0) {
       ++removed;

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <string_view>
 
 namespace pyinject::perfdata {
 
@@ -13,21 +15,27 @@ namespace {
 
 constexpr std::uint64_t kKnownSampleBits = PERF_SAMPLE_MAX - 1U;
 constexpr std::uint64_t kKnownReadBits = PERF_FORMAT_MAX - 1U;
-// The last known is PERF_SAMPLE_BRANCH_COUNTERS, 1 << 19, linux 6.8.
+// The last known bit is PERF_SAMPLE_BRANCH_COUNTERS, 1 << 19, linux 6.8.
 constexpr std::uint64_t kKnownBranchBits = (1U << 20U) - 1;
-// perf_event_attr.defer_callchain, linux 6.19: the first bit behind those of Debian 12's header.
-constexpr std::uint64_t kDeferCallchain = 1;
+// The bits of perf_event_attr are in one word, which follows read_format. Debian 12's header lacks
+// those of linux 6.19.
+constexpr std::size_t kBits = offsetof(perf_event_attr, read_format) + sizeof(std::uint64_t);
+constexpr std::uint64_t kDeferCallchain = std::uint64_t{1} << 38U;
+constexpr std::uint64_t kDeferOutput = std::uint64_t{1} << 39U;
+
+std::uint64_t bits_of(const perf_event_attr& attr) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, reinterpret_cast<const std::byte*>(&attr) + kBits, sizeof bits);
+  return bits;
+}
 
 std::optional<UnsupportedFile> check_joinable(const Event& event) {
   const auto& attr = event.attr;
   if (event.samples(PERF_SAMPLE_AUX)) {
     return UnsupportedFile{"its samples hold AUX data"};
   }
-  if ((attr.__reserved_1 & kDeferCallchain) != 0) {
-    return UnsupportedFile{"its user call chains are deferred to records of their own"};
-  }
   const auto unknown = [](const char* what, std::uint64_t bits) {
-    return UnsupportedFile{fmt::format("its {} has bits that are not known ({:#x})", what, bits)};
+    return UnsupportedFile{fmt::format("its {} has unknown bits ({:#x})", what, bits)};
   };
   if ((attr.sample_type & ~kKnownSampleBits) != 0) {
     return unknown("sample_type", attr.sample_type & ~kKnownSampleBits);
@@ -76,9 +84,35 @@ void remove_user_stacks(std::span<std::byte> raw) {
   std::memcpy(raw.data(), &attr, std::min(raw.size(), sizeof attr));
 }
 
-void add_switch_periods(std::span<std::byte> raw) {
+void remove_deferral(std::span<std::byte> raw) {
+  if (raw.size() < kBits + sizeof(std::uint64_t)) {
+    return;
+  }
+  const auto bits = bits_of(to_attributes(raw)) & ~(kDeferCallchain | kDeferOutput);
+  std::memcpy(raw.data() + kBits, &bits, sizeof bits);
+}
+
+bool Event::defers_user_chains() const { return (bits_of(attr) & kDeferCallchain) != 0; }
+
+bool Event::is_caused_by_code() const {
+  static constexpr std::array<std::string_view, 7> kSystems{
+      "syscalls:", "raw_syscalls:", "exceptions:", "filemap:", "ext4:", "xfs:", "btrfs:"};
+  switch (attr.type) {
+    case PERF_TYPE_SOFTWARE:
+      return attr.config == PERF_COUNT_SW_PAGE_FAULTS ||
+             attr.config == PERF_COUNT_SW_PAGE_FAULTS_MIN ||
+             attr.config == PERF_COUNT_SW_PAGE_FAULTS_MAJ;
+    case PERF_TYPE_TRACEPOINT:
+      return std::ranges::any_of(
+          kSystems, [this](std::string_view system) { return name.starts_with(system); });
+    default:
+      return false;
+  }
+}
+
+void add_period(std::span<std::byte> raw, const std::function<bool(const Event&)>& takes_period) {
   Event event{.attr = to_attributes(raw), .raw = {}, .ids = {}};
-  if (event.samples_each_switch()) {
+  if (takes_period(event)) {
     event.attr.sample_type |= PERF_SAMPLE_PERIOD;
     std::memcpy(raw.data(), &event.attr, std::min(raw.size(), sizeof event.attr));
   }
@@ -93,12 +127,12 @@ std::optional<UnsupportedFile> check_joinable(const std::vector<Event>& events) 
       return objection;
     }
   }
-  // Whose record it is has to be known before the record can be taken apart.
+  // The event of a record must be known before the record can be parsed.
   const auto first = IdPosition::of(events.front().attr);
   const bool same = std::ranges::all_of(
       events, [&](const Event& event) { return IdPosition::of(event.attr) == first; });
   if (events.size() > 1 && !(same && first.in_sample)) {
-    return UnsupportedFile{"nothing tells the samples of its events apart"};
+    return UnsupportedFile{"its samples do not say to which event they belong"};
   }
   return std::nullopt;
 }

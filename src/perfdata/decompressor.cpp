@@ -11,7 +11,7 @@ namespace pyinject::perfdata {
 
 namespace {
 
-constexpr std::size_t kBuffer = std::size_t{256} << 10U;  // several times a record
+constexpr std::size_t kBuffer = std::size_t{256} << 10U;  // several times the size of a record
 // perf compresses with windows of up to 8 MiB (level 22: 128 MiB).
 constexpr int kMostWindowLog = 27;
 
@@ -53,7 +53,7 @@ std::optional<Record> Decompressor::next() {
   while (damage_.empty()) {
     const auto record = first_record(Bytes{buffer_}.subspan(begin_, filled_ - begin_));
     if (record && record->bytes.empty()) {
-      damage_ = "a record of no size in compressed data";
+      damage_ = "a record of size 0 in compressed data";
     } else if (record) {
       begin_ += record->bytes.size();
       return record;

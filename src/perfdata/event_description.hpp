@@ -1,13 +1,18 @@
-// The feature EVENT_DESC: the events' attributes once more, with their names and ids. Pure.
+// The feature EVENT_DESC: another copy of the events' attributes, with names and ids. Pure.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace pyinject::perfdata {
 
-// CHANGE is given each one's attributes. False: it is damaged.
+// Names of the events, in the order of the attributes. Up to the damage, if damaged.
+[[nodiscard]] std::vector<std::string> event_names(std::span<const std::byte> description);
+
+// Calls CHANGE with the attributes of each event. False: damaged.
 [[nodiscard]] bool change_all(std::span<std::byte> description,
                               const std::function<void(std::span<std::byte> attributes)>& change);
 

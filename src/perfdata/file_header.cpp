@@ -15,7 +15,7 @@ namespace pyinject::perfdata {
 
 namespace {
 
-// Real ones have some dozens of events, and an id for each of them, thread and processor.
+// Real files have some dozens of events, each with an id per thread and processor.
 constexpr std::uint64_t kMostAttributes = std::uint64_t{4} << 20U;  // bytes
 constexpr std::uint64_t kMostIds = std::uint64_t{8} << 20U;
 constexpr std::uint64_t kMostDescription = std::uint64_t{80} << 20U;  // bytes
@@ -48,7 +48,7 @@ class HeaderReader {
   [[nodiscard]] FileHeader take() { return std::move(header_); }
 
  private:
-  // All of SECTION, or nothing.
+  // Reads all of SECTION, or nothing.
   template <typename Element>
   [[nodiscard]] std::optional<std::vector<Element>> contents(Section section, std::uint64_t most) {
     if (!section.lies_in(file_size_) || section.size > most ||
@@ -66,7 +66,7 @@ class HeaderReader {
     const auto got = read_at(fd_, 0, bytes, name_);
     const std::string_view magic{start_.magic.data(), start_.magic.size()};
     if (got >= sizeof start_.magic && magic == "2ELIFREP") {
-      return UnsupportedFile{"it is of a machine of the other byte order"};
+      return UnsupportedFile{"it is from a machine of the other byte order"};
     }
     if (got < sizeof start_.magic || start_.magic != kMagic) {
       return UnsupportedFile{"it is not a perf.data file (format 2)"};
@@ -81,18 +81,18 @@ class HeaderReader {
     return std::nullopt;
   }
 
-  // What perf writes at its end.
+  // Reads what perf writes when it exits.
   Objection read_rest() {
     if (start_.data.size == 0) {
-      return UnsupportedFile{"perf record did not come to its end"};
+      return UnsupportedFile{"perf record did not finish writing it"};
     }
     return start_.data.lies_in(file_size_) ? read_features() : damaged("data section");
   }
 
-  // It does not say how many records there are.
+  // Without a record count: takes the rest of the file as records.
   Objection take_rest() {
     if (start_.data.size != 0) {
-      return UnsupportedFile{"perf record came to its end"};
+      return UnsupportedFile{"perf record completed it"};
     }
     if (start_.data.offset > file_size_) {
       return damaged("data section");
@@ -101,7 +101,7 @@ class HeaderReader {
     return std::nullopt;
   }
 
-  // The sections of the features are listed behind the data.
+  // The feature sections are listed after the data.
   Objection read_features() {
     for (unsigned bit = 0; bit < kFeatureBits; ++bit) {
       if ((start_.features.at(bit / 64) >> (bit % 64) & 1U) != 0) {
@@ -114,7 +114,7 @@ class HeaderReader {
     if (!sections) {
       return damaged("table of features");
     }
-    // They do not overlap: else a small file could become a large one.
+    // They must not overlap: otherwise a small file could grow into a large one.
     std::uint64_t left = file_size_;
     for (std::size_t i = 0; i < sections->size(); ++i) {
       auto& feature = header_.features[i];
@@ -130,7 +130,7 @@ class HeaderReader {
         }
       }
       if (feature.bit == kFeatureFolder) {
-        return UnsupportedFile{"it is part of a folder (--threads)"};
+        return UnsupportedFile{"it is part of a directory (--threads)"};
       }
       if (feature.bit == kFeatureEventDescription) {
         auto description = contents<std::byte>(feature.section, kMostDescription);
@@ -187,7 +187,12 @@ std::variant<FileHeader, UnsupportedFile> read_header(int fd, std::uint64_t file
   if (auto objection = reader.read(perf)) {
     return std::move(*objection);
   }
-  return reader.take();
+  auto header = reader.take();
+  auto names = event_names(header.event_description);
+  for (std::size_t i = 0; i < header.events.size() && names.size() == header.events.size(); ++i) {
+    header.events[i].name = std::move(names[i]);
+  }
+  return header;
 }
 
 }  // namespace pyinject::perfdata

@@ -1,5 +1,6 @@
 #include "perfdata/input.hpp"
 
+#include "perfdata/build_id_table.hpp"
 #include "perfdata/corrected_header.hpp"
 #include "perfdata/input_impl.hpp"
 #include "perfdata/sample_parser.hpp"
@@ -45,7 +46,7 @@ std::optional<Record> Input::Impl::end(std::string damage) {
   return std::nullopt;
 }
 
-// Aligned, and with the header that it should have.
+// Aligned, with a corrected header.
 Record Input::Impl::readable(Record record) {
   const auto header = corrected_header(record, header_.events, index_);
   if (!header &&
@@ -72,8 +73,8 @@ std::optional<Record> Input::Impl::next(bool whole) {
     }
     const auto record = whole ? reader_.next() : reader_.next_head();
     if (!record) {
-      // The beginning of a record in the decompressor is no damage: perf record leaves the last
-      // bytes of what compresses badly in its own buffer (seen with 6.1, 6.12, 7.2).
+      // A partial record in the decompressor is no damage: perf record keeps the last bytes of
+      // incompressible data in its own buffer (seen with 6.1, 6.12, 7.2).
       return end(reader_.damage());
     }
     switch (record->type) {
@@ -123,7 +124,7 @@ Input& Input::operator=(Input&& other) noexcept = default;
 Input::~Input() = default;
 
 std::variant<Input, UnsupportedFile> Input::open(const std::string& path, bool unfinished) {
-  // Not blocking: PATH may be a pipe that nobody writes to.
+  // Non-blocking: PATH may be a pipe without a writer.
   base::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
   if (!file.valid()) {
     throw base::SystemError{"cannot open " + path, errno};
@@ -138,7 +139,7 @@ std::variant<Input, UnsupportedFile> Input::open(base::UniqueFd file, const std:
     throw base::SystemError{"cannot stat " + name, errno};
   }
   if (S_ISDIR(info.st_mode)) {
-    return UnsupportedFile{"it is a folder (--threads)"};
+    return UnsupportedFile{"it is a directory (--threads)"};
   }
   if (!S_ISREG(info.st_mode)) {
     return UnsupportedFile{"it is not a regular file"};
@@ -152,16 +153,34 @@ std::variant<Input, UnsupportedFile> Input::open(base::UniqueFd file, const std:
       std::make_unique<Impl>(std::move(file), name, std::get<FileHeader>(std::move(header)))};
 }
 
-std::optional<std::vector<std::byte>> Input::tracing_data() const {
-  constexpr std::uint64_t kMost = std::uint64_t{64} << 20U;  // mostly the kernel's symbols
-  const auto& features = impl_->header().features;
-  const auto found = std::ranges::find(features, unsigned{kFeatureTracingData}, &Feature::bit);
-  if (found == features.end() || found->section.size > kMost) {
+Input Input::another() const {
+  base::UniqueFd file{::fcntl(impl_->fd(), F_DUPFD_CLOEXEC, 0)};
+  if (!file.valid()) {
+    throw base::SystemError{"cannot open " + impl_->name() + " again", errno};
+  }
+  return Input{std::make_unique<Impl>(std::move(file), impl_->name(), impl_->header())};
+}
+
+std::optional<std::vector<std::byte>> Input::Impl::feature(FeatureBit bit,
+                                                           std::uint64_t most) const {
+  const auto found = std::ranges::find(header_.features, unsigned{bit}, &Feature::bit);
+  if (found == header_.features.end() || found->section.size > most) {
     return std::nullopt;
   }
   std::vector<std::byte> bytes(found->section.size);
-  bytes.resize(read_at(impl_->fd(), found->section.offset, bytes, impl_->name()));
+  bytes.resize(read_at(fd(), found->section.offset, bytes, name_));
   return bytes;
+}
+
+std::optional<std::vector<std::byte>> Input::tracing_data() const {
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20U;  // mostly the kernel's symbols
+  return impl_->feature(kFeatureTracingData, kMost);
+}
+
+std::vector<BuildId> Input::build_ids() const {
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20U;
+  const auto table = impl_->feature(kFeatureBuildId, kMost);
+  return table ? parse_build_ids(*table) : std::vector<BuildId>{};
 }
 
 const std::vector<Event>& Input::events() const { return impl_->header().events; }

@@ -1,5 +1,5 @@
-// Reading a perf.data file from its beginning to its end, in bounded memory. The file is not
-// trusted: whatever it holds, reading it neither crashes nor takes memory by its say-so.
+// Reads a perf.data file sequentially in bounded memory. The file is not trusted: no contents crash
+// the reader or make it allocate arbitrary amounts of memory.
 #pragma once
 
 #include "perfdata/record.hpp"
@@ -16,21 +16,30 @@
 
 namespace pyinject::perfdata {
 
-// A file that has to stay as it is: no perf.data, or of a kind that is not read here.
+// A file that must be left unchanged: not a perf.data file, or of an unsupported kind.
 struct UnsupportedFile {
   std::string why;  // "it was written to a pipe"
 };
 
-// Of FILE, which perf still writes, and whose events it has described: it does so at its start.
-// Throws SystemError.
+// The events of FILE, which a running perf writes: perf describes its events at the start. Throws
+// SystemError.
 [[nodiscard]] std::variant<std::vector<Event>, UnsupportedFile> events_of_running(
     const base::UniqueFd& file, const std::string& name);
 
+// An entry in the table of build ids.
+struct BuildId {
+  // Marks the host machine; perf takes any other pid for that of a virtual machine.
+  static constexpr std::uint32_t kHost = 0xffffffff;
+  std::uint32_t pid = kHost;
+  std::vector<std::byte> id;  // at most 20 bytes
+  std::string file;
+};
+
 class Input {
  public:
-  // Throws SystemError when PATH cannot be opened or read. UNFINISHED: a file whose perf has died
-  // before it could complete it, and no other: it has all records that were written, the last one
-  // perhaps in part, and no features.
+  // Throws SystemError if PATH cannot be opened or read. UNFINISHED: accepts only a file that its
+  // perf did not complete because it died: the file has all records written so far, the last one
+  // perhaps truncated, and no features.
   [[nodiscard]] static std::variant<Input, UnsupportedFile> open(const std::string& path,
                                                                  bool unfinished = false);
   // NAME: for messages.
@@ -42,40 +51,46 @@ class Input {
   Input& operator=(Input&& other) noexcept;
   ~Input();
 
-  // They stay where they are as long as the Input or what it was moved to lives.
+  // Addresses of the events are stable as long as this Input, or the one that it was moved to,
+  // lives.
   [[nodiscard]] const std::vector<Event>& events() const;
 
-  // The next record in the order of the file, aligned to 8 bytes; those in COMPRESSED records one
-  // by one. Valid until the next call. nullopt: the end, or damage. Throws SystemError.
+  // The next record in file order, aligned to 8 bytes; records in COMPRESSED records are returned
+  // one by one. Valid until the next call. nullopt: the end, or damage. Throws SystemError.
   [[nodiscard]] std::optional<Record> next();
-  // The same, but a sample may be cut behind what head_of() needs: copied stacks are passed over.
+  // The same, but samples may be truncated after what head_of() needs: stack dumps are skipped.
   [[nodiscard]] std::optional<Record> next_head();
-  // Whether the records ended before their time, and why: "a record of 4 bytes at offset 4711".
+  // Whether the records end prematurely, and why: "a record of 4 bytes at offset 4711".
   [[nodiscard]] bool damaged() const { return !damage().empty(); }
   [[nodiscard]] const std::string& damage() const;
   void rewind();
+  // A reader of the same file at its first record, independent of this one.
+  [[nodiscard]] Input another() const;
 
-  // What perf noted of the tracepoints' formats (HEADER_TRACING_DATA), as it is in the file.
-  // nullopt: nothing, or more than perf writes. Throws SystemError.
+  // perf's list of the recorded files with their build ids. Empty: none, or damaged. Throws
+  // SystemError.
+  [[nodiscard]] std::vector<BuildId> build_ids() const;
+  // The tracepoint formats saved by perf (HEADER_TRACING_DATA), as in the file. nullopt: none, or
+  // more than perf writes. Throws SystemError.
   [[nodiscard]] std::optional<std::vector<std::byte>> tracing_data() const;
 
-  // Bytes of the file, for a display of progress.
+  // Bytes of the file, for progress displays.
   [[nodiscard]] std::uint64_t position() const;
   [[nodiscard]] std::uint64_t size() const;
 
-  // The event that RECORD is of; null when nothing says so.
+  // The event of RECORD; null: unknown.
   [[nodiscard]] const Event* event_of(const Record& record) const;
-  // False: no sample, damaged, or of an unknown event. The vectors of OUT are used again.
+  // False: not a sample, damaged, or of an unknown event. Reuses the vectors of OUT.
   [[nodiscard]] bool parse(const Record& record, Sample& out) const;
   [[nodiscard]] std::optional<SampleHead> head_of(const Record& record) const;
-  // When it happened, for samples and, with sample_id_all, the kernel's other records. 0 is an
-  // answer, too: perf gives it to the records that it makes itself.
+  // Timestamp of samples and, with sample_id_all, of the kernel's other records. May be 0: perf
+  // uses it for synthesized records.
   [[nodiscard]] std::optional<std::uint64_t> time_of(const Record& record) const;
 
-  // Of which thread, for the kernel's records that are no samples, with sample_id_all.
+  // Thread of the kernel's records other than samples, with sample_id_all.
   [[nodiscard]] std::optional<std::uint32_t> thread_of(const Record& record) const;
 
-  // For other sources of this folder.
+  // For other sources in this directory.
   class Impl;
   [[nodiscard]] const Impl& impl() const { return *impl_; }
 

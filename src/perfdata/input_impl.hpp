@@ -1,4 +1,4 @@
-// What is behind Input, for the other sources of this folder.
+// The implementation of Input, for the other sources in this directory.
 #pragma once
 
 #include "perfdata/decompressor.hpp"
@@ -21,6 +21,10 @@ class Input::Impl {
   [[nodiscard]] int fd() const { return file_.get(); }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const FileHeader& header() const { return header_; }
+  // The contents of a feature; nullopt: the file has none, or one of more than MOST bytes. Throws
+  // SystemError.
+  [[nodiscard]] std::optional<std::vector<std::byte>> feature(FeatureBit bit,
+                                                              std::uint64_t most) const;
   [[nodiscard]] const EventIndex& index() const { return index_; }
   [[nodiscard]] const std::string& damage() const { return damage_; }
   [[nodiscard]] std::uint64_t position() const { return reader_.position(); }
@@ -37,7 +41,7 @@ class Input::Impl {
   EventIndex index_;
   RecordReader reader_;
   Decompressor decompressor_;
-  std::vector<std::byte> copy_;  // of a record that cannot be read where it is
+  std::vector<std::byte> copy_;  // of a record that cannot be used in place
   std::string damage_;
   bool ended_ = false;
 };

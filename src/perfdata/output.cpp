@@ -30,8 +30,8 @@ Bytes bytes_of(const Value& value) {
 
 class Output::Impl {
  public:
-  Impl(int fd, const Input& input, bool switch_periods)
-      : fd_{fd}, input_{input}, switch_periods_{switch_periods} {
+  Impl(int fd, const Input& input, TakesPeriod takes_period)
+      : fd_{fd}, input_{input}, takes_period_{std::move(takes_period)} {
     buffer_.reserve(kWriteBuffer);
     append(bytes_of(FileStart{}));
     write_attributes();
@@ -42,8 +42,8 @@ class Output::Impl {
     if (record.type == PERF_RECORD_SAMPLE) {
       const Event* const event = input_.event_of(record);
       if (event != nullptr &&
-          (event->has_user_stacks() || (switch_periods_ && event->samples_each_switch()))) {
-        throw base::Error{"a sample as it was does not fit the new perf.data"};
+          (event->has_user_stacks() || event->defers_user_chains() || takes_period(*event))) {
+        throw base::Error{"an unchanged sample does not fit the new perf.data"};
       }
     }
     if (record.type == kHeaderAttr && record.bytes.size() > sizeof(perf_event_header)) {
@@ -74,12 +74,15 @@ class Output::Impl {
   }
 
   bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain,
-                    std::uint64_t period) {
-    const bool own_period = switch_periods_ && sample.event->samples_each_switch();
-    const bool whole =
-        make_sample(sample, chain, scratch_, own_period ? std::optional{period} : std::nullopt);
+                    std::optional<std::uint64_t> period) {
+    if (!takes_period(*sample.event)) {
+      period.reset();
+    } else if (!period && !sample.event->samples(PERF_SAMPLE_PERIOD)) {
+      period = 1;
+    }
+    const bool whole = make_sample(sample, chain, scratch_, period);
     if (scratch_.size() > kMostRecord) {
-      throw base::Error{"a sample is too large to have a period, too"};
+      throw base::Error{"a sample is too large for a period to be added"};
     }
     append(scratch_);
     return whole;
@@ -97,10 +100,14 @@ class Output::Impl {
   [[nodiscard]] std::uint64_t size() const { return flushed_ + buffer_.size(); }
 
  private:
+  [[nodiscard]] bool takes_period(const Event& event) const {
+    return takes_period_ && takes_period_(event);
+  }
   void change(std::span<std::byte> attributes) const {
     remove_user_stacks(attributes);
-    if (switch_periods_) {
-      add_switch_periods(attributes);
+    remove_deferral(attributes);
+    if (takes_period_) {
+      add_period(attributes, takes_period_);
     }
   }
   void append(Bytes bytes) {
@@ -115,7 +122,7 @@ class Output::Impl {
     buffer_.clear();
   }
 
-  // As perf does: the ids, then the attributes with the places of their ids.
+  // In perf's order: the ids, then the attributes with the positions of their ids.
   void write_attributes() {
     std::vector<Section> ids;
     for (const Event& event : input_.events()) {
@@ -147,7 +154,7 @@ class Output::Impl {
       }
       std::ranges::sort(features, {}, &Feature::bit);
     }
-    // Their table comes before them, and tells where they are.
+    // Their table precedes them and contains their positions.
     const auto table = size();
     std::vector<Section> sections(features.size());
     append(std::as_bytes(std::span{sections}));
@@ -194,15 +201,15 @@ class Output::Impl {
 
   int fd_;
   const Input& input_;
-  bool switch_periods_;
+  TakesPeriod takes_period_;
   FileStart start_;
-  std::vector<std::byte> buffer_;  // what comes behind the first flushed_ bytes
+  std::vector<std::byte> buffer_;  // data after the first flushed_ bytes
   std::uint64_t flushed_ = 0;
   std::vector<std::byte> scratch_;
 };
 
-Output::Output(int fd, const Input& input, bool switch_periods)
-    : impl_{std::make_unique<Impl>(fd, input, switch_periods)} {}
+Output::Output(int fd, const Input& input, TakesPeriod takes_period)
+    : impl_{std::make_unique<Impl>(fd, input, std::move(takes_period))} {}
 Output::~Output() = default;
 void Output::write(const Record& record) { impl_->write(record); }
 void Output::write_mapping(const Mapping& mapping) { impl_->write_mapping(mapping); }
@@ -211,7 +218,7 @@ bool Output::write_mapping_like(const Record& like, const Mapping& mapping) {
 }
 void Output::write_fork(const Task& task) { impl_->write_fork(task); }
 bool Output::write_sample(const Sample& sample, std::span<const std::uint64_t> chain,
-                          std::uint64_t period) {
+                          std::optional<std::uint64_t> period) {
   return impl_->write_sample(sample, chain, period);
 }
 void Output::finish(std::span<const BuildId> additional) { impl_->finish(additional); }

@@ -19,7 +19,7 @@ ByteCursor payload(const Record& record) {
   return cursor;
 }
 
-// A string ends with a zero; behind it come padding and the sample id.
+// A string ends with a zero; padding and the sample id follow.
 std::optional<std::string> text_at(Bytes bytes) {
   const std::string_view text{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   const auto end = text.find('\0');
@@ -106,6 +106,27 @@ std::optional<Command> parse_command(const Record& record) {
   }
   command.name = std::move(*name);
   return command;
+}
+
+std::optional<DeferredChain> parse_deferred_chain(const Record& record) {
+  if (record.type != kCallchainDeferred) {
+    return std::nullopt;
+  }
+  DeferredChain chain;
+  auto cursor = payload(record);
+  chain.cookie = cursor.number<std::uint64_t>();
+  const auto count = cursor.number<std::uint64_t>();
+  if (cursor.failed() || count > cursor.left().size() / kWord) {
+    return std::nullopt;
+  }
+  chain.addresses.reserve(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto address = cursor.number<std::uint64_t>();
+    if (address < PERF_CONTEXT_MAX) {
+      chain.addresses.push_back(address);
+    }
+  }
+  return chain;
 }
 
 }  // namespace pyinject::perfdata

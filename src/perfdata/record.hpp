@@ -1,4 +1,4 @@
-// Records of perf.data, and what those about tasks and mappings say. The bytes are not trusted.
+// Records of perf.data; parses those about tasks and mappings. The bytes are not trusted.
 #pragma once
 
 #include "perfdata/event.hpp"
@@ -12,8 +12,8 @@
 
 namespace pyinject::perfdata {
 
-// Types that Debian 12's <linux/perf_event.h> does not have; 64 and above are perf's own
-// (linux, tools/lib/perf/include/perf/event.h).
+// Types missing in Debian 12's <linux/perf_event.h>; 64 and above are perf's own (linux,
+// tools/lib/perf/include/perf/event.h).
 enum RecordType : std::uint32_t {
   kCallchainDeferred = 22,  // linux 6.19
   kFirstOfPerf = 64,
@@ -38,17 +38,26 @@ struct Mapping {
   std::uint64_t start = 0;
   std::uint64_t size = 0;
   std::uint64_t page_offset = 0;  // in the file, in bytes
-  // Of the file; zero when the record carries a build id instead.
+  // Of the file; zero if the record has a build id instead.
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
   std::uint64_t inode = 0;
   std::uint64_t generation = 0;
   std::vector<std::byte> build_id{};
-  // PROT_*. An MMAP record, which perf has not asked for since 3.16, tells only code from data.
+  // PROT_*. An MMAP record, which perf has not requested since 3.16, only distinguishes code from
+  // data.
   std::uint32_t protection = 0;
   std::uint32_t flags = MAP_PRIVATE;  // MAP_*; an MMAP record has none
   std::string file;
 };
+
+// The user part of a thread's callchains (linux 6.19), recorded when the thread returned to user
+// space. Until then, samples have kContextUserDeferred and the cookie in its place.
+struct DeferredChain {
+  std::uint64_t cookie = 0;
+  std::vector<std::uint64_t> addresses;  // innermost first, without PERF_CONTEXT_* marks
+};
+inline constexpr std::uint64_t kContextUserDeferred = static_cast<std::uint64_t>(-640);
 
 struct Task {
   std::uint32_t pid = 0;
@@ -65,9 +74,10 @@ struct Command {
   std::string name;
 };
 
-// Each: nullopt for another type and for a damaged record.
+// Each returns nullopt for other record types and for damaged records.
 [[nodiscard]] std::optional<Mapping> parse_mapping(const Record& record);  // MMAP, MMAP2
 [[nodiscard]] std::optional<Task> parse_task(const Record& record);        // FORK, EXIT
 [[nodiscard]] std::optional<Command> parse_command(const Record& record);  // COMM
+[[nodiscard]] std::optional<DeferredChain> parse_deferred_chain(const Record& record);
 
 }  // namespace pyinject::perfdata

@@ -10,9 +10,9 @@ namespace pyinject::perfdata {
 
 namespace {
 
-constexpr std::size_t kReadBuffer = std::size_t{1} << 18U;  // many times a record
+constexpr std::size_t kReadBuffer = std::size_t{1} << 18U;  // many times the size of a record
 constexpr std::size_t kHead = 64;                           // all fields before the callchain
-constexpr std::size_t kPiece = 4096;                        // is read where most is passed over
+constexpr std::size_t kPiece = 4096;                        // bytes read at once while skipping
 constexpr std::size_t kLargestRecord = 1U << 16U;
 
 }  // namespace
@@ -63,7 +63,7 @@ std::optional<Record> RecordReader::next_head() {
   if (left() >= sizeof header) {
     std::memcpy(&header, buffer_.data() + begin_, sizeof header);
   }
-  // What is small or damaged comes as from next().
+  // Small or damaged records are returned as by next().
   if (header.type != PERF_RECORD_SAMPLE || header.size <= left() ||
       header.size > data_.end() - position()) {
     return take(kLargestRecord);
@@ -86,7 +86,7 @@ std::optional<Record> RecordReader::take(std::size_t most) {
   }
   if (!record || record->bytes.empty()) {
     if (begin_ != filled_ || read_ != data_.end()) {
-      damage_ = record ? fmt::format("a record of no size at offset {}", position())
+      damage_ = record ? fmt::format("a record of size 0 at offset {}", position())
                        : fmt::format("the record at offset {} is cut off", position());
     }
     return std::nullopt;

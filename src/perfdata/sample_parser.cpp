@@ -16,7 +16,7 @@ constexpr std::uint64_t kBranchSize = 24;  // from, to, flags
 constexpr std::uint64_t kBranchHwIndex = 1U << 17U;
 constexpr std::uint64_t kBranchCounters = 1U << 19U;  // PERF_SAMPLE_BRANCH_COUNTERS, linux 6.8
 
-// COUNT elements of SIZE bytes each.
+// Skips COUNT elements of SIZE bytes.
 void skip(ByteCursor& cursor, std::uint64_t count, std::uint64_t size) {
   count > cursor.left().size() ? cursor.fail() : void(cursor.take(count * size));
 }
@@ -26,12 +26,12 @@ class SampleParser {
   SampleParser(const Event& event, const Record& record)
       : event_{event}, bytes_{record.bytes}, cursor_{record.bytes} {}
 
-  // HW_INDEX: whether a branch stack without branches has its hw_idx.
+  // HW_INDEX: whether a branch stack without branches has a hw_idx.
   bool parse(Sample& out, bool hw_index) {
     cursor_.take(sizeof(perf_event_header));
     parse_identity(out);
-    skip_words({PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,
-                PERF_SAMPLE_PERIOD});
+    skip_words({PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU});
+    parse_period(out);
     skip_read();
     out.before_chain = bytes_.first(offset()).subspan(sizeof(perf_event_header));
     parse_chain(out);
@@ -46,11 +46,11 @@ class SampleParser {
     skip_rest();
     return !cursor_.failed();
   }
-  // Whether the sample ends where its record does.
+  // Whether the sample ends exactly where its record does.
   [[nodiscard]] bool exact() const { return cursor_.at_end(); }
 
  private:
-  // In a failed cursor nothing is left: that is the end.
+  // A failed cursor has nothing left, so this is the end.
   [[nodiscard]] std::size_t offset() const { return bytes_.size() - cursor_.left().size(); }
   std::uint64_t word() { return cursor_.number<std::uint64_t>(); }
   void skip_words(std::initializer_list<std::uint64_t> bits) {
@@ -68,6 +68,13 @@ class SampleParser {
     out.pid = task ? cursor_.number<std::uint32_t>() : 0;
     out.tid = task ? cursor_.number<std::uint32_t>() : 0;
     out.time = event_.samples(PERF_SAMPLE_TIME) ? word() : 0;
+  }
+
+  void parse_period(Sample& out) {
+    const auto& attributes = event_.attr;
+    out.period = event_.samples(PERF_SAMPLE_PERIOD) ? word()
+                 : attributes.freq != 0             ? 1
+                                                    : attributes.sample_period;
   }
 
   // struct read_format.
@@ -123,7 +130,7 @@ class SampleParser {
     }
   }
 
-  // The values of MASK behind their ABI; with another ABI than these two something unknown follows.
+  // Parses the ABI and the values of MASK; data with an unknown ABI has an unknown size.
   std::uint64_t registers_abi() {
     const auto abi = word();
     if (abi > PERF_SAMPLE_REGS_ABI_64) {
@@ -156,7 +163,7 @@ class SampleParser {
     }
     out.stack_asked = word();
     if (out.stack_asked == 0) {
-      return;  // without the size that was filled
+      return;  // the size of the filled part is missing as well
     }
     const auto dump = cursor_.take(out.stack_asked);
     const auto filled = word();
@@ -188,8 +195,8 @@ bool parse_sample(const Event& event, const Record& record, Sample& out) {
   }
   out.event = &event;
   out.misc = record.misc;
-  // The kernel leaves hw_idx out where it has no branches; perf reads it nevertheless. Only the
-  // length of the record tells.
+  // The kernel omits hw_idx if there are no branches; perf reads it anyway. Only the length of the
+  // record tells.
   SampleParser without{event, record};
   if (without.parse(out, false) && without.exact()) {
     return true;

@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
 namespace pyinject::procfs {
 
 namespace {
@@ -30,7 +33,7 @@ std::optional<std::string> read_of_task(base::Pid pid, base::Tid tid, std::strin
 
 }  // namespace
 
-// "[<0>] futex_do_wait+0x46/0x90", and a module's name behind that.
+// "[<0>] futex_do_wait+0x46/0x90", perhaps followed by a module name.
 std::vector<KernelFrame> parse_kernel_stack(std::string_view text) {
   constexpr std::size_t kMostFrames = 64;
   std::vector<KernelFrame> frames;
@@ -68,7 +71,14 @@ std::vector<KernelFrame> read_kernel_stack(base::Pid pid, base::Tid tid) {
   return {{.name = std::string{name}}};
 }
 
-// The table is in the order of the addresses, but for those of modules, which come behind.
+// The kernel does not unwind the stack of a task that is on another processor (unwind_orc.c:
+// __unwind_start()), and a task that waits for a processor is inside the scheduler.
+std::optional<bool> read_on_processor(base::Pid pid, base::Tid tid) {
+  const auto text = read_of_task(pid, tid, "stack");
+  return text ? std::optional{parse_kernel_stack(*text).empty()} : std::nullopt;
+}
+
+// The table is sorted by address, except for modules, which follow.
 void find_kernel_addresses(std::string_view text, const std::vector<KernelFrame*>& frames) {
   constexpr std::size_t kTypeAndBlanks = 3;
   std::unordered_map<std::string_view, std::vector<KernelFrame*>> wanted;
@@ -81,7 +91,7 @@ void find_kernel_addresses(std::string_view text, const std::vector<KernelFrame*
     std::uint64_t address = 0;
     const std::vector<KernelFrame*>* frames = nullptr;
   };
-  std::vector<Found> open;  // their ends are not known yet
+  std::vector<Found> open;  // functions with unknown ends
   const auto close = [&open](std::uint64_t end) {
     for (const auto& found : open) {
       for (auto* const frame : *found.frames) {
@@ -133,8 +143,60 @@ std::optional<long> parse_system_call(std::string_view text) {
   return number && *number >= 0 ? number : std::nullopt;
 }
 
-// "202 0x55ed56771810 ... 0x7ffd95e7cbc0 0x7fde908a3f16": the system call, its arguments, and both;
-// -1 and both outside of system calls.
+std::optional<BlockedCall> parse_blocked_call(std::string_view text) {
+  const auto number = parse_system_call(text);
+  const auto words = base::split(base::trim(text), ' ');
+  BlockedCall call{.number = number.value_or(0)};
+  if (!number || words.size() <= call.arguments.size()) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+    const auto argument = hexadecimal(words[i + 1]);
+    if (!argument) {
+      return std::nullopt;
+    }
+    call.arguments.at(i) = *argument;
+  }
+  return call;
+}
+
+BlockedCall continued_call(const BlockedCall& call, std::span<const std::string> kernel) {
+  if (call.number != SYS_restart_syscall) {
+    return call;
+  }
+  const auto blocked_in = [kernel](std::string_view part) {
+    return std::ranges::any_of(
+        kernel, [part](const auto& name) { return name.find(part) != std::string::npos; });
+  };
+  constexpr std::uint64_t kMostClocks = 4096;  // nanosleep(2) has an address there
+  BlockedCall original = call;
+  if (blocked_in("futex")) {
+    original.number = SYS_futex;
+  } else if (blocked_in("nanosleep")) {
+    original.number = call.arguments[0] < kMostClocks ? SYS_clock_nanosleep : SYS_nanosleep;
+  } else if (blocked_in("poll")) {
+    original.number = SYS_poll;
+  }
+  return original;
+}
+
+std::optional<std::uint64_t> parse_futex_wait(std::string_view text) {
+  // The second argument without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME; futex(2).
+  constexpr std::uint64_t kFlags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
+  const auto call = parse_blocked_call(text);
+  const bool continued = call && call->number == SYS_restart_syscall;
+  if (!call || (call->number != SYS_futex && !continued)) {
+    return std::nullopt;
+  }
+  // A continued call has a time limit. If it is no futex, its first argument is not that of a lock.
+  const auto operation = call->arguments[1] & ~kFlags;
+  const bool waits = (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) &&
+                     (!continued || call->arguments[3] != 0);
+  return waits ? std::optional{call->arguments[0]} : std::nullopt;
+}
+
+// "202 0x55ed56771810 ... 0x7ffd95e7cbc0 0x7fde908a3f16": the system call, its arguments, stack
+// pointer and program counter; outside of system calls -1, stack pointer and program counter.
 std::optional<UserPlace> parse_user_place(std::string_view text) {
   const auto words = base::split(base::trim(text), ' ');
   if (words.size() < 3) {

@@ -15,7 +15,7 @@ using base::parse_number;
 
 constexpr std::string_view kDeleted = " (deleted)";
 
-// Takes the text up to the next SEPARATOR off LINE; nullopt when there is none.
+// Removes the text up to the next SEPARATOR from LINE; nullopt: no separator.
 std::optional<std::string_view> take(std::string_view& line, char separator) {
   const auto end = line.find(separator);
   if (end == std::string_view::npos) {
@@ -37,7 +37,7 @@ bool take_number(std::string_view& line, char separator, int base, Number& numbe
   return true;
 }
 
-// The kernel escapes newlines only (seq_file_path in show_map_vma, fs/proc/task_mmu.c).
+// The kernel escapes only newlines (seq_file_path in show_map_vma, fs/proc/task_mmu.c).
 std::string unescape(std::string_view text) {
   constexpr std::string_view kNewline = "\\012";
   std::string plain;
@@ -124,6 +124,15 @@ const Mapping* find_mapping(const std::vector<Mapping>& maps, base::RemoteAddres
   }
   const Mapping& mapping = *std::prev(behind);
   return mapping.contains(address) ? &mapping : nullptr;
+}
+
+bool shows(const std::vector<Mapping>& maps, const Mapping& mapping, base::RemoteAddress address,
+           std::uint64_t offset) {
+  const auto* const found = find_mapping(maps, address);
+  return found != nullptr && found->inode == mapping.inode &&
+         found->device_major == mapping.device_major &&
+         found->device_minor == mapping.device_minor &&
+         found->offset + (address.value() - found->begin.value()) == offset;
 }
 
 }  // namespace pyinject::procfs

@@ -33,9 +33,10 @@ std::string how_to_get(Capability capability, bool root, unsigned long long capa
     return fmt::format("run as root or grant CAP_{}", name);
   }
   if ((capabilities >> static_cast<unsigned>(capability) & 1U) == 0) {
-    return fmt::format("this root lacks CAP_{0}: grant it (docker run --cap-add {0})", name);
+    return fmt::format("root lacks CAP_{0} here: grant it (docker run --cap-add {0})", name);
   }
-  return fmt::format("CAP_{} of this root ends at its user namespace: run it in the host's", name);
+  return fmt::format(
+      "root has CAP_{} only inside its user namespace: run perf-pyinject in the host's", name);
 }
 
 std::string how_to_get(Capability capability) {

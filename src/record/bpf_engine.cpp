@@ -2,18 +2,24 @@
 
 #include "base/fault.hpp"
 #include "base/format.hpp"
-#include "record/extension_modules.hpp"
+#include "perfdata/input.hpp"
+#include "pyinject/base/unique_fd.hpp"
 #include "record/recording_clock.hpp"
 
+#include <algorithm>
 #include <ctime>
 #include <optional>
 #include <utility>
+#include <variant>
+
+#include <fcntl.h>
 
 namespace pyinject::session {
 
 BpfEngine::BpfEngine(const RecordOptions& options, std::unique_ptr<StackSampler> sampler,
                      base::Logger& logger, RecordObserver& observer)
     : clock_{recording_clock(perf::parse_options(options.perf_options))},
+      timed_calls_{options.flags.timed_calls},
       sampler_{std::move(sampler)},
       targets_{*sampler_},
       detector_{python::make_detector(python::Purpose::kObserve)},
@@ -22,23 +28,11 @@ BpfEngine::BpfEngine(const RecordOptions& options, std::unique_ptr<StackSampler>
   sampler_->keep_time_by(clock_);
 }
 
-CallGraphChoice BpfEngine::choose_call_graph(const std::vector<python::Target>& targets,
+CallGraphChoice BpfEngine::choose_call_graph(const std::vector<python::Target>& /*targets*/,
                                              const CallGraphWishes& wishes,
                                              const base::Cancellation& interrupted) {
-  ExtensionModules extensions;
-  std::vector<CallGraphFacts> facts;
-  for (const auto& target : targets) {
-    if (interrupted.stopped()) {
-      return {};
-    }
-    CallGraphFacts one{
-        .pid = target.id.pid, .version = target.version, .frame_pointers = target.frame_pointers};
-    if (target.frame_pointers && !wishes.chosen) {
-      one.extension_without = extensions.without_frame_pointers(target.id.pid).value_or("");
-    }
-    facts.push_back(one);
-  }
-  return choose_for_sampled(facts, wishes);
+  sampler_->add_native_of(wishes, interrupted);
+  return choose_for_sampled(wishes);
 }
 
 bool BpfEngine::activated(const ActiveTarget& /*active*/) {
@@ -46,8 +40,34 @@ bool BpfEngine::activated(const ActiveTarget& /*active*/) {
   return true;
 }
 
+// The ids of the events in FILE, which perf has begun to write, that need no stacks. Without them
+// the program also runs at the ends of calls, which only costs time.
+std::vector<std::uint64_t> BpfEngine::ends_of_calls(const std::string& file) const {
+  std::vector<std::uint64_t> ids;
+  if (timed_calls_.empty()) {
+    return ids;
+  }
+  const base::UniqueFd opened{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (!opened.valid()) {
+    return ids;
+  }
+  const auto events = perfdata::events_of_running(opened, file);
+  if (const auto* const all = std::get_if<std::vector<perfdata::Event>>(&events)) {
+    for (const auto& event : *all) {
+      const bool is_end = std::ranges::any_of(timed_calls_, [&event](const auto& call) {
+        return event.samples_each_hit_of(call.exit) && !event.samples(PERF_SAMPLE_CALLCHAIN);
+      });
+      if (is_end) {
+        ids.insert(ids.end(), event.ids.begin(), event.ids.end());
+      }
+    }
+  }
+  std::ranges::sort(ids);
+  return ids;
+}
+
 Engine::Attached BpfEngine::attach(PerfRun& perf, const Manager& manager) {
-  switch (sampler_->attach(perf.process())) {
+  switch (sampler_->attach(perf.process(), ends_of_calls(perf.output().path))) {
     case StackSampler::Attached::kYes:
       break;
     case StackSampler::Attached::kNone:
@@ -68,12 +88,13 @@ std::string BpfEngine::why_replaceable() const {
 
 void BpfEngine::add_to(weave::RecordingContext& context) {
   context.stacks = &sampler_->stacks();
+  context.native = &sampler_->stacks();
   context.interpreters = sampler_->interpreters();
   context.dropped = sampler_->dropped();
 }
 
 void BpfEngine::summarize(RecordSummary& summary) {
-  if (summary.woven.empty()) {  // no file has the stacks
+  if (summary.woven.empty()) {  // no file got the stacks
     return;
   }
   auto stats = sampler_->stats();
@@ -84,8 +105,13 @@ void BpfEngine::summarize(RecordSummary& summary) {
   }
   if (stats.by_clock != 0 && clock_ != std::optional<clockid_t>{CLOCK_MONOTONIC}) {
     logger_.warning(
-        "this kernel does not report a sample's time to BPF, and -k is not mono: samples cannot "
-        "be matched with their Python stacks");
+        "before Linux 6.3, --engine bpf needs -k mono to match samples with their Python stacks: "
+        "omit -k");
+  }
+  if (stats.traced != 0 && clock_ != std::optional<clockid_t>{CLOCK_MONOTONIC}) {
+    logger_.warning(
+        "samples of tracepoints and probes need -k mono to be matched with their Python stacks: "
+        "omit -k");
   }
   summary.sampler = stats;
 }

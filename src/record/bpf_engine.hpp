@@ -1,4 +1,5 @@
-// A program in the kernel reads the frames of targets at each sample; nothing is done to a target.
+// The BPF engine: a BPF program reads the frames of targets at each sample; targets are not
+// modified.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -8,10 +9,12 @@
 #include "record/sampled_targets.hpp"
 #include "record/stack_sampler.hpp"
 
+#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pyinject::session {
 
@@ -27,11 +30,11 @@ class BpfEngine : public Engine {
   [[nodiscard]] CallGraphChoice choose_call_graph(const std::vector<python::Target>& targets,
                                                   const CallGraphWishes& wishes,
                                                   const base::Cancellation& interrupted) override;
-  // Then it knows all children that are recorded with them, too.
+  // The program then also knows all children that are recorded with the targets.
   [[nodiscard]] bool takes_targets_before_perf() const override { return true; }
   [[nodiscard]] bool activated(const ActiveTarget& active) override;
   [[nodiscard]] bool misses_newborn_threads() const override { return true; }
-  // Of events that take no program nothing is dropped in the kernel.
+  // Samples of events that accept no program are not filtered in the kernel.
   [[nodiscard]] bool can_narrow() const override { return sampler_->takes_all_events(); }
   void narrow_to(std::span<const base::Pid> pids) override { sampler_->record_only(pids); }
   [[nodiscard]] Attached attach(PerfRun& perf, const Manager& manager) override;
@@ -44,7 +47,10 @@ class BpfEngine : public Engine {
   void release_events() override { observer_.release({}); }
 
  private:
+  [[nodiscard]] std::vector<std::uint64_t> ends_of_calls(const std::string& file) const;
+
   const std::optional<clockid_t> clock_;  // of the recording
+  const std::vector<weave::TimedCall> timed_calls_;
   std::unique_ptr<StackSampler> sampler_;
   SampledTargets targets_;
   std::unique_ptr<python::Detector> detector_;

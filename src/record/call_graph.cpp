@@ -18,18 +18,18 @@ namespace {
 
 using Kind = perf::ChosenCallGraph::Kind;
 
-constexpr std::uint64_t kReserve = 8192;  // what a thread may use more than at the attach
+constexpr std::uint64_t kReserve = 8192;  // stack growth to expect beyond the use at the attach
 constexpr std::uint64_t kLeastDump = 16384;
 constexpr std::uint64_t kMostDump = 65528;  // the kernel's limit, a multiple of 8
-// Holds thirty to seventy Python calls, at perf's default frequency with 131 MB a second.
+// Holds thirty to seventy Python calls; 131 MB/s at perf's default frequency.
 constexpr std::uint64_t kDumpOfLaunched = 32768;
-constexpr std::uint64_t kMostWritten = kDumpOfLaunched * 4000;  // bytes a second and processor
+constexpr std::uint64_t kMostWritten = kDumpOfLaunched * 4000;  // bytes per second and processor
 constexpr std::uint64_t kBufferOfPerf = std::uint64_t{512} << 10U;
-constexpr std::uint64_t kBuffersASecond = 20;  // perf comes to each buffer in time
-constexpr std::uint64_t kBytesOfCall = 1024;   // of C stack, for a Python call through a trampoline
-constexpr std::size_t kEntriesOfCall = 3;      // C frames of one, on builds with frame pointers
-constexpr std::size_t kOtherEntries = 30;      // libc, the interpreter's start, C functions
-constexpr std::uint64_t kDefaultFrequency = 4000;  // perf's, samples a second for each processor
+constexpr std::uint64_t kBuffersASecond = 20;      // how often perf is sure to read each buffer
+constexpr std::uint64_t kBytesOfCall = 1024;       // C stack of a Python call through a trampoline
+constexpr std::size_t kEntriesOfCall = 3;          // C frames per Python call, with frame pointers
+constexpr std::size_t kOtherEntries = 30;          // libc, start of the interpreter, C functions
+constexpr std::uint64_t kDefaultFrequency = 4000;  // perf's, samples per second and processor
 
 std::string who(const CallGraphFacts& target) {
   return fmt::format("pid {} (Python {})", target.pid.value(), python::to_string(target.version));
@@ -39,7 +39,7 @@ std::size_t wanted_entries(const CallGraphFacts& target) {
   return target.python_calls * kEntriesOfCall + kOtherEntries;
 }
 
-// Unlimited: what stacks as deep as TARGET's would take.
+// Dump size for stacks as deep as TARGET's, not capped.
 std::uint64_t needed_bytes(const CallGraphFacts& target) {
   const auto used = std::min(target.stack_bytes.value_or(0), std::uint64_t{1} << 30U);
   return used + std::max(kReserve, target.python_calls * kBytesOfCall);
@@ -55,9 +55,10 @@ std::string without_frame_pointers(const CallGraphFacts& target) {
 
 std::string cut_at(const CallGraphFacts& target, std::uint64_t dump) {
   return fmt::format(
-      "{} uses {} bytes of stack for {} Python calls: functions more than {} bytes up, the "
-      "outermost, will be cut off",
-      who(target), target.stack_bytes.value_or(0), target.python_calls, dump);
+      "{} uses {} bytes of stack for {}: the outermost functions, more than {} bytes up, will be "
+      "cut off",
+      who(target), target.stack_bytes.value_or(0),
+      base::counted(target.python_calls, "Python call"), dump);
 }
 
 CallGraphChoice copy_stacks(const std::string& reason, std::uint64_t dump,
@@ -69,7 +70,7 @@ CallGraphChoice copy_stacks(const std::string& reason, std::uint64_t dump,
                             {"-m", fmt::format("{}K", wishes.buffer_bytes >> 10U)});
   }
   if (!wishes.frequency_chosen) {
-    // At a lower frequency a larger part of each stack is copied.
+    // At a lower frequency, perf can copy a larger part of each stack.
     constexpr std::uint64_t kLow = 99;
     auto low = wishes;
     low.frequency = kLow;
@@ -89,15 +90,15 @@ CallGraphChoice judge_own_choice(const std::vector<CallGraphFacts>& targets,
     if (chosen.kind == Kind::kFramePointers && !target.frame_pointers) {
       choice.note = without_frame_pointers(target) +
                     ": with -g only the innermost function of a sample is known, and no Python "
-                    "function that called it; leave -g out";
+                    "function that called it; omit -g";
     } else if (chosen.kind == Kind::kFramePointers && !target.extension_without.empty()) {
       choice.note =
           without_frame_pointers(target) + ": with -g its callers may be missing; omit -g";
     } else if (chosen.kind == Kind::kFramePointers &&
                wanted_entries(target) > wishes.most_entries) {
       choice.note = fmt::format(
-          "{} is {} Python calls deep, which takes about {} entries of a callchain: the outermost "
-          "of more than {} will be cut off (sysctl kernel.perf_event_max_stack)",
+          "{} is {} Python calls deep, about {} entries of a callchain: the limit is {} (sysctl "
+          "kernel.perf_event_max_stack), the outermost will be cut off",
           who(target), target.python_calls, wanted_entries(target), wishes.most_entries);
     } else if (chosen.kind == Kind::kDwarf && needed_bytes(target) > chosen.dump_bytes) {
       choice.note = cut_at(target, chosen.dump_bytes);
@@ -135,6 +136,13 @@ bool needs_stack_use(const CallGraphFacts& target, const CallGraphWishes& wishes
          wanted_entries(target) > wishes.most_entries;
 }
 
+std::string why_not_callchains(const CallGraphFacts& target, const CallGraphWishes& wishes) {
+  return !target.frame_pointers || !target.extension_without.empty()
+             ? without_frame_pointers(target)
+             : fmt::format("{} is {} Python calls deep, more than {} entries of a callchain hold",
+                           who(target), target.python_calls, wishes.most_entries);
+}
+
 CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
                                   const CallGraphWishes& wishes) {
   if (wishes.chosen) {
@@ -156,12 +164,8 @@ CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
   }
   const auto largest = std::ranges::max_element(targets, {}, needed_bytes);
   const auto dump = std::max(wanted_dump(*largest), affordable_dump(wishes));
-  const auto reason =
-      without != targets.end()
-          ? without_frame_pointers(*without)
-          : fmt::format("{} is {} Python calls deep, more than {} entries of a callchain hold",
-                        who(*deepest), deepest->python_calls, wishes.most_entries);
-  auto choice = copy_stacks(reason, dump, wishes);
+  const auto& needed = without != targets.end() ? *without : *deepest;
+  auto choice = copy_stacks(why_not_callchains(needed, wishes), dump, wishes);
   if (needed_bytes(*largest) > dump) {
     choice.complete = false;
     choice.note += "; " + cut_at(*largest, dump);
@@ -169,33 +173,21 @@ CallGraphChoice choose_call_graph(const std::vector<CallGraphFacts>& targets,
   return choice;
 }
 
-CallGraphChoice choose_for_sampled(const std::vector<CallGraphFacts>& targets,
-                                   const CallGraphWishes& wishes) {
+CallGraphChoice choose_for_sampled(const CallGraphWishes& wishes) {
   CallGraphChoice choice;
-  if (wishes.chosen && wishes.chosen->kind == Kind::kNone) {
-    choice.note = "without a call graph samples have no Python functions: leave the option out";
-    choice.complete = false;
-  } else if (wishes.chosen && wishes.chosen->kind == Kind::kOther) {
-    choice.note =
-        "with this --call-graph perf shows what the processor has recorded, and no Python "
-        "functions: leave it out";
-    choice.complete = false;
-  }
-  if (wishes.chosen) {
+  if (!wishes.chosen) {
+    choice.arguments = {"--call-graph", "fp"};
+    if (!wishes.others) {
+      choice.arguments.emplace_back("--kernel-callchains");
+    }
     return choice;
   }
-  choice.arguments = {"--call-graph", "fp"};
-  if (const auto without = std::ranges::find(targets, false, &CallGraphFacts::frame_pointers);
-      without != targets.end()) {
-    choice.note = without_frame_pointers(*without) +
-                  ": C functions are shown where a sample hit, not between Python functions; "
-                  "--call-graph dwarf,16384 shows them all";
-  } else if (const auto module = std::ranges::find_if(
-                 targets, [](const auto& target) { return !target.extension_without.empty(); });
-             module != targets.end()) {
-    choice.note = without_frame_pointers(*module) +
-                  ": C functions that called it may be missing; --call-graph dwarf,16384 shows "
-                  "them all";
+  if (wishes.chosen->kind == Kind::kNone) {
+    choice.note = "without a call graph, samples have no Python functions: omit the option";
+    choice.complete = false;
+  } else if (wishes.chosen->kind == Kind::kOther) {
+    choice.note = "with this --call-graph, samples have no Python functions: omit the option";
+    choice.complete = false;
   }
   return choice;
 }
@@ -208,7 +200,7 @@ CallGraphChoice choose_for_launched(const LaunchedFacts& launched, const CallGra
     if (without && wishes.chosen->kind == Kind::kFramePointers) {
       choice.note = built +
                     ": with -g only the innermost function of a sample is known, and no Python "
-                    "function that called it; leave -g out";
+                    "function that called it; omit -g";
       choice.complete = false;
     }
     return choice;
@@ -216,7 +208,7 @@ CallGraphChoice choose_for_launched(const LaunchedFacts& launched, const CallGra
   if (launched.frame_pointers == std::optional{true}) {
     return {.arguments = {"--call-graph", "fp"}, .note = {}};
   }
-  return copy_stacks(without ? built : launched.name + ": cannot tell which Python it starts",
+  return copy_stacks(without ? built : launched.name + ": its Python is not known yet",
                      wishes.frequency_chosen ? kMostDump : kDumpOfLaunched, wishes);
 }
 

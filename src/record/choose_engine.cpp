@@ -30,7 +30,7 @@ constexpr auto kEngines = std::to_array<EngineName>(
       .knows_gil_and_tasks = true},
      {.name = "auto", .choice = EngineChoice::kAuto, .knows_gil_and_tasks = true}});
 
-// Why the output cannot be post-processed; empty: it can.
+// Why the output cannot be post-processed; empty: it can be.
 std::string left_alone(const RecordOptions& options) {
   if (output_of(options).pipe) {
     return "to a pipe";
@@ -40,22 +40,24 @@ std::string left_alone(const RecordOptions& options) {
 
 // False: refused.
 bool fits(const RecordOptions& options, const std::string& where, base::Logger& logger) {
-  const auto why =
-      fmt::format("post-processes perf's file, but perf writes {}: {}", where,
-                  output_of(options).pipe ? "name a file with -o" : "leave out --threads");
+  const auto why = fmt::format("perf's output in a file, but perf writes {}: {}", where,
+                               output_of(options).pipe ? "name a file with -o" : "omit --threads");
   if (options.all && options.scope.chosen_from_file()) {
-    logger.error("-u and --comm select samples from the recorded file, but perf writes {}", where);
+    logger.error("-u and --comm need {}", why);
   } else if (options.flags.off_cpu) {
-    logger.error("--off-cpu {}", why);
+    logger.error("--off-cpu needs {}", why);
+  } else if (!options.flags.timed_calls.empty()) {
+    logger.error("--what needs {}", why);
   } else if (options.engine == EngineChoice::kBpf) {
-    logger.error("--engine bpf {}; or use --engine trampoline", why);
+    logger.error("--engine bpf needs {}, or use --engine trampoline", why);
   } else {
     return true;
   }
   return false;
 }
 
-// Whether the trampoline replaces the BPF engine, which cannot be used because of WHY.
+// Whether the trampoline, with copied stacks, may replace the engine that is unusable because of
+// WHY.
 bool may_change(const RecordOptions& options, const std::string& why, base::Logger& logger) {
   if (options.engine == EngineChoice::kAuto) {
     std::string without = options.flags.gil ? ", without --gil" : "";
@@ -65,11 +67,15 @@ bool may_change(const RecordOptions& options, const std::string& why, base::Logg
     logger.warning("--engine auto: {}; the trampoline is used instead{}", why, without);
     return true;
   }
+  if (options.engine == EngineChoice::kTrampoline) {
+    logger.warning("{}; perf copies the stacks instead", why);
+    return true;
+  }
   logger.error("--engine bpf: {}; or use --engine trampoline", why);
   return false;
 }
 
-// SIGNAL: also when it throws.
+// Sets SIGNAL also if the recording throws.
 int run(Recording& recording, int& signal) {
   try {
     const int status = recording.run();
@@ -81,7 +87,7 @@ int run(Recording& recording, int& signal) {
   }
 }
 
-// nullopt: this engine cannot be used, nothing was recorded, and the other one may be.
+// nullopt: this engine is unusable, nothing was recorded, and the other engine may be tried.
 std::optional<int> try_engine(const RecordOptions& options, std::unique_ptr<Engine> engine,
                               base::Logger& logger, int& signal) {
   auto& tried = *engine;
@@ -115,11 +121,14 @@ int record_once(const RecordOptions& options, python::Detector& detector,
   if (!where.empty() && !fits(options, where, logger)) {
     return kFailure;
   }
-  const auto trampoline = [&] {
-    return std::make_unique<TrampolineEngine>(options, detector, injector, logger, observer);
+  const auto trampoline = [&](Unwinding unwinding) {
+    return std::make_unique<TrampolineEngine>(options, detector, injector, logger, observer,
+                                              unwinding);
   };
+  const auto with_copies = [&] { return trampoline(Unwinding::kAfterwards); };
   if (options.engine == EngineChoice::kTrampoline) {
-    return record_with(options, {}, trampoline, logger, signal);
+    return record_with(
+        options, [&] { return trampoline(Unwinding::kAtSamples); }, with_copies, logger, signal);
   }
   return record_with(
       options,
@@ -127,14 +136,15 @@ int record_once(const RecordOptions& options, python::Detector& detector,
         if (!where.empty()) {
           return "perf writes " + where;
         }
-        auto opened = StackSampler::open(options.flags, logger);
+        auto opened = StackSampler::open(
+            options.flags, !perf::parse_options(options.perf_options).call_graph, logger);
         if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
           return phrase(*why);
         }
         return std::make_unique<BpfEngine>(
             options, std::get<std::unique_ptr<StackSampler>>(std::move(opened)), logger, observer);
       },
-      trampoline, logger, signal);
+      with_copies, logger, signal);
 }
 
 int record_with(const RecordOptions& options, const OpenEngine& preferred,

@@ -45,7 +45,7 @@ std::string temporary_path() {
   return chosen == nullptr || *chosen == '\0' ? "/tmp" : chosen;
 }
 
-// For the time that perf takes to put its files into the cache.
+// Exists while perf copies its files into the cache.
 class TemporaryDirectory {
  public:
   TemporaryDirectory()
@@ -55,7 +55,7 @@ class TemporaryDirectory {
   ~TemporaryDirectory() {
     try {
       parent_.remove_with_files(name_);
-    } catch (const base::Error&) {  // it is empty or full: nothing more can be done
+    } catch (const base::Error&) {  // empty or full: nothing more can be done
     }
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
@@ -69,13 +69,13 @@ class TemporaryDirectory {
   base::Directory directory_;
 };
 
-// Who may read the file may enter the directory.
+// A directory that the readers of the file may enter.
 mode_t mode_of_directory(mode_t file) {
   return S_IRWXU | (file & (S_IRGRP | S_IROTH)) | ((file & (S_IRGRP | S_IROTH)) >> 2U);
 }
 
-// While it lives, no process that is started gives others more rights than LIKE has. perf makes
-// directories by this mask; files it links, or copies with a mode of its own.
+// While it exists, processes that are started grant others no more rights than LIKE does. perf
+// creates directories with this umask; it links files or copies them with a mode of its own.
 class OwnMask {
  public:
   explicit OwnMask(const struct stat& like)
@@ -118,8 +118,8 @@ void keep_images(const KeptImages& kept, base::Logger& logger) {
     if (!problem) {
       return;
     }
-    logger.warning("the names are kept in {}, where perf report looks for them: {}",
-                   base::printable(kept.folder), *problem);
+    logger.warning("{}: the names are in {} instead, where perf report finds them", *problem,
+                   base::printable(kept.folder));
   }
   const auto place = base::Place::of(kept.folder);
   const auto directory =

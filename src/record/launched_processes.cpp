@@ -55,11 +55,13 @@ bool LaunchedProcesses::look_at(base::Pid pid, Manager& manager) {
     }
     const bool known =
         is_none_of_ours(reason) || !reported_.emplace(reason, refused->version).second;
-    // What is in the way of an attach was none for CPython's own start of the trampoline.
+    // What prevents an attach did not prevent CPython itself from starting the trampoline.
     const bool may_be_on = reason == Reason::kNoMailboxSpace;
-    logger_.log(known ? base::LogLevel::kDebug : base::LogLevel::kWarning,
-                fmt::format("pid {}: {}{}", pid.value(), python::describe(refused->refusal),
-                            may_be_on ? "; it has names if it heeds PYTHONPERFSUPPORT" : ""));
+    logger_.log(
+        known ? base::LogLevel::kDebug : base::LogLevel::kWarning,
+        fmt::format(
+            "pid {}: {}{}", pid.value(), python::describe(refused->refusal),
+            may_be_on ? "; its Python functions have names if it honors PYTHONPERFSUPPORT" : ""));
     return true;
   }
   const auto& target = std::get<python::Target>(detection);
@@ -74,8 +76,8 @@ bool LaunchedProcesses::look_at(base::Pid pid, Manager& manager) {
     if (const auto module = extensions_.without_frame_pointers(pid)) {
       told_of_extension_ = true;
       logger_.warning(
-          "pid {}: {} was built without frame pointers: its callers may be missing; "
-          "--call-graph dwarf,65528 shows it",
+          "pid {}: {} was built without frame pointers: its callers may be missing; --call-graph "
+          "dwarf,65528 shows them",
           pid.value(), base::printable(*module));
     }
   }

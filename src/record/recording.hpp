@@ -1,6 +1,6 @@
-// The steps of one recording by one engine; record_session.hpp says what they promise together.
-// recording.cpp has their order, recording_targets.cpp who is recorded, recording_perf.cpp the
-// start of perf, recording_completion.cpp what follows the end.
+// The steps of one recording with one engine; record_session.hpp has the contract. recording.cpp
+// has the order of the steps, recording_targets.cpp selects the targets, recording_perf.cpp starts
+// perf, recording_completion.cpp does the work after the end.
 #pragma once
 
 #include "perf/record_options.hpp"
@@ -12,9 +12,9 @@
 #include "pyinject/record/record_observer.hpp"
 #include "pyinject/targets/manager.hpp"
 #include "pyinject/targets/stop_signals.hpp"
+#include "record/completion.hpp"
 #include "record/engine.hpp"
 #include "record/perf_run.hpp"
-#include "record/post_processing.hpp"
 #include "record/roster.hpp"
 #include "record/wait_for_end.hpp"
 #include "record/waiting_threads.hpp"
@@ -36,14 +36,14 @@
 
 namespace pyinject::session {
 
-// What perf makes of its options, and of our standard output.
+// The output that perf derives from its options and our standard output.
 [[nodiscard]] perf::Output output_of(const RecordOptions& options);
 
 class Recording {
  public:
   Recording(const RecordOptions& options, std::unique_ptr<Engine> engine, base::Logger& logger);
 
-  // As record(). To be called once.
+  // As record(). Call it once.
   [[nodiscard]] int run();
   // The signal that ended the recording; 0: none.
   [[nodiscard]] int signal() const { return signal_; }
@@ -53,7 +53,7 @@ class Recording {
   bool leave();
   bool switch_off();
   ManagerOptions manager_options();
-  // The steps; one that returns a status ends the session with it.
+  // The steps. If a step returns a status, the session ends with it.
   std::optional<int> choose_targets();
   void hold_command();
   [[nodiscard]] Selection choose_families();
@@ -85,7 +85,7 @@ class Recording {
   std::optional<int> post_process();
   [[nodiscard]] std::function<bool(std::uint32_t)> wanted_samples() const;
   [[nodiscard]] weave::RecordingContext recording_context();
-  // UNFINISHED: perf has died.
+  // UNFINISHED: perf died.
   Processed post_process_file(const std::string& path, bool last, bool unfinished = false);
   [[nodiscard]] std::string lost_with_completion() const;
   void summarize();
@@ -95,26 +95,27 @@ class Recording {
   const RecordOptions& options_;
   const perf::PerfOptions perf_options_;  // parsed
   base::Logger& logger_;
-  // Destroyed last to first: targets are switched off before perf is stopped, signals come last.
-  base::Cancellation interrupted_;  // by the first signal: for what is done until the clock runs
+  // Destroyed last to first: targets are switched off before perf is stopped; signals are restored
+  // last.
+  base::Cancellation interrupted_;  // by the first signal; for work done before recording starts
   StopSignals signals_;
-  int signal_ = 0;           // the first that came
-  bool completing_ = false;  // the events are enabled no more
+  int signal_ = 0;           // the first one received
+  bool completing_ = false;  // the events are disabled again
   std::unique_ptr<Engine> engine_;
   RecordObserver& observer_;
-  std::vector<std::string> own_options_;  // that perf gets from us
+  std::vector<std::string> own_options_;  // options that this tool adds for perf
   std::string perf_path_;
   PerfRun perf_;
   Workload workload_;
   Roster roster_;
-  std::unique_ptr<watch::ProcessWatch> process_watch_;  // until ARRIVALS has it
-  bool record_all_ = false;    // perf does, and the engine drops what is not wanted
-  bool drops_others_ = false;  // the engine does, for good: it is to be told of all targets
+  std::unique_ptr<watch::ProcessWatch> process_watch_;  // until ARRIVALS owns it
+  bool record_all_ = false;    // perf does, and the engine drops unwanted samples
+  bool drops_others_ = false;  // the engine does, permanently: it must learn of all targets
   ContainerMaps container_maps_;
   std::vector<python::Target> targets_;
   base::Deadline::Clock::time_point enabled_at_;
   std::chrono::nanoseconds elapsed_{};
-  // By the recording's clock; 0: not known.
+  // By the recording's clock; 0: unknown.
   std::uint64_t begun_at_ = 0;
   std::uint64_t ended_at_ = 0;
   MapCopies maps_;
@@ -122,7 +123,7 @@ class Recording {
   weave::RecordedFiles files_;
   std::optional<WaitingThreads> waits_;
   std::unique_ptr<Manager> manager_;
-  std::unique_ptr<LateArrivals> arrivals_;  // null: who is there at the beginning is all
+  std::unique_ptr<LateArrivals> arrivals_;  // null: no late arrivals, only the initial processes
 };
 
 }  // namespace pyinject::session

@@ -1,10 +1,10 @@
-// From the end of the recording to the summary; and the ways out when it comes to none.
+// The recording from its end to the summary, and the exits when it fails.
 #include "base/fault.hpp"
 #include "base/format.hpp"
 #include "base/text.hpp"
 #include "procfs/own_rights.hpp"
 #include "pyinject/base/error.hpp"
-#include "record/post_processing.hpp"
+#include "record/completion.hpp"
 #include "record/recording.hpp"
 #include "record/recording_clock.hpp"
 
@@ -15,7 +15,7 @@ namespace pyinject::session {
 
 using base::Deadline;
 
-// Can be called again: what was tried once is not tried a second time.
+// May be called again: does not repeat what was tried before.
 bool Recording::switch_off() {
   if (arrivals_) {
     arrivals_->stop();
@@ -33,7 +33,7 @@ int Recording::finish(EndOfRecording end) {
   if (end.end == End::kSignal) {
     signal_ = end.signal;
   }
-  while (options_.launch && signals_.next()) {  // what ended the command is not meant for the rest
+  while (options_.launch && signals_.next()) {  // drop the signals that ended the command
   }
   if (end.end != End::kCommand) {
     workload_.terminate();
@@ -49,7 +49,7 @@ int Recording::finish(EndOfRecording end) {
     ended_at_ = now_by(*clock);
   }
   elapsed_ = Deadline::Clock::now() - enabled_at_;
-  if (answer != perf::Answer::kAcknowledged) {  // while events are enabled stacks are looked at
+  if (answer != perf::Answer::kAcknowledged) {  // stacks are sampled while the events are enabled
     stop_perf();
   }
   if (arrivals_) {
@@ -92,13 +92,13 @@ int Recording::status_of(EndOfRecording end) {
   return status_after(end, workload_.process(), manager_->stats().activated, logger_);
 }
 
-// perf has ended by itself, or not as it should.
+// perf exited early or failed.
 int Recording::perf_failed() {
   switch_off();
   return perf_.report_failure();
 }
 
-// What perf had written is not lost when it dies.
+// Saves what perf had written before it died.
 void Recording::save_unfinished() {
   const auto& output = perf_.output();
   if (output.pipe || output.several ||
@@ -123,7 +123,7 @@ void Recording::discard() {
 
 void Recording::collect_maps() {
   if (arrivals_) {
-    arrivals_->handle();  // who has ended meanwhile
+    arrivals_->handle();  // processes that exited in the meantime
   }
   for (const auto& active : manager_->active()) {
     maps_.collect(*active);
@@ -133,7 +133,7 @@ void Recording::collect_maps() {
   }
 }
 
-// The status, when the user has had enough of it, or a file lacks what it was recorded for.
+// Returns the exit status if the user cancels it, or if a file lacks what it was recorded for.
 std::optional<int> Recording::post_process() {
   if (perf_.output().pipe) {
     return std::nullopt;
@@ -151,11 +151,14 @@ std::optional<int> Recording::post_process() {
   return lost ? std::optional{kFailure} : std::nullopt;
 }
 
-// What is lost for good if post-processing fails.
+// What is permanently lost if post-processing fails.
 std::string Recording::lost_with_completion() const {
   std::string what = engine_->lost_if_incomplete();
   if (options_.flags.off_cpu) {
     what += what.empty() ? "times off the processor" : " and times off the processor";
+  }
+  if (!options_.flags.timed_calls.empty()) {
+    what += what.empty() ? "times of system calls" : " and times of system calls";
   }
   return what;
 }
@@ -165,7 +168,7 @@ std::function<bool(std::uint32_t)> Recording::wanted_samples() const {
     return {};
   }
   if (!options_.scope.chosen_from_file()) {
-    // perf samples the whole machine; whom it does not see from here has no number (0 or -1).
+    // perf samples the whole machine; processes invisible from here have pid 0 or -1.
     return procfs::in_first_pid_namespace()
                ? std::function<bool(std::uint32_t)>{}
                : [](std::uint32_t pid) { return pid != 0 && pid != ~0U; };
@@ -184,21 +187,20 @@ weave::RecordingContext Recording::recording_context() {
 
 Processed Recording::post_process_file(const std::string& path, bool last, bool unfinished) {
   WovenFile woven{.path = path, .summary = {}};
-  const auto processed = post_process_in_place(path,
-                                               {.input = {},
-                                                .output = {},
-                                                .recorded = true,
-                                                .unfinished = unfinished,
-                                                .flags = options_.flags,
-                                                .followed = !last,
-                                                .begun_at = begun_at_,
-                                                .ended_at = last ? ended_at_ : 0,
-                                                .perf = perf_path_,
-                                                .names_beside = options_.names_beside,
-                                                .lost = lost_with_completion(),
-                                                .interrupted = [this] { return take_signal(); },
-                                                .context = recording_context()},
-                                               files_, logger_, &observer_, woven.summary);
+  const auto processed = Completion{files_, logger_, observer_}.replace(
+      path,
+      {.recorded = true,
+       .unfinished = unfinished,
+       .flags = options_.flags,
+       .followed = !last,
+       .begun_at = begun_at_,
+       .ended_at = last ? ended_at_ : 0,
+       .perf = perf_path_,
+       .names_beside = options_.names_beside,
+       .lost = lost_with_completion(),
+       .interrupted = [this] { return take_signal(); },
+       .context = recording_context()},
+      woven.summary);
   if (processed == Processed::kDone) {
     woven_.push_back(std::move(woven));
   } else if (options_.scope.chosen_from_file()) {

@@ -1,4 +1,4 @@
-// perf is started, with its events disabled, and the engine is attached to them.
+// Starts perf with its events disabled, and attaches the engine to them.
 #include "base/fault.hpp"
 #include "base/format.hpp"
 #include "perf/record_options.hpp"
@@ -13,13 +13,13 @@ namespace pyinject::session {
 
 using base::Deadline;
 
-// perf records those that it was named, and what they fork once it has opened its events: who was
-// born in between is missing. Threads and children born since perf has looked at them and until the
-// program was attached to its events inherited events without it. Then perf starts anew. Where they
-// are begun all the time perf records the whole system, and what is not wanted is dropped in the
-// kernel.
+// perf records the processes passed to it, and what they fork once it has opened its events:
+// processes that start in between are missing. Threads and children that start after perf has
+// listed them and before the BPF program is attached inherit events without the program. In these
+// cases perf is started again. If new threads and processes never stop coming, perf records the
+// whole system, and the kernel drops unwanted samples.
 std::optional<int> Recording::start_perf_for_all(const perf::Perf& perf) {
-  // A program that forks all the time is recorded nevertheless, and soon.
+  // A program that forks continuously still gets recorded, and soon.
   constexpr int kMostStarts = 5;
   const auto until = Deadline::after(std::chrono::seconds{2});
   for (int start = 1;; ++start) {
@@ -34,16 +34,18 @@ std::optional<int> Recording::start_perf_for_all(const perf::Perf& perf) {
       return status;
     }
     const bool missed = !record_all_ && !std::ranges::includes(before, tasks_of_targets());
-    if (start == kMostStarts || (!engine_->misses_newborn_threads() && until.expired())) {
-      if (missed) {
+    // On a busy machine, the first start alone may take so long.
+    const bool too_late = start > 1 && !engine_->misses_newborn_threads() && until.expired();
+    if (start == kMostStarts || too_late) {
+      if (missed || (options_.children && !record_all_ && roster_.has_newborn())) {
         logger_.warning(
-            "new threads or processes start all the time: some of them have no Python functions in "
-            "their samples");
+            "new threads or processes start all the time: some of them are missing, or have no "
+            "Python functions in their samples");
       }
       return std::nullopt;
     }
     bool newborn = options_.children && roster_.add_newborn();
-    if (newborn && record_all_) {  // perf records them: the program is not to drop them
+    if (newborn && record_all_) {  // perf records them: the program must not drop them
       engine_->narrow_to(roster_.for_perf());
       newborn = false;
     }
@@ -53,9 +55,9 @@ std::optional<int> Recording::start_perf_for_all(const perf::Perf& perf) {
     }
     record_all_ = may_record_all() && (record_all_ || (missed && start > 1));
     drops_others_ = drops_others_ || record_all_;
-    logger_.debug("perf is started anew{}: {}", record_all_ ? ", for the whole system" : "",
-                  too_many ? "of some events it would keep the samples of other processes"
-                           : "threads or processes were born while it started");
+    logger_.debug("perf is started again{}: {}", record_all_ ? ", for the whole system" : "",
+                  too_many ? "it would record samples of other processes"
+                           : "new threads or processes started meanwhile");
     discard();
     if (signal_ != 0) {
       return 128 + signal_;
@@ -67,7 +69,7 @@ std::set<base::Tid> Recording::tasks_of_targets() {
   return engine_->misses_newborn_threads() ? roster_.tasks() : std::set<base::Tid>{};
 }
 
-// What perf may do is what this tool may, when that is root's.
+// Whether perf may record the whole system: if this tool runs as root, perf has its privileges.
 bool Recording::may_record_all() const {
   return engine_->can_narrow() && !options_.all && !options_.launch && ::geteuid() == 0;
 }
@@ -90,8 +92,8 @@ std::optional<int> Recording::start_perf(const perf::Perf& perf) {
                               .options = options_.perf_options,
                               .pids = record_all_ ? std::vector<base::Pid>{} : roster_.for_perf(),
                               .cgroup = options_.scope.cgroup};
-  // Older perfs beside one that asks for them, as perf 7 does, die of it (kernel-notes.md). The
-  // option is of 5.12.
+  // Older perfs die if they run next to one that asks for this, as perf 7 does (kernel-notes.md).
+  // The option exists since 5.12.
   if (command.pids.empty() && perf.major >= 6) {
     command.own.emplace_back("--no-buildid-mmap");
   }
@@ -101,10 +103,10 @@ std::optional<int> Recording::start_perf(const perf::Perf& perf) {
       return std::nullopt;
     case perf::Answer::kEnded:
       if (roster_.drop_exited(logger_)) {
-        perf_.undo_output();  // else the next one would take an earlier file's place
+        perf_.undo_output();  // otherwise the next perf would overwrite an earlier file
         return start_perf(perf);
       }
-      // A thread that perf has seen was gone when its event was to be opened (ESRCH).
+      // A thread that perf had listed exited before its event was opened (ESRCH).
       if (!record_all_ && may_record_all() &&
           perf_.process().stderr_text().find("No such process") != std::string::npos) {
         record_all_ = true;
@@ -123,10 +125,10 @@ std::optional<int> Recording::start_perf(const perf::Perf& perf) {
   return give_up(kFailure);
 }
 
-// Of the whole system they are enabled from the start, and to enable all events for a moment may
-// keep perf too busy to hear that they are to be disabled. Its failure is found out by "enable"; a
-// signal is taken by the next step. Samples may come of it, which the file does not keep; what is
-// read by their program has to be known by then.
+// With the whole system the side-band events are enabled from the start; enabling all events for a
+// moment may keep perf too busy to read the command that disables them. The "enable" command
+// detects a failure here; the next step handles a signal. This may yield samples, which the file
+// does not keep; whatever the BPF program reads for them must be set up by now.
 void Recording::enable_side_events() {
   if (!options_.all && !record_all_) {
     perf_.enable_side_events(signals_.fd());
@@ -134,7 +136,7 @@ void Recording::enable_side_events() {
   base::reached(base::Step::kSideEventsEnabled);
 }
 
-// perf did, or the command that was held back.
+// perf exited, or the held command.
 int Recording::ended_before_launch() {
   auto& command = *workload_.process();
   if (const auto status = command.wait(Deadline::after(std::chrono::milliseconds{500}))) {

@@ -1,4 +1,4 @@
-// Who is recorded: those who are there at the beginning, and those who come later.
+// Selects the targets: the initial ones and those that come later.
 #include "base/format.hpp"
 #include "pyinject/targets/target_selection.hpp"
 #include "record/call_graph.hpp"
@@ -15,13 +15,13 @@ namespace pyinject::session {
 
 namespace {
 
-// Of a process that is refused: what looks for Pythons below it must not take long.
+// For descendants of a refused process: the search for Pythons among them must not take long.
 constexpr std::size_t kMostDescendants = 200;
 constexpr std::chrono::seconds kLookAtDescendants{1};
 
 }  // namespace
 
-// COMMAND is the target: it is held back until perf's events are enabled.
+// COMMAND is the target: hold it until perf's events are enabled.
 void Recording::hold_command() {
   const auto environment = engine_->environment_of_command();
   workload_.hold(signals_.ignored_before(), environment);
@@ -39,7 +39,7 @@ std::optional<int> Recording::choose_targets() {
     hold_command();
     return std::nullopt;
   }
-  if (options_.all || options_.children) {  // before the first look: nobody is missed
+  if (options_.all || options_.children) {  // before the first scan, so that no process is missed
     raise_descriptor_limit();
     process_watch_ = watch::watch_processes(logger_);
   }
@@ -58,7 +58,7 @@ std::optional<int> Recording::choose_targets() {
     return kFailure;
   }
   if (named) {
-    roster_.tell_perf_of_chosen();  // lenient: also those without names, if they are there
+    roster_.tell_perf_of_chosen();  // lenient: also processes without names, if they exist
   }
   if (selection.targets.empty()) {
     if (named && (!options_.children || roster_.for_perf().empty())) {
@@ -74,7 +74,7 @@ std::optional<int> Recording::choose_targets() {
   targets_ = std::move(selection.targets);
   roster_.set_no_pythons(std::move(selection.no_pythons));
   if (!process_watch_ && std::ranges::any_of(targets_, &python::Target::foreign_namespace)) {
-    process_watch_ = watch::watch_processes(logger_);  // the maps of what they fork go with them
+    process_watch_ = watch::watch_processes(logger_);  // to copy maps of their children in time
   }
   return std::nullopt;
 }
@@ -100,7 +100,7 @@ void Recording::name_python_descendants(const std::set<base::Pid>& no_pythons) {
   }
 }
 
-// The named processes and all that descends from them; none of them has to be a Python.
+// The given processes and all their descendants; none of them has to be a Python.
 Selection Recording::choose_families() {
   const auto roots = without_repetitions(options_.pids);
   auto selection = manager_->select(roots);
@@ -115,7 +115,7 @@ void Recording::choose_call_graph() {
     own_options_ = {"-k", "mono"};
   }
   if (options_.flags.off_cpu) {
-    // Each switch of a thread is a sample; the records of switches tell when it ran again.
+    // Each switch of a thread is a sample; the switch records tell when it ran again.
     if (!perf_options_.event) {
       own_options_.insert(own_options_.end(), {"-e", "cycles"});
     }
@@ -129,7 +129,11 @@ void Recording::choose_call_graph() {
                                .frequency_chosen = perf_options_.rate,
                                .frequency = perf_options_.frequency,
                                .most_entries = most_callchain_entries(),
-                               .buffer_bytes = perf_options_.buffers ? 0 : affordable_buffer()};
+                               .buffer_bytes = perf_options_.buffers ? 0 : affordable_buffer(),
+                               .others = options_.all || options_.launch || options_.children ||
+                                         targets_.size() < options_.pids.size(),
+                               .all = options_.all,
+                               .recorded = roster_.chosen()};
   const auto choice = engine_->choose_call_graph(targets_, wishes, interrupted_);
   own_options_.insert(own_options_.end(), choice.arguments.begin(), choice.arguments.end());
   if (!choice.note.empty()) {
@@ -154,7 +158,7 @@ void Recording::follow_arrivals() {
   }
   arrivals_->ignore(perf_.process().pid());
   arrivals_->add_known(pythons);
-  if (!options_.launch) {  // else COMMAND is held back, and runs this tool's program
+  if (!options_.launch) {  // otherwise COMMAND is held, and still runs this tool's program
     arrivals_->retry(roster_.possible_pythons());
   }
 }

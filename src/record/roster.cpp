@@ -1,6 +1,7 @@
 #include "record/roster.hpp"
 
 #include "base/format.hpp"
+#include "base/text.hpp"
 #include "perf/record_options.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/tasks.hpp"
@@ -72,8 +73,8 @@ void Roster::tell_perf_of_chosen() {
   }
 }
 
-// The targets and their descendants that have not exited, but for perf, which is one when a target
-// started us.
+// The targets and their descendants that have not exited, without perf: it is a descendant if a
+// target started this tool.
 std::vector<base::Pid> Roster::families() {
   auto pids = targets_.choose(visible_processes());
   std::erase_if(pids, [](base::Pid pid) {
@@ -83,30 +84,33 @@ std::vector<base::Pid> Roster::families() {
   return pids;
 }
 
+std::vector<base::Pid> Roster::newborn() {
+  auto pids = families();
+  std::erase_if(pids, [this](base::Pid pid) { return contains(chosen_, pid); });
+  return pids;
+}
+
 bool Roster::add_newborn() {
-  bool found = false;
-  for (const auto pid : families()) {
-    if (!contains(chosen_, pid)) {
-      chosen_.push_back(pid);
-      tell_perf_of(pid);
-      found = true;
-    }
+  const auto pids = newborn();
+  for (const auto pid : pids) {
+    chosen_.push_back(pid);
+    tell_perf_of(pid);
   }
-  return found;
+  return !pids.empty();
 }
 
 bool Roster::drop_exited(base::Logger& logger) {
   if (!options_.children) {
     return false;
   }
-  constexpr std::chrono::milliseconds kUntilItHasExited{20};  // perf noticed one that exits
+  constexpr std::chrono::milliseconds kUntilItHasExited{20};  // perf noticed the exit earlier
   if (watch_.all_exited_within(kUntilItHasExited)) {
     return false;
   }
   const auto before = for_perf_.size();
   for_perf_ = watch_.running();
-  logger.debug("perf is started anew without {} processes that have exited",
-               before - for_perf_.size());
+  logger.debug("perf is started again: {} exited",
+               base::counted(before - for_perf_.size(), "process has", "processes have"));
   return for_perf_.size() < before;
 }
 

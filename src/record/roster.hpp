@@ -1,5 +1,5 @@
-// Who is recorded: the processes that the options choose, those that perf is told of, and who is
-// born while perf starts.
+// The processes of a recording: those that the options select, those passed to perf, and those that
+// start while perf starts.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -15,41 +15,44 @@ namespace pyinject::session {
 
 class Roster {
  public:
-  // OPTIONS has to outlive it.
+  // OPTIONS must outlive this object.
   explicit Roster(const RecordOptions& options);
 
-  // COMMAND, which is held back, is recorded. FAMILY: with all that it starts.
+  // Records COMMAND, which is held. FAMILY: with all its descendants.
   void add_command(base::Pid command, bool family);
-  // Chooses among the processes that are there now.
+  // Selects from the processes that exist now.
   void choose();
   [[nodiscard]] const std::vector<base::Pid>& chosen() const { return chosen_; }
-  // The chosen ones that are none of ROOTS; then ROOTS are chosen, too.
+  // Selected processes that are not in ROOTS; afterwards ROOTS are selected, too.
   [[nodiscard]] std::vector<base::Pid> add_roots(const std::vector<base::Pid>& roots);
-  // Of the chosen ones PIDS run no Python.
+  // PIDS, which are selected, run no Python.
   void set_no_pythons(std::set<base::Pid> pids) { no_pythons_ = std::move(pids); }
-  // The chosen ones that may be Pythons.
+  // The selected processes that may be Pythons.
   [[nodiscard]] std::vector<base::Pid> possible_pythons() const;
 
-  // perf is told of all that are chosen and still there.
+  // Passes to perf all selected processes that still exist.
   void tell_perf_of_chosen();
-  // Those that perf is told of, as -p; not in use where it records the whole system.
+  // The processes passed to perf, as with -p; unused if perf records the whole system.
   [[nodiscard]] const std::vector<base::Pid>& for_perf() const { return for_perf_; }
-  // Members of the families that perf has not been told of are added. True: there is one.
+  // Adds members of the families that perf does not know yet. True: there was one.
   [[nodiscard]] bool add_newborn();
-  // perf has ended without a word, as it does when a process that it was told of exits meanwhile.
-  // True: those that have exited are left out, and others remain.
+  // Whether there are such processes.
+  [[nodiscard]] bool has_newborn() { return !newborn().empty(); }
+  // perf exited without a message, as it does if a process passed to it exits during its setup.
+  // Drops processes that have exited; true: there were some, and others remain.
   [[nodiscard]] bool drop_exited(base::Logger& logger);
-  // The threads that perf has opened its events for, or should have: of the targets and their
+  // The threads that perf has opened its events for, or should have: those of the targets and their
   // children, and with --children of all their descendants.
   [[nodiscard]] std::set<base::Tid> tasks();
 
-  // Which of those that perf was told of still run.
+  // Tracks which processes passed to perf still run.
   [[nodiscard]] TargetWatch& watch() { return watch_; }
-  // All that ever belonged to the recording.
+  // Every process that ever belonged to the recording.
   [[nodiscard]] TargetSet& targets() { return targets_; }
   [[nodiscard]] const TargetSet& targets() const { return targets_; }
 
  private:
+  [[nodiscard]] std::vector<base::Pid> newborn();
   void tell_perf_of(base::Pid pid);
   [[nodiscard]] std::vector<base::Pid> families();
 

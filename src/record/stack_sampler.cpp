@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <exception>
 #include <utility>
@@ -27,9 +28,10 @@ using python::Refusal;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// The ring holds more than that of any sensible frequency, and says when it fills up.
+// The ring holds more samples than any sensible frequency yields in this time, and wakes the reader
+// when it fills up.
 constexpr milliseconds kPollInterval{50};
-// perf's files are closed a little before it becomes waitable.
+// perf's files are closed shortly before it becomes waitable.
 constexpr milliseconds kUntilWaitable{500};
 constexpr milliseconds kTaskPollInterval{200};
 
@@ -47,11 +49,29 @@ weave::GilState gil_state(bpf::Gil gil) {
   return weave::GilState::kUnknown;
 }
 
-bool takes_program(const perf::SamplingEvent& event) {
-  return event.type != std::uint32_t{PERF_TYPE_TRACEPOINT};
+unwind::EndOfStack end_of_stack(bpf::NativeEnd end) {
+  switch (end) {
+    case bpf::NativeEnd::kNotRead:
+    case bpf::NativeEnd::kRoot:
+      return unwind::EndOfStack::kWhole;
+    case bpf::NativeEnd::kLimit:
+      return unwind::EndOfStack::kLimit;
+    case bpf::NativeEnd::kUnmapped:
+    case bpf::NativeEnd::kNoRule:
+      return unwind::EndOfStack::kNoInformation;
+    case bpf::NativeEnd::kUnreadable:
+    case bpf::NativeEnd::kBroken:
+      return unwind::EndOfStack::kBroken;
+  }
+  return unwind::EndOfStack::kBroken;
 }
 
-// The program that it ran when it was looked at.
+// Every event takes a program on Linux 6.18; older kernels may refuse it for breakpoints.
+bool takes_program(const perf::SamplingEvent& event) {
+  return event.type != std::uint32_t{PERF_TYPE_BREAKPOINT};
+}
+
+// Whether TARGET still runs the program that was examined.
 bool runs_still(const python::Target& target) {
   const auto stat = procfs::read_stat(target.id.pid);
   return stat && stat->stack_begin == target.stack_begin &&
@@ -76,15 +96,16 @@ StackSampler::StackSampler(bool tasks, base::Logger& logger)
 }
 
 std::string phrase(const bpf::Unavailable& why) {
-  return fmt::format("{} ({}): {}", why.found, why.name, why.remedy);
+  return fmt::format("{} ({}){}{}", why.found, why.name, why.remedy.empty() ? "" : ": ",
+                     why.remedy);
 }
 
 std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> StackSampler::open(
-    const weave::WeaveFlags& flags, base::Logger& logger) {
+    const weave::WeaveFlags& flags, bool native, base::Logger& logger) {
   std::unique_ptr<StackSampler> self{new StackSampler{flags.tasks, logger}};
   auto* const sampler = self.get();
   auto opened = bpf::Sampler::open(
-      {.gil = flags.gil, .tasks = flags.tasks},
+      {.gil = flags.gil, .tasks = flags.tasks, .native = native},
       {.code =
            [sampler](bpf::Code code) {
              sampler->stacks_.name(code.number, {.qualname = std::move(code.qualname),
@@ -97,6 +118,9 @@ std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> StackSampler::open
     return std::move(*why);
   }
   self->sampler_ = std::get<std::unique_ptr<bpf::Sampler>>(std::move(opened));
+  if (auto* const tables = self->sampler_->native_tables()) {
+    self->native_ = std::make_unique<NativeRefresh>(*tables, logger);
+  }
   return self;
 }
 
@@ -104,7 +128,7 @@ StackSampler::~StackSampler() { stop(); }
 
 std::optional<Refusal> StackSampler::add(const python::Target& target) {
   auto refusal = read_from(target);
-  // An exec removes it, which then was too early.
+  // An exec removes the target from the sampler; add() may have come after that exec.
   if (!runs_still(target)) {
     remove(target);
     return Refusal{.reason = Reason::kExited,
@@ -119,7 +143,7 @@ std::optional<Refusal> StackSampler::read_from(const python::Target& target) {
   if (const auto* const why = std::get_if<std::string>(&layout)) {
     return Refusal{.reason = Reason::kLayoutMismatch, .found = *why, .remedy = {}};
   }
-  weave::Interpreter interpreter{.evaluator = {},  // also without any: it is a Python
+  weave::Interpreter interpreter{.evaluator = {},  // also without ranges: it is a Python
                                  .frame_pointers = target.frame_pointers,
                                  .seen = clock_ ? std::optional{now_by(*clock_)} : std::nullopt};
   const auto& frames = std::get<python::FrameLayout>(layout);
@@ -127,7 +151,10 @@ std::optional<Refusal> StackSampler::read_from(const python::Target& target) {
     warn_without_tasks(target);
   }
   const auto added = sampler_->add(target.id.pid, frames);
-  // Only now, when its frames are read: it takes some milliseconds.
+  if (native_ && added == bpf::Sampler::Added::kYes) {
+    native_->add(target.id.pid);
+  }
+  // Only now, when its frames are already read: this takes some milliseconds.
   for (const auto& range : python::evaluator_ranges(target)) {
     interpreter.evaluator.push_back({.begin = range.begin.value(), .end = range.end.value()});
   }
@@ -151,7 +178,20 @@ std::optional<Refusal> StackSampler::read_from(const python::Target& target) {
   return std::nullopt;
 }
 
-// Once for each version: a master may have hundreds of workers.
+void StackSampler::add_native_of(const CallGraphWishes& wishes, const base::Cancellation& cancel) {
+  if (native_ && wishes.all) {
+    native_->add_all(cancel);
+    return;
+  }
+  for (const auto pid : wishes.recorded) {
+    if (cancel.stopped()) {
+      return;
+    }
+    add_native(pid);
+  }
+}
+
+// Once per version: a master may have hundreds of workers.
 void StackSampler::warn_without_tasks(const python::Target& target) {
   const auto version = python::to_string(target.version);
   const std::lock_guard lock{mutex_};
@@ -163,8 +203,9 @@ void StackSampler::warn_without_tasks(const python::Target& target) {
   }
 }
 
-StackSampler::Attached StackSampler::attach(perf::PerfProcess& perf) {
-  const auto attached = sampler_->attach(perf.pid());
+StackSampler::Attached StackSampler::attach(perf::PerfProcess& perf,
+                                            std::span<const std::uint64_t> except) {
+  const auto attached = sampler_->attach(perf.pid(), except);
   why_not_attached_.clear();
   if (attached.events + attached.refused == 0) {
     if (perf.wait(base::Deadline::after(kUntilWaitable))) {
@@ -178,9 +219,9 @@ StackSampler::Attached StackSampler::attach(perf::PerfProcess& perf) {
     if (perf.try_wait()) {
       return Attached::kEnded;
     }
-    // perf's own event, which does not sample, takes it in any case.
+    // perf's own event, which does not sample, always accepts it.
     if (attached.events == 0 || (!events.empty() && std::ranges::none_of(events, takes_program))) {
-      why_not_attached_ = fmt::format("none of those that sample takes it ({})", attached.why);
+      why_not_attached_ = fmt::format("none of the sampling events takes it ({})", attached.why);
       return Attached::kNone;
     }
   }
@@ -188,15 +229,15 @@ StackSampler::Attached StackSampler::attach(perf::PerfProcess& perf) {
   return Attached::kYes;
 }
 
-// That some of the events that sample take it is known by now: perf has described them in its file.
+// Which sampling events accept the program is checked before: perf has described them in its file.
 bool StackSampler::join(base::Pid perf) {
   const auto attached = sampler_->join(perf);
   why_not_attached_.clear();
   if (attached.events == 0) {
-    why_not_attached_ = attached.taken
-                            ? "they have one already, of another join or a filter (has_program)"
-                        : attached.why.empty() ? "perf has no events open"
-                                               : attached.why;
+    why_not_attached_ =
+        attached.taken ? "they already have a program, of another join or a filter (has_program)"
+        : attached.why.empty() ? "perf has no events open"
+                               : attached.why;
     return false;
   }
   note_refused(attached);
@@ -206,11 +247,12 @@ bool StackSampler::join(base::Pid perf) {
 void StackSampler::note_refused(const bpf::Sampler::Attached& attached) {
   if (attached.refused != 0 && refused_ == 0) {
     logger_.warning(
-        "{} of perf's events cannot have a BPF program ({}): their samples have no Python "
+        "{} of perf's events cannot have a BPF program ({}): samples of such events have no Python "
         "functions",
         attached.refused, attached.why);
   }
   refused_ = attached.refused;
+  traced_ = attached.traced;
 }
 
 void StackSampler::start() {
@@ -221,8 +263,12 @@ void StackSampler::start() {
 
 void StackSampler::stop() {
   ending_ = true;
-  if (thread_.joinable()) {
-    thread_.join();
+  if (!thread_.joinable()) {
+    return;
+  }
+  thread_.join();
+  if (sampler_->counters().lost != 0) {
+    stacks_.some_are_lost();
   }
 }
 
@@ -233,35 +279,51 @@ void StackSampler::run() {
     base::Deadline next_look_for_tasks = base::Deadline::after(nanoseconds{0});
     while (!last || more) {
       last = ending_;
-      pollfd readable{.fd = sampler_->fd(), .events = POLLIN, .revents = 0};
+      std::array<pollfd, 2> readable{
+          pollfd{.fd = sampler_->fd(), .events = POLLIN, .revents = 0},
+          pollfd{.fd = native_ ? native_->fd() : -1, .events = POLLIN, .revents = 0}};
       if (!last && !more) {
-        ::poll(&readable, 1, static_cast<int>(kPollInterval.count()));
+        const auto wait = native_ ? native_->until_due(kPollInterval) : kPollInterval;
+        ::poll(readable.data(), readable.size(), static_cast<int>(wait.count()));
       }
       more = sampler_->consume();
+      if (native_ && !last) {
+        native_->refresh();
+      }
       if (tasks_ && !last && next_look_for_tasks.expired()) {
         sampler_->look_for_tasks();
         next_look_for_tasks = base::Deadline::after(kTaskPollInterval);
       }
     }
-  } catch (const std::exception& error) {  // out of a thread it would end this tool
+  } catch (const std::exception& error) {  // leaving the thread, it would kill this tool
     logger_.error("Python stacks are no longer collected: {}", error.what());
   }
   processor_time_ = own_processor_time();
 }
 
 void StackSampler::take(const bpf::Stack& stack) {
+  if (stack.traced && clock_ != std::optional<clockid_t>{CLOCK_MONOTONIC}) {
+    return;  // its time cannot be compared with that of a sample
+  }
   if (stack.by_clock) {
     stacks_.match(weave::SampledStacks::Matching::kNearest);
   }
   weave::PythonStack sampled{.truncated = stack.truncated || stack.unreadable,
                              .gil = gil_state(stack.gil),
-                             .task = stack.task};
+                             .task = stack.task,
+                             .observed = stack.added};
   sampled.frames.reserve(stack.frames.size());
   for (const auto& frame : stack.frames) {
     sampled.frames.push_back(
         {.activation = 0, .code = frame.code, .line = frame.line, .outermost = frame.outermost});
   }
-  stacks_.add(stack.pid, stack.tid, stack.time, sampled);
+  if (native_ && stack.native_end == bpf::NativeEnd::kUnmapped) {
+    native_->ask(base::Pid{static_cast<pid_t>(stack.pid)});
+  }
+  using Taken = weave::SampledStacks::Taken;
+  stacks_.add(stack.pid, stack.tid, stack.time, sampled,
+              stack.traced ? Taken::kBeforeSample : Taken::kAtSample,
+              {.chain = stack.native, .end = end_of_stack(stack.native_end)});
 }
 
 weave::Interpreters StackSampler::interpreters() {
@@ -270,14 +332,10 @@ weave::Interpreters StackSampler::interpreters() {
 }
 
 std::vector<weave::Dropped> StackSampler::dropped() const {
-  std::vector<weave::Dropped> result;
+  auto result = stacks_.dropped();
   for (const auto& lost : sampler_->lost_names()) {
     result.push_back(
         {.pid = lost.pid, .command = {}, .limit = weave::Limit::kNames, .count = lost.frames});
-  }
-  for (const auto& [pid, count] : stacks_.emptied()) {
-    result.push_back(
-        {.pid = pid, .command = {}, .limit = weave::Limit::kPythonStacks, .count = count});
   }
   return result;
 }
@@ -298,6 +356,7 @@ SamplerStats StackSampler::stats() const {
           .lost = counted.lost,
           .lost_names = counted.lost_names,
           .by_clock = counted.by_clock,
+          .traced = counted.traced,
           .processor_time = processor_time_};
 }
 

@@ -1,14 +1,17 @@
-// The second engine: targets are not activated, a program in the kernel reads their frames at each
-// sample (bpf/sampler.hpp). Here its records are collected while perf records.
+// The second engine: targets are not activated; a BPF program reads their frames at each sample
+// (bpf/sampler.hpp). This collects its records while perf records.
 #pragma once
 
 #include "bpf/sampler.hpp"
 #include "perf/perf_process.hpp"
+#include "pyinject/base/cancellation.hpp"
 #include "pyinject/base/log.hpp"
 #include "pyinject/python/reason.hpp"
 #include "pyinject/python/target.hpp"
 #include "pyinject/record/sampler_stats.hpp"
 #include "pyinject/weave/weave_flags.hpp"
+#include "record/call_graph.hpp"
+#include "record/native_refresh.hpp"
 #include "weave/sampled_stacks.hpp"
 #include "weave/weave.hpp"
 
@@ -30,51 +33,62 @@
 
 namespace pyinject::session {
 
-// For a message: what was found, the name of that, and what the user can do.
+// For a message: what was found, its reason name, and what the user can do.
 [[nodiscard]] std::string phrase(const bpf::Unavailable& why);
 
 class StackSampler {
  public:
-  // Uses GIL and TASKS of FLAGS.
+  // Uses only GIL and TASKS of FLAGS. NATIVE: also reads the C functions of each sample.
   [[nodiscard]] static std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> open(
-      const weave::WeaveFlags& flags, base::Logger& logger);
+      const weave::WeaveFlags& flags, bool native, base::Logger& logger);
   ~StackSampler();
   StackSampler(const StackSampler&) = delete;
   StackSampler& operator=(const StackSampler&) = delete;
 
-  // TARGET's stacks are read from now on; nothing is done to it. nullopt: well. Of any thread.
+  // From now on TARGET's stacks are read; the target is not modified. nullopt: success.
+  // Thread-safe.
   [[nodiscard]] std::optional<python::Refusal> add(const python::Target& target);
-  // They are no longer.
+  // From now on the C functions of PID and of what it starts are read. Thread-safe.
+  void add_native(base::Pid pid) {
+    if (native_) {
+      native_->add(pid);
+    }
+  }
+  // The same for what perf records according to WISHES, until CANCEL. Call it before start().
+  void add_native_of(const CallGraphWishes& wishes, const base::Cancellation& cancel);
+  // Undoes add().
   void remove(const python::Target& target) { sampler_->remove(target.id.pid); }
 
-  // CLOCK: that of the recording; nullopt: it cannot be read. To be told before any target.
+  // CLOCK: that of the recording; nullopt: unreadable. Call it before the first add().
   void keep_time_by(std::optional<clockid_t> clock) { clock_ = clock; }
   enum class Attached {
     kYes,
-    kNone,   // of the events that sample takes the program
-    kEnded,  // perf has
+    kNone,   // no sampling event accepts the program
+    kEnded,  // perf exited
   };
-  // To PERF's events, which are open and disabled.
-  [[nodiscard]] Attached attach(perf::PerfProcess& perf);
-  // To those of a PERF that runs, until leave(): Sampler::join(). False: none of them takes it.
+  // Attaches to PERF's events, which are open and disabled, except those with the ids in EXCEPT
+  // (sorted).
+  [[nodiscard]] Attached attach(perf::PerfProcess& perf, std::span<const std::uint64_t> except);
+  // Attaches to the events of a running PERF, until leave(): Sampler::join(). False: no event
+  // accepts the program.
   [[nodiscard]] bool join(base::Pid perf);
   void leave() { sampler_->leave(); }
   [[nodiscard]] bool by_clock() const { return sampler_->by_clock(); }
-  // Of the last attach() or join(); empty: it was done, or perf had ended.
+  // For the last attach() or join(); empty: success, or perf had exited.
   [[nodiscard]] const std::string& why_not_attached() const { return why_not_attached_; }
-  [[nodiscard]] bool takes_all_events() const { return refused_ == 0; }
+  [[nodiscard]] bool takes_all_events() const { return refused_ == 0 && traced_ == 0; }
   // PERF records the whole system: as Sampler::record_only().
   void record_only(std::span<const base::Pid> pids) { sampler_->record_only(pids); }
-  // Collects from now on, until stop(): by then the events must be disabled.
+  // Collects from now until stop(), before which the events must be disabled.
   void start();
   void stop();
 
-  // After stop().
+  // Call it after stop().
   [[nodiscard]] weave::SampledStacks& stacks() { return stacks_; }
   [[nodiscard]] weave::Interpreters interpreters();
-  // Names and stacks of processes that have used up their share.
+  // Names and stacks dropped because their process reached a limit.
   [[nodiscard]] std::vector<weave::Dropped> dropped() const;
-  // But for what is known only where the file is woven: `unmatched` and `python_only`.
+  // Without what only weaving determines: `unmatched` and `python_only`.
   [[nodiscard]] SamplerStats stats() const;
 
  private:
@@ -85,19 +99,21 @@ class StackSampler {
   void run();
   void take(const bpf::Stack& stack);
 
-  const bool tasks_;  // are asked for
+  const bool tasks_;  // requested
   base::Logger& logger_;
   std::shared_ptr<base::RecordingBudget> budget_;
   weave::SampledStacks stacks_;
   std::unique_ptr<bpf::Sampler> sampler_;
+  std::unique_ptr<NativeRefresh> native_;  // nullptr: C functions are not read
   std::optional<clockid_t> clock_;
-  std::mutex mutex_;  // of the next two
+  std::mutex mutex_;  // protects the next two
   weave::Interpreters interpreters_;
-  std::set<std::string> without_tasks_;  // versions that the user was warned of
+  std::set<std::string> without_tasks_;  // versions that the user was warned about
   std::atomic<bool> ending_ = false;
   std::chrono::nanoseconds processor_time_{};
   std::string why_not_attached_;
   std::size_t refused_ = 0;  // events
+  std::size_t traced_ = 0;   // events
   std::thread thread_;
 };
 

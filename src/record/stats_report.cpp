@@ -26,7 +26,7 @@ ordered_json json_of(const StepTimes& times) {
           {"longest", duration_cast<microseconds>(times.longest).count()}};
 }
 
-// The counters of --engine bpf, by their names for programs.
+// The counters of --engine bpf with their names in JSON.
 using SamplerCounter = std::pair<std::string_view, std::uint64_t SamplerStats::*>;
 constexpr auto kSamplerCounters = std::to_array<SamplerCounter>({
     {"samples", &SamplerStats::samples},
@@ -47,6 +47,7 @@ constexpr auto kSamplerCounters = std::to_array<SamplerCounter>({
     {"lost", &SamplerStats::lost},
     {"lost_names", &SamplerStats::lost_names},
     {"by_clock", &SamplerStats::by_clock},
+    {"traced", &SamplerStats::traced},
 });
 
 }  // namespace
@@ -69,7 +70,7 @@ void EventTimes::add(const Event& event) {
     case EventKind::kDeactivated:
       deactivation.add(event.duration);
       break;
-    case EventKind::kFailed:  // either of the two
+    case EventKind::kFailed:  // activation or deactivation
       break;
   }
 }

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "pyinject/python/stack_reader.hpp"
 #include "pyinject/targets/this_session.hpp"
+#include "python/layout/map_writer.hpp"
 #include "record/extension_modules.hpp"
 #include "record/recording_clock.hpp"
 #include "targets/pid_list.hpp"
@@ -23,9 +24,9 @@ namespace {
 
 using python::Reason;
 
-constexpr int kLooks = 5;  // at each target's Python stacks, before the size of copies is chosen
+constexpr int kLooks = 5;  // reads of each target's Python stacks before the dump size is chosen
 constexpr const char* kVariable = "PYTHONPERFSUPPORT";
-constexpr const char* kJitVariable = "PYTHON_PERF_JIT_SUPPORT";  // 3.13 and later, goes before it
+constexpr const char* kJitVariable = "PYTHON_PERF_JIT_SUPPORT";  // 3.13 and later; takes precedence
 
 // With these a trampoline that is on from the start may crash the program.
 bool does_harm(Reason reason) {
@@ -37,14 +38,16 @@ bool does_harm(Reason reason) {
 
 TrampolineEngine::TrampolineEngine(const RecordOptions& options, python::Detector& detector,
                                    python::Injector& injector, base::Logger& logger,
-                                   RecordObserver& observer)
+                                   RecordObserver& observer, Unwinding unwinding)
     : options_{options},
+      unwinding_{unwinding},
       detector_{detector},
       injector_{injector},
       logger_{logger},
       observer_{observer},
       children_{detector, logger, this_session().session},
-      frames_{logger, recording_clock(perf::parse_options(options.perf_options))} {}
+      frames_{logger, recording_clock(perf::parse_options(options.perf_options))},
+      other_events_{perf::parse_options(options.perf_options).event} {}
 
 void TrampolineEngine::begin() {
   guard_ = std::make_unique<Guard>(
@@ -53,7 +56,7 @@ void TrampolineEngine::begin() {
   injector_.prepare();
 }
 
-// The trampoline of all that the command starts is switched on by their environment.
+// The environment switches the trampoline on in everything that the command starts.
 std::map<std::string, std::string> TrampolineEngine::environment_of_command() {
   std::map<std::string, std::string> environment;
   const char* const path = std::getenv("PATH");
@@ -83,7 +86,8 @@ std::map<std::string, std::string> TrampolineEngine::environment_of_command() {
 }
 
 void TrampolineEngine::command_held(base::Pid command) {
-  // CPython appends: what a process of that number left would be taken for names of this one.
+  // CPython appends to the map: names left by an earlier process with this pid would be used for
+  // this one.
   const auto map = fmt::format("/tmp/perf-{}.map", command.value());
   (void)std::rename(map.c_str(), (map + ".old").c_str());
   if (asked_by_environment_) {
@@ -116,8 +120,11 @@ CallGraphChoice TrampolineEngine::choose_call_graph(const std::vector<python::Ta
     return choose_for_command(wishes);
   }
   if (targets.empty() && options_.children) {
-    return choose_for_launched(
-        {.name = fmt::format("what starts below {}", list_pids(options_.pids))}, wishes);
+    return open_native(wishes, interrupted)
+               ? choose_for_sampled(wishes)
+               : choose_for_launched(
+                     {.name = fmt::format("the next process below {}", list_pids(options_.pids))},
+                     wishes);
   }
   if (guard_) {
     guard_->expect_stops();
@@ -135,22 +142,90 @@ CallGraphChoice TrampolineEngine::choose_call_graph(const std::vector<python::Ta
     }
     auto reader = python::StackReader::of(target);
     if (auto* const stacks = std::get_if<python::StackReader>(&reader)) {
-      // A server may be idle at one moment, and deep in a request at the next one.
+      // A server may be idle at one moment and deep in a request at the next.
       for (int look = 0; look < kLooks; ++look) {
         for (const auto& stack : stacks->read()) {
           one.python_calls = std::max(one.python_calls, stack.frames.size());
         }
       }
     }
-    if (needs_stack_use(one, wishes)) {
-      const auto use = injector_.stack_use(target, kStackUse);
-      if (const auto* bytes = std::get_if<python::StackUse>(&use)) {
-        one.stack_bytes = bytes->bytes;
-      }
-    }
     facts.push_back(one);
   }
+  const auto needed =
+      std::ranges::find_if(facts, [&](const auto& one) { return needs_stack_use(one, wishes); });
+  // By frame pointers, the C library hides who writes the perf map.
+  const bool later = facts.empty() && options_.all;  // Pythons that start during the recording
+  if ((needed != facts.end() || (other_events_ && !facts.empty()) || later) &&
+      open_native(wishes, interrupted)) {
+    auto choice = choose_for_sampled(wishes);
+    if (needed != facts.end()) {
+      choice.note = why_not_callchains(*needed, wishes) +
+                    ": a BPF program unwinds the stacks, and changes nothing";
+    }
+    return choice;
+  }
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    if (interrupted.stopped()) {
+      return {};
+    }
+    if (needs_stack_use(facts[i], wishes)) {
+      const auto use = injector_.stack_use(targets[i], kStackUse);
+      if (const auto* bytes = std::get_if<python::StackUse>(&use)) {
+        facts[i].stack_bytes = bytes->bytes;
+      }
+    }
+  }
   return session::choose_call_graph(facts, wishes);
+}
+
+// False: perf has to copy stacks, as for a launched command: in its first milliseconds, the BPF
+// program has no tables of its files yet.
+bool TrampolineEngine::open_native(const CallGraphWishes& wishes,
+                                   const base::Cancellation& interrupted) {
+  const auto perf_options = perf::parse_options(options_.perf_options);
+  if (unwinding_ == Unwinding::kAfterwards || wishes.chosen || options_.launch ||
+      output_of(options_).pipe || perf_options.directory) {
+    return false;
+  }
+  auto opened = StackSampler::open({}, true, logger_);
+  if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
+    logger_.debug("stacks are copied: {}", phrase(*why));
+    return false;
+  }
+  native_ = std::get<std::unique_ptr<StackSampler>>(std::move(opened));
+  native_->keep_time_by(recording_clock(perf_options));
+  native_->add_native_of(wishes, interrupted);
+  return true;
+}
+
+Engine::Attached TrampolineEngine::attach(PerfRun& perf, const Manager& /*manager*/) {
+  if (!native_) {
+    return Attached::kYes;
+  }
+  switch (native_->attach(perf.process(), {})) {
+    case StackSampler::Attached::kYes:
+      native_->start();
+      return Attached::kYes;
+    case StackSampler::Attached::kNone:
+      return Attached::kFailed;
+    case StackSampler::Attached::kEnded:
+      return Attached::kPerfEnded;
+  }
+  return Attached::kFailed;
+}
+
+std::string TrampolineEngine::why_replaceable() const {
+  return native_ == nullptr || native_->why_not_attached().empty()
+             ? std::string{}
+             : "the BPF program that unwinds stacks cannot be attached to perf's events: " +
+                   native_->why_not_attached();
+}
+
+void TrampolineEngine::events_disabled() {
+  frames_.stop();
+  if (native_) {
+    native_->stop();
+  }
 }
 
 void TrampolineEngine::before_activation(const python::Target& target) {
@@ -165,13 +240,32 @@ bool TrampolineEngine::activated(const ActiveTarget& active) {
     guard_->keep_map(active.target, active.activation.map.get());
   }
   base::reached(base::Step::kActivated);
+  if (native_) {
+    native_->add_native(active.target.id.pid);
+  }
+  if (other_events_ &&
+      (options_.launch || active.activation.before != python::TrampolineState::kOnByItself)) {
+    add_map_writer(active.target);
+  }
   if (options_.launch && active.activation.before == python::TrampolineState::kOnByItself) {
-    return false;  // on since its first instruction, as it should be
+    return false;  // on since its first instruction, as intended
   }
   if (options_.backfill) {
     frames_.add(active);
   }
   return true;
+}
+
+void TrampolineEngine::add_map_writer(const python::Target& target) {
+  weave::MapWriter writer{
+      .text = {.begin = target.text_begin.value(), .end = target.text_end.value()},
+      .file = target.interpreter.substr(target.interpreter.rfind('/') + 1)};
+  for (const auto& range : python::map_writer_ranges(target)) {
+    writer.functions.push_back({.begin = range.begin.value(), .end = range.end.value()});
+  }
+  const std::lock_guard lock{mutex_};
+  map_writers_.insert_or_assign(static_cast<std::uint32_t>(target.id.pid.value()),
+                                std::move(writer));
 }
 
 void TrampolineEngine::on_tick(Manager& manager) {
@@ -198,14 +292,21 @@ void TrampolineEngine::add_to(weave::RecordingContext& context) {
   context.stacks = frames_.history().empty() ? nullptr : &frames_.history();
   context.interpreters = weave::interpreters_of(frames_.evaluators());
   context.entry_frames = FrameWatch::entry_frames();
+  context.native = native_ ? &native_->stacks() : nullptr;
+  const std::lock_guard lock{mutex_};
+  context.map_writers = map_writers_;
 }
 
 void TrampolineEngine::summarize(RecordSummary& summary) {
   const auto effort = frames_.effort();
   logger_.debug(
-      "frames were read {} times, in {} us of processor time", effort.rounds,
+      "rounds of reading frames: {}, {} us of processor time", effort.rounds,
       std::chrono::duration_cast<std::chrono::microseconds>(effort.processor_time).count());
   summary.unknown_threads = frames_.unknown_threads();
+  if (const auto lost = native_ ? native_->stats().lost : 0; lost != 0) {
+    logger_.warning("{} without callers: the BPF program's buffer was full; a lower -F helps",
+                    base::counted(lost, "sample"));
+  }
 }
 
 }  // namespace pyinject::session

@@ -1,5 +1,5 @@
-// CPython's own perf trampoline, switched on in the targets; the functions that run already are
-// read from their memory.
+// The trampoline engine: switches CPython's own perf trampoline on in the targets, and reads the
+// functions that already run from their memory.
 #pragma once
 
 #include "pyinject/base/log.hpp"
@@ -9,17 +9,27 @@
 #include "record/engine.hpp"
 #include "record/frame_watch.hpp"
 #include "record/launched_processes.hpp"
+#include "record/stack_sampler.hpp"
 #include "targets/forked_children.hpp"
 
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <unordered_map>
 
 namespace pyinject::session {
+
+// When stacks are unwound that callchains do not show.
+enum class Unwinding {
+  kAtSamples,   // by a BPF program, if possible, else afterwards
+  kAfterwards,  // from copies
+};
 
 class TrampolineEngine : public Engine {
  public:
   TrampolineEngine(const RecordOptions& options, python::Detector& detector,
-                   python::Injector& injector, base::Logger& logger, RecordObserver& observer);
+                   python::Injector& injector, base::Logger& logger, RecordObserver& observer,
+                   Unwinding unwinding);
 
   [[nodiscard]] python::Detector& detector() override { return detector_; }
   [[nodiscard]] TargetHandler& target_handler() override { return handler_; }
@@ -34,30 +44,47 @@ class TrampolineEngine : public Engine {
   [[nodiscard]] bool takes_targets_before_perf() const override { return false; }
   void before_activation(const python::Target& target) override;
   [[nodiscard]] bool activated(const ActiveTarget& active) override;
+  [[nodiscard]] bool misses_newborn_threads() const override { return native_ != nullptr; }
+  [[nodiscard]] bool can_narrow() const override { return native_ && native_->takes_all_events(); }
+  void narrow_to(std::span<const base::Pid> pids) override { native_->record_only(pids); }
+  [[nodiscard]] Attached attach(PerfRun& perf, const Manager& manager) override;
+  [[nodiscard]] std::string why_replaceable() const override;
   void on_tick(Manager& manager) override;
   void forget(const ActiveTarget& active) override;
-  void events_disabled() override { frames_.stop(); }
+  void events_disabled() override;
   [[nodiscard]] bool switch_off(Manager& manager) override { return children_.switch_off(manager); }
   void dismiss() override;
   void add_to(weave::RecordingContext& context) override;
+  [[nodiscard]] std::string lost_if_incomplete() const override {
+    return native_ ? "callers of each sample" : "";
+  }
   void summarize(RecordSummary& summary) override;
 
  private:
   [[nodiscard]] CallGraphChoice choose_for_command(const CallGraphWishes& wishes);
+  [[nodiscard]] bool open_native(const CallGraphWishes& wishes,
+                                 const base::Cancellation& interrupted);
+  void add_map_writer(const python::Target& target);
 
   const RecordOptions& options_;
+  const Unwinding unwinding_;
   python::Detector& detector_;
   python::Injector& injector_;
   TrampolineHandler handler_{injector_};
   base::Logger& logger_;
   RecordObserver& observer_;
-  // Destroyed last: it switches off what is still on.
+  // Destroyed last: switches off what is still on.
   std::unique_ptr<Guard> guard_;
   std::optional<CommandInterpreter> interpreter_;
   bool asked_by_environment_ = false;
-  std::unique_ptr<LaunchedProcesses> launched_;  // of the command, when that is the target
+  std::unique_ptr<LaunchedProcesses> launched_;  // of the command, if that is the target
   ForkedChildren children_;
   FrameWatch frames_;
+  // Unwinds C functions at each sample; nullptr: perf's callchains or copies have them.
+  std::unique_ptr<StackSampler> native_;
+  bool other_events_;  // than perf's default, which is a clock
+  std::mutex mutex_;   // protects map_writers_
+  std::unordered_map<std::uint32_t, weave::MapWriter> map_writers_;
 };
 
 }  // namespace pyinject::session

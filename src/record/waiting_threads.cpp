@@ -1,6 +1,7 @@
 #include "record/waiting_threads.hpp"
 
 #include "base/format.hpp"
+#include "base/text.hpp"
 #include "memory/process_memory.hpp"
 #include "procfs/status.hpp"
 #include "procfs/tasks.hpp"
@@ -21,7 +22,7 @@ constexpr std::chrono::milliseconds kPatienceForWaits{500};
 constexpr std::size_t kMostWaits = 16384;  // threads
 constexpr std::uint64_t kMostBytesOfWaits = std::uint64_t{128} << 20U;
 
-// How often a task that waits has left a processor. nullopt: it runs, or has ended.
+// Number of context switches of a waiting task. nullopt: it runs or has exited.
 std::optional<std::uint64_t> switches_of_waiting(base::Pid pid, base::Tid tid) {
   const auto status = procfs::read_status(pid, tid);
   constexpr std::string_view kNotWaiting = "RXZ";
@@ -95,7 +96,7 @@ void WaitingThreads::look_at(base::Pid pid, const python::Target* target,
       waiting.seen = weave::WaitingThread::kNotAgain;
       ++only_python_;
     } else if (!read_place(thread, waiting)) {
-      continue;  // it ran: perf has a sample of what it waits for now
+      continue;  // it ran: perf has a sample of its current wait
     }
     if (const auto stack = stacks.find(thread.tid); stack != stacks.end()) {
       waits_.stacks.add(waiting.pid, waiting.tid, waiting.seen, stack->second);
@@ -161,16 +162,16 @@ WaitingThreads::Stacks WaitingThreads::python_stacks(const python::Target& targe
   return stacks;
 }
 
-// Of all processes no two code objects have the same.
+// Unique among the code objects of all processes.
 std::uint64_t WaitingThreads::number_of(base::Pid pid, std::uint64_t serial) {
   const auto next = weave::Waits::kCode | (codes_.size() + 1);
   return codes_.try_emplace({pid, serial}, next).first->second;
 }
 
-// As far as there is memory, and as much as perf would copy by default for Python.
+// As much as perf would copy by default for Python, limited by the memory budget.
 void WaitingThreads::copy_stack(weave::WaitingThread& thread) {
   constexpr std::size_t kPage = 4096;
-  constexpr std::size_t kPages = 9;  // 32 KiB, wherever in its page the stack begins
+  constexpr std::size_t kPages = 9;  // 32 KiB, wherever in its page the stack starts
   std::vector<std::byte> bytes(kPages * kPage - thread.stack_pointer % kPage);
   std::array<memory::ReadPiece, kPages> pieces{};
   auto left = std::span{bytes};
@@ -240,20 +241,17 @@ weave::Waits* WaitingThreads::waits() {
 void WaitingThreads::warn() const {
   if (not_looked_at_ != 0) {
     logger_.warning(
-        "--off-cpu: {} threads were not read within {} ms: waits that began before the recording "
-        "are missing for them",
-        not_looked_at_, kPatienceForWaits.count());
+        "--off-cpu: {} not read within {} ms: waits that began before the recording are missing",
+        base::counted(not_looked_at_, "thread was", "threads were"), kPatienceForWaits.count());
   }
   if (only_python_ != 0) {
     logger_.warning(
-        "--off-cpu: {} waiting threads could not be read completely within {} ms: only their "
-        "Python "
-        "functions are shown",
-        only_python_, kPatienceForWaits.count());
+        "--off-cpu: only the Python functions of {} are shown: the rest was not read within {} ms",
+        base::counted(only_python_, "waiting thread"), kPatienceForWaits.count());
   }
   if (without_python_ != 0) {
-    logger_.warning("--off-cpu: the Python stacks of {} waiting threads could not be read",
-                    without_python_);
+    logger_.warning("--off-cpu: the Python functions of {} could not be read",
+                    base::counted(without_python_, "waiting thread"));
   }
 }
 

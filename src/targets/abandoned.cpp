@@ -20,8 +20,8 @@ std::vector<python::Target> abandoned_targets(python::Detector& detector, base::
       abandoned.push_back(std::move(*target));
     } else if (owner == python::OwnerState::kUnknown) {
       logger.warning(
-          "pid {}: cannot tell whether the perf-pyinject that switched its trampoline on still "
-          "runs: it was in another pid namespace: left on",
+          "pid {}: left on: the perf-pyinject that switched its trampoline on was in another pid "
+          "namespace and may still run",
           pid.value());
     }
   }

@@ -15,11 +15,15 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// An ordinary Python takes 1 to 5 ms.
+// CPU time, of which an ordinary Python takes 1 to 5 ms. What keeps the tool waiting, a slow disk
+// or a busy machine, is not the fault of the process, and most likely a busy machine is why the
+// tool was started at all.
 constexpr std::chrono::milliseconds kOwnTime{200};
+// For all first turns, by the clock: a file system may not answer at all.
+constexpr std::chrono::seconds kFirstTurns{10};
 constexpr std::size_t kMostThreads = 8;
 
-// Calls WORK with 0 to COUNT - 1, by several threads if the system gives any.
+// Calls WORK with 0 to COUNT - 1, in several threads if they can be created.
 void for_each_side_by_side(std::size_t count, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
@@ -42,7 +46,7 @@ void for_each_side_by_side(std::size_t count, const std::function<void(std::size
       threads.emplace_back(run);
     }
   } catch (const std::system_error&) {
-    // Those that there are do it, at least this one.
+    // The existing threads, at least this one, do the work.
   }
   run();
   for (auto& thread : threads) {
@@ -68,8 +72,12 @@ std::vector<Examined> examine_all(python::Detector& detector, const std::vector<
     all[which].detection = detector.detect(pids[which], until);
     all[which].duration += base::Deadline::Clock::now() - begin;
   };
+  const auto first_turns = base::Deadline::after(std::max<nanoseconds>(kFirstTurns, patience));
   for_each_side_by_side(pids.size(), [&](std::size_t which) {
-    examine(which, base::Cancellation{cancellation, base::Deadline::after(kOwnTime)});
+    // Those after the ones that did not answer get a little time at least.
+    const auto until = std::max(first_turns.when(), base::Deadline::after(kOwnTime).when());
+    examine(which,
+            base::Cancellation{cancellation, base::Deadline{until}, base::CpuLimit{kOwnTime}});
   });
   std::vector<std::size_t> slow;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -12,14 +12,14 @@
 namespace pyinject::session {
 
 namespace {
-// A child that is still on can fork while we look; its own children are found in the next round.
+// A child that is still on can fork during the search; the next round finds its children.
 constexpr int kMostRounds = 10;
 constexpr std::chrono::seconds kOneExamination{1};
 }  // namespace
 
 void ForkedChildren::watch(const Ancestor& target) {
-  // A child that is active has not executed another program: one ancestor for each is enough, and
-  // thousands of targets do not make it more.
+  // An active child has not exec'ed: one ancestor per executable suffices, even for thousands of
+  // targets.
   const bool covered = target.executable && std::ranges::any_of(ancestors_, [&](const auto& one) {
                          return one.executable == target.executable && one.since <= target.since;
                        });
@@ -46,7 +46,7 @@ ForkedChildren::Found ForkedChildren::find() {
       auto* target = std::get_if<python::Target>(&detection);
       if (target != nullptr && target->state == python::TrampolineState::kOnByUs &&
           target->owner == session_) {
-        logger_.debug("pid {}: forked by a target while that was active", pid.value());
+        logger_.debug("pid {}: forked by an active target", pid.value());
         found.active.push_back(std::move(*target));
       }
       if (id) {

@@ -26,10 +26,10 @@ namespace pyinject::session {
 
 namespace {
 
-constexpr std::chrono::seconds kStarts{60};  // on a machine that has no time for it
+constexpr std::chrono::seconds kStarts{60};  // for an overloaded machine
 constexpr std::chrono::seconds kGoes{2};
 
-// Nobody who ends processes by their name, and no terminal, is to find it; the OOM killer last.
+// Hides the guard from kills by process name and from the terminal; the OOM killer takes it last.
 void stand_apart() {
   (void)::setsid();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTOU, SIGTTIN}) {
@@ -43,7 +43,7 @@ void stand_apart() {
   [[maybe_unused]] const auto written = ::write(score.get(), "-1000", 5);  // needs privilege
 }
 
-// Descriptors of the tool's that somebody waits for the end of.
+// Closes the tool's descriptors, since other processes may wait for their end of file.
 void keep_only(int socket) {
   const base::UniqueFd nothing{::open("/dev/null", O_RDWR | O_CLOEXEC)};
   (void)::dup2(nothing.get(), STDIN_FILENO);
@@ -95,14 +95,15 @@ Guard::Guard(python::Detector& detector, python::Injector& injector, base::Logge
   char byte = 0;
   if (ready.revents == 0 || ::read(socket_.get(), &byte, 1) != 1) {
     socket_.reset();
-    throw base::Error{"guard: it does not start"};
+    throw base::Error{"the guard process does not start"};
   }
 }
 
 Guard::~Guard() {
   socket_.reset();
   if (!wait_for_its_end()) {
-    logger_.warning("guard: pid {} still tries to switch targets off", pid_.value());
+    logger_.warning("guard: pid {} still tries to switch the trampolines off, for a minute",
+                    pid_.value());
   }
 }
 

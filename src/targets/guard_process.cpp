@@ -22,7 +22,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// One that hangs must not keep the others on.
+// A target that hangs must not delay the others.
 constexpr milliseconds kOneTry{200};
 constexpr milliseconds kFirstWait{2};
 constexpr milliseconds kMostPause{100};
@@ -34,7 +34,7 @@ void GuardProcess::run(int socket) {
   tracee::keep_own_stops_private();
   tool_pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, tool_.value(), 0)));
   if (::getppid() != tool_.value()) {
-    tool_pidfd_.reset();  // the tool has ended: that may be another process
+    tool_pidfd_.reset();  // the tool has exited: its pid may belong to another process
   }
   while (true) {
     wait_for_message(socket);
@@ -68,8 +68,8 @@ void GuardProcess::run(int socket) {
   }
 }
 
-// Meanwhile, once there are targets, looks for a stop that does not end: SIGSTOP or a frozen
-// control group keeps the tool, and so the target, for as long as it likes.
+// While waiting, checks for a stop that does not end, once there are targets: SIGSTOP or a frozen
+// cgroup can hold the tool, and thereby the target, indefinitely.
 void GuardProcess::wait_for_message(int socket) {
   pollfd message{.fd = socket, .events = POLLIN, .revents = 0};
   while (true) {
@@ -86,7 +86,7 @@ void GuardProcess::wait_for_message(int socket) {
   }
 }
 
-// The kernel then detaches all that it traces, and its end of the socket closes.
+// The kernel then detaches all tracees of the tool and closes its end of the socket.
 void GuardProcess::kill_tool() {
   if (!std::exchange(killed_tool_, true)) {
     logger_.error("guard: perf-pyinject (pid {}) keeps a process stopped: killing perf-pyinject",
@@ -102,7 +102,7 @@ void GuardProcess::take_over() {
   if (watched_.empty() && children_.none()) {
     return;
   }
-  logger_.warning("guard: perf-pyinject (pid {}) was killed: switching its targets off",
+  logger_.warning("guard: perf-pyinject (pid {}) left trampolines on: switching them off",
                   tool_.value());
   switch_off_all();
   perf::remove_unfinished_copies(tool_, options_.maps);
@@ -112,8 +112,8 @@ void GuardProcess::take_over() {
   }
 }
 
-// The dying tool may still be their tracer for a moment, a request may be on its way, descriptors
-// or threads may be short: again and again, at growing intervals.
+// Retries at growing intervals: the dying tool may still be their tracer, a request may be pending,
+// or descriptors or threads may be short.
 void GuardProcess::switch_off_all() {
   const auto deadline = base::Deadline::after(kPatience);
   milliseconds between = kFirstWait;
@@ -167,7 +167,7 @@ void GuardProcess::try_to_settle(Watched& watched) {
   }
 }
 
-// Children that are on are watched from now on. False: there are some, or it cannot tell.
+// Adds active children to the watched processes. False: there are some, or it is unknown.
 bool GuardProcess::no_more_children() {
   if (!options_.session) {
     return true;

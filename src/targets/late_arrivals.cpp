@@ -19,11 +19,11 @@ namespace {
 
 using watch::Change;
 
-// Most of an activation is waiting for the target.
+// An activation mostly waits for the target.
 constexpr std::size_t kThreads = 4;
-// As many more may be waiting for targets that come to no safe point.
+// Limit including threads that wait for targets which reach no safe point.
 constexpr std::size_t kMostThreadsWaiting = 64;
-// Where the kernel cannot tell when an interpreter is ready.
+// Poll interval if the kernel cannot report when an interpreter is ready.
 constexpr long kLooksAgain = 10'000'000;  // ns
 
 void add_to(int epoll, int fd) {
@@ -71,7 +71,7 @@ void LateArrivals::handle() {
   std::uint64_t count = 0;
   const bool look_again = ::read(timer_.get(), &count, sizeof count) > 0;
   [[maybe_unused]] const auto taken = ::read(results_.get(), &count, sizeof count);
-  take_results();  // which are older than what has happened since
+  take_results();  // they are older than the new events
   for (const auto& event : watch_->take()) {
     note(event);
   }
@@ -94,8 +94,8 @@ void LateArrivals::note(const watch::ProcessEvent& event) {
   const auto pid = event.pid;
   switch (event.change) {
     case Change::kForked:
-      // Most children of programs that start others run another program within a millisecond: then
-      // nothing is done to them.
+      // Most children of programs that start others exec within a millisecond: leave them alone
+      // until then.
       if (pythons_.contains(event.parent)) {
         pythons_.insert(pid);
         candidates_.insert(pid);
@@ -116,12 +116,14 @@ void LateArrivals::note(const watch::ProcessEvent& event) {
       break;
     case Change::kWritten:
       if (const auto found = not_ready_.find(pid); found != not_ready_.end()) {
-        found->second = false;  // it comes once
+        found->second = false;  // it comes only once
       }
       candidates_.insert(pid);
       break;
     case Change::kAppeared:
       candidates_.insert(pid);
+      break;
+    case Change::kGeneratedCode:
       break;
     case Change::kNamed:
       if (joined && pythons_.contains(pid)) {
@@ -155,13 +157,13 @@ void LateArrivals::note_interpreter(base::Pid pid) {
   candidates_.insert(pid);
 }
 
-// Of any thread.
+// Thread-safe.
 void LateArrivals::announce() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(results_.get(), &one, sizeof one);
 }
 
-// Counts processes that exited before an attempt; attempts in flight count their own.
+// Counts a process that exited before an attempt; attempts in flight count their own.
 void LateArrivals::end(base::Pid pid) {
   const bool unsettled = unsettled_.contains(pid) && pid != left_out_;
   if (pythons_.contains(pid)) {
@@ -224,8 +226,8 @@ void LateArrivals::attempt(base::Pid pid) {
   wake_.notify_one();
 }
 
-// Those that there are have been waiting for their targets since the timer was set: whoever is next
-// shall not wait for them.
+// The existing threads have been waiting for their targets since the timer was set: the next
+// process must not wait for them.
 void LateArrivals::add_threads() {
   const std::scoped_lock lock{mutex_};
   for (std::size_t number = 0;
@@ -234,7 +236,7 @@ void LateArrivals::add_threads() {
     try {
       threads_.emplace_back([this] { work(); });
     } catch (const std::system_error&) {
-      return;  // those that there are do it
+      return;  // the existing threads do the work
     }
   }
 }
@@ -281,9 +283,9 @@ void LateArrivals::take_results() {
 
 void LateArrivals::settle(base::Pid pid, LateArrival arrival) {
   const auto tried = trying_.extract(pid);
-  const bool unseen = arrival.late == Late::kDifferentProgram;  // its exec, whose record was lost
+  const bool unseen = arrival.late == Late::kDifferentProgram;  // its exec record was lost
   if (unseen || (!tried.empty() && tried.mapped().gone)) {
-    // What was found out is true of what it was before.
+    // The result is about the program that it ran before.
     const bool unsettled = unsettled_.contains(pid);
     forget(pid);
     if (!unseen && tried.mapped().ended &&
@@ -303,13 +305,13 @@ void LateArrivals::settle(base::Pid pid, LateArrival arrival) {
   }
   const auto before = not_ready_.extract(pid);
   if (arrival.late == Late::kInherited && listener_.forked) {
-    listener_.forked(pid);  // where its birth was missed
+    listener_.forked(pid);  // in case the fork event was lost
   }
   if (arrival.late == Late::kInherited || arrival.late == Late::kActive) {
     pythons_.insert(pid);
   }
   if (arrival.late == Late::kGone) {
-    return;  // its end is told, too
+    return;  // its exit is reported, too
   }
   if (arrival.late != Late::kNotYet) {
     unsettled_.erase(pid);
@@ -319,7 +321,7 @@ void LateArrivals::settle(base::Pid pid, LateArrival arrival) {
   if (arrival.initialized && !reported) {
     reported = watch_->report_write(pid, arrival.initialized->value());
     if (reported) {
-      candidates_.insert(pid);  // it may have been written since it was looked at
+      candidates_.insert(pid);  // the int may have been written since the examination
     }
   }
   not_ready_.emplace(pid, reported);

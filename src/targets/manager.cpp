@@ -1,4 +1,5 @@
 #include "base/format.hpp"
+#include "base/text.hpp"
 #include "procfs/own_rights.hpp"
 #include "procfs/stat.hpp"
 #include "pyinject/base/deadline.hpp"
@@ -22,18 +23,19 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using Clock = base::Deadline::Clock;
 
-// Not worth a line with -a: most processes of a machine are none of our business.
+// Not worth a message with -a: applies to most processes of a machine.
 bool is_ordinary(Reason reason) {
   return python::has_gone(reason) || reason == Reason::kFinalizing ||
-         reason == Reason::kNotInitialized ||  // it is tried again
+         reason == Reason::kNotInitialized ||  // retried
          reason == Reason::kNotPython || reason == Reason::kKernelThread ||
          reason == Reason::kOwnProcess || reason == Reason::kNoPermission;
 }
 
-// Of processes that nobody has named: one that starts old Pythons all day says nothing new.
+// Limit for processes that the user did not give: a program that keeps starting old Pythons says
+// nothing new.
 constexpr std::size_t kMostWarnings = 100;
 constexpr milliseconds kHurriedShare{100};
-// For one target, of the thread that waits for the recording's end; the next tick tries again.
+// Per target; blocks the thread that waits for the recording's end. The next tick retries.
 constexpr milliseconds kKeepingShare{25};
 
 }  // namespace
@@ -117,14 +119,15 @@ Selection ProcessManager::select(const std::vector<base::Pid>& pids, bool named)
     selection.targets.push_back(std::get<python::Target>(std::move(detection)));
   }
   if (const auto unreadable = stats_.of(Reason::kNoPermission); !named && unreadable != 0) {
-    logger_.warning("{} {} could not be inspected: {}", unreadable,
-                    unreadable == 1 ? "process" : "processes",
+    logger_.warning("{} could not be inspected: {}",
+                    base::counted(unreadable, "process", "processes"),
                     procfs::how_to_get(procfs::Capability::kSysPtrace));
   }
   return selection;
 }
 
-// One that has not mapped its interpreter, or that changes to another program, may be a Python yet.
+// A process that has not mapped its interpreter yet, or that is about to exec, may still become a
+// Python.
 void ProcessManager::settle(base::Pid pid, Reason reason) {
   const auto image = image_of(pid);
   if (image && reason != Reason::kNotInitialized && reason != Reason::kNotPython &&
@@ -143,7 +146,7 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
     const std::scoped_lock lock{mutex_};
     settled_.insert_or_assign(pid,
                               ProcessImage{.id = target.id, .stack_begin = target.stack_begin});
-    // Nothing may throw once it is on: room for as many as can be on their way.
+    // Nothing may throw once the target is on: reserve room for all concurrent activations.
     active_.reserve(active_.size() + kMostAtATime);
   }
   if (options_.before_activation) {
@@ -161,7 +164,7 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
                  .cancelled = &cancelled_});
   } catch (const std::exception& error) {
     result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
-    // It may be on.
+    // The target may be on.
     if (!deactivate_one(target, options_.deactivation_deadline)) {
       const std::scoped_lock lock{mutex_};
       left_on_.push_back(target);
@@ -176,7 +179,7 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
     const bool met_deadline =
         refusal->reason == Reason::kDeadline || refusal->reason == Reason::kStopDeadline;
     if (attempt.again && met_deadline && !cancelled_) {
-      logger_.debug("pid {}: {}; it is tried again later", pid.value(), python::describe(*refusal));
+      logger_.debug("pid {}: {}; trying again later", pid.value(), python::describe(*refusal));
       const std::scoped_lock lock{mutex_};
       settled_.erase(pid);
       return Late::kNotYet;
@@ -185,7 +188,7 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
     tell({.kind = EventKind::kFailed, .pid = pid, .reason = refusal->reason, .duration = duration});
     return Late::kRefused;
   }
-  // First of all it is known to be on: whatever fails from here on, it will be switched off.
+  // First record that it is on: whatever fails from here on, it will be switched off.
   const auto notes = std::exchange(std::get<python::Activation>(result).notes, {});
   active->target = std::move(target);
   active->activation = std::get<python::Activation>(std::move(result));
@@ -201,7 +204,7 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
   return Late::kActive;
 }
 
-// Whether the user is to hear of all that happens to PID, and `strict` applies to it.
+// Whether to report everything about PID to the user and to apply `strict` to it.
 bool ProcessManager::is_of_user(base::Pid pid) const {
   return !options_.families || named_.contains(pid);
 }
@@ -261,7 +264,7 @@ std::shared_ptr<const ActiveTarget> ProcessManager::forget(base::Pid pid) {
   return gone;
 }
 
-// What a session has activated is its own to switch off, by whatever process.
+// Any process of a session may switch off what the session has activated.
 std::optional<base::ProcessId> ProcessManager::own_session() const {
   const auto& session = options_.owner.session;
   return session.pid.value() == 0 ? std::nullopt : std::optional{session};
@@ -273,7 +276,7 @@ bool ProcessManager::deactivate_one(const python::Target& target, nanoseconds de
   try {
     result = handler_.release(target, {.deadline = deadline, .only_of = own_session()});
   } catch (const std::exception& error) {
-    // Whatever it was short of: the target has not gone because of that.
+    // Whatever ran short here, the target has not exited because of it.
     result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};
   }
   const auto* refusal = std::get_if<Refusal>(&result);
@@ -288,8 +291,10 @@ bool ProcessManager::deactivate_one(const python::Target& target, nanoseconds de
           .duration = Clock::now() - begin});
     return true;
   }
-  if (python::has_gone(refusal->reason)) {
-    logger_.debug("pid {}: it has exited, nothing to switch off", target.id.pid.value());
+  // An interpreter that is finalizing runs no request, and its trampoline ends with it.
+  if (python::has_gone(refusal->reason) || refusal->reason == Reason::kFinalizing) {
+    logger_.debug("pid {}: nothing to switch off: {}", target.id.pid.value(),
+                  python::describe(*refusal));
     tell({.kind = EventKind::kDeactivated,
           .pid = target.id.pid,
           .reason = refusal->reason,
@@ -302,9 +307,10 @@ bool ProcessManager::deactivate_one(const python::Target& target, nanoseconds de
         .duration = Clock::now() - begin});
   stats_.count_deactivation_failure(refusal->reason);
   const auto pid = target.id.pid.value();
-  const auto remedy = refusal->reason == Reason::kOtherSession
-                          ? std::string{}
-                          : fmt::format("; it is still on: perf-pyinject deactivate -p {}", pid);
+  const auto remedy =
+      refusal->reason == Reason::kOtherSession
+          ? std::string{}
+          : fmt::format("; it may still be on: perf-pyinject deactivate -p {}", pid);
   logger_.error("pid {}: cannot switch the trampoline off: {}{}", pid, python::describe(*refusal),
                 remedy);
   return false;
@@ -316,7 +322,7 @@ bool ProcessManager::deactivate_all(const std::vector<python::Target>& others) {
   for (const auto& active : active_) {
     if (active->activation.before == python::TrampolineState::kOff) {
       pending.push_back(active->target);
-      // Done with, whatever comes: the destructor must not try a second time.
+      // Do not try again in the destructor, whatever the outcome.
       active->activation.before = python::TrampolineState::kOnByUs;
     }
   }
@@ -325,7 +331,8 @@ bool ProcessManager::deactivate_all(const std::vector<python::Target>& others) {
   bool hurried = false;
   auto left = static_cast<nanoseconds::rep>(pending.size());
   for (const auto& target : pending) {
-    // Each gets its share of what is left, so that one that hangs does not cost the others theirs.
+    // Each gets a share of the remaining time, so that one that hangs does not use up the others'
+    // time.
     nanoseconds share = std::max<nanoseconds>(deadline.remaining() / left, kHurriedShare);
     hurried = hurried || interrupted();
     share = hurried ? kHurriedShare : share;
@@ -346,7 +353,7 @@ void ProcessManager::keep_trampolines() {
     }
   }
   for (const auto& target : targets) {
-    // A failure that lasts is reported when the target is switched off.
+    // A persistent failure is reported when the target is switched off.
     try {
       if (const auto refusal = handler_.keep_trampolines(target, kKeepingShare)) {
         logger_.debug("pid {}: {}", target.id.pid.value(), python::describe(*refusal));

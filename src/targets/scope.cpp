@@ -15,7 +15,7 @@ namespace pyinject::session {
 
 namespace {
 
-// /proc is read process by process: parents may change meanwhile.
+// /proc is read process by process: parents may change in the meantime.
 constexpr int kMostGenerations = 1000;
 
 }  // namespace
@@ -118,6 +118,7 @@ bool TargetSet::note(const watch::ProcessEvent& event) {
     case Change::kExited:
       return set(event.pid, false);
     case Change::kMapped:
+    case Change::kGeneratedCode:
     case Change::kWritten:
       return false;
   }

@@ -1,5 +1,7 @@
 #include "pyinject/targets/stats.hpp"
 
+#include "base/text.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -62,7 +64,7 @@ std::string Stats::summary() const {
   const std::uint64_t recorded = activated;
   const std::uint64_t skipped = skipped_not_python + skipped_too_old + skipped_no_tramp +
                                 skipped_no_symbols + activate_failed;
-  std::string text = fmt::format("{} process{} recorded", recorded, recorded == 1 ? "" : "es");
+  std::string text = base::counted(recorded, "process", "processes") + " recorded";
   if (skipped != 0) {
     text += fmt::format(", {} skipped", skipped);
   }

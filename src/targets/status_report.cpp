@@ -1,6 +1,7 @@
 #include "pyinject/targets/status_report.hpp"
 
 #include "base/text.hpp"
+#include "base/user_name.hpp"
 #include "procfs/cmdline.hpp"
 #include "procfs/status.hpp"
 #include "pyinject/base/error.hpp"
@@ -18,7 +19,6 @@
 #include <utility>
 #include <variant>
 
-#include <pwd.h>
 #include <sys/types.h>
 
 namespace pyinject::session {
@@ -27,7 +27,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Is this a process that a list of Python processes has to show?
+// Whether a list of Python processes should show this process.
 bool is_python(const ProcessStatus& status) {
   return !status.refusal || status.version || !status.interpreter.empty();
 }
@@ -71,32 +71,22 @@ ordered_json json_of(const ProcessStatus& status) {
   return one;
 }
 
-std::string user_name(uid_t uid) {
-  std::array<char, 16384> buffer{};
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
-    return std::to_string(uid);
-  }
-  return found->pw_name;
-}
-
 std::optional<procfs::Status> status_file(base::Pid pid) {
   try {
     return procfs::read_status(pid);
   } catch (const base::Error&) {
-    return std::nullopt;  // hidepid=1, for example: the rest is good without it
+    return std::nullopt;  // hidepid=1, for example: the rest is valid without it
   }
 }
 
-// A process may exit at any moment: what is not known then stays empty.
+// A process may exit at any time: unknown fields then stay empty.
 void describe_process(ProcessStatus& status, std::map<uid_t, std::string>& users) {
   constexpr std::size_t kEffective = 1;
   const auto known = status_file(status.pid);
   if (known) {
     auto& user = users[known->uids[kEffective]];
     if (user.empty()) {
-      user = user_name(known->uids[kEffective]);
+      user = base::user_name(known->uids[kEffective]);
     }
     status.user = user;
   }
@@ -107,8 +97,8 @@ void describe_process(ProcessStatus& status, std::map<uid_t, std::string>& users
   }
 }
 
-// Could another way to its stacks have another answer? Not if it is no Python, cannot be read, or
-// will be ready in a moment.
+// Whether an engine without the trampoline might read its stacks. Not if it is no Python, is
+// unreadable, or will be ready in a moment.
 bool concerns_the_trampoline(const ProcessStatus& status) {
   using python::Reason;
   static constexpr std::array kOthers{

@@ -1,3 +1,4 @@
+#include "base/columns.hpp"
 #include "base/text.hpp"
 #include "procfs/own_rights.hpp"
 #include "pyinject/targets/status_report.hpp"
@@ -5,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -16,33 +16,7 @@ namespace pyinject::session {
 
 namespace {
 
-constexpr std::size_t kColumns = 6;
-constexpr std::size_t kLeastCommand = 16;  // shown of it, however narrow the terminal is
-constexpr std::string_view kGap = "  ";
-
-using Row = std::array<std::string, kColumns>;
-
-// A byte that begins a character in UTF-8.
-bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80; }
-
-std::size_t columns_of(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
-}
-
-// TEXT, or its beginning and "...", in MOST columns.
-std::string cut(const std::string& text, std::size_t most) {
-  constexpr std::string_view kMore = "...";
-  if (columns_of(text) <= most) {
-    return text;
-  }
-  std::size_t end = 0;
-  for (std::size_t columns = 0; end < text.size(); ++end) {
-    if (begins_character(text[end]) && ++columns > most - kMore.size()) {
-      break;
-    }
-  }
-  return text.substr(0, end).append(kMore);
-}
+using Row = std::vector<std::string>;
 
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : base::printable(text); }
 
@@ -62,29 +36,12 @@ std::string rows_of(const std::vector<ProcessStatus>& processes, std::size_t wid
   for (const auto& status : processes) {
     rows.push_back(row_of(status));
   }
-  std::array<std::size_t, kColumns - 1> widths{};  // the last one is as long as it is
-  std::size_t before = 0;
-  for (std::size_t i = 0; i < widths.size(); ++i) {
-    for (const auto& row : rows) {
-      widths[i] = std::max(widths[i], columns_of(row[i]));
-    }
-    before += widths[i] + kGap.size();
-  }
-  const std::size_t command = std::max(width, before + kLeastCommand) - before;
-  std::string text;
-  for (const auto& row : rows) {
-    text += fmt::format("{:>{}}", row[0], widths[0]);
-    for (std::size_t i = 1; i < widths.size(); ++i) {
-      text += fmt::format("{}{:<{}}", kGap, row[i], widths[i]);
-    }
-    text += fmt::format("{}{}\n", kGap, width == 0 ? row.back() : cut(row.back(), command));
-  }
-  return text;
+  return base::to_columns(rows, {.right_aligned = {0}, .width = width});
 }
 
-// Something to say of one process, or of several in the same words.
+// A remark about one process, or several with the same text.
 struct Note {
-  std::string kind;  // those of one kind are folded
+  std::string kind;  // notes of the same kind are folded
   std::string text;
   base::Pid pid;
 };
@@ -97,8 +54,8 @@ std::string owner_text(const ProcessStatus& status) {
         status.pid.value());
   }
   if (status.owner == python::OwnerState::kUnknown) {
-    return "cannot tell whether the perf-pyinject that switched its trampoline on still runs: it "
-           "was in another pid namespace";
+    return "the perf-pyinject that switched its trampoline on was in another pid namespace and may "
+           "still run";
   }
   return {};
 }
@@ -128,7 +85,7 @@ std::vector<Note> take_kind(std::vector<Note>& notes) {
   return taken;
 }
 
-// "3 processes: Python 3.11.2 (python_too_old): ...", with the words of the first one.
+// "3 processes: Python 3.11.2 (python_too_old): ...", with the text of the first note.
 std::string folded(const std::vector<Note>& notes) {
   const auto& first = notes.front();
   if (notes.size() == 1) {
@@ -169,18 +126,15 @@ std::string explanations_of(const StatusReport& report, bool verbose) {
 }
 
 // "1 process", "2 processes".
-std::string processes(std::size_t count) {
-  return fmt::format("{} process{}", count, count == 1 ? "" : "es");
-}
+std::string processes(std::size_t count) { return base::counted(count, "process", "processes"); }
 
-// Of processes that are not listed.
+}  // namespace
+
 std::string unlisted(const StatusReport& report) {
   std::string text;
   if (report.not_examined != 0) {
-    text += fmt::format(
-        "{} could not be examined in time: they have too many files mapped, or too "
-        "large ones\n",
-        processes(report.not_examined));
+    text += fmt::format("{} could not be examined in time: too many or too large files mapped\n",
+                        processes(report.not_examined));
   }
   if (report.unreadable != 0) {
     text += fmt::format("{} could not be inspected: {}\n", processes(report.unreadable),
@@ -188,8 +142,6 @@ std::string unlisted(const StatusReport& report) {
   }
   return text;
 }
-
-}  // namespace
 
 std::string to_table(const StatusReport& report, const TableOptions& options) {
   if (report.processes.empty()) {

@@ -21,12 +21,12 @@ constexpr std::int64_t kRestartNoIntr = -513;
 constexpr std::int64_t kRestartNoHand = -514;
 constexpr std::int64_t kRestartBlock = -516;
 
-// syscall is two bytes long: 0f 05.
+// The syscall instruction is two bytes long: 0f 05.
 constexpr std::uint64_t kSyscallLength = 2;
 
 // Not in glibc 2.36's headers: include/uapi/linux/ptrace.h, since Linux 5.13.
 constexpr int kPtraceGetRseqConfiguration = 0x420f;
-// The shadow stack's pointer: include/uapi/linux/elf.h, since Linux 6.6.
+// Register set of the shadow stack pointer: include/uapi/linux/elf.h, since Linux 6.6.
 constexpr int kShadowStackRegister = 0x204;
 struct RseqConfiguration {
   std::uint64_t rseq_abi_pointer;
@@ -66,8 +66,8 @@ bool write_registers(base::Tid thread, const Registers& registers) {
 }
 
 std::optional<std::vector<std::byte>> read_extended_state(base::Tid thread) {
-  // Above any XSAVE area (AMX: 11 KiB); the kernel says how much it filled. Of one that does not
-  // fit the end would be missing, which build_signal_frames() notices.
+  // Larger than any XSAVE area (AMX: 11 KiB); the kernel returns the size. If the state did not
+  // fit, its end would be missing, which build_signal_frames() detects.
   std::vector<std::byte> state(std::size_t{16} << 10U);
   iovec area{.iov_base = state.data(), .iov_len = state.size()};
   if (ptrace_request(PTRACE_GETREGSET, thread, NT_X86_XSTATE, &area) != 0) {
@@ -88,7 +88,7 @@ std::optional<std::uint64_t> read_signal_mask(base::Tid thread) {
 bool has_shadow_stack(base::Tid thread) {
   std::uint64_t pointer = 0;
   iovec area{.iov_base = &pointer, .iov_len = sizeof pointer};
-  // EINVAL: the kernel knows of none; ENODEV: this thread has none (ssp_get()).
+  // EINVAL: not supported by the kernel; ENODEV: this thread has none (ssp_get()).
   return ptrace_request(PTRACE_GETREGSET, thread, kShadowStackRegister, &area) == 0 ||
          (errno != EINVAL && errno != ENODEV);
 }
@@ -135,6 +135,17 @@ InterruptedCall interrupted_call(const Registers& registers) {
   }
 }
 
+std::array<std::uint64_t, 6> call_arguments(const Registers& registers) {
+  const auto& all = registers.general;
+  return {all.rdi, all.rsi, all.rdx, all.r10, all.r8, all.r9};
+}
+
+std::array<std::uint64_t, 17> in_dwarf_order(const Registers& registers) {
+  const auto& all = registers.general;
+  return {all.rax, all.rdx, all.rcx, all.rbx, all.rsi, all.rdi, all.rbp, all.rsp, all.r8,
+          all.r9,  all.r10, all.r11, all.r12, all.r13, all.r14, all.r15, all.rip};
+}
+
 Registers resumable(const Registers& registers) {
   Registers result = registers;
   switch (interrupted_call(registers).kind) {
@@ -143,7 +154,7 @@ Registers resumable(const Registers& registers) {
       result.general.rip -= kSyscallLength;
       break;
     case Interrupted::kTimed:
-      // The restart block does not survive rt_sigreturn: restart_syscall then gives EINTR.
+      // The restart block does not survive rt_sigreturn: restart_syscall then returns EINTR.
       result.general.rax = static_cast<unsigned long long>(-EINTR);
       break;
     case Interrupted::kNo:
@@ -166,7 +177,7 @@ const char* system_call_name(std::int64_t number) {
     std::int64_t number;
     const char* name;
   };
-  // The calls in which a Python program is found waiting.
+  // System calls in which Python programs typically wait.
   static constexpr std::array kNames = std::to_array<Name>({
       {SYS_read, "read"},
       {SYS_write, "write"},

@@ -23,10 +23,10 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// A process with more threads than this is refused rather than stopped for long.
+// A process with more threads is refused rather than stopped for long.
 constexpr std::size_t kMostThreads = 32768;
 
-// How often threads are listed while none stands still yet; those born later are seen in the stop.
+// How often threads are listed before the first stop; later ones are found during the stop.
 constexpr int kListings = 4;
 
 long trace(__ptrace_request request, base::Tid thread, long data = 0) {
@@ -85,12 +85,13 @@ StoppedProcess::StoppedProcess(StoppedProcess&& other) noexcept
 
 StoppedProcess::~StoppedProcess() { release(); }
 
-// A job-control stop survives the detach: the kernel puts the thread back into it.
+// A job-control stop survives the detach: the kernel stops the thread again.
 //
-// After a failed attempt a thread may be in a signal-delivery stop that wait_for() has not seen:
-// the signal is lost unless the detach passes its number on, which also keeps its siginfo (kernel
-// ptrace_signal()). A thread that is in no stop yet must not be detached, since it may enter such a
-// stop just now. The end of this thread detaches it and delivers the signal (kernel exit_ptrace()).
+// After a failed attempt, a thread may be in a signal-delivery stop that wait_for() has not seen:
+// to avoid losing the signal, the detach must pass its number on, which also keeps its siginfo
+// (kernel ptrace_signal()). A thread that is not stopped must not be detached, since it may be
+// entering such a stop. The exit of this thread detaches it and delivers the signal (kernel
+// exit_ptrace()).
 std::chrono::nanoseconds StoppedProcess::release() {
   for (const auto& thread : threads_) {
     bool detached = false;
@@ -111,13 +112,14 @@ std::chrono::nanoseconds StoppedProcess::release() {
   return stopped;
 }
 
-// Seizes what a listing shows and no earlier one did.
+// Seizes threads that are listed now and were not listed before.
 std::optional<StopFailure> StoppedProcess::seize_new() {
   const auto tasks = procfs::list_tasks(pid_);
   if (tasks.size() > kMostThreads) {
-    return StopFailure{.why = StopFailure::Why::kDenied,
-                       .thread = base::Tid{pid_.value()},
-                       .detail = fmt::format("{} threads", tasks.size())};
+    return StopFailure{
+        .why = StopFailure::Why::kTooManyThreads,
+        .thread = base::Tid{pid_.value()},
+        .detail = fmt::format("it has {} threads, more than {}", tasks.size(), kMostThreads)};
   }
   for (const auto tid : tasks) {
     if (seen_.contains(tid)) {
@@ -126,7 +128,7 @@ std::optional<StopFailure> StoppedProcess::seize_new() {
     if (trace(PTRACE_SEIZE, tid, PTRACE_O_TRACEEXEC) != 0) {
       auto refused = seize_failure(tid, errno);
       if (refused.why == StopFailure::Why::kGone) {
-        continue;  // ended since the listing, or a first thread that ended before the others
+        continue;  // exited since the listing, or a first thread that exited before the others
       }
       return refused;
     }
@@ -151,11 +153,11 @@ std::optional<StopFailure> StoppedProcess::seize_all() {
   return std::nullopt;
 }
 
-// True when there is no other thread than those in threads_: one call instead of a listing in the
-// stop. False means that a listing has to tell, also on a kernel that counts otherwise.
+// True if there are no threads besides those in threads_: one system call during the stop instead
+// of a listing. False: list them to find out, also on a kernel that counts differently.
 bool StoppedProcess::all_seen() const { return procfs::count_tasks(tasks_) == threads_.size(); }
 
-// Waits until threads_[INDEX] stands. On its death it is taken out of the list.
+// Waits until threads_[INDEX] is stopped. Removes it from the list if it has exited.
 std::optional<StopFailure> StoppedProcess::wait_for(std::size_t index,
                                                     const InterruptibleWait& wait) {
   const base::Tid tid = threads_[index].tid;
@@ -174,7 +176,7 @@ std::optional<StopFailure> StoppedProcess::wait_for(std::size_t index,
       return std::nullopt;
     }
     if (std::holds_alternative<Ended>(kind)) {
-      all_detached_ = false;  // a first thread is left to its parent, when this thread has ended
+      all_detached_ = false;  // a first thread is released to its parent when this thread exits
       threads_.erase(threads_.begin() + static_cast<std::ptrdiff_t>(index));
       return std::nullopt;
     }
@@ -183,13 +185,14 @@ std::optional<StopFailure> StoppedProcess::wait_for(std::size_t index,
                          .thread = tid,
                          .detail = "it executes another program now"};
     }
-    // A signal is delivered now and once; the interrupt stop is still to come. Continuing with the
-    // same number keeps the siginfo (kernel ptrace_signal()).
+    // Deliver the signal now, once; the interrupt stop follows. Continuing with the same number
+    // keeps the siginfo (kernel ptrace_signal()).
     trace(PTRACE_CONT, tid, signal_to_deliver(kind));
   }
 }
 
-// The last one first: when it stands the others mostly do, and one wait was enough.
+// Waits for the last thread first: when it has stopped, the others usually have, too, and one wait
+// suffices.
 std::optional<StopFailure> StoppedProcess::stop_from(std::size_t first,
                                                      const InterruptibleWait& wait) {
   for (std::size_t index = first; index < threads_.size(); ++index) {
@@ -218,8 +221,8 @@ std::variant<StoppedProcess, StopFailure> StoppedProcess::stop(const base::Proce
   if (auto failure = process.seize_all()) {
     return *failure;
   }
-  // True until the detach: a pid is given away again when all threads of its process are reaped,
-  // and a thread that is traced is not without its tracer.
+  // Stays true until the detach: a pid is reused only after all threads of its process are reaped,
+  // and a traced thread cannot be reaped without its tracer.
   auto now = procfs::read_stat(id.pid);
   if (process.threads_.empty() || !now || now->start_time != id.start_time) {
     return no_thread_left();
@@ -236,7 +239,7 @@ std::variant<StoppedProcess, StopFailure> StoppedProcess::stop(const base::Proce
     if (process.all_seen()) {
       break;
     }
-    // A running thread may have started another one, which then has to stand, too.
+    // A running thread may have started another one, which must be stopped, too.
     if (auto failure = process.seize_new()) {
       return *failure;
     }

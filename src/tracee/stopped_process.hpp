@@ -1,7 +1,7 @@
-// All threads of a process, stopped: PTRACE_SEIZE and PTRACE_INTERRUPT, never PTRACE_ATTACH (which
-// sends a SIGSTOP that others can see).
+// Stops all threads of a process with PTRACE_SEIZE and PTRACE_INTERRUPT, never with PTRACE_ATTACH
+// (which sends a SIGSTOP that other processes can see).
 //
-// Seizing stops nothing, so all that can be done before the first interrupt is.
+// Seizing stops nothing, so as much as possible is done before the first interrupt.
 #pragma once
 
 #include "procfs/stat.hpp"
@@ -26,33 +26,33 @@ class TracerPriority;
 
 struct StoppedThread {
   base::Tid tid;
-  bool stopped = false;      // its stop has been waited for
-  bool job_control = false;  // it was stopped already, by SIGSTOP or its kin, and stays so
+  bool stopped = false;      // its stop has been reported
+  bool job_control = false;  // already stopped by SIGSTOP or similar; stays stopped
 };
 
-// The name of every thread that traces.
+// Name of all tracer threads.
 inline constexpr const char* kTracerName = "pyinject-tracer";
-// Whether TRACER, a TracerPid, is such a thread, of this process or of another perf-pyinject: it
-// lets its target go within milliseconds.
+// Whether TRACER, a TracerPid, is such a thread, of this process or of another perf-pyinject, which
+// detaches within milliseconds.
 [[nodiscard]] bool traces_briefly(base::Pid tracer);
 
-// Why a process could not be stopped. Nothing of it is stopped then.
+// Why a process could not be stopped. No thread of it stays stopped.
 struct StopFailure {
-  // kTracedBriefly: traces_briefly().
-  enum class Why { kGone, kDenied, kTraced, kTracedBriefly, kDeadline };
+  // kTracedBriefly: traces_briefly(). kTooManyThreads: more than this tool stops.
+  enum class Why { kGone, kDenied, kTraced, kTracedBriefly, kTooManyThreads, kDeadline };
   Why why{};
-  base::Tid thread;    // the one it failed on
+  base::Tid thread;    // the thread that caused the failure
   std::string detail;  // "ptrace(PTRACE_SEIZE): Operation not permitted", "in state D (vfork)"
 };
 
-// Must be made, used and destroyed by one thread, which ends soon afterwards unless everything was
-// detached: ptrace(2) ties tracees to the thread that attached, and a thread that could not be
-// stopped is detached by the end of that one only. on_tracer_thread() provides it.
+// Create, use and destroy it in one thread, which must exit soon afterwards unless everything was
+// detached: ptrace(2) ties tracees to the thread that attached, and only the exit of that thread
+// detaches a thread that could not be stopped. on_tracer_thread() provides one.
 class StoppedProcess {
  public:
-  // Stops every thread, also those born meanwhile. No signal is lost, whether this succeeds or not.
-  // If we are killed here the kernel detaches all threads and they run on. What is stopped is the
-  // process ID and no other that was given its pid.
+  // Stops every thread, including those that start in the meantime. No signal is lost, whether this
+  // succeeds or not. If this tool is killed here, the kernel detaches all threads and they
+  // continue. Never stops another process with a reused pid.
   [[nodiscard]] static std::variant<StoppedProcess, StopFailure> stop(const base::ProcessId& id,
                                                                       base::Deadline deadline);
 
@@ -60,15 +60,15 @@ class StoppedProcess {
   StoppedProcess& operator=(StoppedProcess&&) = delete;
   StoppedProcess(const StoppedProcess&) = delete;
   StoppedProcess& operator=(const StoppedProcess&) = delete;
-  // Detaches what is still attached. Never throws: a thread that has gone is fine.
+  // Detaches what is still attached. Never throws: threads may have exited.
   ~StoppedProcess();
 
   [[nodiscard]] const std::vector<StoppedThread>& threads() const { return threads_; }
   [[nodiscard]] base::Pid pid() const { return pid_; }
-  // As it was just before the stop. It has not executed another program since.
+  // The state just before the stop. The process has not exec'ed since.
   [[nodiscard]] const procfs::Stat& stat() const { return stat_; }
 
-  // Lets all threads run on, and says how long it was from the first interrupt to here.
+  // Lets all threads continue; returns the time since the first interrupt.
   std::chrono::nanoseconds release();
 
  private:
@@ -85,11 +85,11 @@ class StoppedProcess {
   base::Pid pid_;
   procfs::Stat stat_;
   base::UniqueFd tasks_;                      // /proc/PID/task
-  std::unique_ptr<TracerPriority> priority_;  // of this thread, while the process stands
+  std::unique_ptr<TracerPriority> priority_;  // of the calling thread, during the stop
   std::chrono::steady_clock::time_point since_;
   std::vector<StoppedThread> threads_;
   std::set<base::Tid> seen_;
-  bool attached_ = false;     // to some thread, since the last release()
+  bool attached_ = false;     // to any thread, since the last release()
   bool all_detached_ = true;  // by PTRACE_DETACH
 };
 

@@ -8,9 +8,8 @@ namespace pyinject::unwind {
 
 namespace {
 
-// Mappings of one process that another one has replaced; a just-in-time compiler makes many.
+// Limit on replaced mappings per process; a JIT compiler makes many.
 constexpr std::size_t kMostGone = 4096;
-constexpr std::size_t kOfNode = 4 * sizeof(void*);  // of a std::map, beside its value
 
 }  // namespace
 
@@ -23,7 +22,7 @@ void AddressSpaces::map(Time time, ProcessNumber pid, MappedFile file) {
 }
 
 void AddressSpaces::fork(Time time, ProcessNumber parent, ProcessNumber child) {
-  if (parent != child) {  // else a new thread
+  if (parent != child) {  // otherwise a new thread
     changes_.push_back({.time = time, .pid = child, .what = Fork{parent}});
   }
 }
@@ -79,58 +78,42 @@ void AddressSpaces::apply(const Change& change) {
 
 void AddressSpaces::retire(Process& process, Piece piece, Time time) {
   piece.until = time;
-  // Programs map and unmap memory all the time, and nothing is looked for in data.
+  // Programs map and unmap data all the time, and lookups only need code.
   if (piece.file->executable && piece.from < time && process.gone.size() < kMostGone) {
     process.gone.push_back(piece);
   }
 }
 
-AddressSpaces::Pieces& AddressSpaces::to_change(Process& process) {
+bool AddressSpaces::may_copy(const Process& process, std::uint64_t bytes) {
+  if (bytes == 0) {
+    return true;
+  }
+  const bool may = budget_->bytes.take(process.family, bytes);
+  copied_[process.family] += may ? bytes : 0;
+  return may;
+}
+
+Pieces& AddressSpaces::to_change(Process& process, const Piece& piece) {
   if (!process.live) {
     process.live = std::make_shared<Pieces>();
-  } else if (process.live.use_count() > 1) {
-    const auto bytes = process.live->size() * (sizeof(Pieces::value_type) + kOfNode);
-    if (budget_->bytes.take(process.family, bytes)) {
-      copied_[process.family] += bytes;
+    return *process.live;
+  }
+  bool may = true;
+  if (process.live.use_count() > 1) {
+    may = may_copy(process, process.live->cost_of_copy());
+    if (may) {
       process.live = std::make_shared<Pieces>(*process.live);
-    } else {
-      ++emptied_[process.family];
-      process.live = std::make_shared<Pieces>();
     }
+  }
+  if (!may || !may_copy(process, process.live->cost_of_put(piece))) {
+    ++emptied_[process.family];
+    process.live = std::make_shared<Pieces>();
   }
   return *process.live;
 }
 
 void AddressSpaces::insert(Process& process, const Piece& piece) {
-  auto& live = to_change(process);
-  auto at = live.lower_bound(piece.begin);
-  if (at != live.begin() && std::prev(at)->second.end > piece.begin) {
-    --at;
-  }
-  while (at != live.end() && at->second.begin < piece.end) {
-    const Piece old = at->second;
-    at = live.erase(at);
-    retire(process, old, piece.from);
-    if (old.begin < piece.begin) {
-      Piece left = old;
-      left.end = piece.begin;
-      live.emplace(left.begin, left);
-    }
-    if (old.end > piece.end) {
-      Piece right = old;
-      right.begin = piece.end;
-      live.emplace(right.begin, right);
-      break;
-    }
-  }
-  live.insert_or_assign(piece.begin, piece);
-}
-
-const AddressSpaces::Piece* AddressSpaces::piece_at(const Pieces& pieces, std::uint64_t address) {
-  const auto behind = pieces.upper_bound(address);
-  return behind == pieces.begin() || std::prev(behind)->second.end <= address
-             ? nullptr
-             : &std::prev(behind)->second;
+  to_change(process, piece).put(piece, [&](const Piece& old) { retire(process, old, piece.from); });
 }
 
 AddressSpaces::Found AddressSpaces::look_up(ProcessNumber pid, Time time,
@@ -141,7 +124,7 @@ AddressSpaces::Found AddressSpaces::look_up(ProcessNumber pid, Time time,
     return {};
   }
   const auto& process = found->second;
-  const auto* const live = process.live ? piece_at(*process.live, address) : nullptr;
+  const auto* const live = process.live ? process.live->at(address) : nullptr;
   if (live != nullptr && live->from <= time) {
     return {.file = live->file, .from = live->from, .until = kForEver};
   }
@@ -156,7 +139,7 @@ AddressSpaces::Found AddressSpaces::look_up(ProcessNumber pid, Time time,
     }
     const auto left = std::ranges::upper_bound(process.left, time, {}, &Image::until);
     if (left != process.left.end()) {
-      const auto* const piece = piece_at(*left->pieces, address);
+      const auto* const piece = left->pieces->at(address);
       return piece != nullptr && piece->from <= time ? Found{.file = piece->file,
                                                              .from = piece->from,
                                                              .until = left->until,

@@ -2,15 +2,12 @@
 
 #include "elf/elf_file.hpp"
 #include "elf/load_bias.hpp"
+#include "elf/vdso.hpp"
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <limits>
 #include <variant>
-
-#include <sys/auxv.h>
-#include <sys/mman.h>
 
 namespace pyinject::unwind {
 
@@ -18,16 +15,17 @@ namespace {
 
 using Place = elf::SavedRegister::Place;
 
-constexpr std::size_t kOfHashedRow = 4 * sizeof(void*);  // of an entry of an unordered_map
-constexpr std::size_t kMostTries = 1000;                 // to find one file
+constexpr std::size_t kOfHashedRow = 4 * sizeof(void*);  // overhead of an unordered_map entry
+constexpr std::size_t kMostTries = 1000;                 // attempts to find a file
 constexpr std::uint64_t kStepsToOpen = 20'000;
+constexpr std::uint64_t kBytesPerStep = 4;  // bytes of a table read and sorted in one step
 
 bool is_small(std::int64_t offset) {
   return offset > std::numeric_limits<std::int32_t>::min() &&
          offset <= std::numeric_limits<std::int32_t>::max();
 }
 
-// Where a register is, as a Rule says it; nullopt: it cannot.
+// Place of a register in a Rule; nullopt: not representable.
 std::optional<std::int32_t> small_place(const elf::SavedRegister& saved) {
   if (saved.place == Place::kUnchanged) {
     return Rule::kUnchanged;
@@ -60,24 +58,6 @@ std::optional<Rule> fast_rule(const elf::UnwindRow& row) {
     rule.others[i] = *place;
   }
   return rule;
-}
-
-// The vDSO has no file; ours is that of every process of this kernel.
-base::UniqueFd copy_of_vdso() {
-  const auto* const begin = std::bit_cast<const std::byte*>(::getauxval(AT_SYSINFO_EHDR));
-  base::UniqueFd file{::memfd_create("vdso", MFD_CLOEXEC)};
-  constexpr std::size_t kPage = 4096;
-  constexpr std::size_t kMostPages = 4;
-  if (begin == nullptr || !file.valid()) {
-    return {};
-  }
-  // How long it is: what can be written. Reading behind its end is an error and no signal.
-  for (std::size_t page = 0; page < kMostPages; ++page) {
-    if (::write(file.get(), begin + page * kPage, kPage) != static_cast<ssize_t>(kPage)) {
-      break;
-    }
-  }
-  return file;
 }
 
 std::string key_of(const MappedFile& file) {
@@ -139,11 +119,12 @@ MappedObject Objects::of(const MappedFile& file, base::Budget::Spender spender,
   if (can_have_file(file) || file.path == "[vdso]") {
     const auto key = key_of(file);
     auto known = known_.find(key);
-    // It may be had by another process than the one that asked before, which has ended or may take
-    // no more.
+    // Retry: another process may have the file, or may be below its limit, if the previous one has
+    // exited or has reached it.
     const bool again =
         known != known_.end() &&
-        (known->second.refused || (!known->second.found && known->second.tries < kMostTries));
+        (known->second.refused ? budget_->bytes.left(spender) > known->second.too_little
+                               : !known->second.found && known->second.tries < kMostTries);
     if ((known == known_.end() || again) && !steps.take(kStepsToOpen)) {
       return result;
     }
@@ -172,7 +153,7 @@ Objects::Known Objects::load(const MappedFile& file, base::Budget::Spender spend
   Known known;
   std::vector<base::UniqueFd> candidates;
   if (file.path == "[vdso]") {
-    candidates.push_back(copy_of_vdso());
+    candidates.push_back(elf::copy_of_vdso());
   } else {
     candidates = finder_.candidates(file);
   }
@@ -186,10 +167,14 @@ Objects::Known Objects::load(const MappedFile& file, base::Budget::Spender spend
       continue;
     }
     known.found = true;
-    base::Allowance memory{budget_->bytes.left(spender)};
+    const auto most = budget_->bytes.left(spender);
+    base::Allowance memory{most};
     auto information = elf::CallFrameInfo::of(*elf, memory);
-    budget_->bytes.charge(spender, memory.taken());
     known.refused = memory.exhausted();
+    known.too_little = known.refused ? most : 0;
+    budget_->bytes.charge(spender, memory.taken());
+    // If the tables are refused, the number of bytes read is unknown, but at most MOST.
+    budget_->steps.charge(spender, (known.refused ? most : memory.taken()) / kBytesPerStep);
     if (information) {
       known.object = std::make_unique<Object>(std::move(*information), elf->entry());
       known.segments = elf->segments();

@@ -1,4 +1,4 @@
-// The files that recorded processes had mapped, and how their functions are stepped out of.
+// The unwind tables of files that recorded processes had mapped.
 #pragma once
 
 #include "base/budget.hpp"
@@ -19,7 +19,7 @@
 
 namespace pyinject::unwind {
 
-// Finds the file behind a mapping of a process, which may have ended.
+// Finds the file of a mapping of a process, which may have exited.
 class FileFinder {
  public:
   virtual ~FileFinder() = default;
@@ -27,25 +27,25 @@ class FileFinder {
   FileFinder(const FileFinder&) = delete;
   FileFinder& operator=(const FileFinder&) = delete;
 
-  // Files that may be the one, the likeliest first, regular and open for reading. Where the record
-  // holds a build-id, those of another one are left out by the caller.
+  // Candidate files, most likely first; regular files, open for reading. If the record has a
+  // build-id, the caller rejects files with a different one.
   [[nodiscard]] virtual std::vector<base::UniqueFd> candidates(const MappedFile& file) = 0;
 };
 
-// One row of an unwind table, made small: what nearly every program counter needs.
+// One row of an unwind table in compact form, sufficient for nearly every program counter.
 struct Rule {
   enum class Kind : std::uint8_t {
-    kNone,  // there is no information
-    kEnd,   // a thread's first function: it has no caller
+    kNone,  // no unwind information
+    kEnd,   // first function of a thread: it has no caller
     kFast,
-    kSlow,  // ROW says it
+    kSlow,  // in ROW
   };
   static constexpr std::int32_t kUnchanged = INT32_MIN;
 
   Kind kind = Kind::kNone;
   std::uint8_t cfa_register = 0;
   std::int32_t cfa_offset = 0;
-  std::int32_t return_address = 0;  // from the CFA
+  std::int32_t return_address = 0;  // offset from the CFA
   std::int32_t frame_pointer = kUnchanged;
   // rbx, r12 to r15
   std::array<std::int32_t, 5> others = {kUnchanged, kUnchanged, kUnchanged, kUnchanged, kUnchanged};
@@ -53,15 +53,16 @@ struct Rule {
 };
 inline constexpr std::array<std::uint8_t, 5> kOtherRegisters{3, 12, 13, 14, 15};
 
-// A file's unwind tables. Rules are kept once they have been computed.
+// The unwind tables of a file. Caches computed rules.
 class Object {
  public:
-  // ENTRY: of the file. The dynamic loader's first function is there and has no row in its tables.
+  // ENTRY: the entry point of the file, where the dynamic loader's first function is, which has no
+  // row in its tables.
   Object(elf::CallFrameInfo information, base::ElfAddress entry)
       : information_{std::move(information)}, entry_{entry} {}
 
-  // STEPS: what it takes to compute it; when they are exhausted there is none. KEEP: false, it is
-  // valid until the next call only; else as long as this object.
+  // STEPS pays for the computation; if exhausted, the result has no rule. If KEEP returns false,
+  // the rule is valid only until the next call, else as long as this object.
   struct Found {
     const Rule* rule;
     bool kept;
@@ -76,14 +77,14 @@ class Object {
   base::ElfAddress entry_;
   std::unordered_map<std::uint64_t, Rule> rules_;
   std::deque<elf::UnwindRow> rows_;
-  Rule last_;  // that is not kept
+  Rule last_;  // the latest rule that is not kept
   elf::UnwindRow last_row_;
 };
 
 struct MappedObject {
-  Object* object = nullptr;  // nullptr: no such file, or without unwind tables
+  Object* object = nullptr;  // nullptr: no such file, or no unwind tables
   base::LoadBias bias;
-  bool refused = false;  // its tables are too much for who asked
+  bool refused = false;  // its tables exceed the process's limit
 };
 
 class Objects {
@@ -92,7 +93,8 @@ class Objects {
                                            std::make_shared<base::RecordingBudget>())
       : finder_{finder}, budget_{std::move(budget)} {}
 
-  // The first time, the bytes of its tables are charged to SPENDER; STEPS are of the sample.
+  // On first use, the bytes of the file's tables are charged to SPENDER; STEPS belongs to the
+  // sample.
   [[nodiscard]] MappedObject of(const MappedFile& file, base::Budget::Spender spender,
                                 base::Allowance& steps);
 
@@ -100,8 +102,9 @@ class Objects {
   struct Known {
     std::unique_ptr<Object> object;
     std::vector<elf::Segment> segments;
-    bool found = false;    // the file itself, whatever is in it
-    bool refused = false;  // its tables were too much for who asked
+    bool found = false;            // the file itself, whatever its contents
+    bool refused = false;          // its tables exceeded the share of the process
+    std::uint64_t too_little = 0;  // the share in bytes that they exceeded
     std::size_t tries = 0;
   };
   [[nodiscard]] Known load(const MappedFile& file, base::Budget::Spender spender);

@@ -9,19 +9,21 @@ namespace pyinject::unwind {
 
 namespace {
 
-// A sample may take so many steps, and costs its process nothing up to the lower one: real stacks
-// take some hundred, and the first ones, of which nothing is known yet, some ten thousand.
+// Limit on steps per sample; the number that is free; the number that remains free once the process
+// has used up its share. Real stacks take some hundred steps, and the first ones, with cold caches,
+// some ten thousand.
 constexpr std::uint64_t kMostStepsOfSample = 1'000'000;
 constexpr std::uint64_t kFreeSteps = 40'000;
+constexpr std::uint64_t kFreeStepsOfSpender = 4'000;
 constexpr std::uint64_t kStepsToLookUp = 50;
-constexpr std::size_t kOfHashing = 4 * sizeof(void*);  // of an entry of an unordered_map
+constexpr std::size_t kOfHashing = 4 * sizeof(void*);  // overhead of an unordered_map entry
 
 bool is_frame(const Rule& rule) {
   return rule.cfa_register == elf::kFramePointer && rule.cfa_offset == 16 &&
          rule.return_address == -8 && rule.frame_pointer == -16;
 }
 
-// Where a function has aligned its stack its frame is below the canonical one.
+// The frame of a function that has aligned its stack is below the canonical one.
 bool is_frame(const elf::UnwindRow& row) {
   constexpr std::byte kAtFramePointer{0x76};  // DW_OP_breg6
   const auto& saved = row.registers[elf::kFramePointer];
@@ -44,9 +46,11 @@ std::optional<std::uint64_t> StackDump::word_at(std::uint64_t address) const {
 
 Unwinder::Payer Unwinder::payer_of(ProcessNumber pid) const {
   const auto family = spaces_.family(pid);
+  const auto left = budget_->steps.left(family);
   return {.family = family,
-          .steps = base::Allowance{
-              std::min(kMostStepsOfSample, kFreeSteps + budget_->steps.left(family))}};
+          .steps =
+              base::Allowance{left < kFreeSteps ? kFreeStepsOfSpender
+                                                : std::min(kMostStepsOfSample, kFreeSteps + left)}};
 }
 
 void Unwinder::settle(const Payer& payer) {
@@ -113,7 +117,7 @@ std::optional<bool> Unwinder::keeps_frame(ProcessNumber pid, Time time, std::uin
     case Rule::Kind::kNone:
       return std::nullopt;
     case Rule::Kind::kEnd:
-      return true;  // it has no caller to pass over
+      return true;  // it has no caller to skip
     case Rule::Kind::kFast:
       return is_frame(*known.rule);
     case Rule::Kind::kSlow:
@@ -138,7 +142,7 @@ Unwound Unwinder::walk(ProcessNumber pid, Time time, Registers registers, const 
                        std::vector<std::uint64_t>& chain, std::vector<Registers>* registers_of,
                        Payer& payer) {
   Unwound result;
-  bool interrupted = true;  // the innermost function, and one that a signal interrupted
+  bool interrupted = true;  // true for the innermost function and for one interrupted by a signal
   for (std::size_t depth = 0; depth < kMostFrames; ++depth) {
     const auto pc = registers.pc();
     if (pc == 0) {
@@ -172,7 +176,7 @@ Unwound Unwinder::walk(ProcessNumber pid, Time time, Registers registers, const 
       const auto* const caller =
           step == Step::kDone ? spaces_.find(pid, time, registers.pc() - 1) : nullptr;
       if (step == Step::kDone && (caller == nullptr || !caller->executable)) {
-        step = Step::kNotThere;  // what looked like a return address leads to no code
+        step = Step::kNotThere;  // the supposed return address does not point to code
       }
       result.by_frame_pointer += step == Step::kDone ? 1 : 0;
     }

@@ -7,32 +7,35 @@ namespace pyinject::weave {
 
 namespace {
 
-std::string counted(std::uint64_t count, const char* one, const char* many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
-
 std::string what_is_lost(const Dropped& dropped) {
   switch (dropped.limit) {
     case Limit::kUnwindSteps:
-      return counted(dropped.count, "stack is", "stacks are") +
-             " cut: its unwind tables take too long";
+      return base::counted(dropped.count, "stack is", "stacks are") +
+             " cut: the unwind tables of the process take too long";
     case Limit::kUnwindTables:
-      return counted(dropped.count, "stack is", "stacks are") +
-             " cut: its unwind tables take too much memory";
+      return base::counted(dropped.count, "stack is", "stacks are") +
+             " cut: the unwind tables of the process take too much memory";
     case Limit::kForkedMappings:
-      return counted(dropped.count, "forked process has", "forked processes have") +
-             " no mappings: they take too much memory";
+      return base::counted(dropped.count, "forked process has", "forked processes have") +
+             " lost the mappings, which take too much memory";
     case Limit::kPerfMap:
-      return "its perf map is too large: " +
-             counted(dropped.count, "name of it is", "names of it are") + " known";
+      return "its perf map is too large: only " +
+             base::counted(dropped.count, "name is", "names are") + " known";
     case Limit::kLines:
-      return counted(dropped.count, "function has", "functions have") +
-             " no line numbers: its functions have too many lines";
+      return base::counted(dropped.count, "function has", "functions have") +
+             " no line numbers: the functions of the process have too many lines";
     case Limit::kNames:
-      return counted(dropped.count, "name is", "names are") + " lost: it has too many functions";
+      return base::counted(dropped.count, "name is", "names are") +
+             " lost: the process has too many functions";
     case Limit::kPythonStacks:
-      return counted(dropped.count, "stack has", "stacks have") +
-             " no Python functions: its stacks take too much memory";
+      return base::counted(dropped.count, "stack has", "stacks have") +
+             " no Python functions: the stacks of the process take too much memory";
+    case Limit::kNativeStacks:
+      return base::counted(dropped.count, "stack is", "stacks are") +
+             " incomplete: the stacks of the process take too much memory";
+    case Limit::kDeferredChains:
+      return base::counted(dropped.count, "stack has", "stacks have") +
+             " no user part: it was recorded too long after the sample";
   }
   return {};
 }

@@ -3,9 +3,9 @@
 #include "procfs/namespaces.hpp"
 #include "procfs/open_mapped.hpp"
 #include "procfs/target_root.hpp"
+#include "weave/build_id_cache.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <variant>
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ bool is_file(const procfs::Mapping& mapping) {
   return mapping.executable && mapping.inode != 0 && mapping.path.starts_with('/');
 }
 
-// What the kernel says of a chrooted process's mappings is seen from its root, /proc from ours.
+// For a chrooted process the kernel reports mappings relative to its root, /proc relative to ours.
 bool is_same(const std::string& path, std::uint64_t inode, const unwind::MappedFile& file) {
   return file.inode == 0 ? path.ends_with(file.path) : inode == file.inode;
 }
@@ -37,7 +37,7 @@ base::UniqueFd duplicate(const base::UniqueFd& file) {
   return base::UniqueFd{::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)};
 }
 
-// "ab/cdef...", as these folders are laid out.
+// "ab/cdef...", the layout of these directories.
 std::string split_build_id(const std::string& build_id) {
   return build_id.substr(0, 2) + "/" + build_id.substr(2);
 }
@@ -45,8 +45,8 @@ std::string split_build_id(const std::string& build_id) {
 }  // namespace
 
 RecordedFiles::RecordedFiles() : build_id_folders_{"/usr/lib/debug/.build-id"} {
-  if (const char* const home = std::getenv("HOME"); home != nullptr && *home == '/') {
-    build_id_folders_.push_back(std::string{home} + "/.debug/.build-id");
+  if (const auto cache = build_id_cache_directory(); !cache.empty()) {
+    build_id_folders_.push_back(cache + "/.build-id");
   }
 }
 

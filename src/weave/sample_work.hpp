@@ -1,4 +1,4 @@
-// One sample while it is rewritten.
+// The state of one sample while it is rewritten.
 #pragma once
 
 #include "perfdata/sample.hpp"
@@ -14,19 +14,23 @@ namespace pyinject::weave {
 
 struct SampleWork {
   perfdata::Sample sample;
-  std::vector<std::uint64_t> chain;             // the user's part, innermost first
-  std::vector<std::uint64_t> result;            // all of it
+  std::vector<std::uint64_t> chain;             // the user part, innermost first
+  std::vector<std::uint64_t> result;            // the complete new callchain
   std::vector<AddressKind> kinds;               // of CHAIN
   const Interpreter* interpreter = nullptr;     // of the sample's process
-  unwind::StackDump stack;                      // that CHAIN was unwound from
-  std::vector<unwind::Registers> registers;     // for each of CHAIN; empty: it was not unwound
-  std::uint64_t* incomplete_counter = nullptr;  // of the reason why CHAIN has no outer end
+  unwind::StackDump stack;                      // CHAIN was unwound from it
+  std::vector<unwind::Registers> registers;     // one per entry of CHAIN; empty: not unwound
+  bool deferred = false;                        // CHAIN was recorded later
+  bool lacks_user_part = false;                 // and was not found
+  std::uint64_t* incomplete_counter = nullptr;  // counts the reason why CHAIN lacks its outer end
 
-  // Before the next sample; the memory is kept.
+  // Call it before the next sample; keeps the memory.
   void clear_stack() {
     chain.clear();
     result.clear();
     registers.clear();
+    deferred = false;
+    lacks_user_part = false;
     incomplete_counter = nullptr;
   }
 };

@@ -1,8 +1,9 @@
-// The Python stacks that were read at the samples themselves, one for each: a StackSource that
-// knows all frames of its threads.
+// Python stacks that were read at the samples themselves, one per sample: a StackSource that knows
+// all frames of its threads.
 #pragma once
 
 #include "base/budget.hpp"
+#include "pyinject/weave/weave_summary.hpp"
 #include "weave/python_stacks.hpp"
 
 #include <cstddef>
@@ -16,29 +17,37 @@
 
 namespace pyinject::weave {
 
-// Fed from one thread while it is recorded, and read by weave() when that is over: nothing is
-// locked. Equal stacks are kept once, and of those that differ what they share from the root on.
+// One thread adds stacks during the recording; weave() reads them afterwards: no locks. Equal
+// stacks are stored once; different stacks share their common part at the root.
 class SampledStacks : public StackSource {
  public:
   enum class Matching : std::uint8_t {
-    kExact,  // by the sample's own time
-    // By the nearest time within 25 us, each record for one sample: kernels that do not fill in a
-    // sample's time before they run the program. The clock has to be that of the recording.
+    kExact,  // by the sample's timestamp
+    // By the nearest timestamp within 25 us, each record for one sample: for kernels that run the
+    // program before they set a sample's timestamp. Needs the clock of the recording.
     kNearest,
   };
-  // What stacks take beyond the time of each is charged to BUDGET's bytes, and to their process.
+  // Memory for stacks, except their timestamps, is charged to BUDGET's bytes and to their process.
   explicit SampledStacks(
       Matching matching = Matching::kExact,
       std::shared_ptr<base::RecordingBudget> budget = std::make_shared<base::RecordingBudget>())
       : matching_{matching}, budget_{std::move(budget)} {}
   void match(Matching matching) { matching_ = matching; }
+  // Some records were dropped: a sample's own may be missing where an earlier one of its thread is
+  // not.
+  void some_are_lost() { some_lost_ = true; }
 
-  // STACK is taken as whole; the `activation` of its frames does not matter.
-  void add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time, const PythonStack& stack);
-  // Codes are of no process: no two have the same number.
+  // Whether TIME is the sample's own, or that of a hit of a tracepoint or probe, shortly before the
+  // samples that it causes.
+  enum class Taken : std::uint8_t { kAtSample, kBeforeSample };
+  // STACK counts as whole; the `activation` of its frames is ignored.
+  void add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time, const PythonStack& stack,
+           Taken taken = Taken::kAtSample, const NativeStack& native = {});
+  // Code numbers are unique across processes.
   void name(std::uint64_t code, CodeName name);
 
   [[nodiscard]] PythonStack at(const StackQuery& query) override;
+  [[nodiscard]] NativeStack native_at(const StackQuery& query) override;
   [[nodiscard]] const CodeName* name(std::uint32_t pid, std::uint64_t code) const override;
   void each_name(const std::function<void(const CodeName& name, std::uint32_t last_line)>& call)
       const override;
@@ -46,22 +55,22 @@ class SampledStacks : public StackSource {
 
   [[nodiscard]] bool empty() const { return records_ == 0; }
   [[nodiscard]] std::uint64_t records() const { return records_; }
-  // Processes that have used up their share, and how many of their stacks have no frames.
-  [[nodiscard]] const std::map<std::uint32_t, std::uint64_t>& emptied() const { return emptied_; }
-  // The times of the first and the last one.
+  // What was stored without frames or without C functions, of processes that reached their limit.
+  [[nodiscard]] std::vector<Dropped> dropped() const;
+  // Times of the first and the last record.
   [[nodiscard]] std::uint64_t first() const { return first_; }
   [[nodiscard]] std::uint64_t last() const { return last_; }
-  // Samples that were asked for and have a record.
+  // Samples with a record, of processes whose Python stacks are read.
   [[nodiscard]] std::uint64_t matched() const { return matched_; }
-  // Those of them that ran Python.
+  // Samples with a record that has frames.
   [[nodiscard]] std::uint64_t with_frames() const { return with_frames_; }
-  // What all this takes, about.
+  // Approximate memory use.
   [[nodiscard]] std::size_t bytes() const;
 
  private:
   static constexpr std::uint32_t kRoot = 0xffffffff;
 
-  struct Node {  // a frame and all that called it
+  struct Node {  // a frame and all its callers
     std::uint64_t code = 0;
     std::uint32_t caller = kRoot;
     std::uint32_t line = 0;
@@ -71,14 +80,26 @@ class SampledStacks : public StackSource {
   struct NodeHash {
     std::size_t operator()(const Node& node) const;
   };
+  struct NativeNode {  // a C function and all its callers
+    std::uint64_t address = 0;
+    std::uint32_t caller = kRoot;
+    bool operator==(const NativeNode&) const = default;
+  };
+  struct NativeNodeHash {
+    std::size_t operator()(const NativeNode& node) const;
+  };
   struct Entry {
     std::uint64_t time = 0;
     std::uint32_t innermost = kRoot;
+    std::uint32_t native = kRoot;
     std::uint32_t task = 0;
     std::uint32_t pid = 0;
     GilState gil = GilState::kUnknown;
     bool truncated = false;
     bool used = false;
+    bool observed = true;
+    Taken taken = Taken::kAtSample;
+    unwind::EndOfStack native_end = unwind::EndOfStack::kWhole;
   };
   struct Code {
     CodeName name;
@@ -86,18 +107,23 @@ class SampledStacks : public StackSource {
     std::uint32_t last_line = 0;
   };
   [[nodiscard]] Entry* find(const StackQuery& query);
+  [[nodiscard]] Entry* find_before(std::vector<Entry>& entries, const StackQuery& query) const;
 
-  // False: it takes too much.
+  // False: exceeds the limit.
   [[nodiscard]] bool keep_frames(std::uint32_t pid, const PythonStack& stack, Entry& entry);
+  [[nodiscard]] bool keep_native(std::uint32_t pid, const NativeStack& native, Entry& entry);
 
   Matching matching_;
+  bool some_lost_ = false;
   std::shared_ptr<base::RecordingBudget> budget_;
-  std::map<std::uint32_t, std::uint64_t> emptied_;
+  std::map<std::pair<std::uint32_t, Limit>, std::uint64_t> emptied_;  // by pid
   std::vector<Node> nodes_;
   std::unordered_map<Node, std::uint32_t, NodeHash> known_;
+  std::vector<NativeNode> native_nodes_;
+  std::unordered_map<NativeNode, std::uint32_t, NativeNodeHash> known_native_;
   std::vector<std::string> tasks_{std::string{}};
   std::unordered_map<std::string, std::uint32_t> known_tasks_;
-  std::unordered_map<std::uint32_t, std::vector<Entry>> threads_;  // by tid, in the order of time
+  std::unordered_map<std::uint32_t, std::vector<Entry>> threads_;  // by tid, in order of time
   std::unordered_map<std::uint64_t, Code> codes_;
   std::uint64_t records_ = 0;
   std::uint64_t first_ = ~std::uint64_t{0};

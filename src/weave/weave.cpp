@@ -16,7 +16,7 @@ namespace pyinject::weave {
 
 namespace {
 
-// Of INPUT, by the descriptor that it will be read from.
+// Opens INPUT, once: it is read through this descriptor.
 base::UniqueFd open_input(const WeaveOptions& options, const base::Place& output) {
   if (options.input == options.output) {
     return output.directory.open(output.name);
@@ -36,7 +36,7 @@ struct stat facts_of(int fd, const std::string& name) {
 void check_replaceable(const base::Place& place, const std::string& path) {
   struct stat facts {};
   if (::fstatat(place.directory.fd(), place.name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
-      !S_ISREG(facts.st_mode)) {  // a device or a FIFO must not become a file
+      !S_ISREG(facts.st_mode)) {  // must not replace a device or a FIFO by a file
     throw base::Error{path + " is not a regular file"};
   }
 }
@@ -66,8 +66,9 @@ std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
   check_replaceable(place, options.output);
   base::NewFile output{place};
   if (options.recorded && facts.st_uid != facts_of(output.fd(), options.output).st_uid) {
-    return Untouched{.why = fmt::format("it belongs to uid {}: perf record wrote another file here",
-                                        facts.st_uid)};
+    return Untouched{
+        .why = fmt::format("it belongs to uid {}: it is not the file that perf record wrote",
+                           facts.st_uid)};
   }
   Weaver weaver{options, context, files, input};
   if (!weaver.learn()) {

@@ -1,5 +1,5 @@
-// From a recording with copied stacks, or with callchains that lack what was entered before the
-// attach, to a plain one in which every sample has its whole stack. Stock perf reads it.
+// Turns a recording with stack dumps, or with callchains that lack functions entered before the
+// attach, into a plain recording with a complete stack for every sample, which stock perf reads.
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"
@@ -23,89 +23,103 @@
 
 namespace pyinject::weave {
 
-// What is known of a Python in a process.
+// A Python in a process.
 struct Interpreter {
-  // Where its evaluator is (pyinject/python/evaluator.hpp); empty: that was not found.
+  // Location of its evaluator (pyinject/python/evaluator.hpp); empty: not found.
   std::vector<AddressRange> evaluator = {};
-  // Without, the kernel's callchains mean nothing.
+  // Without frame pointers the kernel's callchains are meaningless.
   bool frame_pointers = true;
-  // A time of the recording's clock at which it was there: it was not before the fork or exec
-  // before that, nor from the next one on. nullopt: it was there all the time.
+  // A time, by the recording's clock, at which it was running: it is valid from the preceding fork
+  // or exec to the next one. nullopt: it was running all the time.
   std::optional<std::uint64_t> seen = {};
 };
-// By the process's number, which one after another can have.
+// By pid; several processes can have the same pid, one after another.
 using Interpreters = std::unordered_map<std::uint32_t, std::vector<Interpreter>>;
 
-// Of processes of which this is known, all the time, with frame pointers.
+// Interpreters that ran all the time, with frame pointers.
 [[nodiscard]] Interpreters interpreters_of(
     const std::unordered_map<std::uint32_t, std::vector<AddressRange>>& evaluators);
 
-// An entry frame of the interpreter lies on the C stack: where in it the address of the Python
-// frame that called it is, and where the byte that tells that it is one (bytes from its begin).
+// The functions with which a Python writes its perf map.
+struct MapWriter {
+  std::vector<AddressRange> functions = {};
+  AddressRange text = {};  // the machine code of the interpreter
+  std::string file = {};   // that has it, without directories
+};
+
+// Layout of the interpreter's entry frames on the C stack, in bytes from their start: where the
+// address of the calling Python frame is, and where the byte is that identifies an entry frame.
 struct EntryFrame {
   std::uint64_t previous = 0;
   std::uint64_t owner = 0;
   std::uint8_t owner_value = 0;
 };
 
-// What is known of the recorded processes besides the file.
+// Information about the recorded processes that is not in the file.
 struct RecordingContext {
   // Their Python stacks; nullptr: none.
   StackSource* stacks = nullptr;
-  // When STACKS were read, by the recording's clock: samples of another time are counted apart.
+  // Their C functions; nullptr: as recorded.
+  StackSource* native = nullptr;
+  // Time span, by the recording's clock, in which STACKS were read: samples outside of it are
+  // counted separately.
   std::uint64_t from = 0;
   std::uint64_t until = ~std::uint64_t{0};
-  // Frames of which only some are known are put in nowhere but behind their evaluators.
+  // If only some frames are known, they are inserted only next to their evaluators.
   Interpreters interpreters = {};
-  // Of all versions that the interpreters may have.
+  // For all versions that the interpreters may have.
   std::vector<EntryFrame> entry_frames = {};
-  // What was dropped while STACKS were read; the names of processes are filled in.
+  // By pid: processes whose trampoline this tool switched on. Events that their writes to the perf
+  // map cause are dropped.
+  std::unordered_map<std::uint32_t, MapWriter> map_writers = {};
+  // What was dropped while STACKS were read; weave() fills in the process names.
   std::vector<Dropped> dropped = {};
-  // Who waited when the recording began; nullptr: that is not known.
+  // Threads that were waiting when the recording started; nullptr: unknown.
   Waits* waits = nullptr;
-  // Samples of other processes are left out. Unset: none are.
+  // Samples of other processes are dropped. Unset: keep all.
   std::function<bool(std::uint32_t pid)> wanted = {};
-  // The perf map of a process, readable; invalid: it has none.
+  // Opens the perf map of a process for reading; not valid: none.
   std::function<base::UniqueFd(std::uint32_t pid)> open_map = {};
 };
 
 struct WeaveOptions {
   std::string input;
-  // Written beside it under another name and renamed at the end; may be INPUT itself.
+  // Written under another name in the same directory and renamed at the end; may be INPUT itself.
   std::string output;
-  // INPUT was written for this recording: the file of another user is not, and is left alone.
+  // INPUT was written for this recording: a file of another user was not, and is left alone.
   bool recorded = false;
-  // INPUT was not completed by its perf, which has died (perfdata/input.hpp).
+  // INPUT is incomplete because its perf died (perfdata/input.hpp).
   bool unfinished = false;
   WeaveFlags flags = {};  // KEEP_RAW has no effect
-  // More files of the recording come after INPUT: who has not run in this one still waits.
+  // More files of the recording follow INPUT: threads that have not run in this one still wait.
   bool followed = false;
-  // Samples of before this time, by the recording's clock, are left out: those of events that had
-  // to be enabled for a moment before the recording began.
+  // Drops samples before this time, by the recording's clock: those of events that had to be
+  // enabled for a moment before the recording started.
   std::uint64_t begun_at = 0;
-  // Until when who waits at the end does, by the recording's clock; 0: until the last record.
+  // End of the waits that still last, by the recording's clock; 0: the last record.
   std::uint64_t ended_at = 0;
-  // kernel.perf_event_max_stack: a callchain that has so many may lack outer functions.
+  // kernel.perf_event_max_stack: a callchain with this many entries may lack outer functions.
   std::size_t most_entries = 127;
-  // The path by which the file names the image with the names of PID, 0: those without a process.
+  // The path in the file of the image with the names of PID; 0: names without a process.
   std::function<std::string(std::uint32_t pid)> image_path;
-  // Called some times a second with what part is done, 0 to 1. False: stop.
+  // Called a few times a second with the part done, 0 to 1. False: cancel.
   std::function<bool(double done, std::uint64_t samples)> progress = {};
-  // Called when all is written, before it takes OUTPUT's place: without its images it has no names.
-  // INPUT: owner and mode of the file that was read, which OUTPUT gets.
+  // Called when everything is written, before it replaces OUTPUT, which has no names without its
+  // images. INPUT: owner and mode of the file that was read, which OUTPUT gets.
   std::function<void(const std::vector<NamedImage>& images, const struct stat& input)> keep = {};
 };
 
-// The file was left alone.
+// The file was left unchanged.
 struct Untouched {
   std::string why;
   bool cancelled = false;
 };
 
-// Every sample of the input that is wanted, since BEGUN_AT, is in the output, with all that it had
-// but user registers and copied stack. Two passes; memory is bounded by the number of mappings and
-// names, not of samples; with OFF_CPU it has 24 bytes for each switch. Throws base::Error; OUTPUT
-// is then as it was before.
+// Every wanted sample of the input since BEGUN_AT is in the output, except the ends of timed calls,
+// with all its data except user registers and stack dump. Two passes; memory is bounded by the
+// number of mappings and names, not of samples; OFF_CPU adds 24 bytes per context switch,
+// TIMED_CALLS 16 per call, up to 1 GiB, and deferred callchains add up to
+// DeferredChains::kMostBytes. Throws base::Error; OUTPUT is then unchanged.
 [[nodiscard]] std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
                                                           const RecordingContext& context,
                                                           unwind::FileFinder& files);

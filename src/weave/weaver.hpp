@@ -1,4 +1,4 @@
-// The two passes over one recording; weave.hpp says what they do together.
+// The two passes over one recording; weave.hpp has the contract.
 #pragma once
 
 #include "base/budget.hpp"
@@ -7,6 +7,8 @@
 #include "unwind/address_spaces.hpp"
 #include "unwind/objects.hpp"
 #include "unwind/unwinder.hpp"
+#include "weave/call_durations.hpp"
+#include "weave/deferred_chains.hpp"
 #include "weave/merge.hpp"
 #include "weave/off_cpu.hpp"
 #include "weave/perf_maps.hpp"
@@ -47,14 +49,26 @@ class Weaver {
     std::uint64_t time = 0;
   };
 
+  // An event of a timed system call.
+  struct CallEvent {
+    std::size_t call = 0;  // its number in the flags
+    bool is_end = false;
+  };
+
   void choose_switches();
+  void choose_calls();
   void learn_from(const perfdata::Record& record);
   void learn_from_sample(const perfdata::Record& record);
   void learn_loss(const perfdata::Record& record);
   void summarize_losses();
   void learn_switches(const perfdata::Record& record);
-  // 0: an idle processor, of which there are several. -1: it has ended and no number any more.
+  void learn_calls(const perfdata::Record& record);
+  // False for 0, an idle processor, of which there are several, and for -1, a thread that has
+  // exited and lost its tid.
   [[nodiscard]] static bool is_thread(std::uint32_t tid);
+  [[nodiscard]] bool takes_period(const perfdata::Event& event) const;
+  [[nodiscard]] std::optional<std::uint64_t> period_of(SampleWork& work);
+  [[nodiscard]] bool is_end_of_call(const perfdata::Record& record) const;
   void expect_lines();
   void adopt_orphans();
   void choose_base();
@@ -69,13 +83,18 @@ class Weaver {
                   const WaitingThread& thread, std::uint64_t period);
   void unwind_wait(SampleWork& work, const WaitingThread& thread);
   void add_python_of(SampleWork& work, const WaitingThread& thread);
+  void insert_deferred(SampleWork& work);
   void unwind_user_part(SampleWork& work);
+  [[nodiscard]] bool take_native(SampleWork& work);
   void drop_unmapped(SampleWork& work) const;
+  [[nodiscard]] bool writes_map(const SampleWork& work);
+  [[nodiscard]] const MapWriter* map_writer_of(std::uint32_t pid, std::uint64_t time) const;
   void drop(std::uint32_t pid, Limit limit, std::uint64_t count = 1) {
     dropped_[{pid, limit}] += count;
   }
   void summarize_dropped();
   void mark_end(SampleWork& work, const unwind::Unwound& unwound);
+  void mark_incomplete(SampleWork& work, std::uint64_t& counter, const std::string& name);
   void add_python(SampleWork& work, bool by_frame_pointer);
   void add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
                        const PythonStack& stack);
@@ -97,7 +116,7 @@ class Weaver {
                                                       const PythonStack& stack,
                                                       bool by_frame_pointer);
   [[nodiscard]] bool is_cut(const SampleWork& work) const;
-  // The callchain ends with a mark that says why it has no outer end.
+  // The callchain ends with a mark for the reason why it lacks its outer end.
   [[nodiscard]] bool has_hole(const SampleWork& work) const {
     return work.incomplete_counter != nullptr && spaces_.settled_since(work.sample.pid);
   }
@@ -107,6 +126,7 @@ class Weaver {
   void mark(SampleWork& work, const std::string& text);
   [[nodiscard]] std::string trampoline_of(const SampleWork& work,
                                           const EvaluatorFrame& evaluator) const;
+  [[nodiscard]] StackQuery query_of(const SampleWork& work) const;
   [[nodiscard]] PythonStack python_of(StackQuery query) const;
   [[nodiscard]] AddressKind kind_of(const SampleWork& work, std::uint64_t address) const;
   [[nodiscard]] const Interpreter* interpreter_of(std::uint32_t pid, std::uint64_t time) const;
@@ -129,29 +149,32 @@ class Weaver {
   unwind::Objects objects_;
   unwind::Unwinder unwinder_;
   std::optional<SyntheticNames> synthetic_;
-  // Of the code of a process, and of a line of it if that is in the name.
+  // For the code of a process, and for a line of it if names include lines.
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, SyntheticNames::Place> places_;
-  bool switch_periods_;  // samples of context switches get the time until the thread runs again
-  const perfdata::Event* each_switch_ = nullptr;  // that samples them, if there is only one
+  bool switch_periods_;  // each context switch sample gets its off-CPU time as period
+  const perfdata::Event* each_switch_ = nullptr;  // samples the switches, if it is the only one
   OffCpu off_cpu_;
-  std::uint64_t first_time_ = 0;  // of a record since the recording began; 0: none has any
+  std::optional<DeferredChains> deferred_;  // if an event has any
+  std::unordered_map<const perfdata::Event*, CallEvent> call_events_;
+  CallDurations calls_;
+  std::uint64_t first_time_ = 0;  // first record time of the recording; 0: records have no time
   bool waits_written_ = false;
   std::unordered_map<std::uint32_t, ForkedThread> forked_;  // by the child's pid
   std::set<std::uint32_t> processes_;
-  std::set<std::uint32_t> introduced_;  // by a COMM or FORK record
-  std::set<std::uint32_t> unnamed_;     // that have no mapping for synthetic names yet
-  // Of which no record tells where they come from: where they were seen, and later their parents.
+  std::set<std::uint32_t> introduced_;  // by COMM or FORK records
+  std::set<std::uint32_t> unnamed_;     // no mapping for synthetic names yet
+  // Processes of unknown origin: addresses at which they were seen, and later their parents.
   std::map<std::uint32_t, std::vector<std::uint64_t>> orphans_;
   std::map<std::uint32_t, std::uint32_t> adopted_;
-  std::set<std::uint64_t> previous_name_ranges_;  // where an earlier weaving has put its names
+  std::set<std::uint64_t> previous_name_ranges_;  // where an earlier weave put its names
   std::unordered_map<std::uint32_t, std::vector<AddressRange>> named_;  // by pid
-  bool needs_data_ = false;  // a sample has the address of data
-  bool all_names_ = false;   // not only those that samples hit
-  // Where the evaluator is called, and where threads begin in functions without frames.
+  bool needs_data_ = false;  // a sample has a data address
+  bool all_names_ = false;   // not only those hit by samples
+  // Call sites of the evaluator, and functions without frames in which threads start.
   std::set<PlaceInFile> callers_;
   std::set<PlaceInFile> roots_;
-  std::uint64_t lost_records_ = 0;  // of any kind, as the kernel told when there was room again
-  std::uint64_t lost_samples_ = 0;  // by the counters of the events, which perf read at its end
+  std::uint64_t lost_records_ = 0;  // of any kind, reported when there was room again
+  std::uint64_t lost_samples_ = 0;  // by the events' counters, which perf reads when it exits
   WeaveSummary summary_;
   std::map<std::uint32_t, std::string> commands_;  // by pid
   std::map<std::pair<std::uint32_t, Limit>, std::uint64_t> dropped_;

@@ -1,4 +1,4 @@
-// The first pass: what was mapped where, and who is whose child.
+// The first pass: mappings and forks.
 #include "base/byte_cursor.hpp"
 #include "weave/weaver.hpp"
 
@@ -26,14 +26,14 @@ std::string hex(std::span<const std::byte> bytes) {
   return text;
 }
 
-// The counts are not trusted.
+// The counts are not trusted: saturates.
 void add_up(std::uint64_t& sum, std::uint64_t count) {
   if (__builtin_add_overflow(sum, count, &sum)) {
     sum = ~std::uint64_t{0};
   }
 }
 
-// Without their records all threads would have been away until the end.
+// Without switch records, all threads would seem to be off-CPU until the end.
 bool has_switches(const perfdata::Input& input) {
   return std::ranges::any_of(input.events(),
                              [](const auto& event) { return event.attr.context_switch != 0; });
@@ -60,6 +60,7 @@ Weaver::Weaver(const WeaveOptions& options, const RecordingContext& context,
   if (options_.flags.off_cpu) {
     choose_switches();
   }
+  choose_calls();
 }
 
 void Weaver::choose_switches() {
@@ -78,6 +79,27 @@ void Weaver::choose_switches() {
   }
 }
 
+// An event without a period for each hit has no pairs. A user's own event of the same tracepoint
+// precedes this tool's, and stays as it is.
+void Weaver::choose_calls() {
+  const auto find = [this](std::uint64_t tracepoint) -> const perfdata::Event* {
+    const perfdata::Event* found = nullptr;
+    for (const auto& event : input_.events()) {
+      found = event.samples_each_hit_of(tracepoint) ? &event : found;
+    }
+    return found;
+  };
+  const auto& wanted = options_.flags.timed_calls;
+  for (std::size_t i = 0; i < std::min(wanted.size(), CallDurations::kMostCalls); ++i) {
+    const auto* const enter = find(wanted[i].enter);
+    const auto* const exit = find(wanted[i].exit);
+    if (enter != nullptr && exit != nullptr) {
+      call_events_.emplace(enter, CallEvent{.call = i, .is_end = false});
+      call_events_.emplace(exit, CallEvent{.call = i, .is_end = true});
+    }
+  }
+}
+
 bool Weaver::go_on(double part) {
   const auto now = std::chrono::steady_clock::now();
   if (!options_.progress || now < told_ + kBetweenReports) {
@@ -88,7 +110,7 @@ bool Weaver::go_on(double part) {
 }
 
 bool Weaver::learn() {
-  // Most of a file is samples: they are passed over quickly.
+  // Most of a file is samples, which this pass skips quickly.
   constexpr double kShare = 0.2;
   while (const auto record = input_.next_head()) {
     learn_from(*record);
@@ -104,6 +126,8 @@ bool Weaver::learn() {
   expect_lines();
   off_cpu_.ends(options_.ended_at);
   off_cpu_.complete();
+  calls_.ends(options_.ended_at);
+  calls_.complete();
   for (const auto& file : spaces_.files()) {
     if (file.executable && file.path.starts_with("//anon") &&
         has_names(file.mapped_by, file.begin, file.end)) {
@@ -116,6 +140,9 @@ bool Weaver::learn() {
 void Weaver::learn_from(const Record& record) {
   if (switch_periods_) {
     learn_switches(record);
+  }
+  if (!call_events_.empty()) {
+    learn_calls(record);
   }
   if (record.type == PERF_RECORD_SAMPLE) {
     learn_from_sample(record);
@@ -147,7 +174,7 @@ void Weaver::learn_from(const Record& record) {
   } else if (record.type == PERF_RECORD_FORK) {
     const auto task = perfdata::parse_task(record);
     if (task && task->time == 0) {
-      introduced_.insert(task->pid);  // perf's own, for what was there before (-a)
+      introduced_.insert(task->pid);  // synthesized by perf for existing processes (-a)
     } else if (task && task->pid != task->parent_pid) {
       spaces_.fork(task->time, task->parent_pid, task->pid);
       introduced_.insert(task->pid);
@@ -174,7 +201,7 @@ void Weaver::learn_loss(const Record& record) {
   base::ByteCursor cursor{record.bytes};
   cursor.take(sizeof(perf_event_header));
   if (record.type == PERF_RECORD_LOST) {
-    cursor.number<std::uint64_t>();  // the event that was told, not the one that was lost
+    cursor.number<std::uint64_t>();  // the reporting event, not the one with the losses
     const auto count = cursor.number<std::uint64_t>();
     if (!cursor.failed()) {
       ++summary_.losses;
@@ -191,14 +218,16 @@ void Weaver::learn_loss(const Record& record) {
   }
 }
 
-// The same losses are told twice, and each way lacks some: LOST those at the end, LOST_SAMPLES
-// (perf 6.1, Linux 6.0) those of children that inherited an event. Records of switches fill the
-// buffers, too, and are no samples.
+// The same losses are reported twice, and each way misses some: LOST those at the end, LOST_SAMPLES
+// (perf 6.1, Linux 6.0) those of children that inherited an event. Switch records fill the buffers,
+// too, and are not samples.
 void Weaver::summarize_losses() {
   bool switches = false;
   for (const auto& event : input_.events()) {
     switches = switches || event.attr.context_switch != 0;
-    if (!event.is_dummy() && !event.samples_each_switch()) {
+    // A period has no effect on tracepoints.
+    const bool each = event.samples_each_hit_of(event.attr.config);
+    if (!event.is_dummy() && !event.samples_each_switch() && !each) {
       (event.attr.freq != 0 ? summary_.by_frequency : summary_.by_period) = true;
     }
   }
@@ -244,7 +273,38 @@ void Weaver::learn_switches(const Record& record) {
   }
 }
 
-// The places of names in the synthetic range depend on how many lines each one has.
+void Weaver::learn_calls(const Record& record) {
+  const auto time = input_.time_of(record);
+  if (!time) {
+    return;
+  }
+  calls_.ends(*time);
+  if (record.type != PERF_RECORD_SAMPLE) {
+    if (const auto task = perfdata::parse_task(record); task && record.type == PERF_RECORD_EXIT) {
+      calls_.exits(task->tid, task->time);
+    } else if (record.type == PERF_RECORD_LOST || record.type == PERF_RECORD_UNTHROTTLE) {
+      // The thread whose sample is the first one again: as a rule the one with the losses.
+      const auto tid = input_.thread_of(record);
+      tid ? calls_.loses(*tid, *time) : void();
+    }
+    return;
+  }
+  const auto* const event = input_.event_of(record);
+  const auto head = input_.head_of(record);
+  if (!head || !is_thread(head->tid) || (context_.wanted && !context_.wanted(head->pid))) {
+    return;
+  }
+  if (const auto found = call_events_.find(event); found != call_events_.end()) {
+    const auto& [call, is_end] = found->second;
+    is_end ? calls_.leaves(head->tid, *time, call) : calls_.enters(head->tid, *time, call);
+  } else if (event->attr.type !=
+                 PERF_TYPE_TRACEPOINT &&  // a tracepoint may have the user's address
+             (record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER) {
+    calls_.runs(head->tid, *time);
+  }
+}
+
+// The places of names in the synthetic range depend on their numbers of lines.
 void Weaver::expect_lines() {
   const auto expect = [this](const CodeName& name, std::uint32_t last_line) {
     synthetic_->expect(named_code(name), last_line);
@@ -271,11 +331,11 @@ void Weaver::learn_from_sample(const Record& record) {
   }
 }
 
-// A process that was forked after perf had opened its events and before these told of forks, or of
-// whose fork the record was lost: the child of the one that has code where it was seen. No two have
-// theirs at the same addresses.
+// For a process that was forked after perf had opened its events and before these reported forks,
+// or the fork record of which was lost: it is the child of the process that has code at the
+// addresses where it was seen. Unrelated processes have code at different addresses.
 void Weaver::adopt_orphans() {
-  constexpr std::size_t kMostTries = 1'000'000;  // a made-up file has any number of both
+  constexpr std::size_t kMostTries = 1'000'000;  // a forged file can have any number of both
   std::size_t tries = 0;
   for (const auto& [pid, seen] : orphans_) {
     tries += processes_.size();
@@ -303,8 +363,8 @@ void Weaver::adopt_orphans() {
   spaces_.complete();
 }
 
-// The highest range that no process has anything in; user addresses of x86-64 end at 2^47. A file
-// that leaves none is made up: it gets any.
+// The highest range that no process uses; user addresses on x86-64 end at 2^47. A file that leaves
+// no such range is forged and gets an arbitrary one.
 void Weaver::choose_base() {
   constexpr auto kSize = SyntheticNames::kSize;
   constexpr std::uint64_t kHighest = std::uint64_t{0x4000} << 32U;

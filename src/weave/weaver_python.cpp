@@ -1,4 +1,4 @@
-// Python frames in the callchain of one sample.
+// Inserts Python frames into the callchain of one sample.
 #include "weave/weaver.hpp"
 
 #include <fmt/format.h>
@@ -10,15 +10,9 @@ namespace pyinject::weave {
 
 namespace {
 
-// Whether samples of EVENT can have a Python stack of their own: tracepoints take no program, and
-// without a callchain there is no place for it.
-bool has_place(const perfdata::Event& event) {
-  return event.samples(PERF_SAMPLE_CALLCHAIN) && event.attr.type != PERF_TYPE_TRACEPOINT;
-}
-
-// An activation of the evaluator has an entry frame on its C stack, which begins with a code object
-// and the address of the Python frame that called it. Else the evaluator itself has its frame's in
-// a register.
+// An activation of the evaluator has an entry frame on its C stack, which starts with a code object
+// and the address of the calling Python frame. Otherwise the evaluator has the address of its frame
+// in a register.
 std::vector<std::uint64_t> frames_of(const SampleWork& work,
                                      const std::vector<EntryFrame>& entry_frames,
                                      const std::vector<EvaluatorFrame>& evaluators,
@@ -26,7 +20,7 @@ std::vector<std::uint64_t> frames_of(const SampleWork& work,
   std::vector<std::uint64_t> words;
   const auto index = [&](std::size_t which) { return evaluators[which].behind - 1; };
   if (number + 1 < evaluators.size() && evaluators[number + 1].behind == 0) {
-    return words;  // the innermost function is a trampoline, which has not called the evaluator yet
+    return words;  // the innermost function is a trampoline that has not called the evaluator yet
   }
   if (number + 1 < evaluators.size() && index(number + 1) + 1 < work.registers.size()) {
     const auto inner = index(number + 1);
@@ -55,7 +49,7 @@ std::vector<std::uint64_t> frames_of(const SampleWork& work,
 
 }  // namespace
 
-// That of PID at TIME, or of the nearest process that it came from by forks.
+// The interpreter of PID at TIME, or of its nearest ancestor by forks.
 const Interpreter* Weaver::interpreter_of(std::uint32_t pid, std::uint64_t time) const {
   for (int depth = 0; depth < kMostAncestors; ++depth) {
     if (const auto found = context_.interpreters.find(pid); found != context_.interpreters.end()) {
@@ -87,9 +81,9 @@ AddressKind Weaver::kind_of(const SampleWork& work, std::uint64_t address) const
     return AddressKind::kTrampoline;
   }
   if (context_.stacks != nullptr && context_.stacks->has_every_sample()) {
-    return AddressKind::kOther;  // of CPython's JIT, or of another one
+    return AddressKind::kOther;  // from a JIT, CPython's or another
   }
-  // A map that cannot be read does not make a trampoline something else.
+  // An unreadable map does not rule out a trampoline.
   return lies_in_anonymous_code(work.sample.pid, work.sample.time, address)
              ? AddressKind::kTrampoline
              : AddressKind::kOther;
@@ -101,8 +95,8 @@ std::string Weaver::trampoline_of(const SampleWork& work, const EvaluatorFrame& 
   return symbol != nullptr ? std::string{symbol->name} : std::string{};
 }
 
-// A forked child goes on with the stack of the thread that forked it. Where each sample has its own
-// that is no longer so.
+// A forked child continues on the stack of the thread that forked it. If each sample has a stack of
+// its own, this is not needed.
 PythonStack Weaver::python_of(StackQuery query) const {
   for (int depth = 0; depth < kMostAncestors; ++depth) {
     if (auto stack = context_.stacks->at(query);
@@ -120,8 +114,21 @@ PythonStack Weaver::python_of(StackQuery query) const {
   return {};
 }
 
-// Whether outer functions may be missing, since the kernel stores no more.
+// Without what the callchain shows.
+StackQuery Weaver::query_of(const SampleWork& work) const {
+  return {.pid = work.sample.pid,
+          .tid = work.sample.tid,
+          .time = work.sample.time,
+          .traced = work.sample.event->attr.type == PERF_TYPE_TRACEPOINT,
+          .program_since = spaces_.began(work.sample.pid, work.sample.time)};
+}
+
+// Whether outer functions may be missing because the kernel stores no more entries.
 bool Weaver::is_cut(const SampleWork& work) const {
+  constexpr std::size_t kMostDeferred = 510;  // UNWIND_MAX_ENTRIES, linux 6.19
+  if (work.deferred) {
+    return work.lacks_user_part || work.chain.size() >= kMostDeferred;
+  }
   const auto entries = std::ranges::count_if(
       work.sample.chain, [](std::uint64_t address) { return address < PERF_CONTEXT_MAX; });
   const std::size_t own = work.sample.event->attr.sample_max_stack;
@@ -131,7 +138,7 @@ bool Weaver::is_cut(const SampleWork& work) const {
 void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
   work.interpreter = interpreter_of(work.sample.pid, work.sample.time);
   const bool every = context_.stacks != nullptr && context_.stacks->has_every_sample();
-  const bool no_place = every && !has_place(*work.sample.event);
+  const bool no_place = every && !work.sample.event->samples(PERF_SAMPLE_CALLCHAIN);
   if (no_place || context_.stacks == nullptr || work.chain.empty() ||
       !(work.interpreter != nullptr || every)) {
     if (no_place && work.interpreter != nullptr) {
@@ -149,17 +156,15 @@ void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
   }
   const bool hidden = by_frame_pointer && !is_cut(work) &&
                       count_untrampolined(evaluators) == evaluators.size() && hides_one(work, 0);
-  const StackQuery query{
-      .pid = work.sample.pid,
-      .tid = work.sample.tid,
-      .time = work.sample.time,
-      .evaluators = evaluators.size(),
-      .plain = count_untrampolined(evaluators),
-      .one_may_be_hidden = hidden,
-      .outer_missing = has_hole(work),
-      .frames_of =
-          [&](std::size_t n) { return frames_of(work, context_.entry_frames, evaluators, n); },
-      .trampoline_of = [&](std::size_t n) { return trampoline_of(work, evaluators[n]); }};
+  auto query = query_of(work);
+  query.evaluators = evaluators.size();
+  query.plain = count_untrampolined(evaluators);
+  query.one_may_be_hidden = hidden;
+  query.outer_missing = has_hole(work);
+  query.frames_of = [&](std::size_t n) {
+    return frames_of(work, context_.entry_frames, evaluators, n);
+  };
+  query.trampoline_of = [&](std::size_t n) { return trampoline_of(work, evaluators[n]); };
   const auto stack = python_of(query);
   if (stack.whole) {
     add_whole(work, evaluators, stack, by_frame_pointer);
@@ -178,8 +183,8 @@ void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
   }
 }
 
-// CHAIN ends with the mark that says why: Python frames whose activations are missing are outside
-// of it, since what called what is not known there.
+// CHAIN ends with the mark of its missing outer end: Python frames with missing activations go
+// outside of the mark, because their C callers are unknown there.
 void Weaver::add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
                              const PythonStack& stack) {
   const auto outside =
@@ -221,9 +226,9 @@ const CodeName* Weaver::name_of(std::uint32_t pid, std::uint64_t code) const {
   return name;
 }
 
-// That of its trampoline, if it has got one since: then perf counts both as one function. Where
-// each sample has its stack it has a line, for which a trampoline has no room. A map can be that of
-// an earlier process with this number.
+// The address of its trampoline if it has got one since, so that perf counts both as one function.
+// If each sample has its own stack, frames have lines, which a trampoline cannot encode; besides,
+// the map may be that of an earlier process with this pid.
 SyntheticNames::Place Weaver::place_of(const PythonFrame& frame, std::uint32_t pid) {
   const auto* const name = name_of(pid, frame.code);
   if (name == nullptr) {

@@ -1,5 +1,4 @@
-// The second pass: every record as it was, samples with their stacks; and the images with the
-// names.
+// The second pass: copies records, adds stacks to samples, and makes the images with the names.
 #include "base/text.hpp"
 #include "weave/weaver.hpp"
 
@@ -28,12 +27,19 @@ bool is_anonymous_code(const perfdata::Mapping& mapping) {
 
 bool Weaver::rewrite(int fd) {
   input_.rewind();
-  perfdata::Output output{fd, input_, switch_periods_};
+  perfdata::Output output{fd, input_,
+                          [this](const perfdata::Event& event) { return takes_period(event); }};
   std::ranges::copy_if(processes_, std::inserter(unnamed_, unnamed_.end()),
                        [this](std::uint32_t pid) { return !spaces_.origin(pid); });
   SampleWork work;
   constexpr double kBefore = 0.2;
+  if (std::ranges::any_of(input_.events(), &perfdata::Event::defers_user_chains)) {
+    deferred_.emplace(input_.another());
+  }
   while (const auto record = input_.next()) {
+    if (deferred_) {
+      deferred_->pass(*record);
+    }
     if (!waits_written_ && !is_before_waits(*record)) {
       write_waits(output, work);
     }
@@ -53,8 +59,9 @@ bool Weaver::rewrite(int fd) {
   return true;
 }
 
-// Behind a process's first mapping: a COMM or FORK record of perf's own may be in front of that, by
-// which perf forgets what it knew. Those that were forked while it was recorded inherit it.
+// Comes after the first mapping of a process: perf's own COMM or FORK record may precede that
+// mapping, and makes perf forget everything before. Processes forked during the recording inherit
+// it.
 void Weaver::name_range(perfdata::Output& output, std::uint32_t pid) {
   if (unnamed_.erase(pid) == 0) {
     return;
@@ -69,8 +76,27 @@ void Weaver::name_range(perfdata::Output& output, std::uint32_t pid) {
   output.write_mapping(mapping);
 }
 
+// The same for all events with these attributes.
+bool Weaver::takes_period(const perfdata::Event& event) const {
+  return (switch_periods_ && event.samples_each_switch()) ||
+         std::ranges::any_of(call_events_, [&](const auto& each) {
+           return !each.second.is_end && event.samples_each_hit_of(each.first->attr.config);
+         });
+}
+
+bool Weaver::is_end_of_call(const Record& record) const {
+  if (call_events_.empty()) {
+    return false;
+  }
+  const auto found = call_events_.find(input_.event_of(record));
+  return found != call_events_.end() && found->second.is_end;
+}
+
 void Weaver::write(perfdata::Output& output, const Record& record, SampleWork& work) {
   if (record.type == PERF_RECORD_SAMPLE) {
+    if (is_end_of_call(record)) {
+      return;
+    }
     if (input_.parse(record, work.sample)) {
       if (context_.wanted && !context_.wanted(work.sample.pid)) {
         ++summary_.unwanted;
@@ -88,14 +114,17 @@ void Weaver::write(perfdata::Output& output, const Record& record, SampleWork& w
       }
       write_sample(output, work);
     } else if (const auto* const event = input_.event_of(record);
-               event != nullptr && !event->has_user_stacks() &&
-               !(switch_periods_ && event->samples_each_switch())) {
+               event != nullptr && !event->has_user_stacks() && !event->defers_user_chains() &&
+               !takes_period(*event)) {
       output.write(record);
       all_names_ = true;
     } else {
       ++summary_.unreadable;
     }
     return;
+  }
+  if (record.type == perfdata::kCallchainDeferred) {
+    return;  // is in its samples
   }
   const auto mapping = perfdata::parse_mapping(record);
   if (mapping && record.type == PERF_RECORD_MMAP2 && is_anonymous_code(*mapping) &&
@@ -111,7 +140,8 @@ void Weaver::write(perfdata::Output& output, const Record& record, SampleWork& w
   }
 }
 
-// The same record, at the same time, of the image with the names instead of anonymous memory.
+// Writes the same record at the same time, for the image with the names instead of anonymous
+// memory.
 void Weaver::write_renamed(perfdata::Output& output, const Record& record,
                            perfdata::Mapping mapping) {
   mapping.page_offset = mapping.start;
@@ -126,10 +156,11 @@ void Weaver::write_renamed(perfdata::Output& output, const Record& record,
 
 void Weaver::write_sample(perfdata::Output& output, SampleWork& work) {
   const auto& sample = work.sample;
-  const auto user =
-      std::find(sample.chain.rbegin(), sample.chain.rend(), kUserMark).base();  // behind it
-  const bool has_user = user != sample.chain.begin();
   work.clear_stack();
+  insert_deferred(work);
+  const auto user =
+      std::find(sample.chain.rbegin(), sample.chain.rend(), kUserMark).base();  // one past the mark
+  const bool has_user = user != sample.chain.begin();
   work.result.assign(sample.chain.begin(), has_user ? user : sample.chain.end());
   const auto begin = has_user ? work.result.size() : 0;
   const bool copied = sample.event->has_user_stacks();
@@ -141,20 +172,27 @@ void Weaver::write_sample(perfdata::Output& output, SampleWork& work) {
       work.result.push_back(kUserMark);
     }
   }
-  if (!copied) {
+  const bool native = !copied && take_native(work);
+  if (native && !has_user) {
+    work.result.push_back(kUserMark);
+  }
+  if (!copied && !native) {
     drop_unmapped(work);
   }
-  add_python(work, !copied);
-  std::uint64_t period = 1;
-  if (switch_periods_ && sample.event->samples_each_switch() && is_thread(sample.tid)) {
-    if (const auto absence = off_cpu_.absence(sample.tid, sample.time)) {
-      period = absence->nanoseconds;
-      ++summary_.off_cpu;
-      if (absence->preempted && !work.chain.empty()) {
-        mark(work, "[preempted]");
-      }
-    }
+  if (work.lacks_user_part && work.chain.empty()) {
+    mark_incomplete(work, summary_.no_user_part, "[no deferred callchain]");
   }
+  if (writes_map(work)) {
+    ++summary_.map_writes;
+    --summary_.samples;
+    summary_.unwound -= work.registers.empty() ? 0 : 1;
+    if (work.incomplete_counter != nullptr) {
+      --*work.incomplete_counter;
+    }
+    return;
+  }
+  add_python(work, !copied && !native);
+  const auto period = period_of(work);
   mark_names(work, begin);
   summary_.longest = std::max(summary_.longest, work.result.size());
   if (!output.write_sample(sample, work.result, period)) {
@@ -162,24 +200,78 @@ void Weaver::write_sample(perfdata::Output& output, SampleWork& work) {
   }
 }
 
-// A map of a target can have any number of names: of it only those are kept that a sample needs.
-// What is in RESULT behind FROM is the user's part.
+// Takes the C functions that were unwound when the sample was taken. Without them, and without a
+// user part by the kernel, at least the innermost function is known.
+bool Weaver::take_native(SampleWork& work) {
+  const auto& event = *work.sample.event;
+  if (!event.samples(PERF_SAMPLE_CALLCHAIN)) {
+    return false;
+  }
+  auto native =
+      context_.native == nullptr ? NativeStack{} : context_.native->native_at(query_of(work));
+  if (!native.chain.empty()) {
+    work.chain = std::move(native.chain);
+    const auto* const last = spaces_.find(work.sample.pid, work.sample.time, work.chain.back());
+    mark_end(work, {.end = native.end, .file = last});
+    return true;
+  }
+  if (event.attr.exclude_callchain_user != 0 && work.chain.empty() &&
+      (work.sample.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER) {
+    work.chain.push_back(work.sample.ip);
+    return true;
+  }
+  return false;
+}
+
+// nullopt: the sample's own.
+std::optional<std::uint64_t> Weaver::period_of(SampleWork& work) {
+  const auto& sample = work.sample;
+  if (!is_thread(sample.tid)) {
+    return std::nullopt;
+  }
+  if (switch_periods_ && sample.event->samples_each_switch()) {
+    const auto absence = off_cpu_.absence(sample.tid, sample.time);
+    if (!absence) {
+      return 1;
+    }
+    ++summary_.off_cpu;
+    if (absence->preempted && !work.chain.empty()) {
+      mark(work, "[preempted]");
+    }
+    return absence->nanoseconds;
+  }
+  const auto event = call_events_.empty() ? call_events_.end() : call_events_.find(sample.event);
+  if (event == call_events_.end()) {
+    return std::nullopt;
+  }
+  const auto duration = calls_.of(sample.tid, sample.time, event->second.call);
+  if (!duration) {
+    ++summary_.untimed_calls;
+    return 1;
+  }
+  ++summary_.timed_calls;
+  summary_.lasting_calls += duration->lasts ? 1 : 0;
+  return duration->nanoseconds;
+}
+
+// A target's map can have any number of names: keeps only those that samples hit. The user part of
+// RESULT starts at FROM.
 void Weaver::mark_names(const SampleWork& work, std::size_t from) {
-  // Addresses of branches are not taken apart.
+  // Branch addresses are not parsed.
   all_names_ = all_names_ || work.sample.event->samples(PERF_SAMPLE_BRANCH_STACK);
   if (named_.empty()) {
     return;
   }
   maps_.mark_hit(work.sample.pid, work.sample.ip);
   for (auto at = from; at < work.result.size(); ++at) {
-    // Of a caller perf looks the byte before its return address up.
+    // For a caller, perf looks up the byte before its return address.
     maps_.mark_hit(work.sample.pid, work.result[at]);
     maps_.mark_hit(work.sample.pid, work.result[at] - 1);
   }
 }
 
-// Where frame pointers end the kernel takes what it finds for some more. What a file has got that
-// is woven for a second time is mapped in none of its processes.
+// Drops the values that the kernel takes for callers beyond the end of a frame-pointer chain. Keeps
+// addresses added by an earlier weave of the file, which are mapped in none of its processes.
 void Weaver::drop_unmapped(SampleWork& work) const {
   const auto& sample = work.sample;
   auto& chain = work.chain;
@@ -192,6 +284,28 @@ void Weaver::drop_unmapped(SampleWork& work) const {
          spaces_.find(sample.pid, sample.time, chain.back()) == nullptr) {
     chain.pop_back();
   }
+}
+
+// Replaces the placeholder of a deferred user part, which ends the callchain, by that part.
+void Weaver::insert_deferred(SampleWork& work) {
+  auto& chain = work.sample.chain;
+  const auto placeholder = std::ranges::find(chain, perfdata::kContextUserDeferred);
+  if (placeholder == chain.end()) {
+    return;
+  }
+  work.deferred = true;
+  const auto* const addresses =
+      deferred_ && chain.end() - placeholder > 1
+          ? deferred_->find({.tid = work.sample.tid, .cookie = placeholder[1]})
+          : nullptr;
+  chain.erase(placeholder, chain.end());
+  chain.push_back(kUserMark);
+  if (addresses != nullptr) {
+    chain.insert(chain.end(), addresses->begin(), addresses->end());
+  } else if (deferred_ && deferred_->full()) {
+    drop(work.sample.pid, Limit::kDeferredChains);
+  }
+  work.lacks_user_part = chain.back() == kUserMark;
 }
 
 void Weaver::unwind_user_part(SampleWork& work) {
@@ -236,7 +350,7 @@ void Weaver::summarize_dropped() {
   std::ranges::stable_sort(summary_.dropped, std::ranges::greater{}, &Dropped::count);
 }
 
-// A stack that is not whole says so, at its root.
+// Marks a stack that lacks its outer end, at its root.
 void Weaver::mark_end(SampleWork& work, const unwind::Unwound& unwound) {
   if (unwound.too_slow) {
     drop(work.sample.pid, Limit::kUnwindSteps);
@@ -244,33 +358,32 @@ void Weaver::mark_end(SampleWork& work, const unwind::Unwound& unwound) {
     drop(work.sample.pid, Limit::kUnwindTables);
   }
   summary_.by_frame_pointer += unwound.by_frame_pointer > 0 ? 1 : 0;
-  std::string name;
+  const auto file = [&unwound] {
+    return unwound.file == nullptr ? "unknown memory" : base::printable(unwound.file->path);
+  };
   switch (unwound.end) {
     case unwind::EndOfStack::kWhole:
       return;
     case unwind::EndOfStack::kCut:
-      work.incomplete_counter = &summary_.cut;
-      name = "[truncated: stack dump]";
-      break;
+      mark_incomplete(work, summary_.cut, "[truncated: stack dump]");
+      return;
     case unwind::EndOfStack::kLimit:
-      work.incomplete_counter = &summary_.limited;
-      name = fmt::format("[truncated: {} frames]", unwind::kMostFrames);
-      break;
+      mark_incomplete(work, summary_.limited,
+                      fmt::format("[truncated: {} frames]", work.chain.size()));
+      return;
     case unwind::EndOfStack::kNoInformation:
-      work.incomplete_counter = &summary_.no_information;
-      name = fmt::format("[no unwind info: {}]", unwound.file == nullptr
-                                                     ? "unknown memory"
-                                                     : base::printable(unwound.file->path));
-      break;
+      mark_incomplete(work, summary_.no_information, fmt::format("[no unwind info: {}]", file()));
+      return;
     case unwind::EndOfStack::kBroken:
-      work.incomplete_counter = &summary_.broken;
-      name = fmt::format("[broken stack: {}]", unwound.file == nullptr
-                                                   ? "unknown memory"
-                                                   : base::printable(unwound.file->path));
-      break;
+      mark_incomplete(work, summary_.broken, fmt::format("[broken stack: {}]", file()));
+      return;
   }
-  ++*work.incomplete_counter;
-  if (spaces_.settled_since(work.sample.pid)) {  // else perf knows no names in that process
+}
+
+void Weaver::mark_incomplete(SampleWork& work, std::uint64_t& counter, const std::string& name) {
+  ++counter;
+  work.incomplete_counter = &counter;
+  if (spaces_.settled_since(work.sample.pid)) {  // otherwise perf finds no names in that process
     work.chain.push_back(synthetic_->address(name));
   }
 }

@@ -1,5 +1,5 @@
-// Stacks by the BPF engine where frame pointers lead past a function: a module without them calls
-// back into Python.
+// A module built without frame pointers calls back into Python: the program unwinds through it,
+// while frame pointers skip its caller.
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/cpu_time.hpp"
@@ -16,7 +16,7 @@
 namespace pyinject::test {
 namespace {
 
-// The module's function is called by an evaluator directly, as CPython does it with builtins.
+// An evaluator calls the module's function directly, as CPython calls builtins.
 constexpr auto kCallsBack = R"(
 import ctypes
 class Method(ctypes.Structure):
@@ -48,11 +48,17 @@ def begin():
 begin()
 )";
 
-class BpfHiddenFrames : public testing::TestWithParam<const char*> {};
+struct HidingCase {
+  std::string function;
+  std::string call_graph;  // empty: the tool's choice
+  std::size_t percent = 0;
+};
 
-// All Python functions are right in any case: between them is the module's, where it belongs.
+class BpfHiddenFrames : public testing::TestWithParam<HidingCase> {};
+
+// The Python functions are always right; this checks that the module's function lies between them.
 TEST_P(BpfHiddenFrames, AreWhereTheyBelong) {
-  const std::string name = GetParam();
+  const auto& name = GetParam().function;
   const auto python = find_build({.minor = 15});
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
     GTEST_SKIP() << lacks << " or no Python 3.15 (scripts/pythons)";
@@ -61,7 +67,11 @@ TEST_P(BpfHiddenFrames, AreWhereTheyBelong) {
       *python, "NAME = '" + name + "'" + kCallsBack + targets_dir() + "/calls_python.so" + kAndSo};
   const TempDir folder;
   const auto data = folder / "data";
-  RunningRecord running{bpf_record(std::to_string(target.pid().value()), data)};
+  auto arguments = bpf_record(std::to_string(target.pid().value()), data);
+  if (!GetParam().call_graph.empty()) {
+    arguments.insert(arguments.end(), {"--call-graph", GetParam().call_graph});
+  }
+  RunningRecord running{arguments};
   wait_for_cpu_time(target.pid(), std::chrono::seconds{2});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   std::size_t samples = 0;
@@ -78,22 +88,27 @@ TEST_P(BpfHiddenFrames, AreWhereTheyBelong) {
     const auto inner = at([](const auto& frame) { return frame.function() == "called"; });
     const auto outer = at([](const auto& frame) { return frame.function() == "call"; });
     if (module == sample.frames.end()) {
-      continue;  // C functions are not known
+      continue;  // without C functions
     }
     const bool in_order = inner < module && module < outer;
     right += in_order ? 1 : 0;
     wrong += in_order ? 0 : 1;
   }
   EXPECT_GE(samples, 100U) << running.child().err();
-  EXPECT_GE(100 * right, 95 * samples) << "of " << samples << ", and " << wrong << " wrong";
+  EXPECT_GE(100 * right, GetParam().percent * samples)
+      << "of " << samples << " samples; " << wrong << " in wrong order";
   EXPECT_LE(1000 * wrong, samples);
   RecordProperty("right", std::to_string(right));
   RecordProperty("wrong", std::to_string(wrong));
   RecordProperty("samples", std::to_string(samples));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, BpfHiddenFrames, testing::Values("call_through", "call_and_count"),
-                         [](const auto& one) { return std::string{one.param}; });
+INSTANTIATE_TEST_SUITE_P(Cases, BpfHiddenFrames,
+                         testing::Values(HidingCase{"call_through", "", 99},
+                                         HidingCase{"call_and_count", "", 99},
+                                         HidingCase{"call_through", "fp", 95},
+                                         HidingCase{"call_and_count", "fp", 95}),
+                         [](const auto& one) { return one.param.function + one.param.call_graph; });
 
 }  // namespace
 }  // namespace pyinject::test

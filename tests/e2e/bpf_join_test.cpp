@@ -1,4 +1,4 @@
-// A perf record that somebody else has started gets Python stacks: `join`.
+// `join` adds Python stacks to a perf record that another user started.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
@@ -37,26 +37,17 @@ using testing::HasSubstr;
 
 using Words = std::vector<std::string>;
 
-// As users start it, and do not wait.
+// The command as users start it, without waiting.
 Words user_perf(const std::string& perf, const std::string& data, const Words& options,
                 const std::string& event = "cpu-clock") {
-  // With build ids in its records those of other tests that run an older perf would die.
+  // Without build-ids: an older perf, run by a test at the same time, would crash on records with
+  // them.
   Words command{perf, "record", "--no-buildid-mmap", "-F", "999", "-e", event, "-o", data};
   command.insert(command.end(), options.begin(), options.end());
   return command;
 }
 
 std::string number_of(const ChildProcess& child) { return std::to_string(child.pid().value()); }
-
-// Until it says WORDS.
-void await(ChildProcess& tool, std::string_view words) {
-  const auto deadline = Deadline::after(kPatience);
-  while (tool.err().find(words) == std::string::npos) {
-    if (tool.wait(Deadline::after(milliseconds{20})) || deadline.expired()) {
-      throw base::Error{fmt::format("it does not say \"{}\": {}", words, tool.err())};
-    }
-  }
-}
 
 // Until perf has described its events in DATA: then it records.
 template <typename Work>
@@ -67,7 +58,7 @@ void await_header(const std::string& data, const Work& work) {
   }
 }
 
-constexpr seconds kWhile{1};  // of processor time
+constexpr seconds kWhile{1};  // of CPU time
 
 class BpfJoin : public testing::TestWithParam<std::string> {
  protected:
@@ -105,7 +96,7 @@ class BpfJoin : public testing::TestWithParam<std::string> {
 TEST_P(BpfJoin, GivesWholeStacksFromThenOn) {
   PythonOptions options;
   options.args = {"long"};
-  options.interpreter_args = {"-W", "ignore"};  // that it forks, with threads
+  options.interpreter_args = {"-W", "ignore"};  // else warns that it forks with threads
   CallTreeServer target{python(), options};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-k", "mono", "-p", target.pid()})};
   await_header(data(), [&] { target.work(1); });
@@ -134,7 +125,7 @@ TEST_P(BpfJoin, GivesWholeStacksFromThenOn) {
   EXPECT_EQ(target.finish(), ExitStatus{});
 }
 
-// Nothing is left of the tool: neither files, nor what would keep another one from it.
+// A killed tool leaves neither files nor anything that prevents another tool from joining.
 TEST_P(BpfJoin, LeavesPerfAsItWasWhenItIsKilled) {
   ServedTree target{python()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
@@ -168,7 +159,7 @@ TEST_P(BpfJoin, LeavesPerfAtASignalAndPutsInWhatItHas) {
   await(joined, "detached from perf record");
   target.serve(5, kWhile);
   EXPECT_TRUE(running.running());
-  EXPECT_TRUE(joined.running()) << "the file is not complete yet";
+  EXPECT_TRUE(joined.running()) << "the file is still incomplete";
   running.signal(SIGINT);
   ASSERT_TRUE(running.wait(Deadline::after(kPatience)));
   EXPECT_EQ(joined.wait(Deadline::after(kPatience)), (ExitStatus{.code = 130})) << joined.err();
@@ -189,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(Perfs, BpfJoin, testing::Values("perf", "perf6.12", "pe
 
 class BpfJoinOfOnePerf : public BpfJoin {};
 
-// What perf starts is found as it comes, and so is the Python that starts in it.
+// Processes that perf starts are found as they appear, and so is the Python that they exec.
 TEST_P(BpfJoinOfOnePerf, FollowsWhatPerfHasStarted) {
   constexpr auto kProgram = R"(
 import sys, subprocess, time
@@ -224,7 +215,7 @@ else:
   EXPECT_GE(spinning, 100) << joined.err();
 }
 
-// It may not even have executed perf yet.
+// The process may not even have exec'ed perf yet.
 TEST_P(BpfJoinOfOnePerf, WaitsForAPerfThatBegins) {
   ServedTree target{python()};
   ChildProcess joined{{"sh", "-c",
@@ -233,7 +224,7 @@ TEST_P(BpfJoinOfOnePerf, WaitsForAPerfThatBegins) {
                        tool(), data(), target.pid()}};
   await(joined, "joined perf record");
   target.serve(20);
-  EXPECT_EQ(target.finish(), ExitStatus{});  // and so does perf
+  EXPECT_EQ(target.finish(), ExitStatus{});  // so perf ends as well
   EXPECT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
 }
 
@@ -248,7 +239,7 @@ TEST_P(BpfJoinOfOnePerf, RefusesAPerfThatRunsAProgramAlready) {
   target.serve(5, kWhile);
   running.signal(SIGINT);
   ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
-  EXPECT_GE(bpf_figures(stats())["matched"], 50U) << "the first one was disturbed";
+  EXPECT_GE(bpf_figures(stats())["matched"], 50U) << "the first `join` was disturbed";
 }
 
 TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileIsGone) {
@@ -261,10 +252,11 @@ TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileIsGone) {
   running.signal(SIGINT);
   EXPECT_EQ(joined.wait(Deadline::after(kPatience)), (ExitStatus{.code = 125})) << joined.err();
   EXPECT_THAT(joined.err(), HasSubstr("perf's file is gone"));
-  EXPECT_THAT(files(), testing::ElementsAre("stats.json")) << "none is made in its place";
+  EXPECT_THAT(files(), testing::ElementsAre("stats.json")) << "no file replaces perf's";
 }
 
-// Of a perf that was killed, and without its header: it stays as it is, also under its name.
+// perf was killed and its header is missing: the file remains unchanged, with and without
+// --keep-raw.
 TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileCannotBeCompleted) {
   ServedTree target{python()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
@@ -273,14 +265,14 @@ TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileCannotBeCompleted) {
   ChildProcess joined{command};
   await(joined, "joined perf record");
   target.serve(20);
-  std::filesystem::resize_file(data(), 48);  // what it says of its events
+  std::filesystem::resize_file(data(), 48);  // removes the description of its events
   running.signal(SIGKILL);
   EXPECT_EQ(joined.wait(Deadline::after(kPatience)), (ExitStatus{.code = 125})) << joined.err();
   EXPECT_THAT(joined.err(), HasSubstr("the Python stacks are lost"));
   EXPECT_THAT(files(), testing::UnorderedElementsAre("data", "stats.json"));
 }
 
-// Without the tool nothing could read it.
+// Without the tool, no program could read the file.
 TEST_P(BpfJoinOfOnePerf, CompletesTheFileOfAPerfThatDies) {
   ServedTree target{python()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-m", "16", "-p", target.pid()})};
@@ -292,7 +284,7 @@ TEST_P(BpfJoinOfOnePerf, CompletesTheFileOfAPerfThatDies) {
   }
   running.signal(SIGKILL);
   ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
-  EXPECT_THAT(joined.err(), HasSubstr("died: " + data() + " has what it wrote before"));
+  EXPECT_THAT(joined.err(), HasSubstr("died: " + data() + " has what perf wrote before"));
   const auto samples = scripted_samples(data());
   EXPECT_GE(
       std::ranges::count_if(samples, [](const auto& one) { return one.innermost() != nullptr; }),
@@ -351,7 +343,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Unjoinable{"pipe", {"-g", "-o", "-"}},
                     Unjoinable{"several_files", {"-g", "--switch-output=100s"}},
                     Unjoinable{"folder", {"-g", "--threads"}}, Unjoinable{"no_callchains", {}},
-                    Unjoinable{"only_tracepoints", {"-g"}, kTracepoint},
+                    Unjoinable{"other_clock", {"-g"}, kTracepoint},
                     Unjoinable{"no_times", {"-g", "-i", "--per-thread"}}),
     [](const auto& each) { return each.param.reason; });
 

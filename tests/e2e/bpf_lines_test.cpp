@@ -1,4 +1,4 @@
-// Which line a sample is in, against what a program measures of itself.
+// The line of each sample, compared with the program's own measurement.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
@@ -39,9 +39,9 @@ class Program {
   }
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] std::size_t first_line() const { return first_; }
-  // Of a line that is there once.
+  // The number of a line whose text is unique.
   [[nodiscard]] std::size_t number_of(const std::string& line) const { return lines_.at(line); }
-  // '?': none of the loops.
+  // '?': in none of the loops.
   [[nodiscard]] char loop_of(std::size_t line) const {
     const auto found = loops_.find(line);
     return found == loops_.end() ? '?' : found->second;
@@ -50,7 +50,7 @@ class Program {
  private:
   std::string text_;
   std::map<std::size_t, char> loops_;         // by line
-  std::map<std::string, std::size_t> lines_;  // without their blanks
+  std::map<std::string, std::size_t> lines_;  // by text without surrounding blanks
   std::size_t first_ = 0;
 };
 
@@ -74,7 +74,8 @@ Shares truth(const std::string& answer) {
   return percent(counts);
 }
 
-// An address is as many bytes behind its function as its line is behind the first one, and eight.
+// The address encodes the line: its offset in the function is the line's distance from the first
+// line, plus eight.
 std::size_t line_by_offset(const ScriptFrame& frame, std::size_t first) {
   constexpr std::size_t kEntry = 8;
   return first + frame.offset - kEntry;
@@ -106,7 +107,7 @@ TEST_P(BpfLines, HaveTheTimeThatTheProgramMeasures) {
     }
   }
   EXPECT_GE(all, 2000) << running.child().err();
-  EXPECT_LE(counts['?'], all / 50) << "samples in lines that take no time";
+  EXPECT_LE(counts['?'], all / 50) << "samples in lines outside the loops";
   counts.erase('?');
   const auto seen = percent(counts);
   for (const auto& [loop, share] : told) {
@@ -121,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Pythons, BpfLines, testing::ValuesIn(all_builds()), Bui
 
 class LinesInNames : public testing::TestWithParam<std::string> {};
 
-// Of functions that the trampoline names, which were entered later, it does not know the lines.
+// The trampoline does not know the lines of functions that were entered after the attach.
 TEST_P(LinesInNames, AreThoseThatRun) {
   const bool bpf = GetParam() == "bpf";
   const auto lacks = bpf ? bpf_engine_lacks() : std::string{};
@@ -166,7 +167,7 @@ TEST_P(LinesInNames, AreThoseThatRun) {
                  : 0;
   }
   EXPECT_GE(all, 200) << folded.out << running.child().err();
-  // Of functions that were entered before the trampoline knows the line by looks, 50 ms apart.
+  // The trampoline polls for the lines of functions entered before the attach, every 50 ms.
   EXPECT_GE(100 * right, (bpf ? 97 : 90) * all) << folded.out << running.child().err();
   const auto top = run({"perf", "script", "-s", script + "top.py", "-i", data});
   EXPECT_THAT(top.out,

@@ -1,5 +1,5 @@
-// The BPF engine's stacks: every sample's, from <module> to the innermost function, on every build,
-// by every perf, with frames that were entered long before.
+// The BPF engine's stacks: for every sample, from <module> to the innermost function, on every
+// build, with every perf, with frames entered long before the attach.
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "e2e/told_trees.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// What the engine promises. Valid: 100.0, by the one decimal that such figures are told with.
+// The engine's promise. Valid: 100.0, with the one decimal of the published figures.
 constexpr double kToTheLeaf = 98.5;
 constexpr double kValid = 100;
 
@@ -51,7 +51,7 @@ std::vector<std::string> readers_of(const std::string& perf) {
   return readers;
 }
 
-// All but those of which the summary says that they could not be read.
+// All are valid but those that the summary reports as unreadable.
 void expect_valid(const Agreement& found, const std::string& wrong, const std::string& messages) {
   const auto unreadable = said_unreadable(messages, found.samples);
   const Agreement but_for{.samples = found.samples, .right = found.right + unreadable};
@@ -91,7 +91,7 @@ class BpfStacks : public testing::TestWithParam<Case> {
 TEST_P(BpfStacks, AreExactToTheLeaf) {
   PythonOptions options;
   options.args = {"long"};
-  options.interpreter_args = {"-W", "ignore"};  // that it forks, with threads: shown once
+  options.interpreter_args = {"-W", "ignore"};  // else warns that it forks with threads
   options.child = environment_of(GetParam().build);
   CallTreeServer target{python(), options};
   RunningRecord running{arguments(target.pid())};
@@ -114,17 +114,17 @@ TEST_P(BpfStacks, AreExactToTheLeaf) {
     RecordProperty("wrong", found.wrong);
   }
   if (!GetParam().call_graph.empty()) {
-    // C frames are where they belong: those of sorted() below the function that it calls.
+    // C frames have the right position: those of sorted() below the function that it calls.
     const auto called = frames_between(*find_perf(GetParam().perf), data(), "Ranking.by_key",
                                        "Ranking.by_key.<locals>.key", "python");
     EXPECT_GE(called.samples, 5U);
-    EXPECT_GE(called.percent(), 98) << "the frames of sorted() are not where they belong";
+    EXPECT_GE(called.percent(), 98) << "the frames of sorted() are misplaced";
   }
   target.work(1);
   EXPECT_EQ(target.finish(), ExitStatus{});
 }
 
-// Each perf records several versions, and one with a JIT; so in the loops below.
+// Each perf records several versions and one build with a JIT; the same holds for the loops below.
 INSTANTIATE_TEST_SUITE_P(
     Perfs, BpfStacks,
     testing::Values(Case{"perf", {.minor = 12}, ""}, Case{"perf", {.minor = 13}, ""},
@@ -148,7 +148,7 @@ void PrintTo(const Server& server, std::ostream* stream) {
   *stream << server.perf << " on " << server.python.name << (server.jit ? " with the JIT" : "");
 }
 
-// The perfs take turns.
+// Assigns the perfs to the interpreters in turn.
 std::vector<Server> servers() {
   const std::vector<std::string> perfs{"perf", "perf6.12", "perf7"};
   std::vector<Server> all;
@@ -168,7 +168,7 @@ std::vector<Server> servers() {
 
 class BpfServerLoop : public testing::TestWithParam<Server> {};
 
-// A server whose loop was entered before, also in a root of its own.
+// A server whose loop was entered before the attach, also one in its own root.
 TEST_P(BpfServerLoop, IsExactToTheLeaf) {
   const auto& [name_of_perf, python, jit] = GetParam();
   const Build build{.minor = python.minor, .jit = jit};
@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(Perfs, BpfServerLoop, testing::ValuesIn(servers()), [](
   return text;
 });
 
-// Calls nothing, alone: not one sample may be without it.
+// A function that calls nothing: every sample must have it.
 constexpr auto kHotLoop = R"(
 def spin():
     total = 0
@@ -232,7 +232,7 @@ serve()
 
 class BpfHotLoop : public testing::TestWithParam<Case> {};
 
-// It was entered before the attach, and never leaves.
+// It was entered before the attach and never returns.
 TEST_P(BpfHotLoop, IsExactToTheLeaf) {
   const auto& [name_of_perf, build, call_graph] = GetParam();
   const auto python = find_build(build);

@@ -1,4 +1,4 @@
-// Who can be recorded by the BPF engine, and how their recordings end.
+// Which processes the BPF engine can record, and how their recordings end.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
@@ -50,7 +50,7 @@ class BpfTargets : public testing::Test {
   TempDir folder_;
 };
 
-// Threads that wait in different ways, and the main thread in a read.
+// Threads that wait in different ways; the main thread waits in a read.
 constexpr auto kIdle = R"(
 import queue, select, sys, threading, time
 lock = threading.Lock()
@@ -82,7 +82,7 @@ TEST_P(BpfIdle, NothingHappensToOneThatWaits) {
 
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfIdle, testing::ValuesIn(interpreters()), InterpreterName{});
 
-// The trampoline would be of no use to it.
+// The trampoline engine refuses it.
 TEST_F(BpfTargets, OneWithAJitIsRecordedByThisEngineOnly) {
   const Build build{.minor = 15, .jit = true};
   const auto python = find_build(build);
@@ -117,7 +117,7 @@ TEST_F(BpfTargets, ForkedChildrenHaveTheNamesThatTheyInheritAndTheirOwn) {
         count_chain(data(), child, {"<module>", "serve", "have_child", "grow", "born"});
     EXPECT_GE(inherited, 100U) << running.child().err();
     EXPECT_GE(born, 100U) << running.child().err();
-    // Beside them there is the fork itself, and its end.
+    // The rest is the fork itself and the child's exit.
     EXPECT_GE(100 * (inherited + born), 90 * all) << running.child().err();
     EXPECT_EQ(all, same);
   }
@@ -157,8 +157,8 @@ TEST_F(BpfTargets, ThatEndMeanwhileKeepTheirNames) {
   }
 }
 
-// Of an earlier process with that number, which ran the same program with the trampoline: its
-// addresses say nothing of this one.
+// A map left by an earlier process with the same pid, which ran the same program with the
+// trampoline: its addresses are not valid for this one.
 TEST_F(BpfTargets, AMapOfAnotherProcessIsNotBelieved) {
   ServedTree target{*plain_interpreter(13)};
   const auto map = fmt::format("/tmp/perf-{}.map", target.pid());
@@ -173,7 +173,7 @@ TEST_F(BpfTargets, AMapOfAnotherProcessIsNotBelieved) {
   EXPECT_GE(named.whole, 90) << running.child().err();
 }
 
-// What the process has of the kernel's BPF objects, by the commands of bpf(2) that look for them.
+// The BPF objects that the process holds, with the bpf(2) command that finds each.
 std::set<std::pair<int, std::uint32_t>> bpf_objects_of(base::Pid pid) {
   std::set<std::pair<int, std::uint32_t>> objects;
   const auto folder = fmt::format("/proc/{}/fdinfo", pid.value());
@@ -197,20 +197,20 @@ std::set<std::pair<int, std::uint32_t>> bpf_objects_of(base::Pid pid) {
 
 bool exists(const std::pair<int, std::uint32_t>& object) {
   bpf_attr attributes{};
-  attributes.prog_id = object.second;  // the same place as map_id
+  attributes.prog_id = object.second;  // shares its offset with map_id
   const base::UniqueFd fd{
       static_cast<int>(::syscall(SYS_bpf, object.first, &attributes, sizeof(attributes)))};
   return fd.valid();
 }
 
-// The kernel frees them a while after the last descriptor is closed.
+// The kernel frees them some time after the last descriptor is closed.
 void expect_gone(const std::set<std::pair<int, std::uint32_t>>& objects) {
   const auto deadline = Deadline::after(kPatience);
   for (const auto& object : objects) {
     while (exists(object) && !deadline.expired()) {
       ::sched_yield();
     }
-    EXPECT_FALSE(exists(object)) << "object " << object.second << " of the kernel is left";
+    EXPECT_FALSE(exists(object)) << "object " << object.second << " is still in the kernel";
   }
 }
 
@@ -218,7 +218,7 @@ TEST_F(BpfTargets, NothingIsLeftInTheKernelAfterARecording) {
   ServedTree target{*plain_interpreter(15)};
   RunningRecord running{bpf_record(target.pid(), data())};
   const auto objects = bpf_objects_of(running.child().pid());
-  EXPECT_GE(objects.size(), 2U) << "a program and a map at least";
+  EXPECT_GE(objects.size(), 2U) << "at least a program and a map";
   EXPECT_TRUE(std::ranges::all_of(objects, exists));
   EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   expect_gone(objects);

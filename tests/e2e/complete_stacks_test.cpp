@@ -1,4 +1,4 @@
-// The whole stack of every sample, from <module> to the innermost function, as each perf reads it.
+// Every sample has its complete stack, from <module> to the innermost function, in each perf.
 #include "e2e/perf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "e2e/told_trees.hpp"
@@ -17,7 +17,7 @@ namespace {
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-// One unlucky thread may have a few samples less.
+// A single thread may have slightly fewer.
 constexpr double kAsked = 99;
 constexpr double kAskedOfAThread = 97;
 
@@ -30,7 +30,7 @@ void expect_complete(const Agreements& found, const std::string& messages) {
   EXPECT_TRUE(right) << describe(found) << messages;
 }
 
-// The reader PERF and those that are newer.
+// The perfs that read the recording: PERF and the newer ones.
 std::vector<std::string> readers_from(const std::string& perf) {
   std::vector<std::string> readers;
   for (const std::string name : {"perf7", "perf6.12", "perf"}) {
@@ -90,7 +90,7 @@ class CompleteStacks : public testing::TestWithParam<Recorder> {
 };
 
 // Main loops that were entered before the attach: below C code, in a constructor, in a generator,
-// in an event loop, and one that calls nothing; children; and then frames that were entered in an
+// in an event loop, and one that calls nothing; children; and frames that were entered during an
 // earlier recording.
 TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
   const auto& perf = GetParam().perf;
@@ -118,7 +118,7 @@ TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
     const auto called =
         frames_between(*find_perf(perf), folder / "first", "arrays", "burn_array", "umath");
     EXPECT_GE(called.samples, 5U);
-    EXPECT_EQ(called.right, called.samples) << "numpy's frames are not where they belong";
+    EXPECT_EQ(called.right, called.samples) << "numpy's frames are misplaced";
   }
   if (perf == "perf") {
     record(folder / "second", [&] {
@@ -138,7 +138,8 @@ INSTANTIATE_TEST_SUITE_P(Perfs, CompleteStacks,
 
 class DeepStacks : public CompleteStacks {};
 
-// 200 calls deep, every sixth through C code: nothing is missing, or it was said before.
+// 200 calls deep, every sixth through C code: either the stacks are complete, or the tool has
+// warned.
 TEST_P(DeepStacks, AreCompleteOrTheCutIsAnnounced) {
   const TempDir folder;
   const std::string data = folder / "data";

@@ -1,5 +1,5 @@
-// Targets in namespaces and file systems of their own, which go with them; and the tool in such a
-// place itself.
+// Targets in their own namespaces and file systems, which disappear with them; and the tool itself
+// inside a container.
 #include "e2e/contained_python.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/temp_dir.hpp"
@@ -25,15 +25,15 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::chrono::milliseconds kSpan{300};  // of processor time
+constexpr std::chrono::milliseconds kSpan{300};  // of CPU time
 
-// One for each minor version that has a root of its own.
+// One per minor version that has its own root.
 std::vector<Interpreter> rooted_interpreters() {
   return interpreters({.root = true, .each_version = Prefer::kChrooted});
 }
 
-// Of the samples of one process: how many have exactly the functions of WORK ("work_", "born_") in
-// NAME's program, in percent.
+// The samples of one process, and the percentage that has exactly the functions of WORK ("work_",
+// "born_") in NAME's program.
 struct Share {
   std::size_t samples = 0;
   double percent = 0;
@@ -53,7 +53,7 @@ Share share_of(const std::vector<ScriptSample>& samples, const std::string& pid,
   return share;
 }
 
-// That one which called FUNCTION.
+// The process that called FUNCTION.
 std::string process_in(const std::vector<ScriptSample>& samples, const std::string& function) {
   const auto found = std::ranges::find_if(samples, [&](const ScriptSample& sample) {
     return std::ranges::find(sample.python, function) != sample.python.end();
@@ -74,7 +74,7 @@ class Containers : public testing::TestWithParam<Interpreter> {
   TempDir folder_;
 };
 
-// All have process number 1 in their own eyes, and the same path of their map.
+// Each has pid 1 in its own namespace and the same map path.
 TEST_P(Containers, ThatDieDuringTheRecordingKeepTheirNames) {
   std::list<ContainedPython> pythons;
   for (const auto kind : kAllContainers) {
@@ -113,7 +113,7 @@ TEST_P(Containers, ThatDieDuringTheRecordingKeepTheirNames) {
 INSTANTIATE_TEST_SUITE_P(Pythons, Containers, testing::ValuesIn(rooted_interpreters()),
                          InterpreterName{});
 
-// The tool, as a shell in the container has it: by its processes' numbers, beside the program.
+// The tool as a shell inside the container runs it: next to the program, with the container's pids.
 class InContainer : public testing::Test {
  protected:
   void SetUp() override {
@@ -146,7 +146,7 @@ class InContainer : public testing::Test {
   TempDir folder_;
 };
 
-// perf samples the whole machine and has no numbers for those outside.
+// perf samples the whole machine, but processes outside the container have no pids in it.
 TEST_F(InContainer, AllAreThoseOfTheContainer) {
   RunningRecord running{{"-a", "-F", "999", "-e", "cpu-clock", "-o", data()}, inside()};
   python_->work(4 * kSpan);
@@ -162,19 +162,19 @@ TEST_F(InContainer, AllAreThoseOfTheContainer) {
 TEST_F(InContainer, RootWithoutRightsIsToldWhatItLacks) {
   const auto status = pyinject("-sys_ptrace", {"status", "-p", "1"});
   EXPECT_THAT(status.out,
-              AllOf(HasSubstr("no_permission"), HasSubstr("this root lacks CAP_SYS_PTRACE"),
+              AllOf(HasSubstr("no_permission"), HasSubstr("root lacks CAP_SYS_PTRACE here"),
                     HasSubstr("docker run --cap-add SYS_PTRACE")));
   const auto recorded = pyinject("-sys_ptrace", {"record", "-p", "1", "-o", data()});
   EXPECT_EQ(recorded.status, (ExitStatus{.code = 125}));
-  EXPECT_THAT(recorded.err, HasSubstr("this root lacks CAP_SYS_PTRACE"));
+  EXPECT_THAT(recorded.err, HasSubstr("root lacks CAP_SYS_PTRACE here"));
   const auto all = pyinject("-sys_ptrace,-perfmon,-sys_admin", {"status"});
-  EXPECT_THAT(all.out, HasSubstr("could not be inspected: this root lacks CAP_SYS_PTRACE"));
+  EXPECT_THAT(all.out, HasSubstr("could not be inspected: root lacks CAP_SYS_PTRACE here"));
 }
 
 TEST_F(InContainer, ProcOfAnotherNamespaceIsRefused) {
   const auto status = run({"unshare", "--pid", "--fork", tool(), "status"});
   EXPECT_EQ(status.status, (ExitStatus{.code = 125}));
-  EXPECT_THAT(status.err, HasSubstr("/proc is that of another pid namespace"));
+  EXPECT_THAT(status.err, HasSubstr("/proc belongs to another pid namespace"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// record --functions and functions: as many calls as were made, as they were made.
+// record --functions and functions: every call is counted, with its caller and times.
 #include "e2e/counted_calls.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/child_process.hpp"
@@ -23,8 +23,8 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 TEST_P(FunctionCallsCounted, AreAsManyAsWereMade) {
-  // Two records of 150 bytes or less for each: perf's buffer has room for all, should it not come
-  // to read them.
+  // Two records of up to 150 bytes per call: perf's buffer has room for all of them, even if perf
+  // does not read any.
   constexpr int kCalls = 100'000;
   Counted target{GetParam()};
   ASSERT_TRUE(find_perf("perf"));
@@ -66,7 +66,7 @@ TEST_P(FunctionCallsCounted, AreAsManyAsWereMade) {
         leaves.at("inclusive_nanoseconds").get<long>(),
         leaves.at("own_nanoseconds").get<long>() + leaf.at("inclusive_nanoseconds").get<long>());
     const auto down = named(calls, "down")[0];
-    EXPECT_EQ(down.at("own_nanoseconds"), down.at("longest_nanoseconds")) << "the outermost";
+    EXPECT_EQ(down.at("own_nanoseconds"), down.at("longest_nanoseconds")) << "the outermost call";
     EXPECT_EQ(down.at("inclusive_nanoseconds"), down.at("longest_nanoseconds"));
   }
   target.expect_well();
@@ -86,7 +86,7 @@ TEST_P(FunctionCallsCounted, OfThreadsChildrenAndGeneratorsAreThereToo) {
   expect_calls(calls, "consume", 1);
   const auto generators = named(calls, "produce");
   ASSERT_EQ(generators.size(), 1U);
-  EXPECT_EQ(generators[0].at("calls"), 22) << "made, begun, and gone on 20 times";
+  EXPECT_EQ(generators[0].at("calls"), 22) << "created, started, and resumed 20 times";
   EXPECT_EQ(generators[0].at("returned"), 21) << "20 yields and the end";
   target.expect_well();
 }
@@ -104,16 +104,16 @@ TEST_P(FunctionCallsCounted, OfOneLineAndOfClosedGeneratorsAreApart) {
   EXPECT_EQ(methods[1].at("calls"), 30);
   const auto generators = named(calls, "guarded");
   ASSERT_EQ(generators.size(), 1U);
-  EXPECT_EQ(generators[0].at("calls"), 60) << "made, begun, and gone on";
-  EXPECT_EQ(generators[0].at("returned"), 40) << "not by close()";
-  // Of all: one of them may have lost its processor while it ran.
+  EXPECT_EQ(generators[0].at("calls"), 60) << "created, started and resumed";
+  EXPECT_EQ(generators[0].at("returned"), 40) << "except by close()";
+  // Compare the sums: a single call may have been preempted.
   EXPECT_LT(generators[0].at("inclusive_nanoseconds"),
             named(calls, "leaves")[0].at("inclusive_nanoseconds"))
-      << "without what the caller did meanwhile";
+      << "excludes the caller's time in between";
   target.expect_well();
 }
 
-// perf writes to a stdout that is a pipe unless it is told where.
+// Without -o, perf writes to a stdout that is a pipe.
 TEST_P(FunctionCallsCounted, GoToAFileWithoutBeingTold) {
   Counted target{GetParam()};
   const TempDir folder;
@@ -122,7 +122,7 @@ TEST_P(FunctionCallsCounted, GoToAFileWithoutBeingTold) {
                        {.env = {}, .unset = {}, .uid = {}, .folder = folder.path(), .root = {}}};
   target.call("leaves", 100);
   EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
-  EXPECT_EQ(record.child().out(), "") << "of the command alone";
+  EXPECT_EQ(record.child().out(), "") << "of the command only";
   EXPECT_THAT(record.child().err(), HasSubstr("none lost, perf.data"));
   expect_calls(calls_in(folder / "perf.data"), "leaf", 100);
 }
@@ -138,7 +138,7 @@ TEST_P(FunctionCallsCounted, AreToldOfInJsonWithWhatPerfSays) {
   std::istringstream lines{record.child().err()};
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with('{')) {
-      continue;  // of mount
+      continue;  // printed by mount
     }
     const auto object = json::parse(line);
     perf_said =
@@ -151,7 +151,7 @@ TEST_P(FunctionCallsCounted, AreToldOfInJsonWithWhatPerfSays) {
   EXPECT_TRUE(perf_said) << record.child().err();
 }
 
-// A perf that begins a thread in the target PID before it starts, the first TIMES times.
+// A perf that makes the target PID start a thread before it starts itself, the first TIMES times.
 std::string perf_with_threads(const TempDir& folder, const std::string& perf,
                               const std::string& pid, int times) {
   const auto path = folder.file("perf",
@@ -196,9 +196,9 @@ TEST_P(FunctionCallsCounted, AreRecordedAnewWhenAThreadWasBornMeanwhile) {
     RunningRecord record{words, with_tracefs({tool()})};
     target.call("leaves", 100);
     EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
-    const auto anew = count_of(record.child().err(), "it is started anew");
+    const auto again = count_of(record.child().err(), "perf is started again");
     const auto warned = count_of(record.child().err(), "new threads start all the time");
-    EXPECT_EQ(anew, times == 1 ? 1 : 4) << record.child().err();
+    EXPECT_EQ(again, times == 1 ? 1 : 4) << record.child().err();
     EXPECT_EQ(warned, times == 1 ? 0 : 1);
     expect_calls(calls_in(data()), "leaf", 100);
     EXPECT_FALSE(std::filesystem::exists(data() + ".old")) << "of a start that came to nothing";

@@ -1,4 +1,4 @@
-// The guard process: when it is there, what ends it, what it does.
+// The guard process: when it exists, what ends it, what it does.
 #include "base/fault.hpp"
 #include "pyinject/record/options.hpp"
 #include "support/checked_target.hpp"
@@ -25,7 +25,7 @@ using base::Deadline;
 using base::Step;
 using testing::HasSubstr;
 
-// Of the newest version there is.
+// The newest version that is installed.
 Interpreter newest() { return interpreters().back(); }
 
 class GuardTest : public testing::Test {
@@ -35,7 +35,7 @@ class GuardTest : public testing::Test {
         test::tool(), "record", "-e", "cpu-clock", "-F", "99", "-p", pids, "-o",
         folder_ / "perf.data", "--", "sh", "-c", "echo begun; exec sleep 60"});
   }
-  // The events are enabled.
+  // Returns once the events are enabled.
   std::unique_ptr<ChildProcess> begin_recording(const std::string& pids) {
     auto tool = start_recording(pids);
     EXPECT_EQ(tool->read_line(Deadline::after(kPatience)), "begun") << tool->err();
@@ -56,13 +56,13 @@ class GuardTest : public testing::Test {
 TEST_F(GuardTest, IsThereForASessionAndNoLonger) {
   CheckedTarget target{newest(), Doing::kComputes};
   const auto tool = begin_recording(target.pid_text());
-  const auto guard = guards_.of(tool->pid());
+  const auto guard = test::guard_of(tool->pid());
   ASSERT_TRUE(guard);
-  EXPECT_NE(::getsid(guard->pid.value()), ::getsid(0)) << "the terminal's signals would reach it";
+  EXPECT_NE(::getsid(guard->pid.value()), ::getsid(0)) << "signals of the terminal would reach it";
   EXPECT_FALSE(guard->ended());
   tool->signal(SIGTERM);
   EXPECT_EQ(tool->wait(Deadline::after(kPatience)), (ExitStatus{.code = 128 + SIGTERM}));
-  EXPECT_TRUE(guard->ended()) << "it outlives a session that ended in good order";
+  EXPECT_TRUE(guard->ended()) << "it outlives a session that ended normally";
   target.expect_unharmed_and_off();
 }
 
@@ -70,7 +70,7 @@ TEST_F(GuardTest, SwitchesOffWhenTheToolIsKilledWhateverSignalsItGot) {
   CheckedTarget first{newest(), Doing::kComputes};
   CheckedTarget second{newest(), Doing::kReads};
   const auto tool = begin_recording(first.pid_text() + "," + second.pid_text());
-  const auto guard = guards_.of(tool->pid());
+  const auto guard = test::guard_of(tool->pid());
   ASSERT_TRUE(guard);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP}) {
     ::kill(guard->pid.value(), signal);
@@ -111,7 +111,7 @@ os.kill(pid, 9)
   EXPECT_EQ(parent.child().wait(Deadline::after(kPatience)), ExitStatus{});
 }
 
-// The payload is inside the program's own audit hook, which waits for a line.
+// The payload runs inside the program's own audit hook, which waits for a line.
 constexpr const char* kSlowHook = R"(
 import os, sys
 def hook(event, args):
@@ -130,9 +130,9 @@ TEST_F(GuardTest, WaitsForARequestThatIsRunning) {
   ASSERT_EQ(target.read_line(kPatience), "in hook");
   tool->signal(SIGKILL);
   (void)tool->wait(Deadline::after(kPatience));
-  const auto guard = guards_.of(base::Pid{::getpid()});
+  const auto guard = test::guard_of(base::Pid{::getpid()});
   ASSERT_TRUE(guard);
-  target.send_line("");  // the payload goes on, and activates
+  target.send_line("");  // the payload continues and activates
   EXPECT_TRUE(guard->ends());
   guards_.wait_for_guards();
   EXPECT_EQ(Attach{}.detect(target.pid()).state, python::TrampolineState::kOff);
@@ -160,7 +160,7 @@ TEST_F(GuardTest, FinishesAKilledActivateAndAKilledDeactivate) {
   second.expect_unharmed_and_off();
 }
 
-// Its stderr is open until the guard has gone, too.
+// The guard also holds the stderr open until it exits.
 TEST_F(GuardTest, EndsWithADeactivateThatIsRefusedAndLeavesTheTargetAlone) {
   CheckedTarget target{newest(), Doing::kReads};
   const auto recorder = begin_recording(target.pid_text());

@@ -1,4 +1,4 @@
-// The perf scripts under every perf there is, on recordings of a program whose call tree is known.
+// The perf scripts with every installed perf, on recordings of a program with a known call tree.
 #include "base/text.hpp"
 #include "e2e/perf_recording.hpp"
 
@@ -35,15 +35,15 @@ const std::set<Chain>& leaf_chains() {
   return chains;
 }
 
-// Every node of the call tree: the leaf chains and their beginnings.
+// Accepts every node of the call tree: the leaf chains and their prefixes.
 bool is_node(const Chain& chain) {
   return std::ranges::any_of(leaf_chains(), [&](const Chain& leaf) {
     return chain.size() <= leaf.size() && std::equal(chain.begin(), chain.end(), leaf.begin());
   });
 }
 
-// `comm;py::f:/path;...;leaf 12` lines; functions of the program by their bare names, comm left
-// out.
+// Parses lines like `comm;py::f:/path;...;leaf 12`: functions of the program by their bare names,
+// without comm.
 Folded parse_folded(const std::string& text) {
   Folded result;
   const std::string suffix = ":" + PerfRecording::program();
@@ -80,7 +80,7 @@ struct Row {
   long total = 0;
 };
 
-// The rows of the program's own functions, and "rest" for the sum of all other rows.
+// The rows of the program's own functions; "rest" is the sum of all other rows.
 std::map<std::string, Row> parse_top(const std::string& text) {
   std::map<std::string, Row> result;
   std::istringstream lines{text};
@@ -117,7 +117,7 @@ std::string good(const RunResult& outcome) {
 
 class PerfScripts : public ::testing::TestWithParam<std::string> {
  protected:
-  // Skips visibly where something is missing.
+  // Skips with a message if an interpreter or perf is missing.
   void record(int minor, const std::string& call_graph) {
     const auto perf = find_perf(GetParam());
     const auto python = find_interpreter({.minor = minor, .root = false, .trampoline = true});
@@ -167,11 +167,11 @@ class PerfScripts : public ::testing::TestWithParam<std::string> {
       expect_known_split();
     } else {
       EXPECT_EQ(GetParam(), "perf7");
-      // Only samples inside a trampoline itself can have a name, and few if any are.
+      // Only samples inside a trampoline itself can have a name, which are few if any.
       const auto chains = collapsed({"--python-only"});
       long nameless = 0;
       for (const auto& [chain, count] : chains) {
-        nameless += chain.empty() ? count : 0;  // the thread alone
+        nameless += chain.empty() ? count : 0;  // only the thread
       }
       EXPECT_GE(nameless, samples_ * 95 / 100) << top.out;
       if (nameless == samples_) {
@@ -206,7 +206,7 @@ TEST_P(PerfScripts, CompleteStacksAreTheCallTree) {
       in_tree += is_node(chain) ? count : 0;
     }
   }
-  EXPECT_GE(in_main, samples() * 85 / 100) << "the rest is the interpreter's start";
+  EXPECT_GE(in_main, samples() * 85 / 100) << "the rest is interpreter startup";
   EXPECT_GE(in_tree, in_main * 97 / 100);
   for (const Chain& leaf : leaf_chains()) {
     const auto found = python.find(leaf);
@@ -245,7 +245,7 @@ TEST_P(PerfScripts, BothWaysOfRunningGiveTheSame) {
   EXPECT_EQ(good(r.report("pyinject-top", {"--by-thread", "--limit", "3", "--native", "2"})), top);
   EXPECT_EQ(good(r.report("pyinject-top", {"--limit=3", "--", "--native=2", "--by-thread"})), top);
 
-  // What is not ours is perf's.
+  // Options that are not ours go to perf.
   EXPECT_EQ(good(r.report("pyinject-top", {"--comm", "no such thread"})), "");
   const RunResult wrong = r.script("pyinject-top", {"--no-such-option"});
   EXPECT_EQ(wrong.status.code, 2);
@@ -253,8 +253,8 @@ TEST_P(PerfScripts, BothWaysOfRunningGiveTheSame) {
   EXPECT_THAT(good(r.script("pyinject-top", {"--help"})), HasSubstr("--by-thread"));
 }
 
-// Without frame pointers perf's DWARF unwinding stops at the innermost trampoline: enough for self
-// times. perf 7 does not even reach that one, and the scripts have to say so.
+// Without frame pointers, perf's DWARF unwinding stops at the innermost trampoline, which suffices
+// for self times. perf 7 does not even reach that, and the scripts must report it.
 TEST_P(PerfScripts, InnermostFunctionsAreCounted) {
   ASSERT_NO_FATAL_FAILURE(record(12, "dwarf,16384"));
   if (IsSkipped()) {

@@ -1,4 +1,5 @@
-// How recordings end, beside the end of their command: the data is complete and nothing is left on.
+// How recordings end other than by the end of their command: the data is complete and nothing is
+// left on.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "e2e/served_tree.hpp"
@@ -25,9 +26,9 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::chrono::milliseconds kEnough{600};  // of processor time
+constexpr std::chrono::milliseconds kEnough{600};  // of CPU time
 
-// Starts a target before each test; recorded at 999 Hz.
+// Starts a target before each test and records it at 999 Hz.
 class Ending : public testing::TestWithParam<Interpreter> {
  protected:
   [[nodiscard]] std::vector<std::string> arguments() const {
@@ -72,7 +73,7 @@ TEST_P(Ending, TargetIsKilled) {
   expect_complete_data();
 }
 
-// Half-way, by the kernel for want of memory, say.
+// Killed during the recording, by the kernel's OOM killer, for example.
 TEST_P(Ending, PerfIsKilled) {
   const TempDir folder;
   auto all = arguments();
@@ -80,7 +81,7 @@ TEST_P(Ending, PerfIsKilled) {
                                                              "/pid\nexec $PERF \"$@\"\n")});
   RunningRecord record{all};
   target().serve(5, kEnough);
-  // Of its buffers of 512 kB it writes what is in one when that is half full.
+  // perf writes the data of a 512 kB buffer when it is half full.
   const auto deadline = Deadline::after(kPatience);
   while (std::filesystem::file_size(data()) < 200'000 && !deadline.expired()) {
     target().serve(5);
@@ -125,7 +126,7 @@ TEST_P(Ending, TerminalIsClosed) {
   expect_off_and_well();
 }
 
-// Without a command, as people do it.
+// Without a command, as users run it.
 TEST_P(Ending, ControlCOnATerminal) {
   std::vector<std::string> argv{tool(), "record"};
   const auto all = arguments();
@@ -149,7 +150,7 @@ std::vector<Interpreter> some_interpreters() {
 
 INSTANTIATE_TEST_SUITE_P(Pythons, Ending, testing::ValuesIn(some_interpreters()),
                          InterpreterName{});
-// Without one of these interpreters there is less to see, which RequiredInterpreters tells.
+// Without some of these interpreters the suite tests less; RequiredInterpreters reports that.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Ending);
 
 struct CommandsEnd {
@@ -174,7 +175,7 @@ TEST_P(CommandStatus, PassesThroughAndNothingLiveIsWritten) {
                                 "sh", "-c", "sleep 0.6; " + GetParam().command});
   EXPECT_EQ(record.status, (ExitStatus{.code = GetParam().status})) << record.err;
   EXPECT_THAT(record.err, ContainsRegex("perf-pyinject: recorded [0-9]+\\.[0-9] s"));
-  EXPECT_THAT(record.err, Not(HasSubstr("\x1b"))) << "stderr is no terminal";
+  EXPECT_THAT(record.err, Not(HasSubstr("\x1b"))) << "stderr is not a terminal";
   EXPECT_THAT(record.err, Not(HasSubstr("\r")));
   EXPECT_THAT(record.err, Not(HasSubstr("recording ")));
   EXPECT_EQ(trampoline_of(target.pid()), "off");

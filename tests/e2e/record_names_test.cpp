@@ -1,4 +1,4 @@
-// The names that a recording of a running program has, by every interpreter and every perf.
+// The names in a recording of a running program, with every interpreter and every perf.
 #include "e2e/perf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/stand_in_perf.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::chrono::milliseconds kWork{1500};  // of processor time
+constexpr std::chrono::milliseconds kWork{1500};  // of CPU time
 
 void expect_names(const std::string& messages, const Named& named) {
   ASSERT_GE(named.samples, 100U) << messages;
@@ -32,8 +32,8 @@ TEST_P(RecordedNames, AreThereInEveryRecordingOfAProcessAndAfterItsEnd) {
   const std::string second = folder / "second";
   target.serve(10);
 
-  // So much processor time: the request that is served at the attach has no whole chains. It is a
-  // hundredth of that, and what is between the leaves another one or two.
+  // Why that much CPU time: the request in progress at the attach has no complete chains. It is a
+  // hundredth of the total, and the code between the leaves another one or two hundredths.
   RunningRecord once{{"-p", target.pid(), "-F", "999", "-o", first}};
   target.serve(20, kWork);
   ASSERT_EQ(once.finish(), ExitStatus{}) << once.child().err();
@@ -55,15 +55,15 @@ TEST_P(RecordedNames, AreThereInEveryRecordingOfAProcessAndAfterItsEnd) {
   expect_names(again.child().err(), count_named(read_samples("perf", second)));
   const auto dead = count_named(read_samples("perf", first));
   EXPECT_EQ(dead.samples, alive.samples);
-  EXPECT_GE(dead.innermost, alive.innermost) << "names are gone with the process";
+  EXPECT_GE(dead.innermost, alive.innermost) << "names were lost with the process";
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, RecordedNames,
                          testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 
-// perf hears of what is no sample only by an "enable" of all its events; until it has heard that
-// those that sample are disabled again, here 0.2 s of the target's time later, they do.
+// perf receives records other than samples only after an "enable" of all its events. Until it has
+// been told to disable the sampling ones again, here 0.2 s of the target's time later, they sample.
 TEST(RecordedNamesOf, ASlowPerfBeginWithTheRecording) {
   const auto python = plain_interpreter(15);
   if (!python) {

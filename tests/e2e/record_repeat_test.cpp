@@ -1,4 +1,4 @@
-// record --repeat: one recording after the other, as a service does it.
+// record --repeat: consecutive recordings, as a service makes them.
 #include "base/file.hpp"
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/error.hpp"
@@ -30,14 +30,14 @@ constexpr const char* kRuns = "the events are enabled";
 constexpr const char* kDone = "next: perf report -i ";
 constexpr const char* kPauses = "the next recording begins in";
 
-// Its messages come by its standard output, line by line.
+// Its messages arrive on standard output, line by line.
 class Repeated {
  public:
   explicit Repeated(const std::vector<std::string>& arguments)
       : child_{command(arguments),
                {.env = kGivesBack, .unset = {}, .uid = {}, .folder = {}, .root = {}}} {}
 
-  // The next line with TEXT in it; throws base::Error when there is none.
+  // The next line that contains TEXT; throws base::Error if there is none.
   std::string expect(const std::string& text) {
     const auto deadline = Deadline::after(seconds{60});
     while (const auto line = child_.read_line(deadline)) {
@@ -59,7 +59,7 @@ class Repeated {
   [[nodiscard]] const std::string& log() const { return log_; }
 
  private:
-  // What is freed goes back to the kernel: by its own rules glibc keeps more now and then.
+  // Makes glibc return freed memory to the kernel; by default it sometimes keeps more.
   static inline const std::map<std::string, std::string> kGivesBack{
       {"MALLOC_ARENA_MAX", "1"},
       {"MALLOC_MMAP_THRESHOLD_", "65536"},
@@ -86,13 +86,13 @@ class Repeat : public testing::Test {
   [[nodiscard]] ServedTree& target() { return *target_; }
   [[nodiscard]] const TempDir& folder() const { return folder_; }
   [[nodiscard]] std::vector<std::string> arguments(const std::vector<std::string>& more) const {
-    // perf's thread for BPF programs takes up to a second to end.
+    // Without it, perf's thread for BPF programs takes up to a second to end.
     std::vector<std::string> words{"-p", target_->pid(),       "-F", "999", "--no-bpf-event",
                                    "-o", folder_ / "perf.data"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  // Without the folders of names.
+  // Without the directories of names.
   [[nodiscard]] std::vector<std::string> files() const {
     std::vector<std::string> paths;
     for (const auto& entry : std::filesystem::directory_iterator{folder_.path()}) {
@@ -136,11 +136,11 @@ TEST_F(Repeat, RecordsAgainAndKeepsTheLatestFiles) {
   EXPECT_EQ(record.wait(), (ExitStatus{.code = 128 + SIGTERM})) << record.log();
   const auto left = files();
   ASSERT_EQ(left.size(), 2U);
-  EXPECT_EQ(left.front(), written.back()) << "the last but one";
+  EXPECT_EQ(left.front(), written.back()) << "the last complete one";
   for (const auto& path : left) {
     EXPECT_TRUE(std::regex_search(path, std::regex{R"(perf\.data\.20\d{14}$)"})) << path;
   }
-  // The other one may have ended before its first sample.
+  // The later file may have ended before its first sample.
   EXPECT_TRUE(std::filesystem::exists(left.front() + ".names/python-" + target().pid()) ||
               std::filesystem::exists(left.front() + ".names/python"));
   expect_named(left.front());
@@ -179,7 +179,7 @@ TEST_F(Repeat, FailureIsToldAndTheNextOneTried) {
   record.signal(SIGHUP);
   record.expect(kRuns);
   record.expect(kPauses);
-  // And then there is nobody any more.
+  // Now no target is left.
   EXPECT_EQ(target().finish(), ExitStatus{});
   EXPECT_EQ(record.wait(), ExitStatus{}) << record.log();
   EXPECT_THAT(record.log(), HasSubstr("all targets have exited"));
@@ -193,9 +193,9 @@ TEST_F(Repeat, WhatDoesNotBeginIsNotRepeated) {
   EXPECT_THAT(files(), testing::IsEmpty());
 }
 
-// What there is of the tool and of its target between two recordings.
+// The size of the tool and of its target between two recordings.
 struct Size {
-  std::size_t rss_kb = 0;  // without what is mapped from files
+  std::size_t rss_kb = 0;  // without file mappings
   std::size_t fds = 0;
   std::size_t mappings = 0;
   std::size_t target_fds = 0;
@@ -229,7 +229,7 @@ Size measure(base::Pid tool, const std::string& target) {
           .map_bytes = none ? 0 : map};
 }
 
-// PYINJECT_REPEAT_CYCLES: so many recordings of one process, thousands if wanted.
+// PYINJECT_REPEAT_CYCLES: the number of recordings of one process, thousands if desired.
 TEST_F(Repeat, NothingGrows) {
   const char* const wished = std::getenv("PYINJECT_REPEAT_CYCLES");
   const int cycles = wished == nullptr ? 8 : std::atoi(wished);
@@ -239,7 +239,7 @@ TEST_F(Repeat, NothingGrows) {
   for (int i = 0; i < cycles; ++i) {
     record.expect(kPauses);
     (i == cycles / 2 ? before : after) = measure(record.pid(), target().pid());
-    EXPECT_EQ(files().size(), 1U) << record.log();  // it pauses for an hour
+    EXPECT_EQ(files().size(), 1U) << record.log();  // the pause lasts an hour
     record.signal(SIGHUP);
   }
   record.expect(kPauses);

@@ -1,4 +1,5 @@
-// More than one: processes in a recording, recordings of a process; and what was on before.
+// Several processes in one recording, several recordings of one process, and trampolines that are
+// already on.
 #include "e2e/perf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "pyinject/record/options.hpp"
@@ -19,9 +20,9 @@ using session::kFailure;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-constexpr milliseconds kServed{1500};  // of processor time
+constexpr milliseconds kServed{1500};  // of CPU time
 
-// Two versions, one of them with frame pointers.
+// Two versions; one has frame pointers.
 class Sessions : public testing::Test {
  protected:
   void SetUp() override {
@@ -72,11 +73,12 @@ TEST_F(Sessions, SecondRecordAtTheSameTimeIsRefused) {
   EXPECT_EQ(trampoline_of(target().pid()), "off");
   const auto named = count_named(read_samples("perf", first));
   EXPECT_GE(named.samples, 200U);
-  EXPECT_GE(named.whole, 95) << "the first one was disturbed";
+  EXPECT_GE(named.whole, 95) << "the first recording was disturbed";
   target().serve(10);
 }
 
-// They look like children of the target: later processes of the same executable that are on.
+// They resemble children of the target: processes of the same executable that started later and are
+// on.
 TEST_F(Sessions, WhatOthersSwitchedOnStaysOnAtTheEndOfARecording) {
   RunningRecord record{{"-p", target().pid(), "-o", in_folder("first")}};
   ServedTree recorded{*plain_interpreter(15)};
@@ -148,8 +150,8 @@ TEST_P(AsPerfCommand, RecordsAndPassesTheStatusThrough) {
   const TempDir folder;
   const std::string data = folder / "perf.data";
   const char* const path = std::getenv("PATH");
-  // perf also puts the folder that it was started from in front of PATH: with the perfs among the
-  // roots that is a folder of programs for another libc.
+  // perf also prepends its start directory to PATH: for the perfs in the roots, this directory has
+  // programs for another libc.
   const std::string folder_of_tool = std::filesystem::path{tool()}.parent_path();
   ChildOptions options;
   options.env = {{"PATH", folder_of_tool + ":" + (path == nullptr ? "/usr/bin:/bin" : path)},

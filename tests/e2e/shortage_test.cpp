@@ -1,4 +1,4 @@
-// The tool, or the tool and its guard, are short of something when targets are to be switched off.
+// The tool, or the tool and its guard, run out of a resource when targets must be switched off.
 #include "base/file.hpp"
 #include "support/checked_target.hpp"
 #include "support/child_process.hpp"
@@ -46,7 +46,7 @@ class ShortageTest : public testing::Test {
   std::unique_ptr<ChildProcess> tool_;
 };
 
-// The lowest number that is no descriptor of PID.
+// The lowest free descriptor of PID.
 rlim_t first_free_descriptor(base::Pid pid) {
   rlim_t number = 0;
   while (std::filesystem::is_symlink(fmt::format("/proc/{}/fd/{}", pid.value(), number))) {
@@ -62,11 +62,11 @@ TEST_F(ShortageTest, OfDescriptorsDoesNotKeepTheToolFromSwitchingOff) {
   ASSERT_EQ(::prlimit(tool_->pid().value(), RLIMIT_NOFILE, &limit, nullptr), 0);
   EXPECT_EQ(end(), ExitStatus{}) << tool_->err();
   EXPECT_TRUE(target_.is_off()) << tool_->err();
-  EXPECT_FALSE(guards_.of(base::Pid{::getpid()}));
+  EXPECT_FALSE(test::guard_of(base::Pid{::getpid()}));
   target_.expect_unharmed_and_off();
 }
 
-// A control group of the version 1 hierarchy of the pids controller; gone with the test.
+// A control group of the pids controller (version 1 hierarchy), removed after the test.
 class PidsGroup {
  public:
   PidsGroup() {
@@ -97,7 +97,7 @@ class PidsShortageTest : public ShortageTest {
       GTEST_SKIP() << "no pids controller at /sys/fs/cgroup/pids, or no right to use it";
     }
     begin();
-    const auto guard = guards_.of(tool_->pid());
+    const auto guard = test::guard_of(tool_->pid());
     ASSERT_TRUE(guard);
     group_.add(tool_->pid());
     group_.add(guard->pid);
@@ -110,7 +110,7 @@ class PidsShortageTest : public ShortageTest {
 TEST_F(PidsShortageTest, DoesNotKeepTheToolFromSwitchingOff) {
   (void)end();
   EXPECT_TRUE(target_.is_off()) << tool_->err();
-  EXPECT_FALSE(guards_.of(base::Pid{::getpid()}));
+  EXPECT_FALSE(test::guard_of(base::Pid{::getpid()}));
   target_.expect_unharmed_and_off();
 }
 

@@ -1,4 +1,4 @@
-// The tool is stopped by a signal while it keeps a target stopped.
+// A signal stops the tool while it keeps a target stopped.
 #include "base/fault.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/status.hpp"
@@ -34,7 +34,7 @@ ChildOptions with_fault(Step step, const char* action) {
   return options;
 }
 
-// False: it does not, or ends.
+// False: not within kPatience, or it exits.
 bool comes_to_job_control_stop(base::Pid pid) {
   const auto deadline = Deadline::after(kPatience);
   while (!deadline.expired()) {
@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, StoppedInAStop,
                            return fmt::format("step{:02}", static_cast<int>(step.param));
                          });
 
-// SIGTSTP has no effect in an orphaned process group, as that of a test may be.
+// SIGTSTP has no effect in an orphaned process group, which a test may run in.
 std::vector<std::string> in_own_process_group(std::vector<std::string> argv) {
   argv.insert(argv.begin(),
               {last_version().command.front(), "-c",
@@ -105,7 +105,7 @@ while sys.stdin.readline():
     FAIL() << "it was not stopped, but said: " << tool.err();
   }
   target.send_line("");
-  EXPECT_EQ(target.read_line(), "right") << "it is stopped with the tool";
+  EXPECT_EQ(target.read_line(), "right") << "the target is stopped with the tool";
   EXPECT_EQ(procfs::read_status(target.pid())->tracer.value(), 0);
   tool.signal(SIGCONT);
   EXPECT_EQ(tool.wait(Deadline::after(kPatience)), ExitStatus{}) << tool.err();
@@ -115,7 +115,7 @@ while sys.stdin.readline():
   EXPECT_EQ(target.read_line(), "right");
 }
 
-// Another perf-pyinject that keeps the target stopped for 2 s: then its guard kills it.
+// Another perf-pyinject that keeps the target stopped for 2 s, after which its guard kills it.
 class OtherInstances : public StoppedTool {
  protected:
   static std::unique_ptr<ChildProcess> stop_target_by(std::vector<std::string> argv) {

@@ -1,5 +1,5 @@
-// The tool is killed, fails, or is short of something at every step there is. Each time the target
-// goes on, is right and off, and the next session can use it.
+// The tool is killed, fails, or runs out of a resource at every step. Each time the target
+// continues, is right and off, and the next session can use it.
 #include "base/fault.hpp"
 #include "base/file.hpp"
 #include "support/checked_target.hpp"
@@ -29,7 +29,7 @@ namespace {
 using base::Step;
 using testing::HasSubstr;
 
-// What has to be so that a recording comes to a step.
+// The conditions under which a recording reaches a step.
 struct Scene {
   Doing doing = Doing::kComputes;
   bool activated_before = false;
@@ -60,7 +60,7 @@ Scene scene_of(Step step) {
   }
 }
 
-// Steps at which it does not matter which interpreter the target is.
+// Steps that do not depend on the target's interpreter.
 bool knows_no_python(Step step) {
   static const std::set<Step> steps{
       Step::kSessionBegun, Step::kGuardRuns,   Step::kTargetsChosen,     Step::kPerfRuns,
@@ -85,7 +85,7 @@ std::vector<Death> deaths() {
     for (const auto& interpreter : versions) {
       const bool copies = step == Step::kMapCopyBegun || step == Step::kMapCopied;
       const bool last = interpreter.minor == versions.back().minor;
-      // Reached in one way only: by switching off a target of a session that was killed just then.
+      // Only reached by switching off a target whose session was killed at a certain moment.
       if (step == Step::kOffEvaluatorKept || (copies && interpreter.root.empty()) ||
           (knows_no_python(step) && !last)) {
         continue;
@@ -96,7 +96,7 @@ std::vector<Death> deaths() {
   return result;
 }
 
-// Of a target, by a tool to which something happens at a step.
+// A recording of a target by a tool with a fault injected at a step.
 class FaultyRecording {
  protected:
   FaultyRecording(const Interpreter& interpreter, Step step)
@@ -106,7 +106,7 @@ class FaultyRecording {
     }
     if (scene_.old_map) {
       std::ofstream{target_.map_path()} << "1000 10 old\n";
-      // Older than any process of now.
+      // Older than any running process.
       std::filesystem::last_write_time(target_.map_path(), std::filesystem::file_time_type::min());
     }
   }
@@ -114,7 +114,7 @@ class FaultyRecording {
   [[nodiscard]] Step step() const { return step_; }
 
   RunResult record(std::string_view fault) {
-    // In which a target whose map is looked at has called something, on a busy machine, too.
+    // Long enough that a target whose map is checked has called a function, even on a busy machine.
     const bool called = step() > Step::kRecording && target_.chrooted();
     const auto* const span = step() == Step::kRecording ? "1" : called ? "0.5" : "0.05";
     RunOptions options;
@@ -146,7 +146,7 @@ TEST_P(ToolDeath, Killed) {
   if (step() >= Step::kActivated && target_.chrooted()) {
     const auto names = base::read_file(copy);
     EXPECT_EQ(names, base::read_file(target_.map_path()));
-    if (step() >= Step::kRecording) {  // before, it may not have called anything yet
+    if (step() >= Step::kRecording) {  // before that, it may not have called any function
       EXPECT_THAT(names.value_or("no copy"), HasSubstr("py::"));
     }
     for (const auto& entry : std::filesystem::directory_iterator{"/tmp"}) {
@@ -169,7 +169,7 @@ TEST_P(ToolFailure, IsUndone) {
   target_.expect_usable();
 }
 
-// Each step on one version, in turn on another: what undoes it is the same code as at any end.
+// Each step on one version, in rotation: the undo code is the same as for a normal end.
 std::vector<Death> failures() {
   std::map<Step, std::vector<Death>> by_step;
   for (const auto& death : deaths()) {
@@ -189,13 +189,13 @@ class ToolShortage : public FaultyRecording, public testing::TestWithParam<Short
   ToolShortage() : FaultyRecording{std::get<0>(GetParam()), std::get<1>(GetParam())} {}
 };
 
-// Whatever the tool cannot do any more: the target is off in the end, and the tool does not say
-// that all is well unless it is.
+// Whatever the tool can no longer do, the target is off in the end, and the tool reports success
+// only if it is.
 TEST_P(ToolShortage, LeavesNoTargetOn) {
   const auto result = record(std::get<2>(GetParam()));
   EXPECT_EQ(result.status.signal, 0) << result.err;
   const bool off = target_.is_off();
-  const bool guarded = guards_.of(base::Pid{::getpid()}).has_value();
+  const bool guarded = test::guard_of(base::Pid{::getpid()}).has_value();
   if (result.status.code == 0) {
     EXPECT_TRUE(off && !guarded) << "off: " << off << ": " << result.err;
     EXPECT_THAT(result.err, testing::Not(HasSubstr("error: ")));
@@ -211,8 +211,8 @@ TEST_P(ToolShortage, LeavesNoTargetOn) {
   target_.expect_usable();
 }
 
-// Each step with each kind of shortage, in turn on another version. The errors of an open are
-// alike, so each step has EMFILE and one of the others.
+// Each step with each kind of shortage, versions in rotation. The errors of open(2) are handled
+// alike, so each step gets EMFILE and one of the others.
 std::vector<Shortage> shortages() {
   static const std::vector<std::string> others{"ENFILE", "ENOMEM", "EIO"};
   std::vector<Shortage> result;

@@ -1,5 +1,7 @@
-// `record -a`: every Python process of a machine, also those that start and end meanwhile.
+// `record -a`: every Python process of a machine, including those that start and exit during the
+// recording.
 #include "base/text.hpp"
+#include "e2e/bpf_recording.hpp"
 #include "e2e/machine_apart.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/bpf_engine.hpp"
@@ -16,9 +18,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include <unistd.h>
@@ -31,13 +35,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// PYINJECT_CROWD: so many of each kind from the beginning, and twice as many during the recording.
+// PYINJECT_CROWD: the number of processes of each kind at the start; twice as many start during the
+// recording.
 int crowd() {
   const char* const value = std::getenv("PYINJECT_CROWD");
   return value == nullptr ? 14 : std::atoi(value);
 }
 
-// Recorded with OPTIONS, with STEADY and STORM programs of crowd.py.
+// Records STEADY and STORM programs of crowd.py with OPTIONS.
 void expect_all_names(const std::string& options, int steady, int storm) {
   std::vector<std::string> commands;
   for (const auto& interpreter : interpreters({.whole_matrix = true})) {
@@ -67,12 +72,12 @@ TEST(WholeMachine, HasTheNamesOfAllItsPythonsAndHarmsNone) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "a pid namespace of its own takes root";
   }
-  // What else this machine does is recorded, too (and left out): with whole stacks perf would have
-  // gigabytes to write. Names are at the near end.
+  // Other work on this machine is recorded, too (and dropped): with whole stacks, perf would write
+  // gigabytes. The names are at the innermost end.
   expect_all_names("--call-graph dwarf,8192", crowd(), 2 * crowd());
 }
 
-// They would be in the records of other recordings on this machine, too: an older perf dies of it.
+// Build-ids would also appear in other recordings on this machine and crash an older perf.
 TEST(WholeMachine, IsRecordedWithoutBuildIds) {
   const auto perf = find_perf("perf7");
   if (::geteuid() != 0 || !perf) {
@@ -101,7 +106,47 @@ TEST(WholeMachine, HasThemByTheBpfEngineWhenNoneIsThereAtTheStart) {
   expect_all_names("--engine bpf", 0, 7);
 }
 
-// A control group of its own in the unified hierarchy, as a folder; gone with the test.
+// Busy shells, which keep no frame pointers: one that runs before, and the recorded command.
+constexpr auto kShells = R"(
+sh -c 'while :; do :; done' & before=$!
+"$@" -- sh -c 'echo $$; i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done'
+kill $before; echo $before)";
+
+class WholeMachineBy : public testing::TestWithParam<const char*> {};
+
+TEST_P(WholeMachineBy, UnwindsTheOtherProcesses) {
+  if (const auto lacks = bpf_engine_lacks(); ::geteuid() != 0 || !lacks.empty()) {
+    GTEST_SKIP() << "a pid namespace of its own takes root; " << lacks;
+  }
+  const TempDir folder;
+  const auto data = folder / "data";
+  const auto result =
+      run({"unshare", "-mpf", "--mount-proc", "--kill-child", "sh", "-c", kShells, "sh", tool(),
+           "record", "-a", "--engine", GetParam(), "-e", "cpu-clock", "-F", "999", "-o", data});
+  ASSERT_EQ(result.status, ExitStatus{}) << result.err;
+  const auto pids = base::split(result.out, '\n');
+  ASSERT_EQ(pids.size(), 3U) << result.out;
+  std::map<std::string, std::size_t> all;
+  std::map<std::string, std::size_t> whole;
+  for (const auto& sample : scripted_samples(data)) {
+    ++all[sample.pid];
+    whole[sample.pid] += std::ranges::any_of(sample.frames, [](const ScriptFrame& frame) {
+      return frame.symbol.starts_with("__libc_start_main");
+    });
+  }
+  EXPECT_THAT(result.err, Not(HasSubstr("samples in Python processes")));
+  const std::string later{pids[0]};
+  const std::string before{pids[1]};
+  EXPECT_GT(all[before], 200U) << result.err;
+  EXPECT_GE(whole[before] + all[before] / 100, all[before]) << result.err;
+  EXPECT_GT(all[later], 200U) << result.err;
+  // The first hundred milliseconds, and one in a hundred.
+  EXPECT_GE(whole[later] + 100 + all[later] / 100, all[later]) << result.err;
+}
+INSTANTIATE_TEST_SUITE_P(Engines, WholeMachineBy, testing::Values("trampoline", "bpf"),
+                         [](const auto& one) { return std::string{one.param}; });
+
+// A new control group in the unified hierarchy, given as a directory and removed after the test.
 class ControlGroup {
  public:
   ControlGroup() {
@@ -127,7 +172,7 @@ class ControlGroup {
   ControlGroup(const ControlGroup&) = delete;
   ControlGroup& operator=(const ControlGroup&) = delete;
 
-  [[nodiscard]] const std::string& path() const { return path_; }  // empty: there is none
+  [[nodiscard]] const std::string& path() const { return path_; }  // empty: none
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
@@ -135,7 +180,8 @@ class ControlGroup {
   std::string path_;
 };
 
-// Records with OPTIONS; says whether the functions of the chosen one and of the other have names.
+// Records with OPTIONS and checks that functions of the chosen process have names, those of the
+// other do not.
 void expect_only_chosen(const std::string& cgroup, const std::vector<std::string>& options) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "a pid namespace of its own takes root";
@@ -170,7 +216,7 @@ TEST(Scope, OfAControlGroup) {
   expect_only_chosen(group.path(), {"-G", group.name()});
 }
 
-// A program that starts another Python once it is told to.
+// A program that starts another Python on request.
 constexpr auto kParent = R"(
 import subprocess, sys
 print("ready", flush=True)

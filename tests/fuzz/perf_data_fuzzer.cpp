@@ -1,4 +1,4 @@
-// A file that is said to be perf.data, read and rewritten.
+// An alleged perf.data file, read and rewritten.
 #include "base/file.hpp"
 #include "fuzz/fuzz.hpp"
 #include "perfdata/output.hpp"
@@ -16,7 +16,7 @@ namespace {
 using perfdata::Record;
 using perfdata::Sample;
 
-// What is compressed may be a thousand times as long.
+// Decompressed data may be a thousand times as long.
 constexpr std::size_t kMostRecords = 3000;
 
 std::optional<perfdata::Input> open(base::UniqueFd file, bool unfinished = false) {
@@ -40,6 +40,8 @@ void any_record(const perfdata::Input& input, const Record& record) {
   const auto command = perfdata::parse_command(record);
   require(!command || command->name.size() < size, "a name is in its record");
   (void)perfdata::parse_task(record);
+  const auto deferred = perfdata::parse_deferred_chain(record);
+  require(!deferred || deferred->addresses.size() * 8 < size, "a chain is in its record");
   (void)input.time_of(record);
   (void)input.thread_of(record);
 }
@@ -64,11 +66,12 @@ void any_sample(const Record& record, const Sample& sample) {
 
 constexpr std::uint64_t kPeriod = 4711;
 
-// Without samples that cannot be read. SWITCH_PERIODS: of those of context switches all are
-// KPERIOD.
+// Drops unreadable samples. SWITCH_PERIODS: all context switch samples get the period kPeriod.
 base::UniqueFd rewrite(perfdata::Input& input, bool switch_periods) {
   auto file = file_with({});
-  perfdata::Output output{file.get(), input, switch_periods};
+  perfdata::Output output{
+      file.get(), input,
+      switch_periods ? &perfdata::Event::samples_each_switch : perfdata::Output::TakesPeriod{}};
   Sample sample;
   std::uint64_t position = 0;
   for (std::size_t i = 0; i < kMostRecords; ++i) {
@@ -84,7 +87,8 @@ base::UniqueFd rewrite(perfdata::Input& input, bool switch_periods) {
       any_sample(*record, sample);
       (void)output.write_sample(sample, sample.chain, kPeriod);
     } else if (record->type != PERF_RECORD_SAMPLE || event == nullptr ||
-               !(event->has_user_stacks() || (switch_periods && event->samples_each_switch()))) {
+               !(event->has_user_stacks() || event->defers_user_chains() ||
+                 (switch_periods && event->samples_each_switch()))) {
       output.write(*record);
     }
   }
@@ -114,11 +118,12 @@ void run(Input input) {
   const auto text = contents(first);
   auto again = open(std::move(first));
   if (!again) {
-    return;  // nothing was readable: a recording without records is none
+    return;  // nothing was readable: not a recording
   }
   require(again->events().size() == file->events().size(), "events stay");
   for (const auto& event : again->events()) {
     require(!event.has_user_stacks(), "user stacks are gone");
+    require(!event.defers_user_chains(), "nothing is deferred");
   }
   const auto second = rewrite(*again, switch_periods);
   require(!again->damaged(), "what we write is good");

@@ -1,4 +1,4 @@
-// A recording, the perf map, a mapped file and the Python frames of a target, all of its making.
+// A recording, the perf map, a mapped file and the Python frames of a target, all controlled by it.
 #include "elf/elf_file.hpp"
 #include "fuzz/fuzz.hpp"
 #include "weave/weaver.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 using perfdata::Sample;
 
-// Every file that is mapped is this one.
+// Returns this file for every mapping.
 class OneFile : public unwind::FileFinder {
  public:
   explicit OneFile(std::span<const std::byte> bytes) : bytes_{bytes} {}
@@ -31,8 +31,8 @@ class OneFile : public unwind::FileFinder {
   std::span<const std::byte> bytes_;
 };
 
-// The same frames for every thread, as many as there are evaluators and more; now and then none.
-// WHOLE: they are all that there are.
+// The same frames for every thread, which may be more groups than evaluators; sometimes none.
+// WHOLE: the frames are complete.
 class AnyFrames : public weave::StackSource {
  public:
   AnyFrames(std::span<const std::byte> bytes, bool whole) : whole_{whole} {
@@ -151,6 +151,7 @@ void run(Input input) {
   require(result->size() <= summary.bytes_after, "the size is told");
   for (const auto& event : result->events()) {
     require(!event.has_user_stacks(), "user stacks are gone");
+    require(!event.defers_user_chains(), "nothing is deferred");
   }
   require(samples_of(*result) == before, "every sample is there, at its time, in its thread");
   require(!result->damaged(), "what we write is good");

@@ -1,4 +1,4 @@
-// Targets of the second engine that become something else while they are added.
+// Targets of the BPF engine that exec while they are added.
 #include "integration/detection.hpp"
 #include "record/stack_sampler.hpp"
 #include "support/fake_python.hpp"
@@ -14,7 +14,8 @@ namespace {
 
 class BpfActivation : public DetectionTest {};
 
-// Without randomised addresses all is where it was, but for the stack, above which there is more.
+// Without address randomization, everything is at its old address except the stack, which starts
+// lower because the environment above it is larger.
 TEST_P(BpfActivation, WhatWasFoundOutBeforeAnExecIsNotKept) {
   if (!GetParam().root.empty()) {
     GTEST_SKIP() << "its root has no /proc, by which it executes itself";
@@ -32,7 +33,7 @@ os.execv('/proc/self/exe', command[:command.index('-c')] + ['-c', program])
   ASSERT_TRUE(std::holds_alternative<python::Target>(detection));
   const auto& target = std::get<python::Target>(detection);
   RecordingLogger logger;
-  auto opened = session::StackSampler::open({}, logger);
+  auto opened = session::StackSampler::open({}, true, logger);
   ASSERT_TRUE(std::holds_alternative<std::unique_ptr<session::StackSampler>>(opened));
   auto& sampler = *std::get<std::unique_ptr<session::StackSampler>>(opened);
   EXPECT_FALSE(sampler.add(target).has_value());

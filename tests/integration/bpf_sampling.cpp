@@ -61,7 +61,7 @@ void BpfSampling::sample(base::Pid pid, SampledEvent event) {
   event_.reset(static_cast<int>(
       ::syscall(SYS_perf_event_open, &attributes, pid.value(), -1, -1, PERF_FLAG_FD_CLOEXEC)));
   ASSERT_TRUE(event_.valid());
-  const auto attached = sampler_->attach(base::Pid{::getpid()});
+  const auto attached = sampler_->attach(base::Pid{::getpid()}, {});
   ASSERT_EQ(attached.events, 1U) << attached.why;
   EXPECT_EQ(attached.refused, 0U);
   ASSERT_EQ(::ioctl(event_.get(), PERF_EVENT_IOC_ENABLE, 0), 0);
@@ -100,7 +100,8 @@ void BpfSampling::let_run(std::chrono::milliseconds time) {
 }
 
 bpf::Counters BpfSampling::final_counters() {
-  // Where the event runs, it ends there: no program is half-way afterwards.
+  // While the event is active, the ioctl takes effect on its processor: afterwards no program is
+  // running.
   EXPECT_EQ(::ioctl(event_.get(), PERF_EVENT_IOC_DISABLE, 0), 0);
   return sampler_->counters();
 }

@@ -1,4 +1,4 @@
-// The built tool, stock perf and every interpreter there is.
+// The built tool with stock perf and every interpreter.
 #include "procfs/stat.hpp"
 #include "procfs/tasks.hpp"
 #include "pyinject/base/unique_fd.hpp"
@@ -11,10 +11,12 @@
 #include "support/temp_dir.hpp"
 #include "support/until_worked.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <regex>
 
 #include <poll.h>
 #include <sys/syscall.h>
@@ -48,7 +50,7 @@ test::RunResult tool(std::vector<std::string> arguments) {
   return test::run(arguments);
 }
 
-// What a recording of PID says that ends when it has worked.
+// The result of recording PID until it has worked for 300 ms.
 test::RunResult recorded(base::Pid pid, const std::vector<std::string>& options) {
   std::vector<std::string> arguments{"record", "-p", std::to_string(pid.value()), "-F", "499"};
   const auto command = test::until_worked(pid, std::chrono::milliseconds{300});
@@ -87,7 +89,18 @@ TEST_P(RecordsPython, NamesItsFunctions) {
   python.expect_alive();
   EXPECT_EQ(python.terminate().signal, SIGTERM);
   const auto after = test::run({"perf", "script", "-i", data, "-F", "ip,sym"});
-  EXPECT_THAT(after.out, HasSubstr("py::Service.leaf")) << "the target has gone";
+  EXPECT_THAT(after.out, HasSubstr("py::Service.leaf")) << "after the target's exit";
+}
+
+// A busy process is among the first.
+TEST_P(RecordsPython, FindsItWithoutArguments) {
+  test::PythonProcess python{GetParam(), kService};
+  const auto overview = tool({});
+  EXPECT_EQ(overview.status, test::ExitStatus{}) << overview.err;
+  const auto line =
+      fmt::format("(^|\n) *{} +[^ ]+ +[1-9][0-9]* +3\\.[^ ]+  [^\n]*\n", python.pid().value());
+  EXPECT_TRUE(std::regex_search(overview.out, std::regex{line})) << overview.out;
+  EXPECT_THAT(overview.out, HasSubstr("what it is busy with  perf-pyinject top -p "));
 }
 
 TEST_P(RecordsPython, ActivatesAndDeactivates) {
@@ -114,13 +127,15 @@ TEST_P(RecordsPython, LeavesOnWhatIsOnByItself) {
   EXPECT_THAT(tool({"status", "-p", pid}).out, HasSubstr("on by itself"));
 }
 
+// With copies of the stacks, it even has the Python functions.
 TEST_P(RecordsPython, PerfCompletesItsFileWhenTheToolIsKilled) {
   test::PythonProcess python{GetParam(), kService};
   const test::TempDir folder;
   const std::string data = folder / "perf.data";
-  std::vector<std::string> argv{test::tool(), "record", "-p", std::to_string(python.pid().value()),
-                                "-F",         "499",    "-o", data,
-                                "--"};
+  std::vector<std::string> argv{
+      test::tool(),   "record",      "-p", std::to_string(python.pid().value()),
+      "-F",           "499",         "-o", data,
+      "--call-graph", "dwarf,16384", "--"};
   const auto command = test::until_worked(python.pid(), std::chrono::milliseconds{200},
                                           "echo recorded; read line || :");
   argv.insert(argv.end(), command.begin(), command.end());
@@ -130,7 +145,7 @@ TEST_P(RecordsPython, PerfCompletesItsFileWhenTheToolIsKilled) {
   ASSERT_TRUE(perf.valid());
   record.signal(SIGKILL);
   pollfd ended{.fd = perf.get(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&ended, 1, test::kPatienceMs), 1) << "perf goes on for ever";
+  ASSERT_EQ(::poll(&ended, 1, test::kPatienceMs), 1) << "perf keeps running";
   const auto script = test::run({"perf", "script", "-i", data, "-F", "ip,sym"});
   EXPECT_EQ(script.status, test::ExitStatus{}) << script.err;
   EXPECT_NE(script.out, "");
@@ -143,7 +158,7 @@ TEST_P(RecordsPython, PerfCompletesItsFileWhenTheToolIsKilled) {
 INSTANTIATE_TEST_SUITE_P(Pythons, RecordsPython, testing::ValuesIn(test::interpreters()),
                          test::InterpreterName{});
 
-// A standard output that is a pipe, as it is here, gets perf's data only if `-o -` asks for that.
+// If standard output is a pipe, as it is here, perf's data goes there only with `-o -`.
 TEST(RecordBesideAPipe, WritesPerfData) {
   const auto found = test::interpreters();
   if (found.empty()) {
@@ -164,7 +179,7 @@ TEST(RecordBesideAPipe, WritesPerfData) {
   }
 }
 
-// Nothing can be put into a pipe afterwards.
+// Nothing can be added to a pipe afterwards.
 TEST(RecordIntoAPipe, IsTheTrampolinesOnly) {
   const auto found = test::interpreters();
   if (found.empty()) {
@@ -188,7 +203,7 @@ TEST(RecordIntoAPipe, IsTheTrampolinesOnly) {
   EXPECT_TRUE(recorded.out.starts_with("PERFILE2"));
 }
 
-// Nor into a directory.
+// Nothing can be added to a directory either.
 TEST(RecordIntoAFolder, IsTheTrampolinesOnly) {
   const auto found = test::interpreters();
   if (found.empty()) {
@@ -201,8 +216,7 @@ TEST(RecordIntoAFolder, IsTheTrampolinesOnly) {
     const auto refused =
         tool({"record", option, "--threads", "-p", pid, "-o", folder / "data", "--", "true"});
     EXPECT_EQ(refused.status, (test::ExitStatus{.code = kFailure})) << option;
-    EXPECT_THAT(refused.err, HasSubstr("into a directory (--threads): leave out --threads"))
-        << option;
+    EXPECT_THAT(refused.err, HasSubstr("into a directory (--threads): omit --threads")) << option;
   }
   const auto recorded = tool({"record", "--engine", "auto", "--threads", "-e", "cpu-clock", "-p",
                               pid, "-o", folder / "data", "--", "true"});

@@ -1,4 +1,4 @@
-// `perf-pyinject weave`, and what `record` passes on as perf wrote it.
+// `perf-pyinject weave`, and recordings that `record` leaves as perf wrote them.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "support/child_process.hpp"
@@ -30,7 +30,7 @@ constexpr int kFailed = 125;
 
 class CliWeave : public testing::Test {
  protected:
-  // perf's build-id cache is in the test's own folder.
+  // perf's build-id cache is in the test's directory.
   [[nodiscard]] test::RunResult run(const std::vector<std::string>& command) const {
     test::RunOptions options;
     options.child.env["HOME"] = folder_.path();
@@ -116,7 +116,7 @@ TEST_F(CliWeave, ADeviceIsNoOutput) {
   EXPECT_TRUE(has_stacks(input));
 }
 
-// The signal is there before it begins: nothing has to be in time.
+// The signal is pending before the tool starts, so the test does not depend on timing.
 TEST_F(CliWeave, CancelledItLeavesAllAsItWas) {
   const auto input = recorded();
   const auto before = contents(input);
@@ -141,7 +141,8 @@ class CliRecordPassesOn : public CliWeave {
   [[nodiscard]] std::string command() const {
     return fmt::format("{} record -p {} -F 499", test::tool(), python_->pid().value());
   }
-  // A shell command with a recording that lasts as "$@" does: until the target has worked.
+  // Runs the shell command TEXT, which uses "$@" as the command of a recording: it ends when the
+  // target has worked.
   [[nodiscard]] test::RunResult run_recording(const std::string& text) const {
     std::vector<std::string> argv{"sh", "-c", text, "sh"};
     const auto worked = test::until_worked(python_->pid(), std::chrono::milliseconds{200});
@@ -154,7 +155,7 @@ class CliRecordPassesOn : public CliWeave {
 TEST_F(CliRecordPassesOn, APipe) {
   const auto result = run_recording(command() + " -o - -- \"$@\" | perf script -F comm,ip -i -");
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
-  // "python", or "ld-linux-x86-64" where the only interpreter is run by its own loader.
+  // "python", or "ld-linux-x86-64" if the only interpreter is run by its own loader.
   const auto comm = base::read_file(fmt::format("/proc/{}/comm", python_->pid().value()));
   EXPECT_THAT(result.out, HasSubstr(base::trim(comm.value())));
   python_->expect_alive();
@@ -170,7 +171,7 @@ TEST_F(CliRecordPassesOn, AFolder) {
   EXPECT_EQ(run({"perf", "report", "--stdio", "-i", data}).status, ExitStatus{});
 }
 
-// The file would have been recorded for them.
+// The user asked for off-CPU times, which only a completed file has.
 TEST_F(CliRecordPassesOn, AFileThatCannotBeCompletedIsAFailure) {
   const std::string data = folder_ / "perf.data";
   const auto result =
@@ -178,7 +179,7 @@ TEST_F(CliRecordPassesOn, AFileThatCannotBeCompletedIsAFailure) {
            fmt::format("{} --off-cpu -o {} -- sh -c 'sleep 0.1; rm {}'", command(), data, data)});
   EXPECT_EQ(result.status, ExitStatus{.code = kFailed}) << result.err;
   EXPECT_THAT(result.err, HasSubstr("error: "));
-  EXPECT_THAT(result.err, HasSubstr("the times off the processor are lost"));
+  EXPECT_THAT(result.err, HasSubstr("times off the processor are lost"));
 }
 
 TEST_F(CliRecordPassesOn, RawFilesOnDemand) {

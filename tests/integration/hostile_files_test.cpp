@@ -1,5 +1,5 @@
-// Programs and libraries that are replaced by traps while they are mapped: looked at as root and
-// without root's way to mapped files, and by perf, which is told to end when it cannot.
+// Programs and libraries that are replaced by traps while they are mapped: read as root, without
+// root's access to mapped files, and by a perf that has to be killed when it hangs.
 #include "integration/detection.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
@@ -44,8 +44,8 @@ TEST_F(HostileFiles, TheInterpretersFileIsReplaced) {
   const auto pid = std::to_string(python.pid().value());
   const auto look = [&pid] {
     const auto as_root = run({tool(), "status", "-p", pid});
-    EXPECT_THAT(as_root.out, HasSubstr(" ready ")) << "by its mapping, whatever is in its place";
-    // Without CAP_SYS_ADMIN and CAP_CHECKPOINT_RESTORE there is only the path.
+    EXPECT_THAT(as_root.out, HasSubstr(" ready ")) << "by its mapping, whatever its path contains";
+    // Without CAP_SYS_ADMIN and CAP_CHECKPOINT_RESTORE only the path is accessible.
     const auto by_path = run({"setpriv", "--bounding-set=-all,+sys_ptrace,+dac_override",
                               "--inh-caps=-all", tool(), "status", "-p", pid});
     EXPECT_EQ(by_path.status, ExitStatus{}) << by_path.err;
@@ -66,7 +66,7 @@ TEST_F(HostileFiles, TheInterpretersFileIsReplaced) {
   look();
 }
 
-// Grown after it was mapped: the mapping is its own, the file is absurd.
+// The file grows after it was mapped: it is the mapped file, but its size is absurd.
 TEST_F(HostileFiles, AFileOf100Gigabytes) {
   const SeenFolder folder{Interpreter{}};
   fs::copy_file(targets_dir() + "/frames_keep.so", folder.here("python3-huge"));
@@ -80,8 +80,8 @@ constexpr auto kBusyShell =
     "print('ready', flush=True)\n"
     "while True: sum(i for i in range(1000))\n";
 
-// perf 6.1 reads the build-ids of all programs in which it has seen samples, and waits for a FIFO.
-// What the kernel calls a deleted file is a name that anybody can give.
+// perf 6.1 reads the build-ids of all programs in which it has samples, and blocks on a FIFO. Any
+// user can create the name that the kernel reports for a deleted file.
 TEST_F(HostileFiles, PerfFindsAFifoInPlaceOfAProgram) {
   const PythonProcess python{with_copy(any(), folder_, "python3-copy"), kBusyShell};
   fs::remove(folder_.here("python3-copy"));
@@ -94,14 +94,14 @@ TEST_F(HostileFiles, PerfFindsAFifoInPlaceOfAProgram) {
   const auto worked = until_worked(python.pid(), std::chrono::milliseconds{300});
   command.insert(command.end(), worked.begin(), worked.end());
   const auto record = run(command, patient);
-  if (record.status == ExitStatus{}) {  // perf 7 does not wait
+  if (record.status == ExitStatus{}) {  // perf 7 does not block
     return;
   }
   EXPECT_EQ(record.status, (ExitStatus{.code = 125}));
   EXPECT_THAT(record.err, HasSubstr("cannot open one of the programs that it recorded"));
   EXPECT_THAT(record.err, HasSubstr("has what perf record wrote before it died"));
   const auto status = run({tool(), "status", "-p", std::to_string(python.pid().value())});
-  EXPECT_THAT(status.out, HasSubstr(" ready ")) << "switched off all the same";
+  EXPECT_THAT(status.out, HasSubstr(" ready ")) << "switched off anyway";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Real perf, recording a process that sleeps.
+// Real perf recording a sleeping process.
 #include "perf/perf_process.hpp"
 
 #include "base/file.hpp"
@@ -10,8 +10,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include <unistd.h>
 
@@ -41,7 +45,7 @@ TEST_F(PerfProcessTest, ObeysTheControlChannel) {
   EXPECT_EQ(files[0].path, folder_ / "x.data");
 }
 
-// enable_side_events() is not needed then.
+// Then enable_side_events() is not needed.
 TEST_F(PerfProcessTest, SideEventsOfTheWholeSystemAreEnabledFromTheStart) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "needs root";
@@ -100,6 +104,33 @@ TEST_F(PerfProcessTest, CompletesItsFileWhenItsOwnerGivesUp) {
   EXPECT_EQ(report.status, (base::ExitStatus{false, 0})) << report.output;
 }
 
+// Runs two perfs in parallel: one that is left alone checks only once a second whether its threads
+// should end.
+TEST_F(PerfProcessTest, DoesNotWaitForItsThreadsOnceItHasWrittenItsFile) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<Clock::duration> alone;
+  std::vector<Clock::duration> woken_up;
+  for (int round = 0; round < 3; ++round) {
+    const auto begin = Clock::now();
+    const auto stock = base::run_captured({"perf", "record", "-o", folder_ / "x.data", "-p",
+                                           std::to_string(target_.pid().value()), "--", "true"},
+                                          soon());
+    ASSERT_EQ(stock.status, (base::ExitStatus{false, 0})) << stock.output;
+    const auto middle = Clock::now();
+    PerfProcess perf{command({"-o", folder_ / "x.data"})};
+    ASSERT_EQ(perf.request("stop", soon()), Answer::kAcknowledged);
+    EXPECT_EQ(perf.wait_for_file(soon()), (base::ExitStatus{false, 0}));
+    woken_up.push_back(Clock::now() - middle);
+    alone.push_back(middle - begin);
+  }
+  std::ranges::sort(alone);
+  std::ranges::sort(woken_up);
+  if (alone[1] < std::chrono::milliseconds{900}) {
+    GTEST_SKIP() << "this perf waits for no thread: without CAP_BPF, or built without libbpf";
+  }
+  EXPECT_LT(woken_up[1] * 10, alone[1] * 9);
+}
+
 TEST(OutputRollbackTest, PutsTheOldFileBack) {
   test::TempDir folder;
   const auto path = folder.file("perf.data", "old");
@@ -116,7 +147,7 @@ TEST(OutputRollbackTest, PutsTheOldFileBack) {
   EXPECT_FALSE(std::filesystem::exists(folder / "other"));
 }
 
-// perf moves the link, not the file behind it.
+// perf renames the link, not its target.
 TEST(OutputRollbackTest, PutsALinkBack) {
   test::TempDir folder;
   const auto precious = folder.file("precious", "kept");

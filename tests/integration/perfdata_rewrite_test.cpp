@@ -1,5 +1,5 @@
-// Files of real perfs, rewritten: every perf that reads the one reads the other, and finds the
-// same.
+// Files of real perfs, rewritten: every perf that reads the original reads the copy with the same
+// result.
 #include "base/text.hpp"
 #include "perfdata/output.hpp"
 #include "support/child_process.hpp"
@@ -29,13 +29,13 @@ namespace fs = std::filesystem;
 
 using Arguments = std::vector<std::string>;
 
-// Two processes that work, do no system calls while they do, and come to their end. So many rounds.
+// Two processes that work for $0 rounds without system calls, and then exit.
 constexpr const char* kWork =
     "work() { i=0; while [ $i -lt $0 ]; do i=$((i+1)); done; }; work & work; wait";
 constexpr int kShort = 60000;
 constexpr std::uint64_t kCaller = 0x7654321;
 constexpr std::uint64_t kInKernel = std::uint64_t{1} << 63U;
-// A mapping with a build id, and one in the table of build ids.
+// A mapping with a build-id, and one in the table of build-ids.
 constexpr const char* kMapped = "/made/mapped";
 constexpr const char* kListed = "/made/listed";
 const std::vector<std::byte> build_id(20, std::byte{0xa5});
@@ -48,7 +48,7 @@ std::size_t count(std::string_view text, std::string_view part) {
   return number;
 }
 
-// Each sample by itself, since perf sorts equal times as it likes.
+// Compare samples individually, since perf sorts equal times arbitrarily.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (const auto line : base::split(text, '\n')) {
@@ -58,14 +58,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Of lost records, as perf counts them. It tells the number of all records, too: there is one more.
+// The warnings about lost records. perf also prints the number of all records, which is one higher.
 std::string warnings(const std::string& text) {
   return std::regex_replace(text, std::regex{"Processed [0-9]+ events"}, "");
 }
 
 class PerfDataRewrite : public testing::TestWithParam<std::string> {
  protected:
-  // The new file's samples of events with user stacks have a chain of two: where they were, and
+  // In the new file, samples of events with user stacks have a chain of two: their address and
   // kCaller.
   struct Rewritten {
     std::string path;
@@ -116,7 +116,7 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
       rewritten.stacks += stack ? 1 : 0;
       const bool whole = sample.register_abi == PERF_SAMPLE_REGS_ABI_64 &&
                          sample.stack_asked != 0 && !sample.stack.empty();
-      // In the kernel, when its process ends, a thread has no memory any more.
+      // In the kernel, an exiting thread has no memory any more.
       EXPECT_TRUE(!stack || whole || sample.ip >= kInKernel) << std::hex << sample.ip;
       ending += stack && !whole ? 1 : 0;
       const std::vector<std::uint64_t> chain{PERF_CONTEXT_USER, sample.ip, kCaller};
@@ -131,7 +131,7 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
     return rewritten;
   }
 
-  // What each perf that can read BEFORE says of it, it says of AFTER.
+  // Every perf that can read BEFORE must print the same for AFTER.
   static void expect_same(const std::string& before, const std::string& after,
                           const std::string& fields) {
     int readers = 0;
@@ -214,15 +214,18 @@ TEST_P(PerfDataRewrite, WithoutUserStacksAllIsTheSame) {
   EXPECT_EQ(rewritten.stacks, 0U);
   expect_same(path, rewritten.path, "comm,tid,time,period,event,ip");
   const auto report = [&](const std::string& file) {
-    // perf 7.2 now and then waits for addr2line forever.
-    auto lines = lines_of(perf({"report", "--stdio", "--no-inline", "-i", file}).out);
+    // One line for each chain: as a tree, perf 7.2 draws chains of equal weight in the order of its
+    // own memory, and the last one differently. With inlined functions, it sometimes waits for
+    // addr2line forever.
+    auto lines =
+        lines_of(perf({"report", "--stdio", "--no-inline", "-g", "folded,0", "-i", file}).out);
     // The header names the file.
     std::erase_if(lines, [](const std::string& line) { return line.starts_with('#'); });
     return lines;
   };
   const auto before = report(path);
   EXPECT_GT(before.size(), 10U);
-  EXPECT_TRUE(report(rewritten.path) == before);
+  EXPECT_EQ(report(rewritten.path), before);
 }
 
 TEST_P(PerfDataRewrite, CompressedUserStacks) {
@@ -248,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(Perfs, PerfDataRewrite, testing::Values("perf", "perf6.
                            return text;
                          });
 
-// What needs to be seen with one perf only.
+// Cases for which one perf suffices.
 class PerfDataModes : public PerfDataRewrite {
  protected:
   [[nodiscard]] static std::string why_not(const std::string& path) {
@@ -276,7 +279,7 @@ TEST_P(PerfDataModes, SeriesOfFiles) {
   std::ranges::sort(files);
   int with_samples = 0;
   for (const auto& file : files) {
-    // One can be full of mappings before anybody is sampled.
+    // One may be full of mappings before any process is sampled.
     if (with_samples < 3 && rewrite(file).stacks > 0) {
       expect_same(file, file + ".new", "comm,tid,time,period,event");
       ++with_samples;

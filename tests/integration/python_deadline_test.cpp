@@ -1,4 +1,4 @@
-// Requests that cannot be carried out in time are withdrawn, and never run later.
+// Requests that cannot be carried out in time are withdrawn and never run later.
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "integration/detection.hpp"
@@ -35,7 +35,7 @@ using python::Refusal;
 
 class Deadlines : public testing::TestWithParam<Interpreter> {
  protected:
-  // Expects that activation meets its deadline.
+  // Expects that the activation fails, and returns the refusal.
   Refusal missed(base::Pid pid, std::chrono::milliseconds deadline) {
     auto result = attach_.try_activate(pid, {.owner = {}, .deadline = deadline, .only = {}});
     if (auto* refusal = std::get_if<Refusal>(&result)) {
@@ -47,7 +47,7 @@ class Deadlines : public testing::TestWithParam<Interpreter> {
   Attach attach_;
 };
 
-// A detached thread runs for a moment before it is back in its job-control stop.
+// Waits for the job-control stop: a detached thread runs briefly before it stops again.
 bool comes_to_stand(base::Pid pid) {
   const auto deadline = base::Deadline::after(kPatience);
   while (!deadline.expired()) {
@@ -59,14 +59,14 @@ bool comes_to_stand(base::Pid pid) {
   return false;
 }
 
-// In state D because of its child, not because it waits for a disk.
+// Whether it is in state D because of its child, not because it waits for a disk.
 bool waits_for_vfork(base::Pid pid) {
   const auto children = base::read_file(fmt::format("/proc/{0}/task/{0}/children", pid.value()));
   const auto status = procfs::read_status(pid);
   return children && !children->empty() && status && status->state == 'D';
 }
 
-// Holds the GIL inside C (ctypes.PyDLL keeps it) until a byte comes; then works on.
+// Holds the GIL inside C (ctypes.PyDLL keeps it) until a byte arrives; then continues to work.
 constexpr const char* kHoldsGilUntilTold = R"(
 import ctypes, os, sys
 libc = ctypes.PyDLL(None)
@@ -82,12 +82,12 @@ while libc.read(0, buffer, 1) == 1:
 
 TEST_P(Deadlines, AWithdrawnRequestNeverRuns) {
   PythonProcess holder{GetParam(), kHoldsGilUntilTold};
-  wait_until_asleep(holder.pid());  // between `ready` and the read it would just be activated
+  wait_until_asleep(holder.pid());  // before the read it would simply be activated
   const auto refusal = withdrawn(attach_, holder.pid());
   EXPECT_EQ(refusal.reason, Reason::kDeadline);
   EXPECT_THAT(refusal.found, testing::HasSubstr("waits in read with the GIL held"));
 
-  for (int i = 0; i < 3; ++i) {  // it executes Python again, with our calls still queued
+  for (int i = 0; i < 3; ++i) {  // it runs Python code again, with our calls still queued
     holder.child().write("x");
     EXPECT_EQ(holder.read_line(), "4950 False");
   }
@@ -96,14 +96,14 @@ TEST_P(Deadlines, AWithdrawnRequestNeverRuns) {
 
 TEST_P(Deadlines, TheNextSessionWorks) {
   PythonProcess holder{GetParam(), kHoldsGilUntilTold};
-  wait_until_asleep(holder.pid());  // between `ready` and the read it would just be activated
+  wait_until_asleep(holder.pid());  // before the read it would simply be activated
   EXPECT_EQ(withdrawn(attach_, holder.pid()).reason, Reason::kDeadline);
-  // A second request while the first is still queued makes that one valid again.
+  // A second request while the first is still queued revalidates the first.
   EXPECT_EQ(withdrawn(attach_, holder.pid()).reason, Reason::kDeadline);
   holder.child().write("x");
   EXPECT_EQ(holder.read_line(), "4950 False");
 
-  // The interpreter is waiting in C again: let it out while the request is being waited for.
+  // The interpreter waits in C again: release it while the activation waits.
   std::variant<python::Activation, Refusal> result;
   std::jthread activation{[&] { result = attach_.try_activate(holder.pid(), Attach::patient()); }};
   std::string answer = "4950 False";
@@ -150,7 +150,7 @@ TEST_P(Deadlines, AJobControlStopIsLeftAsItIs) {
   stopped.send_line("three");
   EXPECT_EQ(stopped.read_line(), "three True");
 
-  // A toggle does not need the process to run, and does not make it run.
+  // A toggle neither needs the process to run nor makes it run.
   stopped.child().signal(SIGSTOP);
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(stopped.pid().value()), &info, WSTOPPED | WNOWAIT),
             0);
@@ -162,8 +162,8 @@ TEST_P(Deadlines, AJobControlStopIsLeftAsItIs) {
 }
 
 TEST_P(Deadlines, AThreadThatCannotBeStoppedIsNotWaitedForLong) {
-  // A vfork parent is in state D until its child executes: here the child first opens a FIFO for
-  // writing, which waits for a reader.
+  // A vfork parent is in state D until its child execs: here the child first opens a FIFO for
+  // writing, which blocks until there is a reader.
   const SeenFolder folder{GetParam()};
   PythonOptions options;
   options.args = {folder.seen("fifo")};
@@ -187,14 +187,14 @@ print('spawned', flush=True)
   EXPECT_THAT(refusal.found, testing::HasSubstr("in state D"));
   const base::UniqueFd reader{::open(folder.here("fifo").c_str(), O_RDONLY | O_CLOEXEC)};
   EXPECT_TRUE(reader.valid());
-  while (parent.read_line() != "spawned") {  // its child's version comes first
+  while (parent.read_line() != "spawned") {  // its child prints its version first
   }
   EXPECT_EQ(parent.child().wait(base::Deadline::after(kPatience)), ExitStatus{});
 }
 
 TEST_P(Deadlines, ATimedWaitThatWasInterruptedBeforeIsRecognised) {
-  // After SIGSTOP and SIGCONT a timed futex, poll or nanosleep goes on as restart_syscall: to call
-  // into a thread that waits in a futex would deadlock it.
+  // After SIGSTOP and SIGCONT, a timed futex, poll or nanosleep continues as restart_syscall. A
+  // call into a thread that waits in a futex would deadlock it.
   for (const char* wait : {"lock.acquire(timeout=600)", "select.poll().poll(600000)"}) {
     PythonProcess waiter{GetParam(), std::string{R"(
 import os, select, sys, threading
@@ -220,8 +220,8 @@ print('ready', flush=True)
   }
 }
 
-// Where the main thread is in its system call: its stack and instruction pointers. The call itself
-// can go on as restart_syscall.
+// The main thread's stack and instruction pointers in its system call. The call itself may have
+// become restart_syscall.
 std::string place_of_sleep(base::Pid pid) {
   wait_until_asleep(pid);
   const auto call = base::read_file(fmt::format("/proc/{}/syscall", pid.value())).value_or("");
@@ -230,9 +230,9 @@ std::string place_of_sleep(base::Pid pid) {
 }
 
 TEST_P(Deadlines, ACExtensionsTimedWaitIsNotCutShort) {
-  // Called by a library that is not CPython's: EINTR would be a result it never saw before. With
-  // the GIL (PyDLL) and without it (CDLL). Each ends by a signal of ours; its value tells that it
-  // had not come to its time.
+  // Called by a library other than CPython: EINTR would be a result it has never seen. With the GIL
+  // (PyDLL) and without it (CDLL). The test's signal ends each wait; its value shows that it had
+  // not timed out.
   for (const std::string library : {"CDLL", "PyDLL"}) {
     for (const std::string wait : {"poll(None, 0, 600000)", "usleep(600000000)", "sleep(600)"}) {
       SCOPED_TRACE(library + " " + wait);
@@ -294,7 +294,7 @@ sys.stdin.read()
   activates.join();
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->reason, Reason::kDeadline);
-  EXPECT_EQ(procfs::read_status(parent.pid())->state, 'D') << "it could be stopped";
+  EXPECT_EQ(procfs::read_status(parent.pid())->state, 'D') << "the process could be stopped";
   const base::UniqueFd reader{::open(options.args[1].c_str(), O_RDONLY | O_CLOEXEC)};
   EXPECT_TRUE(reader.valid());
   EXPECT_EQ(parent.read_line(), "0 False");

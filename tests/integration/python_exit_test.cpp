@@ -1,5 +1,5 @@
-// Exits of programs with daemon threads inside of trampolines: CPython 3.12 to 3.14.2 unmap those
-// under them (cpython gh-143228).
+// Exits of programs with daemon threads inside trampolines: CPython 3.12 to 3.14.2 unmap the
+// trampolines while the threads use them (cpython gh-143228).
 #include "base/text.hpp"
 #include "procfs/tasks.hpp"
 #include "support/attach.hpp"
@@ -22,8 +22,8 @@ INSTANTIATE_TEST_SUITE_P(Pythons, PythonExitTest, testing::ValuesIn(interpreters
 
 enum class Leave { kOn, kOff };
 
-// Four threads that never leave the trampoline of `hold`. Behind the interpreter's end the C
-// library waits for a line: meanwhile the threads wake up, want the GIL, and are made to end.
+// Four threads that never leave the trampoline of `hold`. After the end of the interpreter, the C
+// library waits for a line: meanwhile the threads wake up, request the GIL, and are terminated.
 constexpr auto kHolds = R"(
 import ctypes, sys, threading, time
 ctypes.pythonapi.Py_AtExit(ctypes.cast(ctypes.CDLL(None).getchar, ctypes.c_void_p))
@@ -42,7 +42,7 @@ print('inside', flush=True)
 sys.stdin.readline()
 )";
 
-// True when only its main thread is left, or it has ended.
+// True if only its main thread is left or it has exited.
 bool threads_end(PythonProcess& python) {
   const auto deadline = Deadline::after(kPatience);
   while (python.child().running() && procfs::list_tasks(python.pid()).size() > 1) {
@@ -100,7 +100,7 @@ for line in sys.stdin:
     print('worked', flush=True)
 )";
 
-// By chance 1 of 8 crashes without what this is about. PYINJECT_EXITS: how many, of each kind.
+// Without the fix, 1 of 8 crashes by chance. PYINJECT_EXITS: the number of exits of each kind.
 int exits() {
   const char* const text = std::getenv("PYINJECT_EXITS");
   return base::parse_number<int>(text == nullptr ? "" : text).value_or(3);
@@ -120,7 +120,7 @@ void expect_exits_of_busy(const Interpreter& interpreter, Leave leave) {
     }
     python.send_line("end");
     const auto status = python.child().wait(Deadline::after(kPatience));
-    ASSERT_TRUE(status) << "it does not exit";
+    ASSERT_TRUE(status) << "the program does not exit";
     killed += status->signal != 0 ? 1 : 0;
   }
   EXPECT_EQ(killed, 0) << "of " << all;

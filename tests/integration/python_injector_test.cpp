@@ -1,4 +1,4 @@
-// Switching on and off, on every interpreter: what a user of the library sees.
+// Switching on and off, on every interpreter, as a user of the library sees it.
 #include "base/fault.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -39,7 +39,7 @@ class Injector : public testing::TestWithParam<Interpreter> {
     return take_snapshot(pid);
   }
 
-  // The lines of the map that the target writes, through the descriptor that activation gave.
+  // The lines of the target's map, read through the descriptor that the activation returned.
   static std::vector<std::string> map_lines(const python::Activation& activation) {
     EXPECT_TRUE(activation.map.valid());
     ::lseek(activation.map.get(), 0, SEEK_SET);
@@ -56,7 +56,7 @@ class Injector : public testing::TestWithParam<Interpreter> {
   Attach attach_;
 };
 
-// Answers each line of stdin with the sum of a few calls: alive and right.
+// Answers each line of stdin with the sum of a few calls, which shows that it works correctly.
 constexpr const char* kServer = R"(
 import sys
 class Adder:
@@ -109,7 +109,7 @@ TEST_P(Injector, LeavesTheProcessAsItWas) {
   PythonProcess server{GetParam(), kServer};
   server.send_line("3");
   EXPECT_EQ(server.read_line(), "6 False");
-  attach_.activate(server.pid());  // brings the arena and the map's descriptor
+  attach_.activate(server.pid());  // creates the arena and the map's descriptor
   attach_.deactivate(server.pid());
   const auto before = at_rest_snapshot(server.pid());
   for (int i = 0; i < 3; ++i) {
@@ -126,19 +126,19 @@ TEST_P(Injector, FirstActivationLeavesOnlyTheArenaAndTheMap) {
   const auto before = at_rest_snapshot(server.pid());
   attach_.activate(server.pid());
   attach_.deactivate(server.pid());
-  // Mappings: the payload is compiled, so the allocator may map; what else differs is the map's fd.
+  // Ignore mappings: compiling the payload may allocate. The only other difference is the map's fd.
   const auto found = differences(before, at_rest_snapshot(server.pid()), {.maps = false});
   EXPECT_THAT(found,
               testing::ElementsAre(testing::ContainsRegex("fd [0-9]+ opened: .*/tmp/perf-")));
 }
 
 struct Growth {
-  std::size_t own_kib = 0;  // of no file: what is there of those depends on others, too
+  std::size_t own_kib = 0;  // without file mappings, whose size also depends on other processes
   std::size_t mappings = 0;
 };
 
 Growth growth_of(base::Pid pid) {
-  // Counted by a walk; what statm and status say is up to some pages beside it.
+  // smaps_rollup counts exactly; statm and status may be off by some pages.
   const auto rollup =
       base::read_file("/proc/" + std::to_string(pid.value()) + "/smaps_rollup").value_or("");
   constexpr std::string_view kField = "\nAnonymous:";
@@ -149,7 +149,7 @@ Growth growth_of(base::Pid pid) {
 }
 
 TEST_P(Injector, FiveHundredCyclesNeitherGrowNorRepeat) {
-  ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);  // its children's memory does not grow by 2 MiB
+  ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);  // keep its children's memory from growing by 2 MiB
   PythonProcess server{GetParam(), kServer};
   ::prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
   auto activation = attach_.activate(server.pid());
@@ -202,7 +202,7 @@ TEST_P(Injector, ActivatingTwiceIsActivatingOnce) {
 
 TEST_P(Injector, AnotherLivingSessionIsRespected) {
   PythonProcess server{GetParam(), kServer};
-  PythonProcess other{GetParam(), kServer};  // stands for another perf-pyinject
+  PythonProcess other{GetParam(), kServer};  // stands in for another perf-pyinject
   auto options = Attach::patient();
   options.owner.session = attach_.detect(other.pid()).id;
   attach_.activate(server.pid(), options);
@@ -216,11 +216,12 @@ TEST_P(Injector, AnotherLivingSessionIsRespected) {
 
   other.terminate();
   const auto adopted = attach_.activate(server.pid());
-  EXPECT_EQ(adopted.before, TrampolineState::kOff) << "what a dead session left on is switched off";
+  EXPECT_EQ(adopted.before, TrampolineState::kOff)
+      << "a trampoline left on by a dead session is switched off";
   attach_.deactivate(server.pid());
 }
 
-// Stands for a perf-pyinject in a container, where it has pid 1.
+// Stands in for a perf-pyinject in a container, where it has pid 1.
 class ContainedSession {
  public:
   ContainedSession()
@@ -262,14 +263,14 @@ TEST_P(Injector, ALivingSessionInAnotherPidNamespaceIsRespected) {
   EXPECT_THROW(attach_.deactivate(server.pid()), base::Error);
 
   session.end();
-  if (procfs::in_first_pid_namespace()) {  // elsewhere it cannot be proved to have ended
+  if (procfs::in_first_pid_namespace()) {  // elsewhere its end cannot be proved
     EXPECT_EQ(attach_.activate(server.pid()).before, TrampolineState::kOff);
     attach_.deactivate(server.pid());
   }
 }
 
-// Containers that start in one clock tick: the first processes of both have pid 1 and one start
-// time.
+// Two containers that start in the same clock tick: their first processes both have pid 1 and the
+// same start time.
 TEST_P(Injector, AnEndedSessionIsNotTakenForOneOfAnotherPidNamespace) {
   if (::geteuid() != 0 || !procfs::in_first_pid_namespace()) {
     GTEST_SKIP() << "root of the first pid namespace proves that a session elsewhere has ended";
@@ -351,7 +352,7 @@ for line in sys.stdin:
   }
 }
 
-// Which has neither an arena nor a map, but for another reason than one that could not have them.
+// It has neither arena nor map, but not because it could not have them.
 TEST_P(Injector, AProcessThatExecsDuringItsActivationHasExited) {
   static PythonProcess* executing = nullptr;
   PythonProcess python{GetParam(), R"(

@@ -1,5 +1,5 @@
-// Programs that had the trampoline on by themselves and switched it off again: a second activation
-// crashes CPython 3.14 and later.
+// Programs that switched the trampoline on and off themselves: a second activation crashes CPython
+// 3.14 and later.
 #include "integration/detection.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonOnceActivatedTest);
 INSTANTIATE_TEST_SUITE_P(Pythons, PythonOnceActivatedTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
-// Each line makes functions, calls them and throws them away.
+// For each line, creates functions, calls them and discards them.
 constexpr auto kChurn =
     "import gc\n"
     "print('ready', flush=True)\n"
@@ -28,12 +28,12 @@ constexpr auto kChurn =
     "    gc.collect()\n"
     "    print('done', flush=True)\n";
 
-// Refused by those that would crash; the others go on after one more activation.
+// Interpreters that would crash are refused; the others survive another activation.
 void expect_safe(PythonProcess& python, bool must_refuse) {
   const auto detection = python::make_detector()->detect(python.pid());
   if (std::holds_alternative<python::Refused>(detection)) {
     expect_refused_untouched(python.pid(), python::Reason::kActivatedBefore,
-                             {"by itself before", "crashes", "restart it"});
+                             {"on and off before", "crashes", "restart it"});
   } else {
     ASSERT_FALSE(must_refuse);
     Attach attach;
@@ -70,7 +70,7 @@ TEST_P(PythonOnceActivatedTest, ByAnOption) {
   fs::remove(map_file(python.pid()));
 }
 
-// A code watcher of somebody else's is no sign of it.
+// A code watcher of another module does not mean that it was activated.
 TEST_P(PythonOnceActivatedTest, NeverButItHasAWatcher) {
   PythonProcess python{GetParam(),
                        std::string{"import ctypes, sys\n"

@@ -1,4 +1,4 @@
-// Refusals that are about the state of the interpreter, each one produced for real.
+// Refusals because of the interpreter's state, each produced with a real interpreter.
 #include "base/file.hpp"
 #include "integration/detection.hpp"
 #include "support/paths.hpp"
@@ -33,7 +33,7 @@ TEST_P(PythonRefusalsInterpreterTest, TheJitIsOn) {
   if (on.read_line() == "True") {
     expect_refused_untouched(on.pid(), Reason::kJitActive, {"JIT", "PYTHON_JIT=0"});
   } else {
-    expect_ready(on.pid());  // a build without it, whatever the environment says
+    expect_ready(on.pid());  // a build without a JIT ignores the environment
   }
   for (const auto* const value : {"0", ""}) {
     PythonProcess off{with_variable(GetParam(), std::string{"PYTHON_JIT="} + value), kAsk};
@@ -42,8 +42,8 @@ TEST_P(PythonRefusalsInterpreterTest, TheJitIsOn) {
   }
 }
 
-// An evaluator in another library is installed, never called (from then on the program calls C
-// functions only), and taken out again.
+// An evaluator in another library is installed, never called (from then on the program only calls C
+// functions), and removed again.
 TEST_P(PythonRefusalsInterpreterTest, AForeignEvaluator) {
   PythonProcess python{GetParam(), kForeignEvaluator};
   expect_ready(python.pid());
@@ -74,7 +74,7 @@ TEST_P(PythonRefusalsInterpreterTest, ASmallStack) {
     SCOPED_TRACE(kib);
     const PythonProcess small{GetParam(), thread_with_stack(kib)};
     if (since(14)) {
-      expect_ready(small.pid());  // they look after their C stacks
+      expect_ready(small.pid());  // these builds check their C stacks
     } else {
       expect_refused_untouched(small.pid(), Reason::kSmallStack,
                                {"KiB", "at least 1 MiB", "threading.stack_size"});
@@ -84,8 +84,8 @@ TEST_P(PythonRefusalsInterpreterTest, ASmallStack) {
   expect_ready(enough.pid());
 }
 
-// The kernel makes one mapping of a stack and of memory next to it that is of the same kind; since
-// Linux 6.7 stacks are MADV_NOHUGEPAGE (15).
+// The kernel merges a stack with adjacent memory of the same kind into one mapping; since Linux 6.7
+// stacks are MADV_NOHUGEPAGE (15).
 TEST_P(PythonRefusalsInterpreterTest, ASmallStackAmongOtherMemory) {
   PythonProcess python{GetParam(),
                        "import mmap\n"
@@ -119,7 +119,7 @@ TEST_P(PythonRefusalsInterpreterTest, SubInterpretersAreAWarning) {
   EXPECT_THAT(attach.detect(python.pid()).warnings, testing::IsEmpty());
 }
 
-// Waits while the modules' contents are destroyed.
+// Waits while the contents of the modules are destroyed.
 TEST_P(PythonRefusalsInterpreterTest, ItIsShuttingDown) {
   PythonProcess python{GetParam(),
                        "import os, sys\n"
@@ -157,7 +157,7 @@ TEST_P(PythonRefusalsInterpreterTest, ItIsNotInitialized) {
   EXPECT_EQ(initialized->value() % 4, 0U);
   EXPECT_EQ(memory.read_value<std::int32_t>(*initialized), 0);
   EXPECT_TRUE(std::holds_alternative<python::Target>(observer->detect(python.pid())))
-      << "it runs byte code already";
+      << "it already runs byte code";
   python.send_line("go on");
   ASSERT_EQ(python.read_line(), "started");
   EXPECT_EQ(memory.read_value<std::int32_t>(*initialized), 1);
@@ -176,7 +176,7 @@ TEST_P(PythonRefusalsInterpreterTest, StrictSeccomp) {
   expect_ready(python.pid());
   python.send_line("be strict");
   ASSERT_EQ(python.read_line(), "strict");
-  expect_refused_untouched(python.pid(), Reason::kSeccomp, {"strict", "kill"});
+  expect_refused_untouched(python.pid(), Reason::kSeccomp, {"strict", "--engine bpf"});
   python.expect_alive();
 }
 

@@ -1,5 +1,5 @@
-// Targets under seccomp filters: what would kill or fail is refused before anything is touched, and
-// what a service manager usually installs is no reason.
+// Targets with seccomp filters: if the activation would be killed or fail, it is refused before
+// anything is touched; the usual filters of a service manager are accepted.
 #include "support/asleep.hpp"
 #include "support/attach.hpp"
 #include "support/interpreters.hpp"
@@ -70,7 +70,7 @@ TEST_P(Seccomp, AFilterThatAllowsEverythingIsNoReason) {
 }
 
 TEST_P(Seccomp, WhatWouldKillIsRefusedAndNothingIsTouched) {
-  // mprotect: the trampolines' memory is made executable by it.
+  // CPython makes the trampolines' memory executable with mprotect.
   for (const char* action : {kKill, kErrnoPermission}) {
     auto process = filtered(GetParam(), {rule(10, action)});
     wait_until_asleep(process.pid());
@@ -86,7 +86,7 @@ TEST_P(Seccomp, WhatWouldKillIsRefusedAndNothingIsTouched) {
   }
 }
 
-// Without CAP_SYS_ADMIN nobody can look into filters; signal frames are not tried then.
+// Without CAP_SYS_ADMIN filters cannot be read; signal frames are not tried then.
 TEST_P(Seccomp, AFilterThatCannotBeReadIsTold) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "giving up capabilities needs some";
@@ -101,13 +101,13 @@ TEST_P(Seccomp, AFilterThatCannotBeReadIsTold) {
   } while (answer == "x False" && activation.running());
   EXPECT_EQ(activation.wait(base::Deadline::after(kPatience)), ExitStatus{}) << activation.err();
   EXPECT_THAT(activation.err(),
-              testing::AllOf(testing::HasSubstr("its seccomp filters could not be judged"),
+              testing::AllOf(testing::HasSubstr("its seccomp filters could not be read"),
                              testing::HasSubstr("CAP_SYS_ADMIN")));
 }
 
 TEST_P(Seccomp, WithoutSigreturnTheQueueIsUsed) {
   auto process = filtered(GetParam(), {rule(15, kKill)});
-  // The main thread waits in read: signal frames would be the way, and would kill it.
+  // The main thread waits in read: signal frames would be chosen and would kill it.
   std::variant<python::Activation, python::Refusal> result;
   std::jthread activation{[&] { result = attach_.try_activate(process.pid(), Attach::patient()); }};
   std::string answer;

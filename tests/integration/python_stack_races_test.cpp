@@ -1,4 +1,4 @@
-// Python stacks that change while they are read, and what activation does to them.
+// Python stacks that change while they are read, and the effect of an activation on them.
 #include "integration/detection.hpp"
 #include "integration/told_stack.hpp"
 #include "support/patience.hpp"
@@ -7,7 +7,11 @@
 #include <gmock/gmock.h>
 
 #include <charconv>
+#include <chrono>
 #include <set>
+#include <utility>
+
+#include <time.h>
 
 namespace pyinject::test {
 namespace {
@@ -17,6 +21,31 @@ using testing::ElementsAre;
 using Names = std::vector<std::string>;
 
 class PythonStackRacesTest : public DetectionTest {};
+
+// The CPU time of a process.
+class Progress {
+ public:
+  explicit Progress(base::Pid pid) { EXPECT_EQ(::clock_getcpuclockid(pid.value(), &clock_), 0); }
+  // Waits until the process has run since the last call.
+  void await() {
+    const auto deadline = base::Deadline::after(kPatience);
+    const auto before = std::exchange(last_, now());
+    while (last_ == before && !deadline.expired()) {
+      last_ = now();
+    }
+    ASSERT_NE(last_, before);
+  }
+
+ private:
+  [[nodiscard]] std::chrono::nanoseconds now() const {
+    timespec time{};
+    ::clock_gettime(clock_, &time);
+    return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
+  }
+
+  clockid_t clock_ = 0;
+  std::chrono::nanoseconds last_{};
+};
 
 TEST_P(PythonStackRacesTest, WhatIsReadOfABusyThreadIsPossible) {
   PythonProcess python{GetParam(), R"(
@@ -59,7 +88,7 @@ work()
   RecordProperty("read", static_cast<int>(read));
 }
 
-// Below run() the stack is another one at each read, and deep enough that no two reads agree.
+// Below run() the stack differs at each read and is so deep that no two reads agree.
 TEST_P(PythonStackRacesTest, ReadsTheOuterFramesOfAThreadWhoseInnerOnesNeverSettle) {
   PythonProcess python{GetParam(), R"(
 def run():
@@ -81,7 +110,9 @@ run()
   constexpr int kReads = 500;
   int outer = 0;
   int settled = 0;
+  Progress progress{python.pid()};
   for (int i = 0; i < kReads; ++i) {
+    progress.await();  // a thread that has not run would be read at the same instruction again
     for (const auto& stack : reader.read(tids)) {
       auto names = qualnames(reader, stack);
       std::ranges::reverse(names);
@@ -93,13 +124,13 @@ run()
   }
   RecordProperty("outer", outer);
   RecordProperty("settled", settled);
-  // The few that fail are read again 50 ms later; with sanitizers, a read takes ten times as long.
+  // The few failed reads are repeated 50 ms later; with sanitizers, a read takes ten times as long.
   EXPECT_GE(outer, kReads * (kSlowedBySanitizer ? 90 : 98) / 100)
       << settled << " of the stacks had settled";
 }
 
 // Code objects that live for some microseconds to a fraction of a millisecond (a reader with
-// sanitizers is slow), each in the place of the one before it.
+// sanitizers is slow), each at the address of the previous one.
 TEST_P(PythonStackRacesTest, NamesAreThoseOfOneObject) {
   PythonProcess python{GetParam(), R"(
 def work():
@@ -137,7 +168,7 @@ work()
   EXPECT_GE(made, 50);
 }
 
-// After activation each call has an activation of the evaluator of its own.
+// After the activation, each call has its own activation of the evaluator.
 TEST_P(PythonStackRacesTest, GroupsBeforeAndAfterActivation) {
   PythonProcess python{GetParam(), std::string{kTelling} + R"(
 def outer():
@@ -165,7 +196,8 @@ while True:
   attach.activate(python.pid());
   stacks = reader.read();
   ASSERT_EQ(stacks.size(), 1U);
-  EXPECT_THAT(flags(stacks.front()), ElementsAre(false, false, false, true)) << "entered before";
+  EXPECT_THAT(flags(stacks.front()), ElementsAre(false, false, false, true))
+      << "entered before the activation";
   python.send_line("");
   ASSERT_EQ(python.read_line(), "ready");
   expected = read_told(python);

@@ -1,5 +1,5 @@
-// What the tool can do with which rights: as a user without any capability, with exactly
-// CAP_SYS_PTRACE, with CAP_PERFMON. docs/rights.md is what these tests say.
+// What the tool can do with which rights: as a user without capabilities, with exactly
+// CAP_SYS_PTRACE, with CAP_PERFMON. These tests verify docs/rights.md.
 #include "integration/rights.hpp"
 
 #include "base/file.hpp"
@@ -36,8 +36,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// perf_event_open of one's own processes: allowed up to 2, by the kernel's documentation; 3 is
-// Debian's and Android's.
+// perf_event_open of one's own processes: permitted up to 2 according to the kernel's
+// documentation; 3 is an extension of Debian and Android.
 int perf_event_paranoid() {
   const auto level = base::read_file("/proc/sys/kernel/perf_event_paranoid", 64);
   return level ? base::parse_number<int>(base::trim(*level)).value_or(0) : 0;
@@ -65,7 +65,7 @@ TEST_F(Rights, OnesOwnProcessIsRecordedWithoutCapabilities) {
   expect_private(map(), kUser);
 }
 
-// perf leaves the kernel out, and with it each sample of a switch.
+// perf excludes the kernel, and with it every sample of a context switch.
 TEST_F(Rights, WithoutTheKernelThereAreNoWaitsAndThatIsSaid) {
   if (perf_is_forbidden() || perf_event_paranoid() < 2) {
     GTEST_SKIP() << "kernel.perf_event_paranoid is not 2";
@@ -78,6 +78,49 @@ TEST_F(Rights, WithoutTheKernelThereAreNoWaitsAndThatIsSaid) {
   EXPECT_THAT(record("+perfmon", {"-g", "--off-cpu"}).err, Not(HasSubstr("--off-cpu: ")));
 }
 
+TEST_F(Rights, DumpsNeedNoneForOnesOwnProcess) {
+  start(kUser, "import os\nprint('ready', flush=True)\nos.read(0, 1)\n");
+  wait_until_asleep(python_->pid());
+  const auto result = pyinject("", {"dump", "-p", pid_});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr(": in read(fd 0: pipe:["),
+                                HasSubstr("\n    <module>  <string>:3\n")));
+}
+
+TEST_F(Rights, DumpsWithAStopNeedNoneForOnesOwnProcess) {
+  start(kUser, "import os\nprint('ready', flush=True)\nos.read(0, 1)\n");
+  wait_until_asleep(python_->pid());
+  const auto result = pyinject("", {"dump", "--stop", "-p", pid_});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("\n  stopped for "), HasSubstr(": in read(fd 0: pipe:["),
+                                HasSubstr("\n    <module>  <string>:3\n")));
+}
+
+TEST_F(Rights, DumpsWithAStopOfAnothersProcessNeedSysPtrace) {
+  start(kOther, "import os\nprint('ready', flush=True)\nos.read(0, 1)\n");
+  wait_until_asleep(python_->pid());
+  const auto refused = pyinject("", {"dump", "--stop", "-p", pid_});
+  EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("cannot dump: "), HasSubstr("(no_permission)"),
+                                 HasSubstr("CAP_SYS_PTRACE")));
+  const auto result = pyinject("+sys_ptrace", {"dump", "--stop", "-p", pid_});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("\n  stopped for "), HasSubstr("\n    <module>  <string>:3\n")));
+}
+
+TEST_F(Rights, DumpsOfAnothersProcessNeedSysPtrace) {
+  start(kOther, "import os\nprint('ready', flush=True)\nos.read(0, 1)\n");
+  wait_until_asleep(python_->pid());
+  const auto refused = pyinject("", {"dump", "-p", pid_});
+  EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("cannot dump: "), HasSubstr("(no_permission)"),
+                                 HasSubstr("CAP_SYS_PTRACE")));
+  const auto result = pyinject("+sys_ptrace", {"dump", "-p", pid_});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("\n    <module>  <string>:3\n"));
+}
+
 TEST_F(Rights, AnothersProcessIsRefused) {
   start(kOther);
   const Untouched before{python_->pid()};
@@ -87,7 +130,7 @@ TEST_F(Rights, AnothersProcessIsRefused) {
     EXPECT_THAT(result.err, AllOf(HasSubstr("(no_permission)"), HasSubstr("CAP_SYS_PTRACE"),
                                   HasSubstr("it belongs to uid 65533")));
   }
-  // What else a tool could have does not help.
+  // Other capabilities do not help.
   EXPECT_THAT(pyinject("+perfmon,+dac_read_search", {"status", "-p", pid_}).out,
               HasSubstr("no_permission"));
   EXPECT_THAT(before.differences(), IsEmpty());
@@ -95,12 +138,12 @@ TEST_F(Rights, AnothersProcessIsRefused) {
 
 TEST_F(Rights, AnothersProcessNeedsExactlySysPtrace) {
   start(kOther);
-  // CPython makes its map for its user only.
+  // CPython creates its map for its user only.
   expect_works("+sys_ptrace", "CAP_DAC_READ_SEARCH");
   expect_private(map(), kOther);
 }
 
-// /tmp is sticky.
+// /tmp is sticky, so the map cannot be moved.
 TEST_F(Rights, AnothersStaleMapIsItsOwn) {
   start(kOther);
   const base::UniqueFd file{::open(map().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
@@ -114,8 +157,8 @@ TEST_F(Rights, AnothersStaleMapIsItsOwn) {
   expect_private(map(), kOther);
 }
 
-// Asked while it is stopped, it goes on sleeping: that it does is to be seen without
-// /proc/PID/syscall, which is for its user only.
+// The process is stopped when the request is made and keeps sleeping. The tool must see that
+// without /proc/PID/syscall, which only the process's user may read.
 TEST_F(Rights, SysPtraceIsEnoughForTheSecondLook) {
   start(kOther);
   const auto pid = python_->pid();
@@ -139,13 +182,13 @@ TEST_F(Rights, AnothersProcessIsRecordedWithSysPtraceAndPerfmon) {
   const auto recorded = record("+sys_ptrace,+perfmon");
   EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
   EXPECT_THAT(recorded.err, HasSubstr(" samples, "));
-  // Without the map only the call that was running at the attach has a name: from memory.
+  // Without the map, only the call in progress at the attach has a name: from memory.
   EXPECT_LT(2 * times_in(script("+sys_ptrace"), "py::leaf"),
             times_in(script("+dac_read_search"), "py::leaf"));
   expect_private(data(), kUser);
 }
 
-// The JIT is switched on by a variable, and /proc/PID/environ is for its user only.
+// A variable enables the JIT, and only the process's user may read /proc/PID/environ.
 TEST_F(Rights, SysPtraceIsEnoughToSeeTheJit) {
   interpreter_ = with_variable(interpreter_, "PYTHON_JIT=1");
   start(kOther,
@@ -171,14 +214,14 @@ TEST_F(Rights, OnesOwnProcessThatIsNotDumpableNeedsSysPtrace) {
   expect_works("+sys_ptrace");
 }
 
-// As an administrator would give it to a group.
+// As an administrator would grant it to a group.
 TEST_F(Rights, AFileCapabilityOfTheTool) {
   const auto set = run({"setcap", "cap_sys_ptrace+ep", folder_.here("perf-pyinject")});
   if (set.status != ExitStatus{}) {
     GTEST_SKIP() << "no file capabilities here: " << set.err;
   }
   start(kOther);
-  // The bounding set must have it.
+  // The bounding set must contain it.
   auto argv = in_world(kUser, "");
   std::erase_if(argv, [](const std::string& word) { return word.starts_with("--bounding-set"); });
   argv.insert(argv.end(), {folder_.here("perf-pyinject"), "activate", "-p", pid_});

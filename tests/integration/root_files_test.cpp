@@ -1,7 +1,7 @@
-// The files that root writes where another user can replace names, or where there is no room.
+// Files that root writes in places where another user can replace names, or where no space is left.
 #include "integration/cli_bad_input.hpp"
 #include "pyinject/base/deadline.hpp"
-#include "record/post_processing.hpp"
+#include "record/completion.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
 #include "support/find_perf.hpp"
@@ -57,11 +57,12 @@ class RootFiles : public testing::Test {
   }
 
   [[nodiscard]] std::string theirs() const { return folder_ / "theirs"; }
-  // Of root, into which nothing may be written.
+  // A directory of root, into which nothing may be written.
   [[nodiscard]] std::string rootbin() const { return folder_ / "rootbin"; }
   [[nodiscard]] std::string data() const { return theirs() + "/perf.data"; }
 
-  // A perf for which SCRIPT runs when it is called as VERB; "$@" and $PERF are the real one's.
+  // A perf that runs SCRIPT when it is called as VERB; "$@" are perf's arguments, $PERF is the real
+  // one.
   [[nodiscard]] std::string perf_with(const std::string& verb, const std::string& script) const {
     const auto path = folder_.file(
         "perf", fmt::format("#!/bin/sh\nPERF={}\n[ \"$1\" = {} ] || exec $PERF \"$@\"\n{}\n",
@@ -80,7 +81,8 @@ class RootFiles : public testing::Test {
   [[nodiscard]] RunResult record(std::vector<std::string> options) const {
     return run(record_argv(std::move(options)));
   }
-  // With /tmp mounted by MOUNT, which may use it; /mnt is the directory of the other user.
+  // Records with another /tmp, mounted by the commands MOUNT, which may use /mnt: the other user's
+  // directory.
   [[nodiscard]] RunResult record_with_tmp(const std::string& mount,
                                           std::vector<std::string> options) const {
     const auto record = record_argv(std::move(options));
@@ -107,7 +109,7 @@ class RootFiles : public testing::Test {
   std::optional<PythonProcess> python_;
 };
 
-// The other user puts a file of his own in the place of perf's while the names are kept.
+// The other user replaces perf's file with his own while the names are stored.
 TEST_F(RootFiles, AreNotHandedToWhoeverReplacesThem) {
   const auto perf = perf_with(
       "buildid-cache", fmt::format("mv {0} {0}.away; echo mine >{0}; chown {1} {0}; chmod 644 {0}\n"
@@ -119,7 +121,7 @@ TEST_F(RootFiles, AreNotHandedToWhoeverReplacesThem) {
   EXPECT_THAT(script(data()), HasSubstr("py::work"));
 }
 
-// Before they are read: the Python stacks do not go into his file.
+// The file changes its owner before it is read: the Python stacks must not go into it.
 TEST_F(RootFiles, OfAnotherUserAreLeftAlone) {
   const auto perf = perf_with(
       "record", fmt::format("$PERF \"$@\"; status=$?; chown {1} {0}; chmod 644 {0}; exit $status",
@@ -130,7 +132,7 @@ TEST_F(RootFiles, OfAnotherUserAreLeftAlone) {
   EXPECT_THAT(script(data()), Not(HasSubstr("py::<module>")));
 }
 
-// `weave` of another user's file is for that user.
+// `weave` of another user's file keeps that user as the owner.
 TEST_F(RootFiles, ThatAreWovenKeepTheirOwner) {
   ASSERT_EQ(record({"-o", data()}).status, ExitStatus{});
   ASSERT_EQ(::chown(data().c_str(), kNobody, kNobody), 0);
@@ -146,7 +148,7 @@ TEST_F(RootFiles, OfNamesFollowNoLink) {
   EXPECT_EQ(result.status.code, 125) << result.err;
   EXPECT_THAT(result.err, HasSubstr("cannot use " + data() + ".names as a directory"));
   EXPECT_TRUE(fs::is_empty(rootbin()));
-  EXPECT_TRUE(fs::is_regular_file(data())) << "as perf wrote it";
+  EXPECT_TRUE(fs::is_regular_file(data())) << "the file as perf wrote it";
 }
 
 TEST_F(RootFiles, OfNamesAreNotPutIntoADirectoryOfAnotherUser) {
@@ -198,7 +200,7 @@ TEST_F(RootFiles, OfNamesGoNextToTheRecordingIfTmpIsFull) {
       "mount -t tmpfs -o size=64k none /tmp && ! head -c 100000 /dev/zero 2>/dev/null >/tmp/full",
       {"--engine", "bpf", "-o", "/mnt/perf.data"});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
-  EXPECT_THAT(result.err, AllOf(HasSubstr("the names are kept in /mnt/perf.data.names"),
+  EXPECT_THAT(result.err, AllOf(HasSubstr("the names are in /mnt/perf.data.names"),
                                 HasSubstr("No space left on device")));
   EXPECT_FALSE(fs::is_empty(data() + ".names"));
 }
@@ -210,12 +212,13 @@ TEST_F(RootFiles, OfNamesGoNextToTheRecordingIfTmpIsReadOnly) {
   const auto result = record_with_tmp("mount -t tmpfs -o ro none /tmp",
                                       {"--engine", "bpf", "-o", "/mnt/perf.data"});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
-  EXPECT_THAT(result.err, AllOf(HasSubstr("the names are kept in /mnt/perf.data.names"),
+  EXPECT_THAT(result.err, AllOf(HasSubstr("the names are in /mnt/perf.data.names"),
                                 HasSubstr("Read-only file system")));
   EXPECT_FALSE(fs::is_empty(data() + ".names"));
 }
 
-// The disk of the recording is full at the end: what perf wrote stays, and no more is promised.
+// The recording's disk is full at the end: perf's file stays, and nothing more is reported as
+// written.
 TEST_F(RootFiles, OfPerfStayIfTheirDiskIsFull) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
     GTEST_SKIP() << lacks;
@@ -257,15 +260,15 @@ TEST_F(RootFiles, OfFiguresFollowNoLinkOfAnotherUser) {
   const auto victim = rootbin() + "/victim";
   fs::create_symlink(victim, link);
   ASSERT_EQ(record({"--stats", link, "-o", folder_ / "first"}).status, ExitStatus{});
-  EXPECT_THAT(contents_of(victim), HasSubstr("\"Activated\"")) << "one's own link is followed";
+  EXPECT_THAT(contents_of(victim), HasSubstr("\"Activated\"")) << "the user's own link is followed";
   fs::remove(victim);
   ASSERT_EQ(::lchown(link.c_str(), kNobody, kNobody), 0);
   const auto result = record({"--stats", link, "-o", folder_ / "second"});
-  EXPECT_THAT(result.err, HasSubstr(link + " is a link of uid 65534"));
+  EXPECT_THAT(result.err, HasSubstr(link + " is a symbolic link that belongs to uid 65534"));
   EXPECT_FALSE(fs::exists(victim));
 }
 
-// In a /tmp of its own a process can have a file of somebody else under the name of its map.
+// With its own /tmp, a process can have another user's file under the name of its map.
 TEST_F(RootFiles, ReadAsMapsBelongToTheProcess) {
   const auto opened = [](uid_t owner) {
     ChildProcess process{{"unshare", "--mount", "sh", "-c",
@@ -277,7 +280,7 @@ TEST_F(RootFiles, ReadAsMapsBelongToTheProcess) {
     return session::open_perf_map(static_cast<std::uint32_t>(process.pid().value())).valid();
   };
   EXPECT_TRUE(opened(kNobody));
-  EXPECT_TRUE(opened(0)) << "it has dropped its rights";
+  EXPECT_TRUE(opened(0)) << "the process has dropped its rights";
   EXPECT_FALSE(opened(kNobody - 1));
 }
 

@@ -1,8 +1,12 @@
-// Whole recordings with real perf and real processes; only the injection is made up.
+// Complete recordings with real perf and real processes; only the injection is a fake.
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "pyinject/base/child.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/record/record_session.hpp"
+#include "support/bpf_engine.hpp"
 #include "support/fake_python.hpp"
+#include "support/guards.hpp"
 #include "support/patience.hpp"
 #include "support/stand_in_perf.hpp"
 #include "support/temp_dir.hpp"
@@ -13,6 +17,8 @@
 
 #include <csignal>
 #include <filesystem>
+#include <memory>
+#include <set>
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -82,7 +88,7 @@ TEST_F(RecordTest, StatusIsTheCommands) {
   EXPECT_EQ(observer_.active.size(), 1U);
   ASSERT_TRUE(observer_.summary);
   ASSERT_EQ(observer_.summary->files.size(), 1U);
-  EXPECT_GT(observer_.summary->files[0].samples.value_or(0), 100U) << "300 ms of work";
+  EXPECT_GT(observer_.summary->files[0].samples.value_or(0), 100U) << "after 300 ms of work";
   EXPECT_EQ(injector_.owner.session.pid.value(), ::getpid());
   EXPECT_EQ(errors(), "");
 }
@@ -107,49 +113,80 @@ TEST_F(RecordTest, SignalsEndItInGoodOrder) {
   }
 }
 
-// perf is started anew because a target had a child meanwhile; here the signal comes when the first
-// one, by a stand-in, has been told to end.
-TEST_F(RecordTest, ASignalWhilePerfIsStartedAnewEndsItToo) {
-  const base::Child parent{
-      {.argv = {"sh", "-c",
-                "trap 'while kill -0 $$ 2>&-; do :; done & : > " + (folder_ / "child") +
-                    "' USR1; : > " + (folder_ / "ready") + "; while :; do :; done"},
-       .death_signal = SIGKILL}};
-  while (!std::filesystem::exists(folder_ / "ready")) {
+// A process that forks a child when it gets SIGUSR1, and then writes its pid to the file "child".
+std::unique_ptr<base::Child> forking_process(const test::TempDir& folder) {
+  auto parent = std::make_unique<base::Child>(base::ChildOptions{
+      .argv = {"sh", "-c",
+               "trap 'while kill -0 $$ 2>&-; do :; done & echo $! > " + (folder / "child") +
+                   "' USR1; : > " + (folder / "ready") + "; while :; do :; done"},
+      .death_signal = SIGKILL});
+  while (!std::filesystem::exists(folder / "ready")) {
     ::sched_yield();
   }
-  options_.perf.option = test::stand_in_perf(folder_, "child=" + (folder_ / "child") +
-                                                          "\n[ ! -e $child ] || exec $PERF \"$@\"\n"
-                                                          "kill -USR1 " +
-                                                          std::to_string(parent.pid().value()) +
-                                                          "\nuntil [ -e $child ]; do :; done\n"
+  return parent;
+}
+
+// The commands of a stand-in that has PARENT fork before the first perf runs, and hands over to
+// perf afterwards.
+std::string has_it_fork(const test::TempDir& folder, const base::Child& parent) {
+  return "child=" + (folder / "child") + "\n[ ! -e $child ] || exec $PERF \"$@\"\nkill -USR1 " +
+         std::to_string(parent.pid().value()) + "\nuntil [ -e $child ]; do :; done\n";
+}
+
+// perf is started again because a target forked in the meantime; the signal arrives after the first
+// perf, a stand-in, has been told to end.
+TEST_F(RecordTest, ASignalWhilePerfIsStartedAnewEndsItToo) {
+  const auto parent = forking_process(folder_);
+  options_.perf.option = test::stand_in_perf(folder_, has_it_fork(folder_, *parent) +
                                                           "$PERF \"$@\"\n"
                                                           "kill -INT $PPID\n"
                                                           "exec sleep 1000\n");
   options_.children = true;
-  options_.pids = {parent.pid()};
+  options_.pids = {parent->pid()};
   options_.command = {"true"};
   options_.perf_options = {"-o", data()};
-  detector_.only = std::set<Pid>{parent.pid()};
+  detector_.only = std::set<Pid>{parent->pid()};
   EXPECT_EQ(session::record(options_, detector_, injector_, logger_, observer_), 130);
   EXPECT_THAT(injector_.calls, IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(data())) << "nothing was recorded";
   EXPECT_EQ(logger_.text(LogLevel::kWarning), "");
 }
 
-// What perf writes to a pipe is left as it is: these have to put something into it.
+// However long the first perf took to start: on a busy machine, that may be seconds.
+TEST_F(RecordTest, ASlowStartMissesNoChild) {
+  const auto parent = forking_process(folder_);
+  options_.perf.option = test::stand_in_perf(
+      folder_, has_it_fork(folder_, *parent) + "sleep 2.5\nexec $PERF \"$@\"\n");
+  options_.children = true;
+  options_.pids = {parent->pid()};
+  // Until the child has worked for 20 ticks.
+  options_.command = {"sh", "-c",
+                      "ticks() { cut -d' ' -f14 /proc/$child/stat; }; child=$(cat " +
+                          (folder_ / "child") +
+                          "); begin=$(ticks); while [ $(ticks) -lt $((begin + 20)) ]; do :; done"};
+  options_.perf_options = {"-o", data()};
+  detector_.only = std::set<Pid>{parent->pid()};
+  EXPECT_EQ(session::record(options_, detector_, injector_, logger_, observer_), 0);
+  const auto child = base::read_file(folder_ / "child", 100).value_or("");
+  const auto script = test::run(
+      {"perf", "script", "-G", "-i", data(), "-F", "pid", "--pid", std::string{base::trim(child)}});
+  EXPECT_THAT(script.out, HasSubstr(base::trim(child))) << script.err;
+}
+
+// A pipe cannot be changed afterwards, but these options post-process the file.
 TEST_F(RecordTest, APipeIsRefusedWhereTheFileIsToBeChanged) {
   for (const auto engine : {EngineChoice::kTrampoline, EngineChoice::kBpf, EngineChoice::kAuto}) {
     options_.engine = engine;
     options_.flags.off_cpu = engine != EngineChoice::kBpf;
     EXPECT_EQ(record({"true"}, {"-o", "-"}), kFailure);
-    EXPECT_THAT(errors(), HasSubstr(options_.flags.off_cpu ? "--off-cpu post-processes"
-                                                           : "--engine bpf post-processes"));
+    EXPECT_THAT(errors(),
+                HasSubstr(options_.flags.off_cpu ? "--off-cpu needs perf's output in a file"
+                                                 : "--engine bpf needs perf's output in a file"));
   }
   EXPECT_THAT(injector_.calls, IsEmpty());
 }
 
-// perf does not hear that it is to disable its events; until it has ended they are looked at.
+// perf does not receive `disable`; the targets stay on until perf has ended.
 TEST_F(RecordTest, APerfThatIsTooBusyToListenIsToldToEnd) {
   options_.perf.option = test::deaf_perf(folder_);
   std::string perf_then;
@@ -168,7 +205,7 @@ TEST_F(RecordTest, APerfThatIsTooBusyToListenIsToldToEnd) {
 }
 
 TEST_F(RecordTest, EveryFurtherSignalOnlyShortensTheWait) {
-  // The last ones may come when the session has ended: for the tool the process would be over then.
+  // The last signals may arrive after the end of the session and would kill this process.
   sigset_t interrupt;
   sigset_t before;
   ::sigemptyset(&interrupt);
@@ -219,13 +256,17 @@ TEST_F(RecordTest, FailedDeactivationIsAFailure) {
   options_.command = {"true"};
   options_.perf_options = {"-o", data()};
   EXPECT_EQ(session::record(options_, detector_, injector_, logger_, observer_), kFailure);
-  EXPECT_THAT(errors(), HasSubstr("still on"));
+  EXPECT_THAT(errors(), HasSubstr("still be on"));
+  const auto guard = test::guard_of(Pid{::getpid()});
+  ASSERT_TRUE(guard) << "the guard no longer tries";
+  ::kill(guard->pid.value(), SIGKILL);
+  EXPECT_TRUE(guard->ends());
 }
 
 TEST_F(RecordTest, SwitchesOffChildrenOfTheTarget) {
   std::unique_ptr<base::Child> child;
   injector_.after_activation = [&](Pid pid) {
-    // Runs the target's executable and is younger than the activation, as a fork of it is.
+    // Like a fork, it runs the target's executable and started after the activation.
     child = std::make_unique<base::Child>(
         base::ChildOptions{.argv = {"sh", "-c", "while :; do :; done"}});
     EXPECT_NE(pid, child->pid());
@@ -250,7 +291,7 @@ TEST_F(RecordTest, MissingPerfTouchesNothing) {
   EXPECT_THAT(injector_.calls, IsEmpty());
 }
 
-// perf adds the list of all its options to its message.
+// perf appends the list of all its options to its message.
 TEST_F(RecordTest, AnOptionThatPerfDoesNotKnowIsReportedWithoutPerfsUsage) {
   EXPECT_EQ(record({"true"}, {"--no-perf-has-this-option", "-o", data()}), kUsage);
   EXPECT_THAT(logger_.text(LogLevel::kInfo), HasSubstr("unknown option `no-perf-has-this-option'"));
@@ -258,7 +299,7 @@ TEST_F(RecordTest, AnOptionThatPerfDoesNotKnowIsReportedWithoutPerfsUsage) {
 }
 
 TEST_F(RecordTest, PerfThatFailsAtOnce) {
-  EXPECT_EQ(record({"true"}, {"-e", "no-such-event", "-o", data()}), kUsage) << "perf's own";
+  EXPECT_EQ(record({"true"}, {"-e", "no-such-event", "-o", data()}), kUsage) << "perf's own status";
   EXPECT_EQ(record({"true"}, {"-o", "/nonexistent/folder/x"}), kFailure);
   EXPECT_THAT(errors(), HasSubstr("perf record failed: exit status"));
   EXPECT_THAT(injector_.calls, IsEmpty()) << "perf is started first";
@@ -290,11 +331,18 @@ TEST_F(RecordTest, FullDisk) {
 TEST_F(RecordTest, CallGraphOfTheTargetsUnlessChosen) {
   detector_.frame_pointers = false;
   detector_.version.minor = 13;
-  EXPECT_EQ(record({"true"}), 0);
+  // Records into a directory, so that no stack can be completed: copies are all that remains.
+  EXPECT_EQ(record({"true"}, {"--threads", "-o", folder_ / "directory"}), 0);
   EXPECT_EQ(injector_.calls.front(), "stack_use " + std::to_string(target_.pid().value()));
   injector_.calls.clear();
   EXPECT_EQ(record({"true"}, {"-g", "-o", data()}), 0);
   EXPECT_EQ(injector_.calls.front(), "activate " + std::to_string(target_.pid().value()));
+  if (test::bpf_engine_lacks().empty()) {
+    injector_.calls.clear();
+    EXPECT_EQ(record({"true"}, {"-o", data()}), 0);
+    EXPECT_EQ(injector_.calls.front(), "activate " + std::to_string(target_.pid().value()))
+        << "stopped to measure the stacks although a program unwinds them";
+  }
 }
 
 TEST_F(RecordTest, WholeSystemIsLenient) {

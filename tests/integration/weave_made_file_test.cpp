@@ -1,4 +1,5 @@
-// Files made by hand, woven: what is put where, and what is left when it does not come to that.
+// Synthetic files, post-processed: the contents of the result, and what is left when
+// post-processing fails.
 #include "perfdata/input.hpp"
 #include "perfdata/record.hpp"
 #include "pyinject/base/error.hpp"
@@ -98,7 +99,7 @@ TEST_F(WeaveMadeFile, ProcessesOf32BitsHaveAMark) {
   ASSERT_EQ(summary.images.size(), 1U);
 }
 
-// The kernel's records and perf's own tell the same losses.
+// The kernel's records and perf's own report the same losses.
 TEST_F(WeaveMadeFile, LossesAreCountedOnce) {
   constexpr std::uint16_t kDroppedByFilter = 1U << 15U;
   const auto lost_of = [&](bool switches, std::uint64_t told_by_perf) {
@@ -115,14 +116,14 @@ TEST_F(WeaveMadeFile, LossesAreCountedOnce) {
     EXPECT_FALSE(summary.by_period);
     return summary.lost;
   };
-  EXPECT_EQ(lost_of(false, 7), 42U) << "perf does not count those of children";
-  EXPECT_EQ(lost_of(false, 50), 50U) << "nothing tells of those at the end but perf";
-  EXPECT_EQ(lost_of(true, 7), 7U) << "the others were switches";
+  EXPECT_EQ(lost_of(false, 7), 42U) << "perf does not count losses in children";
+  EXPECT_EQ(lost_of(false, 50), 50U) << "only perf counts losses at the end";
+  EXPECT_EQ(lost_of(true, 7), 7U) << "the other lost records were switches";
   EXPECT_EQ(lost_of(true, 0), 42U);
   EXPECT_EQ(lost_of(false, ~std::uint64_t{0}), ~std::uint64_t{0});
 }
 
-// What called the innermost function is not known: a caller further out stands behind the mark.
+// The caller of the innermost function is unknown: a function further out comes after the mark.
 TEST_F(WeaveMadeFile, FunctionsOfBeforeAreOutsideOfTheMark) {
   FrameHistory history;
   history.begin(
@@ -145,7 +146,7 @@ TEST_F(WeaveMadeFile, FunctionsOfBeforeAreOutsideOfTheMark) {
   }
 }
 
-// perf asks for such records with every copied stack.
+// perf requests such records whenever stacks are copied.
 TEST_F(WeaveMadeFile, MappingsOfDataAreKeptOnlyForSamplesThatHaveAddressesOfData) {
   for (const std::uint64_t address : {0x0U, 0x1234U}) {
     test::MadePerfData data;
@@ -193,7 +194,7 @@ TEST_F(WeaveMadeFile, CancelledInEitherPassNothingIsLeft) {
   const auto input = made();
   const auto before = test::contents_of(input);
   for (const double when : {0.0, 0.3}) {
-    // A tenth of a second goes by for each record, so that it is asked at each.
+    // Make each record take a tenth of a second, so that progress is called for each.
     options_.progress = [when](double done, std::uint64_t /*samples*/) {
       const timespec span{.tv_sec = 0, .tv_nsec = 110'000'000};
       ::nanosleep(&span, nullptr);
@@ -238,7 +239,8 @@ TEST_F(WeaveMadeFile, InPlaceModeAndOwnerStay) {
   EXPECT_NE(after.st_ino, before.st_ino);
   struct stat open_still {};
   ASSERT_EQ(::fstat(reader.get(), &open_still), 0);
-  EXPECT_EQ(open_still.st_size, before.st_size) << "who has it open still has the old one";
+  EXPECT_EQ(open_still.st_size, before.st_size)
+      << "an open descriptor still refers to the old file";
   EXPECT_THAT(names(), ElementsAre("made.data"));
 }
 

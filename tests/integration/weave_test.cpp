@@ -1,4 +1,5 @@
-// Files of real perfs, woven: all that was in them is there, and the stacks are whole.
+// Files of real perfs, post-processed: nothing of their contents is lost, and the stacks are
+// complete.
 #include "weave/weave.hpp"
 
 #include "base/text.hpp"
@@ -30,7 +31,7 @@ namespace fs = std::filesystem;
 
 using Arguments = std::vector<std::string>;
 
-// Two forked processes that work, do no system calls while they do, and come to their end.
+// Two forked processes that work without system calls and then exit.
 constexpr const char* kTwoWorkers =
     "work() { i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; }; work & work; wait";
 
@@ -78,7 +79,7 @@ class WeaveTest : public testing::Test {
   }
   [[nodiscard]] std::string output() const { return folder_ / "woven.data"; }
 
-  // Each line by itself, since perf sorts equal times as it likes.
+  // Compare lines individually, since perf sorts equal times arbitrarily.
   static std::vector<std::string> script(const std::string& path, const std::string& fields) {
     const auto result = test::run({"perf", "script", "-F", fields, "-i", path});
     EXPECT_EQ(result.status, ExitStatus{}) << result.err;
@@ -129,7 +130,8 @@ TEST_F(WeaveTest, CompressedStacksAreUnwound) {
   expect_same(input, "comm,tid,time,period,event");
   EXPECT_EQ(summary.unwound, summary.samples);
   EXPECT_LT((summary.cut + summary.no_information + summary.broken) * 10, summary.samples);
-  // What is beside the samples depends on what else this machine has, such as other BPF programs.
+  // The size of the records other than samples depends on the machine, for example on other BPF
+  // programs.
   EXPECT_LT(bytes_of_samples(output()), summary.samples * 1000);
   EXPECT_EQ(summary.bytes_after, fs::file_size(output()));
   EXPECT_LE(summary.bytes_before, fs::file_size(input));
@@ -146,7 +148,7 @@ TEST_F(WeaveTest, EventsThatSampleDifferentThings) {
   EXPECT_LT(summary.unwound, summary.samples);
 }
 
-// Whatever was woven is a recording like any other.
+// A post-processed file is a recording like any other.
 TEST_F(WeaveTest, AgainChangesNothing) {
   const auto input = recorded({"-e", "cpu-clock", "--call-graph", "dwarf,16384"});
   (void)woven(input, output());
@@ -158,7 +160,7 @@ TEST_F(WeaveTest, AgainChangesNothing) {
 }
 
 // The shell as an interpreter: all of its code is the evaluator, and the process that forks the
-// others had a function before the recording began.
+// others had entered a function before the recording started.
 class Shell : public StackSource {
  public:
   explicit Shell(const std::string& path) {
@@ -204,7 +206,7 @@ class Shell : public StackSource {
 TEST_F(WeaveTest, ForkedProcessesHaveTheirParentsFrames) {
   const auto input = recorded({"-e", "cpu-clock", "--call-graph", "dwarf,16384"});
   Shell shell{input};
-  ASSERT_EQ(shell.children.size(), 1U) << "the shell forks one and works itself";
+  ASSERT_EQ(shell.children.size(), 1U) << "the shell forks one child and works itself";
   const auto summary = woven(input, output(), shell.context);
   EXPECT_GT(summary.extended * 10, summary.samples * 9);
   std::map<std::uint32_t, std::set<std::uint64_t>> roots;

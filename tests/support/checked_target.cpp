@@ -16,7 +16,7 @@ namespace pyinject::test {
 
 namespace {
 
-// The first argument says what the main thread does. A line to stdin asks for the verdict.
+// The first argument selects what the main thread does. A line on stdin requests the verdict.
 constexpr const char* kProgram = R"(
 import ctypes, sys, threading
 doing = sys.argv[1]
@@ -83,7 +83,8 @@ PythonOptions with_argument(Doing doing) {
   return options;
 }
 
-// A thread that was let go at its tracer's death is where it was after a moment.
+// Waits until PID is untraced and no longer in a ptrace stop: after its tracer has died, that takes
+// a moment.
 bool settles(base::Pid pid) {
   const auto deadline = base::Deadline::after(kPatience);
   while (!deadline.expired()) {
@@ -122,8 +123,8 @@ void CheckedTarget::expect_unharmed_and_off() {
   EXPECT_EQ(now.state, python::TrampolineState::kOff) << name(now.state);
   process_.send_line("");
   EXPECT_EQ(process_.read_line(), "right");
-  EXPECT_EQ(attach_.detect(pid()).state, python::TrampolineState::kOff) << "it came on later";
-  // The arena and the map stay once it was on; everything else is as before.
+  EXPECT_EQ(attach_.detect(pid()).state, python::TrampolineState::kOff) << "switched on later";
+  // After an activation, the arena and the map remain; everything else is as before.
   EXPECT_THAT(
       differences(before_, take_snapshot(pid()), {.threads = true, .fds = false, .maps = false}),
       testing::IsEmpty());

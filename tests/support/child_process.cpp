@@ -70,15 +70,15 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Everything that the new process needs, made before fork: it may not allocate.
+// Everything that the new process needs, prepared before fork: the child must not allocate.
 struct Start {
   std::vector<char*> argv;
-  std::array<std::string, 2> maps;  // up to its number
+  std::array<std::string, 2> maps;  // map paths up to the pid
   std::vector<char*> envp;
   const ChildOptions& options;
   pid_t parent;
   std::array<int, 3> standard;
-  int failure;  // errno of what went wrong goes here
+  int failure;  // descriptor for the errno of a failure
 };
 
 void remove_stale_maps(const std::string& prefix) {
@@ -104,12 +104,12 @@ bool become(const ChildOptions& options) {
                           ::setuid(*options.uid) == 0);
 }
 
-// In the new process: async-signal-safe calls only.
+// Runs in the new process: async-signal-safe calls only.
 [[noreturn]] void execute(const Start& start) {
   sigset_t none{};
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // Those that shells and nohup(1) ignore for what runs in the background, too.
+  // Includes the signals that shells and nohup(1) ignore in background jobs.
   for (const int number : {SIGPIPE, SIGINT, SIGQUIT, SIGHUP}) {
     (void)::signal(number, SIG_DFL);
   }
@@ -117,7 +117,7 @@ bool become(const ChildOptions& options) {
     remove_stale_maps(prefix);
   }
   bool ready = become(start.options);
-  // After the change of user, which clears it (prctl(2)).
+  // After the change of user, which clears this setting (prctl(2)).
   ready = ready && ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
   if (::getppid() != start.parent) {
     ::_exit(127);
@@ -136,7 +136,7 @@ bool become(const ChildOptions& options) {
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& argv, const ChildOptions& options) {
-  // A child that does not read is seen as EPIPE. Undone in each child.
+  // Report a child that does not read as EPIPE. Each child resets this.
   (void)::signal(SIGPIPE, SIG_IGN);
   auto arguments = argv;
   auto variables = environment(options);
@@ -195,7 +195,7 @@ void ChildProcess::Stream::drain() {
 }
 
 bool ChildProcess::pump(base::Deadline deadline) {
-  // poll(2) leaves negative descriptors out.
+  // poll(2) ignores negative descriptors.
   std::array<pollfd, 3> events{pollfd{.fd = pidfd_.get(), .events = POLLIN, .revents = 0},
                                pollfd{.fd = out_.fd.get(), .events = POLLIN, .revents = 0},
                                pollfd{.fd = err_.fd.get(), .events = POLLIN, .revents = 0}};
@@ -206,7 +206,8 @@ bool ChildProcess::pump(base::Deadline deadline) {
 }
 
 bool ChildProcess::reap() {
-  // Only once it has ended: waitpid would take away the ptrace stops of a thread that traces it.
+  // Only after its exit: waitpid would consume the ptrace stops of a child that this process
+  // traces.
   pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
   int status = 0;
   if (!status_ && ::poll(&ended, 1, 0) == 1) {
@@ -215,7 +216,7 @@ bool ChildProcess::reap() {
       throw base::SystemError{"somebody else has reaped the child", errno};
     }
     if (reaped == 0) {
-      return false;  // some of its threads are still there
+      return false;  // some of its threads still exist
     }
     status_ = WIFSIGNALED(status) ? ExitStatus{.code = 0, .signal = WTERMSIG(status)}
                                   : ExitStatus{.code = WEXITSTATUS(status), .signal = 0};
@@ -236,7 +237,7 @@ std::optional<std::string> ChildProcess::read_line(base::Deadline deadline) {
       return line;
     }
     if (!out_.fd.valid() || reap() || !pump(deadline)) {
-      // One more look: its last words may have come since.
+      // Check again: its last output may have arrived in the meantime.
       if (out_.text.find('\n') == std::string::npos) {
         return std::nullopt;
       }
@@ -275,6 +276,15 @@ RunResult run(const std::vector<std::string>& argv, const RunOptions& options) {
                                   fmt::join(argv, " "), child.out(), child.err())};
   }
   return {.status = *status, .out = child.out(), .err = child.err()};
+}
+
+void await(ChildProcess& child, std::string_view words) {
+  const auto deadline = base::Deadline::after(kPatience);
+  while (child.err().find(words) == std::string::npos) {
+    if (child.wait(base::Deadline::after(std::chrono::milliseconds{20})) || deadline.expired()) {
+      throw base::Error{fmt::format("it does not say \"{}\": {}", words, child.err())};
+    }
+  }
 }
 
 }  // namespace pyinject::test

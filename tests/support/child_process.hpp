@@ -1,4 +1,4 @@
-// A process that a test starts and that cannot outlive it. Nothing in here sleeps or polls by time.
+// A process that a test starts and that cannot outlive the test. Nothing in here polls by time.
 #pragma once
 
 #include "pyinject/base/deadline.hpp"
@@ -20,24 +20,23 @@ namespace pyinject::test {
 inline constexpr uid_t kNobody = 65534;
 
 struct ChildOptions {
-  std::map<std::string, std::string> env;  // added to or replacing those of this process
-  std::vector<std::string> unset;          // taken away from them
-  std::optional<uid_t> uid;                // also as gid, without other groups; needs root
-  std::string folder;                      // empty: this process's
-  std::string root;                        // of its /tmp, if that is another one
+  std::map<std::string, std::string> env;  // added to this process's environment, or replacing
+  std::vector<std::string> unset;          // removed from it
+  std::optional<uid_t> uid;                // also the gid, no other groups; needs root
+  std::string folder;                      // working directory; empty: this process's
+  std::string root;                        // root of its /tmp, if not this process's
 };
 
 struct ExitStatus {
-  int code = 0;    // when signal is 0
-  int signal = 0;  // the one that killed it
+  int code = 0;    // exit status, if signal is 0
+  int signal = 0;  // the signal that killed it; 0: it exited
   bool operator==(const ExitStatus&) const = default;
 };
 
 class ChildProcess {
  public:
-  // ARGV[0] is looked up on PATH. Throws base::Error when it cannot be executed. stdin, stdout and
-  // stderr are pipes. Pids are soon used again: a perf map of an earlier process with its number is
-  // removed.
+  // Looks up ARGV[0] on PATH. Throws base::Error if it cannot be executed. stdin, stdout and stderr
+  // are pipes. Removes the perf map of an earlier process with the same pid: pids are reused soon.
   explicit ChildProcess(const std::vector<std::string>& argv, const ChildOptions& options = {});
   ~ChildProcess();  // kills it (only it, not its own children) and reaps it
   ChildProcess(const ChildProcess&) = delete;
@@ -45,28 +44,29 @@ class ChildProcess {
 
   [[nodiscard]] base::Pid pid() const { return pid_; }
 
-  // The next line of its stdout without the newline; nullopt at its end or at the deadline.
+  // The next line of its stdout without the newline; nullopt at end of file or at the deadline.
   [[nodiscard]] std::optional<std::string> read_line(base::Deadline deadline);
   void write(std::string_view text);
   void close_stdin() { stdin_.reset(); }
   void signal(int number) const;
-  // Has it not ended yet? Reaps it when it has.
+  // Whether it has not exited yet. Reaps it if it has.
   [[nodiscard]] bool running();
-  // nullopt at the deadline. May be called again after the end.
+  // nullopt at the deadline. May be called again after the exit.
   [[nodiscard]] std::optional<ExitStatus> wait(base::Deadline deadline);
 
-  // What came so far and read_line did not take. Read while one of the waits above waits.
+  // Output received so far that read_line did not return. Read while one of the functions above
+  // waits.
   [[nodiscard]] const std::string& out() const { return out_.text; }
   [[nodiscard]] const std::string& err() const { return err_.text; }
 
  private:
   struct Stream {
-    base::UniqueFd fd;  // closed at its end
+    base::UniqueFd fd;  // reset at end of file
     std::string text;
     void drain();
   };
 
-  // Waits until there is output or it has ended; false at the deadline.
+  // Waits until there is output or the process has exited; false at the deadline.
   bool pump(base::Deadline deadline);
   bool reap();
 
@@ -80,7 +80,7 @@ class ChildProcess {
 
 struct RunOptions {
   ChildOptions child;
-  std::string input;  // for its stdin, at most 64 KiB (a pipe's content)
+  std::string input;  // for its stdin, at most 64 KiB (the capacity of a pipe)
   std::chrono::nanoseconds deadline = kPatience;
 };
 
@@ -90,7 +90,10 @@ struct RunResult {
   std::string err;
 };
 
-// Runs it to its end. Throws base::Error, telling its output, at the deadline.
+// Waits until it exits. Throws base::Error with its output at the deadline.
 [[nodiscard]] RunResult run(const std::vector<std::string>& argv, const RunOptions& options = {});
+
+// Waits until CHILD has printed WORDS to stderr. Throws base::Error if it does not.
+void await(ChildProcess& child, std::string_view words);
 
 }  // namespace pyinject::test

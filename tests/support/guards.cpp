@@ -47,7 +47,7 @@ Guards::~Guards() {
   }
 }
 
-std::optional<RunningGuard> Guards::of(base::Pid parent) const {
+std::optional<RunningGuard> guard_of(base::Pid parent) {
   for (const auto pid : procfs::list_processes()) {
     const auto stat = procfs::read_stat(pid);
     if (stat && stat->parent == parent && stat->name == "pyinject-guard") {
@@ -59,7 +59,7 @@ std::optional<RunningGuard> Guards::of(base::Pid parent) const {
 }
 
 void Guards::wait_for_guards() const {
-  while (const auto guard = of(base::Pid{::getpid()})) {
+  while (const auto guard = guard_of(base::Pid{::getpid()})) {
     ASSERT_TRUE(guard->ends()) << "guard " << guard->pid.value() << " does not end";
     ::waitpid(guard->pid.value(), nullptr, 0);
   }

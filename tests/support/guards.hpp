@@ -1,4 +1,4 @@
-// Guard processes, as tests find them.
+// Finds guard processes for tests.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -9,7 +9,7 @@
 
 namespace pyinject::test {
 
-// A running guard, by a descriptor that is readable when it has ended.
+// A running guard and its pidfd, which is readable when the guard has ended.
 struct RunningGuard {
   base::Pid pid;
   base::UniqueFd pidfd;
@@ -17,21 +17,22 @@ struct RunningGuard {
   [[nodiscard]] bool ends() const;  // false: not within kPatience
 };
 
+// The guard of the tool PARENT.
+[[nodiscard]] std::optional<RunningGuard> guard_of(base::Pid parent);
+
 class Guards {
  public:
-  // From now on guards whose tool is killed become children of this process.
+  // From now on, guards whose tool is killed become children of this process.
   Guards();
-  // Ends what is left of them, such as a recording's command.
+  // Ends the processes they left, such as the command of a recording.
   ~Guards();
   Guards(const Guards&) = delete;
   Guards& operator=(const Guards&) = delete;
 
-  // The one of the tool PARENT.
-  [[nodiscard]] std::optional<RunningGuard> of(base::Pid parent) const;
-  // Until there is none whose tool was killed.
+  // Waits until no guard of a killed tool is left.
   void wait_for_guards() const;
-  // Until nothing is left of tools that were killed, guard, perf or command: until this process has
-  // no child but KEEP. A GoogleTest failure when one does not end.
+  // Waits until this process has no child but KEEP, that is until no guard, perf or command of a
+  // killed tool is left. A GoogleTest failure if one does not end.
   void wait_for_orphans(const std::set<base::Pid>& keep = {}) const;
 };
 

@@ -3,6 +3,7 @@
 #include "base/file.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include <sys/mman.h>
@@ -53,6 +54,21 @@ Event made_dwarf_event(std::uint64_t sample_type, std::vector<std::uint64_t> ids
   return event;
 }
 
+void defer_user_chains(Event& event) {
+  constexpr std::size_t kBits = offsetof(perf_event_attr, read_format) + sizeof(std::uint64_t);
+  auto* const bits = reinterpret_cast<std::byte*>(&event.attr) + kBits;
+  bits[4] |= std::byte{0xc0};  // bits 38 and 39
+}
+
+std::string made_deferred_chain(std::uint64_t cookie, const std::vector<std::uint64_t>& addresses,
+                                const std::string& id) {
+  auto payload = words(cookie, addresses.size());
+  for (const auto address : addresses) {
+    payload += words(address);
+  }
+  return made_record(perfdata::kCallchainDeferred, PERF_RECORD_MISC_USER, payload + id);
+}
+
 std::string MadePerfData::attributes(const Event& event) const {
   auto attr = event.attr;
   attr.size = static_cast<std::uint32_t>(attr_size);
@@ -65,7 +81,7 @@ std::string MadePerfData::description() const {
   auto bytes =
       packed(static_cast<std::uint32_t>(events.size()), static_cast<std::uint32_t>(attr_size));
   for (const Event& event : events) {
-    const auto name = padded("cpu-clock");
+    const auto name = padded(event.name.empty() ? "cpu-clock" : event.name);
     bytes += attributes(event) +
              packed(static_cast<std::uint32_t>(event.ids.size()),
                     static_cast<std::uint32_t>(name.size())) +

@@ -1,4 +1,4 @@
-"""A known call tree. Every leaf takes the CPU time written beside it, measured by the thread's own clock."""
+"""A known call tree. Every leaf takes the CPU time given next to it, measured by the thread's own clock."""
 
 import sys
 import time
@@ -28,7 +28,7 @@ def outer(unit):
     inner()
 
 
-# The comprehension belongs to the lambda itself since 3.12.
+# Since 3.12 the comprehension is part of the lambda itself.
 sum_of_squares = lambda count: len([i * i for i in range(count)])  # noqa: E731
 
 

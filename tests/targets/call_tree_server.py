@@ -1,16 +1,16 @@
-"""A program that works for ever in call trees that it tells: from `<module>` to every function, for each of its threads.
+"""A program that works forever in call trees that it reports: from `<module>` to every function, for each thread.
 
     call_tree_server.py [deep|long]
 
-It says `ready`, then a line for each node of its trees, `NUMBER PARENT THREAD NAME:FILE` (the parent of a root is -1),
-and a line with a dot. What it tells is what `frame.f_back` said in its first rounds, under a profile function that is
-gone before `ready`. Everything it tells was entered before, but for what the rounds call again and again.
+It prints `ready`, then a line for each node of its trees, `NUMBER PARENT THREAD NAME:FILE` (the parent of a root is
+-1), and a line with a dot. A profile function, removed before `ready`, has collected the trees with `frame.f_back` in
+the first rounds. All their functions were entered before `ready`, except those that the rounds call repeatedly.
 
-A line with a number N on stdin is answered after N more rounds of the main thread with how many were wrong so far; a
-line `fork N` after the end of a child that made N rounds, with that child's process number; `nest` at once, and from
-then on two more functions are between `main` and the rounds. It ends when stdin does.
+A line with a number N on stdin is answered after N more rounds of the main thread with the number of wrong ones so
+far; a line `fork N` after the exit of a child that made N rounds, with that child's pid; `nest` immediately, and from
+then on there are two more functions between `main` and the rounds. It exits when its stdin is closed.
 
-Nearly all time is spent in the functions named burn_*; with `long` all but one or two samples of a thousand.
+Nearly all time is spent in the functions named burn_*; with `long` all but one or two samples in a thousand.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ except ImportError:
     numpy = None
 
 LONG = sys.argv[1:] == ["long"]
-COUNT = 6400  # until all is learned
+COUNT = 6400  # until the trees are complete
 LONG_COUNT = 512000
 LEARNING_ROUNDS = 3
-ROUNDS_BETWEEN_LOOKS = 1 if LONG else 8  # a look at stdin gives the GIL away
+ROUNDS_BETWEEN_LOOKS = 1 if LONG else 8  # polling stdin releases the GIL
 
-trees = {}  # of each thread: {label: subtree}
+trees = {}  # per thread: {label: subtree}
 learned = threading.Semaphore(0)
 all_learned = threading.Event()
 settled = threading.Semaphore(0)
@@ -56,7 +56,7 @@ def note(frame, event, _):
 
 
 def burner(name):
-    """A function of its own of that name."""
+    """A separate function of that name."""
 
     def burn(count):
         total = 0
@@ -169,7 +169,7 @@ def one_round(count):
 
 
 def dig(levels, count):
-    """Through C code in every sixth level."""
+    """Recurses, through C code at every sixth level."""
     if not levels:
         return burn_deep(count)
     if levels % 6 == 0:
@@ -186,7 +186,7 @@ def child_round(count):
 
 
 def spawn(rounds, lesson=None):
-    """A child that ends after so many rounds. Into the pipe LESSON it writes all that it called, the hooks of fork() too."""
+    """Forks a child that exits after ROUNDS. It writes all its calls to the pipe LESSON, even the hooks of fork()."""
     child = os.fork()
     if child == 0:
         for _ in range(rounds):
@@ -201,7 +201,7 @@ def spawn(rounds, lesson=None):
 
 
 class Engine:
-    """It works in its __init__: the interpreter specialises the call after some instances."""
+    """Works in its __init__: the interpreter specializes that call after some instances."""
 
     def __init__(self, rounds):
         while running and rounds:
@@ -214,7 +214,7 @@ class Engine:
 def engine():
     Engine(LEARNING_ROUNDS)
     stop_learning()
-    all_learned.wait()  # nothing is specialised under a profile function
+    all_learned.wait()  # nothing is specialized under a profile function
     for rounds in [1] * 100 + [sys.maxsize]:
         Engine(rounds)
 
@@ -234,7 +234,7 @@ def pumped():
 
 
 def spin():
-    """Calls nothing."""
+    """A loop without calls."""
     stop_learning()
     total = 0
     while running:
@@ -277,7 +277,7 @@ def label_of(function):
     return f"{code.co_qualname}:{code.co_filename}"
 
 
-# Who calls the function of a generator or a coroutine has it above itself while that is made, which no event tells.
+# While a generator or coroutine is created, its function is above the caller, for which there is no profile event.
 MADE_BY = {
     "event_loop": patrol,
     "patrol": visit,
@@ -314,13 +314,13 @@ def tell_trees():
 
 
 def attend(work, lessons=0):
-    """Rounds and commands, until the end of stdin; with LESSONS once all of what it can call, and no more."""
+    """Runs rounds and commands until the end of stdin; with LESSONS, calls all that it can once and returns."""
     served = 0
     wrong = 0
     answer_at = None
     while True:
         served += 1
-        wrong += work(COUNT) != 9 * (COUNT // 8 * 28)  # 0 + 1 + ... + 7, so often
+        wrong += work(COUNT) != 9 * (COUNT // 8 * 28)  # 0 + 1 + ... + 7 that many times
         if lessons and served == LEARNING_ROUNDS:
             reading, writing = os.pipe()
             spawn(1, writing)

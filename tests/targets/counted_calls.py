@@ -1,4 +1,4 @@
-"""Calls functions as often as it is told, and says so. Lines on stdin: WHAT NUMBER."""
+"""Calls functions a requested number of times, then prints `done`. Lines on stdin: WHAT NUMBER."""
 
 import os
 import signal
@@ -115,7 +115,7 @@ ALL = {
 }
 
 
-# One thread more for each signal.
+# Starts another thread for each signal.
 def begin_thread(*_):
     threading.Thread(target=threading.Event().wait, daemon=True).start()
 

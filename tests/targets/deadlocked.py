@@ -1,4 +1,4 @@
-"""A program whose three threads wait for ever: for locks that nobody releases, and for a pipe that nobody writes into."""
+"""A program whose three threads wait forever: for locks that are never released, and for a pipe without data."""
 
 import os
 import threading

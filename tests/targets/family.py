@@ -1,7 +1,7 @@
-"""A program that has children when it is told to: each line on stdin is one, and is answered with its number when it has ended.
+"""A program that starts children on request: each line on stdin starts one and is answered with its pid when it has exited.
 
-    fork                a fork, which works in functions that its parent has (`inherited`) and in one that it makes (`born`)
-    exec COMMAND...     a fork that executes COMMAND, with a program that works in `grown_up`
+    fork                a fork, which works in its parent's function (`inherited`) and in one that it creates (`born`)
+    exec COMMAND...     a fork that execs COMMAND with a program that works in `grown_up`
 """
 
 import os

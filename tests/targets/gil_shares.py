@@ -1,7 +1,7 @@
-"""Two threads that work in turns, with the GIL and without: the first has it for four times as long as the second.
+"""Two threads that work in turns, with the GIL and without it: the first holds it four times as long as the second.
 
-A line with a number N on stdin is answered after N turns of each with four numbers, nanoseconds of processor time: of the first thread
-with the GIL and without it, and the same of the second.
+A line with a number N on stdin is answered after N turns of each with four numbers in nanoseconds of CPU time: the first thread's time
+with the GIL and without it, then the second's.
 """
 
 import hashlib

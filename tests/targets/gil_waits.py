@@ -1,7 +1,7 @@
-"""A thread that waits for the GIL while another one has it, and knows how long.
+"""A thread that waits for the GIL while another thread holds it, and measures how long.
 
-A line with a number N on stdin is answered after N rounds with three numbers, nanoseconds in these rounds: that the main thread slept
-and then waited for the GIL, which the other thread had meanwhile; that it meant to sleep of these; and that it waited for a lock.
+A line with a number N on stdin is answered after N rounds with three times of the main thread in nanoseconds: sleeping and then
+waiting for the GIL, which the other thread takes in the meantime; the requested sleep, which is part of that; and waiting for a lock.
 """
 
 import sys
@@ -9,8 +9,8 @@ import threading
 import time
 
 SLEPT = 0.005
-HELD = 0.04  # of processor time: longer on a busy machine
-sys.setswitchinterval(100)  # nobody is asked to give it away
+HELD = 0.04  # of CPU time: longer on a busy machine
+sys.setswitchinterval(100)  # no thread is asked to release it
 
 begin = threading.Semaphore(0)
 end = threading.Semaphore(0)
@@ -42,7 +42,7 @@ def waits_for_a_lock():
 def work(rounds):
     of_gil = of_lock = 0
     for _ in range(rounds):
-        begin.release()  # who waits for it has no GIL yet
+        begin.release()  # the thread that this wakes up has no GIL yet
         first = time.monotonic_ns()
         waits_for_the_gil()
         second = time.monotonic_ns()

@@ -1,22 +1,24 @@
-"""Tasks of asyncio that work in turns, each in a function of its own. A line with a number on stdin is answered after so many
-milliseconds of processor time; stdin's end ends it.
+"""Tasks of asyncio that work in turns, each in its own function. A line with a number on stdin is answered after that many
+milliseconds of CPU time. It exits when its stdin is closed.
 
 | Task | Function |
 |---|---|
 | `crunch: α` | `first` |
-| without a name of its own: `Task-` and a number | `second` |
-| that of `asyncio.run`, likewise | `watch` |
+| without an explicit name: `Task-` and a number | `second` |
+| the task of `asyncio.run`, likewise | `watch` |
 | none: between two loops | `outside` |
 """
 
 import asyncio
+import random
 import sys
 import time
 
 
 def burn():
+    """Works. Turns of equal lengths could be in step with the samples."""
     total = 0
-    for i in range(3000):
+    for i in range(random.randrange(6000)):
         total += i & 7
     return total
 

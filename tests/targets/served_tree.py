@@ -1,18 +1,18 @@
-"""A program that serves requests for ever; every request runs the same known call tree.
+"""A program that serves requests forever; every request runs the same known call tree.
 
     served_tree.py [COUNT]
 
-It says `ready` when it has begun. A line with a number N on stdin asks it to answer after N more requests; the answer
-is how many requests it has served and how many of those had a wrong result. It ends when stdin does.
+It prints `ready` once it has started. A line with a number N on stdin is answered after N more requests with the number
+of requests served and the number of wrong results among them. It exits when its stdin is closed.
 
-Nearly all time is spent in the functions named burn_*, each COUNT turns of a loop, so the chain of nearly every sample is one of those in tests/e2e/served_tree.hpp.
+Nearly all time is spent in the functions named burn_*, each a loop of COUNT turns, so the chain of nearly every sample is one of those in tests/e2e/served_tree.hpp.
 """
 
 import select
 import sys
 
 COUNT = int(sys.argv[1]) if sys.argv[1:] else 80000
-BURNT = COUNT // 8 * 28  # 0 + 1 + ... + 7, so often
+BURNT = COUNT // 8 * 28  # 0 + 1 + ... + 7 that many times
 
 
 def burn_method(count):

@@ -1,9 +1,9 @@
-"""Functions that live for less than a millisecond each, and whose callers know which one it is.
+"""Functions that each live for less than a millisecond, and whose number is encoded in their callers.
 
-A line with a number on stdin is answered, after so many milliseconds of processor time, with the time that a function lived at the
-median, in microseconds. Function number N is `f_N`; it calls `a_D` (D: the last digit of N), that `b_D` (the one before) and so on up to `d_D`,
-which calls `g_N`. `f_N` and `g_N` are compiled from a file named `N`, run once and forgotten, so that their memory is used for the next
-ones; `a_0` to `d_9` live for ever. A stack with another number than its digits say has a wrong name in it.
+A line with a number on stdin is answered, after that many milliseconds of CPU time, with the median lifetime of a function in
+microseconds. Function number N is `f_N`; it calls `a_D` (D: the last digit of N), which calls `b_D` (the digit before) and so on up to `d_D`,
+which calls `g_N`. `f_N` and `g_N` are compiled from a file named `N`, run once and freed, so that their memory is reused for the next
+ones; `a_0` to `d_9` are permanent. If a stack's number differs from its digits, one of its names is wrong.
 """
 
 import itertools
@@ -13,7 +13,7 @@ import time
 
 DIGITS = "abcd"
 
-# Of the digit functions: text, since each needs a name of its own.
+# The digit functions as text, since each needs its own name.
 CALLERS = """
 def {name}_{digit}(work, rest, count):
     return rest[0](work, rest[1:], count) if rest else work(count)

@@ -1,7 +1,7 @@
-"""A master that replaces its workers all the time, until stdin ends: short_workers.py COUNT SECONDS
+"""A master that keeps replacing its workers until its stdin is closed: short_workers.py COUNT SECONDS
 
-Each of COUNT workers at a time works for SECONDS of processor time at most, each for another share of it, and exits.
-A line on stdin is answered when 5 * COUNT more have begun.
+COUNT workers at a time; each works for a different share of SECONDS of CPU time, then exits.
+A line on stdin is answered when 5 * COUNT more have started.
 """
 
 import os

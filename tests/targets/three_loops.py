@@ -1,7 +1,7 @@
-"""One function with three loops, and how much processor time each of them took.
+"""One function with three loops, and the CPU time that each of them took.
 
-A line with a number on stdin is answered, after so many milliseconds of processor time, with three numbers: nanoseconds of the
-thread's processor time in the loops marked A, B and C. Nothing else takes time worth speaking of.
+A line with a number on stdin is answered, after that many milliseconds of CPU time, with three numbers: nanoseconds of the
+thread's CPU time in the loops marked A, B and C. Nothing else takes a significant amount of time.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""A program that waits in three ways, and knows how long in each.
+"""A program that waits in three ways and measures how long in each.
 
-A line with a number N on stdin is answered after N rounds with three numbers, nanoseconds in these rounds: that the main thread slept,
-that it waited for a lock, that it waited for a socket. Who lets it go on is another thread, which waits for the time in between.
+A line with a number N on stdin is answered after N rounds with three times of the main thread in nanoseconds: sleeping, waiting for a
+lock and waiting for a socket. Another thread, which itself waits for the time in between, wakes it up.
 """
 
 import socket

@@ -1,4 +1,4 @@
-// What could be done with each Python process: the answer of `status`.
+// The state of each Python process: the result of `status`.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -19,27 +19,27 @@ struct ProcessStatus {
   std::optional<bool> frame_pointers;
   std::optional<python::TrampolineState> trampoline;  // nullopt: refused
   python::OwnerState owner = python::OwnerState::kNone;
-  std::optional<python::Refusal> refusal;  // nullopt: ready, or on already
+  std::optional<python::Refusal> refusal;  // nullopt: ready or already on
   std::vector<std::string> warnings;
-  std::string user;       // of its effective uid: a name, else the number; empty: unknown
-  std::string command;    // its arguments, as the process shows them; empty: unknown
+  std::string user;       // name of its effective uid, else the number; empty: unknown
+  std::string command;    // its arguments as the process shows them; empty: unknown
   bool only_bpf = false;  // refused, but record --engine bpf can read its stacks
 };
 
 struct StatusReport {
   std::vector<ProcessStatus> processes;
-  // Not listed, because nothing could be found out about them without more rights.
+  // Not listed because nothing could be found out about them without more privileges.
   std::size_t unreadable = 0;
-  // Not listed, because their files could not be looked through within the limits.
+  // Not listed because examining their files exceeded the limits.
   std::size_t not_examined = 0;
 };
 
 [[nodiscard]] ProcessStatus status_of(base::Pid pid, const python::Detection& detection);
 
-// PIDS as the user named them, each with its answer; without any: every visible Python process.
-// Several are examined at a time; those that are slow to examine share 2 s. OBSERVER, of
-// Purpose::kObserve, then examines those that DETECTOR refuses, for `only_bpf`; nullptr: no engine
-// reads stacks without the trampoline.
+// One entry for each of PIDS; without PIDS: every visible Python process. Several are examined
+// concurrently; those that are slow to examine share 2 s. OBSERVER, of Purpose::kObserve, then
+// examines those that DETECTOR refuses, for `only_bpf`; nullptr: no engine reads stacks without the
+// trampoline.
 [[nodiscard]] StatusReport report_status(python::Detector& detector,
                                          const std::vector<base::Pid>& pids,
                                          python::Detector* observer = nullptr);
@@ -48,17 +48,20 @@ struct StatusReport {
 // of the reason.
 [[nodiscard]] std::string verdict(const ProcessStatus& status);
 
-// docs/status-json.md says what is in it.
+// docs/status-json.md describes the format.
 [[nodiscard]] std::string to_json(const StatusReport& report);
 
 struct TableOptions {
   std::size_t width =
       0;  // of the terminal, in columns: command lines are cut to it; 0: they are not
-  bool verbose = false;  // explain each process by itself, and name its interpreter's file
+  bool verbose = false;  // explain each process separately, and show its interpreter's file
 };
 
 // A heading and a line for each process: PID, USER, PYTHON, FP, STATE, COMMAND. Refusals and
-// warnings are explained below, those with the same reason in one line.
+// warnings are explained below, one line for all processes with the same reason.
 [[nodiscard]] std::string to_table(const StatusReport& report, const TableOptions& options = {});
+
+// The processes that a report does not list, one line for each reason; empty: none.
+[[nodiscard]] std::string unlisted(const StatusReport& report);
 
 }  // namespace pyinject::session

@@ -1,19 +1,33 @@
-// Options that take effect when a recorded file is completed. The options of every step on the way
-// there, from the command line on, contain this struct.
+// Options for the post-processing of a recorded file. The options of every step that leads there,
+// from the command line on, contain this struct.
 #pragma once
+
+#include <cstdint>
+#include <vector>
 
 namespace pyinject::weave {
 
+// The tracepoints of a system call, by their ids in tracefs: syscalls:sys_enter_NAME,
+// sys_exit_NAME.
+struct TimedCall {
+  std::uint64_t enter = 0;
+  std::uint64_t exit = 0;
+  bool operator==(const TimedCall&) const = default;
+};
+
 struct WeaveFlags {
-  // Put the lines of Python frames into their names: "py::f:file:12".
+  // Append the line to the names of Python frames: "py::f:file:12".
   bool lines = false;
-  // Whole Python stacks (of the BPF engine) get a frame at their root that says what their thread
-  // has to do with the GIL, and one with the name of the asyncio task that ran.
+  // Add a frame at the root of complete Python stacks (BPF engine) that shows the GIL state of the
+  // thread, and one with the name of the running asyncio task.
   bool gil = false;
   bool tasks = false;
-  // Also sample threads that stop running. The period of such a sample is the time until its thread
-  // runs again, in nanoseconds; needs the records of perf's --switch-events.
+  // Also sample threads that stop running. The period of such a sample is the time in nanoseconds
+  // until the thread runs again; needs the records of perf's --switch-events.
   bool off_cpu = false;
+  // Samples of ENTER get the time until the thread leaves the call as period, in nanoseconds; those
+  // of EXIT are dropped. Only of events that sample each hit; of several events the last one.
+  std::vector<TimedCall> timed_calls = {};
   // Keep perf's own file as NAME.raw.
   bool keep_raw = false;
 };

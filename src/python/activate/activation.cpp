@@ -29,12 +29,12 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
-// After the deadline, for a payload that was already running when it was withdrawn, and for the
-// stop in which the request is taken back.
+// Extra time after the deadline: for a payload that was already running when it was withdrawn, and
+// for the stop that removes the request.
 constexpr std::chrono::seconds kGrace{2};
 constexpr nanoseconds kLeastForArenas{std::chrono::seconds{1}};
 
-// Private anonymous executable pages: where trampolines are, among others.
+// Size of private anonymous executable mappings, which include the trampolines.
 std::uint64_t anonymous_code(base::Pid pid) {
   std::uint64_t size = 0;
   for (const auto& mapping : procfs::read_maps(pid).value_or(std::vector<procfs::Mapping>{})) {
@@ -69,7 +69,7 @@ bool Activate::attempt_when_on(const AttachedTarget& attached, TrampolineState s
   }
   const auto found = attached.mailbox();
   if (!found) {
-    // It was there a moment ago: a process that shares the memory (vfork) runs on and can write it.
+    // The mailbox existed a moment ago: a process that shares the memory (vfork) may be writing it.
     last_obstacle_ = "its mailbox is being written by another process";
     return false;
   }
@@ -79,7 +79,7 @@ bool Activate::attempt_when_on(const AttachedTarget& attached, TrampolineState s
     return true;
   }
   if (mailbox.owner_pid != 0) {
-    // Left on by a session that was killed: ours now, and to be switched off.
+    // A killed session left it on: this session takes over and switches it off.
     result_.before = TrampolineState::kOff;
   }
   if (mailbox.owner_pid != 0 || mailbox.evaluator == 0) {
@@ -95,13 +95,13 @@ bool Activate::attempt_when_off(const AttachedTarget& attached) {
   const auto mailbox = attached.mailbox();
   const bool own = mailbox && belongs_to(*mailbox, target.inner_pid, target.id.start_time);
   if (own && mailbox->evaluator != 0) {
-    // Once per life: CPython's own state is still set up, only the pointer is missing.
+    // Later activations: CPython's own state is still set up, only the pointer is missing.
     const base::RemoteAddress evaluator{mailbox->evaluator};
     if (evaluator < target.text_begin || evaluator >= target.text_end) {
       refusal_ = Refusal{.reason = Reason::kLayoutMismatch,
-                         .found = fmt::format("the remembered evaluator {:#x} is not in {}",
+                         .found = fmt::format("the saved evaluator {:#x} is not in {}",
                                               evaluator.value(), target.interpreter),
-                         .remedy = "something has overwritten it: restart the process"};
+                         .remedy = "its copy was overwritten: restart the process"};
       return true;
     }
     result_.mechanism = Mechanism::kStore;
@@ -112,7 +112,7 @@ bool Activate::attempt_when_off(const AttachedTarget& attached) {
   if (mailbox && mailbox->evaluator != 0 && activates_once(target.version)) {
     refusal_ = Refusal{.reason = Reason::kForkedAfterActivation,
                        .found = "it was forked by a process that had been activated before",
-                       .remedy = "restart it"};
+                       .remedy = "restart the process"};
     return true;
   }
   const bool ran_in_vain = own && mailbox->requested != 0 && mailbox->done >= mailbox->requested &&
@@ -135,9 +135,8 @@ bool Activate::attempt_when_off(const AttachedTarget& attached) {
   requested_ = std::get<Requested>(outcome);
   if (requested_->filters_unread) {
     result_.notes.emplace_back(
-        "its seccomp filters could not be judged (that needs CAP_SYS_ADMIN): one that forbids "
-        "mmap, "
-        "mprotect or openat would kill it");
+        "its seccomp filters could not be read (that needs CAP_SYS_ADMIN): a filter that forbids "
+        "mmap, mprotect or openat would kill it");
   }
   result_.mechanism = requested_->mechanism;
   return true;
@@ -148,12 +147,12 @@ bool Activate::ran() const {
   return mailbox && mailbox->done >= requested_->serial;
 }
 
-// The main thread may have gone to sleep in a system call since the request was made (or was on its
-// way there): then another rung is needed. True when it is inside one.
+// Whether the main thread is in a system call. It may have entered one since the request was made
+// (or have been about to): then another rung is needed.
 bool Activate::main_thread_sleeps() const {
   const auto pid = context_.target.id.pid;
   const auto text = procfs::read_system_call(pid, requested_->main_thread);
-  if (!text && errno == EACCES) {  // its user's only, or with CAP_DAC_READ_SEARCH
+  if (!text && errno == EACCES) {  // readable only by its user or with CAP_DAC_READ_SEARCH
     const auto stat = procfs::read_stat(pid, requested_->main_thread);
     return stat && stat->state == 'S';
   }
@@ -179,7 +178,7 @@ std::optional<Refusal> Activate::request_again() {
   return failure;
 }
 
-// The kernel has nothing to wait on for a word in another process: look again and again.
+// The kernel offers no way to wait for a word in another process: poll.
 std::optional<Refusal> Activate::wait_for_effect() {
   base::reached(base::Step::kEffectAwaited);
   nanoseconds pause = microseconds{50};
@@ -212,11 +211,11 @@ Refusal Activate::withdraw() {
   const bool open = failure != nullptr && failure->reason == Reason::kDeadline;
   const char* remedy = "the request was withdrawn; try again when it runs Python code";
   if (open) {
-    remedy = "the request was withdrawn in the midst of running: see status";
+    remedy = "the request was withdrawn while it ran: see perf-pyinject status";
   } else if (requested_->filters_unread) {
     remedy =
         "the request was withdrawn; try again when it runs Python code, or with CAP_SYS_ADMIN, "
-        "which is needed to judge its seccomp filters";
+        "which is needed to read its seccomp filters";
   }
   const auto waited = steady_clock::now() - begin_;
   return {.reason = Reason::kDeadline,
@@ -228,8 +227,8 @@ Refusal Activate::withdraw() {
           .remedy = remedy};
 }
 
-// An activation that went wrong is switched off, and not tried again. Returns REFUSAL, or that the
-// target has ended or executes another program: which has no arena and no map either.
+// Switches off an activation that failed; it is not tried again. Returns REFUSAL, or that the
+// target has exited or exec'ed, in which case it has neither arena nor map.
 Refusal Activate::undo(const Refusal& refusal) {
   nanoseconds stopped{};
   const auto not_undone = with_stopped_target(
@@ -257,8 +256,8 @@ std::optional<Refusal> Activate::verify() {
   }
   if (*evaluator < target.text_begin || *evaluator >= target.text_end) {
     return undo({.reason = Reason::kActivationFailed,
-                 .found = "sys.activate_stack_trampoline() raised an exception in it",
-                 .remedy = "is its JIT on, or another frame evaluator being installed?"});
+                 .found = "sys.activate_stack_trampoline() raised an exception",
+                 .remedy = "check the process for a JIT or another frame evaluator"});
   }
   const auto at = target.addresses.mailbox + offsetof(Mailbox, evaluator);
   (void)context_.memory.write_value(at, evaluator->value());
@@ -273,7 +272,7 @@ std::optional<Refusal> Activate::verify() {
   if (!map.open) {
     return undo({.reason = Reason::kMapNotWritten,
                  .found = fmt::format("it could not open {}", target.map_path),
-                 .remedy = "make its /tmp writable for it"});
+                 .remedy = "make its /tmp writable for the process"});
   }
   take(std::move(map));
   base::reached(base::Step::kVerified);
@@ -282,23 +281,23 @@ std::optional<Refusal> Activate::verify() {
 
 void Activate::take(OpenMap map) {
   if (map.problem != 0) {
-    result_.notes.push_back(fmt::format(
-        "its map {} cannot be read ({}), by perf neither: for whole stacks and names run "
-        "both as root, as its user, or with CAP_DAC_READ_SEARCH",
-        context_.target.map_path, base::errno_text(map.problem)));
+    result_.notes.push_back(
+        fmt::format("neither perf-pyinject nor perf can read its map {} ({}): for complete stacks "
+                    "and names run both as root, as its user, or with CAP_DAC_READ_SEARCH",
+                    context_.target.map_path, base::errno_text(map.problem)));
   }
   result_.map = std::move(map.file);
 }
 
-// With all threads stopped.
+// Call it with all threads stopped.
 void Activate::pin_arenas(const std::vector<procfs::Mapping>& maps) {
   if (const auto problem = pin_code_arenas(context_, maps)) {
     result_.notes.push_back(unpinned_note(*problem));
   }
 }
 
-// After the effect of a request: only then there is an arena. The trampoline is on by now, so a
-// failure is a note: an exit would be no safer for switching it off again.
+// Call it after a request has taken effect, when the first arena exists. The trampoline is on by
+// now, so a failure is only a note: switching off again would make the exit no safer.
 void Activate::pin_new_arenas() {
   if (context_.layout.code_arenas == 0) {
     return;
@@ -337,7 +336,7 @@ std::variant<Activation, Refusal> Activate::run() {
     if (failure->reason != Reason::kStopDeadline || last_obstacle_.empty()) {
       return *failure;
     }
-    // The last stop had no time left; the ones before it found an obstacle.
+    // The last stop ran out of time; the ones before it met an obstacle.
   }
   if (refusal_) {
     return *refusal_;
@@ -352,7 +351,7 @@ std::variant<Activation, Refusal> Activate::run() {
     }
     pin_new_arenas();
   } else if (!last_obstacle_.empty()) {
-    // The attempts may have made an earlier, withdrawn request valid again.
+    // The attempts may have revalidated an earlier, withdrawn request.
     const DeactivateOptions options{.deadline = kGrace};
     (void)Deactivate{context_, options}.run();
     return Refusal{.reason = Reason::kDeadline, .found = last_obstacle_, .remedy = "try again"};

@@ -16,11 +16,11 @@ namespace pyinject::python {
 
 namespace {
 
-// What seccomp filters of the main thread would do to the activation.
+// The effect of the main thread's seccomp filters on the activation.
 struct SeccompVerdict {
   std::optional<Refusal> refusal;
   bool unread = false;
-  bool sigreturn = true;  // rt_sigreturn is allowed: signal frames can be used
+  bool sigreturn = true;  // rt_sigreturn is permitted: signal frames can be used
 };
 
 SeccompVerdict judge_seccomp(base::Tid thread) {
@@ -28,7 +28,7 @@ SeccompVerdict judge_seccomp(base::Tid thread) {
   const auto filters = tracee::read_seccomp_filters(thread);
   if (!filters) {
     verdict.unread = true;
-    verdict.sigreturn = false;  // the way that needs the least
+    verdict.sigreturn = false;  // choose the way that needs the fewest system calls
     return verdict;
   }
   for (const auto& problem : procfs::judge(*filters)) {
@@ -38,12 +38,13 @@ SeccompVerdict judge_seccomp(base::Tid thread) {
                                    problem.outcome == procfs::SeccompOutcome::kFails)) {
       verdict.refusal = Refusal{
           .reason = Reason::kSeccomp,
-          .found = fmt::format(
-              "its seccomp filter {} {}, which CPython's trampoline needs",
-              problem.outcome == procfs::SeccompOutcome::kKills ? "kills it for" : "forbids",
-              problem.call),
+          .found = fmt::format("its seccomp filter {} {}, which CPython's trampoline needs",
+                               problem.outcome == procfs::SeccompOutcome::kKills
+                                   ? "kills the process for"
+                                   : "forbids",
+                               problem.call),
           .remedy =
-              "allow it in the service's seccomp profile (systemd SystemCallFilter=, "
+              "allow that call in the service's seccomp profile (systemd SystemCallFilter=, "
               "MemoryDenyWriteExecute=; Docker --security-opt seccomp=)"};
       return verdict;
     }
@@ -51,8 +52,8 @@ SeccompVerdict judge_seccomp(base::Tid thread) {
   return verdict;
 }
 
-// Room on the main thread's stack that a call inside it must find: PyRun_SimpleString needs less
-// than 24 KiB (measured), the frames themselves up to 16 KiB with AMX in use.
+// Room required on the main thread's stack for a call: PyRun_SimpleString needs less than 24 KiB
+// (measured), the frames themselves up to 16 KiB with AMX in use.
 constexpr std::uint64_t kStackRoom = std::uint64_t{64} << 10U;
 constexpr std::uint64_t kGrowingStackRoom = std::uint64_t{32} << 10U;
 
@@ -101,15 +102,15 @@ Mechanism Request::choose() const {
     return Mechanism::kPendingQueue;
   }
   if (call.futex) {
-    // Never a call into a thread that waits in a futex: PyGILState_Ensure would nest take_gil and
+    // Never call into a thread that waits in a futex: PyGILState_Ensure would nest take_gil and
     // deadlock. EINTR makes lock.acquire run the pending calls; every futex user expects it.
     return Mechanism::kPendingQueueWakeup;
   }
   if (call.kind == tracee::Interrupted::kTimed && !called_by_cpython()) {
-    return Mechanism::kPendingQueue;  // it would see an EINTR that it may not expect
+    return Mechanism::kPendingQueue;  // a foreign caller may not expect EINTR
   }
   if (call.restarted && !main_.holds_gil) {
-    // If it was a futex this suffices. Else CPython makes the call anew, and the next look tells.
+    // Sufficient for a futex. Otherwise CPython repeats the call, and the next stop sees which.
     return Mechanism::kPendingQueueWakeup;
   }
   if (!main_.holds_gil && frames_possible()) {
@@ -118,7 +119,8 @@ Mechanism Request::choose() const {
   return Mechanism::kPendingQueue;
 }
 
-// Is the interrupted system call one of CPython's own, which repeats it after EINTR (PEP 475)?
+// Whether the interrupted system call is one of CPython's own, which repeats it after EINTR (PEP
+// 475).
 bool Request::called_by_cpython() const {
   const auto caller =
       context().libc ? context().libc->find(context().memory, main_.registers) : std::nullopt;
@@ -132,7 +134,7 @@ bool Request::called_by_cpython() const {
 }
 
 bool Request::frames_possible() const {
-  // A Python signal handler that raises must do so in the program, not in our payload.
+  // An exception raised by a Python signal handler must hit the program, not our payload.
   if (!sigreturn_allowed_ || tracee::has_shadow_stack(main_.tid) ||
       context().view.signal_pending(main_.state) ||
       tracee::in_restartable_sequence(main_.tid, main_.registers)) {
@@ -140,7 +142,7 @@ bool Request::frames_possible() const {
   }
   const auto pointer = main_.registers.stack_pointer();
   const auto* stack = procfs::find_mapping(context().maps, pointer);
-  // The first thread's stack grows by itself; the frames themselves need pages that are there.
+  // The first thread's stack grows automatically; the frames themselves need existing pages.
   return stack != nullptr && pointer.value() - stack->begin.value() >=
                                  (stack->path == "[stack]" ? kGrowingStackRoom : kStackRoom);
 }
@@ -159,7 +161,8 @@ bool Request::set_eval_breaker() const {
 
 bool Request::write_queue() const { return attached_.write_queue(queue_); }
 
-// The breaker first: alone it does nothing. Then the whole queue in one write, which commits.
+// First the breaker, which has no effect by itself; then the whole queue in one write, which
+// commits.
 bool Request::enqueue() {
   const auto [first, last] = queued_calls(context().target);
   queue_.push(first);
@@ -182,7 +185,7 @@ bool Request::run_frames(std::span<const tracee::RemoteCall> calls) const {
   const auto frames =
       tracee::build_signal_frames(main_.registers, tracee::resumable(main_.registers), *state,
                                   *mask, calls, context().target.addresses.sigreturn);
-  // The queue as it is without an earlier request: asking twice would activate twice.
+  // Write the queue without any earlier request: requesting twice would activate twice.
   if (!frames || !write_queue() || !context().memory.write(frames->at, frames->bytes)) {
     return false;
   }
@@ -207,7 +210,7 @@ bool Request::carry_out(Mechanism mechanism) {
       if (!enqueue()) {
         return false;
       }
-      // The request is committed; a thread that has gone meanwhile needs no waking.
+      // The request is committed; a thread that has exited in the meantime needs no wakeup.
       (void)tracee::write_registers(main_.tid, tracee::returning_eintr(main_.registers));
       base::reached(base::Step::kFutexWoken);
       return true;
@@ -215,7 +218,7 @@ bool Request::carry_out(Mechanism mechanism) {
       const std::array<tracee::RemoteCall, 4> calls{{
           {.function = addresses.gilstate_ensure},
           {.function = addresses.run_simple_string, .first_argument = payload().value()},
-          // What PyGILState_Ensure returned: PyGILState_UNLOCKED, since the GIL was released.
+          // The result of PyGILState_Ensure: PyGILState_UNLOCKED, since the GIL was released.
           {.function = addresses.gilstate_release, .first_argument = 1},
           {.function = addresses.sem_post, .first_argument = done().value()},
       }};
@@ -295,7 +298,7 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
   mailbox.outcome = kNothingSpecial;
   std::copy(kPayload.begin(), kPayload.end(), mailbox.payload.begin());
   if (earlier == Progress::kNone) {
-    // What was asked for and did not get as far as being committed never will.
+    // A request that was never committed will never run.
     mailbox.requested = mailbox.done + 1;
     mailbox.frames_end = 0;
   }
@@ -305,13 +308,13 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
                    .main_thread = main.tid,
                    .filters_unread = seccomp.unread,
                    .waiting_for = request.whereabouts()};
-  // The queue takes a payload that fails before its `try` for an error of the program's; signal
-  // frames ignore what it returns.
+  // For a queued payload that fails before its `try`, the queue raises the error in the program;
+  // signal frames ignore the payload's result.
   if (earlier == Progress::kNone && result.mechanism != Mechanism::kGilFrames && !options.only &&
       context.view.observed(context.target.addresses.main_interpreter, main.state)) {
     return NotNow{
         "it has audit hooks, a trace or a profile function, which may raise inside the activation: "
-        "that is done only while its main thread waits in a system call other than a lock's"};
+        "it is activated only while its main thread waits in a system call other than a lock's"};
   }
   if (!context.memory.write_value(address, mailbox)) {
     return Refusal{.reason = Reason::kActivationFailed,
@@ -320,7 +323,7 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
   }
   base::reached(base::Step::kRequestWritten);
   if (earlier != Progress::kNone) {
-    // Its calls cannot be taken back, and need not be: at most they need waking.
+    // Its calls cannot be removed and need not be: they may only need a wakeup.
     if (result.mechanism == Mechanism::kPendingQueueWakeup && earlier == Progress::kQueued) {
       (void)tracee::write_registers(main.tid, tracee::returning_eintr(main.registers));
     } else {

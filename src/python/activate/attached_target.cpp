@@ -1,76 +1,23 @@
 #include "python/activate/attached_target.hpp"
 
 #include "base/fault.hpp"
-#include "procfs/own_rights.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
+#include "python/activate/while_stopped.hpp"
 #include "python/layout/version_policy.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 
 namespace pyinject::python {
 
 namespace {
 
-using std::chrono::milliseconds;
-
-// How long one stop may take to come about. A thread in state D (vfork, a dead NFS server) never
-// stops; with many runnable threads it takes a few time slices.
-constexpr milliseconds kFirstPatience{25};
-constexpr milliseconds kMostPatience{200};
-constexpr milliseconds kFirstPause{2};
-constexpr milliseconds kMostPause{64};
-// For other tracers to let it go. gdb and strace stay; a tracer in a pid namespace that this
-// process cannot see, which leads to EPERM, may be another perf-pyinject.
-constexpr milliseconds kPatienceWithTracers{500};
-
-bool may_succeed_later(tracee::StopFailure::Why why, const base::Deadline& tracers_end) {
-  using Why = tracee::StopFailure::Why;
-  switch (why) {
-    case Why::kDeadline:
-    case Why::kTracedBriefly:
-      return true;
-    case Why::kTraced:
-    case Why::kDenied:
-      return !tracers_end.expired();
-    case Why::kGone:
-      break;
-  }
-  return false;
-}
-
-Refusal refusal_of(const tracee::StopFailure& failure) {
-  using Why = tracee::StopFailure::Why;
-  const auto who = fmt::format("tid {}: {}", failure.thread.value(), failure.detail);
-  switch (failure.why) {
-    case Why::kGone:
-      return exited();
-    case Why::kTraced:
-      return {.reason = Reason::kTraced,
-              .found = who,
-              .remedy = "detach that debugger or tracer first"};
-    case Why::kTracedBriefly:
-      return {.reason = Reason::kTraced,
-              .found = who + ", another perf-pyinject",
-              .remedy = "try again when it has detached"};
-    case Why::kDenied:
-      return {.reason = Reason::kNoPermission,
-              .found = who,
-              .remedy = procfs::how_to_get(procfs::Capability::kSysPtrace)};
-    case Why::kDeadline:
-      break;
-  }
-  return {.reason = Reason::kStopDeadline,
-          .found = "it could not be stopped: " + who,
-          .remedy = "try again when it no longer waits inside the kernel"};
-}
-
-// What was read of the target's memory. Not to have it says nothing about the target.
+// Throws if READ, from the target's memory, is missing: a failed read says nothing about the
+// target.
 template <typename Value>
 Value require(const std::optional<Value>& read) {
   if (!read) {
@@ -79,7 +26,7 @@ Value require(const std::optional<Value>& read) {
   return *read;
 }
 
-// None of its threads runs a program any more.
+// Whether all its threads are exiting or gone.
 bool is_ending(base::Pid pid) {
   constexpr std::uint64_t kExiting = 4;  // PF_EXITING
   const auto tasks = procfs::list_tasks(pid);
@@ -99,9 +46,9 @@ void require_written(bool written) {
 
 std::optional<Refusal> AttachedTarget::still_the_same() const {
   const auto& target = context_.target;
-  // That it is the same process is what the stop has made sure of. The stack: an interpreter that
-  // is not position independent is at the same place again when it executes itself, the mailbox is
-  // not.
+  // The stop has verified that it is the same process. The stack is checked because an interpreter
+  // that is not position independent is at the same address after it execs itself, but the mailbox
+  // is not.
   const auto stack_begin = process_.stat().stack_begin;
   const bool same_program = stack_begin.is_null() || stack_begin == target.stack_begin;
   if (same_program) {
@@ -154,7 +101,7 @@ bool AttachedTarget::switch_on(Mailbox mailbox, const Owner& owner) const {
 bool AttachedTarget::switch_off(Mailbox mailbox) const {
   const auto& at = context_.target.addresses;
   if (const auto now = evaluator(); !now.is_null() && mailbox.evaluator != now.value()) {
-    // Not learned yet. Before it is taken away: nobody could switch on again without it.
+    // Not stored yet. Store it before removing it from eval_frame: it is needed to switch on again.
     mailbox.evaluator = now.value();
     if (!context_.memory.write_value(at.mailbox + offsetof(Mailbox, evaluator),
                                      mailbox.evaluator)) {
@@ -224,36 +171,13 @@ bool AttachedTarget::queue_unlocked(const PendingQueue& queue) const {
 std::optional<Refusal> with_stopped_target(const AttachContext& context, base::Deadline deadline,
                                            std::chrono::nanoseconds& stopped,
                                            const std::function<bool(const AttachedTarget&)>& work) {
-  std::optional<Refusal> refusal;
-  const auto tracers_end = base::Deadline::after(kPatienceWithTracers);
-  milliseconds patience = kFirstPatience;
-  milliseconds between = kFirstPause;
-  while (true) {
-    bool again = false;
-    tracee::on_tracer_thread([&] {
-      auto attempt = tracee::StoppedProcess::stop(
-          context.target.id, deadline.earlier(base::Deadline::after(patience)));
-      if (const auto* failure = std::get_if<tracee::StopFailure>(&attempt)) {
-        again = may_succeed_later(failure->why, tracers_end);
-        refusal = refusal_of(*failure);
-        return;
-      }
-      auto& process = std::get<tracee::StoppedProcess>(attempt);
-      const AttachedTarget attached{context, process};
-      refusal = attached.still_the_same();
-      if (!refusal) {
-        again = !work(attached);
-      }
-      stopped = process.release();
-      base::reached(base::Step::kAllReleased);
-    });
-    if (!again || deadline.expired()) {
-      return refusal;
-    }
-    patience = std::min(patience * 2, kMostPatience);
-    std::this_thread::sleep_for(between);
-    between = std::min(between * 2, kMostPause);
-  }
+  return while_stopped(context.target.id, deadline, stopped,
+                       [&](const tracee::StoppedProcess& process) {
+                         const AttachedTarget attached{context, process};
+                         AfterStop after{.refusal = attached.still_the_same()};
+                         after.again = !after.refusal && !work(attached);
+                         return after;
+                       });
 }
 
 std::optional<Refusal> refuse_others_session(const Target& target, const Mailbox& mailbox,
@@ -268,17 +192,16 @@ std::optional<Refusal> refuse_others_session(const Target& target, const Mailbox
     return std::nullopt;
   }
   if (state == OwnerState::kUnknown) {
-    return Refusal{
-        .reason = Reason::kOtherSession,
-        .found = fmt::format("another perf-pyinject, which has pid {} in a pid namespace "
-                             "that cannot be seen from here, may be recording it",
-                             mailbox.owner_pid),
-        .remedy = "run this command in the host's pid namespace"};
+    return Refusal{.reason = Reason::kOtherSession,
+                   .found = fmt::format("another perf-pyinject (pid {} in a pid namespace that is "
+                                        "not visible here) may be recording it",
+                                        mailbox.owner_pid),
+                   .remedy = "run this command in the host's pid namespace"};
   }
   return Refusal{
       .reason = Reason::kOtherSession,
       .found = fmt::format("another perf-pyinject (pid {}) is recording it", mailbox.owner_pid),
-      .remedy = "wait for its end, or stop it"};
+      .remedy = "wait until that perf-pyinject ends, or stop it"};
 }
 
 bool is_no_more(const Target& target) {
@@ -287,7 +210,7 @@ bool is_no_more(const Target& target) {
   }
   const auto maps = procfs::read_maps(target.id.pid);
   if (!maps || maps->empty()) {
-    return false;  // perhaps only its first thread has ended
+    return false;  // perhaps only its first thread has exited
   }
   const auto* const code = procfs::find_mapping(*maps, target.text_begin);
   const auto stat = procfs::read_stat(target.id.pid);
@@ -301,10 +224,6 @@ bool has_no_interpreter(const AttachContext& context) {
   }
   const auto at = context.target.addresses.runtime + context.layout.interpreters_main;
   return context.memory.read_pointer(at) || is_no_more(context.target);
-}
-
-Refusal exited() {
-  return {.reason = Reason::kExited, .found = "the process exited", .remedy = ""};
 }
 
 }  // namespace pyinject::python

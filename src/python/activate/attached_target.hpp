@@ -1,4 +1,4 @@
-// A target whose threads all stand still: what may be read and stored then. Lives only as long as a
+// A target with all threads stopped, and the reads and writes that need this. Only valid during the
 // stop, on the thread that made it.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include "pyinject/python/target.hpp"
 #include "python/activate/libc_caller.hpp"
 #include "python/activate/pending_queue.hpp"
+#include "python/activate/while_stopped.hpp"  // IWYU pragma: export
 #include "python/examine/mailbox.hpp"
 #include "python/layout/runtime_layout.hpp"
 #include "python/layout/runtime_view.hpp"
@@ -23,8 +24,8 @@
 
 namespace pyinject::python {
 
-// What every step of an attach needs to know of its target; made before the stop, to keep that
-// short.
+// What every step of an attach needs to know about its target; collected before the stop to keep
+// that short.
 struct AttachContext {
   const Target& target;
   tracee::TraceeMemory memory;
@@ -32,7 +33,7 @@ struct AttachContext {
   RuntimeView view;
   std::vector<procfs::Mapping> maps;
   bool seccomp = false;              // filters are installed
-  std::unique_ptr<LibcCaller> libc;  // only where an activation may have to be asked for
+  std::unique_ptr<LibcCaller> libc;  // only if an activation may have to be requested
 
   AttachContext(const Target& target_, const RuntimeLayout& layout_,
                 std::vector<procfs::Mapping> maps_)
@@ -45,7 +46,8 @@ struct AttachContext {
   AttachContext& operator=(const AttachContext&) = delete;
 };
 
-// The main thread: the one that runs pending calls. Not always the process's first one (embedding).
+// The main thread, which runs pending calls. Not always the first thread of the process
+// (embedding).
 struct MainThread {
   base::Tid tid;
   base::RemoteAddress state;  // its PyThreadState
@@ -55,29 +57,30 @@ struct MainThread {
   bool job_control = false;
 };
 
-// Its functions throw base::SystemError when the target's memory cannot be read.
+// Functions throw base::SystemError if the target's memory cannot be read.
 class AttachedTarget {
  public:
   AttachedTarget(const AttachContext& context, const tracee::StoppedProcess& process)
       : context_{context}, process_{process} {}
 
-  // The process is still the one that was detected and its interpreter is alive.
+  // Verifies that this is the process that was detected, with a live interpreter. nullopt: it is.
   [[nodiscard]] std::optional<Refusal> still_the_same() const;
   [[nodiscard]] std::optional<Mailbox> mailbox() const;
   [[nodiscard]] base::RemoteAddress evaluator() const;
   // nullopt: a foreign evaluator.
   [[nodiscard]] std::optional<TrampolineState> state() const;
 
-  // The store that switches: EVALUATOR, or null for off. Owner first when switching on, last when
-  // switching off: killed in between, the target is off and a later session sees why.
+  // Stores into eval_frame: the evaluator to switch on, null to switch off. Writes the owner first
+  // when switching on and last when switching off: if this tool is killed in between, the target is
+  // off and a later session sees why.
   [[nodiscard]] bool switch_on(Mailbox mailbox, const Owner& owner) const;
   [[nodiscard]] bool switch_off(Mailbox mailbox) const;
 
   [[nodiscard]] std::optional<MainThread> main_thread() const;
   [[nodiscard]] std::variant<PendingQueue, std::string> queue() const;
-  // In one write: a half-written queue would stay skewed for ever.
+  // A single write: a half-written queue would stay corrupt forever.
   [[nodiscard]] bool write_queue(const PendingQueue& queue) const;
-  // True when nobody is inside Py_AddPendingCall or taking a call out.
+  // True if no thread is inside Py_AddPendingCall or removing a call.
   [[nodiscard]] bool queue_unlocked(const PendingQueue& queue) const;
 
   [[nodiscard]] const AttachContext& context() const { return context_; }
@@ -88,28 +91,23 @@ class AttachedTarget {
   const tracee::StoppedProcess& process_;
 };
 
-// Stops the target, runs WORK and lets it go, on a thread of its own. A stop that takes too long is
-// given up and tried again until DEADLINE: a thread in state D must not keep the others standing.
-// WORK returns false to be tried again with a new stop. STOPPED is the length of the last stop.
+// while_stopped() for a target. If WORK returns false, it is retried with a new stop.
 [[nodiscard]] std::optional<Refusal> with_stopped_target(
     const AttachContext& context, base::Deadline deadline, std::chrono::nanoseconds& stopped,
     const std::function<bool(const AttachedTarget&)>& work);
 
-// A refusal when a session other than OWN owns the target and still runs, or may run. Throws
-// base::Error when it cannot look at the processes.
+// Refuses if a session other than OWN owns the target and still runs, or may still run. Throws
+// base::Error if it cannot examine the processes.
 [[nodiscard]] std::optional<Refusal> refuse_others_session(const Target& target,
                                                            const Mailbox& mailbox,
                                                            base::ProcessId own);
 
-// Throws base::SystemError (of errno) when a write of the target's memory has failed.
+// Throws base::SystemError (with errno) if WRITTEN is false.
 void require_written(bool written);
 
-// True: it is proved that the process has ended, is ending, or runs another program.
+// True: the process has provably exited, is exiting, or has exec'ed.
 [[nodiscard]] bool is_no_more(const Target& target);
-// True: it is proved that the interpreter is no more, or that the process is.
+// True: the interpreter or the process is provably gone.
 [[nodiscard]] bool has_no_interpreter(const AttachContext& context);
-
-// The process has ended meanwhile.
-[[nodiscard]] Refusal exited();
 
 }  // namespace pyinject::python

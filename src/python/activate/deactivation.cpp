@@ -24,12 +24,13 @@ bool open(const Mailbox& mailbox) {
 
 }  // namespace
 
-// What SESSION, or a session that is no more, has left. False with REFUSAL_: a living one's.
+// Whether the mailbox's owner is options_.only_of or, if that is unset, has exited. False with
+// REFUSAL_ set: the owner is a session that still runs.
 bool Deactivate::concerns_us(const Mailbox& mailbox) {
   const base::ProcessId owner{.pid = base::Pid{mailbox.owner_pid},
                               .start_time = mailbox.owner_start};
   if (options_.only_of) {
-    return owner == *options_.only_of;  // also while that session still ends
+    return owner == *options_.only_of;  // even while that session is still exiting
   }
   const base::Pid own{::getpid()};
   const auto stat = procfs::read_stat(own);
@@ -38,21 +39,21 @@ bool Deactivate::concerns_us(const Mailbox& mailbox) {
   return !refusal_;
 }
 
-// Without a stop: a target that is off, and of which nothing is asked.
+// Checked without a stop: the target is off and has no open request.
 bool Deactivate::nothing_to_do() const {
   const auto mailbox = read_mailbox(context_.memory, context_.target.addresses.mailbox);
   const auto evaluator = context_.memory.read_pointer(context_.target.addresses.eval_frame);
   return evaluator && evaluator->is_null() && (!mailbox || !open(*mailbox));
 }
 
-// Without a stop: a target that a living other session has switched on.
+// Checked without a stop: another session, which still runs, switched the target on.
 bool Deactivate::others_session() {
   const auto mailbox = read_mailbox(context_.memory, context_.target.addresses.mailbox);
   return mailbox && !concerns_us(*mailbox) && refusal_;
 }
 
-// The queued call, when it runs, runs an empty program. One byte is one store, so this needs no
-// stop. The mark first: if the payload is running already, what comes of it is ours.
+// Makes the queued call run an empty program. One byte is one store, so this needs no stop. Sets
+// the mark first: if the payload is already running, the result is ours.
 void Deactivate::blank_payload() const {
   const auto mailbox = context_.target.addresses.mailbox;
   require_written(context_.memory.write_value(mailbox + offsetof(Mailbox, outcome),
@@ -61,8 +62,8 @@ void Deactivate::blank_payload() const {
   base::reached(base::Step::kPayloadBlanked);
 }
 
-// Before any stop, which may never come about (a thread in state D): from now on nothing that was
-// asked for can run.
+// Done before any stop, which may never succeed (a thread in state D): from now on no pending
+// request can run.
 void Deactivate::blank_open_request() {
   const auto mailbox = read_mailbox(context_.memory, context_.target.addresses.mailbox);
   if (mailbox && open(*mailbox) && concerns_us(*mailbox) &&
@@ -71,7 +72,7 @@ void Deactivate::blank_open_request() {
   }
 }
 
-// A request has been made; the target is off.
+// Settles a pending request of a target that is off.
 bool Deactivate::settle(const AttachedTarget& attached, Mailbox mailbox) {
   if (mailbox.outcome != kWithdrawing) {
     blank_payload();
@@ -88,7 +89,7 @@ bool Deactivate::settle(const AttachedTarget& attached, Mailbox mailbox) {
           return false;
         case Progress::kQueued:
           if (!take_back(here->queue, calls)) {
-            return true;  // it will run an empty program, and the request stays open until then
+            return true;  // it will run an empty program; until then the request stays open
           }
           if (!attached.write_queue(here->queue)) {
             return false;
@@ -163,10 +164,9 @@ std::variant<Deactivation, Refusal> Deactivate::run() {
       return result_;
     }
     if (deadline_.expired()) {
-      return Refusal{
-          .reason = Reason::kDeadline,
-          .found = "a request to switch it on was still pending",
-          .remedy = "the request was withdrawn; deactivate again when it runs Python code"};
+      return Refusal{.reason = Reason::kDeadline,
+                     .found = "a request to switch it on was still pending",
+                     .remedy = "the request was withdrawn"};
     }
     std::this_thread::sleep_for(pause);
     pause = std::min<nanoseconds>(pause * 2, milliseconds{50});

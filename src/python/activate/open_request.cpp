@@ -17,7 +17,7 @@ Progress progress(const Mailbox& mailbox, const PendingQueue& queue, const MainT
   if (mailbox.done >= mailbox.requested) {
     return Progress::kNone;
   }
-  // A call is taken out of the queue before it is executed (_pop_pending_call()).
+  // CPython removes a call from the queue before it executes it (_pop_pending_call()).
   if (queue.contains(calls.first)) {
     return Progress::kQueued;
   }
@@ -39,7 +39,7 @@ std::variant<QueueAndThread, NotNow, Refusal> look_at_queue(const AttachedTarget
   const auto main = attached.main_thread();
   if (!main) {
     return Refusal{.reason = Reason::kMainThreadGone,
-                   .found = "its main thread has ended or left the interpreter",
+                   .found = "its main thread has exited or left the interpreter",
                    .remedy = "CPython runs pending calls in its main thread only"};
   }
   auto queue = attached.queue();

@@ -12,7 +12,7 @@ namespace {
 // struct code_arena_st, the same in 3.12 to 3.14.
 struct Record {
   std::uint64_t start = 0;
-  std::uint64_t current = 0;  // where the next trampoline goes
+  std::uint64_t current = 0;  // address of the next trampoline
   std::uint64_t size = 0;
   std::uint64_t size_left = 0;
   std::uint64_t code_size = 0;
@@ -25,7 +25,7 @@ constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kMostArenaBytes = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kMostCode = 64;  // the detector refuses longer trampolines
 
-// Empty: RECORD, which is at ADDRESS, describes an arena.
+// Empty: RECORD, read from ADDRESS, describes an arena.
 std::string implausible(const Record& record, base::RemoteAddress address,
                         const std::vector<procfs::Mapping>& maps) {
   const auto* const around = procfs::find_mapping(maps, address);
@@ -75,7 +75,7 @@ std::variant<std::vector<CodeArena>, std::string> read_code_arenas(
   if (!next || !next->is_null()) {
     return std::string{"the list of arenas cannot be read"};
   }
-  // Before the first activation: the two words in front are the status, -1 to 1, and an index.
+  // Before the first activation: the two preceding words are the status, -1 to 1, and an index.
   const auto status = memory.read_value<std::int32_t>(head - 2 * sizeof(std::uint64_t));
   const auto index = memory.read_value<std::int64_t>(head - sizeof(std::uint64_t));
   constexpr std::int64_t kMostIndex = 255;
@@ -99,8 +99,8 @@ std::optional<bool> has_new_arena(const memory::MemoryReader& memory, base::Remo
 
 std::string unpinned_note(const std::string& problem) {
   return fmt::format(
-      "its trampolines cannot be kept mapped until its end ({}): if it exits while daemon threads "
-      "run, it can crash then (cpython gh-143228)",
+      "its trampolines may be unmapped at its exit ({}), where daemon threads can then crash "
+      "(cpython gh-143228)",
       problem);
 }
 

@@ -3,6 +3,7 @@
 #include "procfs/maps.hpp"
 #include "python/examine/examination.hpp"
 #include "python/examine/file_verdicts.hpp"
+#include "python/examine/image_examination.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -11,8 +12,8 @@ namespace pyinject::python {
 
 namespace {
 
-// What also comes of looking at the mappings of one program image and the memory of the next, or at
-// an image that is half mapped: then the place of one segment has the bytes of another.
+// Reasons that can also result from combining the mappings of one program image with the memory of
+// the next, or from an image that is half mapped, where one segment has another's bytes.
 bool may_be_of_memory_that_changes(Reason reason) {
   return reason == Reason::kLayoutMismatch || reason == Reason::kNoMailboxSpace ||
          reason == Reason::kNoLibpythonSymbols || reason == Reason::kForeignEvaluator ||
@@ -33,13 +34,13 @@ std::vector<Place> places_of_code(const std::vector<procfs::Mapping>& maps) {
 
 }  // namespace
 
-// Its code is at other places by now.
+// Whether its code has moved: the process has exec'ed.
 bool Examination::executes_another() const {
   const auto now = procfs::read_maps(pid_).value_or(std::vector<procfs::Mapping>{});
   return places_of_code(now) != places_of_code(maps_);
 }
 
-// The dynamic loader has not mapped the libraries yet.
+// True while the dynamic loader has not mapped the libraries yet.
 bool Examination::is_being_loaded() {
   bool loaded = true;
   for (const auto& mapping : maps_) {
@@ -58,7 +59,7 @@ bool Examination::is_being_loaded() {
 
 Detection Examination::run() {
   try {
-    look_at_process();
+    image_ != nullptr ? look_at_image() : look_at_process();
     find_interpreter();
     check_loaded();
     read_version();
@@ -74,11 +75,11 @@ Detection Examination::run() {
     look_at_surroundings();
     return std::move(target_);
   } catch (Refuse& refuse) {
-    if (may_be_of_memory_that_changes(refuse.reason) && !given_up() &&
+    if (image_ == nullptr && may_be_of_memory_that_changes(refuse.reason) && !given_up() &&
         (is_being_loaded() || executes_another())) {
       refuse = {.reason = Reason::kNotInitialized,
-                .found = "it has just started this program",
-                .remedy = "try again when it has started"};
+                .found = "it has just exec'ed its program",
+                .remedy = "try again when the program has started"};
     }
     return Refused{.refusal = {.reason = refuse.reason,
                                .found = std::move(refuse.found),
@@ -131,6 +132,11 @@ class ProcessDetector : public Detector {
 };
 
 }  // namespace
+
+Detection detect_in(const ProcessImage& image, base::Pid pid) {
+  MappedFiles files;
+  return Examination{files, pid, image}.run();
+}
 
 std::unique_ptr<Detector> make_detector(Purpose purpose) {
   return std::make_unique<ProcessDetector>(purpose);

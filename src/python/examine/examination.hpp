@@ -1,9 +1,9 @@
-// The steps of looking at one process, in their order. Each throws Refuse when that is where it
-// ends.
+// The steps of examining a process, in order. A step that ends the examination throws Refuse.
 #pragma once
 
 #include "memory/process_memory.hpp"
 #include "procfs/maps.hpp"
+#include "procfs/open_mapped.hpp"
 #include "procfs/status.hpp"
 #include "pyinject/base/cancellation.hpp"
 #include "pyinject/base/deadline.hpp"
@@ -11,6 +11,7 @@
 #include "pyinject/python/target.hpp"
 #include "python/examine/mailbox.hpp"
 #include "python/examine/mapped_file.hpp"
+#include "python/layout/process_image.hpp"
 #include "python/layout/runtime_layout.hpp"
 
 #include <chrono>
@@ -25,14 +26,14 @@
 
 namespace pyinject::python {
 
-// A refusal on its way out of the steps below; run() makes it a value.
+// A refusal thrown by the steps below; run() converts it into a value.
 struct Refuse {
   Reason reason{};
   std::string found;
   std::string remedy;
 };
 
-// One mapped file of the process, with its place.
+// A mapped file of the process and its address.
 struct Module {
   std::shared_ptr<const MappedFile> file;
   procfs::Mapping mapping;  // an executable one
@@ -50,12 +51,20 @@ class Examination {
       : files_{files},
         pid_{pid},
         purpose_{purpose},
-        cancellation_{cancellation, base::Deadline::after(std::chrono::seconds{10})},
-        memory_{pid} {}
+        cancellation_{cancellation, base::Deadline::after(kPatience)},
+        reader_{std::make_unique<memory::ProcessMemory>(pid)} {}
+  // Of a process that does not run (any more), to observe it.
+  Examination(MappedFiles& files, base::Pid pid, const ProcessImage& image)
+      : files_{files},
+        pid_{pid},
+        image_{&image},
+        purpose_{Purpose::kObserve},
+        cancellation_{base::Cancellation::never(), base::Deadline::after(kPatience)},
+        reader_{image.memory()} {}
 
   [[nodiscard]] Detection run();
-  // The first steps only: which file has its interpreter. Whether anything could be done with that
-  // is not asked.
+  // Runs only the first steps, which find the file of the interpreter. Does not check whether the
+  // interpreter is usable.
   [[nodiscard]] std::variant<Module, Refusal> interpreter();
   [[nodiscard]] base::ProcessId id() const { return target_.id; }
 
@@ -63,19 +72,22 @@ class Examination {
   [[nodiscard]] bool executes_another() const;
   [[nodiscard]] bool given_up() const { return budget_.spent() || cancellation_.stopped(); }
   [[nodiscard]] bool is_being_loaded();
-  // examination_interpreter.cpp: which file, which version.
+  // examination_interpreter.cpp: file and version.
   void look_at_process();
+  void look_at_image();
   void find_interpreter();
   [[nodiscard]] Refuse not_examined() const;
+  [[nodiscard]] std::variant<base::UniqueFd, procfs::NotOpened> open(
+      const procfs::Mapping& mapping) const;
   void check_loaded() const;
   void read_version();
   void check_symbols();
-  // examination_runtime.cpp: what is where in it.
+  // examination_runtime.cpp: addresses.
   void find_runtime();
   void check_code();
   void find_libc();
   void find_mailbox();
-  // examination_state.cpp: may it be activated now.
+  // examination_state.cpp: whether it may be activated now.
   void read_state();
   void look_at_surroundings();
   void refuse_traced() const;
@@ -83,17 +95,22 @@ class Examination {
   void check_exit();
   void check_watchers() const;
 
+  [[nodiscard]] std::shared_ptr<const MappedFile> look_at_file(const procfs::Mapping& mapping);
   [[nodiscard]] std::optional<Module> module_of(const procfs::Mapping& mapping);
   [[nodiscard]] std::optional<PageTail> page_tail(const Module& module) const;
   [[nodiscard]] bool is_executable_of_process(const procfs::Mapping& mapping) const;
   [[nodiscard]] std::vector<std::byte> code_of(std::string_view symbol) const;
 
+  static constexpr std::chrono::seconds kPatience{10};
+
   MappedFiles& files_;
   base::Pid pid_;
+  const ProcessImage* image_ = nullptr;  // nullptr: a running process
   Purpose purpose_;
   base::Cancellation cancellation_;
-  FileBudget budget_;  // a process can have 65530 files mapped, each as slow to read as can be
-  memory::ProcessMemory memory_;
+  FileBudget budget_;  // a process can have 65530 mapped files, each as slow to read as possible
+  std::unique_ptr<memory::MemoryReader> reader_;
+  const memory::MemoryReader& memory_ = *reader_;
   Target target_;
   procfs::Status status_;
   std::vector<procfs::Mapping> maps_;

@@ -20,19 +20,26 @@ namespace pyinject::python {
 
 namespace {
 
-std::string permission_remedy(const procfs::Status& status) {
+// For access to /proc/PID/maps (kRead) or to its memory (kAttach): Yama restricts only the latter
+// (PTRACE_MODE_READ and PTRACE_MODE_ATTACH in ptrace(2)).
+enum class Access { kRead, kAttach };
+
+std::string permission_remedy(const procfs::Status& status, Access access) {
   if (::geteuid() == 0) {
     const auto remedy = procfs::how_to_get(procfs::Capability::kSysPtrace);
     return status.uids[0] == 0 ? remedy
                                : fmt::format("it belongs to uid {}: {}", status.uids[0], remedy);
   }
-  const auto yama = procfs::read_sysctl("kernel.yama.ptrace_scope");
   if (status.uids[0] != ::geteuid()) {
     return fmt::format(
         "it belongs to uid {}: run as root, or grant CAP_SYS_PTRACE (setcap cap_sys_ptrace+ep)",
         status.uids[0]);
   }
-  if (yama && *yama != "0") {
+  const auto yama = procfs::read_sysctl("kernel.yama.ptrace_scope");
+  if (access == Access::kAttach && yama && *yama == "3") {
+    return "kernel.yama.ptrace_scope is 3, which only a reboot can lower";
+  }
+  if (access == Access::kAttach && yama && *yama != "0") {
     return fmt::format(
         "kernel.yama.ptrace_scope is {}: run as root, grant CAP_SYS_PTRACE, or set it to 0", *yama);
   }
@@ -63,12 +70,14 @@ void Examination::look_at_process() {
     throw Refuse{Reason::kKernelThread, "it is a kernel thread", ""};
   }
   if (status_.state == 'Z' && status_.threads <= 1) {
-    throw Refuse{Reason::kZombie, "it is a zombie: it has ended and waits for its parent", ""};
+    throw Refuse{Reason::kZombie, "it is a zombie: it has exited and waits for its parent", ""};
   }
   if (status_.state == 'Z') {
-    throw Refuse{Reason::kMainThreadGone,
-                 fmt::format("its main thread has ended, {} others go on", status_.threads - 1),
-                 "CPython runs pending calls in its main thread only"};
+    throw Refuse{
+        Reason::kMainThreadGone,
+        fmt::format("its main thread has exited, {} left",
+                    base::counted(status_.threads - 1, "other thread is", "other threads are")),
+        "restart the process"};
   }
   target_.inner_pid = procfs::inner_pid(status_);
   target_.map_path = fmt::format("/tmp/perf-{}.map", target_.inner_pid.value());
@@ -83,18 +92,42 @@ void Examination::look_at_process() {
       throw Refuse{
           Reason::kNoPermission,
           fmt::format("cannot read /proc/{}/maps: {}", pid_.value(), base::errno_text(error)),
-          permission_remedy(status_)};
+          permission_remedy(status_, Access::kRead)};
     }
     throw Refuse{Reason::kExited, "it has ended", ""};
   }
   maps_ = std::move(*maps);
   if (maps_.empty()) {
-    throw Refuse{Reason::kExited, "it has no memory any more: it is ending", ""};
+    throw Refuse{Reason::kExited, "it has no memory mapped any more: it is exiting", ""};
   }
 }
 
+void Examination::look_at_image() {
+  target_.id.pid = pid_;
+  target_.inner_pid = pid_;
+  maps_ = image_->mappings().value_or(std::vector<procfs::Mapping>{});
+}
+
+std::variant<base::UniqueFd, procfs::NotOpened> Examination::open(
+    const procfs::Mapping& mapping) const {
+  return image_ != nullptr ? image_->open(mapping) : procfs::open_mapped_file(pid_, mapping);
+}
+
+std::shared_ptr<const MappedFile> Examination::look_at_file(const procfs::Mapping& mapping) {
+  if (image_ == nullptr) {
+    return files_.look(pid_, mapping, budget_, cancellation_).file;
+  }
+  if (given_up()) {
+    return nullptr;
+  }
+  --budget_.files;
+  auto opened = image_->open(mapping);
+  auto* const file = std::get_if<base::UniqueFd>(&opened);
+  return file == nullptr ? nullptr : files_.look(std::move(*file), budget_, cancellation_).file;
+}
+
 std::optional<Module> Examination::module_of(const procfs::Mapping& mapping) {
-  auto file = files_.look(pid_, mapping, budget_, cancellation_).file;
+  auto file = look_at_file(mapping);
   if (file == nullptr) {
     return std::nullopt;
   }
@@ -102,22 +135,24 @@ std::optional<Module> Examination::module_of(const procfs::Mapping& mapping) {
   if (!bias) {
     return std::nullopt;
   }
+  const auto start = elf::start_of(file->segments, *bias);
+  if (!procfs::shows(maps_, mapping, start.address, start.offset)) {
+    return std::nullopt;
+  }
   return Module{.file = std::move(file), .mapping = mapping, .bias = *bias};
 }
 
 Refuse Examination::not_examined() const {
-  return {
-      Reason::kNotExamined,
-      fmt::format(
-          "its {} mappings are of too many files, or of too large ones, to find its interpreter "
-          "in the time that there is",
-          maps_.size()),
-      "try it alone: -p " + std::to_string(pid_.value())};
+  return {Reason::kNotExamined,
+          fmt::format(
+              "it maps too many or too large files ({} mappings) to find its interpreter in time",
+              maps_.size()),
+          "record it alone: -p " + std::to_string(pid_.value())};
 }
 
 void Examination::find_interpreter() {
-  // By what is in the files, not by their names: Python is embedded under any name. Files that are
-  // called python come first only to be quick.
+  // Decides by file contents, not names: Python is embedded under any name. Files with python in
+  // their names come first only for speed.
   std::vector<const procfs::Mapping*> candidates;
   for (const auto& mapping : maps_) {
     if (mapping.executable && mapping.inode != 0) {
@@ -128,7 +163,7 @@ void Examination::find_interpreter() {
     return mapping->path.find("python") != std::string::npos;
   };
   std::stable_partition(candidates.begin(), candidates.end(), named_python);
-  const procfs::Mapping* nameless = nullptr;  // called python, but nothing can be found in it
+  const procfs::Mapping* nameless = nullptr;  // named like python, unrecognizable contents
   for (const auto* mapping : candidates) {
     const auto module = module_of(*mapping);
     if (module && module->file->is_interpreter()) {
@@ -146,10 +181,16 @@ void Examination::find_interpreter() {
     }
     if (nameless != nullptr) {
       const auto path = base::printable(nameless->path);
-      const auto opened = procfs::open_mapped_file(pid_, *nameless);
+      const auto opened = open(*nameless);
       if (const auto* failure = std::get_if<procfs::NotOpened>(&opened)) {
+        if (image_ != nullptr) {
+          throw Refuse{Reason::kNoLibpythonSymbols,
+                       fmt::format("its interpreter {} is not at hand: {}", path, failure->why),
+                       "use the machine or container in which the core was written"};
+        }
         throw Refuse{Reason::kNoPermission, fmt::format("cannot open {}: {}", path, failure->why),
-                     "run as root, or as a user that may read that file"};
+                     "run as root, or as a user who may read that file; if it was replaced, "
+                     "restart the process"};
       }
       throw Refuse{
           Reason::kNoLibpythonSymbols, fmt::format("{} exports no CPython symbols", path),
@@ -164,7 +205,9 @@ void Examination::find_interpreter() {
   for (const auto& mapping : maps_) {
     if (mapping.executable && mapping.inode == interpreter_.mapping.inode &&
         mapping.device_major == interpreter_.mapping.device_major &&
-        mapping.device_minor == interpreter_.mapping.device_minor) {
+        mapping.device_minor == interpreter_.mapping.device_minor &&
+        elf::load_bias(interpreter_.file->segments, mapping.begin, mapping.offset, true) ==
+            interpreter_.bias) {
       target_.text_end = std::max(target_.text_end, mapping.end);
     }
   }
@@ -174,8 +217,8 @@ void Examination::find_interpreter() {
   }
 }
 
-// The loader maps a library's segments one after another, in the order of their addresses; before
-// that whole file as one. Code is told of (to who follows mappings) before the data is there.
+// The loader maps a library's segments one after another, in order of address; before that, the
+// whole file as one mapping. Events report the code mapping before the data is mapped.
 void Examination::check_loaded() const {
   if (!interpreter_.file->defines("_PyRuntime")) {
     return;
@@ -193,12 +236,15 @@ void Examination::read_version() {
                  "the perf trampoline came with Python 3.12"};
   }
   const auto hex = memory_.read_value<std::uint64_t>(interpreter_.address("Py_Version"));
+  if (!hex && image_ != nullptr) {
+    throw Refuse{Reason::kLayoutMismatch, "its Py_Version cannot be read", ""};
+  }
   if (!hex) {
     const int error = errno;
     if (error == EPERM || error == EACCES) {
       throw Refuse{Reason::kNoPermission,
                    fmt::format("process_vm_readv: {}", base::errno_text(error)),
-                   permission_remedy(status_)};
+                   permission_remedy(status_, Access::kAttach)};
     }
     throw Refuse{Reason::kExited, "it has ended", ""};
   }
@@ -233,7 +279,7 @@ void Examination::check_symbols() {
                    "use an interpreter whose dynamic symbol table is intact"};
     }
   }
-  // It can have a libc.so.6 mapped, too: for a module, or to look up the names of hosts or users.
+  // It may also have a libc.so.6 mapped: for a module, or to look up host or user names.
   if (file.is_c_library()) {
     throw Refuse{Reason::kNoMailboxSpace,
                  "it is statically linked: " + target_.interpreter + " has a C library in it",
@@ -245,7 +291,7 @@ void Examination::check_symbols() {
   const auto end = interpreter_.address("_Py_trampoline_func_end").value();
   if (end <= begin || end - begin > 64) {
     throw Refuse{Reason::kBrokenTrampoline,
-                 fmt::format("its trampoline would be {} bytes long: a build spoiled by BOLT",
+                 fmt::format("its trampoline would be {} bytes long: a build damaged by BOLT",
                              static_cast<std::int64_t>(end - begin)),
                  "use a build without BOLT, or a python-build-standalone from 20261021 on"};
   }

@@ -13,7 +13,7 @@ namespace pyinject::python {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::size_t kCodeBytes = 512;  // of an accessor, more than enough
+constexpr std::size_t kCodeBytes = 512;  // more than any accessor has
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void Examination::find_runtime() {
   if (layout_.free_threaded) {
     throw Refuse{Reason::kFreeThreaded, "it is a free-threaded build",
                  purpose_ == Purpose::kObserve
-                     ? "its frames are laid out in another way"
+                     ? "its frames have another layout"
                      : "use a build with the GIL: without it the trampoline is not thread-safe "
                        "(cpython gh-152330)"};
   }
@@ -42,7 +42,7 @@ void Examination::find_runtime() {
     throw Refuse{Reason::kFinalizing, "its interpreter is shutting down", ""};
   }
   if (purpose_ == Purpose::kObserve) {
-    return;  // its first frames are there before it is initialized
+    return;  // its first frames exist before it is initialized
   }
   const auto interpreter = view.main_interpreter();
   const bool initialized = view.initialized();
@@ -79,7 +79,7 @@ void Examination::check_code() {
   const auto field = first_field_loaded(code_of(kAccessor), interpreter_.address(kAccessor));
   if (field != layout_.eval_frame) {
     throw Refuse{Reason::kLayoutMismatch,
-                 fmt::format("eval_frame is at {} by the table for {}.{}, at {} by {}",
+                 fmt::format("eval_frame is at {} in the table for {}.{}, but at {} in {}",
                              layout_.eval_frame, target_.version.major, target_.version.minor,
                              field ? std::to_string(*field) : "an unknown offset", kAccessor),
                  "please report this build"};
@@ -97,8 +97,8 @@ void Examination::check_code() {
   }
 }
 
-// Only glibc's libraries leave room for the mailbox: musl's loader gives the ends of all data pages
-// to malloc (reclaim_gaps). Its file is called ld-musl-x86_64.so.1 or libc.so.
+// Only glibc's libraries have room for the mailbox: musl's loader gives the ends of all data pages
+// to malloc (reclaim_gaps). Its file is named ld-musl-x86_64.so.1 or libc.so.
 void Examination::find_libc() {
   for (const auto& mapping : maps_) {
     const auto module =
@@ -130,7 +130,7 @@ bool Examination::is_executable_of_process(const procfs::Mapping& mapping) const
   return executable && executable->second == mapping.inode;
 }
 
-// What lies between the end of MODULE's .bss and the end of that page.
+// The memory between the end of MODULE's .bss and the end of that page.
 std::optional<PageTail> Examination::page_tail(const Module& module) const {
   const elf::Segment* last = nullptr;
   for (const auto& segment : module.file->segments) {
@@ -152,7 +152,7 @@ std::optional<PageTail> Examination::page_tail(const Module& module) const {
 }
 
 void Examination::find_mailbox() {
-  // Never the executable's own: the heap begins behind it.
+  // Never in the executable: the heap starts after it.
   std::vector<const Module*> modules;
   if (!interpreter_.file->has_program_interpreter &&
       !is_executable_of_process(interpreter_.mapping)) {
@@ -177,7 +177,7 @@ void Examination::find_mailbox() {
   if (!unused) {
     throw Refuse{Reason::kNoMailboxSpace,
                  fmt::format("no library has {} unused bytes behind its data", sizeof(Mailbox)),
-                 "please report this build"};
+                 "record --engine bpf, and please report this build"};
   }
   target_.addresses.mailbox = *unused;
 }

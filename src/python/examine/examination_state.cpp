@@ -52,16 +52,16 @@ void Examination::read_state() {
   }
   if (!belongs_to(*mailbox, target_.inner_pid, target_.id.start_time) && mailbox->evaluator != 0 &&
       activates_once(target_.version)) {
-    throw Refuse{
-        Reason::kForkedAfterActivation, "it was forked by a process that had been activated before",
-        "a second activation crashes Python 3.14 and later (cpython gh-146522); record its "
-        "parent and let it fork again meanwhile, or restart it"};
+    throw Refuse{Reason::kForkedAfterActivation,
+                 "it was forked by a process that had been activated before",
+                 "a second activation crashes Python 3.14 and later (cpython gh-146522): restart "
+                 "it, or record its parent while the parent forks it again"};
   }
 }
 
-// From 3.13.12, 3.14 and 3.15 on each activation registers one more watcher of code objects, which
-// stays; with two of them trampolines are freed while they are in use. So one that is the
-// interpreter's own says that the program had the trampoline on before and switched it off.
+// From 3.13.12, 3.14 and 3.15 on, each activation registers one more code watcher, which stays;
+// with two of them trampolines are freed while in use. So a watcher that belongs to the interpreter
+// shows that the program had the trampoline on and switched it off.
 void Examination::check_watchers() const {
   if (!adds_code_watchers(target_.version)) {
     return;
@@ -74,7 +74,7 @@ void Examination::check_watchers() const {
           : std::nullopt;
   if (!array || *array % sizeof(std::uint64_t) != 0 || *array > layout_.interpreter_size) {
     throw Refuse{Reason::kLayoutMismatch,
-                 fmt::format("the watchers of code objects are at {} by {}",
+                 fmt::format("the watchers of code objects are at {} in {}",
                              array ? std::to_string(*array) : "an unknown offset", kAccessor),
                  "please report this build"};
   }
@@ -82,20 +82,19 @@ void Examination::check_watchers() const {
     const auto watcher = memory_.read_pointer(target_.addresses.main_interpreter +
                                               (*array + i * sizeof(std::uint64_t)));
     if (watcher && *watcher >= target_.text_begin && *watcher < target_.text_end) {
-      throw Refuse{
-          Reason::kActivatedBefore,
-          "it had the trampoline on by itself before (-X perf or its own call)",
-          "a second activation crashes this Python (cpython gh-146522): restart it, or let "
-          "it not call sys.deactivate_stack_trampoline()"};
+      throw Refuse{Reason::kActivatedBefore,
+                   "it has switched its own trampoline on and off before (-X perf or its own call)",
+                   "a second activation crashes this Python (cpython gh-146522): restart it, or "
+                   "keep it from calling sys.deactivate_stack_trampoline()"};
     }
   }
 }
 
 namespace {
 
-// How far the stack of a thread reaches down. glibc keeps the thread's descriptor, THREAD, at its
-// top. The mapping may go on above it (the kernel merges neighbours), but not below: there is the
-// guard. The greatest number when it is nowhere.
+// Distance from THREAD down to the end of its stack. glibc stores the thread's descriptor, THREAD,
+// at the top of the stack. The mapping may extend above (the kernel merges neighbors), but not
+// below the guard. Maximum value if THREAD is not mapped.
 std::uint64_t stack_below(const std::vector<procfs::Mapping>& maps, std::uint64_t thread) {
   const auto* stack = procfs::find_mapping(maps, base::RemoteAddress{thread});
   return stack == nullptr ? std::numeric_limits<std::uint64_t>::max()
@@ -108,13 +107,13 @@ void Examination::check_stacks() const {
   if (checks_c_stack(target_.version)) {
     return;
   }
-  constexpr std::uint64_t kDescriptor = std::uint64_t{64} << 10U;  // with thread-local variables
+  constexpr std::uint64_t kDescriptor = std::uint64_t{64} << 10U;  // plus thread-local data
   constexpr std::uint64_t kLeast = (std::uint64_t{1} << 20U) - kDescriptor;
   const RuntimeView view{memory_, layout_, target_.addresses.runtime};
   const auto main_thread = view.main_thread();
   std::vector<std::uint64_t> small;
   for (const auto& thread : view.threads(target_.addresses.main_interpreter)) {
-    // The main thread's grows up to its resource limit.
+    // The main thread's stack grows up to its resource limit.
     if (thread.thread_id != main_thread && stack_below(maps_, thread.thread_id) < kLeast) {
       small.push_back(thread.thread_id);
     }
@@ -122,8 +121,8 @@ void Examination::check_stacks() const {
   if (small.empty()) {
     return;
   }
-  // Those mappings were read before the threads were: the place of such a stack may have been
-  // something else then. Now again, for the threads that are still there.
+  // MAPS_ was read before the threads: the address range may have had another use then. Check again
+  // for the threads that still exist.
   const auto maps = procfs::read_maps(pid_).value_or(maps_);
   std::unordered_set<std::uint64_t> now;
   for (const auto& thread : view.threads(target_.addresses.main_interpreter)) {
@@ -135,14 +134,14 @@ void Examination::check_stacks() const {
       throw Refuse{Reason::kSmallStack,
                    fmt::format("a Python thread has a stack of only {} KiB", size >> 10U),
                    fmt::format("with the trampoline each Python call takes C stack, and Python "
-                               "{}.{} does not check its end: give threads at least 1 MiB "
+                               "{}.{} detects no overflow: give threads at least 1 MiB "
                                "(threading.stack_size)",
                                target_.version.major, target_.version.minor)};
     }
   }
 }
 
-// A tracer that has gone since, and another perf-pyinject, are no obstacle: the stop waits for it.
+// A tracer that has gone, or another perf-pyinject, is no obstacle: the stop waits for it.
 void Examination::refuse_traced() const {
   if (status_.tracer.value() == 0 || tracee::traces_briefly(status_.tracer)) {
     return;
@@ -155,8 +154,8 @@ void Examination::refuse_traced() const {
   }
 }
 
-// Its trampolines have to be kept mapped until its end. Which of its threads are daemons cannot be
-// read from outside, so any second Python thread counts.
+// Its trampolines must stay mapped until it exits. Daemon threads cannot be recognized from
+// outside, so any second Python thread counts.
 void Examination::check_exit() {
   if (layout_.code_arenas == 0) {
     return;
@@ -169,12 +168,12 @@ void Examination::check_exit() {
   }
   const RuntimeView view{memory_, layout_, target_.addresses.runtime};
   if (const auto threads = view.threads(target_.addresses.main_interpreter).size(); threads > 1) {
-    throw Refuse{Reason::kUnsafeExit,
-                 fmt::format("its trampolines could not be kept mapped until its end ({}), and it "
-                             "has {} Python threads: daemon threads would crash it at its exit "
-                             "(cpython gh-143228)",
-                             *problem, threads),
-                 "record --engine bpf"};
+    throw Refuse{
+        Reason::kUnsafeExit,
+        fmt::format("its trampolines could not be kept mapped until it exits ({}), and it has {} "
+                    "Python threads: daemon threads would crash it at its exit (cpython gh-143228)",
+                    *problem, threads),
+        "record --engine bpf"};
   }
   target_.warnings.push_back(unpinned_note(*problem));
 }
@@ -185,8 +184,7 @@ void Examination::look_at_surroundings() {
   }
   refuse_traced();
   if (status_.seccomp == procfs::SeccompMode::kStrict) {
-    throw Refuse{Reason::kSeccomp, "it runs in seccomp's strict mode",
-                 "any system call of the activation would kill it"};
+    throw Refuse{Reason::kSeccomp, "it runs in seccomp's strict mode", "record --engine bpf"};
   }
   const auto jit = procfs::read_environ_value(pid_, "PYTHON_JIT");
   if (jit && !jit->empty() && *jit != "0" && interpreter_.file->mentions_jit) {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kEntry = "function__entry";
 constexpr std::string_view kReturn = "function__return";
-// The compiler may copy the code around a probe some times.
+// The compiler may duplicate the code around a probe several times.
 constexpr std::size_t kMostProbes = 64;
 
 Refusal no_probes(std::string found) {
@@ -33,7 +33,7 @@ Refusal no_probes(std::string found) {
               "perf-pyinject record without --functions"};
 }
 
-// File, name of the function, line: the kernel fetches them, two of them through pointers.
+// File, function name, line: fetched by the kernel, the first two through pointers.
 std::optional<std::string> fetched(const std::string& arguments) {
   std::vector<elf::UsdtArgument> found;
   for (const auto text : base::split(arguments, ' ')) {
@@ -93,7 +93,8 @@ std::variant<std::vector<FunctionProbe>, Refusal> choose_function_probes(
     }
   }
   if (chosen.size() > kMostProbes) {
-    return no_probes(fmt::format("it claims to have {} of them", chosen.size()));
+    return no_probes(
+        fmt::format("its file claims to have {} probes at function calls", chosen.size()));
   }
   const auto entries = std::ranges::count(chosen, true, &FunctionProbe::entry);
   if (entries == 0 || static_cast<std::size_t>(entries) == chosen.size()) {

@@ -24,7 +24,7 @@ constexpr const char* kDirectory = "/tmp";
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// Write permission by the classic mode bits, for the ids that CPython would open files with.
+// Write permission by mode bits, for the ids with which CPython would open the file.
 bool may_write(const struct stat& info, const procfs::Status& status) {
   constexpr uid_t kRoot = 0;
   constexpr std::uint64_t kDacOverride = std::uint64_t{1} << 1U;  // CAP_DAC_OVERRIDE
@@ -41,7 +41,7 @@ bool may_write(const struct stat& info, const procfs::Status& status) {
   return (info.st_mode & (member ? S_IWGRP : S_IWOTH)) != 0;
 }
 
-// The target's own /tmp, found without following any link out of its root.
+// The target's own /tmp; follows no link out of its root.
 std::variant<base::UniqueFd, Refusal> open_directory(base::Pid pid) {
   auto root = procfs::TargetRoot::open(pid);
   if (!root) {
@@ -60,7 +60,7 @@ std::variant<base::UniqueFd, Refusal> open_directory(base::Pid pid) {
     return Refusal{
         .reason = Reason::kMapDirectory,
         .found = fmt::format("its {} cannot be opened: {}", kDirectory, base::errno_text(errno)),
-        .remedy = "CPython writes its perf map there: give it a /tmp"};
+        .remedy = "CPython writes its perf map there: give the process a /tmp"};
   }
   return directory;
 }
@@ -72,7 +72,7 @@ std::optional<Refusal> check_existing(const struct stat& info, const procfs::Sta
         .reason = Reason::kMapNotRegular,
         .found = fmt::format("{} is {}", path,
                              S_ISLNK(info.st_mode) ? "a symbolic link" : "not a regular file"),
-        .remedy = "CPython does not write through it: remove it"};
+        .remedy = "remove it: CPython needs a regular file"};
   }
   if (info.st_uid != status.uids[3]) {
     return Refusal{.reason = Reason::kMapForeign,
@@ -88,7 +88,7 @@ std::optional<Refusal> check_existing(const struct stat& info, const procfs::Sta
   return std::nullopt;
 }
 
-// Was it last written before a process with START_TIME began?
+// Whether it was last written before a process with START_TIME started.
 bool is_stale(const struct stat& info, std::uint64_t start_time) {
   timespec boot{};
   timespec now{};
@@ -96,7 +96,7 @@ bool is_stale(const struct stat& info, std::uint64_t start_time) {
       ::clock_gettime(CLOCK_REALTIME, &now) != 0) {
     return false;
   }
-  // The start is counted in clock ticks since boot, the file's time is the wall clock's.
+  // The start is in clock ticks since boot, the file's time in wall clock time.
   const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
   const double age = static_cast<double>(boot.tv_sec) - static_cast<double>(start_time) / ticks;
   const double started = static_cast<double>(now.tv_sec) - age;
@@ -104,7 +104,8 @@ bool is_stale(const struct stat& info, std::uint64_t start_time) {
   return static_cast<double>(info.st_mtim.tv_sec) + kSlack < started;
 }
 
-// May this tool rename FILE in DIRECTORY? In a sticky one its owner may, and CAP_FOWNER.
+// Whether this tool may rename FILE in DIRECTORY. In a sticky directory, only its owner or
+// CAP_FOWNER may.
 bool may_move(const struct stat& file, const struct stat& directory) {
   constexpr std::uint64_t kFowner = std::uint64_t{1} << 3U;
   const auto self = procfs::read_status(base::Pid{::getpid()});
@@ -158,11 +159,11 @@ std::optional<std::string> move_stale_map(base::Pid pid, std::uint64_t start_tim
   const auto old = name + ".old";
   if (::renameat(directory->get(), name.c_str(), directory->get(), old.c_str()) != 0) {
     return fmt::format(
-        "{} of an earlier process with that pid could not be moved away ({}): its names will be "
-        "among those of this one; remove it before the next recording",
+        "{}, left by an earlier process with this pid, could not be moved away ({}): its names "
+        "will mix with the names of this process; remove the file before the next recording",
         path, base::errno_text(errno));
   }
-  return fmt::format("moved {} of an earlier process with that pid to {}.old", path, path);
+  return fmt::format("moved {}, left by an earlier process with this pid, to {}.old", path, path);
 }
 
 }  // namespace pyinject::python

@@ -37,13 +37,13 @@ constexpr auto kWantedSymbols = std::to_array<std::string_view>({
     "__pthread_unwind_next",
 });
 
-// Of an interpreter, a C library or an executable; linkers make a dozen.
+// Limit for an interpreter, C library or executable; linkers make a dozen segments.
 constexpr std::size_t kMostFileSegments = 64;
 constexpr std::size_t kMostFilesKnown = 16384;
-// Of one file: a target can make a thousand segments of the same bytes.
+// Limit per file: a forged file can have a thousand segments with the same bytes.
 constexpr std::uint64_t kMostSearched = std::uint64_t{64} << 20U;
 
-// The first place of PATTERN in the segments with FLAGS.
+// The first occurrence of PATTERN in the segments with FLAGS.
 std::optional<base::ElfAddress> search(const elf::ElfFile& file, std::uint32_t flags,
                                        std::span<const std::byte> pattern) {
   std::uint64_t left = kMostSearched;
@@ -114,7 +114,7 @@ std::optional<MappedFiles::Look> MappedFiles::find(const Key& key) {
 
 MappedFiles::Look MappedFiles::look(base::Pid pid, const procfs::Mapping& mapping,
                                     FileBudget& budget, const base::Cancellation& cancellation) {
-  // First what needs no file to be opened.
+  // First try without opening the file.
   const auto facts =
       mapping.end.value() != 0 ? procfs::stat_mapped_file(pid, mapping) : std::nullopt;
   if (facts) {
@@ -128,16 +128,22 @@ MappedFiles::Look MappedFiles::look(base::Pid pid, const procfs::Mapping& mappin
   --budget.files;
   auto opened = procfs::open_mapped_file(pid, mapping);
   auto* fd = std::get_if<base::UniqueFd>(&opened);
+  // A failure is not cached: another process may be permitted to open it.
+  return fd == nullptr ? Look{} : look(std::move(*fd), budget, cancellation);
+}
+
+MappedFiles::Look MappedFiles::look(base::UniqueFd file, FileBudget& budget,
+                                    const base::Cancellation& cancellation) {
   struct stat info {};
-  if (fd == nullptr || ::fstat(fd->get(), &info) != 0) {
-    return {};  // not remembered: another process may be allowed to open it
+  if (::fstat(file.get(), &info) != 0) {
+    return {};
   }
   const auto key = key_of(info);
   if (auto known = find(key)) {
     return *known;
   }
   std::uint64_t bytes = 0;
-  auto inspected = inspect_file(std::move(*fd), bytes, cancellation);  // may be done twice
+  auto inspected = inspect_file(std::move(file), bytes, cancellation);  // perhaps by two threads
   budget.bytes -= std::min(budget.bytes, bytes);
   if (cancellation.stopped()) {
     return {};

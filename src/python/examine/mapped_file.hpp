@@ -1,4 +1,5 @@
-// What is learned, once, of a file that targets have mapped: is there a CPython in it, and where.
+// What is learned once about a file that targets have mapped: whether it holds a CPython, and
+// where.
 #pragma once
 
 #include "elf/elf_file.hpp"
@@ -26,30 +27,31 @@ struct MappedFile {
   std::vector<elf::Segment> segments;
   elf::Symbols symbols;                       // those of kWantedSymbols that it defines
   bool has_program_interpreter = false;       // PT_INTERP: an executable (or glibc's libc.so.6)
-  bool mentions_jit = false;                  // built with the JIT: it looks PYTHON_JIT up
-  std::optional<base::ElfAddress> restorer;   // mov $15,%rax; syscall (only where sem_post is)
-  std::optional<double> frame_pointer_share;  // only where CPython is
+  bool mentions_jit = false;                  // built with the JIT: it reads PYTHON_JIT
+  std::optional<base::ElfAddress> restorer;   // mov $15,%rax; syscall (only if it has sem_post)
+  std::optional<double> frame_pointer_share;  // only if it has CPython
 
   [[nodiscard]] bool defines(std::string_view symbol) const {
     return symbols.find(symbol) != symbols.end();
   }
-  // A whole C library is in here; glibc's own part with sem_post has the other name, also where
-  // that is libpthread.so.0 (before 2.34). No other C library has it.
+  // A whole C library is in this file; is_of_glibc(): the part of glibc with sem_post, even if that
+  // is libpthread.so.0 (before 2.34). No other C library defines that symbol.
   [[nodiscard]] bool is_c_library() const { return defines("__libc_start_main"); }
   [[nodiscard]] bool is_of_glibc() const { return defines("__pthread_unwind_next"); }
-  // CPython's own code is in here.
+  // CPython's own code is in this file.
   [[nodiscard]] bool is_interpreter() const {
     return defines("Py_Initialize") && defines("PyRun_SimpleStringFlags");
   }
 };
 
-// What is in the file FD; nullptr: it is no ELF file of this machine, or has nothing that is looked
-// for. BYTES: how many were read for it. Incomplete when CANCELLATION is stopped.
+// Reads the file FD; nullptr: it is no ELF file for this machine, or has nothing of interest.
+// BYTES: number of bytes read. Incomplete if CANCELLATION is stopped.
 [[nodiscard]] std::shared_ptr<const MappedFile> inspect_file(
     base::UniqueFd fd, std::uint64_t& bytes,
     const base::Cancellation& cancellation = base::Cancellation::never());
 
-// How much of files one process may cost. Real ones have some hundred, and 100 MiB of symbols.
+// Limit on files read for one process. Real processes have some hundred files, and 100 MiB of
+// symbols.
 struct FileBudget {
   std::size_t files = 4096;
   std::uint64_t bytes = std::uint64_t{512} << 20U;
@@ -57,20 +59,23 @@ struct FileBudget {
   [[nodiscard]] bool spent() const { return files == 0 || bytes == 0; }
 };
 
-// Remembers files, up to a number of them, for as long as this tool runs. Of any thread.
+// Caches files, up to a limit, for the life of this tool. Thread-safe.
 class MappedFiles {
  public:
   struct Look {
-    bool opened = false;                     // false: it cannot be opened, or there was no time
+    bool opened = false;                     // false: it cannot be opened, or time is up
     std::shared_ptr<const MappedFile> file;  // as inspect_file()
   };
-  // BUDGET: of what is not remembered.
+  // BUDGET: charged for files that are not cached.
   [[nodiscard]] Look look(base::Pid pid, const procfs::Mapping& mapping, FileBudget& budget,
+                          const base::Cancellation& cancellation);
+  // The same for the opened FILE. BUDGET: the caller charges it for the opening.
+  [[nodiscard]] Look look(base::UniqueFd file, FileBudget& budget,
                           const base::Cancellation& cancellation);
 
  private:
-  // Device, inode, size, times of the last changes of content and inode (nanoseconds): numbers of
-  // inodes are reused, and files are rewritten.
+  // Device, inode, size, mtime and ctime (nanoseconds): inode numbers are reused, and files are
+  // rewritten.
   using Key = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;
   [[nodiscard]] static Key key_of(const struct stat& facts);
   [[nodiscard]] std::optional<Look> find(const Key& key);

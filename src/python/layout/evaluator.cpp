@@ -1,113 +1,15 @@
 #include "pyinject/python/evaluator.hpp"
 
-#include "elf/call_frame_info.hpp"
-#include "python/layout/code_probe.hpp"
-#include "python/layout/interpreter_file.hpp"
+#include "python/layout/function_ranges.hpp"
 
-#include <algorithm>
 #include <array>
-#include <optional>
 #include <string_view>
-#include <utility>
 
 namespace pyinject::python {
 
-namespace {
-
-constexpr std::size_t kMostParts = 16;
-constexpr std::uint64_t kMostMachineCode = std::uint64_t{8} << 20U;  // disassembled, all together
-
-struct Part {
-  elf::CodeExtent extent;
-  std::vector<base::ElfAddress> jumps;  // out of it
-};
-
-// A function that the compiler may have split. Jumps between its parts lead into their midst; those
-// to another function (tail calls) only to its beginning.
-class SplitFunction {
- public:
-  SplitFunction(const elf::ElfFile& file, const elf::CallFrameInfo& table)
-      : file_{file}, table_{table} {}
-
-  [[nodiscard]] std::vector<elf::CodeExtent> parts(base::ElfAddress entry) {
-    std::vector<Part> parts;
-    if (auto first = part_at(entry)) {
-      parts.push_back(std::move(*first));
-    }
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const auto jumps = parts[i].jumps;
-      for (const auto jump : jumps) {
-        if (parts.size() == kMostParts || is_in(parts, jump)) {
-          continue;
-        }
-        auto other = part_at(jump);
-        if (other && (jump != other->extent.begin || leads_into(*other, parts))) {
-          parts.push_back(std::move(*other));
-        }
-      }
-    }
-    std::vector<elf::CodeExtent> extents;
-    extents.reserve(parts.size());
-    for (const auto& part : parts) {
-      extents.push_back(part.extent);
-    }
-    std::ranges::sort(extents, {}, &elf::CodeExtent::begin);
-    return extents;
-  }
-
- private:
-  static bool is_in(const std::vector<Part>& parts, base::ElfAddress address) {
-    return std::ranges::any_of(
-        parts, [address](const Part& part) { return part.extent.contains(address); });
-  }
-
-  static bool leads_into(const Part& part, const std::vector<Part>& parts) {
-    return std::ranges::any_of(part.jumps, [&parts](base::ElfAddress jump) {
-      return is_in(parts, jump) && std::ranges::none_of(parts, [jump](const Part& other) {
-               return other.extent.begin == jump;
-             });
-    });
-  }
-
-  std::optional<Part> part_at(base::ElfAddress address) {
-    const auto extent = table_.extent_at(address);
-    if (!extent || extent->size > left_) {
-      return std::nullopt;
-    }
-    const auto code = file_.read_at(extent->begin, extent->size);
-    if (!code) {
-      return std::nullopt;
-    }
-    left_ -= extent->size;
-    Part part{.extent = *extent, .jumps = {}};
-    for (const auto target : jumps_out_of(*code, base::RemoteAddress{extent->begin.value()})) {
-      part.jumps.emplace_back(target.value());
-    }
-    return part;
-  }
-
-  const elf::ElfFile& file_;
-  const elf::CallFrameInfo& table_;
-  std::uint64_t left_ = kMostMachineCode;
-};
-
-}  // namespace
-
 std::vector<CodeRange> evaluator_ranges(const Target& target) {
-  const auto opened = open_interpreter(target);
-  const auto* const file = std::get_if<elf::ElfFile>(&opened);
-  const auto table = file == nullptr ? std::nullopt : elf::CallFrameInfo::of(*file);
   constexpr auto kName = std::to_array<std::string_view>({"_PyEval_EvalFrameDefault"});
-  const auto symbols = file == nullptr ? elf::Symbols{} : file->find_symbols(kName);
-  if (!table || symbols.empty()) {
-    return {};
-  }
-  std::vector<CodeRange> ranges;
-  for (const auto& extent : SplitFunction{*file, *table}.parts(symbols.begin()->second.address)) {
-    const auto begin = target.bias.apply(extent.begin);
-    ranges.push_back({.begin = begin, .end = begin + extent.size});
-  }
-  return ranges;
+  return function_ranges(target, kName);
 }
 
 }  // namespace pyinject::python

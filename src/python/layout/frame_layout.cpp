@@ -21,9 +21,13 @@ std::optional<TaskOffsets> task_offsets(const elf::ElfFile& file) {
   constexpr std::size_t kWords = 13;
   constexpr std::size_t kTaskSize = 0;
   constexpr std::size_t kTaskName = 1;
+  constexpr std::size_t kInterpreterSize = 7;
+  constexpr std::size_t kInterpreterTasks = 8;
   constexpr std::size_t kThreadSize = 9;
   constexpr std::size_t kRunningTask = 11;
+  constexpr std::size_t kThreadTasks = 12;
   constexpr std::uint64_t kMost = 4096;
+  constexpr std::uint64_t kMostInterpreter = std::uint64_t{4} << 20U;
   const auto section = file.section(".AsyncioDebug");
   if (!section) {
     return std::nullopt;
@@ -34,30 +38,49 @@ std::optional<TaskOffsets> task_offsets(const elf::ElfFile& file) {
   }
   std::array<std::uint64_t, kWords> words{};
   std::memcpy(words.data(), bytes->data(), bytes->size());
-  if (words[kTaskSize] > kMost || words[kTaskName] >= words[kTaskSize] ||
-      words[kThreadSize] > kMost || words[kRunningTask] >= words[kThreadSize]) {
+  if (words[kTaskSize] > kMost || words[kThreadSize] > kMost ||
+      words[kRunningTask] >= words[kThreadSize] || words[kThreadTasks] >= words[kThreadSize] ||
+      words[kInterpreterSize] > kMostInterpreter ||
+      words[kInterpreterTasks] >= words[kInterpreterSize]) {
     return std::nullopt;
   }
-  return TaskOffsets{.name = static_cast<std::uint32_t>(words[kTaskName]),
-                     .running = static_cast<std::uint32_t>(words[kRunningTask])};
-}
-
-// In the interpreter itself (3.15), or in a module of its own (3.14).
-std::optional<TaskOffsets> find_task_offsets(const Target& target, const elf::ElfFile& file) {
-  auto found = task_offsets(file);
-  return found ? found : loaded_task_offsets(target.id.pid);
+  for (std::size_t i = kTaskName; i < kInterpreterSize; ++i) {
+    if (words.at(i) >= words[kTaskSize]) {
+      return std::nullopt;
+    }
+  }
+  const auto narrow = [&words](std::size_t i) { return static_cast<std::uint32_t>(words.at(i)); };
+  return TaskOffsets{.name = narrow(kTaskName),
+                     .running = narrow(kRunningTask),
+                     .size = narrow(kTaskSize),
+                     .awaited_by = narrow(2),
+                     .is_task = narrow(3),
+                     .awaited_by_is_set = narrow(4),
+                     .coroutine = narrow(5),
+                     .node = narrow(6),
+                     .interpreter_tasks = narrow(kInterpreterTasks),
+                     .thread_tasks = narrow(kThreadTasks)};
 }
 
 }  // namespace
 
+std::optional<TaskOffsets> find_task_offsets(const ProcessImage& image, const elf::ElfFile& file) {
+  auto found = task_offsets(file);
+  return found ? found : loaded_task_offsets(image);
+}
+
 std::optional<TaskOffsets> loaded_task_offsets(base::Pid pid) {
-  const auto maps = procfs::read_maps(pid);
+  return loaded_task_offsets(RunningProcess{pid});
+}
+
+std::optional<TaskOffsets> loaded_task_offsets(const ProcessImage& image) {
+  const auto maps = image.mappings();
   for (const auto& mapping : maps.value_or(std::vector<procfs::Mapping>{})) {
     if (!mapping.executable || mapping.inode == 0 ||
         mapping.path.find("/_asyncio.") == std::string::npos) {
       continue;
     }
-    auto opened = procfs::open_mapped_file(pid, mapping);
+    auto opened = image.open(mapping);
     if (auto* const fd = std::get_if<base::UniqueFd>(&opened)) {
       auto module = elf::ElfFile::open(std::move(*fd));
       if (const auto* const elf = std::get_if<elf::ElfFile>(&module)) {
@@ -69,7 +92,8 @@ std::optional<TaskOffsets> loaded_task_offsets(base::Pid pid) {
 }
 
 std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
-  const auto prepared = prepare_frame_reading(target);
+  const RunningProcess process{target.id.pid};
+  const auto prepared = prepare_frame_reading(target, process);
   if (const auto* why = std::get_if<std::string>(&prepared)) {
     return *why;
   }
@@ -80,13 +104,13 @@ std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
   const auto code_type = symbols.find(kTypes[0]);
   const auto text_type = symbols.find(kTypes[1]);
   if (code_type == symbols.end() || text_type == symbols.end()) {
-    return std::string{"its interpreter does not export PyCode_Type and PyUnicode_Type"};
+    return std::string{"its interpreter does not export PyCode_Type or PyUnicode_Type"};
   }
-  const auto tasks = found.publishes_tasks ? find_task_offsets(target, file) : std::nullopt;
-  // parse_layout() and implausible() have bounded them all.
+  const auto tasks = found.publishes_tasks ? find_task_offsets(process, file) : std::nullopt;
+  // parse_layout() and implausible() have checked the range of all offsets.
   const auto narrow = [](std::uint64_t offset) { return static_cast<std::uint32_t>(offset); };
   return FrameLayout{
-      // interpreters.head; .main is behind it.
+      // interpreters.head; .main follows it.
       .interpreters = target.addresses.runtime + (found.interpreters_main - sizeof(std::uint64_t)),
       .code_type = target.bias.apply(code_type->second.address),
       .text_type = target.bias.apply(text_type->second.address),

@@ -1,6 +1,5 @@
 #include "python/layout/frame_reading.hpp"
 
-#include "memory/process_memory.hpp"
 #include "python/layout/interpreter_file.hpp"
 
 #include <cstddef>
@@ -10,13 +9,17 @@
 namespace pyinject::python {
 
 std::variant<FrameReading, std::string> prepare_frame_reading(const Target& target) {
-  auto file = open_interpreter(target);
+  return prepare_frame_reading(target, RunningProcess{target.id.pid});
+}
+
+std::variant<FrameReading, std::string> prepare_frame_reading(const Target& target,
+                                                              const ProcessImage& image) {
+  auto file = open_interpreter(target, image);
   if (auto* const why = std::get_if<std::string>(&file)) {
     return std::move(*why);
   }
-  const memory::ProcessMemory memory{target.id.pid};
   std::vector<std::byte> head(kDebugOffsetsBytes);
-  if (!memory.read(target.addresses.runtime, head)) {
+  if (!image.memory()->read(target.addresses.runtime, head)) {
     return std::string{"its memory cannot be read"};
   }
   auto layout = parse_layout(target.version, head);

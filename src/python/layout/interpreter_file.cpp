@@ -1,8 +1,5 @@
 #include "python/layout/interpreter_file.hpp"
 
-#include "procfs/maps.hpp"
-#include "procfs/open_mapped.hpp"
-
 #include <fmt/format.h>
 
 #include <utility>
@@ -10,12 +7,17 @@
 namespace pyinject::python {
 
 std::variant<elf::ElfFile, std::string> open_interpreter(const Target& target) {
-  const auto maps = procfs::read_maps(target.id.pid);
+  return open_interpreter(target, RunningProcess{target.id.pid});
+}
+
+std::variant<elf::ElfFile, std::string> open_interpreter(const Target& target,
+                                                         const ProcessImage& image) {
+  const auto maps = image.mappings();
   const auto* mapping = maps ? procfs::find_mapping(*maps, target.text_begin) : nullptr;
   if (mapping == nullptr) {
     return std::string{"its interpreter is not mapped any more"};
   }
-  auto opened = procfs::open_mapped_file(target.id.pid, *mapping);
+  auto opened = image.open(*mapping);
   if (const auto* failure = std::get_if<procfs::NotOpened>(&opened)) {
     return fmt::format("cannot open {}: {}", target.interpreter, failure->why);
   }

@@ -4,18 +4,19 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <utility>
 
 namespace pyinject::python {
 
 namespace {
 
-constexpr std::size_t kMostFrameBytes = 256;  // of its fixed part: implausible(StackLayout)
+constexpr std::size_t kMostFrameBytes = 256;  // limit on its fixed part: implausible(StackLayout)
 
 struct Frame {
   RawFrame raw;
   bool entry = false;
-  bool waits = false;         // for a call that its own evaluator makes; later than 3.13: any call
-  bool caller_waits = false;  // must, when it is no entry frame
+  bool waits = false;         // for a call made by its own evaluator; after 3.13: any call
+  bool caller_waits = false;  // required unless it is an entry frame
 };
 
 std::optional<Frame> read_frame(const memory::MemoryReader& memory, const StackLayout& layout,
@@ -34,7 +35,8 @@ std::optional<Frame> read_frame(const memory::MemoryReader& memory, const StackL
   std::memcpy(&index, bytes.data() + layout.stack_end, sizeof index);
   const auto owner = std::to_integer<std::uint8_t>(bytes.at(layout.owner));
   const bool entry = owner >= layout.owners.first_entry;
-  // throw() of a generator that waits for another one, which is C code, links it to what runs.
+  // throw() of a generator that waits for another one, which is C code, links it to the running
+  // frame.
   const bool thrown_into = layout.stack_end_is_index && owner == layout.owners.generator;
   return Frame{
       .raw = {.address = address,
@@ -59,13 +61,20 @@ std::optional<base::RemoteAddress> innermost(const memory::MemoryReader& memory,
 }  // namespace
 
 std::optional<RawStack> walk_frames(const memory::MemoryReader& memory, const StackLayout& layout,
-                                    base::RemoteAddress thread) {
+                                    base::RemoteAddress thread, Gaps gaps) {
   auto next = innermost(memory, layout, thread);
   if (!next) {
     return std::nullopt;
   }
   RawStack stack;
-  // A circle is met again at the latest after twice its length (Brent's method).
+  const auto at_gap = [&stack, gaps]() -> std::optional<RawStack> {
+    if (gaps == Gaps::kRefuse || stack.frames.empty()) {
+      return std::nullopt;
+    }
+    stack.complete = false;
+    return std::move(stack);
+  };
+  // A circle is detected within two rounds (Brent's method).
   base::RemoteAddress passed;
   bool must_wait = false;
   for (std::size_t steps = 1, remember = 1; !next->is_null(); ++steps) {
@@ -78,7 +87,7 @@ std::optional<RawStack> walk_frames(const memory::MemoryReader& memory, const St
     }
     const auto frame = read_frame(memory, layout, *next);
     if (!frame) {
-      return std::nullopt;
+      return at_gap();
     }
     if (frame->entry) {
       if (!stack.frames.empty()) {
@@ -86,9 +95,9 @@ std::optional<RawStack> walk_frames(const memory::MemoryReader& memory, const St
       }
     } else if (frame->raw.previous.is_null() || frame->raw.code.is_null() ||
                (must_wait && !frame->waits)) {
-      // Only an entry frame can be the last, or have no code. What called the frame before and does
-      // not wait for it is of another moment.
-      return std::nullopt;
+      // Only an entry frame can be the last one, or have no code. A caller that does not wait for
+      // its callee was read at another moment.
+      return at_gap();
     } else if (stack.frames.size() == kMostFrames) {
       stack.complete = false;
       return stack;
@@ -96,7 +105,7 @@ std::optional<RawStack> walk_frames(const memory::MemoryReader& memory, const St
       stack.frames.push_back(frame->raw);
     }
     if (steps > 3 * kMostFrames) {
-      return std::nullopt;  // hardly anything but entry frames
+      return std::nullopt;  // almost nothing but entry frames
     }
     must_wait = frame->caller_waits;
     next = frame->raw.previous;

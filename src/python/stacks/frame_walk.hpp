@@ -1,4 +1,4 @@
-// From a thread state along its frames. Pure: any memory in, values out.
+// Walks the frames of a thread state. Pure: any memory in, values out.
 #pragma once
 
 #include "memory/process_memory.hpp"
@@ -18,7 +18,7 @@ struct RawFrame {
   base::RemoteAddress instruction;
   bool outermost = false;  // of its group: PREVIOUS is an entry frame
 
-  // The same call: it may have got further.
+  // Same call; the instruction may differ.
   [[nodiscard]] bool same_call(const RawFrame& other) const {
     return address == other.address && code == other.code && previous == other.previous &&
            outermost == other.outermost;
@@ -27,21 +27,29 @@ struct RawFrame {
 
 struct RawStack {
   std::vector<RawFrame> frames;  // innermost first, without entry frames
-  bool complete = true;          // false: there are more than kMostFrames
+  // False: there are more than kMostFrames, or the memory does not hold them (Gaps::kCut).
+  bool complete = true;
 };
 
-inline constexpr std::size_t kMostFrames = 4096;
+inline constexpr std::size_t kMostFrames = 16384;
 
-// nullopt: what is there is no stack (any more).
+// What is done if a frame is not in the memory.
+enum class Gaps {
+  kRefuse,  // the stack has changed
+  kCut,     // the stack ends there: of a core file, parts are missing
+};
+
+// nullopt: the memory does not hold a stack (any more).
 [[nodiscard]] std::optional<RawStack> walk_frames(const memory::MemoryReader& memory,
                                                   const StackLayout& layout,
-                                                  base::RemoteAddress thread);
+                                                  base::RemoteAddress thread,
+                                                  Gaps gaps = Gaps::kRefuse);
 
-// Each frame is the same call in both.
+// Whether all frames are the same calls.
 [[nodiscard]] bool same_calls(const RawStack& one, const RawStack& other);
 
-// The outermost frames that are the same calls in both, as LATER has them. None, if one of the
-// stacks is not complete.
+// The outermost frames that are the same calls in both, as in LATER. Empty if one of the stacks is
+// incomplete.
 [[nodiscard]] RawStack outer_part(const RawStack& earlier, const RawStack& later);
 
 }  // namespace pyinject::python

@@ -1,6 +1,7 @@
 #include "python/stacks/live_stacks.hpp"
 
 #include "pyinject/base/cancellation.hpp"
+#include "python/layout/frame_reading.hpp"
 #include "python/stacks/stack_assembly.hpp"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace pyinject::python {
@@ -15,9 +17,6 @@ namespace pyinject::python {
 namespace {
 
 constexpr std::size_t kMostRemembered = std::size_t{32} << 20U;  // bytes
-// Of one process, which may have 8192 stacks of 4096 frames each that all change. A thread takes 20
-// us.
-constexpr std::chrono::milliseconds kPatienceForStacks{250};
 
 template <typename Value>
 void make_unique(std::vector<Value>& values) {
@@ -27,14 +26,14 @@ void make_unique(std::vector<Value>& values) {
 
 }  // namespace
 
-LiveStacks::LiveStacks(std::unique_ptr<memory::MemoryReader> memory, base::Pid process,
+LiveStacks::LiveStacks(std::unique_ptr<memory::MemoryReader> memory, ThreadNumbers numbers,
                        const RuntimeLayout& layout, base::RemoteAddress runtime,
                        base::RemoteAddress code_type)
     : memory_{std::move(memory)},
       layout_{layout},
       pages_{*memory_},
       codes_{*memory_, layout.stack, code_type},
-      threads_{*memory_, layout_, runtime, process} {}
+      threads_{*memory_, layout_, runtime, std::move(numbers)} {}
 
 void LiveStacks::update() {
   losses_.interpreters = std::max<std::uint64_t>(losses_.interpreters, threads_.update());
@@ -62,7 +61,7 @@ LiveStacks::States LiveStacks::states_of(base::Tid tid) {
 
 std::vector<ThreadStack> LiveStacks::read() {
   unread_.clear();
-  const base::Cancellation patience{base::Deadline::after(kPatienceForStacks)};
+  const base::Cancellation patience{base::Deadline::after(patience_)};
   codes_.begin_round();
   update();
   auto threads = by_thread();
@@ -80,7 +79,7 @@ std::vector<ThreadStack> LiveStacks::read() {
 
 std::vector<ThreadStack> LiveStacks::read(std::span<const base::Tid> tids) {
   unread_.clear();
-  const base::Cancellation patience{base::Deadline::after(kPatienceForStacks)};
+  const base::Cancellation patience{base::Deadline::after(patience_)};
   codes_.begin_round();
   bool updated = threads_.has_new();
   if (updated) {
@@ -132,7 +131,7 @@ std::vector<ThreadStack> LiveStacks::take_unchanged(std::vector<States>& threads
     }
   }
   memory_->read_each(pieces);
-  // What has to be true of all states of a thread, and of all their code objects.
+  // Must hold for all states of a thread and for all their code objects.
   std::vector<base::RemoteAddress> codes;
   auto piece = pieces.cbegin();
   std::vector<bool> same;
@@ -207,8 +206,8 @@ bool LiveStacks::read_thread(States states, std::vector<ThreadStack>& stacks) {
 
 LiveStacks::Outcome LiveStacks::read_state(KnownThread& state, RawStack& stack) {
   constexpr int kAttempts = 6;
-  // Two walks that make sense have its outer frames in common; with each of them the chance is one
-  // in two or three where the innermost frames change all the time.
+  // Two valid walks share the outer frames; if the innermost frames change all the time, a walk is
+  // valid with a probability of one in two or three.
   constexpr int kAttemptsForOuter = 24;
   bool sense = false;
   RawStack outer;
@@ -219,7 +218,10 @@ LiveStacks::Outcome LiveStacks::read_state(KnownThread& state, RawStack& stack) 
     if (!threads_.is_still(pages_, state)) {
       return Outcome::kGone;
     }
-    auto now = walk_frames(pages_, layout_.stack, state.address);
+    auto now = walk_frames(pages_, layout_.stack, state.address, gaps_);
+    if (gaps_ == Gaps::kCut) {
+      cut_at_gap(now);
+    }
     state.pages = pages_.used();
     if (before && now && same_calls(*before, *now)) {
       stack = std::move(*now);
@@ -253,6 +255,22 @@ LiveStacks::Outcome LiveStacks::read_state(KnownThread& state, RawStack& stack) 
   return sense ? Outcome::kChanged : Outcome::kUnreadable;
 }
 
+void LiveStacks::cut_at_gap(std::optional<RawStack>& stack) {
+  if (!stack) {
+    return;
+  }
+  const auto gap = std::ranges::find_if(stack->frames, [this](const RawFrame& frame) {
+    return codes_.find(frame.code) == nullptr && !codes_.look_at(std::array{frame.code});
+  });
+  if (gap != stack->frames.end()) {
+    stack->frames.erase(gap, stack->frames.end());
+    stack->complete = false;
+  }
+  if (stack->frames.empty() && !stack->complete) {
+    stack.reset();
+  }
+}
+
 void LiveStacks::remember(KnownThread& state) {
   remembered_ -= state.snapshot.bytes.size();
   state.snapshot = pages_.snapshot();
@@ -273,6 +291,39 @@ std::optional<CodeNames> LiveStacks::names(const PythonFrame& frame) const {
   const auto* const code = codes_.find(frame.code);
   return code != nullptr && code->serial == frame.code_serial ? std::optional{code->names}
                                                               : std::nullopt;
+}
+
+std::variant<std::unique_ptr<LiveStacks>, std::string> open_stacks(const Target& target,
+                                                                   const ProcessImage& image) {
+  const auto prepared = prepare_frame_reading(target, image);
+  if (const auto* why = std::get_if<std::string>(&prepared)) {
+    return *why;
+  }
+  const auto& [file, layout] = std::get<FrameReading>(prepared);
+  constexpr auto kType = std::to_array<std::string_view>({"PyCode_Type"});
+  const auto symbols = file.find_symbols(kType);
+  if (symbols.empty()) {
+    return std::string{"its interpreter does not export PyCode_Type"};
+  }
+  auto stacks = std::make_unique<LiveStacks>(image.memory(), image.thread_numbers(), layout,
+                                             target.addresses.runtime,
+                                             target.bias.apply(symbols.begin()->second.address));
+  if (!image.changes()) {
+    stacks->set_unchanging();
+  }
+  // Tests the layout: if all frames are invalid, the layout is wrong. The stack of a single busy
+  // thread may be unreadable several times in a row.
+  const int tries = image.changes() ? 20 : 1;
+  for (int i = 1; stacks->read().empty() && !stacks->unread().empty(); ++i) {
+    if (i == tries && stacks->losses().changed == 0) {
+      return std::string{"its Python frames are not as this version's should be"};
+    }
+    if (i == tries) {
+      break;
+    }
+  }
+  stacks->forget_losses();
+  return stacks;
 }
 
 }  // namespace pyinject::python

@@ -1,36 +1,49 @@
-// The stacks of a target that runs on meanwhile: what StackReader does, once the layout is known.
+// Reads the stacks of a running target: the implementation of StackReader once the layout is known.
 #pragma once
 
 #include "memory/process_memory.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/python/stack_reader.hpp"
+#include "python/layout/process_image.hpp"
 #include "python/layout/runtime_layout.hpp"
+#include "python/layout/thread_numbers.hpp"
 #include "python/stacks/code_objects.hpp"
 #include "python/stacks/frame_walk.hpp"
 #include "python/stacks/page_cache.hpp"
 #include "python/stacks/thread_list.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <variant>
 #include <vector>
 
 namespace pyinject::python {
 
-// Nothing stands still while it is read. A stack is believed when
-//   its frames are the same calls twice, one read after the other, and their code objects have been
-//   looked at between; or
-//   all that it was read from has the same content as when it was last believed, and its code
-//   objects, looked at afterwards, are the same, too.
-// The latter makes threads that wait cheap, which most do. Of a thread whose inner functions return
-// too fast for the former, the outer frames are believed that were the same calls twice.
+// Nothing is stopped while it is read. A stack is accepted if
+//   its frames are the same calls in two consecutive reads, with their code objects checked in
+//   between; or
+//   all memory that it was read from is the same as when it was last accepted, and so are its code
+//   objects, checked afterwards.
+// The second rule makes waiting threads cheap, and most threads wait. If the inner functions of a
+// thread return too fast for the first rule, the outer frames are accepted that were the same calls
+// twice.
 class LiveStacks {
  public:
-  // MEMORY is PROCESS's. RUNTIME, CODE_TYPE: where it has _PyRuntime and PyCode_Type.
-  LiveStacks(std::unique_ptr<memory::MemoryReader> memory, base::Pid process,
+  // RUNTIME, CODE_TYPE: addresses of _PyRuntime and PyCode_Type.
+  LiveStacks(std::unique_ptr<memory::MemoryReader> memory, ThreadNumbers numbers,
              const RuntimeLayout& layout, base::RemoteAddress runtime,
              base::RemoteAddress code_type);
+
+  // The memory does not change, and parts of it may be missing: what can be read of a stack is
+  // returned, and time does not matter.
+  void set_unchanging() {
+    patience_ = kPatienceForUnchanged;
+    gaps_ = Gaps::kCut;
+  }
 
   [[nodiscard]] std::vector<ThreadStack> read();
   [[nodiscard]] std::vector<ThreadStack> read(std::span<const base::Tid> tids);
@@ -42,27 +55,38 @@ class LiveStacks {
 
  private:
   enum class Outcome { kRead, kOuterRead, kGone, kChanged, kUnreadable };
-  // The states of one thread, one for each interpreter that it has worked in.
+  // The states of one thread, one per interpreter that it has worked in.
   using States = std::span<KnownThread>;
 
   void update();
   [[nodiscard]] std::vector<States> by_thread();
   [[nodiscard]] States states_of(base::Tid tid);
-  // Of THREADS, those that are as they were; the others stay in THREADS.
+  // Removes the unchanged threads from THREADS and returns their stacks.
   [[nodiscard]] std::vector<ThreadStack> take_unchanged(std::vector<States>& threads);
-  // False: one of STATES is another thread's by now.
+  // False: one of STATES now belongs to another thread.
   [[nodiscard]] bool read_thread(States states, std::vector<ThreadStack>& stacks);
   [[nodiscard]] Outcome read_state(KnownThread& state, RawStack& stack);
+  // Ends STACK before the first frame whose code object is missing.
+  void cut_at_gap(std::optional<RawStack>& stack);
   void remember(KnownThread& state);
 
   std::unique_ptr<memory::MemoryReader> memory_;
   RuntimeLayout layout_;
+  // Limit per process, which may have 8192 stacks of 4096 frames each, all changing. A thread takes
+  // 20 us.
+  std::chrono::milliseconds patience_{250};
+  Gaps gaps_ = Gaps::kRefuse;
   PageCache pages_;
   CodeObjects codes_;
   ThreadList threads_;
   StackReader::Losses losses_;
   std::vector<base::Tid> unread_;
-  std::size_t remembered_ = 0;  // bytes in the snapshots
+  std::size_t remembered_ = 0;  // bytes used by the snapshots
 };
+
+// The stacks of TARGET in IMAGE, which must live longer. Takes the layout from TARGET's debug
+// offsets (3.13 and later) or from a table (3.12), and tests it. A string says what does not fit.
+[[nodiscard]] std::variant<std::unique_ptr<LiveStacks>, std::string> open_stacks(
+    const Target& target, const ProcessImage& image);
 
 }  // namespace pyinject::python

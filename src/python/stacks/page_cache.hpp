@@ -1,4 +1,4 @@
-// A target's memory by whole pages, so that what lies close together costs one system call.
+// Caches a target's memory by pages, so that reads of neighboring data cost one system call.
 #pragma once
 
 #include "memory/process_memory.hpp"
@@ -14,37 +14,39 @@
 
 namespace pyinject::python {
 
-// Bytes of a target, and where they were.
+// Bytes of a target and their addresses.
 struct Snapshot {
   struct Range {
     base::RemoteAddress begin;
     std::size_t size = 0;
   };
   std::vector<Range> ranges;
-  std::vector<std::byte> bytes;  // of all ranges, one behind the other
+  std::vector<std::byte> bytes;  // of all ranges, concatenated
 };
 
 class PageCache : public memory::MemoryReader {
  public:
   static constexpr std::size_t kPage = 4096;
-  static constexpr std::size_t kMostPages = 2048;  // further ones cannot be read
+  static constexpr std::size_t kMostPages = 2048;  // reads of further pages fail
 
   explicit PageCache(const memory::MemoryReader& memory) : memory_{memory} {}
 
-  // Forgets all and reads PAGES, those that are likely to be wanted, at once.
+  // Drops everything and reads PAGES, which are likely to be needed, at once.
   void refresh(std::span<const base::RemoteAddress> pages);
-  // From pages that are read the first time they are wanted.
+  // Reads each page from the target on first use.
   [[nodiscard]] bool read(base::RemoteAddress from, std::span<std::byte> into) const override;
-  // The pages that something was read from since the last refresh.
+  // Number of pages that it holds.
+  [[nodiscard]] std::size_t size() const { return pages_.size(); }
+  // The pages that have been read from since the last refresh.
   [[nodiscard]] std::vector<base::RemoteAddress> used() const;
-  // What was read since then, and some of what lies between.
+  // The bytes read since then, and some in between.
   [[nodiscard]] Snapshot snapshot() const;
 
  private:
   using Bytes = std::array<std::byte, kPage>;
   struct Page {
     base::RemoteAddress begin;
-    std::size_t first = kPage;  // the part that was read from
+    std::size_t first = kPage;  // the part that was read
     std::size_t behind = 0;
     Bytes* bytes = nullptr;
     [[nodiscard]] bool used() const { return first < behind; }
@@ -53,11 +55,11 @@ class PageCache : public memory::MemoryReader {
   Page& add(base::RemoteAddress begin) const;
 
   const memory::MemoryReader& memory_;
-  // As a cache it changes where nothing is seen of it.
+  // Mutable: caching is not observable.
   mutable std::vector<Page> pages_;
   mutable std::unordered_map<std::uint64_t, std::size_t> places_;  // in pages_
-  mutable std::size_t latest_ = 0;  // the page that was read from last, in pages_
-  // For as many pages as there have ever been at once.
+  mutable std::size_t latest_ = 0;  // index in pages_ of the page that was read last
+  // As many as the largest number of pages so far.
   mutable std::vector<std::unique_ptr<Bytes>> buffers_;
 };
 

@@ -1,4 +1,4 @@
-// Which thread states a target has, in all its interpreters, and whose they are.
+// The thread states of a target in all its interpreters, and their threads.
 #pragma once
 
 #include "memory/process_memory.hpp"
@@ -6,26 +6,27 @@
 #include "pyinject/base/remote_address.hpp"
 #include "pyinject/python/stack_reader.hpp"
 #include "python/layout/runtime_layout.hpp"
+#include "python/layout/thread_numbers.hpp"
 #include "python/stacks/page_cache.hpp"
-#include "python/stacks/thread_numbers.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace pyinject::python {
 
 struct KnownThread {
   base::RemoteAddress address;      // of the PyThreadState
-  base::RemoteAddress interpreter;  // that it belongs to
+  base::RemoteAddress interpreter;  // the interpreter that it belongs to
   std::uint64_t native_id = 0;
   base::Tid tid;
-  // How its stack was read last, and with which content and code objects it was believed.
+  // Its pages at the last read, and the content and code objects with which its stack was accepted.
   std::vector<base::RemoteAddress> pages;
   Snapshot snapshot;
   std::vector<base::RemoteAddress> codes;
-  // Where it is the first of a thread's: the thread's stack, and how many states that is from. 0:
-  // there is none.
+  // Only in the first state of a thread: the thread's stack and the number of states it was read
+  // from. 0: no stack.
   ThreadStack stack;
   std::size_t states = 0;
 };
@@ -33,23 +34,23 @@ struct KnownThread {
 class ThreadList {
  public:
   ThreadList(const memory::MemoryReader& memory, const RuntimeLayout& layout,
-             base::RemoteAddress runtime, base::Pid process)
-      : memory_{memory}, layout_{layout}, runtime_{runtime}, numbers_{process} {}
+             base::RemoteAddress runtime, ThreadNumbers numbers)
+      : memory_{memory}, layout_{layout}, runtime_{runtime}, numbers_{std::move(numbers)} {}
 
-  // Reads the lists. Returns how many interpreters' could not be read to their ends.
+  // Reads the lists. Returns the number of interpreters with an incompletely read list.
   std::size_t update();
-  // True when threads or interpreters have come since the last update. That some have gone is not
-  // seen.
+  // True if threads or interpreters have been added since the last update. Does not detect
+  // removals.
   [[nodiscard]] bool has_new() const;
-  // It belongs to the thread that it belonged to, by what MEMORY shows.
+  // Whether THREAD still belongs to the same thread according to MEMORY.
   [[nodiscard]] bool is_still(const memory::MemoryReader& memory, const KnownThread& thread) const;
 
-  // Ordered by tid: a thread that has worked in several interpreters has several.
+  // Ordered by tid: a thread that has worked in several interpreters has several entries.
   [[nodiscard]] std::vector<KnownThread>& threads() { return threads_; }
 
  private:
-  // A word of the target that changes when a thread comes: the head of a list, which is where new
-  // ones are put, or the number of a thread that has not begun.
+  // A word of the target that changes when a thread is added: the head of a list, where new ones
+  // are inserted, or the id of a thread that has not started.
   struct Sign {
     base::RemoteAddress at;
     std::uint64_t value = 0;

@@ -1,5 +1,6 @@
-// Until the events are enabled and the command runs.
+// The recording up to the point where the events are enabled and the command runs.
 #include "base/format.hpp"
+#include "base/text.hpp"
 #include "perf/record_options.hpp"
 #include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
@@ -50,8 +51,8 @@ int FunctionRecorder::steps() {
     return kFailure;
   }
   logger_.info(
-      "each call and each return of a Python function costs the target 1 to 3 us while this "
-      "records: calls are 20 to 60 times slower");
+      "each call and each return of a Python function costs the target 1 to 3 us during the "
+      "recording: calls are 20 to 60 times slower");
   if (const auto status = start_perf_for_all(perf)) {
     return *status;
   }
@@ -91,8 +92,8 @@ bool FunctionRecorder::choose_targets() {
       continue;
     }
     auto& target = std::get<python::FunctionProbes>(found);
-    logger_.debug("pid {}: {} probes at function calls in {}", pid.value(), target.probes.size(),
-                  target.interpreter);
+    logger_.debug("pid {}: {} at function calls in {}", pid.value(),
+                  base::counted(target.probes.size(), "probe"), target.interpreter);
     pids_.push_back(pid);
     watch_.add(target.id);
     targets_.push_back(std::move(target));
@@ -103,7 +104,7 @@ bool FunctionRecorder::choose_targets() {
   return !targets_.empty();
 }
 
-// Also of those that are refused then: what killed sessions have left is removed by any run.
+// Also opened for a recording that is refused later: every run removes what killed sessions left.
 void FunctionRecorder::open_events() {
   auto opened = perf::UprobeEvents::open(perf::this_owner());
   if (const auto* const missing = std::get_if<perf::NoTracefs>(&opened)) {
@@ -112,7 +113,7 @@ void FunctionRecorder::open_events() {
   }
   events_ = std::make_unique<perf::UprobeEvents>(std::get<perf::UprobeEvents>(std::move(opened)));
   if (const auto count = events_->remove_abandoned(perf::is_alive); count > 0) {
-    logger_.info("removed {} events left in tracefs by killed sessions", count);
+    logger_.info("removed {} left in tracefs by killed sessions", base::counted(count, "event"));
   }
 }
 
@@ -121,7 +122,7 @@ bool FunctionRecorder::make_events() {
     logger_.error("--functions: {}", no_events_);
     return false;
   }
-  // Two events at one place would count each call twice.
+  // Two events at one address would count each call twice.
   std::set<std::pair<dev_t, ino_t>> known;
   for (const auto& target : targets_) {
     struct stat facts {};
@@ -135,7 +136,7 @@ bool FunctionRecorder::make_events() {
   return true;
 }
 
-// "entry_0_2": by the names is told what is of one file (src/calls).
+// Names are like "entry_0_2": they tell the events of one file apart (src/calls).
 void FunctionRecorder::add_events(const python::FunctionProbes& target, std::size_t file) {
   std::size_t number = 0;
   for (const auto& probe : target.probes) {
@@ -160,10 +161,10 @@ std::vector<std::string> FunctionRecorder::own_options() const {
   return own;
 }
 
-// perf records the threads that it has seen, and those that are begun once it has opened its
-// events: who was born in between is missing. Then it starts anew.
+// perf records the threads that it has listed, and those that start once it has opened its events:
+// threads that start in between are missing. Then perf is started again.
 std::optional<int> FunctionRecorder::start_perf_for_all(const perf::Perf& perf) {
-  constexpr int kMostStarts = 5;  // a program that begins threads all the time is recorded, too
+  constexpr int kMostStarts = 5;  // a program that starts threads continuously still gets recorded
   for (int start = 1;; ++start) {
     const auto before = threads_of_targets();
     if (const auto status = start_perf(perf)) {
@@ -181,7 +182,8 @@ std::optional<int> FunctionRecorder::start_perf_for_all(const perf::Perf& perf) 
           newborn.size());
       return std::nullopt;
     }
-    logger_.debug("{} threads were begun while perf started: it is started anew", newborn.size());
+    logger_.debug("{} started meanwhile: perf is started again",
+                  base::counted(newborn.size(), "new thread"));
     (void)perf_.discard(signals_.fd());
   }
 }

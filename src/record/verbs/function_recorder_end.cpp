@@ -1,5 +1,6 @@
-// From the end of the recording on; and the ways out when it comes to none.
+// The recording from its end on, and the exits when it fails.
 #include "base/format.hpp"
+#include "base/text.hpp"
 #include "record/verbs/function_recorder.hpp"
 
 namespace pyinject::session {
@@ -13,7 +14,7 @@ int FunctionRecorder::finish(EndOfRecording end) {
   }
   (void)perf_.disable(-1);
   (void)perf_.ask_to_stop(-1);
-  // A signal meanwhile cuts the wait short: perf then completes its file at once.
+  // A signal cuts the wait short: perf then completes its file immediately.
   perf_.wait_for_file(Deadline::after(kPerfCompletes), signals_.fd(), [] { return true; });
   workload_.wait_or_kill();
   if (!perf_.completed()) {
@@ -25,7 +26,7 @@ int FunctionRecorder::finish(EndOfRecording end) {
                                  : status_after(end, workload_.process(), pids_.size(), logger_);
 }
 
-// Nothing was recorded: perf ends, and its file goes.
+// Nothing was recorded: ends perf and removes its file.
 int FunctionRecorder::give_up(int status) {
   (void)perf_.discard(signals_.fd());
   return status;
@@ -35,9 +36,8 @@ bool FunctionRecorder::remove_events() {
   const auto left = events_->remove();
   if (!left.empty()) {
     logger_.error(
-        "{} and {} others are in use elsewhere and stay in tracefs: the next record "
-        "--functions removes them",
-        left.front(), left.size() - 1);
+        "events in use elsewhere stay in tracefs: {}{}; the next record --functions removes them",
+        left.front(), left.size() == 1 ? "" : fmt::format(" and {} more", left.size() - 1));
   }
   return left.empty();
 }

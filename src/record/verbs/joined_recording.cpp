@@ -14,7 +14,7 @@
 #include "pyinject/targets/target_selection.hpp"
 #include "pyinject/targets/this_session.hpp"
 #include "pyinject/watch/process_watch.hpp"
-#include "record/post_processing.hpp"
+#include "record/completion.hpp"
 #include "record/sampled_targets.hpp"
 #include "record/stack_sampler.hpp"
 #include "record/verbs/join_recording.hpp"
@@ -102,11 +102,11 @@ class Joiner {
   RecordObserver& observer_;
   base::Cancellation interrupted_;
   StopSignals signals_;
-  int signal_ = 0;  // the last that came
+  int signal_ = 0;  // the latest one received
   std::unique_ptr<python::Detector> detector_ = python::make_detector(python::Purpose::kObserve);
   TargetSet target_set_ = TargetSet::of_scope({});
   std::vector<base::Pid> chosen_;
-  std::set<base::Pid> no_pythons_;  // of these
+  std::set<base::Pid> no_pythons_;  // among CHOSEN_
   weave::RecordedFiles files_;
   std::unique_ptr<Manager> manager_;
   std::unique_ptr<LateArrivals> arrivals_;
@@ -117,7 +117,7 @@ class Joiner {
 
 int Joiner::steps() {
   raise_descriptor_limit();
-  auto watch = watch::watch_processes(logger_);  // before the first look: nobody is missed
+  auto watch = watch::watch_processes(logger_);  // before the first scan, to miss no process
   const bool chosen = choose_targets();
   if (interrupted_.cancelled()) {
     (void)take_signal();
@@ -134,8 +134,8 @@ int Joiner::steps() {
   joined_ = true;
   begun_ = Deadline::Clock::now();
   sampler_.start();
-  logger_.info("joined perf record (pid {}), {}: until it ends, or Ctrl-C", running_.pid.value(),
-               base::printable(path()));
+  logger_.info("joined perf record (pid {}), {}: recording until perf ends, or Ctrl-C",
+               running_.pid.value(), base::printable(path()));
   arrivals_ = std::make_unique<LateArrivals>(std::move(watch), *detector_, *manager_, logger_,
                                              target_set_, ArrivalListener{});
   arrivals_->ignore(running_.pid);
@@ -149,7 +149,7 @@ int Joiner::steps() {
   const bool ended = wait();
   detach();
   if (!ended) {
-    logger_.warning("{} stays as perf writes it", base::printable(path()));
+    logger_.warning("{} stays as perf writes it, without Python stacks", base::printable(path()));
     return 128 + signal_;
   }
   return complete();
@@ -158,7 +158,7 @@ int Joiner::steps() {
 bool Joiner::choose_targets() {
   const auto& targets = running_.targets;
   const bool named = !targets.tasks.empty();
-  std::vector<base::Pid> roots;  // that perf was told, or has started
+  std::vector<base::Pid> roots;  // processes passed to perf, or started by it
   for (const auto piece : base::split(targets.tasks, ',')) {
     const auto number = base::parse_number<pid_t>(piece);
     const auto status = number ? procfs::read_status(base::Pid{*number}) : std::nullopt;
@@ -187,7 +187,7 @@ bool Joiner::choose_targets() {
   chosen_.insert(chosen_.end(), roots.begin(), roots.end());
   no_pythons_ = std::move(more.no_pythons);
   if (named && selection.targets.empty()) {
-    logger_.error("none of the processes that perf records can be read");
+    logger_.error("perf records no Python process that can be read");
     return false;
   }
   return manager_->activate_all(std::move(selection.targets));
@@ -198,8 +198,8 @@ bool Joiner::began_after_perf(const std::optional<procfs::Stat>& task) const {
   return task && perf && task->start_time > perf->start_time;
 }
 
-// Threads and children that have begun since perf opened its events have inherited them without the
-// program.
+// Threads and children that started since perf opened its events have inherited them without the
+// BPF program.
 void Joiner::warn_of_births(const std::vector<base::Pid>& roots) {
   std::size_t count = chosen_.size();
   for (const auto pid : roots) {
@@ -216,7 +216,7 @@ void Joiner::warn_of_births(const std::vector<base::Pid>& roots) {
   }
 }
 
-// Until perf has ended: true; or until a second signal.
+// True: perf has exited. False: second signal.
 bool Joiner::wait() {
   while (true) {
     std::array<pollfd, 3> all{
@@ -265,7 +265,8 @@ void Joiner::detach() {
   }
 }
 
-// Of a perf that has ended: it has died. What cannot be read is told by who is to complete it.
+// Whether the file of a perf that has exited is unfinished because perf died. If it is unreadable,
+// post-processing reports that.
 bool is_unfinished(const std::string& path) {
   try {
     return std::holds_alternative<perfdata::Input>(perfdata::Input::open(path, true));
@@ -281,6 +282,7 @@ int Joiner::complete() {
     return kFailure;
   }
   weave::RecordingContext context{.stacks = &sampler_.stacks(),
+                                  .native = &sampler_.stacks(),
                                   .from = sampler_.stacks().first(),
                                   .until = sampler_.stacks().last(),
                                   .interpreters = sampler_.interpreters(),
@@ -288,22 +290,21 @@ int Joiner::complete() {
                                   .open_map = open_perf_map};
   WovenFile woven{.path = *path, .summary = {}};
   const bool unfinished = is_unfinished(*path);
-  const auto processed = post_process_in_place(*path,
-                                               {.input = {},
-                                                .output = {},
-                                                .unfinished = unfinished,
-                                                .flags = options_.flags,
-                                                .perf = perf_,
-                                                .lost = "Python stacks",
-                                                .interrupted = [this] { return take_signal(); },
-                                                .context = std::move(context)},
-                                               files_, logger_, &observer_, woven.summary);
+  const auto processed = Completion{files_, logger_, observer_}.replace(
+      *path,
+      {.unfinished = unfinished,
+       .flags = options_.flags,
+       .perf = perf_,
+       .lost = "Python stacks",
+       .interrupted = [this] { return take_signal(); },
+       .context = std::move(context)},
+      woven.summary);
   if (processed == Processed::kLeftAlone || processed == Processed::kFailed) {
     return kFailure;
   }
   if (processed == Processed::kDone) {
     if (unfinished) {
-      logger_.warning("perf record died: {} has what it wrote before", base::printable(*path));
+      logger_.warning("perf record died: {} has what perf wrote before", base::printable(*path));
     }
     auto sampled = sampler_.stats();
     sampled.unmatched = woven.summary.without_record;
@@ -333,7 +334,7 @@ int join_recording(const JoinOptions& options, base::Logger& logger, RecordObser
   if (const auto* const why = std::get_if<bpf::Unavailable>(&running)) {
     return refuse(*why);
   }
-  auto opened = StackSampler::open(options.flags, logger);
+  auto opened = StackSampler::open(options.flags, true, logger);
   if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
     return refuse(*why);
   }

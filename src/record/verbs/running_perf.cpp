@@ -42,31 +42,36 @@ Unavailable not_perf(const std::string& found) {
           .remedy = "give the pid of perf record itself, not of sudo or a shell"};
 }
 
-Unavailable refuse_output(std::string name, std::string found) {
-  return {.name = std::move(name),
-          .found = std::move(found),
-          .remedy = "start perf with -o FILE, and without that option"};
+Unavailable has_exited() {
+  return {.name = "not_perf",
+          .found = "perf record has exited",
+          .remedy = "give the pid of a running perf record"};
 }
 
-// What its options alone tell.
+// Checks that need only the options.
 std::optional<Unavailable> check_output(base::Pid pid, const std::vector<std::string>& options) {
   const auto standard_output = procfs::stat_descriptor(pid, STDOUT_FILENO);
   const bool pipe = standard_output && S_ISFIFO(standard_output->st_mode);
   const auto output = perf::output_of(options, pipe);
   if (output.pipe) {
-    return refuse_output("pipe", "perf writes to a pipe");
+    return Unavailable{
+        .name = "pipe", .found = "perf writes to a pipe", .remedy = "start perf with -o FILE"};
   }
   if (output.several) {
-    return refuse_output("several_files", "perf writes file after file (--switch-output)");
+    return Unavailable{.name = "several_files",
+                       .found = "perf writes a series of files (--switch-output)",
+                       .remedy = "start perf without --switch-output"};
   }
   if (perf::parse_options(options).directory) {
-    return refuse_output("folder", "perf writes a folder (--threads)");
+    return Unavailable{.name = "folder",
+                       .found = "perf writes a directory (--threads)",
+                       .remedy = "start perf without --threads"};
   }
   return std::nullopt;
 }
 
-// What follows "record", also that of "perf sched record"; nullopt: it has no such word. A child of
-// a shell's may yet be about to execute perf.
+// The words after "record", also of "perf sched record"; nullopt: no such word. Waits a little: a
+// child of a shell may be about to exec perf.
 std::optional<std::vector<std::string>> words_of_record(base::Pid pid, int process) {
   const auto deadline = base::Deadline::after(kExecutes);
   pollfd ended{.fd = process, .events = POLLIN, .revents = 0};
@@ -79,7 +84,7 @@ std::optional<std::vector<std::string>> words_of_record(base::Pid pid, int proce
   return std::nullopt;
 }
 
-// What PID has open that is a perf.data. ERROR: the errno for which that is not known.
+// The open perf.data file of PID. ERROR: the errno if it cannot be determined.
 base::UniqueFd open_file_of(base::Pid pid, int& error) {
   constexpr std::string_view kPerfData = "PERFILE2";
   const auto numbers = procfs::list_descriptors(pid);
@@ -130,11 +135,11 @@ std::variant<RunningPerf, Unavailable> inspect_running_perf(base::Pid pid,
   if (const auto status = procfs::read_status(pid); status && status->namespace_pids.size() > 1) {
     return Unavailable{.name = "other_namespace",
                        .found = "perf runs in another pid namespace",
-                       .remedy = "run this command there"};
+                       .remedy = "run this command in that namespace"};
   }
   const auto options = words_of_record(pid, running.process.get());
   if (!options) {
-    return not_perf("it runs no perf record");
+    return not_perf("it is not a perf record");
   }
   if (auto objection = check_output(pid, *options)) {
     return *std::move(objection);
@@ -144,7 +149,7 @@ std::variant<RunningPerf, Unavailable> inspect_running_perf(base::Pid pid,
   int error = 0;
   while (running.file = open_file_of(pid, error), error == 0 && !running.file.valid()) {
     if (::poll(&ended, 1, kBetweenLooksAtPerf) > 0) {
-      return not_perf("it has ended");
+      return has_exited();
     }
     if (deadline.expired()) {
       return Unavailable{.name = "no_file",
@@ -154,24 +159,26 @@ std::variant<RunningPerf, Unavailable> inspect_running_perf(base::Pid pid,
   }
   if (error != 0) {
     return Unavailable{.name = "no_rights",
-                       .found = "its descriptors cannot be listed: " + base::errno_text(error),
+                       .found = "perf's descriptors cannot be listed: " + base::errno_text(error),
                        .remedy = procfs::how_to_get(procfs::Capability::kSysPtrace)};
   }
   const auto path = running.path();
   if (!path) {
     return Unavailable{.name = "no_file",
-                       .found = "its file was deleted or is not visible here",
-                       .remedy = "run this where its path means the same file"};
+                       .found = "perf's file was deleted or is not visible here",
+                       .remedy = "run this command where the path means the same file"};
   }
   if (::access(filesystem::path{*path}.parent_path().c_str(), W_OK) != 0) {
     return Unavailable{.name = "no_rights",
                        .found = fmt::format("{} cannot be replaced: {}", base::printable(*path),
                                             base::errno_text(errno)),
-                       .remedy = "run this as a user who may write there"};
+                       .remedy = "run this command as a user who may write there"};
   }
   auto events = perfdata::events_of_running(running.file, *path);
   if (const auto* const why = std::get_if<perfdata::UnsupportedFile>(&events)) {
-    return refuse_output("not_treatable", fmt::format("{}: {}", base::printable(*path), why->why));
+    return Unavailable{.name = "not_treatable",
+                       .found = fmt::format("{}: {}", base::printable(*path), why->why),
+                       .remedy = ""};
   }
   running.events = std::get<std::vector<perfdata::Event>>(std::move(events));
   return running;
@@ -188,26 +195,24 @@ std::optional<Unavailable> check_joinable(const std::vector<perfdata::Event>& ev
         return event.samples(PERF_SAMPLE_CALLCHAIN) && !event.is_dummy();
       })) {
     return Unavailable{
-        .name = "no_callchains", .found = "perf records no stacks", .remedy = "start it with -g"};
-  }
-  if (none_left([](const auto& event) { return event.attr.type != PERF_TYPE_TRACEPOINT; })) {
-    return Unavailable{.name = "only_tracepoints",
-                       .found = "no BPF program can be attached to any of perf's sampling events",
-                       .remedy = "add another event (-e)"};
+        .name = "no_callchains", .found = "perf records no stacks", .remedy = "start perf with -g"};
   }
   if (none_left([](const auto& event) {
         return event.samples(PERF_SAMPLE_TIME) && event.samples(PERF_SAMPLE_TID);
       })) {
-    return Unavailable{
-        .name = "no_times", .found = "perf's samples have no times", .remedy = "start it with -T"};
+    return Unavailable{.name = "no_times",
+                       .found = "perf's samples have no times",
+                       .remedy = "start perf with -T"};
   }
-  if (by_clock && none_left([](const auto& event) {
-        return event.attr.use_clockid != 0 && event.attr.clockid == CLOCK_MONOTONIC;
+  if (none_left([by_clock](const auto& event) {
+        const bool traced = event.attr.type == PERF_TYPE_TRACEPOINT;
+        return (!by_clock && !traced) ||
+               (event.attr.use_clockid != 0 && event.attr.clockid == CLOCK_MONOTONIC);
       })) {
-    return Unavailable{
-        .name = "other_clock",
-        .found = "this kernel does not report a sample's time, and perf's clock is not mono",
-        .remedy = "start perf with -k mono"};
+    return Unavailable{.name = "other_clock",
+                       .found = by_clock ? "before Linux 6.3, perf's clock must be mono"
+                                         : "for tracepoints, perf's clock must be mono",
+                       .remedy = "start perf with -k mono"};
   }
   return std::nullopt;
 }

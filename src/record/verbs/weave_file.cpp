@@ -2,7 +2,7 @@
 
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/record/options.hpp"
-#include "record/post_processing.hpp"
+#include "record/completion.hpp"
 #include "targets/target_map.hpp"
 
 namespace pyinject::session {
@@ -11,12 +11,12 @@ int weave_file(const WeaveFileOptions& options, base::Logger& logger, RecordObse
   const auto perf = perf::locate_perf(options.perf, base::Deadline::after(kPerfAnswers));
   weave::RecordedFiles files;
   WovenFile woven{.path = options.output, .summary = {}};
-  const auto processed = post_process({.input = options.input,
-                                       .output = options.output,
-                                       .perf = perf.path,
-                                       .interrupted = options.interrupted,
-                                       .context = {.open_map = open_perf_map}},
-                                      files, logger, &observer, woven.summary);
+  const auto processed =
+      Completion{files, logger, observer}.write(options.input, options.output,
+                                                {.perf = perf.path,
+                                                 .interrupted = options.interrupted,
+                                                 .context = {.open_map = open_perf_map}},
+                                                woven.summary);
   if (processed != Processed::kDone) {
     return kFailure;
   }

@@ -12,8 +12,8 @@
 #include "pyinject/targets/stop_signals.hpp"
 #include "pyinject/targets/target_selection.hpp"
 #include "pyinject/targets/this_session.hpp"
+#include "record/completion.hpp"
 #include "record/frame_watch.hpp"
-#include "record/post_processing.hpp"
 #include "record/recording_clock.hpp"
 #include "targets/forked_children.hpp"
 #include "targets/map_copies.hpp"
@@ -48,7 +48,7 @@ struct FileState {
   }
 };
 
-// Of a regular file.
+// nullopt: not a regular file.
 std::optional<FileState> state_of(const std::string& path) {
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
@@ -124,7 +124,7 @@ class WrappedPerf {
     observer_.activated(active);
   }
 
-  // perf of a live view looks where the map of a chrooted target is not, and reads it once.
+  // A live perf does not look at the map's path in a chrooted target, and reads the map only once.
   void link_map(const ActiveTarget& active) {
     try {
       perf::link_map(active.activation.map.get(), active.target.id.pid, options_.maps);
@@ -163,11 +163,11 @@ class WrappedPerf {
     return all_off ? status : kFailure;
   }
 
-  // Live views cannot be completed afterwards.
+  // Live views cannot be post-processed.
   void tell_what_will_be_missing(const std::vector<python::Target>& targets) {
     const auto verb = fmt::format("{}", fmt::join(options_.verb, " "));
     if (!chosen_.call_graph || chosen_.call_graph->kind == Kind::kNone) {
-      logger_.info("perf {} has stacks with --call-graph fp{} only", verb,
+      logger_.info("perf {} shows stacks only with --call-graph fp{}", verb,
                    options_.records() ? " or dwarf" : "");
       return;
     }
@@ -176,13 +176,14 @@ class WrappedPerf {
     if (chosen_.call_graph->kind == Kind::kDwarf && !options_.records()) {
       logger_.warning(
           "perf's own unwinding ends at the first Python function: its callers are missing{}",
-          without == targets.end() ? "; --call-graph fp shows it" : "");
+          without == targets.end() ? "; --call-graph fp shows them" : "");
     } else if (chosen_.call_graph->kind == Kind::kFramePointers && without != targets.end()) {
       logger_.warning(
           "pid {} (Python {}) was built without frame pointers: its stacks end at the innermost "
           "function{}",
           without->id.pid.value(), python::to_string(without->version),
-          options_.records() ? "; --call-graph dwarf,32768 is completed afterwards" : "");
+          options_.records() ? "; stacks of --call-graph dwarf,32768 are completed afterwards"
+                             : "");
     }
   }
 
@@ -194,10 +195,10 @@ class WrappedPerf {
     }
     if (const auto output = perf::output_of(options_.arguments, false);
         options_.records() && !output.pipe) {
-      argv.insert(argv.end(), {"-o", output.path});  // else a pipe as standard output gets the data
+      argv.insert(argv.end(), {"-o", output.path});  // else the data goes to a piped stdout
     }
     argv.insert(argv.end(), options_.arguments.begin(), options_.arguments.end());
-    // Killed by SIGHUP perf record leaves a file that nobody can read.
+    // perf record killed by SIGHUP leaves an unreadable file.
     std::vector<int> ignored = signals_.ignored_before();
     if (options_.records()) {
       ignored.push_back(SIGHUP);
@@ -221,20 +222,19 @@ class WrappedPerf {
     }
   }
 
-  // False: an error was said.
+  // False: an error was logged.
   bool complete_stacks(const perf::Perf& perf, const perf::Output& output,
                        std::chrono::nanoseconds elapsed) {
     WovenFile woven{.path = output.path, .summary = {}};
-    const auto processed = post_process(
-        {.input = output.path,
-         .output = output.path,
-         .recorded = true,
+    const auto processed = Completion{files_, logger_, observer_}.replace(
+        output.path,
+        {.recorded = true,
          .perf = perf.path,
          .interrupted = [this] { return take_signal(); },
          .context = {.stacks = frames_.history().empty() ? nullptr : &frames_.history(),
                      .interpreters = weave::interpreters_of(frames_.evaluators()),
                      .open_map = [this](std::uint32_t pid) { return open_map(*manager_, pid); }}},
-        files_, logger_, &observer_, woven.summary);
+        woven.summary);
     if (processed == Processed::kDone) {
       observer_.finished({.output = output,
                           .woven = {std::move(woven)},
@@ -246,7 +246,7 @@ class WrappedPerf {
     return processed != Processed::kFailed;
   }
 
-  // False: something may still be on, and the guard goes on trying.
+  // False: something may still be on; the guard keeps trying.
   bool leave() {
     const bool all_off = switch_off();
     if (all_off) {
@@ -266,7 +266,8 @@ class WrappedPerf {
   base::Logger& logger_;
   RecordObserver& observer_;
   const perf::PerfOptions chosen_;
-  // Destroyed last to first: targets are switched off before the guard goes, signals come last.
+  // Destroyed last to first: targets are switched off before the guard exits; signals are restored
+  // last.
   base::Cancellation interrupted_;
   StopSignals signals_;
   int signal_ = 0;

@@ -1,5 +1,5 @@
-"""celery with a prefork pool of two and a broker in a directory: celery_pool.py DIRECTORY. Says "ready PID", of a
-worker, when both workers have done a task, and puts tasks into the queue all the time. Ends when its stdin does."""
+"""celery with a prefork pool of two and a broker in a directory: celery_pool.py DIRECTORY. Prints "ready PID", the
+pid of a worker, when both workers have done a task, and keeps queueing tasks. Exits when its stdin is closed."""
 import os
 import signal
 import sys

@@ -1,5 +1,5 @@
-"""Requests to a server of this machine: http_load.py PORT SECONDS. Four connections that are kept; bounded in number and
-time. Says "loading" after the first answers."""
+"""Sends requests to a server on this machine: http_load.py PORT SECONDS. Four persistent connections; limited in number
+and time. Prints "loading" after the first answers."""
 import http.client
 import sys
 import threading
@@ -22,7 +22,7 @@ def load(which):
             connection.getresponse().read()
         except (OSError, http.client.HTTPException):
             if answered[which].is_set():
-                return  # the server has ended
+                return  # the server has exited
             time.sleep(0.01)
             connection.close()
             continue

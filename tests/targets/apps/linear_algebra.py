@@ -1,4 +1,4 @@
-"""numpy.linalg all the time. Says "ready"; ends when its stdin does."""
+"""Uses numpy.linalg continuously. Prints "ready"; exits when its stdin is closed."""
 import os
 import threading
 

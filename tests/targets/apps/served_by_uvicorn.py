@@ -1,4 +1,4 @@
-"""FastAPI on uvicorn with uvloop. Says "ready PORT"; ends when its stdin does."""
+"""FastAPI on uvicorn with uvloop. Prints "ready PORT"; exits when its stdin is closed."""
 import os
 import socket
 import threading

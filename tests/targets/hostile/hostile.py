@@ -1,4 +1,4 @@
-"""What the hostile programs of this directory have in common."""
+"""Shared by the hostile programs of this directory."""
 import ctypes
 import mmap
 import os
@@ -10,7 +10,7 @@ PAGE = 4096
 
 
 def ready():
-    """The scene goes on when it reads this line."""
+    """The scene waits for this line."""
     print("ready", flush=True)
 
 
@@ -20,7 +20,7 @@ def wait_forever():
 
 
 def elf(sections, names, symbols=b"", strings=b""):
-    """A library for x86-64 with one executable segment. SECTIONS: further headers; NAMES: their table of strings."""
+    """A library for x86-64 with one executable segment. SECTIONS: more headers; NAMES: their string table."""
     header = 64 + 56
     table_at = header
     strings_at = table_at + len(symbols)
@@ -40,7 +40,7 @@ def elf(sections, names, symbols=b"", strings=b""):
 
 
 class Mapped:
-    """A file of its own in the current directory, mapped executable."""
+    """A new file in the current directory, mapped executable."""
 
     def __init__(self, name, content):
         self.fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -53,7 +53,7 @@ class Mapped:
             view = view[os.write(self.fd, view):]
 
     def map(self):
-        # Python's own mmap would keep a descriptor of each.
+        # Python's own mmap would keep a descriptor for each.
         library = ctypes.CDLL(None)
         library.mmap.restype = ctypes.c_void_p
         private_code = (mmap.PROT_READ | mmap.PROT_EXEC, mmap.MAP_PRIVATE)
@@ -61,15 +61,15 @@ class Mapped:
             raise OSError("mmap")
 
     def renew(self):
-        """Another file, for whoever remembers files, and mapped at another moment."""
+        """Makes it look like another file to a cache of files, and maps it again."""
         os.utime(self.fd)
         self.map()
 
 
-# The words of _Py_DebugOffsets that are used here, by minor version (pycore_debug_offsets.h).
+# The words of _Py_DebugOffsets used here, by minor version (pycore_debug_offsets.h).
 class Offsets:
     def __init__(self):
-        # 3.13 and 3.14 begin alike: cookie, version, free_threaded; runtime_state; interpreter_state; thread_state.
+        # 3.13 and 3.14 start alike: cookie, version, free_threaded; runtime_state; interpreter_state; thread_state.
         if sys.version_info[:2] not in ((3, 13), (3, 14), (3, 15)):
             raise SystemExit("needs 3.13 or later")
         library = ctypes.CDLL(None)
@@ -94,16 +94,16 @@ def interpreter():
     return get()
 
 
-STATE = 1024  # bytes of a made-up PyThreadState
+STATE = 1024  # bytes of a fake PyThreadState
 
 
 def fake_threads(offsets, count, native_ids):
-    """Puts COUNT thread states in front of the real ones. Returns the memory, which has to stay."""
+    """Inserts COUNT thread states before the real ones. Returns the memory, which must stay allocated."""
     memory = mmap.mmap(-1, count * STATE)
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     mine = interpreter()
     head = mine + offsets.threads_head
-    # Zero: what runs through the list in the interpreter itself finds nothing to do.
+    # The other fields are zero: when the interpreter walks the list, it finds nothing to do.
     for number in range(count):
         state = base + number * STATE
         word(state + offsets.thread_interpreter).value = mine

@@ -1,11 +1,11 @@
-# 16 functions on the stack, each of which says that it has 2^20 lines.
+# 16 functions on the stack, each of which claims to have 2^20 lines.
 from hostile import ready
 
 LAST = (1 << 20) - 1
 
 
 def number(value):
-    """As tables of lines have it: six bits in each byte, the lowest bit of the whole is the sign."""
+    """Encodes a number for a line table: six bits in each byte, the lowest bit of the number is the sign."""
     value <<= 1
     encoded = b""
     while value >= 64:
@@ -14,7 +14,7 @@ def number(value):
     return encoded + bytes([value])
 
 
-# The first eight units of code begin LAST lines further on, and the rest stays there.
+# The first eight code units start LAST lines later, and the rest stays there.
 LINES = bytes([0x80 | 13 << 3 | 7]) + number(LAST) + (bytes([0x80 | 13 << 3 | 7]) + number(0)) * 100
 
 

@@ -1,4 +1,4 @@
-"""Files with unwind tables that no compiler writes, and a stack that leads through them."""
+"""Files with unwind tables that no compiler generates, and a stack through them."""
 import ctypes
 import mmap
 import os
@@ -14,13 +14,13 @@ def entry(body):
 
 
 def table(program):
-    """Of one function of a page: what compilers begin with, then PROGRAM."""
+    """A table for one function of a page: the rules that compilers start with, then PROGRAM."""
     common = entry(struct.pack("<I", 0) + b"\x01zR\0\x01\x78\x10\x01\x03\x0c\x07\x08\x90\x01")
     return common + entry(struct.pack("<III", len(common) + 4, 0, PAGE) + b"\0" + program) + struct.pack("<I", 0)
 
 
 def map_library(name, unwind_table, size=0):
-    """A sparse library whose .eh_frame is said to have SIZE bytes. Returns where it is mapped."""
+    """Maps a sparse library whose .eh_frame claims SIZE bytes. Returns its address."""
     size = max(size, len(unwind_table))
     names = b"\0.eh_frame\0.shstrtab\0"
     begin = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack(
@@ -58,7 +58,7 @@ def run_code(code, ready):
 
 
 def spin_below(return_addresses, ready):
-    """Spins in anonymous code, as if called by what is at RETURN_ADDRESSES, the innermost first."""
+    """Spins in anonymous code, as if called from RETURN_ADDRESSES, innermost first."""
     words = [0, *return_addresses, 0]
     stack = mmap.mmap(-1, 1 << 20)
     top = (1 << 20) - 8 * len(words) - 64

@@ -20,7 +20,7 @@ TEST(Budget, LeavesMostOfItToOthers) {
   Budget budget{1000};
   EXPECT_EQ(budget.left(1), 200U);
   EXPECT_FALSE(budget.take(1, 201));
-  EXPECT_EQ(budget.held_by(1), 0U) << "what is refused costs nothing";
+  EXPECT_EQ(budget.held_by(1), 0U) << "a refused amount is not charged";
   EXPECT_TRUE(budget.take(1, 200));
   EXPECT_FALSE(budget.take(1, 1));
   EXPECT_EQ(budget.left(2), 160U);
@@ -44,7 +44,7 @@ TEST(Budget, TakesBack) {
   EXPECT_EQ(budget.spent(), 100U);
   EXPECT_EQ(budget.left(1), 100U);
   budget.give_back(1, 1000);
-  EXPECT_EQ(budget.spent(), 0U) << "no more than was held";
+  EXPECT_EQ(budget.spent(), 0U) << "at most the held amount is given back";
 }
 
 TEST(Budget, ChargesWhatWasUsedAlready) {

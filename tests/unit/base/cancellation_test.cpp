@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <thread>
 
 namespace pyinject::base {
 namespace {
@@ -30,6 +31,22 @@ TEST(Cancellation, IsStoppedByItsParent) {
   EXPECT_TRUE(child.cancelled());
   EXPECT_TRUE(grandchild.cancelled());
   EXPECT_TRUE(grandchild.stopped());
+}
+
+// Waiting is no work: the clock of the wall alone does not use up the limit.
+TEST(Cancellation, StopsWhenTheCpuTimeOfItsThreadIsSpent) {
+  const auto deadline = Deadline::after(std::chrono::hours{1});
+  const Cancellation parent;
+  const Cancellation long_work{parent, deadline, CpuLimit{std::chrono::hours{1}}};
+  const Cancellation short_work{parent, deadline, CpuLimit{std::chrono::milliseconds{20}}};
+  EXPECT_FALSE(short_work.stopped());
+  std::this_thread::sleep_for(std::chrono::milliseconds{40});
+  EXPECT_FALSE(short_work.stopped());
+  const auto patience = Deadline::after(std::chrono::minutes{1});
+  while (!short_work.stopped() && !patience.expired()) {
+  }
+  EXPECT_TRUE(short_work.stopped());
+  EXPECT_FALSE(long_work.stopped());
 }
 
 TEST(Cancellation, DoesNotStopItsParent) {

@@ -30,7 +30,7 @@ TEST(ExitStatus, IsThatOfAShell) {
 TEST(Child, EndsWithItsStatus) {
   Child child{{.argv = {"sh", "-c", "exit 7"}}};
   EXPECT_EQ(child.wait(Deadline::after(test::kPatience)), (ExitStatus{false, 7}));
-  EXPECT_EQ(child.try_wait(), (ExitStatus{false, 7})) << "asked again";
+  EXPECT_EQ(child.try_wait(), (ExitStatus{false, 7})) << "second call";
 }
 
 TEST(Child, IsStillThereAtTheDeadline) {

@@ -29,5 +29,13 @@ TEST(Printable, MakesControlCharactersVisible) {
   EXPECT_EQ(printable("abcdef", 3), "abc...");
 }
 
+TEST(Counted, HasSingularAndPlural) {
+  EXPECT_EQ(counted(0, "thread"), "0 threads");
+  EXPECT_EQ(counted(1, "thread"), "1 thread");
+  EXPECT_EQ(counted(2, "thread"), "2 threads");
+  EXPECT_EQ(counted(1, "process", "processes"), "1 process");
+  EXPECT_EQ(counted(2, "process", "processes"), "2 processes");
+}
+
 }  // namespace
 }  // namespace pyinject::base

@@ -1,5 +1,6 @@
 #include "bpf/records.hpp"
 
+#include "bpf/sampler_native.h"
 #include "bpf/sampler_records.h"
 
 #include <gmock/gmock.h>
@@ -65,7 +66,9 @@ std::vector<std::byte> code_record(std::uint32_t number, std::string_view name,
 
 std::vector<std::byte> stack_record(const std::vector<sampled_frame>& frames,
                                     std::uint8_t flags = 0, std::uint8_t gil = SAMPLER_GIL_HELD,
-                                    std::uint32_t task = 0) {
+                                    std::uint32_t task = 0,
+                                    const std::vector<std::uint64_t>& native = {},
+                                    std::uint8_t native_end = NATIVE_ROOT) {
   const sampled_stack_head head{.kind = SAMPLER_STACK,
                                 .pid = 7,
                                 .tid = 8,
@@ -74,12 +77,17 @@ std::vector<std::byte> stack_record(const std::vector<sampled_frame>& frames,
                                 .task = task,
                                 .gil = gil,
                                 .flags = flags,
-                                .unused = 0};
+                                .native_end = native_end,
+                                .unused = 0,
+                                .native_count = static_cast<__u32>(native.size()),
+                                .unused_too = 0};
   auto bytes = bytes_of(head);
-  for (const auto& frame : frames) {
-    const auto part = bytes_of(frame);
+  const auto add = [&bytes](const auto& value) {
+    const auto part = bytes_of(value);
     bytes.insert(bytes.end(), part.begin(), part.end());
-  }
+  };
+  std::ranges::for_each(frames, add);
+  std::ranges::for_each(native, add);
   return bytes;
 }
 
@@ -90,7 +98,7 @@ class RecordsTest : public testing::Test {
   Records records_{{.code = [this](Code code) { codes_.push_back(std::move(code)); },
                     .stack = [this](Stack stack) { stacks_.push_back(std::move(stack)); }}};
 
-  // "1@10|": code 1 at line 10, the outermost of its group.
+  // "1@10|": code 1 at line 10, the outermost frame of its group.
   [[nodiscard]] std::vector<std::string> frames() const {
     std::vector<std::string> result;
     for (const auto& frame : stacks_.back().frames) {
@@ -100,6 +108,20 @@ class RecordsTest : public testing::Test {
     return result;
   }
 };
+
+TEST_F(RecordsTest, ProgramCountersFollowTheFrames) {
+  const std::vector<std::uint64_t> native{0x1000, 0x2000, 0x3000};
+  auto record =
+      stack_record({{.code = 1, .where = 0}}, 0, SAMPLER_GIL_HELD, 0, native, NATIVE_UNMAPPED);
+  records_.take(record);
+  ASSERT_THAT(stacks_, SizeIs(1));
+  EXPECT_THAT(stacks_[0].frames, SizeIs(1));
+  EXPECT_EQ(stacks_[0].native, native);
+  EXPECT_EQ(stacks_[0].native_end, NativeEnd::kUnmapped);
+  record.resize(record.size() - 9);  // damaged
+  records_.take(record);
+  EXPECT_THAT(stacks_[1].native, SizeIs(1));
+}
 
 TEST_F(RecordsTest, FramesHaveTheLinesOfTheirInstructions) {
   records_.take(code_record(1, "Shop.serve", "/srv/shop.py"));
@@ -136,7 +158,7 @@ TEST_F(RecordsTest, ACodeWhoseNameWasLostIsAFrameAllTheSame) {
   EXPECT_THAT(frames(), ElementsAre("0@0", "0@0"));
 }
 
-// Of a forked child, or when the kernel has forgotten it.
+// Reported again for a forked child, or after the kernel has evicted it.
 TEST_F(RecordsTest, WhatIsToldAgainIsTheSameCode) {
   records_.take(code_record(1, "f", "f.py"));
   records_.take(code_record(2, "f", "f.py"));
@@ -221,6 +243,29 @@ TEST_F(RecordsTest, TasksHaveTheirNamesOrTheNumberThatCPythonWouldShow) {
   EXPECT_EQ(stacks_[2].task, "");
 }
 
+TEST(Records, ReportsWakeupsAndPolls) {
+  std::vector<Moment> wakeups;
+  std::vector<Moment> polls;
+  Records records{{.code = [](const Code&) {},
+                   .stack = [](const Stack&) {},
+                   .wakeup = [&](const Moment& wakeup) { wakeups.push_back(wakeup); },
+                   .poll = [&](const Moment& poll) { polls.push_back(poll); }}};
+  sampled_moment wake{.kind = SAMPLER_WAKE, .pid = 7, .tid = 8, .unused = 0, .time = 99};
+  records.take(bytes_of(wake));
+  ASSERT_THAT(wakeups, SizeIs(1));
+  EXPECT_EQ(wakeups[0].pid, 7);
+  EXPECT_EQ(wakeups[0].tid, 8);
+  EXPECT_EQ(wakeups[0].time, 99);
+  auto cut = bytes_of(wake);
+  cut.pop_back();
+  records.take(cut);
+  EXPECT_THAT(wakeups, SizeIs(1));
+  wake.kind = SAMPLER_POLL;
+  records.take(bytes_of(wake));
+  EXPECT_THAT(wakeups, SizeIs(1));
+  EXPECT_THAT(polls, SizeIs(1));
+}
+
 TEST_F(RecordsTest, ANameThatWasCutSaysSo) {
   records_.take(code_record(1, "long", "f.py", true));
   EXPECT_EQ(codes_.at(0).qualname, "long...");
@@ -250,7 +295,7 @@ TEST_F(RecordsTest, WhatIsNoRecordIsPassedOver) {
   EXPECT_THAT(codes_, IsEmpty());
 }
 
-// A process that makes code objects all the time, each with a name and a table of lines of its own.
+// A process that keeps creating code objects, each with its own name and line table.
 TEST(RecordsBudget, KeepsNoMoreNamesThanTheShareOfTheirProcess) {
   constexpr std::uint64_t kBytes = 1'000'000;
   auto budget = std::make_shared<base::RecordingBudget>();

@@ -1,4 +1,4 @@
-// Calls and returns from files that were put together by hand.
+// Calls and returns read from synthetic files.
 #include "calls/call_times.hpp"
 #include "calls/call_trace.hpp"
 #include "pyinject/base/error.hpp"
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 constexpr std::uint64_t kType = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
 constexpr std::uint64_t kEntryNumber = 71;
 constexpr std::uint64_t kReturnNumber = 72;
-// Of samples of each event.
+// The sample ids of each event.
 constexpr std::uint64_t kEntry = 10;
 constexpr std::uint64_t kReturn = 20;
 constexpr std::uint64_t kOther = 30;
@@ -67,7 +67,7 @@ std::string sample(std::uint64_t id, std::uint64_t time, std::uint32_t line) {
                          packed(static_cast<std::uint32_t>(raw.size())) + raw);
 }
 
-// NUMBER records of the event with that ID were lost, as perf says it and as the kernel does.
+// NUMBER lost records of the event with that ID, as counted by perf and by the kernel.
 std::string lost_samples(std::uint64_t id, std::uint64_t number) {
   return made_record(PERF_RECORD_LOST_SAMPLES, 0,
                      words(number) + packed(1U, 1U) + words(1) + words(id));
@@ -112,7 +112,7 @@ TEST_F(CallReader, FindsCallsAndReturns) {
   EXPECT_EQ(trace.lost + trace.unreadable, 0U);
 }
 
-// libtraceevent's parser calls itself for each.
+// libtraceevent's parser recurses for each parenthesis.
 TEST_F(CallReader, SurvivesAnEndlessExpression) {
   EXPECT_EQ(read(made({}, "\"\", " + std::string(4'000'000, '('))).events.size(), 2U);
 }
@@ -142,7 +142,7 @@ TEST_F(CallReader, CountsLossesOfCallsOnlyWhereTheyAreTold) {
   EXPECT_EQ(read(data).lost, 0U);
   data = made(lost_records(kOther, 9));
   data.events.push_back(other);
-  EXPECT_EQ(read(data).lost, 9U) << "whose they were is not known";
+  EXPECT_EQ(read(data).lost, 9U) << "the losses may be calls";
 }
 
 TEST_F(CallReader, WantsCallsInTheFile) {
@@ -152,7 +152,7 @@ TEST_F(CallReader, WantsCallsInTheFile) {
     (void)read(data);
     ADD_FAILURE();
   } catch (const base::Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("has no calls of functions in it"));
+    EXPECT_THAT(error.what(), HasSubstr("contains no function calls"));
   }
 }
 

@@ -1,4 +1,4 @@
-// Which return belongs to which call, and what comes of it.
+// Assigns returns to calls, and computes the times.
 #include "calls/call_times.hpp"
 
 #include "calls/call_report.hpp"
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::Not;
 using Kind = CallEvent::Kind;
 
-// Events a nanosecond after each other, unless a time is given.
+// Events one nanosecond apart, unless a time is set.
 class Told {
  public:
   explicit Told(std::vector<std::string> names) {
@@ -39,7 +39,7 @@ class Told {
   Told& leave(const std::string& name, std::int32_t line = 2) {
     return add(Kind::kReturn, name, line);
   }
-  // It begins or ends.
+  // The thread starts or exits.
   Told& thread(std::uint32_t tid) {
     trace_.events.push_back({.time = time_++, .pid = tid, .tid = tid, .kind = Kind::kThread});
     return *this;
@@ -101,7 +101,7 @@ TEST(Calls, HaveInclusiveAndOwnTimes) {
   EXPECT_EQ(inner.inclusive, 25U);
   EXPECT_EQ(inner.own, 25U);
   EXPECT_EQ(inner.longest, 20U);
-  EXPECT_EQ(told.times().front().own, 75U) << "the largest first";
+  EXPECT_EQ(told.times().front().own, 75U) << "the largest own time first";
 }
 
 TEST(Calls, ThatRecurAreCountedOnceInInclusive) {
@@ -127,17 +127,17 @@ TEST(Calls, OfBeforeAndAfterTheRecordingHaveNoTimes) {
   told.enter("within").leave("within").leave("before").enter("open").enter("within").leave(
       "within");
   const auto times = told.times();
-  EXPECT_EQ(times.size(), 2U) << "'before' was not called in it";
+  EXPECT_EQ(times.size(), 2U) << "'before' was called before the recording";
   EXPECT_EQ(of(told, "within").returned, 2U);
   EXPECT_EQ(of(told, "open").calls, 1U);
   EXPECT_EQ(of(told, "open").returned, 0U);
   EXPECT_EQ(of(told, "open").own, 0U);
 }
 
-// CPython 3.15 enters a generator when it is made, without a return.
+// CPython 3.15 enters a generator when it is created, without a return.
 TEST(Calls, OfGeneratorsDoNotMixUpTheirCallers) {
   Told told{{"caller", "generator", "other"}};
-  told.at(0).enter("caller").at(10).enter("generator", 1);  // made
+  told.at(0).enter("caller").at(10).enter("generator", 1);  // created
   told.at(20).enter("other").at(50).leave("other");
   told.at(60).enter("generator", 1).at(70).leave("generator", 3);  // a yield in line 3
   told.at(80).enter("generator", 3).at(95).leave("generator", 4);
@@ -152,7 +152,7 @@ TEST(Calls, OfGeneratorsDoNotMixUpTheirCallers) {
   EXPECT_EQ(told.trace().functions[generator.function].line, 1);
 }
 
-// throw() has a return and no entry, as has close() of a generator that handles it.
+// throw() causes a return without an entry, as does close() of a generator that handles it.
 TEST(Calls, AroundAGeneratorThatIsClosedAreWhole) {
   Told told{{"outer", "generator", "closes"}};
   told.at(0).enter("outer");
@@ -165,7 +165,7 @@ TEST(Calls, AroundAGeneratorThatIsClosedAreWhole) {
 
 TEST(Calls, OfAGeneratorThatIsClosedWhereItWasMadeAreNotThatLong) {
   Told told{{"first", "rows", "slow"}};
-  told.at(0).enter("first").at(10).enter("rows", 10);  // made
+  told.at(0).enter("first").at(10).enter("rows", 10);  // created
   told.at(20).enter("rows", 10).at(25).leave("rows", 11).at(30).enter("rows", 11);
   told.at(35).leave("rows", 12).at(40).enter("slow").at(90).leave("slow");
   told.at(95).leave("rows", 13).at(100).leave("first");  // closed: its "finally" is in line 13
@@ -193,9 +193,9 @@ TEST(Calls, OfGeneratorsThatAreLeftEarlyAgainAndAgain) {
 // for x in walk(child): yield x
 TEST(Calls, OfGeneratorsThatRecurHaveTheirOwnEntries) {
   Told told{{"walk"}};
-  told.at(0).enter("walk", 10).at(10).enter("walk", 10);     // made, begun
+  told.at(0).enter("walk", 10).at(10).enter("walk", 10);     // created, started
   told.at(20).enter("walk", 10).at(30).enter("walk", 10);    // the inner one
-  told.at(40).leave("walk", 13).at(50).leave("walk", 12);    // its yield, handed on
+  told.at(40).leave("walk", 13).at(50).leave("walk", 12);    // its yield, passed on
   told.at(100).enter("walk", 12).at(110).enter("walk", 13);  // next
   told.at(120).leave("walk", 14).at(130).leave("walk", 14);  // both end
   const auto walk = of(told, "walk");
@@ -245,7 +245,7 @@ TEST(Calls, OfLambdasAreToldApartWhereOneIsInTheOther) {
   EXPECT_EQ(times[1].calls, 1U);
 }
 
-// It was made before: where it begins is not known.
+// It was created before the recording: its first line is unknown.
 TEST(Calls, OfCoroutinesFromBeforeTheRecordingHaveNoLine) {
   Told told{{"serve", "work"}};
   told.enter("serve", 12).leave("serve", 14).enter("serve", 14).leave("serve", 12);
@@ -296,7 +296,7 @@ TEST(Calls, ThatWereSeenByTwoNamesOfAFileAreThereOnce) {
   EXPECT_EQ(of(told, "down").returned, 2U);
 }
 
-// As `perf record` writes them: the last records of one pass over its buffer once more.
+// `perf record` sometimes writes the last records of one pass over its buffer twice.
 TEST(Calls, ThatPerfWroteTwiceAreThereOnce) {
   Told told{{"leaf"}};
   told.at(10).enter("leaf").at(10).enter("leaf").at(12).leave("leaf").at(12).leave("leaf");

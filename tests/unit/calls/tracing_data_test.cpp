@@ -58,7 +58,8 @@ TEST(TracingData, IsReadAsFarAsItGoes) {
 }
 
 TEST(TracingData, OfOtherKindsIsNotRead) {
-  EXPECT_TRUE(parse(beginning(1) + whole().substr(beginning().size())).empty()) << "byte order";
+  EXPECT_TRUE(parse(beginning(1) + whole().substr(beginning().size())).empty())
+      << "wrong byte order";
   EXPECT_TRUE(parse("tracing").empty());
   const auto endless = beginning() + bytes_of(0U) + bytes_of(~0U) + named("a") + bytes_of(~0U) +
                        bytes_of(~std::uint64_t{0});

@@ -52,15 +52,23 @@ TEST(SummaryLines, SayWhatToTypeNext) {
   woven.woven[0].summary.bytes_after = 31'200;
   woven.woven[0].summary.cut = 2;
   woven.woven[0].summary.broken = 1;
+  woven.woven[0].summary.no_user_part = 5;
   woven.woven[0].summary.longest = 300;
   woven.woven[0].summary.unreadable = 4;
+  woven.woven[0].summary.map_writes = 3;
   EXPECT_THAT(
       summary_lines(woven, "perf"),
       ElementsAre("recorded 5.0 s: 41 samples, 31 kB, my file",
-                  "3 stacks are incomplete: 2 cut at the end of the copied stack "
+                  "8 stacks are incomplete: 2 cut at the end of the copied stack "
                   "([truncated: stack dump]; --call-graph dwarf,65528 copies more), 1 "
-                  "broken ([broken stack: FILE])",
-                  "4 damaged samples skipped", "next: perf report --max-stack 300 -i 'my file'"));
+                  "broken ([broken stack: FILE]), 5 without a deferred user part ([no deferred "
+                  "callchain])",
+                  "4 damaged samples skipped",
+                  "3 samples of the tool's own perf map writes skipped",
+                  "next: perf report --max-stack 300 -i 'my file'"));
+  woven.woven[0].summary.map_writes_hidden = true;
+  EXPECT_THAT(summary_lines(woven, "perf"),
+              Contains(HasSubstr("map writes may remain: --call-graph dwarf,16384")));
   woven.woven[0].summary.largest_copy = 65528;
   EXPECT_THAT(summary_lines(woven, "perf"),
               Contains(HasSubstr("([truncated: stack dump]; perf cannot copy more)")));
@@ -116,7 +124,7 @@ TEST(SummaryLines, SayHowManyStacksLackWhat) {
   EXPECT_THAT(summary_lines(sampled, "perf").at(1),
               "8 of 9 samples in Python processes have Python stacks, 5 without the C functions "
               "between the Python functions (2 because the copied part of the stack was too "
-              "short), 3 in threads that never ran Python, 1 unmatched");
+              "short), 3 in threads that are not Python's, 1 unmatched");
 }
 
 TEST(ActivationLine, NamesMechanismAndTimes) {
@@ -144,6 +152,8 @@ TEST(ActivationLine, NamesMechanismAndTimes) {
 TEST(SamplerLine, SaysWhatIsNotZero) {
   EXPECT_EQ(sampler_line({.matched = 90, .with_frames = 90}),
             "all 90 samples in Python processes have Python stacks");
+  EXPECT_EQ(sampler_line({.matched = 1, .with_frames = 1}),
+            "1 of 1 sample in Python processes has a Python stack");
   EXPECT_EQ(
       sampler_line({.matched = 90, .with_frames = 90, .unmatched = 30, .not_joined = 28}),
       "90 of 120 samples in Python processes have Python stacks, 30 unmatched (28 from before or "
@@ -163,8 +173,8 @@ TEST(SamplerLine, SaysWhatIsNotZero) {
                     .lost = 8,
                     .lost_names = 9,
                     .by_clock = 12}),
-      "10 of 100 samples in Python processes have Python stacks, 84 in threads that never ran "
-      "Python, 4 in threads that ran no Python at that moment, 3 unmatched, 5 cut at 512 Python "
+      "10 of 100 samples in Python processes have Python stacks, 84 in threads that are not "
+      "Python's, 4 in threads that ran no Python at that moment, 3 unmatched, 5 cut at 512 Python "
       "functions, 6 partly unreadable, 8 lost; 9 function names lost; GIL held in 7, waited for "
       "in 1");
 }

@@ -60,9 +60,9 @@ TEST(RepeatOption, WhatCannotBeRepeatedIsRefused) {
   };
   EXPECT_EQ(with({}).status, 0);
   EXPECT_EQ(with({"--", "sleep", "1"}).status, 129);
-  EXPECT_THAT(with({"sleep", "1"}).text, HasSubstr("no COMMAND"));
+  EXPECT_THAT(with({"sleep", "1"}).text, HasSubstr("not with a COMMAND"));
   EXPECT_EQ(record_mistake({"--repeat", "1s/2s", "--", "python3"}).status, 129);
-  EXPECT_EQ(record_mistake({"--repeat", "1s/2s"}).status, 129) << "of whom?";
+  EXPECT_EQ(record_mistake({"--repeat", "1s/2s"}).status, 129) << "no target";
   EXPECT_EQ(with({"-o", "-"}).status, 129);
   EXPECT_EQ(with({"--switch-output=1G"}).status, 129);
   EXPECT_EQ(with({"--timestamp-filename"}).status, 129);

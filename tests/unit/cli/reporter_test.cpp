@@ -20,7 +20,7 @@ using session::EventKind;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What ACTION writes to stderr, a line each.
+// The lines that ACTION writes to stderr.
 template <typename Action>
 std::vector<std::string> lines_of(const Action& action) {
   testing::internal::CaptureStderr();
@@ -69,7 +69,7 @@ TEST(JsonLog, EventsHaveTheirFields) {
     reporter.note(
         {.kind = EventKind::kSkipped, .pid = base::Pid{14}, .reason = python::Reason::kNotPython});
   });
-  ASSERT_EQ(lines.size(), 2U) << "no Python: only with -v";
+  ASSERT_EQ(lines.size(), 2U) << "not_python is only reported with -v";
   const auto activated = json::parse(lines[0]);
   EXPECT_EQ(activated["event"], "activated");
   EXPECT_EQ(activated["pid"], 12);
@@ -127,7 +127,7 @@ TEST(StatsFile, ThatCannotBeWrittenIsAnError) {
                                 HasSubstr(folder / "none: No such file"))));
   EXPECT_EQ(status, session::kFailure);
   (void)lines_of([&] { status = reporter.finish(3); });
-  EXPECT_EQ(status, 3) << "the first trouble is what counts";
+  EXPECT_EQ(status, 3) << "the first failure determines the status";
 }
 
 }  // namespace

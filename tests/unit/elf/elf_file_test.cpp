@@ -1,6 +1,7 @@
 #include "elf/elf_file.hpp"
 
 #include "base/file.hpp"
+#include "elf/function_names.hpp"
 #include "elf/load_bias.hpp"
 #include "procfs/maps.hpp"
 #include "procfs/open_mapped.hpp"
@@ -26,8 +27,11 @@ using base::ElfAddress;
 using base::RemoteAddress;
 using base::UniqueFd;
 
-// A symbol with a known content, found again through the file.
+// A symbol with known content, looked up through the file.
 extern "C" const std::array<char, 16> pyinject_test_marker{"elf file test"};
+
+// A function, found by an address inside it.
+extern "C" [[gnu::noinline]] int pyinject_test_function(int value) { return value * 7 + 3; }
 
 constexpr std::string_view kMarker = "pyinject_test_marker";
 
@@ -45,6 +49,22 @@ std::string why_not(UniqueFd file) {
   return failure == nullptr ? "it was opened" : failure->why;
 }
 
+TEST(FunctionNames, AreThoseOfTheFunctionsAtTheAddresses) {
+  EXPECT_EQ(pyinject_test_function(1), 10);
+  auto opened = ElfFile::open(own_executable());
+  auto* const elf = std::get_if<ElfFile>(&opened);
+  ASSERT_NE(elf, nullptr);
+  constexpr std::string_view kFunction = "pyinject_test_function";
+  const auto found = elf->find_symbols(std::array{kFunction, kMarker});
+  ASSERT_EQ(found.size(), 2U);
+  const auto& function = found.at(std::string{kFunction});
+  const ElfAddress inside{function.address.value() + 1};
+  const ElfAddress last{function.address.value() + function.size - 1};
+  EXPECT_THAT(function_names(*elf, std::array{last, ElfAddress{1}, inside, inside,
+                                              found.at(std::string{kMarker}).address}),
+              testing::ElementsAre(kFunction, "", kFunction, kFunction, ""));
+}
+
 TEST(ElfFile, ReadsTheTestsOwnExecutable) {
   auto opened = ElfFile::open(own_executable());
   auto* const elf = std::get_if<ElfFile>(&opened);
@@ -52,7 +72,7 @@ TEST(ElfFile, ReadsTheTestsOwnExecutable) {
   const auto found = elf->find_symbols(std::array{kMarker, std::string_view{"no_such_symbol"}});
   ASSERT_EQ(found.size(), 1U);
   const Symbol& marker = found.at(std::string{kMarker});
-  // Not equal: clang's AddressSanitizer counts the red zone behind a variable as a part of it.
+  // Not equal: clang's AddressSanitizer includes the red zone after a variable in its size.
   EXPECT_GE(marker.size, sizeof pyinject_test_marker);
   const auto bytes = elf->read_at(marker.address, sizeof pyinject_test_marker);
   ASSERT_TRUE(bytes.has_value());
@@ -66,7 +86,7 @@ TEST(ElfFile, ReadsTheTestsOwnExecutable) {
   }
 }
 
-// A file of holes that claims 60 million sections: libelf would make a table of all of them.
+// A sparse file that claims 60 million sections: libelf would allocate a table for all of them.
 TEST(ElfFile, RefusesSectionsWithoutANumber) {
   std::array<char, sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr) + sizeof(Elf64_Shdr)> bytes{};
   Elf64_Ehdr header{};
@@ -95,7 +115,7 @@ TEST(ElfFile, RefusesSectionsWithoutANumber) {
     EXPECT_EQ(::ftruncate(file.get(), std::int64_t{1} << 32), 0);
     return why_not(std::move(file));
   };
-  EXPECT_THAT(why(), testing::HasSubstr("sections without a number"));
+  EXPECT_THAT(why(), testing::HasSubstr("the number of sections is missing"));
   // Nor does libelf get to see the tables of a 32-bit file.
   Elf32_Ehdr small{};
   std::memcpy(small.e_ident, header.e_ident, sizeof small.e_ident);
@@ -108,11 +128,11 @@ TEST(ElfFile, RefusesSectionsWithoutANumber) {
   header.e_shnum = 1;
   header.e_phnum = PN_XNUM;
   std::memcpy(bytes.data(), &header, sizeof header);
-  EXPECT_THAT(why(), testing::HasSubstr("segments without a number"));
+  EXPECT_THAT(why(), testing::HasSubstr("the number of segments is missing"));
 }
 
 TEST(ElfFile, LeadsFromAMappingToAnAddressInTheProcess) {
-  // The chain that detection goes: an address, its mapping, its file, its symbol, the address.
+  // The steps of the detection: an address, its mapping, its file, its symbol, the address.
   const auto maps = procfs::read_maps(base::Pid{::getpid()});
   ASSERT_TRUE(maps.has_value());
   const RemoteAddress here{reinterpret_cast<std::uintptr_t>(&::sem_post)};
@@ -139,7 +159,7 @@ TEST(ElfFile, RefusesWhatIsNoSuchFile) {
   EXPECT_EQ(why_not(UniqueFd{::open("/dev/null", O_RDONLY | O_CLOEXEC)}), "not a regular file");
   UniqueFd huge{::memfd_create("huge", MFD_CLOEXEC)};
   ASSERT_EQ(::ftruncate(huge.get(), (off_t{4} << 30) + 1), 0);
-  EXPECT_THAT(why_not(std::move(huge)), testing::HasSubstr("are more than"));
+  EXPECT_THAT(why_not(std::move(huge)), testing::HasSubstr("too large"));
 }
 
 TEST(ElfFile, RefusesOtherMachinesAndObjectFiles) {
@@ -181,7 +201,7 @@ void exercise(const std::string& bytes) {
   }
 }
 
-// A whole small ELF: the loader itself is the smallest that is always mapped.
+// A complete small ELF file: the loader is the smallest one that is always mapped.
 std::string small_elf() {
   const auto maps = procfs::read_maps(base::Pid{::getpid()});
   for (const auto& mapping : *maps) {

@@ -58,12 +58,12 @@ TEST(FramePointers, SurviveDamagedUnwindInformation) {
       }
     }
   }
-  EXPECT_GT(judged, 0) << "no damaged file came as far as the judgement";
+  EXPECT_GT(judged, 0) << "no damaged file was judged";
 }
 
 TEST(FramePointers, AreUnknownWithoutUnwindInformation) {
   auto bytes = library("keep");
-  // Only the section's name is damaged.
+  // Damage only the section's name.
   for (auto at = bytes.find(".eh_frame"); at != std::string::npos; at = bytes.find(".eh_frame")) {
     bytes.at(at + 1) = 'x';
   }

@@ -25,7 +25,7 @@ Segment load(std::uint32_t flags, std::uint64_t offset, std::uint64_t address,
           .align = 0x1000};
 }
 
-// A library: headers, text, read-only data, data that begins in the middle of a page.
+// A library: headers, text, read-only data, and data that starts in the middle of a page.
 const std::array kLibrary{load(PF_R, 0, 0, 0x7f10), load(PF_R | PF_X, 0x8000, 0x8000, 0x2a00),
                           load(PF_R, 0xb000, 0xb000, 0x1d80),
                           load(PF_R | PF_W, 0xcd80, 0xdd80, 0x900)};
@@ -38,7 +38,7 @@ TEST(LoadBias, IsTheSameFromEveryMappingOfAPieOrLibrary) {
   EXPECT_EQ(load_bias(kLibrary, RemoteAddress{0x7f000000d000}, 0xc000, false), bias)
       << "the data segment starts there, read-only data ends there";
   EXPECT_EQ(load_bias(kLibrary, RemoteAddress{0x7f000000e000}, 0xd000, false), bias)
-      << "the part behind PT_GNU_RELRO";
+      << "the part after PT_GNU_RELRO";
   EXPECT_EQ(load_bias(kLibrary, RemoteAddress{0x7f0000009000}, 0x9000, false), bias)
       << "a page of the text that was mprotected";
 }

@@ -51,7 +51,7 @@ TEST(UsdtNotes, AreRead) {
   EXPECT_EQ(probes[0].semaphore, ElfAddress{0x2000});
   EXPECT_EQ(probes[0].arguments, "8@%rbx -4@%eax");
   EXPECT_EQ(probes[1].name, "function__return");
-  EXPECT_EQ(probes[1].semaphore, ElfAddress{}) << "none";
+  EXPECT_EQ(probes[1].semaphore, ElfAddress{}) << "no semaphore";
 }
 
 TEST(UsdtNotes, AreMovedWithTheirBase) {
@@ -62,7 +62,8 @@ TEST(UsdtNotes, AreMovedWithTheirBase) {
   const auto unmoved = parse(note(probe(0x1000, 0x800, 0)), std::nullopt);
   ASSERT_EQ(unmoved.size(), 1U);
   EXPECT_EQ(unmoved[0].location, ElfAddress{0x1000});
-  EXPECT_EQ(parse(note(probe(0x1000, 0x800, 0)))[0].semaphore, ElfAddress{}) << "none stays none";
+  EXPECT_EQ(parse(note(probe(0x1000, 0x800, 0)))[0].semaphore, ElfAddress{})
+      << "no semaphore, not a relocated 0";
 }
 
 TEST(UsdtNotes, OfOthersAreLeftOut) {

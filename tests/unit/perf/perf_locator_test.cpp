@@ -22,7 +22,7 @@ std::string script(const test::TempDir& folder, const std::string& text) {
   return path;
 }
 
-// The text of the error that the search ends with.
+// The error message of the search.
 std::string refusal(const PerfSearch& search, base::Deadline deadline = soon()) {
   try {
     (void)locate_perf(search, deadline);
@@ -83,8 +83,9 @@ TEST(ExplainRecordFailure, NamesTheRemedy) {
                                      "assertion failed at util/build-id.c:1010\n"
                                      "*** stack smashing detected ***: terminated\n"),
               HasSubstr("add -B"));
-  EXPECT_EQ(explain_record_failure(failed, "failed to open x\nPerf session creation failed.\n\n"),
-            "perf record failed: exit status 255; it said: Perf session creation failed.");
+  EXPECT_EQ(
+      explain_record_failure(failed, "failed to open x\nPerf session creation failed.\n\n"),
+      "perf record failed: exit status 255; perf's last message: Perf session creation failed.");
 }
 
 }  // namespace

@@ -64,8 +64,8 @@ TEST_F(CollectMap, TakesThePlaceOfALinkToTheLivingMap) {
   const auto inner = folder_ / "inner.map";
   link_map(fd.get(), base::Pid{12}, options());
   (void)folder_.file("inner.map", "10 4 py::a\n20 4 py::b\n");
-  EXPECT_EQ(base::read_file(path), "10 4 py::a\n20 4 py::b\n") << "what was written since";
-  link_map(fd.get(), base::Pid{12}, options());  // again
+  EXPECT_EQ(base::read_file(path), "10 4 py::a\n20 4 py::b\n") << "includes later names";
+  link_map(fd.get(), base::Pid{12}, options());  // repeated
   EXPECT_TRUE(collect_map(fd.get(), base::Pid{12}, options()).copied);
   EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(path)));
   EXPECT_EQ(base::read_file(path), base::read_file(inner));
@@ -110,7 +110,7 @@ TEST_F(CollectMap, IsBounded) {
   EXPECT_EQ(collect_map(unfinished.get(), base::Pid{14}, options()).dropped, 1U);
 }
 
-// Made printable a name is four times as long.
+// Escaping makes a name four times as long.
 TEST_F(CollectMap, IsBoundedInWhatItWrites) {
   std::string text;
   for (int i = 0; i < 1000; ++i) {
@@ -125,7 +125,7 @@ TEST_F(CollectMap, IsBoundedInWhatItWrites) {
 }
 
 TEST_F(CollectMap, FindsItsWayAroundWhatOthersMade) {
-  // Links and folders under every name that could be foreseen.
+  // Links and directories at every name that an attacker could predict.
   const auto victim = folder_.file("victim", "precious");
   const auto pid = std::to_string(::getpid());
   std::filesystem::create_symlink(victim, folder_ / (".perf-12.map." + pid));

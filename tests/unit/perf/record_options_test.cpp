@@ -45,7 +45,7 @@ TEST(ScanWords, KnowsAbbreviationsAndNegations) {
   EXPECT_EQ(scan({"--outp", "x"}).groups[0][0].value, "x");
   EXPECT_TRUE(scan({"--no-call-graph", "true"}).groups[0][0].negated);
   EXPECT_FALSE(scan({"--no-buildid"}).groups[0][0].negated);
-  EXPECT_THAT(scan({"--buildid", "true"}).problems, IsEmpty()) << "perf may say so itself";
+  EXPECT_THAT(scan({"--buildid", "true"}).problems, IsEmpty()) << "perf reports that itself";
   EXPECT_THAT(scan({"--switch", "true"}).problems,
               ElementsAre("option --switch is ambiguous: --switch-events, --switch-max-files, "
                           "--switch-output, --switch-output-event"));
@@ -65,7 +65,7 @@ TEST(ChosenCallGraph, InEverySpelling) {
   }
   EXPECT_EQ(kind({"--call-graph", "lbr"}), Kind::kOther);
   EXPECT_EQ(kind({"--no-call-graph"}), Kind::kNone);
-  EXPECT_EQ(kind({"-g", "--call-graph", "dwarf"}), Kind::kDwarf) << "the last one holds";
+  EXPECT_EQ(kind({"-g", "--call-graph", "dwarf"}), Kind::kDwarf) << "the last one wins";
   EXPECT_EQ(parse_options({"--call-graph", "dwarf"}).call_graph->dump_bytes, 8192U);
   EXPECT_EQ(parse_options({"--call-graph=dwarf,32768"}).call_graph->dump_bytes, 32768U);
   EXPECT_EQ(kind({"-F", "99", "-o", "-g"}), std::nullopt) << "-g is a file name there";
@@ -134,7 +134,7 @@ TEST(SamplingEvents, AreAllButPerfsOwnSideBand) {
   EXPECT_THAT(sampling_events(""), IsEmpty());
 }
 
-// By perf 6.1; 6.12 and 7.2 put the type's name, in two ways, behind its number.
+// From perf 6.1. 6.12 and 7.2 append the type's name to its number, in two different ways.
 TEST(SamplingEvents, HaveTheirTypes) {
   using Event = SamplingEvent;
   EXPECT_THAT(

@@ -27,7 +27,7 @@ TEST(UprobeGroups, NameTheirOwner) {
   EXPECT_LT(
       group_name({.id = {.pid = Pid{4194304}, .start_time = ~0UL}, .pid_namespace = ~0U}).size(),
       64U)
-      << "MAX_EVENT_NAME_LEN";
+      << "limit: MAX_EVENT_NAME_LEN";
 }
 
 TEST(UprobeGroups, OfOthersAreNotOurs) {
@@ -44,7 +44,7 @@ TEST(UprobeGroups, LiveAsLongAsTheirProcess) {
   EXPECT_EQ(own.id.pid.value(), ::getpid());
   EXPECT_TRUE(is_alive(own));
   auto earlier = own;
-  --earlier.id.start_time;  // of another process with this number
+  --earlier.id.start_time;  // an earlier process with the same pid
   EXPECT_FALSE(is_alive(earlier));
 }
 
@@ -56,7 +56,7 @@ TEST(UprobeEvents, AreFoundInTheList) {
                   ListedEvent{.group = "other", .name = "name"}));
 }
 
-// A plain file in the place of the kernel's shows what is written.
+// A regular file in place of the kernel's shows what is written.
 class WrittenEvents : public testing::Test {
  protected:
   WrittenEvents() { (void)folder_.file("uprobe_events", ""); }
@@ -89,7 +89,7 @@ TEST_F(WrittenEvents, AreAddedAndRemoved) {
             "-:perf_pyinject_4711_123456_4026531836/return_0_1\n");
   write("");
   EXPECT_TRUE(events.remove().empty());
-  EXPECT_EQ(written(), "") << "a second time there is nothing to do";
+  EXPECT_EQ(written(), "") << "the second call has nothing to do";
 }
 
 TEST_F(WrittenEvents, AreRemovedWithTheirObject) {

@@ -1,4 +1,4 @@
-// The records of a file in their order: compressed, damaged, and without what the kernel leaves.
+// The records of a file in order: compressed, damaged, and with leftovers of the kernel removed.
 #include "perfdata/input.hpp"
 #include "perfdata/record.hpp"
 #include "support/made_perf_data.hpp"
@@ -25,7 +25,7 @@ using test::padded;
 using test::words;
 using testing::HasSubstr;
 
-// All records, one after another.
+// All records, concatenated.
 std::string all_of(Input& input) {
   std::string bytes;
   while (const auto record = input.next()) {
@@ -36,7 +36,7 @@ std::string all_of(Input& input) {
   return bytes;
 }
 
-// SIZE bytes of payload that no compressor finds anything in.
+// SIZE bytes of incompressible payload.
 std::string noise(std::size_t size, std::uint64_t seed) {
   std::string bytes;
   while (bytes.size() < size) {
@@ -55,7 +55,8 @@ std::string many_records() {
   return data;
 }
 
-// As perf does: one stream, flushed after each PIECE; 81 as it is, 83 with its size and padding.
+// As perf does it: one stream, flushed after each PIECE. Type 81 has raw data; 83 adds size and
+// padding.
 std::string compressed(const std::string& data, std::size_t piece, std::uint32_t type) {
   auto* const stream = ZSTD_createCStream();
   std::string records;
@@ -129,7 +130,7 @@ TEST(PerfDataInput, RecordsInTheirOrder) {
   EXPECT_TRUE(all_of(input) == data);
 }
 
-// What the kernel writes for one event after another: longer each time
+// The kernel writes the same record for one event after another and it grows each time
 // (perf_event_ksymbol_output(), perf_event_bpf_output()).
 TEST(PerfDataInput, LeftoversBehindTheSampleId) {
   const auto leftovers = padded("somebody else's") + words(11, 0);
@@ -139,7 +140,7 @@ TEST(PerfDataInput, LeftoversBehindTheSampleId) {
        {std::vector{made_event(kTimed, {10, 11})},
         std::vector{made_event(kTimed, {10}), made_event(kTimed, {11})},
         std::vector{made_event(kTimed | PERF_SAMPLE_CPU, {10}), made_event(kTimed, {11})}}) {
-    const auto id = words(4711, 11);  // of the last event, behind the time
+    const auto id = words(4711, 11);  // id of the last event, after the time
     std::string expected;
     auto made = one_event("");
     made.events = events;
@@ -150,7 +151,7 @@ TEST(PerfDataInput, LeftoversBehindTheSampleId) {
         expected += made_record(type, 0, content + id);
       }
     }
-    // perf's own records, and those of which nothing is known.
+    // perf's own records and unknown ones.
     const auto others = made_record(PERF_RECORD_KSYMBOL, 0, symbol + words(0, 0)) +
                         made_record(PERF_RECORD_KSYMBOL, 0, words(1, 2) + "no end..") +
                         made_record(PERF_RECORD_BPF_EVENT, 0, words(1)) +
@@ -165,7 +166,7 @@ TEST(PerfDataInput, LeftoversBehindTheSampleId) {
   }
 }
 
-// Another recording's event had one in the same record (perf_event_mmap_output()).
+// The kernel added one to the same record for another recording's event (perf_event_mmap_output()).
 TEST(PerfDataInput, MappingsThatPretendToHaveABuildId) {
   constexpr std::uint16_t kPretends = PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID;
   const auto mapping = [](std::uint16_t misc, const std::string& identity) {
@@ -207,7 +208,7 @@ TEST(PerfDataInput, CompressedRecords) {
   const auto data = many_records();
   const auto round = made_record(kFinishedRound, 0, "");
   for (const std::uint32_t type : {kCompressed, kCompressed2}) {
-    // Records begin in one piece and end in the next.
+    // Records that start in one piece and end in the next.
     auto input = open_bytes(one_event(compressed(data, 60'000, type) + round).bytes());
     EXPECT_TRUE(all_of(input) == data + round);
     EXPECT_FALSE(input.damaged());
@@ -249,15 +250,16 @@ TEST(PerfDataInput, DamagedRecordsEndIt) {
   seven[6] = 7;
   auto shorter = good;
   shorter.resize(9);
-  EXPECT_THAT(damage(zero), HasSubstr("of no size at offset"));
-  EXPECT_THAT(damage(seven), HasSubstr("of no size at offset"));
+  EXPECT_THAT(damage(zero), HasSubstr("of size 0 at offset"));
+  EXPECT_THAT(damage(seven), HasSubstr("of size 0 at offset"));
   EXPECT_THAT(damage(shorter), HasSubstr("cut off"));
   EXPECT_THAT(damage(good.substr(0, 5)), HasSubstr("cut off"));
   EXPECT_THAT(damage(made_record(kCompressed, 0, "this is no zstd stream")),
               HasSubstr("compressed data: "));
   EXPECT_THAT(damage(made_record(kCompressed2, 0, words(9, 0))), HasSubstr("shorter than it says"));
   EXPECT_THAT(damage(made_record(kCompressed2, 0, "")), HasSubstr("shorter than it says"));
-  EXPECT_THAT(damage(compressed(zero, 100, kCompressed)), HasSubstr("no size in compressed data"));
+  EXPECT_THAT(damage(compressed(zero, 100, kCompressed)),
+              HasSubstr("of size 0 in compressed data"));
   EXPECT_THAT(damage(made_record(kAuxtrace, 0, words(1, 2))), HasSubstr("AUX data"));
   EXPECT_THAT(damage(made_record(kAuxtraceInfo, 0, words(1, 2))), HasSubstr("AUX data"));
 }

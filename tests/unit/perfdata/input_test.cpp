@@ -1,4 +1,4 @@
-// Which files can be read, and the events of those that can.
+// Files that can be read, files that cannot, and the events of the readable ones.
 #include "perfdata/input.hpp"
 
 #include "pyinject/base/error.hpp"
@@ -48,7 +48,7 @@ TEST(PerfDataInput, EventsAsTheyAreInTheFile) {
 }
 
 TEST(PerfDataInput, TheEventsOfARunningPerf) {
-  auto made = one_event("");  // the features are listed, and not there yet
+  auto made = one_event("");  // the features are listed, but not written yet
   const auto bytes = made.bytes();
   const auto events = events_of_running(test::memory_file(bytes), "made");
   ASSERT_TRUE(std::holds_alternative<std::vector<Event>>(events));
@@ -68,7 +68,7 @@ TEST(PerfDataInput, WhatIsNotForUs) {
   EXPECT_THAT(why_not("PERFFILE" + good.substr(8)), HasSubstr("not a perf.data file (format 2)"));
   EXPECT_THAT(why_not("2ELIFREP" + good.substr(8)), HasSubstr("byte order"));
   EXPECT_THAT(why_not("PERFILE2" + words(16) + good), HasSubstr("pipe"));
-  EXPECT_THAT(why_not(one_event("").bytes()), HasSubstr("did not come to its end"));
+  EXPECT_THAT(why_not(one_event("").bytes()), HasSubstr("perf record did not finish writing it"));
 
   const auto with = [](auto change) {
     auto made = one_event();
@@ -87,7 +87,7 @@ TEST(PerfDataInput, WhatIsNotForUs) {
   EXPECT_THAT(with_attr([](auto& attr) { attr.sample_type |= PERF_SAMPLE_AUX; }),
               HasSubstr("AUX data"));
   EXPECT_THAT(with_attr([](auto& attr) { attr.sample_type |= 1U << 25U; }),
-              HasSubstr("sample_type has bits that are not known (0x2000000)"));
+              HasSubstr("sample_type has unknown bits (0x2000000)"));
   EXPECT_THAT(with_attr([](auto& attr) {
                 attr.sample_type |= PERF_SAMPLE_READ;
                 attr.read_format = 32;
@@ -98,16 +98,15 @@ TEST(PerfDataInput, WhatIsNotForUs) {
                 attr.branch_sample_type = 1U << 20U;
               }),
               HasSubstr("branch_sample_type"));
-  EXPECT_THAT(with_attr([](auto& attr) { attr.__reserved_1 = 1; }), HasSubstr("deferred"));
   EXPECT_THAT(with([](auto& made) {
                 made.events = {made_event(PERF_SAMPLE_ID, {1}),
                                made_event(PERF_SAMPLE_ID | PERF_SAMPLE_IP, {2})};
               }),
-              HasSubstr("apart"));
+              HasSubstr("to which event they belong"));
   EXPECT_THAT(with([](auto& made) {
                 made.events = {made_event(PERF_SAMPLE_IP), made_event(PERF_SAMPLE_IP)};
               }),
-              HasSubstr("apart"));
+              HasSubstr("to which event they belong"));
 }
 
 TEST(PerfDataInput, SectionsOutsideOfTheFile) {

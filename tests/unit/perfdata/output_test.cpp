@@ -114,11 +114,11 @@ Event made_switch_event(std::uint64_t sample_type, std::vector<std::uint64_t> id
   return event;
 }
 
-// Each sample as it is, but for its period: that of the first is 77.
+// Copies each sample with a new period: 77 for the first one, then 1.
 std::string with_periods(const MadePerfData& made) {
   auto input = open(made.file());
   auto file = test::memory_file("");
-  Output output{file.get(), input, true};
+  Output output{file.get(), input, &Event::samples_each_switch};
   Sample sample;
   std::uint64_t period = 77;
   while (const auto record = input.next()) {
@@ -141,7 +141,7 @@ TEST(PerfDataOutput, SwitchesGetPeriods) {
                  made_switch_event(kSampleType | PERF_SAMPLE_PERIOD, {20}),
                  made_event(kSampleType, {30})};
   const auto front = words(10, 1, 2, 3, 4);
-  const auto back = words(5, 2, 8, 9);  // of READ, and the chain
+  const auto back = words(5, 2, 8, 9);  // READ and the callchain
   made.data = made_record(PERF_RECORD_SAMPLE, 1, front + back) +
               made_record(PERF_RECORD_SAMPLE, 1, words(20, 5, 99, 0)) +
               made_record(PERF_RECORD_SAMPLE, 1, words(30, 5, 0)) +
@@ -176,7 +176,7 @@ TEST(PerfDataOutput, ASampleThatHasToGetAPeriodCannotStayAsItIs) {
   made.data = made_record(PERF_RECORD_SAMPLE, 1, words(10, 5, 0));
   auto input = open(made.file());
   auto file = test::memory_file("");
-  Output output{file.get(), input, true};
+  Output output{file.get(), input, &Event::samples_each_switch};
   EXPECT_THROW(output.write(*input.next()), base::Error);
 }
 
@@ -191,7 +191,7 @@ TEST(PerfDataOutput, ASampleWithoutRoomForItsPeriodIsNotWritten) {
   EXPECT_THROW((void)with_periods(made), base::Error);
 }
 
-// As `perf inject` leaves them when it made a file of a pipe's data.
+// As `perf inject` writes them when it turns a pipe's data into a file.
 TEST(PerfDataOutput, AttributesInRecordsLoseThemToo) {
   MadePerfData made;
   made.events = {made_dwarf_event(kSampleType, {10})};
@@ -228,8 +228,8 @@ TEST(PerfDataOutput, BuildIds) {
   const std::vector<BuildId> ids{
       {.id = std::vector<std::byte>(20, std::byte{'i'}), .file = "/tmp/image"},
       {.id = std::vector<std::byte>(8, std::byte{'j'}), .file = std::string(64, 'f')}};
-  // struct perf_record_header_build_id, with misc USER | BUILD_ID_SIZE; names end with a zero and
-  // take a multiple of 64 bytes.
+  // struct perf_record_header_build_id, with misc USER | BUILD_ID_SIZE. Names end with a zero byte
+  // and are padded to a multiple of 64 bytes.
   const auto line = [](std::uint16_t size, const std::string& id, const std::string& name) {
     auto bytes = packed(std::uint32_t{0}, std::uint16_t{0x8002}, size, 0xffffffffU) + id;
     bytes.resize(32, '\0');
@@ -246,7 +246,7 @@ TEST(PerfDataOutput, BuildIds) {
   made.features[kBuildIdTable] = std::string(100, 'b');
   expected.features[kBuildIdTable] = std::string(100, 'b') + lines;
   EXPECT_TRUE(rewrite(made, unchanged, ids) == expected.bytes());
-  made = expected;  // what we wrote is read again
+  made = expected;  // our own output is readable
   expected.features[kBuildIdTable] += lines;
   EXPECT_TRUE(rewrite(made, unchanged, ids) == expected.bytes());
   EXPECT_TRUE(rewrite(made, unchanged) == made.bytes());

@@ -57,6 +57,22 @@ TEST(PerfDataRecords, AMappingWithABuildId) {
   EXPECT_FALSE(parse_mapping(as_record(with(21))));
 }
 
+TEST(PerfDataRecords, ADeferredChain) {
+  const auto of = [](const std::string& payload) {
+    const auto bytes = made_record(kCallchainDeferred, PERF_RECORD_MISC_USER, payload);
+    return parse_deferred_chain(as_record(bytes));
+  };
+  const auto chain = of(words(5, 3, PERF_CONTEXT_USER, 0x10, 0x20) + words(1, 2, 3));
+  ASSERT_TRUE(chain);
+  EXPECT_EQ(chain->cookie, 5U);
+  EXPECT_EQ(chain->addresses, (std::vector<std::uint64_t>{0x10, 0x20}));
+  EXPECT_TRUE(of(words(5, 0)));
+  EXPECT_FALSE(of(words(5, 2, 0x10)));
+  EXPECT_FALSE(of(words(5, ~std::uint64_t{0}, 0x10)));
+  EXPECT_FALSE(of(words(5)));
+  EXPECT_FALSE(parse_deferred_chain(as_record(task(PERF_RECORD_FORK))));
+}
+
 TEST(PerfDataRecords, AnOldMappingTellsCodeFromData) {
   const auto with = [](std::uint16_t misc) {
     const auto bytes = made_record(PERF_RECORD_MMAP, misc,
@@ -171,7 +187,7 @@ TEST(PerfDataRecords, WhatIsCutOffIsNothing) {
       EXPECT_FALSE(parse_mapping(record) || parse_command(record) || parse_task(record)) << size;
     }
   }
-  // Their names never end.
+  // Their names are not terminated.
   EXPECT_FALSE(parse_mapping(as_record(mapping)));
   EXPECT_FALSE(parse_command(as_record(command)));
 }

@@ -1,4 +1,4 @@
-// Every layout that a sample can have.
+// Every possible layout of a sample.
 #include "perfdata/record_writer.hpp"
 #include "perfdata/sample_parser.hpp"
 #include "support/made_perf_data.hpp"
@@ -25,8 +25,8 @@ std::string sample(const std::string& payload) {
   return made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload);
 }
 
-// All that --call-graph dwarf makes of it: kernel chain, registers 6 to 8, 64 bytes of stack of
-// which FILLED are.
+// The fields that --call-graph dwarf adds: registers 6 to 8 and 64 bytes of stack, FILLED of which
+// are valid.
 std::string stacks(std::uint64_t filled) {
   return words(PERF_SAMPLE_REGS_ABI_64, 60, 70, 80) + words(64) + std::string(64, 's') +
          words(filled);
@@ -70,7 +70,7 @@ TEST(PerfDataSamples, UserStacks) {
   EXPECT_EQ(as_text(out.between), raw);
   EXPECT_EQ(as_text(out.behind), words(0xda7a));
 
-  // As it is written: without them, with the new chain.
+  // The sample as written: without registers and stack, with the new chain.
   std::vector<std::byte> record;
   EXPECT_TRUE(make_sample(out, std::vector<std::uint64_t>{1, 2, 3}, record));
   EXPECT_EQ(as_text(record), sample(words(0x1000, 3, 1, 2, 3) + raw + words(0xda7a)));
@@ -137,7 +137,7 @@ TEST(PerfDataSamples, Branches) {
   EXPECT_TRUE(branches(kBranchCounters, words(2, 1, 2, 3, 4, 5, 6, 7, 8)));
   EXPECT_TRUE(branches(kBranchCounters | kBranchHwIndex, words(1, 99, 1, 2, 3, 4)));
   EXPECT_TRUE(branches(kBranchHwIndex, words(0, 99)));
-  // What the kernel writes when it has none.
+  // The kernel writes this if it has none.
   EXPECT_TRUE(branches(kBranchHwIndex, words(0)));
 }
 
@@ -198,7 +198,7 @@ TEST(PerfDataSamples, DamagedOnesAreNone) {
     EXPECT_FALSE(parse(whole(1, 1, 4, many, stacks(64)))) << many;
     EXPECT_FALSE(parse(whole(1, 1, 4, 1, words(2, 1, 2, 3, many)))) << many;
   }
-  EXPECT_FALSE(parse(whole(1, 1, 4, 1, stacks(65)))) << "more of the stack filled than there is";
+  EXPECT_FALSE(parse(whole(1, 1, 4, 1, stacks(65)))) << "more of the stack filled than copied";
   EXPECT_FALSE(parse(whole(1, 1, 4, 1, words(3, 1, 2, 3, 0)))) << "an unknown ABI";
   EXPECT_FALSE(parse_sample(event, {.type = PERF_RECORD_SAMPLE, .misc = 0, .bytes = {}}, out));
   EXPECT_FALSE(parse_sample(event, as_record(made_record(PERF_RECORD_LOST, 0, good)), out));
@@ -235,7 +235,7 @@ TEST(PerfDataSamples, WithoutACallChainNoneIsWritten) {
 }
 
 TEST(PerfDataSamples, MadeOnesAreReadAsTheyWereMade) {
-  constexpr std::uint64_t kAll = (1U << 20U) - 1;  // all that Linux 5.12 has, but both weights
+  constexpr std::uint64_t kAll = (1U << 20U) - 1;  // up to PERF_SAMPLE_PHYS_ADDR
   const auto without = [](std::uint64_t bits) { return kAll & ~bits; };
   for (const auto type : {without(PERF_SAMPLE_WEIGHT | PERF_SAMPLE_REGS_USER),
                           without(PERF_SAMPLE_STACK_USER), std::uint64_t{PERF_SAMPLE_TID}}) {

@@ -1,4 +1,4 @@
-// Files whose perf has died: it writes the header with what tells about the records at its end.
+// Files whose perf has died: perf writes the header, which describes the records, at its end.
 #include "perfdata/input.hpp"
 #include "support/made_perf_data.hpp"
 
@@ -15,7 +15,7 @@ using test::made_event;
 using test::made_record;
 using test::words;
 
-constexpr std::size_t kDataOffset = 40;  // in the header: struct perf_file_header
+constexpr std::size_t kDataOffset = 40;  // header fields: struct perf_file_header
 constexpr std::size_t kDataSize = 48;
 
 std::string unfinished() {
@@ -47,20 +47,20 @@ int records_of(const std::string& bytes, bool damaged) {
 TEST(PerfDataUnfinished, TheRecordsAreThere) {
   const auto bytes = unfinished();
   EXPECT_EQ(records_of(bytes, false), 3);
-  EXPECT_EQ(records_of(bytes.substr(0, bytes.size() - 1), true), 2) << "the last one in part";
+  EXPECT_EQ(records_of(bytes.substr(0, bytes.size() - 1), true), 2) << "the last one is incomplete";
 }
 
 TEST(PerfDataUnfinished, WithoutBeingToldItIsNoRecording) {
   const auto opened = Input::open(test::memory_file(unfinished()), "made");
   ASSERT_TRUE(std::holds_alternative<UnsupportedFile>(opened));
-  EXPECT_EQ(std::get<UnsupportedFile>(opened).why, "perf record did not come to its end");
+  EXPECT_EQ(std::get<UnsupportedFile>(opened).why, "perf record did not finish writing it");
 }
 
 TEST(PerfDataUnfinished, OthersAreNone) {
   auto bytes = unfinished();
   EXPECT_TRUE(
       std::holds_alternative<UnsupportedFile>(open_dead(bytes.replace(kDataSize, 8, words(8)))))
-      << "it is complete";
+      << "the file is complete";
   bytes = unfinished();
   const auto behind = words(bytes.size() + 1);
   EXPECT_TRUE(

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,6 +29,35 @@ TEST(ParseKernelStack, TakesFunctionsAndTheirPlaces) {
   EXPECT_EQ(frames[1].name, "ext4_wait");
 }
 
+TEST(ParseBlockedCall, TakesNumberAndArguments) {
+  const auto call = parse_blocked_call("0 0x3 0x7ffe 0x1000 0x0 0x0 0xff 0x7ffd95e7cbc0 0x7fde\n");
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->number, 0);
+  EXPECT_EQ(call->arguments, (std::array<std::uint64_t, 6>{3, 0x7ffe, 0x1000, 0, 0, 0xff}));
+}
+
+TEST(ParseBlockedCall, RefusesWhatIsNoSystemCall) {
+  EXPECT_FALSE(parse_blocked_call("running\n"));
+  EXPECT_FALSE(parse_blocked_call("-1 0x7ffd95e7cbc0 0x7fde908a3f16\n"));
+  EXPECT_FALSE(parse_blocked_call("202 0x3 0x4"));
+  EXPECT_FALSE(parse_blocked_call("202 3 4 5 6 7 8 9 10"));
+  EXPECT_FALSE(parse_blocked_call(""));
+}
+
+TEST(ContinuedCall, IsToldByTheKernelFunctions) {
+  const auto number = [](std::uint64_t argument, const std::vector<std::string>& kernel) {
+    return continued_call({.number = SYS_restart_syscall, .arguments = {argument}}, kernel).number;
+  };
+  EXPECT_EQ(number(0x7ffd95e7cbc0, {"futex_do_wait", "futex_wait_restart"}), SYS_futex);
+  EXPECT_EQ(number(0x7ffd95e7cbc0, {"poll_schedule_timeout.constprop.0"}), SYS_poll);
+  EXPECT_EQ(number(1, {"hrtimer_nanosleep"}), SYS_clock_nanosleep);
+  EXPECT_EQ(number(0x7ffd95e7cbc0, {"do_nanosleep"}), SYS_nanosleep);
+  EXPECT_EQ(number(1, {}), SYS_restart_syscall);
+  EXPECT_EQ(continued_call({.number = SYS_read, .arguments = {}}, std::vector<std::string>{"poll"})
+                .number,
+            SYS_read);
+}
+
 TEST(ParseKernelStack, HasNoMoreThanTheKernelWouldSay) {
   std::string text;
   for (int i = 0; i < 1000; ++i) {
@@ -35,6 +65,24 @@ TEST(ParseKernelStack, HasNoMoreThanTheKernelWouldSay) {
   }
   EXPECT_EQ(parse_kernel_stack(text).size(), 64U);
   EXPECT_TRUE(parse_kernel_stack("").empty());
+}
+
+TEST(ParseFutexWait, TakesOnlyWaits) {
+  const std::string rest = " 0x2 0x0 0x0 0xffffffff 0x7ffd95e7cbc0 0x7fde908a3f16\n";
+  const std::string futex = std::to_string(SYS_futex);
+  EXPECT_EQ(parse_futex_wait(futex + " 0x55ed56771810 0x189" + rest), 0x55ed56771810U);
+  EXPECT_EQ(parse_futex_wait(futex + " 0x55ed56771810 0x80" + rest), 0x55ed56771810U);
+  EXPECT_EQ(parse_futex_wait(futex + " 0x55ed56771810 0x0" + rest), 0x55ed56771810U);
+  EXPECT_FALSE(parse_futex_wait(futex + " 0x55ed56771810 0x81" + rest)) << "FUTEX_WAKE";
+  EXPECT_FALSE(parse_futex_wait("0 0x55ed56771810 0x189" + rest));
+  EXPECT_FALSE(parse_futex_wait(futex + " 0x55ed56771810"));
+  const std::string continued = std::to_string(SYS_restart_syscall);
+  EXPECT_EQ(parse_futex_wait(continued + " 0x55ed56771810 0x189 0x0 0x7ffd 0x0 0x0 0x1 0x2\n"),
+            0x55ed56771810U);
+  EXPECT_FALSE(parse_futex_wait(continued + " 0x55ed56771810 0x189 0x0 0x0 0x0 0x0 0x1 0x2\n"))
+      << "without a time limit";
+  EXPECT_FALSE(parse_futex_wait("running\n"));
+  EXPECT_FALSE(parse_futex_wait(""));
 }
 
 TEST(KernelAddresses, AreThoseOfTheFunctionWithTheSameSize) {
@@ -92,7 +140,7 @@ TEST(ReadSystemCall, OfThisThreadIsTheReadOfTheFile) {
   EXPECT_EQ(errno, ENOENT);
 }
 
-// A child that waits in read(2) until this process lets it.
+// A child that waits in read(2) until this process releases it.
 TEST(ReadSystemCall, OfABlockedChildIsWhatItWaitsIn) {
   std::array<int, 2> ends{-1, -1};
   ASSERT_EQ(::pipe(ends.data()), 0);

@@ -10,9 +10,10 @@ namespace {
 TEST(OwnRights, RootIsNotToldToBecomeRoot) {
   EXPECT_EQ(how_to_get(Capability::kSysPtrace, false, 0), "run as root or grant CAP_SYS_PTRACE");
   EXPECT_EQ(how_to_get(Capability::kPerfmon, true, 1ULL << 19U),
-            "this root lacks CAP_PERFMON: grant it (docker run --cap-add PERFMON)");
-  EXPECT_EQ(how_to_get(Capability::kSysPtrace, true, 1ULL << 19U),
-            "CAP_SYS_PTRACE of this root ends at its user namespace: run it in the host's");
+            "root lacks CAP_PERFMON here: grant it (docker run --cap-add PERFMON)");
+  EXPECT_EQ(
+      how_to_get(Capability::kSysPtrace, true, 1ULL << 19U),
+      "root has CAP_SYS_PTRACE only inside its user namespace: run perf-pyinject in the host's");
 }
 
 TEST(OwnRights, AnEventThatMayNotBeOpenedNamesTheSysctl) {

@@ -28,7 +28,7 @@ sock_filter equals(std::uint32_t k, std::uint8_t yes, std::uint8_t no) {
   return jump(BPF_JMP | BPF_JEQ | BPF_K, k, yes, no);
 }
 
-// OTHERWISE for every call but NUMBER.
+// Returns VALUE for the call NUMBER, OTHERWISE for all others.
 SeccompProgram only(std::uint32_t number, std::uint32_t value,
                     std::uint32_t otherwise = SECCOMP_RET_ALLOW) {
   return {load(0), equals(number, 0, 1), leave(value), leave(otherwise)};
@@ -97,10 +97,10 @@ TEST(SeccompEvaluate, ReadsBothHalvesOfArguments) {
   EXPECT_EQ(evaluate(SeccompProgram{load(36), statement(BPF_RET | BPF_A, 0)}, known), 0x12345678U);
   EXPECT_EQ(evaluate(SeccompProgram{load(16), statement(BPF_RET | BPF_A, 0)}, known), std::nullopt);
   EXPECT_EQ(evaluate(SeccompProgram{load(8), statement(BPF_RET | BPF_A, 0)}, known), std::nullopt)
-      << "the instruction pointer";
+      << "depends on the instruction pointer";
   EXPECT_EQ(evaluate(SeccompProgram{load(16), equals(1, 0, 0), leave(SECCOMP_RET_ALLOW)}, known),
             SECCOMP_RET_ALLOW)
-      << "loaded, but nothing depends on it";
+      << "loaded, but not used";
 }
 
 TEST(SeccompEvaluate, DoesNotKnowDamagedPrograms) {
@@ -114,7 +114,7 @@ TEST(SeccompEvaluate, DoesNotKnowDamagedPrograms) {
   EXPECT_EQ(value({statement(BPF_ST, 16), leave(0)}), std::nullopt);
   EXPECT_EQ(value({statement(BPF_JMP | BPF_JA, 0xffffffff), leave(0)}), std::nullopt);
   EXPECT_EQ(value(SeccompProgram(BPF_MAXINSNS + 1, leave(0))), std::nullopt);
-  // What the kernel does not let pass, although nothing depends on it.
+  // Instructions that the kernel rejects, although nothing depends on them.
   for (const int code : {BPF_ALU | BPF_MOD | BPF_X, BPF_ALU | BPF_NEG | BPF_X, BPF_ALU | BPF_DIV,
                          BPF_JMP | 0xf0, BPF_ST | BPF_X}) {
     EXPECT_EQ(value({statement(static_cast<std::uint16_t>(code), 0), leave(0)}), std::nullopt);

@@ -32,7 +32,7 @@ TEST(ParseStat, TakesTheFields) {
 TEST(ParseStat, KnowsWhereStackAndEnvironmentAre) {
   std::string text = "4711 (python3)" + std::string{kTail};
   text.pop_back();
-  EXPECT_TRUE(parse_stat(text + "\n")->environment_begin.is_null()) << "older kernels";
+  EXPECT_TRUE(parse_stat(text + "\n")->environment_begin.is_null()) << "from older kernels";
   for (int field = 43; field <= 52; ++field) {
     text += " " + std::to_string(field);
   }

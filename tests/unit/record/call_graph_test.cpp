@@ -43,7 +43,7 @@ TEST(AffordableDump, IsWhatBuffersAndWritingAllow) {
   EXPECT_EQ(affordable_dump({.frequency = 999, .buffer_bytes = kLarge}), 65528U);
   EXPECT_EQ(affordable_dump({.frequency = 2000, .buffer_bytes = kLarge}), 65528U);
   EXPECT_EQ(affordable_dump({.frequency = 20'000, .buffer_bytes = kLarge}), 16384U);
-  EXPECT_EQ(affordable_dump({}), 16384U) << "perf's own buffers";
+  EXPECT_EQ(affordable_dump({}), 16384U) << "perf's default buffers";
   EXPECT_EQ(affordable_dump({.frequency = 99}), 65528U);
   EXPECT_EQ(affordable_dump({.frequency = 0}), 65528U);
 }
@@ -71,35 +71,23 @@ TEST(ChooseCallGraph, FramePointersWhereNoneRunsYet) {
   EXPECT_EQ(own.note, "");
 }
 
-TEST(ChooseForSampled, FramePointersAndWhatTheyDoNotShow) {
-  auto choice = choose_for_sampled({facts(15, true)}, {});
-  EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "fp"));
+TEST(ChooseForSampled, TheKernelsPartOfTargets) {
+  auto choice = choose_for_sampled({});
+  EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "fp", "--kernel-callchains"));
   EXPECT_EQ(choice.note, "");
-  choice = choose_for_sampled({facts(15, true), facts(13, false)}, {});
+  choice = choose_for_sampled({.others = true});  // whose C functions nobody else reads
   EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "fp"));
-  EXPECT_EQ(choice.note,
-            "pid 42 (Python 3.13.1) was built without frame pointers: C functions are shown where "
-            "a sample hit, not between Python functions; --call-graph dwarf,16384 shows them all");
-  auto with_module = facts(15, true);
-  with_module.extension_without = "/lib/x.abi3.so";
-  choice = choose_for_sampled({with_module}, {});
-  EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "fp"));
-  EXPECT_EQ(choice.note,
-            "x.abi3.so of pid 42 (Python 3.15.1) was built without frame pointers: C functions "
-            "that called it may be missing; --call-graph dwarf,16384 shows them all");
 }
 
 TEST(ChooseForSampled, WithoutCallchainsThereAreNoPythonFunctions) {
   for (const auto kind : {Kind::kNone, Kind::kOther}) {
-    const auto choice =
-        choose_for_sampled({facts(15, true)}, {.chosen = perf::ChosenCallGraph{.kind = kind}});
+    const auto choice = choose_for_sampled({.chosen = perf::ChosenCallGraph{.kind = kind}});
     EXPECT_THAT(choice.arguments, IsEmpty());
-    EXPECT_THAT(choice.note, HasSubstr("no Python functions"));
+    EXPECT_THAT(choice.note, HasSubstr("samples have no Python functions"));
     EXPECT_FALSE(choice.complete);
   }
   for (const auto kind : {Kind::kFramePointers, Kind::kDwarf}) {
-    const auto choice =
-        choose_for_sampled({facts(13, false)}, {.chosen = perf::ChosenCallGraph{.kind = kind}});
+    const auto choice = choose_for_sampled({.chosen = perf::ChosenCallGraph{.kind = kind}});
     EXPECT_THAT(choice.arguments, IsEmpty());
     EXPECT_EQ(choice.note, "");
   }
@@ -138,8 +126,8 @@ TEST(ChooseCallGraph, LargerBuffersForCopiedStacksOnly) {
 TEST(ChooseCallGraph, SaysBeforeWhatWillBeCut) {
   const auto deep = choose_call_graph({facts(13, false, 100000, 200)}, {.frequency_chosen = true});
   EXPECT_FALSE(deep.complete);
-  EXPECT_THAT(deep.note, HasSubstr("uses 100000 bytes of stack for 200 Python calls: functions "
-                                   "more than 65528 bytes up, the outermost, will be"));
+  EXPECT_THAT(deep.note, HasSubstr("uses 100000 bytes of stack for 200 Python calls: the outermost "
+                                   "functions, more than 65528 bytes up, will be"));
 }
 
 TEST(ChooseCallGraph, DwarfWhereCallchainsAreTooShort) {
@@ -164,7 +152,7 @@ TEST(ChooseCallGraph, ObeysTheUserAndComputesWhatWillBeMissing) {
   EXPECT_FALSE(without.complete);
   EXPECT_THAT(without.note, HasSubstr("without frame pointers: with -g only the innermost"));
   EXPECT_THAT(judge(facts(15, true, 0, 40), Kind::kFramePointers).note,
-              HasSubstr("about 150 entries of a callchain: the outermost of more than 127"));
+              HasSubstr("about 150 entries of a callchain: the limit is 127"));
   EXPECT_THAT(judge(facts(13, false, 20000), Kind::kDwarf, 8192).note,
               HasSubstr("will be cut off; --call-graph dwarf,28672 reaches further"));
 }
@@ -180,11 +168,11 @@ TEST(ChooseCallGraph, OfACommandThatDoesNotRunYet) {
   const auto unknown = choose_for_launched({"make", {}}, {});
   EXPECT_THAT(unknown.arguments, ElementsAre("--call-graph", "dwarf,32768"));
   EXPECT_THAT(unknown.note,
-              HasSubstr("make: cannot tell which Python it starts: --call-graph dwarf,32768, "
+              HasSubstr("make: its Python is not known yet: --call-graph dwarf,32768, "
                         "up to 131 MB a second"));
   const CallGraphWishes chosen{
       .chosen = perf::ChosenCallGraph{.kind = Kind::kFramePointers, .dump_bytes = 0}};
-  EXPECT_THAT(choose_for_launched({"python3", false}, chosen).note, HasSubstr("leave -g out"));
+  EXPECT_THAT(choose_for_launched({"python3", false}, chosen).note, HasSubstr("omit -g"));
   EXPECT_EQ(choose_for_launched({"python3", {}}, chosen).note, "");
   EXPECT_TRUE(choose_for_launched({"python3", true}, chosen).arguments.empty());
 }

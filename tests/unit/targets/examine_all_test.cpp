@@ -19,7 +19,7 @@ using base::Pid;
 using python::Reason;
 using std::chrono::milliseconds;
 
-// Some processes take until their time is up.
+// Some processes keep a processor busy until they are given up.
 class SlowDetector : public fake::Detector {
  public:
   explicit SlowDetector(std::set<Pid> slow) : slow_{std::move(slow)} {}
@@ -29,7 +29,7 @@ class SlowDetector : public fake::Detector {
     ++calls;
     const auto deadline = base::Deadline::after(test::kPatience);
     while (slow_.contains(pid) && !cancellation.stopped() && !deadline.expired()) {
-      std::this_thread::sleep_for(milliseconds{1});
+      // Works.
     }
     return fake::Detector::detect(pid, cancellation);
   }
@@ -38,6 +38,19 @@ class SlowDetector : public fake::Detector {
 
  private:
   std::set<Pid> slow_;
+};
+
+// Waits for something, as for a disk, longer than any process may work.
+class StalledDetector : public fake::Detector {
+ public:
+  using fake::Detector::detect;
+  python::Detection detect(Pid pid, const base::Cancellation& cancellation) override {
+    const auto answer = base::Deadline::after(milliseconds{500});
+    while (!answer.expired() && !cancellation.stopped()) {
+      std::this_thread::sleep_for(milliseconds{1});
+    }
+    return fake::Detector::detect(pid, cancellation);
+  }
 };
 
 bool is_target(const Examined& one) {
@@ -81,6 +94,14 @@ TEST(ExamineAll, GivesThoseThatNeedMoreTimeASecondTurn) {
   (void)examine_all(detector, {Pid{100'001}, Pid{100'002}}, base::Cancellation::never(),
                     milliseconds{20});
   EXPECT_EQ(detector.calls, 3);
+}
+
+TEST(ExamineAll, WaitsForTheMachine) {
+  StalledDetector detector;
+  const auto all = examine_all(detector, {Pid{100'001}, Pid{100'002}}, base::Cancellation::never(),
+                               milliseconds{20});
+  EXPECT_TRUE(is_target(all[0]));
+  EXPECT_TRUE(is_target(all[1]));
 }
 
 TEST(ExamineAll, EndsWhenItIsCancelled) {

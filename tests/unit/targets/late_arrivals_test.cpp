@@ -59,7 +59,7 @@ class ScriptedWatch : public watch::ProcessWatch {
   std::vector<ProcessEvent> pending_;
 };
 
-// Answers as the test says, and remembers who was tried.
+// Gives the test's answers and records the attempted pids.
 class ScriptedManager : public Manager {
  public:
   Selection select(const std::vector<Pid>& /*pids*/, bool /*named*/) override { return {}; }
@@ -110,7 +110,7 @@ class LateArrivalsTest : public testing::Test {
             .forked = [this](Pid child) { forked_.push_back(child); },
             .ended = [this](Pid pid, const auto& /*active*/) { ended_.push_back(pid); }});
   }
-  // Goes on until TRUE_NOW is, which a thread may make it without an event.
+  // Handles events until TRUE_NOW, which a thread may make true without an event.
   [[nodiscard]] bool handle_until(const std::function<bool()>& true_now) {
     const auto deadline = base::Deadline::after(test::kPatience);
     while (!true_now()) {
@@ -125,7 +125,7 @@ class LateArrivalsTest : public testing::Test {
     }
     return true;
   }
-  // Until each that was tried has been settled, too.
+  // Delivers EVENTS and handles them, including finished attempts.
   void handle_all(std::vector<ProcessEvent> events) {
     for (auto& event : events) {
       watch_->tell(std::move(event));
@@ -175,7 +175,7 @@ TEST_F(LateArrivalsTest, AnInterpreterThatIsBeingStartedIsTriedWhenItIsReady) {
                  : LateArrival{.late = Late::kNotYet, .initialized = kInitialized};
   };
   handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
-  ASSERT_TRUE(tried({kOne, kOne})) << "once more after the watch was asked: it may be ready now";
+  ASSERT_TRUE(tried({kOne, kOne})) << "again after the breakpoint is set: it may be ready by now";
   EXPECT_THAT(asked_, ElementsAre(Pair(kOne, kInitialized.value())));
   ready = true;
   handle_all({{.change = Change::kWritten, .pid = kOne}});
@@ -232,7 +232,8 @@ TEST_F(LateArrivalsTest, RetriesAProcessThatExecsDuringTheAttempt) {
               {.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
   held.unlock();
   EXPECT_TRUE(handle_until([&] { return manager_.tried().size() > 1; }));
-  EXPECT_THAT(manager_.forgotten, ElementsAre(kOne, kOne)) << "what the first try did is void";
+  EXPECT_THAT(manager_.forgotten, ElementsAre(kOne, kOne))
+      << "the result of the first attempt is void";
 }
 
 TEST_F(LateArrivalsTest, AProgramThatIsMappedWhenTheLastTryEndsIsTriedToo) {
@@ -248,7 +249,7 @@ TEST_F(LateArrivalsTest, AProgramThatIsMappedWhenTheLastTryEndsIsTriedToo) {
   handle_all({{.change = Change::kExec, .pid = kOne}});
   held.unlock();
   pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&ready, 1, test::kPatienceMs), 1) << "the first try has ended";
+  ASSERT_EQ(::poll(&ready, 1, test::kPatienceMs), 1) << "the first attempt has not ended";
   handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
   EXPECT_TRUE(tried({kOne, kOne}));
 }
@@ -259,13 +260,13 @@ TEST_F(LateArrivalsTest, AChildThatWasNoPythonWhenItWasTriedIsTriedWhenItMapsOne
   arrivals_->add_known({kChild});
   handle_all({{.change = Change::kForked, .pid = kOne, .parent = kChild}});
   pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&ready, 1, test::kPatienceMs), 1) << "the first try has ended";
+  ASSERT_EQ(::poll(&ready, 1, test::kPatienceMs), 1) << "the first attempt has not ended";
   arrivals_->handle();
   handle_all({{.change = Change::kMapped, .pid = kOne, .path = "/usr/bin/python3"}});
   EXPECT_TRUE(tried({kOne, kOne}));
 }
 
-// When records were lost each process is looked at, also one that was settled as another program.
+// After lost records, each process is checked again, even one that was settled as another program.
 TEST_F(LateArrivalsTest, RetriesAProcessAfterAMissedExec) {
   begin();
   arrivals_->add_known({kOne});
@@ -284,7 +285,7 @@ TEST_F(LateArrivalsTest, TriesChildrenOfAPolledProcess) {
   begin();
   handle_all({{.change = Change::kAppeared, .pid = kOne}});
   pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&ready, 1, 10'000), 1) << "the first try has ended";
+  ASSERT_EQ(::poll(&ready, 1, 10'000), 1) << "the first attempt has not ended";
   arrivals_->handle();
   handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne}});
   EXPECT_TRUE(tried({kOne, kChild}));
@@ -328,7 +329,7 @@ TEST_F(LateArrivalsTest, CountsAProcessThatExecsDuringTheAttemptAndExitsEarly) {
   EXPECT_THAT(manager_.missed_pids, ElementsAre(kOne));
 }
 
-// What is told of it comes behind its end, or before.
+// The exit is reported after the attempt has ended, or during it.
 TEST_F(LateArrivalsTest, CountsAProcessThatExitsBeforeItIsReadyOnce) {
   for (const auto late : {Late::kNotYet, Late::kGone, Late::kRefused, Late::kActive}) {
     for (const bool meanwhile : {true, false}) {

@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr Pid kFirst{5'000'001};  // beyond any pid_max of these tests: nobody's
+constexpr Pid kFirst{5'000'001};  // beyond the pid_max of these tests: never a process
 constexpr Pid kSecond{5'000'002};
 constexpr Pid kThird{5'000'003};
 
@@ -66,7 +66,7 @@ TEST_F(ManagerTest, OfFamiliesStrictIsAboutTheNamedOnly) {
   detector_.refusals[kFirst] = Reason::kNotPython;
   const auto manager = make({.families = true});
   auto selection = manager->select({kFirst, kSecond});
-  EXPECT_TRUE(selection.complete) << "a shell is what its Pythons are found by";
+  EXPECT_TRUE(selection.complete) << "a shell leads to its Pythons";
   auto targets = std::move(selection.targets);
   std::ranges::move(manager->select({kThird}, false).targets, std::back_inserter(targets));
   EXPECT_TRUE(manager->activate_all(std::move(targets)));
@@ -103,10 +103,11 @@ TEST_F(ManagerTest, LeavesOnWhatWasOnBefore) {
   EXPECT_THAT(injector_.calls, ElementsAre("activate 5000001", "activate 5000002"));
 }
 
-TEST_F(ManagerTest, ToleratesAProcessThatHasGone) {
+TEST_F(ManagerTest, ToleratesProcessesThatExitOrFinalize) {
   injector_.deactivate_refusals[kFirst] = Reason::kExited;
+  injector_.deactivate_refusals[kSecond] = Reason::kFinalizing;
   const auto manager = make();
-  EXPECT_TRUE(manager->activate_all(manager->select({kFirst}).targets));
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
   EXPECT_TRUE(manager->deactivate_all());
   EXPECT_EQ(manager->stats().deactivate_failed, 0U);
 }
@@ -117,9 +118,9 @@ TEST_F(ManagerTest, SaysWhatIsStillOn) {
   EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
   EXPECT_FALSE(manager->deactivate_all());
   EXPECT_EQ(manager->stats().deactivate_failed, 1U);
-  EXPECT_FALSE(injector_.on.contains(kSecond)) << "one failure must not cost the others theirs";
+  EXPECT_FALSE(injector_.on.contains(kSecond)) << "one failure must not affect the others";
   EXPECT_THAT(logger_.text(base::LogLevel::kError),
-              HasSubstr("it is still on: perf-pyinject deactivate -p 5000001"));
+              HasSubstr("it may still be on: perf-pyinject deactivate -p 5000001"));
 }
 
 TEST_F(ManagerTest, AShortageIsNoEndOfTheProcess) {
@@ -134,7 +135,7 @@ TEST_F(ManagerTest, AShortageIsNoEndOfTheProcess) {
   EXPECT_THAT(injector_.calls, Contains("deactivate 5000002"));
   EXPECT_THAT(logger_.text(base::LogLevel::kError),
               HasSubstr("perf-pyinject deactivate -p 5000001"));
-  EXPECT_FALSE(manager->deactivate_all()) << "it may be on as before";
+  EXPECT_FALSE(manager->deactivate_all()) << "it may still be on";
 }
 
 TEST_F(ManagerTest, AnActivationThatThrowsIsSwitchedOffUntilThatSucceeds) {
@@ -179,7 +180,7 @@ TEST_F(ManagerTest, InterruptionDuringActivationUndoesIt) {
   EXPECT_THAT(injector_.on, IsEmpty());
 }
 
-// As a listener that opens the maps of all targets does.
+// A listener that opens the maps of all targets does this.
 TEST_F(ManagerTest, ListenersMayAskTheManager) {
   std::vector<std::size_t> active;
   std::unique_ptr<Manager> manager;
@@ -199,7 +200,7 @@ TEST_F(ManagerTest, ListenersMayAskTheManager) {
   EXPECT_THAT(active, ElementsAre(0U, 1U, 1U, 1U, 2U, 2U));
 }
 
-// What a handler that is no injector takes is released as well.
+// Targets taken by a handler other than the injector are released as well.
 TEST_F(ManagerTest, TakesAndReleasesByAnyHandler) {
   class Handler : public TargetHandler {
    public:
@@ -255,7 +256,7 @@ TEST_F(ManagerTest, TriesLateArrivalsOnce) {
   EXPECT_EQ(injector_.calls.size(), 1U);
 }
 
-// While its program is being mapped a process can look as if it had ended.
+// While its program is being mapped, a process can look as if it had exited.
 TEST_F(ManagerTest, WhatLooksEndedAndLivesIsTriedAgain) {
   const base::Child child{{.argv = {"sleep", "60"}}};
   const auto manager = make();
@@ -265,7 +266,7 @@ TEST_F(ManagerTest, WhatLooksEndedAndLivesIsTriedAgain) {
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
 }
 
-// Who looks at it between its exec and the mapping of its interpreter finds none.
+// Between its exec and the mapping of its interpreter, no Python is visible.
 TEST_F(ManagerTest, WhatIsNoPythonYetIsTriedAgain) {
   const base::Child child{{.argv = {"sleep", "60"}}};
   const auto manager = make();
@@ -275,7 +276,7 @@ TEST_F(ManagerTest, WhatIsNoPythonYetIsTriedAgain) {
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
 }
 
-// The stack that tells its program is another one until the kernel is done with the exec.
+// The stack that identifies its program changes until the kernel has finished the exec.
 TEST_F(ManagerTest, RetriesAProcessThatExecsDuringItsActivation) {
   const base::Child child{{.argv = {"sleep", "60"}}};
   const auto manager = make();
@@ -285,7 +286,7 @@ TEST_F(ManagerTest, RetriesAProcessThatExecsDuringItsActivation) {
   injector_.activate_refusals.clear();
   EXPECT_EQ(manager->activate_late(child.pid()).late, Late::kActive);
   injector_.activate_refusals[kFirst] = Reason::kExited;
-  EXPECT_FALSE(manager->activate_all(manager->select({kFirst}).targets)) << "it has gone";
+  EXPECT_FALSE(manager->activate_all(manager->select({kFirst}).targets)) << "the process is gone";
 }
 
 TEST_F(ManagerTest, WhatIsNoPythonAtTheBeginningMayBeOneLater) {
@@ -302,7 +303,7 @@ TEST_F(ManagerTest, WhatIsNoPythonAtTheBeginningMayBeOneLater) {
   }
 }
 
-// Records of execs may be lost.
+// The record of an exec may be lost.
 TEST_F(ManagerTest, DetectsAnExecWithoutARecord) {
   test::ChildProcess child{{"sh", "-c", "echo ready; read word; exec sleep 60"}};
   const auto deadline = base::Deadline::after(std::chrono::seconds{20});

@@ -23,7 +23,7 @@ using watch::ProcessEvent;
 
 const Pid kSelf{::getpid()};
 
-// Its descriptors are closed, which its parent sees, before it has its name.
+// The child's descriptors are closed, which its parent sees, before it has its name.
 class Sleeper : public base::Child {
  public:
   Sleeper() : Child{{.argv = {"sleep", "60"}}} {
@@ -88,7 +88,8 @@ TEST(PopulationTest, ANewNameIsLookedAt) {
   auto target_set = TargetSet::of_scope({.command = "sleep"});
   EXPECT_THAT(target_set.choose({}), IsEmpty());
   EXPECT_TRUE(target_set.note({.change = Change::kNamed, .pid = child.pid()}));
-  EXPECT_FALSE(target_set.note({.change = Change::kNamed, .pid = child.pid()})) << "it is in";
+  EXPECT_FALSE(target_set.note({.change = Change::kNamed, .pid = child.pid()}))
+      << "already in the set";
 }
 
 TEST(PopulationTest, FamiliesAreByDescentWhateverTheyRun) {
@@ -101,7 +102,7 @@ TEST(PopulationTest, FamiliesAreByDescentWhateverTheyRun) {
   EXPECT_TRUE(
       target_set.note({.change = Change::kForked, .pid = grandchild, .parent = child.pid()}));
   (void)target_set.note({.change = Change::kExited, .pid = child.pid()});
-  EXPECT_TRUE(target_set.contains(grandchild)) << "an orphan is still of the family";
+  EXPECT_TRUE(target_set.contains(grandchild)) << "an orphan remains in the family";
   EXPECT_FALSE(target_set.note({.change = Change::kAppeared, .pid = Pid{1}}));
 }
 

@@ -125,7 +125,7 @@ TEST(StatusTable, CutsCommandLinesToTheTerminal) {
   };
   EXPECT_EQ(line_at(60).size(), 60U);
   EXPECT_TRUE(line_at(60).ends_with("xxx..."));
-  EXPECT_EQ(line_at(10), line_at(20)) << "not to nothing";
+  EXPECT_EQ(line_at(10), line_at(20)) << "with a minimum width";
   EXPECT_TRUE(line_at(0).ends_with(status.command));
   EXPECT_TRUE(line_at(500).ends_with(status.command));
   status.command = "python3 ";

@@ -1,5 +1,6 @@
 #include "pyinject/targets/target_selection.hpp"
 
+#include "procfs/stat.hpp"
 #include "pyinject/base/child.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "support/patience.hpp"
@@ -9,6 +10,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <optional>
 
 #include <sched.h>
 #include <unistd.h>
@@ -24,7 +26,13 @@ TEST(ChildrenOf, AreOfTheNextGenerationOnly) {
   base::Child child{{.argv = {"sh", "-c", "trap 'kill $!; exit' TERM; sleep 1000 & wait"}}};
   const auto deadline = base::Deadline::after(test::kPatience);
   std::vector<base::Pid> grandchildren;
-  while (grandchildren.empty() && !deadline.expired()) {
+  // Before it executes sleep, it is a shell, which may lose the signal that is to end it.
+  const auto sleeps = [&grandchildren] {
+    const auto stat =
+        grandchildren.empty() ? std::nullopt : procfs::read_stat(grandchildren.front());
+    return stat && stat->name == "sleep";
+  };
+  while (!sleeps() && !deadline.expired()) {
     ::sched_yield();
     grandchildren = children_of({child.pid()});
   }

@@ -14,7 +14,7 @@ MappedFile mapped(std::uint64_t begin, std::uint64_t end, std::string path) {
 
 class AddressSpacesTest : public testing::Test {
  protected:
-  // The path of what is there; "": nothing.
+  // The path mapped at ADDRESS; "": none.
   [[nodiscard]] std::string at(Time time, std::uint64_t address, ProcessNumber pid = kPid) const {
     const auto* const file = spaces_.find(pid, time, address);
     return file == nullptr ? "" : file->path;
@@ -64,7 +64,7 @@ TEST_F(AddressSpacesTest, TheOrderOfTheFileDoesNotMatter) {
   EXPECT_EQ(spaces_.settled_since(kPid), 30U);
 }
 
-// perf gives the same time to all that it found at its start.
+// perf gives the same time to everything that it finds at its start.
 TEST_F(AddressSpacesTest, OfEqualTimesTheLaterRecordHolds) {
   spaces_.map(0, kPid, mapped(0x1000, 0x2000, "/first"));
   spaces_.map(0, kPid, mapped(0x1000, 0x2000, "/second"));
@@ -115,7 +115,7 @@ TEST_F(AddressSpacesTest, AChildGoesItsOwnWay) {
   EXPECT_EQ(at(60, 0x1000, kPid), "/parent");
   EXPECT_EQ(at(60, 0x1000, kChild), "/child");
   EXPECT_EQ(at(60, 0x3000, kChild), "");
-  // Who mapped it knows which file it is.
+  // The path is that of the process that mapped the file: the parent.
   EXPECT_EQ(spaces_.find(kChild, 25, 0x1000)->mapped_by, kPid);
   ASSERT_TRUE(spaces_.origin(kChild));
   EXPECT_EQ(spaces_.origin(kChild)->parent, kPid);
@@ -160,10 +160,10 @@ TEST_F(AddressSpacesTest, ExecClearsAll) {
   EXPECT_EQ(at(30, 0x1000, kChild), "");
   EXPECT_EQ(at(31, 0x7000, kChild), "/new");
   EXPECT_EQ(at(31, 0x1000, kPid), "/old");
-  EXPECT_FALSE(spaces_.origin(kChild)) << "it has nothing of its parent any more";
+  EXPECT_FALSE(spaces_.origin(kChild)) << "nothing of its parent is left";
 }
 
-// What ran in one number: a child, the program that it became, and another process.
+// Processes with the same pid: a child, the program it exec'ed, and another process.
 TEST_F(AddressSpacesTest, WhereAProcessComesFromDependsOnTheTime) {
   spaces_.map(10, kPid, mapped(0x1000, 0x2000, "/a"));
   spaces_.fork(20, kPid, kChild);
@@ -196,7 +196,7 @@ TEST_F(AddressSpacesTest, EveryExecIsRemembered) {
   EXPECT_EQ(at(35, 0x1000), "");
 }
 
-// Of a server that forks for each request; a copy of all mappings for each would be gigabytes.
+// A server that forks for each request; a copy of all mappings for each would take gigabytes.
 TEST_F(AddressSpacesTest, ManyForks) {
   constexpr std::uint32_t kMany = 50'000;
   for (std::uint64_t i = 1; i <= 1000; ++i) {
@@ -224,7 +224,7 @@ TEST_F(AddressSpacesTest, ForkCyclesEnd) {
   EXPECT_EQ(spaces_.origin(kChild)->parent, kPid);
 }
 
-// A just-in-time compiler maps the same places again and again.
+// A just-in-time compiler maps the same addresses again and again.
 TEST_F(AddressSpacesTest, ManyReplacedMappings) {
   constexpr std::uint64_t kMany = 20'000;
   for (std::uint64_t i = 1; i <= kMany; ++i) {
@@ -237,8 +237,8 @@ TEST_F(AddressSpacesTest, ManyReplacedMappings) {
   EXPECT_EQ(at(kMany + 1, 0x1000), std::to_string(kMany));
 }
 
-// What a hostile file could hold: each mapping would cut all older ones if they were not gone by
-// then. Done at once, or never.
+// A hostile file: each mapping would split all older ones if they were not removed by then. Fast or
+// it never ends.
 TEST_F(AddressSpacesTest, ManyOverlaps) {
   constexpr std::uint64_t kMany = 30'000;
   for (std::uint64_t i = 0; i < kMany; ++i) {

@@ -52,7 +52,7 @@ TEST_F(StepTest, AWordIsInTheDumpOrNot) {
             std::nullopt);
 }
 
-// sub $16,%rsp, before it push %rbx and push %rbp.
+// After push %rbp, push %rbx and sub $16,%rsp.
 constexpr Rule kRule{
     .kind = Rule::Kind::kFast,
     .cfa_register = elf::kStackPointer,
@@ -68,7 +68,7 @@ TEST_F(ByRule, RestoresWhatItSays) {
   EXPECT_EQ(registers_.fp(), 0x103U);
   EXPECT_EQ(registers_.get(kRbx), 0x102U);
   EXPECT_FALSE(registers_.knows(kRcx)) << "a call does not preserve it";
-  EXPECT_FALSE(registers_.knows(kR12)) << "it was not known before";
+  EXPECT_FALSE(registers_.knows(kR12)) << "it was unknown before";
 }
 
 TEST_F(ByRule, WhatWasPoppedIsInItsRegister) {
@@ -97,8 +97,8 @@ TEST_F(ByRule, OutsideOfTheDump) {
   const auto before = registers_.values;
   EXPECT_EQ(by_rule(rule, dump(), registers_), Step::kOutside);
   rule.cfa_offset = 68;
-  EXPECT_EQ(by_rule(rule, dump(), registers_), Step::kOutside) << "across its end";
-  EXPECT_EQ(registers_.values, before) << "a step that fails changes nothing";
+  EXPECT_EQ(by_rule(rule, dump(), registers_), Step::kOutside) << "crosses the end";
+  EXPECT_EQ(registers_.values, before) << "a failing step changes nothing";
 }
 
 TEST_F(ByRule, AStackDoesNotShrink) {
@@ -109,7 +109,7 @@ TEST_F(ByRule, AStackDoesNotShrink) {
   }
   auto rule = kRule;
   rule.cfa_register = kR12;
-  EXPECT_EQ(by_rule(rule, dump(), registers_), Step::kBroken) << "a register is not known";
+  EXPECT_EQ(by_rule(rule, dump(), registers_), Step::kBroken) << "a register is unknown";
 }
 
 TEST_F(ByRule, ARegisterOutsideOfTheDumpIsForgotten) {
@@ -189,7 +189,8 @@ TEST_F(ByRow, OutsideOfTheDump) {
   EXPECT_EQ(by_row(far, dump(), steps_, registers_), Step::kBroken);
 }
 
-// A handler's stack may lie above that of what it interrupts, and its caller has all registers.
+// A signal handler's stack may be above the one that it interrupts, and all registers of its caller
+// are known.
 TEST_F(ByRow, OnlyASignalFrameMayShrinkTheStack) {
   auto below = row();
   below.registers[elf::kStackPointer] = at_cfa(-24);
@@ -202,7 +203,8 @@ TEST_F(ByRow, OnlyASignalFrameMayShrinkTheStack) {
   EXPECT_EQ(registers_.pc(), 0x102U);
 }
 
-// As vfork(2) of glibc: the return address is in a register while its stack is the caller's.
+// As in glibc's vfork(2): the return address is in a register while the stack is already the
+// caller's.
 TEST_F(ByRow, AReturnAddressInARegisterTakesNoStack) {
   auto popped = row();
   popped.cfa_offset = 0;
@@ -211,7 +213,7 @@ TEST_F(ByRow, AReturnAddressInARegisterTakesNoStack) {
   ASSERT_EQ(by_row(popped, dump(), steps_, registers_), Step::kDone);
   EXPECT_EQ(registers_.pc(), 0xc0c0U);
   EXPECT_EQ(registers_.sp(), kStack);
-  EXPECT_EQ(by_row(popped, dump(), steps_, registers_), Step::kBroken) << "not a second time";
+  EXPECT_EQ(by_row(popped, dump(), steps_, registers_), Step::kBroken) << "only once";
   popped.cfa_offset = -8;
   registers_.set(kRcx, 1);
   EXPECT_EQ(by_row(popped, dump(), steps_, registers_), Step::kBroken);
@@ -219,11 +221,11 @@ TEST_F(ByRow, AReturnAddressInARegisterTakesNoStack) {
 
 struct Shape {
   std::uint64_t size = 0;
-  std::uint64_t pushed = 0;  // from this offset on there is one word more on the stack
-  bool frame = false;        // that word is the caller's %rbp
+  std::uint64_t pushed = 0;  // from this offset on, the stack has one more word
+  bool frame = false;        // which is the caller's %rbp
 };
 
-// Objects/asm_trampoline.S: sub $8,%rsp is 4 bytes, push %rbp 1, endbr64 4.
+// Objects/asm_trampoline.S: sub $8,%rsp takes 4 bytes, push %rbp 1, endbr64 4.
 TEST_F(ByTrampoline, BothShapesAtEveryOffset) {
   for (const Shape& shape :
        {Shape{11, 4, false}, Shape{15, 8, false}, Shape{8, 1, true}, Shape{12, 5, true}}) {
@@ -232,7 +234,7 @@ TEST_F(ByTrampoline, BothShapesAtEveryOffset) {
       auto registers = registers_;
       registers.set(elf::kReturnAddress, trampoline.begin + offset);
       ASSERT_EQ(by_trampoline(trampoline, dump(), registers), Step::kDone);
-      const bool entered = offset >= shape.pushed && offset + 1 < shape.size;  // ret is the last
+      const bool entered = offset >= shape.pushed && offset + 1 < shape.size;  // ret is last
       const auto where = ::testing::Message() << "size " << shape.size << " offset " << offset;
       EXPECT_EQ(registers.pc(), entered ? 0x101U : 0x100U) << where;
       EXPECT_EQ(registers.sp(), kStack + (entered ? 16 : 8)) << where;
@@ -264,7 +266,7 @@ TEST_F(ByFramePointer, StepsToTheCaller) {
   EXPECT_EQ(registers_.fp(), 0x102U);
   EXPECT_EQ(registers_.pc(), 0x103U);
   EXPECT_EQ(registers_.sp(), kStack + 32);
-  EXPECT_FALSE(registers_.knows(kRbx)) << "nothing says where it was saved";
+  EXPECT_FALSE(registers_.knows(kRbx)) << "its saved location is unknown";
   EXPECT_FALSE(registers_.knows(kR12));
 }
 

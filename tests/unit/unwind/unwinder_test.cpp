@@ -14,10 +14,10 @@ using testing::ElementsAre;
 
 constexpr ProcessNumber kProcess = 10;
 constexpr std::uint64_t kStackBegin = 0x7000;
-constexpr std::uint64_t kText = 0x10000;  // up to kTextEnd, of a file that is not there
+constexpr std::uint64_t kText = 0x10000;  // up to kTextEnd; mapped from a missing file
 constexpr std::uint64_t kTextEnd = 0x20000;
-constexpr std::uint64_t kStub = 0x50000;  // the plain shape, 16 bytes apart
-constexpr std::uint64_t kCall = 6;        // where its call returns to
+constexpr std::uint64_t kStub = 0x50000;  // the plain trampolines, 16 bytes apart
+constexpr std::uint64_t kCall = 6;        // the return address of its call
 
 class NoFiles : public FileFinder {
  public:
@@ -72,7 +72,7 @@ class UnwinderTest : public testing::Test {
   std::vector<Registers> registers_;
 };
 
-// Two functions that are called through trampolines; the innermost is the second one's stub itself.
+// Two functions called through trampolines; the sample is in the second one's trampoline itself.
 TEST_F(UnwinderTest, ThroughTrampolines) {
   const auto unwound = unwind(kStub + 16, 0, {kStub + kCall, 0xdead, 0});
   EXPECT_EQ(unwound.end, EndOfStack::kWhole) << "the program counter is 0";
@@ -92,7 +92,7 @@ TEST_F(UnwinderTest, ByFramePointersWhereThereIsNothingBetter) {
   EXPECT_EQ(unwound.end, EndOfStack::kNoInformation);
   ASSERT_NE(unwound.file, nullptr);
   EXPECT_EQ(unwound.file->path, "/gone");
-  EXPECT_EQ(files_.asked, 1) << "a file that is not there is not looked for again";
+  EXPECT_EQ(files_.asked, 1) << "a missing file is not searched again";
 }
 
 TEST_F(UnwinderTest, AFramePointerThatLeadsNowhereIsNone) {
@@ -102,7 +102,7 @@ TEST_F(UnwinderTest, AFramePointerThatLeadsNowhereIsNone) {
   EXPECT_EQ(unwound.by_frame_pointer, 0U);
 }
 
-// As with musl's libc_start_main_stage2(), which has the address of argv in that register.
+// As with musl's libc_start_main_stage2(), which keeps the address of argv in that register.
 TEST_F(UnwinderTest, AFramePointerThatLeadsToDataIsNone) {
   const auto unwound = unwind(kText + 5, kStackBegin, {0, kStackBegin + 16, 0, 0});
   EXPECT_THAT(chain_, ElementsAre(kText + 5));
@@ -121,13 +121,13 @@ TEST_F(UnwinderTest, NoInformationAndNoFramePointer) {
   EXPECT_THAT(chain_, ElementsAre(kTextEnd));
 }
 
-// The next word would be behind the dump.
+// The next word would be beyond the dump.
 TEST_F(UnwinderTest, WhatIsCutIsNotBroken) {
   const std::vector<std::uint64_t> words{kStub + kCall, 0xdead};
   EXPECT_EQ(unwind(kStub, 0, words, true).end, EndOfStack::kCut);
   EXPECT_THAT(chain_, ElementsAre(kStub, kStub + kCall - 1));
   EXPECT_EQ(unwind(kStub, 0, words, false).end, EndOfStack::kBroken)
-      << "the memory of the stack ends here";
+      << "the stack's memory ends here";
   EXPECT_EQ(unwind(kStub, 0, {}, true).end, EndOfStack::kCut);
   EXPECT_THAT(chain_, ElementsAre(kStub));
 }

@@ -1,5 +1,5 @@
-// A recording with a hostile and an innocent process: what is woven of both, and what the summary
-// says.
+// A recording with a hostile and an innocent process: the post-processed stacks of both, and the
+// summary.
 #include "perfdata/input.hpp"
 #include "support/made_elf.hpp"
 #include "support/made_perf_data.hpp"
@@ -84,14 +84,14 @@ class WeaveDropped : public testing::Test {
     ASSERT_TRUE(weaver.learn() && weaver.rewrite(output_.get()));
     summary_ = weaver.take_summary();
   }
-  // The sizes of PID's callchains.
+  // The lengths of PID's callchains.
   std::vector<std::size_t> depths(std::uint32_t pid) {
     auto woven = std::get<perfdata::Input>(perfdata::Input::open(std::move(output_), "woven"));
     std::vector<std::size_t> result;
     perfdata::Sample sample;
     while (const auto record = woven.next()) {
       if (woven.parse(*record, sample) && sample.pid == pid) {
-        result.push_back(sample.chain.size() - 1);  // without the mark in front
+        result.push_back(sample.chain.size() - 1);  // without the leading context mark
       }
     }
     return result;
@@ -116,7 +116,7 @@ TEST_F(WeaveDropped, NamesTheProcessWhoseStacksAreCut) {
   weave();
   ASSERT_THAT(summary_.dropped, SizeIs(1));
   EXPECT_EQ(phrase(summary_.dropped[0]),
-            "pid 10 (attacker): 5 stacks are cut: its unwind tables take too long");
+            "pid 10 (attacker): 5 stacks are cut: the unwind tables of the process take too long");
   EXPECT_EQ(summary_.broken, 5U);
   EXPECT_EQ(depths(kInnocent), std::vector<std::size_t>(5, 500));
 }
@@ -128,7 +128,7 @@ TEST_F(WeaveDropped, SaysNothingOfInnocentProcesses) {
   EXPECT_THAT(summary_.dropped, IsEmpty());
 }
 
-// Of a map with any number of names those go into the image that samples hit.
+// Of a map with any number of names, only those that samples hit are written to the image.
 TEST_F(WeaveDropped, KeepsTheNamesThatSamplesHit) {
   add_process(kHostile, "jit", "");
   map(kHostile, kArena, "//anon", 0);
@@ -149,6 +149,11 @@ TEST_F(WeaveDropped, KeepsTheNamesThatSamplesHit) {
   EXPECT_NE(bytes.find("function_2"), std::string::npos);
   EXPECT_EQ(bytes.find("function_3"), std::string::npos);
   EXPECT_LT(bytes.size(), 2000U);
+}
+
+TEST(DroppedPhrase, TellsOfDeferredUserParts) {
+  EXPECT_EQ(phrase({.pid = 7, .command = "x", .limit = Limit::kDeferredChains, .count = 2}),
+            "pid 7 (x): 2 stacks have no user part: it was recorded too long after the sample");
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using testing::IsEmpty;
 constexpr std::uint32_t kPid = 10;
 constexpr std::uint32_t kTid = 12;
 
-// A frame for each letter, outermost first; an upper-case one begins a group. Its code is the
+// A frame for each letter, outermost first; an upper-case letter starts a group. Its code is the
 // lower-case letter, its address 16 times that.
 std::vector<PythonFrame> frames(std::string_view letters) {
   std::vector<PythonFrame> result;
@@ -46,7 +46,7 @@ class FrameHistoryTest : public testing::Test {
   void extend(std::uint64_t time, std::string_view letters) {
     history_.extend(kPid, kTid, time, frames(letters));
   }
-  // LINES: of the first ones, outermost first.
+  // LINES of the outermost frames, outermost first.
   void observe_at(std::uint64_t time, std::initializer_list<std::uint32_t> lines) {
     auto seen = frames(letters_.substr(0, lines.size()));
     auto frame = seen.rbegin();
@@ -76,7 +76,7 @@ class FrameHistoryTest : public testing::Test {
     }
     return letters;
   }
-  // A callchain with so many evaluators, none of them called through a trampoline.
+  // The frames for a callchain with PLAIN evaluators, none of them called through a trampoline.
   [[nodiscard]] std::string at(std::uint64_t time, std::size_t plain) {
     return at(StackQuery{.time = time, .evaluators = plain, .plain = plain});
   }
@@ -88,7 +88,7 @@ TEST_F(FrameHistoryTest, OfUnknownThreadsNothingIsKnown) {
   EXPECT_TRUE(history_.empty());
   EXPECT_EQ(at(1, 1), "");
   observe(1, "Ab");
-  EXPECT_TRUE(history_.empty()) << "only what was there at the activation counts";
+  EXPECT_TRUE(history_.empty()) << "only frames from before the activation count";
   begin("Ab");
   EXPECT_FALSE(history_.empty());
   EXPECT_THAT(history_.at({.pid = kPid, .tid = kTid + 1, .evaluators = 1, .plain = 1}).frames,
@@ -114,7 +114,7 @@ TEST_F(FrameHistoryTest, TheNearestObservationHolds) {
   EXPECT_EQ(at(10'000, 1), "Ab");
 }
 
-// b returned and was called again: it has a trampoline now, or was entered by one that has.
+// b returned and was called again: it now has a trampoline, or its caller has.
 TEST_F(FrameHistoryTest, WhatReturnedDoesNotComeBack) {
   begin("Abc");
   observe(100, "A");
@@ -123,7 +123,7 @@ TEST_F(FrameHistoryTest, WhatReturnedDoesNotComeBack) {
   EXPECT_EQ(at(300, 1), "A");
 }
 
-// The interpreter uses a frame's memory again.
+// The interpreter reuses a frame's memory.
 TEST_F(FrameHistoryTest, AReusedAddressIsNotTheOldFrame) {
   begin("Abc");
   auto other = frames("Abc");
@@ -142,7 +142,7 @@ TEST_F(FrameHistoryTest, FramesEnteredSinceArePassedOver) {
   EXPECT_EQ(at(100, 1), "Ab");
 }
 
-// A loop of before goes on, at other lines.
+// A loop from before the activation continues at other lines.
 TEST_F(FrameHistoryTest, KeepsFramesThatAnOuterPartDoesNotShow) {
   begin("AbC");
   observe_outer(100, "A");
@@ -157,7 +157,7 @@ TEST_F(FrameHistoryTest, ExtendsAFirstStackOfWhichOnlyTheOuterPartWasKnown) {
   extend(200, "AbC");
   EXPECT_EQ(at(50, 2), "AbC");
   EXPECT_EQ(at(100, 2), "AbC");
-  EXPECT_EQ(at(100, 1), "Ab") << "C has a trampoline: it was entered since";
+  EXPECT_EQ(at(100, 1), "Ab") << "C has a trampoline: it was entered later";
   observe(300, "A");
   EXPECT_EQ(at(300, 1), "A");
 }
@@ -180,7 +180,7 @@ TEST_F(FrameHistoryTest, TheLineIsThatOfTheNearestLook) {
   observe_at(400, {5, 11});
   observe_at(500, {5, 11});
   observe_at(600, {5, 11});
-  EXPECT_THAT(lines_at(1), ElementsAre(5, 10)) << "the first look is the only one with a time";
+  EXPECT_THAT(lines_at(1), ElementsAre(5, 10)) << "only the first observation has a time";
   EXPECT_THAT(lines_at(250), ElementsAre(5, 10));
   EXPECT_THAT(lines_at(349), ElementsAre(5, 10));
   EXPECT_THAT(lines_at(351), ElementsAre(5, 11));
@@ -197,13 +197,13 @@ TEST_F(FrameHistoryTest, LinesComeAgain) {
   EXPECT_THAT(lines_at(710), ElementsAre(10));
 }
 
-// Of what returned between two looks the last line that was seen holds.
+// For frames that returned between two observations, the last observed line is used.
 TEST_F(FrameHistoryTest, TheLineIsThatOfTheLookThatFits) {
   begin("AbC");
   observe_at(100, {5, 10, 15});
   observe_at(200, {6, 11});
-  EXPECT_THAT(lines_at(190, 2), ElementsAre(5, 10, 15)) << "the later look does not fit";
-  EXPECT_THAT(lines_at(110, 1), ElementsAre(6, 11)) << "the earlier look does not fit";
+  EXPECT_THAT(lines_at(190, 2), ElementsAre(5, 10, 15)) << "the later observation does not fit";
+  EXPECT_THAT(lines_at(110, 1), ElementsAre(6, 11)) << "the earlier observation does not fit";
 }
 
 TEST_F(FrameHistoryTest, OfAllLinesTheLastOneIsKnown) {
@@ -217,13 +217,13 @@ TEST_F(FrameHistoryTest, OfAllLinesTheLastOneIsKnown) {
   EXPECT_THAT(last, ElementsAre(30));
 }
 
-// The callchain shows one activation of the evaluator less than the nearest observation.
+// The callchain has a different number of activations than the nearest observation.
 TEST_F(FrameHistoryTest, TheCallchainSaysHowManyGroupsThereAre) {
   begin("AbCd");
   observe(100, "AbCd");
   observe(200, "Ab");
-  EXPECT_EQ(at(110, 1), "Ab") << "the other one fits";
-  EXPECT_EQ(at(190, 2), "AbCd") << "the other one fits";
+  EXPECT_EQ(at(110, 1), "Ab") << "the other observation fits";
+  EXPECT_EQ(at(190, 2), "AbCd") << "the other observation fits";
   EXPECT_EQ(at(300, 1), "Ab");
 }
 
@@ -236,7 +236,7 @@ TEST_F(FrameHistoryTest, WhatDoesNotFitIsCut) {
   EXPECT_EQ(at(150, 0), "");
 }
 
-// Evaluators behind the last plain one run frames that were entered since, unless the trampoline
+// Evaluators inside the last plain one run frames that were entered later, unless the trampoline
 // had been on before.
 TEST_F(FrameHistoryTest, OnlyAtTheFirstActivationNoFrameOfBeforeHasATrampoline) {
   const StackQuery query{.time = 1, .evaluators = 3, .plain = 1};
@@ -246,8 +246,8 @@ TEST_F(FrameHistoryTest, OnlyAtTheFirstActivationNoFrameOfBeforeHasATrampoline) 
   EXPECT_EQ(at(query), "AbCdEf");
 }
 
-// "AbCd" has returned and "Ab" called something else, through a trampoline: there are as many
-// activations as before.
+// The group "Cd" has returned and "Ab" has called another function through a trampoline: the number
+// of activations is the same as before.
 TEST_F(FrameHistoryTest, ATrampolineOfAnotherFunctionShowsThatTheGroupHasReturned) {
   begin("AbCdEf", false);
   history_.name(kPid, 'c', {.qualname = "c", .file = "c.py"});
@@ -259,13 +259,13 @@ TEST_F(FrameHistoryTest, ATrampolineOfAnotherFunctionShowsThatTheGroupHasReturne
   query.trampoline_of = [](std::size_t number) { return number == 1 ? "py::c:c.py" : ""; };
   EXPECT_EQ(at(query), "AbCdEf");
   query.trampoline_of = [](std::size_t number) { return number == 2 ? "py::x:x.py" : ""; };
-  EXPECT_EQ(at(query), "AbCdEf") << "of a function without a name nothing can be said";
+  EXPECT_EQ(at(query), "AbCdEf") << "the function's name is unknown";
   query.time = 99;
   query.trampoline_of = [](std::size_t) { return "py::x:x.py"; };
-  EXPECT_EQ(at(query), "AbCdEf") << "two looks agree";
+  EXPECT_EQ(at(query), "AbCdEf") << "two observations agree";
 }
 
-// Neither look fits: the groups that can be there still.
+// Neither observation fits: keep the groups that may still exist.
 TEST_F(FrameHistoryTest, GroupsBehindAnotherFunctionsTrampolineAreCut) {
   begin("AbCdEf", false);
   history_.name(kPid, 'c', {.qualname = "c", .file = "c.py"});
@@ -285,7 +285,7 @@ TEST_F(FrameHistoryTest, OneGroupMoreMayBeHidden) {
   EXPECT_EQ(at(query), "Ab");
 }
 
-// Between two observations the C stack tells which frame runs.
+// Between two observations, the C stack shows which frame is running.
 TEST_F(FrameHistoryTest, TheFrameThatRunsIsLookedFor) {
   begin("Abcde");
   observe(100, "Abcde");
@@ -299,7 +299,7 @@ TEST_F(FrameHistoryTest, TheFrameThatRunsIsLookedFor) {
   EXPECT_EQ(at(query), "Abc");
   EXPECT_THAT(asked, ElementsAre(0U));
   query.frames_of = [](std::size_t) { return std::vector<std::uint64_t>{3, 4}; };
-  EXPECT_EQ(at(query), "A") << "none of them: the nearest observation";
+  EXPECT_EQ(at(query), "A") << "no frame found: the nearest observation";
   query.frames_of = [](std::size_t) { return std::vector<std::uint64_t>{}; };
   EXPECT_EQ(at(query), "A");
 }

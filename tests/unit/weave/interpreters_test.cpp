@@ -1,4 +1,4 @@
-// What is known of a process's Python, as long as it runs there and in those that it forks.
+// The facts about a process's Python hold while it runs there and in its forked children.
 #include "unit/weave/made_process.hpp"
 
 #include <gmock/gmock.h>
@@ -24,8 +24,8 @@ TEST_F(Interpreted, AProgramThatAPythonBecomesIsNone) {
   exec(150, kPid);
   sample(100, "cEc");
   sample(200, "cEc");
-  EXPECT_THAT(woven(), ElementsAre("cEc", "c")) << "of what it had mapped it has nothing more";
-  EXPECT_EQ(summary_.without_record, 1U) << "that of the first sample";
+  EXPECT_THAT(woven(), ElementsAre("cEc", "c")) << "the mappings of its old program are gone";
+  EXPECT_EQ(summary_.without_record, 1U) << "the first sample";
 }
 
 TEST_F(Interpreted, WhatIsKnownAllTheTimeHoldsAllTheTime) {
@@ -35,7 +35,7 @@ TEST_F(Interpreted, WhatIsKnownAllTheTimeHoldsAllTheTime) {
   EXPECT_EQ(summary_.without_record, 1U);
 }
 
-// Each has its own: the second was built without frame pointers.
+// Each has its own facts: the second was built without frame pointers.
 TEST_F(Interpreted, OneNumberCanHaveTwoPythons) {
   auto& all = context_.interpreters[kPid];
   all[0].seen = 50;
@@ -71,7 +71,7 @@ TEST_F(Interpreted, AForkedProcessHasThatOfItsParent) {
   EXPECT_THAT(woven(), ElementsAre("cEac"));
 }
 
-// The process between both runs another program by then.
+// The process in between has exec'ed another program by then.
 TEST_F(Interpreted, AGrandchildKeepsIt) {
   context_.interpreters[kPid][0].seen = 50;
   fork(90, kPid, kSecond);

@@ -17,7 +17,7 @@ namespace pyinject::weave {
 
 namespace {
 
-// Only the two libraries of the tests are there.
+// Finds only the two libraries of the tests.
 class TwoFiles : public unwind::FileFinder {
  public:
   [[nodiscard]] std::vector<base::UniqueFd> candidates(const unwind::MappedFile& file) override {
@@ -31,7 +31,7 @@ class TwoFiles : public unwind::FileFinder {
 
 std::string library(const char* name) { return test::targets_dir() + name; }
 
-// In the middle of one of its functions.
+// An address in the middle of one of its functions.
 std::uint64_t inside(const std::string& path) {
   static constexpr std::array<std::string_view, 1> kName{"three"};
   auto opened = elf::ElfFile::open(base::UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)});
@@ -184,7 +184,7 @@ std::string MadeProcess::word(std::uint64_t address) const {
 }
 
 std::string MadeProcess::name_at(std::uint64_t address) const {
-  static constexpr std::array<std::string_view, 12> kNames{"py::a:f.py",
+  static constexpr std::array<std::string_view, 13> kNames{"py::a:f.py",
                                                            "py::b:f.py",
                                                            "py::x:f.py",
                                                            "py::y:f.py",
@@ -195,6 +195,7 @@ std::string MadeProcess::name_at(std::uint64_t address) const {
                                                            "[task main]",
                                                            "[preempted]",
                                                            "[truncated: python stack]",
+                                                           "[no deferred callchain]",
                                                            "[no unwind info: /usr/bin/python]"};
   for (const auto& image : summary_.images) {
     auto opened = elf::ElfFile::open(test::memory_file(

@@ -1,5 +1,5 @@
-// A made process whose samples have a Python stack each, and what their callchains become when they
-// are woven.
+// A synthetic process with a Python stack for each sample, and its callchains after
+// post-processing.
 #pragma once
 
 #include "perfdata/input.hpp"
@@ -13,6 +13,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pyinject::weave {
@@ -30,33 +31,46 @@ class MadeProcess : public testing::Test {
   static constexpr std::uint64_t kEvaluator = 0x404000;
   static constexpr std::uint64_t kArena = 0x700000;    // of trampolines
   static constexpr std::uint64_t kWithout = 0x800000;  // a library without frame pointers
-  static constexpr std::uint64_t kWith = 0x900000;     // and one that has some
+  static constexpr std::uint64_t kWith = 0x900000;     // and one with frame pointers
   static constexpr std::uint64_t kKernel = 0xffffffff81000000;
 
   MadeProcess();
 
   void map(std::uint64_t begin, std::uint64_t size, const std::string& file);
-  // What the kernel puts behind records that are no samples.
+  // The trailer that the kernel appends to records other than samples.
   static std::string behind(std::uint64_t time) { return test::words(kTask, time, kClock); }
-  // LETTERS of the callchain, innermost first: c and d are C functions of the interpreter, E is the
-  // evaluator, T a trampoline, o a function of a library without frame pointers, f one that has a
+  // LETTERS of the callchain, innermost first: c and d are C functions of the interpreter, E the
+  // evaluator, T a trampoline, o a function of a library without frame pointers, f one with a
   // frame, k the kernel.
   void sample(std::uint64_t time, std::string_view letters, std::uint64_t event = kClock,
               std::uint32_t pid = kPid);
+  [[nodiscard]] static std::vector<std::uint64_t> chain(std::string_view letters);
   void fork(std::uint64_t time, std::uint32_t parent, std::uint32_t child);
   void exec(std::uint64_t time, std::uint32_t pid);
-  // GROUPS, outermost first: "ab" is one in which a called b.
+  // GROUPS, outermost first: in the group "ab", a called b.
   static PythonStack python(std::initializer_list<std::string_view> groups,
                             std::uint32_t line = 10);
   void record(std::uint64_t time, const PythonStack& stack, std::uint32_t pid = kPid) {
     stacks_.add(pid, pid, time, stack);
   }
+  // The same, with the C functions LETTERS.
+  void record(std::uint64_t time, const PythonStack& stack, std::string_view letters,
+              unwind::EndOfStack end = unwind::EndOfStack::kWhole) {
+    auto native = chain(letters);
+    native.erase(native.begin());  // the mark of the user part
+    stacks_.add(kPid, kPid, time, stack, SampledStacks::Taken::kAtSample,
+                {.chain = std::move(native), .end = end});
+    context_.native = &stacks_;
+  }
+  void record(std::uint64_t time, const PythonStack& stack, SampledStacks::Taken taken) {
+    stacks_.add(kPid, kPid, time, stack, taken);
+  }
 
   void weave();
-  // All samples' chains, as above; Python functions by their names.
+  // The chains of all samples in the letters above; Python functions by name.
   std::vector<std::string> woven();
   std::string woven_one(std::string_view letters, const PythonStack& stack);
-  // Of what was woven, from its beginning.
+  // The post-processed file, from its start.
   [[nodiscard]] perfdata::Input output() const;
 
   test::MadePerfData data_;
@@ -67,7 +81,6 @@ class MadeProcess : public testing::Test {
   WeaveSummary summary_;
 
  private:
-  [[nodiscard]] static std::vector<std::uint64_t> chain(std::string_view letters);
   [[nodiscard]] std::string word(std::uint64_t address) const;
   [[nodiscard]] std::string name_at(std::uint64_t address) const;
 };

@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// One letter for each address, innermost first: c is a C function, E the evaluator, T a trampoline.
+// One letter per address, innermost first: c is a C function, E the evaluator, T a trampoline.
 std::vector<AddressKind> kinds(std::string_view letters) {
   std::vector<AddressKind> result;
   for (const char letter : letters) {
@@ -26,7 +26,8 @@ std::vector<AddressKind> kinds(std::string_view letters) {
   return result;
 }
 
-// "3t": the frames that it runs belong at index 3, its outermost is there by its trampoline.
+// "3t": the evaluator's frames belong at index 3; the trampoline already stands for its outermost
+// frame.
 std::vector<std::string> found(std::string_view letters) {
   std::vector<std::string> result;
   for (const auto& one : evaluators_of(kinds(letters))) {
@@ -42,7 +43,7 @@ TEST(Merge, FindsEvaluatorsFromTheOutermostOn) {
   EXPECT_THAT(found("EE"), ElementsAre("2", "1"));
   EXPECT_THAT(found("cETcEc"), ElementsAre("5", "2t"));
   EXPECT_THAT(found("ETETE"), ElementsAre("5", "3t", "1t"));
-  // What the trampoline called was hidden, or is its own prologue.
+  // The function that the trampoline called was hidden, or is in its own prologue.
   EXPECT_THAT(found("TcE"), ElementsAre("3", "0t"));
   EXPECT_THAT(found("cTcE"), ElementsAre("4", "1t"));
 }
@@ -59,7 +60,8 @@ TEST(Merge, CountsUpToTheLastPlainEvaluator) {
   EXPECT_EQ(plain("EETcE"), 3U);
 }
 
-// LETTERS of groups, outermost first: "ab" is a group in which a called b. Innermost first.
+// Frames of GROUPS, which are given outermost first: in "ab", a called b. The result is innermost
+// first.
 std::vector<PythonFrame> python(std::initializer_list<std::string_view> groups) {
   std::vector<PythonFrame> frames;
   for (const auto group : groups) {
@@ -76,7 +78,7 @@ struct Merged {
   std::size_t count = 0;
 };
 
-// CHAIN as above, and Python functions by their letters.
+// CHAIN as above; Python functions by letter.
 Merged merged(std::string_view chain, std::initializer_list<std::string_view> groups,
               bool one_is_hidden = false) {
   std::vector<std::uint64_t> addresses(chain.begin(), chain.end());
@@ -105,7 +107,7 @@ TEST(Merge, WithoutFramesTheChainStays) {
 }
 
 TEST(Merge, PairsFromTheOutermostEndOn) {
-  EXPECT_EQ(merged("cEcEcE", {"ab"}).chain, "cEcEcEba") << "the inner ones are not known";
+  EXPECT_EQ(merged("cEcEcE", {"ab"}).chain, "cEcEcEba") << "the inner frames are unknown";
 }
 
 TEST(Merge, MoreGroupsThanEvaluators) {
@@ -113,7 +115,7 @@ TEST(Merge, MoreGroupsThanEvaluators) {
   EXPECT_EQ(merged("ccc", {"ab"}).chain, "ccc");
 }
 
-// Its outermost frame came by a trampoline: it is in the chain as that.
+// The trampoline already represents the group's outermost frame in the chain.
 TEST(Merge, WhatHasATrampolineIsNotDoubled) {
   EXPECT_EQ(merged("cETcE", {"a", "xy"}).chain, "cEyTcEa");
   EXPECT_EQ(merged("cETcE", {"a", "x"}).chain, "cETcEa");
@@ -128,7 +130,7 @@ TEST(Merge, AnEvaluatorThatIsHidden) {
   EXPECT_EQ(merged("c", {"xy"}, true).chain, "cyx");
 }
 
-// The innermost function is itself the evaluator.
+// The innermost function is the evaluator itself.
 TEST(Merge, AHiddenOneBehindAnEvaluatorAtTheTop) {
   EXPECT_EQ(merged("EcE", {"a", "b", "z"}, true).chain, "EzbcEa");
 }
@@ -139,9 +141,9 @@ bool pairs(std::string_view chain, std::initializer_list<std::string_view> group
 
 TEST(Merge, WhichWholeStacksCanBePaired) {
   EXPECT_TRUE(pairs("cEcEc", {"ab", "xyz"}));
-  EXPECT_TRUE(pairs("EcEcE", {"ab", "xyz"})) << "the innermost one is being entered or left";
+  EXPECT_TRUE(pairs("EcEcE", {"ab", "xyz"})) << "the innermost evaluator is being entered or left";
   EXPECT_FALSE(pairs("cEc", {"ab", "xyz"}));
-  EXPECT_FALSE(pairs("EcEcEc", {"ab"})) << "two too many: whose they are is not known";
+  EXPECT_FALSE(pairs("EcEcEc", {"ab"})) << "two evaluators too many: ambiguous";
   EXPECT_TRUE(pairs("ccc", {}));
 }
 
@@ -159,7 +161,7 @@ TEST(Merge, AMissingEvaluatorIsPairedWhereItIs) {
   EXPECT_EQ(merged_with("ccEcEc", 6), "ccExcEbca");
 }
 
-// Those of outer groups that are missing have nothing to run.
+// Evaluators whose groups are missing at the outer end have nothing to run.
 TEST(Merge, GroupsThatLackOuterOnesAreOfTheInnermostEvaluators) {
   const auto all = evaluators_of(kinds("cEcEcEc"));
   const auto inner = pair_innermost(all, python({"ab", "x"}), {});
@@ -172,7 +174,7 @@ TEST(Merge, GroupsThatLackOuterOnesAreOfTheInnermostEvaluators) {
   EXPECT_EQ(pair_innermost(all, python({"ab", "x"}), {4}).size(), 2U) << "outside of both";
 }
 
-// The function of the trampoline is one of those that are missing.
+// The trampoline's function is one of the missing ones.
 TEST(Merge, AnOuterFrameThatIsMissingIsNoTrampolines) {
   const std::vector<std::uint64_t> chain{'E', 'T'};
   std::vector<std::uint64_t> result;
@@ -192,7 +194,8 @@ TEST(Merge, AppendsToWhatIsThere) {
   EXPECT_THAT(result, ElementsAre(7U, 'E', 'a'));
 }
 
-// How many frames of GROUPS are inside of those that run outside of the callchain. RUN_BY: letters.
+// The number of frames further in than those GROUPS that run outside the callchain. RUN_BY:
+// letters.
 std::size_t inside(std::string_view letters, std::initializer_list<std::string_view> groups,
                    std::string_view run_by = "") {
   auto frames = python(groups);
@@ -205,7 +208,7 @@ std::size_t inside(std::string_view letters, std::initializer_list<std::string_v
 }
 
 TEST(Merge, OutOfACallchainWithoutAnEndAreTheOuterGroups) {
-  EXPECT_EQ(inside("cET", {"ab", "xy"}), 0U) << "all activations without trampolines are missing";
+  EXPECT_EQ(inside("cET", {"ab", "xy"}), 0U) << "all activations without trampoline are missing";
   EXPECT_EQ(inside("cETcE", {"ab", "xyz"}), 3U);
   EXPECT_EQ(inside("cEcE", {"ab", "xyz"}), 5U);
   EXPECT_EQ(inside("c", {"a"}), 0U);
@@ -216,7 +219,7 @@ TEST(Merge, TheCStackTellsWhichGroupTheOutermostActivationRuns) {
   EXPECT_EQ(inside("cEcE", {"ab", "xyz", "q"}, "y"), 4U);
   EXPECT_EQ(inside("cE", {"ab", "xyz", "q"}, "b"), 6U);
   EXPECT_EQ(inside("cET", {"ab", "xyz", "q"}, "q"), 1U);
-  EXPECT_EQ(inside("cEcE", {"ab", "xyz", "q"}, "?"), 4U) << "not known: by the trampolines";
+  EXPECT_EQ(inside("cEcE", {"ab", "xyz", "q"}, "?"), 4U) << "unknown: derived from the trampolines";
 }
 
 }  // namespace

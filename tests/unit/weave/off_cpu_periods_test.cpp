@@ -1,4 +1,4 @@
-// Samples of context switches, woven: their periods.
+// The periods of post-processed context switch samples.
 #include "unit/weave/made_process.hpp"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ class OffCpuPeriods : public MadeProcess {
   void switched(std::uint64_t time, std::uint16_t misc) {
     data_.data += test::made_record(PERF_RECORD_SWITCH, misc, behind(time));
   }
-  // Of all samples; 0: it has none.
+  // The periods of all samples; 0: none.
   std::vector<std::uint64_t> periods() {
     weave();
     std::vector<std::uint64_t> result;
@@ -57,7 +57,7 @@ TEST_F(OffCpuPeriods, OnlyWhenAskedForAndKnown) {
   options_.flags.off_cpu = true;
   EXPECT_THAT(periods(), ElementsAre(50U));
   data_.events[0].attr.context_switch = 0;
-  EXPECT_THAT(periods(), ElementsAre(0U)) << "there are no records of switches";
+  EXPECT_THAT(periods(), ElementsAre(0U)) << "no records of switches";
   EXPECT_EQ(summary_.off_cpu, 0U);
 }
 
@@ -70,8 +70,8 @@ TEST_F(OffCpuPeriods, AnIdleProcessorWaitsForNothing) {
   EXPECT_EQ(summary_.off_cpu, 0U);
 }
 
-// The last switch of a thread lies behind the record of its end. One that nobody waits for any more
-// has no number there; the first one of a process, while others go on, still has.
+// A thread's last switch follows the record of its exit. A reaped thread has no tid there; the
+// first thread of a process, while others run, still has.
 TEST_F(OffCpuPeriods, AnExitedThreadDoesNotWait) {
   options_.flags.off_cpu = true;
   data_.data += test::made_record(PERF_RECORD_EXIT, 0, test::words(kTask, kTask, 90) + behind(90));
@@ -86,7 +86,7 @@ TEST_F(OffCpuPeriods, AnExitedThreadDoesNotWait) {
   EXPECT_EQ(summary_.off_cpu, 0U);
 }
 
-// Nothing happens between the switch and the end.
+// No records follow the switch until the end.
 TEST_F(OffCpuPeriods, WhoStillWaitsDoesUntilTheEndOfTheRecording) {
   options_.flags.off_cpu = true;
   sample(100, "kcEc", kSwitches);
@@ -96,7 +96,7 @@ TEST_F(OffCpuPeriods, WhoStillWaitsDoesUntilTheEndOfTheRecording) {
   EXPECT_THAT(periods(), ElementsAre(5000U));
 }
 
-// Of many records the kernel has lost what lies between the two samples.
+// With many lost records, those between the two samples are missing.
 TEST_F(OffCpuPeriods, WaitsDoNotOverlapWhereRecordsAreLost) {
   options_.flags.off_cpu = true;
   sample(100, "kcEc", kSwitches);
@@ -120,7 +120,7 @@ TEST_F(OffCpuPeriods, TwoEventsOfSwitchesHaveBothTheWholeTime) {
 
 TEST_F(OffCpuPeriods, ReportWhyThereAreNone) {
   weave();
-  EXPECT_EQ(summary_.no_off_cpu, NoOffCpu::kNone) << "nobody asked";
+  EXPECT_EQ(summary_.no_off_cpu, NoOffCpu::kNone) << "not requested";
   options_.flags.off_cpu = true;
   weave();
   EXPECT_EQ(summary_.no_off_cpu, NoOffCpu::kNone);

@@ -10,7 +10,7 @@ class OffCpuTest : public testing::Test {
   [[nodiscard]] std::uint64_t away(std::uint32_t tid, std::uint64_t time) {
     times_.complete();
     const auto absence = times_.absence(tid, time);
-    EXPECT_TRUE(absence.has_value()) << "it has ended";
+    EXPECT_TRUE(absence.has_value()) << "the thread has exited";
     return absence.value_or(OffCpu::Absence{}).nanoseconds;
   }
   [[nodiscard]] bool has_ended(std::uint32_t tid, std::uint64_t time) {
@@ -44,11 +44,11 @@ TEST_F(OffCpuTest, AThreadThatDoesNotComeBackIsAwayUntilTheEnd) {
   times_.ends(1000);
   times_.ends(900);
   EXPECT_EQ(away(5, 400), 600U);
-  EXPECT_EQ(away(6, 400), 600U) << "nothing else is known of it";
-  EXPECT_EQ(away(5, 1200), 0U) << "a sample behind the end";
+  EXPECT_EQ(away(6, 400), 600U) << "no other facts are known";
+  EXPECT_EQ(away(5, 1200), 0U) << "a sample after the end";
 }
 
-// The processor does something else for the last time behind the record of the thread's end.
+// The processor switches for the last time after the record of the thread's exit.
 TEST_F(OffCpuTest, AnExitedThreadDoesNotWait) {
   times_.exits(5, 500);
   times_.ends(1000);
@@ -56,7 +56,7 @@ TEST_F(OffCpuTest, AnExitedThreadDoesNotWait) {
   EXPECT_TRUE(has_ended(5, 500));
   leaves(5, 510, 511);
   times_.takes_processor(5, 600);
-  EXPECT_TRUE(has_ended(5, 510)) << "it was preempted as it ended";
+  EXPECT_TRUE(has_ended(5, 510)) << "preempted while exiting";
 }
 
 TEST_F(OffCpuTest, AnotherThreadGetsTheNumber) {
@@ -65,12 +65,13 @@ TEST_F(OffCpuTest, AnotherThreadGetsTheNumber) {
   times_.takes_processor(5, 700);
   times_.takes_processor(5, 800);
   times_.ends(1000);
-  EXPECT_TRUE(has_ended(5, 510)) << "what runs later is not the same thread";
+  EXPECT_TRUE(has_ended(5, 510)) << "the thread that runs later is another one";
   EXPECT_EQ(away(5, 710), 90U);
   EXPECT_EQ(away(5, 900), 100U);
 }
 
-// execve(2) of another thread than the first one: that one exits, and its number goes on.
+// execve(2) by a thread other than the first: the first one exits, and the caller takes over its
+// tid.
 TEST_F(OffCpuTest, AnExecveGivesTheNumberOfTheFirstThread) {
   times_.begins(5, 0);
   times_.exits(5, 500);
@@ -79,7 +80,7 @@ TEST_F(OffCpuTest, AnExecveGivesTheNumberOfTheFirstThread) {
   EXPECT_EQ(away(5, 600), 400U);
 }
 
-// A thread has to run to exit.
+// A thread must run in order to exit.
 TEST_F(OffCpuTest, AnExitTellsThatItCameBack) {
   times_.exits(5, 500);
   times_.ends(1000);
@@ -88,7 +89,7 @@ TEST_F(OffCpuTest, AnExitTellsThatItCameBack) {
 
 TEST_F(OffCpuTest, ASecondSwitchTellsThatItCameBack) {
   leaves(5, 100, 101);
-  times_.leaves_processor(5, 300, true);  // and its sample was lost, too
+  times_.leaves_processor(5, 300, true);  // and its sample was lost as well
   times_.takes_processor(5, 400);
   times_.ends(1000);
   EXPECT_EQ(away(5, 100), 200U);
@@ -96,7 +97,7 @@ TEST_F(OffCpuTest, ASecondSwitchTellsThatItCameBack) {
   EXPECT_EQ(away(5, 299), 101U);
 }
 
-// Its own record can be lost as well.
+// The switch record can be lost as well.
 TEST_F(OffCpuTest, ASecondSampleTellsThatItCameBack) {
   times_.is_sampled(5, 100);
   times_.is_sampled(5, 300);
@@ -109,7 +110,7 @@ TEST_F(OffCpuTest, ASecondSampleTellsThatItCameBack) {
   EXPECT_TRUE(preempted(5, 300));
 }
 
-// Its own record lies between the sample and the time when the thread runs again.
+// The switch record lies between the sample and the time when the thread runs again.
 TEST_F(OffCpuTest, APreemptedThreadIsRunnable) {
   times_.leaves_processor(5, 205, true);
   times_.takes_processor(5, 100);
@@ -149,7 +150,7 @@ TEST_F(OffCpuTest, TheFirstWaitLastsUntilTheThreadRuns) {
   EXPECT_EQ(wait(7, 120), (std::pair{100UL, 0UL})) << "nothing is known of it";
 }
 
-// Records of switches are there a moment earlier than samples.
+// The records of switches start a moment earlier than the samples.
 TEST_F(OffCpuTest, TheFirstWaitMayBeginBeforeTheFirstSample) {
   times_.leaves_processor(5, 110, false);  // not sampled
   times_.is_sampled(6, 110);
@@ -164,7 +165,7 @@ TEST_F(OffCpuTest, TheFirstWaitMayBeginBeforeTheFirstSample) {
   ASSERT_TRUE(wait);
   EXPECT_EQ(wait->begin, 110U);
   EXPECT_EQ(wait->until, std::nullopt);
-  EXPECT_FALSE(times_.first_wait(6, 100, 120)) << "its sample shows it";
+  EXPECT_FALSE(times_.first_wait(6, 100, 120)) << "its sample covers the wait";
   EXPECT_EQ(times_.first_wait(7, 100, 120)->begin, 110U);
   EXPECT_EQ(times_.first_wait(7, 100, 120)->until, 500U);
 }

@@ -78,7 +78,7 @@ TEST_F(PerfMapsTest, FindsWhatCoversAnAddress) {
   ASSERT_TRUE(trampoline);
   EXPECT_EQ(trampoline->begin, 0x1000U);
   EXPECT_EQ(trampoline->size, 11U);
-  EXPECT_FALSE(maps_.find(1, 0x2005)) << "not one of CPython's";
+  EXPECT_FALSE(maps_.find(1, 0x2005)) << "not a name of CPython's";
   ASSERT_NE(maps_.trampoline(1, "py::f:a.py"), nullptr);
   EXPECT_EQ(maps_.trampoline(1, "py::f:a.py")->start, 0x1000U);
   EXPECT_EQ(maps_.trampoline(1, "gcc_helper"), nullptr);
@@ -89,10 +89,10 @@ TEST_F(PerfMapsTest, WithoutAMapNothingIsFound) {
   EXPECT_EQ(name_at(1, 0x1000), "");
   EXPECT_THAT(maps_.of(1), IsEmpty());
   EXPECT_EQ(maps_.trampoline(1, "x"), nullptr);
-  EXPECT_EQ(opened_[1], 1) << "asked once";
+  EXPECT_EQ(opened_[1], 1) << "opened once";
 }
 
-// It cannot be read as a file: as if there were none.
+// An unreadable file counts as no map.
 TEST_F(PerfMapsTest, WhatCannotBeReadIsNoMap) {
   PerfMaps maps{spaces_, [](unwind::ProcessNumber) {
                   return base::UniqueFd{::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -124,11 +124,11 @@ TEST_F(PerfMapsTest, TellsWhichNamesWereHit) {
   }
   ASSERT_THAT(maps_.hit(1), SizeIs(2));
   EXPECT_EQ(maps_.hit(1)[0].name, "py::parent:a.py");
-  EXPECT_EQ(maps_.hit(1)[1].name, "py::both:a.py") << "perf knows which one it is";
+  EXPECT_EQ(maps_.hit(1)[1].name, "py::both:a.py") << "perf chooses between the two";
   EXPECT_THAT(maps_.hit(2), SizeIs(1));
 }
 
-// A map of 120 MB: its process gets the beginning of it, and its neighbour all of its own.
+// A map of 120 MB: its process gets only the start of it, its neighbor all of its own.
 TEST_F(PerfMapsTest, AMapTakesNoMoreThanTheShareOfItsProcess) {
   constexpr std::size_t kLines = 2'000'000;
   std::string& text = texts_[1];
@@ -168,7 +168,7 @@ TEST(SyntheticNames, TheSameNameHasTheSameAddress) {
   EXPECT_EQ(range.end - range.begin, SyntheticNames::kSize);
   for (const auto& symbol : names.symbols()) {
     const auto address = names.address(symbol.name);
-    EXPECT_GT(address, symbol.address) << "also one byte before it lies in the same symbol";
+    EXPECT_GT(address, symbol.address) << "one byte before it is still the same symbol";
     EXPECT_LT(address, symbol.address + symbol.size);
     EXPECT_GE(symbol.address, range.begin);
     EXPECT_LE(symbol.address + symbol.size, range.end);

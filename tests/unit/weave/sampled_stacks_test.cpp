@@ -23,7 +23,7 @@ PythonStack at(SampledStacks& stacks, std::uint64_t time, std::uint32_t tid = kT
   return stacks.at({.pid = kRecorded, .tid = tid, .time = time});
 }
 
-// The code of the one frame that it has; 0: nothing is known.
+// The code of its only frame; 0: no such stack.
 std::uint64_t code_at(SampledStacks& stacks, std::uint64_t time, std::uint32_t tid = kThread) {
   const auto found = at(stacks, time, tid);
   return found.frames.size() == 1 ? found.frames.front().code : 0;
@@ -77,7 +77,7 @@ TEST(SampledStacks, OnlyTheSameThreadAndTimeFit) {
   EXPECT_EQ(code_at(stacks, 100, kThread + 1), 0U);
   EXPECT_FALSE(stacks.at({.pid = kRecorded + 1, .tid = kThread, .time = 100}).whole);
   EXPECT_EQ(code_at(stacks, 100), 1U);
-  EXPECT_EQ(code_at(stacks, 100), 1U) << "two events of one time";
+  EXPECT_EQ(code_at(stacks, 100), 1U) << "two events at the same time";
   EXPECT_EQ(stacks.matched(), 2U);
 }
 
@@ -97,7 +97,7 @@ TEST(SampledStacks, TheNearestRecordIsTaken) {
   stacks.add(kRecorded, kThread, 110'000, stack({{.code = 2, .outermost = true}}));
   stacks.add(kRecorded, kThread, 190'000, stack({{.code = 3, .outermost = true}}));
   EXPECT_EQ(code_at(stacks, 108'000), 2U);
-  EXPECT_EQ(code_at(stacks, 107'000), 1U) << "each is of one sample";
+  EXPECT_EQ(code_at(stacks, 107'000), 1U) << "each record belongs to one sample";
   EXPECT_EQ(code_at(stacks, 106'000), 0U);
   EXPECT_EQ(code_at(stacks, 164'000), 0U) << "too far";
   EXPECT_EQ(code_at(stacks, 166'000), 3U);
@@ -122,7 +122,7 @@ TEST(SampledStacks, EqualStacksAreKeptOnce) {
     stacks.add(kRecorded, kThread, time, stack(deep));
   }
   EXPECT_EQ(stacks.records(), kMany);
-  EXPECT_LT(stacks.bytes() - one, kMany * 48) << "a vector has room for as many again";
+  EXPECT_LT(stacks.bytes() - one, kMany * 48) << "a vector may have twice the capacity";
   EXPECT_EQ(at(stacks, kMany).frames, deep);
 }
 
@@ -139,12 +139,13 @@ TEST(SampledStacks, NamesWithTheirLastLines) {
   EXPECT_THAT(last_lines, ElementsAre(Pair("f", 30U), Pair("g", 0U)));
   ASSERT_NE(stacks.name(kRecorded, 1), nullptr);
   EXPECT_EQ(stacks.name(kRecorded, 1)->first_line, 10U);
-  EXPECT_EQ(stacks.name(kRecorded + 1, 1), stacks.name(kRecorded, 1)) << "codes are of no process";
-  EXPECT_EQ(stacks.name(kRecorded, 2), nullptr) << "it has not been named";
+  EXPECT_EQ(stacks.name(kRecorded + 1, 1), stacks.name(kRecorded, 1))
+      << "codes do not depend on the process";
+  EXPECT_EQ(stacks.name(kRecorded, 2), nullptr) << "it has no name yet";
   EXPECT_EQ(stacks.name(kRecorded, 4), nullptr);
 }
 
-// Stacks that differ at the root share nothing.
+// Stacks that differ in the outermost frame share nothing.
 TEST(SampledStacks, EmptiesStacksOfAProcessBeyondItsShare) {
   constexpr std::uint32_t kGreedy = 99;
   const auto budget = std::make_shared<base::RecordingBudget>();
@@ -157,14 +158,40 @@ TEST(SampledStacks, EmptiesStacksOfAProcessBeyondItsShare) {
   }
   stacks.add(kRecorded, kThread, 1000, stack({{.code = 5}}));
   EXPECT_LE(budget->bytes.held_by(kGreedy), 200'000U);
-  ASSERT_EQ(stacks.emptied().size(), 1U);
-  EXPECT_GT(stacks.emptied().at(kGreedy), 900U);
+  const auto dropped = stacks.dropped();
+  ASSERT_EQ(dropped.size(), 1U);
+  EXPECT_EQ(dropped.front().pid, kGreedy);
+  EXPECT_EQ(dropped.front().limit, Limit::kPythonStacks);
+  EXPECT_GT(dropped.front().count, 900U);
   EXPECT_EQ(stacks.records(), 1001U);
   const auto last = stacks.at({.pid = kGreedy, .tid = kGreedy, .time = 1000});
   EXPECT_TRUE(last.whole);
   EXPECT_TRUE(last.truncated);
   EXPECT_THAT(last.frames, IsEmpty());
   EXPECT_EQ(code_at(stacks, 1000), 5U);
+}
+
+TEST(SampledStacks, DropsNativeStacksBeyondAProcesssShare) {
+  constexpr std::uint32_t kGreedy = 99;
+  const auto budget = std::make_shared<base::RecordingBudget>();
+  budget->bytes = base::Budget{10'000};
+  SampledStacks stacks{SampledStacks::Matching::kExact, budget};
+  const std::vector<std::uint64_t> chain(100, 0x1000);
+  stacks.add(kGreedy, kGreedy, 1, {.observed = false}, SampledStacks::Taken::kAtSample,
+             {.chain = chain});
+  const auto dropped = stacks.dropped();
+  ASSERT_EQ(dropped.size(), 1U);
+  EXPECT_EQ(dropped.front().limit, Limit::kNativeStacks);
+  EXPECT_THAT(stacks.native_at({.pid = kGreedy, .tid = kGreedy, .time = 1}).chain, IsEmpty());
+}
+
+TEST(SampledStacks, CountsSamplesOfObservedProcessesOnly) {
+  SampledStacks stacks;
+  stacks.add(kRecorded, kThread, 1, stack({{.code = 5}}));
+  stacks.add(kRecorded + 1, kThread + 1, 1, {.observed = false});
+  (void)at(stacks, 1);
+  EXPECT_TRUE(stacks.at({.pid = kRecorded + 1, .tid = kThread + 1, .time = 1}).whole);
+  EXPECT_EQ(stacks.matched(), 1U);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ TEST(SyntheticNames, ANameHasOneAddress) {
   EXPECT_EQ(names.symbols().front().first_line, 0U);
 }
 
-// `perf script -F +symoff` says it: the line is the first one, plus the offset, minus 8.
+// With `perf script -F +symoff`: the line is the first line plus the offset minus 8.
 TEST(SyntheticNames, AnAddressTellsTheLine) {
   SyntheticNames names{kBase};
   names.expect(code("f", 10), 50);
@@ -30,9 +30,9 @@ TEST(SyntheticNames, AnAddressTellsTheLine) {
   EXPECT_EQ(place.address(10), place.begin + 8);
   EXPECT_EQ(place.address(11), place.begin + 9);
   EXPECT_EQ(place.address(50), place.begin + 48);
-  EXPECT_EQ(place.address(0), place.begin + 8) << "not known";
-  EXPECT_EQ(place.address(9), place.begin + 8) << "before the first one";
-  EXPECT_EQ(place.address(51), place.begin + 8) << "nobody said that there is one";
+  EXPECT_EQ(place.address(0), place.begin + 8) << "unknown line";
+  EXPECT_EQ(place.address(9), place.begin + 8) << "before the first line";
+  EXPECT_EQ(place.address(51), place.begin + 8) << "no such line was announced";
   const auto symbol = names.symbols().front();
   EXPECT_EQ(symbol.address, place.begin);
   EXPECT_GT(symbol.address + symbol.size, place.address(50));
@@ -41,7 +41,7 @@ TEST(SyntheticNames, AnAddressTellsTheLine) {
   EXPECT_EQ(symbol.last_line, 50U);
   const auto next = names.place(code("g", 1));
   EXPECT_EQ(next.begin, symbol.address + symbol.size);
-  EXPECT_GT(next.address(1) - 1, place.address(50)) << "perf looks one byte before it up";
+  EXPECT_GT(next.address(1) - 1, place.address(50)) << "perf looks up the byte before";
 }
 
 TEST(SyntheticNames, FunctionsOfOneNameAreTwoByTheirFirstLines) {
@@ -59,7 +59,7 @@ TEST(SyntheticNames, MadeUpLinesTakeNoRoom) {
   EXPECT_LE(names.symbols().front().size, 16U);
 }
 
-// One process can have code with as many lines as it likes: names are of all processes.
+// A process can have code with any number of lines, but all processes share the range of names.
 TEST(SyntheticNames, LinesDoNotTakeTheRoomOfNames) {
   SyntheticNames names{kBase};
   constexpr std::uint32_t kLines = 60'000;
@@ -70,7 +70,7 @@ TEST(SyntheticNames, LinesDoNotTakeTheRoomOfNames) {
   }
   EXPECT_EQ(names.symbols().size(), 10'000U);
   EXPECT_GT(names.symbols().front().size, kLines);
-  EXPECT_EQ(names.symbols().back().size, 16U) << "it has no lines";
+  EXPECT_EQ(names.symbols().back().size, 16U) << "without lines";
   const auto& last = names.symbols().back();
   EXPECT_LT(last.address + last.size - kBase, SyntheticNames::kMostForLines + 10'000 * 16);
   const auto place = names.place(code("g", 7));
@@ -92,7 +92,7 @@ TEST(SyntheticNames, OneProcessDoesNotTakeTheLinesOfOthers) {
   names.expect(code("g", 1), 1000);
   const auto place = names.place(code("g", 1), kModest);
   EXPECT_EQ(place.address(1000), place.begin + 8 + 999);
-  // The same function, which the hostile process has hit first.
+  // The same function, hit first by the hostile process.
   names.expect(code("h", 1), kLines);
   const auto without = names.place(code("h", 1), kGreedy);
   EXPECT_EQ(without.address(kLines), without.address(1));

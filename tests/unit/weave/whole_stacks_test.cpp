@@ -1,4 +1,4 @@
-// Python frames at their places in the callchains of samples, and what else is known of these.
+// The positions of Python frames in the callchains of samples, and their other marks.
 #include "unit/weave/made_process.hpp"
 
 #include <fmt/format.h>
@@ -24,13 +24,47 @@ TEST_F(WholeStacks, AHiddenEvaluatorIsBehindTheInnermostFunction) {
   EXPECT_EQ(woven_one("ccEc", python({"a", "xy"})), "cyxcEac");
 }
 
-// It has a frame: whatever is missing, it is not behind it.
+TEST_F(WholeStacks, CFunctionsThatWereUnwoundReplaceTheKernelsCallchain) {
+  sample(100, "kcdd");
+  record(100, python({"a", "xy"}), "ccEdcEc");
+  sample(200, "kcEc");  // has none
+  record(200, python({"a"}));
+  EXPECT_THAT(woven(), ElementsAre("kccEyxdcEac", "kcEac"));
+  EXPECT_EQ(summary_.python_only, 0U);
+}
+
+TEST_F(WholeStacks, CFunctionsThatWereUnwoundCompleteTheKernelsPart) {
+  data_.events[0].attr.exclude_callchain_user = 1;
+  sample(100, "k");
+  record(100, python({"a"}), "cEc");
+  sample(200, "");
+  record(200, python({"a"}), "cEc");
+  EXPECT_THAT(woven(), ElementsAre("kcEac", "cEac"));
+}
+
+// At least the function that was hit.
+TEST_F(WholeStacks, WithoutARecordThereIsTheInnermostFunction) {
+  data_.events[0].attr.exclude_callchain_user = 1;
+  sample(100, "");
+  record(200, python({"a"}), "cEc");
+  EXPECT_THAT(woven(), ElementsAre(testing::SizeIs(1)));
+  EXPECT_EQ(summary_.without_record, 1U);
+}
+
+TEST_F(WholeStacks, AMarkSaysWhereUnwindingEnded) {
+  sample(100, "kc");
+  record(100, python({}), "ccd", unwind::EndOfStack::kNoInformation);
+  EXPECT_THAT(woven(), ElementsAre("kccd[no unwind info: /usr/bin/python]"));
+  EXPECT_EQ(summary_.no_information, 1U);
+}
+
+// The innermost function has a frame, so it hides no caller.
 TEST_F(WholeStacks, AFunctionWithAFrameHidesNothing) {
   EXPECT_EQ(woven_one("fcEc", python({"a", "xy"})), "fyxa");
   EXPECT_EQ(summary_.python_only, 1U);
 }
 
-// Nobody who is known to call the evaluator has called what it hides.
+// d, which called the hidden function, is not known to call the evaluator.
 TEST_F(WholeStacks, AFunctionThatAnyCFunctionCallsHidesNoEvaluator) {
   EXPECT_EQ(woven_one("cdEc", python({"a", "xy"})), "cyxa");
   EXPECT_EQ(summary_.python_only, 1U);
@@ -46,7 +80,7 @@ TEST_F(WholeStacks, WhoCallsTheEvaluatorIsKnownFromOtherSamples) {
   EXPECT_THAT(woven(), ElementsAre("cyxa", "cEyxdEac", "cyxdEac"));
 }
 
-// a() runs in an evaluator that o() hides, and not behind the innermost function.
+// a() runs in an evaluator hidden by o(), not directly outside the innermost function.
 TEST_F(WholeStacks, AnEvaluatorIsHiddenInTheMiddle) {
   EXPECT_EQ(woven_one("fcEdocEc", python({"z", "a", "xy"})), "fcEyxdoacEzc");
   EXPECT_EQ(summary_.python_only, 0U);
@@ -60,18 +94,18 @@ TEST_F(WholeStacks, WhereFramePointersEndThereMayBeSeveral) {
   EXPECT_EQ(woven_one("fcEdo", python({"a", "b", "xy"})), "fcEyxdoba");
 }
 
-// The innermost function could have hidden it, too.
+// The innermost function could also have hidden it.
 TEST_F(WholeStacks, TwoThatMayHideTheEvaluatorArePythonOnly) {
   EXPECT_EQ(woven_one("ocEdocEc", python({"z", "a", "xy"})), "oyxaz");
   EXPECT_EQ(summary_.python_only, 1U);
 }
 
-// It hides a caller, but that is no evaluator: all of them are there.
+// It hides a caller, but not an evaluator: all of them are in the chain.
 TEST_F(WholeStacks, AFunctionWithoutAFrameMayHideWhatDoesNotMatter) {
   EXPECT_EQ(woven_one("fcEdocEc", python({"a", "xy"})), "fcEyxdocEac");
 }
 
-// "o" begins the thread, as another sample has shown.
+// "o" is the thread's outermost function, as another sample shows.
 TEST_F(WholeStacks, NothingIsHiddenWhereTheThreadBegins) {
   sample(100, "cEcco");
   record(100, python({"a"}));
@@ -98,7 +132,7 @@ TEST_F(WholeStacks, ATruncatedStackAcrossAFunctionThatMayHideOneIsPythonOnly) {
   EXPECT_EQ(woven_one("fcEocEcEc", stack), "fxba[truncated: python stack]");
 }
 
-// It is being entered, or left: it has no frame.
+// The evaluator is being entered or left: it has no frame.
 TEST_F(WholeStacks, TheInnermostEvaluatorMayHaveNoFrame) {
   EXPECT_EQ(woven_one("EcEc", python({"ab"})), "EcEbac");
 }
@@ -113,7 +147,7 @@ TEST_F(WholeStacks, TwoEvaluatorsTooManyArePythonOnly) {
   EXPECT_EQ(summary_.python_only, 1U);
 }
 
-// Outer functions are missing, and what ran them has nothing then.
+// Outer functions are missing, so the evaluators that ran them get none.
 TEST_F(WholeStacks, ATruncatedStackIsOfTheInnermostEvaluators) {
   auto stack = python({"ab"});
   stack.truncated = true;
@@ -121,7 +155,7 @@ TEST_F(WholeStacks, ATruncatedStackIsOfTheInnermostEvaluators) {
   EXPECT_EQ(summary_.python_only, 0U);
 }
 
-// The groups that there are can be one further in, or not.
+// The existing groups may be one position further in, or not.
 TEST_F(WholeStacks, ATruncatedStackBehindAFunctionThatMayHideOneIsPythonOnly) {
   auto stack = python({"ab"});
   stack.truncated = true;
@@ -135,7 +169,7 @@ TEST_F(WholeStacks, ATruncatedStackOfMoreGroupsThanEvaluatorsIsPythonOnly) {
   EXPECT_EQ(woven_one("Ec", stack), "Eba[truncated: python stack]");
 }
 
-// Its outer functions are not in it: that an evaluator is missing does not mean that one is hidden.
+// Its outer functions are missing: a missing evaluator need not be a hidden one.
 TEST_F(WholeStacks, ACallchainThatTheKernelHasCutHidesNothing) {
   options_.most_entries = 5;
   EXPECT_EQ(woven_one("kccEc", python({"a", "xy"})), "kcyxa");
@@ -146,7 +180,7 @@ TEST_F(WholeStacks, ACallchainThatTheKernelHasCutHidesNothing) {
   EXPECT_THAT(woven(), ElementsAre("kcyxa"));
   options_.most_entries = 2;
   data_.events[0].attr.sample_max_stack = 6;
-  EXPECT_THAT(woven(), ElementsAre("kcyxcEac")) << "the event's own limit";
+  EXPECT_THAT(woven(), ElementsAre("kcyxcEac")) << "limit of the event itself";
 }
 
 TEST_F(WholeStacks, ACutCallchainCanBePairedNevertheless) {
@@ -154,7 +188,7 @@ TEST_F(WholeStacks, ACutCallchainCanBePairedNevertheless) {
   EXPECT_EQ(woven_one("ccEc", python({"ab"})), "ccEbac");
 }
 
-// An outer one may be missing, and the innermost have no frame yet.
+// An outer evaluator may be missing, and the innermost may have no frame yet.
 TEST_F(WholeStacks, ACutCallchainThatBeginsInTheEvaluatorIsPythonOnly) {
   options_.most_entries = 3;
   EXPECT_EQ(woven_one("EcE", python({"a", "b"})), "Eba");
@@ -163,7 +197,7 @@ TEST_F(WholeStacks, ACutCallchainThatBeginsInTheEvaluatorIsPythonOnly) {
   EXPECT_THAT(woven(), ElementsAre("EbcEa"));
 }
 
-// The leaf lies in the evaluator: it cannot have hidden another one.
+// The leaf is in the evaluator: it cannot have hidden another one.
 TEST_F(WholeStacks, AnEvaluatorHidesNoOther) {
   EXPECT_EQ(woven_one("EcEc", python({"a", "b", "x"})), "Exba");
 }
@@ -174,7 +208,7 @@ TEST_F(WholeStacks, WithoutFramePointersTheChainMeansNothing) {
   EXPECT_EQ(summary_.python_only, 1U);
 }
 
-// It says what its C stack lacks.
+// The sample says what its C stack lacks.
 TEST_F(WholeStacks, ABrokenStackIsPythonOnly) {
   data_.events[0] = test::made_dwarf_event(kType, {kClock});
   const auto add = [this](std::uint64_t time) {
@@ -220,15 +254,41 @@ TEST_F(WholeStacks, ASampleWithoutARecordStaysAndIsCounted) {
   EXPECT_EQ(summary_.without_record, 1U);
 }
 
-// No program runs at a tracepoint: the record beside it is another sample's.
-TEST_F(WholeStacks, ASampleOfATracepointTakesNoRecord) {
-  stacks_.match(SampledStacks::Matching::kNearest);
+// At a tracepoint, the program runs shortly before its samples: a record of another event is not
+// theirs, nor is one of a tracepoint that of another event.
+TEST_F(WholeStacks, ASampleOfATracepointTakesTheLastRecordOfOne) {
+  using Taken = SampledStacks::Taken;
   data_.events[1].attr.type = PERF_TYPE_TRACEPOINT;
-  sample(100, "cEc", kSwitches);
-  sample(110, "cEc");
-  record(105, python({"a"}));
-  EXPECT_THAT(woven(), ElementsAre("cEc", "cEac"));
+  sample(90, "cEc", kSwitches);
+  sample(130, "cEc", kSwitches);
+  sample(130, "cEc", kSwitches);
+  sample(130, "cEc");
+  record(100, python({"a"}), Taken::kBeforeSample);
+  record(110, python({"b"}), Taken::kBeforeSample);
+  record(120, python({"a"}));
+  record(130, python({"a"}));
+  record(140, python({"a"}), Taken::kBeforeSample);
+  EXPECT_THAT(woven(), ElementsAre("cEc", "cEbc", "cEbc", "cEac"));
   EXPECT_EQ(summary_.without_record, 1U);
+}
+
+// If records were lost, the last one may be that of an earlier sample.
+TEST_F(WholeStacks, ASampleOfATracepointTakesNoOldRecordIfSomeAreLost) {
+  data_.events[1].attr.type = PERF_TYPE_TRACEPOINT;
+  sample(2'000'000, "cEc", kSwitches);
+  sample(200'000'000, "cEc", kSwitches);
+  record(100, python({"a"}), SampledStacks::Taken::kBeforeSample);
+  EXPECT_THAT(woven(), ElementsAre("cEac", "cEc"));
+  stacks_.some_are_lost();
+  EXPECT_THAT(woven(), ElementsAre("cEc", "cEc"));
+}
+
+TEST_F(WholeStacks, ASampleOfATracepointTakesNoRecordOfTheProgramBefore) {
+  data_.events[1].attr.type = PERF_TYPE_TRACEPOINT;
+  exec(150, kPid);
+  sample(200, "cEc", kSwitches);
+  record(100, python({"a"}), SampledStacks::Taken::kBeforeSample);
+  EXPECT_THAT(woven(), ElementsAre("c")) << "whose mappings are unknown";
 }
 
 TEST_F(WholeStacks, ASampleWithoutACallchainIsCounted) {
@@ -250,7 +310,7 @@ TEST_F(WholeStacks, ThoseOfAnotherTimeAreCountedApart) {
   EXPECT_THAT(woven(), ElementsAre("cEc", "cEac", "cEc", "cEac", "cEc"));
   EXPECT_EQ(summary_.without_record, 3U);
   EXPECT_EQ(summary_.of_another_time, 2U);
-  data_.events[1].attr.type = PERF_TYPE_TRACEPOINT;  // which have no place for any
+  data_.events[1].attr.type = PERF_TYPE_TRACEPOINT;
   sample(250, "cEc", kSwitches);
   sample(400, "cEc", kSwitches);
   EXPECT_EQ(woven().size(), 7U);
@@ -265,7 +325,7 @@ TEST_F(WholeStacks, ThatOfAnotherProcessIsNotMissed) {
   EXPECT_EQ(summary_.without_record, 0U);
 }
 
-// -X perf, or switched on before: the process has trampolines.
+// -X perf, or switched on earlier: the process has trampolines.
 class WholeStacksBesideTrampolines : public WholeStacks {
  protected:
   WholeStacksBesideTrampolines() {
@@ -285,7 +345,7 @@ TEST_F(WholeStacksBesideTrampolines, HaveTheirOwnPlacesWhichHaveLines) {
   EXPECT_EQ(woven_one("cEc", python({"x"})), "cExc");
 }
 
-// Of a JIT's code it is not known whose it is.
+// The owner of a JIT's code is unknown.
 TEST_F(WholeStacks, OtherAnonymousCodeIsNoTrampoline) {
   EXPECT_EQ(woven_one("cTEc", python({"a"})), "cTEac");
 }
@@ -295,7 +355,8 @@ TEST_F(WholeStacks, MarksAreAtTheRoot) {
   stack.truncated = true;
   stack.task = "main";
   stack.gil = GilState::kHeld;
-  EXPECT_EQ(woven_one("Ec", stack), "Eac[truncated: python stack]") << "unless they are asked for";
+  EXPECT_EQ(woven_one("Ec", stack), "Eac[truncated: python stack]")
+      << "other marks only on request";
   EXPECT_EQ(summary_.truncated, 1U);
   options_.flags.gil = options_.flags.tasks = true;
   EXPECT_THAT(woven(), ElementsAre("Eac[truncated: python stack][task main][GIL held]"));
@@ -331,7 +392,7 @@ TEST_F(WholeStacks, AddressesTellLines) {
     }
   }
   ASSERT_EQ(addresses.size(), 2U);
-  EXPECT_EQ(addresses[0] % 16, 8 + 2) << "the first line is 10";
+  EXPECT_EQ(addresses[0] % 16, 8 + 2) << "line 12 of a function that starts at line 10";
   EXPECT_EQ(addresses[1] - addresses[0], 28U);
 }
 

@@ -46,7 +46,7 @@ TEST(FunctionProbes, BecomeWhatTheKernelTakes) {
               probe("function__return", 0x10020, 0)});
   const auto* const probes = std::get_if<std::vector<FunctionProbe>>(&chosen);
   ASSERT_NE(probes, nullptr);
-  ASSERT_EQ(probes->size(), 3U) << "the same place once";
+  ASSERT_EQ(probes->size(), 3U) << "each location once";
   EXPECT_TRUE((*probes)[0].entry);
   EXPECT_EQ((*probes)[0].offset, 0x1010U);
   EXPECT_EQ((*probes)[0].counter_offset, 0x2002U);

@@ -76,10 +76,10 @@ TEST(TakesAddress, ThroughASlotOfTheGlobalOffsetTable) {
   EXPECT_TRUE(takes_address(bytes, RemoteAddress{0x2666ef}, runtime, 0xa50, slot));
   EXPECT_FALSE(takes_address(bytes, RemoteAddress{0x2666ef}, runtime, 0xa58, slot));
   EXPECT_FALSE(takes_address(bytes, RemoteAddress{0x2666ef}, runtime, 0xa50, no_slot))
-      << "a register that holds something else";
+      << "the register holds another address";
 }
 
-// What a linker makes of such a load where the address is in the same file.
+// Linkers relax such a load to this if the address is in the same file.
 TEST(TakesAddress, WhereTheLoadWasRelaxed) {
   // mov $0x9b46c0,%rax; lea 0xa50(%rax),%rbx
   const auto fixed =

@@ -14,7 +14,7 @@ TEST(ReasonCode, EveryReasonIsAnErrorWithItsName) {
   std::set<std::string> names;
   for (const auto reason : all_reasons()) {
     const std::error_code code = reason;
-    EXPECT_TRUE(code) << name(reason) << ": 0 would be no error";
+    EXPECT_TRUE(code) << name(reason) << ": 0 would mean success";
     EXPECT_EQ(code.message(),
               std::string{meaning(reason)} + " (" + std::string{name(reason)} + ")");
     EXPECT_EQ(&code.category(), &pyinject_category());

@@ -17,7 +17,7 @@ constexpr std::uint64_t kInterpreters = 0x20000;
 constexpr std::uint64_t kThreads = 0x1000000;
 constexpr std::uint64_t kThreadBytes = 64;
 
-// Made-up structures of a few words.
+// Synthetic structures of a few words.
 RuntimeLayout layout() {
   RuntimeLayout layout;
   layout.interpreters_main = 16;
@@ -34,7 +34,7 @@ class MadeLists : public testing::Test {
  protected:
   static std::uint64_t interpreter(std::uint64_t number) { return kInterpreters + 64 * number; }
 
-  // COUNT interpreters; behind the last one comes the one with the number NEXT.
+  // COUNT interpreters; the last one links to the one with the index NEXT.
   void put_interpreters(std::uint64_t count, std::uint64_t next) {
     memory_.put(kRuntime + 8, interpreter(0));
     for (std::uint64_t number = 0; number < count; ++number) {
@@ -76,7 +76,8 @@ TEST_F(RuntimeViewOfMadeLists, ListsAnInterpreterThatIsItsOwnNextOnce) {
 TEST_F(ThreadListOfMadeLists, KeepsNoStateOfAThreadThatDoesNotExist) {
   put_interpreters(1, 0);
   put_threads(0, 100, 4'000'000'000);
-  ThreadList list{memory_, layout_, base::RemoteAddress{kRuntime}, base::Pid{::getpid()}};
+  ThreadList list{memory_, layout_, base::RemoteAddress{kRuntime},
+                  ThreadNumbers{base::Pid{::getpid()}}};
   EXPECT_EQ(list.update(), 0U);
   EXPECT_TRUE(list.threads().empty());
 }
@@ -84,7 +85,8 @@ TEST_F(ThreadListOfMadeLists, KeepsNoStateOfAThreadThatDoesNotExist) {
 TEST_F(ThreadListOfMadeLists, KeepsAFewStatesOfOneThread) {
   put_interpreters(1, 0);
   put_threads(0, 1000, static_cast<std::uint64_t>(::getpid()));
-  ThreadList list{memory_, layout_, base::RemoteAddress{kRuntime}, base::Pid{::getpid()}};
+  ThreadList list{memory_, layout_, base::RemoteAddress{kRuntime},
+                  ThreadNumbers{base::Pid{::getpid()}}};
   EXPECT_EQ(list.update(), 0U);
   EXPECT_FALSE(list.threads().empty());
   EXPECT_LE(list.threads().size(), 64U);
@@ -97,7 +99,8 @@ TEST_F(ThreadListOfMadeLists, ReadsSoManyStatesOfAllInterpretersTogether) {
     memory_.put(interpreter(number) + 16, kThreads);
   }
   put_threads(0, kMany, 4'000'000'000);
-  ThreadList list{memory_, layout_, base::RemoteAddress{kRuntime}, base::Pid{::getpid()}};
+  ThreadList list{memory_, layout_, base::RemoteAddress{kRuntime},
+                  ThreadNumbers{base::Pid{::getpid()}}};
   EXPECT_GT(list.update(), 0U);
   EXPECT_LT(memory_.reads(), 5 * kMany);
 }

@@ -40,7 +40,7 @@ TEST(ClassifyEvaluator, TellsOursFromTheProgramsOwn) {
   };
   EXPECT_EQ(state(base::RemoteAddress{}, std::nullopt), TrampolineState::kOff);
   EXPECT_EQ(state(evaluator, std::nullopt), TrampolineState::kOnByItself);
-  EXPECT_EQ(state(base::RemoteAddress{0x2000}, std::nullopt), std::nullopt) << "somebody else's";
+  EXPECT_EQ(state(base::RemoteAddress{0x2000}, std::nullopt), std::nullopt) << "another evaluator";
 
   Mailbox mailbox{};
   mailbox.evaluator = evaluator.value();
@@ -52,7 +52,7 @@ TEST(ClassifyEvaluator, TellsOursFromTheProgramsOwn) {
   EXPECT_EQ(state(evaluator, mailbox), TrampolineState::kOnByItself) << "the request was withdrawn";
   mailbox.payload[0] = 't';
   EXPECT_EQ(state(evaluator, mailbox), TrampolineState::kOnByUs)
-      << "not learned before the tool died";
+      << "the tool died before it stored the evaluator";
 }
 
 TEST(Reason, NamesAreDistinctAndCompareWithTheReferencePackage) {

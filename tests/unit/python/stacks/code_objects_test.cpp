@@ -92,8 +92,8 @@ TEST_F(CodeObjectsTest, HaveNamesAndLines) {
   EXPECT_EQ(line(0x5000 + 208), 8U);
   EXPECT_EQ(line(0x5000 + 208 + 15), 8U);
   EXPECT_EQ(line(0x5000 + 208 + 16), 0U) << "not in the table";
-  EXPECT_EQ(line(0x5000 + 208 + 20), 0U) << "behind the instructions";
-  EXPECT_EQ(line(0x5000 + 206), 7U) << "has not begun";
+  EXPECT_EQ(line(0x5000 + 208 + 20), 0U) << "after the instructions";
+  EXPECT_EQ(line(0x5000 + 206), 7U) << "not started yet";
   EXPECT_EQ(line(0x5000), 0U);
   EXPECT_EQ(line(0), 0U);
 }
@@ -102,9 +102,9 @@ TEST_F(CodeObjectsTest, AreReadOnceWhileTheyStayTheSame) {
   ASSERT_TRUE(look_at(0x5000));
   const auto serial = codes_.find(RemoteAddress{0x5000})->serial;
   const auto reads = memory_.reads();
-  memory_.put(0x5000, std::uint64_t{99});  // the reference count
+  memory_.put(0x5000, std::uint64_t{99});  // reference count
   codes_.begin_round();
-  EXPECT_EQ(name(0x5000), "none") << "not looked at in this round";
+  EXPECT_EQ(name(0x5000), "none") << "not read in this round";
   ASSERT_TRUE(look_at(0x5000));
   EXPECT_EQ(memory_.reads(), reads + 1);
   EXPECT_EQ(codes_.find(RemoteAddress{0x5000})->serial, serial);
@@ -114,7 +114,7 @@ TEST_F(CodeObjectsTest, AreReadOnceWhileTheyStayTheSame) {
   EXPECT_EQ(name(0x5000), "Class.method");
   EXPECT_EQ(name(0x4000), "none");
 
-  // Another one in its place, all pointers the same: co_version differs.
+  // Another object at the same address with the same pointers: co_version differs.
   text(0x7000, "Class.change");
   memory_.put(0x5000 + 92, std::uint32_t{5});
   codes_.begin_round();
@@ -126,16 +126,16 @@ TEST_F(CodeObjectsTest, AreReadOnceWhileTheyStayTheSame) {
 }
 
 TEST_F(CodeObjectsTest, RefusesWhatIsNone) {
-  EXPECT_FALSE(look_at(0x4000)) << "nothing there";
+  EXPECT_FALSE(look_at(0x4000)) << "unreadable";
   memory_.put(0x5000 + 8, std::uint64_t{0x901});
-  EXPECT_FALSE(look_at(0x5000)) << "of another type";
+  EXPECT_FALSE(look_at(0x5000)) << "another type";
   EXPECT_EQ(name(0x5000), "none");
   code(0x5000, 0x9999);
   EXPECT_FALSE(look_at(0x5000)) << "without a name";
   code(0x5000, 0x7000);
   EXPECT_TRUE(look_at(0x5000));
   memory_.put(0x5000 + 8, std::uint64_t{0});
-  EXPECT_FALSE(look_at(0x5000)) << "not any more";
+  EXPECT_FALSE(look_at(0x5000)) << "not a code object any more";
   EXPECT_EQ(name(0x5000), "none");
 }
 
@@ -203,7 +203,7 @@ TEST(LineTableTest, EndsWhereItMakesNoSense) {
 TEST(LineTableTest, KeepsNoMoreLinesThanAFunctionHas) {
   std::vector<std::byte> many;
   for (int i = 0; i < 12'000; ++i) {
-    many.push_back(std::byte{0x80 | (11 << 3)});  // one instruction, a line further
+    many.push_back(std::byte{0x80 | (11 << 3)});  // one instruction, next line
     many.push_back(std::byte{0});
   }
   const LineTable lines{many, 1};

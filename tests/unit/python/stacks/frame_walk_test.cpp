@@ -91,7 +91,7 @@ TEST_F(FrameWalk, GoesThroughTheFrameOfCIn312) {
 
 TEST_F(FrameWalk, RefusesWhatIsNoStack) {
   current(0x2000);
-  EXPECT_FALSE(walk()) << "nothing there";
+  EXPECT_FALSE(walk()) << "unreadable";
   frame(0x2000, 0, kPython);
   EXPECT_FALSE(walk()) << "no entry frame at its end";
   frame(0x2000, 0x3001, kPython);
@@ -106,10 +106,10 @@ TEST_F(FrameWalk, RefusesWhatIsNoStack) {
   frame(0x4000, 0, kEntry);
   EXPECT_TRUE(walk());
   memory_.put(0x3000 + 64, std::uint64_t{0});
-  EXPECT_FALSE(walk()) << "called by a frame that runs";
+  EXPECT_FALSE(walk()) << "the caller is itself running";
   memory_.put(0x3000 + 64, std::uint64_t{1});
   memory_.take(0x2000 + 87);
-  EXPECT_FALSE(walk()) << "cut";
+  EXPECT_FALSE(walk()) << "partly unreadable";
 }
 
 TEST_F(FrameWalk, RefusesCircles) {

@@ -1,4 +1,4 @@
-// Stacks that change while they are read, as often as the test says.
+// Stacks that change while they are read, as often as the test requests.
 #include "python/stacks/live_stacks.hpp"
 
 #include "python/layout/layout_facts.hpp"
@@ -65,7 +65,7 @@ RuntimeLayout busy_layout() {
   return layout;
 }
 
-// At each of the next COUNT reads of the thread's state the innermost frame becomes another one.
+// At each of the next COUNT reads of the thread's state, another frame becomes the innermost one.
 struct Changes {
   std::size_t count = 0;
   std::uint64_t frame = 0;
@@ -143,8 +143,9 @@ class LiveStacksTest : public testing::Test {
 
   test::FakeMemory memory_;
   Changes changes_;
-  LiveStacks stacks_{std::make_unique<ChangingMemory>(memory_, changes_), base::Pid{::getpid()},
-                     busy_layout(), RemoteAddress{kRuntimeAddress}, RemoteAddress{kCodeType}};
+  LiveStacks stacks_{std::make_unique<ChangingMemory>(memory_, changes_),
+                     ThreadNumbers{base::Pid{::getpid()}}, busy_layout(),
+                     RemoteAddress{kRuntimeAddress}, RemoteAddress{kCodeType}};
 };
 
 TEST_F(LiveStacksTest, ReadAStackThatStays) {
@@ -179,7 +180,7 @@ TEST_F(LiveStacksTest, KeepTheOuterPartOfAStackThatChangesAtEveryRead) {
 }
 
 TEST_F(LiveStacksTest, NameTheThreadsOfWhichNothingCanBeRead) {
-  memory_.put(frame(kMain) + 8, std::uint64_t{0});  // leads nowhere
+  memory_.put(frame(kMain) + 8, std::uint64_t{0});  // no caller
   EXPECT_THAT(stacks_.read(), IsEmpty());
   EXPECT_THAT(stacks_.unread(), ElementsAre(base::Tid{::gettid()}));
   EXPECT_EQ(stacks_.losses().unreadable, 1U);

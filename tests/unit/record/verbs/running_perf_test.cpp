@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kEnough = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
 
-// Its name; empty: none.
+// The name of the objection; empty: none.
 std::string objection(const std::vector<perfdata::Event>& events, bool by_clock = false) {
   const auto found = check_joinable(events, by_clock);
   return found ? found->name : "";
@@ -21,23 +21,25 @@ std::string objection(const std::vector<perfdata::Event>& events, bool by_clock 
 TEST(RunningPerf, WhatItsEventsLack) {
   const auto good = test::made_event(kEnough);
   EXPECT_EQ(objection({good}), "");
-  EXPECT_EQ(objection({test::made_event(0), good}), "") << "one will do";
+  EXPECT_EQ(objection({test::made_event(0), good}), "") << "one suitable event suffices";
   EXPECT_EQ(objection({test::made_event(kEnough ^ PERF_SAMPLE_CALLCHAIN)}), "no_callchains");
   EXPECT_EQ(objection({test::made_event(kEnough ^ PERF_SAMPLE_TIME)}), "no_times");
   EXPECT_EQ(objection({test::made_event(kEnough ^ PERF_SAMPLE_TID)}), "no_times");
 }
 
-TEST(RunningPerf, OneOfItsEventsThatSampleHasToTakeTheProgram) {
+TEST(RunningPerf, TracepointsNeedTheClockOfTheProgram) {
   const auto good = test::made_event(kEnough);
   auto tracepoint = good;
   tracepoint.attr.type = PERF_TYPE_TRACEPOINT;
   auto side_band = good;
   side_band.attr.type = PERF_TYPE_SOFTWARE;
   side_band.attr.config = PERF_COUNT_SW_DUMMY;
-  EXPECT_EQ(objection({tracepoint}), "only_tracepoints");
-  EXPECT_EQ(objection({tracepoint, side_band}), "only_tracepoints") << "it does not sample";
+  EXPECT_EQ(objection({tracepoint}), "other_clock");
+  EXPECT_EQ(objection({tracepoint, side_band}), "other_clock") << "the other event does not sample";
   EXPECT_EQ(objection({tracepoint, good}), "");
-  EXPECT_EQ(objection({tracepoint, test::made_event(kEnough ^ PERF_SAMPLE_TIME)}), "no_times");
+  tracepoint.attr.use_clockid = 1;
+  tracepoint.attr.clockid = CLOCK_MONOTONIC;
+  EXPECT_EQ(objection({tracepoint}), "");
 }
 
 TEST(RunningPerf, ItsClockIsThatOfItsEvents) {

@@ -1,4 +1,4 @@
-#include "record/post_processing.hpp"
+#include "record/completion.hpp"
 
 #include "base/fault.hpp"
 #include "base/format.hpp"
@@ -29,7 +29,7 @@ namespace {
 
 namespace filesystem = std::filesystem;
 
-// The directory next to the file, by which the file names its images.
+// The directory next to the file, which the file names as the location of its images.
 std::string folder_of_images(const std::string& output) {
   std::error_code ignored;
   return filesystem::absolute(output, ignored).string() + ".names";
@@ -41,85 +41,74 @@ std::string path_of_image(const std::string& folder, std::uint32_t pid) {
 
 }  // namespace
 
-Processed post_process(const PostProcessing& work, weave::RecordedFiles& files,
-                       base::Logger& logger, RecordObserver* observer,
-                       weave::WeaveSummary& summary) {
-  const auto folder = folder_of_images(work.output);
-  const weave::WeaveOptions options{
-      .input = work.input,
-      .output = work.output,
-      .recorded = work.recorded,
-      .unfinished = work.unfinished,
-      .flags = work.flags,
-      .followed = work.followed,
-      .begun_at = work.begun_at,
-      .ended_at = work.ended_at,
+Processed Completion::write(const std::string& input, const std::string& output,
+                            const CompletionOptions& options, weave::WeaveSummary& summary) {
+  const auto folder = folder_of_images(output);
+  const weave::WeaveOptions weaving{
+      .input = input,
+      .output = output,
+      .recorded = options.recorded,
+      .unfinished = options.unfinished,
+      .flags = options.flags,
+      .followed = options.followed,
+      .begun_at = options.begun_at,
+      .ended_at = options.ended_at,
       .most_entries = most_callchain_entries(),
       .image_path = [&](std::uint32_t pid) { return path_of_image(folder, pid); },
       .progress =
           [&](double done, std::uint64_t samples) {
-            if (observer != nullptr) {
-              observer->post_processing(done, samples);
-            }
-            return !work.interrupted || !work.interrupted();
+            observer_.post_processing(done, samples);
+            return !options.interrupted || !options.interrupted();
           },
       .keep =
-          [&](const std::vector<weave::NamedImage>& images, const struct stat& input) {
-            if (observer != nullptr) {
-              observer->stopped();
-            }
+          [&](const std::vector<weave::NamedImage>& images, const struct stat& like) {
+            observer_.stopped();
             keep_images({.images = images,
                          .folder = folder,
-                         .beside = work.names_beside,
-                         .perf = work.perf,
-                         .like = input},
-                        logger);
+                         .beside = options.names_beside,
+                         .perf = options.perf,
+                         .like = like},
+                        logger_);
             base::reached(base::Step::kWoven);
           }};
-  const auto lost = work.lost.empty() ? std::string{} : "; the " + work.lost + " are lost";
+  const auto lost = options.lost.empty() ? std::string{} : "; the " + options.lost + " are lost";
   try {
     base::reached(base::Step::kWeaveBegun);
-    auto result = weave::weave(options, work.context, files);
-    if (observer != nullptr) {
-      observer->stopped();
-    }
+    auto result = weave::weave(weaving, options.context, files_);
+    observer_.stopped();
     if (const auto* const untouched = std::get_if<weave::Untouched>(&result)) {
       if (untouched->cancelled) {
-        logger.warning("post-processing was cancelled: {} is as perf wrote it{}", work.input, lost);
+        logger_.warning("post-processing was cancelled: {} is as perf wrote it{}", input, lost);
         return Processed::kCancelled;
       }
-      logger.log(lost.empty() ? base::LogLevel::kWarning : base::LogLevel::kError,
-                 fmt::format("{} is left as perf wrote it: {}{}", base::printable(work.input),
-                             untouched->why, lost));
+      logger_.log(lost.empty() ? base::LogLevel::kWarning : base::LogLevel::kError,
+                  fmt::format("{} is left as perf wrote it: {}{}", base::printable(input),
+                              untouched->why, lost));
       return Processed::kLeftAlone;
     }
     summary = std::get<weave::WeaveSummary>(std::move(result));
-    logger.debug(
-        "{}: {} stacks unwound, {} of them in part by frame pointers; {} got functions "
-        "that were entered before",
-        base::printable(work.output), summary.unwound, summary.by_frame_pointer, summary.extended);
+    logger_.debug(
+        "{}: {} unwound, {} of them in part by frame pointers; functions entered before the attach "
+        "were added to {}",
+        base::printable(output), base::counted(summary.unwound, "stack"), summary.by_frame_pointer,
+        base::counted(summary.extended, "stack"));
     return Processed::kDone;
   } catch (const base::Error& error) {
-    if (observer != nullptr) {
-      observer->stopped();
-    }
-    logger.error("{}: {} is as perf wrote it{}", error.what(), base::printable(work.input), lost);
+    observer_.stopped();
+    logger_.error("{}: {} is as perf wrote it{}", error.what(), base::printable(input), lost);
     return Processed::kFailed;
   }
 }
 
-Processed post_process_in_place(const std::string& path, PostProcessing work,
-                                weave::RecordedFiles& files, base::Logger& logger,
-                                RecordObserver* observer, weave::WeaveSummary& summary) {
-  work.input = work.flags.keep_raw ? path + ".raw" : path;
-  work.output = path;
-  if (!work.flags.keep_raw) {
-    return post_process(work, files, logger, observer, summary);
+Processed Completion::replace(const std::string& path, const CompletionOptions& options,
+                              weave::WeaveSummary& summary) {
+  if (!options.flags.keep_raw) {
+    return write(path, path, options, summary);
   }
   const auto place = base::Place::of(path);
   const auto raw = place.name + ".raw";
   place.directory.rename(place.name, raw);
-  const auto processed = post_process(work, files, logger, observer, summary);
+  const auto processed = write(path + ".raw", path, options, summary);
   if (processed != Processed::kDone) {
     place.directory.rename(raw, place.name);
   }
@@ -133,9 +122,9 @@ void warn_without_off_cpu(const std::vector<WovenFile>& woven, base::Logger& log
   }
   if (unknown != 0) {
     logger.warning(
-        "--off-cpu: {} threads waited when the recording began, with an unknown end: these waits "
-        "are missing",
-        unknown);
+        "--off-cpu: waits of {} that began before the recording are missing: their ends are "
+        "unknown",
+        base::counted(unknown, "thread"));
   }
   const auto file = std::ranges::find_if(
       woven, [](const auto& each) { return each.summary.no_off_cpu != weave::NoOffCpu::kNone; });

@@ -1,4 +1,4 @@
-#include "python/stacks/thread_numbers.hpp"
+#include "python/layout/thread_numbers.hpp"
 
 #include "procfs/status.hpp"
 #include "procfs/tasks.hpp"
@@ -13,14 +13,17 @@ ThreadNumbers::ThreadNumbers(base::Pid process) : process_{process} {
 }
 
 void ThreadNumbers::update() {
+  if (!process_) {
+    return;
+  }
   std::map<base::Tid, std::uint64_t> natives;
   ours_.clear();
-  for (const auto tid : procfs::list_tasks(process_)) {
+  for (const auto tid : procfs::list_tasks(*process_)) {
     auto native = static_cast<std::uint64_t>(tid.value());
     if (const auto known = natives_.find(tid); known != natives_.end()) {
       native = known->second;
     } else if (nested_) {
-      const auto status = procfs::read_status(process_, tid);
+      const auto status = procfs::read_status(*process_, tid);
       if (!status || status->namespace_pids.empty()) {
         continue;
       }

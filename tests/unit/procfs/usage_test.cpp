@@ -1,0 +1,41 @@
+#include "procfs/usage.hpp"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+namespace pyinject::procfs {
+namespace {
+
+using std::chrono::nanoseconds;
+
+TEST(ThreadUsage, ParsesFaultsAndTimes) {
+  const auto usage = parse_thread_usage(
+      "7 (a) R 1 2) S 1 7 7 0 -1 4194304 100 0 3 0 5 6 0 0 20 0 1 0 9\n", "1000 200 5\n");
+  ASSERT_TRUE(usage);
+  EXPECT_EQ(usage->state, 'S');
+  EXPECT_EQ(usage->minor_faults, 100);
+  EXPECT_EQ(usage->major_faults, 3);
+  EXPECT_EQ(usage->on_cpu, nanoseconds{1000});
+  EXPECT_EQ(usage->for_cpu, nanoseconds{200});
+}
+
+TEST(ThreadUsage, RefusesOtherText) {
+  EXPECT_FALSE(parse_thread_usage("", ""));
+  EXPECT_FALSE(parse_thread_usage("7 (a) S 1", ""));
+}
+
+TEST(ThreadUsage, IsKnownForThisThread) {
+  EXPECT_TRUE(read_thread_usage(base::Pid{::getpid()}, base::Tid{::getpid()}));
+}
+
+TEST(MachineUsage, ParsesStolenTime) {
+  const auto usage = parse_machine_usage("cpu  10 20 30 40 50 60 70 80 0 0\ncpu0 1\n");
+  ASSERT_TRUE(usage);
+  EXPECT_EQ(usage->all, 360);
+  EXPECT_EQ(usage->stolen, 80);
+  EXPECT_FALSE(parse_machine_usage("cpu0 1 2 3\n"));
+}
+
+}  // namespace
+}  // namespace pyinject::procfs
