@@ -1,0 +1,124 @@
+// Reads asyncio's tasks, the locks that threads wait for, and the threads' names from a target
+// while it runs. Nothing is stopped. What changes during each of a few reads is marked as not
+// certain.
+#pragma once
+
+#include "pyinject/base/pid.hpp"
+#include "pyinject/python/stack_reader.hpp"
+#include "pyinject/python/target.hpp"
+#include "python/layout/process_image.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace pyinject::python {
+
+// A thread's name in its program (Thread.name): UTF-8 with every character that the program chose.
+struct ThreadName {
+  base::Tid tid;
+  std::string name;
+  bool certain = true;
+  bool operator==(const ThreadName&) const = default;
+};
+
+struct AsyncFrame {
+  CodeNames names;
+  std::uint32_t line = 0;  // 0: unknown
+  bool operator==(const AsyncFrame&) const = default;
+};
+
+// Addresses identify objects as long as they live.
+struct AsyncTask {
+  enum class State { kPending, kRunning };
+
+  std::uint64_t address = 0;
+  std::uint64_t loop = 0;  // its event loop
+  // The thread that runs its loop; nullopt: none, or the loop does not say.
+  std::optional<base::Tid> thread = {};
+  std::string name;  // UTF-8
+  State state = State::kPending;
+  // Innermost first. A pending task: what it awaits, down to the last coroutine or generator. The
+  // running one: the functions on its thread's stack, from the innermost to its coroutine.
+  std::vector<AsyncFrame> awaits = {};
+  // The future or task that it waits for; 0: none, for example if it is ready to run.
+  std::uint64_t waits_for = 0;
+  // The tasks that await it, also by means of gather(), wait(), shield() and a TaskGroup. From 3.14
+  // on, asyncio keeps them. Before, they come from what tasks wait for and from asyncio's own
+  // callbacks, so other kinds of awaiting are missing.
+  std::vector<std::uint64_t> awaited_by;
+  // False: it changed during every read, or is too long.
+  bool certain = true;
+  bool operator==(const AsyncTask&) const = default;
+};
+[[nodiscard]] std::string_view name(AsyncTask::State state);  // "pending"
+
+struct AsyncTasks {
+  std::vector<AsyncTask> tasks;
+  bool complete = true;  // false: some tasks could not be read
+};
+
+// An object of a thread that waits for it in acquire(), get(), join() and so on.
+struct Wait {
+  enum class Kind {
+    // CPython does not record its owner. It is known if exactly one thread is inside `with LOCK:`.
+    kLock,
+    kRLock,
+    kCondition,
+    kEvent,
+    kSemaphore,
+    kBarrier,
+    kQueue,
+    kFuture,  // of concurrent.futures
+    kJoin,    // the owner is the joined thread
+  };
+
+  base::Tid waiter;
+  Kind kind = Kind::kLock;
+  std::string object;  // the name of its class: "RLock", "LifoQueue"
+  std::uint64_t address = 0;
+  // The thread that must act before the wait can end; nullopt: not known.
+  std::optional<base::Tid> owner;
+  std::uint64_t count = 0;  // kRLock: how many times its owner has acquired it
+  // False: it changed during every read.
+  bool certain = true;
+  bool operator==(const Wait&) const = default;
+};
+
+class ObjectReader {
+ public:
+  // A string says why TARGET's objects cannot be read.
+  [[nodiscard]] static std::variant<ObjectReader, std::string> of(const Target& target);
+  // The same with TARGET as IMAGE shows it.
+  [[nodiscard]] static std::variant<ObjectReader, std::string> of(
+      const Target& target, std::shared_ptr<const ProcessImage> image);
+
+  // The names of all threads that the threading module knows, ordered by tid.
+  [[nodiscard]] std::vector<ThreadName> thread_names();
+
+  // All tasks of all interpreters that have not ended. Tasks that are not of the type in the module
+  // _asyncio are not read. Empty and complete: the target does not use asyncio.
+  [[nodiscard]] AsyncTasks tasks();
+
+  // What the threads of STACKS (StackReader) wait for, for those that wait for a known object.
+  [[nodiscard]] std::vector<Wait> waits(std::span<const ThreadStack> stacks);
+
+  // STEADY: the target is stopped from now on until the next call, so nothing is read twice.
+  void set_steady(bool steady);
+
+  ObjectReader(ObjectReader&& other) noexcept;
+  ObjectReader& operator=(ObjectReader&& other) noexcept;
+  ~ObjectReader();
+
+ private:
+  class Impl;
+  explicit ObjectReader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pyinject::python
