@@ -66,7 +66,11 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
                                const std::optional<std::string>& perf) {
   CommandLine line;
   const std::span<const std::string> words{arguments};
-  if (words.empty() || words.front().starts_with('-')) {
+  if (words.empty()) {
+    line.verb = &overview_verb;
+    return line;
+  }
+  if (words.front().starts_with('-')) {
     const auto split = split_arguments(words, global_options(), false);
     const auto values = store_own(global_options(), split.own);
     line.help = values.count("help") != 0;

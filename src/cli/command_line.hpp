@@ -8,6 +8,7 @@
 #include "pyinject/record/repeated_recording.hpp"
 #include "pyinject/record/weave_file.hpp"
 #include "pyinject/record/wrapped_perf.hpp"
+#include "pyinject/targets/scope.hpp"
 #include "record/verbs/join_recording.hpp"
 
 #include <chrono>
@@ -58,6 +59,16 @@ struct StatusCommand {
   bool json = false;
 };
 
+struct DumpCommand {
+  std::vector<base::Pid> pids;  // empty: SCOPE
+  session::Scope scope;
+  bool json = false;
+  bool stop = false;
+  bool native = false;                             // needs STOP
+  std::optional<std::chrono::nanoseconds> period;  // --watch
+  std::optional<std::string> core;                 // --core: its file, and no processes
+};
+
 struct CommandLine {
   const VerbSpec* verb = nullptr;  // nullptr: --help, --version
   bool help = false;               // --help: of VERB
@@ -66,7 +77,7 @@ struct CommandLine {
   ReportOptions report;  // STATS: record, join, activate, deactivate
   std::variant<std::monostate, RecordCommand, session::JoinOptions, FunctionsCommand,
                session::WeaveFileOptions, ActivateCommand, DeactivateCommand, StatusCommand,
-               session::WrapOptions>
+               DumpCommand, session::WrapOptions>
       options;  // of VERB
 };
 

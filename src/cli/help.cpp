@@ -13,6 +13,7 @@ constexpr std::string_view kBeforeVerbs =
 
 Profiles running CPython 3.12 to 3.15 processes with stock perf: kernel, C and
 Python functions in one stack. The processes need no flag and no restart.
+Without arguments, it lists the Python processes and the first commands.
 
 )";
 

@@ -1,4 +1,4 @@
-// What the built tool says about targets that cannot be recorded: one interpreter each. The wrong
+// The built tool's messages for targets that cannot be recorded, with one interpreter each. Wrong
 // command lines are in cli_record_test.cpp.
 #include "base/file.hpp"
 #include "integration/cli_bad_input.hpp"
@@ -60,7 +60,7 @@ TEST_F(CliBadInput, AProcessWithoutPython) {
   EXPECT_EQ(child.read_line(Deadline::after(kPatience)), "still there");
 }
 
-// Such as Debian 12's own.
+// For example, the Python of Debian 12.
 TEST_F(CliBadInput, AnOldPython) {
   std::vector<std::string> candidates{"/usr/bin/python3"};
   const char* const home = std::getenv("HOME");
@@ -95,7 +95,7 @@ TEST_F(CliBadInput, AnotherUsersProcess) {
     GTEST_SKIP() << "being another user needs root";
   }
   PythonProcess python{any(), kAnswers};
-  const SeenFolder seen{Interpreter{}};  // one that everybody may enter
+  const SeenFolder seen{Interpreter{}};  // a directory that every user may enter
   fs::copy_file(tool(), seen.here("tool"));
   auto argv = record_argv(python.pid());
   argv.front() = seen.here("tool");
@@ -116,6 +116,21 @@ TEST_F(CliBadInput, TracedByStrace) {
     }
     expect_refused(python.pid(), "traced",
                    {"pid " + say(tracer.pid()) + " (strace)", "detach that"});
+  }
+  expect_as_before(python);
+}
+
+TEST_F(CliBadInput, DumpWithAStopOfATracedProcess) {
+  PythonProcess python{any(), kAnswers};
+  {
+    const Tracer tracer{strace_of(python.pid())};
+    if (!tracer.attached()) {
+      GTEST_SKIP() << "no strace that attaches: " << tracer.said();
+    }
+    expect_failure(run({tool(), "dump", "--stop", "-p", say(python.pid())}),
+                   {"pid " + say(python.pid()) + ": cannot dump: ", "(traced)",
+                    "traced by pid " + say(tracer.pid()), "without --stop"});
+    EXPECT_EQ(run({tool(), "dump", "-p", say(python.pid())}).status, ExitStatus{});
   }
   expect_as_before(python);
 }

@@ -219,7 +219,7 @@ TEST(CommandLine, MistakesWithPerfsOtherVerbs) {
   EXPECT_EQ(mistake({"trace", "-p", "x"}).status, 129);
   EXPECT_THAT(mistake({"sched", "latency", "-p", "1"}).text, HasSubstr("only 'sched record'"));
   EXPECT_THAT(mistake({"kmem", "stat"}).text, HasSubstr("only 'kmem record'"));
-  EXPECT_THAT(mistake({"stat", "-p", "1"}).text, HasSubstr("record, top, trace, sched, kmem"));
+  EXPECT_THAT(mistake({"stat", "-p", "1"}).text, HasSubstr("record, top, dump, trace, sched"));
 }
 
 TEST(CommandLine, RefusesTheOptionsThatItNeedsItself) {
@@ -274,6 +274,43 @@ TEST(CommandLine, StatusNeedsNoTarget) {
   const auto status = std::get<StatusCommand>(line.options);
   EXPECT_TRUE(status.json);
   EXPECT_THAT(status.pids, ElementsAre(Pid{1}, Pid{2}, Pid{3}));
+}
+
+TEST(CommandLine, DumpTakesProcessesOrAScope) {
+  const auto line = parse({"dump", "-p", "1,2", "--json", "--watch", "500ms"});
+  const auto& named = std::get<DumpCommand>(line.options);
+  EXPECT_EQ(named.pids.size(), 2U);
+  EXPECT_TRUE(named.json);
+  EXPECT_EQ(named.period, std::chrono::milliseconds{500});
+  const auto scoped = parse({"dump", "-u", "0", "--comm", "py*"});
+  const auto& scope = std::get<DumpCommand>(scoped.options).scope;
+  EXPECT_EQ(scope.user, 0U);
+  EXPECT_EQ(scope.command, "py*");
+}
+
+TEST(CommandLine, DumpStopsOnlyOnRequest) {
+  const auto stops = [](std::initializer_list<std::string> words) {
+    std::vector<std::string> all{"dump", "-p", "1"};
+    all.insert(all.end(), words);
+    return std::get<DumpCommand>(parse(all).options).stop;
+  };
+  EXPECT_FALSE(stops({}));
+  EXPECT_TRUE(stops({"--stop"}));
+  EXPECT_TRUE(stops({"--native"}));
+}
+
+TEST(CommandLine, DumpNeedsOneKindOfTarget) {
+  EXPECT_EQ(mistake({"dump"}).status, 129);
+  EXPECT_THAT(mistake({"dump"}).text, HasSubstr("perf-pyinject status"));
+  EXPECT_THAT(mistake({"dump", "-p", "1", "-a"}).text, HasSubstr("-p cannot be combined"));
+  EXPECT_THAT(mistake({"dump", "7"}).text, HasSubstr("did you mean -p 7?"));
+}
+
+TEST(CommandLine, DumpRefusesWatchTimesThatAreNone) {
+  for (const auto* const time : {"0s", "1", "soon", "-1s", "1e9h"}) {
+    EXPECT_THAT(mistake({"dump", "-a", "--watch", time}).text, HasSubstr("expected a time"))
+        << time;
+  }
 }
 
 TEST(CommandLine, HelpNeedsNothingElse) {

@@ -1,0 +1,433 @@
+#include "base/file.hpp"
+#include "base/format.hpp"
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "cli/core_dump.hpp"
+#include "cli/repeat_option.hpp"
+#include "cli/reporter.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "inspect/dump_json.hpp"
+#include "inspect/dump_text.hpp"
+#include "inspect/snapshot.hpp"
+#include "inspect/stopped/interleave.hpp"
+#include "inspect/stopped/native_stacks.hpp"
+#include "inspect/stopped/traced_stop.hpp"
+#include "procfs/own_rights.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/python/injector.hpp"
+#include "pyinject/targets/guard.hpp"
+#include "pyinject/targets/stop_signals.hpp"
+#include "pyinject/targets/target_selection.hpp"
+#include "targets/examine_all.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace pyinject::cli {
+
+namespace {
+
+using python::Reason;
+using session::kFailure;
+using session::kUsage;
+
+constexpr auto kDumpOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},
+    {"all-cpus", 'a', kFlag},
+    {"uid", 'u', kValue},
+    {"comm", 0, kValue},
+    {"cgroup", 'G', kValue},
+    {"core", 0, kValue},
+    {"stop", 0, kFlag},
+    {"native", 0, kFlag},
+    {"json", 0, kFlag},
+    {"watch", 0, kValue},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kDumpHelp =
+    R"(usage: perf-pyinject dump (-p PID[,PID...] | -a | -u USER | --comm GLOB |
+                           -G CGROUP | --core FILE) [OPTION...]
+
+Prints what each thread of a Python process does now: its state, the system call
+that it is in with the file or socket that it waits for, the GIL, the lock that
+it waits for with its owner, and its Python stack; threads that wait for each
+other (DEADLOCK); and asyncio's tasks. No process is changed, and without --stop
+none is stopped.
+
+which processes:
+  -p, --pid LIST   these processes
+  -a, --all-cpus   all Python processes
+  -u, --uid USER   only processes of USER (name or number)
+      --comm GLOB  only processes with this name: --comm 'gunicorn*'
+  -G, --cgroup CG  only processes in this cgroup or below it
+      --core FILE  the process in this core file, as it was then
+how to read them:
+      --stop       stop all threads for milliseconds and print for how long:
+                   all is then of one moment, and no stack is uncertain
+      --native     also print the C functions between the Python functions; this
+                   implies --stop
+output:
+      --json       for programs: docs/dump-json.md describes the fields
+      --watch TIME repeat every TIME (such as 1s, 500ms) until Ctrl-C, or until
+                   the processes of -p have exited; --json: one line each time
+      --log-format json  messages as JSON
+  -q, --quiet      only warnings and errors
+  -v, --verbose    also print each kernel function that a thread is blocked in,
+                   and the interpreter's file
+
+The stack of a thread that runs is read until two reads agree. If its inner
+functions change too fast, a line says so above the outer ones. System calls
+need the rights of the process's user, or root; all kernel functions need root.
+
+exit status: 0 each process of -p, or the core, was dumped; 125 one was not;
+129 usage
+
+examples:
+  perf-pyinject dump -p 4711
+  perf-pyinject dump --stop -p 4711
+  perf-pyinject dump --comm 'gunicorn*' --watch 2s
+  perf-pyinject dump --json -p 4711 | jq '.processes[0].threads[].state'
+)";
+
+void parse_dump(const VerbArguments& arguments, CommandLine& line) {
+  auto parsed = parse_words(dump_verb, arguments, Operands::kNone, line);
+  if (line.help) {
+    return;
+  }
+  DumpCommand command{.pids = parsed.pids,
+                      .scope = parse_scope(parsed),
+                      .json = parsed.has("json"),
+                      .stop = parsed.has("stop") || parsed.has("native"),
+                      .native = parsed.has("native"),
+                      .period = {},
+                      .core = parsed.value("core")};
+  const bool all = parsed.has("all-cpus") || command.scope.narrow();
+  if (command.core) {
+    for (const auto* const option : {"stop", "native", "watch"}) {
+      if (parsed.has(option)) {
+        throw CommandLineError{fmt::format("--core cannot be combined with --{}", option), kUsage};
+      }
+    }
+    if (all || !command.pids.empty()) {
+      throw CommandLineError{"--core cannot be combined with -p, -a, -u, --comm or -G", kUsage};
+    }
+    line.options = std::move(command);
+    return;
+  }
+  if (all && !command.pids.empty()) {
+    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
+  }
+  if (!all && command.pids.empty()) {
+    throw CommandLineError{
+        "dump needs a target: -p PID, or -a for all Python processes; perf-pyinject status lists "
+        "them",
+        kUsage};
+  }
+  if (const auto watch = parsed.value("watch")) {
+    command.period = parse_span(*watch);
+    if (!command.period) {
+      throw CommandLineError{
+          fmt::format("--watch {}: expected a time such as 1s or 500ms", base::printable(*watch)),
+          kUsage};
+    }
+  }
+  line.options = std::move(command);
+}
+
+// Whether its threads are worth showing without Python stacks.
+bool has_threads_to_show(Reason reason) {
+  return reason == Reason::kMainThreadGone || reason == Reason::kNotInitialized ||
+         reason == Reason::kFinalizing;
+}
+
+class Dumper {
+ public:
+  Dumper(const CommandLine& line, base::Logger& logger)
+      : command_{std::get<DumpCommand>(line.options)},
+        verbose_{line.verbosity == Verbosity::kVerbose},
+        logger_{logger},
+        named_{session::without_repetitions(command_.pids)} {
+    if (command_.stop) {
+      guard_.emplace(*detector_, *injector_, logger_,
+                     session::GuardOptions{.session = base::ProcessId{}});
+      guard_->expect_stops();
+    }
+  }
+
+  // Returns the exit status.
+  int run();
+
+ private:
+  int dump();
+  int watch();
+  [[nodiscard]] std::vector<base::Pid> candidates() const;
+  // False: it has no threads to show.
+  bool try_to_dump(base::Pid pid, const python::Detection& detection);
+  bool dump_process(base::Pid pid, const python::Detection& detection);
+  [[nodiscard]] std::variant<inspect::ProcessSnapshot, python::Refusal> take_snapshot(
+      base::Pid pid, const python::Target* target) const;
+  void report(base::Pid pid, const python::Refusal& refusal);
+  void take_round();
+  void write(bool clear) const;
+  void forget_exited();
+
+  const DumpCommand& command_;
+  bool verbose_;
+  base::Logger& logger_;
+  Output output_ = look_at_output();
+  std::unique_ptr<python::Detector> detector_ = python::make_detector(python::Purpose::kObserve);
+  std::unique_ptr<python::Injector> injector_ = python::make_injector();
+  std::optional<session::Guard> guard_;  // --stop: ends stops that this tool cannot end
+  std::vector<base::Pid> named_;
+  std::map<base::Pid, base::ProcessId> identities_;  // of named processes
+  std::set<std::pair<base::Pid, std::string>> reported_;
+  // The latest round.
+  std::vector<inspect::DumpedProcess> processes_;
+  std::size_t unreadable_ = 0;
+  bool failed_ = false;
+};
+
+std::vector<base::Pid> Dumper::candidates() const {
+  if (!command_.pids.empty()) {
+    return named_;
+  }
+  std::vector<base::Pid> chosen;
+  for (const auto pid : session::visible_processes()) {
+    if (session::is_in(command_.scope, pid)) {
+      chosen.push_back(pid);
+    }
+  }
+  return chosen;
+}
+
+void Dumper::report(base::Pid pid, const python::Refusal& refusal) {
+  const auto text = base::printable(python::describe(refusal));
+  if (reported_.emplace(pid, text).second) {
+    logger_.log(command_.pids.empty() ? base::LogLevel::kWarning : base::LogLevel::kError,
+                fmt::format("pid {}: cannot dump: {}", pid.value(), text));
+  }
+  failed_ = failed_ || !command_.pids.empty();
+}
+
+std::variant<inspect::ProcessSnapshot, python::Refusal> Dumper::take_snapshot(
+    base::Pid pid, const python::Target* target) const {
+  if (!command_.stop) {
+    auto taken = inspect::take_snapshot(pid, target);
+    if (!taken) {
+      return python::Refusal{.reason = Reason::kExited, .found = "it has exited", .remedy = {}};
+    }
+    return std::move(*taken);
+  }
+  std::optional<inspect::NativeStacks> native;
+  inspect::TracedStop::OnStop on_stop;
+  if (command_.native) {
+    native.emplace(target);
+    on_stop = [&native](const auto& registers) { native->copy(registers); };
+  }
+  inspect::TracedStop stop{on_stop};
+  auto taken = inspect::take_snapshot_stopped(pid, target, stop);
+  if (auto* const snapshot = std::get_if<inspect::ProcessSnapshot>(&taken);
+      snapshot != nullptr && native) {
+    const auto stacks = native->unwind();
+    for (auto& thread : snapshot->threads) {
+      if (const auto found = stacks.find(thread.tid); found != stacks.end()) {
+        inspect::interleave(thread, found->second);
+      }
+    }
+  }
+  if (auto* const refusal = std::get_if<python::Refusal>(&taken);
+      refusal != nullptr && !python::has_gone(refusal->reason)) {
+    refusal->remedy +=
+        fmt::format("{}without {}, dump stops nothing", refusal->remedy.empty() ? "" : "; ",
+                    command_.native ? "--native" : "--stop");
+  }
+  return taken;
+}
+
+bool Dumper::dump_process(base::Pid pid, const python::Detection& detection) {
+  inspect::DumpedProcess process{.pid = pid, .snapshot = {}, .refusal = {}};
+  const auto* target = std::get_if<python::Target>(&detection);
+  const auto* const refused = std::get_if<python::Refused>(&detection);
+  const auto take = [&] {
+    auto taken = take_snapshot(pid, target);
+    if (auto* const refusal = std::get_if<python::Refusal>(&taken)) {
+      process.refusal = std::move(*refusal);
+    } else {
+      process.snapshot = std::get<inspect::ProcessSnapshot>(std::move(taken));
+    }
+  };
+  if (refused != nullptr) {
+    if (has_threads_to_show(refused->refusal.reason)) {
+      take();
+    }
+    process.refusal = refused->refusal;
+  } else {
+    const auto [known, first] = identities_.try_emplace(pid, target->id);
+    if (first || command_.pids.empty() || known->second == target->id) {
+      take();
+    } else {
+      process.refusal = {.reason = Reason::kExited, .found = "it has exited", .remedy = {}};
+    }
+    if (process.snapshot && !process.snapshot->no_stacks.empty()) {
+      process.refusal = {
+          .reason = Reason::kLayoutMismatch,
+          .found = "its Python stacks cannot be read: " + process.snapshot->no_stacks,
+          .remedy = {}};
+    }
+  }
+  if (process.refusal) {
+    report(pid, *process.refusal);
+  }
+  const bool shown = process.snapshot.has_value();
+  if (shown || !command_.pids.empty()) {
+    processes_.push_back(std::move(process));
+  }
+  return shown;
+}
+
+// A failure at one process does not end the others' dumps.
+bool Dumper::try_to_dump(base::Pid pid, const python::Detection& detection) {
+  try {
+    return dump_process(pid, detection);
+  } catch (const base::Error& error) {
+    logger_.error("pid {}: cannot dump: {}", pid.value(), base::printable(error.what()));
+    failed_ = true;
+    return false;
+  }
+}
+
+void Dumper::take_round() {
+  processes_.clear();
+  unreadable_ = 0;
+  failed_ = false;
+  const bool named = !command_.pids.empty();
+  const auto pids = candidates();
+  const auto examined =
+      session::examine_all(*detector_, pids, base::Cancellation::never(),
+                           named ? session::kPatienceNamed : session::kPatienceUnnamed);
+  bool shown = false;
+  for (std::size_t i = 0; i < pids.size(); ++i) {
+    const auto& detection = examined[i].detection;
+    const auto* const refused = std::get_if<python::Refused>(&detection);
+    const bool known_python = refused == nullptr || refused->version != python::Version{} ||
+                              !refused->interpreter.empty();
+    if (named || known_python) {
+      shown = try_to_dump(pids[i], detection) || shown;
+    } else if (refused->refusal.reason == Reason::kNoPermission) {
+      ++unreadable_;
+    }
+  }
+  failed_ = failed_ || (!named && !shown);
+}
+
+void Dumper::write(bool clear) const {
+  std::string text = clear ? "\033[H\033[2J" : "";
+  if (command_.json) {
+    text = inspect::to_json(
+        processes_, command_.period ? inspect::JsonForm::kLine : inspect::JsonForm::kIndented);
+  } else {
+    const inspect::TextOptions options{.color = output_.color, .verbose = verbose_};
+    for (const auto& process : processes_) {
+      if (process.snapshot) {
+        text += inspect::to_text(*process.snapshot, options);
+        text += "\n";
+      }
+    }
+  }
+  base::write_all(STDOUT_FILENO, text, "standard output");
+}
+
+int Dumper::dump() {
+  take_round();
+  write(false);
+  if (command_.pids.empty() && processes_.empty()) {
+    logger_.error("no Python process that can be dumped{}; perf-pyinject status lists them",
+                  command_.scope.narrow() ? " is selected" : " is visible");
+  }
+  if (unreadable_ != 0) {
+    logger_.warning("{} could not be inspected: {}",
+                    base::counted(unreadable_, "process", "processes"),
+                    procfs::how_to_get(procfs::Capability::kSysPtrace));
+  }
+  return failed_ ? kFailure : 0;
+}
+
+void Dumper::forget_exited() {
+  for (const auto& process : processes_) {
+    if (process.refusal && python::has_gone(process.refusal->reason)) {
+      std::erase(named_, process.pid);
+    }
+  }
+}
+
+int Dumper::watch() {
+  session::StopSignals signals;
+  bool first = true;
+  bool failed = false;
+  while (true) {
+    const auto next = base::Deadline::after(*command_.period);
+    take_round();
+    write(output_.terminal && !command_.json);
+    failed = first ? failed_ : failed;
+    first = false;
+    if (!command_.pids.empty()) {
+      forget_exited();
+      if (named_.empty()) {
+        return failed ? kFailure : 0;
+      }
+    }
+    pollfd stop{.fd = signals.fd(), .events = POLLIN, .revents = 0};
+    ::poll(&stop, 1, next.remaining_ms());
+    if (signals.next()) {
+      return failed ? kFailure : 0;
+    }
+  }
+}
+
+int Dumper::run() {
+  const int status = command_.period ? watch() : dump();
+  if (guard_) {
+    guard_->dismiss();
+  }
+  return status;
+}
+
+int run_dump(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
+  const auto& command = std::get<DumpCommand>(line.options);
+  if (command.core) {
+    return dump_core({.file = *command.core,
+                      .json = command.json,
+                      .verbose = line.verbosity == Verbosity::kVerbose},
+                     reporter.logger());
+  }
+  return Dumper{line, reporter.logger()}.run();
+}
+
+}  // namespace
+
+const VerbSpec dump_verb{.name = "dump",
+                         .summary = "print what each thread does now, with its Python stack",
+                         .options = kDumpOptions,
+                         .parse = parse_dump,
+                         .run = run_dump,
+                         .help = kDumpHelp};
+
+}  // namespace pyinject::cli

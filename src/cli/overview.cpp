@@ -1,0 +1,144 @@
+#include "cli/overview.hpp"
+
+#include "base/columns.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "bpf/sampler.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verbs.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/tasks.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/python/detector.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+
+namespace pyinject::cli {
+
+namespace {
+
+using session::ProcessStatus;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kMostRows = 19;
+
+struct CpuTime {
+  std::uint64_t start_time = 0;
+  std::uint64_t ticks = 0;
+};
+using CpuTimes = std::map<base::Pid, CpuTime>;
+
+CpuTimes cpu_times() {
+  CpuTimes times;
+  for (const auto pid : procfs::list_processes()) {
+    if (const auto stat = procfs::read_stat(pid)) {
+      times[pid] = {.start_time = stat->start_time, .ticks = stat->cpu_ticks};
+    }
+  }
+  return times;
+}
+
+CpuShares shares_of(const CpuTimes& before, const CpuTimes& after, double seconds) {
+  const auto ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  CpuShares shares;
+  for (const auto& [pid, time] : after) {
+    const auto found = before.find(pid);
+    if (found != before.end() && found->second.start_time == time.start_time) {
+      shares[pid] =
+          static_cast<double>(time.ticks - found->second.ticks) / ticks_per_second / seconds;
+    }
+  }
+  return shares;
+}
+
+std::vector<std::string> row_of(const ProcessStatus& status, const CpuShares& shares) {
+  const auto share = shares.find(status.pid);
+  const auto or_dash = [](const std::string& text) {
+    return text.empty() ? "-" : base::printable(text);
+  };
+  return {std::to_string(status.pid.value()), or_dash(status.user),
+          share == shares.end() ? "-" : fmt::format("{:.0f}", 100 * share->second),
+          status.version ? python::to_string(*status.version) : "-", or_dash(status.command)};
+}
+
+// The commands name the busiest process that can be recorded.
+std::string next_commands(const std::vector<ProcessStatus>& processes) {
+  const auto usable = std::ranges::find_if(
+      processes, [](const auto& status) { return !status.refusal || status.only_bpf; });
+  const auto pid =
+      usable == processes.end() ? std::string{"PID"} : std::to_string(usable->pid.value());
+  const auto* const engine = usable != processes.end() && usable->refusal ? " --engine bpf" : "";
+  const auto record = fmt::format("perf-pyinject record -p {}{}", pid, engine);
+  return base::to_columns({{"where it is now", "perf-pyinject dump -p " + pid},
+                           {"what it is busy with", "perf-pyinject top -p " + pid},
+                           {"the same, recorded", record + " -- sleep 10"},
+                           {"what it waits for", record + " --off-cpu -- sleep 10"},
+                           {"what can be recorded", "perf-pyinject status"}},
+                          {});
+}
+
+}  // namespace
+
+std::string to_overview(const session::StatusReport& report, const CpuShares& shares,
+                        std::size_t width) {
+  if (report.processes.empty()) {
+    return "no Python process is visible\n" + session::unlisted(report) +
+           "\nto launch and profile one  perf-pyinject record -- python3 app.py\n";
+  }
+  auto processes = report.processes;
+  std::ranges::stable_sort(processes, std::ranges::greater{}, [&shares](const auto& status) {
+    const auto found = shares.find(status.pid);
+    return found == shares.end() ? 0 : found->second;
+  });
+  std::vector<std::vector<std::string>> rows{{"PID", "USER", "%CPU", "PYTHON", "COMMAND"}};
+  for (const auto& status : processes) {
+    if (rows.size() <= kMostRows) {
+      rows.push_back(row_of(status, shares));
+    }
+  }
+  auto text = base::to_columns(rows, {.right_aligned = {0, 2}, .width = width});
+  if (processes.size() > kMostRows) {
+    text += fmt::format("and {} more: perf-pyinject status\n", processes.size() - kMostRows);
+  }
+  return text + session::unlisted(report) + "\n" + next_commands(processes);
+}
+
+namespace {
+
+// Takes half a second, in which it measures the use of the CPUs.
+int run_overview(const CommandLine& /*line*/, Reporter& /*reporter*/,
+                 const Terminal& /*terminal*/) {
+  constexpr std::chrono::milliseconds kLeast{500};
+  const auto begin = steady_clock::now();
+  const auto before = cpu_times();
+  const auto detector = python::make_detector();
+  const auto observer =
+      bpf::built_in() ? python::make_detector(python::Purpose::kObserve) : nullptr;
+  const auto report = session::report_status(*detector, {}, observer.get());
+  std::this_thread::sleep_until(begin + kLeast);
+  const std::chrono::duration<double> passed = steady_clock::now() - begin;
+  base::write_all(
+      STDOUT_FILENO,
+      to_overview(report, shares_of(before, cpu_times(), passed.count()), output_width()),
+      "standard output");
+  return 0;
+}
+
+}  // namespace
+
+const VerbSpec overview_verb{.name = "overview",
+                             .summary = {},
+                             .options = {},
+                             .parse = nullptr,
+                             .run = run_overview,
+                             .help = {}};
+
+}  // namespace pyinject::cli

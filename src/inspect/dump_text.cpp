@@ -1,0 +1,428 @@
+#include "inspect/dump_text.hpp"
+
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pyinject::inspect {
+
+namespace {
+
+using base::printable;
+
+class Writer {
+ public:
+  explicit Writer(const TextOptions& options) : options_{options} {}
+
+  void process(const ProcessSnapshot& process);
+  void core(const CoreOrigin& core);
+  void deadlocks(const ProcessSnapshot& process);
+  void thread(const ProcessSnapshot& process, const ThreadSnapshot& thread);
+  void tasks(const ProcessSnapshot& process);
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  // SGR parameters of a terminal (ECMA-48).
+  static constexpr std::string_view kBold = "1";
+  static constexpr std::string_view kDim = "2";
+  static constexpr std::string_view kRed = "31";
+  static constexpr std::string_view kGreen = "32";
+  static constexpr std::string_view kYellow = "33";
+
+  [[nodiscard]] std::string colored(std::string_view color, std::string_view text) const {
+    return options_.color ? fmt::format("\033[{}m{}\033[0m", color, text) : std::string{text};
+  }
+  [[nodiscard]] std::string state_of(const ProcessSnapshot& process,
+                                     const ThreadSnapshot& thread) const;
+  [[nodiscard]] std::string wait_of(const ThreadSnapshot& thread) const;
+  void frames(const ProcessSnapshot& process, const ThreadSnapshot& thread);
+  void deadlock(const ProcessSnapshot& process, const std::vector<base::Tid>& members);
+
+  const TextOptions& options_;
+  std::string text_;
+};
+
+// The program's name for it, of which the kernel may know the first 15 characters or nothing.
+std::string shown_name(const ThreadSnapshot& thread) {
+  const bool says_nothing = thread.python_name.empty() || thread.python_name == "MainThread";
+  return printable(says_nothing ? thread.name : thread.python_name);
+}
+
+const ThreadSnapshot* find_thread(const ProcessSnapshot& process, base::Tid tid) {
+  const auto found = std::ranges::find(process.threads, tid, &ThreadSnapshot::tid);
+  return found == process.threads.end() ? nullptr : &*found;
+}
+
+// 'thread 4713 "query"'
+std::string thread_name(const ProcessSnapshot& process, base::Tid tid) {
+  const auto* const thread = find_thread(process, tid);
+  return fmt::format("thread {} \"{}\"", tid.value(),
+                     thread == nullptr ? std::string{} : shown_name(*thread));
+}
+
+// The innermost function outside of the modules that implement the locks.
+const Frame* waiting_line(const ThreadSnapshot& thread) {
+  const auto found = std::ranges::find_if(thread.frames, [](const Frame& frame) {
+    const auto& file = frame.file;
+    return !frame.native && !file.ends_with("/threading.py") && !file.ends_with("/queue.py") &&
+           !file.ends_with("/concurrent/futures/_base.py");
+  });
+  return found == thread.frames.end() ? nullptr : &*found;
+}
+
+// "qsort_r  [libc.so.6]"
+std::string native_function(const Frame& frame) {
+  const auto name =
+      frame.function.empty() ? fmt::format("0x{:x}", frame.address) : printable(frame.function);
+  const std::string_view file = frame.file;
+  const auto last = file.ends_with(']') ? file : file.substr(file.rfind('/') + 1);
+  return last.starts_with('[') ? fmt::format("{}  {}", name, printable(last))
+         : last.empty()        ? name + "  [unknown]"
+                               : fmt::format("{}  [{}]", name, printable(last));
+}
+
+std::string object_of(const python::Wait& wait) {
+  return fmt::format("{} 0x{:x}", printable(wait.object), wait.address);
+}
+
+// CPython does not record who has acquired a plain lock.
+bool is_inferred(const python::Wait& wait) { return wait.kind == python::Wait::Kind::kLock; }
+
+std::string Writer::wait_of(const ThreadSnapshot& thread) const {
+  const auto& wait = *thread.wait;
+  std::string owner;
+  if (wait.owner && wait.kind == python::Wait::Kind::kJoin) {
+    return colored(kRed, fmt::format("waits for thread {} to end", wait.owner->value()));
+  }
+  if (wait.owner) {
+    owner = is_inferred(wait) ? fmt::format(" (thread {} is inside 'with')", wait.owner->value())
+                              : fmt::format(" (held by thread {})", wait.owner->value());
+  }
+  return colored(kRed, fmt::format("waits for {}{}", object_of(wait), owner));
+}
+
+void Writer::deadlock(const ProcessSnapshot& process, const std::vector<base::Tid>& members) {
+  bool inferred = false;
+  for (const auto tid : members) {
+    const auto* const thread = find_thread(process, tid);
+    inferred = inferred || (thread != nullptr && thread->wait && is_inferred(*thread->wait));
+  }
+  text_ += "  " +
+           colored(kRed, fmt::format("{}DEADLOCK of {}", inferred ? "probable " : "",
+                                     base::counted(members.size(), "thread"))) +
+           (inferred ? ", as far as the owners of locks are known:\n" : ":\n");
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const auto* const thread = find_thread(process, members[i]);
+    const auto next = members[(i + 1) % members.size()];
+    if (thread == nullptr || !thread->wait) {
+      continue;
+    }
+    const bool join = thread->wait->kind == python::Wait::Kind::kJoin;
+    const auto* const line = waiting_line(*thread);
+    text_ += fmt::format(
+        "    {} waits for {}{}{}\n", thread_name(process, members[i]),
+        join ? "the end of " : object_of(*thread->wait) + " of ", thread_name(process, next),
+        line == nullptr ? std::string{}
+                        : fmt::format("  {}:{}", printable(line->file), line->line));
+  }
+}
+
+void Writer::deadlocks(const ProcessSnapshot& process) {
+  for (const auto& members : process.deadlocks) {
+    deadlock(process, members);
+  }
+}
+
+// Tasks below those that await them.
+class TaskTree {
+ public:
+  TaskTree(const ProcessSnapshot& process, bool all) : process_{process}, all_{all} {
+    for (const auto& task : process.tasks) {
+      by_address_.emplace(task.address, &task);
+    }
+    for (const auto& task : process.tasks) {
+      for (const auto awaiter : task.awaited_by) {
+        awaited_[awaiter].push_back(&task);
+      }
+    }
+  }
+
+  // Those of LOOP.
+  std::string to_string(std::uint64_t loop) {
+    for (const auto& task : process_.tasks) {
+      const bool root = std::ranges::none_of(
+          task.awaited_by, [this](std::uint64_t awaiter) { return by_address_.contains(awaiter); });
+      if (root && task.loop == loop) {
+        add(task, 0);
+      }
+    }
+    std::size_t left = 0;
+    for (const auto& task : process_.tasks) {
+      if (task.loop == loop) {
+        add(task, 0);  // unless it is shown: tasks that await each other have no root
+        left += shown_.contains(task.address) ? 0U : 1U;
+      }
+    }
+    if (left != 0) {
+      text_ += fmt::format("    ... {} (-v or --json: all)\n", base::counted(left, "more task"));
+    }
+    return std::exchange(text_, {});
+  }
+
+ private:
+  static constexpr std::size_t kMostShown = 100;
+  static constexpr std::size_t kDeepest = 32;
+
+  void add(const python::AsyncTask& task, std::size_t depth) {
+    if (shown_.contains(task.address) || (!all_ && shown_.size() >= kMostShown)) {
+      return;
+    }
+    shown_.insert(task.address);
+    const std::string indent(4 + 2 * std::min(depth, kDeepest), ' ');
+    text_ += fmt::format("{}task \"{}\": {}{}{}\n", indent, printable(task.name),
+                         python::name(task.state), awaiters(task),
+                         task.certain    ? ""
+                         : process_.core ? " (not all of it can be read)"
+                                         : " (changed while it was read)");
+    for (const auto& frame : task.awaits) {
+      text_ += fmt::format("{}  {}  {}:{}\n", indent, printable(frame.names.qualname),
+                           printable(frame.names.file),
+                           frame.line == 0 ? std::string{"?"} : std::to_string(frame.line));
+    }
+    if (const auto below = awaited_.find(task.address); below != awaited_.end()) {
+      for (const auto* const each : below->second) {
+        add(*each, depth + 1);
+      }
+    }
+  }
+
+  // The position in the tree shows a single one.
+  [[nodiscard]] std::string awaiters(const python::AsyncTask& task) const {
+    std::vector<std::string> names;
+    for (const auto address : task.awaited_by) {
+      if (const auto found = by_address_.find(address); found != by_address_.end()) {
+        names.push_back(fmt::format("\"{}\"", printable(found->second->name)));
+      }
+    }
+    return names.empty() ? "" : fmt::format(", awaited by {}", fmt::join(names, ", "));
+  }
+
+  const ProcessSnapshot& process_;
+  bool all_;
+  std::map<std::uint64_t, const python::AsyncTask*> by_address_;
+  std::map<std::uint64_t, std::vector<const python::AsyncTask*>> awaited_;
+  std::set<std::uint64_t> shown_;
+  std::string text_;
+};
+
+void Writer::tasks(const ProcessSnapshot& process) {
+  std::map<std::uint64_t, std::vector<const python::AsyncTask*>> loops;
+  for (const auto& task : process.tasks) {
+    loops[task.loop].push_back(&task);
+  }
+  TaskTree tree{process, options_.verbose};
+  for (const auto& [loop, tasks] : loops) {
+    const auto thread = tasks.front()->thread;
+    text_ += fmt::format("  asyncio, {}: {}\n",
+                         thread ? fmt::format("loop of thread {}", thread->value())
+                                : fmt::format("loop 0x{:x}", loop),
+                         base::counted(tasks.size(), "task"));
+    text_ += tree.to_string(loop);
+  }
+  if (!process.all_tasks && !(process.core && process.tasks.empty())) {
+    text_ +=
+        colored(kYellow, process.core ? "  ... more asyncio tasks cannot be read from this core\n"
+                                      : "  ... more asyncio tasks changed while they were read\n");
+  }
+}
+
+void Writer::core(const CoreOrigin& core) {
+  text_ += fmt::format("  core file: {}\n", printable(core.file));
+  if (core.truncated()) {
+    text_ += colored(kYellow, fmt::format("  the core file is truncated: it has {} of {} bytes\n",
+                                          core.size, core.expected_size));
+  }
+  if (core.signal == 0) {
+    text_ += "  no signal: a debugger wrote the core\n";
+    return;
+  }
+  text_ += colored(kRed, fmt::format("  {}{}{}{}\n", printable(core.signal_name),
+                                     core.cause.empty() ? "" : ": ", printable(core.cause),
+                                     core.thread ? fmt::format(" (thread {})", core.thread->value())
+                                                 : std::string{}));
+}
+
+void Writer::process(const ProcessSnapshot& process) {
+  text_ += colored(kBold, fmt::format("pid {}", process.pid.value()));
+  if (!process.user.empty()) {
+    text_ += fmt::format(" ({})", printable(process.user));
+  }
+  if (process.version) {
+    text_ += ", Python " + python::to_string(*process.version);
+  }
+  text_ += fmt::format(", {}: {}\n", base::counted(process.threads.size(), "thread"),
+                       printable(process.command));
+  if (options_.verbose && !process.interpreter.empty()) {
+    text_ += fmt::format("  interpreter: {}\n", printable(process.interpreter));
+  }
+  if (process.core) {
+    core(*process.core);
+  }
+  if (process.stopped_for) {
+    const std::chrono::duration<double, std::milli> time = *process.stopped_for;
+    text_ += fmt::format("  stopped for {:.1f} ms\n", std::max(time.count(), 0.1));
+  }
+  if (process.stopped) {
+    text_ += colored(kYellow, fmt::format("  stopped by a signal: kill -CONT {} continues it\n",
+                                          process.pid.value()));
+  }
+  if (process.main_thread_exited) {
+    text_ += colored(kYellow, "  its main thread has exited\n");
+  }
+  if (!process.no_stacks.empty()) {
+    text_ +=
+        colored(kYellow, fmt::format("  no Python stacks: {}\n", printable(process.no_stacks)));
+  }
+}
+
+std::string call_of(const ThreadSnapshot& thread) {
+  return thread.call ? "in " + printable(to_string(*thread.call)) : std::string{};
+}
+
+// "stopped" and "stopped, in read(fd 0: /dev/null)".
+std::string with_call(std::string_view state, const ThreadSnapshot& thread) {
+  return fmt::format("{}{}{}", state, thread.call ? ", " : "", call_of(thread));
+}
+
+std::string activity_of(const ThreadSnapshot& thread) {
+  switch (thread.activity) {
+    case Activity::kOnProcessor:
+      return fmt::format("running on CPU {}", thread.processor);
+    case Activity::kRunnable:
+      return fmt::format("runnable, last on CPU {}", thread.processor);
+    case Activity::kRunningOrRunnable:
+      return fmt::format("running or runnable, CPU {}", thread.processor);
+    case Activity::kSleeping:
+      return thread.call ? call_of(thread) : "sleeping";
+    case Activity::kUninterruptible:
+      return with_call("uninterruptible", thread);
+    case Activity::kStopped:
+      return with_call("stopped", thread);
+    case Activity::kTraced:
+      return with_call("stopped by a tracer", thread);
+    case Activity::kZombie:
+      return "zombie";
+    case Activity::kUnknown:
+      return "not blocked in a system call";
+    case Activity::kOther:
+      break;
+  }
+  return with_call("unknown state", thread);
+}
+
+std::string Writer::state_of(const ProcessSnapshot& process, const ThreadSnapshot& thread) const {
+  std::string gil;  // and the signal
+  if (process.core && process.core->signal != 0 && process.core->thread == thread.tid) {
+    gil = colored(kRed, "received " + printable(process.core->signal_name)) + ", ";
+  }
+  if (thread.gil == GilState::kHeld) {
+    gil += colored(kGreen, "holds the GIL") + ", ";
+  } else if (thread.gil == GilState::kAwaited) {
+    const auto holder = thread.gil_holder
+                            ? fmt::format(" (held by thread {})", thread.gil_holder->value())
+                            : std::string{};
+    gil += colored(kRed, "waits for the GIL" + holder) + ", ";
+  }
+  auto state = gil + (thread.wait ? wait_of(thread) + ", " : "") + activity_of(thread);
+  if (!thread.kernel.empty()) {
+    state += colored(kDim, fmt::format(" [{}]", printable(thread.kernel.front())));
+  }
+  if (thread.ran_meanwhile) {
+    state += colored(kYellow, " (ran while it was read)");
+  }
+  return state;
+}
+
+void Writer::frames(const ProcessSnapshot& process, const ThreadSnapshot& thread) {
+  const auto remark = [&](std::string_view text) {
+    text_ += colored(kYellow, fmt::format("    ... {}\n", text));
+  };
+  if (options_.verbose) {
+    for (const auto& function : thread.kernel) {
+      text_ += colored(kDim, fmt::format("    {}  [kernel]\n", printable(function)));
+    }
+  }
+  if (thread.unreadable) {
+    remark(process.core ? "its Python functions cannot be read from this core"
+                        : "its Python functions changed while they were read");
+  }
+  if (!thread.settled) {
+    remark("inner functions changed while they were read");
+  }
+  for (const auto& frame : thread.frames) {
+    if (frame.native) {
+      text_ += colored(kDim, fmt::format("    {}\n", native_function(frame)));
+      continue;
+    }
+    const auto line = frame.line == 0 ? std::string{"?"} : std::to_string(frame.line);
+    text_ += fmt::format("    {}  {}\n", printable(frame.function),
+                         colored(kDim, fmt::format("{}:{}", printable(frame.file), line)));
+  }
+  if (!thread.complete && process.core) {
+    remark(fmt::format("{} functions may be missing: this core does not hold all of its memory",
+                       thread.frames.empty() ? "Python" : "outer"));
+  } else if (!thread.complete) {
+    remark("outer functions are missing: the stack is too deep");
+  }
+  if (!thread.native_missing.empty()) {
+    remark("C functions are missing: " + printable(thread.native_missing));
+  }
+}
+
+void Writer::thread(const ProcessSnapshot& process, const ThreadSnapshot& thread) {
+  text_ += "  " + colored(kBold, fmt::format("thread {}", thread.tid.value()));
+  if (const auto name = shown_name(thread); !name.empty() || !process.core) {
+    text_ += fmt::format(" \"{}\"", name);
+  }
+  if (thread.tid.value() == process.pid.value()) {
+    text_ += " (main)";
+  }
+  if (!thread.interpreters.empty() && thread.interpreters != std::vector<std::int64_t>{0}) {
+    text_ += fmt::format(" (interpreter{} {})", thread.interpreters.size() == 1 ? "" : "s",
+                         fmt::join(thread.interpreters, ", "));
+  }
+  text_ += fmt::format(": {}\n", state_of(process, thread));
+  frames(process, thread);
+}
+
+}  // namespace
+
+std::string to_text(const ProcessSnapshot& process, const TextOptions& options) {
+  Writer writer{options};
+  writer.process(process);
+  writer.deadlocks(process);
+  const auto has_python = [](const ThreadSnapshot& thread) {
+    return thread.unreadable ||
+           std::ranges::any_of(thread.frames, [](const Frame& frame) { return !frame.native; });
+  };
+  for (const bool python : {true, false}) {
+    for (const auto& thread : process.threads) {
+      if (has_python(thread) == python) {
+        writer.thread(process, thread);
+      }
+    }
+  }
+  writer.tasks(process);
+  return writer.take();
+}
+
+}  // namespace pyinject::inspect

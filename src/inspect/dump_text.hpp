@@ -1,0 +1,19 @@
+// A snapshot as text for people. Pure.
+#pragma once
+
+#include "inspect/snapshot.hpp"
+
+#include <string>
+
+namespace pyinject::inspect {
+
+struct TextOptions {
+  bool color = false;
+  bool verbose = false;  // each kernel function, and the interpreter's file
+};
+
+// A line for the process, then one for each thread with its stack below it. Threads without Python
+// functions come last. Text from the process is made printable.
+[[nodiscard]] std::string to_text(const ProcessSnapshot& process, const TextOptions& options = {});
+
+}  // namespace pyinject::inspect

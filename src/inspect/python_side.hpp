@@ -1,0 +1,88 @@
+// The Python side of a snapshot: stacks, the GIL, names, locks and tasks of a target, which runs,
+// is stopped, or is in a core file.
+#pragma once
+
+#include "inspect/gil_view.hpp"
+#include "inspect/snapshot.hpp"
+#include "memory/process_memory.hpp"
+#include "pyinject/base/pid.hpp"
+#include "pyinject/python/stack_reader.hpp"
+#include "pyinject/python/target.hpp"
+#include "python/layout/process_image.hpp"
+#include "python/layout/runtime_layout.hpp"
+#include "python/objects/object_reader.hpp"
+#include "python/stacks/live_stacks.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pyinject::inspect {
+
+// The thread is on a processor or waits for one.
+[[nodiscard]] bool runs(Activity activity);
+
+class PythonSide {
+ public:
+  // A string says why its stacks cannot be read.
+  [[nodiscard]] static std::variant<std::unique_ptr<PythonSide>, std::string> of(
+      const python::Target& target, std::shared_ptr<const python::ProcessImage> image);
+
+  PythonSide(std::shared_ptr<const python::ProcessImage> image,
+             std::unique_ptr<python::LiveStacks> stacks, const python::RuntimeLayout& layout,
+             const python::Target& target);
+
+  // Reads the stacks of TIDS, or of all threads without TIDS, and then who holds the GIL.
+  void read(std::span<const base::Tid> tids);
+  // The same for all threads, which are stopped. False: a stack is of a moment at which it cannot
+  // be read.
+  [[nodiscard]] bool read_stopped();
+  void add_frames(ThreadSnapshot& thread) const;
+  // FUTEX: the one that THREAD waits for.
+  void add_gil(ThreadSnapshot& thread, std::optional<std::uint64_t> futex) const;
+  // Reads what is in Python's objects: names, locks, tasks. STEADY: whether a thread has not run
+  // since its stack was read.
+  void read_objects(const std::function<bool(base::Tid)>& steady);
+  // The same for all threads, which are stopped.
+  void read_objects_stopped();
+  // Adds what was read.
+  void add_objects(ProcessSnapshot& process);
+  // Makes THREADS, which were read at different moments, agree on the latest holder.
+  void settle_gil(std::map<base::Tid, ThreadSnapshot>& threads) const;
+
+ private:
+  struct Stack {
+    std::vector<Frame> frames;
+    bool settled = true;
+    bool complete = true;
+    bool unreadable = false;
+    [[nodiscard]] bool good() const { return settled && !unreadable; }
+  };
+  void take(const std::vector<python::ThreadStack>& stacks);
+  [[nodiscard]] std::vector<base::Tid> not_good() const;
+
+  std::shared_ptr<const python::ProcessImage> image_;
+  std::unique_ptr<memory::MemoryReader> memory_;
+  python::RuntimeLayout layout_;
+  std::unique_ptr<python::LiveStacks> reader_;
+  GilView gils_;
+  std::optional<python::ObjectReader> objects_;  // nullopt: unreadable, for example free-threaded
+  std::vector<python::ThreadName> names_;
+  std::vector<python::Wait> waits_;
+  python::AsyncTasks tasks_;
+  std::map<base::Tid, Stack> stacks_;
+  std::map<base::Tid, python::ThreadStack> raw_stacks_;  // the same
+};
+
+// Nullptr: PROCESS says why there are no Python stacks, or there is no TARGET.
+[[nodiscard]] std::unique_ptr<PythonSide> python_side_of(
+    const python::Target* target, std::shared_ptr<const python::ProcessImage> image,
+    ProcessSnapshot& process);
+
+}  // namespace pyinject::inspect

@@ -1,0 +1,463 @@
+#include "inspect/snapshot.hpp"
+
+#include "base/user_name.hpp"
+#include "inspect/kept_memory.hpp"
+#include "inspect/process_files.hpp"
+#include "inspect/python_side.hpp"
+#include "memory/process_memory.hpp"
+#include "procfs/blocked_task.hpp"
+#include "procfs/cmdline.hpp"
+#include "procfs/namespaces.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/status.hpp"
+#include "procfs/tasks.hpp"
+#include "python/layout/process_image.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <sys/syscall.h>
+
+namespace pyinject::inspect {
+
+namespace {
+
+// A thread that runs between its reads is read again so many times.
+constexpr int kAttempts = 3;
+
+std::optional<std::chrono::nanoseconds> time_of(clockid_t clock) {
+  timespec now{};
+  if (::clock_gettime(clock, &now) != 0) {
+    return std::nullopt;
+  }
+  return std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec};
+}
+
+// A thread just before a stop.
+struct ThreadBefore {
+  std::string name;
+  int processor = 0;
+  Activity activity = Activity::kOther;
+  std::optional<procfs::BlockedCall> call;
+  std::vector<std::string> kernel;
+};
+
+// The futex that CALL uses.
+std::optional<std::uint64_t> futex_of(const procfs::BlockedCall& call) {
+  return call.number == SYS_futex ? std::optional{call.arguments[0]} : std::nullopt;
+}
+
+class SnapshotTaker {
+ public:
+  // ALIVE: a thread of PID that has not exited, as a process: it names the memory and the files.
+  SnapshotTaker(base::Pid pid, base::Pid alive, PythonSide* python)
+      : pid_{pid}, memory_{alive}, files_{alive}, python_{python}, alive_{alive} {}
+
+  [[nodiscard]] std::vector<ThreadSnapshot> threads();
+
+  // The same with a stop: call look_before() shortly before it, read_stopped() during it, and
+  // take_stopped() after it. read_stopped(): false if another stop may show more.
+  void look_before();
+  [[nodiscard]] bool read_stopped(std::span<const StoppedThread> stopped);
+  [[nodiscard]] std::vector<ThreadSnapshot> take_stopped();
+
+ private:
+  struct Seen {
+    char state = '?';
+    std::uint64_t switches = 0;
+    [[nodiscard]] bool runs() const { return state == 'R'; }
+    bool operator==(const Seen&) const = default;
+  };
+  [[nodiscard]] std::optional<Seen> look(base::Tid tid) const;
+  // nullopt: it has exited.
+  [[nodiscard]] std::optional<ThreadSnapshot> read_thread(base::Tid tid);
+  void add_activity(ThreadSnapshot& thread, char state) const;
+  [[nodiscard]] std::optional<procfs::BlockedCall> read_call(base::Tid tid) const;
+  // The futex that it waits for.
+  std::optional<std::uint64_t> add_call(ThreadSnapshot& thread);
+  [[nodiscard]] ThreadSnapshot stopped_thread(const StoppedThread& stopped);
+
+  base::Pid pid_;
+  memory::ProcessMemory memory_;
+  ProcessFiles files_;
+  PythonSide* python_;
+  // Of the stop.
+  std::map<base::Tid, ThreadBefore> before_;
+  std::map<base::Tid, ThreadSnapshot> stopped_;
+  std::map<base::Tid, procfs::BlockedCall> calls_;
+  base::Pid alive_;
+  std::optional<KeptMemory> kept_;
+};
+
+std::optional<SnapshotTaker::Seen> SnapshotTaker::look(base::Tid tid) const {
+  const auto status = procfs::read_status(pid_, tid);
+  return status ? std::optional{Seen{.state = status->state, .switches = status->switches}}
+                : std::nullopt;
+}
+
+void SnapshotTaker::add_activity(ThreadSnapshot& thread, char state) const {
+  switch (state) {
+    case 'R': {
+      const auto on_processor = procfs::read_on_processor(pid_, thread.tid);
+      thread.activity = !on_processor   ? Activity::kRunningOrRunnable
+                        : *on_processor ? Activity::kOnProcessor
+                                        : Activity::kRunnable;
+      return;
+    }
+    case 'S':
+      thread.activity = Activity::kSleeping;
+      return;
+    case 'D':
+      thread.activity = Activity::kUninterruptible;
+      return;
+    case 'T':
+      thread.activity = Activity::kStopped;
+      return;
+    case 't':
+      thread.activity = Activity::kTraced;
+      return;
+    case 'Z':
+    case 'X':
+      thread.activity = Activity::kZombie;
+      return;
+    default:
+      thread.activity = Activity::kOther;
+  }
+}
+
+std::optional<procfs::BlockedCall> SnapshotTaker::read_call(base::Tid tid) const {
+  const auto text = procfs::read_system_call(pid_, tid);
+  return text ? procfs::parse_blocked_call(*text) : std::nullopt;
+}
+
+std::optional<std::uint64_t> SnapshotTaker::add_call(ThreadSnapshot& thread) {
+  const auto read = read_call(thread.tid);
+  if (!read) {
+    return std::nullopt;
+  }
+  const auto call = procfs::continued_call(*read, thread.kernel);
+  thread.call = describe_call(
+      call,
+      {.memory = memory_, .file = [this](int fd) { return files_.describe(fd); }, .now = time_of});
+  return futex_of(call);
+}
+
+std::optional<ThreadSnapshot> SnapshotTaker::read_thread(base::Tid tid) {
+  const auto stat = procfs::read_stat(pid_, tid);
+  if (!stat) {
+    return std::nullopt;
+  }
+  ThreadSnapshot thread;
+  thread.tid = tid;
+  thread.name = stat->name;
+  thread.processor = stat->processor;
+  add_activity(thread, stat->state);
+  std::optional<std::uint64_t> futex;
+  if (stat->state != 'R' && stat->state != 'Z' && stat->state != 'X') {
+    for (auto& frame : procfs::read_kernel_stack(pid_, tid)) {
+      thread.kernel.push_back(std::move(frame.name));
+    }
+    futex = add_call(thread);
+  }
+  if (python_ != nullptr) {
+    python_->add_frames(thread);
+    python_->add_gil(thread, futex);
+  }
+  return thread;
+}
+
+std::vector<ThreadSnapshot> SnapshotTaker::threads() {
+  std::map<base::Tid, ThreadSnapshot> threads;
+  auto left = procfs::list_tasks(pid_);
+  for (int attempt = 0; attempt < kAttempts && !left.empty(); ++attempt) {
+    std::map<base::Tid, Seen> before;
+    for (const auto tid : left) {
+      if (const auto seen = look(tid)) {
+        before.emplace(tid, *seen);
+      }
+    }
+    if (python_ != nullptr) {
+      python_->read(attempt == 0 ? std::span<const base::Tid>{} : std::span<const base::Tid>{left});
+    }
+    left.clear();
+    for (const auto& [tid, seen] : before) {
+      auto thread = read_thread(tid);
+      const auto after = look(tid);
+      if (!thread || !after) {
+        threads.erase(tid);
+        continue;
+      }
+      const bool running = after->runs() || runs(thread->activity);
+      thread->ran_meanwhile = !running && seen != *after;
+      if (thread->ran_meanwhile || (running && !after->runs())) {
+        left.push_back(tid);
+      }
+      threads.insert_or_assign(tid, std::move(*thread));
+    }
+  }
+  if (python_ != nullptr) {
+    python_->settle_gil(threads);
+  }
+  std::vector<ThreadSnapshot> all;
+  all.reserve(threads.size());
+  for (auto& [tid, thread] : threads) {
+    all.push_back(std::move(thread));
+  }
+  return all;
+}
+
+void SnapshotTaker::look_before() {
+  before_.clear();
+  for (const auto tid : procfs::list_tasks(pid_)) {
+    const auto stat = procfs::read_stat(pid_, tid);
+    if (!stat) {
+      continue;
+    }
+    ThreadSnapshot seen;
+    seen.tid = tid;
+    add_activity(seen, stat->state);
+    ThreadBefore before{.name = stat->name,
+                        .processor = stat->processor,
+                        .activity = seen.activity,
+                        .call = {},
+                        .kernel = {}};
+    if (!runs(seen.activity) && seen.activity != Activity::kZombie) {
+      for (auto& frame : procfs::read_kernel_stack(pid_, tid)) {
+        before.kernel.push_back(std::move(frame.name));
+      }
+      before.call = read_call(tid);
+    }
+    before_.emplace(tid, std::move(before));
+  }
+}
+
+// The registers say what the stop has interrupted; what was read before says the rest, if the
+// thread was in the same call then.
+ThreadSnapshot SnapshotTaker::stopped_thread(const StoppedThread& stopped) {
+  ThreadSnapshot thread;
+  thread.tid = stopped.tid;
+  const auto found = before_.find(stopped.tid);
+  const ThreadBefore* const before = found == before_.end() ? nullptr : &found->second;
+  if (before != nullptr) {
+    thread.name = before->name;
+    thread.processor = before->processor;
+  } else if (const auto stat = procfs::read_stat(pid_, stopped.tid)) {
+    thread.name = stat->name;
+    thread.processor = stat->processor;
+  }
+  if (stopped.call) {
+    const bool same = before != nullptr && before->call == stopped.call;
+    thread.activity = same && before->activity == Activity::kUninterruptible
+                          ? Activity::kUninterruptible
+                          : Activity::kSleeping;
+    if (same) {
+      thread.kernel = before->kernel;
+    }
+  } else {
+    thread.activity = before != nullptr && runs(before->activity) ? before->activity
+                                                                  : Activity::kRunningOrRunnable;
+  }
+  if (stopped.by_signal) {
+    thread.activity = Activity::kStopped;
+  }
+  return thread;
+}
+
+bool SnapshotTaker::read_stopped(std::span<const StoppedThread> stopped) {
+  stopped_.clear();
+  calls_.clear();
+  kept_.emplace(alive_);
+  const bool good = python_ == nullptr || python_->read_stopped();
+  for (const auto& one : stopped) {
+    auto thread = stopped_thread(one);
+    const auto call =
+        one.call ? std::optional{procfs::continued_call(*one.call, thread.kernel)} : std::nullopt;
+    if (call) {
+      calls_.emplace(one.tid, *call);
+      // Keeps the memory and the files that its arguments lead to.
+      (void)describe_call(*call, {.memory = *kept_,
+                                  .file =
+                                      [this](int fd) {
+                                        files_.note(fd);
+                                        return std::string{};
+                                      },
+                                  .now = time_of});
+    }
+    if (python_ != nullptr) {
+      python_->add_frames(thread);
+      python_->add_gil(thread, call ? futex_of(*call) : std::nullopt);
+    }
+    stopped_.emplace(one.tid, std::move(thread));
+  }
+  return good;
+}
+
+std::vector<ThreadSnapshot> SnapshotTaker::take_stopped() {
+  if (kept_) {
+    kept_->close();
+  }
+  for (const auto& [tid, before] : before_) {
+    if (before.activity == Activity::kZombie && !stopped_.contains(tid)) {
+      ThreadSnapshot zombie;
+      zombie.tid = tid;
+      zombie.name = before.name;
+      zombie.processor = before.processor;
+      zombie.activity = Activity::kZombie;
+      stopped_.emplace(tid, std::move(zombie));
+    }
+  }
+  std::vector<ThreadSnapshot> all;
+  for (auto& [tid, thread] : stopped_) {
+    if (const auto call = calls_.find(tid); call != calls_.end()) {
+      thread.call =
+          describe_call(call->second, {.memory = *kept_,
+                                       .file = [this](int fd) { return files_.describe(fd); },
+                                       .now = time_of});
+    }
+    all.push_back(std::move(thread));
+  }
+  return all;
+}
+
+// A thread that has exited, as the main thread may have, has no memory and no files any more.
+base::Pid living_task(base::Pid pid) {
+  for (const auto tid : procfs::list_tasks(pid)) {
+    const auto stat = procfs::read_stat(pid, tid);
+    if (stat && stat->state != 'Z' && stat->state != 'X') {
+      return base::Pid{tid.value()};
+    }
+  }
+  return pid;
+}
+
+void describe_process(ProcessSnapshot& process) {
+  constexpr std::size_t kEffective = 1;
+  const auto status = procfs::read_status(process.pid);
+  if (status) {
+    process.user = base::user_name(status->uids.at(kEffective));
+    process.main_thread_exited = status->state == 'Z' && status->threads > 1;
+  }
+  const auto words = procfs::read_cmdline(process.pid).value_or(std::vector<std::string>{});
+  process.command = fmt::format("{}", fmt::join(words, " "));
+  if (process.command.empty() && status) {
+    process.command = fmt::format("[{}]", status->name);
+  }
+}
+
+}  // namespace
+
+std::string_view name(Activity activity) {
+  switch (activity) {
+    case Activity::kOnProcessor:
+      return "on_cpu";
+    case Activity::kRunnable:
+      return "runnable";
+    case Activity::kRunningOrRunnable:
+      return "running_or_runnable";
+    case Activity::kSleeping:
+      return "sleeping";
+    case Activity::kUninterruptible:
+      return "uninterruptible";
+    case Activity::kStopped:
+      return "stopped";
+    case Activity::kTraced:
+      return "traced";
+    case Activity::kZombie:
+      return "zombie";
+    case Activity::kOther:
+      return "other";
+    case Activity::kUnknown:
+      return "unknown";
+  }
+  return "other";
+}
+
+namespace {
+
+void note_stop_by_signal(ProcessSnapshot& process) {
+  process.stopped = std::ranges::all_of(
+      process.threads, [](const auto& thread) { return thread.activity == Activity::kStopped; });
+}
+
+}  // namespace
+
+std::optional<ProcessSnapshot> take_snapshot(base::Pid pid, const python::Target* target) {
+  ProcessSnapshot process;
+  process.pid = pid;
+  const auto python =
+      python_side_of(target, std::make_shared<python::RunningProcess>(pid), process);
+  process.threads = SnapshotTaker{pid, living_task(pid), python.get()}.threads();
+  if (python) {
+    std::set<base::Tid> steady;
+    for (const auto& thread : process.threads) {
+      if (!thread.ran_meanwhile) {
+        steady.insert(thread.tid);
+      }
+    }
+    python->read_objects([&steady](base::Tid tid) { return steady.contains(tid); });
+    python->add_objects(process);
+  }
+  describe_process(process);
+  const bool other = target != nullptr && procfs::read_process_id(pid) != target->id;
+  if (process.threads.empty() || other) {
+    return std::nullopt;
+  }
+  note_stop_by_signal(process);
+  return process;
+}
+
+std::variant<ProcessSnapshot, python::Refusal> take_snapshot_stopped(base::Pid pid,
+                                                                     const python::Target* target,
+                                                                     ProcessStop& stop) {
+  const python::Refusal exited{
+      .reason = python::Reason::kExited, .found = "it has exited", .remedy = {}};
+  const auto id = target != nullptr ? target->id : procfs::read_process_id(pid);
+  if (!id) {
+    return exited;
+  }
+  ProcessSnapshot process;
+  process.pid = pid;
+  const auto python =
+      python_side_of(target, std::make_shared<python::RunningProcess>(pid), process);
+  SnapshotTaker taker{pid, living_task(pid), python.get()};
+  if (python) {
+    // During the stop, most names are known already.
+    python->read({});
+    python->read_objects([](base::Tid) { return true; });
+  }
+  taker.look_before();
+  std::chrono::nanoseconds stopped{};
+  auto refusal = stop.stop(*id, stopped, [&](std::span<const StoppedThread> threads) {
+    const bool good = taker.read_stopped(threads);
+    if (python) {
+      python->read_objects_stopped();
+    }
+    return good;
+  });
+  if (refusal) {
+    return *refusal;
+  }
+  process.stopped_for = stopped;
+  process.threads = taker.take_stopped();
+  if (python) {
+    python->add_objects(process);
+  }
+  describe_process(process);
+  if (process.threads.empty()) {
+    return exited;
+  }
+  note_stop_by_signal(process);
+  return process;
+}
+
+}  // namespace pyinject::inspect

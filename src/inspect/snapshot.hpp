@@ -1,0 +1,121 @@
+// A snapshot of a process: what each thread does and waits for, and its Python stack. docs/dump.md
+// says what is certain and what is not.
+#pragma once
+
+#include "inspect/described_call.hpp"
+#include "inspect/process_stop.hpp"
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/remote_address.hpp"
+#include "pyinject/python/target.hpp"
+#include "python/objects/object_reader.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace pyinject::inspect {
+
+enum class Activity {
+  kOnProcessor,
+  kRunnable,           // waits for a processor
+  kRunningOrRunnable,  // the kernel does not tell which
+  kSleeping,
+  kUninterruptible,
+  kStopped,  // by a signal
+  kTraced,   // stopped by a tracer
+  kZombie,
+  kOther,
+  kUnknown,  // in a core file: it was not blocked in a system call
+};
+// The stable name: "on_cpu", "runnable", "running_or_runnable", ...
+[[nodiscard]] std::string_view name(Activity activity);
+
+enum class GilState { kUnknown, kNone, kHeld, kAwaited };
+
+// Texts are as the process has them: not made printable.
+struct Frame {
+  std::string function;  // qualified name; of a C function: its symbol, or empty
+  std::string file;
+  std::uint32_t line = 0;  // 0: unknown
+  // The outermost of the Python functions that one C activation of the evaluator runs.
+  bool outermost = false;
+  bool native = false;        // a C function
+  std::uint64_t address = 0;  // of a C function: where it is, in FILE
+  bool operator==(const Frame&) const = default;
+};
+
+struct ThreadSnapshot {
+  base::Tid tid;
+  std::string name;         // the kernel's
+  std::string python_name;  // threading.Thread.name; empty: unknown
+  Activity activity = Activity::kOther;
+  int processor = 0;                  // the one it last ran on; negative: unknown
+  std::optional<DescribedCall> call;  // the system call in which it is blocked
+  // The kernel functions in which it is blocked, innermost first. Without CAP_SYS_ADMIN only one.
+  std::vector<std::string> kernel;
+  bool ran_meanwhile = false;  // STATE, CALL and FRAMES may be of different moments
+
+  bool python = false;                     // it has a Python thread state
+  std::uint64_t python_id = 0;             // threading.get_ident()
+  std::vector<std::int64_t> interpreters;  // ids, ascending; 0: the main one
+  GilState gil = GilState::kUnknown;
+  base::RemoteAddress gil_address;      // kHeld, kAwaited
+  std::optional<base::Tid> gil_holder;  // kAwaited: nullopt if unknown or free
+
+  std::optional<python::Wait> wait;  // the lock, queue, ... that it waits for
+
+  std::vector<Frame> frames;  // innermost first
+  bool settled = true;        // false: inner functions changed while they were read
+  bool complete = true;       // false: outer functions are missing; of a core: may be missing
+  bool unreadable = false;    // it has Python frames that could not be read
+  // Why C functions are missing from FRAMES; empty: none are, or none were asked for.
+  std::string native_missing;
+};
+
+// Where a snapshot of a core file comes from.
+struct CoreOrigin {
+  std::string file;
+  std::uint64_t size = 0;
+  std::uint64_t expected_size = 0;  // more than SIZE: it is truncated
+  int signal = 0;                   // that ended the process; 0: none
+  std::string signal_name;          // "SIGSEGV"
+  std::string cause;                // "no memory is mapped at 0x10"; empty: unknown
+  std::optional<base::Tid> thread;  // that was given the signal
+
+  [[nodiscard]] bool truncated() const { return size < expected_size; }
+};
+
+struct ProcessSnapshot {
+  base::Pid pid;
+  std::optional<CoreOrigin> core;  // nullopt: of a running process
+  std::string user;                // empty: unknown
+  std::string command;
+  std::optional<python::Version> version;
+  std::string interpreter;  // its file
+  bool stopped = false;     // all threads are stopped by a signal
+  // For how long its threads were stopped to take this snapshot; nullopt: they were not.
+  std::optional<std::chrono::nanoseconds> stopped_for;
+  bool main_thread_exited = false;
+  std::string no_stacks;  // why there are no Python stacks; empty: there are
+  std::vector<ThreadSnapshot> threads;
+  // Threads that wait for each other, each for the next one, and the last one for the first.
+  std::vector<std::vector<base::Tid>> deadlocks;
+  std::vector<python::AsyncTask> tasks;  // of asyncio
+  bool all_tasks = true;                 // false: some could not be read
+};
+
+// Reads without a stop. TARGET: nullptr if its Python stacks cannot be read. nullopt: the process
+// has exited. Throws base::Error if this tool itself is broken.
+[[nodiscard]] std::optional<ProcessSnapshot> take_snapshot(base::Pid pid,
+                                                           const python::Target* target);
+
+// The same while STOP holds all threads: everything is of one moment. States and system calls are
+// those that the stop interrupted. A refusal: why there is no snapshot.
+[[nodiscard]] std::variant<ProcessSnapshot, python::Refusal> take_snapshot_stopped(
+    base::Pid pid, const python::Target* target, ProcessStop& stop);
+
+}  // namespace pyinject::inspect

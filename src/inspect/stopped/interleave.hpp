@@ -1,0 +1,14 @@
+// Puts C functions between the Python functions of a thread. Pure.
+#pragma once
+
+#include "inspect/snapshot.hpp"
+#include "inspect/stopped/native_stacks.hpp"
+
+namespace pyinject::inspect {
+
+// The activations of the evaluator are replaced by the Python functions that they run. Without
+// effect on the Python functions themselves and on their order. If the two stacks do not belong
+// together, THREAD keeps its Python functions only, and `native_missing` says so.
+void interleave(ThreadSnapshot& thread, const NativeStack& native);
+
+}  // namespace pyinject::inspect

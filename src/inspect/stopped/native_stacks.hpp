@@ -1,0 +1,55 @@
+// The C functions of the threads of a stopped process: their stacks are copied during the stop and
+// unwound afterwards.
+#pragma once
+
+#include "procfs/maps.hpp"
+#include "pyinject/base/pid.hpp"
+#include "pyinject/python/evaluator.hpp"
+#include "pyinject/python/target.hpp"
+#include "tracee/registers.hpp"
+#include "weave/merge.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pyinject::inspect {
+
+struct NativeFunction {
+  weave::AddressKind kind = weave::AddressKind::kOther;
+  std::string name;           // of its symbol; empty: unknown
+  std::string file;           // the mapped file, "[vdso]"; empty: anonymous memory
+  std::uint64_t address = 0;  // in FILE
+};
+
+struct NativeStack {
+  std::vector<NativeFunction> functions;  // innermost first
+  std::string missing;                    // why outer functions are missing; empty: none are
+};
+
+class NativeStacks {
+ public:
+  // TARGET: nullptr if the interpreter is unknown.
+  explicit NativeStacks(const python::Target* target);
+
+  // Copies the stacks of the threads, which are stopped with these REGISTERS.
+  void copy(const std::map<base::Tid, tracee::Registers>& registers);
+  // Unwinds the copies. Opens and reads the mapped files: takes some milliseconds per file.
+  [[nodiscard]] std::map<base::Tid, NativeStack> unwind() const;
+
+ private:
+  struct Copy {
+    tracee::Registers registers;
+    std::vector<std::byte> bytes;
+    bool cut = false;  // the stack is larger
+  };
+
+  base::Pid alive_;  // one of the threads: names the memory even if the main thread has exited
+  std::vector<python::CodeRange> evaluator_;
+  std::vector<procfs::Mapping> maps_;
+  std::map<base::Tid, Copy> copies_;
+};
+
+}  // namespace pyinject::inspect
