@@ -54,6 +54,16 @@ struct DeactivateCommand {
   std::chrono::nanoseconds deactivation_deadline{};
 };
 
+struct TopCommand {
+  std::vector<base::Pid> pids;  // empty: all in SCOPE
+  session::Scope scope;
+  bool children = false;
+  int frequency = 0;  // per second and processor
+  bool once = false;
+  bool json = false;
+  std::chrono::seconds duration{};  // with ONCE
+};
+
 struct StatusCommand {
   std::vector<base::Pid> pids;  // empty: all
   bool json = false;
@@ -77,7 +87,7 @@ struct CommandLine {
   ReportOptions report;  // STATS: record, join, activate, deactivate
   std::variant<std::monostate, RecordCommand, session::JoinOptions, FunctionsCommand,
                session::WeaveFileOptions, ActivateCommand, DeactivateCommand, StatusCommand,
-               DumpCommand, session::WrapOptions>
+               TopCommand, DumpCommand, session::WrapOptions>
       options;  // of VERB
 };
 

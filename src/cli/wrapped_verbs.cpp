@@ -20,15 +20,15 @@ namespace {
 using session::kUsage;
 
 constexpr std::string_view kWrappedHelp =
-    R"(usage: perf-pyinject trace|top -p PID[,PID...] [OPTION...]
+    R"(usage: perf-pyinject trace -p PID[,PID...] [OPTION...]
        perf-pyinject sched|kmem record -p PID[,PID...] [OPTION...] [-- CMD...]
 
 Switches the targets' perf trampoline on, runs perf's verb in the foreground,
-and switches the trampoline off at its end. Options that are not listed here go
-to perf. Live views show what perf finds by itself: whole stacks with frame
-pointers (perf-pyinject status, column FP) and --call-graph fp, else the
-innermost function only. Recorded stacks (-g, --call-graph dwarf) are unwound
-as those of record.
+and switches the trampoline off when perf ends. Options that are not listed here
+go to perf. `trace` has complete stacks only with --call-graph fp and an
+interpreter with frame pointers (perf-pyinject status, column FP); otherwise
+it shows only the innermost function. Recorded stacks (-g, --call-graph dwarf)
+are unwound as with record.
 
   -p, --pid LIST   the targets
       --perf PATH  the perf to run (else $PERF, else the one on PATH)
@@ -39,7 +39,6 @@ exit status: perf's; 125 refused or failed; 128 + N after signal N; 129 usage
 
 examples:
   perf-pyinject trace --call-graph fp -e 'write*' -p 4711
-  perf-pyinject top -g -p 4711
   perf-pyinject sched record -g -p 4711 -- sleep 5 && perf sched timehist
 )";
 
@@ -48,7 +47,7 @@ struct WrappedVerb {
   session::WrapOptions options;
 };
 
-// "12,34": of perf's other short options none has such a value behind it in one cluster with -p.
+// "12,34": no other short option of perf has such a value after it in one cluster with -p.
 bool is_pid_list(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789,") == std::string_view::npos;
 }
@@ -64,8 +63,8 @@ class Scanner {
   WrappedVerb scan() {
     auto& options = result_.options;
     options.verb = {words_.front()};
-    // "kmem --page record": what stands before is of the verb itself.
-    const auto record = words_.front() == "top" ? words_.end() : find_record();
+    // "kmem --page record": words before "record" belong to the verb itself.
+    const auto record = find_record();
     if (record != words_.end()) {
       options.verb.assign(words_.begin(), record + 1);
     }
@@ -81,16 +80,16 @@ class Scanner {
     }
     if (writes && !options.records()) {
       throw CommandLineError{
-          fmt::format("{0}: only '{0} record' looks at running processes, the rest of perf {0} "
-                      "reads its file",
-                      words_.front()),
+          fmt::format(
+              "{0}: only '{0} record' profiles running processes; for the rest run perf {0} itself",
+              words_.front()),
           kUsage};
     }
     if (options.pids.empty()) {
       throw CommandLineError{fmt::format("{} needs a target: -p PID", words_.front()), kUsage};
     }
     if (strict_ && lenient_) {
-      throw CommandLineError{"--strict and --lenient exclude each other", kUsage};
+      throw CommandLineError{"give either --strict or --lenient", kUsage};
     }
     options.strict = !lenient_;
     return std::move(result_);
@@ -161,8 +160,8 @@ class Scanner {
   WrappedVerb result_;
 };
 
-// Ours are --perf, --strict and --lenient; -p is read and left to perf as well; all others are
-// perf's, whose own parser knows them.
+// Own options are --perf, --strict and --lenient; -p is read and also passed to perf; all others
+// belong to perf, whose own parser knows them.
 void parse_wrapped(const VerbArguments& arguments, CommandLine& line) {
   auto wrapped = Scanner{arguments.words}.scan();
   line.help = wrapped.help;
@@ -190,7 +189,6 @@ constexpr VerbSpec wrapped_verb(std::string_view name) {
 }  // namespace
 
 const VerbSpec trace_verb = wrapped_verb("trace");
-const VerbSpec top_verb = wrapped_verb("top");
 const VerbSpec sched_verb = wrapped_verb("sched");
 const VerbSpec kmem_verb = wrapped_verb("kmem");
 

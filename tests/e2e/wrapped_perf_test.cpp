@@ -1,4 +1,5 @@
-// perf's own verbs while the trampoline of the target is on: what a user reads, and what is left.
+// perf's own commands while the target's trampoline is on: their output, and what is left
+// afterwards.
 #include "base/file.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/find_perf.hpp"
@@ -21,7 +22,7 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
 
-// It sleeps often; <module> and main were entered before.
+// It sleeps often; <module> and main were entered before the attach.
 constexpr const char* kNaps = R"(
 import time
 def nap():
@@ -51,10 +52,10 @@ class WrappedPerf : public testing::TestWithParam<int> {
   std::optional<Interpreter> python_;
 };
 
-// With frame pointers.
+// Uses frame pointers.
 class LiveView : public WrappedPerf {
  protected:
-  // As long as it takes until the functions of the target have names.
+  // Runs until the target's functions have names.
   void expect_named_by_trace(PythonProcess& target) {
     const auto pid = std::to_string(target.pid().value());
     ChildProcess trace{{tool(), "trace", "--call-graph", "fp", "-o", path("trace"), "-e",
@@ -79,7 +80,7 @@ TEST_P(LiveView, TraceShowsPythonFunctions) {
   expect_named_by_trace(target);
 }
 
-// perf looks for its map in another place than CPython writes it to.
+// perf looks for its map in a directory other than the one CPython writes it to.
 TEST_P(LiveView, TraceShowsThoseOfAChrootedTarget) {
   const auto chrooted = find_interpreter({.minor = GetParam(), .root = true, .whole_matrix = true});
   if (!chrooted) {
@@ -92,17 +93,6 @@ TEST_P(LiveView, TraceShowsThoseOfAChrootedTarget) {
   EXPECT_THAT(base::read_file(map).value_or(""), HasSubstr("py::nap:"));
 }
 
-TEST_P(LiveView, TopHasTheTerminal) {
-  ServedTree target{python()};
-  PtyProcess top{
-      {tool(), "top", "--stdio", "-d", "1", "-g", "-e", "cpu-clock", "-p", target.pid()}};
-  EXPECT_TRUE(top.read_until("py::request", Deadline::after(kPatience))) << top.screen();
-  top.type("q");
-  EXPECT_EQ(top.wait(Deadline::after(kPatience)), ExitStatus{}) << top.screen();
-  EXPECT_EQ(trampoline_of(target.pid()), "off");
-  target.serve(5);
-}
-
 INSTANTIATE_TEST_SUITE_P(Pythons, LiveView, testing::Values(15), testing::PrintToStringParamName());
 
 class RecordingVerb : public WrappedPerf {};
@@ -112,7 +102,7 @@ TEST_P(RecordingVerb, SchedRecordHasWholeStacks) {
   const auto pid = std::to_string(target.pid().value());
   const auto data = path("data");
   const auto graph = GetParam() == 15 ? "--call-graph=fp" : "--call-graph=dwarf,16384";
-  // Until it has slept a hundred times.
+  // Waits until it has slept a hundred times.
   const auto naps = fmt::format(
       "slept() {{ sed -n 's/^voluntary_ctxt_switches:[^0-9]*//p' /proc/{}/status; }}\n"
       "enough=$(($(slept) + 100))\n"

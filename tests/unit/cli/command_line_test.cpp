@@ -222,6 +222,27 @@ TEST(CommandLine, MistakesWithPerfsOtherVerbs) {
   EXPECT_THAT(mistake({"stat", "-p", "1"}).text, HasSubstr("record, top, dump, trace, sched"));
 }
 
+TEST(CommandLine, OfTop) {
+  const auto top = [](const std::vector<std::string>& words) {
+    return std::get<TopCommand>(parse_command_line(words, {}).options);
+  };
+  EXPECT_EQ(top({"top"}).pids.size(), 0U);
+  EXPECT_EQ(top({"top"}).frequency, 199);
+  EXPECT_EQ(top({"top", "-F", "99"}).frequency, 99);
+  EXPECT_THAT(top({"top", "-p", "1,2", "--children"}).pids, ElementsAre(Pid{1}, Pid{2}));
+  EXPECT_TRUE(top({"top", "--once", "--json", "-d", "3"}).json);
+  EXPECT_EQ(top({"top", "--once", "-d", "3"}).duration, std::chrono::seconds{3});
+  for (const auto& words : {std::vector<std::string>{"top", "-p", "1", "-a"},
+                            {"top", "--children"},
+                            {"top", "--json"},
+                            {"top", "-d", "3"},
+                            {"top", "-F", "0"},
+                            {"top", "-F", "x"},
+                            {"top", "--once", "-d", "0"}}) {
+    EXPECT_EQ(mistake(words).status, 129) << words.back();
+  }
+}
+
 TEST(CommandLine, RefusesTheOptionsThatItNeedsItself) {
   for (const auto& words :
        {Words{"-D", "100"}, Words{"--delay=1"}, Words{"--control", "fd:3"}, Words{"-t", "5"}}) {

@@ -1,0 +1,303 @@
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "cli/reporter.hpp"
+#include "cli/screen.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "live/live_sampler.hpp"
+#include "live/live_view.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/targets/stop_signals.hpp"
+#include "pyinject/targets/target_selection.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace pyinject::cli {
+
+namespace {
+
+using base::Deadline;
+using session::kFailure;
+using session::kUsage;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+
+constexpr int kDefaultFrequency = 199;  // no multiple of the usual timers
+constexpr int kMostFrequency = 10'000;
+constexpr int kMostSecondsOfTop = 86'400;
+constexpr int kSignalled = 128;  // exit status without the signal's number
+constexpr milliseconds kInterval{500};
+constexpr std::chrono::seconds kDefaultDuration{5};
+
+constexpr auto kTopOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},
+    {"all-cpus", 'a', kFlag},
+    {"uid", 'u', kValue},
+    {"comm", 0, kValue},
+    {"cgroup", 'G', kValue},
+    {"children", 0, kFlag},
+    {"freq", 'F', kValue},
+    {"once", 0, kFlag},
+    {"delay", 'd', kValue},
+    {"json", 0, kFlag},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kTopHelp =
+    R"(usage: perf-pyinject top [-p PID[,PID...] | -a | -u USER | --comm GLOB |
+                          -G CGROUP] [OPTION...]
+
+Shows which Python functions, lines, threads, asyncio tasks and processes use
+the CPU now. A BPF program reads the stacks (root, or CAP_BPF with CAP_PERFMON;
+Linux 5.17 with BTF); otherwise they are read from outside, less often and
+without tasks. No process is stopped or changed, and no file is written.
+
+which processes:
+  -p, --pid LIST   these processes
+      --children   also those that they fork
+  -a, --all-cpus   all Python processes, started later as well (default)
+  -u, --uid USER   only processes of USER (name or number)
+      --comm GLOB  only processes with this name: --comm 'gunicorn*'
+  -G, --cgroup CG  only processes in this cgroup or below it
+how:
+  -F, --freq HZ    samples per second and CPU (default: 199)
+      --once       no display: sample for some seconds, print the tables, exit
+  -d, --delay SEC  with --once: how long (default: 5)
+      --json       with --once: for programs; docs/top-json.md has the fields
+      --log-format json  messages as JSON
+  -q, --quiet      only warnings and errors
+  -v, --verbose    more messages
+
+keys: f functions, l lines, t threads, a tasks, P processes; 1 to 5 sort by a
+column; up and down select a row, enter shows its stack; / filter; p pause;
+r start again from zero; h help; q quit
+
+exit status: 0; 125 nothing can be sampled; 128 + N after signal N; 129 usage
+
+examples:
+  perf-pyinject top
+  perf-pyinject top -p 4711
+  perf-pyinject top --once --json -p 4711 | jq '.functions[0]'
+)";
+
+void parse_top(const VerbArguments& arguments, CommandLine& line) {
+  auto parsed = parse_words(top_verb, arguments, Operands::kNone, line);
+  if (line.help) {
+    return;
+  }
+  TopCommand command;
+  command.pids = parsed.pids;
+  command.scope = parse_scope(parsed);
+  command.children = parsed.has("children");
+  command.once = parsed.has("once");
+  command.json = parsed.has("json");
+  command.frequency = parse_whole(parsed.value("freq").value_or(std::to_string(kDefaultFrequency)),
+                                  "-F", kMostFrequency);
+  command.duration = kDefaultDuration;
+  if ((parsed.has("all-cpus") || command.scope.narrow()) && !command.pids.empty()) {
+    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
+  }
+  if (command.children && command.pids.empty()) {
+    throw CommandLineError{"--children is for -p", kUsage};
+  }
+  if (const auto delay = parsed.value("delay")) {
+    command.duration = std::chrono::seconds{parse_whole(*delay, "-d", kMostSecondsOfTop)};
+  }
+  if (!command.once && (command.json || parsed.has("delay"))) {
+    throw CommandLineError{"--json and -d need --once", kUsage};
+  }
+  line.options = std::move(command);
+}
+
+class Top {
+ public:
+  Top(const TopCommand& command, live::LiveSampler& sampler, session::StopSignals& signals)
+      : command_{command}, sampler_{sampler}, signals_{signals} {}
+
+  void show_once();
+  void show();
+  // The signal that ended it; 0: none.
+  [[nodiscard]] int signal() const { return signal_; }
+
+ private:
+  // Takes samples until END, a signal, or input if WITH_INPUT; then returns false, true, true.
+  bool wait_until(const Deadline& end, bool with_input);
+  void end_interval();
+  // False: the user has quit.
+  static bool press_keys(Screen& screen, live::LiveView& view);
+  [[nodiscard]] live::SessionFacts facts() const {
+    return {.processes = sampler_.processes(),
+            .lost = sampler_.lost(),
+            .frequency = command_.frequency,
+            .bpf = sampler_.no_bpf().empty(),
+            .note = sampler_.ended()                                      ? "all have exited"
+                    : !command_.pids.empty() && sampler_.processes() == 0 ? "no Python now"
+                                                                          : ""};
+  }
+
+  const TopCommand& command_;
+  live::LiveSampler& sampler_;
+  session::StopSignals& signals_;
+  steady_clock::time_point began_ = steady_clock::now();
+  steady_clock::time_point next_look_ = began_;
+  int signal_ = 0;
+};
+
+bool Top::wait_until(const Deadline& end, bool with_input) {
+  std::array<pollfd, 3> sources{
+      pollfd{.fd = signals_.fd(), .events = POLLIN, .revents = 0},
+      pollfd{.fd = sampler_.fd(), .events = POLLIN, .revents = 0},
+      pollfd{.fd = with_input ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0}};
+  while (!end.expired()) {
+    const int ready = ::poll(sources.data(), sources.size(), end.remaining_ms());
+    sampler_.take();
+    if (const auto number = signals_.next()) {
+      signal_ = *number;
+      return true;
+    }
+    if (ready > 0 && sources[2].revents != 0) {
+      if ((sources[2].revents & POLLIN) == 0) {
+        signal_ = SIGHUP;  // ignored, but the terminal is closed
+      }
+      return true;
+    }
+    if (ready < 0 && with_input) {
+      return true;  // SIGWINCH
+    }
+  }
+  return false;
+}
+
+void Top::end_interval() {
+  sampler_.take();
+  const auto now = steady_clock::now();
+  sampler_.profile().end_interval(now - began_);
+  began_ = now;
+  if (now >= next_look_) {
+    next_look_ = now + sampler_.look();
+  }
+}
+
+void Top::show_once() {
+  const auto end = Deadline::after(command_.duration);
+  while (signal_ == 0 && !end.expired() && !sampler_.ended()) {
+    const auto left = nanoseconds{milliseconds{end.remaining_ms()}};
+    (void)wait_until(Deadline::after(std::min<nanoseconds>(kInterval, left)), false);
+    end_interval();
+  }
+  if (command_.json) {
+    base::write_all(STDOUT_FILENO, live::to_json(sampler_.profile(), facts()), "standard output");
+    return;
+  }
+  std::string text;
+  for (const auto view : {live::View::kFunctions, live::View::kLines, live::View::kThreads}) {
+    constexpr std::size_t kMostRows = 20;
+    text += live::to_text(sampler_.profile(), {.view = view, .most = kMostRows}) + "\n";
+  }
+  base::write_all(STDOUT_FILENO, text, "standard output");
+}
+
+bool Top::press_keys(Screen& screen, live::LiveView& view) {
+  while (const auto typed = screen.input()) {
+    const auto* const key = std::get_if<live::Key>(&*typed);
+    const auto* const character = std::get_if<char>(&*typed);
+    if ((key != nullptr && !view.press(*key)) ||
+        (character != nullptr && !view.press(*character))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Top::show() {
+  Screen screen;
+  live::LiveView view{screen.utf8()};
+  std::optional<live::Profile> paused;
+  auto next = Deadline::after(kInterval);
+  while (true) {
+    screen.draw(view.lines(paused ? *paused : sampler_.profile(), facts(), screen.size()));
+    (void)wait_until(next, true);
+    if (signal_ != 0 || !press_keys(screen, view)) {
+      return;
+    }
+    if (view.take_reset()) {
+      sampler_.take();
+      sampler_.profile().reset();
+      began_ = steady_clock::now();
+      paused.reset();
+    }
+    if (!view.paused()) {
+      paused.reset();
+    } else if (!paused) {
+      paused = sampler_.profile();
+    }
+    if (next.expired()) {
+      end_interval();
+      next = Deadline::after(kInterval);
+    }
+  }
+}
+
+int run_top(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
+  const auto& command = std::get<TopCommand>(line.options);
+  auto& logger = reporter.logger();
+  if (!command.once && (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0)) {
+    logger.error("top needs a terminal: use --once");
+    return kFailure;
+  }
+  session::StopSignals signals;
+  auto started =
+      live::LiveSampler::start({.pids = session::without_repetitions(command.pids),
+                                .scope = command.scope,
+                                .children = command.children,
+                                .period = nanoseconds{std::chrono::seconds{1}} / command.frequency,
+                                .gil = true,
+                                .tasks = true});
+  if (const auto* const why = std::get_if<std::string>(&started)) {
+    logger.error("top: {}", *why);
+    return kFailure;
+  }
+  auto& sampler = *std::get<std::unique_ptr<live::LiveSampler>>(started);
+  if (!sampler.no_bpf().empty()) {
+    logger.warning("top: no BPF: {}; stacks are read from outside, less often and without tasks",
+                   sampler.no_bpf());
+  }
+  for (const auto& refusal : sampler.refusals()) {
+    logger.error("{}", refusal);
+  }
+  if (!command.pids.empty() && sampler.processes() == 0) {
+    return kFailure;
+  }
+  Top top{command, sampler, signals};
+  command.once ? top.show_once() : top.show();
+  return top.signal() == 0 ? 0 : kSignalled + top.signal();
+}
+
+}  // namespace
+
+const VerbSpec top_verb{.name = "top",
+                        .summary = "show live which functions, lines and threads use the CPU",
+                        .options = kTopOptions,
+                        .parse = parse_top,
+                        .run = run_top,
+                        .help = kTopHelp};
+
+}  // namespace pyinject::cli

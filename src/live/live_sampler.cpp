@@ -1,0 +1,252 @@
+#include "live/live_sampler.hpp"
+
+#include "base/format.hpp"
+#include "base/text.hpp"
+#include "procfs/cmdline.hpp"
+#include "procfs/tasks.hpp"
+#include "pyinject/targets/target_selection.hpp"
+#include "targets/examine_all.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include <unistd.h>
+
+namespace pyinject::live {
+
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+// An interpreter is loaded some time after the start of its process.
+constexpr int kRetries = 5;
+constexpr int kLooksForNames = 10;
+// look() takes at most one part in this many of a processor.
+constexpr int kMostCost = 500;
+
+base::ProcessId id_of(const procfs::Stat& stat) {
+  return {.pid = stat.pid, .start_time = stat.start_time};
+}
+
+// A first thread that has exited before the others is a zombie, too.
+bool is_dead(const procfs::Stat& stat) { return stat.state == 'Z' && stat.threads <= 1; }
+
+bool may_change(python::Reason reason) {
+  return reason == python::Reason::kNotInitialized || reason == python::Reason::kNotPython ||
+         reason == python::Reason::kExited || reason == python::Reason::kNotExamined;
+}
+
+nanoseconds processor_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
+}
+
+}  // namespace
+
+std::variant<std::unique_ptr<LiveSampler>, std::string> LiveSampler::start(
+    const SamplerOptions& options) {
+  std::unique_ptr<LiveSampler> self{new LiveSampler{options}};
+  auto* const sampler = self.get();
+  const SourceOptions how{.period = options.period, .gil = options.gil, .tasks = options.tasks};
+  const StackReceiver receiver{
+      .code = [sampler](bpf::Code code) { sampler->profile_.name(std::move(code)); },
+      .stack = [sampler](const bpf::Stack& stack,
+                         std::uint64_t count) { sampler->on_stack(stack, count); }};
+  auto made = make_bpf_source(how, receiver);
+  if (auto* const why = std::get_if<std::string>(&made)) {
+    self->no_bpf_ = std::move(*why);
+    self->source_ = make_reading_source(how, receiver);
+  } else {
+    self->source_ = std::get<std::unique_ptr<StackSource>>(std::move(made));
+  }
+  self->look();
+  if (auto why = self->source_->begin()) {
+    return std::move(*why);
+  }
+  return self;
+}
+
+LiveSampler::Stats LiveSampler::candidates() const {
+  Stats all;
+  const bool by_pid = !options_.pids.empty();
+  for (const auto pid : by_pid && !options_.children ? options_.pids : procfs::list_processes()) {
+    auto stat = procfs::read_stat(pid);
+    if (stat && !is_dead(*stat) && !stat->kernel_thread()) {
+      all.emplace(pid, std::move(*stat));
+    }
+  }
+  Stats chosen;
+  if (!by_pid) {
+    const bool narrow = options_.scope.narrow();
+    std::erase_if(all, [&](const auto& each) {
+      return each.first.value() == ::getpid() ||
+             (narrow && !session::is_in(options_.scope, each.first));
+    });
+    return all;
+  }
+  for (const auto pid : options_.pids) {
+    const auto found = all.find(pid);
+    const auto named = named_.find(pid);
+    if (found != all.end() && (named == named_.end() || named->second == id_of(found->second))) {
+      chosen.insert(*found);
+    }
+  }
+  if (options_.children) {
+    add_descendants(all, chosen);
+  }
+  return chosen;
+}
+
+// Also those that have lost their parents since the latest look().
+void LiveSampler::add_descendants(const Stats& all, Stats& chosen) const {
+  for (const auto& [pid, known] : known_) {
+    const auto found = all.find(pid);
+    if (found != all.end() && known.id == id_of(found->second)) {
+      chosen.insert(*found);
+    }
+  }
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& each : all) {
+      more |= chosen.contains(each.second.parent) && chosen.insert(each).second;
+    }
+  }
+}
+
+nanoseconds LiveSampler::look() {
+  const auto begin = processor_time();
+  const auto all = candidates();
+  std::vector<base::Pid> fresh;
+  std::map<base::Pid, Known> present;
+  for (const auto& [pid, stat] : all) {
+    const auto id = id_of(stat);
+    const auto known = known_.find(pid);
+    const bool same = known != known_.end() && known->second.id == id &&
+                      known->second.stack_begin == stat.stack_begin;
+    auto& entry = present[pid];
+    if (same) {
+      entry = known->second;
+      if (entry.refused && entry.retries > 0) {
+        --entry.retries;
+        fresh.push_back(pid);
+      }
+    } else {
+      const bool settled = !looked_ && options_.pids.empty();
+      entry = {.id = id, .stack_begin = stat.stack_begin, .retries = settled ? 1 : kRetries};
+      fresh.push_back(pid);
+      forget_names(pid);
+    }
+  }
+  for (const auto& [pid, known] : known_) {
+    if (!present.contains(pid)) {
+      source_->remove(pid);
+      forget_names(pid);
+    }
+  }
+  if (!looked_) {
+    for (const auto pid : options_.pids) {
+      const auto found = present.find(pid);
+      named_[pid] = found == present.end() ? base::ProcessId{} : found->second.id;
+    }
+  }
+  known_ = std::move(present);
+  wanted_.clear();
+  if (++looks_ % kLooksForNames == 0) {
+    named_threads_.clear();  // threads change their names
+  }
+  examine(fresh);
+  if (!looked_) {
+    for (const auto& [pid, id] : named_) {
+      if (id == base::ProcessId{}) {
+        refusals_.push_back(
+            fmt::format("pid {}: there is no such process (no_such_process)", pid.value()));
+      }
+    }
+  }
+  looked_ = true;
+  if (options_.tasks) {
+    source_->look_for_tasks();
+  }
+  return std::max<nanoseconds>(seconds{1}, kMostCost * (processor_time() - begin));
+}
+
+void LiveSampler::examine(const std::vector<base::Pid>& pids) {
+  const bool named = !options_.pids.empty();
+  refusals_.clear();
+  const auto examined =
+      session::examine_all(*detector_, pids, base::Cancellation::never(),
+                           named && !looked_ ? session::kPatienceNamed : session::kPatienceUnnamed);
+  for (std::size_t i = 0; i < pids.size(); ++i) {
+    auto& known = known_[pids[i]];
+    const auto& detection = examined[i].detection;
+    known.refused = !add(pids[i], detection);
+    if (known.refused) {
+      source_->remove(pids[i]);  // it has been sampled before its exec
+    }
+    const auto* const refused = std::get_if<python::Refused>(&detection);
+    if (refused == nullptr || !may_change(refused->refusal.reason)) {
+      known.retries = 0;
+    }
+  }
+  refused_ = static_cast<std::size_t>(
+      std::ranges::count_if(known_, [](const auto& each) { return each.second.refused; }));
+}
+
+bool LiveSampler::add(base::Pid pid, const python::Detection& detection) {
+  const auto refuse = [&](const std::string& why) {
+    if (!options_.pids.empty()) {
+      refusals_.push_back(fmt::format("pid {}: {}", pid.value(), base::printable(why)));
+    }
+    return false;
+  };
+  if (const auto* const refused = std::get_if<python::Refused>(&detection)) {
+    return refuse(python::describe(refused->refusal));
+  }
+  if (const auto why = source_->add(std::get<python::Target>(detection))) {
+    return refuse(*why);
+  }
+  return true;
+}
+
+// The sampler also reads the children that processes fork.
+bool LiveSampler::wants(base::Pid pid) {
+  if (known_.contains(pid) || options_.children) {
+    return true;
+  }
+  if (!options_.pids.empty() || !options_.scope.narrow()) {
+    return options_.pids.empty();
+  }
+  const auto found = wanted_.find(pid);
+  return found != wanted_.end()
+             ? found->second
+             : wanted_.emplace(pid, session::is_in(options_.scope, pid)).first->second;
+}
+
+void LiveSampler::forget_names(base::Pid pid) {
+  const auto number = static_cast<std::uint32_t>(pid.value());
+  named_threads_.erase(named_threads_.lower_bound({number, 0}),
+                       named_threads_.upper_bound({number, UINT32_MAX}));
+}
+
+void LiveSampler::on_stack(const bpf::Stack& stack, std::uint64_t count) {
+  const base::Pid pid{static_cast<pid_t>(stack.pid)};
+  if (!wants(pid)) {
+    return;
+  }
+  if (named_threads_.emplace(stack.pid, stack.tid).second) {
+    if (const auto stat = procfs::read_stat(pid, base::Tid{static_cast<pid_t>(stack.tid)})) {
+      profile_.name_thread(stack.pid, stack.tid, stat->name);
+    }
+    if (const auto words = procfs::read_cmdline(pid)) {
+      profile_.name_process(stack.pid, fmt::format("{}", fmt::join(*words, " ")));
+    }
+  }
+  profile_.add(stack, count);
+}
+
+}  // namespace pyinject::live

@@ -1,0 +1,369 @@
+#include "live/profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <set>
+
+namespace pyinject::live {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+// A program that changes its functions all the time fills no more memory than this.
+constexpr std::size_t kMostEntries = 65536;  // of a view
+constexpr std::size_t kMostFresh = 1024;     // lines of a stack of more than 512 functions
+constexpr std::size_t kMostStacks = 8192;
+constexpr std::size_t kMostNames = 65536;
+constexpr unsigned kHalf = 32;
+
+std::uint64_t thread_id(std::uint32_t pid, std::uint32_t tid) {
+  return std::uint64_t{pid} << kHalf | tid;
+}
+
+std::uint64_t line_id(const bpf::Frame& frame) {
+  return std::uint64_t{frame.code} << kHalf | frame.line;
+}
+
+std::uint64_t upper(std::uint64_t id) { return id >> kHalf; }
+std::uint32_t lower(std::uint64_t id) { return static_cast<std::uint32_t>(id); }
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
+  hash = (hash ^ word) * kOdd;
+  return hash ^ hash >> 29U;
+}
+
+double value_of(const Row& row, Order order) {
+  switch (order) {
+    case Order::kSelf:
+      return row.self;
+    case Order::kTotal:
+      return row.total;
+    case Order::kSelfTime:
+      return static_cast<double>(row.self_time.count());
+    case Order::kTotalTime:
+      return static_cast<double>(row.total_time.count());
+    case Order::kGil:
+      return row.gil;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void Profile::name(bpf::Code code) {
+  if (codes_.size() < kMostNames || codes_.contains(code.number)) {
+    codes_[code.number] = std::move(code);
+  }
+}
+
+void Profile::name_thread(std::uint32_t pid, std::uint32_t tid, std::string name) {
+  if (threads_.size() < kMostNames) {
+    threads_[{pid, tid}] = std::move(name);
+  }
+}
+
+void Profile::name_process(std::uint32_t pid, std::string name) {
+  if (processes_.size() < kMostNames) {
+    processes_[pid] = std::move(name);
+  }
+}
+
+void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it) {
+  samples_ += count_of_it;
+  ++added_;
+  const Weight all{.count = static_cast<std::uint32_t>(count_of_it),
+                   .gil = stack.gil == bpf::Gil::kHeld};
+  std::uint64_t task = 0;
+  if (!stack.task.empty()) {
+    if (tasks_.size() >= kMostNames && !task_numbers_.contains({stack.pid, stack.task})) {
+      forget_tasks();
+    }
+    const auto [known, inserted] =
+        task_numbers_.try_emplace({stack.pid, stack.task}, tasks_.size() + 1);
+    if (inserted) {
+      tasks_.emplace_back(stack.pid, stack.task);
+    }
+    task = known->second;
+    count(View::kTasks, task, all);
+  }
+  count(View::kThreads, thread_id(stack.pid, stack.tid), all);
+  count(View::kProcesses, stack.pid, all);
+  std::set<std::uint64_t> functions;
+  std::set<std::uint64_t> lines;
+  for (const auto& frame : stack.frames) {
+    auto weight = all;
+    weight.self = &frame == &stack.frames.front();
+    if (frame.code == 0) {
+      continue;
+    }
+    if (functions.insert(frame.code).second) {
+      count(View::kFunctions, frame.code, weight);
+    }
+    if (lines.insert(line_id(frame)).second) {
+      count(View::kLines, line_id(frame), weight);
+    }
+  }
+  if (stack.frames.empty()) {  // the C code of a thread that runs no Python
+    count(View::kFunctions, 0, all);
+    count(View::kLines, 0, all);
+  }
+  remember(stack, task, count_of_it);
+}
+
+// Each task of a server may have a name of its own.
+void Profile::forget_tasks() {
+  tasks_.clear();
+  task_numbers_.clear();
+  entries_[View::kTasks].clear();
+  for (auto& [hash, known] : stacks_) {
+    known.task = 0;
+  }
+}
+
+void Profile::count(View view, std::uint64_t id, const Weight& weight) {
+  auto& entries = entries_[view];
+  if (entries.size() >= kMostEntries && !entries.contains(id)) {
+    // At least half of them, since each sample refreshes few: rarely, and never all the time.
+    const auto old = added_ - std::min<std::uint64_t>(added_, kMostEntries / kMostFresh);
+    std::erase_if(entries, [old](const auto& entry) { return entry.second.latest < old; });
+    if (entries.size() >= kMostEntries) {
+      entries.clear();
+    }
+  }
+  auto& entry = entries[id];
+  auto& now = entry.intervals.at(current_);
+  now.total += weight.count;
+  entry.total += weight.count;
+  entry.latest = added_;
+  if (weight.self) {
+    now.self += weight.count;
+    entry.self += weight.count;
+    now.gil += weight.gil ? weight.count : 0;
+  }
+}
+
+void Profile::remember(const bpf::Stack& stack, std::uint64_t task, std::uint64_t count) {
+  std::uint64_t hash = mix(mix(stack.pid, stack.tid), task);
+  for (const auto& frame : stack.frames) {
+    hash = mix(hash, line_id(frame));
+  }
+  if (stacks_.size() >= kMostStacks && !stacks_.contains(hash)) {
+    std::erase_if(stacks_, [](const auto& known) { return known.second.count <= 1; });
+    if (stacks_.size() >= kMostStacks) {
+      stacks_.clear();
+    }
+  }
+  auto& known = stacks_[hash];
+  if (known.count == 0) {
+    known.frames = stack.frames;
+    known.pid = stack.pid;
+    known.tid = stack.tid;
+    known.task = task;
+  }
+  known.count += count;
+}
+
+void Profile::end_interval(nanoseconds length) {
+  lengths_.at(current_) = length;
+  length_ += length;
+  ended_ = std::min(ended_ + 1, kHistory - 1);
+  current_ = (current_ + 1) % kHistory;
+  lengths_.at(current_) = {};
+  for (auto& [view, entries] : entries_) {
+    for (auto& [id, entry] : entries) {
+      entry.intervals.at(current_) = {};
+    }
+  }
+}
+
+void Profile::reset() {
+  entries_.clear();
+  stacks_.clear();
+  lengths_ = {};
+  ended_ = 0;
+  samples_ = 0;
+  length_ = {};
+}
+
+nanoseconds Profile::latest_time() const {
+  return std::accumulate(lengths_.begin(), lengths_.end(), nanoseconds{});
+}
+
+double Profile::share_of(std::uint64_t count, nanoseconds time) const {
+  return time.count() == 0 ? 0
+                           : static_cast<double>(count) * static_cast<double>(period_.count()) /
+                                 static_cast<double>(time.count());
+}
+
+Row Profile::row_of(std::uint64_t id, const Entry& entry) const {
+  Row row;
+  row.id = id;
+  Count latest;
+  for (std::size_t age = ended_; age > 0; --age) {
+    const auto index = (current_ + kHistory - age) % kHistory;
+    const auto& interval = entry.intervals.at(index);
+    latest.self += interval.self;
+    latest.total += interval.total;
+    latest.gil += interval.gil;
+  }
+  const auto time = latest_time();
+  row.self = share_of(latest.self, time);
+  row.total = share_of(latest.total, time);
+  row.gil = share_of(latest.gil, time);
+  row.self_time = period_ * static_cast<std::int64_t>(entry.self);
+  row.total_time = period_ * static_cast<std::int64_t>(entry.total);
+  return row;
+}
+
+void Profile::describe(View view, Row& row) const {
+  const auto id = row.id;
+  switch (view) {
+    case View::kFunctions:
+    case View::kLines: {
+      const auto code = view == View::kLines ? upper(id) : id;
+      const auto known = codes_.find(static_cast<std::uint32_t>(code));
+      if (known != codes_.end()) {
+        row.name = known->second.qualname;
+        row.place = known->second.file;
+      } else {
+        row.name = code == 0 ? "[no Python function]" : "[unknown]";
+      }
+      row.line = view == View::kLines    ? lower(id)
+                 : known == codes_.end() ? 0
+                                         : known->second.first_line;
+      break;
+    }
+    case View::kThreads: {
+      const auto known = threads_.find({static_cast<std::uint32_t>(upper(id)), lower(id)});
+      row.name = fmt::format("{} {}", lower(id), known == threads_.end() ? "" : known->second);
+      break;
+    }
+    case View::kTasks:
+      row.name = tasks_.at(id - 1).second;
+      row.place = fmt::format("pid {}", tasks_.at(id - 1).first);
+      break;
+    case View::kProcesses: {
+      const auto known = processes_.find(static_cast<std::uint32_t>(id));
+      row.name = fmt::format("{} {}", id, known == processes_.end() ? "" : known->second);
+      break;
+    }
+  }
+}
+
+Table Profile::table(const TableOptions& options) const {
+  Table table;
+  const auto found = entries_.find(options.view);
+  if (found == entries_.end()) {
+    return table;
+  }
+  const bool filtered = !options.filter.empty();
+  for (const auto& [id, entry] : found->second) {
+    auto row = row_of(id, entry);
+    if (filtered) {
+      describe(options.view, row);
+    }
+    if (!filtered || row.name.find(options.filter) != std::string::npos ||
+        row.place.find(options.filter) != std::string::npos) {
+      table.rows.push_back(std::move(row));
+    }
+  }
+  if (table.rows.size() > options.most) {
+    table.left_out = table.rows.size() - options.most;
+  }
+  const auto end = table.rows.end() - static_cast<std::ptrdiff_t>(table.left_out);
+  // Rows with equal values keep their places from one table to the next.
+  std::partial_sort(
+      table.rows.begin(), end, table.rows.end(), [&options](const Row& one, const Row& other) {
+        const auto first = value_of(one, options.order);
+        const auto second = value_of(other, options.order);
+        return first != second                      ? first > second
+               : one.total_time != other.total_time ? one.total_time > other.total_time
+                                                    : one.id < other.id;
+      });
+  table.rows.erase(end, table.rows.end());
+  for (auto& row : table.rows) {
+    if (!filtered) {
+      describe(options.view, row);
+    }
+    row.history = history_of(found->second.at(row.id));
+  }
+  return table;
+}
+
+std::vector<double> Profile::history_of(const Entry& entry) const {
+  std::vector<double> history;
+  for (std::size_t age = ended_; age > 0; --age) {
+    const auto index = (current_ + kHistory - age) % kHistory;
+    history.push_back(share_of(entry.intervals.at(index).self, lengths_.at(index)));
+  }
+  return history;
+}
+
+bool Profile::has(const KnownStack& stack, View view, std::uint64_t id) {
+  switch (view) {
+    case View::kFunctions:
+      return id == 0 ? stack.frames.empty()
+                     : std::ranges::any_of(stack.frames,
+                                           [id](const auto& frame) { return frame.code == id; });
+    case View::kLines:
+      return id == 0 ? stack.frames.empty()
+                     : std::ranges::any_of(
+                           stack.frames, [id](const auto& frame) { return line_id(frame) == id; });
+    case View::kThreads:
+      return thread_id(stack.pid, stack.tid) == id;
+    case View::kTasks:
+      return stack.task == id;
+    case View::kProcesses:
+      return stack.pid == id;
+  }
+  return false;
+}
+
+std::vector<Place> Profile::stack_of(View view, std::uint64_t id) const {
+  const KnownStack* best = nullptr;
+  for (const auto& [hash, stack] : stacks_) {
+    if (has(stack, view, id) && (best == nullptr || stack.count > best->count)) {
+      best = &stack;
+    }
+  }
+  std::vector<Place> places;
+  if (best != nullptr) {
+    for (const auto& frame : best->frames) {
+      const auto known = codes_.find(frame.code);
+      places.push_back(known == codes_.end() ? Place{.name = "[unknown]", .file = {}}
+                                             : Place{.name = known->second.qualname,
+                                                     .file = known->second.file,
+                                                     .line = frame.line});
+    }
+  }
+  return places;
+}
+
+double Profile::share() const {
+  double share = 0;
+  const auto found = entries_.find(View::kProcesses);
+  if (found != entries_.end()) {
+    for (const auto& [id, entry] : found->second) {
+      share += row_of(id, entry).self;
+    }
+  }
+  return share;
+}
+
+double Profile::gil_share() const {
+  double share = 0;
+  const auto found = entries_.find(View::kProcesses);
+  if (found != entries_.end()) {
+    for (const auto& [id, entry] : found->second) {
+      share += row_of(id, entry).gil;
+    }
+  }
+  return share;
+}
+
+}  // namespace pyinject::live

@@ -1,0 +1,140 @@
+// The profile behind a live view: counts of samples by function, line, thread, task and process, in
+// total and in the latest intervals. Pure: stacks in, tables out.
+#pragma once
+
+#include "bpf/sampler.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace pyinject::live {
+
+enum class View { kFunctions, kLines, kThreads, kTasks, kProcesses };
+enum class Order { kSelf, kTotal, kSelfTime, kTotalTime, kGil };
+
+// Intervals of the history in a row.
+inline constexpr std::size_t kHistory = 20;
+
+// Shares are of one CPU. TOTAL counts a sample once, however often a function is in its stack.
+struct Row {
+  std::uint64_t id = 0;  // of the same function, line, ... in each table of this view
+  std::string name;      // not made printable
+  std::string place;     // a function's file; empty for other rows
+  std::uint32_t line = 0;
+  double self = 0;   // in the latest intervals; for threads, tasks and processes the same as TOTAL
+  double total = 0;  // in the latest intervals
+  double gil = 0;    // the part of SELF with the GIL; 0 unless requested
+  std::chrono::nanoseconds self_time{};  // since the start, or the latest reset()
+  std::chrono::nanoseconds total_time{};
+  std::vector<double> history;  // SELF of each interval, the latest last; at most kHistory
+};
+
+// A function of a stack, not made printable.
+struct Place {
+  std::string name;
+  std::string file;
+  std::uint32_t line = 0;
+  bool operator==(const Place&) const = default;
+};
+
+struct TableOptions {
+  View view = View::kFunctions;
+  Order order = Order::kSelf;
+  std::string_view filter = {};  // only rows whose name or place contains it
+  std::size_t most = 1000;       // rows
+};
+
+struct Table {
+  std::vector<Row> rows;
+  std::size_t left_out = 0;  // rows that match, beyond OPTIONS.most
+};
+
+class Profile {
+ public:
+  // PERIOD: the time that a sample stands for.
+  explicit Profile(std::chrono::nanoseconds period) : period_{period} {}
+
+  void name(bpf::Code code);
+  void name_thread(std::uint32_t pid, std::uint32_t tid, std::string name);
+  void name_process(std::uint32_t pid, std::string name);
+  void add(const bpf::Stack& stack, std::uint64_t count = 1);
+  // Ends an interval of this LENGTH.
+  void end_interval(std::chrono::nanoseconds length);
+  void reset();
+
+  [[nodiscard]] Table table(const TableOptions& options) const;
+  // The most frequent stack with row ID of VIEW, since the start, innermost function first. Empty:
+  // none is known any more.
+  [[nodiscard]] std::vector<Place> stack_of(View view, std::uint64_t id) const;
+
+  [[nodiscard]] std::uint64_t samples() const { return samples_; }
+  [[nodiscard]] std::chrono::nanoseconds length() const { return length_; }
+  // Use of CPUs in the latest intervals.
+  [[nodiscard]] double share() const;
+  [[nodiscard]] double gil_share() const;
+
+ private:
+  struct Count {
+    std::uint32_t self = 0;
+    std::uint32_t total = 0;
+    std::uint32_t gil = 0;
+  };
+  struct Entry {
+    std::array<Count, kHistory> intervals{};
+    std::uint64_t self = 0;
+    std::uint64_t total = 0;
+    std::uint64_t latest = 0;  // number of the latest stack
+  };
+  // By a number that is unique in its view.
+  using Entries = std::unordered_map<std::uint64_t, Entry>;
+  struct KnownStack {
+    std::vector<bpf::Frame> frames;
+    std::uint32_t pid = 0;
+    std::uint32_t tid = 0;
+    std::uint64_t task = 0;
+    std::uint64_t count = 0;
+  };
+
+  // How much a sample adds to a row.
+  struct Weight {
+    std::uint32_t count = 1;
+    bool self = true;
+    bool gil = false;
+  };
+
+  void forget_tasks();
+  void count(View view, std::uint64_t id, const Weight& weight);
+  // Without a name.
+  [[nodiscard]] Row row_of(std::uint64_t id, const Entry& entry) const;
+  [[nodiscard]] std::vector<double> history_of(const Entry& entry) const;
+  void describe(View view, Row& row) const;
+  [[nodiscard]] double share_of(std::uint64_t count, std::chrono::nanoseconds time) const;
+  [[nodiscard]] std::chrono::nanoseconds latest_time() const;
+  void remember(const bpf::Stack& stack, std::uint64_t task, std::uint64_t count);
+  [[nodiscard]] static bool has(const KnownStack& stack, View view, std::uint64_t id);
+
+  std::chrono::nanoseconds period_;
+  std::map<View, Entries> entries_;
+  std::unordered_map<std::uint32_t, bpf::Code> codes_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> threads_;
+  std::map<std::uint32_t, std::string> processes_;
+  std::vector<std::pair<std::uint32_t, std::string>> tasks_;  // pid, name; by number - 1
+  std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> task_numbers_;
+  std::unordered_map<std::uint64_t, KnownStack> stacks_;  // by their hash
+  std::array<std::chrono::nanoseconds, kHistory> lengths_{};
+  std::size_t current_ = 0;  // index of the interval that counts
+  std::size_t ended_ = 0;    // intervals, at most kHistory - 1
+  std::uint64_t samples_ = 0;
+  std::uint64_t added_ = 0;  // stacks
+  std::chrono::nanoseconds length_{};
+};
+
+}  // namespace pyinject::live

@@ -1,0 +1,280 @@
+#include "inspect/gil_view.hpp"
+#include "live/stack_source.hpp"
+#include "memory/process_memory.hpp"
+#include "procfs/tasks.hpp"
+#include "procfs/usage.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "pyinject/python/stack_reader.hpp"
+#include "python/layout/frame_reading.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+namespace pyinject::live {
+
+namespace {
+
+using base::Tid;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+// Reading a process is followed by a pause so many times as long, for each process.
+constexpr int kPause = 19;
+// A stack that changes all the time is read again so many times, unless that takes long.
+constexpr int kAttempts = 3;
+constexpr std::chrono::milliseconds kPatience{50};
+constexpr std::size_t kMostFunctions = 65536;
+
+nanoseconds time_of(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
+}
+
+// Equal functions of all processes have the same number.
+class FunctionNumbers {
+ public:
+  explicit FunctionNumbers(std::function<void(bpf::Code)> receiver)
+      : receiver_{std::move(receiver)} {}
+
+  std::uint32_t of(const python::CodeNames& names) {
+    if (numbers_.size() >= kMostFunctions) {
+      numbers_.clear();
+    }
+    const auto [known, fresh] =
+        numbers_.try_emplace({names.file, names.first_line, names.qualname}, next_);
+    if (fresh) {
+      receiver_({.number = next_++,
+                 .qualname = names.qualname,
+                 .file = names.file,
+                 .first_line = names.first_line});
+    }
+    return known->second;
+  }
+
+ private:
+  std::function<void(bpf::Code)> receiver_;
+  std::map<std::tuple<std::string, std::uint32_t, std::string>, std::uint32_t> numbers_;
+  std::uint32_t next_ = 1;
+};
+
+struct Process {
+  Process(python::StackReader its_reader, const python::RuntimeLayout& its_layout,
+          const python::Target& target)
+      : reader{std::move(its_reader)},
+        memory{target.id.pid},
+        layout{its_layout},
+        gils{memory, layout, target.addresses.runtime, python::ThreadNumbers{target.id.pid}} {}
+
+  struct Thread {
+    nanoseconds on_cpu{};
+    nanoseconds unassigned{};  // processor time that no stack stands for yet
+  };
+
+  python::StackReader reader;
+  memory::ProcessMemory memory;
+  python::RuntimeLayout layout;
+  inspect::GilView gils;
+  std::map<Tid, Thread> threads;
+  nanoseconds latest{};  // when it was read, on the monotonic clock
+  nanoseconds next{};    // not to be read before
+  std::unordered_map<std::uint64_t, std::uint32_t> functions;  // by serial number of the code
+};
+
+bool holds_gil(Process& process, Tid tid) {
+  process.gils.update();
+  return std::ranges::any_of(process.gils.gils(),
+                             [tid](const inspect::Gil& gil) { return gil.holder == tid; });
+}
+
+class ReadingSource : public StackSource {
+ public:
+  ReadingSource(const SourceOptions& options, StackReceiver receiver)
+      : options_{options},
+        functions_{std::move(receiver.code)},
+        receiver_{std::move(receiver.stack)},
+        timer_{::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)} {
+    if (!timer_.valid()) {
+      throw base::SystemError{"timerfd_create", errno};
+    }
+  }
+
+  std::optional<std::string> add(const python::Target& target) override;
+  void remove(base::Pid pid) override { processes_.erase(pid); }
+  std::optional<std::string> begin() override {
+    const timespec period{.tv_sec = options_.period / seconds{1},
+                          .tv_nsec = (options_.period % seconds{1}).count()};
+    const itimerspec always{.it_interval = period, .it_value = period};
+    if (::timerfd_settime(timer_.get(), 0, &always, nullptr) != 0) {
+      throw base::SystemError{"timerfd_settime", errno};
+    }
+    return std::nullopt;
+  }
+  void look_for_tasks() override {}
+  [[nodiscard]] int fd() const override { return timer_.get(); }
+  void take() override;
+  [[nodiscard]] std::uint64_t lost() const override { return lost_; }
+
+ private:
+  // The threads of PROCESS that run, and to which processor time must be assigned.
+  std::vector<Tid> running(base::Pid pid, Process& process, nanoseconds since) const;
+  void read(base::Pid pid, Process& process, std::vector<Tid> tids);
+  void add_stack(base::Pid pid, Process& process, Tid tid, const python::ThreadStack* stack,
+                 bool held_before);
+
+  SourceOptions options_;
+  FunctionNumbers functions_;
+  std::function<void(const bpf::Stack&, std::uint64_t)> receiver_;
+  base::UniqueFd timer_;
+  std::map<base::Pid, Process> processes_;
+  std::uint64_t lost_ = 0;
+};
+
+std::optional<std::string> ReadingSource::add(const python::Target& target) {
+  auto prepared = python::prepare_frame_reading(target);
+  if (auto* const why = std::get_if<std::string>(&prepared)) {
+    return std::move(*why);
+  }
+  auto reader = python::StackReader::of(target);
+  if (auto* const why = std::get_if<std::string>(&reader)) {
+    return std::move(*why);
+  }
+  processes_.erase(target.id.pid);
+  const auto [added, fresh] =
+      processes_.try_emplace(target.id.pid, std::get<python::StackReader>(std::move(reader)),
+                             std::get<python::FrameReading>(prepared).layout, target);
+  added->second.latest = time_of(CLOCK_MONOTONIC);
+  return std::nullopt;
+}
+
+void ReadingSource::take() {
+  std::uint64_t expirations = 0;
+  if (::read(timer_.get(), &expirations, sizeof expirations) < 0) {
+    return;  // not yet
+  }
+  const auto count = static_cast<int>(processes_.size());
+  for (auto& [pid, process] : processes_) {
+    const auto now = time_of(CLOCK_MONOTONIC);
+    if (now < process.next) {
+      continue;
+    }
+    const auto begin = time_of(CLOCK_THREAD_CPUTIME_ID);
+    auto tids = running(pid, process, now - std::exchange(process.latest, now));
+    if (!tids.empty()) {
+      read(pid, process, std::move(tids));
+    }
+    const auto cost = time_of(CLOCK_THREAD_CPUTIME_ID) - begin;
+    process.next = time_of(CLOCK_MONOTONIC) + kPause * count * cost;
+  }
+}
+
+std::vector<Tid> ReadingSource::running(base::Pid pid, Process& process, nanoseconds since) const {
+  std::vector<Tid> tids;
+  std::map<Tid, Process::Thread> threads;
+  for (const auto tid : procfs::list_tasks(pid)) {
+    const auto usage = procfs::read_thread_usage(pid, tid);
+    if (!usage) {
+      continue;
+    }
+    const auto known = process.threads.find(tid);
+    auto thread =
+        known == process.threads.end() ? Process::Thread{.on_cpu = usage->on_cpu} : known->second;
+    const bool runs = usage->state == 'R';
+    // Kernels that do not count: a thread that runs has run since the round before.
+    thread.unassigned +=
+        usage->on_cpu.count() == 0 ? (runs ? since : nanoseconds{}) : usage->on_cpu - thread.on_cpu;
+    thread.on_cpu = usage->on_cpu;
+    if (runs && thread.unassigned >= options_.period) {
+      tids.push_back(tid);
+    }
+    threads.emplace(tid, thread);
+  }
+  process.threads = std::move(threads);
+  return tids;
+}
+
+// A thread has the GIL if it has it before its stack is read, and afterwards. A thread whose stack
+// cannot be read keeps its time for the next stack.
+void ReadingSource::read(base::Pid pid, Process& process, std::vector<Tid> tids) {
+  std::map<Tid, python::ThreadStack> stacks;
+  std::vector<Tid> unread;
+  const auto deadline = base::Deadline::after(kPatience);
+  for (int attempt = 0; attempt < kAttempts && !tids.empty(); ++attempt) {
+    if (attempt > 0 && deadline.expired()) {
+      break;
+    }
+    std::set<Tid> held;
+    if (options_.gil) {
+      process.gils.update();
+      for (const auto& gil : process.gils.gils()) {
+        held.insert(gil.holder.value_or(Tid{0}));
+      }
+    }
+    for (auto& stack : process.reader.read(tids)) {
+      if (stack.settled) {
+        stacks.insert_or_assign(stack.tid, std::move(stack));
+      } else {
+        unread.push_back(stack.tid);
+      }
+    }
+    unread.insert(unread.end(), process.reader.unread().begin(), process.reader.unread().end());
+    for (const auto tid : tids) {
+      const auto found = stacks.find(tid);
+      if (std::ranges::find(unread, tid) == unread.end()) {
+        add_stack(pid, process, tid, found == stacks.end() ? nullptr : &found->second,
+                  held.contains(tid));
+      }
+    }
+    tids = std::exchange(unread, {});
+  }
+  lost_ += tids.size();
+}
+
+void ReadingSource::add_stack(base::Pid pid, Process& process, Tid tid,
+                              const python::ThreadStack* stack, bool held_before) {
+  auto& thread = process.threads[tid];
+  const auto count = thread.unassigned / options_.period;
+  thread.unassigned %= options_.period;
+  bpf::Stack one{.pid = static_cast<std::uint32_t>(pid.value()),
+                 .tid = static_cast<std::uint32_t>(tid.value())};
+  if (stack != nullptr) {
+    one.truncated = !stack->complete;
+    for (const auto& frame : stack->frames) {
+      if (process.functions.size() >= kMostFunctions) {
+        process.functions.clear();
+      }
+      auto [known, fresh] = process.functions.try_emplace(frame.code_serial, 0);
+      if (fresh) {
+        if (const auto names = process.reader.names(frame)) {
+          known->second = functions_.of(*names);
+        }
+      }
+      one.frames.push_back({.code = known->second, .line = frame.line});
+    }
+  }
+  if (options_.gil && stack != nullptr) {
+    one.gil = held_before && holds_gil(process, tid) ? bpf::Gil::kHeld : bpf::Gil::kNone;
+  }
+  receiver_(one, static_cast<std::uint64_t>(count));
+}
+
+}  // namespace
+
+std::unique_ptr<StackSource> make_reading_source(const SourceOptions& options,
+                                                 StackReceiver receiver) {
+  return std::make_unique<ReadingSource>(options, std::move(receiver));
+}
+
+}  // namespace pyinject::live

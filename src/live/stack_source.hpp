@@ -1,0 +1,62 @@
+// Where the stacks of a live view come from. Nothing in a process is run, written or stopped.
+#pragma once
+
+#include "bpf/sampler.hpp"
+#include "pyinject/base/pid.hpp"
+#include "pyinject/python/target.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace pyinject::live {
+
+// Called by take(). A code object is reported before the first stack that contains it.
+struct StackReceiver {
+  std::function<void(bpf::Code)> code;
+  // COUNT: how many samples, of one period each, the stack stands for.
+  std::function<void(const bpf::Stack&, std::uint64_t count)> stack;
+};
+
+class StackSource {
+ public:
+  StackSource() = default;
+  virtual ~StackSource() = default;
+  StackSource(const StackSource&) = delete;
+  StackSource& operator=(const StackSource&) = delete;
+
+  // A string says why not.
+  [[nodiscard]] virtual std::optional<std::string> add(const python::Target& target) = 0;
+  virtual void remove(base::Pid pid) = 0;
+  // Starts to sample; call it after the first add(). A string says why not.
+  [[nodiscard]] virtual std::optional<std::string> begin() = 0;
+  // Call it a few times a second if tasks are requested.
+  virtual void look_for_tasks() = 0;
+  // Readable when take() has something to do.
+  [[nodiscard]] virtual int fd() const = 0;
+  virtual void take() = 0;
+  [[nodiscard]] virtual std::uint64_t lost() const = 0;
+};
+
+struct SourceOptions {
+  std::chrono::nanoseconds period{};
+  bool gil = false;
+  bool tasks = false;
+};
+
+// A BPF program that runs at each sample of each processor. A string says why there is none.
+[[nodiscard]] std::variant<std::unique_ptr<StackSource>, std::string> make_bpf_source(
+    const SourceOptions& options, StackReceiver receiver);
+
+// Reads the stacks of threads that run, from outside, at most once per PERIOD and so rarely that
+// all processes together take no more than a twentieth of a processor, and each its equal part of
+// that. A stack counts for the processor time that its thread has used since the one before. Knows
+// no tasks. Throws base::Error.
+[[nodiscard]] std::unique_ptr<StackSource> make_reading_source(const SourceOptions& options,
+                                                               StackReceiver receiver);
+
+}  // namespace pyinject::live

@@ -1,0 +1,466 @@
+// `top`: shares of functions, compared with what the program itself measures, and what a user sees
+// on terminals of several sizes.
+#include "base/text.hpp"
+#include "e2e/bpf_recording.hpp"
+#include "procfs/stat.hpp"
+#include "support/child_process.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/patience.hpp"
+#include "support/python_process.hpp"
+#include "support/tmux_terminal.hpp"
+#include "support/until_worked.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <optional>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+using base::Deadline;
+using nlohmann::json;
+using std::string_literals::operator""s;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// Spends its processor time in known shares.
+constexpr const char* kShares = R"(
+import time
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+def most():
+    burn(0.006)
+def some():
+    burn(0.003)
+def least():
+    burn(0.001)
+def main():
+    print('ready', flush=True)
+    while True:
+        most()
+        some()
+        least()
+main()
+)";
+
+std::string pid_of(const PythonProcess& python) { return std::to_string(python.pid().value()); }
+
+class Top : public testing::TestWithParam<Build> {
+ protected:
+  void SetUp() override {
+    if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+    const auto found = find_build(GetParam());
+    if (!found) {
+      GTEST_SKIP() << "not installed, or without a JIT (scripts/pythons)";
+    }
+    python_ = *found;
+  }
+  [[nodiscard]] PythonProcess start() const {
+    PythonOptions options;
+    options.child = environment_of(GetParam());
+    return PythonProcess{python_, kShares, options};
+  }
+  // Samples PYTHON until it has WORKED, however long that takes. PREFIX: a command that starts the
+  // tool.
+  static json sample(const PythonProcess& python, std::vector<std::string> prefix = {},
+                     std::chrono::seconds worked = std::chrono::seconds{3}) {
+    for (const auto& word :
+         {tool(), "top"s, "--once"s, "--json"s, "-F"s, "999"s, "-d"s, "3600"s, "-p"s}) {
+      prefix.push_back(word);
+    }
+    prefix.push_back(pid_of(python));
+    ChildProcess top{prefix};
+    EXPECT_EQ(run(until_worked(python.pid(), worked)).status, ExitStatus{});
+    top.signal(SIGINT);
+    EXPECT_EQ(top.wait(Deadline::after(kPatience)), (ExitStatus{.code = 128 + SIGINT}))
+        << top.err();
+    auto table = json::parse(top.out());
+    EXPECT_GT(table.at("samples"), 1000) << top.err();
+    return table;
+  }
+  Interpreter python_;
+};
+INSTANTIATE_TEST_SUITE_P(Builds, Top, testing::ValuesIn(all_builds()), BuildName{});
+
+TEST_P(Top, HasTheSharesOfAKnownProgram) {
+  auto python = start();
+  const auto table = sample(python);
+  std::map<std::string, double> totals;
+  for (const auto& row : table.at("functions")) {
+    totals[row.at("name")] = row.at("total_seconds");
+  }
+  const auto all = totals["main"];
+  EXPECT_NEAR(totals["most"] / all, 0.6, 0.02);
+  EXPECT_NEAR(totals["some"] / all, 0.3, 0.02);
+  EXPECT_NEAR(totals["least"] / all, 0.1, 0.02);
+  EXPECT_EQ(table.at("functions").at(0).at("name"), "burn");
+  EXPECT_EQ(table.at("threads").size(), 1U);
+  EXPECT_EQ(table.at("lost"), 0);
+}
+
+// Without BPF, the stacks are read from outside: less often, so the shares are less exact.
+TEST_P(Top, ReadsFromOutsideWithoutBpf) {
+  auto python = start();
+  const auto table = sample(python, {"setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin"},
+                            std::chrono::seconds{6});
+  EXPECT_EQ(table.at("source"), "reading");
+  std::map<std::string, double> totals;
+  for (const auto& row : table.at("functions")) {
+    totals[row.at("name")] = row.at("total_seconds");
+  }
+  const auto all = totals["main"];
+  EXPECT_NEAR(totals["most"] / all, 0.6, 0.1);
+  EXPECT_NEAR(totals["some"] / all, 0.3, 0.1);
+  EXPECT_NEAR(totals["least"] / all, 0.1, 0.07);
+  EXPECT_EQ(table.at("functions").at(0).at("name"), "burn");
+  EXPECT_EQ(table.at("threads").size(), 1U);
+  EXPECT_GT(table.at("gil"), 0.9 * table.at("cpu").get<double>());
+  python.expect_alive();
+}
+
+// Two threads: the first holds the GIL for four fifths of its time, the second for one fifth.
+TEST_P(Top, ShowsHowMuchOfItsTimeAThreadHoldsTheGil) {
+  PythonOptions options;
+  options.child = environment_of(GetParam());
+  PythonProcess python{python_, target_source("gil_shares.py"), options};
+  python.send_line("100000");
+  const auto table = sample(python);
+  std::vector<double> held;
+  for (const auto& row : table.at("threads")) {
+    if (row.at("self_seconds") > 0.2) {
+      held.push_back(row.at("gil").get<double>() / row.at("self").get<double>());
+    }
+  }
+  std::ranges::sort(held);
+  ASSERT_EQ(held.size(), 2U) << table;
+  EXPECT_NEAR(held[0], 0.2, 0.05);
+  EXPECT_NEAR(held[1], 0.8, 0.05);
+}
+
+// Three tasks in turns; two of them have equal work.
+TEST_P(Top, HasTheSharesOfTasks) {
+  if (GetParam().minor < 14) {
+    GTEST_SKIP() << "names of tasks can be read on 3.14 and later";
+  }
+  PythonOptions options;
+  options.child = environment_of(GetParam());
+  PythonProcess python{python_, target_source("named_tasks.py"), options};
+  python.send_line("100000");
+  const auto table = sample(python);
+  std::map<std::string, double> spent;
+  for (const auto& task : table.at("tasks")) {
+    spent[task.at("name")] = task.at("total_seconds");
+    EXPECT_EQ(task.at("place"), "pid " + pid_of(python));
+  }
+  // Task-1 also reads the clock.
+  ASSERT_EQ(spent.size(), 3U) << table;
+  const auto both = spent["crunch: α"] + spent["Task-2"];
+  EXPECT_NEAR(spent["crunch: α"] / both, 0.5, 0.05);
+  EXPECT_GT(spent["Task-1"] / both, 0.42);
+}
+
+class TopOfOne : public Top {
+ protected:
+  void SetUp() override {
+    Top::SetUp();
+    if (!IsSkipped()) {
+      if (const auto lacks = tmux_lacks(); !lacks.empty()) {
+        GTEST_SKIP() << lacks;
+      }
+    }
+  }
+  // Afterwards the terminal shows its exit status, the terminal's modes and the line "done".
+  static std::string command(const std::string& options) {
+    return "trap : INT; " + tool() + " top -F 999 " + options +
+           "; echo status=$?; stty -a | tr ' ;' '\\n\\n' | grep -xe '-*icanon' -e '-*echo' "
+           "-e '-*icrnl'; echo done; exec cat";
+  }
+  [[nodiscard]] static std::string of(const PythonProcess& python) {
+    return command("-p " + pid_of(python));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Builds, TopOfOne, testing::Values(Build{.minor = 13}), BuildName{});
+
+std::vector<std::string> lines_of(const std::string& screen) {
+  std::vector<std::string> lines;
+  for (const auto line : base::split(screen, '\n')) {
+    lines.emplace_back(line);
+  }
+  if (!lines.empty() && lines.back().empty()) {
+    lines.pop_back();
+  }
+  return lines;
+}
+
+std::optional<long> samples_on(const std::string& screen) {
+  std::smatch match;
+  return std::regex_search(screen, match, std::regex{R"((\d+) samples?)"})
+             ? std::optional{std::stol(match[1])}
+             : std::nullopt;
+}
+
+bool has(const std::string& screen, std::string_view text) {
+  return screen.find(text) != std::string::npos;
+}
+
+TEST_P(TopOfOne, FitsTheTerminal) {
+  struct Shape {
+    TerminalSize size;
+    std::string heading;
+  };
+  auto python = start();
+  for (const auto& shape : {Shape{{.columns = 80, .rows = 24},
+                                  "*SELF%  TOTAL%  SELF s  TOTAL s  GIL% TREND      FUNCTION"},
+                            Shape{{.columns = 120, .rows = 40},
+                                  "*SELF%  TOTAL%  SELF s  TOTAL s  GIL% TREND      FUNCTION"},
+                            Shape{{.columns = 40, .rows = 10}, "*SELF%  TOTAL% FUNCTION"}}) {
+    TmuxTerminal terminal{of(python), shape.size};
+    ASSERT_TRUE(terminal.shows([](const std::string& now) {
+      return has(now, " burn  <string>:3") && has(now, " least  <string>:11");
+    })) << terminal.screen();
+    const auto lines = lines_of(terminal.screen());
+    ASSERT_EQ(lines.size(), static_cast<std::size_t>(shape.size.rows));
+    EXPECT_THAT(lines[0], HasSubstr("perf-pyinject top  1 process  CPU "));
+    EXPECT_THAT(lines[1], HasSubstr("[f functions]"));
+    EXPECT_EQ(lines[2], shape.heading);
+    EXPECT_THAT(lines[3], HasSubstr("burn"));
+    EXPECT_THAT(lines.back(), HasSubstr("q quit  h help"));
+    if (shape.size.columns >= 80) {
+      const auto blocks = [](const std::string& now) {
+        return std::regex_search(now, std::regex{"(▁|▂|▃|▄|▅|▆|▇|█) burn  <string>:3"});
+      };
+      EXPECT_TRUE(terminal.shows(blocks)) << terminal.screen();
+    }
+    terminal.resize({.columns = 60, .rows = 12});
+    EXPECT_TRUE(terminal.shows([](const std::string& now) {
+      return has(now, "*SELF%  TOTAL%  GIL% FUNCTION") && has(lines_of(now).back(), "q quit");
+    })) << terminal.screen();
+    terminal.type("q");
+    EXPECT_TRUE(terminal.shows("status=0")) << terminal.screen();
+  }
+  python.expect_alive();
+}
+
+TEST_P(TopOfOne, SortsFiltersAndShowsStacks) {
+  auto python = start();
+  TmuxTerminal terminal{of(python)};
+  ASSERT_TRUE(terminal.shows("least")) << terminal.screen();
+  terminal.type("l");
+  EXPECT_TRUE(terminal.shows("LINE")) << terminal.screen();
+  terminal.type("t");
+  EXPECT_TRUE(terminal.shows(pid_of(python) + " " + procfs::read_stat(python.pid())->name))
+      << terminal.screen();
+  terminal.type("P");
+  EXPECT_TRUE(terminal.shows("PROCESS")) << terminal.screen();
+  terminal.type("f2");
+  EXPECT_TRUE(terminal.shows(" SELF% *TOTAL%")) << terminal.screen();
+  terminal.type("/so");
+  terminal.press("Enter");
+  EXPECT_TRUE(terminal.shows("only 'so'")) << terminal.screen();
+  EXPECT_THAT(terminal.screen(), AllOf(HasSubstr(" some  "), Not(HasSubstr(" most  "))));
+  terminal.press("Enter");
+  EXPECT_TRUE(terminal.shows("innermost function first")) << terminal.screen();
+  EXPECT_TRUE(std::regex_search(
+      terminal.screen(),
+      std::regex{R"(first\n  burn  <string>:[45]\n  some  <string>:10\n  main  <string>:17\n)"}))
+      << terminal.screen();
+  terminal.press("Escape");
+  EXPECT_TRUE(terminal.shows(" most  ")) << terminal.screen();
+  terminal.press("Down");
+  terminal.press("Enter");
+  EXPECT_TRUE(terminal.shows("innermost function first")) << terminal.screen();
+  terminal.type("h");
+  EXPECT_TRUE(terminal.shows("start again from zero")) << terminal.screen();
+}
+
+TEST_P(TopOfOne, PausesTheDisplayAndResetsTheCounts) {
+  auto python = start();
+  TmuxTerminal terminal{of(python)};
+  const auto samples = [](long least, long most) {
+    return [=](const std::string& now) {
+      const auto count = samples_on(now);
+      return count && *count >= least && *count <= most;
+    };
+  };
+  constexpr long kAny = 1'000'000'000;
+  ASSERT_TRUE(terminal.shows(samples(1000, kAny))) << terminal.screen();
+  terminal.type("r");
+  EXPECT_TRUE(terminal.shows(samples(0, 900))) << terminal.screen();
+  EXPECT_TRUE(terminal.shows(samples(500, kAny))) << terminal.screen();
+  terminal.type("p");
+  ASSERT_TRUE(terminal.shows("PAUSED")) << terminal.screen();
+  const auto paused = samples_on(terminal.screen());
+  // What comes later is not drawn.
+  EXPECT_EQ(python.terminate().signal, SIGTERM);
+  EXPECT_TRUE(terminal.shows("all have exited")) << terminal.screen();
+  EXPECT_EQ(samples_on(terminal.screen()), paused);
+  terminal.type("p");
+  EXPECT_TRUE(terminal.shows([](const std::string& now) { return !has(now, "PAUSED"); }));
+  EXPECT_GE(samples_on(terminal.screen()), paused);
+}
+
+TEST_P(TopOfOne, RestoresTheTerminal) {
+  auto python = start();
+  for (const std::string end : {"q", "C-c", "TERM", "HUP"}) {
+    TmuxTerminal terminal{of(python)};
+    ASSERT_TRUE(terminal.shows("burn")) << terminal.screen();
+    EXPECT_EQ(terminal.value("#{alternate_on} #{cursor_flag}"), "1 0");
+    if (end == "q") {
+      terminal.type(end);
+    } else if (end == "C-c") {
+      terminal.press(end);
+    } else {
+      const auto own = terminal.value("#{pane_pid}");
+      EXPECT_EQ(run({"pkill", "-" + end, "-P", own}).status, ExitStatus{});
+    }
+    ASSERT_TRUE(terminal.shows("done")) << terminal.screen();
+    const auto status = end == "q" ? 0 : end == "C-c" ? 130 : end == "TERM" ? 143 : 129;
+    EXPECT_THAT(terminal.screen(),
+                HasSubstr("status=" + std::to_string(status) + "\nicrnl\nicanon\necho\ndone\n"));
+    EXPECT_EQ(terminal.value("#{alternate_on} #{cursor_flag}"), "0 1") << end;
+  }
+  python.expect_alive();
+}
+
+TEST_P(TopOfOne, FollowsExecs) {
+  constexpr const char* kExecs = R"(
+import os, sys
+def spin():
+    while True:
+        pass
+def before():
+    import threading
+    threading.Thread(target=spin, daemon=True).start()
+    print('ready', flush=True)
+    sys.stdin.readline()
+    os.execv(sys.executable, [sys.executable, '-c', '''
+import os, sys, threading
+def after():
+    while True:
+        pass
+threading.Thread(target=after, daemon=True).start()
+sys.stdin.readline()
+os.execv('/bin/sleep', ['sleep', '600'])
+'''])
+before()
+)";
+  PythonOptions options;
+  options.child = environment_of(GetParam());
+  PythonProcess python{python_, kExecs, options};
+  TmuxTerminal terminal{of(python)};
+  ASSERT_TRUE(terminal.shows(" spin  <string>:3")) << terminal.screen();
+  python.send_line("");
+  ASSERT_TRUE(terminal.shows(" after  <string>:3")) << terminal.screen();
+  python.send_line("");
+  EXPECT_TRUE(terminal.shows("no Python now")) << terminal.screen();
+  python.expect_alive();
+}
+
+TEST_P(TopOfOne, GoesOnWhenTheProcessHasExited) {
+  auto python = start();
+  TmuxTerminal terminal{of(python)};
+  ASSERT_TRUE(terminal.shows("burn")) << terminal.screen();
+  EXPECT_EQ(python.terminate().signal, SIGTERM);
+  EXPECT_TRUE(terminal.shows("all have exited")) << terminal.screen();
+  EXPECT_THAT(terminal.screen(), AllOf(HasSubstr("0 processes"), HasSubstr("burn")));
+  terminal.type("q");
+  EXPECT_TRUE(terminal.shows("status=0")) << terminal.screen();
+}
+
+TEST_P(TopOfOne, FindsProcessesThatStartLater) {
+  const auto name = fmt::format("later-{}", ::getpid());
+  TmuxTerminal terminal{command("--comm " + name)};
+  ASSERT_TRUE(terminal.shows("perf-pyinject top")) << terminal.screen();
+  PythonOptions options;
+  options.child = environment_of(GetParam());
+  const PythonProcess python{
+      python_, fmt::format("open('/proc/self/comm', 'w').write('{}')", name) + kShares, options};
+  terminal.type("/least");
+  EXPECT_TRUE(terminal.shows("least  <string>:11")) << terminal.screen();
+}
+
+TEST_P(TopOfOne, FindsChildrenWithTheOption) {
+  constexpr const char* kFamily = R"(
+import subprocess, sys
+child = '''
+import time
+def child_works(): pass
+print('working', flush=True)
+while True: child_works()
+'''
+def start():
+    child_ = subprocess.Popen([sys.executable, '-c', child], stdout=subprocess.PIPE)
+    child_.stdout.readline()
+    return child_
+children = [start()]
+print('ready', flush=True)
+sys.stdin.readline()
+children.append(start())
+print('started', flush=True)
+sys.stdin.readline()
+for each in children:
+    each.kill()
+)";
+  PythonOptions options;
+  options.child = environment_of(GetParam());
+  PythonProcess python{python_, kFamily, options};
+  {
+    TmuxTerminal terminal{command("--children -p " + pid_of(python))};
+    EXPECT_TRUE(terminal.shows(" 2 processes")) << terminal.screen();
+    EXPECT_TRUE(terminal.shows("child_works")) << terminal.screen();
+    python.send_line("");
+    EXPECT_EQ(python.read_line(), "started");
+    EXPECT_TRUE(terminal.shows(" 3 processes")) << terminal.screen();
+  }
+  TmuxTerminal terminal{of(python)};
+  EXPECT_TRUE(terminal.shows(" 1 process ")) << terminal.screen();
+  python.send_line("");
+  EXPECT_TRUE(terminal.shows("all have exited")) << terminal.screen();
+  EXPECT_THAT(terminal.screen(), Not(HasSubstr("child_works")));
+}
+
+TEST_P(TopOfOne, NeedsATerminalThatItKnows) {
+  const auto refused = run({tool(), "top"});
+  EXPECT_EQ(refused.status, (ExitStatus{.code = 125, .signal = 0}));
+  EXPECT_THAT(refused.err, HasSubstr("top needs a terminal: use --once"));
+  for (const auto& [name, why] :
+       {std::pair{"unheard-of", "unknown terminal (TERM=unheard-of): use --once"},
+        std::pair{"dumb", "this terminal cannot move its cursor (TERM=dumb): use --once"}}) {
+    TmuxTerminal terminal{fmt::format("export TERM={}; {}", name, command("-a")),
+                          {.columns = 160, .rows = 10}};
+    EXPECT_TRUE(terminal.shows("status=125")) << terminal.screen();
+    EXPECT_THAT(terminal.screen(), HasSubstr(why));
+  }
+}
+
+TEST_P(TopOfOne, EndsEarlyWithoutProcesses) {
+  auto python = start();
+  const auto pid = pid_of(python);
+  EXPECT_EQ(python.terminate().signal, SIGTERM);
+  const auto shown = run({tool(), "top", "--once", "-p", pid});
+  EXPECT_EQ(shown.status, (ExitStatus{.code = 125, .signal = 0}));
+  EXPECT_THAT(shown.err, HasSubstr("pid " + pid + ": there is no such process"));
+}
+
+}  // namespace
+}  // namespace pyinject::test

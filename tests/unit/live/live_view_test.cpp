@@ -1,0 +1,203 @@
+#include "live/live_view.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace pyinject::live {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class LiveViewTest : public testing::Test {
+ protected:
+  LiveViewTest() {
+    profile.name({.number = 1, .qualname = "inner", .file = "/srv/app/a.py", .first_line = 10});
+    profile.name({.number = 2, .qualname = "outer\x1b", .file = "/srv/app/b.py", .first_line = 20});
+    bpf::Stack stack;
+    stack.pid = 7;
+    stack.tid = 8;
+    stack.gil = bpf::Gil::kHeld;
+    stack.frames = {{.code = 1, .line = 11}, {.code = 2, .line = 21}};
+    for (int i = 0; i < 50; ++i) {
+      profile.add(stack);
+    }
+    profile.end_interval(seconds{1});
+  }
+  std::vector<ScreenLine> screen(Size size = {.columns = 80, .rows = 24}) {
+    auto lines = view.lines(profile, {.processes = 2, .lost = 3, .frequency = 100}, size);
+    EXPECT_EQ(lines.size(), size.rows);
+    for (const auto& line : lines) {
+      const auto columns = std::ranges::count_if(
+          line.text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80; });
+      EXPECT_LE(static_cast<std::size_t>(columns), size.columns) << line.text;
+    }
+    return lines;
+  }
+  std::string text(Size size = {.columns = 80, .rows = 24}) {
+    std::string all;
+    for (const auto& line : screen(size)) {
+      all += line.text + "\n";
+    }
+    return all;
+  }
+  Profile profile{milliseconds{10}};
+  LiveView view{false};
+};
+
+TEST_F(LiveViewTest, FitsEachTerminal) {
+  for (const auto& size : {Size{.columns = 80, .rows = 24}, Size{.columns = 200, .rows = 60},
+                           Size{.columns = 20, .rows = 5}, Size{.columns = 1, .rows = 1}}) {
+    (void)screen(size);
+    view.press(Key::kEnter);
+    (void)screen(size);
+    view.press('h');
+    (void)screen(size);
+    view.press('h');
+    view.press(Key::kEnter);
+  }
+}
+
+TEST_F(LiveViewTest, ShowsFunctionsFirst) {
+  EXPECT_THAT(
+      text(),
+      AllOf(HasSubstr("2 processes  CPU 50%  GIL 50%  3 lost  1 s  50 samples  100"),
+            HasSubstr("[f functions]"),
+            HasSubstr("  50.0    50.0     0.5      0.5  50.0          - inner  /srv/app/a.py:10\n"),
+            HasSubstr("outer\\x1b  /srv/app/b.py:20\n")));
+}
+
+TEST_F(LiveViewTest, ShortensPathsAtTheirStart) {
+  EXPECT_THAT(text({.columns = 62, .rows = 24}), HasSubstr(" outer\\x1b  ...pp/b.py:20\n"));
+}
+
+TEST_F(LiveViewTest, DropsColumnsToLeaveRoomForNames) {
+  EXPECT_THAT(text({.columns = 75, .rows = 24}),
+              HasSubstr("*SELF%  TOTAL%  SELF s  TOTAL s  GIL% TREND"));
+  EXPECT_THAT(text({.columns = 72, .rows = 24}),
+              HasSubstr("*SELF%  TOTAL%  SELF s  TOTAL s  GIL% FUNCTION"));
+  EXPECT_THAT(text({.columns = 60, .rows = 24}), HasSubstr("*SELF%  TOTAL%  GIL% FUNCTION"));
+  EXPECT_THAT(text({.columns = 40, .rows = 10}),
+              AllOf(HasSubstr("*SELF%  TOTAL% FUNCTION"),
+                    HasSubstr("  50.0    50.0 inner  /srv/app/a.py:10\n")));
+}
+
+TEST_F(LiveViewTest, ShowsTheStackOnASmallTerminal) {
+  (void)screen();
+  view.press(Key::kDown);
+  view.press(Key::kEnter);
+  EXPECT_THAT(text({.columns = 40, .rows = 10}),
+              HasSubstr(" outer\\x1b  ...app/b.py:20\n"
+                        "its most frequent stack, innermost funct\n"
+                        "  inner  /srv/app/a.py:11\n"));
+}
+
+TEST_F(LiveViewTest, ShowsANote) {
+  const auto lines = view.lines(profile, {.note = "all have exited"}, {});
+  EXPECT_THAT(lines.back().text, StartsWith("all have exited  q quit"));
+}
+
+TEST_F(LiveViewTest, SwitchesViews) {
+  view.press('l');
+  EXPECT_THAT(text(), HasSubstr("inner  /srv/app/a.py:11\n"));
+  view.press('t');
+  EXPECT_THAT(text(), HasSubstr(" 8 \n"));
+  view.press('P');
+  EXPECT_THAT(text(), HasSubstr("[P processes]"));
+}
+
+TEST_F(LiveViewTest, Sorts) {
+  view.press('2');
+  EXPECT_EQ(view.order(), Order::kTotal);
+  EXPECT_THAT(text(), HasSubstr(" SELF% *TOTAL%"));
+  view.press('9');
+  EXPECT_EQ(view.order(), Order::kTotal);
+}
+
+TEST_F(LiveViewTest, FiltersWhileOneTypes) {
+  view.press('/');
+  for (const char character : std::string{"b.py"}) {
+    view.press(character);
+  }
+  EXPECT_THAT(text(),
+              AllOf(HasSubstr("show only: b.py_"), HasSubstr("outer"), Not(HasSubstr("inner"))));
+  view.press(Key::kBackspace);
+  EXPECT_THAT(text(), HasSubstr("show only: b.p_"));
+  view.press(Key::kEnter);
+  EXPECT_THAT(text(), HasSubstr("only 'b.p'  q quit"));
+  view.press(Key::kEscape);
+  EXPECT_THAT(text(), HasSubstr("inner"));
+}
+
+// A letter in a filter is no command.
+TEST_F(LiveViewTest, EndsByQ) {
+  view.press('/');
+  EXPECT_TRUE(view.press('q'));
+  view.press(Key::kEnter);
+  EXPECT_FALSE(view.press('q'));
+}
+
+TEST_F(LiveViewTest, SelectsARowAndShowsItsStack) {
+  const auto selected = [this] {
+    const auto lines = screen();
+    const auto found = std::ranges::find(lines, Style::kSelected, &ScreenLine::style);
+    return found == lines.end() ? "" : found->text;
+  };
+  EXPECT_THAT(selected(), HasSubstr("inner"));
+  view.press(Key::kDown);
+  EXPECT_THAT(selected(), HasSubstr("outer"));
+  view.press(Key::kDown);
+  EXPECT_THAT(selected(), HasSubstr("outer"));
+  view.press(Key::kHome);
+  EXPECT_THAT(selected(), HasSubstr("inner"));
+  view.press(Key::kEnter);
+  EXPECT_THAT(text(), HasSubstr("innermost function first\n  inner  /srv/app/a.py:11\n"
+                                "  outer\\x1b  /srv/app/b.py:21\n"));
+}
+
+TEST_F(LiveViewTest, PausesAndResets) {
+  view.press('p');
+  EXPECT_TRUE(view.paused());
+  EXPECT_THAT(text(), HasSubstr("PAUSED"));
+  view.press(' ');
+  EXPECT_FALSE(view.paused());
+  EXPECT_FALSE(view.take_reset());
+  view.press('r');
+  EXPECT_TRUE(view.take_reset());
+  EXPECT_FALSE(view.take_reset());
+}
+
+TEST_F(LiveViewTest, KeepsTheSelectedRowOnTheScreen) {
+  for (std::uint32_t number = 10; number < 200; ++number) {
+    bpf::Stack stack;
+    stack.frames = {{.code = number, .line = 1}};
+    profile.add(stack);
+  }
+  profile.end_interval(seconds{1});
+  (void)screen();
+  view.press(Key::kEnd);
+  const auto lines = screen();
+  EXPECT_NE(std::ranges::find(lines, Style::kSelected, &ScreenLine::style), lines.end());
+  view.press(Key::kPageUp);
+  EXPECT_THAT(text(), Not(HasSubstr("inner")));
+}
+
+TEST_F(LiveViewTest, HasTextAndJsonForScripts) {
+  EXPECT_THAT(to_text(profile, {}), AllOf(StartsWith(" SELF%  TOTAL%"), HasSubstr(" inner  /srv")));
+  const auto json = nlohmann::json::parse(to_json(profile, {.processes = 1, .frequency = 100}));
+  EXPECT_EQ(json.at("version"), 1);
+  EXPECT_EQ(json.at("functions").at(0).at("name"), "inner");
+  EXPECT_EQ(json.at("functions").at(1).at("name"), "outer\\x1b");
+  EXPECT_DOUBLE_EQ(json.at("functions").at(0).at("self").get<double>(), 0.5);
+  EXPECT_EQ(json.at("lines").at(0).at("line"), 11);
+}
+
+}  // namespace
+}  // namespace pyinject::live

@@ -1,0 +1,152 @@
+#include "live/profile.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pyinject::live {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+bpf::Stack stack_of(std::vector<bpf::Frame> frames, std::uint32_t tid = 1) {
+  bpf::Stack stack;
+  stack.pid = 1;
+  stack.tid = tid;
+  stack.frames = std::move(frames);
+  return stack;
+}
+
+// A hundred samples a second.
+class LiveProfile : public testing::Test {
+ protected:
+  LiveProfile() {
+    profile.name({.number = 1, .qualname = "inner", .file = "a.py", .first_line = 10});
+    profile.name({.number = 2, .qualname = "outer", .file = "b.py", .first_line = 20});
+  }
+  void add(const bpf::Stack& stack, int times) {
+    for (int i = 0; i < times; ++i) {
+      profile.add(stack);
+    }
+  }
+  Profile profile{milliseconds{10}};
+};
+
+TEST_F(LiveProfile, CountsFunctionsOnceForEachSample) {
+  add(stack_of({{.code = 1, .line = 11}, {.code = 2, .line = 21}, {.code = 2, .line = 22}}), 30);
+  add(stack_of({{.code = 2, .line = 23}}), 20);
+  profile.end_interval(seconds{1});
+  const auto table = profile.table({});
+  ASSERT_THAT(table.rows, SizeIs(2));
+  EXPECT_EQ(table.rows[0].name, "inner");
+  EXPECT_EQ(table.rows[0].place, "a.py");
+  EXPECT_THAT(table.rows[0].self, DoubleNear(0.3, 1e-9));
+  EXPECT_THAT(table.rows[0].total, DoubleNear(0.3, 1e-9));
+  EXPECT_EQ(table.rows[1].name, "outer");
+  EXPECT_THAT(table.rows[1].self, DoubleNear(0.2, 1e-9));
+  EXPECT_THAT(table.rows[1].total, DoubleNear(0.5, 1e-9));
+  EXPECT_EQ(table.rows[1].total_time, milliseconds{500});
+  EXPECT_THAT(profile.share(), DoubleNear(0.5, 1e-9));
+}
+
+TEST_F(LiveProfile, OrdersAndFilters) {
+  add(stack_of({{.code = 1, .line = 11}, {.code = 2, .line = 21}}), 3);
+  profile.end_interval(seconds{1});
+  EXPECT_EQ(profile.table({.order = Order::kTotal}).rows.size(), 2U);
+  EXPECT_EQ(profile.table({.order = Order::kSelf}).rows.front().name, "inner");
+  const auto filtered = profile.table({.filter = "b.py"});
+  ASSERT_THAT(filtered.rows, SizeIs(1));
+  EXPECT_EQ(filtered.rows.front().name, "outer");
+  const auto first = profile.table({.most = 1});
+  EXPECT_THAT(first.rows, SizeIs(1));
+  EXPECT_EQ(first.left_out, 1U);
+}
+
+TEST_F(LiveProfile, KnowsLinesThreadsTasksAndProcesses) {
+  auto stack = stack_of({{.code = 1, .line = 11}}, 7);
+  stack.task = "Task-3";
+  stack.gil = bpf::Gil::kHeld;
+  profile.name_thread(1, 7, "worker");
+  profile.name_process(1, "service.py");
+  add(stack, 50);
+  profile.end_interval(seconds{1});
+  const auto row = [&](View view) { return profile.table({.view = view}).rows.at(0); };
+  EXPECT_EQ(row(View::kLines).line, 11U);
+  EXPECT_EQ(row(View::kThreads).name, "7 worker");
+  EXPECT_EQ(row(View::kTasks).name, "Task-3");
+  EXPECT_EQ(row(View::kProcesses).name, "1 service.py");
+  EXPECT_THAT(row(View::kProcesses).gil, DoubleNear(0.5, 1e-9));
+  EXPECT_THAT(profile.gil_share(), DoubleNear(0.5, 1e-9));
+}
+
+TEST_F(LiveProfile, ForgetsSharesButNotTimes) {
+  add(stack_of({{.code = 1, .line = 11}}), 100);
+  profile.end_interval(seconds{1});
+  for (std::size_t i = 0; i < kHistory; ++i) {
+    profile.end_interval(seconds{1});
+  }
+  const auto row = profile.table({}).rows.at(0);
+  EXPECT_EQ(row.self, 0);
+  EXPECT_EQ(row.self_time, seconds{1});
+  EXPECT_THAT(row.history, SizeIs(kHistory - 1));
+  profile.reset();
+  EXPECT_THAT(profile.table({}).rows, IsEmpty());
+  EXPECT_EQ(profile.samples(), 0U);
+}
+
+TEST_F(LiveProfile, ShowsTheMostFrequentStackOfARow) {
+  add(stack_of({{.code = 1, .line = 11}, {.code = 2, .line = 21}}), 2);
+  add(stack_of({{.code = 1, .line = 12}}), 3);
+  profile.end_interval(seconds{1});
+  EXPECT_THAT(profile.stack_of(View::kFunctions, 1), ElementsAre(Place{"inner", "a.py", 12}));
+  EXPECT_THAT(profile.stack_of(View::kFunctions, 2),
+              ElementsAre(Place{"inner", "a.py", 11}, Place{"outer", "b.py", 21}));
+  EXPECT_THAT(profile.stack_of(View::kFunctions, 99), IsEmpty());
+}
+
+TEST_F(LiveProfile, CountsAStackForAllSamplesThatItStandsFor) {
+  profile.add(stack_of({{.code = 1, .line = 11}, {.code = 2, .line = 21}}), 10);
+  profile.add(stack_of({{.code = 1, .line = 12}}), 30);
+  profile.end_interval(seconds{1});
+  const auto row = profile.table({}).rows.at(0);
+  EXPECT_EQ(profile.samples(), 40U);
+  EXPECT_DOUBLE_EQ(row.self, 0.4);
+  EXPECT_EQ(row.self_time, milliseconds{400});
+  EXPECT_THAT(profile.stack_of(View::kFunctions, 1), ElementsAre(Place{"inner", "a.py", 12}));
+}
+
+TEST_F(LiveProfile, ShowsThreadsThatRunNoPython) {
+  add(stack_of({}), 4);
+  profile.end_interval(seconds{1});
+  EXPECT_EQ(profile.table({}).rows.at(0).name, "[no Python function]");
+}
+
+// Whatever a program makes, memory is limited.
+TEST_F(LiveProfile, IsLimited) {
+  for (std::uint32_t i = 0; i < 200'000; ++i) {
+    profile.add(stack_of({{.code = 1, .line = i}}, i));
+  }
+  profile.end_interval(seconds{1});
+  const auto table = profile.table({.view = View::kLines});
+  EXPECT_LE(table.rows.size() + table.left_out, 65536U);
+  EXPECT_GT(table.rows.size() + table.left_out, 1000U);
+}
+
+TEST_F(LiveProfile, ForgetsTasksThatAreTooMany) {
+  auto stack = stack_of({{.code = 1, .line = 1}});
+  for (int i = 0; i < 70'000; ++i) {
+    stack.task = std::to_string(i);
+    profile.add(stack);
+  }
+  profile.end_interval(seconds{1});
+  const auto table = profile.table({.view = View::kTasks});
+  EXPECT_EQ(table.rows.size() + table.left_out, 70'000U - 65'536U);
+  EXPECT_EQ(profile.stack_of(View::kTasks, table.rows.at(0).id).size(), 1U);
+}
+
+}  // namespace
+}  // namespace pyinject::live
