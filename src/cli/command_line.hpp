@@ -64,6 +64,13 @@ struct TopCommand {
   std::chrono::seconds duration{};  // with ONCE
 };
 
+struct WhyCommand {
+  base::Pid pid;
+  std::chrono::seconds duration{};
+  int frequency = 0;  // per second and processor
+  bool json = false;
+};
+
 struct StatusCommand {
   std::vector<base::Pid> pids;  // empty: all
   bool json = false;
@@ -87,7 +94,7 @@ struct CommandLine {
   ReportOptions report;  // STATS: record, join, activate, deactivate
   std::variant<std::monostate, RecordCommand, session::JoinOptions, FunctionsCommand,
                session::WeaveFileOptions, ActivateCommand, DeactivateCommand, StatusCommand,
-               TopCommand, DumpCommand, session::WrapOptions>
+               TopCommand, DumpCommand, WhyCommand, session::WrapOptions>
       options;  // of VERB
 };
 

@@ -1,4 +1,4 @@
-// One hostile process costs neither the tool its end nor an innocent process its stacks.
+// A hostile process must neither keep the tool from ending nor cost an innocent process its stacks.
 #include "e2e/machine_apart.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/interpreters.hpp"
@@ -47,17 +47,17 @@ bool full() {
   return value != nullptr && std::string{value} == "full";
 }
 double recorded_seconds() { return full() ? 3 : 1; }
-// PYINJECT_HOSTILE_INTERRUPTIONS: of each kind in each way.
+// PYINJECT_HOSTILE_INTERRUPTIONS: the number of interruptions of each kind in each mode.
 int interruptions() {
   const char* const value = std::getenv("PYINJECT_HOSTILE_INTERRUPTIONS");
   return value == nullptr ? 1 : std::atoi(value);
 }
 
-// What is promised, in seconds more than without the hostile process, and MiB.
+// The promised limits: seconds in addition to a run without the hostile process, and MiB.
 constexpr double kMostDelay = 7;
 constexpr double kMostMemory = 600;
 constexpr double kMostToEnd = 1;
-// Of time by the clock, where the machine may have other work: the processor time is the measure.
+// In wall clock time, during which the machine may have other work; CPU time is the real measure.
 double most_to_end_by_clock() { return full() ? kMostToEnd : 4; }
 
 class HostileTest : public testing::TestWithParam<Hostile> {
@@ -77,12 +77,12 @@ class HostileTest : public testing::TestWithParam<Hostile> {
     }
     auto told = run_apart(folder, "hostile/scene.py",
                           {GetParam().program, python_, mode, std::to_string(recorded_seconds()),
-                           std::to_string(interruptions())});
+                           std::to_string(mode == "live" ? 0 : interruptions())});
     report(mode, told);
     return told;
   }
 
-  // For the figures of docs/safety.md.
+  // For the figures of docs/testing.md and docs/safety.md.
   static void report(const std::string& mode, const nlohmann::json& told) {
     for (const auto* which : {"alone", "beside"}) {
       if (const auto one = told.find(which); one != told.end()) {
@@ -90,14 +90,21 @@ class HostileTest : public testing::TestWithParam<Hostile> {
         RecordProperty(fmt::format("{}_{}_mebibytes", mode, which), one->at("mebibytes").dump());
       }
     }
+    double longest = 0;
+    for (const auto& one : told["interrupted"]) {
+      longest = std::max(longest, one["seconds"].get<double>());
+    }
+    RecordProperty(mode + "_longest_end_seconds", fmt::format("{:.2f}", longest));
   }
 
-  static void expect_in_time(const nlohmann::json& told) {
+  // COMMANDS run side by side.
+  static void expect_in_time(const nlohmann::json& told, int commands = 1) {
     ASSERT_TRUE(told.contains("beside"));
     const auto& beside = told["beside"];
     const auto messages = beside.value("err", "");
     EXPECT_EQ(beside["status"], 0) << messages;
-    EXPECT_LT(beside["seconds"], told["alone"]["seconds"].get<double>() + kMostDelay) << messages;
+    EXPECT_LT(beside["seconds"], told["alone"]["seconds"].get<double>() + commands * kMostDelay)
+        << messages;
     EXPECT_LT(beside["mebibytes"], kMostMemory) << messages;
     EXPECT_TRUE(told["enemy_lives"].get<bool>());
     EXPECT_EQ(told["state"], "off");
@@ -107,9 +114,14 @@ class HostileTest : public testing::TestWithParam<Hostile> {
       ordinary = std::max(ordinary, one["seconds"].get<double>());
       ordinary_work = std::max(ordinary_work, one["processor_seconds"].get<double>());
     }
+    // perf itself reads the hostile process's records before it completes its file.
+    double by_perf = 2 * ordinary;
+    for (const double seconds : told["interrupted_stock"]) {
+      by_perf = std::max(by_perf, seconds);
+    }
     for (const auto& one : told["interrupted"]) {
       EXPECT_LT(one["processor_seconds"], 2 * ordinary_work + kMostToEnd) << one.dump();
-      EXPECT_LT(one["seconds"], 2 * ordinary + most_to_end_by_clock()) << one.dump();
+      EXPECT_LT(one["seconds"], by_perf + most_to_end_by_clock()) << one.dump();
     }
   }
 
@@ -142,6 +154,24 @@ TEST_P(HostileTest, DoesNotHoldUpARecordingByBpf) {
 TEST_P(HostileTest, DoesNotHoldUpStatus) {
   const auto told = scene("status");
   expect_in_time(told);
+}
+
+TEST_P(HostileTest, DoesNotHoldUpADump) {
+  const auto told = scene("dump");
+  expect_in_time(told);
+}
+
+TEST_P(HostileTest, DoesNotHoldUpLiveViews) {
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+    GTEST_SKIP() << lacks;
+  }
+  const auto told = scene("live");
+  constexpr int kCommands = 4;
+  expect_in_time(told, kCommands);
+  for (const auto* const view : {"top", "reading", "why"}) {
+    EXPECT_TRUE(told["beside"].value(view, false))
+        << view << ": " << told["beside"].value("err", "");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, HostileTest, testing::ValuesIn(kAll),

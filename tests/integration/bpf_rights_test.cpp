@@ -1,4 +1,4 @@
-// Which rights the engine that reads stacks by BPF takes, and what is done without them.
+// The rights that the BPF engine needs, and what happens without them.
 #include "integration/rights.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/paths.hpp"
@@ -45,6 +45,59 @@ TEST_F(BpfRights, WithoutThemItIsRefusedAndSaysWhatIsMissing) {
     EXPECT_EQ(refused.status, (ExitStatus{.code = 125})) << capabilities;
     EXPECT_THAT(refused.err, AllOf(HasSubstr("(no_rights)"),
                                    AnyOf(HasSubstr("CAP_BPF"), HasSubstr("CAP_PERFMON"))))
+        << capabilities;
+  }
+  EXPECT_THAT(before.differences(), IsEmpty());
+}
+
+TEST_F(BpfRights, TopTakesBpfAndPerfmonForOnesOwnProcess) {
+  start(kUser, kBusy);
+  const auto pid = std::to_string(python_->pid().value());
+  const std::vector<std::string> top{"top", "--once", "--json", "-d", "2", "-p", pid};
+  const auto shown = pyinject("+bpf,+perfmon", top);
+  EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
+  EXPECT_THAT(shown.out, AllOf(HasSubstr("\"source\": \"bpf\""), HasSubstr("\"leaf\"")));
+  EXPECT_EQ(shown.err, "");
+}
+
+TEST_F(BpfRights, WithoutThemTopReadsFromOutsideAndSaysWhatIsMissing) {
+  start(kUser, kBusy);
+  const auto pid = std::to_string(python_->pid().value());
+  for (const auto* const capabilities : {"", "+perfmon", "+bpf"}) {
+    const auto shown = pyinject(capabilities, {"top", "--once", "--json", "-d", "2", "-p", pid});
+    EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
+    EXPECT_THAT(shown.out, AllOf(HasSubstr("\"source\": \"reading\""), HasSubstr("\"leaf\"")))
+        << capabilities;
+    EXPECT_THAT(shown.err, AllOf(HasSubstr("CAP_PERFMON"), HasSubstr("read from outside")))
+        << capabilities;
+  }
+  python_->expect_alive();
+}
+
+TEST_F(BpfRights, WithoutAnyRightTopSaysSo) {
+  start(kOther);
+  const auto refused =
+      pyinject("", {"top", "--once", "-d", "1", "-p", std::to_string(python_->pid().value())});
+  EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(refused.err, HasSubstr("(no_permission)"));
+}
+
+TEST_F(BpfRights, WhyTakesTheSame) {
+  start(kUser, kBusy);
+  const auto pid = std::to_string(python_->pid().value());
+  const auto shown = pyinject("+bpf,+perfmon", {"why", "-p", pid, "-d", "1"});
+  EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("CPU: Python"));
+}
+
+TEST_F(BpfRights, WithoutThemWhySaysWhatIsMissingAndWhatToDo) {
+  start(kUser);
+  const auto pid = std::to_string(python_->pid().value());
+  const Untouched before{python_->pid()};
+  for (const auto* const capabilities : {"", "+perfmon", "+bpf"}) {
+    const auto refused = pyinject(capabilities, {"why", "-p", pid, "-d", "1"});
+    EXPECT_EQ(refused.status, (ExitStatus{.code = 125})) << capabilities;
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("(no_rights)"), HasSubstr("perf-pyinject dump -p")))
         << capabilities;
   }
   EXPECT_THAT(before.differences(), IsEmpty());

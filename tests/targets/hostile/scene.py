@@ -1,11 +1,13 @@
-# A machine of its own (a pid namespace) with one innocent Python and one hostile program.
+# An isolated machine (a pid namespace) with one innocent Python and one hostile program.
 #
 #   scene.py TOOL DATA HOSTILE PYTHON MODE SECONDS INTERRUPTIONS
 #
-# HOSTILE is a program of this directory: run as nobody by the system's Python, or by PYTHON (where nobody may not get)
-# if it makes up structures of that one. MODE: trampoline and bpf record the machine for
-# SECONDS, with that engine; status looks at it. Before that the same without the hostile program. Then the tool is
-# interrupted (SIGINT) that many times, each time at a random moment. Prints what was measured as one line of JSON.
+# HOSTILE is a program of this directory. The system's Python runs it as the user nobody; if it fakes structures of
+# PYTHON, then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline and bpf record the machine for
+# SECONDS with that engine; status runs `status`, dump runs `dump -a`; live runs side by side, for SECONDS, `top -a` with BPF and
+# without it, `why` of the innocent Python, and `why` of the hostile program, which may be refused. First all this runs without the hostile program,
+# then with it. Then the tool is interrupted (SIGINT) INTERRUPTIONS times, each time at a random moment, and stock perf
+# twice. Prints the measurements as one line of JSON.
 import json
 import os
 import random
@@ -21,6 +23,7 @@ tool, data, hostile, python, mode, seconds, interruptions = sys.argv[1:]
 seconds, interruptions = float(seconds), int(interruptions)
 here = os.path.dirname(os.path.abspath(__file__))
 PATIENCE = 60
+records = mode in ("trampoline", "bpf")
 MADE_UP = ["circle", "threads", "changing", "gil", "names", "lines", "tasks"]
 
 INNOCENT = """
@@ -57,12 +60,31 @@ def end(process):
 def command(output):
     if mode == "status":
         return [tool, "status", "--json"]
-    # The processor's clock is everywhere; by default it would be perf's, which virtual machines lack.
+    if mode == "dump":
+        return [tool, "dump", "-a", "--json"]
+    if mode == "live":
+        long = str(max(1, round(seconds)))
+        top = f"{tool} top --once --json -a -d {long}"
+        script = f"""
+            {top} > {output}.top & top=$!
+            setpriv --bounding-set=-bpf,-perfmon,-sys_admin {top} > {output}.reading 2> {output}.err & reading=$!
+            {tool} why --json -p {innocent.pid} -d {long} > {output}.why & why=$!
+            {tool} why -p {enemy.pid if enemy else innocent.pid} -d {long} > {output}.err 2>&1
+            [ $? -le 125 ] && wait $top && wait $reading && wait $why"""
+        return ["sh", "-c", script]
+    # cpu-clock is available everywhere, perf's default event is not on virtual machines.
     return [tool, "record", "--engine", mode, "-a", "-F", "499", "-e", "cpu-clock", "-o", output, "--", "sleep", str(seconds)]
 
 
+def stock_command(output):
+    """perf alone, as many bytes per sample; without its thread for BPF programs, which may take a second to end."""
+    call_graph = "fp" if mode == "bpf" else "dwarf,65528"
+    return ["perf", "record", "--no-bpf-event", "--call-graph", call_graph, "-a", "-F", "499", "-e", "cpu-clock", "-o", output, "--",
+            "sleep", str(seconds)]
+
+
 def processor_seconds(pid):
-    """Of PID, of the children that it has reaped and of those that it has now."""
+    """The CPU time of PID, of its reaped children and of its current children."""
     def ticks(one, count):
         with open(f"/proc/{one}/stat") as stat:
             return sum(int(field) for field in stat.read().rpartition(")")[2].split()[11:11 + count])
@@ -78,10 +100,10 @@ def processor_seconds(pid):
     return total / os.sysconf("SC_CLK_TCK")
 
 
-def run(output, interrupt_after=None):
+def run(output, interrupt_after=None, of=command):
     with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as messages:
         begin = time.monotonic()
-        process = subprocess.Popen(command(output), stdout=said, stderr=messages, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(of(output), stdout=said, stderr=messages, stdin=subprocess.DEVNULL)
         since = begin
         before = 0
         if interrupt_after is not None:
@@ -105,7 +127,7 @@ def run(output, interrupt_after=None):
 
 
 def stacks(pid):
-    """How many samples of PID there are, and how many have the whole chain of its Python functions."""
+    """The number of samples of PID, and how many of them have the complete chain of its Python functions."""
     script = subprocess.run(["perf", "script", "-i", data, "--pid", str(pid), "--no-inline", "-F", "comm,ip,sym"],
                             capture_output=True, text=True)
     samples = whole = 0
@@ -115,9 +137,20 @@ def stacks(pid):
             continue
         names = [line.split("py::", 1)[1].split(":")[0].split("+0x")[0] for line in reversed(lines[1:]) if "py::" in line]
         samples += 1
-        # The innermost functions: at that moment they may not have been entered.
+        # The innermost functions may be missing: they may not have been entered at that moment.
         whole += len(names) >= 3 and names == CHAIN[:len(names)]
     return {"samples": samples, "whole": whole}
+
+
+def answers():
+    """For each command of the mode live: whether it names the innocent Python's function."""
+    def functions(file):
+        with open(f"{data}.{file}") as written:
+            return [row["name"] for row in json.load(written)["functions"]]
+
+    with open(f"{data}.why") as written:
+        lines = [top["function"] for group in json.load(written)["groups"] for use in group["uses"] for top in use["top"]]
+    return {"top": "work" in functions("top"), "reading": "work" in functions("reading"), "why": "work" in lines}
 
 
 def state(pid):
@@ -125,11 +158,14 @@ def state(pid):
     return json.loads(told.stdout)["processes"][0]["trampoline"]
 
 
-result = {"interrupted": [], "interrupted_alone": []}
+result = {"interrupted": [], "interrupted_alone": [], "interrupted_stock": []}
+enemy = None
 innocent = start([python, "-c", INNOCENT])
 result["alone"] = run(data)
-if mode != "status":
+if records:
     result["alone"].update(stacks(innocent.pid))
+elif mode == "live":
+    result["alone"].update(answers())
 for _ in range(2 if interruptions else 0):
     one = run(data, interrupt_after=seconds / 2 + 0.5)
     result["interrupted_alone"].append({"seconds": one["seconds"], "processor_seconds": one["processor_seconds"]})
@@ -140,8 +176,12 @@ with tempfile.TemporaryDirectory() as folder:
     enemy = start([python if made_up else "/usr/bin/python3", os.path.join(here, hostile + ".py")],
                   None if made_up else 65534, folder, {"PYTHONDONTWRITEBYTECODE": "1"})
     result["beside"] = run(data)
-    if mode != "status":
+    if records:
         result["beside"].update(stacks(innocent.pid))
+    elif mode == "live":
+        result["beside"].update(answers())
+    for _ in range(2 if interruptions and records else 0):
+        result["interrupted_stock"].append(run(data, interrupt_after=0.9 * seconds, of=stock_command)["seconds"])
     for _ in range(interruptions):
         after = random.uniform(0.05, result["alone"]["seconds"])
         one = run(data, interrupt_after=after)

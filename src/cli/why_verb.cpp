@@ -1,0 +1,149 @@
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "cli/reporter.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/targets/stop_signals.hpp"
+#include "targets/examine_all.hpp"
+#include "why/recorder.hpp"
+#include "why/report.hpp"
+#include "why/report_text.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <unistd.h>
+
+namespace pyinject::cli {
+
+namespace {
+
+using base::Deadline;
+using session::kFailure;
+using session::kUsage;
+using std::chrono::nanoseconds;
+
+constexpr int kDefaultOfWhy = 499;  // samples per second and CPU
+constexpr int kMostOfWhy = 5'000;
+
+constexpr auto kWhyOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},
+    {"delay", 'd', kValue},
+    {"freq", 'F', kValue},
+    {"json", 0, kFlag},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kWhyHelp =
+    R"(usage: perf-pyinject why -p PID [OPTION...]
+
+Records a Python process for some seconds and prints where the wall time of its
+threads goes: Python, C code, the kernel, page faults, and waits for the GIL,
+locks, files, the network or a CPU; the lines with most of it; who has the GIL
+or a lock while others wait; and what is unusual, with the next command to type.
+The first line is the verdict.
+
+The process is not stopped or changed, and no file is written. Needs root, or
+CAP_BPF with CAP_PERFMON; kernel functions have names only for root. Linux 5.17
+with BTF.
+
+  -p, --pid PID    this process, without its children
+  -d, --delay SEC  how long to record (default: 5)
+  -F, --freq HZ    samples per second and CPU (default: 499)
+      --json       for programs: docs/why-json.md describes the fields
+      --log-format json  messages as JSON
+  -q, --quiet      only warnings and errors
+  -v, --verbose    more messages
+
+Threads whose names differ only in digits are one group. A thread has work when
+it does not wait for a request, an event, another thread or the end of a sleep.
+
+exit status: 0; 125 the process cannot be recorded; 129 usage
+
+examples:
+  perf-pyinject why -p 4711
+  perf-pyinject why -p 4711 -d 30
+  perf-pyinject why --json -p 4711 | jq -r .cause
+)";
+
+void parse_why(const VerbArguments& arguments, CommandLine& line) {
+  constexpr int kMostSeconds = 600;
+  auto parsed = parse_words(why_verb, arguments, Operands::kNone, line);
+  if (line.help) {
+    return;
+  }
+  if (parsed.pids.size() != 1) {
+    throw CommandLineError{
+        "why needs one process: -p PID; perf-pyinject status lists the Python processes", kUsage};
+  }
+  line.options = WhyCommand{
+      .pid = parsed.pids.front(),
+      .duration = std::chrono::seconds{parse_whole(parsed.value("delay").value_or("5"), "-d",
+                                                   kMostSeconds)},
+      .frequency = parse_whole(parsed.value("freq").value_or(std::to_string(kDefaultOfWhy)), "-F",
+                               kMostOfWhy),
+      .json = parsed.has("json")};
+}
+
+// Records until the end of the time, a signal, or the exit of the process.
+void record(why::Recorder& recorder, const WhyCommand& command, session::StopSignals& signals) {
+  recorder.begin();
+  const auto end = Deadline::after(command.duration);
+  while (!end.expired() && !signals.next() && recorder.step()) {
+  }
+}
+
+int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
+  const auto& command = std::get<WhyCommand>(line.options);
+  auto& logger = reporter.logger();
+  session::StopSignals signals;
+  const auto detector = python::make_detector(python::Purpose::kObserve);
+  const auto examined = session::examine_all(*detector, {command.pid}, base::Cancellation::never(),
+                                             session::kPatienceNamed);
+  const auto& detection = examined.front().detection;
+  if (const auto* const refused = std::get_if<python::Refused>(&detection)) {
+    logger.error("pid {}: {}", command.pid.value(),
+                 base::printable(python::describe(refused->refusal)));
+    return kFailure;
+  }
+  auto opened = why::Recorder::open(std::get<python::Target>(detection),
+                                    nanoseconds{std::chrono::seconds{1}} / command.frequency);
+  if (const auto* const why = std::get_if<std::string>(&opened)) {
+    logger.error("why: {}", *why);
+    logger.info("without these rights: perf-pyinject dump -p {} prints what each thread does now",
+                command.pid.value());
+    return kFailure;
+  }
+  auto& recorder = *std::get<std::unique_ptr<why::Recorder>>(opened);
+  record(recorder, command, signals);
+  auto recording = recorder.finish();
+  const auto report = why::make_report(recording);
+  base::write_all(STDOUT_FILENO, command.json ? why::to_json(report) : why::to_text(report),
+                  "standard output");
+  return 0;
+}
+
+}  // namespace
+
+const VerbSpec why_verb{.name = "why",
+                        .summary = "print where the time of a process goes, and what to do next",
+                        .options = kWhyOptions,
+                        .parse = parse_why,
+                        .run = run_why,
+                        .help = kWhyHelp};
+
+}  // namespace pyinject::cli

@@ -1,0 +1,303 @@
+#include "why/accounting.hpp"
+
+#include "why/wait_use.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+
+namespace pyinject::why {
+
+namespace {
+
+// Before Linux 6.3, the BPF program reads the clock some microseconds after the sample did.
+constexpr std::uint64_t kClockDifference = 100'000;
+
+template <typename Item>
+void sort(std::vector<Item>& items) {
+  std::ranges::stable_sort(items, {}, [](const Item& item) {
+    return std::pair{item.tid, item.time};
+  });
+}
+
+class Accountant {
+ public:
+  Accountant(const Recording& recording, Accounts& accounts)
+      : recording_{recording}, uses_{recording}, accounts_{accounts} {}
+
+  void add(std::uint32_t tid);
+
+ private:
+  void on_event(const Event& event);
+  void close(std::uint64_t time);
+  void add_wait(std::uint64_t end);
+  void add_sample(const Event& event);
+  [[nodiscard]] const PythonStack* stack_at(std::uint64_t time) const;
+  [[nodiscard]] const Sighting* sighting_in(std::uint64_t begin, std::uint64_t end) const;
+  void share_out(std::size_t first_sample);
+
+  enum class State { kUnknown, kOn, kOff };
+
+  const Recording& recording_;
+  const WaitUses uses_;
+  Accounts& accounts_;
+
+  // Of the current thread.
+  std::span<const PythonStack> stacks_;
+  std::span<const Sighting> sightings_;
+  std::uint32_t tid_ = 0;
+  ThreadAccount account_;
+  State state_ = State::kUnknown;
+  std::uint64_t since_ = 0;
+  bool preempted_ = false;
+  std::optional<Event> leaves_;
+};
+
+const PythonStack* Accountant::stack_at(std::uint64_t time) const {
+  const auto later = std::ranges::lower_bound(stacks_, time, {}, &PythonStack::time);
+  if (later != stacks_.end() && later->time - time <= kClockDifference) {
+    return &*later;
+  }
+  if (later != stacks_.begin() && time - std::prev(later)->time <= kClockDifference) {
+    return &*std::prev(later);
+  }
+  return nullptr;
+}
+
+const Sighting* Accountant::sighting_in(std::uint64_t begin, std::uint64_t end) const {
+  const auto first = std::ranges::lower_bound(sightings_, begin, {}, &Sighting::time);
+  return first != sightings_.end() && first->time <= end ? &*first : nullptr;
+}
+
+void Accountant::add_wait(std::uint64_t end) {
+  Wait wait{.tid = tid_, .begin = since_, .end = end};
+  const auto* const sighting = sighting_in(since_, end);
+  const auto* const stack = leaves_ ? stack_at(leaves_->time) : nullptr;
+  wait.stack = stack != nullptr ? stack->stack : sighting != nullptr ? sighting->stack : 0;
+  wait.gil = stack != nullptr ? stack->gil : sighting != nullptr ? sighting->gil : wait.gil;
+  wait.place = leaves_ ? leaves_->place : sighting != nullptr ? sighting->place : 0;
+  if (preempted_) {
+    wait.use = Use::kPreempted;
+  } else {
+    const auto found = uses_.of({.work = leaves_ ? leaves_->work : KernelWork::kUnknown,
+                                 .gil = wait.gil,
+                                 .stack = wait.stack,
+                                 .sighting = sighting});
+    wait.use = found.use;
+    wait.object = found.sighting != nullptr ? found.sighting->object_class : 0;
+  }
+  account_.times.at(static_cast<std::size_t>(wait.use)) += wait.length();
+  accounts_.waits.push_back(wait);
+}
+
+// Ends the present state at TIME.
+void Accountant::close(std::uint64_t time) {
+  if (time <= since_) {
+    return;
+  }
+  if (state_ == State::kOn) {
+    account_.on_cpu += time - since_;
+  } else if (state_ == State::kOff) {
+    add_wait(time);
+  } else {
+    account_.times.at(static_cast<std::size_t>(Use::kUnknown)) += time - since_;
+  }
+}
+
+void Accountant::add_sample(const Event& event) {
+  Sample sample{.tid = tid_, .time = event.time, .place = event.place};
+  const bool fault = event.work == KernelWork::kFault || event.work == KernelWork::kSwap;
+  sample.use = event.mode == Mode::kPython ? Use::kPython
+               : event.mode == Mode::kC    ? Use::kC
+               : fault                     ? Use::kFault
+                                           : Use::kKernel;
+  if (const auto* const stack = stack_at(event.time)) {
+    sample.stack = stack->stack;
+    sample.gil = stack->gil;
+  }
+  ++account_.samples;
+  accounts_.samples.push_back(sample);
+}
+
+void Accountant::on_event(const Event& event) {
+  using Kind = Event::Kind;
+  switch (event.kind) {
+    case Kind::kSample:
+      add_sample(event);
+      return;
+    case Kind::kLeaves:
+      leaves_ = event;
+      return;
+    case Kind::kStart:
+      account_.begin = since_ = event.time;
+      state_ = State::kOff;  // until a CPU takes it
+      preempted_ = true;
+      leaves_.reset();
+      return;
+    case Kind::kIn:
+      close(event.time);
+      state_ = State::kOn;
+      leaves_.reset();
+      break;
+    case Kind::kOut:
+    case Kind::kPreempted:
+      // Two in a row: what was between them is lost.
+      state_ = state_ == State::kOff ? State::kUnknown : state_;
+      close(event.time);
+      state_ = State::kOff;
+      preempted_ = event.kind == Kind::kPreempted;
+      ++account_.switches;
+      break;
+    case Kind::kPoll:
+      accounts_.polls.push_back({.tid = tid_, .time = event.time});
+      return;
+    case Kind::kWakeup:
+      if (state_ != State::kOff || preempted_) {
+        return;
+      }
+      close(event.time);
+      preempted_ = true;
+      break;
+    case Kind::kExit:
+      close(event.time);
+      account_.end = event.time;
+      state_ = State::kUnknown;
+      break;
+  }
+  since_ = std::max(since_, event.time);
+}
+
+// What the first event says about the time before it. Without any: a thread that was seen blocked
+// was so all the time.
+void Accountant::add(std::uint32_t tid) {
+  tid_ = tid;
+  account_ = {.begin = recording_.begin, .end = recording_.end};
+  stacks_ = of_thread(recording_.python, tid);
+  sightings_ = of_thread(recording_.sightings, tid);
+  const auto events = of_thread(recording_.events, tid);
+  const auto first_sample = accounts_.samples.size();
+  const auto first = std::ranges::find_if(
+      events, [](const Event& event) { return event.kind != Event::Kind::kLeaves; });
+  const auto was_off = [](const Event& event) {
+    return event.kind == Event::Kind::kIn || event.kind == Event::Kind::kWakeup;
+  };
+  state_ = first != events.end() ? was_off(*first) ? State::kOff : State::kOn
+           : sightings_.empty()  ? State::kUnknown
+                                 : State::kOff;
+  since_ = recording_.begin;
+  preempted_ = false;
+  leaves_.reset();
+  for (const auto& event : events) {
+    if (event.time <= recording_.end) {
+      on_event(event);
+    }
+    if (event.kind == Event::Kind::kExit) {
+      break;
+    }
+  }
+  if (account_.end == recording_.end) {
+    close(recording_.end);
+  }
+  share_out(first_sample);
+  accounts_.threads.emplace(tid, account_);
+}
+
+// The switches say exactly how long the thread was on a CPU; the samples, where.
+void Accountant::share_out(std::size_t first_sample) {
+  if (account_.samples == 0) {
+    account_.times.at(static_cast<std::size_t>(Use::kUnknown)) += account_.on_cpu;
+    return;
+  }
+  std::array<std::uint64_t, kUses> counts{};
+  const double weight =
+      static_cast<double>(account_.on_cpu) / static_cast<double>(account_.samples);
+  for (auto i = first_sample; i < accounts_.samples.size(); ++i) {
+    auto& sample = accounts_.samples[i];
+    sample.weight = weight;
+    ++counts.at(static_cast<std::size_t>(sample.use));
+  }
+  auto left = account_.on_cpu;
+  auto samples = account_.samples;
+  for (std::size_t use = 0; use < kUses; ++use) {  // exact in total
+    if (counts.at(use) != 0) {
+      const auto share = static_cast<std::uint64_t>(
+          std::llround(static_cast<long double>(left) * static_cast<long double>(counts.at(use)) /
+                       static_cast<long double>(samples)));
+      account_.times.at(use) += share;
+      left -= share;
+      samples -= counts.at(use);
+    }
+  }
+}
+
+}  // namespace
+
+Accounts account(Recording& recording) {
+  sort(recording.events);
+  sort(recording.python);
+  sort(recording.sightings);
+  std::set<std::uint32_t> tids;
+  for (const auto& [tid, facts] : recording.threads) {
+    tids.insert(tid);
+  }
+  for (const auto& event : recording.events) {
+    tids.insert(event.tid);
+  }
+  for (const auto& sighting : recording.sightings) {
+    tids.insert(sighting.tid);
+  }
+  Accounts accounts;
+  Accountant accountant{recording, accounts};
+  for (const auto tid : tids) {
+    accountant.add(tid);
+  }
+  return accounts;
+}
+
+std::string_view name(Use use) {
+  static constexpr std::array<std::string_view, kUses> kNames{
+      "python",    "c",      "kernel", "fault", "gil",  "lock",  "disk",  "network", "child",
+      "preempted", "thread", "client", "poll",  "pipe", "futex", "sleep", "unknown"};
+  return kNames.at(static_cast<std::size_t>(use));
+}
+
+std::string_view describe(Use use) {
+  static constexpr std::array<std::string_view, kUses> kTexts{"CPU: Python",
+                                                              "CPU: C code",
+                                                              "CPU: kernel",
+                                                              "page faults",
+                                                              "waits for the GIL",
+                                                              "waits for a lock",
+                                                              "waits for the disk",
+                                                              "waits for the network",
+                                                              "waits for a process",
+                                                              "waits for a CPU",
+                                                              "waits for a thread",
+                                                              "waits for a client",
+                                                              "waits for events",
+                                                              "waits for a pipe",
+                                                              "waits for a futex",
+                                                              "sleeps",
+                                                              "unknown"};
+  return kTexts.at(static_cast<std::size_t>(use));
+}
+
+bool is_idle(Use use) {
+  switch (use) {
+    case Use::kThread:
+    case Use::kClient:
+    case Use::kPoll:
+    case Use::kPipe:
+    case Use::kFutex:
+    case Use::kSleep:
+    case Use::kUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace pyinject::why

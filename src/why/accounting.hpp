@@ -1,0 +1,96 @@
+// Accounts for the wall time of each thread of a recording. Pure.
+#pragma once
+
+#include "why/recording.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <vector>
+
+namespace pyinject::why {
+
+// Each nanosecond of a thread belongs to exactly one of these.
+enum class Use : std::uint8_t {
+  kPython,     // on a CPU, in the interpreter
+  kC,          // on a CPU, in other code
+  kKernel,     // on a CPU, in a system call
+  kFault,      // a page fault, on a CPU or waiting
+  kGil,        // waits for the GIL
+  kLock,       // waits for a lock of Python
+  kDisk,       // waits for a file
+  kNetwork,    // waits for a server
+  kChild,      // waits for a child process
+  kPreempted,  // could run, but other threads have the CPU
+  kThread,     // waits for what another thread does next: queue, event, condition, future, join
+  kClient,     // waits for a connection or a request
+  kPoll,       // waits for one of several files, as event loops do
+  kPipe,
+  kFutex,  // waits for a futex that is neither the GIL nor a known lock
+  kSleep,
+  kUnknown,
+};
+inline constexpr std::size_t kUses = static_cast<std::size_t>(Use::kUnknown) + 1;
+
+// The stable name: "python", "gil", ...
+[[nodiscard]] std::string_view name(Use use);
+// For people: "CPU in Python", "waits for the GIL", ...
+[[nodiscard]] std::string_view describe(Use use);
+// Whether a thread without work spends its time so.
+[[nodiscard]] bool is_idle(Use use);
+
+using Times = std::array<std::uint64_t, kUses>;  // nanoseconds
+
+// One time off the CPU.
+struct Wait {
+  std::uint32_t tid = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  Use use = Use::kUnknown;
+  bpf::Gil gil = bpf::Gil::kUnknown;  // kHeld: it kept the GIL meanwhile
+  std::uint32_t stack = 0;
+  std::uint32_t place = 0;   // a kernel function
+  std::uint32_t object = 0;  // the class of a Python object; 0: unknown
+  [[nodiscard]] std::uint64_t length() const { return end - begin; }
+};
+
+// One sample on a CPU.
+struct Sample {
+  std::uint32_t tid = 0;
+  std::uint64_t time = 0;
+  Use use = Use::kUnknown;
+  bpf::Gil gil = bpf::Gil::kUnknown;
+  std::uint32_t stack = 0;
+  std::uint32_t place = 0;  // a kernel function, or the file of C code
+  double weight = 0;        // nanoseconds that it stands for
+};
+
+struct ThreadAccount {
+  std::uint64_t begin = 0;  // of the thread, or of the recording
+  std::uint64_t end = 0;
+  std::uint64_t on_cpu = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t switches = 0;
+  Times times{};
+  [[nodiscard]] std::uint64_t wall() const { return end - begin; }
+};
+
+// A thread called epoll_wait(2) or the like, as an event loop does in each round.
+struct Poll {
+  std::uint32_t tid = 0;
+  std::uint64_t time = 0;
+};
+
+struct Accounts {
+  std::map<std::uint32_t, ThreadAccount> threads;  // by tid
+  std::vector<Wait> waits;                         // ascending by tid, then by time
+  std::vector<Sample> samples;                     // the same
+  std::vector<Poll> polls;                         // the same
+};
+
+// Sorts the parts of RECORDING.
+[[nodiscard]] Accounts account(Recording& recording);
+
+}  // namespace pyinject::why

@@ -1,0 +1,89 @@
+#include "why/event_loop.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+namespace pyinject::why {
+
+namespace {
+
+enum class Where { kNoLoop, kLoop, kCallback };
+
+Where where(const Recording& recording, std::uint32_t stack) {
+  auto found = Where::kNoLoop;
+  for (const auto& line : recording.stacks.lines(stack)) {
+    const auto& function = recording.names.text(line.function);
+    const std::string_view file = recording.names.text(line.file);
+    if (function == "Handle._run" && file.ends_with("asyncio/events.py")) {
+      return Where::kCallback;
+    }
+    if (function == "BaseEventLoop._run_once" && file.ends_with("asyncio/base_events.py")) {
+      found = Where::kLoop;
+    }
+  }
+  return found;
+}
+
+// A poll, a sample or a wait, in order of time.
+struct Mark {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint32_t stack = 0;
+  bool poll = false;
+};
+
+std::vector<Mark> marks_of(const Accounts& accounts, std::uint32_t tid) {
+  std::vector<Mark> marks;
+  for (const auto& sample : of_thread(accounts.samples, tid)) {
+    marks.push_back({.begin = sample.time, .end = sample.time, .stack = sample.stack});
+  }
+  for (const auto& poll : of_thread(accounts.polls, tid)) {
+    marks.push_back({.begin = poll.time, .end = poll.time, .poll = true});
+  }
+  for (const auto& wait : of_thread(accounts.waits, tid)) {
+    marks.push_back({.begin = wait.begin, .end = wait.end, .stack = wait.stack});
+  }
+  std::ranges::sort(marks, {}, &Mark::begin);
+  return marks;
+}
+
+}  // namespace
+
+std::vector<LoopBlock> loop_blocks(const Recording& recording, const Accounts& accounts,
+                                   std::uint64_t shortest) {
+  std::vector<LoopBlock> blocks;
+  std::unordered_map<std::uint32_t, Where> known;
+  for (const auto& [tid, account] : accounts.threads) {
+    std::optional<LoopBlock> open;
+    const auto close = [&] {
+      if (open && open->length() >= shortest) {
+        blocks.push_back(*open);
+      }
+      open.reset();
+    };
+    for (const auto& mark : marks_of(accounts, tid)) {
+      auto [at, fresh] = known.try_emplace(mark.stack, Where::kNoLoop);
+      if (fresh) {
+        at->second = where(recording, mark.stack);
+      }
+      // Without polls, only a single wait is sure to be in one round of the loop.
+      if (mark.poll || at->second != Where::kCallback || !recording.polls) {
+        close();
+      }
+      if (mark.poll || at->second != Where::kCallback) {
+        continue;
+      }
+      if (!open) {
+        open = LoopBlock{.tid = tid, .begin = mark.begin, .end = mark.end, .stack = mark.stack};
+      }
+      open->end = std::max(open->end, mark.end);
+      open->stack = mark.stack;
+    }
+    close();
+  }
+  return blocks;
+}
+
+}  // namespace pyinject::why

@@ -1,0 +1,69 @@
+// Events of this process on all CPUs: samples of CPU time, and every context switch. They need no
+// perf and no file.
+#pragma once
+
+#include "pyinject/base/unique_fd.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pyinject::why {
+
+// A record of a ring. Pure: parse_record() does not trust the bytes.
+struct RingRecord {
+  enum class Kind { kSample, kIn, kOut, kPreempted, kStart, kExit, kLost };
+  Kind kind = Kind::kLost;
+  std::uint32_t pid = 0;
+  std::uint32_t tid = 0;
+  std::uint64_t time = 0;   // CLOCK_MONOTONIC, nanoseconds
+  std::uint64_t event = 0;  // kSample: its id
+  bool user = false;        // kSample: in user space
+  std::uint64_t address = 0;
+  std::vector<std::uint64_t> kernel = {};  // kSample: callchain, innermost first
+  std::uint64_t lost = 0;                  // kLost
+};
+// False: another kind of record, or damaged. Keeps the memory of RECORD.
+[[nodiscard]] bool parse_record(std::span<const std::byte> bytes, RingRecord& record);
+
+class EventRings {
+ public:
+  // All disabled. A string says why not, with the remedy.
+  [[nodiscard]] static std::variant<EventRings, std::string> open(std::chrono::nanoseconds period);
+
+  void enable();
+  void disable();
+  // Passes the pending records on, in order of time for each CPU only.
+  void read(const std::function<void(const RingRecord&)>& take);
+  // Whether EVENT samples context switches.
+  [[nodiscard]] bool is_switch(std::uint64_t event) const;
+
+ private:
+  struct Unmap {
+    std::size_t size = 0;
+    void operator()(void* memory) const;
+  };
+  using Memory = std::unique_ptr<void, Unmap>;
+  struct Processor {
+    base::UniqueFd clock;
+    base::UniqueFd switches;
+    Memory memory{nullptr, Unmap{}};
+  };
+  [[nodiscard]] static std::string add(int processor, std::chrono::nanoseconds period,
+                                       EventRings& rings);
+  // Null: errno says why.
+  [[nodiscard]] static Memory map_ring(int event);
+
+  std::vector<Processor> processors_;
+  std::vector<std::uint64_t> switch_ids_;  // ascending
+  std::vector<std::byte> record_;          // one that wraps around
+  RingRecord parsed_;
+};
+
+}  // namespace pyinject::why

@@ -1,0 +1,33 @@
+#include "why/lines.hpp"
+
+#include <algorithm>
+
+namespace pyinject::why {
+
+bool is_standard(std::string_view file) {
+  if (file.starts_with("<frozen ")) {
+    return true;
+  }
+  return file.find("/lib/python3.") != std::string_view::npos &&
+         file.find("/site-packages/") == std::string_view::npos &&
+         file.find("/dist-packages/") == std::string_view::npos;
+}
+
+Line line_of(const Recording& recording, std::uint32_t stack) {
+  const auto& lines = recording.stacks.lines(stack);
+  const auto own = std::ranges::find_if(lines, [&](const Line& line) {
+    return line.function != 0 && !is_standard(recording.names.text(line.file));
+  });
+  return own != lines.end() ? *own : lines.empty() ? Line{} : lines.front();
+}
+
+Spent spent_at(const Recording& recording, std::uint32_t stack, std::uint64_t time) {
+  const auto line = line_of(recording, stack);
+  return {.function = recording.names.text(line.function),
+          .file = recording.names.text(line.file),
+          .line = line.line,
+          .detail = {},
+          .time = time};
+}
+
+}  // namespace pyinject::why

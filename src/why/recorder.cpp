@@ -1,0 +1,360 @@
+#include "why/recorder.hpp"
+
+#include "procfs/sockets.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/tasks.hpp"
+#include "pyinject/base/error.hpp"
+#include "python/layout/frame_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <unistd.h>
+
+namespace pyinject::why {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kMostEvents = 6'000'000;  // some 200 MB
+constexpr milliseconds kStep{10};
+constexpr milliseconds kBetweenSnapshots{40};
+constexpr int kShareOfSnapshots = 10;  // one tenth of a CPU at most
+
+std::uint64_t now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::string port_of(std::string_view address) {
+  const auto colon = address.rfind(':');
+  return std::string{colon == std::string_view::npos ? "" : address.substr(colon + 1)};
+}
+
+Sighting::Object object_of(python::Wait::Kind kind) {
+  using Kind = python::Wait::Kind;
+  return kind == Kind::kLock || kind == Kind::kRLock || kind == Kind::kSemaphore
+             ? Sighting::Object::kLock
+             : Sighting::Object::kThread;
+}
+
+bpf::Gil gil_of(inspect::GilState state) {
+  switch (state) {
+    case inspect::GilState::kHeld:
+      return bpf::Gil::kHeld;
+    case inspect::GilState::kAwaited:
+      return bpf::Gil::kWaitedFor;
+    case inspect::GilState::kNone:
+      return bpf::Gil::kNone;
+    case inspect::GilState::kUnknown:
+      break;
+  }
+  return bpf::Gil::kUnknown;
+}
+
+bool is_blocked(const inspect::ThreadSnapshot& thread) {
+  return !thread.ran_meanwhile && (thread.activity == inspect::Activity::kSleeping ||
+                                   thread.activity == inspect::Activity::kUninterruptible);
+}
+
+}  // namespace
+
+std::variant<std::unique_ptr<Recorder>, std::string> Recorder::open(
+    const python::Target& target, std::chrono::nanoseconds period) {
+  std::unique_ptr<Recorder> made{new Recorder{target, period}};
+  auto* const self = made.get();
+  const auto layout = python::frame_layout(target);
+  if (const auto* const why = std::get_if<std::string>(&layout)) {
+    return *why;
+  }
+  // Polls slow down each system call of the machine, so only event loops are worth it.
+  const auto first = inspect::take_snapshot(target.id.pid, &target);
+  const bool loops = first && !first->tasks.empty();
+  auto opened = self->open_sampler(loops);
+  self->recording_.polls = loops && std::holds_alternative<std::unique_ptr<bpf::Sampler>>(opened);
+  if (loops && !self->recording_.polls) {  // a kernel without tracepoints of system calls
+    opened = self->open_sampler(false);
+  }
+  if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
+    return fmt::format("{} ({}){}{}", why->found, why->name, why->remedy.empty() ? "" : ": ",
+                       why->remedy);
+  }
+  self->sampler_ = std::get<std::unique_ptr<bpf::Sampler>>(std::move(opened));
+  auto rings = EventRings::open(period);
+  if (auto* const why = std::get_if<std::string>(&rings)) {
+    return std::move(*why);
+  }
+  self->rings_ = std::get<EventRings>(std::move(rings));
+  const std::array pids{target.id.pid};
+  self->sampler_->record_only(pids);
+  if (self->sampler_->add(target.id.pid, std::get<python::FrameLayout>(layout)) !=
+      bpf::Sampler::Added::kYes) {
+    return std::string{"its frames are too large for the BPF program"};
+  }
+  const auto attached = self->sampler_->attach(base::Pid{::getpid()}, {});
+  if (attached.events == 0) {
+    return "the BPF program cannot be attached: " + attached.why;
+  }
+  return made;
+}
+
+std::variant<std::unique_ptr<bpf::Sampler>, bpf::Unavailable> Recorder::open_sampler(bool polls) {
+  using Kind = Event::Kind;
+  return bpf::Sampler::open(
+      {.gil = true, .wakeups = true, .polls = polls},
+      {.code = [this](const bpf::Code& code) { on_code(code); },
+       .stack = [this](const bpf::Stack& stack) { on_stack(stack); },
+       .wakeup = [this](const bpf::Moment& moment) { on_moment(moment, Kind::kWakeup); },
+       .poll = [this](const bpf::Moment& moment) { on_moment(moment, Kind::kPoll); }});
+}
+
+void Recorder::begin() {
+  recording_.pid = target_.id.pid.value();
+  recording_.version = python::to_string(target_.version);
+  recording_.kernel_names = !symbols_.empty();
+  for (const auto& [inode, socket] : procfs::read_sockets(target_.id.pid)) {
+    if (socket.listening && socket.protocol != "UNIX") {
+      listening_.insert(port_of(socket.local));
+    }
+  }
+  machine_at_begin_ = procfs::read_machine_usage();
+  add_usage();
+  usage_at_begin_ = usage_;
+  rings_->enable();
+  recording_.begin = now();
+  take_snapshot();
+}
+
+void Recorder::on_code(const bpf::Code& code) {
+  codes_.insert_or_assign(code.number, KnownCode{.function = recording_.names.number(code.qualname),
+                                                 .file = recording_.names.number(code.file)});
+}
+
+void Recorder::on_stack(const bpf::Stack& stack) {
+  if (static_cast<int>(stack.pid) != recording_.pid || recording_.python.size() >= kMostEvents) {
+    return;
+  }
+  Lines lines;
+  lines.reserve(stack.frames.size());
+  for (const auto& frame : stack.frames) {
+    const auto& code = codes_[frame.code];
+    lines.push_back({.function = code.function, .file = code.file, .line = frame.line});
+  }
+  recording_.python.push_back({.time = stack.time,
+                               .tid = stack.tid,
+                               .stack = recording_.stacks.number(std::move(lines)),
+                               .gil = stack.gil});
+}
+
+void Recorder::on_moment(const bpf::Moment& moment, Event::Kind kind) {
+  if (static_cast<int>(moment.pid) == recording_.pid && recording_.events.size() < kMostEvents) {
+    recording_.events.push_back({.time = moment.time, .tid = moment.tid, .kind = kind});
+  }
+}
+
+void Recorder::on_sample(const RingRecord& record, Event& event) {
+  event.kind = rings_->is_switch(record.event) ? Event::Kind::kLeaves : Event::Kind::kSample;
+  if (event.kind == Event::Kind::kSample && record.user) {
+    const auto place = code_.find(record.address);
+    event.mode = place.mode;
+    event.place = recording_.names.number(place.file);
+    return;
+  }
+  std::vector<std::string_view> functions;
+  functions.reserve(record.kernel.size());
+  for (const auto address : record.kernel) {
+    functions.push_back(symbols_.name(address));
+  }
+  const auto found = kernel_work(functions);
+  event.work = found.work;
+  const bool known = found.work != KernelWork::kUnknown;
+  if (!functions.empty()) {
+    event.place = recording_.names.number(functions[known ? found.function : 0]);
+  }
+}
+
+void Recorder::on_record(const RingRecord& record) {
+  using Kind = RingRecord::Kind;
+  if (record.kind == Kind::kLost) {
+    recording_.lost += record.lost;
+    return;
+  }
+  if (static_cast<int>(record.pid) != recording_.pid) {
+    return;
+  }
+  if (recording_.events.size() >= kMostEvents) {
+    recording_.cut = true;
+    return;
+  }
+  Event event{.time = record.time, .tid = record.tid};
+  switch (record.kind) {
+    case Kind::kSample:
+      on_sample(record, event);
+      break;
+    case Kind::kIn:
+      event.kind = Event::Kind::kIn;
+      break;
+    case Kind::kOut:
+      event.kind = Event::Kind::kOut;
+      break;
+    case Kind::kPreempted:
+      event.kind = Event::Kind::kPreempted;
+      break;
+    case Kind::kStart:
+      event.kind = Event::Kind::kStart;
+      break;
+    case Kind::kExit:
+      event.kind = Event::Kind::kExit;
+      break;
+    case Kind::kLost:
+      return;
+  }
+  recording_.events.push_back(event);
+}
+
+void Recorder::drain() {
+  rings_->read([this](const RingRecord& record) { on_record(record); });
+  while (sampler_->consume()) {
+  }
+}
+
+bool Recorder::step() {
+  drain();
+  if (next_snapshot_.expired()) {
+    const auto begun = steady_clock::now();
+    take_snapshot();
+    const auto cost = steady_clock::now() - begun;
+    next_snapshot_ =
+        base::Deadline::after(std::max<nanoseconds>(kBetweenSnapshots, cost * kShareOfSnapshots));
+  } else {
+    std::this_thread::sleep_for(kStep);
+  }
+  const bool gone = recording_.exited;
+  recording_.exited = procfs::has_ended(target_.id);
+  return !gone;
+}
+
+std::uint32_t Recorder::stack_of(const std::vector<inspect::Frame>& frames) {
+  Lines lines;
+  lines.reserve(frames.size());
+  for (const auto& frame : frames) {
+    lines.push_back({.function = recording_.names.number(frame.function),
+                     .file = recording_.names.number(frame.file),
+                     .line = frame.line});
+  }
+  return recording_.stacks.number(std::move(lines));
+}
+
+void Recorder::add_thread(const inspect::ThreadSnapshot& thread) {
+  auto& facts = recording_.threads[static_cast<std::uint32_t>(thread.tid.value())];
+  facts.name = thread.python_name.empty() ? thread.name : thread.python_name;
+}
+
+void Recorder::add_sighting(const inspect::ProcessSnapshot& process,
+                            const inspect::ThreadSnapshot& thread, std::uint64_t time) {
+  const std::vector<std::string_view> functions{thread.kernel.begin(), thread.kernel.end()};
+  const auto found = kernel_work(functions);
+  Sighting sighting{.time = time,
+                    .tid = static_cast<std::uint32_t>(thread.tid.value()),
+                    .work = found.work,
+                    .gil = gil_of(thread.gil),
+                    .stack = stack_of(thread.frames)};
+  if (!functions.empty()) {
+    sighting.place =
+        recording_.names.number(functions[found.work == KernelWork::kUnknown ? 0 : found.function]);
+  }
+  if (thread.call) {
+    sighting.call = recording_.names.number(inspect::to_string(*thread.call));
+    const std::string_view file = thread.call->file;
+    const auto arrow = file.find(" -> ");
+    sighting.connected = arrow != std::string_view::npos;
+    sighting.by_client = sighting.connected && listening_.contains(port_of(file.substr(0, arrow)));
+  }
+  if (thread.wait) {
+    sighting.object = object_of(thread.wait->kind);
+    sighting.object_class = recording_.names.number(thread.wait->object);
+    sighting.object_name =
+        recording_.names.number(fmt::format("{} {:#x}", thread.wait->object, thread.wait->address));
+    const auto owner = thread.wait->owner;
+    sighting.owner = owner ? static_cast<std::uint32_t>(owner->value()) : 0;
+    const auto at = std::ranges::find_if(
+        process.threads, [&](const auto& each) { return owner && each.tid == *owner; });
+    sighting.owner_stack = at == process.threads.end() ? 0 : stack_of(at->frames);
+  }
+  recording_.sightings.push_back(sighting);
+}
+
+void Recorder::take_snapshot() {
+  const auto before = now();
+  const auto process = inspect::take_snapshot(target_.id.pid, &target_);
+  if (!process) {
+    return;
+  }
+  const auto time = before + (now() - before) / 2;
+  ++recording_.snapshots;
+  recording_.command = process->command;
+  for (const auto& thread : process->threads) {
+    add_thread(thread);
+    if (is_blocked(thread)) {
+      add_sighting(*process, thread, time);
+    }
+  }
+  for (const auto& task : process->tasks) {
+    if (task.thread) {
+      recording_.threads[static_cast<std::uint32_t>(task.thread->value())].event_loop = true;
+    }
+  }
+  for (const auto& deadlock : process->deadlocks) {
+    std::vector<std::uint32_t> tids;
+    std::ranges::transform(deadlock, std::back_inserter(tids),
+                           [](base::Tid tid) { return static_cast<std::uint32_t>(tid.value()); });
+    if (deadlocks_.insert(tids).second) {
+      recording_.deadlocks.push_back(std::move(tids));
+    }
+  }
+  add_usage();
+}
+
+void Recorder::add_usage() {
+  for (const auto tid : procfs::list_tasks(target_.id.pid)) {
+    if (const auto usage = procfs::read_thread_usage(target_.id.pid, tid)) {
+      usage_.insert_or_assign(static_cast<std::uint32_t>(tid.value()), *usage);
+    }
+  }
+}
+
+Recording Recorder::finish() {
+  take_snapshot();
+  recording_.end = now();
+  rings_->disable();
+  drain();
+  recording_.lost += sampler_->counters().lost;
+  recording_.swapped_kb = procfs::read_swapped(target_.id.pid).value_or(0);
+  const auto machine = procfs::read_machine_usage();
+  if (machine && machine_at_begin_ && machine->all > machine_at_begin_->all) {
+    recording_.stolen = static_cast<double>(machine->stolen - machine_at_begin_->stolen) /
+                        static_cast<double>(machine->all - machine_at_begin_->all);
+  }
+  for (const auto& [tid, usage] : usage_) {
+    auto& facts = recording_.threads[tid];
+    const auto first = usage_at_begin_[tid];
+    facts.minor_faults = usage.minor_faults - first.minor_faults;
+    facts.major_faults = usage.major_faults - first.major_faults;
+    facts.on_cpu = static_cast<std::uint64_t>((usage.on_cpu - first.on_cpu).count());
+    facts.for_cpu = static_cast<std::uint64_t>((usage.for_cpu - first.for_cpu).count());
+  }
+  return std::move(recording_);
+}
+
+}  // namespace pyinject::why

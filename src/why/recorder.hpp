@@ -1,0 +1,79 @@
+// Records for some seconds where the threads of a process spend their wall time. Nothing in the
+// process is run, written or stopped.
+#pragma once
+
+#include "inspect/snapshot.hpp"
+#include "procfs/kernel_symbols.hpp"
+#include "procfs/usage.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/python/target.hpp"
+#include "why/code_files.hpp"
+#include "why/event_rings.hpp"
+#include "why/recording.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <variant>
+
+namespace pyinject::why {
+
+class Recorder {
+ public:
+  // A string says why not, with the remedy. Throws base::Error.
+  [[nodiscard]] static std::variant<std::unique_ptr<Recorder>, std::string> open(
+      const python::Target& target, std::chrono::nanoseconds period);
+
+  // Starts.
+  void begin();
+  // Records for some milliseconds, then returns; false: the process has exited. Call it all the
+  // time, since the buffers hold little more than that.
+  bool step();
+  // Ends. Call it once.
+  [[nodiscard]] Recording finish();
+
+ private:
+  Recorder(const python::Target& target, std::chrono::nanoseconds period)
+      : target_{target}, code_{target} {
+    recording_.period = static_cast<std::uint64_t>(period.count());
+  }
+  void on_code(const bpf::Code& code);
+  void on_stack(const bpf::Stack& stack);
+  [[nodiscard]] std::variant<std::unique_ptr<bpf::Sampler>, bpf::Unavailable> open_sampler(
+      bool polls);
+  void on_moment(const bpf::Moment& moment, Event::Kind kind);
+  void on_record(const RingRecord& record);
+  void on_sample(const RingRecord& record, Event& event);
+  void drain();
+  void take_snapshot();
+  void add_thread(const inspect::ThreadSnapshot& thread);
+  void add_sighting(const inspect::ProcessSnapshot& process, const inspect::ThreadSnapshot& thread,
+                    std::uint64_t time);
+  [[nodiscard]] std::uint32_t stack_of(const std::vector<inspect::Frame>& frames);
+  void add_usage();
+
+  struct KnownCode {
+    std::uint32_t function = 0;
+    std::uint32_t file = 0;
+  };
+
+  const python::Target target_;
+  procfs::KernelSymbols symbols_ = procfs::KernelSymbols::read();
+  CodeFiles code_;
+  std::optional<EventRings> rings_;
+  std::unique_ptr<bpf::Sampler> sampler_;
+  Recording recording_;
+  std::unordered_map<std::uint32_t, KnownCode> codes_;
+  std::map<std::uint32_t, procfs::ThreadUsage> usage_at_begin_;
+  std::map<std::uint32_t, procfs::ThreadUsage> usage_;  // the latest
+  std::optional<procfs::MachineUsage> machine_at_begin_;
+  std::set<std::string> listening_;  // ports
+  std::set<std::vector<std::uint32_t>> deadlocks_;
+  base::Deadline next_snapshot_ = base::Deadline::after(std::chrono::nanoseconds{0});
+};
+
+}  // namespace pyinject::why

@@ -1,0 +1,158 @@
+// What a recording of some seconds knows about the threads of one process. Plain values.
+#pragma once
+
+#include "bpf/sampler.hpp"
+#include "why/kernel_work.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace pyinject::why {
+
+// Texts by number; 0 is the empty text.
+class Names {
+ public:
+  Names() { (void)number(""); }
+  std::uint32_t number(std::string_view text) {
+    const auto [at, fresh] =
+        numbers_.try_emplace(std::string{text}, static_cast<std::uint32_t>(texts_.size()));
+    if (fresh) {
+      texts_.push_back(&at->first);
+    }
+    return at->second;
+  }
+  [[nodiscard]] const std::string& text(std::uint32_t number) const { return *texts_.at(number); }
+
+ private:
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::vector<const std::string*> texts_;
+};
+
+struct Line {
+  std::uint32_t function = 0;  // number of its qualified name; 0: no function
+  std::uint32_t file = 0;
+  std::uint32_t line = 0;  // 0: unknown
+  auto operator<=>(const Line&) const = default;
+};
+using Lines = std::vector<Line>;  // innermost first
+
+// Python stacks by number; 0 is the empty stack.
+class Stacks {
+ public:
+  Stacks() { (void)number({}); }
+  std::uint32_t number(Lines lines) {
+    const auto [at, fresh] =
+        numbers_.try_emplace(std::move(lines), static_cast<std::uint32_t>(stacks_.size()));
+    if (fresh) {
+      stacks_.push_back(&at->first);
+    }
+    return at->second;
+  }
+  [[nodiscard]] const Lines& lines(std::uint32_t number) const { return *stacks_.at(number); }
+
+ private:
+  std::map<Lines, std::uint32_t> numbers_;
+  std::vector<const Lines*> stacks_;
+};
+
+enum class Mode : std::uint8_t { kPython, kC, kKernel };
+
+// Times are of CLOCK_MONOTONIC, in nanoseconds.
+struct Event {
+  enum class Kind : std::uint8_t {
+    kStart,
+    kIn,
+    kSample,  // on a CPU
+    kLeaves,  // a sample just before kOut or kPreempted
+    kOut,     // waits from now on
+    kWakeup,  // waits for a CPU from now on
+    kPoll,    // calls epoll_wait(2) or the like
+    kPreempted,
+    kExit,
+  };
+  std::uint64_t time = 0;
+  std::uint32_t tid = 0;
+  Kind kind = Kind::kIn;
+  Mode mode = Mode::kKernel;               // kSample
+  KernelWork work = KernelWork::kUnknown;  // kSample in the kernel, kLeaves
+  std::uint32_t place = 0;                 // a kernel function, or the file of C code
+};
+
+struct PythonStack {
+  std::uint64_t time = 0;  // of a kSample or kLeaves of the same thread
+  std::uint32_t tid = 0;
+  std::uint32_t stack = 0;
+  bpf::Gil gil = bpf::Gil::kUnknown;
+};
+
+// What a blocked thread waits for, as seen without stopping it.
+struct Sighting {
+  enum class Object : std::uint8_t {
+    kNone,
+    kLock,    // Lock, RLock, Semaphore
+    kThread,  // what another thread does next: queue, event, condition, future, join
+  };
+  std::uint64_t time = 0;
+  std::uint32_t tid = 0;
+  KernelWork work = KernelWork::kUnknown;
+  std::uint32_t place = 0;  // a kernel function
+  std::uint32_t call = 0;   // "recvfrom(fd 7: TCP ...)"
+  bool connected = false;   // the call waits for one connected socket
+  bool by_client = false;   // the peer of the socket has connected to this process
+  bpf::Gil gil = bpf::Gil::kUnknown;
+  Object object = Object::kNone;
+  std::uint32_t object_class = 0;  // "Lock"
+  std::uint32_t object_name = 0;   // "Lock 0x7f..."
+  std::uint32_t owner = 0;         // tid; 0: unknown
+  std::uint32_t owner_stack = 0;
+  std::uint32_t stack = 0;
+};
+
+struct ThreadFacts {
+  std::string name;         // Thread.name, else the kernel's
+  bool event_loop = false;  // it has asyncio tasks
+  std::uint64_t minor_faults = 0;
+  std::uint64_t major_faults = 0;
+  std::uint64_t on_cpu = 0;   // by the kernel's count, in nanoseconds
+  std::uint64_t for_cpu = 0;  // runnable, but without a CPU
+};
+
+struct Recording {
+  int pid = 0;
+  std::string command;
+  std::string version;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t period = 0;  // of CPU samples
+  Names names;
+  Stacks stacks;
+  std::vector<Event> events;
+  std::vector<PythonStack> python;
+  std::vector<Sighting> sightings;
+  std::map<std::uint32_t, ThreadFacts> threads;  // by tid
+  std::vector<std::vector<std::uint32_t>> deadlocks;
+  std::uint64_t snapshots = 0;
+  std::uint64_t lost = 0;        // samples and switches
+  bool polls = false;            // there are events of the kind kPoll
+  bool cut = false;              // more events than fit
+  bool exited = false;           // before the end
+  bool kernel_names = false;     // the kernel's functions have names
+  double stolen = 0;             // share of the machine's CPU time
+  std::uint64_t swapped_kb = 0;  // at the end
+};
+
+// Those of thread TID. ITEMS are in ascending order of it.
+template <typename Item>
+[[nodiscard]] std::span<const Item> of_thread(const std::vector<Item>& items, std::uint32_t tid) {
+  const auto first = std::ranges::lower_bound(items, tid, {}, &Item::tid);
+  const auto last = std::ranges::upper_bound(items, tid, {}, &Item::tid);
+  return {first, last};
+}
+
+}  // namespace pyinject::why

@@ -1,0 +1,218 @@
+#include "why/report.hpp"
+
+#include "why/lines.hpp"
+#include "why/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace pyinject::why {
+
+namespace {
+
+constexpr std::uint64_t kShortestBlock = 100'000'000;  // nanoseconds
+constexpr std::size_t kTop = 3;
+constexpr std::size_t kMostHolders = 20;
+
+std::string without_digits(const std::string& name) {
+  std::string key;
+  for (const char each : name) {
+    const bool digit = each >= '0' && each <= '9';
+    if (!digit) {
+      key += each;
+    } else if (key.empty() || key.back() != '*') {
+      key += '*';
+    }
+  }
+  return key;
+}
+
+class Grouping {
+ public:
+  explicit Grouping(const Recording& recording, const Accounts& accounts) : recording_{recording} {
+    for (const auto& [tid, account] : accounts.threads) {
+      groups_[without_digits(name_of(tid))].push_back(tid);
+    }
+    for (const auto& [key, tids] : groups_) {
+      for (const auto tid : tids) {
+        keys_[tid] = &key;
+      }
+    }
+  }
+
+  [[nodiscard]] const std::map<std::string, std::vector<std::uint32_t>>& all() const {
+    return groups_;
+  }
+  [[nodiscard]] std::string name_of(std::uint32_t tid) const {
+    const auto found = recording_.threads.find(tid);
+    return found == recording_.threads.end() || found->second.name.empty()
+               ? fmt::format("thread {}", tid)
+               : found->second.name;
+  }
+  [[nodiscard]] std::string group_of(std::uint32_t tid) const {
+    const auto& key = *keys_.at(tid);
+    return groups_.at(key).size() == 1 ? name_of(tid) : key;
+  }
+
+ private:
+  const Recording& recording_;
+  std::map<std::string, std::vector<std::uint32_t>> groups_;
+  std::map<std::uint32_t, const std::string*> keys_;
+};
+
+// The places in which the threads of a group spend the time of each use.
+class Places {
+ public:
+  void add(Use use, Line line, std::uint32_t detail, double time) {
+    times_[{use, line, detail}] += time;
+  }
+
+  [[nodiscard]] std::vector<Spent> top(const Recording& recording, Use use) const {
+    std::vector<std::pair<double, Key>> all;
+    for (const auto& [key, time] : times_) {
+      if (std::get<0>(key) == use) {
+        all.emplace_back(time, key);
+      }
+    }
+    const auto count = std::min(all.size(), kTop);
+    std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(count),
+                              std::ranges::greater{});
+    std::vector<Spent> result;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto& [time, key] = all[i];
+      const auto& [its_use, line, detail] = key;
+      result.push_back({.function = recording.names.text(line.function),
+                        .file = recording.names.text(line.file),
+                        .line = line.line,
+                        .detail = recording.names.text(detail),
+                        .time = static_cast<std::uint64_t>(std::llround(time))});
+    }
+    return result;
+  }
+
+ private:
+  using Key = std::tuple<Use, Line, std::uint32_t>;
+  std::map<Key, double> times_;
+};
+
+std::uint32_t detail_of(const Wait& wait) {
+  switch (wait.use) {
+    case Use::kThread:
+      return wait.object;
+    case Use::kGil:
+    case Use::kLock:  // blame_for_locks() has them
+    case Use::kPreempted:
+    case Use::kNetwork:
+    case Use::kClient:
+    case Use::kPoll:
+    case Use::kPipe:
+    case Use::kChild:
+    case Use::kSleep:  // the kernel function tells nothing more
+      return 0;
+    default:
+      return wait.place;
+  }
+}
+
+Places places_of(const Recording& recording, const Accounts& accounts,
+                 const std::vector<std::uint32_t>& tids) {
+  Places places;
+  for (const auto tid : tids) {
+    for (const auto& sample : of_thread(accounts.samples, tid)) {
+      places.add(sample.use, line_of(recording, sample.stack), sample.place, sample.weight);
+    }
+    for (const auto& wait : of_thread(accounts.waits, tid)) {
+      places.add(wait.use, line_of(recording, wait.stack), detail_of(wait),
+                 static_cast<double>(wait.length()));
+    }
+  }
+  return places;
+}
+
+Group make_group(const Recording& recording, const Accounts& accounts,
+                 const std::vector<std::uint32_t>& tids) {
+  Group group{.tids = tids};
+  Times times{};
+  for (const auto tid : tids) {
+    const auto& account = accounts.threads.at(tid);
+    group.wall += account.wall();
+    for (std::size_t use = 0; use < kUses; ++use) {
+      times.at(use) += account.times.at(use);
+    }
+    if (const auto facts = recording.threads.find(tid); facts != recording.threads.end()) {
+      group.major_faults += facts->second.major_faults;
+      group.for_cpu += facts->second.for_cpu;
+    }
+  }
+  const auto places = places_of(recording, accounts, tids);
+  for (std::size_t i = 0; i < kUses; ++i) {
+    const auto use = static_cast<Use>(i);
+    if (times.at(i) != 0) {
+      group.uses.push_back({.use = use, .time = times.at(i), .top = places.top(recording, use)});
+      group.busy += is_idle(use) ? 0 : times.at(i);
+    }
+  }
+  std::ranges::stable_sort(group.uses, std::ranges::greater{}, &UseOfGroup::time);
+  return group;
+}
+
+// Sums of BLAMES with equal threads and lines.
+std::vector<Holder> holders_of(const Recording& recording, const Grouping& groups,
+                               const std::vector<Blame>& blames) {
+  using HolderKey = std::tuple<std::uint32_t, std::uint32_t, Line, std::string, Line>;
+  std::map<HolderKey, std::pair<std::uint64_t, const Blame*>> sums;
+  for (const auto& blame : blames) {
+    auto& sum = sums[{blame.object, blame.holder, line_of(recording, blame.holder_stack),
+                      groups.group_of(blame.waiter), line_of(recording, blame.waiter_stack)}];
+    sum.first += blame.time;
+    sum.second = &blame;
+  }
+  std::vector<Holder> holders;
+  for (const auto& [key, sum] : sums) {
+    const auto& [time, blame] = sum;
+    holders.push_back({.object = recording.names.text(blame->object),
+                       .tid = blame->holder,
+                       .thread = blame->holder == 0 ? "" : groups.name_of(blame->holder),
+                       .held = spent_at(recording, blame->holder_stack, time),
+                       .waiter = std::get<3>(key),
+                       .waited = spent_at(recording, blame->waiter_stack, time),
+                       .time = time});
+  }
+  std::ranges::stable_sort(holders, std::ranges::greater{}, &Holder::time);
+  holders.resize(std::min(holders.size(), kMostHolders));
+  return holders;
+}
+
+}  // namespace
+
+Report make_report(Recording& recording) {
+  const auto accounts = account(recording);
+  const Grouping groups{recording, accounts};
+  Report report{.pid = recording.pid,
+                .command = recording.command,
+                .version = recording.version,
+                .length = recording.end - recording.begin};
+  for (const auto& [key, tids] : groups.all()) {
+    report.groups.push_back(make_group(recording, accounts, tids));
+    report.groups.back().name = groups.group_of(tids.front());
+  }
+  std::ranges::stable_sort(report.groups, std::ranges::greater{}, &Group::busy);
+  report.gil = holders_of(recording, groups, blame_for_gil(accounts));
+  report.locks = holders_of(recording, groups, blame_for_locks(recording, accounts));
+  for (const auto& [tid, account] : accounts.threads) {
+    report.samples += account.samples;
+    report.switches += account.switches;
+  }
+  report.snapshots = recording.snapshots;
+  report.lost = recording.lost;
+  judge(recording, accounts, loop_blocks(recording, accounts, kShortestBlock), report);
+  return report;
+}
+
+}  // namespace pyinject::why

@@ -1,0 +1,102 @@
+// What a recording shows, ready to be printed. Pure.
+#pragma once
+
+#include "why/accounting.hpp"
+#include "why/blame.hpp"
+#include "why/event_loop.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pyinject::why {
+
+// Why the process is not faster.
+enum class Cause {
+  kNothing,  // its threads wait for work
+  kEventLoop,
+  kGil,
+  kLock,
+  kDisk,
+  kNetwork,
+  kFaults,
+  kPreempted,
+  kChild,
+  kCpuC,
+  kCpuPython,
+  kCpuKernel,
+};
+[[nodiscard]] std::string_view name(Cause cause);  // "gil", "cpu_c", ...
+
+// Part of the time of one use.
+struct Spent {
+  std::string function = {};  // empty: no Python function
+  std::string file = {};
+  std::uint32_t line = 0;
+  std::string detail =
+      {};  // the system call, the kernel function or the file of C code; may be empty
+  std::uint64_t time = 0;
+};
+
+struct UseOfGroup {
+  Use use = Use::kUnknown;
+  std::uint64_t time = 0;
+  std::vector<Spent> top = {};  // the three longest
+};
+
+// Threads whose names differ only in digits.
+struct Group {
+  std::string name = {};  // "worker-*"
+  std::vector<std::uint32_t> tids = {};
+  std::uint64_t wall = 0;
+  std::uint64_t busy = 0;             // without idle uses
+  std::vector<UseOfGroup> uses = {};  // the longest first
+  std::uint64_t major_faults = 0;
+  std::uint64_t for_cpu = 0;  // runnable, but without a CPU, by the kernel's count
+};
+
+struct Holder {
+  std::string object = {};  // of a lock; empty: unknown, or the GIL
+  std::uint32_t tid = 0;    // 0: not known
+  std::string thread = {};
+  Spent held;               // where it was
+  std::string waiter = {};  // a group
+  Spent waited;
+  std::uint64_t time = 0;
+};
+
+struct Unusual {
+  std::string name = {};  // stable
+  std::string text = {};
+  std::string next = {};  // a command; may be empty
+};
+
+struct Report {
+  int pid = 0;
+  std::string command = {};
+  std::string version = {};
+  std::uint64_t length = 0;  // nanoseconds
+  Cause cause = Cause::kNothing;
+  std::string verdict = {};        // the first line
+  std::string next = {};           // a command
+  std::vector<Group> groups = {};  // the busiest first
+  std::vector<Holder> gil = {};    // the longest first
+  std::vector<Holder> locks = {};  // the same
+  std::vector<Unusual> unusual = {};
+  std::uint64_t samples = 0;
+  std::uint64_t switches = 0;
+  std::uint64_t snapshots = 0;
+  std::uint64_t lost = 0;
+};
+
+[[nodiscard]] Report make_report(Recording& recording);
+
+[[nodiscard]] inline double share(std::uint64_t part, std::uint64_t all) {
+  return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
+}
+[[nodiscard]] inline double seconds(std::uint64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) / 1e9;
+}
+
+}  // namespace pyinject::why

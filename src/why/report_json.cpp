@@ -1,0 +1,99 @@
+#include "base/text.hpp"
+#include "why/report_text.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pyinject::why {
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+
+ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? ordered_json{} : ordered_json(base::printable(text));
+}
+
+ordered_json place(const Spent& spent) {
+  return {{"function", text_or_null(spent.function)},
+          {"file", text_or_null(spent.file)},
+          {"line", spent.line == 0 ? ordered_json{} : ordered_json(spent.line)}};
+}
+
+ordered_json use(const UseOfGroup& use) {
+  auto top = ordered_json::array();
+  for (const auto& spent : use.top) {
+    auto one = place(spent);
+    one["detail"] = text_or_null(spent.detail);
+    one["seconds"] = seconds(spent.time);
+    top.push_back(std::move(one));
+  }
+  return {{"use", name(use.use)},
+          {"idle", is_idle(use.use)},
+          {"seconds", seconds(use.time)},
+          {"top", std::move(top)}};
+}
+
+ordered_json group(const Group& group) {
+  auto uses = ordered_json::array();
+  for (const auto& each : group.uses) {
+    uses.push_back(use(each));
+  }
+  return {{"name", base::printable(group.name)},
+          {"tids", group.tids},
+          {"wall_seconds", seconds(group.wall)},
+          {"busy_seconds", seconds(group.busy)},
+          {"run_queue_seconds", seconds(group.for_cpu)},
+          {"major_faults", group.major_faults},
+          {"uses", std::move(uses)}};
+}
+
+ordered_json holders(const std::vector<Holder>& holders) {
+  auto all = ordered_json::array();
+  for (const auto& holder : holders) {
+    all.push_back({{"object", text_or_null(holder.object)},
+                   {"tid", holder.tid == 0 ? ordered_json{} : ordered_json(holder.tid)},
+                   {"thread", text_or_null(holder.thread)},
+                   {"held", place(holder.held)},
+                   {"waiters", base::printable(holder.waiter)},
+                   {"waited", place(holder.waited)},
+                   {"seconds", seconds(holder.time)}});
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  auto groups = ordered_json::array();
+  for (const auto& each : report.groups) {
+    groups.push_back(group(each));
+  }
+  auto unusual = ordered_json::array();
+  for (const auto& each : report.unusual) {
+    unusual.push_back(
+        {{"name", each.name}, {"text", each.text}, {"next", text_or_null(each.next)}});
+  }
+  const ordered_json all{{"version", kVersion},
+                         {"pid", report.pid},
+                         {"command", text_or_null(report.command)},
+                         {"python", report.version},
+                         {"seconds", seconds(report.length)},
+                         {"cause", name(report.cause)},
+                         {"verdict", report.verdict},
+                         {"next", text_or_null(report.next)},
+                         {"unusual", std::move(unusual)},
+                         {"groups", std::move(groups)},
+                         {"gil", holders(report.gil)},
+                         {"locks", holders(report.locks)},
+                         {"samples", report.samples},
+                         {"switches", report.switches},
+                         {"snapshots", report.snapshots},
+                         {"lost", report.lost}};
+  constexpr int kIndent = 2;
+  return all.dump(kIndent, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace pyinject::why

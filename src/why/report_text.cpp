@@ -1,0 +1,105 @@
+#include "why/report_text.hpp"
+
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pyinject::why {
+
+namespace {
+
+constexpr std::size_t kShownGroups = 6;
+constexpr std::size_t kShownHolders = 3;
+constexpr double kLeast = 0.01;  // of a group's time
+constexpr double kWithLines = 0.05;
+constexpr std::size_t kMostOfText = 60;
+
+std::string shown(std::string_view text) { return base::printable(text, kMostOfText); }
+
+std::string place_of(const Spent& spent) {
+  const auto file = spent.file.substr(spent.file.rfind('/') + 1);
+  auto text = spent.function.empty() ? std::string{}
+                                     : fmt::format("{}  {}", shown(spent.function), shown(file));
+  if (spent.line != 0) {
+    text += fmt::format(":{}", spent.line);
+  }
+  if (!spent.detail.empty()) {
+    text += fmt::format("{}[{}]", text.empty() ? "" : "  ", shown(spent.detail));
+  }
+  return text;
+}
+
+void add_group(const Group& group, std::string& text) {
+  text += fmt::format("\n{}{}: has work {:.0f} % of the time\n", shown(group.name),
+                      group.tids.size() == 1 ? fmt::format(" (thread {})", group.tids.front())
+                                             : fmt::format(" ({} threads)", group.tids.size()),
+                      share(group.busy, group.wall) * 100);
+  for (const auto& use : group.uses) {
+    const auto part = share(use.time, group.wall);
+    if (part < kLeast) {
+      continue;
+    }
+    text += fmt::format("{:5.0f} %  {}\n", part * 100, describe(use.use));
+    const std::size_t most = is_idle(use.use) ? 1 : part < kWithLines ? 0 : use.top.size();
+    for (std::size_t i = 0; i < std::min(most, use.top.size()); ++i) {
+      const auto& spent = use.top[i];
+      const auto where = place_of(spent);
+      if (!where.empty() && share(spent.time, group.wall) >= kLeast) {
+        text += fmt::format("{:12.0f} %  {}\n", share(spent.time, group.wall) * 100, where);
+      }
+    }
+  }
+}
+
+void add_holders(const std::vector<Holder>& holders, std::string_view title, std::uint64_t length,
+                 std::string& text) {
+  bool titled = false;
+  for (std::size_t i = 0; i < std::min(holders.size(), kShownHolders); ++i) {
+    const auto& holder = holders[i];
+    if (share(holder.time, length) < kLeast) {
+      break;
+    }
+    if (!titled) {
+      text += fmt::format("\n{}\n", title);
+      titled = true;
+    }
+    const auto who = holder.tid == 0 ? std::string{"unknown"}
+                                     : fmt::format("{} ({})", shown(holder.thread), holder.tid);
+    text += fmt::format("{:7.2f} s  {}{}  {}\n{:11}{} waits in  {}\n", seconds(holder.time), who,
+                        holder.object.empty() ? "" : fmt::format(", {}", shown(holder.object)),
+                        place_of(holder.held), "", shown(holder.waiter), place_of(holder.waited));
+  }
+}
+
+}  // namespace
+
+std::string to_text(const Report& report) {
+  auto text = fmt::format("pid {}: {}\n", report.pid, report.verdict);
+  if (!report.next.empty()) {
+    text += fmt::format("next: {}\n", report.next);
+  }
+  const auto groups = std::min(report.groups.size(), kShownGroups);
+  for (std::size_t i = 0; i < groups; ++i) {
+    add_group(report.groups[i], text);
+  }
+  if (groups < report.groups.size()) {
+    text += fmt::format("\n{} with less work\n",
+                        base::counted(report.groups.size() - groups, "more group"));
+  }
+  add_holders(report.gil, "who has the GIL while others wait:", report.length, text);
+  add_holders(report.locks, "who has the lock while others wait:", report.length, text);
+  if (!report.unusual.empty()) {
+    text += "\nunusual:\n";
+  }
+  for (const auto& unusual : report.unusual) {
+    text += fmt::format("  {}\n", unusual.text);
+    if (!unusual.next.empty()) {
+      text += fmt::format("    next: {}\n", unusual.next);
+    }
+  }
+  return text;
+}
+
+}  // namespace pyinject::why

@@ -1,0 +1,347 @@
+#include "why/verdict.hpp"
+
+#include "base/text.hpp"
+#include "why/lines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+
+namespace pyinject::why {
+
+namespace {
+
+constexpr double kOfThreadIdle = 0.05;  // of one thread: less work than this is idle
+constexpr double kContended = 0.30;     // of the working time: then it outweighs what it waits for
+constexpr double kShortage = 0.10;      // of the recording
+constexpr double kLoopBlocked = 0.20;   // of the time of the loop's thread
+
+long percent(double value) { return std::lround(value * 100); }
+
+std::string short_place(const Spent& spent) {
+  const auto name = spent.file.substr(spent.file.rfind('/') + 1);
+  return spent.function.empty() ? std::string{"code without Python functions"}
+                                : fmt::format("{} {}:{}", base::printable(spent.function),
+                                              base::printable(name), spent.line);
+}
+
+struct Totals {
+  Times times{};
+  std::uint64_t busy = 0;
+  [[nodiscard]] std::uint64_t of(Use use) const { return times.at(static_cast<std::size_t>(use)); }
+};
+
+Totals totals_of(const Accounts& accounts) {
+  Totals totals;
+  for (const auto& [tid, account] : accounts.threads) {
+    for (std::size_t i = 0; i < kUses; ++i) {
+      totals.times.at(i) += account.times.at(i);
+      totals.busy += is_idle(static_cast<Use>(i)) ? 0 : account.times.at(i);
+    }
+  }
+  return totals;
+}
+
+// Each wakeup takes some microseconds: a little waiting for a CPU is no shortage, and no work.
+Totals without_short_delays(Totals totals, std::uint64_t length) {
+  auto& delays = totals.times.at(static_cast<std::size_t>(Use::kPreempted));
+  if (share(delays, length) < kShortage) {
+    totals.busy -= delays;
+    delays = 0;
+  }
+  return totals;
+}
+
+struct CauseOfUse {
+  Use use;
+  Cause cause;
+  const char* text;  // of the verdict, before the share
+};
+constexpr auto kCauses = std::to_array<CauseOfUse>({
+    {Use::kGil, Cause::kGil, "GIL-bound: threads with work wait for the GIL"},
+    {Use::kLock, Cause::kLock, "lock-bound: threads with work wait for a lock"},
+    {Use::kDisk, Cause::kDisk, "disk-bound: threads with work wait for files"},
+    {Use::kNetwork, Cause::kNetwork, "network-bound: threads with work wait for other servers"},
+    {Use::kFault, Cause::kFaults, "memory-bound: threads with work handle page faults"},
+    {Use::kPreempted, Cause::kPreempted, "short of CPUs: threads with work wait for a CPU"},
+    {Use::kChild, Cause::kChild, "waits for child processes: threads with work do so"},
+    {Use::kC, Cause::kCpuC, "CPU-bound in C: threads with work run C code"},
+    {Use::kPython, Cause::kCpuPython, "CPU-bound in Python: threads with work run Python code"},
+    {Use::kKernel, Cause::kCpuKernel,
+     "CPU-bound in the kernel: threads with work are in system calls"},
+});
+
+// A contended GIL or lock explains the time of the threads that have it, too.
+const CauseOfUse& largest(const Totals& totals) {
+  for (const auto& each : {kCauses[0], kCauses[1]}) {
+    if (share(totals.of(each.use), totals.busy) >= kContended) {
+      return *std::ranges::find(kCauses, each.use, &CauseOfUse::use);
+    }
+  }
+  return *std::ranges::max_element(kCauses, {},
+                                   [&](const CauseOfUse& each) { return totals.of(each.use); });
+}
+
+// The longest place of USE.
+Spent longest(const Report& report, Use use) {
+  Spent found;
+  for (const auto& group : report.groups) {
+    for (const auto& each : group.uses) {
+      if (each.use == use && !each.top.empty() && each.top.front().time > found.time) {
+        found = each.top.front();
+      }
+    }
+  }
+  return found;
+}
+
+std::string record_command(const Recording& recording, std::string_view options) {
+  return fmt::format("perf-pyinject record -p {} --engine bpf {}-- sleep 10", recording.pid,
+                     options);
+}
+
+std::string next_of(const Recording& recording, Cause cause) {
+  const auto pid = recording.pid;
+  switch (cause) {
+    case Cause::kNothing:
+      return "";
+    case Cause::kEventLoop:
+    case Cause::kLock:
+    case Cause::kNetwork:
+    case Cause::kChild:
+      return fmt::format("perf-pyinject dump -p {}", pid);
+    case Cause::kGil:
+      return record_command(recording, "--gil --off-cpu ");
+    case Cause::kDisk:
+      return record_command(recording, "--off-cpu ");
+    case Cause::kFaults:
+      return record_command(recording, "-e page-faults -c 1 ");
+    case Cause::kPreempted:
+      return "uptime";
+    case Cause::kCpuC:
+    case Cause::kCpuKernel:
+      return record_command(recording, "");
+    case Cause::kCpuPython:
+      return fmt::format("perf-pyinject top -p {}", pid);
+  }
+  return "";
+}
+
+class Judge {
+ public:
+  Judge(const Recording& recording, const Accounts& accounts, Report& report)
+      : recording_{recording},
+        accounts_{accounts},
+        totals_{without_short_delays(totals_of(accounts), report.length)},
+        report_{report} {}
+
+  void set_cause();
+  // Returns whether a blocked loop is the cause.
+  bool judge_loops(const std::vector<LoopBlock>& blocks);
+  void add_gil_hog();
+  void add_memory();
+  void add_scheduling();
+  void add_deadlocks();
+  void add_gaps();
+
+ private:
+  void add(std::string name, std::string text, std::string next) {
+    report_.unusual.push_back(
+        {.name = std::move(name), .text = std::move(text), .next = std::move(next)});
+  }
+  [[nodiscard]] std::string thread(std::uint32_t tid) const {
+    const auto found = recording_.threads.find(tid);
+    return found == recording_.threads.end()
+               ? fmt::format("thread {}", tid)
+               : fmt::format("thread {} \"{}\"", tid, base::printable(found->second.name));
+  }
+
+  const Recording& recording_;
+  const Accounts& accounts_;
+  const Totals totals_;
+  Report& report_;
+};
+
+void Judge::set_cause() {
+  if (share(totals_.busy, report_.length) < kOfThreadIdle) {
+    report_.verdict = fmt::format("nothing unusual: its threads have work for {:.1f} of {:.1f} s",
+                                  seconds(totals_.busy), seconds(report_.length));
+    return;
+  }
+  const auto& cause = largest(totals_);
+  report_.cause = cause.cause;
+  report_.verdict = fmt::format("{} {} % of that time, most in {}", cause.text,
+                                percent(share(totals_.of(cause.use), totals_.busy)),
+                                short_place(longest(report_, cause.use)));
+}
+
+bool Judge::judge_loops(const std::vector<LoopBlock>& blocks) {
+  std::map<std::uint32_t, std::uint64_t> sums;
+  for (const auto& block : blocks) {
+    sums[block.tid] += block.length();
+  }
+  bool cause = false;
+  for (const auto& [tid, sum] : sums) {
+    const auto worst = std::ranges::max_element(blocks, {}, [tid = tid](const LoopBlock& block) {
+      return block.tid == tid ? block.length() : 0;
+    });
+    const auto wall = accounts_.threads.at(tid).wall();
+    const auto text = fmt::format(
+        "callbacks keep {} from its event loop for {} % of the time, up to {:.0f} ms, in {}",
+        thread(tid), percent(share(sum, wall)), seconds(worst->length()) * 1e3,
+        short_place(spent_at(recording_, worst->stack, 0)));
+    if (!cause && share(sum, wall) >= kLoopBlocked) {
+      cause = true;
+      report_.cause = Cause::kEventLoop;
+      report_.verdict = "blocked event loop: " + text;
+    } else {
+      add("event_loop", text, next_of(recording_, Cause::kEventLoop));
+    }
+  }
+  return cause;
+}
+
+void Judge::add_gil_hog() {
+  constexpr double kMost = 0.9;
+  constexpr double kLittle = 0.1;  // of the length of the recording
+  const auto waited = totals_.of(Use::kGil);
+  std::map<std::uint32_t, std::uint64_t> sums;
+  for (const auto& holder : report_.gil) {
+    sums[holder.tid] += holder.time;
+  }
+  for (const auto& [tid, time] : sums) {
+    if (tid != 0 && share(time, waited) >= kMost && share(waited, report_.length) >= kLittle) {
+      add("gil_holder",
+          fmt::format("{} has the GIL for {} % of the time that others wait for it", thread(tid),
+                      percent(share(time, waited))),
+          next_of(recording_, Cause::kGil));
+    }
+  }
+}
+
+void Judge::add_memory() {
+  std::uint64_t major = 0;
+  for (const auto& group : report_.groups) {
+    major += group.major_faults;
+  }
+  if (major > 0) {
+    const auto rate = static_cast<double>(major) / std::max(seconds(report_.length), 0.001);
+    add("major_faults",
+        fmt::format("{} had to wait for a disk, {:.0f} a second",
+                    base::counted(major, "page fault"), rate),
+        record_command(recording_, "-e major-faults -c 1 "));
+  }
+  if (recording_.swapped_kb > 0) {
+    add("swap", fmt::format("{} MB of its memory are in swap", recording_.swapped_kb / 1024),
+        "vmstat 1");
+  }
+}
+
+void Judge::add_scheduling() {
+  constexpr double kMuch = 0.1;
+  std::uint64_t for_cpu = 0;
+  for (const auto& group : report_.groups) {
+    for_cpu += group.for_cpu;
+  }
+  if (report_.cause != Cause::kPreempted && share(for_cpu, totals_.busy) >= kMuch &&
+      share(for_cpu, report_.length) >= kOfThreadIdle) {
+    add("run_queue",
+        fmt::format("its threads were ready to run but without a CPU for {:.1f} s",
+                    seconds(for_cpu)),
+        "uptime");
+  }
+  constexpr double kStolen = 0.05;
+  if (recording_.stolen >= kStolen) {
+    add("stolen",
+        fmt::format("the hypervisor gave {} % of this machine's CPU time to others",
+                    percent(recording_.stolen)),
+        "vmstat 1");
+  }
+}
+
+void Judge::add_deadlocks() {
+  for (const auto& deadlock : recording_.deadlocks) {
+    add("deadlock", fmt::format("{} wait for each other", base::counted(deadlock.size(), "thread")),
+        fmt::format("perf-pyinject dump -p {}", recording_.pid));
+  }
+}
+
+void Judge::add_gaps() {
+  constexpr double kMuch = 0.1;
+  if (recording_.lost > 0) {
+    add("lost",
+        fmt::format("{} lost: the shares are less certain",
+                    base::counted(recording_.lost, "record")),
+        fmt::format("perf-pyinject why -p {} -F 99", recording_.pid));
+  }
+  if (recording_.cut) {
+    add("cut", "more events than fit into memory: the end of the recording is missing",
+        fmt::format("perf-pyinject why -p {} -d 1", recording_.pid));
+  }
+  if (recording_.exited) {
+    add("exited", "the process exited during the recording", "");
+  }
+  const auto all = std::accumulate(totals_.times.begin(), totals_.times.end(), std::uint64_t{0});
+  const auto unknown = totals_.of(Use::kUnknown);
+  if (share(unknown, all) >= kMuch) {
+    add("unknown",
+        fmt::format("{} % of the time is unknown{}", percent(share(unknown, all)),
+                    recording_.kernel_names ? "" : ": the kernel hides the names of its functions"),
+        recording_.kernel_names ? fmt::format("perf-pyinject why -p {} -d 30", recording_.pid)
+                                : "sysctl kernel.kptr_restrict");
+  }
+}
+
+}  // namespace
+
+void judge(const Recording& recording, const Accounts& accounts,
+           const std::vector<LoopBlock>& blocks, Report& report) {
+  Judge judge{recording, accounts, report};
+  if (!judge.judge_loops(blocks)) {
+    judge.set_cause();
+  }
+  judge.add_gil_hog();
+  judge.add_memory();
+  judge.add_scheduling();
+  judge.add_deadlocks();
+  judge.add_gaps();
+  report.next = next_of(recording, report.cause);
+}
+
+std::string_view name(Cause cause) {
+  switch (cause) {
+    case Cause::kNothing:
+      return "nothing";
+    case Cause::kEventLoop:
+      return "event_loop";
+    case Cause::kGil:
+      return "gil";
+    case Cause::kLock:
+      return "lock";
+    case Cause::kDisk:
+      return "disk";
+    case Cause::kNetwork:
+      return "network";
+    case Cause::kFaults:
+      return "faults";
+    case Cause::kPreempted:
+      return "preempted";
+    case Cause::kChild:
+      return "child";
+    case Cause::kCpuC:
+      return "cpu_c";
+    case Cause::kCpuPython:
+      return "cpu_python";
+    case Cause::kCpuKernel:
+      return "cpu_kernel";
+  }
+  return "nothing";
+}
+
+}  // namespace pyinject::why

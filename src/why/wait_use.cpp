@@ -1,0 +1,84 @@
+#include "why/wait_use.hpp"
+
+namespace pyinject::why {
+
+namespace {
+
+Use of_futex(const Sighting* sighting) {
+  if (sighting == nullptr) {
+    return Use::kFutex;
+  }
+  switch (sighting->object) {
+    case Sighting::Object::kLock:
+      return Use::kLock;
+    case Sighting::Object::kThread:
+      return Use::kThread;
+    case Sighting::Object::kNone:
+      break;
+  }
+  return Use::kFutex;
+}
+
+Use of_connection(const Sighting& sighting) {
+  return sighting.by_client ? Use::kClient : Use::kNetwork;
+}
+
+Use of_work(KernelWork work, const Sighting* sighting) {
+  switch (work) {
+    case KernelWork::kFault:
+    case KernelWork::kSwap:
+      return Use::kFault;
+    case KernelWork::kFutex:
+      return of_futex(sighting);
+    case KernelWork::kSleep:
+    case KernelWork::kSignal:
+      return Use::kSleep;
+    case KernelWork::kAccept:
+      return Use::kClient;
+    case KernelWork::kNetwork:
+      return sighting != nullptr ? of_connection(*sighting) : Use::kNetwork;
+    case KernelWork::kPoll:  // a socket with a timeout is polled, too
+      return sighting != nullptr && sighting->connected ? of_connection(*sighting) : Use::kPoll;
+    case KernelWork::kPipe:
+      return Use::kPipe;
+    case KernelWork::kChild:
+      return Use::kChild;
+    case KernelWork::kDisk:
+      return Use::kDisk;
+    case KernelWork::kUnknown:
+      break;
+  }
+  return Use::kUnknown;
+}
+
+}  // namespace
+
+WaitUses::WaitUses(const Recording& recording) {
+  for (const auto& sighting : recording.sightings) {
+    if (sighting.stack != 0 && sighting.gil != bpf::Gil::kWaitedFor) {
+      auto& known = by_stack_[sighting.stack];
+      if (known == nullptr || known->object == Sighting::Object::kNone) {
+        known = &sighting;
+      }
+    }
+  }
+}
+
+WaitUses::Found WaitUses::of(const WaitFacts& facts) const {
+  const auto* sighting = facts.sighting;
+  if (facts.gil == bpf::Gil::kWaitedFor ||
+      (sighting != nullptr && sighting->gil == bpf::Gil::kWaitedFor)) {
+    return {.use = Use::kGil};
+  }
+  const auto work = facts.work != KernelWork::kUnknown ? facts.work
+                    : sighting != nullptr              ? sighting->work
+                                                       : KernelWork::kUnknown;
+  if (sighting == nullptr ||
+      (work == KernelWork::kFutex && sighting->object == Sighting::Object::kNone)) {
+    const auto known = by_stack_.find(facts.stack);
+    sighting = known != by_stack_.end() && known->second->work == work ? known->second : sighting;
+  }
+  return {.use = of_work(work, sighting), .sighting = sighting};
+}
+
+}  // namespace pyinject::why

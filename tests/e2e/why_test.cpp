@@ -1,0 +1,224 @@
+// `why`: verdicts on services whose causes are known, and its account of their time.
+#include "e2e/bpf_recording.hpp"
+#include "support/asleep.hpp"
+#include "support/child_process.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+#include "support/untouched.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <unistd.h>
+
+namespace pyinject::test {
+namespace {
+
+using nlohmann::json;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+struct Service {
+  const char* name;     // in services.py
+  const char* cause;    // in the JSON
+  const char* verdict;  // the start of the first line, behind the pid
+};
+
+constexpr auto kServices = std::to_array<Service>({
+    {"gil", "gil", "GIL-bound: "},
+    {"lock", "lock", "lock-bound: "},
+    {"disk", "disk", "disk-bound: "},
+    {"network", "network", "network-bound: "},
+    {"c", "cpu_c", "CPU-bound in C: "},
+    {"python", "cpu_python", "CPU-bound in Python: "},
+    {"faults", "faults", "memory-bound: "},
+    {"event_loop", "event_loop", "blocked event loop: "},
+    {"idle", "nothing", "nothing unusual: "},
+});
+
+class RunningService {
+ public:
+  RunningService(const Interpreter& interpreter, const std::string& name)
+      : python_{interpreter,
+                target_source("services.py"),
+                {.interpreter_args = {}, .args = {name, directory_.path().string()}, .child = {}}} {
+  }
+  [[nodiscard]] base::Pid pid() const { return python_.pid(); }
+  [[nodiscard]] RunResult why(const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> argv{tool(), "why", "-p", std::to_string(pid().value()), "-d", "2"};
+    argv.insert(argv.end(), options.begin(), options.end());
+    return run(argv);
+  }
+  // Throws if there is no report.
+  [[nodiscard]] json report() const { return json::parse(why({"--json"}).out); }
+
+ private:
+  TempDir directory_;
+  PythonProcess python_;
+};
+
+class WhyBase {
+ protected:
+  static std::string lacks(int minor) {
+    if (auto lack = bpf_engine_lacks(); !lack.empty()) {
+      return lack;
+    }
+    return plain_interpreter(minor) ? "" : "not installed (scripts/pythons)";
+  }
+};
+
+class Why : public testing::TestWithParam<std::tuple<int, Service>>, public WhyBase {};
+struct NameOfCase {
+  template <typename Info>
+  std::string operator()(const Info& info) const {
+    const auto& [minor, service] = info.param;
+    return "py3_" + std::to_string(minor) + "_" + service.name;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Services, Why,
+                         testing::Combine(testing::Values(12, 13, 14, 15),
+                                          testing::ValuesIn(kServices)),
+                         NameOfCase{});
+
+TEST_P(Why, NamesTheCause) {
+  const auto& [minor, service] = GetParam();
+  if (const auto lack = lacks(minor); !lack.empty()) {
+    GTEST_SKIP() << lack;
+  }
+  const RunningService running{*plain_interpreter(minor), service.name};
+  const auto shown = running.why();
+  ASSERT_EQ(shown.status, ExitStatus{}) << shown.err;
+  EXPECT_THAT(shown.out,
+              StartsWith("pid " + std::to_string(running.pid().value()) + ": " + service.verdict));
+}
+
+class WhyOfOne : public testing::TestWithParam<int>, public WhyBase {
+ protected:
+  void SetUp() override {
+    if (const auto lack = lacks(GetParam()); !lack.empty()) {
+      GTEST_SKIP() << lack;
+    }
+  }
+  [[nodiscard]] static RunningService start(const std::string& name) {
+    return RunningService{*plain_interpreter(GetParam()), name};
+  }
+};
+struct NameOfMinor {
+  template <typename Info>
+  std::string operator()(const Info& info) const {
+    return "py3_" + std::to_string(info.param);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Versions, WhyOfOne, testing::Values(12, 13, 14, 15), NameOfMinor{});
+
+// Returns the group of REPORT whose name is NAME. Throws if there is none.
+json group_in(const json& report, const std::string& name) {
+  for (const auto& group : report.at("groups")) {
+    if (group.at("name") == name) {
+      return group;
+    }
+  }
+  throw base::Error{"no group " + name + " in " + report.dump(1)};
+}
+
+double seconds_of(const json& group, const std::string& use) {
+  for (const auto& each : group.at("uses")) {
+    if (each.at("use") == use) {
+      return each.at("seconds");
+    }
+  }
+  return 0;
+}
+
+TEST_P(WhyOfOne, AccountsForEachThreadsWallTime) {
+  const auto running = start("gil");
+  const auto report = running.report();
+  EXPECT_EQ(report.at("version"), 1);
+  EXPECT_EQ(report.at("cause"), "gil");
+  EXPECT_EQ(report.at("lost"), 0);
+  for (const auto& group : report.at("groups")) {
+    double sum = 0;
+    for (const auto& use : group.at("uses")) {
+      sum += use.at("seconds").get<double>();
+    }
+    const auto wall = group.at("wall_seconds").get<double>();
+    EXPECT_NEAR(sum, wall, 1e-6);
+    EXPECT_NEAR(wall / report.at("seconds").get<double>(),
+                static_cast<double>(group.at("tids").size()), 0.01);
+  }
+}
+
+TEST_P(WhyOfOne, SaysWhoHasTheGil) {
+  const auto running = start("gil");
+  const auto report = running.report();
+  const auto waited = seconds_of(group_in(report, "worker-*"), "gil");
+  ASSERT_GT(waited, 0);
+  double known = 0;
+  double in_compute = 0;
+  for (const auto& holder : report.at("gil")) {
+    if (!holder.at("tid").is_null()) {
+      const auto& function = holder.at("held").at("function");
+      const auto length = holder.at("seconds").get<double>();
+      EXPECT_EQ(holder.at("waiters"), "worker-*");
+      EXPECT_THAT(holder.at("thread"), StartsWith("worker-"));
+      // compute() is called by a loop, which now and then has the GIL itself: it can be dropped at
+      // each of compute()'s 10,000 rounds and at the end of the loop.
+      EXPECT_THAT(function, AnyOf("compute", "handle_in_python")) << holder;
+      known += length;
+      in_compute += function == "compute" ? length : 0;
+    }
+  }
+  EXPECT_GT(known, 0.8 * waited);
+  EXPECT_GT(in_compute, 0.9 * known);
+}
+
+TEST_P(WhyOfOne, SaysWhoHasALock) {
+  const auto running = start("lock");
+  const auto report = running.report();
+  const auto waited = seconds_of(group_in(report, "worker-*"), "lock");
+  double known = 0;
+  for (const auto& holder : report.at("locks")) {
+    if (!holder.at("tid").is_null()) {
+      EXPECT_THAT(holder.at("object"), StartsWith("Lock 0x"));
+      EXPECT_EQ(holder.at("held").at("function"), "handle_with_lock");
+      known += holder.at("seconds").get<double>();
+    }
+  }
+  EXPECT_GT(known, 0.5 * waited);
+}
+
+TEST_P(WhyOfOne, LeavesTheProcessUntouched) {
+  const PythonProcess python{*plain_interpreter(GetParam()),
+                             target_source("dumped.py"),
+                             {.interpreter_args = {}, .args = {"3", "0"}, .child = {}}};
+  wait_until_asleep(python.pid());
+  const Untouched before{python.pid()};
+  const auto shown = run({tool(), "why", "-p", std::to_string(python.pid().value()), "-d", "1"});
+  EXPECT_THAT(shown.out, HasSubstr(": lock-bound: ")) << shown.err;
+  EXPECT_THAT(before.differences(), IsEmpty());
+}
+
+TEST(WhyTool, ReportsAProcessThatIsNoPython) {
+  const auto refused = run({tool(), "why", "-p", std::to_string(::getpid())});
+  EXPECT_EQ(refused.status.code, 125) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("(not_python)"));
+}
+
+TEST(WhyTool, NeedsOneProcess) {
+  const auto refused = run({tool(), "why"});
+  EXPECT_EQ(refused.status.code, 129);
+  EXPECT_THAT(refused.err, HasSubstr("why needs one process: -p PID"));
+}
+
+}  // namespace
+}  // namespace pyinject::test

@@ -1,0 +1,168 @@
+# A service that is slow for the reason in its first argument. Prints "ready" once it is.
+import asyncio
+import hashlib
+import mmap
+import os
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+
+
+def start(function, count=4):
+    for i in range(count):
+        threading.Thread(target=function, name=f"worker-{i}", daemon=True).start()
+
+
+def ready():
+    print("ready", flush=True)
+
+
+def compute(rounds):
+    total = 0
+    for i in range(rounds):
+        total += i * i % 7
+    return total
+
+
+def handle_in_python():
+    while True:
+        compute(10_000)
+
+
+BEGIN = threading.Event()
+
+
+def handle_in_python_when_told():
+    BEGIN.wait()
+    handle_in_python()
+
+
+# The GIL is not fair: with workers that never stop, starting the next one took up to a minute on 3.13.
+def gil():
+    start(handle_in_python_when_told)
+    ready()
+    BEGIN.set()
+    threading.Event().wait()
+
+
+SHARED = threading.Lock()
+
+
+def handle_with_lock():
+    while True:
+        with SHARED:
+            time.sleep(0.005)  # as if it called a server
+
+
+def lock():
+    start(handle_with_lock)
+    ready()
+    threading.Event().wait()
+
+
+def disk():
+    with tempfile.TemporaryFile(dir=sys.argv[2]) as file:
+        ready()
+        while True:
+            file.seek(0)
+            file.write(b"x" * 65536)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+# Answers each byte after some milliseconds, in a process of its own.
+def serve_slowly(listener):
+    def answer(connection):
+        while connection.recv(1):
+            time.sleep(0.05)
+            connection.sendall(b"x")
+
+    while True:
+        connection, _ = listener.accept()
+        threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+
+def query(address):
+    with socket.create_connection(address) as connection:
+        while True:
+            connection.sendall(b"q")
+            connection.recv(1)
+
+
+def network():
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = listener.getsockname()
+    parent = os.getpid()
+    if os.fork() == 0:
+        threading.Thread(target=serve_slowly, args=(listener,), daemon=True).start()
+        while os.getppid() == parent:
+            time.sleep(0.1)
+        os._exit(0)
+    listener.close()
+    start(lambda: query(address))
+    ready()
+    threading.Event().wait()
+
+
+def c():
+    data = bytes(1 << 22)
+    ready()
+    while True:
+        hashlib.sha256(data).digest()
+
+
+def python():
+    ready()
+    handle_in_python()
+
+
+# Touches memory that it has given back before.
+def faults():
+    size = 64 << 20
+    memory = mmap.mmap(-1, size)
+    one = struct.pack("B", 1) * (size // 4096)
+    ready()
+    while True:
+        memory[::4096] = one
+        memory.madvise(mmap.MADV_DONTNEED)
+
+
+async def tick():
+    while True:
+        await asyncio.sleep(0.001)
+
+
+async def handle_request():
+    while True:
+        time.sleep(0.3)  # should be asyncio.sleep()
+        await asyncio.sleep(0.05)
+
+
+async def serve():
+    ready()
+    await asyncio.gather(tick(), handle_request())
+
+
+def event_loop():
+    asyncio.run(serve())
+
+
+def wait_for_work(event):
+    while True:
+        event.wait()
+
+
+def idle():
+    event = threading.Event()
+    start(lambda: wait_for_work(event))
+    listener = socket.create_server(("127.0.0.1", 0))
+    ready()
+    listener.accept()
+
+
+# For the tests: other programs do not take its CPU.
+os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+globals()[sys.argv[1]]()

@@ -1,0 +1,86 @@
+#include "why/blame.hpp"
+
+#include "unit/why/made_recording.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pyinject::why {
+namespace {
+
+using testing::SizeIs;
+
+class BlameTest : public testing::Test, protected MadeRecording {
+ protected:
+  // Thread 1 waits for the GIL from 20 to 60 ms.
+  void wait_for_gil() {
+    in(1, 0);
+    sample(1, 1, Mode::kPython, stack({"waiter"}));
+    out(1, 20, KernelWork::kFutex, stack({"waiter"}), bpf::Gil::kWaitedFor);
+    in(1, 60);
+  }
+};
+
+TEST_F(BlameTest, SharesAWaitForTheGilAmongTheSamplesWithTheGil) {
+  wait_for_gil();
+  in(2, 0);
+  sample(2, 10, Mode::kPython, stack({"early"}));
+  sample(2, 30, Mode::kPython, stack({"first"}));
+  sample(2, 40, Mode::kPython, stack({"first"}));
+  sample(2, 50, Mode::kPython, stack({"second"}));
+  sample(2, 55, Mode::kPython, stack({"second"}), bpf::Gil::kNone);
+  const auto blames = blame_for_gil(account(recording));
+  ASSERT_THAT(blames, SizeIs(2));
+  EXPECT_EQ(blames[0].holder, 2);
+  EXPECT_EQ(blames[0].holder_stack, stack({"first"}));
+  EXPECT_EQ(blames[0].waiter, 1);
+  EXPECT_EQ(blames[0].waiter_stack, stack({"waiter"}));
+  EXPECT_EQ(blames[0].time + blames[1].time, 40 * kMs);
+  EXPECT_EQ(blames[1].holder_stack, stack({"second"}));
+}
+
+TEST_F(BlameTest, AThreadThatLeavesItsCpuWithTheGilHasItMeanwhile) {
+  wait_for_gil();
+  in(2, 0);
+  sample(2, 25, Mode::kPython, stack({"busy"}));
+  out(2, 30, KernelWork::kFault, stack({"fault"}), bpf::Gil::kHeld);
+  in(2, 60);
+  const auto blames = blame_for_gil(account(recording));
+  ASSERT_THAT(blames, SizeIs(2));
+  EXPECT_EQ(blames[0].holder_stack, stack({"fault"}));
+  EXPECT_EQ(blames[0].time, 30 * kMs);
+  EXPECT_EQ(blames[1].holder_stack, stack({"busy"}));
+  EXPECT_EQ(blames[1].time, 10 * kMs);
+}
+
+TEST_F(BlameTest, AWaitWithoutAnySampleHasNoKnownHolder) {
+  wait_for_gil();
+  const auto blames = blame_for_gil(account(recording));
+  ASSERT_THAT(blames, SizeIs(1));
+  EXPECT_EQ(blames[0].holder, 0);
+  EXPECT_EQ(blames[0].time, 40 * kMs);
+}
+
+TEST_F(BlameTest, EachSnapshotStandsForAnEqualPartOfTheWaitsForLocks) {
+  const auto locked = stack({"locked"});
+  in(1, 0);
+  sample(1, 1, Mode::kPython);
+  out(1, 10, KernelWork::kFutex, locked);
+  for (const std::uint32_t owner : {2U, 2U, 3U}) {
+    auto& seen = sighting(1, 20 + owner, KernelWork::kFutex, locked);
+    seen.object = Sighting::Object::kLock;
+    seen.object_name = recording.names.number("Lock 0x1");
+    seen.owner = owner;
+  }
+  in(1, 70);
+  const auto accounts = account(recording);
+  const auto blames = blame_for_locks(recording, accounts);
+  ASSERT_THAT(blames, SizeIs(2));
+  EXPECT_EQ(blames[0].holder, 2);
+  EXPECT_EQ(blames[0].time, 40 * kMs);
+  EXPECT_EQ(blames[1].holder, 3);
+  EXPECT_EQ(blames[1].time, 20 * kMs);
+}
+
+}  // namespace
+}  // namespace pyinject::why

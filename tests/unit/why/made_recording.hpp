@@ -1,0 +1,71 @@
+// Recordings for tests, made of words.
+#pragma once
+
+#include "why/accounting.hpp"
+#include "why/recording.hpp"
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+namespace pyinject::why {
+
+// Times are in milliseconds from the start of the recording.
+struct MadeRecording {
+  static constexpr std::uint64_t kBegin = 1'000'000'000;
+  static constexpr std::uint64_t kMs = 1'000'000;
+
+  explicit MadeRecording(std::uint64_t length = 100) {
+    recording.pid = 7;
+    recording.begin = kBegin;
+    recording.end = kBegin + length * kMs;
+    recording.kernel_names = true;
+  }
+
+  static std::uint64_t at(std::uint64_t ms) { return kBegin + ms * kMs; }
+
+  void thread(std::uint32_t tid, const std::string& name) { recording.threads[tid].name = name; }
+  // FUNCTIONS: innermost first, all in FILE.
+  std::uint32_t stack(std::initializer_list<std::string> functions,
+                      const std::string& file = "/srv/app.py") {
+    Lines lines;
+    for (const auto& function : functions) {
+      lines.push_back({.function = recording.names.number(function),
+                       .file = recording.names.number(file),
+                       .line = static_cast<std::uint32_t>(10 + lines.size())});
+    }
+    return recording.stacks.number(std::move(lines));
+  }
+  void event(std::uint32_t tid, std::uint64_t ms, Event::Kind kind) {
+    recording.events.push_back({.time = at(ms), .tid = tid, .kind = kind});
+  }
+  void in(std::uint32_t tid, std::uint64_t ms) { event(tid, ms, Event::Kind::kIn); }
+  void sample(std::uint32_t tid, std::uint64_t ms, Mode mode, std::uint32_t stack = 0,
+              bpf::Gil gil = bpf::Gil::kHeld) {
+    recording.events.push_back(
+        {.time = at(ms), .tid = tid, .kind = Event::Kind::kSample, .mode = mode});
+    recording.python.push_back({.time = at(ms), .tid = tid, .stack = stack, .gil = gil});
+  }
+  // Leaves the CPU.
+  void out(std::uint32_t tid, std::uint64_t ms, KernelWork work, std::uint32_t stack = 0,
+           bpf::Gil gil = bpf::Gil::kNone) {
+    recording.events.push_back(
+        {.time = at(ms) - 1, .tid = tid, .kind = Event::Kind::kLeaves, .work = work});
+    recording.python.push_back({.time = at(ms) - 1, .tid = tid, .stack = stack, .gil = gil});
+    event(tid, ms, Event::Kind::kOut);
+  }
+  Sighting& sighting(std::uint32_t tid, std::uint64_t ms, KernelWork work,
+                     std::uint32_t stack = 0) {
+    recording.sightings.push_back({.time = at(ms), .tid = tid, .work = work, .stack = stack});
+    return recording.sightings.back();
+  }
+
+  Recording recording;
+};
+
+// In milliseconds.
+inline std::uint64_t time_of(const ThreadAccount& account, Use use) {
+  return account.times.at(static_cast<std::size_t>(use)) / MadeRecording::kMs;
+}
+
+}  // namespace pyinject::why

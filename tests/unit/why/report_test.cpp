@@ -1,0 +1,178 @@
+#include "why/report.hpp"
+
+#include "unit/why/made_recording.hpp"
+#include "why/report_text.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace pyinject::why {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+
+class ReportTest : public testing::Test, protected MadeRecording {
+ protected:
+  Report report() { return make_report(recording); }
+  static std::vector<std::string> unusual(const Report& report) {
+    std::vector<std::string> names;
+    std::ranges::transform(report.unusual, std::back_inserter(names), &Unusual::name);
+    return names;
+  }
+  // Thread TID uses the CPU for all of the time.
+  void busy(std::uint32_t tid, Mode mode = Mode::kPython) {
+    in(tid, 0);
+    sample(tid, 50, mode, stack({"work"}));
+  }
+};
+
+TEST_F(ReportTest, SaysNothingUnusualWithoutWork) {
+  thread(1, "main");
+  sighting(1, 5, KernelWork::kPoll);
+  const auto made = report();
+  EXPECT_EQ(made.cause, Cause::kNothing);
+  EXPECT_THAT(to_text(made), StartsWith("pid 7: nothing unusual: "));
+}
+
+TEST_F(ReportTest, TheVerdictIsTheLargestUseWithoutIdleOnes) {
+  busy(1);
+  for (const std::uint32_t tid : {2U, 3U, 4U}) {
+    sighting(tid, 5, KernelWork::kSleep);
+  }
+  EXPECT_EQ(report().cause, Cause::kCpuPython);
+}
+
+TEST_F(ReportTest, TheDelaysOfWakeupsAreNoWork) {
+  in(1, 0);
+  for (std::uint64_t ms = 1; ms < 100; ms += 50) {
+    out(1, ms, KernelWork::kSleep);
+    event(1, ms + 40, Event::Kind::kWakeup);
+    in(1, ms + 44);
+    sample(1, ms + 44, Mode::kPython);
+    out(1, ms + 45, KernelWork::kSleep);
+  }
+  EXPECT_EQ(report().cause, Cause::kNothing);
+}
+
+TEST_F(ReportTest, AContendedGilOutweighsTheWorkOfItsHolder) {
+  busy(1);
+  in(2, 0);
+  sample(2, 1, Mode::kPython, stack({"other"}));
+  out(2, 40, KernelWork::kFutex, stack({"other"}), bpf::Gil::kWaitedFor);
+  auto made = report();
+  EXPECT_EQ(made.cause, Cause::kGil);
+  EXPECT_THAT(to_text(made), AllOf(HasSubstr("GIL-bound: "), HasSubstr("who has the GIL"),
+                                   HasSubstr("work  app.py:10")));
+  EXPECT_THAT(unusual(made), testing::Contains("gil_holder"));
+}
+
+TEST_F(ReportTest, GroupsThreadsWhoseNamesDifferInDigits) {
+  thread(1, "worker-1");
+  thread(2, "worker-12");
+  thread(3, "worker");
+  busy(1);
+  busy(2);
+  const auto made = report();
+  ASSERT_THAT(made.groups, SizeIs(2));
+  EXPECT_EQ(made.groups.front().name, "worker-*");
+  EXPECT_THAT(made.groups.front().tids, SizeIs(2));
+}
+
+TEST_F(ReportTest, ShowsTheCallersOfTheStandardLibrary) {
+  Lines lines{{.function = recording.names.number("sleep"),
+               .file = recording.names.number("/usr/lib/python3.12/threading.py"),
+               .line = 5},
+              {.function = recording.names.number("handler"),
+               .file = recording.names.number("/usr/lib/python3.12/site-packages/app.py"),
+               .line = 6}};
+  in(1, 0);
+  sample(1, 50, Mode::kPython, recording.stacks.number(lines));
+  const auto made = report();
+  EXPECT_EQ(made.groups.front().uses.front().top.front().function, "handler");
+}
+
+TEST_F(ReportTest, FindsABlockedEventLoop) {
+  const auto loop =
+      stack({"BaseEventLoop._run_once"}, "/usr/lib/python3.12/asyncio/base_events.py");
+  Lines lines{{.function = recording.names.number("handler"),
+               .file = recording.names.number("/srv/app.py"),
+               .line = 4},
+              {.function = recording.names.number("Handle._run"),
+               .file = recording.names.number("/usr/lib/python3.12/asyncio/events.py"),
+               .line = 5}};
+  const auto callback = recording.stacks.number(lines);
+  recording.end = at(1000);
+  in(1, 0);
+  sample(1, 10, Mode::kPython, loop);
+  out(1, 100, KernelWork::kSleep, callback);
+  in(1, 500);
+  out(1, 510, KernelWork::kPoll, loop);
+  const auto made = report();
+  EXPECT_EQ(made.cause, Cause::kEventLoop);
+  EXPECT_THAT(made.verdict, AllOf(HasSubstr("up to 400 ms"), HasSubstr("handler app.py:4")));
+}
+
+TEST_F(ReportTest, ARoundOfTheLoopEndsWithAPoll) {
+  const auto callback = stack({"Handle._run"}, "/usr/lib/python3.12/asyncio/events.py");
+  recording.end = at(1000);
+  in(1, 0);
+  for (std::uint64_t ms = 10; ms < 900; ms += 10) {
+    sample(1, ms, Mode::kPython, callback);
+  }
+  EXPECT_EQ(report().cause, Cause::kCpuPython);  // nothing is known about its rounds
+  recording.polls = true;
+  EXPECT_EQ(report().cause, Cause::kEventLoop);
+  for (std::uint64_t ms = 15; ms < 900; ms += 50) {
+    event(1, ms, Event::Kind::kPoll);
+  }
+  EXPECT_EQ(report().cause, Cause::kCpuPython);
+}
+
+TEST_F(ReportTest, ListsWhatIsUnusualWithTheNextCommand) {
+  busy(1);
+  thread(1, "main");
+  recording.threads[1].major_faults = 12;
+  recording.swapped_kb = 4096;
+  recording.lost = 3;
+  recording.stolen = 0.3;
+  recording.exited = true;
+  recording.deadlocks = {{1, 2}};
+  const auto made = report();
+  EXPECT_THAT(unusual(made), testing::UnorderedElementsAre("major_faults", "swap", "lost", "stolen",
+                                                           "exited", "deadlock"));
+  EXPECT_THAT(to_text(made), HasSubstr("    next: vmstat 1\n"));
+}
+
+TEST_F(ReportTest, IsPrintable) {
+  thread(1, "bad\x1bname");
+  busy(1);
+  auto made = report();
+  EXPECT_THAT(to_text(made), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(to_json(made), Not(HasSubstr("\x1b")));
+}
+
+TEST_F(ReportTest, HasTheSameTimesAsJson) {
+  busy(1);
+  thread(1, "main");
+  const auto all = nlohmann::json::parse(to_json(report()));
+  EXPECT_EQ(all.at("version"), 1);
+  EXPECT_EQ(all.at("cause"), "cpu_python");
+  const auto& group = all.at("groups").at(0);
+  EXPECT_EQ(group.at("name"), "main");
+  EXPECT_DOUBLE_EQ(group.at("wall_seconds"), 0.1);
+  const auto& use = group.at("uses").at(0);
+  EXPECT_EQ(use.at("use"), "python");
+  EXPECT_EQ(use.at("idle"), false);
+  EXPECT_DOUBLE_EQ(use.at("seconds"), 0.1);
+  EXPECT_EQ(use.at("top").at(0).at("function"), "work");
+}
+
+}  // namespace
+}  // namespace pyinject::why
