@@ -10,6 +10,7 @@
 #include "pyinject/record/wrapped_perf.hpp"
 #include "pyinject/targets/scope.hpp"
 #include "record/verbs/join_recording.hpp"
+#include "report/tables.hpp"
 
 #include <chrono>
 #include <optional>
@@ -86,6 +87,14 @@ struct DumpCommand {
   std::optional<std::string> core;                 // --core: its file, and no processes
 };
 
+struct ReportCommand {
+  std::string file;
+  report::TableOptions tables{};
+  std::size_t most = 0;  // rows; 0: all
+  bool json = false;
+  bool csv = false;
+};
+
 struct CommandLine {
   const VerbSpec* verb = nullptr;  // nullptr: --help, --version
   bool help = false;               // --help: of VERB
@@ -94,7 +103,7 @@ struct CommandLine {
   ReportOptions report;  // STATS: record, join, activate, deactivate
   std::variant<std::monostate, RecordCommand, session::JoinOptions, FunctionsCommand,
                session::WeaveFileOptions, ActivateCommand, DeactivateCommand, StatusCommand,
-               TopCommand, DumpCommand, WhyCommand, session::WrapOptions>
+               TopCommand, DumpCommand, WhyCommand, ReportCommand, session::WrapOptions>
       options;  // of VERB
 };
 

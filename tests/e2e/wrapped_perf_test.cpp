@@ -135,7 +135,7 @@ TEST(WrappedPerfRefuses, WhatItCannotActivate) {
   EXPECT_THAT(none.err, HasSubstr("(not_python)"));
   const auto unknown = run_tool({"stat", "-p", "1"});
   EXPECT_EQ(unknown.status, ExitStatus{.code = 129});
-  EXPECT_THAT(unknown.err, HasSubstr("record, top, why, dump, trace"));
+  EXPECT_THAT(unknown.err, HasSubstr("record, top, why, dump, report"));
 }
 
 }  // namespace

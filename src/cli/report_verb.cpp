@@ -1,0 +1,215 @@
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "cli/profile_source.hpp"
+#include "cli/reporter.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "report/report_text.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+namespace pyinject::cli {
+
+namespace {
+
+using session::kUsage;
+
+constexpr auto kReportOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"input", 'i', kValue},
+    {"view", 0, kValue},
+    {"by", 0, kValue},
+    {"sort", 0, kValue},
+    {"mine", 0, kValue},
+    {"pid", 'p', kValue},
+    {"tid", 0, kValue},
+    {"comm", 0, kValue},
+    {"task", 0, kValue},
+    {"function", 0, kValue},
+    {"time", 0, kValue},
+    {"limit", 0, kValue},
+    {"json", 0, kFlag},
+    {"csv", 0, kFlag},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kReportHelp =
+    R"(usage: perf-pyinject report [OPTION...] [FILE]
+
+Shows which Python functions a recording is about. FILE (default: perf.data) was
+recorded by this tool or by perf. The time of C and kernel functions counts for
+the Python function that called them. CPU events are counted in samples, waits
+(record --off-cpu) in seconds; they have separate tables.
+
+  -i, --input FILE  the same as FILE
+      --view V     functions (default), lines (record --lines), threads,
+                   processes, tasks (record --tasks), gil (record --gil)
+      --by WHAT    rows of functions and lines: python (default), native (only C
+                   and kernel functions), mixed (all)
+      --mine DIR   charge the time of libraries to the innermost function with a
+                   file below DIR
+      --sort KEY   self (default) or total
+      --limit N    at most N rows in each table
+only samples:
+  -p, --pid LIST   of these processes
+      --tid TID    of this thread
+      --comm NAME  of threads with this name
+      --task NAME  of this asyncio task
+      --function F  with the function F in the stack
+      --time RANGE  in this time, in seconds from the first sample: 2-5, 10-, -3
+output:
+      --json, --csv  for programs: docs/report.md describes the fields
+      --log-format json  messages as JSON
+  -q, --quiet      only warnings and errors
+  -v, --verbose    more messages
+
+columns: self: the function is the innermost Python function (python: it was
+interpreted itself; native, kernel: in what it called); total: it is anywhere in
+the stack
+
+exit status: 0; 125 the file cannot be read, or has no samples; 129 usage
+
+examples:
+  perf-pyinject report --limit 20
+  perf-pyinject report --mine /srv/app --time 10-20
+)";
+
+template <typename Value, std::size_t kSize>
+Value choose(const ParsedWords& parsed, const char* option,
+             const std::array<std::pair<std::string_view, Value>, kSize>& choices) {
+  const auto text = parsed.value(option);
+  if (!text) {
+    return choices.front().second;
+  }
+  std::string names;
+  for (const auto& [name, value] : choices) {
+    if (name == *text) {
+      return value;
+    }
+    names += names.empty() ? "" : ", ";
+    names += name;
+  }
+  throw CommandLineError{
+      fmt::format("--{} {}: expected one of: {}", option, base::printable(*text), names), kUsage};
+}
+
+std::optional<double> parse_second(std::string_view text) {
+  if (text.empty()) {
+    return std::nullopt;
+  }
+  double number = 0;
+  const auto [rest, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (error != std::errc{} || rest != text.data() + text.size() || number < 0) {
+    throw CommandLineError{
+        fmt::format("--time: '{}' is no number of seconds", base::printable(text)), kUsage};
+  }
+  return number;
+}
+
+void parse_time(const std::string& range, report::TableOptions& options) {
+  const auto dash = range.find('-');
+  if (dash == std::string::npos || range.size() == 1) {
+    throw CommandLineError{
+        fmt::format("--time {}: expected a range such as 2-5, 10- or -3", base::printable(range)),
+        kUsage};
+  }
+  options.from = parse_second(std::string_view{range}.substr(0, dash));
+  options.until = parse_second(std::string_view{range}.substr(dash + 1));
+}
+
+void take_filters(const ParsedWords& parsed, report::TableOptions& options) {
+  for (const auto pid : parsed.pids) {
+    options.pids.push_back(static_cast<std::uint32_t>(pid.value()));
+  }
+  if (const auto tid = parsed.value("tid")) {
+    constexpr int kMostTid = 1 << 22;  // linux, PID_MAX_LIMIT
+    options.tids.push_back(static_cast<std::uint32_t>(parse_whole(*tid, "--tid", kMostTid)));
+  }
+  options.comm = parsed.value("comm").value_or("");
+  options.task = parsed.value("task").value_or("");
+  options.function = parsed.value("function").value_or("");
+  if (const auto range = parsed.value("time")) {
+    parse_time(*range, options);
+  }
+}
+
+void parse_report(const VerbArguments& arguments, CommandLine& line) {
+  using report::By;
+  using report::View;
+  constexpr int kMostRows = 1'000'000;
+  auto parsed = parse_words(report_verb, arguments, Operands::kOne, line);
+  if (line.help) {
+    return;
+  }
+  ReportCommand command{.file = parse_file(report_verb, parsed)};
+  auto& tables = command.tables;
+  tables.view = choose<View, 6>(parsed, "view",
+                                {{{"functions", View::kFunctions},
+                                  {"lines", View::kLines},
+                                  {"threads", View::kThreads},
+                                  {"processes", View::kProcesses},
+                                  {"tasks", View::kTasks},
+                                  {"gil", View::kGil}}});
+  tables.by = choose<By, 3>(
+      parsed, "by", {{{"python", By::kPython}, {"native", By::kNative}, {"mixed", By::kMixed}}});
+  tables.by_total = choose<bool, 2>(parsed, "sort", {{{"self", false}, {"total", true}}});
+  tables.mine = parsed.value("mine").value_or("");
+  take_filters(parsed, tables);
+  if (const auto limit = parsed.value("limit")) {
+    command.most = static_cast<std::size_t>(parse_whole(*limit, "--limit", kMostRows));
+  }
+  command.json = parsed.has("json");
+  command.csv = parsed.has("csv");
+  if (command.json && command.csv) {
+    throw CommandLineError{"give either --json or --csv", kUsage};
+  }
+  line.options = std::move(command);
+}
+
+int run_report(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
+  const auto& command = std::get<ReportCommand>(line.options);
+  const auto profile = read_recording(command.file, reporter);
+  if (!profile) {
+    return session::kFailure;
+  }
+  const auto tables = report::make_tables(*profile, command.tables);
+  if (tables.empty()) {
+    reporter.logger().error("{}: no sample is left after the filters",
+                            base::printable(command.file));
+    return session::kFailure;
+  }
+  const report::TextOptions options{
+      .view = command.tables.view, .most = command.most, .width = output_width()};
+  base::write_all(STDOUT_FILENO,
+                  command.json  ? report::to_json(tables, options)
+                  : command.csv ? report::to_csv(tables, options)
+                                : report::to_text(tables, options),
+                  "standard output");
+  return 0;
+}
+
+}  // namespace
+
+const VerbSpec report_verb{.name = "report",
+                           .summary = "show which Python functions a recording is about",
+                           .options = kReportOptions,
+                           .parse = parse_report,
+                           .run = run_report,
+                           .help = kReportHelp};
+
+}  // namespace pyinject::cli

@@ -1,0 +1,19 @@
+// How functions and events are called in all formats.
+#pragma once
+
+#include "report/profile.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace pyinject::report {
+
+// The name of FUNCTION; "[libc.so.6]" for native code without a symbol, "[unknown]" for code in no
+// file. Not made printable.
+[[nodiscard]] std::string name_of(const Profile& profile, const Function& function);
+// Its source file, or the file with its code.
+[[nodiscard]] std::string file_of(const Profile& profile, const Function& function);
+// What SAMPLE counts in tables of its event: 1, or the nanoseconds of a wait.
+[[nodiscard]] std::uint64_t weight_of(const Profile& profile, const Sample& sample);
+
+}  // namespace pyinject::report

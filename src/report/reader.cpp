@@ -1,0 +1,413 @@
+#include "report/reader.hpp"
+
+#include "base/byte_cursor.hpp"
+#include "perfdata/record.hpp"
+#include "report/code_places.hpp"
+#include "report/thread_names.hpp"
+#include "unwind/address_spaces.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+
+namespace pyinject::report {
+
+namespace {
+
+using perfdata::Input;
+using perfdata::Record;
+
+constexpr std::size_t kMostNodes = std::size_t{64} << 20U;
+// Callchains hold marks above this (linux, include/uapi/linux/perf_event.h, PERF_CONTEXT_MAX).
+constexpr auto kFirstMark = static_cast<std::uint64_t>(PERF_CONTEXT_MAX);
+
+// Callchains of places, before these have names: a tree as that of a Profile.
+class RawStacks {
+ public:
+  struct Node {
+    std::uint32_t caller = 0;
+    std::uint32_t place = 0;
+  };
+  // 0 if there is no room left.
+  std::uint32_t child(std::uint32_t caller, std::uint32_t place) {
+    const auto key = std::uint64_t{caller} << 32U | place;
+    const auto [entry, fresh] = numbers_.try_emplace(key, nodes_.size());
+    if (fresh) {
+      nodes_.push_back({.caller = caller, .place = place});
+    }
+    return entry->second;
+  }
+  [[nodiscard]] bool full() const { return nodes_.size() >= kMostNodes; }
+  [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
+
+ private:
+  std::vector<Node> nodes_{Node{}};
+  std::unordered_map<std::uint64_t, std::uint32_t> numbers_;
+};
+
+// The user part of a thread's latest callchain: the next one has most of it in common.
+struct LatestChain {
+  std::vector<std::uint64_t> addresses;  // outermost first
+  std::vector<std::uint32_t> nodes;      // of each
+  unwind::Time from = 0;                 // the nodes are right in [from, until)
+  unwind::Time until = 0;
+};
+
+std::string_view without_modifiers(std::string_view name) {
+  constexpr std::string_view kModifiers = "ukhGHpPSDIWeb";
+  const auto colon = name.rfind(':');
+  const auto modifiers = colon == std::string_view::npos ? "" : name.substr(colon + 1);
+  return !modifiers.empty() && modifiers.find_first_not_of(kModifiers) == std::string_view::npos
+             ? name.substr(0, colon)
+             : name;
+}
+
+// The name without modifiers; the two kinds of cores of a hybrid processor count one event.
+std::string event_key(std::string_view name) {
+  for (const std::string_view unit : {"cpu_core/", "cpu_atom/", "cpu_lowpower/"}) {
+    if (name.starts_with(unit)) {
+      name.remove_prefix(unit.size());
+      return std::string{name.substr(0, name.find('/'))};
+    }
+  }
+  name = without_modifiers(name);
+  if (const auto slash = name.find('/'); name.starts_with("context-switches/")) {
+    name = name.substr(0, slash);
+  }
+  return std::string{name};
+}
+
+class Reader {
+ public:
+  Reader(Input& input, const ReadOptions& options) : input_{input}, options_{options} {}
+
+  [[nodiscard]] Profile read();
+
+ private:
+  void learn();
+  void learn_from(const Record& record);
+  void learn_mapping(const Record& record, perfdata::Mapping mapping);
+  void learn_loss(const Record& record);
+  void take_events();
+  void take(const perfdata::Sample& sample);
+  [[nodiscard]] std::uint32_t user_stack(const perfdata::Sample& sample,
+                                         const std::vector<std::uint64_t>& addresses);
+  [[nodiscard]] std::uint32_t stack_of(const perfdata::Sample& sample);
+  [[nodiscard]] std::uint32_t thread_of(const perfdata::Sample& sample);
+  void name_stacks();
+  void judge_waits();
+  void note_losses();
+  bool go_on(double part);
+
+  Input& input_;
+  const ReadOptions& options_;
+  unwind::AddressSpaces spaces_;
+  ThreadNames names_;
+  std::string kernel_symbol_;
+  std::uint64_t kernel_address_ = 0;
+  std::optional<CodePlaces> places_;
+  RawStacks stacks_;
+  std::unordered_map<std::uint32_t, LatestChain> latest_;  // by tid
+  std::unordered_map<const perfdata::Event*, std::uint32_t> events_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::uint32_t> threads_;
+  std::uint64_t lost_records_ = 0;
+  std::uint64_t lost_samples_ = 0;
+  std::uint64_t without_room_ = 0;
+  std::uint64_t unreadable_ = 0;
+  std::vector<std::uint64_t> user_;  // of the current sample, innermost first
+  std::vector<std::uint64_t> kernel_;
+  Profile profile_;
+};
+
+bool Reader::go_on(double part) { return !options_.progress || options_.progress(part); }
+
+void Reader::learn_mapping(const Record& record, perfdata::Mapping mapping) {
+  std::uint64_t end = 0;
+  if ((record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
+    constexpr std::string_view kKernelFile = "[kernel.kallsyms]";
+    if (mapping.file.starts_with(kKernelFile) && kernel_symbol_.empty()) {
+      kernel_symbol_ = mapping.file.substr(kKernelFile.size());
+      kernel_address_ = mapping.page_offset;
+    }
+    return;
+  }
+  if (__builtin_add_overflow(mapping.start, mapping.size, &end)) {
+    return;
+  }
+  std::string build_id;
+  for (const auto byte : mapping.build_id) {
+    build_id += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  }
+  spaces_.map(input_.time_of(record).value_or(0), mapping.pid,
+              {.begin = mapping.start,
+               .end = end,
+               .offset = mapping.page_offset,
+               .executable = (mapping.protection & PROT_EXEC) != 0,
+               .path = std::move(mapping.file),
+               .device_major = mapping.major,
+               .device_minor = mapping.minor,
+               .inode = mapping.inode,
+               .build_id = std::move(build_id),
+               .mapped_by = mapping.pid});
+}
+
+void Reader::learn_loss(const Record& record) {
+  base::ByteCursor cursor{record.bytes};
+  cursor.take(sizeof(perf_event_header));
+  if (record.type == PERF_RECORD_LOST) {
+    cursor.number<std::uint64_t>();  // the event
+  }
+  constexpr std::uint16_t kDroppedByFilter = 1U << 15U;  // PERF_RECORD_MISC_LOST_SAMPLES_BPF
+  if (record.type == PERF_RECORD_LOST_SAMPLES && (record.misc & kDroppedByFilter) != 0) {
+    return;
+  }
+  const auto count = cursor.number<std::uint64_t>();
+  auto& sum = record.type == PERF_RECORD_LOST ? lost_records_ : lost_samples_;
+  if (!cursor.failed()) {
+    sum += std::min(count, std::numeric_limits<std::uint64_t>::max() - sum);
+  }
+}
+
+void Reader::learn_from(const Record& record) {
+  if (record.type == PERF_RECORD_SAMPLE) {
+    return;
+  }
+  if (auto mapping = perfdata::parse_mapping(record)) {
+    learn_mapping(record, *std::move(mapping));
+  } else if (record.type == PERF_RECORD_FORK) {
+    if (const auto task = perfdata::parse_task(record)) {
+      names_.start(task->time, task->parent_tid, task->tid);
+      if (task->pid != task->parent_pid && task->time != 0) {
+        spaces_.fork(task->time, task->parent_pid, task->pid);
+      }
+    }
+  } else if (record.type == PERF_RECORD_LOST || record.type == PERF_RECORD_LOST_SAMPLES) {
+    learn_loss(record);
+  } else if (auto command = perfdata::parse_command(record)) {
+    const auto time = input_.time_of(record).value_or(0);
+    names_.name(time, command->tid, std::move(command->name));
+    if (command->exec) {
+      spaces_.exec(time, command->pid);
+    }
+  }
+}
+
+// Everything but the samples, which need it.
+void Reader::learn() {
+  while (const auto record = input_.next_head()) {
+    learn_from(*record);
+  }
+  spaces_.complete();
+  names_.complete();
+  places_.emplace(spaces_, input_.build_ids(), options_.open_perf_map);
+  if (!kernel_symbol_.empty()) {
+    places_->set_kernel(kernel_symbol_, kernel_address_);
+  }
+}
+
+void Reader::take_events() {
+  std::map<std::string, std::uint32_t> known;
+  for (const auto& event : input_.events()) {
+    if (event.is_dummy()) {
+      continue;
+    }
+    auto key = event_key(event.name.empty() ? "unknown" : event.name);
+    const auto [entry, fresh] =
+        known.try_emplace(key, static_cast<std::uint32_t>(profile_.events.size()));
+    if (fresh) {
+      const bool time = key == "cpu-clock" || key == "task-clock";
+      profile_.events.push_back(
+          {.name = std::move(key), .unit = time ? Unit::kNanoseconds : Unit::kSamples});
+    }
+    events_.emplace(&event, entry->second);
+  }
+}
+
+std::uint32_t Reader::user_stack(const perfdata::Sample& sample,
+                                 const std::vector<std::uint64_t>& addresses) {
+  auto& latest = latest_[sample.tid];
+  std::size_t same = 0;
+  if (sample.time >= latest.from && sample.time < latest.until) {
+    const auto most = std::min(addresses.size(), latest.addresses.size());
+    while (same < most && latest.addresses[same] == addresses[addresses.size() - 1 - same]) {
+      ++same;
+    }
+  } else {
+    latest.from = 0;
+    latest.until = std::numeric_limits<unwind::Time>::max();
+  }
+  latest.addresses.resize(same);
+  latest.nodes.resize(same);
+  std::uint32_t node = same == 0 ? 0 : latest.nodes.back();
+  for (auto i = same; i < addresses.size(); ++i) {
+    const auto address = addresses[addresses.size() - 1 - i];
+    const auto found = places_->user(sample.pid, sample.time, address);
+    latest.from = std::max(latest.from, found.from);
+    latest.until = std::min(latest.until, found.until);
+    node = stacks_.child(node, found.place);
+    latest.addresses.push_back(address);
+    latest.nodes.push_back(node);
+  }
+  return node;
+}
+
+std::uint32_t Reader::stack_of(const perfdata::Sample& sample) {
+  user_.clear();
+  kernel_.clear();
+  const auto mode = sample.misc & PERF_RECORD_MISC_CPUMODE_MASK;
+  if (sample.chain.empty()) {
+    (mode == PERF_RECORD_MISC_KERNEL ? kernel_ : user_).push_back(sample.ip);
+  }
+  bool in_kernel = mode == PERF_RECORD_MISC_KERNEL;
+  for (const auto address : sample.chain) {
+    if (address < kFirstMark) {
+      (in_kernel ? kernel_ : user_).push_back(address);
+    } else {
+      in_kernel = address == static_cast<std::uint64_t>(PERF_CONTEXT_KERNEL) ||
+                  address == static_cast<std::uint64_t>(PERF_CONTEXT_HV);
+    }
+  }
+  auto node = user_stack(sample, user_);
+  std::ranges::reverse(kernel_);
+  for (const auto address : kernel_) {
+    node = stacks_.child(node, places_->kernel(address));
+  }
+  return node;
+}
+
+std::uint32_t Reader::thread_of(const perfdata::Sample& sample) {
+  const auto& name = names_.at(sample.time, sample.tid);
+  const auto [entry, fresh] = threads_.try_emplace(
+      {sample.pid, sample.tid, name}, static_cast<std::uint32_t>(profile_.threads.size()));
+  if (fresh) {
+    profile_.threads.push_back({.pid = sample.pid,
+                                .tid = sample.tid,
+                                .name = name.empty() ? fmt::format(":{}", sample.tid) : name,
+                                .process = names_.at(sample.time, sample.pid)});
+  }
+  return entry->second;
+}
+
+void Reader::take(const perfdata::Sample& sample) {
+  const auto event = events_.find(sample.event);
+  if (event == events_.end()) {
+    return;
+  }
+  const bool room = !stacks_.full();
+  without_room_ += room ? 0 : 1;
+  profile_.samples.push_back({.time = sample.time,
+                              .period = sample.period,
+                              .stack = room ? stack_of(sample) : 0,
+                              .thread = thread_of(sample),
+                              .event = event->second});
+}
+
+// Frames at the root that are in no file are what unwinding by frame pointers found behind a
+// thread's first function; perf-scripts leave them out, too.
+void Reader::name_stacks() {
+  const auto frames = places_->name_all(profile_);
+  const auto& raw = stacks_.nodes();
+  std::vector<std::uint32_t> nodes(raw.size());
+  std::unordered_map<std::uint64_t, std::uint32_t> numbers;
+  const auto child = [&](std::uint32_t caller, std::uint32_t frame) {
+    const auto [entry, fresh] = numbers.try_emplace(
+        std::uint64_t{caller} << 32U | frame, static_cast<std::uint32_t>(profile_.nodes.size()));
+    if (fresh) {
+      profile_.nodes.push_back({.caller = caller, .frame = frame});
+    }
+    return entry->second;
+  };
+  for (std::size_t i = 1; i < raw.size(); ++i) {
+    const auto caller = nodes[raw[i].caller];
+    const bool dropped = caller == 0 && raw[i].place == CodePlaces::kUnknown;
+    nodes[i] = dropped ? 0 : child(caller, frames[raw[i].place]);
+  }
+  for (auto& sample : profile_.samples) {
+    const auto node = nodes[sample.stack];
+    sample.stack = node == 0 && sample.stack != 0 ? child(0, frames[CodePlaces::kUnknown]) : node;
+  }
+}
+
+// `record --off-cpu` replaces the period of a switch, 1, by the time until the thread ran again.
+void Reader::judge_waits() {
+  for (std::uint32_t i = 0; i < profile_.events.size(); ++i) {
+    auto& event = profile_.events[i];
+    if (event.name == "context-switches" &&
+        std::ranges::any_of(profile_.samples, [&](const Sample& sample) {
+          return sample.event == i && sample.period > 1;
+        })) {
+      event.unit = Unit::kWaits;
+    }
+  }
+}
+
+void Reader::note_losses() {
+  auto& notes = profile_.notes;
+  const auto lost = std::max(lost_records_, lost_samples_);
+  if (lost != 0) {
+    notes.push_back(fmt::format("perf has lost {} {}", lost, lost == 1 ? "sample" : "samples"));
+  }
+  if (input_.damaged()) {
+    notes.push_back(fmt::format("the file is damaged: {}", input_.damage()));
+  }
+  if (without_room_ != 0) {
+    notes.push_back(fmt::format("{} samples have no stack: there are more than {} distinct entries",
+                                without_room_, kMostNodes));
+  }
+  if (unreadable_ != 0) {
+    notes.push_back(fmt::format("{} samples cannot be read", unreadable_));
+  }
+}
+
+Profile Reader::read() {
+  constexpr std::uint64_t kBetween = 4096;  // samples between calls of progress
+  learn();
+  take_events();
+  input_.rewind();
+  perfdata::Sample sample;
+  std::uint64_t count = 0;
+  while (const auto record = input_.next()) {
+    if (record->type != PERF_RECORD_SAMPLE) {
+      continue;
+    }
+    if (input_.parse(*record, sample)) {
+      take(sample);
+    } else {
+      ++unreadable_;
+    }
+    if (++count % kBetween == 0 &&
+        !go_on(static_cast<double>(input_.position()) / static_cast<double>(input_.size()))) {
+      break;
+    }
+  }
+  name_stacks();
+  judge_waits();
+  note_losses();
+  std::ranges::stable_sort(profile_.samples, {}, &Sample::time);
+  return std::move(profile_);
+}
+
+}  // namespace
+
+std::variant<Profile, perfdata::UnsupportedFile> read_profile(const std::string& file,
+                                                              const ReadOptions& options) {
+  auto opened = Input::open(file);
+  if (auto* const unsupported = std::get_if<perfdata::UnsupportedFile>(&opened)) {
+    return std::move(*unsupported);
+  }
+  return Reader{std::get<Input>(opened), options}.read();
+}
+
+}  // namespace pyinject::report

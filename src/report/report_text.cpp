@@ -1,0 +1,248 @@
+#include "report/report_text.hpp"
+
+#include "base/columns.hpp"
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace pyinject::report {
+
+namespace {
+
+constexpr std::size_t kLongestName = 60;
+constexpr std::array<std::string_view, 6> kViewNames{"functions", "lines", "threads",
+                                                     "processes", "tasks", "gil"};
+
+// "3.82 s": three digits and a unit.
+std::string seconds_text(std::uint64_t nanoseconds) {
+  constexpr std::array<std::pair<double, std::string_view>, 3> kUnits{
+      {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}}};
+  const auto amount = static_cast<double>(nanoseconds);
+  for (const auto& [size, unit] : kUnits) {
+    if (amount >= size) {
+      const double value = amount / size;
+      return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : value < 100 ? 1 : 0, unit);
+    }
+  }
+  return nanoseconds == 0 ? "0" : fmt::format("{} ns", nanoseconds);
+}
+
+std::string amount_text(const Table& table, std::uint64_t weight) {
+  return table.unit == Unit::kWaits ? seconds_text(weight) : std::to_string(weight);
+}
+
+std::string percent(const Table& table, std::uint64_t weight) {
+  return fmt::format("{:.1f}%", table.weight == 0 ? 0.0
+                                                  : 100.0 * static_cast<double>(weight) /
+                                                        static_cast<double>(table.weight));
+}
+
+// Cut in the middle: both ends of a qualified name say something.
+std::string short_name(std::string_view name) {
+  constexpr std::string_view kCut = "...";
+  auto text = base::printable(name);
+  if (text.size() <= kLongestName) {
+    return text;
+  }
+  const auto half = (kLongestName - kCut.size()) / 2;
+  auto head = half;
+  auto tail = text.size() - half;
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;  // within a UTF-8 character
+  };
+  while (head > 0 && continues(head)) {
+    --head;
+  }
+  while (tail < text.size() && continues(tail)) {
+    ++tail;
+  }
+  return text.substr(0, head) + std::string{kCut} + text.substr(tail);
+}
+
+std::string place_of(const Row& row) {
+  auto file = base::printable(row.file);
+  return row.line == 0 ? file : fmt::format("{}:{}", file, row.line);
+}
+
+std::vector<std::string> header_of(View view) {
+  switch (view) {
+    case View::kFunctions:
+    case View::kLines:
+      return {"self%", "self", "python", "native", "kernel", "total%", "total", "function", "file"};
+    case View::kGil:
+      return {"held%", "held", "waited%", "waited", "function", "file"};
+    case View::kThreads:
+      return {"share", "all", "python", "native", "kernel", "thread", ""};
+    case View::kProcesses:
+      return {"share", "all", "python", "native", "kernel", "process", ""};
+    case View::kTasks:
+      return {"share", "all", "python", "native", "kernel", "task", ""};
+  }
+  return {};
+}
+
+std::vector<std::string> cells_of(const Table& table, const Row& row, View view,
+                                  const std::string& name) {
+  const auto& counts = row.counts;
+  const auto amount = [&](std::uint64_t weight) { return amount_text(table, weight); };
+  if (view == View::kGil) {
+    return {percent(table, counts.python),
+            amount(counts.python),
+            percent(table, counts.native),
+            amount(counts.native),
+            name,
+            place_of(row)};
+  }
+  std::vector<std::string> cells{percent(table, counts.self()), amount(counts.self()),
+                                 amount(counts.python), amount(counts.native),
+                                 amount(counts.kernel)};
+  if (view == View::kFunctions || view == View::kLines) {
+    cells.insert(cells.end(), {percent(table, counts.total), amount(counts.total)});
+  }
+  cells.insert(cells.end(), {name, place_of(row)});
+  return cells;
+}
+
+std::size_t shown_rows(const Table& table, const TextOptions& options) {
+  return options.most == 0 ? table.rows.size() : std::min(options.most, table.rows.size());
+}
+
+Row sum_of_rest(const Table& table, std::size_t shown) {
+  Row rest;
+  for (std::size_t i = shown; i < table.rows.size(); ++i) {
+    const auto& counts = table.rows[i].counts;
+    rest.counts.python += counts.python;
+    rest.counts.native += counts.native;
+    rest.counts.kernel += counts.kernel;
+  }
+  return rest;
+}
+
+std::string others_name(View view) {
+  return view == View::kTasks ? "(no task)" : "(no Python function)";
+}
+
+std::string table_text(const Table& table, const TextOptions& options) {
+  const auto shown = shown_rows(table, options);
+  auto header = header_of(options.view);
+  const auto columns = header.size();
+  std::vector<std::vector<std::string>> rows{std::move(header)};
+  for (std::size_t i = 0; i < shown; ++i) {
+    rows.push_back(cells_of(table, table.rows[i], options.view, short_name(table.rows[i].name)));
+  }
+  if (shown < table.rows.size()) {
+    auto cells = cells_of(table, sum_of_rest(table, shown), options.view,
+                          fmt::format("({} more)", table.rows.size() - shown));
+    if (options.view == View::kFunctions || options.view == View::kLines) {
+      cells[5] = cells[6] = "";  // a sum of totals means nothing
+    }
+    rows.push_back(std::move(cells));
+  }
+  if (table.others) {
+    rows.push_back(cells_of(table, *table.others, options.view, others_name(options.view)));
+  }
+  std::vector<std::size_t> right(columns - 2);
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    right[i] = i;
+  }
+  const auto title = table.unit == Unit::kWaits
+                         ? fmt::format("waits: {} in all\n", seconds_text(table.weight))
+                         : fmt::format("{}: {}\n", base::printable(table.event),
+                                       base::counted(table.weight, "sample"));
+  return title +
+         base::to_columns(rows, {.right_aligned = std::move(right), .width = options.width});
+}
+
+nlohmann::json row_json(const Row& row, View view) {
+  const auto& counts = row.counts;
+  nlohmann::json json{{"name", row.name}};
+  if (!row.file.empty()) {
+    json["file"] = row.file;
+  }
+  if (row.line != 0) {
+    json["line"] = row.line;
+  }
+  if (view == View::kGil) {
+    json["held"] = counts.python;
+    json["waited"] = counts.native;
+    return json;
+  }
+  json["self"] = counts.self();
+  json["python"] = counts.python;
+  json["native"] = counts.native;
+  json["kernel"] = counts.kernel;
+  if (view == View::kFunctions || view == View::kLines) {
+    json["total"] = counts.total;
+  }
+  return json;
+}
+
+std::string csv_text(std::string_view text) {
+  if (text.find_first_of("\",\r\n") == std::string_view::npos) {
+    return std::string{text};
+  }
+  std::string quoted{'"'};
+  for (const char c : text) {
+    quoted += c == '"' ? "\"\"" : std::string{c};
+  }
+  return quoted + '"';
+}
+
+}  // namespace
+
+std::string to_text(const std::vector<Table>& tables, const TextOptions& options) {
+  std::string text;
+  for (const auto& table : tables) {
+    text += text.empty() ? "" : "\n";
+    text += table_text(table, options);
+  }
+  return text;
+}
+
+std::string to_json(const std::vector<Table>& tables, const TextOptions& options) {
+  nlohmann::json json{{"version", 1},
+                      {"view", kViewNames.at(static_cast<std::size_t>(options.view))},
+                      {"tables", nlohmann::json::array()}};
+  for (const auto& table : tables) {
+    nlohmann::json each{{"event", table.event},
+                        {"unit", table.unit == Unit::kWaits ? "ns" : "samples"},
+                        {"all", table.weight},
+                        {"rows", nlohmann::json::array()}};
+    for (std::size_t i = 0; i < shown_rows(table, options); ++i) {
+      each["rows"].push_back(row_json(table.rows[i], options.view));
+    }
+    if (table.others) {
+      each["others"] = row_json(*table.others, options.view);
+    }
+    json["tables"].push_back(std::move(each));
+  }
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string to_csv(const std::vector<Table>& tables, const TextOptions& options) {
+  std::string text = options.view == View::kGil
+                         ? "event,held,waited,name,file,line\n"
+                         : "event,self,python,native,kernel,total,name,file,line\n";
+  for (const auto& table : tables) {
+    for (std::size_t i = 0; i < shown_rows(table, options); ++i) {
+      const auto& row = table.rows[i];
+      const auto& counts = row.counts;
+      text += csv_text(table.event);
+      text += options.view == View::kGil
+                  ? fmt::format(",{},{}", counts.python, counts.native)
+                  : fmt::format(",{},{},{},{},{}", counts.self(), counts.python, counts.native,
+                                counts.kernel, counts.total);
+      text += fmt::format(",{},{},{}\n", csv_text(row.name), csv_text(row.file),
+                          row.line == 0 ? "" : std::to_string(row.line));
+    }
+  }
+  return text;
+}
+
+}  // namespace pyinject::report
