@@ -19,6 +19,10 @@
 #include <variant>
 #include <vector>
 
+namespace pyinject::exports {
+struct Format;
+}  // namespace pyinject::exports
+
 namespace pyinject::cli {
 
 enum class Verbosity { kQuiet, kNormal, kVerbose };
@@ -87,12 +91,32 @@ struct DumpCommand {
   std::optional<std::string> core;                 // --core: its file, and no processes
 };
 
+// A file to read, or a recording to make and read.
+struct ProfileSource {
+  std::string file;  // without RECORD
+  std::optional<session::RecordOptions> record;
+};
+
+struct FlamegraphCommand {
+  ProfileSource source;
+  std::string output{};                 // "-": stdout
+  std::optional<std::string> before{};  // a recording to compare with
+  std::optional<std::string> title{};
+  bool open = false;
+};
+
 struct ReportCommand {
   std::string file;
   report::TableOptions tables{};
   std::size_t most = 0;  // rows; 0: all
   bool json = false;
   bool csv = false;
+};
+
+struct ExportCommand {
+  ProfileSource source;
+  const exports::Format* format = nullptr;
+  std::string output;  // "-": stdout
 };
 
 struct CommandLine {
@@ -103,7 +127,8 @@ struct CommandLine {
   ReportOptions report;  // STATS: record, join, activate, deactivate
   std::variant<std::monostate, RecordCommand, session::JoinOptions, FunctionsCommand,
                session::WeaveFileOptions, ActivateCommand, DeactivateCommand, StatusCommand,
-               TopCommand, DumpCommand, WhyCommand, ReportCommand, session::WrapOptions>
+               TopCommand, DumpCommand, WhyCommand, FlamegraphCommand, ReportCommand, ExportCommand,
+               session::WrapOptions>
       options;  // of VERB
 };
 

@@ -135,7 +135,8 @@ TEST(WrappedPerfRefuses, WhatItCannotActivate) {
   EXPECT_THAT(none.err, HasSubstr("(not_python)"));
   const auto unknown = run_tool({"stat", "-p", "1"});
   EXPECT_EQ(unknown.status, ExitStatus{.code = 129});
-  EXPECT_THAT(unknown.err, HasSubstr("record, top, why, dump, report"));
+  EXPECT_THAT(unknown.err,
+              HasSubstr("record, top, why, dump, report, flamegraph, export, trace, sched"));
 }
 
 }  // namespace

@@ -219,7 +219,8 @@ TEST(CommandLine, MistakesWithPerfsOtherVerbs) {
   EXPECT_EQ(mistake({"trace", "-p", "x"}).status, 129);
   EXPECT_THAT(mistake({"sched", "latency", "-p", "1"}).text, HasSubstr("only 'sched record'"));
   EXPECT_THAT(mistake({"kmem", "stat"}).text, HasSubstr("only 'kmem record'"));
-  EXPECT_THAT(mistake({"stat", "-p", "1"}).text, HasSubstr("record, top, why, dump, report"));
+  EXPECT_THAT(mistake({"stat", "-p", "1"}).text,
+              HasSubstr("record, top, why, dump, report, flamegraph, export, trace, sched"));
 }
 
 TEST(CommandLine, OfTop) {

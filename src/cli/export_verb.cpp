@@ -1,0 +1,135 @@
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "cli/profile_source.hpp"
+#include "cli/reporter.hpp"
+#include "cli/terminal.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "export/formats.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <unistd.h>
+
+namespace pyinject::cli {
+
+namespace {
+
+using session::kUsage;
+
+constexpr auto kExportOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},
+    {"children", 0, kFlag},
+    {"all-cpus", 'a', kFlag},
+    {"uid", 'u', kValue},
+    {"comm", 0, kValue},
+    {"cgroup", 'G', kValue},
+    {"delay", 'd', kValue},
+    {"freq", 'F', kValue},
+    {"off-cpu", 0, kFlag},
+    {"engine", 0, kValue},
+    {"perf", 0, kValue},
+    {"output", 'o', kValue},
+    {"input", 'i', kValue},
+    {"format", 'f', kValue},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kExportHelp =
+    R"(usage: perf-pyinject export -f FORMAT [OPTION...] [FILE]
+       perf-pyinject export -f FORMAT (-p PID[,PID...] | -a | -u USER |
+                             --comm GLOB | -G CGROUP) [OPTION...]
+
+Writes a recording in the format of another tool. The first form reads FILE
+(default: perf.data), a recording by this tool or by perf; the second one
+records for some seconds.
+
+formats:
+  folded       a line for each stack, for flamegraph.pl and the like
+  pprof        go tool pprof, Pyroscope, Parca, Perfetto; with labels for pid,
+               tid, thread, process, task and GIL
+  speedscope   speedscope
+  gecko        the Firefox profiler, with a timeline and markers
+  jsonl        a JSON object for each sample, for programs of your own
+
+output:
+  -f, --format F   one of these
+  -o, --output F   the file; by default stdout
+  -i, --input F    the same as FILE
+which processes, and how to record them:
+  -p, --children, -a, -u, --comm, -G, -d, -F, --off-cpu, --engine, --perf: see
+  perf-pyinject flamegraph --help
+messages:
+      --log-format json  messages as JSON
+  -q, --quiet      only warnings and errors
+  -v, --verbose    more messages
+
+exit status: 0; 125 nothing to export, or refused; 129 usage
+
+examples:
+  perf-pyinject export -f pprof -o web.pb.gz && go tool pprof -top web.pb.gz
+  perf-pyinject export -f folded -p 4711 -d 10 | flamegraph.pl > web.svg
+)";
+
+void parse_export(const VerbArguments& arguments, CommandLine& line) {
+  auto parsed = parse_words(export_verb, arguments, Operands::kOne, line);
+  if (line.help) {
+    return;
+  }
+  std::vector<std::string_view> names;
+  std::ranges::transform(exports::formats(), std::back_inserter(names), &exports::Format::name);
+  const auto name = parsed.value("format");
+  const auto* const format = name ? exports::find_format(*name) : nullptr;
+  if (format == nullptr) {
+    throw CommandLineError{name
+                               ? fmt::format("--format {}: expected one of: {}",
+                                             base::printable(*name), fmt::join(names, ", "))
+                               : fmt::format("export needs a format: -f {}", fmt::join(names, "|")),
+                           kUsage};
+  }
+  line.options = ExportCommand{.source = parse_source(export_verb, parsed),
+                               .format = format,
+                               .output = parsed.value("output").value_or("-")};
+}
+
+int run_export(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
+  const auto& command = std::get<ExportCommand>(line.options);
+  if (command.output == "-" && !command.format->text && ::isatty(STDOUT_FILENO) != 0) {
+    reporter.logger().error("{} is no text for a terminal: give a file, -o FILE{}",
+                            command.format->name, command.format->suffix);
+    return session::kFailure;
+  }
+  OutputFile file{command.output};  // fails before the recording, not after it
+  auto loaded = load_profile(command.source, line, reporter, terminal);
+  if (const auto* const status = std::get_if<int>(&loaded)) {
+    return *status;
+  }
+  const auto& profile = std::get<report::Profile>(loaded);
+  command.format->write(profile, [&](std::string_view text) { file.write(text); });
+  file.complete();
+  return 0;
+}
+
+}  // namespace
+
+const VerbSpec export_verb{.name = "export",
+                           .summary = "write a recording for pprof, speedscope, Firefox, ...",
+                           .options = kExportOptions,
+                           .parse = parse_export,
+                           .run = run_export,
+                           .help = kExportHelp};
+
+}  // namespace pyinject::cli

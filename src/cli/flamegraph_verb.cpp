@@ -1,0 +1,164 @@
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "cli/profile_source.hpp"
+#include "cli/reporter.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "export/flamegraph.hpp"
+#include "pyinject/base/child.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace pyinject::cli {
+
+namespace {
+
+using session::kFailure;
+using session::kUsage;
+
+constexpr std::chrono::seconds kOpens{10};
+
+constexpr auto kFlamegraphOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},   {"quiet", 'q', kFlag},     {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},   {"children", 0, kFlag},    {"all-cpus", 'a', kFlag},
+    {"uid", 'u', kValue},   {"comm", 0, kValue},       {"cgroup", 'G', kValue},
+    {"delay", 'd', kValue}, {"freq", 'F', kValue},     {"off-cpu", 0, kFlag},
+    {"engine", 0, kValue},  {"perf", 0, kValue},       {"output", 'o', kValue},
+    {"input", 'i', kValue}, {"diff", 0, kValue},       {"title", 0, kValue},
+    {"open", 0, kFlag},     {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kFlamegraphHelp =
+    R"(usage: perf-pyinject flamegraph (-p PID[,PID...] | -a | -u USER | --comm GLOB |
+                                 -G CGROUP) [OPTION...]
+       perf-pyinject flamegraph [OPTION...] [FILE]
+
+Draws a flame graph: one HTML file, which needs no network. The first form
+records for some seconds, or until Ctrl-C; the second one reads FILE (default:
+perf.data), a recording by this tool or by perf.
+
+In the browser: click to zoom, / to search, 1 2 3 for all, only Python or only
+C functions, t for one graph per thread; click a second of the heat map, or drag
+over a range, for its flame graph. ? shows all keys.
+
+which processes:
+  -p, --pid LIST   these processes
+      --children   also all Python processes below them
+  -a, --all-cpus   all processes
+  -u, --uid USER   only processes of USER (name or number)
+      --comm GLOB  only processes with this name: --comm 'gunicorn*'
+  -G, --cgroup CG  only processes in this cgroup or below it
+how:
+  -d, --delay SEC  how long to record (default: 10)
+  -F, --freq HZ    samples per second and CPU (default: 199)
+      --off-cpu    also record where threads wait, drawn beside the CPU's graph
+      --engine E   auto (default), bpf or trampoline: see record --help
+      --perf PATH  the perf to run (else $PERF, else the one on PATH)
+output:
+  -i, --input F    the same as FILE
+  -o, --output F   the HTML file (default: flamegraph.html); - for stdout
+      --diff OLD   colour by the difference to the recording OLD: red functions
+                   take more than before, blue ones less
+      --title TEXT  title of the page
+      --open       show it in the browser (xdg-open)
+      --log-format json  messages as JSON
+  -q, --quiet      only warnings and errors
+  -v, --verbose    more messages
+
+exit status: 0; 125 nothing to draw, or refused; 128 + N signal N; 129 usage
+
+examples:
+  perf-pyinject flamegraph -p 4711 -d 10 -o web.html
+  perf-pyinject flamegraph perf.data --diff perf.data.old
+)";
+
+void parse_flamegraph(const VerbArguments& arguments, CommandLine& line) {
+  auto parsed = parse_words(flamegraph_verb, arguments, Operands::kOne, line);
+  if (line.help) {
+    return;
+  }
+  FlamegraphCommand command{.source = parse_source(flamegraph_verb, parsed)};
+  command.output = parsed.value("output").value_or("flamegraph.html");
+  command.before = parsed.value("diff");
+  command.title = parsed.value("title");
+  command.open = parsed.has("open");
+  if (command.open && command.output == "-") {
+    throw CommandLineError{"--open needs a file: -o FILE", kUsage};
+  }
+  line.options = std::move(command);
+}
+
+std::string title_of(const FlamegraphCommand& command) {
+  if (command.title) {
+    return *command.title;
+  }
+  const auto& source = command.source;
+  if (!source.record) {
+    return std::filesystem::path{source.file}.filename();
+  }
+  return source.record->pids.empty() ? "Python processes"
+                                     : fmt::format("pid {}", source.record->pids.front().value());
+}
+
+// Starts the browser; a failure is not one of the picture.
+void open_page(const std::string& path, base::Logger& logger) {
+  try {
+    base::Child child{{.argv = {"xdg-open", path}}};
+    const auto status = child.wait(base::Deadline::after(kOpens));
+    if (status && !status->success()) {
+      logger.warning("--open: xdg-open {}: {}", base::printable(path), base::describe(*status));
+    }
+  } catch (const base::Error& error) {
+    logger.warning("--open: {}", base::printable(error.what()));
+  }
+}
+
+int run_flamegraph(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
+  const auto& command = std::get<FlamegraphCommand>(line.options);
+  auto& logger = reporter.logger();
+  std::optional<report::Profile> before;
+  if (command.before) {
+    before = read_recording(*command.before, reporter);
+    if (!before) {
+      return kFailure;
+    }
+  }
+  OutputFile file{command.output};  // fails before the recording, not after it
+  auto loaded = load_profile(command.source, line, reporter, terminal);
+  if (const auto* const status = std::get_if<int>(&loaded)) {
+    return *status;
+  }
+  const auto& profile = std::get<report::Profile>(loaded);
+  file.write(exports::flamegraph(profile, before ? &*before : nullptr,
+                                 {.title = title_of(command), .facts = facts_of(profile)}));
+  file.complete();
+  if (command.output != "-") {
+    logger.info("{}: {}; open it in a browser", base::printable(command.output), facts_of(profile));
+  }
+  if (command.open) {
+    open_page(command.output, logger);
+  }
+  return 0;
+}
+
+}  // namespace
+
+const VerbSpec flamegraph_verb{.name = "flamegraph",
+                               .summary = "draw a flame graph of processes or of a recording",
+                               .options = kFlamegraphOptions,
+                               .parse = parse_flamegraph,
+                               .run = run_flamegraph,
+                               .help = kFlamegraphHelp};
+
+}  // namespace pyinject::cli

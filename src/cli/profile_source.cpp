@@ -1,0 +1,222 @@
+#include "cli/profile_source.hpp"
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "cli/console.hpp"
+#include "cli/reporter.hpp"
+#include "cli/terminal.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/python/detector.hpp"
+#include "pyinject/python/injector.hpp"
+#include "pyinject/record/record_session.hpp"
+#include "record/choose_engine.hpp"
+#include "report/reader.hpp"
+#include "targets/target_map.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pyinject::cli {
+
+namespace {
+
+constexpr int kRecordedSeconds = 10;
+constexpr int kMostRecordedSeconds = 3600;
+constexpr int kRecordedFrequency = 199;  // no multiple of the usual timers
+constexpr int kMostRecordedFrequency = 10'000;
+constexpr std::string_view kDefaultFile = "perf.data";
+
+// A directory for one recording, removed with all that is in it.
+class RecordingDirectory {
+ public:
+  RecordingDirectory() {
+    const char* const temporary = std::getenv("TMPDIR");
+    path_ = fmt::format("{}/perf-pyinject-XXXXXX",
+                        temporary != nullptr && *temporary != '\0' ? temporary : "/tmp");
+    if (::mkdtemp(path_.data()) == nullptr) {
+      throw base::SystemError{path_, errno};
+    }
+  }
+  ~RecordingDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  RecordingDirectory(const RecordingDirectory&) = delete;
+  RecordingDirectory& operator=(const RecordingDirectory&) = delete;
+
+  [[nodiscard]] std::string file() const { return path_ + "/perf.data"; }
+
+ private:
+  std::string path_;
+};
+
+void take_engine_name(const ParsedWords& parsed, session::RecordOptions& record) {
+  const auto name = parsed.value("engine").value_or("auto");
+  const auto engines = session::engine_names();
+  const auto found = std::ranges::find(engines, name, &session::EngineName::name);
+  if (found == engines.end()) {
+    std::vector<std::string_view> names;
+    std::ranges::transform(engines, std::back_inserter(names), &session::EngineName::name);
+    throw CommandLineError{fmt::format("--engine {}: expected one of: {}", base::printable(name),
+                                       fmt::join(names, ", ")),
+                           session::kUsage};
+  }
+  record.engine = found->choice;
+}
+
+session::RecordOptions recording_of(const ParsedWords& parsed, session::Scope scope) {
+  session::RecordOptions record;
+  record.pids = parsed.pids;
+  record.scope = std::move(scope);
+  record.all = parsed.pids.empty();
+  record.children = parsed.has("children");
+  record.strict = !record.all;
+  record.perf = parsed.perf;
+  record.names_beside = true;  // they go with the file
+  record.flags.off_cpu = parsed.has("off-cpu");
+  record.flags.lines = true;
+  record.duration = std::chrono::seconds{
+      parse_whole(parsed.value("delay").value_or(std::to_string(kRecordedSeconds)), "-d",
+                  kMostRecordedSeconds)};
+  const auto frequency =
+      parse_whole(parsed.value("freq").value_or(std::to_string(kRecordedFrequency)), "-F",
+                  kMostRecordedFrequency);
+  // The file does not outlive this command: perf need not keep copies of what it mentions.
+  record.perf_options = {"-F", std::to_string(frequency), "--no-buildid-cache"};
+  take_engine_name(parsed, record);
+  return record;
+}
+
+}  // namespace
+
+std::string parse_file(const VerbSpec& verb, const ParsedWords& parsed) {
+  auto files = parsed.split.command;
+  if (auto input = parsed.value("input")) {
+    files.push_back(*std::move(input));
+  }
+  if (files.size() > 1) {
+    throw CommandLineError{fmt::format("{}: give one FILE", verb.name), session::kUsage};
+  }
+  return files.empty() ? std::string{kDefaultFile} : files.front();
+}
+
+ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
+  auto scope = parse_scope(parsed);
+  const bool all = parsed.has("all-cpus") || scope.narrow();
+  if (all && !parsed.pids.empty()) {
+    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", session::kUsage};
+  }
+  if (!all && parsed.pids.empty()) {
+    for (const auto* const option : {"children", "delay", "freq", "off-cpu", "engine"}) {
+      if (parsed.has(option)) {
+        throw CommandLineError{
+            fmt::format("{}: --{} is for a new recording: with -p, -a, -u, --comm or -G", verb.name,
+                        option),
+            session::kUsage};
+      }
+    }
+    return {.file = parse_file(verb, parsed), .record = {}};
+  }
+  if (!parsed.split.command.empty() || parsed.has("input")) {
+    throw CommandLineError{fmt::format("{}: give either FILE or processes to record", verb.name),
+                           session::kUsage};
+  }
+  if (parsed.has("children") && parsed.pids.empty()) {
+    throw CommandLineError{"--children is for -p", session::kUsage};
+  }
+  return {.file = {}, .record = recording_of(parsed, std::move(scope))};
+}
+
+std::optional<report::Profile> read_recording(const std::string& file, Reporter& reporter) {
+  auto& logger = reporter.logger();
+  auto read = report::read_profile(file, {.open_perf_map = session::open_perf_map});
+  if (const auto* const unsupported = std::get_if<perfdata::UnsupportedFile>(&read)) {
+    logger.error("{}: {}", base::printable(file), unsupported->why);
+    return std::nullopt;
+  }
+  auto profile = std::get<report::Profile>(std::move(read));
+  for (const auto& note : profile.notes) {
+    logger.warning("{}", note);
+  }
+  if (profile.samples.empty()) {
+    logger.error("{}: no samples", base::printable(file));
+    return std::nullopt;
+  }
+  return profile;
+}
+
+std::variant<report::Profile, int> load_profile(const ProfileSource& source,
+                                                const CommandLine& line, Reporter& reporter,
+                                                const Terminal& terminal) {
+  std::optional<RecordingDirectory> directory;
+  auto file = source.file;
+  if (source.record) {
+    auto record = *source.record;
+    file = directory.emplace().file();
+    record.perf_options.insert(record.perf_options.end(), {"-o", file});
+    auto& logger = reporter.logger();
+    Console console{logger, is_live(line, terminal), "", &reporter};
+    const auto detector = python::make_detector();
+    const auto injector = python::make_injector();
+    const int status = session::record(record, *detector, *injector, logger, console);
+    // Ctrl-C only ends the recording early.
+    constexpr int kInterrupted = 128 + SIGINT;
+    if (status != 0 && !(status == kInterrupted && std::filesystem::exists(file))) {
+      return status;
+    }
+  }
+  auto profile = read_recording(file, reporter);
+  if (!profile) {
+    return session::kFailure;
+  }
+  return *std::move(profile);
+}
+
+std::string facts_of(const report::Profile& profile) {
+  constexpr double kSecond = 1e9;
+  const auto length =
+      static_cast<double>(profile.samples.back().time - profile.samples.front().time) / kSecond;
+  return fmt::format("{:.1f} s, {} sample{}, {} thread{}", length, profile.samples.size(),
+                     profile.samples.size() == 1 ? "" : "s", profile.threads.size(),
+                     profile.threads.size() == 1 ? "" : "s");
+}
+
+OutputFile::OutputFile(std::string path) : path_{std::move(path)} {
+  if (path_ != "-") {
+    file_.emplace(place_.emplace(base::Place::behind(path_)));
+  }
+}
+
+void OutputFile::write(std::string_view text) {
+  base::write_all(file_ ? file_->fd() : STDOUT_FILENO, text, file_ ? path_ : "standard output");
+}
+
+void OutputFile::complete() {
+  if (!file_) {
+    return;
+  }
+  constexpr mode_t kReadable = 0644;
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  if (::fchmod(file_->fd(), kReadable & ~mask) != 0) {
+    throw base::SystemError{path_, errno};
+  }
+  file_->take_place();
+}
+
+}  // namespace pyinject::cli

@@ -1,0 +1,51 @@
+// Where a picture or an export gets its samples: a file that exists, or a short recording.
+#pragma once
+
+#include "cli/verb_options.hpp"
+#include "pyinject/base/directory.hpp"
+#include "report/profile.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace pyinject::cli {
+
+class Reporter;
+
+// The options -p, --children, -a, -u, --comm, -G, -d, -F, --off-cpu, --engine and --perf, or -i
+// FILE or one operand, FILE. Throws CommandLineError.
+[[nodiscard]] ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed);
+
+// FILE by -i or as an operand, else perf.data. Throws CommandLineError.
+[[nodiscard]] std::string parse_file(const VerbSpec& verb, const ParsedWords& parsed);
+
+// Records if SOURCE asks for it, and reads the file. int: the exit status after a message.
+[[nodiscard]] std::variant<report::Profile, int> load_profile(const ProfileSource& source,
+                                                              const CommandLine& line,
+                                                              Reporter& reporter,
+                                                              const Terminal& terminal);
+// Reads the recording FILE. nullopt: after a message.
+[[nodiscard]] std::optional<report::Profile> read_recording(const std::string& file,
+                                                            Reporter& reporter);
+
+// "10 s, 2,001 samples, 4 threads".
+[[nodiscard]] std::string facts_of(const report::Profile& profile);
+
+// Where a result goes: a file, which appears under its name when it is complete, or, for "-",
+// standard output. All functions throw base::Error.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path);
+  void write(std::string_view text);
+  // Without it, the file does not appear.
+  void complete();
+
+ private:
+  std::string path_;
+  std::optional<base::Place> place_;  // nullopt: standard output
+  std::optional<base::NewFile> file_{};
+};
+
+}  // namespace pyinject::cli

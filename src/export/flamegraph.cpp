@@ -1,0 +1,283 @@
+#include "export/flamegraph.hpp"
+
+#include "export/deflate.hpp"
+#include "export/flamegraph_page.hpp"
+#include "export/json_text.hpp"
+#include "report/names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace pyinject::exports {
+
+namespace {
+
+using report::Profile;
+
+constexpr std::uint64_t kCell = 20'000'000;  // nanoseconds
+constexpr std::uint64_t kMostCells = 180'000;
+constexpr auto kNone = std::numeric_limits<std::uint32_t>::max();
+
+struct PageFunction {
+  report::Kind kind = report::Kind::kNative;
+  std::string name;
+  std::string file;
+  auto operator<=>(const PageFunction&) const = default;
+};
+
+struct PageSample {
+  std::uint64_t cell = 0;
+  std::uint32_t thread = 0;
+  std::uint32_t event = 0;
+  std::uint32_t stack = 0;
+  bool old = false;
+  std::uint64_t weight = 0;
+
+  [[nodiscard]] auto key() const { return std::tie(old, cell, event, thread, stack); }
+};
+
+// The tables of the page: those of one or two profiles, without what no sample needs.
+class Tables {
+ public:
+  void add(const Profile& profile, bool old);
+  // Adds up samples that differ in nothing but their time within a cell.
+  void merge();
+  [[nodiscard]] std::string json(const FlamegraphOptions& options,
+                                 const std::vector<std::string>& notes, bool compares) const;
+
+ private:
+  // Numbers in the page of what PROFILE has; kNone: not there yet.
+  struct Numbers {
+    std::vector<std::uint32_t> functions;
+    std::vector<std::uint32_t> nodes;
+  };
+  struct Node {
+    std::uint32_t caller = 0;
+    std::uint32_t frame = 0;
+  };
+  std::uint32_t event(const report::Event& event);
+  void add_events(const Profile& profile);
+  std::uint32_t thread(const report::Thread& thread);
+  std::uint32_t function(const Profile& profile, std::uint32_t number, Numbers& known);
+  std::uint32_t frame(std::uint32_t function, std::uint32_t line);
+  std::uint32_t node(const Profile& profile, std::uint32_t number, Numbers& known);
+  void append_functions(std::string& out) const;
+  void append_samples(std::string& out) const;
+
+  std::uint64_t cell_ = kCell;
+  std::vector<report::Event> events_;
+  std::vector<report::Thread> threads_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::uint32_t> thread_numbers_;
+  std::vector<PageFunction> functions_;
+  std::map<PageFunction, std::uint32_t> function_numbers_;
+  std::vector<report::Frame> frames_;
+  std::unordered_map<std::uint64_t, std::uint32_t> frame_numbers_;  // by function and line
+  std::vector<Node> nodes_{Node{}};
+  std::unordered_map<std::uint64_t, std::uint32_t> node_numbers_;  // by caller and frame
+  std::vector<PageSample> samples_;
+};
+
+std::uint64_t pair_key(std::uint32_t high, std::uint32_t low) {
+  return std::uint64_t{high} << 32U | low;
+}
+
+std::uint32_t Tables::event(const report::Event& event) {
+  const auto same = std::ranges::find(events_, event.name, &report::Event::name);
+  const auto number = static_cast<std::uint32_t>(same - events_.begin());
+  if (same == events_.end()) {
+    events_.push_back(event);
+  }
+  return number;
+}
+
+// In the order of the recording.
+void Tables::add_events(const Profile& profile) {
+  std::vector<bool> has_samples(profile.events.size());
+  for (const auto& sample : profile.samples) {
+    has_samples[sample.event] = true;
+  }
+  for (std::size_t i = 0; i < has_samples.size(); ++i) {
+    if (has_samples[i]) {
+      event(profile.events[i]);
+    }
+  }
+}
+
+std::uint32_t Tables::thread(const report::Thread& thread) {
+  const auto [entry, fresh] =
+      thread_numbers_.try_emplace({thread.pid, thread.tid, thread.name}, threads_.size());
+  if (fresh) {
+    threads_.push_back(thread);
+  }
+  return entry->second;
+}
+
+std::uint32_t Tables::function(const Profile& profile, std::uint32_t number, Numbers& known) {
+  if (known.functions[number] == kNone) {
+    const auto& function = profile.functions[number];
+    PageFunction made{.kind = function.kind,
+                      .name = name_of(profile, function),
+                      .file = file_of(profile, function)};
+    const auto [entry, fresh] = function_numbers_.try_emplace(made, functions_.size());
+    if (fresh) {
+      functions_.push_back(std::move(made));
+    }
+    known.functions[number] = entry->second;
+  }
+  return known.functions[number];
+}
+
+std::uint32_t Tables::frame(std::uint32_t function, std::uint32_t line) {
+  const auto [entry, fresh] = frame_numbers_.try_emplace(pair_key(function, line), frames_.size());
+  if (fresh) {
+    frames_.push_back({.function = function, .line = line});
+  }
+  return entry->second;
+}
+
+std::uint32_t Tables::node(const Profile& profile, std::uint32_t number, Numbers& known) {
+  std::vector<std::uint32_t> path;
+  for (; known.nodes[number] == kNone; number = profile.nodes[number].caller) {
+    path.push_back(number);
+  }
+  auto result = known.nodes[number];
+  for (; !path.empty(); path.pop_back()) {
+    const auto& inner = profile.frames[profile.nodes[path.back()].frame];
+    const auto number_of_frame = frame(function(profile, inner.function, known), inner.line);
+    const auto [entry, fresh] =
+        node_numbers_.try_emplace(pair_key(result, number_of_frame), nodes_.size());
+    if (fresh) {
+      nodes_.push_back({.caller = result, .frame = number_of_frame});
+    }
+    result = entry->second;
+    known.nodes[path.back()] = result;
+  }
+  return result;
+}
+
+void Tables::add(const Profile& profile, bool old) {
+  if (profile.samples.empty()) {
+    return;
+  }
+  Numbers known{.functions = std::vector(profile.functions.size(), kNone),
+                .nodes = std::vector(profile.nodes.size(), kNone)};
+  known.nodes[0] = 0;
+  add_events(profile);
+  const auto [first, last] = std::ranges::minmax(profile.samples, {}, &report::Sample::time);
+  cell_ = std::max(cell_, (last.time - first.time) / kMostCells + 1);
+  for (const auto& sample : profile.samples) {
+    samples_.push_back({.cell = sample.time - first.time,
+                        .thread = thread(profile.threads[sample.thread]),
+                        .event = event(profile.events[sample.event]),
+                        .stack = node(profile, sample.stack, known),
+                        .old = old,
+                        .weight = weight_of(profile, sample)});
+  }
+}
+
+void Tables::merge() {
+  for (auto& sample : samples_) {
+    sample.cell = sample.old ? 0 : sample.cell / cell_;
+  }
+  std::ranges::sort(samples_, {}, &PageSample::key);
+  std::size_t kept = 0;
+  for (const auto& sample : samples_) {
+    if (kept > 0 && samples_[kept - 1].key() == sample.key()) {
+      samples_[kept - 1].weight += sample.weight;
+    } else {
+      samples_[kept++] = sample;
+    }
+  }
+  samples_.resize(kept);
+}
+
+void Tables::append_functions(std::string& out) const {
+  out += R"("functions":{"kind":)";
+  append_numbers(out, functions_,
+                 [](const PageFunction& one) { return static_cast<int>(one.kind); });
+  out += R"(,"name":)";
+  append_list(out, functions_, [&](const PageFunction& one) { out += json_string(one.name); });
+  out += R"(,"file":)";
+  append_list(out, functions_, [&](const PageFunction& one) { out += json_string(one.file); });
+  out += R"(},"frames":{"function":)";
+  append_numbers(out, frames_, [](const report::Frame& one) { return one.function; });
+  out += R"(,"line":)";
+  append_numbers(out, frames_, [](const report::Frame& one) { return one.line; });
+  out += R"(},"nodes":{"frame":)";
+  append_numbers(out, nodes_, [](const Node& one) { return one.frame; });
+  out += R"(,"back":)";  // distance to the caller; compresses better
+  append_numbers(out, nodes_, [this](const Node& one) {
+    return static_cast<std::uint32_t>(&one - nodes_.data()) - one.caller;
+  });
+  out += "},";
+}
+
+void Tables::append_samples(std::string& out) const {
+  out += R"("samples":{"cell":)";  // distance to that of the sample before
+  append_numbers(out, samples_, [this](const PageSample& one) {
+    const auto* before = &one == samples_.data() ? nullptr : &one - 1;
+    return static_cast<std::int64_t>(one.cell) -
+           static_cast<std::int64_t>(before == nullptr ? 0 : before->cell);
+  });
+  out += R"(,"thread":)";
+  append_numbers(out, samples_, [](const PageSample& one) { return one.thread; });
+  out += R"(,"event":)";
+  append_numbers(out, samples_, [](const PageSample& one) { return one.event; });
+  out += R"(,"stack":)";
+  append_numbers(out, samples_, [](const PageSample& one) { return one.stack; });
+  out += R"(,"weight":)";
+  append_numbers(out, samples_, [](const PageSample& one) { return one.weight; });
+  out += R"(,"old":)";
+  append_numbers(out, samples_, [](const PageSample& one) { return one.old ? 1 : 0; });
+  out += '}';
+}
+
+std::string Tables::json(const FlamegraphOptions& options, const std::vector<std::string>& notes,
+                         bool compares) const {
+  std::string out = fmt::format(R"({{"title":{},"facts":{},"cell":{},"compares":{},"notes":)",
+                                json_string(options.title), json_string(options.facts),
+                                static_cast<double>(cell_) / 1e9, compares);
+  append_list(out, notes, [&](const std::string& one) { out += json_string(one); });
+  out += R"(,"events":)";
+  append_list(out, events_, [&](const report::Event& one) {
+    const bool waits = one.unit == report::Unit::kWaits;
+    out += fmt::format(R"({{"name":{},"label":{},"unit":"{}"}})", json_string(one.name),
+                       json_string(waits ? "Waits" : one.name), waits ? "ns" : "samples");
+  });
+  out += R"(,"threads":)";
+  append_list(out, threads_, [&](const report::Thread& one) {
+    out +=
+        fmt::format(R"({{"pid":{},"tid":{},"name":{}}})", one.pid, one.tid, json_string(one.name));
+  });
+  out += ',';
+  append_functions(out);
+  append_samples(out);
+  out += '}';
+  return out;
+}
+
+}  // namespace
+
+std::string flamegraph(const Profile& profile, const Profile* before,
+                       const FlamegraphOptions& options) {
+  Tables tables;
+  tables.add(profile, false);
+  if (before != nullptr) {
+    tables.add(*before, true);
+  }
+  tables.merge();
+  const auto data = base64(deflated(tables.json(options, profile.notes, before != nullptr)));
+  return fmt::format("{}{}{}", kFlamegraphPageBegin, data, kFlamegraphPageEnd);
+}
+
+}  // namespace pyinject::exports

@@ -1,0 +1,241 @@
+#include "export/formats.hpp"
+#include "export/json_text.hpp"
+#include "report/marks.hpp"
+#include "report/names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace pyinject::exports {
+
+namespace {
+
+using report::Kind;
+using report::Profile;
+
+constexpr double kNanosecondsPerMillisecond = 1e6;
+constexpr double kDefaultInterval = 1;  // ms
+// A state ends where the thread has no sample for so many intervals.
+constexpr double kMostIntervals = 5;
+
+struct Category {
+  std::string_view name;
+  std::string_view color;
+};
+// By Kind.
+constexpr std::array<Category, 4> kCategories{
+    {{"Python", "blue"}, {"Native", "yellow"}, {"Kernel", "orange"}, {"Other", "grey"}}};
+
+class Strings {
+ public:
+  std::size_t number(const std::string& text) {
+    const auto [entry, fresh] = numbers_.try_emplace(text, texts_.size());
+    if (fresh) {
+      texts_.push_back(text);
+    }
+    return entry->second;
+  }
+  [[nodiscard]] const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  std::vector<std::string> texts_;
+  std::unordered_map<std::string, std::size_t> numbers_;
+};
+
+struct Marker {
+  std::string name;
+  double start = 0;
+  double end = 0;
+};
+
+// The tables of one thread.
+class GeckoThread {
+ public:
+  GeckoThread(const Profile& profile, std::uint64_t begin, double interval)
+      : profile_{profile}, begin_{begin}, interval_{interval} {}
+
+  void add(const report::Sample& sample);
+  [[nodiscard]] std::string json(const report::Thread& thread);
+
+ private:
+  [[nodiscard]] double time_of(const report::Sample& sample) const {
+    return static_cast<double>(sample.time - begin_) / kNanosecondsPerMillisecond;
+  }
+  std::size_t frame(std::uint32_t number);
+  // nullopt: no stack.
+  std::int64_t stack(std::uint32_t node);
+  void mark(const report::Sample& sample);
+  void extend(const std::string& name, double time);
+  [[nodiscard]] std::string markers();
+
+  const Profile& profile_;
+  std::uint64_t begin_;
+  double interval_;
+  Strings strings_;
+  std::unordered_map<std::uint32_t, std::size_t> frame_numbers_;  // by the profile's frame
+  std::vector<std::string> frames_;
+  std::unordered_map<std::uint32_t, std::int64_t> stack_numbers_;  // by the profile's node
+  std::vector<std::pair<std::int64_t, std::size_t>> stacks_;       // prefix, frame
+  std::vector<std::pair<std::int64_t, double>> samples_;           // stack, time
+  std::map<std::string, Marker> open_;
+  std::vector<Marker> markers_;
+};
+
+std::size_t GeckoThread::frame(std::uint32_t number) {
+  const auto [entry, fresh] = frame_numbers_.try_emplace(number, frames_.size());
+  if (fresh) {
+    const auto& function = function_of(profile_, number);
+    const auto line = profile_.frames[number].line;
+    const auto name = strings_.number(
+        fmt::format("{} (in {})", name_of(profile_, function), file_of(profile_, function)));
+    frames_.push_back(fmt::format("[{},false,0,null,null,{},null,{},0]", name,
+                                  line == 0 ? "null" : std::to_string(line),
+                                  static_cast<int>(function.kind)));
+  }
+  return entry->second;
+}
+
+std::int64_t GeckoThread::stack(std::uint32_t node) {
+  std::vector<std::uint32_t> path;
+  for (; node != 0 && !stack_numbers_.contains(node); node = profile_.nodes[node].caller) {
+    path.push_back(node);
+  }
+  std::int64_t result = node == 0 ? -1 : stack_numbers_.at(node);
+  for (; !path.empty(); path.pop_back()) {
+    stacks_.emplace_back(result, frame(profile_.nodes[path.back()].frame));
+    result = static_cast<std::int64_t>(stacks_.size()) - 1;
+    stack_numbers_.emplace(path.back(), result);
+  }
+  return result;
+}
+
+// Extends the marker NAME to TIME, or begins a new one.
+void GeckoThread::extend(const std::string& name, double time) {
+  auto [entry, fresh] = open_.try_emplace(name, Marker{.name = name, .start = time, .end = time});
+  auto& marker = entry->second;
+  if (!fresh && time - marker.end > kMostIntervals * interval_) {
+    markers_.push_back(marker);
+    marker.start = time;
+  }
+  marker.end = time;
+}
+
+void GeckoThread::mark(const report::Sample& sample) {
+  auto frames = frames_of(profile_, sample.stack);
+  const auto marks = take_marks(profile_, frames);
+  const auto time = time_of(sample);
+  if (profile_.events[sample.event].unit == report::Unit::kWaits) {
+    const auto end = time + static_cast<double>(sample.period) / kNanosecondsPerMillisecond;
+    const auto* name = marks.wait.empty() ? "Wait" : "Preempted";
+    markers_.push_back({.name = name, .start = time, .end = end});
+    return;
+  }
+  if (!marks.gil.empty()) {
+    extend(marks.gil == "held" ? "GIL held" : "Waiting for the GIL", time);
+  }
+  if (!marks.task.empty()) {
+    extend("Task " + marks.task, time);
+  }
+}
+
+void GeckoThread::add(const report::Sample& sample) {
+  mark(sample);
+  if (profile_.events[sample.event].unit != report::Unit::kWaits) {
+    samples_.emplace_back(stack(sample.stack), time_of(sample));
+  }
+}
+
+std::string GeckoThread::markers() {
+  for (const auto& [name, marker] : open_) {
+    markers_.push_back(marker);
+  }
+  std::ranges::stable_sort(markers_, {}, &Marker::start);
+  std::string out;
+  append_list(out, markers_, [&](const Marker& marker) {
+    out += fmt::format(R"([{},{:.6f},{:.6f},1,3,{{"type":"tracing","category":"Python"}}])",
+                       strings_.number(marker.name), marker.start, marker.end);
+  });
+  return out;
+}
+
+std::string GeckoThread::json(const report::Thread& thread) {
+  const auto all_markers = markers();
+  std::string out = fmt::format(
+      R"({{"name":{},"processName":{},"processType":"default","pid":{},"tid":{},"registerTime":0,)"
+      R"("unregisterTime":null,"markers":{{"schema":{{"name":0,"startTime":1,"endTime":2,"phase":3,)"
+      R"("category":4,"data":5}},"data":{}}},)",
+      json_string(thread.name), json_string(thread.process), thread.pid, thread.tid, all_markers);
+  out += R"("samples":{"schema":{"stack":0,"time":1,"eventDelay":2},"data":)";
+  append_list(out, samples_, [&](const auto& sample) {
+    out += sample.first < 0 ? fmt::format("[null,{:.6f},0]", sample.second)
+                            : fmt::format("[{},{:.6f},0]", sample.first, sample.second);
+  });
+  out +=
+      R"(},"frameTable":{"schema":{"location":0,"relevantForJS":1,"innerWindowID":2,)"
+      R"("implementation":3,"optimizations":4,"line":5,"column":6,"category":7,"subcategory":8},)"
+      R"("data":)";
+  append_list(out, frames_, [&](const std::string& frame) { out += frame; });
+  out += R"(},"stackTable":{"schema":{"prefix":0,"frame":1},"data":)";
+  append_list(out, stacks_, [&](const auto& stack) {
+    out += stack.first < 0 ? fmt::format("[null,{}]", stack.second)
+                           : fmt::format("[{},{}]", stack.first, stack.second);
+  });
+  out += R"(},"stringTable":)";
+  append_list(out, strings_.texts(), [&](const std::string& text) { out += json_string(text); });
+  out += '}';
+  return out;
+}
+
+// Milliseconds between samples of one thread, by its period if that is a time.
+double interval_of(const Profile& profile) {
+  for (const auto& sample : profile.samples) {
+    if (profile.events[sample.event].unit == report::Unit::kNanoseconds) {
+      return static_cast<double>(sample.period) / kNanosecondsPerMillisecond;
+    }
+  }
+  return kDefaultInterval;
+}
+
+std::string meta(double interval) {
+  std::string out = fmt::format(
+      R"({{"meta":{{"interval":{:.6f},"processType":0,"product":"perf-pyinject","stackwalk":1,)"
+      R"("debug":0,"gcpoison":0,"asyncstack":1,"startTime":0,"shutdownTime":null,"version":24,)"
+      R"("presymbolicated":true,"categories":)",
+      interval);
+  append_list(out, kCategories, [&](const Category& category) {
+    out += fmt::format(R"({{"name":"{}","color":"{}","subcategories":["Other"]}})", category.name,
+                       category.color);
+  });
+  out += R"(,"markerSchema":[]},"libs":[],"processes":[],"pausedRanges":[],"threads":[)";
+  return out;
+}
+
+}  // namespace
+
+void write_gecko(const Profile& profile, const Sink& out) {
+  const auto interval = interval_of(profile);
+  const auto begin = profile.samples.empty() ? 0 : profile.samples.front().time;
+  std::map<std::uint32_t, GeckoThread> threads;
+  for (const auto& sample : profile.samples) {
+    threads.try_emplace(sample.thread, profile, begin, interval).first->second.add(sample);
+  }
+  out(meta(interval));
+  bool first = true;
+  for (auto& [number, thread] : threads) {
+    out(first ? "" : ",");
+    first = false;
+    out(thread.json(profile.threads[number]));
+  }
+  out("]}\n");
+}
+
+}  // namespace pyinject::exports

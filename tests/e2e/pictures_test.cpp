@@ -1,0 +1,405 @@
+// Flame graphs and exports, compared with what perf script prints of the same recording.
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "e2e/bpf_recording.hpp"
+#include "support/child_process.hpp"
+#include "support/paths.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace pyinject::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+// The service of tests/targets/services.py that is slow for REASON.
+class Service {
+ public:
+  Service(const Interpreter& python, const std::string& reason)
+      : python_{python,
+                target_source("services.py"),
+                {.interpreter_args = {}, .args = {reason}, .child = {}}} {}
+  [[nodiscard]] std::string pid() const { return std::to_string(python_.pid().value()); }
+  // Records it into DATA.
+  void record(const std::string& data, const std::string& engine, const std::string& length) const {
+    const auto recorded = run({tool(), "record", "-p", pid(), "--engine", engine, "--off-cpu", "-F",
+                               "499", "-o", data, "--", "sleep", length});
+    ASSERT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  }
+
+ private:
+  PythonProcess python_;
+};
+
+struct Recorded {
+  int minor = 0;
+  std::string engine;
+};
+// NOLINTNEXTLINE(readability-identifier-naming)
+void PrintTo(const Recorded& recorded, std::ostream* stream) {
+  *stream << "3." << recorded.minor << " " << recorded.engine;
+}
+
+class Pictures : public testing::TestWithParam<Recorded> {
+ protected:
+  void SetUp() override {
+    python_ = find_build({.minor = GetParam().minor});
+    if (!python_) {
+      GTEST_SKIP() << "no CPython 3." << GetParam().minor << " (scripts/pythons)";
+    }
+    if (const auto lacks = bpf_engine_lacks(); GetParam().engine == "bpf" && !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+  }
+  [[nodiscard]] Service start(const std::string& reason) const { return {*python_, reason}; }
+  [[nodiscard]] const TempDir& folder() const { return folder_; }
+
+ private:
+  TempDir folder_;
+  std::optional<Interpreter> python_;
+};
+
+// Event, period, thread, and the Python functions, innermost first.
+using Facts = std::tuple<std::string, std::uint64_t, std::string, std::vector<std::string>>;
+
+std::vector<Facts> told_by_perf(const std::string& data) {
+  std::vector<Facts> all;
+  for (const auto& sample : scripted_samples(data)) {
+    auto functions = sample.chain();
+    std::ranges::reverse(functions);
+    const auto event = sample.event.substr(0, sample.event.find_first_of(":/"));
+    all.emplace_back(event, sample.period, sample.tid, std::move(functions));
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+std::vector<Facts> told_by_export(const std::string& data) {
+  const auto exported = run({tool(), "export", "-f", "jsonl", data});
+  EXPECT_EQ(exported.status, ExitStatus{}) << exported.err;
+  std::vector<Facts> all;
+  for (const auto line : base::split(exported.out, '\n')) {
+    if (line.empty()) {
+      continue;
+    }
+    const auto sample = nlohmann::json::parse(line);
+    std::vector<std::string> functions;
+    for (const auto& frame : sample.at("stack")) {
+      if (frame.at("kind") == "python") {
+        functions.push_back(frame.at("name"));
+      }
+    }
+    all.emplace_back(sample.at("event"), sample.at("period"),
+                     std::to_string(sample.at("tid").get<int>()), std::move(functions));
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+Facts without_functions(Facts facts) {
+  std::get<3>(facts).clear();
+  return facts;
+}
+
+// ARG has all functions of FEWER, in the same order.
+MATCHER_P(HasAllOf, fewer, "") {
+  auto next = fewer.begin();
+  for (const auto& function : arg) {
+    next += next != fewer.end() && *next == function ? 1 : 0;
+  }
+  return next == fewer.end();
+}
+
+TEST_P(Pictures, HaveTheSamplesOfPerfScript) {
+  const auto service = start("gil");
+  const auto data = folder() / "perf.data";
+  service.record(data, GetParam().engine, "1");
+  const auto expected = told_by_perf(data);
+  const auto got = told_by_export(data);
+  EXPECT_GT(expected.size(), 200U);
+  ASSERT_EQ(got.size(), expected.size());
+  std::vector<Facts> ours;
+  std::vector<Facts> perfs;
+  std::ranges::set_difference(got, expected, std::back_inserter(ours));
+  std::ranges::set_difference(expected, got, std::back_inserter(perfs));
+  // perf does not name a trampoline in a sample that is older than the record of its memory.
+  EXPECT_LE(ours.size(), got.size() / 100);
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    EXPECT_EQ(without_functions(ours[i]), without_functions(perfs[i]));
+    EXPECT_THAT(std::get<3>(ours[i]), HasAllOf(std::get<3>(perfs[i]))) << i;
+  }
+}
+
+// Only Python's own frames: of C functions with several names, perf prints another one.
+std::map<std::string, long> python_stacks(const std::string& folded) {
+  std::map<std::string, long> counts;
+  for (const auto line : base::split(folded, '\n')) {
+    const auto blank = line.rfind(' ');
+    if (blank == std::string_view::npos) {
+      continue;
+    }
+    std::string key;
+    for (const auto frame : base::split(line.substr(0, blank), ';')) {
+      key += frame.starts_with("py::") || frame.starts_with("[GIL") || key.empty()
+                 ? fmt::format(";{}", frame)
+                 : "";
+    }
+    counts[key] += base::parse_number<long>(line.substr(blank + 1)).value_or(0);
+  }
+  return counts;
+}
+
+long samples_in(const std::map<std::string, long>& stacks) {
+  long sum = 0;
+  for (const auto& [stack, count] : stacks) {
+    sum += count;
+  }
+  return sum;
+}
+
+// Samples that the two count for different stacks. See HaveTheSamplesOfPerfScript.
+long samples_apart(const std::map<std::string, long>& left, std::map<std::string, long> right) {
+  long apart = 0;
+  for (const auto& [stack, count] : left) {
+    apart += std::abs(count - right[stack]);
+    right.erase(stack);
+  }
+  return (apart + samples_in(right)) / 2;
+}
+
+TEST_P(Pictures, FoldedStacksAreThoseOfTheScripts) {
+  const auto service = start("gil");
+  const auto data = folder() / "perf.data";
+  service.record(data, GetParam().engine, "1");
+  const auto scripted =
+      run({"perf", "script", "-s",
+           source_dir() + "/perf-scripts/scripts/python/pyinject-collapsed.py", "-i", data});
+  const auto exported = run({tool(), "export", "-f", "folded", data});
+  ASSERT_EQ(scripted.status, ExitStatus{}) << scripted.err;
+  ASSERT_EQ(exported.status, ExitStatus{}) << exported.err;
+  const auto stacks = python_stacks(exported.out);
+  EXPECT_THAT(exported.out, HasSubstr(";py::compute:"));
+  const auto expected = python_stacks(scripted.out);
+  EXPECT_LE(samples_apart(stacks, expected), samples_in(stacks) / 100);
+  EXPECT_EQ(samples_in(stacks), samples_in(expected));
+}
+
+// By function: self, python, native, kernel, total.
+using Figures = std::map<std::string, std::vector<long>>;
+
+long number(std::string_view text) { return base::parse_number<long>(text).value_or(-1); }
+
+TEST_P(Pictures, ReportHasTheFiguresOfTheScripts) {
+  const auto service = start("gil");
+  const auto data = folder() / "perf.data";
+  service.record(data, GetParam().engine, "1");
+  const auto scripted =
+      run({"perf", "script", "-s", source_dir() + "/perf-scripts/scripts/python/pyinject-top.py",
+           "-i", data, "--", "--wide"});
+  const auto reported = run({tool(), "report", "--csv", data});
+  ASSERT_EQ(scripted.status, ExitStatus{}) << scripted.err;
+  ASSERT_EQ(reported.status, ExitStatus{}) << reported.err;
+  Figures expected;
+  for (const auto line : base::split(scripted.out, '\n')) {
+    std::vector<std::string> words;
+    for (const auto word : base::split(line, ' ')) {
+      if (!word.empty()) {
+        words.emplace_back(word);
+      }
+    }
+    if (words.size() == 9 && words.front().ends_with('%') && words[0] != "self%") {
+      expected[words[7]] = {number(words[1]), number(words[2]), number(words[3]), number(words[4]),
+                            number(words[6])};
+    }
+  }
+  Figures got;
+  for (const auto line : base::split(reported.out, '\n')) {
+    const auto cells = base::split(line, ',');
+    if (cells.size() == 9 && cells[0] == "cpu-clock") {
+      got[std::string{cells[6]}] = {number(cells[1]), number(cells[2]), number(cells[3]),
+                                    number(cells[4]), number(cells[5])};
+    }
+  }
+  EXPECT_TRUE(expected.contains("compute")) << scripted.out;
+  ASSERT_EQ(got.size(), expected.size()) << reported.out << scripted.out;
+  const auto most_apart = got.at("Thread.run").back() / 100;  // see HaveTheSamplesOfPerfScript
+  for (const auto& [function, figures] : got) {
+    for (std::size_t i = 0; i < figures.size(); ++i) {
+      EXPECT_LE(std::abs(figures[i] - expected[function].at(i)), most_apart)
+          << reported.out << scripted.out;
+    }
+  }
+}
+
+TEST_P(Pictures, AreMadeByOneCommand) {
+  const auto service = start("python");
+  const TempDir temporary;
+  const auto page = folder() / "page.html";
+  RunOptions options;
+  options.child.env["TMPDIR"] = temporary.path();
+  options.child.env["PERF_CONFIG"] = folder() / "perfconfig";
+  options.child.env["HOME"] = folder() / "home";
+  const auto drawn = run({tool(), "flamegraph", "-p", service.pid(), "--engine", GetParam().engine,
+                          "-d", "1", "-o", page},
+                         options);
+  EXPECT_EQ(drawn.status, ExitStatus{}) << drawn.err;
+  EXPECT_THAT(drawn.err, HasSubstr(page + ": "));
+  EXPECT_THAT(base::read_file(page).value_or(""), StartsWith("<!DOCTYPE html>"));
+  EXPECT_TRUE(std::filesystem::is_empty(temporary.path())) << "the recording is still there";
+  EXPECT_FALSE(std::filesystem::exists(folder() / "home")) << "perf's cache has grown";
+}
+
+INSTANTIATE_TEST_SUITE_P(Pythons, Pictures,
+                         testing::Values(Recorded{12, "trampoline"}, Recorded{12, "bpf"},
+                                         Recorded{13, "trampoline"}, Recorded{13, "bpf"},
+                                         Recorded{14, "trampoline"}, Recorded{14, "bpf"},
+                                         Recorded{15, "trampoline"}, Recorded{15, "bpf"}),
+                         [](const auto& each) {
+                           return fmt::format("py3_{}_{}", each.param.minor, each.param.engine);
+                         });
+
+class Page : public testing::Test {
+ protected:
+  void SetUp() override {
+    python_ = find_build({.minor = 15});
+    if (!python_) {
+      GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
+    }
+    if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+  }
+  [[nodiscard]] const Interpreter& python() const { return *python_; }
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+  void draw(const std::vector<std::string>& arguments) const {
+    std::vector<std::string> command{tool(), "flamegraph"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const auto drawn = run(command);
+    ASSERT_EQ(drawn.status, ExitStatus{}) << drawn.err;
+  }
+
+ private:
+  TempDir folder_;
+  std::optional<Interpreter> python_;
+};
+
+TEST_F(Page, CanBeUsedInABrowser) {
+  Service{python(), "gil"}.record(path("gil.data"), "bpf", "3");
+  Service{python(), "python"}.record(path("python.data"), "bpf", "1");
+  draw({path("gil.data"), "-o", path("gil.html")});
+  draw({path("gil.data"), "--diff", path("python.data"), "-o", path("diff.html")});
+  const auto used = run({"python3", source_dir() + "/tests/flamegraph/exercise_page.py",
+                         path("gil.html"), "compute", path("diff.html")});
+  constexpr int kNoBrowser = 77;
+  if (used.status.code == kNoBrowser) {
+    GTEST_SKIP() << "no Chromium (scripts/setup test)";
+  }
+  EXPECT_EQ(used.status, ExitStatus{}) << used.out << used.err;
+}
+
+TEST_F(Page, IsDrawnOfWhatIsThereAtCtrlC) {
+  const Service service{python(), "python"};
+  ChildProcess drawing{
+      {tool(), "flamegraph", "-p", service.pid(), "-d", "600", "-o", path("page.html")}};
+  await(drawing, "attached read-only");
+  // The first samples are there when the recording's file grows, which only perf knows: a signal
+  // before is one more case.
+  drawing.signal(SIGINT);
+  const auto status = drawing.wait(base::Deadline::after(kPatience));
+  ASSERT_TRUE(status) << drawing.err();
+  const bool drawn = std::filesystem::exists(path("page.html"));
+  EXPECT_EQ(drawn, *status == ExitStatus{}) << drawing.err();
+}
+
+TEST_F(Page, OfOneProcessIsNamedAfterIt) {
+  const Service service{python(), "python"};
+  const auto shown = run({tool(), "flamegraph", "-p", service.pid(), "-d", "1", "-o", "-"});
+  EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
+  EXPECT_THAT(shown.out, StartsWith("<!DOCTYPE html>"));
+}
+
+class Exports : public Page {};
+
+// The real reader, where this machine has one.
+TEST_F(Exports, GoReadsPprof) {
+  if (run({"sh", "-c", "command -v go"}).status != ExitStatus{}) {
+    GTEST_SKIP() << "no go (golang-go)";
+  }
+  Service{python(), "python"}.record(path("perf.data"), "bpf", "1");
+  const auto exported =
+      run({tool(), "export", "-f", "pprof", path("perf.data"), "-o", path("cpu.pb.gz")});
+  ASSERT_EQ(exported.status, ExitStatus{}) << exported.err;
+  RunOptions options;
+  options.child.env["HOME"] = path(".");
+  const auto top = run({"go", "tool", "pprof", "-top", path("cpu.pb.gz")}, options);
+  EXPECT_EQ(top.status, ExitStatus{}) << top.err;
+  EXPECT_THAT(top.out, HasSubstr("Type: cpu"));
+  EXPECT_THAT(top.out, HasSubstr("compute"));
+}
+
+struct BadUse {
+  std::string name;
+  std::vector<std::string> arguments;
+  int status = 0;
+  std::string says;
+};
+// NOLINTNEXTLINE(readability-identifier-naming)
+void PrintTo(const BadUse& use, std::ostream* stream) { *stream << use.name; }
+
+class BadUses : public testing::TestWithParam<BadUse> {};
+
+TEST_P(BadUses, AreToldInOneSentence) {
+  const TempDir folder;
+  auto command = GetParam().arguments;
+  command.insert(command.begin(), tool());
+  RunOptions options;
+  options.child.folder = folder.path();
+  const auto refused = run(command, options);
+  EXPECT_EQ(refused.status.code, GetParam().status) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr(GetParam().says));
+  EXPECT_THAT(refused.out, IsEmpty());
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, BadUses,
+    testing::Values(
+        BadUse{"NoFile", {"flamegraph"}, 125, "cannot open perf.data"},
+        BadUse{"NoRecording", {"export", "-f", "folded", "/etc/passwd"}, 125, "/etc/passwd: "},
+        BadUse{"NoFormat", {"export"}, 129, "export needs a format: -f folded|pprof"},
+        BadUse{"UnknownFormat", {"export", "-f", "xml"}, 129, "--format xml: expected one of"},
+        BadUse{"TwoSources", {"flamegraph", "-p", "1", "perf.data"}, 129, "give either FILE or"},
+        BadUse{"TwoFiles", {"flamegraph", "-i", "a", "b"}, 129, "give one FILE"},
+        BadUse{"TimeOfAFile", {"flamegraph", "-d", "5"}, 129, "--delay is for a new recording"},
+        BadUse{"NoDirectory",
+               {"flamegraph", "/etc/passwd", "-o", "/nonexistent/page.html"},
+               125,
+               "cannot open the directory /nonexistent"},
+        BadUse{
+            "UnknownView", {"report", "--view", "x"}, 129, "--view x: expected one of: functions"},
+        BadUse{"NoTime", {"report", "--time", "5"}, 129, "expected a range such as 2-5"},
+        BadUse{"NoFileToReport", {"report"}, 125, "cannot open perf.data"},
+        BadUse{"NoProcess", {"flamegraph", "-p", "999999999"}, 125, "999999999"}),
+    [](const auto& each) { return each.param.name; });
+
+}  // namespace
+}  // namespace pyinject::test

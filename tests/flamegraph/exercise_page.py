@@ -1,0 +1,148 @@
+"""Uses a page of perf-pyinject flamegraph as a person would: python3 exercise_page.py PAGE FUNCTION [DIFF]
+
+PAGE has samples of the CPU and waits; FUNCTION is a Python function in it. DIFF is a page that compares two recordings.
+With PICTURE in the environment, that file gets a screenshot. Status: 0 if all went well, 77 without a browser."""
+
+import os
+import sys
+
+import browser
+
+READY = "document.documentElement.dataset.ready === 'true'"
+FIND = """(() => {
+  const pane = page.panes[0];
+  const node = pane.tree.function.findIndex((id, node) => id >= 0 && pane.tree.name(node) === %r);
+  return node < 0 ? null : {node, ...pane.where(node)};
+})()"""
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def status(page):
+    return page.evaluate("document.getElementById('status').textContent")
+
+
+def heading(page):
+    return page.evaluate("page.panes[0].heading.textContent")
+
+
+def total(page):
+    return page.evaluate("page.panes[0].tree.total[0]")
+
+
+def hover_and_zoom(page, function):
+    place = page.evaluate(FIND % function)
+    check(place and "x" in place, "%s is not drawn" % function)
+    page.move(place["x"], place["y"])
+    tip = page.evaluate("document.getElementById('tooltip').textContent")
+    check(tip.startswith(function) and "total:" in tip and "self:" in tip, "the tooltip says: " + tip)
+    page.click(place["x"], place["y"])
+    check(page.evaluate("page.panes[0].zoomed") == place["node"], "a click does not zoom")
+    wide = page.evaluate(FIND % function)["width"]
+    check(wide > 0.95 * page.evaluate("page.panes[0].width"), "the zoomed function is %s pixels wide" % wide)
+    page.press("Escape")
+    check(page.evaluate("page.panes[0].zoomed") == 0, "Esc does not zoom out")
+
+
+def search(page, function):
+    page.press("/")
+    page.type("^%s$" % function)
+    check("matched: " in heading(page) and "matched: 0.0 %" not in heading(page), "search: " + heading(page))
+    page.press("Escape")
+    check("matched" not in heading(page), "Esc does not end the search")
+
+
+def toggle(page):
+    kinds = """[...new Set(page.panes[0].tree.function.map((id, node) => page.panes[0].tree.kind(node)))].sort()"""
+    before = total(page)
+    page.press("2")
+    check(set(page.evaluate(kinds)) <= {0, 3, 4}, "Python mode shows other functions")
+    check(total(page) == before, "Python mode loses samples")
+    page.press("3")
+    check(0 not in page.evaluate(kinds), "native mode shows Python functions")
+    page.press("1")
+    page.press("t")
+    names = page.evaluate("page.panes[0].tree.children[0].map(node => page.panes[0].tree.name(node))")
+    check(len(names) >= 2, "by thread: %s" % names)
+    check(total(page) == before, "by thread loses samples")
+    page.press("t")
+    page.press("i")
+    check(page.evaluate("page.settings.direction") == "icicle", "i does not turn the graph")
+    page.press("i")
+    page.press("d")
+    page.press("d")
+
+
+def walk_by_keys(page):
+    selected = "page.panes[0].selected"
+    page.press("ArrowUp")
+    first = page.evaluate(selected)
+    page.press("ArrowUp")
+    check(page.evaluate("page.panes[0].tree.parent[%s]" % selected) == first, "arrow keys do not move")
+    page.press("Enter")
+    check(page.evaluate("page.panes[0].zoomed") > 0, "Enter does not zoom")
+    page.press("Backspace")
+    page.press("Escape")
+
+
+def choose_seconds(page):
+    before = total(page)
+    box = page.evaluate("(() => { const b = document.getElementById('heatmap').getBoundingClientRect();"
+                        " return [b.left, b.top, b.width, b.height]; })()")
+    columns = page.evaluate("page.heatMap.columns")
+    check(columns >= 2, "no heat map")
+    page.click(box[0] + box[2] / columns / 2, box[1] + box[3] / 2)
+    check(page.evaluate("page.settings.to - page.settings.from") == 50, "a click does not choose a second")
+    first = total(page)
+    check(0 < first < before, "a second has %s of %s samples" % (first, before))
+    page.drag((box[0] + 1, box[1] + 1), (box[0] + box[2] * 0.6, box[1] + box[3] - 1))
+    check(total(page) > first, "a range has %s samples, a second %s" % (total(page), first))
+    page.press("Escape")
+    check(total(page) == before, "Esc does not end the choice of a time")
+
+
+def side_by_side(page):
+    page.evaluate("document.querySelector('#event [data-value=all]').click()")
+    units = page.evaluate("page.panes.map(pane => pane.tree.unit).sort()")
+    check(units == ["ns", "samples"], "side by side: %s" % units)
+    page.evaluate("document.querySelector('#event button').click()")
+
+
+def compare(page):
+    check(page.evaluate("document.getElementById('comparison').hidden") is False, "no choice of the comparison")
+    growth = page.evaluate("page.panes[0].tree.function.map((_, node) => page.panes[0].tree.growth(node))")
+    check(any(one > 0.01 for one in growth) and any(one < -0.01 for one in growth), "nothing has changed")
+    check("before: " in status(page), status(page))
+    page.evaluate("document.querySelector('#comparison [data-value=absolute]').click()")
+    check(page.evaluate("page.settings.comparison") == "absolute", "absolute cannot be chosen")
+    elided = page.evaluate("document.querySelector('#elided summary').textContent")
+    check("only in the older recording" in elided, elided)
+
+
+def main(file, function, diff=None):
+    program = browser.find()
+    if program is None:
+        print("no Chromium")
+        return 77
+    with browser.Browser(program) as page:
+        page.open(file, READY)
+        for step in (hover_and_zoom, search):
+            step(page, function)
+        for step in (toggle, walk_by_keys, choose_seconds, side_by_side):
+            step(page)
+        if diff:
+            page.open(diff, READY)
+            compare(page)
+        if "PICTURE" in os.environ:
+            page.screenshot(os.environ["PICTURE"])
+        check(not page.errors, page.errors)
+        outside = [url for url in page.requests if not url.startswith("file:")]
+        check(not outside, "requests: %s" % outside)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

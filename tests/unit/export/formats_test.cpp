@@ -1,0 +1,228 @@
+#include "export/formats.hpp"
+
+#include "export/deflate.hpp"
+#include "export/flamegraph.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <zlib.h>
+
+namespace pyinject::exports {
+namespace {
+
+using report::Kind;
+using report::Profile;
+using report::Unit;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// outer() calls inner() at line 7, which calls memcpy and waits; [GIL held] is at the root.
+Profile two_threads() {
+  Profile profile;
+  profile.objects = {{.path = "/usr/lib/libc.so.6", .build_id = "ab12"},
+                     {.path = "/usr/bin/python3.15"},
+                     {.path = "[kernel.kallsyms]"}};
+  profile.functions = {{.kind = Kind::kPython, .name = "outer", .file = "/srv/a.py"},
+                       {.kind = Kind::kPython, .name = "Cart.add;<lambda>", .file = "/srv/b 12"},
+                       {.kind = Kind::kNative, .name = "memcpy", .object = 0},
+                       {.kind = Kind::kNative, .name = "", .object = 1, .address = 0x40},
+                       {.kind = Kind::kKernel, .name = "do_idle", .object = 2},
+                       {.kind = Kind::kMark, .name = "[GIL held]"},
+                       {.kind = Kind::kMark, .name = "[task fetch 1]"}};
+  profile.frames = {{.function = 5}, {.function = 0}, {.function = 1, .line = 7},
+                    {.function = 2}, {.function = 3}, {.function = 4},
+                    {.function = 6}};
+  profile.nodes = {{},
+                   {.caller = 0, .frame = 0},   // 1: [GIL held]
+                   {.caller = 1, .frame = 1},   // 2: outer
+                   {.caller = 2, .frame = 2},   // 3: inner
+                   {.caller = 3, .frame = 3},   // 4: memcpy
+                   {.caller = 0, .frame = 1},   // 5: outer
+                   {.caller = 5, .frame = 4},   // 6: python3.15
+                   {.caller = 6, .frame = 5},   // 7: do_idle
+                   {.caller = 0, .frame = 6},   // 8: [task fetch 1]
+                   {.caller = 8, .frame = 1}};  // 9: outer
+  profile.events = {{.name = "cpu-clock", .unit = Unit::kNanoseconds},
+                    {.name = "context-switches", .unit = Unit::kWaits}};
+  profile.threads = {{.pid = 10, .tid = 10, .name = "web", .process = "web"},
+                     {.pid = 10, .tid = 11, .name = "worker 3", .process = "web"}};
+  profile.samples = {{.time = 1'000'000, .period = 5'000'000, .stack = 4},
+                     {.time = 2'000'000, .period = 5'000'000, .stack = 4},
+                     {.time = 3'000'000, .period = 700, .stack = 7, .thread = 1, .event = 1},
+                     {.time = 4'000'000, .period = 5'000'000, .stack = 9, .thread = 1}};
+  profile.notes = {"3 samples were lost"};
+  return profile;
+}
+
+std::string text_of(const Profile& profile, void (*write)(const Profile&, const Sink&)) {
+  std::string text;
+  write(profile, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+std::string inflated(std::string_view data, int format) {
+  z_stream stream{};
+  std::string in{data};
+  std::string out(std::size_t{1} << 20U, '\0');
+  EXPECT_EQ(::inflateInit2(&stream, format), Z_OK);
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(::inflate(&stream, Z_FINISH), Z_STREAM_END);
+  ::inflateEnd(&stream);
+  out.resize(stream.total_out);
+  return out;
+}
+
+std::string decoded(std::string_view text) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  unsigned bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    if (c == '=') {
+      break;
+    }
+    bits = (bits << 6U | static_cast<unsigned>(kDigits.find(c))) & 0xFFFFU;
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      out += static_cast<char>(bits >> static_cast<unsigned>(count) & 0xFFU);
+    }
+  }
+  return out;
+}
+
+TEST(Deflate, CanBeInflatedAgain) {
+  constexpr int kZlib = 15;
+  constexpr int kGzip = 31;
+  const std::string text(200'000, 'x');
+  EXPECT_EQ(inflated(deflated(text), kZlib), text);
+  EXPECT_EQ(inflated(gzipped("abc"), kGzip), "abc");
+  EXPECT_EQ(inflated(gzipped(""), kGzip), "");
+}
+
+TEST(Base64, HasTheTestVectorsOfRfc4648) {
+  const std::vector<std::string> encoded{base64(""),    base64("f"),    base64("fo"),
+                                         base64("foo"), base64("foob"), base64("foobar")};
+  EXPECT_THAT(encoded, ElementsAre("", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmFy"));
+}
+
+TEST(Folded, HasTheStacksOfTheCpuEventOnly) {
+  EXPECT_EQ(text_of(two_threads(), write_folded),
+            "web;[GIL held];py::outer:/srv/a.py;py::Cart.add:<lambda>:/srv/b 12:7;memcpy 2\n"
+            "worker_3;[task fetch 1];py::outer:/srv/a.py 1\n");
+}
+
+TEST(Folded, CountsWaitsInNanosecondsIfThereIsNothingElse) {
+  auto profile = two_threads();
+  std::erase_if(profile.samples, [](const auto& sample) { return sample.event == 0; });
+  EXPECT_EQ(text_of(profile, write_folded),
+            "worker_3;py::outer:/srv/a.py;[python3.15];do_idle_[k] 700\n");
+}
+
+TEST(Speedscope, HasAProfileForEachThreadAndEvent) {
+  const auto json = nlohmann::json::parse(text_of(two_threads(), write_speedscope));
+  const auto& profiles = json.at("profiles");
+  ASSERT_EQ(profiles.size(), 3U);
+  EXPECT_EQ(profiles[0].at("name"), "web 10/10, cpu-clock");
+  EXPECT_EQ(profiles[0].at("endValue"), 2);
+  EXPECT_EQ(profiles[0].at("samples"), nlohmann::json::parse("[[0,1,2,3],[0,1,2,3]]"));
+  EXPECT_EQ(profiles[2].at("unit"), "nanoseconds");
+  EXPECT_EQ(profiles[2].at("weights"), nlohmann::json::parse("[700]"));
+  EXPECT_EQ(json.at("shared").at("frames").at(2),
+            nlohmann::json::parse(R"({"name":"Cart.add;<lambda>","file":"/srv/b 12","line":7})"));
+}
+
+TEST(Gecko, HasSamplesWithStacksAndMarkersOfStates) {
+  const auto json = nlohmann::json::parse(text_of(two_threads(), write_gecko));
+  const auto& web = json.at("threads").at(0);
+  EXPECT_EQ(web.at("samples").at("data").size(), 2U);
+  const auto& strings = web.at("stringTable");
+  const auto& marker = web.at("markers").at("data").at(0);
+  EXPECT_EQ(strings.at(marker.at(0).get<std::size_t>()), "GIL held");
+  EXPECT_EQ(marker.at(1), 0.0);
+  EXPECT_EQ(marker.at(2), 1.0);
+  // Only the samples of the CPU are samples; a wait is a marker.
+  const auto& worker = json.at("threads").at(1);
+  EXPECT_EQ(worker.at("samples").at("data").size(), 1U);
+  ASSERT_EQ(worker.at("markers").at("data").size(), 2U);
+  EXPECT_EQ(worker.at("markers").at("data").at(0).at(1), 2.0);
+  EXPECT_EQ(worker.at("markers").at("data").at(0).at(2), 2.0007);
+}
+
+TEST(JsonLines, HaveAnObjectForEachSample) {
+  const auto text = text_of(two_threads(), write_jsonl);
+  std::vector<nlohmann::json> lines;
+  for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(rest.find('\n') + 1)) {
+    lines.push_back(nlohmann::json::parse(rest.substr(0, rest.find('\n'))));
+  }
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[2].at("event"), "context-switches");
+  EXPECT_EQ(lines[2].at("comm"), "worker 3");
+  EXPECT_EQ(lines[2].at("stack").at(0).at("kind"), "kernel");
+  EXPECT_EQ(lines[2].at("stack").at(1).at("name"), "[python3.15]");
+  EXPECT_EQ(lines[0].at("stack").at(1).at("line"), 7);
+}
+
+TEST(Formats, WriteSomethingForAnEmptyProfile) {
+  for (const auto& format : formats()) {
+    EXPECT_NO_THROW((void)text_of(Profile{}, format.write)) << format.name;
+  }
+}
+
+TEST(Formats, ReplaceInvalidUtf8) {
+  auto profile = two_threads();
+  profile.functions[0].name = "\xFF";
+  EXPECT_TRUE(nlohmann::json::accept(text_of(profile, write_speedscope)));
+  EXPECT_TRUE(nlohmann::json::accept(text_of(profile, write_gecko)));
+}
+
+class Page : public testing::Test {
+ protected:
+  static nlohmann::json data_of(const std::string& page) {
+    constexpr std::string_view kBegin = R"(type="application/octet-stream">)";
+    constexpr int kZlib = 15;
+    const auto begin = page.find(kBegin) + kBegin.size();
+    const auto data = page.substr(begin, page.find('<', begin) - begin);
+    return nlohmann::json::parse(inflated(decoded(data), kZlib));
+  }
+};
+
+TEST_F(Page, HasItsDataAndNothingOfTheNetwork) {
+  const auto page = flamegraph(two_threads(), nullptr, {.title = "</script>", .facts = "1 s"});
+  EXPECT_THAT(page, Not(HasSubstr("http:")));
+  EXPECT_THAT(page, Not(HasSubstr("https:")));
+  const auto data = data_of(page);
+  EXPECT_EQ(data.at("title"), "</script>");
+  EXPECT_EQ(data.at("samples").at("weight"), nlohmann::json::parse("[2,1,700]"));
+  EXPECT_EQ(data.at("events").at(1).at("unit"), "ns");
+  EXPECT_FALSE(data.at("compares").get<bool>());
+}
+
+TEST_F(Page, HasBothRecordingsToCompare) {
+  auto before = two_threads();
+  before.functions[0].name = "gone";
+  before.samples.resize(1);
+  const auto profile = two_threads();
+  const auto data = data_of(flamegraph(profile, &before, {}));
+  EXPECT_TRUE(data.at("compares").get<bool>());
+  EXPECT_EQ(data.at("samples").at("old"), nlohmann::json::parse("[0,0,0,1]"));
+  EXPECT_THAT(data.at("functions").at("name").dump(), HasSubstr("gone"));
+  // Functions that both have are there once.
+  const auto names = data.at("functions").at("name").get<std::vector<std::string>>();
+  EXPECT_EQ(std::ranges::count(names, "memcpy"), 1);
+}
+
+}  // namespace
+}  // namespace pyinject::exports
