@@ -101,7 +101,7 @@ Guard::Guard(python::Detector& detector, python::Injector& injector, base::Logge
 
 Guard::~Guard() {
   socket_.reset();
-  if (!wait_for_its_end()) {
+  if (!wait_for_its_end() && switches_off_) {
     logger_.warning("guard: pid {} still tries to switch the trampolines off, for a minute",
                     pid_.value());
   }
@@ -130,6 +130,7 @@ void Guard::warn_once() {
 }
 
 void Guard::watch(const python::Target& target) {
+  switches_off_ = true;
   GuardMessage message;
   message.kind = GuardMessage::Kind::kWatch;
   message.target = target;
@@ -168,6 +169,7 @@ void Guard::keep_map(const python::Target& target, int fd) {
 }
 
 void Guard::dismiss() {
+  switches_off_ = false;
   GuardMessage message;
   message.kind = GuardMessage::Kind::kDismiss;
   (void)send(socket_.get(), message);

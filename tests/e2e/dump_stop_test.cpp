@@ -229,6 +229,24 @@ TEST_P(DumpKilledInItsStop, IsKilledByItsGuardIfItIsStopped) {
   expect_unharmed(target);
 }
 
+TEST(GuardOfADump, HasNothingToSwitchOff) {
+  const Guards guards;
+  CheckedTarget target{interpreters().back(), Doing::kComputes};
+  ChildProcess watch{
+      {tool(), "dump", "--stop", "--json", "--watch", "20ms", "-p", target.pid_text()}};
+  const auto deadline = base::Deadline::after(kPatience);
+  ASSERT_TRUE(watch.read_line(deadline)) << watch.err();
+  const auto guard = guard_of(watch.pid());
+  ASSERT_TRUE(guard);
+  ::kill(guard->pid.value(), SIGSTOP);  // it cannot exit in time
+  watch.signal(SIGINT);
+  EXPECT_EQ(watch.wait(deadline), ExitStatus{});
+  EXPECT_THAT(watch.err(), IsEmpty());
+  ::kill(guard->pid.value(), SIGCONT);
+  EXPECT_TRUE(guard->ends());
+  target.expect_unharmed_and_off();
+}
+
 INSTANTIATE_TEST_SUITE_P(Steps, DumpKilledInItsStop,
                          testing::Values(Step::kThreadSeized, Step::kThreadStopped,
                                          Step::kAllStopped),

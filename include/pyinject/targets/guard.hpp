@@ -61,6 +61,7 @@ class Guard {
   base::UniqueFd pidfd_;  // until the guard process is reaped
   base::UniqueFd socket_;
   bool warned_ = false;
+  bool switches_off_ = false;  // it has targets to switch off, and is not dismissed
 };
 
 }  // namespace pyinject::session
