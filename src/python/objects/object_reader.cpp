@@ -92,7 +92,8 @@ class ObjectReader::Impl {
   [[nodiscard]] bool read_running(const RawTask& raw, base::Tid tid, AsyncTask& task);
 
   [[nodiscard]] std::vector<NamedFrame> named(const ThreadStack& stack);
-  [[nodiscard]] std::optional<RawWait> wait_now(const std::vector<NamedFrame>& frames,
+  [[nodiscard]] std::optional<RawWait> wait_now(const LockWalk& locks,
+                                                const std::vector<NamedFrame>& frames,
                                                 base::Tid tid) const;
   // The only thread that is inside `with LOCK:`.
   [[nodiscard]] std::optional<base::Tid> holder(RemoteAddress lock,
@@ -339,10 +340,9 @@ std::vector<NamedFrame> ObjectReader::Impl::named(const ThreadStack& stack) {
   return frames;
 }
 
-std::optional<RawWait> ObjectReader::Impl::wait_now(const std::vector<NamedFrame>& frames,
+std::optional<RawWait> ObjectReader::Impl::wait_now(const LockWalk& locks,
+                                                    const std::vector<NamedFrame>& frames,
                                                     base::Tid tid) const {
-  const RemoteObjects objects{memory_, layout_.stack, object_layout_};
-  const LockWalk locks{objects};
   const auto before = image_->system_call(tid);
   const auto futex = before ? procfs::parse_futex_wait(*before) : std::nullopt;
   auto wait = futex ? locks.wait(frames, RemoteAddress{*futex}) : std::nullopt;
@@ -393,16 +393,20 @@ void ObjectReader::Impl::find_holders(std::span<const ThreadStack> stacks,
 std::vector<Wait> ObjectReader::Impl::waits(std::span<const ThreadStack> stacks) {
   update_threads();
   codes_.begin_round();
+  // Two looks at a thread share no type that either has read.
+  const RemoteObjects first{memory_, layout_.stack, object_layout_};
+  const RemoteObjects second{memory_, layout_.stack, object_layout_};
+  const std::array looks{LockWalk{first}, LockWalk{second}};
   std::vector<Wait> waits;
   for (const auto& stack : stacks) {
     const auto frames = stack.settled ? named(stack) : std::vector<NamedFrame>{};
     if (frames.empty()) {
       continue;
     }
-    auto before = wait_now(frames, stack.tid);
-    auto now = before ? wait_now(frames, stack.tid) : std::nullopt;
-    for (int attempt = 2; attempt < kLooks && before != now; ++attempt) {
-      before = std::exchange(now, wait_now(frames, stack.tid));
+    auto before = wait_now(looks[0], frames, stack.tid);
+    auto now = before ? wait_now(looks[1], frames, stack.tid) : std::nullopt;
+    for (std::size_t attempt = 2; attempt < kLooks && before != now; ++attempt) {
+      before = std::exchange(now, wait_now(looks.at(attempt % looks.size()), frames, stack.tid));
     }
     if (now) {
       waits.push_back({.waiter = stack.tid,
