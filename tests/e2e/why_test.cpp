@@ -51,8 +51,9 @@ class RunningService {
   RunningService(const Interpreter& interpreter, const std::string& name)
       : python_{interpreter,
                 target_source("services.py"),
-                {.interpreter_args = {}, .args = {name, directory_.path().string()}, .child = {}}} {
-  }
+                {.interpreter_args = {},
+                 .args = {name, directory_.path().string(), "alone"},
+                 .child = {}}} {}
   [[nodiscard]] base::Pid pid() const { return python_.pid(); }
   [[nodiscard]] RunResult why(const std::vector<std::string>& options = {}) const {
     std::vector<std::string> argv{tool(), "why", "-p", std::to_string(pid().value()), "-d", "2"};
