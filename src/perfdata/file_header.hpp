@@ -22,6 +22,7 @@ enum FeatureBit : std::uint8_t {
   kFeatureAuxtrace = 18,
   kFeatureFolder = 24,  // HEADER_DIR_FORMAT: --threads
   kFeatureCompressed = 27,
+  kFeatureClockData = 29,
 };
 constexpr unsigned kFeatureBits = 256;
 

@@ -1,5 +1,6 @@
 #include "perfdata/input.hpp"
 
+#include "base/byte_cursor.hpp"
 #include "perfdata/build_id_table.hpp"
 #include "perfdata/corrected_header.hpp"
 #include "perfdata/input_impl.hpp"
@@ -181,6 +182,22 @@ std::vector<BuildId> Input::build_ids() const {
   constexpr std::uint64_t kMost = std::uint64_t{64} << 20U;
   const auto table = impl_->feature(kFeatureBuildId, kMost);
   return table ? parse_build_ids(*table) : std::vector<BuildId>{};
+}
+
+// linux, tools/perf/util/header.c, write_clock_data().
+std::optional<ClockData> Input::clock_data() const {
+  constexpr std::size_t kSize = 24;
+  constexpr std::uint32_t kVersion = 1;
+  const auto bytes = impl_->feature(kFeatureClockData, kSize);
+  if (!bytes) {
+    return std::nullopt;
+  }
+  base::ByteCursor cursor{*bytes};
+  const auto version = cursor.number<std::uint32_t>();
+  const ClockData data{.clock = cursor.number<std::uint32_t>(),
+                       .wall_time = cursor.number<std::uint64_t>(),
+                       .clock_time = cursor.number<std::uint64_t>()};
+  return cursor.failed() || version != kVersion ? std::nullopt : std::optional{data};
 }
 
 const std::vector<Event>& Input::events() const { return impl_->header().events; }

@@ -35,6 +35,13 @@ struct BuildId {
   std::string file;
 };
 
+// The same moment by the clock of -k, --clockid, and by CLOCK_REALTIME; nanoseconds.
+struct ClockData {
+  std::uint32_t clock = 0;  // as of clock_gettime()
+  std::uint64_t wall_time = 0;
+  std::uint64_t clock_time = 0;
+};
+
 class Input {
  public:
   // Throws SystemError if PATH cannot be opened or read. UNFINISHED: accepts only a file that its
@@ -73,6 +80,10 @@ class Input {
   // The tracepoint formats saved by perf (HEADER_TRACING_DATA), as in the file. nullopt: none, or
   // more than perf writes. Throws SystemError.
   [[nodiscard]] std::optional<std::vector<std::byte>> tracing_data() const;
+
+  // HEADER_CLOCK_DATA; nullopt: recorded by perf's own clock, or by a perf before 5.9. Throws
+  // SystemError.
+  [[nodiscard]] std::optional<ClockData> clock_data() const;
 
   // Bytes of the file, for progress displays.
   [[nodiscard]] std::uint64_t position() const;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,12 @@ struct Sample {
   std::uint32_t event = 0;   // index in Profile::events
 };
 
+// The clock of Sample::time.
+struct Clock {
+  std::optional<int> id{};                     // as of clock_gettime(); nullopt: perf's own clock
+  std::optional<std::uint64_t> wall_offset{};  // to be added for CLOCK_REALTIME, modulo 2^64
+};
+
 struct Profile {
   std::vector<Object> objects;
   std::vector<Function> functions;
@@ -73,6 +80,7 @@ struct Profile {
   std::vector<Event> events;
   std::vector<Thread> threads;
   std::vector<Sample> samples;  // in order of time
+  Clock clock;
 
   // Why the profile may be incomplete, a sentence each: lost samples, damage, names not found.
   std::vector<std::string> notes;

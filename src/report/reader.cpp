@@ -2,6 +2,7 @@
 
 #include "base/byte_cursor.hpp"
 #include "perfdata/record.hpp"
+#include "report/clock.hpp"
 #include "report/code_places.hpp"
 #include "report/thread_names.hpp"
 #include "unwind/address_spaces.hpp"
@@ -374,6 +375,7 @@ void Reader::note_losses() {
 Profile Reader::read() {
   constexpr std::uint64_t kBetween = 4096;  // samples between calls of progress
   learn();
+  profile_.clock = clock_of(input_);
   take_events();
   input_.rewind();
   perfdata::Sample sample;

@@ -1,0 +1,28 @@
+#include "report/clock.hpp"
+
+#include <ctime>
+
+namespace pyinject::report {
+
+Clock clock_of(const perfdata::Input& input) {
+  Clock clock;
+  for (const auto& event : input.events()) {
+    if (event.attr.use_clockid != 0) {
+      clock.id = event.attr.clockid;
+    }
+  }
+  if (clock.id == CLOCK_REALTIME) {
+    clock.wall_offset = 0;
+  }
+  const auto data = input.clock_data();
+  if (data && clock.id && static_cast<std::uint32_t>(*clock.id) == data->clock) {
+    clock.wall_offset = data->wall_time - data->clock_time;
+  }
+  return clock;
+}
+
+std::optional<std::uint64_t> wall_time(const Clock& clock, std::uint64_t time) {
+  return clock.wall_offset ? std::optional{time + *clock.wall_offset} : std::nullopt;
+}
+
+}  // namespace pyinject::report

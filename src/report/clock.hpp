@@ -1,0 +1,17 @@
+// The clock of a recording, and the time of day.
+#pragma once
+
+#include "perfdata/input.hpp"
+#include "report/profile.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace pyinject::report {
+
+[[nodiscard]] Clock clock_of(const perfdata::Input& input);
+
+// TIME by CLOCK_REALTIME; nullopt: the recording does not say.
+[[nodiscard]] std::optional<std::uint64_t> wall_time(const Clock& clock, std::uint64_t time);
+
+}  // namespace pyinject::report
