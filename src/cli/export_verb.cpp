@@ -63,6 +63,8 @@ formats:
                tid, thread, process, task and GIL
   speedscope   speedscope
   gecko        the Firefox profiler, with a timeline and markers
+  perfetto     Perfetto (ui.perfetto.dev), with a timeline and slices
+  otlp         OpenTelemetry collectors and stores; the protocol is in alpha
   jsonl        a JSON object for each sample, for programs of your own
 
 output:
@@ -117,6 +119,9 @@ int run_export(const CommandLine& line, Reporter& reporter, const Terminal& term
   if (const auto* const status = std::get_if<int>(&loaded)) {
     return *status;
   }
+  if (!command.format->caution.empty()) {
+    reporter.logger().warning("{}", command.format->caution);
+  }
   const auto& profile = std::get<report::Profile>(loaded);
   command.format->write(profile, [&](std::string_view text) { file.write(text); });
   file.complete();
@@ -126,7 +131,7 @@ int run_export(const CommandLine& line, Reporter& reporter, const Terminal& term
 }  // namespace
 
 const VerbSpec export_verb{.name = "export",
-                           .summary = "write a recording for pprof, speedscope, Firefox, ...",
+                           .summary = "write a recording for pprof, Perfetto, Firefox, ...",
                            .options = kExportOptions,
                            .parse = parse_export,
                            .run = run_export,

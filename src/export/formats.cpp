@@ -1,11 +1,18 @@
 #include "export/formats.hpp"
 
+#include "export/otlp.hpp"
+
 #include <algorithm>
 #include <array>
 
 namespace pyinject::exports {
 
 namespace {
+
+constexpr std::string_view kOtlpCaution =
+    "otlp: OpenTelemetry's profiles are in alpha: this is v1development as of opentelemetry-proto "
+    "1.11.0, which receivers of other versions may reject";
+static_assert(kOtlpCaution.find(kOtlpProto) != std::string_view::npos);
 
 constexpr auto kFormats = std::to_array<Format>({
     {.name = "folded",
@@ -25,6 +32,17 @@ constexpr auto kFormats = std::to_array<Format>({
      .suffix = ".gecko.json",
      .summary = "the Firefox profiler, with a timeline and markers",
      .write = write_gecko},
+    {.name = "perfetto",
+     .suffix = ".perfetto-trace",
+     .summary = "Perfetto, with a timeline and slices",
+     .text = false,
+     .write = write_perfetto},
+    {.name = "otlp",
+     .suffix = ".otlp",
+     .summary = "OpenTelemetry collectors and stores",
+     .text = false,
+     .caution = kOtlpCaution,
+     .write = write_otlp},
     {.name = "jsonl",
      .suffix = ".jsonl",
      .summary = "a JSON object for each sample, for programs of your own",

@@ -14,10 +14,11 @@ namespace pyinject::exports {
 using Sink = std::function<void(std::string_view)>;
 
 struct Format {
-  std::string_view name;     // "pprof"
-  std::string_view suffix;   // of a file, ".pb.gz"
-  std::string_view summary;  // "for go tool pprof, Pyroscope, Parca"
-  bool text = true;          // fit for a terminal
+  std::string_view name;       // "pprof"
+  std::string_view suffix;     // of a file, ".pb.gz"
+  std::string_view summary;    // "for go tool pprof, Pyroscope, Parca"
+  bool text = true;            // fit for a terminal
+  std::string_view caution{};  // a warning with each export; empty: none
   void (*write)(const report::Profile& profile, const Sink& out) = nullptr;
 };
 
@@ -38,7 +39,11 @@ void write_speedscope(const report::Profile& profile, const Sink& out);
 // The Gecko format of the Firefox profiler, version 24, as `perf script report gecko` writes it;
 // markers show who holds the GIL and waits for it, tasks, and waits.
 void write_gecko(const report::Profile& profile, const Sink& out);
-// One JSON object for each sample; docs/export.md has the fields.
+// A trace of Perfetto: samples of CPU events as PerfSample packets, states and waits as slices.
+void write_perfetto(const report::Profile& profile, const Sink& out);
+// See otlp.hpp.
+void write_otlp(const report::Profile& profile, const Sink& out);
+// One JSON object for each sample; docs/flamegraph.md has the fields.
 void write_jsonl(const report::Profile& profile, const Sink& out);
 
 }  // namespace pyinject::exports

@@ -1,5 +1,7 @@
 #include "export/formats.hpp"
+#include "export/intern_table.hpp"
 #include "export/json_text.hpp"
+#include "export/thread_states.hpp"
 #include "report/marks.hpp"
 #include "report/names.hpp"
 
@@ -19,13 +21,9 @@ namespace pyinject::exports {
 
 namespace {
 
-using report::Kind;
 using report::Profile;
 
 constexpr double kNanosecondsPerMillisecond = 1e6;
-constexpr double kDefaultInterval = 1;  // ms
-// A state ends where the thread has no sample for so many intervals.
-constexpr double kMostIntervals = 5;
 
 struct Category {
   std::string_view name;
@@ -35,59 +33,35 @@ struct Category {
 constexpr std::array<Category, 4> kCategories{
     {{"Python", "blue"}, {"Native", "yellow"}, {"Kernel", "orange"}, {"Other", "grey"}}};
 
-class Strings {
- public:
-  std::size_t number(const std::string& text) {
-    const auto [entry, fresh] = numbers_.try_emplace(text, texts_.size());
-    if (fresh) {
-      texts_.push_back(text);
-    }
-    return entry->second;
-  }
-  [[nodiscard]] const std::vector<std::string>& texts() const { return texts_; }
-
- private:
-  std::vector<std::string> texts_;
-  std::unordered_map<std::string, std::size_t> numbers_;
-};
-
-struct Marker {
-  std::string name;
-  double start = 0;
-  double end = 0;
-};
-
 // The tables of one thread.
 class GeckoThread {
  public:
-  GeckoThread(const Profile& profile, std::uint64_t begin, double interval)
-      : profile_{profile}, begin_{begin}, interval_{interval} {}
+  GeckoThread(const Profile& profile, const report::UnmarkedStacks& stacks, std::uint64_t begin,
+              std::uint64_t interval)
+      : profile_{profile}, unmarked_{stacks}, begin_{begin}, states_{interval} {}
 
   void add(const report::Sample& sample);
   [[nodiscard]] std::string json(const report::Thread& thread);
 
  private:
-  [[nodiscard]] double time_of(const report::Sample& sample) const {
-    return static_cast<double>(sample.time - begin_) / kNanosecondsPerMillisecond;
+  [[nodiscard]] double milliseconds(std::uint64_t time) const {
+    return static_cast<double>(time - begin_) / kNanosecondsPerMillisecond;
   }
   std::size_t frame(std::uint32_t number);
   // nullopt: no stack.
   std::int64_t stack(std::uint32_t node);
-  void mark(const report::Sample& sample);
-  void extend(const std::string& name, double time);
   [[nodiscard]] std::string markers();
 
   const Profile& profile_;
+  const report::UnmarkedStacks& unmarked_;
   std::uint64_t begin_;
-  double interval_;
-  Strings strings_;
+  ThreadStates states_;
+  InternTable strings_;
   std::unordered_map<std::uint32_t, std::size_t> frame_numbers_;  // by the profile's frame
   std::vector<std::string> frames_;
   std::unordered_map<std::uint32_t, std::int64_t> stack_numbers_;  // by the profile's node
   std::vector<std::pair<std::int64_t, std::size_t>> stacks_;       // prefix, frame
   std::vector<std::pair<std::int64_t, double>> samples_;           // stack, time
-  std::map<std::string, Marker> open_;
-  std::vector<Marker> markers_;
 };
 
 std::size_t GeckoThread::frame(std::uint32_t number) {
@@ -118,51 +92,27 @@ std::int64_t GeckoThread::stack(std::uint32_t node) {
   return result;
 }
 
-// Extends the marker NAME to TIME, or begins a new one.
-void GeckoThread::extend(const std::string& name, double time) {
-  auto [entry, fresh] = open_.try_emplace(name, Marker{.name = name, .start = time, .end = time});
-  auto& marker = entry->second;
-  if (!fresh && time - marker.end > kMostIntervals * interval_) {
-    markers_.push_back(marker);
-    marker.start = time;
-  }
-  marker.end = time;
-}
-
-void GeckoThread::mark(const report::Sample& sample) {
-  auto frames = frames_of(profile_, sample.stack);
-  const auto marks = take_marks(profile_, frames);
-  const auto time = time_of(sample);
-  if (profile_.events[sample.event].unit == report::Unit::kWaits) {
-    const auto end = time + static_cast<double>(sample.period) / kNanosecondsPerMillisecond;
-    const auto* name = marks.wait.empty() ? "Wait" : "Preempted";
-    markers_.push_back({.name = name, .start = time, .end = end});
-    return;
-  }
-  if (!marks.gil.empty()) {
-    extend(marks.gil == "held" ? "GIL held" : "Waiting for the GIL", time);
-  }
-  if (!marks.task.empty()) {
-    extend("Task " + marks.task, time);
-  }
-}
-
 void GeckoThread::add(const report::Sample& sample) {
-  mark(sample);
-  if (profile_.events[sample.event].unit != report::Unit::kWaits) {
-    samples_.emplace_back(stack(sample.stack), time_of(sample));
+  const bool is_wait = profile_.events[sample.event].unit == report::Unit::kWaits;
+  states_.add(sample, is_wait, unmarked_.all_marks()[unmarked_.marks(sample.stack)]);
+  if (!is_wait) {
+    samples_.emplace_back(stack(sample.stack), milliseconds(sample.time));
   }
 }
 
 std::string GeckoThread::markers() {
-  for (const auto& [name, marker] : open_) {
-    markers_.push_back(marker);
+  std::vector<const State*> markers;
+  for (const auto kind : {StateKind::kGil, StateKind::kTask, StateKind::kWait}) {
+    for (const auto& state : states_.of(kind)) {
+      markers.push_back(&state);
+    }
   }
-  std::ranges::stable_sort(markers_, {}, &Marker::start);
+  std::ranges::stable_sort(markers, {}, &State::begin);
   std::string out;
-  append_list(out, markers_, [&](const Marker& marker) {
+  append_list(out, markers, [&](const State* marker) {
     out += fmt::format(R"([{},{:.6f},{:.6f},1,3,{{"type":"tracing","category":"Python"}}])",
-                       strings_.number(marker.name), marker.start, marker.end);
+                       strings_.number(marker->name), milliseconds(marker->begin),
+                       milliseconds(marker->end));
   });
   return out;
 }
@@ -195,16 +145,7 @@ std::string GeckoThread::json(const report::Thread& thread) {
   return out;
 }
 
-// Milliseconds between samples of one thread, by its period if that is a time.
-double interval_of(const Profile& profile) {
-  for (const auto& sample : profile.samples) {
-    if (profile.events[sample.event].unit == report::Unit::kNanoseconds) {
-      return static_cast<double>(sample.period) / kNanosecondsPerMillisecond;
-    }
-  }
-  return kDefaultInterval;
-}
-
+// INTERVAL: in milliseconds.
 std::string meta(double interval) {
   std::string out = fmt::format(
       R"({{"meta":{{"interval":{:.6f},"processType":0,"product":"perf-pyinject","stackwalk":1,)"
@@ -224,11 +165,12 @@ std::string meta(double interval) {
 void write_gecko(const Profile& profile, const Sink& out) {
   const auto interval = interval_of(profile);
   const auto begin = profile.samples.empty() ? 0 : profile.samples.front().time;
+  const report::UnmarkedStacks stacks{profile};
   std::map<std::uint32_t, GeckoThread> threads;
   for (const auto& sample : profile.samples) {
-    threads.try_emplace(sample.thread, profile, begin, interval).first->second.add(sample);
+    threads.try_emplace(sample.thread, profile, stacks, begin, interval).first->second.add(sample);
   }
-  out(meta(interval));
+  out(meta(static_cast<double>(interval) / kNanosecondsPerMillisecond));
   bool first = true;
   for (auto& [number, thread] : threads) {
     out(first ? "" : ",");

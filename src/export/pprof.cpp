@@ -1,5 +1,8 @@
 #include "export/deflate.hpp"
+#include "export/event_values.hpp"
 #include "export/formats.hpp"
+#include "export/intern_table.hpp"
+#include "report/clock.hpp"
 #include "report/marks.hpp"
 #include "report/names.hpp"
 
@@ -11,7 +14,6 @@
 #include <numeric>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,7 +25,6 @@ namespace {
 
 using protozero::pbf_writer;
 using report::Profile;
-using report::Unit;
 
 // Numbers of the fields, from proto/profile.proto.
 namespace field {
@@ -34,6 +35,7 @@ constexpr protozero::pbf_tag_type kMapping = 3;
 constexpr protozero::pbf_tag_type kLocation = 4;
 constexpr protozero::pbf_tag_type kFunction = 5;
 constexpr protozero::pbf_tag_type kStringTable = 6;
+constexpr protozero::pbf_tag_type kTimeNanos = 9;
 constexpr protozero::pbf_tag_type kDurationNanos = 10;
 constexpr protozero::pbf_tag_type kPeriodType = 11;
 constexpr protozero::pbf_tag_type kPeriod = 12;
@@ -80,22 +82,16 @@ constexpr protozero::pbf_tag_type kFilename = 4;
 }  // namespace function
 }  // namespace field
 
-// The kinds of values that each sample has: two for each event, the number of samples and the sum
-// of their periods.
-struct ValueType {
-  std::string type;
-  std::string unit;
-};
-
 class PprofWriter {
  public:
-  explicit PprofWriter(const Profile& profile) : profile_{profile} { string(""); }
+  explicit PprofWriter(const Profile& profile)
+      : profile_{profile}, values_{values_of_events(profile)} {}
 
   [[nodiscard]] std::string write();
 
  private:
-  std::int64_t string(const std::string& text);
-  void choose_types();
+  std::int64_t string(const std::string& text) { return strings_.number(text); }
+  void write_type(protozero::pbf_tag_type tag, const std::string& type, const std::string& unit);
   void write_types();
   void write_samples();
   void write_sample(std::uint32_t thread, std::uint32_t stack,
@@ -109,52 +105,25 @@ class PprofWriter {
   const Profile& profile_;
   std::string data_;
   pbf_writer out_{data_};
-  std::vector<std::string> strings_;
-  std::unordered_map<std::string, std::int64_t> string_numbers_;
-  std::vector<ValueType> types_;
-  std::vector<std::size_t> first_type_;  // of each event
+  InternTable strings_{""};
+  std::vector<EventValues> values_;
 };
 
-std::int64_t PprofWriter::string(const std::string& text) {
-  const auto [entry, fresh] =
-      string_numbers_.try_emplace(text, static_cast<std::int64_t>(strings_.size()));
-  if (fresh) {
-    strings_.push_back(text);
-  }
-  return entry->second;
-}
-
-// Go's names for the first event: "samples" and "cpu".
-void PprofWriter::choose_types() {
-  bool first = true;
-  for (const auto& event : profile_.events) {
-    first_type_.push_back(types_.size());
-    if (event.unit == Unit::kWaits) {
-      types_.push_back({.type = "waits", .unit = "count"});
-      types_.push_back({.type = "wait", .unit = "nanoseconds"});
-      continue;
-    }
-    types_.push_back({.type = first ? "samples" : event.name + " samples", .unit = "count"});
-    const bool time = event.unit == Unit::kNanoseconds;
-    types_.push_back(
-        {.type = first && time ? "cpu" : event.name, .unit = time ? "nanoseconds" : "count"});
-    first = false;
-  }
+void PprofWriter::write_type(protozero::pbf_tag_type tag, const std::string& type,
+                             const std::string& unit) {
+  pbf_writer value{out_, tag};
+  value.add_int64(field::value_type::kType, string(type));
+  value.add_int64(field::value_type::kUnit, string(unit));
 }
 
 void PprofWriter::write_types() {
-  for (const auto& type : types_) {
-    pbf_writer value{out_, field::profile::kSampleType};
-    value.add_int64(field::value_type::kType, string(type.type));
-    value.add_int64(field::value_type::kUnit, string(type.unit));
+  for (const auto& value : values_) {
+    write_type(field::profile::kSampleType, value.count, "count");
+    write_type(field::profile::kSampleType, value.sum, value.unit);
   }
-  if (types_.size() > 1) {
-    pbf_writer value{out_, field::profile::kPeriodType};
-    value.add_int64(field::value_type::kType, string(types_[1].type));
-    value.add_int64(field::value_type::kUnit, string(types_[1].unit));
-  }
-  if (!types_.empty()) {
-    out_.add_int64(field::profile::kDefaultSampleType, string(types_[1].type));
+  if (!values_.empty()) {
+    write_type(field::profile::kPeriodType, values_.front().sum, values_.front().unit);
+    out_.add_int64(field::profile::kDefaultSampleType, string(values_.front().sum));
   }
 }
 
@@ -197,8 +166,8 @@ void PprofWriter::write_samples() {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::int64_t>> values;
   for (const auto& sample : profile_.samples) {
     auto& sums = values[{sample.thread, sample.stack}];
-    sums.resize(types_.size());
-    const auto first = first_type_[sample.event];
+    sums.resize(2 * values_.size());
+    const auto first = 2 * std::size_t{sample.event};
     ++sums[first];
     constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max() / 4;
     sums[first + 1] += static_cast<std::int64_t>(std::min(sample.period, kMost));
@@ -260,6 +229,9 @@ void PprofWriter::write_duration() {
   if (profile_.samples.empty()) {
     return;
   }
+  if (const auto begin = wall_time(profile_.clock, profile_.samples.front().time)) {
+    out_.add_int64(field::profile::kTimeNanos, static_cast<std::int64_t>(*begin));
+  }
   out_.add_int64(
       field::profile::kDurationNanos,
       static_cast<std::int64_t>(profile_.samples.back().time - profile_.samples.front().time));
@@ -277,7 +249,6 @@ void PprofWriter::write_duration() {
 }
 
 std::string PprofWriter::write() {
-  choose_types();
   write_types();
   write_samples();
   write_tables();
@@ -285,7 +256,7 @@ std::string PprofWriter::write() {
   for (const auto& note : profile_.notes) {
     out_.add_int64(field::profile::kComment, string(note));
   }
-  for (const auto& text : strings_) {
+  for (const auto& text : strings_.texts()) {
     out_.add_string(field::profile::kStringTable, text);
   }
   return gzipped(data_);

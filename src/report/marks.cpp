@@ -1,7 +1,11 @@
 #include "report/marks.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
 namespace pyinject::report {
 
@@ -46,6 +50,34 @@ Marks take_marks(const Profile& profile, std::vector<std::uint32_t>& frames) {
     return function.kind == Kind::kMark && take_mark(function.name, marks);
   });
   return marks;
+}
+
+UnmarkedStacks::UnmarkedStacks(const Profile& profile)
+    : node_(profile.nodes.size()), marks_(profile.nodes.size()) {
+  std::unordered_map<std::uint64_t, std::uint32_t> children;
+  std::map<Marks, std::uint32_t> numbers{{Marks{}, 0}};
+  for (std::size_t i = 1; i < profile.nodes.size(); ++i) {
+    const auto [caller, frame] = profile.nodes[i];
+    node_[i] = node_[caller];
+    marks_[i] = marks_[caller];
+    const auto& function = function_of(profile, frame);
+    auto marks = function.kind == Kind::kMark ? all_marks_[marks_[caller]] : Marks{};
+    if (function.kind == Kind::kMark && take_mark(function.name, marks)) {
+      const auto [entry, fresh] =
+          numbers.try_emplace(marks, static_cast<std::uint32_t>(all_marks_.size()));
+      if (fresh) {
+        all_marks_.push_back(std::move(marks));
+      }
+      marks_[i] = entry->second;
+      continue;
+    }
+    const auto [entry, fresh] = children.try_emplace(std::uint64_t{node_[caller]} << 32U | frame,
+                                                     static_cast<std::uint32_t>(nodes_.size()));
+    if (fresh) {
+      nodes_.push_back({.caller = node_[caller], .frame = frame});
+    }
+    node_[i] = entry->second;
+  }
 }
 
 }  // namespace pyinject::report

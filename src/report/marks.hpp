@@ -14,6 +14,7 @@ struct Marks {
   std::string task;  // the asyncio task that ran
   std::string gil;   // "held", "waiting"
   std::string wait;  // "preempted"
+  auto operator<=>(const Marks&) const = default;
 };
 
 // The frames of STACK, innermost first, as indices in Profile::frames.
@@ -21,5 +22,25 @@ struct Marks {
 [[nodiscard]] const Function& function_of(const Profile& profile, std::uint32_t frame);
 // Removes from FRAMES the marks that Marks can hold, and returns them.
 [[nodiscard]] Marks take_marks(const Profile& profile, std::vector<std::uint32_t>& frames);
+
+// All stacks of a profile without the marks that Marks can hold: a tree in which stacks of the same
+// frames are one node.
+class UnmarkedStacks {
+ public:
+  explicit UnmarkedStacks(const Profile& profile);
+
+  // The node of STACK, one of the profile's, among nodes(). 0: no frames.
+  [[nodiscard]] std::uint32_t node(std::uint32_t stack) const { return node_[stack]; }
+  [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
+  // The same number for the same marks, less than all_marks().size().
+  [[nodiscard]] std::uint32_t marks(std::uint32_t stack) const { return marks_[stack]; }
+  [[nodiscard]] const std::vector<Marks>& all_marks() const { return all_marks_; }
+
+ private:
+  std::vector<std::uint32_t> node_;   // by the profile's node
+  std::vector<std::uint32_t> marks_;  // likewise
+  std::vector<Node> nodes_{Node{}};
+  std::vector<Marks> all_marks_{Marks{}};
+};
 
 }  // namespace pyinject::report
