@@ -339,7 +339,25 @@ TEST_F(Page, OfOneProcessIsNamedAfterIt) {
 
 class Exports : public Page {};
 
-// The real reader, where this machine has one.
+// The samples of each function and its callees, by name: of what go tool pprof -top prints.
+std::map<std::string, long> totals_of_go(const std::string& top) {
+  constexpr std::size_t kColumns = 6;  // flat flat% sum% cum cum% name
+  std::map<std::string, long> totals;
+  for (const auto line : base::split(top, '\n')) {
+    std::vector<std::string_view> words;
+    for (const auto word : base::split(line, ' ')) {
+      if (!word.empty()) {
+        words.push_back(word);
+      }
+    }
+    if (words.size() == kColumns && words[4].ends_with('%')) {
+      totals[std::string{words[5]}] = number(words[3]);
+    }
+  }
+  return totals;
+}
+
+// The real reader. Its functions are those of `report`.
 TEST_F(Exports, GoReadsPprof) {
   if (run({"sh", "-c", "command -v go"}).status != ExitStatus{}) {
     GTEST_SKIP() << "no go (golang-go)";
@@ -350,10 +368,42 @@ TEST_F(Exports, GoReadsPprof) {
   ASSERT_EQ(exported.status, ExitStatus{}) << exported.err;
   RunOptions options;
   options.child.env["HOME"] = path(".");
-  const auto top = run({"go", "tool", "pprof", "-top", path("cpu.pb.gz")}, options);
-  EXPECT_EQ(top.status, ExitStatus{}) << top.err;
-  EXPECT_THAT(top.out, HasSubstr("Type: cpu"));
-  EXPECT_THAT(top.out, HasSubstr("compute"));
+  const auto top = run({"go", "tool", "pprof", "-top", "-sample_index=samples", "-nodecount=9999",
+                        "-nodefraction=0", path("cpu.pb.gz")},
+                       options);
+  ASSERT_EQ(top.status, ExitStatus{}) << top.err;
+  EXPECT_THAT(top.out, HasSubstr("Type: samples"));
+  const auto totals = totals_of_go(top.out);
+  const auto reported = run({tool(), "report", "--json", path("perf.data")});
+  ASSERT_EQ(reported.status, ExitStatus{}) << reported.err;
+  std::vector<std::string> compared;
+  for (const auto& table : nlohmann::json::parse(reported.out).at("tables")) {
+    if (table.at("event") != "cpu-clock") {
+      continue;
+    }
+    for (const auto& row : table.at("rows")) {
+      const auto name = row.at("name").get<std::string>();
+      if (const auto known = totals.find(name); known != totals.end()) {
+        EXPECT_EQ(known->second, row.at("total").get<long>()) << name << "\n" << top.out;
+        compared.push_back(name);
+      }
+    }
+  }
+  EXPECT_THAT(compared, testing::IsSupersetOf({"compute", "Thread.run"})) << top.out;
+}
+
+// A warning names the version that the receiver has to speak; the other formats need none.
+TEST_F(Exports, WarnOfAProtocolInAlpha) {
+  Service{python(), "python"}.record(path("perf.data"), "bpf", "1");
+  for (const std::string format : {"otlp", "perfetto"}) {
+    const auto exported =
+        run({tool(), "export", "-f", format, path("perf.data"), "-o", path(format)});
+    EXPECT_EQ(exported.status, ExitStatus{}) << exported.err;
+    const auto warned =
+        exported.err.find("alpha: this is v1development as of") != std::string::npos;
+    EXPECT_EQ(warned, format == "otlp") << exported.err;
+    EXPECT_GT(std::filesystem::file_size(path(format)), 1'000U);
+  }
 }
 
 struct BadUse {
