@@ -10,7 +10,7 @@
 #include "pyinject/record/wrapped_perf.hpp"
 #include "pyinject/targets/scope.hpp"
 #include "record/verbs/join_recording.hpp"
-#include "report/tables.hpp"
+#include "report/view_options.hpp"
 
 #include <chrono>
 #include <optional>
@@ -107,8 +107,9 @@ struct FlamegraphCommand {
 
 struct ReportCommand {
   std::string file;
-  report::TableOptions tables{};
+  report::ViewOptions tables{};
   std::size_t most = 0;  // rows; 0: all
+  double least = 1;      // percent, of a tree's paths
   bool json = false;
   bool csv = false;
 };

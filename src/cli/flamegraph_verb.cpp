@@ -2,6 +2,7 @@
 #include "cli/command_line.hpp"
 #include "cli/profile_source.hpp"
 #include "cli/reporter.hpp"
+#include "cli/terminal.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
 #include "export/flamegraph.hpp"
@@ -129,7 +130,7 @@ int run_flamegraph(const CommandLine& line, Reporter& reporter, const Terminal& 
   auto& logger = reporter.logger();
   std::optional<report::Profile> before;
   if (command.before) {
-    before = read_recording(*command.before, reporter);
+    before = read_recording(*command.before, reporter, is_live(line, terminal));
     if (!before) {
       return kFailure;
     }

@@ -1,6 +1,7 @@
 #include "cli/profile_source.hpp"
 
 #include "base/file.hpp"
+#include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/console.hpp"
@@ -19,7 +20,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -63,6 +66,35 @@ class RecordingDirectory {
 
  private:
   std::string path_;
+};
+
+// A line on stderr, if it takes more than a second.
+class ReadingProgress {
+ public:
+  explicit ReadingProgress(std::string file) : file_{std::move(file)} {}
+  void show(double done) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) {
+      return;
+    }
+    constexpr std::chrono::milliseconds kBetween{200};
+    next_ = now + kBetween;
+    drawn_ = true;
+    fmt::print(stderr, "\r\x1b[Kreading {} {:.0f} %", file_, done * 100);
+    (void)std::fflush(stderr);
+  }
+  void erase() {
+    if (drawn_) {
+      fmt::print(stderr, "\r\x1b[K");
+      drawn_ = false;
+    }
+  }
+
+ private:
+  std::string file_;
+  std::chrono::steady_clock::time_point next_ =
+      std::chrono::steady_clock::now() + std::chrono::seconds{1};
+  bool drawn_ = false;
 };
 
 void take_engine_name(const ParsedWords& parsed, session::RecordOptions& record) {
@@ -142,9 +174,19 @@ ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
   return {.file = {}, .record = recording_of(parsed, std::move(scope))};
 }
 
-std::optional<report::Profile> read_recording(const std::string& file, Reporter& reporter) {
+std::optional<report::Profile> read_recording(const std::string& file, Reporter& reporter,
+                                              bool live) {
   auto& logger = reporter.logger();
-  auto read = report::read_profile(file, {.open_perf_map = session::open_perf_map});
+  ReadingProgress progress{base::printable(file)};
+  report::ReadOptions options{.open_perf_map = session::open_perf_map};
+  if (live) {
+    options.progress = [&](double done) {
+      progress.show(done);
+      return true;
+    };
+  }
+  auto read = report::read_profile(file, options);
+  progress.erase();
   if (const auto* const unsupported = std::get_if<perfdata::UnsupportedFile>(&read)) {
     logger.error("{}: {}", base::printable(file), unsupported->why);
     return std::nullopt;
@@ -180,7 +222,7 @@ std::variant<report::Profile, int> load_profile(const ProfileSource& source,
       return status;
     }
   }
-  auto profile = read_recording(file, reporter);
+  auto profile = read_recording(file, reporter, is_live(line, terminal));
   if (!profile) {
     return session::kFailure;
   }

@@ -26,9 +26,10 @@ class Reporter;
                                                               const CommandLine& line,
                                                               Reporter& reporter,
                                                               const Terminal& terminal);
-// Reads the recording FILE. nullopt: after a message.
+// Reads the recording FILE, with a progress line if that takes long and LIVE. nullopt: after a
+// message.
 [[nodiscard]] std::optional<report::Profile> read_recording(const std::string& file,
-                                                            Reporter& reporter);
+                                                            Reporter& reporter, bool live);
 
 // "10 s, 2,001 samples, 4 threads".
 [[nodiscard]] std::string facts_of(const report::Profile& profile);

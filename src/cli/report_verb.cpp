@@ -1,12 +1,16 @@
 #include "base/file.hpp"
+#include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
+#include "cli/pager.hpp"
 #include "cli/profile_source.hpp"
 #include "cli/reporter.hpp"
+#include "cli/source_file.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
-#include "report/report_text.hpp"
+#include "report/text_parts.hpp"
+#include "report/views.hpp"
 
 #include <fmt/format.h>
 
@@ -27,23 +31,12 @@ namespace {
 using session::kUsage;
 
 constexpr auto kReportOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"input", 'i', kValue},
-    {"view", 0, kValue},
-    {"by", 0, kValue},
-    {"sort", 0, kValue},
-    {"mine", 0, kValue},
-    {"pid", 'p', kValue},
-    {"tid", 0, kValue},
-    {"comm", 0, kValue},
-    {"task", 0, kValue},
-    {"function", 0, kValue},
-    {"time", 0, kValue},
-    {"limit", 0, kValue},
-    {"json", 0, kFlag},
-    {"csv", 0, kFlag},
+    {"help", 'h', kFlag},      {"quiet", 'q', kFlag}, {"verbose", 'v', kFlag},
+    {"input", 'i', kValue},    {"view", 0, kValue},   {"by", 0, kValue},
+    {"sort", 0, kValue},       {"mine", 0, kValue},   {"pid", 'p', kValue},
+    {"tid", 0, kValue},        {"comm", 0, kValue},   {"task", 0, kValue},
+    {"function", 0, kValue},   {"time", 0, kValue},   {"limit", 0, kValue},
+    {"percent", 0, kValue},    {"json", 0, kFlag},    {"csv", 0, kFlag},
     {"log-format", 0, kValue},
 });
 
@@ -56,26 +49,29 @@ the Python function that called them. CPU events are counted in samples, waits
 (record --off-cpu) in seconds; they have separate tables.
 
   -i, --input FILE  the same as FILE
-      --view V     functions (default), lines (record --lines), threads,
-                   processes, tasks (record --tasks), gil (record --gil)
-      --by WHAT    rows of functions and lines: python (default), native (only C
-                   and kernel functions), mixed (all)
+      --view V     functions (default); lines, annotate: the source (record
+                   --lines); tree: who calls whom; waits: for what (record
+                   --off-cpu); events, side by side; threads, processes, tasks
+                   (record --tasks), gil (record --gil)
+      --by WHAT    functions with rows: python (default), native (only C and
+                   kernel functions), mixed (all)
       --mine DIR   charge the time of libraries to the innermost function with a
                    file below DIR
       --sort KEY   self (default) or total
-      --limit N    at most N rows in each table
+      --limit N    at most N rows in each table; tree: at most N callees of a
+                   function; annotate: N functions (default: 3)
+      --percent P  tree: fold paths with less than P percent (default: 1)
 only samples:
   -p, --pid LIST   of these processes
       --tid TID    of this thread
       --comm NAME  of threads with this name
       --task NAME  of this asyncio task
-      --function F  with the function F in the stack
+      --function F  with the function F in the stack; annotate: show F
       --time RANGE  in this time, in seconds from the first sample: 2-5, 10-, -3
-output:
+output (text goes through $PAGER on a terminal):
       --json, --csv  for programs: docs/report.md describes the fields
       --log-format json  messages as JSON
-  -q, --quiet      only warnings and errors
-  -v, --verbose    more messages
+  -q, -v           fewer or more messages
 
 columns: self: the function is the innermost Python function (python: it was
 interpreted itself; native, kernel: in what it called); total: it is anywhere in
@@ -85,7 +81,7 @@ exit status: 0; 125 the file cannot be read, or has no samples; 129 usage
 
 examples:
   perf-pyinject report --limit 20
-  perf-pyinject report --mine /srv/app --time 10-20
+  perf-pyinject report --view tree --mine /srv/app --time 10-20
 )";
 
 template <typename Value, std::size_t kSize>
@@ -121,7 +117,7 @@ std::optional<double> parse_second(std::string_view text) {
   return number;
 }
 
-void parse_time(const std::string& range, report::TableOptions& options) {
+void parse_time(const std::string& range, report::ViewOptions& options) {
   const auto dash = range.find('-');
   if (dash == std::string::npos || range.size() == 1) {
     throw CommandLineError{
@@ -132,7 +128,7 @@ void parse_time(const std::string& range, report::TableOptions& options) {
   options.until = parse_second(std::string_view{range}.substr(dash + 1));
 }
 
-void take_filters(const ParsedWords& parsed, report::TableOptions& options) {
+void take_filters(const ParsedWords& parsed, report::ViewOptions& options) {
   for (const auto pid : parsed.pids) {
     options.pids.push_back(static_cast<std::uint32_t>(pid.value()));
   }
@@ -148,6 +144,32 @@ void take_filters(const ParsedWords& parsed, report::TableOptions& options) {
   }
 }
 
+double parse_percent(const std::string& text) {
+  constexpr double kAll = 100;
+  double number = 0;
+  const auto* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  if (error != std::errc{} || rest != end || number < 0 || number > kAll) {
+    throw CommandLineError{fmt::format("--percent {}: expected 0 to 100", base::printable(text)),
+                           kUsage};
+  }
+  return number;
+}
+
+// Options that the view would ignore.
+void refuse_useless(const ParsedWords& parsed, report::View view) {
+  using report::View;
+  if (parsed.has("percent") && view != View::kTree) {
+    throw CommandLineError{"--percent is for --view tree", kUsage};
+  }
+  if (parsed.has("by") && parsed.value("by") != "python" &&
+      (view == View::kAnnotate || view == View::kTasks || view == View::kThreads ||
+       view == View::kProcesses)) {
+    throw CommandLineError{fmt::format("--by is for functions: not for --view {}", name_of(view)),
+                           kUsage};
+  }
+}
+
 void parse_report(const VerbArguments& arguments, CommandLine& line) {
   using report::By;
   using report::View;
@@ -158,13 +180,17 @@ void parse_report(const VerbArguments& arguments, CommandLine& line) {
   }
   ReportCommand command{.file = parse_file(report_verb, parsed)};
   auto& tables = command.tables;
-  tables.view = choose<View, 6>(parsed, "view",
-                                {{{"functions", View::kFunctions},
-                                  {"lines", View::kLines},
-                                  {"threads", View::kThreads},
-                                  {"processes", View::kProcesses},
-                                  {"tasks", View::kTasks},
-                                  {"gil", View::kGil}}});
+  tables.view = choose<View, 10>(parsed, "view",
+                                 {{{"functions", View::kFunctions},
+                                   {"lines", View::kLines},
+                                   {"threads", View::kThreads},
+                                   {"processes", View::kProcesses},
+                                   {"tasks", View::kTasks},
+                                   {"gil", View::kGil},
+                                   {"tree", View::kTree},
+                                   {"annotate", View::kAnnotate},
+                                   {"waits", View::kWaits},
+                                   {"events", View::kEvents}}});
   tables.by = choose<By, 3>(
       parsed, "by", {{{"python", By::kPython}, {"native", By::kNative}, {"mixed", By::kMixed}}});
   tables.by_total = choose<bool, 2>(parsed, "sort", {{{"self", false}, {"total", true}}});
@@ -173,6 +199,10 @@ void parse_report(const VerbArguments& arguments, CommandLine& line) {
   if (const auto limit = parsed.value("limit")) {
     command.most = static_cast<std::size_t>(parse_whole(*limit, "--limit", kMostRows));
   }
+  if (const auto percent = parsed.value("percent")) {
+    command.least = parse_percent(*percent);
+  }
+  refuse_useless(parsed, tables.view);
   command.json = parsed.has("json");
   command.csv = parsed.has("csv");
   if (command.json && command.csv) {
@@ -181,25 +211,31 @@ void parse_report(const VerbArguments& arguments, CommandLine& line) {
   line.options = std::move(command);
 }
 
-int run_report(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
+int run_report(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
   const auto& command = std::get<ReportCommand>(line.options);
-  const auto profile = read_recording(command.file, reporter);
+  const auto profile = read_recording(command.file, reporter, is_live(line, terminal));
   if (!profile) {
     return session::kFailure;
   }
-  const auto tables = report::make_tables(*profile, command.tables);
-  if (tables.empty()) {
-    reporter.logger().error("{}: no sample is left after the filters",
-                            base::printable(command.file));
+  using report::Format;
+  const auto shown =
+      report::show(*profile, {.view = command.tables,
+                              .text = {.most = command.most, .width = output_width()},
+                              .format = command.json  ? Format::kJson
+                                        : command.csv ? Format::kCsv
+                                                      : Format::kText,
+                              .least = command.least,
+                              .read_source = source_reader(command.file)});
+  if (const auto* const nothing = std::get_if<report::NothingToShow>(&shown)) {
+    reporter.logger().error("{}: {}", base::printable(command.file), nothing->why);
     return session::kFailure;
   }
-  const report::TextOptions options{
-      .view = command.tables.view, .most = command.most, .width = output_width()};
-  base::write_all(STDOUT_FILENO,
-                  command.json  ? report::to_json(tables, options)
-                  : command.csv ? report::to_csv(tables, options)
-                                : report::to_text(tables, options),
-                  "standard output");
+  const auto& text = std::get<std::string>(shown);
+  if (command.json || command.csv) {
+    base::write_all(STDOUT_FILENO, text, "standard output");
+  } else {
+    show_report(text, look_at_output());
+  }
   return 0;
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <regex>
-#include <set>
 #include <string>
 
 namespace pyinject::report {
@@ -44,22 +43,6 @@ bool is_interpreter_file(std::string_view path) {
          name == "python";
 }
 
-// The objects with the interpreter's code: a trampoline's caller is always the interpreter.
-std::set<std::uint32_t> interpreter_objects(const Profile& profile,
-                                            const std::vector<std::uint32_t>& frames) {
-  std::set<std::uint32_t> objects;
-  for (std::size_t i = 0; i < frames.size(); ++i) {
-    const auto& function = function_of(profile, frames[i]);
-    const bool calls_python = i > 0 && function_of(profile, frames[i - 1]).kind == Kind::kPython;
-    if (function.kind == Kind::kNative &&
-        (calls_python || is_interpreter_file(profile.objects[function.object].path)) &&
-        !profile.objects[function.object].path.empty()) {
-      objects.insert(function.object);
-    }
-  }
-  return objects;
-}
-
 }  // namespace
 
 bool is_machinery_name(std::string_view name) {
@@ -67,25 +50,58 @@ bool is_machinery_name(std::string_view name) {
   return std::regex_match(name.data(), name.data() + name.size(), machinery());
 }
 
+Leaves::Leaves(const Profile& profile) : profile_{profile}, machinery_(profile.functions.size()) {
+  for (const auto& object : profile.objects) {
+    interpreter_files_.push_back(is_interpreter_file(object.path));
+  }
+}
+
+bool Leaves::is_machinery(std::uint32_t function) {
+  auto& known = machinery_[function];
+  if (known == Known::kNot) {
+    known = is_machinery_name(profile_.functions[function].name) ? Known::kYes : Known::kNo;
+  }
+  return known == Known::kYes;
+}
+
+// A trampoline's caller is always the interpreter.
+bool Leaves::is_interpreters(std::uint32_t object, const std::vector<std::uint32_t>& frames) const {
+  if (profile_.objects[object].path.empty()) {
+    return false;
+  }
+  if (interpreter_files_[object]) {
+    return true;
+  }
+  for (std::size_t i = 1; i < frames.size(); ++i) {
+    const auto& function = function_of(profile_, frames[i]);
+    if (function.kind == Kind::kNative && function.object == object &&
+        function_of(profile_, frames[i - 1]).kind == Kind::kPython) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Below the innermost Python function: a frame in the interpreter's file is machinery if its name
 // says so, or if it has no name and the Python function calls it directly.
-Leaf leaf_of(const Profile& profile, const std::vector<std::uint32_t>& frames) {
+Leaf Leaves::leaf_of(const std::vector<std::uint32_t>& frames) {
   const auto is_python = [&](std::uint32_t frame) {
-    return function_of(profile, frame).kind == Kind::kPython;
+    return function_of(profile_, frame).kind == Kind::kPython;
   };
-  if (function_of(profile, frames.front()).kind == Kind::kKernel) {
+  if (function_of(profile_, frames.front()).kind == Kind::kKernel) {
     return Leaf::kKernel;
   }
   const auto innermost = std::ranges::find_if(frames, is_python);
   if (innermost == frames.end()) {
     return Leaf::kNative;
   }
-  const auto objects = interpreter_objects(profile, frames);
   for (auto frame = frames.begin(); frame != innermost; ++frame) {
-    const auto& function = function_of(profile, *frame);
+    const auto& function = function_of(profile_, *frame);
     const bool machinery =
-        function.kind == Kind::kNative && objects.contains(function.object) &&
-        (function.name.empty() ? frame + 1 == innermost : is_machinery_name(function.name));
+        function.kind == Kind::kNative &&
+        (function.name.empty() ? frame + 1 == innermost
+                               : is_machinery(profile_.frames[*frame].function)) &&
+        is_interpreters(function.object, frames);
     if (!machinery) {
       return Leaf::kNative;
     }

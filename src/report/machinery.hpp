@@ -6,7 +6,6 @@
 #include "report/profile.hpp"
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +16,22 @@ namespace pyinject::report {
 
 // Where a thread was in a sample, seen from its innermost Python function.
 enum class Leaf : std::uint8_t { kPython, kNative, kKernel };
-// FRAMES: innermost first, indices in Profile::frames; not empty.
-[[nodiscard]] Leaf leaf_of(const Profile& profile, const std::vector<std::uint32_t>& frames);
+
+class Leaves {
+ public:
+  explicit Leaves(const Profile& profile);
+  // FRAMES: innermost first, indices in Profile::frames; not empty.
+  [[nodiscard]] Leaf leaf_of(const std::vector<std::uint32_t>& frames);
+
+ private:
+  enum class Known : std::uint8_t { kNot, kYes, kNo };
+  [[nodiscard]] bool is_interpreters(std::uint32_t object,
+                                     const std::vector<std::uint32_t>& frames) const;
+  [[nodiscard]] bool is_machinery(std::uint32_t function);
+
+  const Profile& profile_;
+  std::vector<bool> interpreter_files_;  // by object: its name says so
+  std::vector<Known> machinery_;         // by function: its name says so
+};
 
 }  // namespace pyinject::report

@@ -2,6 +2,7 @@
 
 #include "base/columns.hpp"
 #include "base/text.hpp"
+#include "report/text_parts.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -15,59 +16,19 @@ namespace pyinject::report {
 
 namespace {
 
-constexpr std::size_t kLongestName = 60;
-constexpr std::array<std::string_view, 6> kViewNames{"functions", "lines", "threads",
-                                                     "processes", "tasks", "gil"};
-
-// "3.82 s": three digits and a unit.
-std::string seconds_text(std::uint64_t nanoseconds) {
-  constexpr std::array<std::pair<double, std::string_view>, 3> kUnits{
-      {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}}};
-  const auto amount = static_cast<double>(nanoseconds);
-  for (const auto& [size, unit] : kUnits) {
-    if (amount >= size) {
-      const double value = amount / size;
-      return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : value < 100 ? 1 : 0, unit);
-    }
-  }
-  return nanoseconds == 0 ? "0" : fmt::format("{} ns", nanoseconds);
-}
-
-std::string amount_text(const Table& table, std::uint64_t weight) {
-  return table.unit == Unit::kWaits ? seconds_text(weight) : std::to_string(weight);
-}
-
-std::string percent(const Table& table, std::uint64_t weight) {
-  return fmt::format("{:.1f}%", table.weight == 0 ? 0.0
-                                                  : 100.0 * static_cast<double>(weight) /
-                                                        static_cast<double>(table.weight));
-}
-
-// Cut in the middle: both ends of a qualified name say something.
-std::string short_name(std::string_view name) {
-  constexpr std::string_view kCut = "...";
-  auto text = base::printable(name);
-  if (text.size() <= kLongestName) {
-    return text;
-  }
-  const auto half = (kLongestName - kCut.size()) / 2;
-  auto head = half;
-  auto tail = text.size() - half;
-  const auto continues = [&](std::size_t at) {
-    return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;  // within a UTF-8 character
-  };
-  while (head > 0 && continues(head)) {
-    --head;
-  }
-  while (tail < text.size() && continues(tail)) {
-    ++tail;
-  }
-  return text.substr(0, head) + std::string{kCut} + text.substr(tail);
-}
-
 std::string place_of(const Row& row) {
   auto file = base::printable(row.file);
   return row.line == 0 ? file : fmt::format("{}:{}", file, row.line);
+}
+
+// "held by spin (83.1%)".
+std::string holder_text(const Row& row) {
+  if (row.holders.empty()) {
+    return "";
+  }
+  const auto& first = row.holders.front();
+  return fmt::format("held by {} ({})", short_name(first.name),
+                     percent_text(first.waited, row.counts.native));
 }
 
 std::vector<std::string> header_of(View view) {
@@ -76,34 +37,37 @@ std::vector<std::string> header_of(View view) {
     case View::kLines:
       return {"self%", "self", "python", "native", "kernel", "total%", "total", "function", "file"};
     case View::kGil:
-      return {"held%", "held", "waited%", "waited", "function", "file"};
+      return {"held%", "held", "waited%", "waited", "function", "file", ""};
     case View::kThreads:
       return {"share", "all", "python", "native", "kernel", "thread", ""};
     case View::kProcesses:
       return {"share", "all", "python", "native", "kernel", "process", ""};
     case View::kTasks:
       return {"share", "all", "python", "native", "kernel", "task", ""};
+    default:
+      return {};
   }
-  return {};
 }
 
 std::vector<std::string> cells_of(const Table& table, const Row& row, View view,
                                   const std::string& name) {
   const auto& counts = row.counts;
-  const auto amount = [&](std::uint64_t weight) { return amount_text(table, weight); };
+  const auto amount = [&](std::uint64_t weight) { return weight_text(table.unit, weight); };
+  const auto percent = [&](std::uint64_t weight) { return percent_text(weight, table.weight); };
   if (view == View::kGil) {
-    return {percent(table, counts.python),
+    return {percent(counts.python),
             amount(counts.python),
-            percent(table, counts.native),
+            percent(counts.native),
             amount(counts.native),
             name,
-            place_of(row)};
+            place_of(row),
+            holder_text(row)};
   }
-  std::vector<std::string> cells{percent(table, counts.self()), amount(counts.self()),
+  std::vector<std::string> cells{percent(counts.self()), amount(counts.self()),
                                  amount(counts.python), amount(counts.native),
                                  amount(counts.kernel)};
   if (view == View::kFunctions || view == View::kLines) {
-    cells.insert(cells.end(), {percent(table, counts.total), amount(counts.total)});
+    cells.insert(cells.end(), {percent(counts.total), amount(counts.total)});
   }
   cells.insert(cells.end(), {name, place_of(row)});
   return cells;
@@ -147,15 +111,15 @@ std::string table_text(const Table& table, const TextOptions& options) {
   if (table.others) {
     rows.push_back(cells_of(table, *table.others, options.view, others_name(options.view)));
   }
-  std::vector<std::size_t> right(columns - 2);
+  if (options.view == View::kGil &&
+      std::ranges::all_of(table.rows, [](const Row& row) { return row.holders.empty(); })) {
+    std::ranges::for_each(rows, [](auto& cells) { cells.pop_back(); });
+  }
+  std::vector<std::size_t> right(options.view == View::kGil ? 4 : columns - 2);
   for (std::size_t i = 0; i < right.size(); ++i) {
     right[i] = i;
   }
-  const auto title = table.unit == Unit::kWaits
-                         ? fmt::format("waits: {} in all\n", seconds_text(table.weight))
-                         : fmt::format("{}: {}\n", base::printable(table.event),
-                                       base::counted(table.weight, "sample"));
-  return title +
+  return title_text(table.event, table.unit, table.weight) +
          base::to_columns(rows, {.right_aligned = std::move(right), .width = options.width});
 }
 
@@ -171,6 +135,13 @@ nlohmann::json row_json(const Row& row, View view) {
   if (view == View::kGil) {
     json["held"] = counts.python;
     json["waited"] = counts.native;
+    for (const auto& holder : row.holders) {
+      nlohmann::json each{{"name", holder.name}, {"waited", holder.waited}};
+      if (!holder.file.empty()) {
+        each["file"] = holder.file;
+      }
+      json["holders"].push_back(std::move(each));
+    }
     return json;
   }
   json["self"] = counts.self();
@@ -181,17 +152,6 @@ nlohmann::json row_json(const Row& row, View view) {
     json["total"] = counts.total;
   }
   return json;
-}
-
-std::string csv_text(std::string_view text) {
-  if (text.find_first_of("\",\r\n") == std::string_view::npos) {
-    return std::string{text};
-  }
-  std::string quoted{'"'};
-  for (const char c : text) {
-    quoted += c == '"' ? "\"\"" : std::string{c};
-  }
-  return quoted + '"';
 }
 
 }  // namespace
@@ -206,12 +166,11 @@ std::string to_text(const std::vector<Table>& tables, const TextOptions& options
 }
 
 std::string to_json(const std::vector<Table>& tables, const TextOptions& options) {
-  nlohmann::json json{{"version", 1},
-                      {"view", kViewNames.at(static_cast<std::size_t>(options.view))},
-                      {"tables", nlohmann::json::array()}};
+  nlohmann::json json{
+      {"version", 1}, {"view", name_of(options.view)}, {"tables", nlohmann::json::array()}};
   for (const auto& table : tables) {
     nlohmann::json each{{"event", table.event},
-                        {"unit", table.unit == Unit::kWaits ? "ns" : "samples"},
+                        {"unit", unit_text(table.unit)},
                         {"all", table.weight},
                         {"rows", nlohmann::json::array()}};
     for (std::size_t i = 0; i < shown_rows(table, options); ++i) {

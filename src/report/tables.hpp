@@ -2,38 +2,16 @@
 // ... Pure: values in, values out.
 #pragma once
 
+#include "report/machinery.hpp"
 #include "report/profile.hpp"
+#include "report/view_options.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace pyinject::report {
-
-enum class View : std::uint8_t { kFunctions, kLines, kThreads, kProcesses, kTasks, kGil };
-// Which functions have rows: Python's, to which the time of their C and kernel functions is
-// charged; only C and kernel functions; all.
-enum class By : std::uint8_t { kPython, kNative, kMixed };
-
-struct TableOptions {
-  View view = View::kFunctions;
-  By by = By::kPython;
-  bool by_total = false;  // order
-  // Charges the time of a function elsewhere to the innermost Python function with a file below
-  // this directory. Empty: to the innermost Python function.
-  std::string mine{};
-  // Only samples of these; empty: of all.
-  std::vector<std::uint32_t> pids{};
-  std::vector<std::uint32_t> tids{};
-  std::string comm{};
-  std::string task{};
-  std::string function{};        // with this function in the stack, by its name
-  std::optional<double> from{};  // seconds since the first sample
-  std::optional<double> until{};
-};
 
 // Sums of the weights of samples: their number, or nanoseconds of waits.
 struct Counts {
@@ -43,6 +21,14 @@ struct Counts {
   std::uint64_t total = 0;  // the function is anywhere in the stack; each sample once
 
   [[nodiscard]] std::uint64_t self() const { return python + native + kernel; }
+  void add(Leaf leaf, std::uint64_t weight);
+};
+
+// A function that held the GIL while another one waited for it.
+struct Holder {
+  std::string name;
+  std::string file{};
+  std::uint64_t waited = 0;  // nanoseconds of these waits
 };
 
 struct Row {
@@ -51,6 +37,7 @@ struct Row {
   std::uint32_t line = 0;  // 0: unknown, or none
   // kGil: held, waited for.
   Counts counts{};
+  std::vector<Holder> holders{};  // kGil, of waits; the longest first
 };
 
 struct Table {
@@ -62,6 +49,6 @@ struct Table {
 };
 
 // A table for each event that has samples; waits come last.
-[[nodiscard]] std::vector<Table> make_tables(const Profile& profile, const TableOptions& options);
+[[nodiscard]] std::vector<Table> make_tables(const Profile& profile, const ViewOptions& options);
 
 }  // namespace pyinject::report

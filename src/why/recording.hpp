@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bpf/sampler.hpp"
-#include "why/kernel_work.hpp"
+#include "procfs/kernel_work.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -14,6 +14,9 @@
 #include <vector>
 
 namespace pyinject::why {
+
+using procfs::kernel_work;
+using procfs::KernelWork;
 
 // Texts by number; 0 is the empty text.
 class Names {

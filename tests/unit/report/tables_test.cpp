@@ -4,11 +4,13 @@
 #include "report/machinery.hpp"
 #include "report/report_text.hpp"
 #include "report/thread_names.hpp"
+#include "unit/report/made_profile.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -19,63 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-// main() of the program calls load() of a library, which runs C code of the interpreter and of
-// libc.
-class Tables : public testing::Test {
- protected:
-  Tables() {
-    profile.objects = {{.path = "/usr/bin/python3.14"}, {.path = "/lib/libc.so.6"}, {.path = "k"}};
-    profile.functions = {{.kind = Kind::kPython, .name = "main", .file = "/srv/app/main.py"},
-                         {.kind = Kind::kPython, .name = "load", .file = "/usr/lib/json.py"},
-                         {.kind = Kind::kNative, .name = "_PyEval_EvalFrameDefault", .object = 0},
-                         {.kind = Kind::kNative, .name = "memcpy", .object = 1},
-                         {.kind = Kind::kKernel, .name = "read", .object = 2},
-                         {.kind = Kind::kMark, .name = "[GIL held]"},
-                         {.kind = Kind::kMark, .name = "[task fetch]"}};
-    profile.frames = {{.function = 0, .line = 3},
-                      {.function = 1, .line = 7},
-                      {.function = 2},
-                      {.function = 3},
-                      {.function = 4},
-                      {.function = 5},
-                      {.function = 6},
-                      {.function = 1, .line = 8}};
-    profile.nodes = {{},
-                     {.caller = 0, .frame = 0},    // 1: main
-                     {.caller = 1, .frame = 2},    // 2: evaluator
-                     {.caller = 2, .frame = 1},    // 3: load, line 7
-                     {.caller = 3, .frame = 2},    // 4: evaluator
-                     {.caller = 4, .frame = 3},    // 5: memcpy
-                     {.caller = 2, .frame = 7},    // 6: load, line 8
-                     {.caller = 6, .frame = 4},    // 7: read
-                     {.caller = 0, .frame = 3},    // 8: memcpy, no Python
-                     {.caller = 0, .frame = 5},    // 9: [GIL held]
-                     {.caller = 9, .frame = 0},    // 10: main
-                     {.caller = 0, .frame = 6},    // 11: [task fetch]
-                     {.caller = 11, .frame = 0}};  // 12: main
-    profile.events = {{.name = "context-switches", .unit = Unit::kWaits},
-                      {.name = "cpu-clock", .unit = Unit::kNanoseconds}};
-    profile.threads = {{.pid = 5, .tid = 5, .name = "web", .process = "web"},
-                       {.pid = 5, .tid = 6, .name = "io", .process = "web"}};
-  }
-  void add(std::uint32_t stack, int times, std::uint32_t thread = 0) {
-    for (int i = 0; i < times; ++i) {
-      profile.samples.push_back({.time = profile.samples.size() * 1'000'000'000,
-                                 .period = 10,
-                                 .stack = stack,
-                                 .thread = thread,
-                                 .event = 1});
-    }
-  }
-  void wait(std::uint32_t stack, std::uint64_t nanoseconds) {
-    profile.samples.push_back({.period = nanoseconds, .stack = stack, .event = 0});
-  }
-  static std::vector<std::uint64_t> figures(const Row& row) {
-    const auto& counts = row.counts;
-    return {counts.self(), counts.python, counts.native, counts.kernel, counts.total};
-  }
-  Profile profile;
-};
+class Tables : public MadeProfile {};
 
 TEST_F(Tables, ChargeCToItsPythonCaller) {
   add(4, 5);  // load interprets
@@ -143,11 +89,33 @@ TEST_F(Tables, OfTheGilSayWhoHeldIt) {
   EXPECT_THAT(to_text(tables, {.view = View::kGil}), HasSubstr("80.0%"));
 }
 
+// Thread 5 waits from 1 s to 4 s; meanwhile thread 6 holds the GIL in three samples.
+TEST_F(Tables, OfTheGilSayWhoHeldItDuringAWait) {
+  profile.frames.push_back({.function = 7});
+  profile.functions.push_back({.kind = Kind::kMark, .name = "[waiting for the GIL]"});
+  profile.nodes.push_back({.caller = 0, .frame = 8});   // 13: [waiting for the GIL]
+  profile.nodes.push_back({.caller = 13, .frame = 1});  // 14: load
+  add(10, 6, 1);
+  profile.samples.push_back(
+      {.time = 1'500'000'000, .period = 3'000'000'000, .stack = 14, .thread = 0, .event = 0});
+  std::ranges::stable_sort(profile.samples, {}, &Sample::time);
+  const auto tables = make_tables(profile, {.view = View::kGil});
+  ASSERT_THAT(tables, SizeIs(2));
+  EXPECT_THAT(tables[0].rows.front().holders, SizeIs(0)) << "of samples";
+  const auto& row = tables[1].rows.front();
+  EXPECT_EQ(row.name, "load");
+  EXPECT_EQ(row.counts.native, 3'000'000'000U);
+  ASSERT_THAT(row.holders, SizeIs(1));
+  EXPECT_EQ(row.holders[0].name, "main");
+  EXPECT_EQ(row.holders[0].waited, 3'000'000'000U);
+  EXPECT_THAT(to_text(tables, {.view = View::kGil}), HasSubstr("held by main (100.0%)"));
+}
+
 TEST_F(Tables, AreOfTheSelectedSamples) {
   add(5, 3);     // 0 s to 2 s
   add(12, 2);    // 3 s, 4 s
   add(4, 1, 1);  // 5 s
-  const auto count = [&](const TableOptions& options) -> std::uint64_t {
+  const auto count = [&](const ViewOptions& options) -> std::uint64_t {
     const auto tables = make_tables(profile, options);
     return tables.empty() ? 0 : tables.front().weight;
   };

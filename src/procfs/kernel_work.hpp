@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace pyinject::why {
+namespace pyinject::procfs {
 
 enum class KernelWork : std::uint8_t {
   kUnknown,  // no stack, or no function that tells
@@ -31,4 +31,4 @@ struct KernelFinding {
 // FUNCTIONS: innermost first.
 [[nodiscard]] KernelFinding kernel_work(std::span<const std::string_view> functions);
 
-}  // namespace pyinject::why
+}  // namespace pyinject::procfs

@@ -1,9 +1,9 @@
-#include "why/kernel_work.hpp"
+#include "procfs/kernel_work.hpp"
 
 #include <algorithm>
 #include <array>
 
-namespace pyinject::why {
+namespace pyinject::procfs {
 
 namespace {
 
@@ -88,4 +88,4 @@ KernelFinding kernel_work(std::span<const std::string_view> functions) {
   return {};
 }
 
-}  // namespace pyinject::why
+}  // namespace pyinject::procfs

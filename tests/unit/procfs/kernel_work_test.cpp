@@ -1,11 +1,11 @@
-#include "why/kernel_work.hpp"
+#include "procfs/kernel_work.hpp"
 
 #include <gtest/gtest.h>
 
 #include <initializer_list>
 #include <vector>
 
-namespace pyinject::why {
+namespace pyinject::procfs {
 namespace {
 
 KernelWork work_of(std::initializer_list<std::string_view> functions) {
@@ -44,4 +44,4 @@ TEST(KernelWork, NamesTheFunction) {
 }
 
 }  // namespace
-}  // namespace pyinject::why
+}  // namespace pyinject::procfs
