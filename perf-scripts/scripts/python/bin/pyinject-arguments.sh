@@ -18,7 +18,7 @@ pyinject_report() {
     fi
     case $argument in
     --) separator=1 ;;
-    --python-only | --strip-interpreter | --period | --off-cpu | --by-thread | --wide | --event=* | --limit=* | --sort=* | --native=*)
+    --python-only | --strip-interpreter | --period | --off-cpu | --by-thread | --wide | --event=* | --limit=* | --sort=* | --native=* | --output=* | --title=* | --least=*)
       pyinject_ours "$argument"
       ;;
     --native)
@@ -27,7 +27,7 @@ pyinject_report() {
       [0-9]*) [ "$left" -eq 0 ] || { pyinject_ours "$1" && shift && left=$((left - 1)); } ;;
       esac
       ;;
-    --event | --limit | --sort)
+    --event | --limit | --sort | --output | --title | --least)
       pyinject_ours "$argument"
       [ "$left" -eq 0 ] || { pyinject_ours "$1" && shift && left=$((left - 1)); }
       ;;
