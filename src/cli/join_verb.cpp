@@ -23,6 +23,7 @@ constexpr auto kJoinOptions = std::to_array<perf::RecordOption>({
     {"tasks", 0, kFlag},
     {"lines", 0, kFlag},
     {"keep-raw", 0, kFlag},
+    {"python-only", 0, kFlag},
     {"stats", 0, kValue},
     {"log-format", 0, kValue},
 });
@@ -43,6 +44,7 @@ unchanged.
       --gil, --tasks  mark who holds the GIL, which asyncio task runs (3.14+)
       --lines      add line numbers to the function names; as a column:
                    perf report --children -g none -s sym,srcline
+      --python-only  drop C and kernel functions: perf's Self is of Python's
       --keep-raw   also keep perf's own file, as NAME.raw
       --stats FILE, --log-format json  counters to FILE; messages as JSON
   -q, --quiet      only warnings and errors

@@ -38,7 +38,7 @@ constexpr auto kRecordOptions = std::to_array<perf::RecordOption>({
     {"repeat", 0, kValue},     {"keep", 0, kValue},       {"deactivate-timeout", 0, kValue},
     {"stats", 0, kValue},      {"log-format", 0, kValue}, {"engine", 0, kValue},
     {"gil", 0, kFlag},         {"tasks", 0, kFlag},       {"off-cpu", 0, kFlag},
-    {"functions", 0, kFlag},   {"what", 0, kValue},
+    {"functions", 0, kFlag},   {"what", 0, kValue},       {"python-only", 0, kFlag},
 });
 
 constexpr std::string_view kRecordHelp =
@@ -78,13 +78,13 @@ output:
       --lines      add line numbers to the function names (trampoline: only of
                    those entered before the attach); as a column:
                    perf report --children -g none -s sym,srcline
+      --python-only  drop C and kernel functions: perf's Self is of Python's
       --repeat TIME/PERIOD  such as 30s/5m: record for TIME every PERIOD, into
                    perf.data.<UTC time>; SIGHUP starts the next recording
       --keep N     keep the latest N files of --repeat (default: 12)
       --keep-raw   also keep perf's own file, as NAME.raw
       --stats FILE, --log-format json  counters to FILE; messages as JSON
-  -q, --quiet      only warnings and errors
-  -v, --verbose    also print perf's messages
+  -q, -v           only warnings and errors; also print perf's messages
 
 exit status: COMMAND's, or 0 if the targets exit first; 125 refused or failed;
 126, 127 COMMAND cannot run; 129 usage; 128 + N ended by signal N

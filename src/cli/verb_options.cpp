@@ -23,11 +23,13 @@ constexpr auto kGlobal = std::to_array<RecordOption>({
     {"version", 0, kFlag},
 });
 
-constexpr auto kFlagOptions = std::to_array<FlagOption>({{"lines", &weave::WeaveFlags::lines},
-                                                         {"keep-raw", &weave::WeaveFlags::keep_raw},
-                                                         {"gil", &weave::WeaveFlags::gil},
-                                                         {"tasks", &weave::WeaveFlags::tasks},
-                                                         {"off-cpu", &weave::WeaveFlags::off_cpu}});
+constexpr auto kFlagOptions =
+    std::to_array<FlagOption>({{"lines", &weave::WeaveFlags::lines},
+                               {"keep-raw", &weave::WeaveFlags::keep_raw},
+                               {"python-only", &weave::WeaveFlags::python_only},
+                               {"gil", &weave::WeaveFlags::gil},
+                               {"tasks", &weave::WeaveFlags::tasks},
+                               {"off-cpu", &weave::WeaveFlags::off_cpu}});
 
 // "5", "0.5".
 std::chrono::nanoseconds parse_seconds(const std::string& text) {

@@ -18,6 +18,7 @@ constexpr auto kWeaveOptions = std::to_array<perf::RecordOption>({
     {"quiet", 'q', kFlag},
     {"verbose", 'v', kFlag},
     {"output", 'o', kValue},
+    {"python-only", 0, kFlag},
     {"perf", 0, kValue},
     {"log-format", 0, kValue},
 });
@@ -32,14 +33,16 @@ programs, libraries and /tmp/perf-PID.map of the recording must not have
 changed. record does all this already.
 
   -o, --output PATH  the result; default: replace FILE
+      --python-only  drop C and kernel functions: perf's Self is of Python's
       --perf PATH    the perf whose build-id cache is used
       --log-format json  messages as JSON
   -q, --quiet        only warnings and errors
   -v, --verbose      print more
 
-example:
+examples:
   perf record --call-graph dwarf,32768 -p 4711 -- sleep 10
   perf-pyinject weave perf.data -o whole.data && perf report -i whole.data
+  perf-pyinject weave --python-only perf.data -o python.data
 )";
 
 void parse_weave(const VerbArguments& arguments, CommandLine& line) {
@@ -53,7 +56,8 @@ void parse_weave(const VerbArguments& arguments, CommandLine& line) {
   }
   line.options = session::WeaveFileOptions{.input = files.front(),
                                            .output = parsed.value("output").value_or(files.front()),
-                                           .perf = parsed.perf};
+                                           .perf = parsed.perf,
+                                           .python_only = parsed.flags.python_only};
 }
 
 int run_weave(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {

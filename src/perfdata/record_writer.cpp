@@ -76,9 +76,30 @@ void make_fork(const Task& task, std::size_t sample_id, std::vector<std::byte>& 
   writer.finish();
 }
 
+namespace {
+
+std::uint16_t misc_of(const Sample& sample) {
+  constexpr unsigned kMode = PERF_RECORD_MISC_CPUMODE_MASK;
+  return sample.replaced_ip
+             ? static_cast<std::uint16_t>((sample.misc & ~kMode) | PERF_RECORD_MISC_USER)
+             : sample.misc;
+}
+
+// FIELDS: those of the sample, behind its header.
+void replace_ip(const Sample& sample, std::span<std::byte> fields) {
+  const std::size_t at = sample.event->samples(PERF_SAMPLE_IDENTIFIER) ? kWord : 0;
+  if (sample.replaced_ip && sample.event->samples(PERF_SAMPLE_IP) && fields.size() >= at + kWord) {
+    std::ranges::copy(std::as_bytes(std::span{&*sample.replaced_ip, 1}),
+                      fields.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+}
+
+}  // namespace
+
 bool make_sample(const Sample& sample, std::span<const std::uint64_t> chain,
                  std::vector<std::byte>& into, std::optional<std::uint64_t> period) {
-  ByteWriter writer{into, PERF_RECORD_SAMPLE, sample.misc};
+  ByteWriter writer{into, PERF_RECORD_SAMPLE, misc_of(sample)};
+  const auto begin = into.size();
   if (period) {
     const auto at = period_offset(sample.event->attr);
     const auto had = sample.event->samples(PERF_SAMPLE_PERIOD) ? kWord : 0;
@@ -88,6 +109,7 @@ bool make_sample(const Sample& sample, std::span<const std::uint64_t> chain,
   } else {
     writer.append(sample.before_chain);
   }
+  replace_ip(sample, std::span{into}.subspan(begin));
   bool whole = true;
   if (sample.event->samples(PERF_SAMPLE_CALLCHAIN)) {
     const auto others = into.size() + kWord + sample.between.size() + sample.behind.size();

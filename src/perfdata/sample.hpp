@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace pyinject::perfdata {
@@ -31,8 +32,10 @@ struct Sample {
   std::uint64_t register_abi = 0;             // PERF_SAMPLE_REGS_ABI_*; 0: no registers
   std::array<std::uint64_t, 64> registers{};  // by perf's number, <asm/perf_regs.h>
   std::uint64_t register_mask = 0;            // which of them are present
-  Bytes stack;                                // the filled part of the dump
-  std::uint64_t stack_asked = 0;              // requested size of the dump in this record
+  // Output writes it in place of IP, as an address in user space.
+  std::optional<std::uint64_t> replaced_ip{};
+  Bytes stack;                    // the filled part of the dump
+  std::uint64_t stack_asked = 0;  // requested size of the dump in this record
   // The parts that Output copies: up to the chain; RAW and BRANCH_STACK; everything after
   // STACK_USER. If the event has no user stacks, registers are in the last part.
   Bytes before_chain;

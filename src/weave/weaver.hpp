@@ -9,6 +9,7 @@
 #include "unwind/unwinder.hpp"
 #include "weave/call_durations.hpp"
 #include "weave/deferred_chains.hpp"
+#include "weave/earlier_names.hpp"
 #include "weave/merge.hpp"
 #include "weave/off_cpu.hpp"
 #include "weave/perf_maps.hpp"
@@ -66,6 +67,9 @@ class Weaver {
   // False for 0, an idle processor, of which there are several, and for -1, a thread that has
   // exited and lost its tid.
   [[nodiscard]] static bool is_thread(std::uint32_t tid);
+  enum class NameKind : std::uint8_t { kOther, kPython, kMark };
+  [[nodiscard]] NameKind name_kind(const SampleWork& work, std::uint64_t address);
+  void keep_python(SampleWork& work, std::size_t from);
   [[nodiscard]] bool takes_period(const perfdata::Event& event) const;
   [[nodiscard]] std::optional<std::uint64_t> period_of(SampleWork& work);
   [[nodiscard]] bool is_end_of_call(const perfdata::Record& record) const;
@@ -149,6 +153,8 @@ class Weaver {
   unwind::Objects objects_;
   unwind::Unwinder unwinder_;
   std::optional<SyntheticNames> synthetic_;
+  std::set<std::uint64_t> marks_;        // addresses of SYNTHETIC that are no functions
+  std::optional<EarlierNames> earlier_;  // with PYTHON_ONLY
   // For the code of a process, and for a line of it if names include lines.
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, SyntheticNames::Place> places_;
   bool switch_periods_;  // each context switch sample gets its off-CPU time as period

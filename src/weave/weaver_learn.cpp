@@ -61,6 +61,9 @@ Weaver::Weaver(const WeaveOptions& options, const RecordingContext& context,
     choose_switches();
   }
   choose_calls();
+  if (options_.flags.python_only) {
+    earlier_.emplace(spaces_, files, input_.build_ids());
+  }
 }
 
 void Weaver::choose_switches() {

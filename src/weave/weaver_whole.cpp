@@ -76,7 +76,7 @@ void Weaver::mark_root(SampleWork& work, const PythonStack& stack) {
 // Adds a frame at the root.
 void Weaver::mark(SampleWork& work, const std::string& text) {
   if (spaces_.settled_since(work.sample.pid)) {  // otherwise perf finds no names in that process
-    work.result.push_back(synthetic_->address(text));
+    work.result.push_back(*marks_.insert(synthetic_->address(text)).first);
   }
 }
 

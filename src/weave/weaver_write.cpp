@@ -193,6 +193,9 @@ void Weaver::write_sample(perfdata::Output& output, SampleWork& work) {
   }
   add_python(work, !copied && !native);
   const auto period = period_of(work);
+  if (options_.flags.python_only) {
+    keep_python(work, begin);
+  }
   mark_names(work, begin);
   summary_.longest = std::max(summary_.longest, work.result.size());
   if (!output.write_sample(sample, work.result, period)) {
@@ -384,7 +387,7 @@ void Weaver::mark_incomplete(SampleWork& work, std::uint64_t& counter, const std
   ++counter;
   work.incomplete_counter = &counter;
   if (spaces_.settled_since(work.sample.pid)) {  // otherwise perf finds no names in that process
-    work.chain.push_back(synthetic_->address(name));
+    work.chain.push_back(*marks_.insert(synthetic_->address(name)).first);
   }
 }
 

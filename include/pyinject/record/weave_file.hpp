@@ -14,6 +14,7 @@ struct WeaveFileOptions {
   std::string input;
   std::string output;  // may be INPUT
   perf::PerfSearch perf;
+  bool python_only = false;                // as in WeaveFlags
   std::function<bool()> interrupted = {};  // polled a few times a second
 };
 

@@ -28,6 +28,9 @@ struct WeaveFlags {
   // Samples of ENTER get the time until the thread leaves the call as period, in nanoseconds; those
   // of EXIT are dropped. Only of events that sample each hit; of several events the last one.
   std::vector<TimedCall> timed_calls = {};
+  // Reduce callchains with Python functions to these, so that the innermost one is where the thread
+  // was: its Self column in perf report. Other callchains stay.
+  bool python_only = false;
   // Keep perf's own file as NAME.raw.
   bool keep_raw = false;
 };

@@ -11,12 +11,13 @@ int weave_file(const WeaveFileOptions& options, base::Logger& logger, RecordObse
   const auto perf = perf::locate_perf(options.perf, base::Deadline::after(kPerfAnswers));
   weave::RecordedFiles files;
   WovenFile woven{.path = options.output, .summary = {}};
-  const auto processed =
-      Completion{files, logger, observer}.write(options.input, options.output,
-                                                {.perf = perf.path,
-                                                 .interrupted = options.interrupted,
-                                                 .context = {.open_map = open_perf_map}},
-                                                woven.summary);
+  CompletionOptions completion;
+  completion.flags.python_only = options.python_only;
+  completion.perf = perf.path;
+  completion.interrupted = options.interrupted;
+  completion.context.open_map = open_perf_map;
+  const auto processed = Completion{files, logger, observer}.write(options.input, options.output,
+                                                                   completion, woven.summary);
   if (processed != Processed::kDone) {
     return kFailure;
   }

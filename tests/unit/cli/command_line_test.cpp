@@ -80,13 +80,13 @@ TEST(CommandLine, WholeSystemIsLenientUnlessToldOtherwise) {
 }
 
 TEST(CommandLine, Join) {
-  const auto line = parse({"join", "4711", "--gil", "--tasks", "--lines", "--keep-raw", "--stats",
-                           "f", "--perf", "p", "-v"});
+  const auto line = parse({"join", "4711", "--gil", "--tasks", "--lines", "--keep-raw",
+                           "--python-only", "--stats", "f", "--perf", "p", "-v"});
   EXPECT_EQ(line.verb, &join_verb);
   const auto options = std::get<session::JoinOptions>(line.options);
   EXPECT_EQ(options.perf, Pid{4711});
   const auto& flags = options.flags;
-  EXPECT_TRUE(flags.gil && flags.tasks && flags.lines && flags.keep_raw);
+  EXPECT_TRUE(flags.gil && flags.tasks && flags.lines && flags.keep_raw && flags.python_only);
   EXPECT_EQ(line.report.stats, "f");
   EXPECT_EQ(options.search.option, "p");
   EXPECT_EQ(line.verbosity, Verbosity::kVerbose);

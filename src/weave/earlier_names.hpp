@@ -1,0 +1,41 @@
+// The names that an earlier weave gave to the code of a recording, and put into images of its own.
+#pragma once
+
+#include "elf/elf_file.hpp"
+#include "perfdata/input.hpp"
+#include "unwind/address_spaces.hpp"
+#include "unwind/objects.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace pyinject::weave {
+
+class EarlierNames {
+ public:
+  // All must outlive this object.
+  EarlierNames(const unwind::AddressSpaces& spaces, unwind::FileFinder& files,
+               const std::vector<perfdata::BuildId>& build_ids);
+
+  // The name of the code at ADDRESS; empty: none of such an image.
+  [[nodiscard]] const std::string& name(std::uint32_t pid, std::uint64_t time,
+                                        std::uint64_t address);
+
+ private:
+  [[nodiscard]] const std::optional<elf::ElfFile>& image(const unwind::MappedFile& file);
+  [[nodiscard]] std::optional<elf::ElfFile> open(unwind::MappedFile file);
+
+  const unwind::AddressSpaces& spaces_;
+  unwind::FileFinder& files_;
+  std::map<std::string, std::string> build_ids_;  // hexadecimal, by path
+  std::map<std::string, std::optional<elf::ElfFile>> images_;
+  std::map<std::pair<std::string, std::uint64_t>, std::string> names_;  // by image and address
+  std::string none_;
+};
+
+}  // namespace pyinject::weave
