@@ -95,6 +95,7 @@ struct DumpCommand {
 struct ProfileSource {
   std::string file;  // without RECORD
   std::optional<session::RecordOptions> record;
+  std::vector<std::string> what{};  // recipes, for RECORD
 };
 
 struct FlamegraphCommand {
@@ -117,7 +118,19 @@ struct ReportCommand {
 struct ExportCommand {
   ProfileSource source;
   const exports::Format* format = nullptr;
-  std::string output;  // "-": stdout
+  std::string output;                  // "-": stdout
+  std::optional<std::string> event{};  // only this one
+};
+
+struct ServeCommand {
+  std::string listen;
+  std::vector<base::Pid> pids;  // empty: all in SCOPE
+  session::Scope scope;
+  std::optional<std::string> token_file;
+  std::chrono::seconds most_seconds{};
+  int most_requests = 0;  // profiles at a time
+  int most_per_minute = 0;
+  std::vector<std::string> passed;  // options for each recording
 };
 
 struct CommandLine {
@@ -125,10 +138,11 @@ struct CommandLine {
   bool help = false;               // --help: of VERB
   bool version = false;            // --version
   Verbosity verbosity = Verbosity::kNormal;
-  ReportOptions report;  // STATS: record, join, activate, deactivate
+  ReportOptions report;  // STATS: record, join, export, activate, deactivate
   std::variant<std::monostate, RecordCommand, session::JoinOptions, FunctionsCommand,
                session::WeaveFileOptions, ActivateCommand, DeactivateCommand, StatusCommand,
                TopCommand, DumpCommand, WhyCommand, FlamegraphCommand, ReportCommand, ExportCommand,
+               ServeCommand,
                session::WrapOptions>
       options;  // of VERB
 };

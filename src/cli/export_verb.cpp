@@ -1,3 +1,4 @@
+#include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/profile_source.hpp"
@@ -6,15 +7,18 @@
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
 #include "export/formats.hpp"
+#include "report/keep_event.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -28,24 +32,13 @@ namespace {
 using session::kUsage;
 
 constexpr auto kExportOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},
-    {"children", 0, kFlag},
-    {"all-cpus", 'a', kFlag},
-    {"uid", 'u', kValue},
-    {"comm", 0, kValue},
-    {"cgroup", 'G', kValue},
-    {"delay", 'd', kValue},
-    {"freq", 'F', kValue},
-    {"off-cpu", 0, kFlag},
-    {"engine", 0, kValue},
-    {"perf", 0, kValue},
-    {"output", 'o', kValue},
-    {"input", 'i', kValue},
-    {"format", 'f', kValue},
-    {"log-format", 0, kValue},
+    {"help", 'h', kFlag},   {"quiet", 'q', kFlag},   {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},   {"children", 0, kFlag},  {"all-cpus", 'a', kFlag},
+    {"uid", 'u', kValue},   {"comm", 0, kValue},     {"cgroup", 'G', kValue},
+    {"delay", 'd', kValue}, {"freq", 'F', kValue},   {"off-cpu", 0, kFlag},
+    {"what", 0, kValue},    {"event", 0, kValue},    {"stats", 0, kValue},
+    {"engine", 0, kValue},  {"perf", 0, kValue},     {"output", 'o', kValue},
+    {"input", 'i', kValue}, {"format", 'f', kValue}, {"log-format", 0, kValue},
 });
 
 constexpr std::string_view kExportHelp =
@@ -71,10 +64,13 @@ output:
   -f, --format F   one of these
   -o, --output F   the file; by default stdout
   -i, --input F    the same as FILE
+      --event NAME  only samples of this event: cpu-clock, context-switches, ...
 which processes, and how to record them:
   -p, --children, -a, -u, --comm, -G, -d, -F, --off-cpu, --engine, --perf: see
   perf-pyinject flamegraph --help
+      --what LIST  what else to record, as in record --help
 messages:
+      --stats FILE  counters to FILE
       --log-format json  messages as JSON
   -q, --quiet      only warnings and errors
   -v, --verbose    more messages
@@ -104,7 +100,28 @@ void parse_export(const VerbArguments& arguments, CommandLine& line) {
   }
   line.options = ExportCommand{.source = parse_source(export_verb, parsed),
                                .format = format,
-                               .output = parsed.value("output").value_or("-")};
+                               .output = parsed.value("output").value_or("-"),
+                               .event = parsed.value("event")};
+}
+
+session::ProfileCounts counts_of(const report::Profile& profile) {
+  std::unordered_set<std::uint32_t> processes;
+  for (const auto& sample : profile.samples) {
+    processes.insert(profile.threads[sample.thread].pid);
+  }
+  return {.samples = profile.samples.size(), .lost = profile.lost, .processes = processes.size()};
+}
+
+// False: PROFILE has no such event.
+bool select_event(const std::string& event, report::Profile& profile, base::Logger& logger) {
+  if (report::keep_event(profile, event)) {
+    return true;
+  }
+  std::vector<std::string> names;
+  std::ranges::transform(profile.events, std::back_inserter(names),
+                         [](const auto& known) { return base::printable(known.name); });
+  logger.error("--event {}: the recording has: {}", base::printable(event), fmt::join(names, ", "));
+  return false;
 }
 
 int run_export(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
@@ -115,14 +132,21 @@ int run_export(const CommandLine& line, Reporter& reporter, const Terminal& term
     return session::kFailure;
   }
   OutputFile file{command.output};  // fails before the recording, not after it
-  auto loaded = load_profile(command.source, line, reporter, terminal);
+  auto loaded = load_profile(command.source, line, reporter, terminal, true);
   if (const auto* const status = std::get_if<int>(&loaded)) {
     return *status;
   }
   if (!command.format->caution.empty()) {
     reporter.logger().warning("{}", command.format->caution);
   }
-  const auto& profile = std::get<report::Profile>(loaded);
+  auto& profile = std::get<report::Profile>(loaded);
+  if (command.event && !select_event(*command.event, profile, reporter.logger())) {
+    return session::kFailure;
+  }
+  if (profile.samples.empty()) {
+    reporter.logger().warning("no samples");
+  }
+  reporter.take(counts_of(profile));
   command.format->write(profile, [&](std::string_view text) { file.write(text); });
   file.complete();
   return 0;

@@ -1,3 +1,4 @@
+#include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/profile_source.hpp"

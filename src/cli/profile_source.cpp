@@ -3,8 +3,10 @@
 #include "base/file.hpp"
 #include "base/format.hpp"
 #include "base/text.hpp"
+#include "cli/added_recipes.hpp"
 #include "cli/command_line.hpp"
 #include "cli/console.hpp"
+#include "cli/recipes.hpp"
 #include "cli/reporter.hpp"
 #include "cli/terminal.hpp"
 #include "pyinject/base/error.hpp"
@@ -125,13 +127,35 @@ session::RecordOptions recording_of(const ParsedWords& parsed, session::Scope sc
   record.duration = std::chrono::seconds{
       parse_whole(parsed.value("delay").value_or(std::to_string(kRecordedSeconds)), "-d",
                   kMostRecordedSeconds)};
-  const auto frequency =
-      parse_whole(parsed.value("freq").value_or(std::to_string(kRecordedFrequency)), "-F",
-                  kMostRecordedFrequency);
   // The file does not outlive this command: perf need not keep copies of what it mentions.
-  record.perf_options = {"-F", std::to_string(frequency), "--no-buildid-cache"};
+  record.perf_options = {"--no-buildid-cache"};
+  if (parsed.has("freq") || !parsed.has("what")) {  // recipes know better
+    const auto frequency =
+        parse_whole(parsed.value("freq").value_or(std::to_string(kRecordedFrequency)), "-F",
+                    kMostRecordedFrequency);
+    record.perf_options.insert(record.perf_options.end(), {"-F", std::to_string(frequency)});
+  }
   take_engine_name(parsed, record);
   return record;
+}
+
+std::vector<std::string> recipes_of(const ParsedWords& parsed) {
+  const auto list = parsed.value("what");
+  auto recipes = list ? parse_recipes(*list) : std::vector<std::string>{};
+  if (std::ranges::find(recipes, kMallocRecipe) != recipes.end()) {
+    throw CommandLineError{"--what malloc needs probes: use record --what malloc, then give FILE",
+                           session::kUsage};
+  }
+  return recipes;
+}
+
+// Of events that the recording has even if no sample is of them.
+void mark_waits(report::Profile& profile) {
+  for (auto& event : profile.events) {
+    if (event.name == "context-switches") {
+      event.unit = report::Unit::kWaits;
+    }
+  }
 }
 
 }  // namespace
@@ -154,7 +178,7 @@ ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
     throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", session::kUsage};
   }
   if (!all && parsed.pids.empty()) {
-    for (const auto* const option : {"children", "delay", "freq", "off-cpu", "engine"}) {
+    for (const auto* const option : {"children", "delay", "freq", "off-cpu", "engine", "what"}) {
       if (parsed.has(option)) {
         throw CommandLineError{
             fmt::format("{}: --{} is for a new recording: with -p, -a, -u, --comm or -G", verb.name,
@@ -171,11 +195,11 @@ ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
   if (parsed.has("children") && parsed.pids.empty()) {
     throw CommandLineError{"--children is for -p", session::kUsage};
   }
-  return {.file = {}, .record = recording_of(parsed, std::move(scope))};
+  return {.file = {}, .record = recording_of(parsed, std::move(scope)), .what = recipes_of(parsed)};
 }
 
 std::optional<report::Profile> read_recording(const std::string& file, Reporter& reporter,
-                                              bool live) {
+                                              bool live, bool may_be_empty) {
   auto& logger = reporter.logger();
   ReadingProgress progress{base::printable(file)};
   report::ReadOptions options{.open_perf_map = session::open_perf_map};
@@ -195,7 +219,7 @@ std::optional<report::Profile> read_recording(const std::string& file, Reporter&
   for (const auto& note : profile.notes) {
     logger.warning("{}", note);
   }
-  if (profile.samples.empty()) {
+  if (profile.samples.empty() && !may_be_empty) {
     logger.error("{}: no samples", base::printable(file));
     return std::nullopt;
   }
@@ -204,7 +228,7 @@ std::optional<report::Profile> read_recording(const std::string& file, Reporter&
 
 std::variant<report::Profile, int> load_profile(const ProfileSource& source,
                                                 const CommandLine& line, Reporter& reporter,
-                                                const Terminal& terminal) {
+                                                const Terminal& terminal, bool may_be_empty) {
   std::optional<RecordingDirectory> directory;
   auto file = source.file;
   if (source.record) {
@@ -212,6 +236,9 @@ std::variant<report::Profile, int> load_profile(const ProfileSource& source,
     file = directory.emplace().file();
     record.perf_options.insert(record.perf_options.end(), {"-o", file});
     auto& logger = reporter.logger();
+    if (!source.what.empty() && !add_recipes(source.what, {}, record, logger)) {
+      return session::kFailure;
+    }
     Console console{logger, is_live(line, terminal), "", &reporter};
     const auto detector = python::make_detector();
     const auto injector = python::make_injector();
@@ -222,9 +249,13 @@ std::variant<report::Profile, int> load_profile(const ProfileSource& source,
       return status;
     }
   }
-  auto profile = read_recording(file, reporter, is_live(line, terminal));
+  auto profile = read_recording(file, reporter, is_live(line, terminal),
+                                source.record.has_value() && may_be_empty);
   if (!profile) {
     return session::kFailure;
+  }
+  if (source.record && source.record->flags.off_cpu) {
+    mark_waits(*profile);
   }
   return *std::move(profile);
 }

@@ -22,14 +22,17 @@ class Reporter;
 [[nodiscard]] std::string parse_file(const VerbSpec& verb, const ParsedWords& parsed);
 
 // Records if SOURCE asks for it, and reads the file. int: the exit status after a message.
+// MAY_BE_EMPTY: a new recording need not have samples.
 [[nodiscard]] std::variant<report::Profile, int> load_profile(const ProfileSource& source,
                                                               const CommandLine& line,
                                                               Reporter& reporter,
-                                                              const Terminal& terminal);
+                                                              const Terminal& terminal,
+                                                              bool may_be_empty = false);
 // Reads the recording FILE, with a progress line if that takes long and LIVE. nullopt: after a
 // message.
 [[nodiscard]] std::optional<report::Profile> read_recording(const std::string& file,
-                                                            Reporter& reporter, bool live);
+                                                            Reporter& reporter, bool live,
+                                                            bool may_be_empty = false);
 
 // "10 s, 2,001 samples, 4 threads".
 [[nodiscard]] std::string facts_of(const report::Profile& profile);

@@ -1,5 +1,6 @@
 #include "base/format.hpp"
 #include "base/text.hpp"
+#include "cli/added_recipes.hpp"
 #include "cli/command_line.hpp"
 #include "cli/console.hpp"
 #include "cli/function_calls.hpp"
@@ -11,7 +12,6 @@
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/record/record_session.hpp"
-#include "record/call_graph.hpp"
 #include "record/choose_engine.hpp"
 #include "record/malloc_probes.hpp"
 
@@ -213,41 +213,6 @@ std::optional<session::MallocProbes> probe_malloc(const std::vector<base::Pid>& 
       "call in the recorded processes takes 5 to 10 us longer and a few hundred bytes in the file",
       fmt::join(probes.files(), ", "));
   return probes;
-}
-
-// Adds the events of the recipes to RECORD. False: this machine cannot record them.
-bool add_recipes(const std::vector<std::string>& names, const std::vector<std::string>& probes,
-                 session::RecordOptions& record, base::Logger& logger) {
-  const auto chosen = perf::parse_options(record.perf_options);
-  auto expanded = expand({.names = names,
-                          .rate = chosen.rate,
-                          .frequency = chosen.rate && !chosen.period,
-                          .off_cpu = record.flags.off_cpu,
-                          .probes = probes},
-                         events_of_this_machine());
-  if (const auto* const why_not = std::get_if<std::string>(&expanded)) {
-    logger.error("{}", *why_not);
-    return false;
-  }
-  auto& recipes = std::get<Expansion>(expanded);
-  for (const auto& note : recipes.notes) {
-    logger.info("{}", note);
-  }
-  const auto what = fmt::format("--what {}", fmt::join(names, ","));
-  if (!recipes.events.empty()) {
-    std::vector<std::string> options{"-e", recipes.events};
-    const auto buffer = !chosen.rate && !chosen.buffers ? session::affordable_buffer() : 0;
-    if (buffer != 0) {  // calls come in bursts
-      options.insert(options.end(), {"-m", fmt::format("{}K", buffer >> 10U)});
-    }
-    logger.info("{}: {}", what, fmt::join(options, " "));
-    record.perf_options.insert(record.perf_options.end(), options.begin(), options.end());
-  }
-  if (record.engine == session::EngineChoice::kTrampoline) {
-    logger.info("{}: functions have no line numbers with --engine trampoline", what);
-  }
-  record.flags.timed_calls = std::move(recipes.timed_calls);
-  return true;
 }
 
 int record_by(const CommandLine& line, const session::RecordOptions& record, Reporter& reporter,

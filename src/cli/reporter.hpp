@@ -35,6 +35,7 @@ class Reporter {
   // Adds counters of the run; may be called for several parts of it.
   void take(const session::Stats& stats) { report_.take(stats); }
   void take(const session::SamplerStats& stats) { report_.take(stats); }
+  void take(const session::ProfileCounts& counts) { report_.profile = counts; }
   void count_unknown_threads(std::size_t count) { report_.unknown_threads += count; }
   // Call it at the end of the run, or of a part of it. Writes the statistics file if requested,
   // replacing an existing one. Returns STATUS, or a failure if that was 0 and the file cannot be

@@ -16,6 +16,7 @@ extern const VerbSpec why_verb;
 extern const VerbSpec report_verb;
 extern const VerbSpec flamegraph_verb;
 extern const VerbSpec export_verb;
+extern const VerbSpec serve_verb;
 extern const VerbSpec sched_verb;
 extern const VerbSpec kmem_verb;
 extern const VerbSpec join_verb;

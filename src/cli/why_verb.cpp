@@ -1,4 +1,5 @@
 #include "base/file.hpp"
+#include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/reporter.hpp"

@@ -4,6 +4,7 @@
 #include "pyinject/base/pid.hpp"
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <sys/types.h>
@@ -14,5 +15,9 @@ namespace pyinject::procfs {
 // even if it is deleted. nullopt: no executable (kernel thread, zombie), exited, or no permission
 // to trace; errno says why.
 [[nodiscard]] std::optional<std::pair<dev_t, ino_t>> executable_of(base::Pid pid);
+
+// A path by which this process, or a child that it has forked, executes this program again, even if
+// the file has been replaced or removed.
+[[nodiscard]] std::string own_executable();
 
 }  // namespace pyinject::procfs

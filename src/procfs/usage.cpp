@@ -70,16 +70,28 @@ std::optional<MachineUsage> read_machine_usage() {
   return text ? parse_machine_usage(*text) : std::nullopt;
 }
 
-std::optional<std::uint64_t> read_swapped(base::Pid pid) {
+namespace {
+
+// LABEL: "\nVmSwap:".
+std::optional<std::uint64_t> read_kilobytes(base::Pid pid, std::string_view label) {
   const auto text = read_process_file(fmt::format("/proc/{}/status", pid.value()));
-  constexpr std::string_view kLabel = "\nVmSwap:";
-  const auto at = text ? text->find(kLabel) : std::string::npos;
+  const auto at = text ? text->find(label) : std::string::npos;
   if (at == std::string::npos) {
     return std::nullopt;
   }
-  auto value = std::string_view{*text}.substr(at + kLabel.size());
+  auto value = std::string_view{*text}.substr(at + label.size());
   value = base::trim(value.substr(0, value.find('\n')));
   return base::parse_number<std::uint64_t>(value.substr(0, value.find(' ')));
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> read_swapped(base::Pid pid) {
+  return read_kilobytes(pid, "\nVmSwap:");
+}
+
+std::optional<std::uint64_t> read_resident(base::Pid pid) {
+  return read_kilobytes(pid, "\nVmRSS:");
 }
 
 }  // namespace pyinject::procfs

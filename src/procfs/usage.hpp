@@ -35,5 +35,7 @@ struct MachineUsage {
 
 // kB of a process's memory that are in swap, from its status; nullopt: unknown.
 [[nodiscard]] std::optional<std::uint64_t> read_swapped(base::Pid pid);
+// The same for kB of its memory that are in RAM.
+[[nodiscard]] std::optional<std::uint64_t> read_resident(base::Pid pid);
 
 }  // namespace pyinject::procfs

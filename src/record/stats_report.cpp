@@ -134,6 +134,11 @@ std::string to_json(const StatsReport& report) {
     }
     sampler["collector_us"] = duration_cast<microseconds>(report.sampler->processor_time).count();
   }
+  if (report.profile) {
+    all["profile"] = {{"samples", report.profile->samples},
+                      {"lost", report.profile->lost},
+                      {"processes", report.profile->processes}};
+  }
   return all.dump(2) + "\n";
 }
 

@@ -82,6 +82,8 @@ struct Profile {
   std::vector<Sample> samples;  // in order of time
   Clock clock;
 
+  std::uint64_t lost = 0;  // samples
+
   // Why the profile may be incomplete, a sentence each: lost samples, damage, names not found.
   std::vector<std::string> notes;
 };

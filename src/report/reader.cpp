@@ -357,6 +357,7 @@ void Reader::judge_waits() {
 void Reader::note_losses() {
   auto& notes = profile_.notes;
   const auto lost = std::max(lost_records_, lost_samples_);
+  profile_.lost = lost;
   if (lost != 0) {
     notes.push_back(fmt::format("perf has lost {} {}", lost, lost == 1 ? "sample" : "samples"));
   }

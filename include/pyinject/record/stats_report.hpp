@@ -33,6 +33,13 @@ struct EventTimes {
   void add(const Event& event);
 };
 
+// Of a profile that was exported.
+struct ProfileCounts {
+  std::uint64_t samples = 0;
+  std::uint64_t lost = 0;       // samples
+  std::uint64_t processes = 0;  // with samples
+};
+
 struct StatsReport {
   std::string verb;  // "record", ...
   std::chrono::system_clock::time_point begun;
@@ -43,6 +50,7 @@ struct StatsReport {
   EventTimes times;
   std::uint64_t unknown_threads = 0;    // RecordSummary::unknown_threads, sum
   std::optional<SamplerStats> sampler;  // with --engine bpf, sums
+  std::optional<ProfileCounts> profile;
 
   // Adds the current counters and reasons.
   void take(const Stats& stats);

@@ -1,0 +1,224 @@
+#include "base/format.hpp"
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "cli/reporter.hpp"
+#include "cli/tool_profiles.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "procfs/usage.hpp"
+#include "pyinject/base/error.hpp"
+#include "pyinject/targets/stop_signals.hpp"
+#include "record/choose_engine.hpp"
+#include "serve/access.hpp"
+#include "serve/listening_socket.hpp"
+#include "serve/server.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace pyinject::cli {
+
+namespace {
+
+using session::kUsage;
+
+constexpr std::string_view kDefaultListen = "127.0.0.1:6060";  // as Go's documentation has it
+constexpr int kDefaultMostSeconds = 300;
+constexpr int kLongestServed = 3600;
+constexpr int kDefaultMostRequests = 2;
+constexpr int kMostRequests = 16;
+constexpr int kDefaultRate = 60;
+constexpr int kMostRate = 6000;
+constexpr int kMostServedFrequency = 10'000;
+
+constexpr auto kServeOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},
+    {"all-cpus", 'a', kFlag},
+    {"uid", 'u', kValue},
+    {"comm", 0, kValue},
+    {"cgroup", 'G', kValue},
+    {"freq", 'F', kValue},
+    {"engine", 0, kValue},
+    {"perf", 0, kValue},
+    {"listen", 0, kValue},
+    {"token-file", 0, kValue},
+    {"max-seconds", 0, kValue},
+    {"max-requests", 0, kValue},
+    {"max-rate", 0, kValue},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kServeHelp =
+    R"(usage: perf-pyinject serve [--listen ADDRESS:PORT | unix:/PATH] [OPTION...]
+
+Serves profiles of Python processes over HTTP as Go programs do, for
+go tool pprof, Grafana Alloy (pyroscope.scrape), Parca and curl. Nothing is
+recorded until a client asks:
+
+  GET /debug/pprof/profile?seconds=30[&pid=PID | &comm=GLOB][&event=EVENT]
+      EVENT: cpu (default), offcpu (where threads wait), alloc (where memory
+      grows, with the kernel's tracepoints)
+  GET /metrics     counters for Prometheus
+  GET /healthz     ok
+
+which processes clients may ask for:
+  -a, --all-cpus   all processes (default)
+  -p, --pid LIST   these processes
+  -u, --uid USER   only processes of USER (name or number)
+      --comm GLOB  only processes with this name
+  -G, --cgroup CG  only processes in this cgroup or below it
+how:
+  -F, --freq HZ    samples per second and CPU (default: 199)
+      --engine E   auto (default), bpf or trampoline: see record --help
+      --perf PATH  the perf to run (else $PERF, else the one on PATH)
+who may ask:
+      --listen A   where (default: 127.0.0.1:6060). Addresses of other machines
+                   need --token-file. A unix socket gets mode 0600
+      --token-file F  clients must send Authorization: Bearer TOKEN; F has it
+limits:
+      --max-seconds N   of a profile (default: 300)
+      --max-requests N  profiles at a time (default: 2)
+      --max-rate N      profiles per minute (default: 60)
+messages:
+      --log-format json  messages as JSON
+  -q, --quiet      only warnings and errors
+  -v, --verbose    more messages
+
+exit status: 128 + N after signal N; 125 refused or failed; 129 usage
+
+examples:
+  perf-pyinject serve &
+  go tool pprof 'http://127.0.0.1:6060/debug/pprof/profile?seconds=5&pid=4711'
+)";
+
+void check_engine(const std::string& name) {
+  const auto engines = session::engine_names();
+  if (std::ranges::find(engines, name, &session::EngineName::name) == engines.end()) {
+    throw CommandLineError{
+        fmt::format("--engine {}: expected one of: auto, bpf, trampoline", base::printable(name)),
+        kUsage};
+  }
+}
+
+int whole_or(const ParsedWords& parsed, const char* option, int otherwise, int most) {
+  return parse_whole(parsed.value(option).value_or(std::to_string(otherwise)),
+                     fmt::format("--{}", option), most);
+}
+
+// The options that each recording gets as they are.
+std::vector<std::string> passed_options(const ParsedWords& parsed,
+                                        const std::optional<std::string>& perf) {
+  std::vector<std::string> passed;
+  if (const auto frequency = parsed.value("freq")) {
+    passed.insert(passed.end(),
+                  {"-F", std::to_string(parse_whole(*frequency, "-F", kMostServedFrequency))});
+  }
+  if (const auto engine = parsed.value("engine")) {
+    check_engine(*engine);
+    passed.insert(passed.end(), {"--engine", *engine});
+  }
+  if (perf) {
+    passed.insert(passed.end(), {"--perf", *perf});
+  }
+  return passed;
+}
+
+void parse_serve(const VerbArguments& arguments, CommandLine& line) {
+  auto parsed = parse_words(serve_verb, arguments, Operands::kNone, line);
+  if (line.help) {
+    return;
+  }
+  ServeCommand command{.listen = parsed.value("listen").value_or(std::string{kDefaultListen}),
+                       .pids = parsed.pids,
+                       .scope = parse_scope(parsed),
+                       .token_file = parsed.value("token-file"),
+                       .passed = passed_options(parsed, parsed.value("perf"))};
+  if (!command.pids.empty() && (parsed.has("all-cpus") || command.scope.narrow())) {
+    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
+  }
+  command.most_seconds =
+      std::chrono::seconds{whole_or(parsed, "max-seconds", kDefaultMostSeconds, kLongestServed)};
+  command.most_requests = whole_or(parsed, "max-requests", kDefaultMostRequests, kMostRequests);
+  command.most_per_minute = whole_or(parsed, "max-rate", kDefaultRate, kMostRate);
+  try {
+    const auto address = serve::parse_listen_address(command.listen);
+    if (!address.is_unix() && !address.is_loopback() && !command.token_file) {
+      throw CommandLineError{
+          fmt::format("--listen {}: other machines can connect to this address: --token-file FILE",
+                      command.listen),
+          kUsage};
+    }
+  } catch (const CommandLineError&) {
+    throw;
+  } catch (const base::Error& error) {
+    throw CommandLineError{error.what(), kUsage};
+  }
+  line.options = std::move(command);
+}
+
+serve::OwnUse own_use() {
+  serve::OwnUse use;
+  for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    ::getrusage(who, &usage);
+    for (const auto& time : {usage.ru_utime, usage.ru_stime}) {
+      use.cpu_seconds += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+    }
+  }
+  constexpr std::uint64_t kKilo = 1024;
+  use.resident_bytes = procfs::read_resident(base::Pid{::getpid()}).value_or(0) * kKilo;
+  return use;
+}
+
+int run_serve(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
+  const auto& command = std::get<ServeCommand>(line.options);
+  auto& logger = reporter.logger();
+  const auto address = serve::parse_listen_address(command.listen);
+  serve::ServerOptions options;
+  if (command.token_file) {
+    options.service.token = serve::Token::read(*command.token_file);
+  }
+  options.service.local_hosts_only = !address.is_unix();
+  options.service.most_seconds = command.most_seconds;
+  options.service.most_running = static_cast<std::size_t>(command.most_requests);
+  options.service.most_per_minute = static_cast<unsigned>(command.most_per_minute);
+  options.service.own_use = own_use;
+  ToolProfiles profiles{ServedProcesses{command.pids, command.scope}, command.passed};
+  session::StopSignals signals;  // before any thread is started: they inherit the mask
+  const serve::ListeningSocket socket{address};
+  logger.info("serving {}{}", socket.name(), address.is_unix() ? "" : "/debug/pprof/");
+  if (!address.is_unix() && !address.is_loopback()) {
+    logger.warning(
+        "other machines can connect to this port; there is no TLS: whoever reads the network reads "
+        "the token and the profiles");
+  }
+  serve::Server{std::move(options), profiles}.run(socket.fd(), signals.fd());
+  const auto signal = signals.next();
+  constexpr int kSignalled = 128;
+  return signal ? kSignalled + *signal : 0;
+}
+
+}  // namespace
+
+const VerbSpec serve_verb{.name = "serve",
+                          .summary = "serve profiles over HTTP, as Go programs do",
+                          .options = kServeOptions,
+                          .parse = parse_serve,
+                          .run = run_serve,
+                          .help = kServeHelp};
+
+}  // namespace pyinject::cli
