@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/verb.hpp"
+#include "push/pusher.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/record/options.hpp"
@@ -39,6 +40,8 @@ struct RecordCommand {
   std::optional<session::RepeatOptions> repeat;
   bool functions = false;
   std::vector<std::string> what;  // recipes
+  std::optional<push::PushOptions> push;
+  std::optional<std::string> push_credentials;  // a file
 };
 
 struct FunctionsCommand {

@@ -4,6 +4,7 @@
 #include "cli/command_line.hpp"
 #include "cli/console.hpp"
 #include "cli/function_calls.hpp"
+#include "cli/push_option.hpp"
 #include "cli/recipes.hpp"
 #include "cli/repeat_option.hpp"
 #include "cli/reporter.hpp"
@@ -30,15 +31,37 @@ namespace pyinject::cli {
 namespace {
 
 constexpr auto kRecordOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},      {"quiet", 'q', kFlag},     {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},      {"all-cpus", 'a', kFlag},  {"uid", 'u', kValue},
-    {"comm", 0, kValue},       {"cgroup", 'G', kValue},   {"children", 0, kFlag},
-    {"perf", 0, kValue},       {"strict", 0, kFlag},      {"lenient", 0, kFlag},
-    {"no-backfill", 0, kFlag}, {"lines", 0, kFlag},       {"keep-raw", 0, kFlag},
-    {"repeat", 0, kValue},     {"keep", 0, kValue},       {"deactivate-timeout", 0, kValue},
-    {"stats", 0, kValue},      {"log-format", 0, kValue}, {"engine", 0, kValue},
-    {"gil", 0, kFlag},         {"tasks", 0, kFlag},       {"off-cpu", 0, kFlag},
-    {"functions", 0, kFlag},   {"what", 0, kValue},       {"python-only", 0, kFlag},
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},
+    {"all-cpus", 'a', kFlag},
+    {"uid", 'u', kValue},
+    {"comm", 0, kValue},
+    {"cgroup", 'G', kValue},
+    {"children", 0, kFlag},
+    {"perf", 0, kValue},
+    {"strict", 0, kFlag},
+    {"lenient", 0, kFlag},
+    {"no-backfill", 0, kFlag},
+    {"lines", 0, kFlag},
+    {"keep-raw", 0, kFlag},
+    {"repeat", 0, kValue},
+    {"keep", 0, kValue},
+    {"deactivate-timeout", 0, kValue},
+    {"stats", 0, kValue},
+    {"log-format", 0, kValue},
+    {"engine", 0, kValue},
+    {"gil", 0, kFlag},
+    {"tasks", 0, kFlag},
+    {"off-cpu", 0, kFlag},
+    {"functions", 0, kFlag},
+    {"what", 0, kValue},
+    {"python-only", 0, kFlag},
+    {"push", 0, kValue},
+    {"label", 0, kValue},
+    {"spool", 0, kValue},
+    {"push-credentials", 0, kValue},
 });
 
 constexpr std::string_view kRecordHelp =
@@ -81,8 +104,9 @@ output:
       --python-only  drop C and kernel functions: perf's Self is of Python's
       --repeat TIME/PERIOD  such as 30s/5m: record for TIME every PERIOD, into
                    perf.data.<UTC time>; SIGHUP starts the next recording
-      --keep N     keep the latest N files of --repeat (default: 12)
-      --keep-raw   also keep perf's own file, as NAME.raw
+      --keep N, --keep-raw  keep the latest N files (12); perf's own as NAME.raw
+      --push KIND=URL  send each of them to pyroscope, parca or a pprof-dir;
+                   man: --label, --push-credentials, --spool
       --stats FILE, --log-format json  counters to FILE; messages as JSON
   -q, -v           only warnings and errors; also print perf's messages
 
@@ -196,6 +220,7 @@ void parse_record(const VerbArguments& arguments, CommandLine& line) {
     check_functions(command.record, parsed.values);
   }
   command.repeat = take_repeat(parsed, command.record);
+  take_push(parsed, command);
   line.options = std::move(command);
 }
 
@@ -229,8 +254,20 @@ int record_by(const CommandLine& line, const session::RecordOptions& record, Rep
     return session::record(record, *detector, *injector, logger, console);
   }
   auto repeat = *command.repeat;
-  repeat.done = [&](int status) { (void)reporter.finish(status); };
-  return session::record_repeatedly(record, repeat, *detector, *injector, logger, console);
+  const auto pusher = command.push ? start_pushing(command, reporter) : nullptr;
+  repeat.done = [&](int status) {
+    note_pushed(pusher.get(), reporter);
+    (void)reporter.finish(status);
+  };
+  repeat.complete = [&](const std::string& file) {
+    if (pusher) {
+      pusher->add(file);
+    }
+  };
+  const int status =
+      session::record_repeatedly(record, repeat, *detector, *injector, logger, console);
+  finish_pushing(pusher.get(), reporter);
+  return status;
 }
 
 int run_record(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {

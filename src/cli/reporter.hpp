@@ -36,6 +36,8 @@ class Reporter {
   void take(const session::Stats& stats) { report_.take(stats); }
   void take(const session::SamplerStats& stats) { report_.take(stats); }
   void take(const session::ProfileCounts& counts) { report_.profile = counts; }
+  // Replaces earlier ones.
+  void take(const session::PushStats& stats) { report_.push = stats; }
   void count_unknown_threads(std::size_t count) { report_.unknown_threads += count; }
   // Call it at the end of the run, or of a part of it. Writes the statistics file if requested,
   // replacing an existing one. Returns STATUS, or a failure if that was 0 and the file cannot be

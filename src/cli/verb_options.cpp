@@ -179,7 +179,7 @@ options::variables_map store_own(std::span<const RecordOption> own,
   options::options_description description;
   for (const auto& option : own) {
     const std::string name{option.long_name};
-    if (name == "pid") {
+    if (name == "pid" || name == "push" || name == "label") {
       description.add_options()(name.c_str(),
                                 options::value<std::vector<std::string>>()->composing());
     } else if (option.argument == kValue) {

@@ -139,6 +139,12 @@ std::string to_json(const StatsReport& report) {
                       {"lost", report.profile->lost},
                       {"processes", report.profile->processes}};
   }
+  if (report.push) {
+    all["push"] = {{"pushed", report.push->pushed},
+                   {"retried", report.push->retried},
+                   {"dropped", report.push->dropped},
+                   {"spooled", report.push->spooled}};
+  }
   return all.dump(2) + "\n";
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <string>
 
 namespace pyinject::session {
 
@@ -15,6 +16,9 @@ struct RepeatOptions {
   std::size_t keep = 12;  // maximum number of files, not counting the one being written
   // Called after each recording with the result of record().
   std::function<void(int status)> done = {};
+  // Called after each recording that is complete, with its file, which stays until KEEP later ones
+  // exist. Delays the next recording if it does not return in time.
+  std::function<void(const std::string& file)> complete = {};
 };
 
 // Like record(), repeatedly; OPTIONS must have no command, no -o - and no --switch-output. Appends

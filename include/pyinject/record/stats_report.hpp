@@ -40,6 +40,14 @@ struct ProfileCounts {
   std::uint64_t processes = 0;  // with samples
 };
 
+// Profiles that were sent to stores, of record --push.
+struct PushStats {
+  std::uint64_t pushed = 0;
+  std::uint64_t retried = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t spooled = 0;  // now
+};
+
 struct StatsReport {
   std::string verb;  // "record", ...
   std::chrono::system_clock::time_point begun;
@@ -51,6 +59,7 @@ struct StatsReport {
   std::uint64_t unknown_threads = 0;    // RecordSummary::unknown_threads, sum
   std::optional<SamplerStats> sampler;  // with --engine bpf, sums
   std::optional<ProfileCounts> profile;
+  std::optional<PushStats> push;  // with --push
 
   // Adds the current counters and reasons.
   void take(const Stats& stats);

@@ -49,6 +49,9 @@ class Repetition {
     while (true) {
       const auto next = Deadline::after(repeat_.period);
       const auto one = record_one();
+      if (repeat_.complete && one.file) {
+        repeat_.complete(*one.file);
+      }
       if (repeat_.done) {
         repeat_.done(one.status);
       }
@@ -75,6 +78,7 @@ class Repetition {
   struct Outcome {
     int status = kFailure;
     int signal = 0;
+    std::optional<std::string> file = {};  // complete
   };
 
   Outcome record_one() {
@@ -92,7 +96,10 @@ class Repetition {
       logger_.error("{}", error.what());
     }
     try {
-      files_.add(path);
+      const bool complete = outcome.status == 0 || outcome.signal != 0;
+      if (files_.add(path) && complete) {
+        outcome.file = path;
+      }
     } catch (const base::Error& error) {
       logger_.error("{}", error.what());
     }

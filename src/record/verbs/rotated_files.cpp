@@ -63,8 +63,9 @@ std::string RotatedFiles::name_at(std::chrono::system_clock::time_point time) co
   }
 }
 
-void RotatedFiles::add(const std::string& path) {
-  if (exists(path)) {
+bool RotatedFiles::add(const std::string& path) {
+  const bool there = exists(path);
+  if (there) {
     paths_.push_back(path);
   }
   while (paths_.size() > keep_) {
@@ -75,6 +76,7 @@ void RotatedFiles::add(const std::string& path) {
     place.directory.remove(place.name + ".raw");
     place.directory.remove_with_files(place.name + ".names");
   }
+  return there;
 }
 
 }  // namespace pyinject::session

@@ -15,9 +15,9 @@ class RotatedFiles {
 
   // "PREFIX.2026112022060912", an unused name.
   [[nodiscard]] std::string name_at(std::chrono::system_clock::time_point time) const;
-  // PATH is complete, if it exists. Removes the oldest files beyond KEEP, with their raw files and
-  // their names. Throws base::SystemError on failure and does not retry.
-  void add(const std::string& path);
+  // PATH is complete, if it exists; returns whether it does. Removes the oldest files beyond KEEP,
+  // with their raw files and their names. Throws base::SystemError on failure and does not retry.
+  bool add(const std::string& path);
   // Oldest first.
   [[nodiscard]] const std::deque<std::string>& paths() const { return paths_; }
 

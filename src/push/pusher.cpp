@@ -1,0 +1,203 @@
+#include "push/pusher.hpp"
+
+#include "base/format.hpp"
+#include "base/text.hpp"
+#include "export/formats.hpp"
+#include "push/quiet_thread.hpp"
+#include "push/spool_entry.hpp"
+#include "pyinject/base/error.hpp"
+#include "report/clock.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <exception>
+#include <string_view>
+
+namespace pyinject::push {
+
+namespace {
+
+using base::Deadline;
+using report::Profile;
+
+constexpr std::size_t kMostFiles = 64;  // that wait to be exported
+
+std::string pprof_of(const Profile& profile) {
+  std::string text;
+  exports::write_pprof(profile, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+// Of the first sample; if the recording does not say, now.
+std::chrono::system_clock::time_point time_of(const Profile& profile) {
+  const auto time = report::wall_time(profile.clock, profile.samples.front().time);
+  return time ? std::chrono::system_clock::time_point{std::chrono::duration_cast<
+                    std::chrono::system_clock::duration>(std::chrono::nanoseconds{*time})}
+              : std::chrono::system_clock::now();
+}
+
+}  // namespace
+
+Pusher::Pusher(PushOptions options, ProfileReader read, LabelSource labels, base::Logger& logger)
+    : options_{std::move(options)},
+      read_{std::move(read)},
+      labels_{std::move(labels)},
+      logger_{logger} {
+  for (const auto& destination : options_.destinations) {
+    if (destination.is_directory()) {
+      directories_.emplace_back(destination, ProfileDirectory{destination.place});
+      continue;
+    }
+    if (!spool_) {
+      spool_ = std::make_unique<Spool>(options_.spool, options_.spool_bytes, logger_);
+    }
+    senders_.push_back(std::make_unique<Sender>(destination, options_.credentials, options_.times,
+                                                options_.backoff, *spool_, counts_, logger_));
+  }
+  exporter_ = start_quiet_thread([this] { export_files(); });
+}
+
+Pusher::~Pusher() {
+  stop_exporting();
+  senders_.clear();
+}
+
+void Pusher::add(const std::string& file) {
+  std::string skipped;
+  {
+    const std::lock_guard lock{mutex_};
+    files_.push_back(file);
+    if (files_.size() > kMostFiles) {
+      skipped = std::move(files_.front());
+      files_.pop_front();
+      ++counts_.dropped;
+    }
+  }
+  changed_.notify_all();
+  if (!skipped.empty()) {
+    logger_.warning("--push: {} is not pushed: recordings follow faster than their export",
+                    base::printable(skipped));
+  }
+}
+
+void Pusher::stop_exporting() {
+  {
+    const std::lock_guard lock{mutex_};
+    complete_ = true;
+  }
+  changed_.notify_all();
+  if (exporter_.joinable()) {
+    exporter_.join();
+  }
+}
+
+void Pusher::finish() {
+  stop_exporting();
+  const auto deadline = Deadline::after(options_.patience);
+  for (const auto& sender : senders_) {
+    sender->finish(deadline);
+  }
+  for (const auto& sender : senders_) {
+    sender->join();
+  }
+}
+
+PushCounts Pusher::counts() const {
+  return {.pushed = counts_.pushed,
+          .retried = counts_.retried,
+          .dropped = counts_.dropped + (spool_ ? spool_->dropped() : 0),
+          .spooled = spool_ ? spool_->count() : 0};
+}
+
+std::optional<std::string> Pusher::next_file() {
+  std::unique_lock lock{mutex_};
+  changed_.wait(lock, [this] { return complete_ || !files_.empty(); });
+  if (files_.empty()) {
+    return std::nullopt;
+  }
+  auto file = std::move(files_.front());
+  files_.pop_front();
+  return file;
+}
+
+void Pusher::export_files() {
+  while (const auto file = next_file()) {
+    try {
+      export_file(*file);
+    } catch (const std::exception& error) {
+      ++counts_.dropped;
+      logger_.error("--push: {}: {}", base::printable(*file), error.what());
+    }
+  }
+}
+
+void Pusher::export_file(const std::string& file) {
+  auto profile = read_(file);
+  if (!profile) {
+    ++counts_.dropped;
+    return;
+  }
+  if (profile->samples.empty()) {
+    return;
+  }
+  const auto labels = [this](std::uint32_t pid, const std::string& name) {
+    auto all = labels_(pid, name);
+    for (const auto& label : options_.labels) {
+      set_label(all, label.name, label.value);
+    }
+    return all;
+  };
+  for (const auto& series : series_of(*profile, labels)) {
+    deliver(series);
+  }
+}
+
+void Pusher::deliver(const Series& series) {
+  for (const auto& [destination, directory] : directories_) {
+    auto profile = series.profile;
+    for (const auto& label : series.labels) {
+      profile.notes.push_back(fmt::format("label {}={}", label.name, label.value));
+    }
+    try {
+      directory.write({.id = new_id(), .labels = series.labels, .pprof = pprof_of(profile)},
+                      time_of(profile));
+      ++counts_.pushed;
+    } catch (const base::Error& error) {
+      ++counts_.dropped;
+      logger_.error("--push {}: {}", destination.name(), error.what());
+    }
+  }
+  if (senders_.empty()) {
+    return;
+  }
+  const Delivery delivery{
+      .id = new_id(), .labels = series.labels, .pprof = pprof_of(series.profile)};
+  for (const auto& destination : options_.destinations) {
+    if (!destination.is_directory()) {
+      spool(destination, delivery);
+    }
+  }
+  for (const auto& sender : senders_) {
+    sender->wake();
+  }
+}
+
+// Stores have the same profile under different IDs: an ID is that of an entry.
+void Pusher::spool(const Destination& destination, const Delivery& delivery) {
+  auto own = delivery;
+  own.id = new_id();
+  const SpoolEntry entry{
+      .id = own.id, .destination = destination.name(), .request = destination.store->request(own)};
+  try {
+    if (!spool_->add(entry)) {
+      logger_.warning("--push {}: a profile of {} bytes does not fit into the spool: dropped",
+                      destination.name(), entry.request.body.size());
+    }
+  } catch (const base::Error& error) {
+    ++counts_.dropped;
+    logger_.error("--push {}: {}", destination.name(), error.what());
+  }
+}
+
+}  // namespace pyinject::push

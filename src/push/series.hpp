@@ -1,0 +1,31 @@
+// Parts of a recording that go to a store under one set of labels.
+#pragma once
+
+#include "push/labels.hpp"
+#include "report/profile.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace pyinject::push {
+
+struct Series {
+  Labels labels;
+  report::Profile profile;
+};
+
+// The labels of the process PID, which is called NAME.
+using LabelSource = std::function<Labels(std::uint32_t pid, const std::string& name)>;
+
+// Processes with equal labels share a series: the workers of a service are one profile, in which
+// the pid is a label of the samples. Adds python_version where the process's frames show it.
+// PROFILE's processes without samples have no series.
+[[nodiscard]] std::vector<Series> series_of(const report::Profile& profile,
+                                            const LabelSource& labels);
+
+// "3.13" for ".../bin/python3.13" and ".../libpython3.13.so.1.0"; "": neither.
+[[nodiscard]] std::string python_version_in(const std::string& path);
+
+}  // namespace pyinject::push

@@ -1,0 +1,202 @@
+// record --repeat --push: real recordings reach servers of the test's own.
+#include "support/child_process.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/patience.hpp"
+#include "support/profile_server.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <sys/stat.h>
+
+namespace pyinject::test {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+class Push : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto python = plain_interpreter(14);
+    if (!python) {
+      GTEST_SKIP() << "no CPython 3.14 (scripts/pythons)";
+    }
+    PythonOptions options;
+    options.args = {"python"};
+    options.child.env["OTEL_SERVICE_NAME"] = "shop";
+    target_.emplace(*python, target_source("services.py"), options);
+  }
+  [[nodiscard]] std::vector<std::string> command(const std::string& repeat,
+                                                 const std::vector<std::string>& more) const {
+    std::vector<std::string> words{tool(),
+                                   "record",
+                                   "-v",
+                                   "-p",
+                                   std::to_string(target_->pid().value()),
+                                   "-F",
+                                   "199",
+                                   "--no-bpf-event",
+                                   "-o",
+                                   folder_ / "perf.data",
+                                   "--repeat",
+                                   repeat,
+                                   "--spool",
+                                   spool()};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  [[nodiscard]] std::string spool() const { return folder_ / "spool"; }
+  [[nodiscard]] const TempDir& folder() const { return folder_; }
+
+ private:
+  TempDir folder_;
+  std::optional<PythonProcess> target_;
+};
+
+void end(ChildProcess& record) {
+  record.signal(SIGTERM);
+  const auto status = record.wait(base::Deadline::after(kPatience));
+  EXPECT_EQ(status, (ExitStatus{.code = 128 + SIGTERM})) << record.err();
+}
+
+TEST_F(Push, DeliversTheProgramsFunctions) {
+  ProfileServer server{{"200"}};
+  const auto stats = folder() / "stats.json";
+  const auto profiles = folder() / "profiles";
+  ChildProcess record{
+      command("1s/1s", {"--push", "pyroscope=" + server.url(), "--push", "pprof-dir=" + profiles,
+                        "--label", "region=eu", "--label", "team=a", "--stats", stats})};
+  std::set<std::string> ids;
+  for (int i = 0; i < 2; ++i) {
+    const auto request = server.next();
+    ids.insert(id_of(request));
+    const auto& series = request.at("body").at("series").at(0);
+    std::map<std::string, std::string> labels;
+    for (const auto& label : series.at("labels")) {
+      labels[label.at("name")] = label.at("value");
+    }
+    EXPECT_EQ(labels["service_name"], "shop");
+    EXPECT_EQ(labels["region"], "eu");
+    EXPECT_EQ(labels["team"], "a");
+    EXPECT_EQ(labels["python_version"], "3.14");
+    EXPECT_NE(labels["hostname"], "");
+    const auto& profile = series.at("samples").at(0).at("profile");
+    EXPECT_THAT(profile.at("functions").get<std::vector<std::string>>(), Contains("compute"));
+    EXPECT_GT(profile.at("samples"), 0);
+  }
+  EXPECT_EQ(ids.size(), 2U);
+  end(record);
+  EXPECT_THAT(record.err(), AllOf(HasSubstr("--push: "), HasSubstr(" pushed, 0 retries, 0 dropped"),
+                                  Not(HasSubstr("in the spool"))));
+  EXPECT_TRUE(std::filesystem::is_empty(spool()));
+  const auto counts = json::parse(contents_of(stats)).at("push");
+  EXPECT_GE(counts.at("pushed"), 4);
+  EXPECT_EQ(counts.at("spooled"), 0);
+  EXPECT_GE(std::ranges::distance(std::filesystem::directory_iterator{profiles},
+                                  std::filesystem::directory_iterator{}),
+            2);
+}
+
+TEST_F(Push, NothingIsLostAndNothingComesTwiceAfterSigkill) {
+  ProfileServer server{{"hang"}};
+  std::string interrupted;
+  {
+    ChildProcess record{command("1s/1s", {"--push", "pyroscope=" + server.url()})};
+    interrupted = id_of(server.next());
+    await(record, "the next recording begins");  // at least one more recording is complete
+    record.signal(SIGKILL);
+    EXPECT_TRUE(record.wait(base::Deadline::after(kPatience)));
+  }
+  (void)server.answer_from_now("200");
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator{spool()}) {
+    const auto name = entry.path().stem().string();
+    left.insert(name.substr(name.find('-') + 1));
+  }
+  EXPECT_THAT(left, Contains(interrupted));
+  ChildProcess record{command("1s/1s", {"--push", "pyroscope=" + server.url()})};
+  std::multiset<std::string> accepted;
+  const auto all_accepted = [&] {
+    return std::ranges::all_of(left, [&](const auto& id) { return accepted.contains(id); });
+  };
+  while (!all_accepted()) {
+    const auto request = server.next();
+    EXPECT_EQ(request.at("answer"), "200");
+    accepted.insert(id_of(request));
+  }
+  end(record);
+  for (const auto& request : server.answer_from_now("400")) {
+    accepted.insert(id_of(request));
+  }
+  for (const auto& id : left) {
+    EXPECT_EQ(accepted.count(id), 1U) << id;
+  }
+  EXPECT_EQ((std::set<std::string>{accepted.begin(), accepted.end()}).size(), accepted.size());
+  EXPECT_TRUE(std::filesystem::is_empty(spool()));
+}
+
+TEST_F(Push, LeavesTheRestInTheSpoolAtTheEnd) {
+  ProfileServer server{{"503:3600"}};
+  ChildProcess record{command("1s/1s", {"--push", "pyroscope=" + server.url()})};
+  (void)server.next();
+  await(record, "next attempt in 3600.0 s");
+  end(record);
+  EXPECT_THAT(record.err(), ContainsRegex("--push: [0-9]+ profiles? stays? in the spool"));
+}
+
+TEST_F(Push, KeepsSecretsOutOfItsOutputAndItsChildren) {
+  ProfileServer server{{"403"}};
+  const auto file = folder().file("credentials", "tenant=blue-tenant\n");
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  const auto words =
+      command("1s/1s", {"--push", "parca=" + server.url(), "--push-credentials", file});
+  ChildProcess record{words,
+                      {.env = {{"PYINJECT_PUSH_TOKEN", "hunter2"}},
+                       .unset = {},
+                       .uid = {},
+                       .folder = {},
+                       .root = {}}};
+  const auto request = server.next();
+  EXPECT_EQ(request.at("headers").at("authorization"), "Bearer hunter2");
+  EXPECT_EQ(request.at("headers").at("x-scope-orgid"), "blue-tenant");
+  await(record, "the server refused a profile, which is dropped: HTTP 403");
+  end(record);
+  EXPECT_THAT(record.err() + record.out(), Not(HasSubstr("hunter2")));
+}
+
+TEST_F(Push, UnsafePlacesAreRefusedBeforeARecording) {
+  const auto file = folder().file("credentials", "token=hunter2\n");
+  ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
+  const auto refused =
+      run(command("1s/1s", {"--push", "parca=http://127.0.0.1:1", "--push-credentials", file}));
+  EXPECT_EQ(refused.status, ExitStatus{.code = 125});
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("is accessible to other users (mode 0644): chmod 600"),
+                                 Not(HasSubstr("hunter2"))));
+  std::filesystem::create_directory(folder() / "open");
+  ASSERT_EQ(::chmod((folder() / "open").c_str(), 0777), 0);
+  const auto open = run(command("1s/1s", {"--push", "pprof-dir=" + (folder() / "open")}));
+  EXPECT_EQ(open.status, ExitStatus{.code = 125});
+  EXPECT_THAT(open.err, HasSubstr("writable by other users"));
+  EXPECT_FALSE(std::filesystem::exists(spool()));
+}
+
+}  // namespace
+}  // namespace pyinject::test
