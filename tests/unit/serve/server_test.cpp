@@ -134,11 +134,11 @@ TEST(ServerTest, BoundsWhatItReads) {
 }
 
 TEST(ServerTest, NeedsTheToken) {
-  constexpr auto kSecret = "0123456789abcdefghij";
+  constexpr auto kToken = "0123456789abcdefghij";
   HeldMaker maker;
   maker.release();
   ServerOptions options;
-  options.service.token = Token{kSecret};
+  options.service.token = Token{kToken};
   const RunningServer server{maker, std::move(options)};
   const auto authorized = [](const std::string& token) {
     return "Host: a.example\r\nAuthorization: Bearer " + token + "\r\n";
@@ -151,7 +151,7 @@ TEST(ServerTest, NeedsTheToken) {
     EXPECT_EQ(http_get(server.port(), path, authorized("")).status, 401);
   }
   EXPECT_EQ(maker.requests().size(), 0U);
-  EXPECT_EQ(http_get(server.port(), kProfile, authorized(kSecret)).status, 200);
+  EXPECT_EQ(http_get(server.port(), kProfile, authorized(kToken)).status, 200);
 }
 
 // Mutations of a request, the same in each run.
