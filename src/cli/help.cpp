@@ -45,7 +45,6 @@ perf-pyinject(1) describes all options, exit statuses and reasons for refusals.
 examples:
   perf-pyinject flamegraph -p 4711 -d 10 -o web.html
   perf-pyinject record -p 4711 -- sleep 30 && perf report
-  perf-pyinject record -- python3 app.py && perf report
 )";
 
 constexpr std::size_t kSummaryColumn = 14;

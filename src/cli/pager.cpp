@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -28,12 +29,10 @@ constexpr std::string_view kPlain = "\x1b[m";
 
 bool is_installed(const std::string& program) {
   const char* const path = std::getenv("PATH");
-  for (const auto directory : base::split(path == nullptr ? "/usr/bin:/bin" : path, ':')) {
-    if (::access(fmt::format("{}/{}", directory, program).c_str(), X_OK) == 0) {
-      return true;
-    }
-  }
-  return false;
+  const auto directories = base::split(path == nullptr ? "/usr/bin:/bin" : path, ':');
+  return std::ranges::any_of(directories, [&program](std::string_view directory) {
+    return ::access(fmt::format("{}/{}", directory, program).c_str(), X_OK) == 0;
+  });
 }
 
 // For sh(1). Empty: none.

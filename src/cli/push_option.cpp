@@ -114,9 +114,6 @@ void take_push(const ParsedWords& parsed, RecordCommand& command) {
   }
   options.labels = parse_labels(values_of(parsed, "label"));
   options.spool = parsed.value("spool").value_or("");
-  if (parsed.has("spool") && options.spool.empty()) {
-    throw CommandLineError{"--spool needs a directory", kUsage};
-  }
   command.push_credentials = parsed.value("push-credentials");
   if (command.push_credentials && count_servers(options) != 1) {
     throw CommandLineError{"--push-credentials is for one server: give one --push KIND=URL",

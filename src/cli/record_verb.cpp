@@ -99,8 +99,7 @@ how:
       --perf PATH  the perf to run (else $PERF, else the one on PATH)
 output:
       --lines      add line numbers to the function names (trampoline: only of
-                   those entered before the attach); as a column:
-                   perf report --children -g none -s sym,srcline
+                   those entered before the attach)
       --python-only  drop C and kernel functions: perf's Self is of Python's
       --repeat TIME/PERIOD  such as 30s/5m: record for TIME every PERIOD, into
                    perf.data.<UTC time>; SIGHUP starts the next recording

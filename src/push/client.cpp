@@ -72,13 +72,16 @@ class HeaderList {
   curl_slist* list_ = nullptr;
 };
 
+CURL* new_handle() {
+  static const CurlGlobals globals;
+  return ::curl_easy_init();
+}
+
 }  // namespace
 
 class Client::Connection {
  public:
-  Connection() {
-    static const CurlGlobals globals;
-    curl_ = ::curl_easy_init();
+  Connection() : curl_{new_handle()} {
     if (curl_ == nullptr) {
       throw base::Error{"libcurl cannot be initialised"};
     }
@@ -118,7 +121,7 @@ class Client::Connection {
   }
 
  private:
-  CURL* curl_ = nullptr;
+  CURL* curl_;
 };
 
 bool can_send() { return true; }

@@ -106,7 +106,8 @@ void Sender::send(const SpoolEntry& entry) {
       return;
     }
     ++counts_.retried;
-    const double share = static_cast<double>(random_()) / static_cast<double>(random_.max());
+    const double share =
+        static_cast<double>(random_()) / static_cast<double>(decltype(random_)::max());
     const auto next = backoff_.next(answer.retry_after, share);
     note_failure(answer.why, next);
     const std::lock_guard lock{mutex_};

@@ -159,6 +159,7 @@ std::vector<Series> series_of(const Profile& profile, const LabelSource& labels)
     selection->add(sample);
   }
   std::vector<Series> all;
+  all.reserve(selections.size());
   for (auto& [own, selection] : selections) {
     all.push_back({.labels = own, .profile = selection.take()});
   }

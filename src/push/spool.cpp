@@ -171,7 +171,7 @@ void Spool::drop_oldest(std::uint64_t bytes) {
   }
 }
 
-void Spool::forget(std::deque<Known>::iterator known) {
+void Spool::forget(const std::deque<Known>::iterator& known) {
   bytes_ -= known->bytes;
   const auto name = std::move(known->name);
   known_.erase(known);

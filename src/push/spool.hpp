@@ -67,7 +67,7 @@ class Spool {
   void find_entries();
   void find_entry(const std::string& name);
   void drop_oldest(std::uint64_t bytes);
-  void forget(std::deque<Known>::iterator known);
+  void forget(const std::deque<Known>::iterator& known);
   [[nodiscard]] std::deque<Known>::iterator find(const std::string& id);
   [[nodiscard]] std::string new_name(const std::string& id);
 

@@ -51,8 +51,8 @@ void TreeBuilder::add(const std::vector<std::uint32_t>& path, std::uint64_t weig
     node = child(node, kNoFunction);
     nodes_[node].total += weight;
   }
-  for (auto row = path.rbegin(); row != path.rend(); ++row) {
-    node = child(node, *row);
+  for (std::size_t i = path.size(); i-- > 0;) {
+    node = child(node, path[i]);
     nodes_[node].total += weight;
   }
   nodes_[node].self += weight;
@@ -115,6 +115,7 @@ std::vector<Tree> make_trees(const Profile& profile, const ViewOptions& options,
     builders[slice.event].add(facts.path, slice.weight);
   });
   std::vector<Tree> trees;
+  trees.reserve(builders.size());
   for (auto& [event, builder] : builders) {
     trees.push_back({.event = profile.events[event].name,
                      .unit = profile.events[event].unit,

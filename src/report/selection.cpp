@@ -117,8 +117,7 @@ void Selection::choose_rows(StackFacts& facts) {
   }
   facts.all = facts.path;
   std::ranges::sort(facts.all);
-  const auto rest = std::ranges::unique(facts.all);
-  facts.all.erase(rest.begin(), rest.end());
+  facts.all.erase(std::unique(facts.all.begin(), facts.all.end()), facts.all.end());
 }
 
 StackFacts Selection::facts_of(std::uint32_t stack) {

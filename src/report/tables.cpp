@@ -29,7 +29,7 @@ class TableMaker {
     Counts others;
   };
   void add(const Slice& slice, const StackFacts& facts);
-  void add_gil(const Slice& slice, const StackFacts& facts, Building& building) const;
+  static void add_gil(const Slice& slice, const StackFacts& facts, Building& building);
   [[nodiscard]] std::optional<std::uint32_t> group_of(const Slice& slice, const StackFacts& facts);
   [[nodiscard]] Table finish(std::uint32_t event, Building& building) const;
   void add_holders(std::vector<Table>& tables);
@@ -65,7 +65,7 @@ std::optional<std::uint32_t> TableMaker::group_of(const Slice& slice, const Stac
   return entry->second;
 }
 
-void TableMaker::add_gil(const Slice& slice, const StackFacts& facts, Building& building) const {
+void TableMaker::add_gil(const Slice& slice, const StackFacts& facts, Building& building) {
   if (facts.self && !facts.marks.gil.empty()) {
     auto& counts = building.rows[*facts.self];
     (facts.marks.gil == "held" ? counts.python : counts.native) += slice.weight;

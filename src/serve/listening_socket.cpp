@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -138,7 +139,7 @@ ListenAddress parse_listen_address(const std::string& text) {
   return {.address = std::move(host), .port = *port};
 }
 
-ListeningSocket::ListeningSocket(const ListenAddress& address) : address_{address} {
+ListeningSocket::ListeningSocket(ListenAddress address) : address_{std::move(address)} {
   if (address_.is_unix()) {
     bind_unix();
   } else {

@@ -29,7 +29,7 @@ class ListeningSocket {
  public:
   // A unix socket gets mode 0600 and replaces a socket that no process listens to, but nothing
   // else. Throws base::Error.
-  explicit ListeningSocket(const ListenAddress& address);
+  explicit ListeningSocket(ListenAddress address);
   // Removes a unix socket, unless another one has its name by now.
   ~ListeningSocket();
   ListeningSocket(const ListeningSocket&) = delete;

@@ -136,7 +136,7 @@ TEST(WrappedPerfRefuses, WhatItCannotActivate) {
   const auto unknown = run_tool({"stat", "-p", "1"});
   EXPECT_EQ(unknown.status, ExitStatus{.code = 129});
   EXPECT_THAT(unknown.err,
-              HasSubstr("record, top, why, dump, report, flamegraph, export, trace, sched"));
+              HasSubstr("record, top, why, dump, report, flamegraph, export, serve, trace, sched"));
 }
 
 }  // namespace

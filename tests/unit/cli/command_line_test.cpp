@@ -220,7 +220,7 @@ TEST(CommandLine, MistakesWithPerfsOtherVerbs) {
   EXPECT_THAT(mistake({"sched", "latency", "-p", "1"}).text, HasSubstr("only 'sched record'"));
   EXPECT_THAT(mistake({"kmem", "stat"}).text, HasSubstr("only 'kmem record'"));
   EXPECT_THAT(mistake({"stat", "-p", "1"}).text,
-              HasSubstr("record, top, why, dump, report, flamegraph, export, trace, sched"));
+              HasSubstr("record, top, why, dump, report, flamegraph, export, serve, trace, sched"));
 }
 
 TEST(CommandLine, OfTop) {

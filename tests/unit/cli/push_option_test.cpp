@@ -51,7 +51,7 @@ TEST(PushOption, WrongValuesAreRefused) {
   EXPECT_THAT(text_of({"--push", "pyroscope=http://u:hunter2@x"}),
               AllOf(HasSubstr("--push-credentials FILE"), Not(HasSubstr("hunter2"))));
   EXPECT_THAT(text_of({"--push", url, "--label", "a b=c"}), HasSubstr("--label a b=c: expected"));
-  EXPECT_THAT(text_of({"--push", url, "--spool", ""}), HasSubstr("--spool needs a directory"));
+  EXPECT_THAT(text_of({"--push", url, "--spool", ""}), HasSubstr("--spool: its value is empty"));
   EXPECT_THAT(text_of({"--label", "a=b"}), HasSubstr("--label needs --push"));
   EXPECT_THAT(text_of({"--spool", "/x"}), HasSubstr("--spool needs --push"));
   EXPECT_THAT(
