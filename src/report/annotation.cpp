@@ -136,9 +136,21 @@ Annotation Annotator::make(std::size_t most) {
     return options_.by_total ? l.total > r.total
                              : std::pair{l.self, l.total} > std::pair{r.self, r.total};
   });
-  if (options_.function.empty() && result_.functions.size() > most) {
-    result_.functions.resize(most);
+  if (!options_.function.empty()) {
+    return std::move(result_);
   }
+  auto& functions = result_.functions;
+  if (!options_.by_total && !functions.empty()) {
+    // Functions that only call others have nothing to show next to their lines.
+    functions.erase(std::remove_if(functions.begin() + 1, functions.end(),
+                                   [](const AnnotatedFunction& function) {
+                                     return std::ranges::all_of(
+                                         function.counts,
+                                         [](const LineCounts& counts) { return counts.self == 0; });
+                                   }),
+                    functions.end());
+  }
+  functions.resize(std::min(functions.size(), most));
   return std::move(result_);
 }
 

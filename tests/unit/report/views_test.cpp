@@ -130,6 +130,7 @@ TEST_F(Views, AnnotationsHaveTheSharesOfLines) {
   const auto table = json({.view = {.view = View::kAnnotate}, .read_source = [](const auto&) {
                              return SourceFile{.lines = {}, .note = "cannot be read"};
                            }});
+  ASSERT_EQ(table.size(), 1U) << "a function that only calls others";
   EXPECT_EQ(table.at(0).at("name"), "load");
   EXPECT_EQ(table.at(0).at("note"), "cannot be read");
   EXPECT_EQ(table.at(0).at("lines").at(0).at("total"), nlohmann::json({3, 0}));
