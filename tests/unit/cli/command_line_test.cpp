@@ -298,6 +298,23 @@ TEST(CommandLine, StatusNeedsNoTarget) {
   EXPECT_THAT(status.pids, ElementsAre(Pid{1}, Pid{2}, Pid{3}));
 }
 
+TEST(CommandLine, OfServe) {
+  const auto serve = [](const std::vector<std::string>& words) {
+    return std::get<ServeCommand>(parse_command_line(words, {}).options);
+  };
+  EXPECT_EQ(serve({"serve"}).most_seconds, std::chrono::seconds{300});
+  EXPECT_EQ(serve({"serve", "--max-requests", "5"}).most_requests, 5);
+  EXPECT_THAT(serve({"serve", "-p", "1,2"}).pids, ElementsAre(Pid{1}, Pid{2}));
+  for (const auto& words : {std::vector<std::string>{"serve", "-p", "1", "-a"},
+                            {"serve", "--max-seconds", "0"},
+                            {"serve", "--max-requests", "x"},
+                            {"serve", "--max-rate", "-1"},
+                            {"serve", "-F", "0"},
+                            {"serve", "perf.data"}}) {
+    EXPECT_EQ(mistake(words).status, 129) << words.back();
+  }
+}
+
 TEST(CommandLine, DumpTakesProcessesOrAScope) {
   const auto line = parse({"dump", "-p", "1,2", "--json", "--watch", "500ms"});
   const auto& named = std::get<DumpCommand>(line.options);
