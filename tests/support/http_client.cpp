@@ -87,7 +87,7 @@ HttpReply HttpConnection::reply() {
   reply.status = base::parse_number<int>(text.substr(9, 3)).value_or(0);
   reply.body = text.substr(end + 4);
   bool first = true;
-  for (const auto line : base::split(text.substr(0, end), '\n')) {
+  for (const auto line : base::split(std::string_view{text}.substr(0, end), '\n')) {
     const auto colon = line.find(':');
     if (!first && colon != std::string_view::npos) {
       std::string name{line.substr(0, colon)};
