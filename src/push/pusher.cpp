@@ -59,7 +59,7 @@ Pusher::Pusher(PushOptions options, ProfileReader read, LabelSource labels, base
 }
 
 Pusher::~Pusher() {
-  stop_exporting();
+  stop_exporting(Deadline::after({}));
   senders_.clear();
 }
 
@@ -81,10 +81,11 @@ void Pusher::add(const std::string& file) {
   }
 }
 
-void Pusher::stop_exporting() {
+void Pusher::stop_exporting(Deadline deadline) {
   {
     const std::lock_guard lock{mutex_};
     complete_ = true;
+    end_ = deadline;
   }
   changed_.notify_all();
   if (exporter_.joinable()) {
@@ -93,7 +94,7 @@ void Pusher::stop_exporting() {
 }
 
 void Pusher::finish() {
-  stop_exporting();
+  stop_exporting(Deadline::after(options_.patience));
   const auto deadline = Deadline::after(options_.patience);
   for (const auto& sender : senders_) {
     sender->finish(deadline);
@@ -113,6 +114,14 @@ PushCounts Pusher::counts() const {
 std::optional<std::string> Pusher::next_file() {
   std::unique_lock lock{mutex_};
   changed_.wait(lock, [this] { return complete_ || !files_.empty(); });
+  if (end_ && end_->expired() && !files_.empty()) {
+    counts_.dropped += files_.size();
+    logger_.warning(
+        "--push: {} at the end: no time to export {}",
+        base::counted(files_.size(), "recording is not pushed", "recordings are not pushed"),
+        files_.size() == 1 ? "it" : "them");
+    files_.clear();
+  }
   if (files_.empty()) {
     return std::nullopt;
   }

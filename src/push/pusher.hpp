@@ -11,6 +11,7 @@
 #include "push/sender.hpp"
 #include "push/series.hpp"
 #include "push/spool.hpp"
+#include "pyinject/base/deadline.hpp"
 #include "pyinject/base/log.hpp"
 #include "report/profile.hpp"
 
@@ -54,7 +55,7 @@ class Pusher {
 
   // The recording FILE is complete. Returns at once.
   void add(const std::string& file);
-  // Exports all recordings and sends for as long as the options' patience allows.
+  // Exports and sends the rest, each for as long as the options' patience allows.
   void finish();
   [[nodiscard]] PushCounts counts() const;
 
@@ -64,7 +65,8 @@ class Pusher {
   void export_file(const std::string& file);
   void deliver(const Series& series);
   void spool(const Destination& destination, const Delivery& delivery);
-  void stop_exporting();
+  // Of the recordings that are not exported at the DEADLINE, the one at hand still is.
+  void stop_exporting(base::Deadline deadline);
 
   PushOptions options_;
   ProfileReader read_;
@@ -79,6 +81,7 @@ class Pusher {
   std::condition_variable changed_;
   std::deque<std::string> files_;
   bool complete_ = false;  // no more files follow
+  std::optional<base::Deadline> end_;
   std::thread exporter_;
 };
 

@@ -376,8 +376,9 @@ TEST_F(Exports, GoReadsPprof) {
   const auto totals = totals_of_go(top.out);
   const auto reported = run({tool(), "report", "--json", path("perf.data")});
   ASSERT_EQ(reported.status, ExitStatus{}) << reported.err;
+  const auto report = nlohmann::json::parse(reported.out);
   std::vector<std::string> compared;
-  for (const auto& table : nlohmann::json::parse(reported.out).at("tables")) {
+  for (const auto& table : report.at("tables")) {
     if (table.at("event") != "cpu-clock") {
       continue;
     }

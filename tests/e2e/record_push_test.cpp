@@ -142,6 +142,7 @@ TEST_F(Push, NothingIsLostAndNothingComesTwiceAfterSigkill) {
     EXPECT_EQ(request.at("answer"), "200");
     accepted.insert(id_of(request));
   }
+  await(record, "the events are enabled");  // before, the signal would just end it
   end(record);
   for (const auto& request : server.answer_from_now("400")) {
     accepted.insert(id_of(request));
