@@ -22,6 +22,7 @@ using base::Deadline;
 using report::Profile;
 
 constexpr std::size_t kMostFiles = 64;  // that wait to be exported
+constexpr std::chrono::seconds kExportsAtTheEnd{10};
 
 std::string pprof_of(const Profile& profile) {
   std::string text;
@@ -94,7 +95,7 @@ void Pusher::stop_exporting(Deadline deadline) {
 }
 
 void Pusher::finish() {
-  stop_exporting(Deadline::after(options_.patience));
+  stop_exporting(Deadline::after(kExportsAtTheEnd));
   const auto deadline = Deadline::after(options_.patience);
   for (const auto& sender : senders_) {
     sender->finish(deadline);

@@ -55,7 +55,7 @@ class Pusher {
 
   // The recording FILE is complete. Returns at once.
   void add(const std::string& file);
-  // Exports and sends the rest, each for as long as the options' patience allows.
+  // Exports the rest for some seconds, and sends for as long as the options' patience allows.
   void finish();
   [[nodiscard]] PushCounts counts() const;
 
