@@ -35,6 +35,11 @@ std::optional<std::string> why_not_a_file(int fd) {
   return std::nullopt;
 }
 
+std::uint64_t size_of(int fd) {
+  struct stat found {};
+  return ::fstat(fd, &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
+}
+
 bool pread_all(int fd, std::span<std::byte> bytes, std::uint64_t offset) {
   while (!bytes.empty()) {
     const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
@@ -149,6 +154,17 @@ std::variant<ElfFile, NotElf> ElfFile::open(base::UniqueFd file) {
       std::make_unique<Impl>(std::move(file), std::move(elf), type, std::move(segments))};
 }
 
+ElfFile::Impl::Impl(base::UniqueFd file, UniqueElf elf, ElfType type, std::vector<Segment> segments)
+    : file_{std::move(file)},
+      elf_{std::move(elf)},
+      type_{type},
+      segments_{std::move(segments)},
+      size_{size_of(fd())} {}
+
+bool ElfFile::Impl::contains(std::uint64_t offset, std::uint64_t size) const {
+  return offset <= size_ && size <= size_ - offset;
+}
+
 bool ElfFile::Impl::read(std::span<std::byte> bytes, std::uint64_t offset) const {
   bytes_read_ += bytes.size();
   return offset <= kMostFileBytes && pread_all(fd(), bytes, offset);
@@ -192,12 +208,13 @@ std::optional<std::vector<std::byte>> ElfFile::read_at(base::ElfAddress address,
         size > segment.file_size - skip) {
       continue;
     }
-    std::vector<std::byte> bytes(size);
     if (segment.offset > kMostFileBytes || skip > kMostFileBytes ||
-        !impl_->read(bytes, segment.offset + skip)) {
+        !impl_->contains(segment.offset + skip, size)) {
       return std::nullopt;
     }
-    return bytes;
+    std::vector<std::byte> bytes(size);
+    return impl_->read(bytes, segment.offset + skip) ? std::optional{std::move(bytes)}
+                                                     : std::nullopt;
   }
   return std::nullopt;
 }

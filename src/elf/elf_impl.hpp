@@ -26,14 +26,16 @@ inline constexpr std::uint64_t kMostSectionBytes = std::uint64_t{256} << 20;
 
 class ElfFile::Impl {
  public:
-  Impl(base::UniqueFd file, UniqueElf elf, ElfType type, std::vector<Segment> segments)
-      : file_{std::move(file)}, elf_{std::move(elf)}, type_{type}, segments_{std::move(segments)} {}
+  Impl(base::UniqueFd file, UniqueElf elf, ElfType type, std::vector<Segment> segments);
 
   [[nodiscard]] Elf* elf() const { return elf_.get(); }
   [[nodiscard]] int fd() const { return file_.get(); }
   [[nodiscard]] ElfType type() const { return type_; }
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
 
+  // Whether the file had these bytes when it was opened. Its headers may state any size: ask before
+  // allocating memory for it.
+  [[nodiscard]] bool contains(std::uint64_t offset, std::uint64_t size) const;
   // Reads BYTES at OFFSET of the file; false: not all of them exist.
   [[nodiscard]] bool read(std::span<std::byte> bytes, std::uint64_t offset) const;
   [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_; }
@@ -43,6 +45,7 @@ class ElfFile::Impl {
   UniqueElf elf_;
   ElfType type_;
   std::vector<Segment> segments_;
+  std::uint64_t size_;
   mutable std::uint64_t bytes_read_ = 0;
 };
 

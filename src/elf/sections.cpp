@@ -58,7 +58,7 @@ bool can_be_read(const GElf_Shdr& header, std::uint64_t most) {
 std::vector<char> read_strings(const ElfFile::Impl& file, const GElf_Shdr& header,
                                const base::Cancellation& cancellation) {
   std::vector<char> strings;
-  if (!can_be_read(header, kMostNamesBytes)) {
+  if (!can_be_read(header, kMostNamesBytes) || !file.contains(header.sh_offset, header.sh_size)) {
     return strings;
   }
   strings.resize(header.sh_size);
