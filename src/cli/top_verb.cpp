@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -67,9 +68,10 @@ constexpr std::string_view kTopHelp =
                           -G CGROUP] [OPTION...]
 
 Shows which Python functions, lines, threads, asyncio tasks and processes use
-the CPU now. A BPF program reads the stacks (root, or CAP_BPF with CAP_PERFMON;
-Linux 5.17 with BTF); otherwise they are read from outside, less often and
-without tasks. No process is stopped or changed, and no file is written.
+the CPU now, and where threads wait (WAIT%). A BPF program reads the stacks
+(root, or CAP_BPF with CAP_PERFMON; Linux 5.17 with BTF); otherwise they are
+read from outside, less often and without tasks. No process is stopped or
+changed, and no file is written.
 
 which processes:
   -p, --pid LIST   these processes
@@ -87,7 +89,7 @@ how:
   -q, --quiet      only warnings and errors
   -v, --verbose    more messages
 
-keys: f functions, l lines, t threads, a tasks, P processes; 1 to 5 sort by a
+keys: f functions, l lines, t threads, a tasks, P processes; 1 to 6 sort by a
 column; up and down select a row, enter shows its stack; / filter; p pause;
 r start again from zero; h help; q quit
 
@@ -168,7 +170,8 @@ bool Top::wait_until(const Deadline& end, bool with_input) {
       pollfd{.fd = sampler_.fd(), .events = POLLIN, .revents = 0},
       pollfd{.fd = with_input ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0}};
   while (!end.expired()) {
-    const int ready = ::poll(sources.data(), sources.size(), end.remaining_ms());
+    const auto most = static_cast<int>(live::LiveSampler::kMostOften.count());
+    const int ready = ::poll(sources.data(), sources.size(), std::min(end.remaining_ms(), most));
     sampler_.take();
     if (const auto number = signals_.next()) {
       signal_ = *number;
@@ -188,9 +191,8 @@ bool Top::wait_until(const Deadline& end, bool with_input) {
 }
 
 void Top::end_interval() {
-  sampler_.take();
   const auto now = steady_clock::now();
-  sampler_.profile().end_interval(now - began_);
+  sampler_.end_interval(now - began_);
   began_ = now;
   if (now >= next_look_) {
     next_look_ = now + sampler_.look();

@@ -145,6 +145,7 @@ nanoseconds LiveSampler::look() {
   for (const auto& [pid, known] : known_) {
     if (!present.contains(pid)) {
       source_->remove(pid);
+      waits_.remove(pid);
       forget_names(pid);
     }
   }
@@ -187,6 +188,7 @@ void LiveSampler::examine(const std::vector<base::Pid>& pids) {
     known.refused = !add(pids[i], detection);
     if (known.refused) {
       source_->remove(pids[i]);  // it has been sampled before its exec
+      waits_.remove(pids[i]);
     }
     const auto* const refused = std::get_if<python::Refused>(&detection);
     if (refused == nullptr || !may_change(refused->refusal.reason)) {
@@ -207,9 +209,11 @@ bool LiveSampler::add(base::Pid pid, const python::Detection& detection) {
   if (const auto* const refused = std::get_if<python::Refused>(&detection)) {
     return refuse(python::describe(refused->refusal));
   }
-  if (const auto why = source_->add(std::get<python::Target>(detection))) {
+  const auto& target = std::get<python::Target>(detection);
+  if (const auto why = source_->add(target)) {
     return refuse(*why);
   }
+  waits_.add(target);
   return true;
 }
 
@@ -235,9 +239,32 @@ void LiveSampler::forget_names(base::Pid pid) {
 
 void LiveSampler::on_stack(const bpf::Stack& stack, std::uint64_t count) {
   const base::Pid pid{static_cast<pid_t>(stack.pid)};
-  if (!wants(pid)) {
-    return;
+  if (wants(pid)) {
+    name(stack);
+    profile_.add(stack, count);
   }
+}
+
+void LiveSampler::on_wait(const bpf::Stack& stack, nanoseconds length) {
+  name(stack);
+  profile_.add_wait(stack, length);
+}
+
+void LiveSampler::take() {
+  source_->take();
+  waits_.take([this](const bpf::Stack& stack, nanoseconds length) { on_wait(stack, length); });
+}
+
+void LiveSampler::end_interval(nanoseconds length) {
+  take();
+  waits_.end_interval([this](const bpf::Stack& stack, nanoseconds length_of_wait) {
+    on_wait(stack, length_of_wait);
+  });
+  profile_.end_interval(length);
+}
+
+void LiveSampler::name(const bpf::Stack& stack) {
+  const base::Pid pid{static_cast<pid_t>(stack.pid)};
   if (named_threads_.emplace(stack.pid, stack.tid).second) {
     if (const auto stat = procfs::read_stat(pid, base::Tid{static_cast<pid_t>(stack.tid)})) {
       profile_.name_thread(stack.pid, stack.tid, stat->name);
@@ -246,7 +273,6 @@ void LiveSampler::on_stack(const bpf::Stack& stack, std::uint64_t count) {
       profile_.name_process(stack.pid, fmt::format("{}", fmt::join(*words, " ")));
     }
   }
-  profile_.add(stack, count);
 }
 
 }  // namespace pyinject::live

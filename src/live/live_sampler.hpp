@@ -5,6 +5,7 @@
 #include "bpf/sampler.hpp"
 #include "live/profile.hpp"
 #include "live/stack_source.hpp"
+#include "live/wait_reader.hpp"
 #include "procfs/stat.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/base/remote_address.hpp"
@@ -42,11 +43,14 @@ class LiveSampler {
   [[nodiscard]] const std::string& no_bpf() const { return no_bpf_; }
   // Readable when take() has something to do.
   [[nodiscard]] int fd() const { return source_->fd(); }
-  // Takes the pending samples into the profile. Call it a few times a second.
-  void take() { source_->take(); }
+  // Takes the pending samples into the profile. Call it at least every kMostOften.
+  static constexpr auto kMostOften = WaitReader::kMostOften;
+  void take();
   // Adds processes that have started or executed a program since, and drops those that have exited.
   // Returns when to call it again: so often that it takes little processor time.
   std::chrono::nanoseconds look();
+  // Ends an interval of the profile, which had this LENGTH.
+  void end_interval(std::chrono::nanoseconds length);
   // Processes that are sampled.
   [[nodiscard]] std::size_t processes() const { return known_.size() - refused_; }
   // Why processes of PIDS are not sampled; one line each.
@@ -67,7 +71,9 @@ class LiveSampler {
   using Stats = std::map<base::Pid, procfs::Stat>;
 
   explicit LiveSampler(const SamplerOptions& options)
-      : options_{options}, profile_{options.period} {}
+      : options_{options}, profile_{options.period}, waits_{[this](bpf::Code code) {
+          profile_.name(std::move(code));
+        }} {}
   [[nodiscard]] Stats candidates() const;
   void add_descendants(const Stats& all, Stats& chosen) const;
   void examine(const std::vector<base::Pid>& pids);
@@ -75,12 +81,15 @@ class LiveSampler {
   bool add(base::Pid pid, const python::Detection& detection);
   [[nodiscard]] bool wants(base::Pid pid);
   void forget_names(base::Pid pid);
+  void name(const bpf::Stack& stack);
+  void on_wait(const bpf::Stack& stack, std::chrono::nanoseconds length);
   void on_stack(const bpf::Stack& stack, std::uint64_t count);
 
   const SamplerOptions options_;
   Profile profile_;
   std::unique_ptr<python::Detector> detector_ = python::make_detector(python::Purpose::kObserve);
   std::unique_ptr<StackSource> source_;
+  WaitReader waits_;
   std::string no_bpf_;
   std::map<base::Pid, Known> known_;
   std::map<base::Pid, base::ProcessId> named_;  // PIDS: not later processes with these pids

@@ -35,13 +35,14 @@ struct OrderName {
   std::string_view heading;
   std::size_t width;
 };
-// The keys 1 to 5 choose the column by which rows are sorted.
+// The keys 1 to 6 choose the column by which rows are sorted.
 constexpr auto kOrders = std::to_array<OrderName>({
     {Order::kSelf, "SELF%", 6},
     {Order::kTotal, "TOTAL%", 7},
     {Order::kSelfTime, "SELF s", 7},
     {Order::kTotalTime, "TOTAL s", 8},
     {Order::kGil, "GIL%", 5},
+    {Order::kWait, "WAIT%", 6},
 });
 
 constexpr std::size_t kTrend = 10;  // intervals that are drawn
@@ -50,19 +51,19 @@ constexpr std::size_t kLeastName = 24;  // columns for names: narrow terminals h
 
 // The columns that fit.
 struct Columns {
-  bool gil = true;
+  bool states = true;  // GIL% and WAIT%
   bool times = true;
   bool trend = true;
 };
 
 constexpr Columns columns_for(std::size_t width) {
   constexpr std::size_t kShares = 15;
-  constexpr std::size_t kGil = 6;
+  constexpr std::size_t kStates = 13;
   constexpr std::size_t kTimes = 17;
   const auto needed = kShares + kLeastName;
-  return {.gil = width >= needed + kGil,
-          .times = width >= needed + kGil + kTimes,
-          .trend = width >= needed + kGil + kTimes + kTrend + 1};
+  return {.states = width >= needed + kStates,
+          .times = width >= needed + kStates + kTimes,
+          .trend = width >= needed + kStates + kTimes + kTrend + 1};
 }
 
 const ViewName& name_of(View view) { return *std::ranges::find(kViews, view, &ViewName::view); }
@@ -145,8 +146,8 @@ std::string numbers_of(const Row& row, Columns columns = {}) {
   if (columns.times) {
     text += fmt::format("{:7.1f} {:8.1f} ", seconds_of(row.self_time), seconds_of(row.total_time));
   }
-  if (columns.gil) {
-    text += fmt::format("{:5.1f} ", 100 * row.gil);
+  if (columns.states) {
+    text += fmt::format("{:5.1f} {:6.1f} ", 100 * row.gil, 100 * row.wait);
   }
   return text;
 }
@@ -156,7 +157,8 @@ std::string heading_of(std::optional<Order> order, Columns columns = {}) {
   std::string text;
   for (const auto& each : kOrders) {
     const bool time = each.order == Order::kSelfTime || each.order == Order::kTotalTime;
-    const bool shown = time ? columns.times : each.order != Order::kGil || columns.gil;
+    const bool state = each.order == Order::kGil || each.order == Order::kWait;
+    const bool shown = time ? columns.times : !state || columns.states;
     if (shown) {
       text += fmt::format(
           "{:>{}} ", std::string{each.order == order ? "*" : ""}.append(each.heading), each.width);
@@ -314,14 +316,16 @@ void LiveView::add_stack(const Profile& profile, Size size, std::vector<ScreenLi
 void LiveView::add_help(std::vector<ScreenLine>& lines) {
   for (const auto* const text :
        {"f functions   l lines   t threads   a asyncio tasks   P processes",
-        "1 to 5        sort by that column", "up down j k   select a row",
+        "1 to 6        sort by that column", "up down j k   select a row",
         "enter         show the most frequent stack of the selected row",
         "/             show only rows that contain the text; escape: all",
         "p, space      pause the display (sampling goes on)", "r             start again from zero",
         "h ?           this help", "q             quit", "",
         "SELF%, TOTAL%: share of one CPU in the latest ten seconds, without and with",
         "the functions that it calls. SELF s, TOTAL s: since the start, or since r.",
-        "GIL%: the part of SELF% in which the thread held the GIL."}) {
+        "GIL%: the part of SELF% in which the thread held the GIL.",
+        "WAIT%: threads off the CPU in this function, without those that it calls:",
+        "100 % is one thread that waits all the time."}) {
     lines.push_back({.text = text});
   }
 }
@@ -369,7 +373,7 @@ std::vector<ScreenLine> LiveView::lines(const Profile& profile, const SessionFac
     bottom += "show only: " + base::printable(filter_) + "_";
   } else {
     bottom += filter_.empty() ? "" : fmt::format("only '{}'  ", base::printable(filter_));
-    bottom += "q quit  h help  1-5 sort  / filter  enter stack  p pause  r reset";
+    bottom += "q quit  h help  1-6 sort  / filter  enter stack  p pause  r reset";
   }
   lines.push_back({.text = bottom, .style = Style::kFaint});
   for (auto& line : lines) {
@@ -417,6 +421,8 @@ std::string to_json(const Profile& profile, const SessionFacts& facts) {
       one["self_seconds"] = seconds_of(row.self_time);
       one["total_seconds"] = seconds_of(row.total_time);
       one["gil"] = row.gil;
+      one["wait"] = row.wait;
+      one["wait_seconds"] = seconds_of(row.wait_time);
       rows.push_back(std::move(one));
     }
     json[std::string{each.name}] = std::move(rows);

@@ -49,6 +49,8 @@ double value_of(const Row& row, Order order) {
       return static_cast<double>(row.total_time.count());
     case Order::kGil:
       return row.gil;
+    case Order::kWait:
+      return row.wait;
   }
   return 0;
 }
@@ -56,9 +58,21 @@ double value_of(const Row& row, Order order) {
 }  // namespace
 
 void Profile::name(bpf::Code code) {
-  if (codes_.size() < kMostNames || codes_.contains(code.number)) {
-    codes_[code.number] = std::move(code);
+  if (codes_.size() >= kMostNames && !codes_.contains(code.number)) {
+    return;
   }
+  const auto [known, fresh] =
+      numbers_.try_emplace({code.file, code.first_line, code.qualname}, code.number);
+  if (!fresh && known->second != code.number) {
+    same_[code.number] = known->second;
+  }
+  codes_[code.number] = std::move(code);
+}
+
+bpf::Frame Profile::known_as(bpf::Frame frame) const {
+  const auto found = same_.find(frame.code);
+  frame.code = found == same_.end() ? frame.code : found->second;
+  return frame;
 }
 
 void Profile::name_thread(std::uint32_t pid, std::uint32_t tid, std::string name) {
@@ -95,9 +109,10 @@ void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it) {
   count(View::kProcesses, stack.pid, all);
   std::set<std::uint64_t> functions;
   std::set<std::uint64_t> lines;
-  for (const auto& frame : stack.frames) {
+  for (const auto& each : stack.frames) {
     auto weight = all;
-    weight.self = &frame == &stack.frames.front();
+    weight.self = &each == &stack.frames.front();
+    const auto frame = known_as(each);
     if (frame.code == 0) {
       continue;
     }
@@ -113,6 +128,19 @@ void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it) {
     count(View::kLines, 0, all);
   }
   remember(stack, task, count_of_it);
+}
+
+void Profile::add_wait(const bpf::Stack& stack, nanoseconds length) {
+  ++added_;
+  const Weight weight{.count = 0, .self = false, .waited = length};
+  count(View::kThreads, thread_id(stack.pid, stack.tid), weight);
+  count(View::kProcesses, stack.pid, weight);
+  const auto innermost = stack.frames.empty() ? bpf::Frame{} : known_as(stack.frames.front());
+  if (stack.frames.empty() || innermost.code != 0) {
+    count(View::kFunctions, innermost.code, weight);
+    count(View::kLines, line_id(innermost), weight);
+  }
+  remember(stack, 0, static_cast<std::uint64_t>(std::max<std::int64_t>(length / period_, 1)));
 }
 
 // Each task of a server may have a name of its own.
@@ -145,12 +173,14 @@ void Profile::count(View view, std::uint64_t id, const Weight& weight) {
     entry.self += weight.count;
     now.gil += weight.gil ? weight.count : 0;
   }
+  now.waited += std::chrono::duration<float>{weight.waited}.count();
+  entry.waited += weight.waited;
 }
 
 void Profile::remember(const bpf::Stack& stack, std::uint64_t task, std::uint64_t count) {
   std::uint64_t hash = mix(mix(stack.pid, stack.tid), task);
   for (const auto& frame : stack.frames) {
-    hash = mix(hash, line_id(frame));
+    hash = mix(hash, line_id(known_as(frame)));
   }
   if (stacks_.size() >= kMostStacks && !stacks_.contains(hash)) {
     std::erase_if(stacks_, [](const auto& known) { return known.second.count <= 1; });
@@ -161,6 +191,8 @@ void Profile::remember(const bpf::Stack& stack, std::uint64_t task, std::uint64_
   auto& known = stacks_[hash];
   if (known.count == 0) {
     known.frames = stack.frames;
+    std::ranges::transform(known.frames, known.frames.begin(),
+                           [this](const bpf::Frame& frame) { return known_as(frame); });
     known.pid = stack.pid;
     known.tid = stack.tid;
     known.task = task;
@@ -210,11 +242,15 @@ Row Profile::row_of(std::uint64_t id, const Entry& entry) const {
     latest.self += interval.self;
     latest.total += interval.total;
     latest.gil += interval.gil;
+    latest.waited += interval.waited;
   }
   const auto time = latest_time();
   row.self = share_of(latest.self, time);
   row.total = share_of(latest.total, time);
   row.gil = share_of(latest.gil, time);
+  const auto seconds = std::chrono::duration<double>{time}.count();
+  row.wait = seconds > 0 ? static_cast<double>(latest.waited) / seconds : 0;
+  row.wait_time = entry.waited;
   row.self_time = period_ * static_cast<std::int64_t>(entry.self);
   row.total_time = period_ * static_cast<std::int64_t>(entry.total);
   return row;

@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -18,7 +19,7 @@
 namespace pyinject::live {
 
 enum class View { kFunctions, kLines, kThreads, kTasks, kProcesses };
-enum class Order { kSelf, kTotal, kSelfTime, kTotalTime, kGil };
+enum class Order { kSelf, kTotal, kSelfTime, kTotalTime, kGil, kWait };
 
 // Intervals of the history in a row.
 inline constexpr std::size_t kHistory = 20;
@@ -32,8 +33,10 @@ struct Row {
   double self = 0;   // in the latest intervals; for threads, tasks and processes the same as TOTAL
   double total = 0;  // in the latest intervals
   double gil = 0;    // the part of SELF with the GIL; 0 unless requested
+  double wait = 0;   // threads that wait in it, without functions that it calls
   std::chrono::nanoseconds self_time{};  // since the start, or the latest reset()
   std::chrono::nanoseconds total_time{};
+  std::chrono::nanoseconds wait_time{};
   std::vector<double> history;  // SELF of each interval, the latest last; at most kHistory
 };
 
@@ -62,10 +65,13 @@ class Profile {
   // PERIOD: the time that a sample stands for.
   explicit Profile(std::chrono::nanoseconds period) : period_{period} {}
 
+  // Several numbers may name the same function: they share its rows.
   void name(bpf::Code code);
   void name_thread(std::uint32_t pid, std::uint32_t tid, std::string name);
   void name_process(std::uint32_t pid, std::string name);
   void add(const bpf::Stack& stack, std::uint64_t count = 1);
+  // The thread of STACK was off the CPU for LENGTH.
+  void add_wait(const bpf::Stack& stack, std::chrono::nanoseconds length);
   // Ends an interval of this LENGTH.
   void end_interval(std::chrono::nanoseconds length);
   void reset();
@@ -86,11 +92,13 @@ class Profile {
     std::uint32_t self = 0;
     std::uint32_t total = 0;
     std::uint32_t gil = 0;
+    float waited = 0;  // seconds
   };
   struct Entry {
     std::array<Count, kHistory> intervals{};
     std::uint64_t self = 0;
     std::uint64_t total = 0;
+    std::chrono::nanoseconds waited{};
     std::uint64_t latest = 0;  // number of the latest stack
   };
   // By a number that is unique in its view.
@@ -108,8 +116,10 @@ class Profile {
     std::uint32_t count = 1;
     bool self = true;
     bool gil = false;
+    std::chrono::nanoseconds waited{};
   };
 
+  [[nodiscard]] bpf::Frame known_as(bpf::Frame frame) const;
   void forget_tasks();
   void count(View view, std::uint64_t id, const Weight& weight);
   // Without a name.
@@ -124,6 +134,9 @@ class Profile {
   std::chrono::nanoseconds period_;
   std::map<View, Entries> entries_;
   std::unordered_map<std::uint32_t, bpf::Code> codes_;
+  // The number with which rows count the function of another number.
+  std::unordered_map<std::uint32_t, std::uint32_t> same_;
+  std::map<std::tuple<std::string, std::uint32_t, std::string>, std::uint32_t> numbers_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> threads_;
   std::map<std::uint32_t, std::string> processes_;
   std::vector<std::pair<std::uint32_t, std::string>> tasks_;  // pid, name; by number - 1

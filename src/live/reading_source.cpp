@@ -1,4 +1,5 @@
 #include "inspect/gil_view.hpp"
+#include "live/function_numbers.hpp"
 #include "live/stack_source.hpp"
 #include "memory/process_memory.hpp"
 #include "procfs/tasks.hpp"
@@ -14,8 +15,6 @@
 #include <ctime>
 #include <map>
 #include <set>
-#include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,40 +34,12 @@ constexpr int kPause = 19;
 // A stack that changes all the time is read again so many times, unless that takes long.
 constexpr int kAttempts = 3;
 constexpr std::chrono::milliseconds kPatience{50};
-constexpr std::size_t kMostFunctions = 65536;
 
 nanoseconds time_of(clockid_t clock) {
   timespec time{};
   ::clock_gettime(clock, &time);
   return seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
 }
-
-// Equal functions of all processes have the same number.
-class FunctionNumbers {
- public:
-  explicit FunctionNumbers(std::function<void(bpf::Code)> receiver)
-      : receiver_{std::move(receiver)} {}
-
-  std::uint32_t of(const python::CodeNames& names) {
-    if (numbers_.size() >= kMostFunctions) {
-      numbers_.clear();
-    }
-    const auto [known, fresh] =
-        numbers_.try_emplace({names.file, names.first_line, names.qualname}, next_);
-    if (fresh) {
-      receiver_({.number = next_++,
-                 .qualname = names.qualname,
-                 .file = names.file,
-                 .first_line = names.first_line});
-    }
-    return known->second;
-  }
-
- private:
-  std::function<void(bpf::Code)> receiver_;
-  std::map<std::tuple<std::string, std::uint32_t, std::string>, std::uint32_t> numbers_;
-  std::uint32_t next_ = 1;
-};
 
 struct Process {
   Process(python::StackReader its_reader, const python::RuntimeLayout& its_layout,
@@ -90,7 +61,7 @@ struct Process {
   std::map<Tid, Thread> threads;
   nanoseconds latest{};  // when it was read, on the monotonic clock
   nanoseconds next{};    // not to be read before
-  std::unordered_map<std::uint64_t, std::uint32_t> functions;  // by serial number of the code
+  NumberedFrames frames;
 };
 
 bool holds_gil(Process& process, Tid tid) {
@@ -103,7 +74,7 @@ class ReadingSource : public StackSource {
  public:
   ReadingSource(const SourceOptions& options, StackReceiver receiver)
       : options_{options},
-        functions_{std::move(receiver.code)},
+        functions_{std::move(receiver.code), 1},
         receiver_{std::move(receiver.stack)},
         timer_{::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)} {
     if (!timer_.valid()) {
@@ -251,18 +222,7 @@ void ReadingSource::add_stack(base::Pid pid, Process& process, Tid tid,
                  .tid = static_cast<std::uint32_t>(tid.value())};
   if (stack != nullptr) {
     one.truncated = !stack->complete;
-    for (const auto& frame : stack->frames) {
-      if (process.functions.size() >= kMostFunctions) {
-        process.functions.clear();
-      }
-      auto [known, fresh] = process.functions.try_emplace(frame.code_serial, 0);
-      if (fresh) {
-        if (const auto names = process.reader.names(frame)) {
-          known->second = functions_.of(*names);
-        }
-      }
-      one.frames.push_back({.code = known->second, .line = frame.line});
-    }
+    one.frames = process.frames.of(*stack, process.reader, functions_);
   }
   if (options_.gil && stack != nullptr) {
     one.gil = held_before && holds_gil(process, tid) ? bpf::Gil::kHeld : bpf::Gil::kNone;

@@ -117,6 +117,38 @@ TEST_P(Top, HasTheSharesOfAKnownProgram) {
   EXPECT_EQ(table.at("lost"), 0);
 }
 
+// Two threads sleep, one works.
+TEST_P(Top, ShowsWhereThreadsWait) {
+  constexpr const char* kWaits = R"(
+import threading, time
+def rests():
+    time.sleep(3600)
+def works():
+    print('ready', flush=True)
+    while True:
+        pass
+for _ in range(2):
+    threading.Thread(target=rests, daemon=True).start()
+works()
+)";
+  PythonOptions options;
+  options.child = environment_of(GetParam());
+  PythonProcess python{python_, kWaits, options};
+  const auto table = sample(python, {}, std::chrono::seconds{2});
+  std::map<std::string, double> waits;
+  for (const auto& row : table.at("functions")) {
+    waits[row.at("name")] += row.at("wait").get<double>();
+  }
+  EXPECT_NEAR(waits["rests"], 2, 0.2) << table;
+  EXPECT_LT(waits["works"], 0.2);
+  std::map<std::string, double> lines;
+  for (const auto& row : table.at("lines")) {
+    lines[fmt::format("{}:{}", row.at("name").get<std::string>(), row.at("line").get<int>())] =
+        row.at("wait").get<double>();
+  }
+  EXPECT_NEAR(lines["rests:4"], 2, 0.2);
+}
+
 // Without BPF, the stacks are read from outside: less often, so the shares are less exact.
 TEST_P(Top, ReadsFromOutsideWithoutBpf) {
   auto python = start();
@@ -228,11 +260,12 @@ TEST_P(TopOfOne, FitsTheTerminal) {
     std::string heading;
   };
   auto python = start();
-  for (const auto& shape : {Shape{{.columns = 80, .rows = 24},
-                                  "*SELF%  TOTAL%  SELF s  TOTAL s  GIL% TREND      FUNCTION"},
-                            Shape{{.columns = 120, .rows = 40},
-                                  "*SELF%  TOTAL%  SELF s  TOTAL s  GIL% TREND      FUNCTION"},
-                            Shape{{.columns = 40, .rows = 10}, "*SELF%  TOTAL% FUNCTION"}}) {
+  for (const auto& shape :
+       {Shape{{.columns = 80, .rows = 24},
+              "*SELF%  TOTAL%  SELF s  TOTAL s  GIL%  WAIT% TREND      FUNCTION"},
+        Shape{{.columns = 120, .rows = 40},
+              "*SELF%  TOTAL%  SELF s  TOTAL s  GIL%  WAIT% TREND      FUNCTION"},
+        Shape{{.columns = 40, .rows = 10}, "*SELF%  TOTAL% FUNCTION"}}) {
     TmuxTerminal terminal{of(python), shape.size};
     ASSERT_TRUE(terminal.shows([](const std::string& now) {
       return has(now, " burn  <string>:3") && has(now, " least  <string>:11") &&
@@ -253,7 +286,8 @@ TEST_P(TopOfOne, FitsTheTerminal) {
     }
     terminal.resize({.columns = 60, .rows = 12});
     EXPECT_TRUE(terminal.shows([](const std::string& now) {
-      return has(now, "*SELF%  TOTAL%  GIL% FUNCTION") && has(lines_of(now).back(), "q quit");
+      return has(now, "*SELF%  TOTAL%  GIL%  WAIT% FUNCTION") &&
+             has(lines_of(now).back(), "q quit");
     })) << terminal.screen();
     terminal.type("q");
     EXPECT_TRUE(terminal.shows("status=0")) << terminal.screen();

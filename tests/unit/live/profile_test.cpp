@@ -53,6 +53,38 @@ TEST_F(LiveProfile, CountsFunctionsOnceForEachSample) {
   EXPECT_THAT(profile.share(), DoubleNear(0.5, 1e-9));
 }
 
+TEST_F(LiveProfile, CountsWaitsApart) {
+  add(stack_of({{.code = 1, .line = 11}, {.code = 2, .line = 21}}), 30);
+  profile.add_wait(stack_of({{.code = 2, .line = 22}}, 7), milliseconds{500});
+  profile.add_wait(stack_of({{.code = 2, .line = 22}}, 8), milliseconds{1000});
+  profile.end_interval(seconds{1});
+  EXPECT_THAT(profile.share(), DoubleNear(0.3, 1e-9));
+  EXPECT_EQ(profile.samples(), 30U);
+  const auto table = profile.table({.order = Order::kWait});
+  ASSERT_THAT(table.rows, SizeIs(2));
+  EXPECT_EQ(table.rows[0].name, "outer");
+  EXPECT_THAT(table.rows[0].wait, DoubleNear(1.5, 1e-6));
+  EXPECT_EQ(table.rows[0].wait_time, milliseconds{1500});
+  EXPECT_THAT(table.rows[0].self, DoubleNear(0, 1e-9));
+  EXPECT_THAT(table.rows[1].wait, DoubleNear(0, 1e-9));
+  const auto threads = profile.table({.view = View::kThreads, .order = Order::kWait});
+  ASSERT_THAT(threads.rows, SizeIs(3));
+  EXPECT_THAT(threads.rows[0].wait, DoubleNear(1, 1e-6));
+  EXPECT_EQ(profile.stack_of(View::kFunctions, table.rows[0].id).at(0).line, 22U);
+}
+
+TEST_F(LiveProfile, HasOneRowForAFunctionWithTwoNumbers) {
+  profile.name({.number = 900, .qualname = "inner", .file = "a.py", .first_line = 10});
+  add(stack_of({{.code = 1, .line = 11}}), 30);
+  profile.add_wait(stack_of({{.code = 900, .line = 11}}), milliseconds{500});
+  profile.end_interval(seconds{1});
+  const auto table = profile.table({});
+  ASSERT_THAT(table.rows, SizeIs(1));
+  EXPECT_THAT(table.rows[0].self, DoubleNear(0.3, 1e-9));
+  EXPECT_THAT(table.rows[0].wait, DoubleNear(0.5, 1e-6));
+  EXPECT_THAT(profile.table({.view = View::kLines}).rows, SizeIs(1));
+}
+
 TEST_F(LiveProfile, OrdersAndFilters) {
   add(stack_of({{.code = 1, .line = 11}, {.code = 2, .line = 21}}), 3);
   profile.end_interval(seconds{1});

@@ -1,0 +1,99 @@
+#include "live/wait_reader.hpp"
+
+#include "procfs/tasks.hpp"
+#include "procfs/usage.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace pyinject::live {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Above the numbers of the BPF program, which count from 1.
+constexpr std::uint32_t kFirstNumber = std::uint32_t{1} << 31U;
+// Reading is followed by a pause so many times as long.
+constexpr int kPauseOfWaits = 299;
+// The display does not stand still for longer than this.
+constexpr std::chrono::milliseconds kMostOfTurn{20};
+constexpr std::size_t kMostThreads = 16384;  // of a process
+
+nanoseconds reading_of(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return std::chrono::seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
+}
+
+bool waits(char state) { return state == 'S' || state == 'D'; }
+
+}  // namespace
+
+WaitReader::WaitReader(std::function<void(bpf::Code)> code)
+    : functions_{std::move(code), kFirstNumber} {}
+
+void WaitReader::add(const python::Target& target) {
+  processes_.erase(target.id.pid);
+  auto reader = python::StackReader::of(target);
+  if (auto* const readable = std::get_if<python::StackReader>(&reader)) {
+    processes_.try_emplace(target.id.pid, Process{.reader = std::move(*readable),
+                                                  .told = reading_of(CLOCK_MONOTONIC)});
+  }
+}
+
+void WaitReader::tell(Process& process, const Receiver& receiver) {
+  const auto now = reading_of(CLOCK_MONOTONIC);
+  const auto length = now - std::exchange(process.told, now);
+  for (const auto& [tid, waiting] : process.waiting) {
+    receiver(waiting, length);
+  }
+}
+
+void WaitReader::take(const Receiver& receiver) {
+  if (processes_.empty() || reading_of(CLOCK_MONOTONIC) < next_) {
+    return;
+  }
+  const auto begin = reading_of(CLOCK_THREAD_CPUTIME_ID);
+  nanoseconds cost{};
+  for (std::size_t i = 0; i < processes_.size() && cost < kMostOfTurn; ++i) {
+    auto process = processes_.upper_bound(latest_);
+    process = process == processes_.end() ? processes_.begin() : process;
+    latest_ = process->first;
+    tell(process->second, receiver);
+    read(process->first, process->second);
+    cost = reading_of(CLOCK_THREAD_CPUTIME_ID) - begin;
+  }
+  next_ = reading_of(CLOCK_MONOTONIC) + std::max<nanoseconds>(kMostOften, kPauseOfWaits * cost);
+}
+
+void WaitReader::end_interval(const Receiver& receiver) {
+  for (auto& [pid, process] : processes_) {
+    tell(process, receiver);
+  }
+}
+
+void WaitReader::read(base::Pid pid, Process& process) {
+  std::vector<base::Tid> tids;
+  std::map<base::Tid, bpf::Stack> waiting;
+  for (const auto tid : procfs::list_tasks(pid)) {
+    const auto usage = procfs::read_thread_usage(pid, tid);
+    if (usage && waits(usage->state) && tids.size() < kMostThreads) {
+      tids.push_back(tid);
+      waiting.emplace(tid, bpf::Stack{.pid = static_cast<std::uint32_t>(pid.value()),
+                                      .tid = static_cast<std::uint32_t>(tid.value())});
+    }
+  }
+  for (const auto& stack : process.reader.read(tids)) {
+    const auto found = waiting.find(stack.tid);
+    if (found != waiting.end() && stack.settled) {
+      found->second.frames = process.frames.of(stack, process.reader, functions_);
+    }
+  }
+  process.waiting = std::move(waiting);
+}
+
+}  // namespace pyinject::live

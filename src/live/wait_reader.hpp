@@ -1,0 +1,53 @@
+// What the threads of a live view do while they are off the CPU.
+#pragma once
+
+#include "bpf/sampler.hpp"
+#include "live/function_numbers.hpp"
+#include "pyinject/base/pid.hpp"
+#include "pyinject/python/stack_reader.hpp"
+#include "pyinject/python/target.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+
+namespace pyinject::live {
+
+// Reads the stacks of threads that do not run, from outside and without a stop: in turns, and so
+// rarely that it takes no more than one part in 300 of a processor. Until it is read again, a
+// thread is taken to do what it did when it was read.
+class WaitReader {
+ public:
+  // CODE is told the names of functions. Their numbers are not those of the BPF program.
+  explicit WaitReader(std::function<void(bpf::Code)> code);
+
+  // Reads nothing of processes whose stacks cannot be read from outside.
+  void add(const python::Target& target);
+  void remove(base::Pid pid) { processes_.erase(pid); }
+
+  // Called for a thread that has waited so long.
+  using Receiver = std::function<void(const bpf::Stack&, std::chrono::nanoseconds length)>;
+  // Reads some processes, if it is time to. Call it at least every kMostOften.
+  static constexpr std::chrono::milliseconds kMostOften{50};
+  void take(const Receiver& receiver);
+  // Tells RECEIVER about all waits up to now.
+  void end_interval(const Receiver& receiver);
+
+ private:
+  struct Process {
+    python::StackReader reader;
+    std::chrono::nanoseconds told;  // up to then, on the monotonic clock
+    NumberedFrames frames = {};
+    std::map<base::Tid, bpf::Stack> waiting = {};
+  };
+  static void tell(Process& process, const Receiver& receiver);
+  void read(base::Pid pid, Process& process);
+
+  FunctionNumbers functions_;
+  std::map<base::Pid, Process> processes_;
+  base::Pid latest_;                 // the process that was read last
+  std::chrono::nanoseconds next_{};  // on the monotonic clock
+};
+
+}  // namespace pyinject::live
