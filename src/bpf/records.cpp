@@ -158,7 +158,8 @@ void Records::take_moment(std::span<const std::byte> record) {
   }
   const auto& receiver = moment->kind == SAMPLER_WAKE ? receiver_.wakeup : receiver_.poll;
   if (receiver) {
-    receiver({.pid = moment->pid, .tid = moment->tid, .time = moment->time});
+    receiver(
+        {.pid = moment->pid, .tid = moment->tid, .waker = moment->waker, .time = moment->time});
   }
 }
 

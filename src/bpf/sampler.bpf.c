@@ -177,22 +177,31 @@ int at_probe(void *ctx) {
   return trace();
 }
 
-static __always_inline void put_moment(__u32 kind, __u32 pid, struct task_struct *task) {
-  struct sampled_moment record = {
-      .kind = kind, .pid = pid, .tid = number_of(task), .time = bpf_ktime_get_ns()};
+static __always_inline void put_moment(struct sampled_moment record) {
   if (bpf_ringbuf_output(&records, &record, sizeof record, wake()) != 0) {
     count(SAMPLER_COUNT_LOST);
   }
 }
 
-/* Loaded only if requested: it runs at each wakeup on the machine. */
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(at_wakeup, struct task_struct *task) {
+/* Loaded only if requested: it runs at each wakeup on the machine, in the context of the waker: in
+ * its system call, or in an interrupt of whatever runs. try_to_wake_up() in kernel/sched/core.c has
+ * interrupts off, so that no sample is taken meanwhile, except by an NMI. The Python stack of a
+ * thread that wakes another one of its process says who let it go on: of a lock, who released it.
+ * An interrupt of such a system call that wakes another thread is taken for the waker, too. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(at_waking, struct task_struct *task) {
+  struct task_struct *waker = bpf_get_current_task_btf();
   __u32 pid = number_of(BPF_CORE_READ(task, group_leader));
-  if (pid == 0 || !bpf_map_lookup_elem(&processes, &pid)) {
+  if (pid == 0 || task == waker || !bpf_map_lookup_elem(&processes, &pid)) {
     return 0;
   }
-  put_moment(SAMPLER_WAKE, pid, task);
+  struct sampled_moment moment = {
+      .kind = SAMPLER_WAKE, .pid = pid, .tid = number_of(task), .time = bpf_ktime_get_ns()};
+  if (task->tgid == waker->tgid && wakes_futex(waker)) {
+    moment.waker = number_of(waker);
+    sample(0, moment.time, SAMPLER_TRACED);
+  }
+  put_moment(moment);
   return 0;
 }
 
@@ -205,7 +214,8 @@ int BPF_PROG(at_poll, struct pt_regs *regs, long number) {
   struct task_struct *task = bpf_get_current_task_btf();
   __u32 pid = number_of(BPF_CORE_READ(task, group_leader));
   if (pid != 0 && bpf_map_lookup_elem(&processes, &pid)) {
-    put_moment(SAMPLER_POLL, pid, task);
+    put_moment((struct sampled_moment){
+        .kind = SAMPLER_POLL, .pid = pid, .tid = number_of(task), .time = bpf_ktime_get_ns()});
   }
   return 0;
 }

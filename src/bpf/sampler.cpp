@@ -359,7 +359,7 @@ std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(
   bpf_program__set_autoload(skeleton->progs.at_sample_by_clock, by_clock);
   bpf_program__set_autoload(skeleton->progs.at_tracepoint, false);
   bpf_program__set_autoload(skeleton->progs.at_probe, false);
-  bpf_program__set_autoload(skeleton->progs.at_wakeup, options.wakeups);
+  bpf_program__set_autoload(skeleton->progs.at_waking, options.wakeups);
   bpf_program__set_autoload(skeleton->progs.at_poll, options.polls);
   skeleton->rodata->own_pid_namespace = static_cast<std::uint32_t>(*own_namespace);
   skeleton->rodata->with_gil = options.gil ? 1 : 0;

@@ -72,7 +72,8 @@ struct Stack {
 struct Moment {
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
-  std::uint64_t time = 0;  // CLOCK_MONOTONIC, nanoseconds
+  std::uint32_t waker = 0;  // thread that has released the futex that it waited for; 0: none known
+  std::uint64_t time = 0;   // CLOCK_MONOTONIC, nanoseconds
 };
 
 struct Code {
@@ -117,7 +118,8 @@ struct SamplerOptions {
 struct Receiver {
   std::function<void(Code)> code;
   std::function<void(Stack)> stack;
-  // The end of a wait: from now on the thread waits for a CPU.
+  // The end of a wait: from now on the thread waits for a CPU. If there is a waker, a stack of it
+  // comes first, TRACED and with the same TIME.
   std::function<void(Moment)> wakeup = {};
   std::function<void(Moment)> poll = {};
 };

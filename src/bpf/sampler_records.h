@@ -180,13 +180,13 @@ struct sampled_name {
 };
 
 /* A thread of a known process may run again (SAMPLER_WAKE), or calls epoll_wait(2) or the like
- * (SAMPLER_POLL). */
+ * (SAMPLER_POLL). The stack of a waker has the same time, and comes before this. */
 struct sampled_moment {
   __u32 kind;
   __u32 pid;
   __u32 tid;
-  __u32 unused;
-  __u64 time; /* CLOCK_MONOTONIC */
+  __u32 waker; /* thread of the same process that has released a futex; 0: others, or not known */
+  __u64 time;  /* CLOCK_MONOTONIC */
 };
 
 enum sampler_counter {

@@ -15,11 +15,13 @@ struct pt_regs___kernel {
 
 #define SYS_FUTEX 202
 
-/* linux/futex.h: the operations that wait, and the flags that may be set with them. */
+/* linux/futex.h: operations, and the flags that may be set with them. */
 enum {
   kFutexWait = 0,
+  kFutexWake = 1,
   kFutexLockPi = 6,
   kFutexWaitBitset = 9,
+  kFutexWakeBitset = 10,
   kFutexLockPi2 = 13,
   kFutexFlags = 128 | 256,
 };
@@ -201,6 +203,16 @@ static __always_inline __u64 awaited_futex(struct task_struct *task) {
   bool waits = operation == kFutexWait || operation == kFutexWaitBitset ||
                operation == kFutexLockPi || operation == kFutexLockPi2;
   return waits ? BPF_CORE_READ(regs, di) : 0;
+}
+
+/* Whether the thread wakes others that wait for a futex, in its current system call. */
+static __always_inline bool wakes_futex(struct task_struct *task) {
+  struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
+  if (BPF_CORE_READ(regs, orig_ax) != SYS_FUTEX) {
+    return false;
+  }
+  __u32 operation = (__u32)BPF_CORE_READ(regs, si) & ~kFutexFlags;
+  return operation == kFutexWake || operation == kFutexWakeBitset;
 }
 
 /* epoll_wait, epoll_pwait, epoll_pwait2 */

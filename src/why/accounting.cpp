@@ -34,6 +34,7 @@ class Accountant {
   void on_event(const Event& event);
   void close(std::uint64_t time);
   void add_wait(std::uint64_t end);
+  void add_waker(const Event& wakeup);
   void add_sample(const Event& event);
   [[nodiscard]] const PythonStack* stack_at(std::uint64_t time) const;
   [[nodiscard]] const Sighting* sighting_in(std::uint64_t begin, std::uint64_t end) const;
@@ -91,6 +92,18 @@ void Accountant::add_wait(std::uint64_t end) {
   }
   account_.times.at(static_cast<std::size_t>(wait.use)) += wait.length();
   accounts_.waits.push_back(wait);
+}
+
+void Accountant::add_waker(const Event& wakeup) {
+  if (wakeup.waker == 0 || accounts_.waits.empty() || accounts_.waits.back().tid != tid_ ||
+      accounts_.waits.back().end != wakeup.time) {
+    return;
+  }
+  auto& wait = accounts_.waits.back();
+  wait.waker = wakeup.waker;
+  const auto stacks = of_thread(recording_.wakers, wakeup.waker);
+  const auto at = std::ranges::lower_bound(stacks, wakeup.time, {}, &PythonStack::time);
+  wait.waker_stack = at != stacks.end() && at->time == wakeup.time ? at->stack : 0;
 }
 
 // Ends the present state at TIME.
@@ -159,6 +172,7 @@ void Accountant::on_event(const Event& event) {
         return;
       }
       close(event.time);
+      add_waker(event);
       preempted_ = true;
       break;
     case Kind::kExit:
@@ -238,6 +252,7 @@ void Accountant::share_out(std::size_t first_sample) {
 Accounts account(Recording& recording) {
   sort(recording.events);
   sort(recording.python);
+  sort(recording.wakers);
   sort(recording.sightings);
   std::set<std::uint32_t> tids;
   for (const auto& [tid, facts] : recording.threads) {

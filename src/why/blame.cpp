@@ -8,23 +8,25 @@ namespace pyinject::why {
 
 namespace {
 
-using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+using Key =
+    std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, bool, std::uint32_t, std::uint32_t>;
 
 class Sum {
  public:
   void add(const Blame& blame) {
     if (blame.time != 0) {
-      sums_[{blame.object, blame.holder, blame.holder_stack, blame.waiter, blame.waiter_stack}] +=
-          blame.time;
+      sums_[{blame.object, blame.holder, blame.holder_stack, blame.released, blame.waiter,
+             blame.waiter_stack}] += blame.time;
     }
   }
   [[nodiscard]] std::vector<Blame> sorted() const {
     std::vector<Blame> all;
     for (const auto& [key, time] : sums_) {
-      const auto& [object, holder, holder_stack, waiter, waiter_stack] = key;
+      const auto& [object, holder, holder_stack, released, waiter, waiter_stack] = key;
       all.push_back({.object = object,
                      .holder = holder,
                      .holder_stack = holder_stack,
+                     .released = released,
                      .waiter = waiter,
                      .waiter_stack = waiter_stack,
                      .time = time});
@@ -101,19 +103,42 @@ void blame_wait(const Wait& wait, const Holds& holds, Sum& sum) {
   sum.add(blame);
 }
 
-// Those of thread TID during a wait for a lock.
-std::vector<const Sighting*> sightings_of_locks(const Recording& recording,
-                                                const Accounts& accounts, std::uint32_t tid) {
+// Those of locks during WAIT.
+std::vector<const Sighting*> sightings_in(const Recording& recording, const Wait& wait) {
   std::vector<const Sighting*> seen;
-  const auto waits = of_thread(accounts.waits, tid);
-  for (const auto& each : of_thread(recording.sightings, tid)) {
-    const auto wait = std::ranges::lower_bound(waits, each.time, {}, &Wait::end);
-    if (each.object == Sighting::Object::kLock && wait != waits.end() && wait->begin <= each.time &&
-        wait->use == Use::kLock) {
-      seen.push_back(&each);
+  const auto all = of_thread(recording.sightings, wait.tid);
+  for (auto each = std::ranges::lower_bound(all, wait.begin, {}, &Sighting::time);
+       each != all.end() && each->time <= wait.end; ++each) {
+    if (each->object == Sighting::Object::kLock) {
+      seen.push_back(&*each);
     }
   }
   return seen;
+}
+
+void blame_wait_for_lock(const Recording& recording, const Wait& wait, Sum& sum) {
+  const auto seen = sightings_in(recording, wait);
+  Blame blame{.waiter = wait.tid, .waiter_stack = wait.stack};
+  auto left = wait.length();
+  const auto owned = static_cast<std::uint64_t>(
+      std::ranges::count_if(seen, [](const auto* each) { return each->owner != 0; }));
+  for (const auto* const each : seen) {
+    blame.object = each->object_name;
+    if (each->owner != 0) {
+      blame.holder = each->owner;
+      blame.holder_stack = each->owner_stack;
+      blame.time = wait.length() / owned;
+      left -= blame.time;
+      sum.add(blame);
+    }
+  }
+  if (owned == 0) {
+    blame.holder = wait.waker;
+    blame.holder_stack = wait.waker_stack;
+    blame.released = wait.waker != 0;
+    blame.time = left;
+    sum.add(blame);
+  }
 }
 
 }  // namespace
@@ -130,22 +155,11 @@ std::vector<Blame> blame_for_gil(const Accounts& accounts) {
 }
 
 std::vector<Blame> blame_for_locks(const Recording& recording, const Accounts& accounts) {
-  constexpr auto kLock = static_cast<std::size_t>(Use::kLock);
   Sum sum;
-  for (const auto& [tid, account] : accounts.threads) {
-    auto seen = sightings_of_locks(recording, accounts, tid);
-    auto left = account.times.at(kLock);
-    for (const auto* const sighting : seen) {
-      const auto time = account.times.at(kLock) / seen.size();
-      left -= time;
-      sum.add({.object = sighting->object_name,
-               .holder = sighting->owner,
-               .holder_stack = sighting->owner_stack,
-               .waiter = tid,
-               .waiter_stack = sighting->stack,
-               .time = time});
+  for (const auto& wait : accounts.waits) {
+    if (wait.use == Use::kLock) {
+      blame_wait_for_lock(recording, wait, sum);
     }
-    sum.add({.waiter = tid, .time = left});
   }
   return sum.sorted();
 }

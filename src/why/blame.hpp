@@ -13,6 +13,7 @@ struct Blame {
   std::uint32_t object = 0;  // of a lock
   std::uint32_t holder = 0;  // tid; 0: not known
   std::uint32_t holder_stack = 0;
+  bool released = false;     // HOLDER_STACK is where it released the lock; false: where it had it
   std::uint32_t waiter = 0;  // tid
   std::uint32_t waiter_stack = 0;
   std::uint64_t time = 0;  // nanoseconds
@@ -20,8 +21,8 @@ struct Blame {
 
 // The longest first; the times add up to those of all waits.
 [[nodiscard]] std::vector<Blame> blame_for_gil(const Accounts& accounts);
-// Only snapshots show the owner of a lock: each of them stands for an equal part of the time that
-// its thread waited for locks.
+// A wait is charged to the owners that snapshots show during it, else to the thread that ended it:
+// the one that released the lock last.
 [[nodiscard]] std::vector<Blame> blame_for_locks(const Recording& recording,
                                                  const Accounts& accounts);
 

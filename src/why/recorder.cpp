@@ -142,7 +142,8 @@ void Recorder::on_code(const bpf::Code& code) {
 }
 
 void Recorder::on_stack(const bpf::Stack& stack) {
-  if (static_cast<int>(stack.pid) != recording_.pid || recording_.python.size() >= kMostEvents) {
+  if (static_cast<int>(stack.pid) != recording_.pid ||
+      recording_.python.size() + recording_.wakers.size() >= kMostEvents) {
     return;
   }
   Lines lines;
@@ -151,15 +152,17 @@ void Recorder::on_stack(const bpf::Stack& stack) {
     const auto& code = codes_[frame.code];
     lines.push_back({.function = code.function, .file = code.file, .line = frame.line});
   }
-  recording_.python.push_back({.time = stack.time,
-                               .tid = stack.tid,
-                               .stack = recording_.stacks.number(std::move(lines)),
-                               .gil = stack.gil});
+  auto& stacks = stack.traced ? recording_.wakers : recording_.python;
+  stacks.push_back({.time = stack.time,
+                    .tid = stack.tid,
+                    .stack = recording_.stacks.number(std::move(lines)),
+                    .gil = stack.gil});
 }
 
 void Recorder::on_moment(const bpf::Moment& moment, Event::Kind kind) {
   if (static_cast<int>(moment.pid) == recording_.pid && recording_.events.size() < kMostEvents) {
-    recording_.events.push_back({.time = moment.time, .tid = moment.tid, .kind = kind});
+    recording_.events.push_back(
+        {.time = moment.time, .tid = moment.tid, .kind = kind, .waker = moment.waker});
   }
 }
 

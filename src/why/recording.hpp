@@ -85,10 +85,11 @@ struct Event {
   Mode mode = Mode::kKernel;               // kSample
   KernelWork work = KernelWork::kUnknown;  // kSample in the kernel, kLeaves
   std::uint32_t place = 0;                 // a kernel function, or the file of C code
+  std::uint32_t waker = 0;                 // kWakeup: tid; 0: not a thread of this process
 };
 
 struct PythonStack {
-  std::uint64_t time = 0;  // of a kSample or kLeaves of the same thread
+  std::uint64_t time = 0;  // of a kSample or kLeaves of the same thread, or of its kWakeup
   std::uint32_t tid = 0;
   std::uint32_t stack = 0;
   bpf::Gil gil = bpf::Gil::kUnknown;
@@ -137,6 +138,7 @@ struct Recording {
   Stacks stacks;
   std::vector<Event> events;
   std::vector<PythonStack> python;
+  std::vector<PythonStack> wakers;
   std::vector<Sighting> sightings;
   std::map<std::uint32_t, ThreadFacts> threads;  // by tid
   std::vector<std::vector<std::uint32_t>> deadlocks;

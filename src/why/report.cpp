@@ -165,11 +165,12 @@ Group make_group(const Recording& recording, const Accounts& accounts,
 // Sums of BLAMES with equal threads and lines.
 std::vector<Holder> holders_of(const Recording& recording, const Grouping& groups,
                                const std::vector<Blame>& blames) {
-  using HolderKey = std::tuple<std::uint32_t, std::uint32_t, Line, std::string, Line>;
+  using HolderKey = std::tuple<std::uint32_t, std::uint32_t, Line, bool, std::string, Line>;
   std::map<HolderKey, std::pair<std::uint64_t, const Blame*>> sums;
   for (const auto& blame : blames) {
-    auto& sum = sums[{blame.object, blame.holder, line_of(recording, blame.holder_stack),
-                      groups.group_of(blame.waiter), line_of(recording, blame.waiter_stack)}];
+    auto& sum =
+        sums[{blame.object, blame.holder, line_of(recording, blame.holder_stack), blame.released,
+              groups.group_of(blame.waiter), line_of(recording, blame.waiter_stack)}];
     sum.first += blame.time;
     sum.second = &blame;
   }
@@ -180,7 +181,8 @@ std::vector<Holder> holders_of(const Recording& recording, const Grouping& group
                        .tid = blame->holder,
                        .thread = blame->holder == 0 ? "" : groups.name_of(blame->holder),
                        .held = spent_at(recording, blame->holder_stack, time),
-                       .waiter = std::get<3>(key),
+                       .released = blame->released,
+                       .waiter = std::get<4>(key),
                        .waited = spent_at(recording, blame->waiter_stack, time),
                        .time = time});
   }

@@ -61,6 +61,7 @@ struct Holder {
   std::uint32_t tid = 0;    // 0: not known
   std::string thread = {};
   Spent held;               // where it was
+  bool released = false;    // HELD is where it released the lock
   std::string waiter = {};  // a group
   Spent waited;
   std::uint64_t time = 0;

@@ -57,6 +57,7 @@ ordered_json holders(const std::vector<Holder>& holders) {
                    {"tid", holder.tid == 0 ? ordered_json{} : ordered_json(holder.tid)},
                    {"thread", text_or_null(holder.thread)},
                    {"held", place(holder.held)},
+                   {"released", holder.released},
                    {"waiters", base::printable(holder.waiter)},
                    {"waited", place(holder.waited)},
                    {"seconds", seconds(holder.time)}});

@@ -67,9 +67,10 @@ void add_holders(const std::vector<Holder>& holders, std::string_view title, std
     }
     const auto who = holder.tid == 0 ? std::string{"unknown"}
                                      : fmt::format("{} ({})", shown(holder.thread), holder.tid);
-    text += fmt::format("{:7.2f} s  {}{}  {}\n{:11}{} waits in  {}\n", seconds(holder.time), who,
+    text += fmt::format("{:7.2f} s  {}{}{}  {}\n{:11}{} waits in  {}\n", seconds(holder.time), who,
                         holder.object.empty() ? "" : fmt::format(", {}", shown(holder.object)),
-                        place_of(holder.held), "", shown(holder.waiter), place_of(holder.waited));
+                        holder.released ? ", released in" : "", place_of(holder.held), "",
+                        shown(holder.waiter), place_of(holder.waited));
   }
 }
 

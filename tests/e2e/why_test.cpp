@@ -190,12 +190,15 @@ TEST_P(WhyOfOne, SaysWhoHasALock) {
   double known = 0;
   for (const auto& holder : report.at("locks")) {
     if (!holder.at("tid").is_null()) {
-      EXPECT_THAT(holder.at("object"), StartsWith("Lock 0x"));
+      // Waits that no snapshot shows: only who has released it.
+      EXPECT_TRUE(holder.at("released") || !holder.at("object").is_null()) << holder;
+      EXPECT_TRUE(holder.at("object").is_null() ||
+                  holder.at("object").get<std::string>().starts_with("Lock 0x"));
       EXPECT_EQ(holder.at("held").at("function"), "handle_with_lock");
       known += holder.at("seconds").get<double>();
     }
   }
-  EXPECT_GT(known, 0.5 * waited);
+  EXPECT_GT(known, 0.9 * waited);
 }
 
 TEST_P(WhyOfOne, LeavesTheProcessUntouched) {

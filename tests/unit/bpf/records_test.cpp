@@ -250,11 +250,12 @@ TEST(Records, ReportsWakeupsAndPolls) {
                    .stack = [](const Stack&) {},
                    .wakeup = [&](const Moment& wakeup) { wakeups.push_back(wakeup); },
                    .poll = [&](const Moment& poll) { polls.push_back(poll); }}};
-  sampled_moment wake{.kind = SAMPLER_WAKE, .pid = 7, .tid = 8, .unused = 0, .time = 99};
+  sampled_moment wake{.kind = SAMPLER_WAKE, .pid = 7, .tid = 8, .waker = 9, .time = 99};
   records.take(bytes_of(wake));
   ASSERT_THAT(wakeups, SizeIs(1));
   EXPECT_EQ(wakeups[0].pid, 7);
   EXPECT_EQ(wakeups[0].tid, 8);
+  EXPECT_EQ(wakeups[0].waker, 9);
   EXPECT_EQ(wakeups[0].time, 99);
   auto cut = bytes_of(wake);
   cut.pop_back();

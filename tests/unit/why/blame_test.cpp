@@ -61,7 +61,32 @@ TEST_F(BlameTest, AWaitWithoutAnySampleHasNoKnownHolder) {
   EXPECT_EQ(blames[0].time, 40 * kMs);
 }
 
-TEST_F(BlameTest, EachSnapshotStandsForAnEqualPartOfTheWaitsForLocks) {
+TEST_F(BlameTest, TheWakerHadTheLockIfNoSnapshotShowsItsOwner) {
+  const auto locked = stack({"locked"});
+  const auto releases = stack({"releases"});
+  auto& seen = sighting(1, 5, KernelWork::kFutex, locked);  // in the first wait: its kind
+  seen.object = Sighting::Object::kLock;
+  seen.object_name = recording.names.number("Lock 0x1");
+  out(1, 1, KernelWork::kFutex, locked);
+  wakeup(1, 31, 2, releases);
+  in(1, 32);
+  out(1, 40, KernelWork::kFutex, locked);
+  wakeup(1, 60, 0, 0);  // a timeout
+  in(1, 61);
+  const auto accounts = account(recording);
+  const auto blames = blame_for_locks(recording, accounts);
+  ASSERT_THAT(blames, SizeIs(2));
+  EXPECT_EQ(blames[0].holder, 2);
+  EXPECT_EQ(blames[0].holder_stack, releases);
+  EXPECT_TRUE(blames[0].released);
+  EXPECT_EQ(recording.names.text(blames[0].object), "Lock 0x1");
+  EXPECT_EQ(blames[0].time, 30 * kMs);
+  EXPECT_EQ(blames[1].holder, 0);
+  EXPECT_FALSE(blames[1].released);
+  EXPECT_EQ(blames[1].time, 20 * kMs);
+}
+
+TEST_F(BlameTest, EachSnapshotStandsForAnEqualPartOfItsWaitForALock) {
   const auto locked = stack({"locked"});
   in(1, 0);
   sample(1, 1, Mode::kPython);

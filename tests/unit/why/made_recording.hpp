@@ -54,6 +54,14 @@ struct MadeRecording {
     recording.python.push_back({.time = at(ms) - 1, .tid = tid, .stack = stack, .gil = gil});
     event(tid, ms, Event::Kind::kOut);
   }
+  // WAKER: 0: not a thread of this process.
+  void wakeup(std::uint32_t tid, std::uint64_t ms, std::uint32_t waker, std::uint32_t stack) {
+    recording.events.push_back(
+        {.time = at(ms), .tid = tid, .kind = Event::Kind::kWakeup, .waker = waker});
+    if (waker != 0) {
+      recording.wakers.push_back({.time = at(ms), .tid = waker, .stack = stack});
+    }
+  }
   Sighting& sighting(std::uint32_t tid, std::uint64_t ms, KernelWork work,
                      std::uint32_t stack = 0) {
     recording.sightings.push_back({.time = at(ms), .tid = tid, .work = work, .stack = stack});
