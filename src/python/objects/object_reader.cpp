@@ -79,8 +79,7 @@ class ObjectReader::Impl {
   }
   void update_threads();
   [[nodiscard]] std::optional<base::Tid> tid_of(std::uint64_t ident) const;
-  [[nodiscard]] std::map<base::Tid, std::string> names_now(
-      const base::Cancellation& patience) const;
+  [[nodiscard]] std::map<base::Tid, std::string> names_now(const base::Cancellation& patience);
 
   // One look at all tasks.
   [[nodiscard]] RawTasks walk(const TaskLayout& layout, const base::Cancellation& patience);
@@ -94,7 +93,7 @@ class ObjectReader::Impl {
   [[nodiscard]] std::vector<NamedFrame> named(const ThreadStack& stack);
   [[nodiscard]] std::optional<RawWait> wait_now(const LockWalk& locks,
                                                 const std::vector<NamedFrame>& frames,
-                                                base::Tid tid) const;
+                                                base::Tid tid);
   // The only thread that is inside `with LOCK:`.
   [[nodiscard]] std::optional<base::Tid> holder(RemoteAddress lock,
                                                 std::span<const ThreadStack> stacks,
@@ -136,9 +135,10 @@ std::optional<base::Tid> ObjectReader::Impl::tid_of(std::uint64_t ident) const {
   return ident == 0 || found == idents_.end() ? std::nullopt : std::optional{found->second};
 }
 
-std::map<base::Tid, std::string> ObjectReader::Impl::names_now(
-    const base::Cancellation& patience) const {
-  const RemoteObjects objects{memory_, layout_.stack, object_layout_};
+// By page: an object takes many small reads.
+std::map<base::Tid, std::string> ObjectReader::Impl::names_now(const base::Cancellation& patience) {
+  const RemoteObjects objects{pages_, layout_.stack, object_layout_};
+  pages_.refresh({});
   std::map<base::Tid, std::string> names;
   std::size_t bytes = 0;
   for (const auto interpreter : interpreters_) {
@@ -149,6 +149,9 @@ std::map<base::Tid, std::string> ObjectReader::Impl::names_now(
     for (const auto& [key, thread] : items.value_or(std::vector<RemoteObjects::Item>{})) {
       if (patience.stopped() || bytes > kMostBytes) {
         break;
+      }
+      if (pages_.size() > kMostPagesAtOnce) {
+        pages_.refresh({});
       }
       const auto ident = objects.number(key);
       const auto tid = ident ? tid_of(*ident) : std::nullopt;
@@ -342,9 +345,10 @@ std::vector<NamedFrame> ObjectReader::Impl::named(const ThreadStack& stack) {
 
 std::optional<RawWait> ObjectReader::Impl::wait_now(const LockWalk& locks,
                                                     const std::vector<NamedFrame>& frames,
-                                                    base::Tid tid) const {
+                                                    base::Tid tid) {
   const auto before = image_->system_call(tid);
   const auto futex = before ? procfs::parse_futex_wait(*before) : std::nullopt;
+  pages_.refresh({});  // LOCKS reads by page
   auto wait = futex ? locks.wait(frames, RemoteAddress{*futex}) : std::nullopt;
   return wait && image_->system_call(tid) == before ? std::move(wait) : std::nullopt;
 }
@@ -394,8 +398,8 @@ std::vector<Wait> ObjectReader::Impl::waits(std::span<const ThreadStack> stacks)
   update_threads();
   codes_.begin_round();
   // Two looks at a thread share no type that either has read.
-  const RemoteObjects first{memory_, layout_.stack, object_layout_};
-  const RemoteObjects second{memory_, layout_.stack, object_layout_};
+  const RemoteObjects first{pages_, layout_.stack, object_layout_};
+  const RemoteObjects second{pages_, layout_.stack, object_layout_};
   const std::array looks{LockWalk{first}, LockWalk{second}};
   std::vector<Wait> waits;
   for (const auto& stack : stacks) {
