@@ -89,7 +89,7 @@ struct DumpCommand {
   session::Scope scope;
   bool json = false;
   bool stop = false;
-  bool native = false;                             // needs STOP
+  bool native = false;
   std::optional<std::chrono::nanoseconds> period;  // --watch
   std::optional<std::string> core;                 // --core: its file, and no processes
 };

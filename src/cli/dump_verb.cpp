@@ -11,6 +11,7 @@
 #include "inspect/dump_json.hpp"
 #include "inspect/dump_text.hpp"
 #include "inspect/snapshot.hpp"
+#include "inspect/stopped/blocked_threads.hpp"
 #include "inspect/stopped/interleave.hpp"
 #include "inspect/stopped/native_stacks.hpp"
 #include "inspect/stopped/traced_stop.hpp"
@@ -70,7 +71,7 @@ Prints what each thread of a Python process does now: its state, the system call
 that it is in with the file or socket that it waits for, the GIL, the lock that
 it waits for with its owner, and its Python stack; threads that wait for each
 other (DEADLOCK); and asyncio's tasks. No process is changed, and without --stop
-none is stopped.
+and --native none is stopped.
 
 which processes:
   -p, --pid LIST   these processes
@@ -83,7 +84,7 @@ how to read them:
       --stop       stop all threads for milliseconds and print for how long:
                    all is then of one moment, and no stack is uncertain
       --native     also print the C functions between the Python functions; this
-                   implies --stop
+                   stops a process of which a thread runs, as --stop does
 output:
       --json       for programs: docs/dump-json.md describes the fields
       --watch TIME repeat every TIME (such as 1s, 500ms) until Ctrl-C, or until
@@ -115,7 +116,7 @@ void parse_dump(const VerbArguments& arguments, CommandLine& line) {
   DumpCommand command{.pids = parsed.pids,
                       .scope = parse_scope(parsed),
                       .json = parsed.has("json"),
-                      .stop = parsed.has("stop") || parsed.has("native"),
+                      .stop = parsed.has("stop"),
                       .native = parsed.has("native"),
                       .period = {},
                       .core = parsed.value("core")};
@@ -164,13 +165,7 @@ class Dumper {
       : command_{std::get<DumpCommand>(line.options)},
         verbose_{line.verbosity == Verbosity::kVerbose},
         logger_{logger},
-        named_{session::without_repetitions(command_.pids)} {
-    if (command_.stop) {
-      guard_.emplace(*detector_, *injector_, logger_,
-                     session::GuardOptions{.session = base::ProcessId{}});
-      guard_->expect_stops();
-    }
-  }
+        named_{session::without_repetitions(command_.pids)} {}
 
   // Returns the exit status.
   int run();
@@ -183,7 +178,9 @@ class Dumper {
   bool try_to_dump(base::Pid pid, const python::Detection& detection);
   bool dump_process(base::Pid pid, const python::Detection& detection);
   [[nodiscard]] std::variant<inspect::ProcessSnapshot, python::Refusal> take_snapshot(
-      base::Pid pid, const python::Target* target) const;
+      base::Pid pid, const python::Target* target);
+  [[nodiscard]] std::variant<inspect::ProcessSnapshot, python::Refusal> take_snapshot_stopped(
+      base::Pid pid, const python::Target* target);
   void report(base::Pid pid, const python::Refusal& refusal);
   void take_round();
   void write(bool clear) const;
@@ -195,7 +192,7 @@ class Dumper {
   Output output_ = look_at_output();
   std::unique_ptr<python::Detector> detector_ = python::make_detector(python::Purpose::kObserve);
   std::unique_ptr<python::Injector> injector_ = python::make_injector();
-  std::optional<session::Guard> guard_;  // --stop: ends stops that this tool cannot end
+  std::optional<session::Guard> guard_;  // ends stops that this tool cannot end
   std::vector<base::Pid> named_;
   std::map<base::Pid, base::ProcessId> identities_;  // of named processes
   std::set<std::pair<base::Pid, std::string>> reported_;
@@ -227,14 +224,29 @@ void Dumper::report(base::Pid pid, const python::Refusal& refusal) {
   failed_ = failed_ || !command_.pids.empty();
 }
 
+// The C functions of threads that are blocked are found without a stop, those of others only with
+// one.
 std::variant<inspect::ProcessSnapshot, python::Refusal> Dumper::take_snapshot(
-    base::Pid pid, const python::Target* target) const {
-  if (!command_.stop) {
+    base::Pid pid, const python::Target* target) {
+  constexpr int kAttempts = 3;
+  for (int attempt = 0; !command_.stop && attempt < kAttempts; ++attempt) {
     auto taken = inspect::take_snapshot(pid, target);
     if (!taken) {
       return python::Refusal{.reason = Reason::kExited, .found = "it has exited", .remedy = {}};
     }
-    return std::move(*taken);
+    if (!command_.native || inspect::add_native_of_blocked(*taken, target)) {
+      return std::move(*taken);
+    }
+  }
+  return take_snapshot_stopped(pid, target);
+}
+
+std::variant<inspect::ProcessSnapshot, python::Refusal> Dumper::take_snapshot_stopped(
+    base::Pid pid, const python::Target* target) {
+  if (!guard_) {
+    guard_.emplace(*detector_, *injector_, logger_,
+                   session::GuardOptions{.session = base::ProcessId{}});
+    guard_->expect_stops();
   }
   std::optional<inspect::NativeStacks> native;
   inspect::TracedStop::OnStop on_stop;

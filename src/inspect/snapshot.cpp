@@ -199,6 +199,7 @@ std::vector<ThreadSnapshot> SnapshotTaker::threads() {
       }
       const bool running = after->runs() || runs(thread->activity);
       thread->ran_meanwhile = !running && seen != *after;
+      thread->switches = after->switches;
       if (thread->ran_meanwhile || (running && !after->runs())) {
         left.push_back(tid);
       }

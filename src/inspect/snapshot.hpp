@@ -58,6 +58,7 @@ struct ThreadSnapshot {
   // The kernel functions in which it is blocked, innermost first. Without CAP_SYS_ADMIN only one.
   std::vector<std::string> kernel;
   bool ran_meanwhile = false;  // STATE, CALL and FRAMES may be of different moments
+  std::uint64_t switches = 0;  // how often it had left a CPU when it was read
 
   bool python = false;                     // it has a Python thread state
   std::uint64_t python_id = 0;             // threading.get_ident()

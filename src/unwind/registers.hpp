@@ -41,6 +41,9 @@ struct Registers {
 [[nodiscard]] std::optional<Registers> from_perf(std::span<const std::uint64_t> values,
                                                  std::uint64_t mask);
 
+// Those of a thread of which only these two are known.
+[[nodiscard]] Registers from_place(std::uint64_t stack_pointer, std::uint64_t program_counter);
+
 // Bit N: register N is callee-saved (System V ABI x86-64, 3.2.1).
 [[nodiscard]] std::uint32_t preserved_by_calls();
 

@@ -28,6 +28,13 @@ std::optional<Registers> from_perf(std::span<const std::uint64_t> values, std::u
              : std::nullopt;
 }
 
+Registers from_place(std::uint64_t stack_pointer, std::uint64_t program_counter) {
+  Registers registers;
+  registers.set(elf::kStackPointer, stack_pointer);
+  registers.set(elf::kReturnAddress, program_counter);
+  return registers;
+}
+
 std::uint32_t preserved_by_calls() {
   // rbx, rbp, rsp, r12 to r15
   return 1U << 3U | 1U << 6U | 1U << 7U | 1U << 12U | 1U << 13U | 1U << 14U | 1U << 15U;

@@ -21,6 +21,7 @@ namespace {
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr auto kSorting = R"(
 import ctypes, os, threading
@@ -109,8 +110,24 @@ TEST_P(DumpOfNative, ShowsCBetweenPython) {
   expect_interleaved(python);
   const auto text =
       run({tool(), "dump", "--native", "-p", std::to_string(python.pid().value())}).out;
-  EXPECT_THAT(text, AllOf(HasSubstr("\n  stopped for "), HasSubstr("  [libc"),
-                          HasSubstr("\n    compare  <string>:7\n")));
+  EXPECT_THAT(text, AllOf(HasSubstr("  [libc"), HasSubstr("\n    compare  <string>:7\n")));
+  if (GetParam().minor < 15) {  // later ones have frame pointers
+    EXPECT_THAT(text, Not(HasSubstr("\n  stopped for ")));
+  }
+}
+
+TEST_P(DumpOfNative, StopsAProcessOfWhichAThreadRuns) {
+  const PythonProcess python{GetParam(), R"(
+def works():
+    while True:
+        pass
+print('ready', flush=True)
+works()
+)"};
+  const auto text =
+      run({tool(), "dump", "--native", "-p", std::to_string(python.pid().value())}).out;
+  EXPECT_THAT(text, AllOf(HasSubstr("\n  stopped for "), HasSubstr("\n    works  <string>:"),
+                          HasSubstr("Py_RunMain")));
 }
 
 TEST_P(DumpOfNative, ShowsCBetweenPythonThatRunsThroughTrampolines) {

@@ -149,33 +149,40 @@ namespace {
 
 // The end of the stack of a thread in MAPPING. The threading library puts the thread's control
 // block, at which the thread pointer points, above it; other stacks may follow in the same mapping.
-std::uint64_t end_of_stack(const procfs::Mapping& mapping, const tracee::Registers& registers) {
-  const auto block = registers.thread_pointer();
-  return block > registers.stack_pointer().value() && block < mapping.end.value()
-             ? block
-             : mapping.end.value();
+std::uint64_t end_of_stack(const procfs::Mapping& mapping, const ThreadRegisters& thread) {
+  const auto block = thread.thread_pointer;
+  return block > thread.registers.sp() && block < mapping.end.value() ? block : mapping.end.value();
 }
 
 }  // namespace
 
-void NativeStacks::copy(const std::map<base::Tid, tracee::Registers>& registers) {
+void NativeStacks::copy(const std::map<base::Tid, tracee::Registers>& threads) {
+  std::map<base::Tid, ThreadRegisters> all;
+  for (const auto& [tid, registers] : threads) {
+    all.emplace(tid, ThreadRegisters{.registers = unwind_registers(registers),
+                                     .thread_pointer = registers.thread_pointer()});
+  }
+  copy(all);
+}
+
+void NativeStacks::copy(const std::map<base::Tid, ThreadRegisters>& threads) {
   copies_.clear();
-  if (registers.empty()) {
+  if (threads.empty()) {
     return;
   }
-  alive_ = base::Pid{registers.begin()->first.value()};
+  alive_ = base::Pid{threads.begin()->first.value()};
   maps_ = procfs::read_maps(alive_).value_or(std::vector<procfs::Mapping>{});
   auto left = kMostOfProcess;
   std::vector<memory::ReadPiece> pieces;
-  for (const auto& [tid, of_thread] : registers) {
-    const auto begin = of_thread.stack_pointer();
+  for (const auto& [tid, thread] : threads) {
+    const base::RemoteAddress begin{thread.registers.sp()};
     const auto* const stack = procfs::find_mapping(maps_, begin);
     auto& copy = copies_[tid];
-    copy.registers = of_thread;
+    copy.registers = thread.registers;
     if (stack == nullptr) {
       continue;
     }
-    const auto size = end_of_stack(*stack, of_thread) - begin.value();
+    const auto size = end_of_stack(*stack, thread) - begin.value();
     const auto copied = std::min({size, std::uint64_t{kMostOfStack}, std::uint64_t{left}});
     left -= copied;
     copy.cut = copied < size;
@@ -185,7 +192,7 @@ void NativeStacks::copy(const std::map<base::Tid, tracee::Registers>& registers)
   const memory::ProcessMemory reader{alive_};
   reader.read_each(pieces);
   for (auto& [tid, copy] : copies_) {
-    const auto begin = copy.registers.stack_pointer();
+    const base::RemoteAddress begin{copy.registers.sp()};
     const auto piece = std::ranges::find(pieces, begin, &memory::ReadPiece::from);
     // A part may be unreadable: a guard page before the next stack.
     for (bool done = piece == pieces.end() || piece->done; !done && !copy.bytes.empty();
@@ -224,9 +231,8 @@ std::map<base::Tid, NativeStack> NativeStacks::unwind() const {
   for (const auto& [tid, copy] : copies_) {
     auto& chain = chains[tid];
     const auto unwound = unwinder.unwind(
-        pid, kNow, unwind_registers(copy.registers),
-        {.begin = copy.registers.stack_pointer().value(), .bytes = copy.bytes, .cut = copy.cut},
-        chain);
+        pid, kNow, copy.registers,
+        {.begin = copy.registers.sp(), .bytes = copy.bytes, .cut = copy.cut}, chain);
     stacks[tid].missing = why(unwound);
     for (const auto address : chain) {
       const auto [place, added] = functions.try_emplace(address);

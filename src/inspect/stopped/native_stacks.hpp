@@ -1,5 +1,5 @@
-// The C functions of the threads of a stopped process: their stacks are copied during the stop and
-// unwound afterwards.
+// The C functions of threads that do not run: their stacks are copied meanwhile, and unwound
+// afterwards.
 #pragma once
 
 #include "procfs/maps.hpp"
@@ -7,6 +7,7 @@
 #include "pyinject/python/evaluator.hpp"
 #include "pyinject/python/target.hpp"
 #include "tracee/registers.hpp"
+#include "unwind/registers.hpp"
 #include "weave/merge.hpp"
 
 #include <cstddef>
@@ -29,19 +30,27 @@ struct NativeStack {
   std::string missing;                    // why outer functions are missing; empty: none are
 };
 
+// Of a thread that does not run.
+struct ThreadRegisters {
+  unwind::Registers registers;       // those that are known: at least the stack pointer
+  std::uint64_t thread_pointer = 0;  // 0: unknown
+};
+
 class NativeStacks {
  public:
   // TARGET: nullptr if the interpreter is unknown.
   explicit NativeStacks(const python::Target* target);
 
-  // Copies the stacks of the threads, which are stopped with these REGISTERS.
-  void copy(const std::map<base::Tid, tracee::Registers>& registers);
+  // Copies the stacks of threads, which must not run meanwhile.
+  void copy(const std::map<base::Tid, ThreadRegisters>& threads);
+  // The same for stopped threads.
+  void copy(const std::map<base::Tid, tracee::Registers>& threads);
   // Unwinds the copies. Opens and reads the mapped files: takes some milliseconds per file.
   [[nodiscard]] std::map<base::Tid, NativeStack> unwind() const;
 
  private:
   struct Copy {
-    tracee::Registers registers;
+    unwind::Registers registers;
     std::vector<std::byte> bytes;
     bool cut = false;  // the stack is larger
   };
