@@ -15,6 +15,7 @@
 #include "inspect/stopped/interleave.hpp"
 #include "inspect/stopped/native_stacks.hpp"
 #include "inspect/stopped/traced_stop.hpp"
+#include "inspect/task_history.hpp"
 #include "procfs/own_rights.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
@@ -198,6 +199,7 @@ class Dumper {
   std::set<std::pair<base::Pid, std::string>> reported_;
   // The latest round.
   std::vector<inspect::DumpedProcess> processes_;
+  inspect::TaskHistory tasks_;
   std::size_t unreadable_ = 0;
   bool failed_ = false;
 };
@@ -284,6 +286,7 @@ bool Dumper::dump_process(base::Pid pid, const python::Detection& detection) {
       process.refusal = std::move(*refusal);
     } else {
       process.snapshot = std::get<inspect::ProcessSnapshot>(std::move(taken));
+      tasks_.add(*process.snapshot, std::chrono::steady_clock::now().time_since_epoch());
     }
   };
   if (refused != nullptr) {

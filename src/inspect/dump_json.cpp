@@ -56,7 +56,7 @@ ordered_json json_of(const python::Wait& wait) {
   return one;
 }
 
-ordered_json json_of(const python::AsyncTask& task) {
+ordered_json json_of(const python::AsyncTask& task, const ProcessSnapshot& process) {
   ordered_json one;
   one["id"] = hexadecimal(task.address);
   one["name"] = printable(task.name);
@@ -75,6 +75,11 @@ ordered_json json_of(const python::AsyncTask& task) {
     one["awaited_by"].push_back(hexadecimal(awaiter));
   }
   one["certain"] = task.certain;
+  const auto same_await = process.same_await.find(task.address);
+  one["same_await_seconds"] =
+      same_await == process.same_await.end()
+          ? ordered_json{}
+          : ordered_json(std::chrono::duration<double>{same_await->second}.count());
   return one;
 }
 
@@ -173,7 +178,7 @@ ordered_json json_of(const DumpedProcess& process) {
   }
   one["tasks"] = ordered_json::array();
   for (const auto& task : snapshot.tasks) {
-    one["tasks"].push_back(json_of(task));
+    one["tasks"].push_back(json_of(task, snapshot));
   }
   one["all_tasks"] = snapshot.all_tasks;
   return one;

@@ -142,6 +142,10 @@ void Writer::deadlocks(const ProcessSnapshot& process) {
   }
 }
 
+std::string shown_length(std::chrono::nanoseconds length) {
+  return fmt::format("{:.1f} s", std::chrono::duration<double>{length}.count());
+}
+
 // Tasks below those that await them.
 class TaskTree {
  public:
@@ -188,8 +192,8 @@ class TaskTree {
     }
     shown_.insert(task.address);
     const std::string indent(4 + 2 * std::min(depth, kDeepest), ' ');
-    text_ += fmt::format("{}task \"{}\": {}{}{}\n", indent, printable(task.name),
-                         python::name(task.state), awaiters(task),
+    text_ += fmt::format("{}task \"{}\": {}{}{}{}\n", indent, printable(task.name),
+                         python::name(task.state), same_await(task), awaiters(task),
                          task.certain    ? ""
                          : process_.core ? " (not all of it can be read)"
                                          : " (changed while it was read)");
@@ -203,6 +207,13 @@ class TaskTree {
         add(*each, depth + 1);
       }
     }
+  }
+
+  [[nodiscard]] std::string same_await(const python::AsyncTask& task) const {
+    const auto found = process_.same_await.find(task.address);
+    return found == process_.same_await.end()
+               ? ""
+               : fmt::format(", seen in the same await for {}", shown_length(found->second));
   }
 
   // The position in the tree shows a single one.
@@ -224,6 +235,24 @@ class TaskTree {
   std::string text_;
 };
 
+// Of the tasks of a loop, the one that is seen in the same await for the longest; empty: not known,
+// or several.
+std::string longest_wait(const ProcessSnapshot& process,
+                         const std::vector<const python::AsyncTask*>& tasks) {
+  const python::AsyncTask* longest = nullptr;
+  std::chrono::nanoseconds most{};
+  for (const auto* const task : tasks) {
+    const auto found = process.same_await.find(task->address);
+    if (found != process.same_await.end() && found->second >= most) {
+      longest = found->second > most ? task : nullptr;
+      most = found->second;
+    }
+  }
+  return longest == nullptr ? ""
+                            : fmt::format("; \"{}\" is seen in the same await for the longest, {}",
+                                          printable(longest->name), shown_length(most));
+}
+
 void Writer::tasks(const ProcessSnapshot& process) {
   std::map<std::uint64_t, std::vector<const python::AsyncTask*>> loops;
   for (const auto& task : process.tasks) {
@@ -232,10 +261,10 @@ void Writer::tasks(const ProcessSnapshot& process) {
   TaskTree tree{process, options_.verbose};
   for (const auto& [loop, tasks] : loops) {
     const auto thread = tasks.front()->thread;
-    text_ += fmt::format("  asyncio, {}: {}\n",
+    text_ += fmt::format("  asyncio, {}: {}{}\n",
                          thread ? fmt::format("loop of thread {}", thread->value())
                                 : fmt::format("loop 0x{:x}", loop),
-                         base::counted(tasks.size(), "task"));
+                         base::counted(tasks.size(), "task"), longest_wait(process, tasks));
     text_ += tree.to_string(loop);
   }
   if (!process.all_tasks && !(process.core && process.tasks.empty())) {

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -107,6 +108,8 @@ struct ProcessSnapshot {
   std::vector<std::vector<base::Tid>> deadlocks;
   std::vector<python::AsyncTask> tasks;  // of asyncio
   bool all_tasks = true;                 // false: some could not be read
+  // For how long tasks, by address, have been seen in the same await; only with a TaskHistory.
+  std::map<std::uint64_t, std::chrono::nanoseconds> same_await;
 };
 
 // Reads without a stop. TARGET: nullptr if its Python stacks cannot be read. nullopt: the process

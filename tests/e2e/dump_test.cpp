@@ -535,6 +535,48 @@ TEST_F(DumpCommand, WatchEndsWithTheProcess) {
   EXPECT_THAT(watch.err(), HasSubstr(fmt::format("pid {}: cannot dump: ", python.pid().value())));
 }
 
+TEST_F(DumpCommand, WatchTellsWhichTaskStaysInItsAwait) {
+  PythonProcess python{interpreter(), R"(
+import asyncio
+async def stuck(future):
+    await future
+async def steps():
+    while True:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+async def main():
+    future = asyncio.get_running_loop().create_future()
+    tasks = [asyncio.create_task(stuck(future), name='stuck'),
+             asyncio.create_task(steps(), name='steps')]
+    await asyncio.sleep(0)
+    print('ready', flush=True)
+    await asyncio.wait(tasks)
+asyncio.run(main())
+)"};
+  ChildProcess watch{
+      {tool(), "dump", "--json", "--watch", "20ms", "-p", std::to_string(python.pid().value())}};
+  double longest = 0;
+  for (int i = 0; i < 50 && longest < 0.04; ++i) {
+    const auto line = watch.read_line(Deadline::after(kPatience));
+    ASSERT_TRUE(line);
+    const auto picture = json::parse(*line);
+    for (const auto& task : picture.at("processes").at(0).at("tasks")) {
+      const auto& in_await = task.at("same_await_seconds");
+      if (task.at("name") == "stuck" && !in_await.is_null()) {
+        EXPECT_GT(in_await, longest);
+        longest = in_await;
+      }
+      EXPECT_TRUE(task.at("name") != "steps" || in_await.is_null()) << task;
+    }
+  }
+  EXPECT_GE(longest, 0.04);
+  PtyProcess shown{{tool(), "dump", "--watch", "20ms", "-p", std::to_string(python.pid().value())}};
+  EXPECT_TRUE(
+      shown.read_until("\": pending, seen in the same await for ", Deadline::after(kPatience)))
+      << shown.screen();
+}
+
 TEST_F(DumpCommand, WatchReplacesTheScreenUntilCtrlC) {
   PythonProcess python{interpreter(), kWaiting};
   PtyProcess watch{{tool(), "dump", "--watch", "20ms", "-p", std::to_string(python.pid().value())}};
