@@ -68,6 +68,7 @@ std::variant<std::unique_ptr<LiveSampler>, std::string> LiveSampler::start(
   if (auto why = self->source_->begin()) {
     return std::move(*why);
   }
+  self->take();  // what waits from the start
   return self;
 }
 
