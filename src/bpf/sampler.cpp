@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "bpf/cold_names.hpp"
+#include "bpf/libbpf_messages.hpp"
 #include "bpf/load_error.hpp"
 #include "bpf/native_tables.hpp"
 #include "bpf/perf_events.hpp"
@@ -45,28 +46,6 @@ namespace {
 constexpr int kMostAtOnce = 1024;
 constexpr std::chrono::seconds kColdNamesAgain{1};
 constexpr const char* kKernelTypes = "/sys/kernel/btf/vmlinux";
-
-// libbpf's latest messages: it has one print function per process.
-std::mutex said_mutex;
-std::string said;
-
-int keep_what_is_said(libbpf_print_level level, const char* format, va_list arguments) {
-  if (level == LIBBPF_WARN) {
-    std::array<char, 512> line{};
-    // NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): libbpf's own
-    const int size = std::vsnprintf(line.data(), line.size(), format, arguments);
-    const std::lock_guard lock{said_mutex};
-    if (size > 0 && said.empty()) {
-      said = base::trim(line.data());
-    }
-  }
-  return 0;
-}
-
-std::string what_was_said() {
-  const std::lock_guard lock{said_mutex};
-  return std::exchange(said, {});
-}
 
 struct SkeletonDeleter {
   void operator()(sampler_bpf* skeleton) const { sampler_bpf__destroy(skeleton); }
@@ -347,12 +326,11 @@ std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(
                                             kKernelTypes, base::errno_text(errno)),
                        .remedy = "use a kernel with CONFIG_DEBUG_INFO_BTF"};
   }
-  libbpf_set_print(keep_what_is_said);
-  (void)what_was_said();
+  keep_libbpf_messages();
   Skeleton skeleton{sampler_bpf__open()};
   const auto own_namespace = procfs::own_namespace_number(procfs::Namespace::kPid);
   if (const int error = errno; !skeleton || !own_namespace) {
-    return explain_load_failure(error, what_was_said());
+    return explain_load_failure(error, libbpf_message());
   }
   const bool by_clock = options.by_clock || !kernel_casts();
   bpf_program__set_autoload(skeleton->progs.at_sample, !by_clock);
@@ -368,12 +346,12 @@ std::variant<std::unique_ptr<Sampler>, Unavailable> Sampler::open(
   skeleton->rodata->python = every_python();
   skeleton->rodata->wake_at = bpf_map__max_entries(skeleton->maps.records) / 4;
   if (const int error = sampler_bpf__load(skeleton.get()); error != 0) {
-    return explain_load_failure(-error, what_was_said());
+    return explain_load_failure(-error, libbpf_message());
   }
   auto sampler = std::make_unique<LoadedSampler>(std::move(skeleton), by_clock, std::move(receiver),
                                                  std::move(budget), options.native);
   if (const int error = sampler->begin(); error != 0) {
-    return explain_load_failure(error, what_was_said());
+    return explain_load_failure(error, libbpf_message());
   }
   return sampler;
 }

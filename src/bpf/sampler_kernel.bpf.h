@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>

@@ -3,13 +3,13 @@
 #define PYINJECT_BPF_SAMPLER_WORK_BPF_H
 
 #include "sampler_kernel.bpf.h"
+#include "sampler_pids.bpf.h"
 #include "sampler_records.h"
 
 /* Prevents the compiler from dropping a bound that it can prove, but the verifier cannot. */
 #define KEEP(value) asm volatile("" : "+r"(value))
 
 /* Set by the loader, whose C++ has no _Bool. */
-const volatile __u32 own_pid_namespace = 0; /* its inode number */
 const volatile __u8 with_gil = 0;
 const volatile __u8 with_tasks = 0;
 const volatile __u8 with_native = 0;
@@ -145,7 +145,7 @@ struct {
 __u32 last_number = 0;
 
 static __always_inline void count(__u32 which) {
-  __u64 *counter = bpf_map_lookup_elem(&counters, &which);
+  __u64* counter = bpf_map_lookup_elem(&counters, &which);
   if (counter) {
     ++*counter;
   }
@@ -153,45 +153,19 @@ static __always_inline void count(__u32 which) {
 
 static __always_inline __u64 read_word(__u64 address) {
   __u64 word = 0;
-  return bpf_probe_read_user(&word, sizeof word, (void *)address) == 0 ? word : 0;
+  return bpf_probe_read_user(&word, sizeof word, (void*)address) == 0 ? word : 0;
 }
 
-static __always_inline __u64 word_of(const __u8 *bytes, __u32 offset, __u32 mask) {
+static __always_inline __u64 word_of(const __u8* bytes, __u32 offset, __u32 mask) {
   offset &= mask;
   KEEP(offset);
   offset &= mask;
-  return *(const __u64 *)(bytes + offset);
+  return *(const __u64*)(bytes + offset);
 }
 
 static __always_inline __u64 wake(void) {
   return bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA) > wake_at ? BPF_RB_FORCE_WAKEUP
                                                                   : BPF_RB_NO_WAKEUP;
-}
-
-/* Inode number of the initial pid namespace (PROC_PID_INIT_INO in include/linux/proc_ns.h). */
-#define INITIAL_NAMESPACE 0xeffffffcU
-
-/* TASK's pid in the loader's pid namespace; 0: not visible there. */
-static __always_inline __u32 number_of(struct task_struct *task) {
-  if (own_pid_namespace == INITIAL_NAMESPACE) {
-    return (__u32)BPF_CORE_READ(task, pid);
-  }
-  struct pid *pid = BPF_CORE_READ(task, thread_pid);
-  if (!pid) {
-    return 0;
-  }
-  __u32 level = BPF_CORE_READ(pid, level);
-  struct upid *numbers = (void *)__builtin_preserve_access_index(&pid->numbers);
-  for (__u32 i = 0; i < 33; ++i) { /* MAX_PID_NS_LEVEL */
-    if (i > level) {
-      return 0;
-    }
-    struct upid *number = (void *)numbers + i * bpf_core_type_size(struct upid);
-    if (BPF_CORE_READ(number, ns, ns.inum) == own_pid_namespace) {
-      return BPF_CORE_READ(number, nr);
-    }
-  }
-  return 0;
 }
 
 #endif

@@ -1,4 +1,5 @@
 // `dump --native` of real processes: C functions between Python functions.
+#include "e2e/bpf_recording.hpp"
 #include "support/asleep.hpp"
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
@@ -19,6 +20,7 @@ namespace pyinject::test {
 namespace {
 
 using nlohmann::json;
+using std::string_literals::operator""s;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -43,8 +45,13 @@ print('ready', flush=True)
 calls()
 )";
 
-json frames_of(const std::vector<std::string>& options, base::Pid pid) {
-  std::vector<std::string> argv{tool(), "dump", "--json", "-p", std::to_string(pid.value())};
+// PREFIX: a command that starts the tool.
+json frames_of(const std::vector<std::string>& options, base::Pid pid,
+               std::vector<std::string> prefix = {}) {
+  auto& argv = prefix;
+  for (const auto& word : {tool(), "dump"s, "--json"s, "-p"s, std::to_string(pid.value())}) {
+    argv.push_back(word);
+  }
   argv.insert(argv.end(), options.begin(), options.end());
   const auto result = run(argv);
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
@@ -111,9 +118,18 @@ TEST_P(DumpOfNative, ShowsCBetweenPython) {
   const auto text =
       run({tool(), "dump", "--native", "-p", std::to_string(python.pid().value())}).out;
   EXPECT_THAT(text, AllOf(HasSubstr("  [libc"), HasSubstr("\n    compare  <string>:7\n")));
-  if (GetParam().minor < 15) {  // later ones have frame pointers
+  if (bpf_engine_lacks().empty()) {
     EXPECT_THAT(text, Not(HasSubstr("\n  stopped for ")));
   }
+}
+
+TEST_P(DumpOfNative, HasTheSameFunctionsWithAndWithoutAStop) {
+  const PythonProcess python{GetParam(), kSorting};
+  wait_until_asleep(python.pid());
+  const auto unstopped = frames_of({"--native"}, python.pid());
+  EXPECT_EQ(unstopped, frames_of({"--native", "--stop"}, python.pid()));
+  EXPECT_EQ(unstopped,
+            frames_of({"--native"}, python.pid(), {"setpriv", "--bounding-set=-bpf,-perfmon"}));
 }
 
 TEST_P(DumpOfNative, StopsAProcessOfWhichAThreadRuns) {

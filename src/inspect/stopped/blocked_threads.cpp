@@ -1,11 +1,13 @@
 #include "inspect/stopped/blocked_threads.hpp"
 
+#include "bpf/entry_registers.hpp"
 #include "inspect/stopped/interleave.hpp"
 #include "inspect/stopped/native_stacks.hpp"
 #include "procfs/blocked_task.hpp"
 #include "procfs/status.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -48,6 +50,22 @@ bool has_stayed(base::Pid pid, const ThreadSnapshot& thread, const std::string& 
          procfs::read_system_call(pid, thread.tid) == call;
 }
 
+// All registers, if ENTRY has those of the call in which the thread is; else what PLACE tells.
+ThreadRegisters registers_of(const ThreadSnapshot& thread, const procfs::UserPlace& place,
+                             const bpf::EntryRegisters& entry) {
+  auto registers = unwind::from_place(place.stack_pointer, place.program_counter);
+  const auto found = entry.find(thread.tid);
+  if (found == entry.end()) {
+    return {.registers = registers, .thread_pointer = thread.python_id};  // pthread_self()
+  }
+  unwind::Registers all;
+  for (std::size_t i = 0; i < unwind::kRegisters; ++i) {
+    all.set(i, found->second.values[i]);
+  }
+  const bool same = all.sp() == registers.sp() && all.pc() == registers.pc();
+  return {.registers = same ? all : registers, .thread_pointer = found->second.thread_pointer};
+}
+
 }  // namespace
 
 bool add_native_of_blocked(ProcessSnapshot& snapshot, const python::Target* target) {
@@ -55,14 +73,12 @@ bool add_native_of_blocked(ProcessSnapshot& snapshot, const python::Target* targ
   if (!calls) {
     return false;
   }
+  const auto entry = bpf::read_entry_registers(snapshot.pid);
   std::map<base::Tid, ThreadRegisters> registers;
   for (const auto& thread : snapshot.threads) {
     if (const auto call = calls->find(thread.tid); call != calls->end()) {
-      const auto place = procfs::parse_user_place(call->second);
       registers.emplace(thread.tid,
-                        ThreadRegisters{.registers = unwind::from_place(place->stack_pointer,
-                                                                        place->program_counter),
-                                        .thread_pointer = thread.python_id});  // pthread_self()
+                        registers_of(thread, *procfs::parse_user_place(call->second), entry));
     }
   }
   NativeStacks native{target};
