@@ -77,8 +77,11 @@ std::size_t count_servers(const push::PushOptions& options) {
       options.destinations, [](const auto& one) { return !one.is_directory(); }));
 }
 
-void warn_of_plain_text(const push::PushOptions& options, base::Logger& logger) {
+void warn_of_destinations(const push::PushOptions& options, base::Logger& logger) {
   for (const auto& destination : options.destinations) {
+    if (!destination.store->caution.empty()) {
+      logger.warning("--push {}", destination.store->caution);
+    }
     if (!destination.encrypted) {
       logger.warning("--push {}: profiles{} travel unencrypted: https:// encrypts them",
                      destination.name(), options.credentials.empty() ? "" : " and credentials");
@@ -134,7 +137,7 @@ std::unique_ptr<push::Pusher> start_pushing(const RecordCommand& command, Report
     throw base::Error{
         "PYINJECT_PUSH_TOKEN is for one server, but there are several: give one --push KIND=URL"};
   }
-  warn_of_plain_text(options, logger);
+  warn_of_destinations(options, logger);
   if (servers != 0 && options.spool.empty()) {
     options.spool = push::default_spool();
   }

@@ -104,7 +104,7 @@ output:
       --repeat TIME/PERIOD  such as 30s/5m: record for TIME every PERIOD, into
                    perf.data.<UTC time>; SIGHUP starts the next recording
       --keep N, --keep-raw  keep the latest N files (12); perf's own as NAME.raw
-      --push KIND=URL  send each of them to pyroscope, parca or a pprof-dir;
+      --push KIND=URL  send each to pyroscope, parca, otlp (alpha), a pprof-dir;
                    man: --label, --push-credentials, --spool
       --stats FILE, --log-format json  counters to FILE; messages as JSON
   -q, -v           only warnings and errors; also print perf's messages

@@ -9,11 +9,6 @@ namespace pyinject::exports {
 
 namespace {
 
-constexpr std::string_view kOtlpCaution =
-    "otlp: OpenTelemetry's profiles are in alpha: this is v1development as of opentelemetry-proto "
-    "1.11.0, which receivers of other versions may reject";
-static_assert(kOtlpCaution.find(kOtlpProto) != std::string_view::npos);
-
 constexpr auto kFormats = std::to_array<Format>({
     {.name = "folded",
      .suffix = ".folded",

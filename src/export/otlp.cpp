@@ -51,9 +51,11 @@ std::int64_t to_signed(std::uint64_t number) {
 
 class OtlpWriter {
  public:
-  OtlpWriter(const Profile& profile, std::span<const ResourceAttribute> resource)
+  OtlpWriter(const Profile& profile, std::span<const ResourceAttribute> resource,
+             const ProfileId& id)
       : profile_{profile},
         resource_{resource},
+        id_{id},
         dictionary_{profile, stacks_},
         values_{values_of_events(profile)} {}
 
@@ -73,6 +75,7 @@ class OtlpWriter {
   void write_type(pbf_writer& profile, protozero::pbf_tag_type tag, std::string_view type,
                   std::string_view unit);
   void write_header(pbf_writer& profile, std::uint32_t event, Shape shape, const Summary& summary);
+  void write_id(pbf_writer& profile, std::uint32_t event) const;
   void write_sample(pbf_writer& profile, const Key& key, const Observations& observations,
                     Shape shape);
   [[nodiscard]] std::vector<std::uint32_t> attributes_of(const Key& key);
@@ -81,6 +84,7 @@ class OtlpWriter {
 
   const Profile& profile_;
   std::span<const ResourceAttribute> resource_;
+  ProfileId id_;
   report::UnmarkedStacks stacks_{profile_};
   OtlpDictionary dictionary_;
   std::vector<EventValues> values_;
@@ -137,6 +141,17 @@ void OtlpWriter::write_header(pbf_writer& profile, std::uint32_t event, Shape sh
     write_type(profile, otlp::profile::kPeriodType, value.sum, value.unit);
     profile.add_int64(otlp::profile::kPeriod, to_signed(summary.sum / summary.count));
   }
+}
+
+// IDs differ by the event.
+void OtlpWriter::write_id(pbf_writer& profile, std::uint32_t event) const {
+  if (id_ == ProfileId{}) {
+    return;
+  }
+  auto id = id_;
+  id.back() ^= static_cast<unsigned char>(event);
+  id[id.size() - 2] ^= static_cast<unsigned char>(event >> 8U);
+  profile.add_bytes(otlp::profile::kId, reinterpret_cast<const char*>(id.data()), id.size());
 }
 
 std::vector<std::uint32_t> OtlpWriter::attributes_of(const Key& key) {
@@ -223,6 +238,7 @@ void OtlpWriter::write_profile(pbf_writer& out, std::uint32_t event) {
   }
   pbf_writer profile{out, otlp::scope_profiles::kProfiles};
   write_header(profile, event, shape, summary);
+  write_id(profile, event);
   for (const auto& [key, observations] : groups_of(event)) {
     write_sample(profile, key, observations, shape);
   }
@@ -253,8 +269,9 @@ std::string OtlpWriter::write() {
 
 }  // namespace
 
-std::string otlp_request(const Profile& profile, std::span<const ResourceAttribute> resource) {
-  return OtlpWriter{profile, resource}.write();
+std::string otlp_request(const Profile& profile, std::span<const ResourceAttribute> resource,
+                         const ProfileId& id) {
+  return OtlpWriter{profile, resource, id}.write();
 }
 
 void write_otlp(const Profile& profile, const Sink& out) { out(otlp_request(profile, {})); }

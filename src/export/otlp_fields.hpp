@@ -12,6 +12,13 @@ namespace request {
 constexpr protozero::pbf_tag_type kResourceProfiles = 1;
 constexpr protozero::pbf_tag_type kDictionary = 2;
 }  // namespace request
+namespace response {
+constexpr protozero::pbf_tag_type kPartialSuccess = 1;
+}  // namespace response
+namespace partial_success {
+constexpr protozero::pbf_tag_type kRejected = 1;
+constexpr protozero::pbf_tag_type kMessage = 2;
+}  // namespace partial_success
 namespace resource_profiles {
 constexpr protozero::pbf_tag_type kResource = 1;
 constexpr protozero::pbf_tag_type kScopeProfiles = 2;
@@ -51,6 +58,7 @@ constexpr protozero::pbf_tag_type kTime = 3;
 constexpr protozero::pbf_tag_type kDuration = 4;
 constexpr protozero::pbf_tag_type kPeriodType = 5;
 constexpr protozero::pbf_tag_type kPeriod = 6;
+constexpr protozero::pbf_tag_type kId = 7;
 }  // namespace profile
 namespace value_type {
 constexpr protozero::pbf_tag_type kType = 1;

@@ -4,14 +4,18 @@
 
 namespace pyinject::push {
 
-Verdict judge(const Answer& answer) {
+Verdict judge(const Answer& answer, Retries retries) {
   constexpr long kTimeout = 408;
   constexpr long kTooMany = 429;
+  constexpr long kBadGateway = 502;
+  constexpr long kGatewayTimeout = 504;
   if (answer.status >= 200 && answer.status < 300) {
     return Verdict::kAccepted;
   }
-  const bool temporary = answer.status < 100 || answer.status == kTimeout ||
-                         answer.status == kTooMany || answer.status >= 500;
+  const bool worth_it = retries == Retries::kGateways
+                            ? answer.status >= kBadGateway && answer.status <= kGatewayTimeout
+                            : answer.status == kTimeout || answer.status >= 500;
+  const bool temporary = answer.status < 100 || answer.status == kTooMany || worth_it;
   return temporary ? Verdict::kTryAgain : Verdict::kRefused;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 namespace pyinject::push {
@@ -10,12 +11,24 @@ struct Answer {
   long status = 0;                      // of HTTP; 0: none came
   std::string why = {};                 // "cannot connect", "HTTP 503: busy"; empty if accepted
   std::chrono::seconds retry_after{0};  // as the store asked
+  std::string body = {};                // its begin, if accepted; empty if it has a secret
+};
+
+// What an accepted request's answer says about its profiles.
+struct Remark {
+  std::uint64_t rejected = 0;  // profiles
+  std::string text = {};       // printable
+};
+
+// Which answers, besides 429 and none, are worth another attempt.
+enum class Retries {
+  kServerErrors,  // 408 and 5xx
+  kGateways,      // 502, 503 and 504, as OTLP/HTTP requires
 };
 
 enum class Verdict { kAccepted, kRefused, kTryAgain };
 
-// 408, 429, 5xx and no answer are worth another attempt.
-[[nodiscard]] Verdict judge(const Answer& answer);
+[[nodiscard]] Verdict judge(const Answer& answer, Retries retries = Retries::kServerErrors);
 
 struct BackoffTimes {
   std::chrono::milliseconds first{500};

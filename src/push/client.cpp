@@ -160,9 +160,12 @@ Answer Client::send(const std::string& url, const Request& request,
   answer.status = connection_->info<long>(CURLINFO_RESPONSE_CODE);
   answer.retry_after = std::chrono::seconds{
       std::max<curl_off_t>(connection_->info<curl_off_t>(CURLINFO_RETRY_AFTER), 0)};
-  if (judge(answer) != Verdict::kAccepted) {
+  const bool secret = credentials_.appear_in(received.begin);
+  if (judge(answer) == Verdict::kAccepted) {
+    answer.body = secret ? std::string{} : std::move(received.begin);
+  } else {
     const auto text = base::trim(received.begin);
-    const bool quote = !text.empty() && !credentials_.appear_in(text);
+    const bool quote = !text.empty() && !secret;
     answer.why = fmt::format("HTTP {}{}{}", answer.status, quote ? ": " : "",
                              quote ? base::printable(text, kQuotedOfAnswer) : "");
   }

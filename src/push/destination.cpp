@@ -68,8 +68,9 @@ std::variant<Destination, DestinationError> parse_url(const Store& store, std::s
   while (url.ends_with('/')) {
     url.remove_suffix(1);
   }
+  const bool has_path = rest.find_first_not_of('/', authority.size()) != std::string_view::npos;
   return Destination{.store = &store,
-                     .place = std::string{url},
+                     .place = std::string{url} + std::string{has_path ? "" : store.path},
                      .encrypted = *scheme == kSchemes.back() || is_loopback(host)};
 }
 

@@ -41,7 +41,7 @@ void ProfileDirectory::write(const Delivery& delivery,
                              std::chrono::system_clock::time_point time) const {
   const auto name = file_name_of(delivery, time);
   base::NewFile file{directory_, name};
-  base::write_all(file.fd(), delivery.pprof, directory_.path_of(name));
+  base::write_all(file.fd(), pprof_of(*delivery.profile), directory_.path_of(name));
   if (::fsync(file.fd()) != 0) {
     throw base::SystemError{"cannot write " + directory_.path_of(name), errno};
   }

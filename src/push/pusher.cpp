@@ -2,7 +2,6 @@
 
 #include "base/format.hpp"
 #include "base/text.hpp"
-#include "export/formats.hpp"
 #include "push/quiet_thread.hpp"
 #include "push/spool_entry.hpp"
 #include "pyinject/base/error.hpp"
@@ -12,7 +11,6 @@
 
 #include <chrono>
 #include <exception>
-#include <string_view>
 
 namespace pyinject::push {
 
@@ -23,12 +21,6 @@ using report::Profile;
 
 constexpr std::size_t kMostFiles = 64;  // that wait to be exported
 constexpr std::chrono::seconds kExportsAtTheEnd{10};
-
-std::string pprof_of(const Profile& profile) {
-  std::string text;
-  exports::write_pprof(profile, [&](std::string_view piece) { text += piece; });
-  return text;
-}
 
 // Of the first sample; if the recording does not say, now.
 std::chrono::system_clock::time_point time_of(const Profile& profile) {
@@ -170,7 +162,7 @@ void Pusher::deliver(const Series& series) {
       profile.notes.push_back(fmt::format("label {}={}", label.name, label.value));
     }
     try {
-      directory.write({.id = new_id(), .labels = series.labels, .pprof = pprof_of(profile)},
+      directory.write({.id = new_id(), .labels = series.labels, .profile = &profile},
                       time_of(profile));
       ++counts_.pushed;
     } catch (const base::Error& error) {
@@ -181,11 +173,9 @@ void Pusher::deliver(const Series& series) {
   if (senders_.empty()) {
     return;
   }
-  const Delivery delivery{
-      .id = new_id(), .labels = series.labels, .pprof = pprof_of(series.profile)};
   for (const auto& destination : options_.destinations) {
     if (!destination.is_directory()) {
-      spool(destination, delivery);
+      spool(destination, series);
     }
   }
   for (const auto& sender : senders_) {
@@ -194,11 +184,11 @@ void Pusher::deliver(const Series& series) {
 }
 
 // Stores have the same profile under different IDs: an ID is that of an entry.
-void Pusher::spool(const Destination& destination, const Delivery& delivery) {
-  auto own = delivery;
-  own.id = new_id();
-  const SpoolEntry entry{
-      .id = own.id, .destination = destination.name(), .request = destination.store->request(own)};
+void Pusher::spool(const Destination& destination, const Series& series) {
+  const Delivery delivery{.id = new_id(), .labels = series.labels, .profile = &series.profile};
+  const SpoolEntry entry{.id = delivery.id,
+                         .destination = destination.name(),
+                         .request = destination.store->request(delivery)};
   try {
     if (!spool_->add(entry)) {
       logger_.warning("--push {}: a profile of {} bytes does not fit into the spool: dropped",

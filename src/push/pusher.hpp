@@ -64,7 +64,7 @@ class Pusher {
   [[nodiscard]] std::optional<std::string> next_file();
   void export_file(const std::string& file);
   void deliver(const Series& series);
-  void spool(const Destination& destination, const Delivery& delivery);
+  void spool(const Destination& destination, const Series& series);
   // Of the recordings that are not exported at the DEADLINE, the one at hand still is.
   void stop_exporting(base::Deadline deadline);
 

@@ -22,6 +22,7 @@ Sender::Sender(const Destination& destination, const Credentials& credentials,
                const ClientTimes& times, const BackoffTimes& backoff, Spool& spool,
                LiveCounts& counts, base::Logger& logger)
     : name_{destination.name()},
+      store_{*destination.store},
       url_{destination.place},
       spool_{spool},
       counts_{counts},
@@ -99,7 +100,7 @@ void Sender::run() {
 
 void Sender::send(const SpoolEntry& entry) {
   const auto answer = client_.send(url_, entry.request, [this] { return must_give_up(); });
-  const auto verdict = judge(answer);
+  const auto verdict = judge(answer, store_.retries);
   if (verdict == Verdict::kTryAgain) {
     spool_.put_back(entry.id);
     if (must_give_up()) {
@@ -117,10 +118,7 @@ void Sender::send(const SpoolEntry& entry) {
   spool_.remove(entry.id);
   backoff_.reset();
   if (verdict == Verdict::kAccepted) {
-    ++counts_.pushed;
-    if (failures_ != 0) {
-      logger_.info("--push {}: the server takes profiles again", name_);
-    }
+    note_accepted(answer);
   } else {
     ++counts_.dropped;
     logger_.warning("--push {}: the server refused a profile, which is dropped: {}", name_,
@@ -128,6 +126,24 @@ void Sender::send(const SpoolEntry& entry) {
   }
   failures_ = 0;
   wake();  // there may be more
+}
+
+void Sender::note_accepted(const Answer& answer) {
+  if (failures_ != 0) {
+    logger_.info("--push {}: the server takes profiles again", name_);
+  }
+  const auto remark = store_.remark == nullptr ? Remark{} : store_.remark(answer.body);
+  if (remark.rejected != 0) {
+    ++counts_.dropped;
+    logger_.warning("--push {}: the server rejected {} of a request, which is dropped{}{}", name_,
+                    base::counted(remark.rejected, "profile"), remark.text.empty() ? "" : ": ",
+                    remark.text);
+    return;
+  }
+  ++counts_.pushed;
+  if (!remark.text.empty()) {
+    logger_.debug("--push {}: the server says: {}", name_, remark.text);
+  }
 }
 
 void Sender::note_failure(const std::string& why, std::chrono::milliseconds next) {

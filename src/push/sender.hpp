@@ -42,10 +42,12 @@ class Sender {
   // False: the end has come.
   bool wait_for_turn();
   void send(const SpoolEntry& entry);
+  void note_accepted(const Answer& answer);
   void note_failure(const std::string& why, std::chrono::milliseconds next);
   [[nodiscard]] bool must_give_up();
 
   std::string name_;
+  const Store& store_;
   std::string url_;
   Spool& spool_;
   LiveCounts& counts_;

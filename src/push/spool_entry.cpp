@@ -28,6 +28,9 @@ std::uint32_t checksum(std::string_view text) {
   return static_cast<std::uint32_t>(sum);
 }
 
+// Appended to a URL.
+bool is_path(std::string_view text) { return text.empty() || text.starts_with('/'); }
+
 struct Head {
   SpoolEntry entry;
   std::uint64_t bytes = 0;
@@ -54,7 +57,7 @@ std::optional<Head> parse_head(std::string_view line) {
     return text.find_first_of("\r\n") != std::string::npos;
   };
   const auto& request = head.entry.request;
-  if (!is_id(head.entry.id) || !request.path.starts_with('/') || has_newline(request.path) ||
+  if (!is_id(head.entry.id) || !is_path(request.path) || has_newline(request.path) ||
       std::ranges::any_of(request.headers, has_newline)) {
     return std::nullopt;
   }

@@ -1,6 +1,8 @@
 #include "push/stores.hpp"
 
 #include "export/deflate.hpp"
+#include "export/formats.hpp"
+#include "export/otlp.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -16,6 +18,12 @@ using nlohmann::ordered_json;
 constexpr auto kStores = std::to_array<Store>({
     {.kind = "pyroscope", .request = pyroscope_request},
     {.kind = "parca", .request = parca_request},
+    {.kind = "otlp",
+     .request = otlp_request,
+     .path = "/v1development/profiles",
+     .retries = Retries::kGateways,
+     .remark = otlp_remark,
+     .caution = exports::kOtlpCaution},
     {.kind = "pprof-dir"},
 });
 
@@ -48,8 +56,15 @@ const Store* find_store(std::string_view kind) {
   return found == kStores.end() ? nullptr : found;
 }
 
+std::string pprof_of(const report::Profile& profile) {
+  std::string text;
+  exports::write_pprof(profile, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
 Request pyroscope_request(const Delivery& delivery) {
-  auto sample = ordered_json{{"ID", delivery.id}, {"rawProfile", exports::base64(delivery.pprof)}};
+  auto sample = ordered_json{{"ID", delivery.id},
+                             {"rawProfile", exports::base64(pprof_of(*delivery.profile))}};
   const auto body = ordered_json{
       {"series",
        {{{"labels", labels_of(delivery)}, {"samples", ordered_json::array({std::move(sample)})}}}}};
@@ -61,7 +76,7 @@ Request pyroscope_request(const Delivery& delivery) {
 }
 
 Request parca_request(const Delivery& delivery) {
-  auto sample = ordered_json{{"rawProfile", exports::base64(delivery.pprof)}};
+  auto sample = ordered_json{{"rawProfile", exports::base64(pprof_of(*delivery.profile))}};
   auto labels = ordered_json{{"labels", labels_of(delivery)}};
   const auto body = ordered_json{
       {"series",

@@ -115,6 +115,29 @@ TEST_F(Push, DeliversTheProgramsFunctions) {
             2);
 }
 
+TEST_F(Push, OtlpGetsARequestOfThePublishedProto) {
+  ProfileServer server{{"200"}};
+  ChildProcess record{command("1s/1s", {"--push", "otlp=" + server.url(), "--label", "region=eu"})};
+  const auto request = server.next();
+  EXPECT_EQ(request.at("path"), "/v1development/profiles");
+  const auto& resource = request.at("body").at("resource");
+  EXPECT_EQ(resource.at("service.name"), "shop");
+  EXPECT_EQ(resource.at("process.runtime.version"), "3.14");
+  EXPECT_EQ(resource.at("region"), "eu");
+  EXPECT_NE(resource.at("host.name"), "");
+  const auto& profile = request.at("body").at("profiles").at(0);
+  std::set<std::string> functions;
+  for (const auto& sample : profile.at("samples")) {
+    for (const auto& frame : sample.at("stack")) {
+      functions.insert(frame.at("function"));
+    }
+  }
+  EXPECT_THAT(functions, Contains("compute"));
+  end(record);
+  EXPECT_THAT(record.err(), HasSubstr("profiles are in alpha: this is v1development as of "
+                                      "opentelemetry-proto 1.11.0"));
+}
+
 TEST_F(Push, NothingIsLostAndNothingComesTwiceAfterSigkill) {
   ProfileServer server{{"hang"}};
   std::string interrupted;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A profile store for tests: reads Pyroscope's and Parca's pushes, decodes them, and answers as told.
+"""A profile store for tests: reads pushes for Pyroscope, Parca and OTLP, decodes them, and answers as told.
 
 usage: profile_server.py ANSWER...
 
 Prints its port, then a JSON line for each request when it is read. ANSWERs are used in turn, the last one for the rest:
 a status such as 200; STATUS:SECONDS, with Retry-After; close (no answer); hang (no answer, until the client gives up);
-moved (a redirection). A line on stdin replaces the answers. Ends with stdin.
+moved (a redirection); partial (OTLP's partial success: a profile is rejected). A line on stdin replaces the answers. Ends with stdin.
 """
 import base64
 import gzip
@@ -13,6 +13,8 @@ import http.server
 import json
 import sys
 import threading
+
+import otlp_request
 
 
 def varint(data, at):
@@ -94,13 +96,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "path": self.path,
             "headers": {key.lower(): value for key, value in self.headers.items()},
             "length": length,
-            "body": json.loads(body),
+            "body": self.decode(body),
         }
-        for series in told["body"]["series"]:
-            for sample in series["samples"]:
-                sample["profile"] = decode_pprof(base64.b64decode(sample.pop("rawProfile"), validate=True))
         print(json.dumps(told), flush=True)
         self.give(answer)
+
+    def decode(self, body):
+        if self.headers["Content-Type"] == "application/x-protobuf":
+            return otlp_request.decode_request(body)
+        told = json.loads(body)
+        for series in told["series"]:
+            for sample in series["samples"]:
+                sample["profile"] = decode_pprof(base64.b64decode(sample.pop("rawProfile"), validate=True))
+        return told
 
     def give(self, answer):
         if answer in ("close", "hang"):
@@ -110,7 +118,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         status, _, retry_after = answer.partition(":")
         text = b"what you sent: " + self.headers.get("Authorization", "nothing").encode()
-        self.send_response(308 if status == "moved" else int(status))
+        if status == "partial":  # ExportProfilesPartialSuccess{rejected_profiles, error_message}
+            text = b"\x0a\x0c\x08\x01\x12\x08no quota"
+        self.send_response({"moved": 308, "partial": 200}.get(status) or int(status))
         if status == "moved":
             self.send_header("Location", "/elsewhere")
         if retry_after:

@@ -46,8 +46,9 @@ TEST(PushOption, WrongValuesAreRefused) {
     return found.text;
   };
   const std::string url = "parca=http://127.0.0.1:1";
-  EXPECT_THAT(text_of({"--push", "zipkin=http://x"}),
-              HasSubstr("--push zipkin: expected pyroscope=URL, parca=URL, pprof-dir=DIR"));
+  EXPECT_THAT(
+      text_of({"--push", "zipkin=http://x"}),
+      HasSubstr("--push zipkin: expected pyroscope=URL, parca=URL, otlp=URL, pprof-dir=DIR"));
   EXPECT_THAT(text_of({"--push", "pyroscope=http://u:hunter2@x"}),
               AllOf(HasSubstr("--push-credentials FILE"), Not(HasSubstr("hunter2"))));
   EXPECT_THAT(text_of({"--push", url, "--label", "a b=c"}), HasSubstr("--label a b=c: expected"));

@@ -205,6 +205,17 @@ TEST_F(Otlp, NamesTheServiceAfterTheOnlyProcess) {
   EXPECT_THAT(resource_of(otlp_request(profile, {})), IsEmpty());
 }
 
+TEST_F(Otlp, HasAnIdForEachProfileIfOneIsGiven) {
+  decode(timed());
+  EXPECT_FALSE(profiles_.at(0).has(7));
+  ProfileId id{};
+  id.fill(0x41);
+  const DecodedMessage request{otlp_request(timed(), {}, id)};
+  const auto profiles = request.message(1).message(2).messages(2);
+  EXPECT_EQ(profiles.at(0).text(7), std::string(16, 'A'));
+  EXPECT_EQ(profiles.at(1).text(7), std::string(15, 'A') + "@");
+}
+
 TEST_F(Otlp, ReplacesInvalidUtf8) {
   auto profile = two_threads();
   profile.functions[0].name = "\xFF";

@@ -20,6 +20,15 @@ TEST(PushAnswer, OtherRequestsThan408And429AreFinal) {
   }
 }
 
+TEST(PushAnswer, OtlpRetriesOnlyWhatItsSpecificationLists) {
+  for (const long status : {0L, 429L, 502L, 503L, 504L}) {
+    EXPECT_EQ(judge({.status = status}, Retries::kGateways), Verdict::kTryAgain) << status;
+  }
+  for (const long status : {308L, 400L, 404L, 408L, 500L, 501L, 505L}) {
+    EXPECT_EQ(judge({.status = status}, Retries::kGateways), Verdict::kRefused) << status;
+  }
+}
+
 TEST(PushBackoff, DoublesUpToALimitWithJitter) {
   Backoff most{{.first = milliseconds{100}, .most = milliseconds{1000}}};
   Backoff least{{.first = milliseconds{100}, .most = milliseconds{1000}}};

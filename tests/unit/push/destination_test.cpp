@@ -39,6 +39,12 @@ TEST(PushDestination, IsAKindWithAUrlOrADirectory) {
   EXPECT_EQ(directory.place, "/srv/a=b@c");
 }
 
+TEST(PushDestination, OfOtlpHasThePathOfTheProtocolUnlessItHasOne) {
+  EXPECT_EQ(valid("otlp=http://[::1]:4318").place, "http://[::1]:4318/v1development/profiles");
+  EXPECT_EQ(valid("otlp=http://host//").place, "http://host/v1development/profiles");
+  EXPECT_EQ(valid("otlp=https://host/otlp/x/").place, "https://host/otlp/x");
+}
+
 TEST(PushDestination, IsEncryptedOrOnThisMachine) {
   for (const auto* const url : {"http://127.0.0.1:1", "http://127.8.9.1", "http://localhost:1/",
                                 "http://[::1]:80", "https://store.example"}) {
@@ -64,7 +70,8 @@ TEST(PushDestination, WithSecretsIsRefusedWithoutPrintingThem) {
   }
   EXPECT_THAT(refusal_of("pyroscope=http://user:hunter2@host"),
               AllOf(HasSubstr("--push-credentials FILE"), HasSubstr("PYINJECT_PUSH_TOKEN")));
-  EXPECT_THAT(refusal_of("x=y"), HasSubstr("expected pyroscope=URL, parca=URL, pprof-dir=DIR"));
+  EXPECT_THAT(refusal_of("x=y"),
+              HasSubstr("expected pyroscope=URL, parca=URL, otlp=URL, pprof-dir=DIR"));
 }
 
 TEST(PushDestination, OtherUrlsAreRefused) {

@@ -166,6 +166,72 @@ TEST_F(PusherTest, ParcaGetsARawProfile) {
   EXPECT_EQ(pusher.counts().pushed, 1U);
 }
 
+TEST_F(PusherTest, OtlpGetsTheSeriesAsAResource) {
+  ProfileServer server{{"503", "200"}};
+  auto all = options({"otlp=" + server.url()});
+  all.labels = {{.name = "region", .value = "eu"}, {.name = "pod_uid", .value = "p-1"}};
+  auto pusher = start(all);
+  pusher.add("web");
+  const auto first = server.next();
+  const auto request = server.next();
+  EXPECT_EQ(request.at("path"), "/v1development/profiles");
+  const auto& headers = request.at("headers");
+  EXPECT_EQ(headers.at("content-type"), "application/x-protobuf");
+  EXPECT_EQ(headers.at("content-encoding"), "gzip");
+  const auto& body = request.at("body");
+  EXPECT_EQ(body.at("resource"), (json{{"service.name", "web"},
+                                       {"host.name", "h"},
+                                       {"k8s.pod.uid", "p-1"},
+                                       {"process.runtime.name", "cpython"},
+                                       {"process.runtime.version", "3.13"},
+                                       {"region", "eu"}}));
+  EXPECT_EQ(body.at("scope"), "perf-pyinject");
+  ASSERT_EQ(body.at("profiles").size(), 1U);
+  const auto& profile = body.at("profiles")[0];
+  EXPECT_EQ(profile.at("type"), "samples/count");
+  EXPECT_EQ(profile.at("period_type"), "cpu/nanoseconds");
+  EXPECT_EQ(profile.at("period"), 5'000'000);
+  EXPECT_EQ(profile.at("duration"), 2001);
+  ASSERT_EQ(profile.at("samples").size(), 2U);
+  const auto& sample = profile.at("samples")[0];
+  EXPECT_EQ(sample.at("times"), json::array({profile.at("time")}));
+  EXPECT_EQ(sample.at("attributes"), (json{{"process.pid", 10},
+                                           {"process.executable.name", "web"},
+                                           {"thread.id", 10},
+                                           {"thread.name", "web"}}));
+  const auto& stack = sample.at("stack");
+  ASSERT_EQ(stack.size(), 3U);
+  EXPECT_EQ(stack[0].at("mapping"), "/usr/lib/libc.so.6");
+  EXPECT_EQ(stack[1], (json{{"function", "handle"},
+                            {"file", "/srv/web.py"},
+                            {"line", 7},
+                            {"mapping", ""},
+                            {"kind", "cpython"}}));
+  std::string id = headers.at("idempotency-key");
+  std::erase(id, '-');
+  EXPECT_EQ(profile.at("id"), id);
+  EXPECT_EQ(first.at("body"), body) << "the same at each attempt";
+  pusher.finish();
+  EXPECT_EQ(pusher.counts().pushed, 1U);
+}
+
+TEST_F(PusherTest, OtlpsRejectedProfilesAreCountedAndServerErrorsAreFinal) {
+  ProfileServer server{{"partial", "500", "200"}};
+  auto pusher = start(options({"otlp=" + server.url() + "/custom"}));
+  for (int i = 0; i < 3; ++i) {
+    pusher.add("web");
+  }
+  EXPECT_EQ(server.next().at("path"), "/custom");
+  pusher.finish();
+  EXPECT_EQ(pusher.counts().pushed, 1U);
+  EXPECT_EQ(pusher.counts().dropped, 2U);
+  EXPECT_EQ(pusher.counts().spooled, 0U);
+  EXPECT_THAT(
+      text(LogLevel::kWarning),
+      AllOf(HasSubstr("the server rejected 1 profile of a request, which is dropped: no quota"),
+            HasSubstr("HTTP 500")));
+}
+
 TEST_F(PusherTest, DirectoryGetsFiles) {
   auto pusher = start(options({"pprof-dir=" + (folder() / "profiles")}));
   pusher.add("both");
