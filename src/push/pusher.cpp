@@ -20,7 +20,6 @@ using base::Deadline;
 using report::Profile;
 
 constexpr std::size_t kMostFiles = 64;  // that wait to be exported
-constexpr std::chrono::seconds kExportsAtTheEnd{10};
 
 // Of the first sample; if the recording does not say, now.
 std::chrono::system_clock::time_point time_of(const Profile& profile) {
@@ -69,7 +68,7 @@ void Pusher::add(const std::string& file) {
   }
   changed_.notify_all();
   if (!skipped.empty()) {
-    logger_.warning("--push: {} is not pushed: recordings follow faster than their export",
+    logger_.warning("--push: {} is not pushed: recordings finish faster than they can be exported",
                     base::printable(skipped));
   }
 }
@@ -87,7 +86,7 @@ void Pusher::stop_exporting(Deadline deadline) {
 }
 
 void Pusher::finish() {
-  stop_exporting(Deadline::after(kExportsAtTheEnd));
+  stop_exporting(Deadline::after(options_.export_patience));
   const auto deadline = Deadline::after(options_.patience);
   for (const auto& sender : senders_) {
     sender->finish(deadline);
@@ -110,9 +109,9 @@ std::optional<std::string> Pusher::next_file() {
   if (end_ && end_->expired() && !files_.empty()) {
     counts_.dropped += files_.size();
     logger_.warning(
-        "--push: {} at the end: no time to export {}",
+        "--push: {}: not exported within {:g} s of the end",
         base::counted(files_.size(), "recording is not pushed", "recordings are not pushed"),
-        files_.size() == 1 ? "it" : "them");
+        std::chrono::duration<double>{options_.export_patience}.count());
     files_.clear();
   }
   if (files_.empty()) {

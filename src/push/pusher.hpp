@@ -35,7 +35,9 @@ struct PushOptions {
   Credentials credentials{};
   std::string spool{};  // its directory; not used if all destinations are directories
   std::uint64_t spool_bytes = kSpoolBytes;
-  std::chrono::nanoseconds patience = std::chrono::seconds{5};  // at the end
+  // At the end, one after the other.
+  std::chrono::nanoseconds export_patience = std::chrono::seconds{10};
+  std::chrono::nanoseconds patience = std::chrono::seconds{5};  // for the servers
   ClientTimes times{};
   BackoffTimes backoff{};
 };
@@ -55,7 +57,7 @@ class Pusher {
 
   // The recording FILE is complete. Returns at once.
   void add(const std::string& file);
-  // Exports the rest for some seconds, and sends for as long as the options' patience allows.
+  // Exports the rest, then sends it, for as long as the options' patience allows.
   void finish();
   [[nodiscard]] PushCounts counts() const;
 

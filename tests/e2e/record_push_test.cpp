@@ -20,7 +20,9 @@
 #include <string>
 #include <vector>
 
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 namespace pyinject::test {
 namespace {
@@ -174,6 +176,47 @@ TEST_F(Push, NothingIsLostAndNothingComesTwiceAfterSigkill) {
     EXPECT_EQ(accepted.count(id), 1U) << id;
   }
   EXPECT_EQ((std::set<std::string>{accepted.begin(), accepted.end()}).size(), accepted.size());
+  EXPECT_TRUE(std::filesystem::is_empty(spool()));
+}
+
+// Returns when all its threads are stopped.
+void stop(const ChildProcess& record) {
+  record.signal(SIGSTOP);
+  const auto deadline = base::Deadline::after(kPatience);
+  siginfo_t info{};
+  while (info.si_pid == 0) {
+    ASSERT_FALSE(deadline.expired());
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(record.pid().value()), &info, WSTOPPED | WNOHANG),
+              0);
+    ::sched_yield();
+  }
+}
+
+// The only moment at which a profile is sent twice. A store can recognise it.
+TEST_F(Push, AProfileComesOnceMoreWithTheSameIdAfterSigkillBehindTheAnswer) {
+  ProfileServer server{{"held"}};
+  json accepted;
+  {
+    ChildProcess record{command("1s/1s", {"--push", "otlp=" + server.url()})};
+    accepted = server.next();
+    stop(record);
+    server.give_held_answer();
+    record.signal(SIGKILL);
+    EXPECT_TRUE(record.wait(base::Deadline::after(kPatience)));
+  }
+  (void)server.answer_from_now("200");
+  ChildProcess record{command("1s/1s", {"--push", "otlp=" + server.url()})};
+  const auto again = server.next();
+  EXPECT_EQ(again.at("headers").at("idempotency-key"),
+            accepted.at("headers").at("idempotency-key"));
+  EXPECT_EQ(again.at("body"), accepted.at("body")) << "with the same profile_id";
+  std::multiset<std::string> ids{again.at("headers").at("idempotency-key")};
+  await(record, "the events are enabled");
+  end(record);
+  for (const auto& request : server.answer_from_now("400")) {
+    ids.insert(request.at("headers").at("idempotency-key"));
+  }
+  EXPECT_EQ((std::set<std::string>{ids.begin(), ids.end()}).size(), ids.size()) << "no other twice";
   EXPECT_TRUE(std::filesystem::is_empty(spool()));
 }
 

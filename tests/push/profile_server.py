@@ -5,7 +5,8 @@ usage: profile_server.py ANSWER...
 
 Prints its port, then a JSON line for each request when it is read. ANSWERs are used in turn, the last one for the rest:
 a status such as 200; STATUS:SECONDS, with Retry-After; close (no answer); hang (no answer, until the client gives up);
-moved (a redirection); partial (OTLP's partial success: a profile is rejected). A line on stdin replaces the answers. Ends with stdin.
+moved (a redirection); partial (OTLP's partial success: a profile is rejected); held (200 after the line "go" on stdin; prints
+"answered" then). Another line on stdin replaces the answers. Ends with stdin.
 """
 import base64
 import gzip
@@ -116,6 +117,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.connection.recv(1)  # ends when the client does
             self.close_connection = True
             return
+        if answer == "held":
+            self.server.go.wait()
+            self.give("200")
+            self.wfile.flush()
+            print("answered", flush=True)
+            return
         status, _, retry_after = answer.partition(":")
         text = b"what you sent: " + self.headers.get("Authorization", "nothing").encode()
         if status == "partial":  # ExportProfilesPartialSuccess{rejected_profiles, error_message}
@@ -137,9 +144,13 @@ def main():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     server.answers = Answers(sys.argv[1:])
+    server.go = threading.Event()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
     for line in sys.stdin:
+        if line == "go\n":
+            server.go.set()
+            continue
         server.answers.replace(line.split())
         print("replaced", flush=True)
 

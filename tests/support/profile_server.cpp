@@ -29,6 +29,13 @@ std::string ProfileServer::line() {
 
 nlohmann::json ProfileServer::next() { return nlohmann::json::parse(line()); }
 
+void ProfileServer::give_held_answer() {
+  child_.write("go\n");
+  if (const auto answered = line(); answered != "answered") {
+    throw base::Error{"the profile server has printed: " + answered};
+  }
+}
+
 std::vector<nlohmann::json> ProfileServer::answer_from_now(const std::string& answers) {
   child_.write(answers + "\n");
   std::vector<nlohmann::json> before;

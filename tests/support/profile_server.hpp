@@ -20,6 +20,8 @@ class ProfileServer {
   [[nodiscard]] const std::string& url() const { return url_; }
   // The next request, decoded. Throws base::Error if none comes.
   [[nodiscard]] nlohmann::json next();
+  // Gives the answer "held": it is in the client's socket then.
+  void give_held_answer();
   // Requests that came before this call and were not read.
   [[nodiscard]] std::vector<nlohmann::json> answer_from_now(const std::string& answers);
 

@@ -1,18 +1,14 @@
 // The pusher against servers of the test's own, without perf.
-#include "push/pusher.hpp"
-
 #include "export/deflate.hpp"
-#include "pyinject/fake/logger.hpp"
 #include "support/profile_server.hpp"
 #include "support/temp_dir.hpp"
-#include "unit/push/made_profile.hpp"
+#include "unit/push/pusher_fixture.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -36,53 +32,6 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
-
-std::uint64_t now_by(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
-
-// The two series "web" and "job", or "web" alone for the file "web".
-std::optional<report::Profile> read_made(const std::string& file) {
-  auto profile = made_profile();
-  const auto now = now_by(CLOCK_MONOTONIC);
-  profile.clock = {.id = CLOCK_MONOTONIC, .wall_offset = now_by(CLOCK_REALTIME) - now};
-  for (auto& sample : profile.samples) {
-    sample.time += now - 1'000'000'000U;
-  }
-  if (file == "web") {
-    std::erase_if(profile.samples, [](const auto& sample) { return sample.thread == 2; });
-  }
-  return profile;
-}
-
-Labels made_labels(std::uint32_t /*pid*/, const std::string& name) {
-  return {{.name = "service_name", .value = name}, {.name = "hostname", .value = "h"}};
-}
-
-class PusherTest : public testing::Test {
- protected:
-  PushOptions options(const std::vector<std::string>& destinations) const {
-    PushOptions all;
-    for (const auto& text : destinations) {
-      all.destinations.push_back(std::get<Destination>(parse_destination(text)));
-    }
-    all.spool = spool();
-    all.backoff = {.first = milliseconds{20}, .most = milliseconds{100}};
-    all.patience = std::chrono::minutes{1};
-    return all;
-  }
-  Pusher start(PushOptions all) { return Pusher{std::move(all), read_made, made_labels, logger_}; }
-  [[nodiscard]] std::string spool() const { return folder_ / "spool"; }
-  [[nodiscard]] std::string text(LogLevel level) const { return logger_.text(level); }
-  [[nodiscard]] const test::TempDir& folder() const { return folder_; }
-
- private:
-  test::TempDir folder_;
-  fake::Logger logger_;
-};
 
 std::map<std::string, std::string> labels_in(const json& list) {
   std::map<std::string, std::string> labels;
@@ -164,72 +113,6 @@ TEST_F(PusherTest, ParcaGetsARawProfile) {
   expect_profile_of_web(series[0].at("samples").at(0).at("profile"));
   pusher.finish();
   EXPECT_EQ(pusher.counts().pushed, 1U);
-}
-
-TEST_F(PusherTest, OtlpGetsTheSeriesAsAResource) {
-  ProfileServer server{{"503", "200"}};
-  auto all = options({"otlp=" + server.url()});
-  all.labels = {{.name = "region", .value = "eu"}, {.name = "pod_uid", .value = "p-1"}};
-  auto pusher = start(all);
-  pusher.add("web");
-  const auto first = server.next();
-  const auto request = server.next();
-  EXPECT_EQ(request.at("path"), "/v1development/profiles");
-  const auto& headers = request.at("headers");
-  EXPECT_EQ(headers.at("content-type"), "application/x-protobuf");
-  EXPECT_EQ(headers.at("content-encoding"), "gzip");
-  const auto& body = request.at("body");
-  EXPECT_EQ(body.at("resource"), (json{{"service.name", "web"},
-                                       {"host.name", "h"},
-                                       {"k8s.pod.uid", "p-1"},
-                                       {"process.runtime.name", "cpython"},
-                                       {"process.runtime.version", "3.13"},
-                                       {"region", "eu"}}));
-  EXPECT_EQ(body.at("scope"), "perf-pyinject");
-  ASSERT_EQ(body.at("profiles").size(), 1U);
-  const auto& profile = body.at("profiles")[0];
-  EXPECT_EQ(profile.at("type"), "samples/count");
-  EXPECT_EQ(profile.at("period_type"), "cpu/nanoseconds");
-  EXPECT_EQ(profile.at("period"), 5'000'000);
-  EXPECT_EQ(profile.at("duration"), 2001);
-  ASSERT_EQ(profile.at("samples").size(), 2U);
-  const auto& sample = profile.at("samples")[0];
-  EXPECT_EQ(sample.at("times"), json::array({profile.at("time")}));
-  EXPECT_EQ(sample.at("attributes"), (json{{"process.pid", 10},
-                                           {"process.executable.name", "web"},
-                                           {"thread.id", 10},
-                                           {"thread.name", "web"}}));
-  const auto& stack = sample.at("stack");
-  ASSERT_EQ(stack.size(), 3U);
-  EXPECT_EQ(stack[0].at("mapping"), "/usr/lib/libc.so.6");
-  EXPECT_EQ(stack[1], (json{{"function", "handle"},
-                            {"file", "/srv/web.py"},
-                            {"line", 7},
-                            {"mapping", ""},
-                            {"kind", "cpython"}}));
-  std::string id = headers.at("idempotency-key");
-  std::erase(id, '-');
-  EXPECT_EQ(profile.at("id"), id);
-  EXPECT_EQ(first.at("body"), body) << "the same at each attempt";
-  pusher.finish();
-  EXPECT_EQ(pusher.counts().pushed, 1U);
-}
-
-TEST_F(PusherTest, OtlpsRejectedProfilesAreCountedAndServerErrorsAreFinal) {
-  ProfileServer server{{"partial", "500", "200"}};
-  auto pusher = start(options({"otlp=" + server.url() + "/custom"}));
-  for (int i = 0; i < 3; ++i) {
-    pusher.add("web");
-  }
-  EXPECT_EQ(server.next().at("path"), "/custom");
-  pusher.finish();
-  EXPECT_EQ(pusher.counts().pushed, 1U);
-  EXPECT_EQ(pusher.counts().dropped, 2U);
-  EXPECT_EQ(pusher.counts().spooled, 0U);
-  EXPECT_THAT(
-      text(LogLevel::kWarning),
-      AllOf(HasSubstr("the server rejected 1 profile of a request, which is dropped: no quota"),
-            HasSubstr("HTTP 500")));
 }
 
 TEST_F(PusherTest, DirectoryGetsFiles) {
