@@ -4,31 +4,25 @@
 
 #if PYINJECT_BPF
 
-#include "base/text.hpp"
 #include "bpf/cold_names.hpp"
 #include "bpf/libbpf_messages.hpp"
 #include "bpf/load_error.hpp"
 #include "bpf/native_tables.hpp"
 #include "bpf/perf_events.hpp"
 #include "bpf/sampled_process.hpp"
-#include "bpf/sampler_records.h"
+#include "bpf/skeleton.hpp"
 #include "bpf/traced_programs.hpp"
 #include "memory/process_memory.hpp"
 #include "procfs/namespaces.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "sampler.skel.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdarg>
-#include <cstdio>
-#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -46,11 +40,6 @@ namespace {
 constexpr int kMostAtOnce = 1024;
 constexpr std::chrono::seconds kColdNamesAgain{1};
 constexpr const char* kKernelTypes = "/sys/kernel/btf/vmlinux";
-
-struct SkeletonDeleter {
-  void operator()(sampler_bpf* skeleton) const { sampler_bpf__destroy(skeleton); }
-};
-using Skeleton = std::unique_ptr<sampler_bpf, SkeletonDeleter>;
 
 struct RingDeleter {
   void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }

@@ -2,6 +2,7 @@
 
 #if PYINJECT_BPF
 
+#include "bpf/program_time.hpp"
 #include "sampler.skel.h"
 
 #include <cerrno>
@@ -11,7 +12,10 @@
 
 namespace pyinject::bpf {
 
-void TracedPrograms::Close::operator()(bpf_object* object) const { bpf_object__close(object); }
+void TracedPrograms::Close::operator()(bpf_object* object) const {
+  add_program_time(object);
+  bpf_object__close(object);
+}
 
 // The kernel attaches a program to the tracepoint or probe itself, once for all of its events: the
 // others answer EEXIST. An event refuses a program of the wrong type with EINVAL

@@ -48,6 +48,7 @@ constexpr auto kRecordOptions = std::to_array<perf::RecordOption>({
     {"keep-raw", 0, kFlag},
     {"repeat", 0, kValue},
     {"keep", 0, kValue},
+    {"max-cpu", 0, kValue},
     {"deactivate-timeout", 0, kValue},
     {"stats", 0, kValue},
     {"log-format", 0, kValue},
@@ -90,8 +91,7 @@ how:
       --off-cpu    show where threads wait and for how long, deadlocks included
       --what LIST  the events for io, net, locks (and how long each call takes),
                    alloc, faults, malloc (-p), cache or sched; implies bpf
-      --gil, --tasks  mark who holds the GIL, which asyncio task runs (3.14+);
-                   implies bpf
+      --gil, --tasks  mark GIL holders, asyncio tasks (3.14+); implies bpf
       --functions  record every call and return instead of samples (-p; 3.15
                    --with-dtrace; root): 1 to 3 us each; see functions --help
       --no-backfill  omit functions that were entered before the attach
@@ -104,6 +104,7 @@ output:
       --repeat TIME/PERIOD  such as 30s/5m: record for TIME every PERIOD, into
                    perf.data.<UTC time>; SIGHUP starts the next recording
       --keep N, --keep-raw  keep the latest N files (12); perf's own as NAME.raw
+      --max-cpu 1%  sample less often if --repeat takes more than this of a CPU
       --push KIND=URL  send each to pyroscope, parca, otlp (alpha), a pprof-dir;
                    man: --label, --push-credentials, --spool
       --stats FILE, --log-format json  counters to FILE; messages as JSON
@@ -184,11 +185,15 @@ void take_engine(const ParsedWords& parsed, session::RecordOptions& record) {
 std::optional<session::RepeatOptions> take_repeat(const ParsedWords& parsed,
                                                   const session::RecordOptions& record) {
   const auto keep = parsed.value("keep");
+  const auto max_cpu = parsed.value("max-cpu");
   if (const auto repeat = parsed.value("repeat")) {
-    return parse_repeat(*repeat, keep, record);
+    return parse_repeat(*repeat, keep, max_cpu, record);
   }
   if (keep) {
     throw CommandLineError{"--keep needs --repeat", kUsage};
+  }
+  if (max_cpu) {
+    throw CommandLineError{"--max-cpu needs --repeat TIME/PERIOD, as in 30s/5m", kUsage};
   }
   return std::nullopt;
 }

@@ -18,7 +18,36 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 using session::kUsage;
 
+double parse_max_cpu(const std::string& text, const session::RecordOptions& record) {
+  const auto refuse = [&](std::string_view why) -> CommandLineError {
+    return {fmt::format("--max-cpu {}: {}", base::printable(text), why), kUsage};
+  };
+  const auto share = parse_cpu_share(text);
+  if (!share) {
+    throw refuse("expected a share of one CPU greater than 0, as in 1% or 0.5%");
+  }
+  const auto rate = perf::parse_options(record.perf_options);
+  if (!rate.frequency || *rate.frequency == 0 || rate.period) {
+    throw refuse("it lowers the frequency: give the highest one as a number, as in -F 99");
+  }
+  return *share;
+}
+
 }  // namespace
+
+std::optional<double> parse_cpu_share(std::string_view text) {
+  constexpr double kPercent = 100;
+  constexpr double kMost = 100;
+  if (text.ends_with('%')) {
+    text.remove_suffix(1);
+  }
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  const double share = number / kPercent;
+  const bool valid = error == std::errc{} && rest == end && share > 0 && share <= kMost;
+  return valid ? std::optional{share} : std::nullopt;
+}
 
 std::optional<std::chrono::nanoseconds> parse_span(std::string_view text) {
   static constexpr auto kUnits = std::to_array<std::pair<std::string_view, double>>(
@@ -42,6 +71,7 @@ std::optional<std::chrono::nanoseconds> parse_span(std::string_view text) {
 
 session::RepeatOptions parse_repeat(const std::string& repeat,
                                     const std::optional<std::string>& keep,
+                                    const std::optional<std::string>& max_cpu,
                                     const session::RecordOptions& record) {
   const auto refuse = [&](std::string_view why) -> CommandLineError {
     return {fmt::format("--repeat {}: {}", base::printable(repeat), why), kUsage};
@@ -63,6 +93,9 @@ session::RepeatOptions parse_repeat(const std::string& repeat,
           kUsage};
     }
     result.keep = *count;
+  }
+  if (max_cpu) {
+    result.max_cpu = parse_max_cpu(*max_cpu, record);
   }
   if (!record.command.empty()) {
     throw refuse("the clock ends each recording: not with a COMMAND");

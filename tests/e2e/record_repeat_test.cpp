@@ -185,6 +185,29 @@ TEST_F(Repeat, FailureIsToldAndTheNextOneTried) {
   EXPECT_THAT(record.log(), HasSubstr("all targets have exited"));
 }
 
+// A budget that no recording can meet.
+TEST_F(Repeat, SamplesLessOftenThanMaxCpuAllowsAndSaysSo) {
+  Repeated record{arguments({"--repeat", "20ms/1h", "--max-cpu", "0.001%"})};
+  const auto begin_next = [&] {
+    record.expect(kPauses);
+    record.signal(SIGHUP);
+  };
+  begin_next();
+  EXPECT_THAT(record.expect("more than --max-cpu 0.001%"),
+              testing::ContainsRegex("the latest recording took [0-9.e+]+ % of a CPU, .*: the next "
+                                     "recordings sample at 249 Hz, not 999"));
+  begin_next();
+  record.expect("sample at 99 Hz, not 249");
+  begin_next();
+  record.expect("more than --max-cpu 0.001%, at the lowest frequency, 99 Hz: a longer PERIOD");
+  const auto third = files().at(2);
+  EXPECT_THAT(run({"perf", "evlist", "-F", "-i", third}).out, HasSubstr("sample_freq=99"));
+  record.expect(kRuns);
+  record.signal(SIGTERM);
+  EXPECT_EQ(record.wait(), (ExitStatus{.code = 128 + SIGTERM})) << record.log();
+  expect_off_and_well();
+}
+
 TEST_F(Repeat, WhatDoesNotBeginIsNotRepeated) {
   const ChildProcess other{{"cat"}};
   const auto refused = run_tool({"record", "-p", std::to_string(other.pid().value()), "-o",

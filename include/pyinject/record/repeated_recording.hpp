@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace pyinject::session {
@@ -14,6 +15,10 @@ struct RepeatOptions {
   std::chrono::nanoseconds duration{};  // of one recording, starting when events are enabled
   std::chrono::nanoseconds period{};    // from the start of one recording to the start of the next
   std::size_t keep = 12;  // maximum number of files, not counting the one being written
+  // A share of one CPU, from the start of one recording to the start of the next. If the tool and
+  // perf take more, the next recordings sample less often than the -F of OPTIONS, which is required
+  // then.
+  std::optional<double> max_cpu = {};
   // Called after each recording with the result of record().
   std::function<void(int status)> done = {};
   // Called after each recording that is complete, with its file, which stays until KEEP later ones

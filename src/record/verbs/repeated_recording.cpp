@@ -1,12 +1,15 @@
 #include "pyinject/record/repeated_recording.hpp"
 
 #include "base/format.hpp"
+#include "bpf/program_time.hpp"
+#include "perf/record_options.hpp"
 #include "procfs/stat.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/perf/output_file.hpp"
 #include "pyinject/targets/stop_signals.hpp"
 #include "record/choose_engine.hpp"
+#include "record/verbs/cpu_budget.hpp"
 #include "record/verbs/rotated_files.hpp"
 #include "targets/target_watch.hpp"
 
@@ -38,6 +41,11 @@ class Repetition {
         files_{perf::output_of(options.perf_options, false).path, repeat.keep} {
     plan_.duration = repeat.duration;
     plan_.names_beside = true;  // they are removed with the file
+    const auto frequency = perf::parse_options(options.perf_options).frequency;
+    if (repeat.max_cpu && frequency) {
+      budget_.emplace(*repeat.max_cpu, *frequency);
+      program_times_.emplace();
+    }
     for (const auto pid : options.pids) {
       if (const auto id = procfs::read_process_id(pid)) {
         targets_.add(*id);
@@ -48,6 +56,7 @@ class Repetition {
   int run() {
     while (true) {
       const auto next = Deadline::after(repeat_.period);
+      adapt();
       const auto one = record_one();
       if (repeat_.complete && one.file) {
         repeat_.complete(*one.file);
@@ -81,11 +90,28 @@ class Repetition {
     std::optional<std::string> file = {};  // complete
   };
 
+  // Keeps within --max-cpu what the time since the latest recording began has cost.
+  void adapt() {
+    const auto now = cpu_use_until_now();
+    const auto message =
+        budget_ && before_
+            ? budget_->adapt({.cpu = now.cpu - before_->cpu, .wall = now.wall - before_->wall})
+            : std::nullopt;
+    if (message) {
+      logger_.log(budget_->exceeded() ? base::LogLevel::kWarning : base::LogLevel::kInfo, *message);
+    }
+    before_ = now;
+  }
+
   Outcome record_one() {
     Outcome outcome;
     const auto path = files_.name_at(std::chrono::system_clock::now());
     RecordOptions options = plan_;
     options.perf_options.insert(options.perf_options.end(), {"-o", path});
+    if (budget_) {  // the last -F counts
+      options.perf_options.insert(options.perf_options.end(),
+                                  {"-F", std::to_string(budget_->frequency())});
+    }
     if (succeeded_ != 0 && !options.pids.empty()) {  // the first one reports missing pids
       options.pids = targets_.running();
     }
@@ -143,6 +169,9 @@ class Repetition {
   StopSignals signals_;  // for signals between recordings
   TargetWatch targets_;  // the processes that the user gave, not later ones with the same pids
   RotatedFiles files_;
+  std::optional<CpuBudget> budget_;
+  std::optional<bpf::ProgramTimes> program_times_;  // with BUDGET_
+  std::optional<CpuUse> before_;
   std::uint64_t succeeded_ = 0;
 };
 

@@ -47,6 +47,17 @@ TEST(RepeatOption, DurationPeriodAndNumber) {
   EXPECT_FALSE(parse_record_command({"record", "-p", "1"}).repeat);
 }
 
+TEST(RepeatOption, ShareOfACpuIsAPercentage) {
+  EXPECT_EQ(parse_cpu_share("1%"), 0.01);
+  EXPECT_EQ(parse_cpu_share("0.5%"), 0.005);
+  EXPECT_EQ(parse_cpu_share("1"), 0.01);
+  EXPECT_EQ(parse_cpu_share("250"), 2.5);
+  for (const auto* text :
+       {"", "%", "0", "0%", "-1%", "1%%", "1 %", "one", "nan", "inf", "1e1", "10001%", "1%x"}) {
+    EXPECT_FALSE(parse_cpu_share(text)) << text;
+  }
+}
+
 Mistake record_mistake(Words words) {
   words.insert(words.begin(), "record");
   return mistake(words);
@@ -70,6 +81,16 @@ TEST(RepeatOption, WhatCannotBeRepeatedIsRefused) {
   EXPECT_EQ(with({"--keep", "0"}).status, 129);
   EXPECT_EQ(with({"--keep", "many"}).status, 129);
   EXPECT_EQ(record_mistake({"-p", "1", "--keep", "2"}).status, 129);
+  EXPECT_EQ(with({"-F", "99", "--max-cpu", "1%"}).status, 0);
+  EXPECT_THAT(with({"-F", "99", "--max-cpu", "some"}).text,
+              HasSubstr("--max-cpu some: expected a share of one CPU greater than 0, as in 1%"));
+  for (const auto& rate : {Words{}, {"-F", "max"}, {"-c", "1000"}, {"-F", "99", "-c", "1000"}}) {
+    Words words{"--max-cpu", "1%"};
+    words.insert(words.end(), rate.begin(), rate.end());
+    EXPECT_THAT(with(words).text, HasSubstr("give the highest one as a number, as in -F 99"));
+  }
+  EXPECT_THAT(record_mistake({"-p", "1", "-F", "99", "--max-cpu", "1%"}).text,
+              HasSubstr("--max-cpu needs --repeat"));
   for (const auto* text : {"30s", "30s/", "/5m", "30s/5", "5m/30s", "1s/2s/3s", "x/y"}) {
     EXPECT_EQ(record_mistake({"-p", "1", "--repeat", text}).status, 129) << text;
   }
