@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bpf/program_time.hpp"
+#include "bpf/sampler_records.h"
 #include "sampler.skel.h"
 
 #include <memory>

@@ -3,7 +3,7 @@
 #if PYINJECT_BPF
 
 #include "bpf/program_time.hpp"
-#include "sampler.skel.h"
+#include "bpf/skeleton.hpp"
 
 #include <cerrno>
 #include <utility>
