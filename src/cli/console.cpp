@@ -287,15 +287,20 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
   if (perf.empty()) {
     return without_paths(std::move(lines), summary);
   }
-  const std::string file = summary.files.empty() ? summary.output.path : summary.files.front().path;
+  const auto file =
+      shell_word(summary.files.empty() ? summary.output.path : summary.files.front().path);
   std::size_t longest = 0;
   for (const auto& woven : summary.woven) {
     longest = std::max(longest, woven.summary.longest);
   }
   const std::string depth =
       longest > kShownByPerf ? fmt::format(" --max-stack {}", longest) : std::string{};
-  lines.push_back(
-      fmt::format("next: {} report{} -i {}", shell_word(perf), depth, shell_word(file)));
+  lines.push_back(fmt::format("next: {} report{} -i {}", shell_word(perf), depth, file));
+  if (!summary.woven.empty()) {  // with callchains
+    lines.back() +=
+        " (Python only: --no-children -g none -s parent -p '^py::'), or perf-pyinject report " +
+        file;
+  }
   return lines;
 }
 

@@ -128,7 +128,8 @@ TEST_F(Repeat, RecordsAgainAndKeepsTheLatestFiles) {
   std::vector<std::string> written;
   for (int i = 0; i < 3; ++i) {
     const auto line = record.expect(kDone);
-    written.push_back(line.substr(line.find(kDone) + std::string_view{kDone}.size()));
+    const auto name = line.substr(line.find(kDone) + std::string_view{kDone}.size());
+    written.push_back(name.substr(0, name.find(' ')));
     record.expect(kPauses);
   }
   record.expect(kRuns);

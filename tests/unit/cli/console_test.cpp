@@ -65,7 +65,8 @@ TEST(SummaryLines, SayWhatToTypeNext) {
                   "callchain])",
                   "4 damaged samples skipped",
                   "3 samples of the tool's own perf map writes skipped",
-                  "next: perf report --max-stack 300 -i 'my file'"));
+                  "next: perf report --max-stack 300 -i 'my file' (Python only: --no-children -g "
+                  "none -s parent -p '^py::'), or perf-pyinject report 'my file'"));
   woven.woven[0].summary.map_writes_hidden = true;
   EXPECT_THAT(summary_lines(woven, "perf"),
               Contains(HasSubstr("map writes may remain: --call-graph dwarf,16384")));
