@@ -245,6 +245,10 @@ TEST_P(PerfScripts, BothWaysOfRunningGiveTheSame) {
   EXPECT_EQ(good(r.report("pyinject-top", {"--by-thread", "--limit", "3", "--native", "2"})), top);
   EXPECT_EQ(good(r.report("pyinject-top", {"--limit=3", "--", "--native=2", "--by-thread"})), top);
 
+  const std::string picture = good(r.script("pyinject-flamegraph", {"--python-only"}));
+  EXPECT_THAT(picture, AllOf(HasSubstr("</svg>"), HasSubstr("Worker.heavy")));
+  EXPECT_EQ(good(r.report("pyinject-flamegraph", {"--python-only"})), picture);
+
   // Options that are not ours go to perf.
   EXPECT_EQ(good(r.report("pyinject-top", {"--comm", "no such thread"})), "");
   const RunResult wrong = r.script("pyinject-top", {"--no-such-option"});
