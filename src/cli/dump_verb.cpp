@@ -82,8 +82,8 @@ which processes:
   -G, --cgroup CG  only processes in this cgroup or below it
       --core FILE  the process in this core file, as it was then
 how to read them:
-      --stop       stop all threads for milliseconds and print for how long:
-                   all is then of one moment, and no stack is uncertain
+      --stop       stop all threads for some milliseconds: all output is of one
+                   moment, and no stack is uncertain. Prints the time
       --native     also print the C functions between the Python functions; this
                    stops a process of which a thread runs, as --stop does
 output:

@@ -127,7 +127,7 @@ bool select_event(const std::string& event, report::Profile& profile, base::Logg
 int run_export(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
   const auto& command = std::get<ExportCommand>(line.options);
   if (command.output == "-" && !command.format->text && ::isatty(STDOUT_FILENO) != 0) {
-    reporter.logger().error("{} is no text for a terminal: give a file, -o FILE{}",
+    reporter.logger().error("{} is a binary format: not written to a terminal; use -o FILE{}",
                             command.format->name, command.format->suffix);
     return session::kFailure;
   }

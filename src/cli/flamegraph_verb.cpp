@@ -64,7 +64,7 @@ which processes:
 how:
   -d, --delay SEC  how long to record (default: 10)
   -F, --freq HZ    samples per second and CPU (default: 199)
-      --off-cpu    also record where threads wait, drawn beside the CPU's graph
+      --off-cpu    also record where threads wait: drawn next to the CPU graph
       --engine E   auto (default), bpf or trampoline: see record --help
       --perf PATH  the perf to run (else $PERF, else the one on PATH)
 output:

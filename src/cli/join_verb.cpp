@@ -44,7 +44,7 @@ unchanged.
       --gil, --tasks  mark who holds the GIL, which asyncio task runs (3.14+)
       --lines      add line numbers to the function names; as a column:
                    perf report --children -g none -s sym,srcline
-      --python-only  drop C and kernel functions: perf's Self is of Python's
+      --python-only  keep only Python functions: perf's Self column shows them
       --keep-raw   also keep perf's own file, as NAME.raw
       --stats FILE, --log-format json  counters to FILE; messages as JSON
   -q, --quiet      only warnings and errors

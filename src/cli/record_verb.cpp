@@ -100,7 +100,7 @@ how:
 output:
       --lines      add line numbers to the function names (trampoline: only of
                    those entered before the attach)
-      --python-only  drop C and kernel functions: perf's Self is of Python's
+      --python-only  keep only Python functions: perf's Self column shows them
       --repeat TIME/PERIOD  such as 30s/5m: record for TIME every PERIOD, into
                    perf.data.<UTC time>; SIGHUP starts the next recording
       --keep N, --keep-raw  keep the latest N files (12); perf's own as NAME.raw

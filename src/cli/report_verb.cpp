@@ -43,10 +43,10 @@ constexpr auto kReportOptions = std::to_array<perf::RecordOption>({
 constexpr std::string_view kReportHelp =
     R"(usage: perf-pyinject report [OPTION...] [FILE]
 
-Shows which Python functions a recording is about. FILE (default: perf.data) was
-recorded by this tool or by perf. The time of C and kernel functions counts for
-the Python function that called them. CPU events are counted in samples, waits
-(record --off-cpu) in seconds; they have separate tables.
+Prints tables of the Python functions in a recording. FILE (default: perf.data)
+was recorded by this tool or by perf. The time of C and kernel functions counts
+for the Python function that called them. CPU events are counted in samples,
+waits (record --off-cpu) in seconds; they have separate tables.
 
   -i, --input FILE  the same as FILE
       --view V     functions (default); lines, annotate: the source (record
@@ -112,7 +112,8 @@ std::optional<double> parse_second(std::string_view text) {
       std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   if (error != std::errc{} || rest != text.data() + text.size() || number < 0) {
     throw CommandLineError{
-        fmt::format("--time: '{}' is no number of seconds", base::printable(text)), kUsage};
+        fmt::format("--time: expected a number of seconds, not '{}'", base::printable(text)),
+        kUsage};
   }
   return number;
 }
@@ -242,7 +243,7 @@ int run_report(const CommandLine& line, Reporter& reporter, const Terminal& term
 }  // namespace
 
 const VerbSpec report_verb{.name = "report",
-                           .summary = "show which Python functions a recording is about",
+                           .summary = "print tables of the Python functions in a recording",
                            .options = kReportOptions,
                            .parse = parse_report,
                            .run = run_report,

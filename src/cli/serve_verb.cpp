@@ -85,10 +85,10 @@ how:
   -F, --freq HZ    samples per second and CPU (default: 199)
       --engine E   auto (default), bpf or trampoline: see record --help
       --perf PATH  the perf to run (else $PERF, else the one on PATH)
-who may ask:
-      --listen A   where (default: 127.0.0.1:6060). Addresses of other machines
-                   need --token-file. A unix socket gets mode 0600
-      --token-file F  clients must send Authorization: Bearer TOKEN; F has it
+access:
+      --listen A   the address (default: 127.0.0.1:6060). If other machines can
+                   connect, --token-file is needed. A unix socket has mode 0600
+      --token-file F  require "Authorization: Bearer TOKEN", with the token in F
 limits:
       --max-seconds N   of a profile (default: 300)
       --max-requests N  profiles at a time (default: 2)
@@ -158,8 +158,9 @@ void parse_serve(const VerbArguments& arguments, CommandLine& line) {
     const auto address = serve::parse_listen_address(command.listen);
     if (!address.is_unix() && !address.is_loopback() && !command.token_file) {
       throw CommandLineError{
-          fmt::format("--listen {}: other machines can connect to this address: --token-file FILE",
-                      command.listen),
+          fmt::format(
+              "--listen {}: other machines can connect to this address: use --token-file FILE",
+              command.listen),
           kUsage};
     }
   } catch (const CommandLineError&) {
@@ -203,8 +204,8 @@ int run_serve(const CommandLine& line, Reporter& reporter, const Terminal& /*ter
   logger.info("serving {}{}", socket.name(), address.is_unix() ? "" : "/debug/pprof/");
   if (!address.is_unix() && !address.is_loopback()) {
     logger.warning(
-        "other machines can connect to this port; there is no TLS: whoever reads the network reads "
-        "the token and the profiles");
+        "other machines can connect to this port, without TLS: the token and the profiles travel "
+        "unencrypted");
   }
   serve::Server{std::move(options), profiles}.run(socket.fd(), signals.fd());
   const auto signal = signals.next();

@@ -42,7 +42,7 @@ report::SourceFile read_source(const std::string& path, std::optional<std::time_
   }
   struct stat facts {};
   if (::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
-    return unreadable(path, "the source is not shown: it is no regular file");
+    return unreadable(path, "the source is not shown: not a regular file");
   }
   if (facts.st_size > static_cast<off_t>(kLargestSource)) {
     return unreadable(path, "the source is not shown: it is larger than 8 MiB");

@@ -33,7 +33,7 @@ programs, libraries and /tmp/perf-PID.map of the recording must not have
 changed. record does all this already.
 
   -o, --output PATH  the result; default: replace FILE
-      --python-only  drop C and kernel functions: perf's Self is of Python's
+      --python-only  keep only Python functions: perf's Self column shows them
       --perf PATH    the perf whose build-id cache is used
       --log-format json  messages as JSON
   -q, --quiet        only warnings and errors

@@ -78,11 +78,11 @@ Processed Completion::write(const std::string& input, const std::string& output,
     observer_.stopped();
     if (const auto* const untouched = std::get_if<weave::Untouched>(&result)) {
       if (untouched->cancelled) {
-        logger_.warning("post-processing was cancelled: {} is as perf wrote it{}", input, lost);
+        logger_.warning("post-processing was cancelled; {} stays as perf wrote it{}", input, lost);
         return Processed::kCancelled;
       }
       logger_.log(lost.empty() ? base::LogLevel::kWarning : base::LogLevel::kError,
-                  fmt::format("{} is left as perf wrote it: {}{}", base::printable(input),
+                  fmt::format("{} stays as perf wrote it: {}{}", base::printable(input),
                               untouched->why, lost));
       return Processed::kLeftAlone;
     }
@@ -95,7 +95,7 @@ Processed Completion::write(const std::string& input, const std::string& output,
     return Processed::kDone;
   } catch (const base::Error& error) {
     observer_.stopped();
-    logger_.error("{}: {} is as perf wrote it{}", error.what(), base::printable(input), lost);
+    logger_.error("{}; {} stays as perf wrote it{}", error.what(), base::printable(input), lost);
     return Processed::kFailed;
   }
 }
@@ -122,8 +122,9 @@ void warn_without_off_cpu(const std::vector<WovenFile>& woven, base::Logger& log
   }
   if (unknown != 0) {
     logger.warning(
-        "--off-cpu: waits of {} that began before the recording are missing: their ends are "
-        "unknown",
+        "--off-cpu: waits of {} that began before the recording are missing: the recording does "
+        "not "
+        "show when they ended",
         base::counted(unknown, "thread"));
   }
   const auto file = std::ranges::find_if(

@@ -37,8 +37,8 @@ perf::Answer PerfRun::enable(int interrupt) {
   const auto answer = perf_->request("enable", Deadline::after(kPerfSetsUp), interrupt);
   if (answer == perf::Answer::kDeadline) {
     logger_.error(
-        "perf record did not enable its events within {} s: it may be too busy to answer; fewer "
-        "events help (-F, -e, fewer targets)",
+        "perf record did not enable its events within {} s; it may be overloaded: try a lower -F, "
+        "fewer events (-e) or fewer targets",
         kPerfSetsUp.count());
   }
   return answer;
@@ -49,8 +49,8 @@ perf::Answer PerfRun::disable(int interrupt) {
   told_to_end_ = answer == perf::Answer::kDeadline || answer == perf::Answer::kInterrupted;
   if (answer == perf::Answer::kDeadline) {
     logger_.warning(
-        "perf record was too busy to disable its events, which went on for {} s: ending it; "
-        "fewer events help (-F, -e, fewer targets)",
+        "perf record did not disable its events within {} s; terminating it, since it may be "
+        "overloaded: try a lower -F, fewer events (-e) or fewer targets",
         kPerfAnswers.count());
   }
   if (told_to_end_) {

@@ -38,7 +38,7 @@ std::optional<Problem> problem_of(const error_code& error) {
       error.category() != make_error_code(http::error::bad_method).category()) {
     return std::nullopt;
   }
-  return Problem{.status = 400, .reason = "malformed", .text = "this is no HTTP/1 request"};
+  return Problem{.status = 400, .reason = "malformed", .text = "not an HTTP/1 request"};
 }
 
 HttpRequest parts_of(const http::request<http::empty_body>& request) {

@@ -102,7 +102,7 @@ Guard::Guard(python::Detector& detector, python::Injector& injector, base::Logge
 Guard::~Guard() {
   socket_.reset();
   if (!wait_for_its_end() && switches_off_) {
-    logger_.warning("guard: pid {} still tries to switch the trampolines off, for a minute",
+    logger_.warning("guard (pid {}) keeps trying to switch the trampolines off for up to a minute",
                     pid_.value());
   }
 }

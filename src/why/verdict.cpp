@@ -70,7 +70,7 @@ constexpr auto kCauses = std::to_array<CauseOfUse>({
     {Use::kNetwork, Cause::kNetwork, "network-bound: threads with work wait for other servers"},
     {Use::kFault, Cause::kFaults, "memory-bound: threads with work handle page faults"},
     {Use::kPreempted, Cause::kPreempted, "short of CPUs: threads with work wait for a CPU"},
-    {Use::kChild, Cause::kChild, "waits for child processes: threads with work do so"},
+    {Use::kChild, Cause::kChild, "waits for child processes: threads with work wait for them"},
     {Use::kC, Cause::kCpuC, "CPU-bound in C: threads with work run C code"},
     {Use::kPython, Cause::kCpuPython, "CPU-bound in Python: threads with work run Python code"},
     {Use::kKernel, Cause::kCpuKernel,
@@ -176,7 +176,7 @@ void Judge::set_cause() {
   }
   const auto& cause = largest(totals_);
   report_.cause = cause.cause;
-  report_.verdict = fmt::format("{} {} % of that time, most in {}", cause.text,
+  report_.verdict = fmt::format("{} for {} % of their working time, mostly in {}", cause.text,
                                 percent(share(totals_.of(cause.use), totals_.busy)),
                                 short_place(longest(report_, cause.use)));
 }

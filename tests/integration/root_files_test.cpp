@@ -237,7 +237,7 @@ TEST_F(RootFiles, OfPerfStayIfTheirDiskIsFull) {
   const auto result = run(argv);
   EXPECT_EQ(result.status, ExitStatus{.code = 125}) << result.err;
   EXPECT_THAT(result.err, AllOf(HasSubstr("No space left on device"),
-                                HasSubstr("is as perf wrote it; the Python stacks are lost")));
+                                HasSubstr("stays as perf wrote it; the Python stacks are lost")));
   EXPECT_THAT(result.err, Not(HasSubstr("samples of Python processes")));
   EXPECT_THAT(result.out, HasSubstr(say(python_->pid())));
 }
