@@ -1,0 +1,13 @@
+// The tasks of asyncio as text: a tree, each task below the one that awaits it. Pure.
+#pragma once
+
+#include "inspect/snapshot.hpp"
+
+#include <string>
+
+namespace pyinject::inspect {
+
+// Those of each loop, after a line about it. ALL: else the first hundred of each process.
+[[nodiscard]] std::string tasks_text(const ProcessSnapshot& process, bool all);
+
+}  // namespace pyinject::inspect
