@@ -82,6 +82,13 @@ constexpr protozero::pbf_tag_type kFilename = 4;
 }  // namespace function
 }  // namespace field
 
+// The format's sums are signed; a file may claim any period. SUM is not negative.
+std::int64_t saturated_sum(std::int64_t sum, std::uint64_t period) {
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  const auto room = static_cast<std::uint64_t>(kMost - sum);
+  return period > room ? kMost : sum + static_cast<std::int64_t>(period);
+}
+
 class PprofWriter {
  public:
   explicit PprofWriter(const Profile& profile)
@@ -169,8 +176,7 @@ void PprofWriter::write_samples() {
     sums.resize(2 * values_.size());
     const auto first = 2 * std::size_t{sample.event};
     ++sums[first];
-    constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max() / 4;
-    sums[first + 1] += static_cast<std::int64_t>(std::min(sample.period, kMost));
+    sums[first + 1] = saturated_sum(sums[first + 1], sample.period);
   }
   for (const auto& [key, sums] : values) {
     write_sample(key.first, key.second, sums);

@@ -2,6 +2,7 @@
 
 #include "export/deflate.hpp"
 #include "export/flamegraph.hpp"
+#include "support/decoded_message.hpp"
 #include "unit/export/made_profile.hpp"
 
 #include <gmock/gmock.h>
@@ -9,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +25,7 @@ using report::Profile;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using testing::UnorderedElementsAre;
 
 std::string inflated(std::string_view data, int format) {
   z_stream stream{};
@@ -84,6 +88,23 @@ TEST(Folded, CountsWaitsInNanosecondsIfThereIsNothingElse) {
   std::erase_if(profile.samples, [](const auto& sample) { return sample.event == 0; });
   EXPECT_EQ(text_of(profile, write_folded),
             "worker_3;py::outer:/srv/a.py;[python3.15];do_idle_[k] 700\n");
+}
+
+// Numbers of fields: proto/profile.proto of pprof.
+TEST(Pprof, SumsOfForgedPeriodsStayInRange) {
+  constexpr int kGzip = 31;
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  auto profile = two_threads();
+  profile.samples[0].period = std::numeric_limits<std::uint64_t>::max();
+  profile.samples[1].period = std::numeric_limits<std::uint64_t>::max();
+  profile.samples[3].period = kMost;
+  const test::DecodedMessage message{inflated(text_of(profile, write_pprof), kGzip)};
+  std::vector<std::vector<std::uint64_t>> values;
+  for (const auto& sample : message.texts(2)) {
+    values.push_back(test::DecodedMessage{sample}.numbers(2));
+  }
+  EXPECT_THAT(values, UnorderedElementsAre(ElementsAre(2, kMost, 0, 0), ElementsAre(0, 0, 1, 700),
+                                           ElementsAre(1, kMost, 0, 0)));
 }
 
 TEST(Speedscope, HasAProfileForEachThreadAndEvent) {
