@@ -4,6 +4,7 @@
 #include "export/flamegraph_page.hpp"
 #include "export/json_text.hpp"
 #include "report/names.hpp"
+#include "report/pair_numbers.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +15,6 @@
 #include <map>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -81,15 +81,11 @@ class Tables {
   std::vector<PageFunction> functions_;
   std::map<PageFunction, std::uint32_t> function_numbers_;
   std::vector<report::Frame> frames_;
-  std::unordered_map<std::uint64_t, std::uint32_t> frame_numbers_;  // by function and line
+  report::PairNumbers frame_numbers_;  // by function and line
   std::vector<Node> nodes_{Node{}};
-  std::unordered_map<std::uint64_t, std::uint32_t> node_numbers_;  // by caller and frame
+  report::PairNumbers node_numbers_;  // by caller and frame
   std::vector<PageSample> samples_;
 };
-
-std::uint64_t pair_key(std::uint32_t high, std::uint32_t low) {
-  return std::uint64_t{high} << 32U | low;
-}
 
 std::uint32_t Tables::event(const report::Event& event) {
   const auto same = std::ranges::find(events_, event.name, &report::Event::name);
@@ -138,11 +134,11 @@ std::uint32_t Tables::function(const Profile& profile, std::uint32_t number, Num
 }
 
 std::uint32_t Tables::frame(std::uint32_t function, std::uint32_t line) {
-  const auto [entry, fresh] = frame_numbers_.try_emplace(pair_key(function, line), frames_.size());
+  const auto [number, fresh] = frame_numbers_.try_emplace(function, line, frames_.size());
   if (fresh) {
     frames_.push_back({.function = function, .line = line});
   }
-  return entry->second;
+  return number;
 }
 
 std::uint32_t Tables::node(const Profile& profile, std::uint32_t number, Numbers& known) {
@@ -154,12 +150,12 @@ std::uint32_t Tables::node(const Profile& profile, std::uint32_t number, Numbers
   for (; !path.empty(); path.pop_back()) {
     const auto& inner = profile.frames[profile.nodes[path.back()].frame];
     const auto number_of_frame = frame(function(profile, inner.function, known), inner.line);
-    const auto [entry, fresh] =
-        node_numbers_.try_emplace(pair_key(result, number_of_frame), nodes_.size());
+    const auto [number_in_page, fresh] =
+        node_numbers_.try_emplace(result, number_of_frame, nodes_.size());
     if (fresh) {
       nodes_.push_back({.caller = result, .frame = number_of_frame});
     }
-    result = entry->second;
+    result = number_in_page;
     known.nodes[path.back()] = result;
   }
   return result;

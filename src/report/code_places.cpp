@@ -110,8 +110,7 @@ void CodePlaces::set_kernel(const std::string& symbol, std::uint64_t address) {
 }
 
 std::uint32_t CodePlaces::number(const Place& place) {
-  const auto [entry, fresh] =
-      numbers_.try_emplace({place.kind, place.object, place.address}, places_.size());
+  const auto [entry, fresh] = numbers_.try_emplace(place, places_.size());
   if (fresh) {
     places_.push_back(place);
   }

@@ -16,7 +16,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -55,6 +54,14 @@ class CodePlaces {
     PlaceKind kind = PlaceKind::kUnknown;
     std::uint32_t object = 0;   // index in objects_
     std::uint64_t address = 0;  // in the file, in the kernel, or in the process
+    bool operator==(const Place&) const = default;
+  };
+  struct PlaceHash {
+    std::size_t operator()(const Place& place) const {
+      constexpr std::uint64_t kOdd = 0x9e37'79b9'7f4a'7c15;
+      const auto where = std::uint64_t{place.object} << 2U | static_cast<std::uint64_t>(place.kind);
+      return (place.address + where * kOdd) * kOdd >> 16U;
+    }
   };
   struct LoadedObject {
     Object object;
@@ -86,7 +93,7 @@ class CodePlaces {
   std::optional<std::uint32_t> kernel_object_;
   std::unordered_map<const unwind::MappedFile*, MappedObject> mapped_;
   std::vector<Place> places_{Place{}};
-  std::map<std::tuple<PlaceKind, std::uint32_t, std::uint64_t>, std::uint32_t> numbers_;
+  std::unordered_map<Place, std::uint32_t, PlaceHash> numbers_;
 };
 
 // The parts of a symbol `py::NAME:FILE` or `py::NAME:FILE:LINE`; nullopt: it is none.

@@ -1,10 +1,11 @@
 #include "report/marks.hpp"
 
+#include "report/pair_numbers.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <map>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 namespace pyinject::report {
@@ -54,7 +55,7 @@ Marks take_marks(const Profile& profile, std::vector<std::uint32_t>& frames) {
 
 UnmarkedStacks::UnmarkedStacks(const Profile& profile)
     : node_(profile.nodes.size()), marks_(profile.nodes.size()) {
-  std::unordered_map<std::uint64_t, std::uint32_t> children;
+  PairNumbers children;
   std::map<Marks, std::uint32_t> numbers{{Marks{}, 0}};
   for (std::size_t i = 1; i < profile.nodes.size(); ++i) {
     const auto [caller, frame] = profile.nodes[i];
@@ -71,12 +72,11 @@ UnmarkedStacks::UnmarkedStacks(const Profile& profile)
       marks_[i] = entry->second;
       continue;
     }
-    const auto [entry, fresh] = children.try_emplace(std::uint64_t{node_[caller]} << 32U | frame,
-                                                     static_cast<std::uint32_t>(nodes_.size()));
+    const auto [number, fresh] = children.try_emplace(node_[caller], frame, nodes_.size());
     if (fresh) {
       nodes_.push_back({.caller = node_[caller], .frame = frame});
     }
-    node_[i] = entry->second;
+    node_[i] = number;
   }
 }
 

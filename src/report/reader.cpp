@@ -4,6 +4,8 @@
 #include "perfdata/record.hpp"
 #include "report/clock.hpp"
 #include "report/code_places.hpp"
+#include "report/pair_numbers.hpp"
+#include "report/raw_stacks.hpp"
 #include "report/thread_names.hpp"
 #include "unwind/address_spaces.hpp"
 
@@ -30,41 +32,8 @@ namespace {
 using perfdata::Input;
 using perfdata::Record;
 
-constexpr std::size_t kMostNodes = std::size_t{64} << 20U;
 // Callchains hold marks above this (linux, include/uapi/linux/perf_event.h, PERF_CONTEXT_MAX).
 constexpr auto kFirstMark = static_cast<std::uint64_t>(PERF_CONTEXT_MAX);
-
-// Callchains of places, before these have names: a tree as that of a Profile.
-class RawStacks {
- public:
-  struct Node {
-    std::uint32_t caller = 0;
-    std::uint32_t place = 0;
-  };
-  // 0 if there is no room left.
-  std::uint32_t child(std::uint32_t caller, std::uint32_t place) {
-    const auto key = std::uint64_t{caller} << 32U | place;
-    const auto [entry, fresh] = numbers_.try_emplace(key, nodes_.size());
-    if (fresh) {
-      nodes_.push_back({.caller = caller, .place = place});
-    }
-    return entry->second;
-  }
-  [[nodiscard]] bool full() const { return nodes_.size() >= kMostNodes; }
-  [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
-
- private:
-  std::vector<Node> nodes_{Node{}};
-  std::unordered_map<std::uint64_t, std::uint32_t> numbers_;
-};
-
-// The user part of a thread's latest callchain: the next one has most of it in common.
-struct LatestChain {
-  std::vector<std::uint64_t> addresses;  // outermost first
-  std::vector<std::uint32_t> nodes;      // of each
-  unwind::Time from = 0;                 // the nodes are right in [from, until)
-  unwind::Time until = 0;
-};
 
 std::string_view without_modifiers(std::string_view name) {
   constexpr std::string_view kModifiers = "ukhGHpPSDIWeb";
@@ -103,9 +72,7 @@ class Reader {
   void learn_loss(const Record& record);
   void take_events();
   void take(const perfdata::Sample& sample);
-  [[nodiscard]] std::uint32_t user_stack(const perfdata::Sample& sample,
-                                         const std::vector<std::uint64_t>& addresses);
-  [[nodiscard]] std::uint32_t stack_of(const perfdata::Sample& sample);
+  [[nodiscard]] RawStack stack_of(const perfdata::Sample& sample);
   [[nodiscard]] std::uint32_t thread_of(const perfdata::Sample& sample);
   void name_stacks();
   void judge_waits();
@@ -119,15 +86,15 @@ class Reader {
   std::string kernel_symbol_;
   std::uint64_t kernel_address_ = 0;
   std::optional<CodePlaces> places_;
-  RawStacks stacks_;
-  std::unordered_map<std::uint32_t, LatestChain> latest_;  // by tid
+  std::optional<RawStacks> stacks_;
   std::unordered_map<const perfdata::Event*, std::uint32_t> events_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::uint32_t> threads_;
   std::uint64_t lost_records_ = 0;
   std::uint64_t lost_samples_ = 0;
   std::uint64_t without_room_ = 0;
   std::uint64_t unreadable_ = 0;
-  std::vector<std::uint64_t> user_;  // of the current sample, innermost first
+  std::vector<std::uint32_t> innermost_;  // places, by sample, whose stack is that of the caller
+  std::vector<std::uint64_t> user_;       // of the current sample
   std::vector<std::uint64_t> kernel_;
   Profile profile_;
 };
@@ -213,6 +180,7 @@ void Reader::learn() {
   spaces_.complete();
   names_.complete();
   places_.emplace(spaces_, input_.build_ids(), options_.open_perf_map);
+  stacks_.emplace(*places_);
   if (!kernel_symbol_.empty()) {
     places_->set_kernel(kernel_symbol_, kernel_address_);
   }
@@ -236,35 +204,7 @@ void Reader::take_events() {
   }
 }
 
-std::uint32_t Reader::user_stack(const perfdata::Sample& sample,
-                                 const std::vector<std::uint64_t>& addresses) {
-  auto& latest = latest_[sample.tid];
-  std::size_t same = 0;
-  if (sample.time >= latest.from && sample.time < latest.until) {
-    const auto most = std::min(addresses.size(), latest.addresses.size());
-    while (same < most && latest.addresses[same] == addresses[addresses.size() - 1 - same]) {
-      ++same;
-    }
-  } else {
-    latest.from = 0;
-    latest.until = std::numeric_limits<unwind::Time>::max();
-  }
-  latest.addresses.resize(same);
-  latest.nodes.resize(same);
-  std::uint32_t node = same == 0 ? 0 : latest.nodes.back();
-  for (auto i = same; i < addresses.size(); ++i) {
-    const auto address = addresses[addresses.size() - 1 - i];
-    const auto found = places_->user(sample.pid, sample.time, address);
-    latest.from = std::max(latest.from, found.from);
-    latest.until = std::min(latest.until, found.until);
-    node = stacks_.child(node, found.place);
-    latest.addresses.push_back(address);
-    latest.nodes.push_back(node);
-  }
-  return node;
-}
-
-std::uint32_t Reader::stack_of(const perfdata::Sample& sample) {
+RawStack Reader::stack_of(const perfdata::Sample& sample) {
   user_.clear();
   kernel_.clear();
   const auto mode = sample.misc & PERF_RECORD_MISC_CPUMODE_MASK;
@@ -280,12 +220,9 @@ std::uint32_t Reader::stack_of(const perfdata::Sample& sample) {
                   address == static_cast<std::uint64_t>(PERF_CONTEXT_HV);
     }
   }
-  auto node = user_stack(sample, user_);
+  std::ranges::reverse(user_);
   std::ranges::reverse(kernel_);
-  for (const auto address : kernel_) {
-    node = stacks_.child(node, places_->kernel(address));
-  }
-  return node;
+  return stacks_->add(sample.pid, sample.time, user_, kernel_);
 }
 
 std::uint32_t Reader::thread_of(const perfdata::Sample& sample) {
@@ -306,11 +243,13 @@ void Reader::take(const perfdata::Sample& sample) {
   if (event == events_.end()) {
     return;
   }
-  const bool room = !stacks_.full();
+  const bool room = !stacks_->full();
   without_room_ += room ? 0 : 1;
+  const auto stack = room ? stack_of(sample) : RawStack{};
+  innermost_.push_back(stack.innermost);
   profile_.samples.push_back({.time = sample.time,
                               .period = sample.period,
-                              .stack = room ? stack_of(sample) : 0,
+                              .stack = stack.caller,
                               .thread = thread_of(sample),
                               .event = event->second});
 }
@@ -319,25 +258,24 @@ void Reader::take(const perfdata::Sample& sample) {
 // thread's first function; perf-scripts leave them out, too.
 void Reader::name_stacks() {
   const auto frames = places_->name_all(profile_);
-  const auto& raw = stacks_.nodes();
+  const auto& raw = stacks_->nodes();
   std::vector<std::uint32_t> nodes(raw.size());
-  std::unordered_map<std::uint64_t, std::uint32_t> numbers;
+  PairNumbers numbers;
   const auto child = [&](std::uint32_t caller, std::uint32_t frame) {
-    const auto [entry, fresh] = numbers.try_emplace(
-        std::uint64_t{caller} << 32U | frame, static_cast<std::uint32_t>(profile_.nodes.size()));
+    const auto [number, fresh] = numbers.try_emplace(caller, frame, profile_.nodes.size());
     if (fresh) {
       profile_.nodes.push_back({.caller = caller, .frame = frame});
     }
-    return entry->second;
+    return number;
   };
   for (std::size_t i = 1; i < raw.size(); ++i) {
     const auto caller = nodes[raw[i].caller];
     const bool dropped = caller == 0 && raw[i].place == CodePlaces::kUnknown;
     nodes[i] = dropped ? 0 : child(caller, frames[raw[i].place]);
   }
-  for (auto& sample : profile_.samples) {
-    const auto node = nodes[sample.stack];
-    sample.stack = node == 0 && sample.stack != 0 ? child(0, frames[CodePlaces::kUnknown]) : node;
+  for (std::size_t i = 0; i < innermost_.size(); ++i) {
+    auto& stack = profile_.samples[i].stack;
+    stack = innermost_[i] == RawStack::kNone ? 0 : child(nodes[stack], frames[innermost_[i]]);
   }
 }
 
@@ -365,8 +303,8 @@ void Reader::note_losses() {
     notes.push_back(fmt::format("the file is damaged: {}", input_.damage()));
   }
   if (without_room_ != 0) {
-    notes.push_back(fmt::format("{} samples have no stack: there are more than {} distinct entries",
-                                without_room_, kMostNodes));
+    notes.push_back(
+        fmt::format("{} samples have no stack: there are too many distinct ones", without_room_));
   }
   if (unreadable_ != 0) {
     notes.push_back(fmt::format("{} samples cannot be read", unreadable_));
