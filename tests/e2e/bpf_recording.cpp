@@ -24,11 +24,13 @@ constexpr std::string_view kPythonPrefix = "py::";
 // "ADDRESS SYMBOL+0xOFFSET"; nullopt: not a frame.
 std::optional<ScriptFrame> parse_frame(std::string_view line, bool& kernel) {
   const auto address = take_word(line);
-  if (!base::parse_number<std::uint64_t>(address, 16)) {
+  const auto number = base::parse_number<std::uint64_t>(address, 16);
+  if (!number) {
     return std::nullopt;
   }
   kernel = address.size() == 16 && address.front() == 'f';
   ScriptFrame frame;
+  frame.address = *number;
   constexpr std::string_view kOffset = "+0x";
   if (const auto at = line.rfind(kOffset); at != std::string_view::npos) {
     const auto digits = line.substr(at + kOffset.size());

@@ -59,8 +59,9 @@ struct BuildName {
 };
 
 struct ScriptFrame {
-  std::string symbol;        // "[unknown]": none
-  std::uint64_t offset = 0;  // from its start
+  std::string symbol;         // "[unknown]": none
+  std::uint64_t offset = 0;   // from its start
+  std::uint64_t address = 0;  // in the process, or of the kernel
 
   // Whether it is a Python function; function() is its qualified name, file() its file.
   [[nodiscard]] bool python() const { return symbol.starts_with("py::"); }
