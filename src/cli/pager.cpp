@@ -37,11 +37,17 @@ bool is_installed(const std::string& program) {
 
 // For sh(1). Empty: none.
 std::string pager() {
-  const char* const chosen = std::getenv("PAGER");
-  if (chosen != nullptr) {
-    return std::string_view{chosen} == "cat" ? "" : chosen;
+  for (const char* const variable : {"PERF_PAGER", "PAGER"}) {
+    if (const char* const chosen = std::getenv(variable); chosen != nullptr) {
+      return std::string_view{chosen} == "cat" ? "" : chosen;
+    }
   }
   return is_installed("less") ? "less" : "";
+}
+
+// Whether TEXT and the shell's next prompt fit on the terminal.
+bool fits(std::string_view text, std::size_t rows) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n')) < rows;
 }
 
 // A line that begins with a share: its length and the share; length 0: none.
@@ -127,7 +133,7 @@ std::string painted(std::string_view text) {
 
 void show_report(const std::string& text, const Output& output) {
   const auto shown = output.color ? painted(text) : text;
-  const auto command = output.terminal ? pager() : "";
+  const auto command = output.terminal && !fits(text, output_height()) ? pager() : "";
   if (command.empty() || !through_pager(command, shown)) {
     base::write_all(STDOUT_FILENO, shown, "standard output");
   }

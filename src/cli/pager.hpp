@@ -9,8 +9,9 @@
 
 namespace pyinject::cli {
 
-// Writes TEXT, a report, to stdout. On a terminal it gets colours, and goes through a pager as
-// git's output does: $PAGER, else less; none if that is empty or cat. Throws base::Error.
+// Writes TEXT, a report, to stdout. On a terminal it gets colours. If it is longer than the
+// terminal, it goes through a pager: $PERF_PAGER, else $PAGER, else less; none if that is empty or
+// cat. Throws base::Error.
 void show_report(const std::string& text, const Output& output);
 
 // TEXT with the headings of its tables in bold, and shares of 5 % and 0.5 % in colours, as perf

@@ -68,7 +68,7 @@ only samples:
       --task NAME  of this asyncio task
       --function F  with the function F in the stack; annotate: show F
       --time RANGE  in this time, in seconds from the first sample: 2-5, 10-, -3
-output (text goes through $PAGER on a terminal):
+output (long text goes through $PERF_PAGER or $PAGER on a terminal):
       --json, --csv  for programs: docs/report.md describes the fields
       --log-format json  messages as JSON
   -q, -v           fewer or more messages

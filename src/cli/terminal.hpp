@@ -23,5 +23,7 @@ struct Output {
 [[nodiscard]] Output look_at_output();
 // Width of stdout's terminal in columns. 0: not a terminal, or unknown.
 [[nodiscard]] std::size_t output_width();
+// Its height in rows; 0 likewise.
+[[nodiscard]] std::size_t output_height();
 
 }  // namespace pyinject::cli
