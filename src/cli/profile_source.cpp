@@ -6,6 +6,7 @@
 #include "cli/added_recipes.hpp"
 #include "cli/command_line.hpp"
 #include "cli/console.hpp"
+#include "cli/reading_progress.hpp"
 #include "cli/recipes.hpp"
 #include "cli/reporter.hpp"
 #include "cli/terminal.hpp"
@@ -70,35 +71,6 @@ class RecordingDirectory {
   std::string path_;
 };
 
-// A line on stderr, if it takes more than a second.
-class ReadingProgress {
- public:
-  explicit ReadingProgress(std::string file) : file_{std::move(file)} {}
-  void show(double done) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now < next_) {
-      return;
-    }
-    constexpr std::chrono::milliseconds kBetween{200};
-    next_ = now + kBetween;
-    drawn_ = true;
-    fmt::print(stderr, "\r\x1b[Kreading {} {:.0f} %", file_, done * 100);
-    (void)std::fflush(stderr);
-  }
-  void erase() {
-    if (drawn_) {
-      fmt::print(stderr, "\r\x1b[K");
-      drawn_ = false;
-    }
-  }
-
- private:
-  std::string file_;
-  std::chrono::steady_clock::time_point next_ =
-      std::chrono::steady_clock::now() + std::chrono::seconds{1};
-  bool drawn_ = false;
-};
-
 void take_engine_name(const ParsedWords& parsed, session::RecordOptions& record) {
   const auto name = parsed.value("engine").value_or("auto");
   const auto engines = session::engine_names();
@@ -147,6 +119,13 @@ std::vector<std::string> recipes_of(const ParsedWords& parsed) {
                            session::kUsage};
   }
   return recipes;
+}
+
+void draw(const std::string& text) {
+  if (!text.empty()) {
+    fmt::print(stderr, "{}", text);
+    (void)std::fflush(stderr);
+  }
 }
 
 // Of events that the recording has even if no sample is of them.
@@ -201,16 +180,17 @@ ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
 std::optional<report::Profile> read_recording(const std::string& file, Reporter& reporter,
                                               bool live, bool may_be_empty) {
   auto& logger = reporter.logger();
-  ReadingProgress progress{base::printable(file)};
+  using Clock = std::chrono::steady_clock;
+  ReadingProgress progress{base::printable(file), Clock::now()};
   report::ReadOptions options{.open_perf_map = session::open_perf_map};
   if (live) {
     options.progress = [&](double done) {
-      progress.show(done);
+      draw(progress.line(done, Clock::now()));
       return true;
     };
   }
   auto read = report::read_profile(file, options);
-  progress.erase();
+  draw(progress.end());
   if (const auto* const unsupported = std::get_if<perfdata::UnsupportedFile>(&read)) {
     logger.error("{}: {}", base::printable(file), unsupported->why);
     return std::nullopt;
