@@ -15,7 +15,7 @@ class PairNumbers {
   // The number of the pair, and whether the pair is new: FRESH is its number then.
   std::pair<std::uint32_t, bool> try_emplace(std::uint32_t first, std::uint32_t second,
                                              std::size_t fresh) {
-    if (2 * (count_ + 1) > slots_.size()) {
+    if (4 * (count_ + 1) > 3 * slots_.size()) {
       grow();
     }
     auto& slot = slots_[place_of(first, second)];
@@ -35,7 +35,7 @@ class PairNumbers {
     std::uint32_t number = kFree;
   };
 
-  // Where the pair is, or belongs. At least half of the slots are free.
+  // Where the pair is, or belongs. At least a quarter of the slots is free.
   [[nodiscard]] std::size_t place_of(std::uint32_t first, std::uint32_t second) const {
     const auto mask = slots_.size() - 1;
     auto place = mixed(std::uint64_t{first} << 32U | second) & mask;
