@@ -5,6 +5,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/record/record_session.hpp"
 #include "support/bpf_engine.hpp"
+#include "support/child_process.hpp"
 #include "support/fake_python.hpp"
 #include "support/guards.hpp"
 #include "support/patience.hpp"
