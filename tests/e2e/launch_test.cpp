@@ -268,10 +268,11 @@ TEST_F(LaunchedCommand, HasItsStatusAndItsStreams) {
 // The dynamic loader's first function has no unwind information, and vfork(2), in which a shell
 // waits for the command that it starts, keeps its return address in a register.
 TEST_F(LaunchedCommand, BeginsWithWholeStacks) {
-  // Some hundred samples at once: perf's buffer has room for all stack copies of this size.
-  const auto recorded =
-      run_tool({"record", "-e", "page-faults,context-switches", "-c", "1", "--call-graph",
-                "dwarf,8192", "-o", data(), "--", "sh", "-c", "/bin/true; /bin/true; /bin/true"});
+  // Some hundred samples at once: this buffer has room for all stack copies of this size, even if
+  // perf gets no CPU to read it meanwhile.
+  const auto recorded = run_tool({"record", "-e", "page-faults,context-switches", "-c", "1", "-m",
+                                  "16M", "--call-graph", "dwarf,8192", "-o", data(), "--", "sh",
+                                  "-c", "/bin/true; /bin/true; /bin/true"});
   EXPECT_EQ(recorded.status, ExitStatus{});
   const auto script = run({"perf", "script", "-i", data(), "-F", "ip,sym,dso"});
   EXPECT_NE(script.out.find("/ld-linux-x86-64.so.2)"), std::string::npos) << recorded.err;

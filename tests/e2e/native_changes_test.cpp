@@ -1,10 +1,10 @@
 // Native stacks stay whole while a process forks, executes a program and maps libraries.
 #include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
-#include "support/patience.hpp"
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
 
@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -48,11 +47,7 @@ TEST_P(NativeChanges, AreFollowed) {
                        {.interpreter_args = {}, .args = {}, .child = environment_of(GetParam())}};
   const TempDir folder;
   const auto data = folder / "data";
-  std::vector<std::string> command{tool(), "record"};
-  const auto options = bpf_record(std::to_string(python.pid().value()), data);
-  command.insert(command.end(), options.begin(), options.end());
-  ChildProcess record{command};
-  await(record, "attached read-only");
+  RunningRecord record{bpf_record(std::to_string(python.pid().value()), data)};
   python.send_line("go");
   std::map<std::string, std::string> parts{{std::to_string(python.pid().value()), "mapped"}};
   for (const auto* const part : {"forked", "executed"}) {
@@ -62,8 +57,7 @@ TEST_P(NativeChanges, AreFollowed) {
     parts.emplace(words[1], part);
   }
   ASSERT_EQ(python.read_line(), "over");
-  ::kill(record.pid().value(), SIGINT);
-  ASSERT_TRUE(record.wait(base::Deadline::after(kPatience)));
+  ASSERT_EQ(record.finish(), ExitStatus{}) << record.child().err();
   std::map<std::string, std::size_t> all;
   std::map<std::string, std::size_t> incomplete;
   for (const auto& sample : scripted_samples(data)) {
