@@ -248,7 +248,11 @@ TEST_P(BpfNewThreads, AreCovered) {
   const auto all = figures.at("matched").get<double>() + figures.at("unmatched").get<double>();
   ASSERT_GE(seen.user, 300U) << running.child().err();
   EXPECT_LE(figures.at("unmatched").get<double>(), all / 1000) << running.child().err();
-  EXPECT_LE(seen.without * 1000, seen.user) << running.child().err();
+  // A thread of which all samples are from its start or its end is none of CPython's yet, or any
+  // more: the program has read it and says so. There are few.
+  const auto starting = figures.at("no_state").get<std::size_t>();
+  EXPECT_LE(seen.without, starting + seen.user / 1000) << running.child().err();
+  EXPECT_LE(static_cast<double>(starting), all / 50) << running.child().err();
   RecordProperty("without_record", figures.at("unmatched").dump());
 }
 
