@@ -30,7 +30,8 @@ TEST_P(BpfProgramTime, IsThatOfEachSample) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfProgramTime,
-                         testing::ValuesIn(interpreters({.minor = 14, .root = false})),
+                         testing::ValuesIn(interpreters({.minor = 14,
+                                                         .each_version = Prefer::kChrooted})),
                          InterpreterName{});
 
 }  // namespace
