@@ -95,6 +95,7 @@ std::optional<ColdNames::Text> ColdNames::read_text(base::Pid pid, const sampled
     return std::nullopt;
   }
   const auto& form = python::kTextForm;
+  state >>= process.text_shift;
   const std::uint32_t width = (state >> form.kind_shift) & form.kind_mask;
   const bool ascii = (state & form.ascii) != 0;
   if ((state & form.compact) == 0 || (width != 1 && width != 2 && width != 4)) {

@@ -11,6 +11,23 @@ struct walker {
   struct work *work;
 };
 
+/* The offset of INSTRUCTION from the code object at CODE, as if it were in that object's own byte
+ * code: it may be in a copy that belongs to the thread. */
+static __always_inline __u64 instruction_offset(struct work *work, __u64 code, __u64 instruction) {
+  const struct sampled_process *at = &work->at;
+  if (at->thread_byte_code == 0) {
+    return instruction - code;
+  }
+  __u64 word = word_of(work->frame, at->byte_code_index & ~7U, 0x78);
+  __u32 index = (__u32)(at->byte_code_index & 4 ? word >> 32 : word);
+  if (index == 0) {
+    return instruction - code;
+  }
+  __u64 copies = read_word(code + at->thread_byte_code);
+  __u64 copy = index < read_word(copies) ? read_word(copies + 8 + 8 * (__u64)index) : 0;
+  return copy == 0 ? instruction - code : instruction - copy + at->byte_code;
+}
+
 static long step_frame(__u32 index, struct walker *walker) {
   struct work *work = walker->work;
   struct walk *walk = &work->walk;
@@ -70,7 +87,7 @@ static long step_frame(__u32 index, struct walker *walker) {
   walk->last_code = code;
   walk->last_number = number;
   work->stack.frames[place].code = number;
-  work->stack.frames[place].where = (__u32)(instruction - code) & SAMPLER_OFFSET;
+  work->stack.frames[place].where = (__u32)instruction_offset(work, code, instruction) & SAMPLER_OFFSET;
   walk->count = place + 1;
   return 0;
 }

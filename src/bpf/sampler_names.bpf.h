@@ -15,7 +15,7 @@ static __always_inline struct text put_text(struct sampled_name *name, __u32 at,
                                             const struct sampled_process *process, __u64 address) {
   struct text text = {0, 0, 0};
   __u64 length = read_word(address + process->text_length);
-  __u32 state = (__u32)read_word(address + process->text_state);
+  __u32 state = (__u32)read_word(address + process->text_state) >> (process->text_shift & 31);
   __u32 width = (state >> python.text_kind_shift) & python.text_kind_mask;
   bool ascii = (state & python.text_ascii) != 0;
   if (!(state & python.text_compact) || (width != 1 && width != 2 && width != 4)) { /* not compact */

@@ -12,7 +12,7 @@ enum sampler_limits {
   SAMPLER_MOST_FRAMES = 512,  /* of one stack; the outermost are cut off */
   SAMPLER_MOST_STATES = 4,    /* thread states of one thread, one for each interpreter */
   SAMPLER_FRAME_BYTES = 88,   /* read of a _PyInterpreterFrame */
-  SAMPLER_CODE_BYTES = 144,   /* read of a code object */
+  SAMPLER_CODE_BYTES = 160,   /* read of a code object */
   SAMPLER_CODE_WORDS = 10,    /* the constant words of these, from the first line on */
   SAMPLER_MOST_QUALNAME = 1024,
   SAMPLER_MOST_FILE = 4096,
@@ -61,12 +61,16 @@ struct sampled_process {
   __u32 line_table;
   __u32 first_line;
   __u32 byte_code;
+  /* Free-threaded builds from 3.14 on (StackLayout); 0: the threads have no copies of byte code. */
+  __u32 thread_byte_code;
+  __u32 byte_code_index;
   /* all objects, bytes, str, int, asyncio's Task */
   __u32 type;
   __u32 item_count;
   __u32 bytes_data;
   __u32 text_length;
   __u32 text_state;
+  __u32 text_shift; /* bits to the right, to the form in struct sampled_python */
   __u32 ascii_data;
   __u32 int_digits;
   __u32 task_name;

@@ -109,7 +109,7 @@ std::string shell_word(const std::string& text) {
 std::string activation_line(const session::ActiveTarget& active) {
   const auto& activation = active.activation;
   const std::string who = fmt::format("pid {}: Python {}", active.target.id.pid.value(),
-                                      python::to_string(active.target.version));
+                                      python::version_text(active.target));
   if (activation.before != python::TrampolineState::kOff) {
     return fmt::format("{}: trampoline was already {}; left on", who,
                        python::name(activation.before));

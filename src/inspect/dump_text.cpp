@@ -174,7 +174,7 @@ void Writer::process(const ProcessSnapshot& process) {
     text_ += fmt::format(" ({})", printable(process.user));
   }
   if (process.version) {
-    text_ += ", Python " + python::to_string(*process.version);
+    text_ += ", Python " + process.version_text;
   }
   text_ += fmt::format(", {}: {}\n", base::counted(process.threads.size(), "thread"),
                        printable(process.command));

@@ -223,6 +223,7 @@ std::unique_ptr<PythonSide> python_side_of(const python::Target* target,
     return nullptr;
   }
   process.version = target->version;
+  process.version_text = python::version_text(*target);
   process.interpreter = target->interpreter;
   auto made = PythonSide::of(*target, std::move(image));
   if (auto* const why = std::get_if<std::string>(&made)) {

@@ -97,8 +97,9 @@ struct ProcessSnapshot {
   std::string user;                // empty: unknown
   std::string command;
   std::optional<python::Version> version;
-  std::string interpreter;  // its file
-  bool stopped = false;     // all threads are stopped by a signal
+  std::string version_text;  // with what is special about it
+  std::string interpreter;   // its file
+  bool stopped = false;      // all threads are stopped by a signal
   // For how long its threads were stopped to take this snapshot; nullopt: they were not.
   std::optional<std::chrono::nanoseconds> stopped_for;
   bool main_thread_exited = false;

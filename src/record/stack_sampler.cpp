@@ -86,8 +86,9 @@ nanoseconds own_processor_time() {
 
 }  // namespace
 
-StackSampler::StackSampler(bool tasks, base::Logger& logger)
-    : tasks_{tasks},
+StackSampler::StackSampler(bool gil, bool tasks, base::Logger& logger)
+    : gil_{gil},
+      tasks_{tasks},
       logger_{logger},
       budget_{std::make_shared<base::RecordingBudget>()},
       stacks_{weave::SampledStacks::Matching::kExact, budget_} {
@@ -102,7 +103,7 @@ std::string phrase(const bpf::Unavailable& why) {
 
 std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> StackSampler::open(
     const weave::WeaveFlags& flags, bool native, base::Logger& logger) {
-  std::unique_ptr<StackSampler> self{new StackSampler{flags.tasks, logger}};
+  std::unique_ptr<StackSampler> self{new StackSampler{flags.gil, flags.tasks, logger}};
   auto* const sampler = self.get();
   auto opened = bpf::Sampler::open(
       {.gil = flags.gil, .tasks = flags.tasks, .native = native},
@@ -149,6 +150,9 @@ std::optional<Refusal> StackSampler::read_from(const python::Target& target) {
   const auto& frames = std::get<python::FrameLayout>(layout);
   if (tasks_ && frames.running_task == 0 && !frames.tasks_later) {
     warn_without_tasks(target);
+  }
+  if (gil_ && !target.has_gil) {
+    warn_without_gil(target);
   }
   const auto added = sampler_->add(target.id.pid, frames);
   if (native_ && added == bpf::Sampler::Added::kYes) {
@@ -200,6 +204,14 @@ void StackSampler::warn_without_tasks(const python::Target& target) {
         "pid {}: --tasks has no effect on Python {}: the names of asyncio tasks can be read on "
         "3.14 and later",
         target.id.pid.value(), version);
+  }
+}
+
+void StackSampler::warn_without_gil(const python::Target& target) {
+  const std::lock_guard lock{mutex_};
+  if (without_gil_.insert(python::to_string(target.version)).second) {
+    logger_.warning("pid {}: --gil has no effect on Python {}", target.id.pid.value(),
+                    python::version_text(target));
   }
 }
 

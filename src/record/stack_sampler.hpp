@@ -92,13 +92,15 @@ class StackSampler {
   [[nodiscard]] SamplerStats stats() const;
 
  private:
-  StackSampler(bool tasks, base::Logger& logger);
+  StackSampler(bool gil, bool tasks, base::Logger& logger);
   [[nodiscard]] std::optional<python::Refusal> read_from(const python::Target& target);
   void warn_without_tasks(const python::Target& target);
+  void warn_without_gil(const python::Target& target);
   void note_refused(const bpf::Sampler::Attached& attached);
   void run();
   void take(const bpf::Stack& stack);
 
+  const bool gil_;    // requested
   const bool tasks_;  // requested
   base::Logger& logger_;
   std::shared_ptr<base::RecordingBudget> budget_;
@@ -108,7 +110,9 @@ class StackSampler {
   std::optional<clockid_t> clock_;
   std::mutex mutex_;  // protects the next two
   weave::Interpreters interpreters_;
-  std::set<std::string> without_tasks_;  // versions that the user was warned about
+  // Versions that the user was warned about.
+  std::set<std::string> without_tasks_;
+  std::set<std::string> without_gil_;
   std::atomic<bool> ending_ = false;
   std::chrono::nanoseconds processor_time_{};
   std::string why_not_attached_;

@@ -102,9 +102,8 @@ void describe_process(ProcessStatus& status, std::map<uid_t, std::string>& users
 bool concerns_the_trampoline(const ProcessStatus& status) {
   using python::Reason;
   static constexpr std::array kOthers{
-      Reason::kOwnProcess,   Reason::kKernelThread,   Reason::kNoPermission,
-      Reason::kNotExamined,  Reason::kNotPython,      Reason::kPythonTooOld,
-      Reason::kPythonTooNew, Reason::kNotInitialized, Reason::kFinalizing};
+      Reason::kOwnProcess, Reason::kKernelThread, Reason::kNoPermission,   Reason::kNotExamined,
+      Reason::kNotPython,  Reason::kPythonTooOld, Reason::kNotInitialized, Reason::kFinalizing};
   return status.refusal && !python::has_gone(status.refusal->reason) &&
          std::ranges::find(kOthers, status.refusal->reason) == kOthers.end();
 }

@@ -121,7 +121,7 @@ std::variant<std::unique_ptr<bpf::Sampler>, bpf::Unavailable> Recorder::open_sam
 
 void Recorder::begin() {
   recording_.pid = target_.id.pid.value();
-  recording_.version = python::to_string(target_.version);
+  recording_.version = python::version_text(target_);
   recording_.kernel_names = !symbols_.empty();
   for (const auto& [inode, socket] : procfs::read_sockets(target_.id.pid)) {
     if (socket.listening && socket.protocol != "UNIX") {

@@ -346,7 +346,7 @@ TEST_P(DumpOfCore, SaysThatACoreIsTruncated) {
 
 INSTANTIATE_TEST_SUITE_P(Interpreters, DumpOfCore,
                          testing::ValuesIn(interpreters(
-                             {.root = false, .supported = true, .each_version = Prefer::kLoader})),
+                             {.root = false, .only_read = true, .each_version = Prefer::kLoader})),
                          [](const auto& tested) { return tested.param.name; });
 
 TEST(DumpOfCoreCommand, RefusesTheCoreOfAnotherProgram) {

@@ -153,7 +153,7 @@ TEST_P(DumpOfNative, ShowsCBetweenPythonThatRunsThroughTrampolines) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, DumpOfNative,
-                         testing::ValuesIn(interpreters({.supported = true,
+                         testing::ValuesIn(interpreters({.only_read = true,
                                                          .trampoline = true,
                                                          .module = "ctypes",
                                                          .each_version = Prefer::kLoader})),

@@ -194,7 +194,7 @@ for line in sys.stdin:
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, DumpWithStop,
-                         testing::ValuesIn(interpreters({.supported = true})), InterpreterName{});
+                         testing::ValuesIn(interpreters({.only_read = true})), InterpreterName{});
 
 // The interpreter does not matter.
 class DumpKilledInItsStop : public testing::TestWithParam<Step> {

@@ -360,7 +360,7 @@ pause()
   EXPECT_TRUE(std::ranges::none_of(text, control));
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, Dump, testing::ValuesIn(interpreters({.supported = true})),
+INSTANTIATE_TEST_SUITE_P(Pythons, Dump, testing::ValuesIn(interpreters({.only_read = true})),
                          InterpreterName{});
 
 class DumpOfC : public testing::TestWithParam<Interpreter> {};
@@ -413,7 +413,7 @@ ctypes.CDLL(None).syscall(60, 0)
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, DumpOfC,
-                         testing::ValuesIn(interpreters({.supported = true,
+                         testing::ValuesIn(interpreters({.only_read = true,
                                                          .module = "ctypes",
                                                          .each_version = Prefer::kLoader})),
                          InterpreterName{});

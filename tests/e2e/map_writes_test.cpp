@@ -105,9 +105,7 @@ TEST_P(MapWritesOfEach, AreNotThereWithCopiedStacks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, MapWritesOfEach,
-                         testing::ValuesIn(interpreters(
-                             {.free_threaded = false, .supported = true, .trampoline = true})),
-                         InterpreterName{});
+                         testing::ValuesIn(interpreters({.trampoline = true})), InterpreterName{});
 
 // The C library has no frame pointers.
 TEST_F(MapWrites, MayStayWithFramePointers) {
@@ -122,11 +120,8 @@ TEST_F(MapWrites, MayStayWithFramePointers) {
 }
 
 TEST_F(MapWrites, OfTheProgramItselfStay) {
-  const auto python = find_interpreter({.root = false,
-                                        .free_threaded = false,
-                                        .supported = true,
-                                        .trampoline = true,
-                                        .module = "ctypes"});
+  const auto python = find_interpreter(
+      {.root = false, .free_threaded = false, .trampoline = true, .module = "ctypes"});
   if (!python) {
     GTEST_SKIP() << "no Python with ctypes";
   }

@@ -179,7 +179,7 @@ void PrintTo(const Recorded& recorded, std::ostream* stream) {
 
 std::vector<Recorded> recordings() {
   std::vector<Recorded> all;
-  for (const auto& python : interpreters({.supported = true, .trampoline = true})) {
+  for (const auto& python : interpreters({.trampoline = true})) {
     all.push_back({.python = python, .engine = "trampoline"});
     all.push_back({.python = python, .engine = "bpf"});
   }

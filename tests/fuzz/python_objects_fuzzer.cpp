@@ -64,8 +64,8 @@ void run(Input input) {
                                     .node = 152,
                                     .interpreter_tasks = 1000,
                                     .thread_tasks = 880};
-  const auto tasks = published ? python::task_layout({.major = 3, .minor = 14}, offsets)
-                               : python::task_layout(k312, std::nullopt);
+  const auto tasks = published ? python::task_layout({.major = 3, .minor = 14}, 16, offsets)
+                               : python::task_layout(k312, 16, std::nullopt);
   const HostileMemory memory{input.rest()};
   const python::PageCache pages{memory};
   const python::RemoteObjects objects{pages, stack, layout};

@@ -23,14 +23,15 @@ libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
 libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 code = spin.__code__
-words = (ctypes.c_uint64 * 18).from_address(id(code))
+count = 16 + object.__basicsize__ // 8  # 18 with the GIL
+words = (ctypes.c_uint64 * count).from_address(id(code))
 moved = []
 for thing in {}:
     raw = ctypes.string_at(id(thing), sys.getsizeof(thing))
     file = os.memfd_create('cold')
     os.write(file, raw)
     address = libc.mmap(None, len(raw), {}, 2, file, 0)
-    for i in range(18):
+    for i in range(count):
         if words[i] == id(thing):
             words[i] = address
     moved.append((address, len(raw)))
@@ -89,8 +90,8 @@ TEST_P(BpfColdNames, HaveTheirLinesWhenTheseCanBeRead) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, BpfColdNames, testing::ValuesIn(interpreters()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfColdNames,
+                         testing::ValuesIn(interpreters({.only_read = true})), InterpreterName{});
 
 }  // namespace
 }  // namespace pyinject::test

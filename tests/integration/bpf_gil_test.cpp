@@ -143,9 +143,14 @@ TEST_P(BpfGilListTest, DoesNotMarkAThreadThatIsInNoList) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfGilListTest,
-                         testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
+                         testing::ValuesIn(interpreters({.free_threaded = false,
+                                                         .only_read = true,
+                                                         .each_version = Prefer::kChrooted})),
                          InterpreterName{});
-INSTANTIATE_TEST_SUITE_P(Pythons, BpfGilTest, testing::ValuesIn(interpreters()), InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfGilTest,
+                         testing::ValuesIn(interpreters({.free_threaded = false,
+                                                         .only_read = true})),
+                         InterpreterName{});
 
 }  // namespace
 }  // namespace pyinject::test

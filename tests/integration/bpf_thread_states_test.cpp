@@ -70,6 +70,9 @@ class ProgramTime {
 
 // The processor does nothing else while the program walks a list.
 TEST_P(BpfThreadStates, AListWithoutAnEndCostsLittleAndIsReadAgainWhenItHasOne) {
+  if (is_newer(GetParam())) {
+    GTEST_SKIP() << "such a list disproves the layout of an untested version";
+  }
   // On a single processor, so that the walks take a share of its time.
   PythonProcess python{wrapped(GetParam(), {"taskset", "-c", std::to_string(::sched_getcpu())}),
                        std::string{kReady} + R"(
@@ -150,8 +153,8 @@ read_by_ring()
   EXPECT_EQ(with_frames(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, BpfThreadStates, testing::ValuesIn(interpreters()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfThreadStates,
+                         testing::ValuesIn(interpreters({.only_read = true})), InterpreterName{});
 
 }  // namespace
 }  // namespace pyinject::test

@@ -61,7 +61,7 @@ TEST_P(PythonRefusalsForcedTest, AVersionThatIsNotSafe) {
     const char* remedy;
   };
   constexpr auto kCases = std::to_array<Case>({
-      {0x031000f0, Reason::kPythonTooNew, "Python 3.16.0", "supports 3.12 to 3.15"},
+      {0x031000f0, Reason::kPythonTooNew, "Python 3.16.0", "--engine bpf"},
       {0x030f00a7, Reason::kPreRelease, "Python 3.15.0a7", "use a release"},
       {0x030c00f0, Reason::kBadPatchRelease, "Python 3.12.0", "3.12.1 or later"},
       {0x030d0cf0, Reason::kBadPatchRelease, "Python 3.13.12", "gh-144766"},
@@ -78,13 +78,13 @@ TEST_P(PythonRefusalsForcedTest, AVersionThatIsNotSafe) {
   expect_ready(python_.pid());
 }
 
-TEST_P(PythonRefusalsForcedTest, AFreeThreadedBuild) {
+TEST_P(PythonRefusalsForcedTest, ABuildThatOnlySaysThatItIsFreeThreaded) {
   if (!since(13)) {
     GTEST_SKIP() << "3.12 has no such build";
   }
   const auto flag = target_.addresses.runtime + 2 * sizeof(std::uint64_t);  // _Py_DebugOffsets
   write(flag, 1);
-  expect_refused_untouched(python_.pid(), Reason::kFreeThreaded, {"free-threaded", "gh-152330"});
+  expect_refused_untouched(python_.pid(), Reason::kLayoutMismatch, {"not those of this version"});
   write(flag, 0);
   expect_ready(python_.pid());
 }

@@ -272,8 +272,8 @@ TEST_P(PythonStackReaderTest, WhatIsNoCodeObjectHasNoName) {
   EXPECT_TRUE(reader.read().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, PythonStackReaderTest, testing::ValuesIn(interpreters()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonStackReaderTest,
+                         testing::ValuesIn(interpreters({.only_read = true})), InterpreterName{});
 
 }  // namespace
 }  // namespace pyinject::test

@@ -24,7 +24,7 @@ ToldStack read_told(PythonProcess& python) {
 }
 
 python::StackReader stack_reader(base::Pid pid) {
-  auto made = python::StackReader::of(Attach{}.detect(pid));
+  auto made = python::StackReader::of(observe(pid));
   if (const auto* why = std::get_if<std::string>(&made)) {
     throw base::Error{"no stack reader: " + *why};
   }

@@ -169,7 +169,7 @@ void PrintTo(const Case& one, std::ostream* stream) {
 // Each kind on one interpreter, versions in rotation. Kinds that need a module run on an
 // interpreter that scripts/pythons installed with modules.
 std::vector<Case> cases() {
-  const auto versions = interpreters({.supported = true, .each_version = Prefer::kLoader});
+  const auto versions = interpreters({.each_version = Prefer::kLoader});
   std::vector<Case> all;
   for (const auto& kind : kinds()) {
     // A program that ends by itself would exit before it could be observed.

@@ -46,8 +46,8 @@ int number(const char* name, int otherwise) {
 // scripts/pythons, with modules.
 std::vector<Interpreter> chosen_interpreters() {
   const auto wanted = setting("PYINJECT_STRESS_PYTHONS");
-  return wanted.empty() ? interpreters({.supported = true, .each_version = Prefer::kLoader})
-                        : interpreters({.supported = true, .name_part = wanted});
+  return wanted.empty() ? interpreters({.each_version = Prefer::kLoader})
+                        : interpreters({.name_part = wanted});
 }
 
 using Parameters = std::tuple<Kind, Interpreter>;

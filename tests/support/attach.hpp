@@ -12,6 +12,15 @@
 
 namespace pyinject::test {
 
+// Of any interpreter whose frames can be read.
+[[nodiscard]] inline python::Target observe(base::Pid pid) {
+  auto detection = python::make_detector(python::Purpose::kObserve)->detect(pid);
+  if (const auto* refused = std::get_if<python::Refused>(&detection)) {
+    throw base::Error{"refused: " + python::describe(refused->refusal)};
+  }
+  return std::get<python::Target>(std::move(detection));
+}
+
 class Attach {
  public:
   [[nodiscard]] python::Target detect(base::Pid pid) {

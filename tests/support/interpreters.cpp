@@ -166,15 +166,16 @@ bool preferred(const Interpreter& one, const Interpreter& best, Prefer prefer) {
 }
 
 std::vector<Interpreter> one_of_each(const std::vector<Interpreter>& all, Prefer prefer) {
-  std::map<int, Interpreter> chosen;
+  std::map<std::pair<int, bool>, Interpreter> chosen;
   for (const auto& interpreter : all) {
-    const auto [best, first] = chosen.try_emplace(interpreter.minor, interpreter);
+    const auto [best, first] =
+        chosen.try_emplace(std::pair{interpreter.minor, interpreter.free_threaded}, interpreter);
     if (!first && preferred(interpreter, best->second, prefer)) {
       best->second = interpreter;
     }
   }
   std::vector<Interpreter> result;
-  for (auto& [minor, interpreter] : chosen) {
+  for (auto& [kind, interpreter] : chosen) {
     result.push_back(std::move(interpreter));
   }
   return result;
@@ -208,15 +209,11 @@ bool has_probes(const Interpreter& interpreter) {
   return interpreter.minor >= 15 && !interpreter.free_threaded;
 }
 
-bool is_supported(const Interpreter& interpreter) {
-  return !interpreter.free_threaded && interpreter.minor <= required_versions().back().second;
-}
-
 bool selected(const Interpreter& one, const InterpreterSelection& by) {
   return by.minor.value_or(one.minor) == one.minor &&
          by.root.value_or(!one.root.empty()) == !one.root.empty() &&
          by.free_threaded.value_or(one.free_threaded) == one.free_threaded &&
-         (!by.supported || *by.supported == is_supported(one)) &&
+         (by.only_read || by.free_threaded == true || !is_only_read(one)) &&
          (!by.probes || *by.probes == has_probes(one)) &&
          one.name.find(by.name_part) != std::string::npos && (!by.jit || *by.jit == has_jit(one)) &&
          (!by.trampoline || *by.trampoline == has_trampoline(one)) &&
@@ -224,6 +221,14 @@ bool selected(const Interpreter& one, const InterpreterSelection& by) {
 }
 
 }  // namespace
+
+bool is_only_read(const Interpreter& interpreter) {
+  return interpreter.free_threaded || is_newer(interpreter);
+}
+
+bool is_newer(const Interpreter& interpreter) {
+  return interpreter.minor > required_versions().back().second;
+}
 
 bool has_jit(const Interpreter& interpreter) {
   RunOptions options;

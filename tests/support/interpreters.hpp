@@ -36,13 +36,16 @@ struct InterpreterSelection {
   std::optional<int> minor = {};  // 13: CPython 3.13
   std::optional<bool> root = {};  // true: chrooted; false: sees this machine's files
   std::optional<bool> free_threaded = {};
-  std::optional<bool> supported = {};       // not free-threaded, not newer than required_versions()
+  // Also those that can only be read, not activated: free-threaded builds, and versions that are
+  // newer than required_versions().
+  bool only_read = false;
   std::optional<bool> probes = {};          // has the static probes of function calls
   std::optional<bool> jit = {};             // has_jit()
   std::optional<bool> trampoline = {};      // accepts -X perf
   std::string module = {};                  // has_module()
   std::string name_part = {};               // substring of Interpreter::name
-  std::optional<Prefer> each_version = {};  // only one per minor version
+  std::optional<Prefer> each_version = {};  // only one per minor version; of
+                                            // free-threaded ones, another one
   bool whole_matrix = false;                // ignore PYINJECT_TEST_EACH_VERSION
 };
 
@@ -65,6 +68,10 @@ struct InterpreterSelection {
 // The first interpreter of that minor version that is not chrooted and not free-threaded.
 [[nodiscard]] std::optional<Interpreter> plain_interpreter(int minor);
 
+// Whether it can only be read, not activated.
+[[nodiscard]] bool is_only_read(const Interpreter& interpreter);
+// Whether its version is newer than required_versions(): it is an untested one for the tool.
+[[nodiscard]] bool is_newer(const Interpreter& interpreter);
 // Whether PYTHON_JIT=1 enables the JIT.
 [[nodiscard]] bool has_jit(const Interpreter& interpreter);
 [[nodiscard]] bool has_module(const Interpreter& interpreter, std::string_view module);

@@ -53,6 +53,8 @@ struct Target {
   base::ProcessId id;
   base::RemoteAddress stack_begin;  // of the first thread: distinguishes program images
   Version version;
+  bool has_gil = true;             // false: a free-threaded build that runs without a GIL
+  bool untested = false;           // this release was not tested with its version
   std::string interpreter;         // the file that holds the interpreter, as the target names it
   base::RemoteAddress text_begin;  // its executable mapping(s)
   base::RemoteAddress text_end;
@@ -67,6 +69,9 @@ struct Target {
   std::string map_path;            // "/tmp/perf-INNER.map", as the target sees it
   std::vector<std::string> warnings;  // risks that do not justify a refusal, reported to the user
 };
+
+// "3.14.0", "3.14.0 (free-threaded, no GIL)", "3.16.0a1 (untested version)".
+[[nodiscard]] std::string version_text(const Target& target);
 
 // State of the session that switched a target on.
 enum class OwnerState {

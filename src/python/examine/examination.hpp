@@ -84,6 +84,7 @@ class Examination {
   void check_symbols();
   // examination_runtime.cpp: addresses.
   void find_runtime();
+  void prove_layout();
   void check_code();
   void find_libc();
   void find_mailbox();

@@ -2,6 +2,8 @@
 #include "procfs/executable.hpp"
 #include "python/examine/examination.hpp"
 #include "python/layout/code_probe.hpp"
+#include "python/layout/layout_facts.hpp"
+#include "python/layout/layout_proof.hpp"
 #include "python/layout/runtime_view.hpp"
 
 #include <fmt/format.h>
@@ -30,18 +32,23 @@ void Examination::find_runtime() {
     throw Refuse{Reason::kLayoutMismatch, *wrong, "please report this build"};
   }
   layout_ = std::get<RuntimeLayout>(layout);
-  if (layout_.free_threaded) {
-    throw Refuse{Reason::kFreeThreaded, "it is a free-threaded build",
-                 purpose_ == Purpose::kObserve
-                     ? "its frames have another layout"
-                     : "use a build with the GIL: without it the trampoline is not thread-safe "
-                       "(cpython gh-152330)"};
+  if (layout_.free_threaded && purpose_ == Purpose::kActivate) {
+    throw Refuse{
+        Reason::kFreeThreaded, "it is a free-threaded build",
+        "record --engine bpf, or use a build with the GIL: without it the trampoline is not "
+        "thread-safe (cpython gh-152330)"};
   }
   const RuntimeView view{memory_, layout_, addresses.runtime};
   if (view.finalizing()) {
     throw Refuse{Reason::kFinalizing, "its interpreter is shutting down", ""};
   }
+  if (const auto main = view.main_interpreter()) {
+    target_.has_gil = view.uses_gil(*main);
+  }
   if (purpose_ == Purpose::kObserve) {
+    if (!is_tested(target_.version)) {
+      prove_layout();
+    }
     return;  // its first frames exist before it is initialized
   }
   const auto interpreter = view.main_interpreter();
@@ -63,6 +70,30 @@ void Examination::find_runtime() {
     target_.warnings.emplace_back(
         "it has sub-interpreters: only the main interpreter's functions get names");
   }
+}
+
+void Examination::prove_layout() {
+  const auto version = to_string(target_.version);
+  if (!RuntimeView{memory_, layout_, target_.addresses.runtime}.initialized()) {
+    throw Refuse{Reason::kNotInitialized, "its interpreter is not initialized (yet)",
+                 "try again when the program has started"};
+  }
+  if (!interpreter_.file->defines("PyCode_Type")) {
+    throw Refuse{Reason::kNoLibpythonSymbols,
+                 fmt::format("{} does not export PyCode_Type", target_.interpreter),
+                 "use an interpreter whose dynamic symbol table is intact"};
+  }
+  if (const auto wrong = disprove(memory_, layout_, target_.addresses.runtime,
+                                  interpreter_.address("PyCode_Type"))) {
+    throw Refuse{wrong->too_early ? Reason::kNotInitialized : Reason::kLayoutMismatch,
+                 fmt::format("Python {} is an untested version: {}", version, wrong->found),
+                 wrong->too_early ? "try again when the program has started"
+                                  : "use a release of perf-pyinject that knows this version"};
+  }
+  target_.untested = true;
+  target_.warnings.push_back(fmt::format(
+      "untested version: Python {} is read by its own offsets, which fit what is in its memory",
+      version));
 }
 
 std::vector<std::byte> Examination::code_of(std::string_view symbol) const {

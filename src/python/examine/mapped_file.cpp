@@ -27,6 +27,7 @@ constexpr auto kWantedSymbols = std::to_array<std::string_view>({
     "Py_AddPendingCall",
     "_PyEval_AddPendingCall",
     "PyGILState_Ensure",
+    "PyCode_Type",
     "PyGILState_Release",
     "_PyInterpreterState_GetEvalFrameFunc",
     "PyCode_ClearWatcher",

@@ -26,7 +26,9 @@ std::optional<TaskOffsets> task_offsets(const elf::ElfFile& file) {
   constexpr std::size_t kThreadSize = 9;
   constexpr std::size_t kRunningTask = 11;
   constexpr std::size_t kThreadTasks = 12;
-  constexpr std::uint64_t kMost = 4096;
+  constexpr std::uint64_t kMostTask = 4096;
+  // Free-threaded builds have the heaps of each thread in its state.
+  constexpr std::uint64_t kMostThread = std::uint64_t{1} << 20U;
   constexpr std::uint64_t kMostInterpreter = std::uint64_t{4} << 20U;
   const auto section = file.section(".AsyncioDebug");
   if (!section) {
@@ -38,7 +40,7 @@ std::optional<TaskOffsets> task_offsets(const elf::ElfFile& file) {
   }
   std::array<std::uint64_t, kWords> words{};
   std::memcpy(words.data(), bytes->data(), bytes->size());
-  if (words[kTaskSize] > kMost || words[kThreadSize] > kMost ||
+  if (words[kTaskSize] > kMostTask || words[kThreadSize] > kMostThread ||
       words[kRunningTask] >= words[kThreadSize] || words[kThreadTasks] >= words[kThreadSize] ||
       words[kInterpreterSize] > kMostInterpreter ||
       words[kInterpreterTasks] >= words[kInterpreterSize]) {
@@ -107,7 +109,7 @@ std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
     return std::string{"its interpreter does not export PyCode_Type or PyUnicode_Type"};
   }
   const auto tasks = found.publishes_tasks ? find_task_offsets(process, file) : std::nullopt;
-  // parse_layout() and implausible() have checked the range of all offsets.
+  // parse_layout() has checked the range of all offsets.
   const auto narrow = [](std::uint64_t offset) { return static_cast<std::uint32_t>(offset); };
   return FrameLayout{
       // interpreters.head; .main follows it.
@@ -135,11 +137,14 @@ std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
       .line_table = narrow(stack.line_table),
       .first_line = narrow(stack.first_line),
       .byte_code = narrow(stack.byte_code),
+      .thread_byte_code = narrow(stack.thread_byte_code),
+      .byte_code_index = narrow(stack.byte_code_index),
       .type = narrow(stack.type),
       .item_count = narrow(stack.item_count),
       .bytes_data = narrow(stack.bytes_data),
       .text_length = narrow(stack.text_length),
       .text_state = narrow(stack.text_state),
+      .text_form = stack.text_form,
       .ascii_data = narrow(stack.ascii_data),
       .int_digits = narrow(stack.int_digits),
       .task_name = tasks ? tasks->name : 0,

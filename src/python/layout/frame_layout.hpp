@@ -5,6 +5,7 @@
 #include "pyinject/base/remote_address.hpp"
 #include "pyinject/python/target.hpp"
 #include "python/layout/process_image.hpp"
+#include "python/layout/stack_layout.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -43,12 +44,15 @@ struct FrameLayout {
   std::uint32_t line_table = 0;
   std::uint32_t first_line = 0;
   std::uint32_t byte_code = 0;
+  std::uint32_t thread_byte_code = 0;  // StackLayout
+  std::uint32_t byte_code_index = 0;
   // All objects; bytes; str; int; asyncio's Task.
   std::uint32_t type = 0;
   std::uint32_t item_count = 0;
   std::uint32_t bytes_data = 0;
   std::uint32_t text_length = 0;
   std::uint32_t text_state = 0;
+  TextForm text_form = {};
   std::uint32_t ascii_data = 0;
   std::uint32_t int_digits = 0;
   std::uint32_t task_name = 0;

@@ -26,14 +26,8 @@ std::variant<FrameReading, std::string> prepare_frame_reading(const Target& targ
   if (auto* const wrong = std::get_if<std::string>(&layout)) {
     return std::move(*wrong);
   }
-  auto& found = std::get<RuntimeLayout>(layout);
-  if (auto wrong = implausible(found.stack); !wrong.empty()) {
-    return "its debug offsets make no sense: " + wrong;
-  }
-  if (found.free_threaded) {
-    return std::string{"it is a free-threaded build"};
-  }
-  return FrameReading{.file = std::get<elf::ElfFile>(std::move(file)), .layout = found};
+  return FrameReading{.file = std::get<elf::ElfFile>(std::move(file)),
+                      .layout = std::get<RuntimeLayout>(layout)};
 }
 
 }  // namespace pyinject::python

@@ -13,6 +13,18 @@
 
 namespace pyinject::python {
 
+// What free-threaded builds insert (Include/object.h; Include/cpython/code.h,
+// Include/internal/pycore_interpframe_structs.h; Python/ceval_gil.h): ob_tid, flags, mutex and the
+// two reference counts instead of one in each object; from 3.14 on co_tlbc before the byte code and
+// tlbc_index before a frame's owner; `enabled` in the GIL.
+struct FreeThreadedGrowth {
+  std::uint64_t object_head = 16;
+  std::uint64_t before_byte_code = 8;
+  std::uint64_t before_owner = 4;
+  std::uint64_t before_gil_holder = 8;
+};
+inline constexpr FreeThreadedGrowth kFreeThreadedGrowth{};
+
 // Indexes of u64 fields in _Py_DebugOffsets (Include/internal/pycore_debug_offsets.h; in 3.13
 // pycore_runtime.h). For several consecutive fields, the index of the first.
 struct PublishedOffsets {
@@ -28,6 +40,11 @@ struct PublishedOffsets {
   std::size_t object_type = 0;
   std::size_t bytes = 0;  // size, ob_size, ob_sval
   std::size_t text = 0;   // size, state, length, size of its ASCII form
+  // Not an index: PyInterpreterState.threads.head, relative to its `next`.
+  std::uint64_t threads_after_next = 0;
+  // Only 3.14 and later: co_tlbc, and a frame's tlbc_index. 0: not published.
+  std::size_t thread_byte_code = 0;
+  std::size_t byte_code_index = 0;
 };
 
 // The same in 3.12 to 3.15 (Include/internal/pycore_frame.h): FRAME_OWNED_BY_GENERATOR; an entry
@@ -58,10 +75,11 @@ struct BadRelease {
 
 struct LayoutFacts {
   std::uint8_t minor = 0;
-  // Complete for a version without published offsets. Else what PUBLISHED lacks, and a frame's
-  // previous and owner for entry_frames().
+  // Of builds with the GIL. What PUBLISHED has must agree with it; without PUBLISHED, complete.
   RuntimeLayout layout = {};
   std::optional<PublishedOffsets> published = {};
+  // Of free-threaded builds: bits of a str's state before its kind, instead of 2.
+  std::uint32_t free_threaded_interned = 2;
   std::span<const BadRelease> bad_releases = {};
   // See the functions with these names in version_policy.hpp.
   Releases unmaps_used_arenas = kNoRelease;
@@ -74,6 +92,11 @@ struct LayoutFacts {
 [[nodiscard]] std::span<const LayoutFacts> all_layout_facts();
 // nullptr: not in the table.
 [[nodiscard]] const LayoutFacts* layout_facts(const Version& version);
+// For reading only: a version newer than the table has those of the newest one in it, as far as its
+// own offsets agree (parse_layout()). nullptr: too old.
+[[nodiscard]] const LayoutFacts* readable_facts(const Version& version);
+// Whether this release was tested with that minor version: with a final release or a candidate.
+[[nodiscard]] bool is_tested(const Version& version);
 
 // An entry frame on the C stack: where it has the address of the calling Python frame, and the
 // value at OWNER that identifies it.

@@ -1,5 +1,7 @@
 #include "python/layout/object_layout.hpp"
 
+#include "python/layout/layout_facts.hpp"
+
 #include <fmt/format.h>
 
 #include <cstring>
@@ -13,6 +15,9 @@ namespace {
 struct Published {
   std::size_t index = 0;
   std::uint64_t ObjectLayout::*field = nullptr;
+  // In a newer version it may be elsewhere, but this many bytes before the end of a structure whose
+  // size is in the word before it. 0: it may not.
+  std::uint64_t before_end = 0;
 };
 
 struct ObjectFacts {
@@ -80,7 +85,7 @@ const std::vector<ObjectFacts>& all_object_facts() {
                      {63, &L::type_flags},
                      {64, &L::instance_size},
                      {65, &L::dict_offset},
-                     {67, &L::cached_keys},
+                     {67, &L::cached_keys, 56},
                      {69, &L::tuple_items},
                      {72, &L::list_items},
                      {76, &L::set_table},
@@ -95,6 +100,48 @@ const std::vector<ObjectFacts>& all_object_facts() {
   return facts;
 }
 
+// The same for free-threaded builds: each object's head is longer, and an object has no garbage
+// collector's head, so its dictionary is directly before it (pycore_object.h:
+// MANAGED_DICT_OFFSET).
+ObjectLayout free_threaded(ObjectLayout layout) {
+  using L = ObjectLayout;
+  for (const auto field : {&L::head,
+                           &L::local_count,
+                           &L::stack_size,
+                           &L::exception_table,
+                           &L::type_name,
+                           &L::instance_size,
+                           &L::type_flags,
+                           &L::dict_offset,
+                           &L::type_order,
+                           &L::cached_keys,
+                           &L::dict_keys,
+                           &L::dict_values,
+                           &L::list_items,
+                           &L::tuple_items,
+                           &L::set_mask,
+                           &L::set_table,
+                           &L::int_tag,
+                           &L::int_digits,
+                           &L::module_dict,
+                           &L::referent,
+                           &L::method_function,
+                           &L::method_self,
+                           &L::function_code,
+                           &L::function_closure,
+                           &L::cell_content,
+                           &L::builtin_method,
+                           &L::builtin_self,
+                           &L::descriptor_name,
+                           &L::generator_state,
+                           &L::generator_frame,
+                           &L::wrapped}) {
+    layout.*field += kFreeThreadedGrowth.object_head;
+  }
+  layout.managed_dict = sizeof(std::uint64_t);
+  return layout;
+}
+
 }  // namespace
 
 std::variant<ObjectLayout, std::string> object_layout(const Version& version,
@@ -107,12 +154,18 @@ std::variant<ObjectLayout, std::string> object_layout(const Version& version,
     }
     return value;
   };
+  const auto* const readable = readable_facts(version);
   for (const auto& facts : all_object_facts()) {
-    if (version.major != 3 || facts.minor != version.minor) {
+    if (readable == nullptr || facts.minor != readable->minor) {
       continue;
     }
-    ObjectLayout layout = facts.layout;
-    for (const auto& [index, field] : facts.published) {
+    constexpr std::size_t kFreeThreaded = 2;
+    const bool threads_free = facts.modules != 0 && word(kFreeThreaded) != 0;
+    ObjectLayout layout = threads_free ? free_threaded(facts.layout) : facts.layout;
+    for (const auto& [index, field, before_end] : facts.published) {
+      if (before_end != 0 && version.minor != facts.minor) {
+        layout.*field = word(index - 1) - before_end;
+      }
       if (word(index) != layout.*field) {
         return fmt::format("its objects are not those of this version: {} instead of {} (word {})",
                            word(index), layout.*field, index);
@@ -120,6 +173,9 @@ std::variant<ObjectLayout, std::string> object_layout(const Version& version,
     }
     if (facts.modules != 0) {
       layout.modules = word(facts.modules);
+      if (word(facts.modules + 1) + 16 != layout.modules) {  // PyInterpreterState.sysdict
+        return fmt::format("its debug offsets make no sense: sys.modules at {}", layout.modules);
+      }
     }
     if (layout.modules > kMostInterpreter || layout.modules % sizeof(std::uint64_t) != 0) {
       return fmt::format("its debug offsets make no sense: sys.modules at {}", layout.modules);
@@ -129,25 +185,36 @@ std::variant<ObjectLayout, std::string> object_layout(const Version& version,
   return fmt::format("no objects are known for {}", to_string(version));
 }
 
-std::optional<TaskLayout> task_layout(const Version& version,
+std::optional<TaskLayout> task_layout(const Version& version, std::uint64_t head,
                                       const std::optional<TaskOffsets>& published) {
+  const auto growth = head - ObjectLayout{}.head;
+  const auto grown = [growth](TaskLayout layout) {
+    for (const auto field : {&TaskLayout::loop, &TaskLayout::callback, &TaskLayout::callbacks}) {
+      layout.*field += growth;
+    }
+    return layout;
+  };
   if (version.major == 3 && version.minor == 12) {
     return TaskLayout{.size = 176, .state = 88, .waits_for = 128, .coroutine = 136, .name = 144};
   }
   if (version.major == 3 && version.minor == 13) {
-    return TaskLayout{.size = 144, .state = 96, .waits_for = 112, .coroutine = 120, .name = 128};
+    return grown({.size = 144 + growth,
+                  .state = 96 + growth,
+                  .waits_for = 112 + growth,
+                  .coroutine = 120 + growth,
+                  .name = 128 + growth});
   }
   if (!published) {
     return std::nullopt;
   }
   // Not published: the state is an int before the flag that says whether it is a task, and the
   // future that it waits for is the word before its coroutine (3.14 and 3.15).
-  return TaskLayout{.size = published->size,
-                    .state = std::uint64_t{published->is_task} / 8 * 8,
-                    .waits_for = published->coroutine - sizeof(std::uint64_t),
-                    .coroutine = published->coroutine,
-                    .name = published->name,
-                    .published = published};
+  return grown({.size = published->size,
+                .state = std::uint64_t{published->is_task} / 8 * 8,
+                .waits_for = published->coroutine - sizeof(std::uint64_t),
+                .coroutine = published->coroutine,
+                .name = published->name,
+                .published = published});
 }
 
 }  // namespace pyinject::python

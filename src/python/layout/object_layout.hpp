@@ -23,8 +23,9 @@ struct GeneratorStates {
   bool operator==(const GeneratorStates&) const = default;
 };
 
-// Offsets in bytes. The defaults are those of 3.12 to 3.15.
+// Offsets in bytes. The defaults are those of 3.12 to 3.15, with the GIL.
 struct ObjectLayout {
+  std::uint64_t head = 16;    // size of PyObject, with which every object begins
   std::uint64_t modules = 0;  // in PyInterpreterState: imports.modules, which is sys.modules
   std::uint64_t locals = 72;  // in _PyInterpreterFrame: localsplus
   // In PyCodeObject, ints: number of words of its locals, and of its evaluation stack.
@@ -77,6 +78,7 @@ struct ObjectLayout {
   std::uint64_t awaited = 8;
   // In awaitables that wrap another one.
   std::uint64_t wrapped = 16;
+  bool operator==(const ObjectLayout&) const = default;
 };
 
 // The offsets for VERSION. RUNTIME: the first bytes of _PyRuntime, whose published offsets must
@@ -98,8 +100,8 @@ struct TaskLayout {
   std::optional<TaskOffsets> published = {};
 };
 
-// From PUBLISHED, or (3.12 and 3.13) from a table. nullopt: not known.
-[[nodiscard]] std::optional<TaskLayout> task_layout(const Version& version,
+// From PUBLISHED, or (3.12 and 3.13) from a table. HEAD: ObjectLayout::head. nullopt: not known.
+[[nodiscard]] std::optional<TaskLayout> task_layout(const Version& version, std::uint64_t head,
                                                     const std::optional<TaskOffsets>& published);
 
 }  // namespace pyinject::python

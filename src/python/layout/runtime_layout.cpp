@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 #include <string_view>
 
@@ -51,6 +52,10 @@ void take_published(const PublishedOffsets& at, const Words& words, StackLayout&
   stack.text_length = words[at.text + 2];
   stack.text_state = words[at.text + 1];
   stack.ascii_data = words[at.text + 3];
+  if (at.thread_byte_code != 0) {
+    stack.thread_byte_code = words[at.thread_byte_code];
+    stack.byte_code_index = words[at.byte_code_index];
+  }
 }
 
 void take_published(const PublishedOffsets& at, const Words& words, RuntimeLayout& layout) {
@@ -70,8 +75,101 @@ void take_published(const PublishedOffsets& at, const Words& words, RuntimeLayou
   layout.next_thread = words[at.thread + 1];
   layout.thread_interpreter = words[at.thread + 2];
   layout.thread_id = words[at.thread_id];
-  layout.free_threaded = words[2] != 0;
   take_published(at, words, layout.stack);
+}
+
+// The offsets in FACTS, with the growth of free-threaded builds.
+RuntimeLayout expected_layout(const LayoutFacts& facts, bool free_threaded) {
+  RuntimeLayout layout = facts.layout;
+  auto& stack = layout.stack;
+  layout.free_threaded = free_threaded;
+  layout.gil_last_holder = 8;
+  layout.gil_locked = 16;
+  if (!free_threaded) {
+    return layout;
+  }
+  constexpr auto kGrowth = kFreeThreadedGrowth;
+  for (auto* const offset :
+       {&stack.file_name, &stack.qualified_name, &stack.line_table, &stack.first_line,
+        &stack.byte_code, &stack.type, &stack.item_count, &stack.bytes_data, &stack.text_length,
+        &stack.text_state, &stack.ascii_data, &stack.int_digits}) {
+    *offset += kGrowth.object_head;
+  }
+  if (facts.published->thread_byte_code != 0) {
+    stack.thread_byte_code = stack.byte_code;
+    stack.byte_code += kGrowth.before_byte_code;
+    stack.byte_code_index = stack.stack_end + 8;
+    stack.owner += kGrowth.before_owner;
+  }
+  stack.text_form = kTextForm.after(facts.free_threaded_interned);
+  layout.gil_last_holder += kGrowth.before_gil_holder;
+  layout.gil_locked += kGrowth.before_gil_holder;
+  return layout;
+}
+
+struct Field {
+  std::string_view name;
+  std::uint64_t stated = 0;
+  std::uint64_t expected = 0;
+};
+
+std::string first_differing(std::span<const Field> fields) {
+  for (const auto& [name, stated, expected] : fields) {
+    if (stated != expected) {
+      return fmt::format("{} at {} instead of {}", name, stated, expected);
+    }
+  }
+  return {};
+}
+
+// Empty if the structures have the shape that this release knows: with one word of the offsets
+// changed, they do not. The positions of an interpreter's fields vary with the build.
+std::string differing(const PublishedOffsets& at, const Words& words, const RuntimeLayout& stated,
+                      const RuntimeLayout& expected) {
+  const auto& one = stated.stack;
+  const auto& other = expected.stack;
+  return first_differing(std::to_array<Field>({
+      {"interpreters", stated.interpreters_main, stated.finalizing + 32},
+      {"an interpreter's id", stated.interpreter_id, stated.next_interpreter + 8},
+      {"an interpreter's threads", stated.threads_head,
+       stated.next_interpreter + at.threads_after_next},
+      {"a thread's previous one", one.previous_thread, 0},
+      {"a thread's next one", stated.next_thread, 8},
+      {"a thread's interpreter", stated.thread_interpreter, 16},
+      {"a thread's native id", one.native_thread_id, stated.thread_id + 8},
+      {"the GIL", stated.gil, 16},
+      {"the GIL's holder", stated.gil_last_holder, expected.gil_last_holder},
+      {"the GIL's lock", stated.gil_locked, expected.gil_locked},
+      {"the end of frames", one.frame_size, other.frame_size},
+      {"a frame's code", one.executable, other.executable},
+      {"a frame's previous one", one.previous, other.previous},
+      {"a frame's instruction", one.instruction, other.instruction},
+      {"a frame's owner", one.owner, other.owner},
+      {"a frame's stack end", one.stack_end, other.stack_end},
+      {"a frame's copy of byte code", one.byte_code_index, other.byte_code_index},
+      {"a code's file", one.file_name, other.file_name},
+      {"a code's name", one.qualified_name, other.qualified_name},
+      {"a code's lines", one.line_table, other.line_table},
+      {"a code's first line", one.first_line, other.first_line},
+      {"a code's byte code", one.byte_code, words[at.code] - 8},  // its size
+      {"a code's copies of byte code", one.thread_byte_code,
+       stated.free_threaded && at.thread_byte_code != 0 ? one.byte_code - 8 : 0},
+      {"an object's type", one.type, other.type},
+      {"the size of bytes", one.item_count, other.item_count},
+      {"the content of bytes", one.bytes_data, other.bytes_data},
+      {"a text's length", one.text_length, other.text_length},
+      {"a text's state", one.text_state, other.text_state},
+      {"a text's content", one.ascii_data, other.ascii_data},
+  }));
+}
+
+// What grows from version to version.
+std::string differing_in_size(const RuntimeLayout& stated, const RuntimeLayout& expected) {
+  return first_differing(std::to_array<Field>({
+      {"a code's byte code", stated.stack.byte_code, expected.stack.byte_code},
+      {"a thread's id", stated.thread_id, expected.thread_id},
+      {"a thread's frame", stated.stack.current_frame, expected.stack.current_frame},
+  }));
 }
 
 // Empty if every offset is plausible.
@@ -86,11 +184,12 @@ std::string implausible(const PublishedOffsets& at, const RuntimeLayout& layout)
   if (layout.interpreter_size < 4096 || layout.interpreter_size > kMostRuntime) {
     return fmt::format("an interpreter state of {} bytes", layout.interpreter_size);
   }
-  if (layout.finalizing < at.size || layout.interpreters_main < at.size) {
-    return fmt::format("finalizing at {}, main interpreter at {}", layout.finalizing,
-                       layout.interpreters_main);
+  // The runtime's own fields follow the offsets: three ints before `finalizing`, and padding.
+  if (layout.finalizing != at.size + 24) {
+    return fmt::format("{} bytes of offsets instead of {}", layout.finalizing - 24, at.size);
   }
   constexpr std::uint64_t kMostThread = 2048;
+  constexpr std::uint64_t kMostCode = 512;
   for (const auto& text :
        {bad("finalizing", layout.finalizing, layout.runtime_size),
         bad("main interpreter", layout.interpreters_main, layout.runtime_size),
@@ -98,14 +197,10 @@ std::string implausible(const PublishedOffsets& at, const RuntimeLayout& layout)
         bad("interpreter id", layout.interpreter_id, layout.interpreter_size),
         bad("next interpreter", layout.next_interpreter, layout.interpreter_size),
         bad("thread list", layout.threads_head, layout.interpreter_size),
-        bad("GIL", layout.gil, layout.interpreter_size),
         bad("eval_frame", layout.eval_frame, layout.interpreter_size),
-        bad("next thread", layout.next_thread, kMostThread),
-        bad("thread's interpreter", layout.thread_interpreter, kMostThread),
-        bad("thread id", layout.thread_id, kMostThread),
-        bad("native thread id", layout.stack.native_thread_id, kMostThread),
-        bad("GIL holder", layout.gil_last_holder, kMostThread),
-        bad("GIL lock", layout.gil_locked, kMostThread)}) {
+        bad("byte code", layout.stack.byte_code, kMostCode),
+        bad("thread's frame", layout.stack.current_frame, kMostThread),
+        bad("thread id", layout.thread_id, kMostThread)}) {
     if (!text.empty()) {
       return text;
     }
@@ -117,13 +212,12 @@ std::string implausible(const PublishedOffsets& at, const RuntimeLayout& layout)
 
 std::variant<RuntimeLayout, std::string> parse_layout(const Version& version,
                                                       std::span<const std::byte> runtime) {
-  const auto* const facts = layout_facts(version);
+  const auto* const facts = readable_facts(version);
   if (facts == nullptr) {
     return fmt::format("no layout is known for {}", to_string(version));
   }
-  RuntimeLayout layout = facts->layout;
   if (!facts->published) {
-    return layout;
+    return facts->layout;
   }
   const Words words{runtime};
   if (runtime.size() < facts->published->size ||
@@ -135,8 +229,18 @@ std::variant<RuntimeLayout, std::string> parse_layout(const Version& version,
     return fmt::format("Py_Version says {}, the debug offsets say {}", to_string(version),
                        to_string(stated));
   }
-  take_published(*facts->published, words, layout);
-  if (const auto wrong = implausible(*facts->published, layout); !wrong.empty()) {
+  const auto& at = *facts->published;
+  const auto expected = expected_layout(*facts, words[2] != 0);
+  RuntimeLayout layout = expected;
+  take_published(at, words, layout);
+  auto wrong = implausible(at, layout);
+  if (wrong.empty()) {
+    wrong = differing(at, words, layout, expected);
+  }
+  if (wrong.empty() && facts == layout_facts(version)) {
+    wrong = differing_in_size(layout, expected);
+  }
+  if (!wrong.empty()) {
     return "the debug offsets are not those of this version: " + wrong;
   }
   if (!unmaps_used_arenas(version)) {

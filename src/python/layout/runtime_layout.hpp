@@ -64,13 +64,16 @@ struct RuntimeLayout {
   bool free_threaded = false;
   bool publishes_tasks = false;  // offsets of tasks, in the section .AsyncioDebug (3.14+)
   StackLayout stack;
+  bool operator==(const RuntimeLayout&) const = default;
 };
 
 // Bytes of _Py_DebugOffsets that parse_layout() needs.
 inline constexpr std::size_t kDebugOffsetsBytes = 112 * sizeof(std::uint64_t);
 
-// The layout for VERSION. RUNTIME: the first bytes of the target's _PyRuntime (used from 3.13 on;
-// cookie, version and plausibility of every offset are checked). A string says what does not fit.
+// The layout for VERSION. RUNTIME: the first bytes of the target's _PyRuntime, used from 3.13 on.
+// Its offsets must have the shape that this release knows: of that version, or for a newer one that
+// of the newest. What may differ in a newer one is to be verified by disprove() (layout_proof.hpp).
+// A string says what does not fit.
 [[nodiscard]] std::variant<RuntimeLayout, std::string> parse_layout(
     const Version& version, std::span<const std::byte> runtime);
 

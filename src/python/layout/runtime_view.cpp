@@ -84,6 +84,15 @@ std::optional<std::uint64_t> RuntimeView::main_thread() const {
   return memory_.read_value<std::uint64_t>(runtime_ + layout_.main_thread);
 }
 
+bool RuntimeView::uses_gil(base::RemoteAddress interpreter) const {
+  if (!layout_.free_threaded) {
+    return true;
+  }
+  // Python/ceval_gil.h: `int enabled` is its first field.
+  const auto gil = memory_.read_pointer(interpreter + layout_.gil);
+  return gil && !gil->is_null() && memory_.read_value<std::int32_t>(*gil).value_or(0) != 0;
+}
+
 bool RuntimeView::holds_gil(base::RemoteAddress interpreter, base::RemoteAddress thread) const {
   const auto gil = memory_.read_pointer(interpreter + layout_.gil);
   if (!gil || gil->is_null()) {

@@ -41,6 +41,9 @@ class RuntimeView {
                                                  std::size_t most = kMostThreads) const;
   // pthread_self() of the thread that runs pending calls and signal handlers.
   [[nodiscard]] std::optional<std::uint64_t> main_thread() const;
+  // Whether INTERPRETER uses its GIL: a free-threaded build may switch it on while it runs, for an
+  // extension that needs it.
+  [[nodiscard]] bool uses_gil(base::RemoteAddress interpreter) const;
   // True if THREAD seems to hold the GIL of INTERPRETER.
   [[nodiscard]] bool holds_gil(base::RemoteAddress interpreter, base::RemoteAddress thread) const;
   // A signal has arrived, and the main thread, THREAD, has not run its Python handler yet.

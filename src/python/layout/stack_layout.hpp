@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 namespace pyinject::python {
 
@@ -21,6 +20,17 @@ struct TextForm {
   std::uint32_t ascii = 0;
   std::uint32_t utf8_fields = 0;  // bytes of PyCompactUnicodeObject before its characters
   bool operator==(const TextForm&) const = default;
+
+  // The same form with BITS instead of two before the kind: free-threaded builds store whether the
+  // text is interned in a byte (3.14 and later).
+  [[nodiscard]] constexpr TextForm after(std::uint32_t bits) const {
+    const auto shift = bits - 2;
+    return {.kind_shift = kind_shift + shift,
+            .kind_mask = kind_mask,
+            .compact = compact << shift,
+            .ascii = ascii << shift,
+            .utf8_fields = utf8_fields};
+  }
 };
 
 // Offsets in bytes. From 3.13 on, they come from the target's own _Py_DebugOffsets.
@@ -49,6 +59,11 @@ struct StackLayout {
   std::uint64_t line_table = 0;
   std::uint64_t first_line = 0;
   std::uint64_t byte_code = 0;
+  // Free-threaded builds from 3.14 on: each thread has a copy of its own of the byte code. In
+  // PyCodeObject, a pointer to the number of copies and their addresses, the first of which is that
+  // of BYTE_CODE; in _PyInterpreterFrame, an int, the copy to which INSTRUCTION belongs. 0: none.
+  std::uint64_t thread_byte_code = 0;
+  std::uint64_t byte_code_index = 0;
   // In all objects; in those of variable size; in bytes; in str.
   std::uint64_t type = 0;
   std::uint64_t item_count = 0;
@@ -58,9 +73,7 @@ struct StackLayout {
   std::uint64_t ascii_data = 0;
   TextForm text_form = {};
   std::uint64_t int_digits = 0;  // in int
+  bool operator==(const StackLayout&) const = default;
 };
-
-// Empty if the offsets are plausible for a Python, else which one is not.
-[[nodiscard]] std::string implausible(const StackLayout& layout);
 
 }  // namespace pyinject::python

@@ -27,6 +27,17 @@ std::string to_string(const Version& version) {
   }
 }
 
+std::string version_text(const Target& target) {
+  auto text = to_string(target.version);
+  if (!target.has_gil) {
+    text += " (free-threaded, no GIL)";
+  }
+  if (target.untested) {
+    text += " (untested version)";
+  }
+  return text;
+}
+
 std::string_view name(TrampolineState state) {
   switch (state) {
     case TrampolineState::kOff:

@@ -15,19 +15,25 @@ std::optional<Refusal> refuse_version(const Version& version, Purpose purpose) {
                    .found = "it is Python " + text,
                    .remedy = "the perf trampoline came with Python 3.12"};
   }
+  if (purpose != Purpose::kActivate && version.major == 3) {
+    return std::nullopt;  // its own offsets tell whether it can be read: parse_layout()
+  }
   if (version.major > 3 || version.minor > newest) {
     return Refusal{.reason = Reason::kPythonTooNew,
                    .found = "it is Python " + text,
-                   .remedy = fmt::format("this release of perf-pyinject supports 3.{} to 3.{}",
+                   .remedy = fmt::format("record --engine bpf: this release of perf-pyinject can "
+                                         "switch on the trampoline of 3.{} to 3.{}",
                                          oldest, newest)};
   }
   if (version.level != 0xf && version.level != 0xc) {
     return Refusal{.reason = Reason::kPreRelease,
                    .found = "it is Python " + text,
-                   .remedy = "layouts change until the release candidates: use a release"};
+                   .remedy =
+                       "record --engine bpf, or use a release: layouts change until the "
+                       "release candidates"};
   }
   const auto* const facts = layout_facts(version);
-  if (facts == nullptr || purpose != Purpose::kActivate) {
+  if (facts == nullptr) {
     return std::nullopt;
   }
   for (const auto& bad : facts->bad_releases) {

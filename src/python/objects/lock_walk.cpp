@@ -13,22 +13,22 @@ namespace {
 
 using base::RemoteAddress;
 
-// The fields of lockobject and rlockobject (Modules/_threadmodule.c) follow the object's head. The
-// size tells the layout: 3.13 changed lockobject in a patch release.
-constexpr std::uint64_t kLockField = 16;           // a pointer to a semaphore, or a PyMutex
-constexpr std::uint64_t kMutexLockSize = 24;       // PyMutex
-constexpr std::uint64_t kSemaphoreLockSize = 40;   // semaphore, weak references, locked
-constexpr std::uint64_t kMutexRLockSize = 40;      // _PyRecursiveMutex: PyMutex, thread, level
-constexpr std::uint64_t kSemaphoreRLockSize = 48;  // semaphore, owner, count, weak references
-constexpr std::uint64_t kOwner = 24;
-constexpr std::uint64_t kCount = 32;
+// The fields of lockobject and rlockobject (Modules/_threadmodule.c) follow the object's head: a
+// pointer to a semaphore, or a PyMutex. Their size tells which: 3.13 changed lockobject in a patch
+// release.
+constexpr std::uint64_t kMutexLockBytes = 8;        // PyMutex
+constexpr std::uint64_t kSemaphoreLockBytes = 24;   // semaphore, weak references, locked
+constexpr std::uint64_t kMutexRLockBytes = 24;      // _PyRecursiveMutex: PyMutex, thread, level
+constexpr std::uint64_t kSemaphoreRLockBytes = 32;  // semaphore, owner, count, weak references
+constexpr std::uint64_t kOwner = 8;
+constexpr std::uint64_t kCount = 16;
 
 // A thread that waits for a PyMutex waits for a semaphore in a struct wait_entry on its own stack
 // (Python/parking_lot.c), after the address of the PyMutex.
 constexpr std::uint64_t kAddressBeforeSemaphore = 8;
 
-// ThreadHandle (Modules/_threadmodule.c, 3.13 and later): the event for which join() waits.
-constexpr std::uint64_t kHandle = 16;  // in PyThreadHandleObject
+// ThreadHandle (Modules/_threadmodule.c, 3.13 and later): the event for which join() waits. The
+// first field of a PyThreadHandleObject points to it.
 constexpr std::uint64_t kThreadExits = 57;
 
 struct Purpose {
@@ -109,9 +109,9 @@ std::optional<LockWalk::Lock> LockWalk::lock_at(RemoteAddress object) const {
   if (!recursive && name != "_thread.lock") {
     return std::nullopt;
   }
-  const auto size = objects_.instance_size(object);
-  const bool mutex = size == (recursive ? kMutexRLockSize : kMutexLockSize);
-  if (!mutex && size != (recursive ? kSemaphoreRLockSize : kSemaphoreLockSize)) {
+  const auto bytes = objects_.instance_size(object) - objects_.layout().head;
+  const bool mutex = bytes == (recursive ? kMutexRLockBytes : kMutexLockBytes);
+  if (!mutex && bytes != (recursive ? kSemaphoreRLockBytes : kSemaphoreLockBytes)) {
     return std::nullopt;
   }
   return Lock{.address = object, .recursive = recursive, .mutex = mutex};
@@ -120,9 +120,10 @@ std::optional<LockWalk::Lock> LockWalk::lock_at(RemoteAddress object) const {
 std::optional<LockWalk::Lock> LockWalk::find_lock(const NamedFrame& frame,
                                                   RemoteAddress futex) const {
   const auto& memory = objects_.memory();
+  const auto head = objects_.layout().head;
   const auto mutex = memory.read_pointer(futex - kAddressBeforeSemaphore);
-  if (mutex && mutex->value() % RemoteObjects::kWord == 0 && mutex->value() > kLockField) {
-    const auto lock = lock_at(*mutex - kLockField);
+  if (mutex && mutex->value() % RemoteObjects::kWord == 0 && mutex->value() > head) {
+    const auto lock = lock_at(*mutex - head);
     if (lock && lock->mutex) {
       return lock;
     }
@@ -152,7 +153,7 @@ std::optional<LockWalk::Lock> LockWalk::find_lock(const NamedFrame& frame,
     if (objects_.is_static(object, "builtin_function_or_method")) {  // lock.acquire
       object = objects_.object_at(object + layout.builtin_self).value_or(object);
     }
-    if (memory.read_pointer(object + kLockField) == futex) {
+    if (memory.read_pointer(object + head) == futex) {
       const auto lock = lock_at(object);
       if (lock && !lock->mutex) {
         return lock;
@@ -164,8 +165,9 @@ std::optional<LockWalk::Lock> LockWalk::find_lock(const NamedFrame& frame,
 
 RawWait LockWalk::owned(const Lock& lock) const {
   RawWait wait{.kind = Wait::Kind::kRLock, .object = "RLock", .address = lock.address, .owner = {}};
-  const auto owner = objects_.memory().read_value<std::uint64_t>(lock.address + kOwner);
-  const auto count = objects_.memory().read_value<std::uint64_t>(lock.address + kCount);
+  const auto fields = lock.address + objects_.layout().head;
+  const auto owner = objects_.memory().read_value<std::uint64_t>(fields + kOwner);
+  const auto count = objects_.memory().read_value<std::uint64_t>(fields + kCount);
   if (owner && count && *owner != 0) {
     wait.owner = owner;
     wait.count = *count + (lock.mutex ? 1 : 0);  // a level of 0: acquired once
@@ -279,7 +281,7 @@ bool LockWalk::joins(const NamedFrame& frame, RemoteAddress futex) const {
     handle = objects_.attribute(*self, "_os_thread_handle");
   }
   const auto inner = handle && objects_.type_name(*handle) == "_thread._ThreadHandle"
-                         ? objects_.object_at(*handle + kHandle)
+                         ? objects_.object_at(*handle + objects_.layout().head)
                          : std::nullopt;
   return inner && *inner + kThreadExits == *event;
 }

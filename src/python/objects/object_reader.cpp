@@ -248,7 +248,7 @@ AsyncTasks ObjectReader::Impl::tasks() {
   if (!offsets_ && layout_.publishes_tasks) {
     offsets_ = loaded_task_offsets(*image_);  // asyncio may have been loaded since
   }
-  const auto layout = task_layout(version_, offsets_);
+  const auto layout = task_layout(version_, object_layout_.head, offsets_);
   if (!layout) {
     return {};
   }

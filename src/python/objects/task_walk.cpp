@@ -225,6 +225,11 @@ std::optional<TaskWalk::Step> TaskWalk::step(RemoteAddress generator) const {
                        .code = RemoteAddress{code->value() & ~stack.executable_tags},
                        .instruction = *instruction},
              .next = std::nullopt};
+  if (stack.byte_code_index != 0) {
+    const auto index = memory.read_value<std::int32_t>(frame + stack.byte_code_index).value_or(0);
+    found.frame.instruction =
+        in_shared_byte_code(memory, stack, found.frame.code, index, *instruction);
+  }
   if (*state == states.created || !delegates(*state, *instruction)) {
     return found;
   }

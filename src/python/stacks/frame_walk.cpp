@@ -10,7 +10,7 @@ namespace pyinject::python {
 
 namespace {
 
-constexpr std::size_t kMostFrameBytes = 256;  // limit on its fixed part: implausible(StackLayout)
+constexpr std::size_t kMostFrameBytes = 256;  // of its fixed part, in any version
 
 struct Frame {
   RawFrame raw;
@@ -31,21 +31,30 @@ std::optional<Frame> read_frame(const memory::MemoryReader& memory, const StackL
     std::memcpy(&value, bytes.data() + offset, sizeof value);
     return value;
   };
-  std::int32_t index = 0;
-  std::memcpy(&index, bytes.data() + layout.stack_end, sizeof index);
+  const auto int_at = [&bytes](std::uint64_t offset) {
+    std::int32_t value = 0;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    return value;
+  };
+  const auto index = int_at(layout.stack_end);
   const auto owner = std::to_integer<std::uint8_t>(bytes.at(layout.owner));
   const bool entry = owner >= layout.owners.first_entry;
   // throw() of a generator that waits for another one, which is C code, links it to the running
   // frame.
   const bool thrown_into = layout.stack_end_is_index && owner == layout.owners.generator;
-  return Frame{
-      .raw = {.address = address,
-              .code = base::RemoteAddress{pointer(layout.executable) & ~layout.executable_tags},
-              .previous = base::RemoteAddress{pointer(layout.previous)},
-              .instruction = base::RemoteAddress{pointer(layout.instruction)}},
-      .entry = entry,
-      .waits = layout.stack_end_is_index ? index >= 0 : pointer(layout.stack_end) != 0,
-      .caller_waits = !entry && !thrown_into};
+  const base::RemoteAddress code{pointer(layout.executable) & ~layout.executable_tags};
+  base::RemoteAddress instruction{pointer(layout.instruction)};
+  if (layout.byte_code_index != 0 && !entry) {
+    instruction =
+        in_shared_byte_code(memory, layout, code, int_at(layout.byte_code_index), instruction);
+  }
+  return Frame{.raw = {.address = address,
+                       .code = code,
+                       .previous = base::RemoteAddress{pointer(layout.previous)},
+                       .instruction = instruction},
+               .entry = entry,
+               .waits = layout.stack_end_is_index ? index >= 0 : pointer(layout.stack_end) != 0,
+               .caller_waits = !entry && !thrown_into};
 }
 
 std::optional<base::RemoteAddress> innermost(const memory::MemoryReader& memory,
@@ -59,6 +68,22 @@ std::optional<base::RemoteAddress> innermost(const memory::MemoryReader& memory,
 }
 
 }  // namespace
+
+base::RemoteAddress in_shared_byte_code(const memory::MemoryReader& memory,
+                                        const StackLayout& layout, base::RemoteAddress code,
+                                        std::int32_t index, base::RemoteAddress instruction) {
+  constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+  if (index <= 0) {
+    return instruction;  // the first copy is the shared one
+  }
+  const auto copies = memory.read_pointer(code + layout.thread_byte_code);
+  const auto count = copies ? memory.read_value<std::int64_t>(*copies) : std::nullopt;
+  const auto copy =
+      count && index < *count
+          ? memory.read_pointer(*copies + (kWord + kWord * static_cast<std::uint64_t>(index)))
+          : std::nullopt;
+  return copy ? code + (layout.byte_code + (instruction.value() - copy->value())) : instruction;
+}
 
 std::optional<RawStack> walk_frames(const memory::MemoryReader& memory, const StackLayout& layout,
                                     base::RemoteAddress thread, Gaps gaps) {

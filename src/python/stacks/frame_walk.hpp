@@ -6,6 +6,7 @@
 #include "python/layout/stack_layout.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -44,6 +45,14 @@ enum class Gaps {
                                                   const StackLayout& layout,
                                                   base::RemoteAddress thread,
                                                   Gaps gaps = Gaps::kRefuse);
+
+// Free-threaded builds from 3.14 on: the address in CODE's own byte code of INSTRUCTION, which is
+// in the copy with INDEX (StackLayout::byte_code_index). INSTRUCTION itself if the copy is not in
+// the memory.
+[[nodiscard]] base::RemoteAddress in_shared_byte_code(const memory::MemoryReader& memory,
+                                                      const StackLayout& layout,
+                                                      base::RemoteAddress code, std::int32_t index,
+                                                      base::RemoteAddress instruction);
 
 // Whether all frames are the same calls.
 [[nodiscard]] bool same_calls(const RawStack& one, const RawStack& other);

@@ -14,6 +14,7 @@ inline inspect::ProcessSnapshot made_snapshot() {
   process.user = "www-data";
   process.command = "python3 app.py";
   process.version = python::Version{.major = 3, .minor = 14, .micro = 0, .level = 0xf, .serial = 0};
+  process.version_text = "3.14.0";
   process.interpreter = "/usr/bin/python3";
   ThreadSnapshot main;
   main.tid = base::Tid{10};

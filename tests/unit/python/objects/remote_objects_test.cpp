@@ -203,16 +203,17 @@ class TaskLists : public RemoteObjectsTest {
         {.interpreter = RemoteAddress{kInterpreter}, .threads = {RemoteAddress{kThread}}});
   }
 
-  TaskLayout tasks_ = *task_layout({.major = 3, .minor = 14}, TaskOffsets{.name = 136,
-                                                                          .running = 872,
-                                                                          .size = 168,
-                                                                          .awaited_by = 96,
-                                                                          .is_task = 108,
-                                                                          .awaited_by_is_set = 109,
-                                                                          .coroutine = 128,
-                                                                          .node = 152,
-                                                                          .interpreter_tasks = 1000,
-                                                                          .thread_tasks = 880});
+  TaskLayout tasks_ = *task_layout({.major = 3, .minor = 14}, 16,
+                                   TaskOffsets{.name = 136,
+                                               .running = 872,
+                                               .size = 168,
+                                               .awaited_by = 96,
+                                               .is_task = 108,
+                                               .awaited_by_is_set = 109,
+                                               .coroutine = 128,
+                                               .node = 152,
+                                               .interpreter_tasks = 1000,
+                                               .thread_tasks = 880});
 };
 
 TEST_F(TaskLists, UnusedOnesAreEmpty) {
@@ -324,7 +325,7 @@ TEST(HostileObjects, AreReadWithinLimits) {
     const Noise noise{seed};
     for (const auto minor : std::array<std::uint8_t, 2>{12, 13}) {
       const auto layout = object_layout_314();
-      const auto tasks = *task_layout({.major = 3, .minor = minor}, std::nullopt);
+      const auto tasks = *task_layout({.major = 3, .minor = minor}, 16, std::nullopt);
       const RemoteObjects objects{noise, stack, layout};
       const TaskWalk walk{objects, tasks};
       for (std::uint64_t at = 8; at < 4096; at += 256) {
