@@ -1,5 +1,6 @@
 #include "bpf/records.hpp"
 
+#include "bpf/placed_groups.hpp"
 #include "bpf/sampler_native.h"
 #include "bpf/sampler_records.h"
 
@@ -121,11 +122,17 @@ void Records::take_stack(std::span<const std::byte> record) {
               .python_thread = (head->flags & SAMPLER_NO_STATE) == 0,
               .added = (head->flags & SAMPLER_NO_PROCESS) == 0,
               .gil = gil_of(head->gil)};
+  std::vector<sampled_frame> frames(
+      std::min<std::size_t>(head->count, left.size() / sizeof(sampled_frame)));
+  const auto bytes = take_first(left, frames.size() * sizeof(sampled_frame));
+  if (!bytes.empty()) {
+    std::memcpy(frames.data(), bytes.data(), bytes.size());
+  }
+  if ((head->flags & SAMPLER_PLACED) != 0) {
+    frames = in_order_of_places(frames);
+  }
   bool shown = false;  // the group has a frame in the result
-  for (std::uint32_t i = 0; i < head->count && left.size() >= sizeof(sampled_frame); ++i) {
-    sampled_frame frame{};
-    const auto bytes = take_first(left, sizeof frame);
-    std::memcpy(&frame, bytes.data(), sizeof frame);
+  for (const auto& frame : frames) {
     const bool outermost = (frame.where & SAMPLER_OUTERMOST) != 0;
     const auto number = numbers_.find(frame.code);
     const auto code = number == numbers_.end() ? codes_.end() : codes_.find(number->second);

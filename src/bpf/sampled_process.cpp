@@ -38,6 +38,7 @@ std::optional<sampled_process> process_of(const python::FrameLayout& from) {
       .text_type = from.text_type.value(),
       .executable_tags = from.executable_tags,
       .next_interpreter = from.next_interpreter,
+      .interpreter_id = from.interpreter_id,
       .threads_head = from.threads_head,
       .gil = from.gil,
       .next_thread = from.next_thread,

@@ -64,6 +64,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
   walk->flags = flags;
   walk->count = 0;
   walk->last_code = 0;
+  walk->placed = 0;
   work->named = 0;
   work->restocked = 0;
   __u8 without = process ? SAMPLER_NO_STATE : SAMPLER_NO_STATE | SAMPLER_NO_PROCESS;
@@ -94,7 +95,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
     struct walker walker = {.work = work};
     bpf_loop(SAMPLER_MOST_STATES, step_walk, &walker, 0);
     if (with_gil) {
-      stack->head.gil = gil_of(work, task, in_kernel);
+      stack->head.gil = gil_of(work, thread, task, in_kernel);
     }
     if (with_tasks) {
       stack->head.task = task_of(work);
@@ -104,7 +105,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
     }
   }
   stack->head.count = walk->count;
-  stack->head.flags = walk->flags;
+  stack->head.flags = walk->flags | (walk->placed ? SAMPLER_PLACED : 0);
   if (walk->flags & SAMPLER_TRUNCATED) {
     count(SAMPLER_COUNT_TRUNCATED);
   }

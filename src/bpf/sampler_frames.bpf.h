@@ -28,6 +28,33 @@ static __always_inline __u64 instruction_offset(struct work *work, __u64 code, _
   return copy == 0 ? instruction - code : instruction - copy + at->byte_code;
 }
 
+/* Appends a word that is not a frame. */
+static __always_inline void put_word(struct work *work, __u32 code, __u32 where) {
+  __u32 place = work->walk.count;
+  KEEP(place);
+  if (place < SAMPLER_MOST_PLACED) {
+    work->stack.frames[place].code = code;
+    work->stack.frames[place].where = where;
+    work->walk.count = place + 1;
+  }
+}
+
+/* The frames that were added last share the evaluator whose entry frame is at ENTRY. */
+static __always_inline void end_group(struct work *work, __u64 entry) {
+  struct walk *walk = &work->walk;
+  __u32 last = walk->count - 1;
+  KEEP(last);
+  if (last >= SAMPLER_MOST_PLACED) {
+    return;
+  }
+  if (!walk->placed) {
+    work->stack.frames[last].where |= SAMPLER_OUTERMOST;
+  } else if (walk->count > walk->count_before && work->stack.frames[last].code < SAMPLER_PLACE) {
+    work->stack.frames[last].where |= SAMPLER_OUTERMOST;
+    put_word(work, SAMPLER_PLACE, (__u32)((entry - work->stack_pointer) / sizeof(__u64)));
+  }
+}
+
 static long step_frame(__u32 index, struct walker *walker) {
   struct work *work = walker->work;
   struct walk *walk = &work->walk;
@@ -46,7 +73,6 @@ static long step_frame(__u32 index, struct walker *walker) {
   KEEP(owner);
   owner &= 0x7f;
   walk->frame = word_of(work->frame, at->previous, 0x78);
-  __u32 index_of_last = walk->count - 1;
   __u64 code = word_of(work->frame, at->executable, 0x78) & ~at->executable_tags;
   bool entry = work->frame[owner] >= python.first_entry_owner;
   if (!entry && address - work->stack_pointer < kEvaluatorsStack) {
@@ -60,21 +86,20 @@ static long step_frame(__u32 index, struct walker *walker) {
   if (entry && walk->steps == 1) {
     walk->steps = 2;
     walk->behind_entry = walk->frame;
+    walk->first_place = walk->first_place != 0 ? walk->first_place : address;
   }
   walk->last_entry = entry;
   walk->last_generator = work->frame[owner] == python.generator_owner;
   if (entry) {
-    KEEP(index_of_last);
-    if (index_of_last < SAMPLER_MOST_FRAMES) {
-      work->stack.frames[index_of_last].where |= SAMPLER_OUTERMOST;
-    }
-    return 0;
+    end_group(work, address);
+    return walk->full != 0;
   }
   __u32 place = walk->count;
   KEEP(place);
-  if (place >= SAMPLER_MOST_FRAMES) {
+  if (place >= walk->end || place >= SAMPLER_MOST_PLACED) {
     walk->flags |= SAMPLER_TRUNCATED;
-    return 1;
+    walk->full = 1;
+    return !walk->placed; /* the place of these frames is that of the next entry frame */
   }
   __u64 instruction = word_of(work->frame, at->instruction, 0x78);
   __u32 number = 0;
@@ -218,6 +243,21 @@ static long step_walk(__u32 index, struct walker *walker) {
   }
   KEEP(index);
   index &= SAMPLER_MOST_STATES - 1;
+  __u8 flags = walk->flags;
+  walk->flags = flags & ~(SAMPLER_TRUNCATED | SAMPLER_UNREADABLE);
+  walk->interpreter = 0; /* of the main one, and of the only one */
+  if (work->several) {
+    __u64 interpreter = read_word(work->states[index] + at->thread_interpreter);
+    walk->interpreter = (__u32)read_word(interpreter + at->interpreter_id);
+  }
+  walk->placed = work->state_count > 1;
+  walk->end = SAMPLER_MOST_FRAMES;
+  if (walk->placed) {
+    __u32 share = SAMPLER_MOST_PLACED / (work->state_count | 1);
+    walk->end = walk->count + share - 2; /* two words follow */
+  }
+  walk->full = 0;
+  walk->first_place = 0;
   walk->frame = read_word(work->states[index] + at->current_frame);
   walk->may_be_empty = 1;
   if (at->frame_in_cframe) { /* 3.12: struct _PyCFrame {current_frame, previous} */
@@ -231,6 +271,11 @@ static long step_walk(__u32 index, struct walker *walker) {
   walk->flags_before = walk->flags;
   walk->what = kTryPublished;
   bpf_loop(kTries, step_try, walker, 0);
+  work->places[index] = walk->first_place;
+  if (walk->placed) {
+    put_word(work, SAMPLER_STATE_END, (walk->flags & (SAMPLER_TRUNCATED | SAMPLER_UNREADABLE)) != 0);
+  }
+  walk->flags |= flags;
   return 0;
 }
 

@@ -36,29 +36,60 @@ static __always_inline bool is_among_waiters(const struct sampled_process *at, _
   return node == first || node == second;
 }
 
-/* Checks every interpreter in which the thread has a state. */
-static __always_inline __u8 gil_of(struct work *work, struct task_struct *task, bool in_kernel) {
+struct gil_search {
+  struct work *work;
+  struct known_thread *thread;
+  __u64 thread_pointer;
+  __u64 futex;
+  __u32 found;
+};
+
+static long step_gil(__u32 index, struct gil_search *search) {
+  struct work *work = search->work;
+  struct known_thread *thread = search->thread;
   const struct sampled_process *at = &work->at;
-  __u64 futex = in_kernel ? awaited_futex(task) : 0;
-  __u8 found = SAMPLER_GIL_UNKNOWN;
-  for (__u32 i = 0; i < SAMPLER_MOST_STATES && i < work->state_count; ++i) {
-    __u64 interpreter = read_word(work->states[i] + at->thread_interpreter);
-    __u64 gil = interpreter == 0 ? 0 : read_word(interpreter + at->gil);
-    if (gil == 0) {
-      continue;
-    }
-    if ((__u32)read_word(gil + at->gil_locked) == 1 &&
-        read_word(gil + at->gil_last_holder) == work->states[i]) {
-      return SAMPLER_GIL_HELD;
-    }
-    /* The GIL contains its mutex and condition variables (Python/ceval_gil.c: take_gil()). */
-    if ((futex >= gil && futex < gil + 256) || is_among_waiters(at, gil, futex)) {
-      found = SAMPLER_GIL_WAITED_FOR;
-    } else if (found == SAMPLER_GIL_UNKNOWN) {
-      found = SAMPLER_GIL_NONE;
-    }
+  __u32 place = index / 2;
+  KEEP(place);
+  if (place >= SAMPLER_MOST_STATES || place >= SAMPLER_KNOWN_STATES) {
+    return 1;
   }
-  return found;
+  __u64 state = (index & 1) == 0 ? place < work->state_count ? work->states[place] : 0
+                : place < thread->state_count ? thread->states[place]
+                                              : 0;
+  if (state == 0 || read_word(state + at->thread_id) != search->thread_pointer) {
+    return 0; /* freed */
+  }
+  __u64 interpreter = read_word(state + at->thread_interpreter);
+  __u64 gil = interpreter == 0 ? 0 : read_word(interpreter + at->gil);
+  if (gil == 0) {
+    return 0;
+  }
+  if ((__u32)read_word(gil + at->gil_locked) == 1 &&
+      read_word(gil + at->gil_last_holder) == state) {
+    search->found = SAMPLER_GIL_HELD;
+    return 1;
+  }
+  /* The GIL contains its mutex and condition variables (Python/ceval_gil.c: take_gil()). */
+  if ((search->futex >= gil && search->futex < gil + 256) ||
+      is_among_waiters(at, gil, search->futex)) {
+    search->found = SAMPLER_GIL_WAITED_FOR;
+  } else if (search->found == SAMPLER_GIL_UNKNOWN) {
+    search->found = SAMPLER_GIL_NONE;
+  }
+  return 0;
+}
+
+/* Checks the GIL of each interpreter in which the thread runs Python, and of those in which it could:
+ * it may be about to. A thread holds one GIL at a time. */
+static __always_inline __u8 gil_of(struct work *work, struct known_thread *thread,
+                                   struct task_struct *task, bool in_kernel) {
+  struct gil_search search = {.work = work,
+                              .thread = thread,
+                              .thread_pointer = THREAD_POINTER(task),
+                              .futex = in_kernel ? awaited_futex(task) : 0};
+  __u32 most = thread->state_count > work->state_count ? thread->state_count : work->state_count;
+  bpf_loop(2 * most, step_gil, &search, 0); /* ends at the end of the arrays */
+  return (__u8)search.found;
 }
 
 #endif

@@ -177,7 +177,8 @@ static __always_inline bool identify_code(struct work *work, __u64 address, __u3
   for (__u32 i = 0; i < SAMPLER_CODE_WORDS; ++i) {
     fingerprint = sampler_mix(fingerprint, word_of(work->code, (at->first_line & ~7U) + 8 * i, 0xf8));
   }
-  struct object_key key = {.address = address, .pid = work->stack.head.pid};
+  struct object_key key = {
+      .address = address, .pid = work->stack.head.pid, .interpreter = work->walk.interpreter};
   *number = known_number(&key, fingerprint);
   if (*number == 0 && take_from_stock(work)) {
     *number = new_number();

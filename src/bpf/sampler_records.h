@@ -8,9 +8,10 @@
 /* NOLINTBEGIN(readability-identifier-naming): C, with the names that C has */
 
 enum sampler_limits {
-  SAMPLER_MOST_WORDS = 2560, /* of a record: Python frames and program counters */
+  SAMPLER_MOST_WORDS = 3072, /* of a record: Python frames, places and program counters */
   SAMPLER_MOST_FRAMES = 512,  /* of one stack; the outermost are cut off */
-  SAMPLER_MOST_STATES = 4,    /* thread states of one thread, one for each interpreter */
+  SAMPLER_MOST_PLACED = 1024, /* frames and places; the states of a thread have equal shares */
+  SAMPLER_MOST_STATES = 8,    /* of one thread, in which it runs Python; one per interpreter */
   SAMPLER_FRAME_BYTES = 88,   /* read of a _PyInterpreterFrame */
   SAMPLER_CODE_BYTES = 160,   /* read of a code object */
   SAMPLER_CODE_WORDS = 10,    /* the constant words of these, from the first line on */
@@ -39,7 +40,8 @@ struct sampled_process {
   __u64 executable_tags;
   /* PyInterpreterState */
   __u32 next_interpreter;
-  __u32 threads_head;
+  __u32 interpreter_id;
+  __u32 threads_head; /* the word before it counts the thread states that were ever made */
   __u32 gil;
   /* PyThreadState */
   __u32 next_thread;
@@ -113,11 +115,22 @@ enum sampler_flags {
   SAMPLER_BY_CLOCK = 8,   /* TIME was read just before or after the sample's own */
   SAMPLER_TRACED = 16,    /* at a tracepoint or probe: TIME was read before its samples were made */
   SAMPLER_NO_PROCESS = 32, /* the process is not added: only its native stack is read */
+  SAMPLER_PLACED = 64,     /* frames of several interpreters: each group is followed by its place */
 };
 
 enum sampler_where {
   SAMPLER_OUTERMOST = 0x80000000U,  /* of the frames that share one C activation of the evaluator */
   SAMPLER_OFFSET = 0x7fffffffU,     /* of the instruction, from the start of the code object */
+};
+
+/* As sampled_frame.code: the word is not a frame. With SAMPLER_PLACED, each group of frames, which
+ * share one C activation of the evaluator, is followed by the place of that activation's entry frame
+ * on the C stack. The groups of one interpreter follow those of another one: only their places tell
+ * which group calls which. */
+enum sampler_word {
+  SAMPLER_PLACE = 0xfffffffeU,     /* WHERE: in words above the stack pointer */
+  SAMPLER_STATE_END = 0xffffffffU, /* the last word of an interpreter. WHERE, unless 0: its groups
+                                    * outside of the last place are missing */
 };
 
 struct sampled_frame {
@@ -146,7 +159,7 @@ struct sampled_stack_head {
 struct sampled_stack {
   struct sampled_stack_head head;
   union {
-    struct sampled_frame frames[SAMPLER_MOST_FRAMES];
+    struct sampled_frame frames[SAMPLER_MOST_PLACED];
     __u64 words[SAMPLER_MOST_WORDS];
   };
 };

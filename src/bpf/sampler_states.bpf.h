@@ -6,10 +6,45 @@
 
 struct search {
   struct work *work;
+  struct known_thread *thread;
   __u64 thread_pointer;
   __u64 interpreter;
   __u64 state;
+  bool too_many;
+  bool unbound; /* a thread state belongs to no thread yet */
 };
+
+/* The innermost frame that the thread state at STATE publishes; 0: it runs no Python. */
+static __always_inline __u64 published_frame(const struct sampled_process *at, __u64 state) {
+  __u64 frame = read_word(state + at->current_frame);
+  return frame != 0 && at->frame_in_cframe ? read_word(frame) : frame;
+}
+
+/* Whether no Python runs in the thread state at STATE. */
+static __always_inline bool is_idle(const struct sampled_process *at, __u64 state) {
+  __u64 frame = read_word(state + at->current_frame);
+  if (!at->frame_in_cframe) {
+    return frame == 0;
+  }
+  /* The _PyCFrame that belongs to no evaluator is in the thread state itself. */
+  return frame - state < kMostThreadState && read_word(frame) == 0;
+}
+
+/* False: too many. */
+static __always_inline bool add_state(struct work *work, __u64 state) {
+  if (is_idle(&work->at, state)) {
+    work->idle = work->idle != 0 ? work->idle : state;
+    return true;
+  }
+  __u32 place = work->state_count;
+  KEEP(place);
+  if (place >= SAMPLER_MOST_STATES) {
+    return false;
+  }
+  work->states[place] = state;
+  work->state_count = place + 1;
+  return true;
+}
 
 static long step_state(__u32 index, struct search *search) {
   struct work *work = search->work;
@@ -23,14 +58,20 @@ static long step_state(__u32 index, struct search *search) {
     search->state = read_word(search->interpreter + at->threads_head);
     return 0;
   }
-  if (read_word(search->state + at->thread_id) == search->thread_pointer) {
-    __u32 place = work->state_count;
-    KEEP(place);
-    if (place >= SAMPLER_MOST_STATES) {
+  __u64 owner = read_word(search->state + at->thread_id);
+  search->unbound |= owner == 0;
+  if (owner == search->thread_pointer) {
+    struct known_thread *thread = search->thread;
+    __u32 known = thread->state_count;
+    KEEP(known);
+    if (known < SAMPLER_KNOWN_STATES) {
+      thread->states[known] = search->state;
+    }
+    thread->state_count = known + 1;
+    if (!add_state(work, search->state)) {
+      search->too_many = true;
       return 1;
     }
-    work->states[place] = search->state;
-    work->state_count = place + 1;
     search->state = 0; /* a thread has one state per interpreter */
     return 0;
   }
@@ -38,37 +79,73 @@ static long step_state(__u32 index, struct search *search) {
   return 0;
 }
 
-/* The innermost frame that the thread state at STATE publishes; 0: it runs no Python. */
-static __always_inline __u64 published_frame(const struct sampled_process *at, __u64 state) {
-  __u64 frame = read_word(state + at->current_frame);
-  return frame != 0 && at->frame_in_cframe ? read_word(frame) : frame;
-}
-
 /* kMostSteps: of bpf_loop(). kPause: after a search in vain, a processor waits this many times the
  * duration of that search before another one. */
-enum { kMostSteps = 8192, kPause = 32 };
+enum { kMostSteps = 8192, kMostInterpreters = 1024, kPause = 32 };
 
-/* Stores this thread's state of each interpreter, the newest interpreter first, in work->states.
- * False: too many states, or an endless list. */
-static __always_inline bool search_states(struct work *work, __u64 thread_pointer) {
-  const struct sampled_process *at = &work->at;
-  __u64 newest = read_word(at->interpreters);
+/* Looks for this thread's state of each interpreter. False: too many states, or an endless list. */
+static __always_inline bool search_states(struct search *search, __u64 newest) {
+  struct known_thread *thread = search->thread;
+  thread->state_count = 0;
   if (newest == 0) {
     return true;
   }
-  struct search search = {.work = work,
-                          .thread_pointer = thread_pointer,
-                          .interpreter = newest,
-                          .state = read_word(newest + at->threads_head)};
-  return bpf_loop(kMostSteps, step_state, &search, 0) < kMostSteps;
+  search->interpreter = newest;
+  search->state = read_word(newest + search->work->at.threads_head);
+  return bpf_loop(kMostSteps, step_state, search, 0) < kMostSteps && !search->too_many;
 }
 
-/* Whether the last sample's STATE is still the thread's, and its only one. The state may have been
+struct made {
+  const struct sampled_process *at;
+  __u64 interpreter;
+  __u64 fingerprint;
+};
+
+static long step_made(__u32 index, struct made *made) {
+  const struct sampled_process *at = made->at;
+  __u64 count_and_head[2] = {0, 0};
+  (void)index;
+  bpf_probe_read_user(count_and_head, sizeof count_and_head,
+                      (void *)(made->interpreter + at->threads_head - sizeof(__u64)));
+  made->fingerprint = sampler_mix(made->fingerprint, made->interpreter);
+  made->fingerprint = sampler_mix(made->fingerprint, count_and_head[0]);
+  made->fingerprint = sampler_mix(made->fingerprint, count_and_head[1]);
+  made->interpreter = read_word(made->interpreter + at->next_interpreter);
+  return made->interpreter == 0;
+}
+
+/* A fingerprint of the thread states that were ever made, 0 if it is unknown. While it stays the
+ * same, no thread gets a new state. Each interpreter counts its states, and the newest one is the
+ * first of its list; runtime->interpreters.next_id, the word behind .main, counts the interpreters. */
+static __always_inline __u64 made_states(const struct sampled_process *at, __u64 newest) {
+  struct made made = {.at = at, .interpreter = newest};
+  made.fingerprint = read_word(at->interpreters + 2 * sizeof(__u64));
+  return bpf_loop(kMostInterpreters, step_made, &made, 0) < kMostInterpreters ? made.fingerprint
+                                                                              : 0;
+}
+
+static long step_known(__u32 index, struct search *search) {
+  struct work *work = search->work;
+  struct known_thread *thread = search->thread;
+  if (index >= thread->state_count || index >= SAMPLER_KNOWN_STATES) {
+    return 1;
+  }
+  KEEP(index);
+  __u64 state = thread->states[index & (SAMPLER_KNOWN_STATES - 1)];
+  /* It may have been freed. */
+  if (read_word(state + work->at.thread_id) == search->thread_pointer) {
+    add_state(work, state);
+  }
+  return 0;
+}
+
+/* Whether the last sample's state is still the thread's, and its only one. The state may have been
  * freed, which clears nothing in it, but then it runs nothing. */
-static __always_inline bool is_still(const struct sampled_process *at, __u64 state,
-                                     __u64 thread_pointer) {
-  return state != 0 && read_word(state + at->thread_id) == thread_pointer &&
-         published_frame(at, state) != 0;
+static __always_inline bool is_still(const struct sampled_process *at,
+                                     const struct known_thread *thread, __u64 thread_pointer) {
+  return thread->state_count == 1 &&
+         read_word(thread->states[0] + at->thread_id) == thread_pointer &&
+         published_frame(at, thread->states[0]) != 0;
 }
 
 /* Returns 0, or why there are no states (enum sampler_flags). The duration of a search grows with
@@ -78,28 +155,37 @@ static __always_inline __u8 find_states(struct work *work, struct known_thread *
                                         __u64 thread_pointer) {
   const struct sampled_process *at = &work->at;
   __u64 newest = read_word(at->interpreters);
-  bool single = newest != 0 && read_word(newest + at->next_interpreter) == 0;
-  if (single && is_still(at, thread->state, thread_pointer)) {
-    work->states[0] = thread->state;
-    work->state_count = 1;
-    count(SAMPLER_COUNT_FOUND);
-    return 0;
-  }
+  bool several = newest != 0 && read_word(newest + at->next_interpreter) != 0;
+  __u64 made = several ? made_states(at, newest) : 0;
+  struct search search = {.work = work, .thread = thread, .thread_pointer = thread_pointer};
+  work->several = several;
   work->state_count = 0;
-  __u64 now = bpf_ktime_get_ns();
-  if (thread->in_vain == 0 || now >= work->search_after) {
-    bool whole = search_states(work, thread_pointer);
-    work->state_count = whole ? work->state_count : 0;
-    thread->in_vain = !whole                   ? SAMPLER_UNREADABLE
-                      : work->state_count == 0 ? SAMPLER_NO_STATE
-                                               : 0;
-    thread->state = single && work->state_count != 0 ? work->states[0] : 0;
-    if (thread->in_vain != 0) {
-      work->search_after = now + kPause * (bpf_ktime_get_ns() - now);
+  work->idle = 0;
+  if (several ? made != 0 && made == thread->made : is_still(at, thread, thread_pointer)) {
+    bpf_loop(SAMPLER_KNOWN_STATES, step_known, &search, 0);
+    bool any = work->state_count != 0 || work->idle != 0;
+    thread->in_vain = any ? 0 : SAMPLER_NO_STATE;
+    if (any) {
+      count(SAMPLER_COUNT_FOUND);
+    }
+  } else {
+    __u64 now = bpf_ktime_get_ns();
+    if (thread->in_vain == 0 || now >= work->search_after) {
+      bool whole = search_states(&search, newest);
+      bool any = work->state_count != 0 || work->idle != 0;
+      thread->in_vain = !whole ? SAMPLER_UNREADABLE : any ? 0 : SAMPLER_NO_STATE;
+      thread->made =
+          whole && !search.unbound && thread->state_count <= SAMPLER_KNOWN_STATES ? made : 0;
+      if (thread->in_vain != 0) {
+        work->search_after = now + kPause * (bpf_ktime_get_ns() - now);
+      } else {
+        count(SAMPLER_COUNT_SEARCHED);
+      }
     }
   }
-  if (work->state_count != 0) {
-    count(SAMPLER_COUNT_SEARCHED);
+  if (work->state_count == 0 && work->idle != 0) {
+    work->states[0] = work->idle;
+    work->state_count = 1;
   }
   return (__u8)thread->in_vain;
 }

@@ -35,14 +35,20 @@ static __always_inline __u64 task_fingerprint(const struct sampled_name *name) {
   return hash.fingerprint;
 }
 
-/* The task that the thread runs in any of its interpreters; 0: none. */
+/* The task that the thread runs; 0: none. If a task runs code in another interpreter, which runs a
+ * task as well, the inner one counts: the C stack grows towards lower addresses. */
 static __always_inline __u64 running_task(const struct work *work) {
   const struct sampled_process *at = &work->at;
-  __u64 task = 0;
-  for (__u32 i = 0; i < SAMPLER_MOST_STATES && i < work->state_count && task == 0; ++i) {
-    task = read_word(work->states[i] + at->running_task);
+  __u64 found = 0;
+  __u64 place = 0;
+  for (__u32 i = 0; i < SAMPLER_MOST_STATES && i < work->state_count; ++i) {
+    __u64 task = read_word(work->states[i] + at->running_task);
+    if (task != 0 && (found == 0 || work->places[i] < place)) {
+      found = task;
+      place = work->places[i];
+    }
   }
-  return task;
+  return found;
 }
 
 /* The number of the running task's name; 0: none. */

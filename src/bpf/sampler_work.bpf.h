@@ -34,13 +34,17 @@ struct {
 
 __u8 only_members = 0;
 
+enum { SAMPLER_KNOWN_STATES = 8 };
+
 struct known_thread {
   __u64 start_time; /* of the task: thread ids are reused */
-  __u64 state;      /* its PyThreadState; 0: not known */
+  /* What the last search found: its thread states, of all interpreters. */
+  __u64 states[SAMPLER_KNOWN_STATES];
+  __u64 made; /* of the lists that were searched (made_states()); 0: STATES may be incomplete */
+  __u32 state_count;
+  __u32 in_vain; /* why it found none (enum sampler_flags); 0: it found one */
   __u32 pid;
   __u32 tid;
-  __u32 in_vain; /* why the last search found none (enum sampler_flags); 0: it found one */
-  __u32 unused;
 };
 
 struct {
@@ -50,9 +54,12 @@ struct {
   __type(value, struct known_thread);
 } threads SEC(".maps");
 
+/* Interpreters do the same in the same order: in two that exist one after the other, different code
+ * objects may have the same address and constant part. */
 struct object_key {
   __u64 address;
-  __u64 pid;
+  __u32 pid;
+  __u32 interpreter; /* the lower half of its id, which a process uses once */
 };
 
 struct known_object {
@@ -110,13 +117,21 @@ struct walk {
   __u8 last_entry;
   __u8 last_generator;
   __u8 stale; /* the published frame is that of an earlier _PyCFrame */
+  __u8 placed; /* the thread runs Python in several interpreters */
+  __u8 full;   /* no room for the frames up to the next entry frame */
+  __u32 end;   /* of the room for the frames of this thread state */
+  __u32 interpreter; /* its interpreter's id */
+  __u64 first_place; /* of its innermost entry frame */
 };
 
 /* One sample's work. The kernel never runs two such programs at the same time on one processor. */
 struct work {
   struct sampled_process at;
-  __u64 states[SAMPLER_MOST_STATES];
+  __u64 states[SAMPLER_MOST_STATES]; /* in which the thread runs Python, or an idle one */
+  __u64 places[SAMPLER_MOST_STATES]; /* of their innermost entry frames */
+  __u64 idle;
   __u32 state_count;
+  __u32 several; /* the process has several interpreters */
   struct walk walk;
   __u32 named;        /* code objects named in this sample */
   __u32 restocked;    /* the stock was refilled in this sample */

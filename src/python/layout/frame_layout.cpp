@@ -117,6 +117,7 @@ std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
       .code_type = target.bias.apply(code_type->second.address),
       .text_type = target.bias.apply(text_type->second.address),
       .next_interpreter = narrow(found.next_interpreter),
+      .interpreter_id = narrow(found.interpreter_id),
       .threads_head = narrow(found.threads_head),
       .gil = narrow(found.gil),
       .next_thread = narrow(found.next_thread),

@@ -21,6 +21,7 @@ struct FrameLayout {
   base::RemoteAddress text_type;     // PyUnicode_Type
   // PyInterpreterState.
   std::uint32_t next_interpreter = 0;
+  std::uint32_t interpreter_id = 0;
   std::uint32_t threads_head = 0;
   std::uint32_t gil = 0;  // pointer to a struct _gil_runtime_state
   // PyThreadState.
