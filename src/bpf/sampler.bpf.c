@@ -36,7 +36,7 @@ static __always_inline struct known_thread *thread_of(struct task_struct *task) 
   return bpf_map_lookup_elem(&threads, &key);
 }
 
-/* CTX: null at a tracepoint. There, the thread's registers are those of its entry to the kernel. */
+/* CTX: null at a tracepoint. In the kernel, the thread's registers are those of its entry to it. */
 static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, __u8 flags) {
   struct task_struct *task = bpf_get_current_task_btf();
   struct known_thread *thread = thread_of(task);
@@ -67,6 +67,13 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
   walk->placed = 0;
   work->named = 0;
   work->restocked = 0;
+  bool in_kernel = !ctx || IN_KERNEL(ctx);
+  if (ctx && !in_kernel) {
+    TAKE_REGISTERS(work->registers, ctx);
+    work->stack_pointer = STACK_POINTER(ctx);
+  } else {
+    work->stack_pointer = take_user_registers(work->registers, task);
+  }
   __u8 without = process ? SAMPLER_NO_STATE : SAMPLER_NO_STATE | SAMPLER_NO_PROCESS;
   if (process) {
     count(SAMPLER_COUNT_SAMPLES);
@@ -74,14 +81,6 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
     if (!(task->flags & (kIsIoWorker | kIsUserWorker))) {
       without = find_states(work, thread, THREAD_POINTER(task));
     }
-  }
-  bool in_kernel = true;
-  if (ctx) {
-    TAKE_REGISTERS(work->registers, ctx);
-    work->stack_pointer = STACK_POINTER(ctx);
-    in_kernel = IN_KERNEL(ctx);
-  } else {
-    work->stack_pointer = take_user_registers(work->registers, task);
   }
   if (without != 0) {
     walk->flags |= without;

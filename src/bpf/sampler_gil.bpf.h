@@ -53,11 +53,13 @@ static long step_gil(__u32 index, struct gil_search *search) {
   if (place >= SAMPLER_MOST_STATES || place >= SAMPLER_KNOWN_STATES) {
     return 1;
   }
-  __u64 state = (index & 1) == 0 ? place < work->state_count ? work->states[place] : 0
+  bool runs = (index & 1) == 0;
+  __u64 state = runs                          ? place < work->state_count ? work->states[place] : 0
                 : place < thread->state_count ? thread->states[place]
                                               : 0;
-  if (state == 0 || read_word(state + at->thread_id) != search->thread_pointer) {
-    return 0; /* freed */
+  if (state == 0 ||
+      (!runs && read_word(state + at->thread_id) != search->thread_pointer)) { /* freed */
+    return 0;
   }
   __u64 interpreter = read_word(state + at->thread_interpreter);
   __u64 gil = interpreter == 0 ? 0 : read_word(interpreter + at->gil);

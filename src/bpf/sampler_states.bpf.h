@@ -8,6 +8,7 @@ struct search {
   struct work *work;
   struct known_thread *thread;
   __u64 thread_pointer;
+  __u64 main;
   __u64 interpreter;
   __u64 state;
   bool too_many;
@@ -28,6 +29,26 @@ static __always_inline bool is_idle(const struct sampled_process *at, __u64 stat
   }
   /* The _PyCFrame that belongs to no evaluator is in the thread state itself. */
   return frame - state < kMostThreadState && read_word(frame) == 0;
+}
+
+/* Whether ADDRESS is on the stack of the sampled thread. glibc and musl put what the thread pointer
+ * points to above the stack of each thread but the main one, whose stack is above everything. */
+static __always_inline bool is_on_stack(const struct work *work, __u64 address,
+                                        __u64 thread_pointer) {
+  return address >= work->stack_pointer &&
+         (address < thread_pointer || thread_pointer < work->stack_pointer);
+}
+
+/* Whether the sampled thread is OWNER, the thread of the state at STATE. In 3.12, _xxsubinterpreters
+ * runs code in the state of the thread that has created the interpreter, whichever thread runs it
+ * (Modules/_xxsubinterpretersmodule.c, _run_in_interpreter()); its _PyCFrame tells. */
+static __always_inline bool is_own(struct search *search, __u64 state, __u64 owner) {
+  struct work *work = search->work;
+  if (!work->at.frame_in_cframe || search->interpreter == search->main ||
+      is_idle(&work->at, state)) {
+    return owner == search->thread_pointer;
+  }
+  return is_on_stack(work, read_word(state + work->at.current_frame), search->thread_pointer);
 }
 
 /* False: too many. */
@@ -60,7 +81,7 @@ static long step_state(__u32 index, struct search *search) {
   }
   __u64 owner = read_word(search->state + at->thread_id);
   search->unbound |= owner == 0;
-  if (owner == search->thread_pointer) {
+  if (is_own(search, search->state, owner)) {
     struct known_thread *thread = search->thread;
     __u32 known = thread->state_count;
     KEEP(known);
@@ -72,8 +93,10 @@ static long step_state(__u32 index, struct search *search) {
       search->too_many = true;
       return 1;
     }
-    search->state = 0; /* a thread has one state per interpreter */
-    return 0;
+    if (!at->frame_in_cframe) {
+      search->state = 0; /* a thread has one state per interpreter */
+      return 0;
+    }
   }
   search->state = read_word(search->state + at->next_thread);
   return 0;
@@ -90,6 +113,7 @@ static __always_inline bool search_states(struct search *search, __u64 newest) {
   if (newest == 0) {
     return true;
   }
+  search->main = read_word(search->work->at.interpreters + sizeof(__u64));
   search->interpreter = newest;
   search->state = read_word(newest + search->work->at.threads_head);
   return bpf_loop(kMostSteps, step_state, search, 0) < kMostSteps && !search->too_many;
@@ -156,7 +180,7 @@ static __always_inline __u8 find_states(struct work *work, struct known_thread *
   const struct sampled_process *at = &work->at;
   __u64 newest = read_word(at->interpreters);
   bool several = newest != 0 && read_word(newest + at->next_interpreter) != 0;
-  __u64 made = several ? made_states(at, newest) : 0;
+  __u64 made = several && !at->frame_in_cframe ? made_states(at, newest) : 0;
   struct search search = {.work = work, .thread = thread, .thread_pointer = thread_pointer};
   work->several = several;
   work->state_count = 0;

@@ -33,8 +33,7 @@ enum {
 
 #define IN_KERNEL(ctx) (((ctx)->regs.cs & 3) == 0)
 
-/* The registers that can hold a pointer. After a sample in the kernel they are the kernel's: then
- * no frame is found in them. */
+/* The registers that can hold a pointer. */
 #define SAMPLER_REGISTERS 15
 #define TAKE_REGISTERS(into, ctx)  \
   do {                             \
