@@ -1,7 +1,5 @@
 #include "inspect/gil_view.hpp"
 
-#include "python/layout/runtime_view.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -33,11 +31,29 @@ base::RemoteAddress holder_of(const memory::MemoryReader& memory,
 
 }  // namespace
 
+void GilView::update_owners(const python::RuntimeView& view) {
+  owners_.clear();
+  const auto main = view.main_thread();
+  std::size_t left = owners_.needed() ? kMostStates : 0;
+  for (const auto interpreter : view.interpreters()) {
+    for (const auto& state : view.threads(interpreter, nullptr, left)) {
+      --left;
+      if (const auto tid = numbers_.ours(state.native_id)) {
+        owners_.add(state.thread_id, *tid);
+        if (state.thread_id == main) {
+          owners_.set_main(*tid);
+        }
+      }
+    }
+  }
+}
+
 void GilView::update() {
   const python::RuntimeView view{memory_, layout_, runtime_};
   gils_.clear();
   threads_.clear();
   numbers_.update();
+  update_owners(view);
   std::size_t left = kMostStates;
   for (const auto interpreter : view.interpreters()) {
     const auto id = memory_.read_value<std::int64_t>(interpreter + layout_.interpreter_id);
@@ -50,9 +66,12 @@ void GilView::update() {
       gils_.push_back({.address = gil, .holder = {}});
     }
     for (const auto& state : states) {
-      const auto tid = numbers_.ours(state.native_id);
+      auto tid = numbers_.ours(state.native_id);
       if (!tid) {
         continue;
+      }
+      if (id != std::int64_t{0}) {
+        tid = owners_.owner(memory_, state.address, *tid);
       }
       threads_[*tid].push_back(
           {.interpreter = id.value_or(-1), .python_id = state.thread_id, .gil = gil});

@@ -5,6 +5,8 @@
 #include "pyinject/base/pid.hpp"
 #include "pyinject/base/remote_address.hpp"
 #include "python/layout/runtime_layout.hpp"
+#include "python/layout/runtime_view.hpp"
+#include "python/layout/stack_owners.hpp"
 #include "python/layout/thread_numbers.hpp"
 
 #include <cstdint>
@@ -39,7 +41,11 @@ class GilView {
   // The arguments must outlive it.
   GilView(const memory::MemoryReader& memory, const python::RuntimeLayout& layout,
           base::RemoteAddress runtime, python::ThreadNumbers numbers)
-      : memory_{memory}, layout_{layout}, runtime_{runtime}, numbers_{std::move(numbers)} {}
+      : memory_{memory},
+        layout_{layout},
+        runtime_{runtime},
+        numbers_{std::move(numbers)},
+        owners_{layout} {}
 
   // Reads everything again.
   void update();
@@ -50,12 +56,15 @@ class GilView {
   [[nodiscard]] const Gil* find(base::RemoteAddress gil) const;
 
  private:
+  void update_owners(const python::RuntimeView& view);
+
   const memory::MemoryReader& memory_;
   const python::RuntimeLayout& layout_;
   base::RemoteAddress runtime_;
   python::ThreadNumbers numbers_;
   std::vector<Gil> gils_;
   std::map<base::Tid, std::vector<InterpreterOfThread>> threads_;
+  python::StackOwners owners_;
 };
 
 }  // namespace pyinject::inspect

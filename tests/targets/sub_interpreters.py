@@ -50,14 +50,14 @@ def create():
     return kept[-1]
 
 
-def code_of(name, then="pass", count=200_000):
+def code_of(name, then="pass", count=600_000):
     return RUN + FUNCTIONS.format(name=name, then=then, count=count) + f"{name}_top()\n"
 
 
 def nested():
     old, new = create(), create()
     names = {"run": run, "new": new, "code": code_of("new", f"run({int(old)}, {code_of('old')!r})")}
-    exec(FUNCTIONS.format(name="main", then="run(new, code)", count=200_000), names)
+    exec(FUNCTIONS.format(name="main", then="run(new, code)", count=600_000), names)
     return names["main_top"]
 
 
@@ -110,7 +110,7 @@ def short():
             last += 1
             name = f"s{last:05}"
         interpreter = interpreters.create()
-        numbered_call(name, interpreter, code_of(name, count=60_000))
+        numbered_call(name, interpreter, code_of(name, count=200_000))
         interpreters.destroy(interpreter)
 
     start([work, work])
@@ -129,7 +129,7 @@ def many():
         run(create(), "pass")
     one = create()
     names = {"run": run, "one": one, "code": code_of("sub")}
-    exec(FUNCTIONS.format(name="main", then="run(one, code)", count=200_000), names)
+    exec(FUNCTIONS.format(name="main", then="run(one, code)", count=600_000), names)
     return names["main_top"]
 
 

@@ -45,9 +45,13 @@ CodeObjects::CodeObjects(const memory::MemoryReader& memory, const StackLayout& 
 void CodeObjects::begin_round() {
   ++round_;
   if (bytes_ > kManyBytes) {
-    known_.clear();
-    bytes_ = 0;
+    forget();
   }
+}
+
+void CodeObjects::forget() {
+  known_.clear();
+  bytes_ = 0;
 }
 
 void CodeObjects::recognise(std::span<const base::RemoteAddress> codes) {

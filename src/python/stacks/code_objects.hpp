@@ -41,6 +41,9 @@ class CodeObjects {
 
   // Starts a new round. Drops everything if there are too many code objects.
   void begin_round();
+  // Drops everything. Interpreters do the same in the same order: in two that exist one after the
+  // other, different code objects may have the same address and constant part.
+  void forget();
   // Checks in one read which of CODES are unchanged.
   void recognise(std::span<const base::RemoteAddress> codes);
   // Reads what CODES (without duplicates) are now. False: one of them is no code object.

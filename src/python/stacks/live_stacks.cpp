@@ -36,7 +36,11 @@ LiveStacks::LiveStacks(std::unique_ptr<memory::MemoryReader> memory, ThreadNumbe
       threads_{*memory_, layout_, runtime, std::move(numbers)} {}
 
 void LiveStacks::update() {
+  const auto made = threads_.interpreters_made();
   losses_.interpreters = std::max<std::uint64_t>(losses_.interpreters, threads_.update());
+  if (threads_.interpreters_made() != made) {
+    codes_.forget();
+  }
   remembered_ = 0;
   for (const auto& state : threads_.threads()) {
     remembered_ += state.snapshot.bytes.size();

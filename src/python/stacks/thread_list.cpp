@@ -39,6 +39,8 @@ std::size_t ThreadList::update() {
   // Record the signs before reading the lists: threads that start in between are then detected as
   // new.
   watch(runtime_ + (layout_.interpreters_main - 8));
+  watch(runtime_ + (layout_.interpreters_main + 8));  // interpreters.next_id
+  interpreters_made_ = signs_.back().value;
   for (const auto interpreter : view.interpreters()) {
     watch(interpreter + layout_.threads_head);
     std::vector<ThreadState> states;
@@ -57,6 +59,17 @@ std::size_t ThreadList::update() {
   }
   // After the lists: a listed thread has started by now, or has no id yet.
   numbers_.update();
+  owners_.clear();
+  main_ = view.main_interpreter().value_or(base::RemoteAddress{});
+  const auto main_thread = view.main_thread();
+  for (const auto& [state, interpreter] : all) {
+    if (const auto tid = numbers_.ours(state.native_id)) {
+      owners_.add(state.thread_id, *tid);
+      if (state.thread_id == main_thread) {
+        owners_.set_main(*tid);
+      }
+    }
+  }
   std::unordered_map<std::uint64_t, std::size_t> states_of;  // number of states, by native id
   for (const auto& [state, interpreter] : all) {
     const auto tid = numbers_.ours(state.native_id);
@@ -68,7 +81,7 @@ std::size_t ThreadList::update() {
       thread.address = state.address;
       thread.interpreter = interpreter;
       thread.native_id = state.native_id;
-      thread.tid = *tid;
+      thread.tid = moves(interpreter) ? owners_.owner(memory_, state.address, *tid) : *tid;
     }
   }
   std::ranges::stable_sort(threads_, {}, &KnownThread::tid);
@@ -93,13 +106,16 @@ bool ThreadList::has_new() const {
       return true;
     }
   }
-  return signs_.empty();
+  return signs_.empty() ||
+         std::ranges::any_of(threads_, [this](const auto& one) { return moves(one.interpreter); });
 }
 
 bool ThreadList::is_still(const memory::MemoryReader& memory, const KnownThread& thread) const {
   return memory.read_pointer(thread.address + layout_.thread_interpreter) == thread.interpreter &&
          memory.read_value<std::uint64_t>(thread.address + layout_.stack.native_thread_id) ==
-             thread.native_id;
+             thread.native_id &&
+         (!moves(thread.interpreter) ||
+          owners_.owner(memory, thread.address, thread.tid) == thread.tid);
 }
 
 }  // namespace pyinject::python

@@ -6,6 +6,7 @@
 #include "pyinject/base/remote_address.hpp"
 #include "pyinject/python/stack_reader.hpp"
 #include "python/layout/runtime_layout.hpp"
+#include "python/layout/stack_owners.hpp"
 #include "python/layout/thread_numbers.hpp"
 #include "python/stacks/page_cache.hpp"
 
@@ -35,15 +36,22 @@ class ThreadList {
  public:
   ThreadList(const memory::MemoryReader& memory, const RuntimeLayout& layout,
              base::RemoteAddress runtime, ThreadNumbers numbers)
-      : memory_{memory}, layout_{layout}, runtime_{runtime}, numbers_{std::move(numbers)} {}
+      : memory_{memory},
+        layout_{layout},
+        runtime_{runtime},
+        numbers_{std::move(numbers)},
+        owners_{layout} {}
 
   // Reads the lists. Returns the number of interpreters with an incompletely read list.
   std::size_t update();
-  // True if threads or interpreters have been added since the last update. Does not detect
-  // removals.
+  // True if threads or interpreters have been added since the last update, or if another thread
+  // may run an interpreter now. Does not detect removals.
   [[nodiscard]] bool has_new() const;
   // Whether THREAD still belongs to the same thread according to MEMORY.
   [[nodiscard]] bool is_still(const memory::MemoryReader& memory, const KnownThread& thread) const;
+
+  // How many interpreters the process had made at the last update.
+  [[nodiscard]] std::uint64_t interpreters_made() const { return interpreters_made_; }
 
   // Ordered by tid: a thread that has worked in several interpreters has several entries.
   [[nodiscard]] std::vector<KnownThread>& threads() { return threads_; }
@@ -56,6 +64,10 @@ class ThreadList {
     std::uint64_t value = 0;
   };
   void watch(base::RemoteAddress at);
+  // Whether other threads than the one that is named in it may run Python in this state.
+  [[nodiscard]] bool moves(base::RemoteAddress interpreter) const {
+    return owners_.needed() && interpreter != main_;
+  }
 
   const memory::MemoryReader& memory_;
   const RuntimeLayout& layout_;
@@ -63,6 +75,9 @@ class ThreadList {
   ThreadNumbers numbers_;
   std::vector<Sign> signs_;
   std::vector<KnownThread> threads_;
+  StackOwners owners_;
+  std::uint64_t interpreters_made_ = 0;
+  base::RemoteAddress main_;  // the main interpreter; null: unknown
 };
 
 }  // namespace pyinject::python

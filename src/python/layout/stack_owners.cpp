@@ -1,0 +1,24 @@
+#include "python/layout/stack_owners.hpp"
+
+namespace pyinject::python {
+
+void StackOwners::clear() {
+  threads_.clear();
+  main_.reset();
+}
+
+base::Tid StackOwners::owner(const memory::MemoryReader& memory, base::RemoteAddress state,
+                             base::Tid own) const {
+  constexpr std::uint64_t kMostState = 8192;  // a state that runs nothing has its _PyCFrame inside
+  if (!needed()) {
+    return own;
+  }
+  const auto cframe = memory.read_pointer(state + layout_.stack.current_frame);
+  if (!cframe || cframe->is_null() || cframe->value() - state.value() < kMostState) {
+    return own;
+  }
+  const auto above = threads_.upper_bound(cframe->value());
+  return above != threads_.end() ? above->second : main_.value_or(own);
+}
+
+}  // namespace pyinject::python

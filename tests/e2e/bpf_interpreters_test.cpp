@@ -1,0 +1,208 @@
+// Processes with several interpreters: each sample has the functions of its own.
+#include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "support/cpu_time.hpp"
+#include "support/paths.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pyinject::test {
+namespace {
+
+using Chain = std::vector<std::string>;
+using std::chrono::seconds;
+
+bool begins(const Chain& whole, const Chain& chain) {
+  return chain.size() <= whole.size() && std::equal(chain.begin(), chain.end(), whole.begin());
+}
+
+// The number between the first letter of FUNCTION and its suffix: 17 in "t17_leaf"; empty: it is
+// not of this form.
+std::string number_of(const std::string& function, char first) {
+  const auto end = function.find_first_not_of("0123456789", 1);
+  return function.starts_with(first) && end != std::string::npos && end > 1 && function[end] == '_'
+             ? function.substr(1, end - 1)
+             : "";
+}
+
+class BpfInterpreters : public testing::TestWithParam<Build> {
+ protected:
+  void SetUp() override {
+    python_ = find_build(GetParam());
+    if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python_) {
+      GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
+    }
+  }
+  // Samples of sub_interpreters.py in user space, all of which have Python functions.
+  [[nodiscard]] std::vector<ScriptedSample> record(const std::string& mode) {
+    PythonOptions options;
+    options.args = {mode};
+    PythonProcess target{*python_, target_source("sub_interpreters.py"), options};
+    const TempDir folder;
+    auto arguments = bpf_record(std::to_string(target.pid().value()), folder / "data");
+    arguments.emplace_back("--gil");
+    RunningRecord running{arguments};
+    wait_for_cpu_time(target.pid(), seconds{1});
+    EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+    auto samples = scripted_samples(folder / "data");
+    const auto all = samples.size();
+    std::erase_if(samples, [](const auto& sample) { return !sample.user; });
+    const auto without =
+        std::erase_if(samples, [](const ScriptedSample& sample) { return sample.chain().empty(); });
+    // Threads start and end in pools.
+    EXPECT_LE(without,
+              (mode == "pool" ? all / 20 : 0) + said_unreadable(running.child().err(), all))
+        << running.child().err();
+    messages_ = running.child().err();
+    return samples;
+  }
+
+  std::optional<Interpreter> python_;
+  std::string messages_;
+};
+
+// An interpreter runs inside of another one's call, and need not be the newer one.
+TEST_P(BpfInterpreters, AreInTheOrderOfTheirCalls) {
+  const std::vector<Chain> wholes{
+      {"<module>", "main_loop", "main_top", "main_leaf"},
+      {"<module>", "main_loop", "main_top", "run", "<module>", "new_top", "new_leaf"},
+      {"<module>", "main_loop", "main_top", "run", "<module>", "new_top", "run", "<module>",
+       "old_top", "old_leaf"}};
+  std::map<std::string, std::size_t> innermost;
+  std::size_t held = 0;
+  const auto samples = record("nested");
+  for (const auto& sample : samples) {
+    const auto chain = sample.chain();
+    EXPECT_TRUE(std::ranges::any_of(wholes, [&](const auto& one) { return begins(one, chain); }))
+        << testing::PrintToString(chain);
+    ++innermost[chain.back()];
+    held += chain.back().ends_with("_leaf") && holds_gil(sample) ? 1 : 0;
+  }
+  const auto leaves = innermost["main_leaf"] + innermost["new_leaf"] + innermost["old_leaf"];
+  SCOPED_TRACE(testing::PrintToString(innermost) + messages_);
+  EXPECT_GE(leaves, samples.size() * 9 / 10);
+  EXPECT_GE(held, leaves * 99 / 100);
+  for (const auto* const leaf : {"main_leaf", "new_leaf", "old_leaf"}) {
+    EXPECT_GE(innermost[leaf], samples.size() / 5) << leaf;
+  }
+}
+
+// Each thread runs one of its own. In 3.12 its state belongs to the thread that created it.
+TEST_P(BpfInterpreters, AreThoseOfTheirThreads) {
+  std::map<std::string, std::string> threads;  // by number
+  std::size_t leaves = 0;
+  const auto samples = record("parallel");
+  for (const auto& sample : samples) {
+    const auto chain = sample.chain();
+    const auto call = std::ranges::find_if(
+        chain, [](const auto& function) { return !number_of(function, 't').empty(); });
+    ASSERT_EQ(chain.front(), "Thread._bootstrap") << testing::PrintToString(chain);
+    if (call == chain.end()) {
+      continue;
+    }
+    const auto number = number_of(*call, 't');
+    const Chain whole{"t" + number + "_call", "run", "<module>", "t" + number + "_top",
+                      "t" + number + "_leaf"};
+    EXPECT_TRUE(begins(whole, Chain{call, chain.end()})) << testing::PrintToString(chain);
+    const auto thread = threads.emplace(number, sample.tid).first;
+    EXPECT_EQ(thread->second, sample.tid) << testing::PrintToString(chain);
+    leaves += chain.back().ends_with("_leaf") ? 1 : 0;
+  }
+  EXPECT_EQ(threads.size(), 8U);
+  EXPECT_GE(leaves, samples.size() * 9 / 10) << messages_;
+}
+
+// They do the same one after the other, so their functions have the same addresses.
+TEST_P(BpfInterpreters, ThatLiveShortlyKeepTheirNames) {
+  std::set<std::string> numbers;
+  for (const auto& sample : record("short")) {
+    const auto chain = sample.chain();
+    std::set<std::string> own;
+    for (const auto& function : chain) {
+      if (const auto number = number_of(function, 's'); !number.empty()) {
+        own.insert(number);
+      }
+    }
+    EXPECT_LE(own.size(), 1U) << testing::PrintToString(chain);
+    if (chain.back().ends_with("_leaf")) {
+      const auto& number = *own.begin();
+      const Chain tail{"s" + number + "_call", "run", "<module>", "s" + number + "_top",
+                       "s" + number + "_leaf"};
+      EXPECT_TRUE(chain.size() > tail.size() &&
+                  std::equal(tail.rbegin(), tail.rend(), chain.rbegin()))
+          << testing::PrintToString(chain);
+      numbers.insert(number);
+    }
+  }
+  EXPECT_GE(numbers.size(), 10U) << messages_;
+}
+
+// In 3.12 the thread that creates an interpreter keeps an idle state in it.
+TEST_P(BpfInterpreters, ThatAreIdleAreIgnored) {
+  const std::vector<Chain> wholes{
+      {"<module>", "main_loop", "main_top", "main_leaf"},
+      {"<module>", "main_loop", "main_top", "run", "<module>", "sub_top", "sub_leaf"}};
+  std::map<std::string, std::size_t> innermost;
+  const auto samples = record("many");
+  for (const auto& sample : samples) {
+    const auto chain = sample.chain();
+    EXPECT_TRUE(std::ranges::any_of(wholes, [&](const auto& one) { return begins(one, chain); }))
+        << testing::PrintToString(chain);
+    ++innermost[chain.back()];
+  }
+  SCOPED_TRACE(testing::PrintToString(innermost) + messages_);
+  EXPECT_GE(innermost["main_leaf"], samples.size() / 3);
+  EXPECT_GE(innermost["sub_leaf"], samples.size() / 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfInterpreters,
+                         testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
+                                         Build{.minor = 15}),
+                         BuildName{});
+
+// concurrent.interpreters and InterpreterPoolExecutor.
+class BpfInterpreterPools : public BpfInterpreters {};
+
+TEST_P(BpfInterpreterPools, HaveTheFunctionsOfTheirWorkers) {
+  std::map<std::string, std::set<Chain>> chains;  // by leaf
+  std::map<std::string, std::size_t> innermost;
+  for (const auto& sample : record("pool")) {
+    const auto chain = sample.chain();
+    const auto of_pool = std::ranges::count(chain, "p_top");
+    const auto of_thread = std::ranges::count(chain, "c_top");
+    EXPECT_LE(of_pool + of_thread, 1) << testing::PrintToString(chain);
+    ++innermost[chain.back()];
+    if (chain.back().ends_with("_leaf")) {
+      chains[chain.back()].insert(chain);
+    }
+  }
+  SCOPED_TRACE(testing::PrintToString(innermost) + messages_);
+  for (const std::string letter : {"p", "c"}) {
+    const auto& own = chains[letter + "_leaf"];
+    ASSERT_EQ(own.size(), 1U) << testing::PrintToString(own);
+    const Chain tail{"<module>", letter + "_top", letter + "_leaf"};
+    EXPECT_EQ(own.begin()->front(), "Thread._bootstrap");
+    EXPECT_TRUE(own.begin()->size() > tail.size() &&
+                std::equal(tail.rbegin(), tail.rend(), own.begin()->rbegin()))
+        << testing::PrintToString(own);
+    EXPECT_GE(innermost[letter + "_leaf"], 50U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfInterpreterPools,
+                         testing::Values(Build{.minor = 14}, Build{.minor = 15}), BuildName{});
+
+}  // namespace
+}  // namespace pyinject::test
