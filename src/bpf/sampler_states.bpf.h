@@ -43,12 +43,13 @@ static __always_inline bool is_on_stack(const struct work *work, __u64 address,
  * runs code in the state of the thread that has created the interpreter, whichever thread runs it
  * (Modules/_xxsubinterpretersmodule.c, _run_in_interpreter()); its _PyCFrame tells. */
 static __always_inline bool is_own(struct search *search, __u64 state, __u64 owner) {
-  struct work *work = search->work;
-  if (!work->at.frame_in_cframe || search->interpreter == search->main ||
-      is_idle(&work->at, state)) {
+  const struct sampled_process *at = &search->work->at;
+  if (!at->frame_in_cframe || search->interpreter == search->main) {
     return owner == search->thread_pointer;
   }
-  return is_on_stack(work, read_word(state + work->at.current_frame), search->thread_pointer);
+  __u64 cframe = read_word(state + at->current_frame);
+  return is_on_stack(search->work, cframe, search->thread_pointer) ||
+         (owner == search->thread_pointer && cframe - state < kMostThreadState);
 }
 
 /* False: too many. */

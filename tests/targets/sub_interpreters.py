@@ -85,7 +85,7 @@ def start(works):
 
 def parallel():
     made = [create() for _ in range(8)]
-    start([lambda n=n, one=one: numbered_call(f"t{n}", one, code_of(f"t{n}")) for n, one in enumerate(made)])
+    start([lambda n=n, one=one: numbered_call(f"t{n}", one, code_of(f"t{n}", count=300_000)) for n, one in enumerate(made)])
 
 
 def pool():

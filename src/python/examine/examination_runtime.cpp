@@ -68,7 +68,8 @@ void Examination::find_runtime() {
   addresses.gilstate_release = interpreter_.address("PyGILState_Release");
   if (view.interpreters().size() > 1) {
     target_.warnings.emplace_back(
-        "it has sub-interpreters: only the main interpreter's functions get names");
+        "it has sub-interpreters: CPython's trampoline works only in the main interpreter; "
+        "--engine bpf shows the functions of all");
   }
 }
 
