@@ -1,4 +1,5 @@
-// Processes with several interpreters: each sample has the functions of its own.
+// Processes with several interpreters: each sample, and each thread of a dump, has the functions of
+// its own.
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/cpu_time.hpp"
@@ -7,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -35,6 +37,32 @@ std::string number_of(const std::string& function, char first) {
   return function.starts_with(first) && end != std::string::npos && end > 1 && function[end] == '_'
              ? function.substr(1, end - 1)
              : "";
+}
+
+// Whether the main thread of `sub_interpreters.py nested` can have CHAIN.
+bool is_nested(const Chain& chain) {
+  static const std::vector<Chain> wholes{
+      {"<module>", "main_loop", "main_top", "main_leaf"},
+      {"<module>", "main_loop", "main_top", "run", "<module>", "new_top", "new_leaf"},
+      {"<module>", "main_loop", "main_top", "run", "<module>", "new_top", "run", "<module>",
+       "old_top", "old_leaf"}};
+  return std::ranges::any_of(wholes, [&](const auto& whole) { return begins(whole, chain); });
+}
+
+// The number of the interpreter whose thread has CHAIN in `sub_interpreters.py parallel`; empty:
+// none. A failure if it has functions of another one.
+std::string number_in(const Chain& chain) {
+  const auto call = std::ranges::find_if(
+      chain, [](const auto& function) { return !number_of(function, 't').empty(); });
+  if (call == chain.end()) {
+    return "";
+  }
+  const auto number = number_of(*call, 't');
+  const Chain whole{"t" + number + "_call", "run", "<module>", "t" + number + "_top",
+                    "t" + number + "_leaf"};
+  EXPECT_TRUE(begins(whole, Chain{call, chain.end()})) << testing::PrintToString(chain);
+  EXPECT_EQ(chain.front(), "Thread._bootstrap") << testing::PrintToString(chain);
+  return number;
 }
 
 class BpfInterpreters : public testing::TestWithParam<Build> {
@@ -75,18 +103,12 @@ class BpfInterpreters : public testing::TestWithParam<Build> {
 
 // An interpreter runs inside of another one's call, and need not be the newer one.
 TEST_P(BpfInterpreters, AreInTheOrderOfTheirCalls) {
-  const std::vector<Chain> wholes{
-      {"<module>", "main_loop", "main_top", "main_leaf"},
-      {"<module>", "main_loop", "main_top", "run", "<module>", "new_top", "new_leaf"},
-      {"<module>", "main_loop", "main_top", "run", "<module>", "new_top", "run", "<module>",
-       "old_top", "old_leaf"}};
   std::map<std::string, std::size_t> innermost;
   std::size_t held = 0;
   const auto samples = record("nested");
   for (const auto& sample : samples) {
     const auto chain = sample.chain();
-    EXPECT_TRUE(std::ranges::any_of(wholes, [&](const auto& one) { return begins(one, chain); }))
-        << testing::PrintToString(chain);
+    EXPECT_TRUE(is_nested(chain)) << testing::PrintToString(chain);
     ++innermost[chain.back()];
     held += chain.back().ends_with("_leaf") && holds_gil(sample) ? 1 : 0;
   }
@@ -106,16 +128,10 @@ TEST_P(BpfInterpreters, AreThoseOfTheirThreads) {
   const auto samples = record("parallel");
   for (const auto& sample : samples) {
     const auto chain = sample.chain();
-    const auto call = std::ranges::find_if(
-        chain, [](const auto& function) { return !number_of(function, 't').empty(); });
-    ASSERT_EQ(chain.front(), "Thread._bootstrap") << testing::PrintToString(chain);
-    if (call == chain.end()) {
+    const auto number = number_in(chain);
+    if (number.empty()) {
       continue;
     }
-    const auto number = number_of(*call, 't');
-    const Chain whole{"t" + number + "_call", "run", "<module>", "t" + number + "_top",
-                      "t" + number + "_leaf"};
-    EXPECT_TRUE(begins(whole, Chain{call, chain.end()})) << testing::PrintToString(chain);
     const auto thread = threads.emplace(number, sample.tid).first;
     EXPECT_EQ(thread->second, sample.tid) << testing::PrintToString(chain);
     leaves += chain.back().ends_with("_leaf") ? 1 : 0;
@@ -168,6 +184,62 @@ TEST_P(BpfInterpreters, ThatAreIdleAreIgnored) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfInterpreters,
+                         testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
+                                         Build{.minor = 15}),
+                         BuildName{});
+
+class DumpInterpreters : public testing::TestWithParam<Build> {
+ protected:
+  void SetUp() override {
+    python_ = find_build(GetParam());
+    if (!python_) {
+      GTEST_SKIP() << "no " << name(GetParam()) << " (scripts/pythons)";
+    }
+  }
+  // The chains of all threads in COUNT dumps of sub_interpreters.py.
+  [[nodiscard]] std::vector<Chain> dump(const std::string& mode, int count) {
+    std::vector<Chain> chains;
+    PythonOptions options;
+    options.args = {mode};
+    PythonProcess target{*python_, target_source("sub_interpreters.py"), options};
+    for (int i = 0; i < count; ++i) {
+      const auto dumped =
+          run({tool(), "dump", "--json", "-p", std::to_string(target.pid().value())});
+      EXPECT_EQ(dumped.status, ExitStatus{}) << dumped.err;
+      const auto process = nlohmann::json::parse(dumped.out).at("processes").at(0);
+      for (const auto& thread : process.at("threads")) {
+        auto& chain = chains.emplace_back();
+        for (const auto& frame : thread.at("frames")) {
+          chain.insert(chain.begin(), frame.at("function").get<std::string>());
+        }
+      }
+    }
+    return chains;
+  }
+
+  std::optional<Interpreter> python_;
+};
+
+TEST_P(DumpInterpreters, AreInTheOrderOfTheirCalls) {
+  for (const auto& chain : dump("nested", 20)) {
+    EXPECT_TRUE(is_nested(chain)) << testing::PrintToString(chain);
+  }
+}
+
+TEST_P(DumpInterpreters, AreThoseOfTheirThreads) {
+  std::map<std::string, std::size_t> leaves;
+  for (const auto& chain : dump("parallel", 5)) {
+    const auto number = number_in(chain);
+    leaves[number] += !number.empty() && chain.back().ends_with("_leaf") ? 1 : 0;
+  }
+  leaves.erase("");
+  EXPECT_EQ(leaves.size(), 8U) << testing::PrintToString(leaves);
+  for (const auto& [number, count] : leaves) {
+    EXPECT_GE(count, 2U) << number;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pythons, DumpInterpreters,
                          testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
                                          Build{.minor = 15}),
                          BuildName{});
