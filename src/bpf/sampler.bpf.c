@@ -36,7 +36,7 @@ static __always_inline struct known_thread *thread_of(struct task_struct *task) 
   return bpf_map_lookup_elem(&threads, &key);
 }
 
-/* CTX: null at a tracepoint. In the kernel, the thread's registers are those of its entry to it. */
+/* CTX: null at a tracepoint. In the kernel, the registers are those of the entry to it. */
 static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, __u8 flags) {
   struct task_struct *task = bpf_get_current_task_btf();
   struct known_thread *thread = thread_of(task);

@@ -253,8 +253,7 @@ static long step_walk(__u32 index, struct walker *walker) {
   walk->placed = work->state_count > 1;
   walk->end = SAMPLER_MOST_FRAMES;
   if (walk->placed) {
-    __u32 share = SAMPLER_MOST_PLACED / (work->state_count | 1);
-    walk->end = walk->count + share - 2; /* two words follow */
+    walk->end = walk->count + SAMPLER_MOST_PLACED / work->state_count - 2; /* two words follow */
   }
   walk->full = 0;
   walk->first_place = 0;
@@ -273,7 +272,8 @@ static long step_walk(__u32 index, struct walker *walker) {
   bpf_loop(kTries, step_try, walker, 0);
   work->places[index] = walk->first_place;
   if (walk->placed) {
-    put_word(work, SAMPLER_STATE_END, (walk->flags & (SAMPLER_TRUNCATED | SAMPLER_UNREADABLE)) != 0);
+    bool cut = (walk->flags & (SAMPLER_TRUNCATED | SAMPLER_UNREADABLE)) != 0;
+    put_word(work, SAMPLER_STATE_END, cut);
   }
   walk->flags |= flags;
   return 0;

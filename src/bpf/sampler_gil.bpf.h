@@ -81,8 +81,8 @@ static long step_gil(__u32 index, struct gil_search *search) {
   return 0;
 }
 
-/* Checks the GIL of each interpreter in which the thread runs Python, and of those in which it could:
- * it may be about to. A thread holds one GIL at a time. */
+/* Checks the GIL of each interpreter in which the thread runs Python or has a state: it may be about
+ * to run there. A thread holds one GIL at a time. */
 static __always_inline __u8 gil_of(struct work *work, struct known_thread *thread,
                                    struct task_struct *task, bool in_kernel) {
   struct gil_search search = {.work = work,

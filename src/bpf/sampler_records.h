@@ -124,9 +124,9 @@ enum sampler_where {
 };
 
 /* As sampled_frame.code: the word is not a frame. With SAMPLER_PLACED, each group of frames, which
- * share one C activation of the evaluator, is followed by the place of that activation's entry frame
- * on the C stack. The groups of one interpreter follow those of another one: only their places tell
- * which group calls which. */
+ * share one C activation of the evaluator, is followed by the place of that activation's entry
+ * frame on the C stack. The groups of one interpreter follow those of another one: only their
+ * places tell which group calls which. */
 enum sampler_word {
   SAMPLER_PLACE = 0xfffffffeU,     /* WHERE: in words above the stack pointer */
   SAMPLER_STATE_END = 0xffffffffU, /* the last word of an interpreter. WHERE, unless 0: its groups

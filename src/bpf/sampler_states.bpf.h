@@ -39,9 +39,10 @@ static __always_inline bool is_on_stack(const struct work *work, __u64 address,
          (address < thread_pointer || thread_pointer < work->stack_pointer);
 }
 
-/* Whether the sampled thread is OWNER, the thread of the state at STATE. In 3.12, _xxsubinterpreters
- * runs code in the state of the thread that has created the interpreter, whichever thread runs it
- * (Modules/_xxsubinterpretersmodule.c, _run_in_interpreter()); its _PyCFrame tells. */
+/* Whether the state at STATE, which names the thread OWNER, is that of the sampled thread. In 3.12,
+ * _xxsubinterpreters runs code in the state of the thread that has created the interpreter,
+ * whichever thread runs it (Modules/_xxsubinterpretersmodule.c, _run_script_in_interpreter()); its
+ * _PyCFrame is on the stack of that thread. */
 static __always_inline bool is_own(struct search *search, __u64 state, __u64 owner) {
   const struct sampled_process *at = &search->work->at;
   if (!at->frame_in_cframe || search->interpreter == search->main) {
@@ -139,9 +140,9 @@ static long step_made(__u32 index, struct made *made) {
   return made->interpreter == 0;
 }
 
-/* A fingerprint of the thread states that were ever made, 0 if it is unknown. While it stays the
- * same, no thread gets a new state. Each interpreter counts its states, and the newest one is the
- * first of its list; runtime->interpreters.next_id, the word behind .main, counts the interpreters. */
+/* A fingerprint of the thread states that were ever made; 0: unknown. While it stays the same, no
+ * thread gets a new state. Each interpreter counts the states that it has made, and its list begins
+ * with the newest one. The word behind interpreters.main, .next_id, counts the interpreters. */
 static __always_inline __u64 made_states(const struct sampled_process *at, __u64 newest) {
   struct made made = {.at = at, .interpreter = newest};
   made.fingerprint = read_word(at->interpreters + 2 * sizeof(__u64));
