@@ -87,7 +87,7 @@ TEST(PythonRefusalsTest, AnOldPython) {
     ++seen;
     expect_refused_untouched(python.pid(), Reason::kPythonTooOld,
                              {minor == 11 ? "it is Python " + version : "older than Python 3.11",
-                              "came with Python 3.12"});
+                              "came with Python 3.12", "use py-spy or austin"});
     const auto detection = detect(python.pid());
     EXPECT_THAT(std::get<python::Refused>(detection).interpreter, HasSubstr("python"));
   }

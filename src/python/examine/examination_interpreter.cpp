@@ -7,6 +7,7 @@
 #include "procfs/sysctl.hpp"
 #include "pyinject/base/error.hpp"
 #include "python/examine/examination.hpp"
+#include "python/examine/other_implementations.hpp"
 #include "python/layout/version_policy.hpp"
 
 #include <fmt/format.h>
@@ -197,6 +198,10 @@ void Examination::find_interpreter() {
           "use an interpreter whose dynamic symbol table is intact; one that is statically "
           "linked has its symbols unless it is stripped"};
     }
+    if (const auto other = image_ != nullptr ? other_implementation(maps_, {})
+                                             : find_other_implementation(pid_, maps_)) {
+      throw Refuse{other->reason, other->found, other->remedy};
+    }
     throw Refuse{Reason::kNotPython, "it is not a Python process", ""};
   }
   target_.interpreter = base::printable(interpreter_.mapping.path);
@@ -233,7 +238,7 @@ void Examination::check_loaded() const {
 void Examination::read_version() {
   if (!interpreter_.file->defines("Py_Version")) {
     throw Refuse{Reason::kPythonTooOld, "it is older than Python 3.11: it has no Py_Version",
-                 "the perf trampoline came with Python 3.12"};
+                 kUseForOldPythons};
   }
   const auto hex = memory_.read_value<std::uint64_t>(interpreter_.address("Py_Version"));
   if (!hex && image_ != nullptr) {
@@ -250,7 +255,8 @@ void Examination::read_version() {
   }
   target_.version = version_from_hex(*hex);
   if (auto refusal = refuse_version(target_.version, purpose_)) {
-    throw Refuse{refusal->reason, refusal->found, refusal->remedy};
+    const bool old = refusal->reason == Reason::kPythonTooOld;
+    throw Refuse{refusal->reason, refusal->found, old ? kUseForOldPythons : refusal->remedy};
   }
 }
 

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "elf/dynamic.hpp"
 #include "elf/frame_pointers.hpp"
+#include "python/examine/other_implementations.hpp"
 #include "python/layout/runtime_layout.hpp"
 #include "python/layout/version_policy.hpp"
 
@@ -103,6 +104,9 @@ bool is_free_threaded(const elf::ElfFile& file, const Version& version, base::El
 std::optional<Refusal> judge(const elf::ElfFile& file, const elf::Symbols& symbols,
                              const Version& version) {
   if (auto refusal = refuse_version(version)) {
+    if (refusal->reason == Reason::kPythonTooOld) {
+      refusal->remedy = kUseForOldPythons;
+    }
     return refusal;
   }
   const auto begin = symbols.find("_Py_trampoline_func_start");
@@ -155,7 +159,7 @@ std::optional<InterpreterInFile> find_interpreter_in_file(const std::string& exe
   if (version == symbols.end()) {
     result.refusal = Refusal{.reason = Reason::kPythonTooOld,
                              .found = "it is older than Python 3.11: it has no Py_Version",
-                             .remedy = "the perf trampoline came with Python 3.12"};
+                             .remedy = kUseForOldPythons};
     return result;
   }
   const auto bytes = file->read_at(version->second.address, sizeof(std::uint64_t));
