@@ -147,6 +147,7 @@ nanoseconds LiveSampler::look() {
     if (!present.contains(pid)) {
       source_->remove(pid);
       waits_.remove(pid);
+      comms_.erase(pid);
       forget_names(pid);
     }
   }
@@ -171,6 +172,7 @@ nanoseconds LiveSampler::look() {
     }
   }
   looked_ = true;
+  read_thread_names();
   if (options_.tasks) {
     source_->look_for_tasks();
   }
@@ -190,6 +192,7 @@ void LiveSampler::examine(const std::vector<base::Pid>& pids) {
     if (known.refused) {
       source_->remove(pids[i]);  // it has been sampled before its exec
       waits_.remove(pids[i]);
+      comms_.erase(pids[i]);
     }
     const auto* const refused = std::get_if<python::Refused>(&detection);
     if (refused == nullptr || !may_change(refused->refusal.reason)) {
@@ -215,6 +218,10 @@ bool LiveSampler::add(base::Pid pid, const python::Detection& detection) {
     return refuse(*why);
   }
   waits_.add(target);
+  comms_.erase(pid);  // of its program before an exec
+  if (auto comms = python::ThreadComms::of(target)) {
+    comms_.emplace(pid, std::move(*comms));
+  }
   return true;
 }
 
@@ -262,6 +269,17 @@ void LiveSampler::end_interval(nanoseconds length) {
     on_wait(stack, length_of_wait);
   });
   profile_.end_interval(length);
+}
+
+void LiveSampler::read_thread_names() {
+  for (auto& [pid, comms] : comms_) {
+    const auto number = static_cast<std::uint32_t>(pid.value());
+    for (auto& thread : comms.read()) {
+      const auto tid = static_cast<std::uint32_t>(thread.tid.value());
+      named_threads_.emplace(number, tid);
+      profile_.name_thread(number, tid, std::move(thread.name));
+    }
+  }
 }
 
 void LiveSampler::name(const bpf::Stack& stack) {

@@ -11,6 +11,7 @@
 #include "pyinject/base/remote_address.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/targets/scope.hpp"
+#include "python/objects/thread_comms.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -82,6 +83,8 @@ class LiveSampler {
   [[nodiscard]] bool wants(base::Pid pid);
   void forget_names(base::Pid pid);
   void name(const bpf::Stack& stack);
+  // Replaces the names of threads that have names only in their program.
+  void read_thread_names();
   void on_wait(const bpf::Stack& stack, std::chrono::nanoseconds length);
   void on_stack(const bpf::Stack& stack, std::uint64_t count);
 
@@ -98,7 +101,8 @@ class LiveSampler {
   std::size_t refused_ = 0;
   std::vector<std::string> refusals_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> named_threads_;
-  std::map<base::Pid, bool> wanted_;  // processes that forked since the latest look()
+  std::map<base::Pid, python::ThreadComms> comms_;  // of processes that have such threads
+  std::map<base::Pid, bool> wanted_;                // processes that forked since the latest look()
 };
 
 }  // namespace pyinject::live

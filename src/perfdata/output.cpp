@@ -73,6 +73,19 @@ class Output::Impl {
     append(scratch_);
   }
 
+  void write_command(const Command& command) {
+    make_command(command, sample_id_size(input_.events().front().attr), scratch_);
+    append(scratch_);
+  }
+
+  bool write_command_like(const Record& like, const Command& command) {
+    const bool made = make_command_like(like, command, scratch_);
+    if (made) {
+      append(scratch_);
+    }
+    return made;
+  }
+
   bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain,
                     std::optional<std::uint64_t> period) {
     if (!takes_period(*sample.event)) {
@@ -217,6 +230,10 @@ bool Output::write_mapping_like(const Record& like, const Mapping& mapping) {
   return impl_->write_mapping_like(like, mapping);
 }
 void Output::write_fork(const Task& task) { impl_->write_fork(task); }
+void Output::write_command(const Command& command) { impl_->write_command(command); }
+bool Output::write_command_like(const Record& like, const Command& command) {
+  return impl_->write_command_like(like, command);
+}
 bool Output::write_sample(const Sample& sample, std::span<const std::uint64_t> chain,
                           std::optional<std::uint64_t> period) {
   return impl_->write_sample(sample, chain, period);

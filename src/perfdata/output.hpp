@@ -42,6 +42,11 @@ class Output {
   // Writes such a FORK record: perf drops what it knew about the child and gives it the parent's
   // mappings.
   void write_fork(const Task& task);
+  // Writes such a COMM record. The name is cut after 15 bytes, as the kernel does.
+  void write_command(const Command& command);
+  // The same with the time of the COMM, FORK or EXIT record LIKE. False: not possible; nothing is
+  // written.
+  [[nodiscard]] bool write_command_like(const Record& like, const Command& command);
   // Writes SAMPLE with CHAIN, which is dropped if the event has no PERF_SAMPLE_CALLCHAIN. False:
   // CHAIN does not fit into a record and was truncated at the root. PERIOD: for an event
   // that takes periods; nullopt: its own, or 1 if it has none.

@@ -11,6 +11,7 @@ namespace pyinject::perfdata {
 
 namespace {
 
+constexpr std::size_t kMostCommand = 15;  // TASK_COMM_LEN without its zero: perf has no more room
 constexpr std::size_t kMappingName = 72;  // perf_event_open(2): offset of the name in an MMAP2
 
 // Writes up to the name. MISC: all bits except MMAP_BUILD_ID, which is set as needed.
@@ -74,6 +75,53 @@ void make_fork(const Task& task, std::size_t sample_id, std::vector<std::byte>& 
   writer.number(task.time);
   writer.zeros(sample_id);
   writer.finish();
+}
+
+namespace {
+
+constexpr std::size_t kCommandName = 16;  // perf_event_open(2): offset of the name in a COMM
+constexpr std::size_t kTaskSize = 32;     // size of a FORK or EXIT without its sample id
+
+ByteWriter start_command(const Command& command, std::vector<std::byte>& into) {
+  ByteWriter writer{into, PERF_RECORD_COMM,
+                    static_cast<std::uint16_t>(command.exec ? PERF_RECORD_MISC_COMM_EXEC : 0)};
+  writer.number(command.pid);
+  writer.number(command.tid);
+  writer.text(command.name, kMostCommand, kWord);
+  return writer;
+}
+
+// nullopt: RECORD is of another type, or damaged.
+std::optional<std::size_t> size_without_sample_id(const Record& record) {
+  std::optional<std::size_t> size;
+  if (const auto command = parse_command(record)) {
+    size = kCommandName + (command->name.size() / kWord + 1) * kWord;
+  } else if (parse_task(record)) {
+    size = kTaskSize;
+  }
+  return size && *size <= record.bytes.size() ? size : std::nullopt;
+}
+
+}  // namespace
+
+void make_command(const Command& command, std::size_t sample_id, std::vector<std::byte>& into) {
+  auto writer = start_command(command, into);
+  writer.zeros(sample_id);
+  writer.finish();
+}
+
+bool make_command_like(const Record& like, const Command& command, std::vector<std::byte>& into) {
+  const auto size = size_without_sample_id(like);
+  if (!size) {
+    return false;
+  }
+  auto writer = start_command(command, into);
+  writer.append(like.bytes.subspan(*size));
+  if (into.size() > kMostRecord) {
+    return false;
+  }
+  writer.finish();
+  return true;
 }
 
 namespace {

@@ -23,6 +23,14 @@ void make_mapping(const Mapping& mapping, std::size_t sample_id, std::vector<std
 // A FORK record; SAMPLE_ID as above.
 void make_fork(const Task& task, std::size_t sample_id, std::vector<std::byte>& into);
 
+// A COMM record; SAMPLE_ID as above.
+void make_command(const Command& command, std::size_t sample_id, std::vector<std::byte>& into);
+
+// The same with the sample id, and so the time, of the COMM, FORK or EXIT record LIKE. False: LIKE
+// is none, or is damaged.
+[[nodiscard]] bool make_command_like(const Record& like, const Command& command,
+                                     std::vector<std::byte>& into);
+
 // PERIOD: replaces or adds the period. False: CHAIN was truncated, since a record has at most 64
 // KiB.
 bool make_sample(const Sample& sample, std::span<const std::uint64_t> chain,

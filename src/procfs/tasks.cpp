@@ -52,6 +52,16 @@ std::optional<std::size_t> count_tasks(const base::UniqueFd& tasks) {
   return facts.st_nlink - kOwnLinks;
 }
 
+std::optional<std::string> read_comm(base::Pid pid, base::Tid tid) {
+  constexpr std::size_t kMost = 64;  // TASK_COMM_LEN (16) and a newline
+  auto name =
+      read_process_file(fmt::format("/proc/{}/task/{}/comm", pid.value(), tid.value()), kMost);
+  if (name && name->ends_with('\n')) {
+    name->pop_back();
+  }
+  return name;
+}
+
 std::vector<base::Pid> list_processes() {
   auto processes = numbered_entries<base::Pid>("/proc");
   if (processes.empty()) {

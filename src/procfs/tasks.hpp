@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace pyinject::procfs {
@@ -20,6 +21,10 @@ namespace pyinject::procfs {
 // listing. The kernel adds the number of threads to the directory's own two links
 // (proc_task_getattr()); a kernel that counts differently yields another number. nullopt: unknown.
 [[nodiscard]] std::optional<std::size_t> count_tasks(const base::UniqueFd& tasks);
+
+// /proc/PID/task/TID/comm, the name that the kernel has for a thread: at most 15 bytes, which the
+// process chooses. nullopt: as read_stat().
+[[nodiscard]] std::optional<std::string> read_comm(base::Pid pid, base::Tid tid);
 
 // All processes visible in this procfs, including kernel threads, in ascending order. Throws
 // base::Error if they cannot be listed.

@@ -32,6 +32,7 @@ Recording::Recording(const RecordOptions& options, std::unique_ptr<Engine> engin
       workload_{options.command, logger},
       roster_{options},
       maps_{options.maps, logger},
+      thread_names_{logger, recording_clock(perf_options_)},
       manager_{
           make_manager(engine_->detector(), engine_->target_handler(), logger, manager_options())} {
   signals_.listen([this](int) { interrupted_.cancel(); });
@@ -134,6 +135,7 @@ int Recording::steps() {
     return *status;
   }
   look_at_waits();
+  thread_names_.look(manager_->active());
   if (!workload_.start()) {
     return finish({.end = End::kCommand});
   }
@@ -230,6 +232,7 @@ void Recording::on_tick() {
     observer_.progress(Deadline::Clock::now() - enabled_at_, output_bytes());
   }
   engine_->on_tick(*manager_);
+  thread_names_.look_again(manager_->active());
 }
 
 }  // namespace pyinject::session

@@ -16,6 +16,7 @@
 #include "record/engine.hpp"
 #include "record/perf_run.hpp"
 #include "record/roster.hpp"
+#include "record/thread_name_watch.hpp"
 #include "record/wait_for_end.hpp"
 #include "record/waiting_threads.hpp"
 #include "record/workload.hpp"
@@ -122,6 +123,7 @@ class Recording {
   std::vector<WovenFile> woven_;
   weave::RecordedFiles files_;
   std::optional<WaitingThreads> waits_;
+  ThreadNameWatch thread_names_;
   std::unique_ptr<Manager> manager_;
   std::unique_ptr<LateArrivals> arrivals_;  // null: no late arrivals, only the initial processes
 };

@@ -56,6 +56,7 @@ int Recording::finish(EndOfRecording end) {
     arrivals_->stop();
   }
   engine_->events_disabled();
+  thread_names_.look(manager_->active());
   base::reached(base::Step::kEventsDisabled);
   const bool all_off = switch_off();
   stop_perf();
@@ -182,6 +183,7 @@ weave::RecordingContext Recording::recording_context() {
       .open_map = [this](std::uint32_t pid) { return open_map(*manager_, pid); }};
   engine_->add_to(context);
   context.waits = waits_ ? waits_->waits() : nullptr;
+  context.comms = thread_names_.history().empty() ? nullptr : &thread_names_.history();
   return context;
 }
 

@@ -156,7 +156,8 @@ void Reader::learn_from(const Record& record) {
     learn_mapping(record, *std::move(mapping));
   } else if (record.type == PERF_RECORD_FORK) {
     if (const auto task = perfdata::parse_task(record)) {
-      names_.start(task->time, task->parent_tid, task->tid);
+      // By the time that orders the records: the one in its body is a little later.
+      names_.start(input_.time_of(record).value_or(task->time), task->parent_tid, task->tid);
       if (task->pid != task->parent_pid && task->time != 0) {
         spaces_.fork(task->time, task->parent_pid, task->pid);
       }

@@ -7,6 +7,7 @@
 #include "pyinject/weave/weave_summary.hpp"
 #include "unwind/address_spaces.hpp"
 #include "unwind/objects.hpp"
+#include "weave/comm_history.hpp"
 #include "weave/python_stacks.hpp"
 #include "weave/waits.hpp"
 
@@ -76,6 +77,8 @@ struct RecordingContext {
   std::vector<Dropped> dropped = {};
   // Threads that were waiting when the recording started; nullptr: unknown.
   Waits* waits = nullptr;
+  // Names for threads that have none of their own in the file; nullptr: none.
+  CommHistory* comms = nullptr;
   // Samples of other processes are dropped. Unset: keep all.
   std::function<bool(std::uint32_t pid)> wanted = {};
   // Opens the perf map of a process for reading; not valid: none.

@@ -80,6 +80,10 @@ class Weaver {
   void write(perfdata::Output& output, const perfdata::Record& record, SampleWork& work);
   void write_renamed(perfdata::Output& output, const perfdata::Record& record,
                      perfdata::Mapping mapping);
+  [[nodiscard]] bool write_synthesized_comm(perfdata::Output& output,
+                                            const perfdata::Record& record);
+  void name_started(perfdata::Output& output, const perfdata::Record& record) const;
+  void name_sampled(perfdata::Output& output, const perfdata::Sample& sample);
   void write_sample(perfdata::Output& output, SampleWork& work);
   [[nodiscard]] bool is_before_waits(const perfdata::Record& record) const;
   void write_waits(perfdata::Output& output, SampleWork& work);
@@ -172,6 +176,7 @@ class Weaver {
   // Processes of unknown origin: addresses at which they were seen, and later their parents.
   std::map<std::uint32_t, std::vector<std::uint64_t>> orphans_;
   std::map<std::uint32_t, std::uint32_t> adopted_;
+  std::set<std::uint32_t> comms_written_;  // by tid: of threads that existed before the recording
   std::set<std::uint64_t> previous_name_ranges_;  // where an earlier weave put its names
   std::unordered_map<std::uint32_t, std::vector<AddressRange>> named_;  // by pid
   bool needs_data_ = false;  // a sample has a data address

@@ -61,6 +61,9 @@ Weaver::Weaver(const WeaveOptions& options, const RecordingContext& context,
     choose_switches();
   }
   choose_calls();
+  if (context_.comms != nullptr) {
+    context_.comms->forget_starts();  // of another file
+  }
   if (options_.flags.python_only) {
     earlier_.emplace(spaces_, files, input_.build_ids());
   }
@@ -176,6 +179,9 @@ void Weaver::learn_from(const Record& record) {
                  .build_id = hex(mapping->build_id)});
   } else if (record.type == PERF_RECORD_FORK) {
     const auto task = perfdata::parse_task(record);
+    if (task && task->time != 0 && context_.comms != nullptr) {
+      context_.comms->starts(task->tid, task->time);
+    }
     if (task && task->time == 0) {
       introduced_.insert(task->pid);  // synthesized by perf for existing processes (-a)
     } else if (task && task->pid != task->parent_pid) {

@@ -112,6 +112,7 @@ void Weaver::write(perfdata::Output& output, const Record& record, SampleWork& w
         output.write_fork(
             {.pid = child, .parent_pid = parent, .tid = child, .parent_tid = parent, .time = 0});
       }
+      name_sampled(output, work.sample);
       write_sample(output, work);
     } else if (const auto* const event = input_.event_of(record);
                event != nullptr && !event->has_user_stacks() && !event->defers_user_chains() &&
@@ -132,8 +133,9 @@ void Weaver::write(perfdata::Output& output, const Record& record, SampleWork& w
     write_renamed(output, record, *mapping);
   } else if (mapping && (record.misc & PERF_RECORD_MISC_MMAP_DATA) != 0 && !needs_data_) {
     ++summary_.data_mappings;
-  } else {
+  } else if (!write_synthesized_comm(output, record)) {
     output.write(record);
+    name_started(output, record);
   }
   if (mapping) {
     name_range(output, mapping->pid);

@@ -7,6 +7,7 @@
 #include "pyinject/base/error.hpp"
 #include "python/objects/deadlocks.hpp"
 #include "python/objects/object_reader.hpp"
+#include "python/objects/thread_comms.hpp"
 #include "support/patience.hpp"
 #include "support/untouched.hpp"
 
@@ -67,6 +68,41 @@ sys.stdin.read()
     found.emplace(std::to_string(thread.tid.value()), thread.name);
   }
   EXPECT_EQ(found, expected);
+  EXPECT_THAT(before.differences(), testing::IsEmpty());
+}
+
+TEST_P(PythonObjectsTest, ThreadsGetTheNamesThatTheKernelLacks) {
+  PythonProcess python{GetParam(), R"(
+import _thread, ctypes, sys, threading
+started = threading.Barrier(4)
+def wait():
+    if threading.current_thread().name == 'chosen':
+        ctypes.CDLL(None).prctl(15, b'own name', 0, 0, 0)
+    threading.get_native_id()
+    started.wait()
+    threading.Event().wait()
+for name in ['a reader of the queue', 'chosen']:
+    threading.Thread(target=wait, name=name, daemon=True).start()
+_thread.start_new_thread(wait, ())
+started.wait()
+print('ready', flush=True)
+sys.stdin.read()
+)"};
+  auto made = python::ThreadComms::of(Attach{}.detect(python.pid()));
+  if (GetParam().minor >= 14) {
+    EXPECT_FALSE(made.has_value()) << "these versions set the names themselves";
+    return;
+  }
+  ASSERT_TRUE(made.has_value());
+  const Untouched before{python.pid()};
+  for (int look = 0; look < 2; ++look) {
+    std::vector<std::string> names;
+    for (const auto& thread : made->read()) {
+      EXPECT_NE(thread.tid.value(), python.pid().value());
+      names.push_back(thread.name);
+    }
+    EXPECT_THAT(names, testing::ElementsAre("a reader of the")) << "look " << look;
+  }
   EXPECT_THAT(before.differences(), testing::IsEmpty());
 }
 

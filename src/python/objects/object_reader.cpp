@@ -79,7 +79,13 @@ class ObjectReader::Impl {
   }
   void update_threads();
   [[nodiscard]] std::optional<base::Tid> tid_of(std::uint64_t ident) const;
-  [[nodiscard]] std::map<base::Tid, std::string> names_now(const base::Cancellation& patience);
+  struct Named {
+    std::string name;
+    bool by_threading = true;
+    bool operator==(const Named&) const = default;
+  };
+  using Names = std::map<base::Tid, Named>;
+  [[nodiscard]] Names names_now(const base::Cancellation& patience);
 
   // One look at all tasks.
   [[nodiscard]] RawTasks walk(const TaskLayout& layout, const base::Cancellation& patience);
@@ -136,10 +142,10 @@ std::optional<base::Tid> ObjectReader::Impl::tid_of(std::uint64_t ident) const {
 }
 
 // By page: an object takes many small reads.
-std::map<base::Tid, std::string> ObjectReader::Impl::names_now(const base::Cancellation& patience) {
+ObjectReader::Impl::Names ObjectReader::Impl::names_now(const base::Cancellation& patience) {
   const RemoteObjects objects{pages_, layout_.stack, object_layout_};
   pages_.refresh({});
-  std::map<base::Tid, std::string> names;
+  Names names;
   std::size_t bytes = 0;
   for (const auto interpreter : interpreters_) {
     const auto threading =
@@ -161,7 +167,9 @@ std::map<base::Tid, std::string> ObjectReader::Impl::names_now(const base::Cance
       const auto at = objects.attribute(thread, "_name");
       if (auto name = at ? objects.text(*at) : std::nullopt) {
         bytes += name->size();
-        names.emplace(*tid, std::move(*name));
+        const auto type = objects.type_name(thread);
+        names.emplace(*tid, Named{.name = std::move(*name),
+                                  .by_threading = type != "_MainThread" && type != "_DummyThread"});
       }
     }
   }
@@ -177,10 +185,13 @@ std::vector<ThreadName> ObjectReader::Impl::thread_names() {
     before = std::exchange(now, names_now(patience));
   }
   std::vector<ThreadName> names;
-  for (auto& [tid, name] : now) {
+  for (auto& [tid, named] : now) {
     const auto found = before.find(tid);
-    const bool certain = found != before.end() && found->second == name;
-    names.push_back({.tid = tid, .name = std::move(name), .certain = certain});
+    const bool certain = found != before.end() && found->second == named;
+    names.push_back({.tid = tid,
+                     .name = std::move(named.name),
+                     .certain = certain,
+                     .by_threading = named.by_threading});
   }
   return names;
 }

@@ -24,6 +24,8 @@ struct ThreadName {
   base::Tid tid;
   std::string name;
   bool certain = true;
+  // False: the main thread, or a thread that other code started ("Dummy-1").
+  bool by_threading = true;
   bool operator==(const ThreadName&) const = default;
 };
 

@@ -17,6 +17,7 @@
 #include "record/completion.hpp"
 #include "record/sampled_targets.hpp"
 #include "record/stack_sampler.hpp"
+#include "record/thread_name_watch.hpp"
 #include "record/verbs/join_recording.hpp"
 #include "record/verbs/running_perf.hpp"
 #include "targets/late_arrivals.hpp"
@@ -49,7 +50,7 @@ constexpr int kProgressInterval = 500;  // ms
 class Joiner {
  public:
   Joiner(const JoinOptions& options, std::string perf, RunningPerf running, StackSampler& sampler,
-         base::Logger& logger, RecordObserver& observer)
+         std::optional<clockid_t> clock, base::Logger& logger, RecordObserver& observer)
       : options_{options},
         perf_{std::move(perf)},
         running_{std::move(running)},
@@ -57,6 +58,7 @@ class Joiner {
         sampled_{sampler},
         logger_{logger},
         observer_{observer},
+        thread_names_{logger, clock},
         manager_{
             make_manager(*detector_, sampled_, logger,
                          {.strict = false,
@@ -108,6 +110,7 @@ class Joiner {
   std::vector<base::Pid> chosen_;
   std::set<base::Pid> no_pythons_;  // among CHOSEN_
   weave::RecordedFiles files_;
+  ThreadNameWatch thread_names_;
   std::unique_ptr<Manager> manager_;
   std::unique_ptr<LateArrivals> arrivals_;
   bool joined_ = false;
@@ -146,6 +149,7 @@ int Joiner::steps() {
   arrivals_->add_known(pythons);
   std::erase_if(chosen_, [this](base::Pid pid) { return no_pythons_.contains(pid); });
   arrivals_->retry(chosen_);
+  thread_names_.look(manager_->active());
   const bool ended = wait();
   detach();
   if (!ended) {
@@ -242,6 +246,9 @@ bool Joiner::wait() {
           "added to {} when perf ends; another Ctrl-C drops them",
           base::printable(path()));
     }
+    if (joined_) {
+      thread_names_.look_again(manager_->active());
+    }
     struct stat facts {};
     const bool known = ::fstat(running_.file.get(), &facts) == 0;
     observer_.progress(
@@ -257,6 +264,7 @@ void Joiner::detach() {
     return;
   }
   sampler_.leave();
+  thread_names_.look(manager_->active());
   elapsed_ = Deadline::Clock::now() - begun_;
   arrivals_->stop();
   (void)manager_->deactivate_all();
@@ -281,12 +289,14 @@ int Joiner::complete() {
     logger_.error("perf's file is gone: the stacks cannot be added to it");
     return kFailure;
   }
+  auto* const comms = thread_names_.history().empty() ? nullptr : &thread_names_.history();
   weave::RecordingContext context{.stacks = &sampler_.stacks(),
                                   .native = &sampler_.stacks(),
                                   .from = sampler_.stacks().first(),
                                   .until = sampler_.stacks().last(),
                                   .interpreters = sampler_.interpreters(),
                                   .dropped = sampler_.dropped(),
+                                  .comms = comms,
                                   .open_map = open_perf_map};
   WovenFile woven{.path = *path, .summary = {}};
   const bool unfinished = is_unfinished(*path);
@@ -343,8 +353,9 @@ int join_recording(const JoinOptions& options, base::Logger& logger, RecordObser
   if (const auto why = check_joinable(found.events, sampler.by_clock())) {
     return refuse(*why);
   }
-  sampler.keep_time_by(clock_of(found.events));
-  Joiner joiner{options, perf.path, std::move(found), sampler, logger, observer};
+  const auto clock = clock_of(found.events);
+  sampler.keep_time_by(clock);
+  Joiner joiner{options, perf.path, std::move(found), sampler, clock, logger, observer};
   return joiner.run();
 }
 
