@@ -231,6 +231,12 @@ EhFrame::EhFrame(std::vector<std::byte> bytes, base::ElfAddress address, std::si
   if (!std::ranges::is_sorted(functions_, {}, &UnwoundFunction::begin)) {
     std::ranges::stable_sort(functions_, {}, &UnwoundFunction::begin);
   }
+  // If BOLT rewrites a function in place, its new entry comes before the old one (llvm-bolt 19,
+  // without relocations).
+  functions_.erase(
+      std::unique(functions_.begin(), functions_.end(),
+                  [](const auto& left, const auto& right) { return left.begin == right.begin; }),
+      functions_.end());
 }
 
 const UnwoundFunction* EhFrame::function_at(base::ElfAddress pc) const {

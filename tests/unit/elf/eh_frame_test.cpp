@@ -70,6 +70,24 @@ TEST(EhFrame, FollowsAFunctionThatSetsUpItsFrame) {
   EXPECT_FALSE(row_of(table, ElfAddress{0xfff}));
 }
 
+// As BOLT does where it rewrites a function in place.
+TEST(EhFrame, TakesTheFirstOfTwoEntriesOfAFunction) {
+  const auto common =
+      entry(words({0}) + code({1}) + "zR" + code({0, 1, 0x78, 16, 1, 0x03, 0x0c, 7, 8, 0x90, 1}));
+  const auto function = [&](std::uint32_t at, std::uint32_t size, int offset) {
+    return entry(words({at + 4, 0x1000, size}) + code({0, 0x0e, offset}));
+  };
+  const auto at = static_cast<std::uint32_t>(common.size());
+  const auto now = function(at, 0x200, 32);
+  const auto before = function(at + static_cast<std::uint32_t>(now.size()), 0x400, 16);
+  const auto bytes = common + now + before + words({0});
+  const auto* const begin = reinterpret_cast<const std::byte*>(bytes.data());
+  const EhFrame table{{begin, begin + bytes.size()}, ElfAddress{0x2000}};
+  ASSERT_EQ(table.functions().size(), 1U);
+  EXPECT_EQ(row_of(table, kBegin)->cfa_offset, 32);
+  EXPECT_FALSE(row_of(table, ElfAddress{0x1200}));
+}
+
 TEST(EhFrame, RemembersAndRestores) {
   // An early return in the middle: pop, ret; then the previous state continues.
   const auto table = table_with(code({0x0e, 16, 0x86, 2, 0x41, 0x0a, 0xc6, 0x0e, 8, 0x41, 0x0b}));
