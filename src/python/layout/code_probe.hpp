@@ -24,8 +24,8 @@ namespace pyinject::python {
                                                                   base::RemoteAddress at);
 
 // Whether CODE computes the address BASE + OFFSET: as a constant, relative to the instruction
-// pointer, or by adding to BASE, which it loads from a GOT slot or computes in one of these ways.
-// SLOT reads 8 bytes of the target.
+// pointer, or as a sum of such values and of words that it loads from the GOT, in any order: GCC
+// adds to BASE, clang adds BASE to OFFSET. SLOT reads 8 bytes of the target.
 [[nodiscard]] bool takes_address(
     std::span<const std::byte> code, base::RemoteAddress at, base::RemoteAddress base,
     std::uint64_t offset,

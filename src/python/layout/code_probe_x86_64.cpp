@@ -90,38 +90,118 @@ std::optional<std::uint64_t> first_element_compared(std::span<const std::byte> c
   return array;
 }
 
+namespace {
+
+using SlotReader = std::function<std::optional<std::uint64_t>(base::RemoteAddress)>;
+
+// The registers whose values follow from the code alone: constants, addresses, words of the
+// global offset table, and sums of these. Follows the code in its order, without jumps.
+class KnownRegisters {
+ public:
+  explicit KnownRegisters(const SlotReader& slot) : slot_{slot} {}
+
+  // The address of a memory operand.
+  [[nodiscard]] std::optional<std::uint64_t> address_of(const Instruction& instruction,
+                                                        const ZydisDecodedOperand& operand) const {
+    if (operand.mem.index != ZYDIS_REGISTER_NONE || operand.mem.segment == ZYDIS_REGISTER_FS ||
+        operand.mem.segment == ZYDIS_REGISTER_GS) {
+      return std::nullopt;
+    }
+    if (operand.mem.base == ZYDIS_REGISTER_RIP) {
+      return absolute(instruction, operand);
+    }
+    const auto base = values_.at(whole(operand.mem.base));
+    return base ? std::optional{*base + displacement(operand)} : std::nullopt;
+  }
+
+  // Returns the value that INSTRUCTION computes into a register; nullopt: unknown, or none.
+  std::optional<std::uint64_t> execute(const Instruction& instruction) {
+    const auto& target = instruction.operands[0];
+    const auto value =
+        instruction.decoded.operand_count_visible == 2 && target.type == ZYDIS_OPERAND_TYPE_REGISTER
+            ? result_of(instruction)
+            : std::nullopt;
+    if (instruction.decoded.meta.category == ZYDIS_CATEGORY_CALL) {
+      values_.fill(std::nullopt);
+    }
+    for (std::size_t i = 0; i < instruction.decoded.operand_count; ++i) {
+      const auto& operand = instruction.operands.at(i);
+      if (operand.type == ZYDIS_OPERAND_TYPE_REGISTER &&
+          (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0) {
+        values_.at(whole(operand.reg.value)) = std::nullopt;
+      }
+    }
+    if (value) {
+      values_.at(whole(target.reg.value)) = value;
+    }
+    return value;
+  }
+
+ private:
+  static std::size_t whole(ZydisRegister part) {
+    const auto all = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, part);
+    return all == ZYDIS_REGISTER_NONE ? part : all;
+  }
+
+  [[nodiscard]] std::optional<std::uint64_t> value_of(const Instruction& instruction,
+                                                      const ZydisDecodedOperand& operand) const {
+    if (operand.type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+      return operand.imm.value.u;
+    }
+    if (operand.type == ZYDIS_OPERAND_TYPE_REGISTER) {
+      return values_.at(whole(operand.reg.value));
+    }
+    const auto address = address_of(instruction, operand);
+    return address ? slot_(base::RemoteAddress{*address}) : std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<std::uint64_t> result_of(const Instruction& instruction) const {
+    const auto& target = instruction.operands[0];
+    const auto& source = instruction.operands[1];
+    if (target.size < 32) {
+      return std::nullopt;  // keeps the rest of the register
+    }
+    std::optional<std::uint64_t> value;
+    switch (instruction.decoded.mnemonic) {
+      case ZYDIS_MNEMONIC_LEA:
+        value = address_of(instruction, source);
+        break;
+      case ZYDIS_MNEMONIC_MOV:
+        value = value_of(instruction, source);
+        break;
+      case ZYDIS_MNEMONIC_ADD: {
+        const auto left = value_of(instruction, target);
+        const auto right = value_of(instruction, source);
+        value = left && right ? std::optional{*left + *right} : std::nullopt;
+        break;
+      }
+      default:
+        break;
+    }
+    constexpr std::uint64_t kLower = 0xffffffff;  // the upper half is set to 0
+    return value && target.size == 32 ? std::optional{*value & kLower} : value;
+  }
+
+  const SlotReader& slot_;
+  std::array<std::optional<std::uint64_t>, ZYDIS_REGISTER_MAX_VALUE + 1> values_{};
+};
+
+}  // namespace
+
 bool takes_address(std::span<const std::byte> code, base::RemoteAddress at,
-                   base::RemoteAddress base, std::uint64_t offset,
-                   const std::function<std::optional<std::uint64_t>(base::RemoteAddress)>& slot) {
+                   base::RemoteAddress base, std::uint64_t offset, const SlotReader& slot) {
   const std::uint64_t wanted = base.value() + offset;
-  // Registers that hold BASE: loaded from a slot, or computed, if the linker knew the address and
-  // replaced the load.
-  std::array<bool, ZYDIS_REGISTER_MAX_VALUE + 1> holds_base{};
+  KnownRegisters registers{slot};
   bool found = false;
   disassemble(code, at, [&](const Instruction& instruction) {
     for (std::size_t i = 0; i < instruction.decoded.operand_count_visible && !found; ++i) {
       const auto& operand = instruction.operands.at(i);
-      const auto address = absolute(instruction, operand);
-      found =
-          address == wanted || (operand.type == ZYDIS_OPERAND_TYPE_MEMORY &&
-                                holds_base.at(operand.mem.base) && displacement(operand) == offset);
+      found = operand.type == ZYDIS_OPERAND_TYPE_MEMORY
+                  ? registers.address_of(instruction, operand) == wanted
+                  : absolute(instruction, operand) == wanted;
     }
-    if (found) {
-      return false;
-    }
-    const auto& target = instruction.operands[0];
-    const bool moves = instruction.decoded.mnemonic == ZYDIS_MNEMONIC_MOV;
-    if (instruction.decoded.operand_count_visible == 2 &&
-        target.type == ZYDIS_OPERAND_TYPE_REGISTER &&
-        (moves || instruction.decoded.mnemonic == ZYDIS_MNEMONIC_LEA)) {
-      const auto& source = instruction.operands[1];
-      auto value = absolute(instruction, source);
-      if (value && moves && source.type == ZYDIS_OPERAND_TYPE_MEMORY) {
-        value = slot(base::RemoteAddress{*value});
-      }
-      holds_base.at(target.reg.value) = value == base.value();
-    }
-    return true;
+    found = found || registers.execute(instruction) == wanted;
+    return !found;
   });
   return found;
 }

@@ -92,6 +92,41 @@ class SplitFunction {
 
 }  // namespace
 
+std::vector<CodeRange> parts_reached(const Target& target, std::string_view name) {
+  constexpr std::uint64_t kMostOfAPart = std::uint64_t{64} << 10U;
+  const auto opened = open_interpreter(target);
+  const auto* const file = std::get_if<elf::ElfFile>(&opened);
+  const auto table = file == nullptr ? std::nullopt : elf::CallFrameInfo::of(*file);
+  if (!table) {
+    return {};
+  }
+  std::vector<elf::CodeExtent> parts;
+  const auto add = [&](base::ElfAddress address) {
+    const auto extent = table->extent_at(address);
+    if (extent && extent->size <= kMostOfAPart && parts.size() < kMostParts &&
+        std::ranges::find(parts, *extent) == parts.end()) {
+      parts.push_back(*extent);
+    }
+  };
+  for (const auto& [_, symbol] : file->find_symbols(std::span{&name, 1})) {
+    add(symbol.address);
+  }
+  const auto code =
+      parts.empty() ? std::nullopt : file->read_at(parts.front().begin, parts.front().size);
+  if (!code) {
+    return {};
+  }
+  for (const auto jump : jumps_out_of(*code, base::RemoteAddress{parts.front().begin.value()})) {
+    add(base::ElfAddress{jump.value()});
+  }
+  std::vector<CodeRange> ranges;
+  for (const auto& part : parts) {
+    const auto begin = target.bias.apply(part.begin);
+    ranges.push_back({.begin = begin, .end = begin + part.size});
+  }
+  return ranges;
+}
+
 std::vector<CodeRange> function_ranges(const Target& target,
                                        std::span<const std::string_view> names) {
   const auto opened = open_interpreter(target);

@@ -16,4 +16,8 @@ namespace pyinject::python {
 [[nodiscard]] std::vector<CodeRange> function_ranges(const Target& target,
                                                      std::span<const std::string_view> names);
 
+// The function NAME, then the parts and functions that it jumps to: a part that only returns, as
+// BOLT splits off, looks like a function that is called last. Without large ones.
+[[nodiscard]] std::vector<CodeRange> parts_reached(const Target& target, std::string_view name);
+
 }  // namespace pyinject::python

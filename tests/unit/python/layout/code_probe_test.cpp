@@ -99,6 +99,44 @@ TEST(TakesAddress, WhereTheLoadWasRelaxed) {
       takes_address(relative, RemoteAddress{0x1000}, RemoteAddress{0x3000}, 0xa50, no_slot));
 }
 
+// clang's form (3.14.7, clang 19).
+TEST(TakesAddress, AsASumOfTheOffsetAndASlot) {
+  // mov $0xb20,%ebx; add 0x2a2f19(%rip),%rbx at 0x249fab
+  const auto bytes = code({0xbb, 0x20, 0x0b, 0, 0, 0x48, 0x03, 0x1d, 0x19, 0x2f, 0x2a, 0x00});
+  const RemoteAddress runtime{0x52ab80};
+  const auto slot = [&](RemoteAddress at) -> std::optional<std::uint64_t> {
+    return at == RemoteAddress{0x4eced0} ? std::optional{runtime.value()} : std::nullopt;
+  };
+  EXPECT_TRUE(takes_address(bytes, RemoteAddress{0x249fab}, runtime, 0xb20, slot));
+  EXPECT_FALSE(takes_address(bytes, RemoteAddress{0x249fab}, runtime, 0xb18, slot));
+  EXPECT_FALSE(takes_address(bytes, RemoteAddress{0x249fab}, runtime, 0xb20, no_slot));
+}
+
+TEST(TakesAddress, AsASumInOneRegister) {
+  // lea 0x2000(%rip),%rax at 0x1000, seven bytes long; mov %rax,%rdx; add $0xa50,%rdx
+  const auto bytes = code(
+      {0x48, 0x8d, 0x05, 0x00, 0x20, 0, 0, 0x48, 0x89, 0xc2, 0x48, 0x81, 0xc2, 0x50, 0x0a, 0, 0});
+  EXPECT_TRUE(takes_address(bytes, RemoteAddress{0x1000}, RemoteAddress{0x3007}, 0xa50, no_slot));
+  EXPECT_FALSE(takes_address(bytes, RemoteAddress{0x1000}, RemoteAddress{0x3007}, 0xa58, no_slot));
+}
+
+TEST(TakesAddress, NotOfARegisterThatHasChanged) {
+  const RemoteAddress at{0x1000};
+  const RemoteAddress base{0x3007};
+  // lea 0x2000(%rip),%rax; call; lea 0xa50(%rax),%rbx
+  EXPECT_FALSE(takes_address(code({0x48, 0x8d, 0x05, 0x00, 0x20, 0, 0, 0xe8, 0, 0, 0, 0, 0x48, 0x8d,
+                                   0x98, 0x50, 0x0a, 0, 0}),
+                             at, base, 0xa50, no_slot));
+  // lea 0x2000(%rip),%rax; xor %eax,%eax; lea 0xa50(%rax),%rbx
+  EXPECT_FALSE(takes_address(
+      code({0x48, 0x8d, 0x05, 0x00, 0x20, 0, 0, 0x31, 0xc0, 0x48, 0x8d, 0x98, 0x50, 0x0a, 0, 0}),
+      at, base, 0xa50, no_slot));
+  // lea 0x2000(%rip),%rax; lea 0xa50(%rax,%rdi,1),%rbx
+  EXPECT_FALSE(takes_address(
+      code({0x48, 0x8d, 0x05, 0x00, 0x20, 0, 0, 0x48, 0x8d, 0x9c, 0x38, 0x50, 0x0a, 0, 0}), at,
+      base, 0xa50, no_slot));
+}
+
 TEST(JumpsOutOf, DirectOnesOnly) {
   // 1000: je 1005; jne 2000; call 3000; jmp *%rax; jmp 0x400; ret
   const auto bytes = code({0x74, 0x03, 0x0f, 0x85, 0xf8, 0x0f, 0,    0,    0xe8, 0xf3, 0x1f,
