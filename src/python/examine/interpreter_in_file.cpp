@@ -5,6 +5,7 @@
 #include "elf/frame_pointers.hpp"
 #include "python/examine/other_implementations.hpp"
 #include "python/layout/runtime_layout.hpp"
+#include "python/layout/trampoline_code.hpp"
 #include "python/layout/version_policy.hpp"
 
 #include <fmt/format.h>
@@ -119,10 +120,12 @@ std::optional<Refusal> judge(const elf::ElfFile& file, const elf::Symbols& symbo
             "record --engine bpf, or use a build with sysconfig's PY_HAVE_PERF_TRAMPOLINE set"};
   }
   const auto bytes = end->second.address.value() - begin->second.address.value();
-  if (bytes == 0 || bytes > 64) {
+  constexpr std::uint64_t kMostBytes = 64;
+  const auto code = bytes <= kMostBytes ? file.read_at(begin->second.address, bytes) : std::nullopt;
+  if (!code || !is_trampoline_code(*code)) {
     return Refusal{.reason = Reason::kBrokenTrampoline,
                    .found = "BOLT has changed its trampoline",
-                   .remedy = "use a build without BOLT"};
+                   .remedy = "record --engine bpf, or use a build without BOLT"};
   }
   const auto runtime = symbols.find("_PyRuntime");
   if (runtime != symbols.end() && is_free_threaded(file, version, runtime->second.address)) {
