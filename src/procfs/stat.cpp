@@ -74,6 +74,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
               .processor = *processor,
               .real_time = *priority != 0,
               .stack_begin = address(28),
+              .arguments_begin = address(48),
               .environment_begin = address(50),
               .environment_end = address(51)};
 }

@@ -25,6 +25,8 @@ struct Stat {
   // Where exec placed the first thread's stack: differs between program images, unless address
   // space is not randomized; null without permission to trace.
   base::RemoteAddress stack_begin;
+  // Where exec placed the arguments' text; null without permission to trace.
+  base::RemoteAddress arguments_begin;
   // Where exec placed the environment; null without permission to trace (ptrace(2), mode read).
   base::RemoteAddress environment_begin;
   base::RemoteAddress environment_end;

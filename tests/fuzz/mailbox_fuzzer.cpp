@@ -9,8 +9,9 @@ using python::TrampolineState;
 
 void run(Input input) {
   constexpr std::uint64_t kUserAddresses = (std::uint64_t{1} << 56U) - 1;
-  const python::PageTail tail{.begin = RemoteAddress{input.take<std::uint64_t>() & kUserAddresses},
-                              .size = input.take<std::uint16_t>()};
+  const python::UnusedMemory tail{
+      .begin = RemoteAddress{input.take<std::uint64_t>() & kUserAddresses},
+      .size = input.take<std::uint16_t>()};
   const auto text_begin = RemoteAddress{input.take<std::uint32_t>()};
   const auto text_end = text_begin + input.take<std::uint32_t>();
   const auto other = RemoteAddress{input.take<std::uint64_t>()};

@@ -75,6 +75,22 @@ void ElfImage::move_symbol(std::string_view name, std::int64_t delta) {
       name, [delta](Elf64_Sym& symbol) { symbol.st_value += static_cast<std::uint64_t>(delta); });
 }
 
+void ElfImage::fill_last_page() {
+  constexpr std::uint64_t kPage = 4096;
+  const auto header = at<Elf64_Ehdr>(bytes_, 0);
+  Elf64_Phdr* last = nullptr;
+  for (std::uint64_t index = 0; index < header.e_phnum; ++index) {
+    auto& segment = at<Elf64_Phdr>(bytes_, header.e_phoff + index * sizeof(Elf64_Phdr));
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) != 0) {
+      last = &segment;
+    }
+  }
+  if (last == nullptr) {
+    throw base::Error{"no writable segment"};
+  }
+  last->p_memsz += (kPage - (last->p_vaddr + last->p_memsz) % kPage) % kPage;
+}
+
 void ElfImage::rename_symbol(const std::string& name, std::string now) {
   for_each_symbol(name, [](const Elf64_Sym&) {});
   if (now.empty()) {

@@ -20,6 +20,8 @@ class ElfImage {
   // Renames it to NOW, which must have the same length, in each string table. Without NOW: to an
   // unused name.
   void rename_symbol(const std::string& name, std::string now = "");
+  // Extends the last writable segment to the end of its page.
+  void fill_last_page();
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
  private:

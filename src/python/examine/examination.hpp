@@ -16,8 +16,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -82,6 +85,7 @@ class Examination {
   void check_loaded() const;
   void read_version();
   void check_symbols();
+  void check_trampoline() const;
   // examination_runtime.cpp: addresses.
   void find_runtime();
   void prove_layout();
@@ -98,9 +102,17 @@ class Examination {
 
   [[nodiscard]] std::shared_ptr<const MappedFile> look_at_file(const procfs::Mapping& mapping);
   [[nodiscard]] std::optional<Module> module_of(const procfs::Mapping& mapping);
-  [[nodiscard]] std::optional<PageTail> page_tail(const Module& module) const;
+  [[nodiscard]] std::optional<UnusedMemory> page_tail(const Module& module) const;
+  [[nodiscard]] std::optional<UnusedMemory> top_of_stack() const;
+  [[nodiscard]] std::vector<UnusedMemory> unused_memory() const;
   [[nodiscard]] bool is_executable_of_process(const procfs::Mapping& mapping) const;
+  [[nodiscard]] std::string remedy_for_layout() const;
   [[nodiscard]] std::vector<std::byte> code_of(std::string_view symbol) const;
+  using CodeProbe = std::function<std::optional<std::uint64_t>(std::span<const std::byte> code,
+                                                               base::RemoteAddress at)>;
+  // PROBE's result for the function SYMBOL, or else for one of the parts that it was split into.
+  [[nodiscard]] std::optional<std::uint64_t> probe_code(std::string_view symbol,
+                                                        const CodeProbe& probe) const;
 
   static constexpr std::chrono::seconds kPatience{10};
 

@@ -8,6 +8,7 @@
 #include "pyinject/base/error.hpp"
 #include "python/examine/examination.hpp"
 #include "python/examine/other_implementations.hpp"
+#include "python/layout/trampoline_code.hpp"
 #include "python/layout/version_policy.hpp"
 
 #include <fmt/format.h>
@@ -286,20 +287,37 @@ void Examination::check_symbols() {
     }
   }
   // It may also have a libc.so.6 mapped: for a module, or to look up host or user names.
-  if (file.is_c_library()) {
+  if (file.is_c_library() && !file.serves_requests()) {
     throw Refuse{Reason::kNoMailboxSpace,
-                 "it is statically linked: " + target_.interpreter + " has a C library in it",
-                 "record --engine bpf, or use a dynamically linked glibc build"};
+                 "it is statically linked: " + target_.interpreter +
+                     " has a C library in it that lacks what a request needs",
+                 "record --engine bpf, or use a dynamically linked build"};
   }
-  // BOLT moves the end marker: CPython then copies megabytes as one trampoline and crashes
-  // (cpython gh-128883).
-  const auto begin = interpreter_.address("_Py_trampoline_func_start").value();
-  const auto end = interpreter_.address("_Py_trampoline_func_end").value();
-  if (end <= begin || end - begin > 64) {
+  check_trampoline();
+}
+
+// BOLT moves the end marker: CPython then copies megabytes as one trampoline and crashes (cpython
+// gh-128883). Or it moves the start marker, and the markers enclose other code.
+void Examination::check_trampoline() const {
+  constexpr std::uint64_t kMostBytes = 64;
+  const auto begin = interpreter_.address("_Py_trampoline_func_start");
+  const auto end = interpreter_.address("_Py_trampoline_func_end");
+  const auto remedy =
+      "record --engine bpf, or use a build without BOLT, or a python-build-standalone from "
+      "20261021 on";
+  if (end <= begin || end.value() - begin.value() > kMostBytes) {
     throw Refuse{Reason::kBrokenTrampoline,
                  fmt::format("its trampoline would be {} bytes long: a build damaged by BOLT",
-                             static_cast<std::int64_t>(end - begin)),
-                 "use a build without BOLT, or a python-build-standalone from 20261021 on"};
+                             static_cast<std::int64_t>(end.value() - begin.value())),
+                 remedy};
+  }
+  std::vector<std::byte> code(end.value() - begin.value());
+  if (!memory_.read(begin, code) || !is_trampoline_code(code)) {
+    throw Refuse{Reason::kBrokenTrampoline,
+                 fmt::format("the {} bytes between the trampoline's markers are not its code: a "
+                             "build damaged by BOLT",
+                             code.size()),
+                 remedy};
   }
 }
 

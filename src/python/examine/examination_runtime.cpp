@@ -1,7 +1,11 @@
 #include "base/text.hpp"
+#include "procfs/cmdline.hpp"
 #include "procfs/executable.hpp"
+#include "procfs/stat.hpp"
 #include "python/examine/examination.hpp"
+#include "python/examine/stack_gap.hpp"
 #include "python/layout/code_probe.hpp"
+#include "python/layout/function_ranges.hpp"
 #include "python/layout/layout_facts.hpp"
 #include "python/layout/layout_proof.hpp"
 #include "python/layout/runtime_view.hpp"
@@ -106,55 +110,90 @@ std::vector<std::byte> Examination::code_of(std::string_view symbol) const {
   return code;
 }
 
+std::optional<std::uint64_t> Examination::probe_code(std::string_view symbol,
+                                                     const CodeProbe& probe) const {
+  if (const auto found = probe(code_of(symbol), interpreter_.address(symbol))) {
+    return found;
+  }
+  for (const auto& part : parts_reached(target_, symbol)) {
+    std::vector<std::byte> code(part.end.value() - part.begin.value());
+    const auto found = memory_.read(part.begin, code) ? probe(code, part.begin) : std::nullopt;
+    if (found) {
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+// The table is of release builds; those with Py_DEBUG have more fields.
+std::string Examination::remedy_for_layout() const {
+  return interpreter_.file->defines("_Py_RefTotal")
+             ? "record --engine bpf: it is a debug build (--with-pydebug)"
+             : "record --engine bpf, and please report this build";
+}
+
 void Examination::check_code() {
   constexpr std::string_view kAccessor = "_PyInterpreterState_GetEvalFrameFunc";
-  const auto field = first_field_loaded(code_of(kAccessor), interpreter_.address(kAccessor));
+  const auto field = probe_code(kAccessor, first_field_loaded);
   if (field != layout_.eval_frame) {
     throw Refuse{Reason::kLayoutMismatch,
                  fmt::format("eval_frame is at {} in the table for {}.{}, but at {} in {}",
                              layout_.eval_frame, target_.version.major, target_.version.minor,
                              field ? std::to_string(*field) : "an unknown offset", kAccessor),
-                 "please report this build"};
+                 remedy_for_layout()};
   }
   constexpr std::string_view kAdd = "_PyEval_AddPendingCall";
-  const bool queue_there = takes_address(
-      code_of(kAdd), interpreter_.address(kAdd), target_.addresses.runtime, layout_.pending_calls,
-      [this](base::RemoteAddress slot) { return memory_.read_value<std::uint64_t>(slot); });
+  const auto slot = [this](base::RemoteAddress at) {
+    return memory_.read_value<std::uint64_t>(at);
+  };
+  const auto queue_there =
+      probe_code(kAdd, [&](std::span<const std::byte> code, base::RemoteAddress at) {
+        return takes_address(code, at, target_.addresses.runtime, layout_.pending_calls, slot)
+                   ? std::optional<std::uint64_t>{1}
+                   : std::nullopt;
+      });
   if (!queue_there) {
     throw Refuse{
         Reason::kLayoutMismatch,
         fmt::format("the pending calls are not at _PyRuntime + {}, where {} should use them",
                     layout_.pending_calls, kAdd),
-        "please report this build"};
+        remedy_for_layout()};
   }
 }
 
-// Only glibc's libraries have room for the mailbox: musl's loader gives the ends of all data pages
-// to malloc (reclaim_gaps). Its file is named ld-musl-x86_64.so.1 or libc.so.
+// The C library that the interpreter uses. It is in the interpreter's file if that is statically
+// linked, even if the process also has glibc mapped.
 void Examination::find_libc() {
+  const auto use = [this](const Module& module) {
+    libc_ = module;
+    target_.addresses.sem_post = module.address("sem_post");
+    target_.addresses.sigreturn = module.bias.apply(*module.file->restorer);
+  };
+  if (interpreter_.file->is_c_library()) {
+    use(interpreter_);  // check_symbols() has checked it
+    return;
+  }
   for (const auto& mapping : maps_) {
     const auto module =
         mapping.executable && mapping.inode != 0 ? module_of(mapping) : std::nullopt;
     if (!module || !module->file->defines("sem_post")) {
       continue;
     }
+    if (module->file->serves_requests()) {
+      use(*module);
+      return;
+    }
     if (module->file->is_c_library() && !module->file->is_of_glibc()) {
       throw Refuse{Reason::kNoMailboxSpace,
-                   "its C library is not glibc: " + base::printable(mapping.path),
-                   "record --engine bpf, or use a dynamically linked glibc build"};
-    }
-    if (module->file->restorer && module->file->is_of_glibc()) {
-      libc_ = *module;
-      target_.addresses.sem_post = module->address("sem_post");
-      target_.addresses.sigreturn = module->bias.apply(*module->file->restorer);
-      return;
+                   "its C library is not glibc or musl: " + base::printable(mapping.path),
+                   "record --engine bpf, or use a build with glibc"};
     }
   }
   if (given_up()) {
     throw not_examined();
   }
   throw Refuse{Reason::kNoMailboxSpace, "no C library with sem_post is mapped into it",
-               "record --engine bpf, or use a dynamically linked glibc build"};
+               "record --engine bpf, or use a build with glibc"};
 }
 
 bool Examination::is_executable_of_process(const procfs::Mapping& mapping) const {
@@ -163,7 +202,7 @@ bool Examination::is_executable_of_process(const procfs::Mapping& mapping) const
 }
 
 // The memory between the end of MODULE's .bss and the end of that page.
-std::optional<PageTail> Examination::page_tail(const Module& module) const {
+std::optional<UnusedMemory> Examination::page_tail(const Module& module) const {
   const elf::Segment* last = nullptr;
   for (const auto& segment : module.file->segments) {
     if (segment.is_load() && segment.writable()) {
@@ -180,21 +219,46 @@ std::optional<PageTail> Examination::page_tail(const Module& module) const {
       (begin + size) > mapping->end) {
     return std::nullopt;
   }
-  return PageTail{.begin = begin, .size = size};
+  return UnusedMemory{.begin = begin, .size = size};
+}
+
+// The gap between the platform's name and the arguments.
+std::optional<UnusedMemory> Examination::top_of_stack() const {
+  const auto stat = procfs::read_stat(pid_);
+  const auto auxv = procfs::read_auxv(pid_);
+  const auto stack = stat && auxv
+                         ? parse_first_stack(*auxv, stat->stack_begin, stat->arguments_begin)
+                         : std::nullopt;
+  return stack ? stack_gap(memory_, maps_, *stack) : std::nullopt;
+}
+
+// Never behind the executable's data: the heap starts there. Never behind that of any file if the
+// C library is musl: its loader gives these bytes to malloc (reclaim_gaps in ldso/dynlink.c).
+std::vector<UnusedMemory> Examination::unused_memory() const {
+  std::vector<UnusedMemory> places;
+  const auto add = [&places](std::optional<UnusedMemory> place) {
+    if (place) {
+      places.push_back(*place);
+    }
+  };
+  if (!libc_.file->is_of_musl()) {
+    for (const auto* const module : {&interpreter_, &libc_}) {
+      if (!(module == &interpreter_ && module->file->has_program_interpreter) &&
+          !is_executable_of_process(module->mapping)) {
+        add(page_tail(*module));
+      }
+    }
+  }
+  add(top_of_stack());
+  return places;
 }
 
 void Examination::find_mailbox() {
-  // Never in the executable: the heap starts after it.
-  std::vector<const Module*> modules;
-  if (!interpreter_.file->has_program_interpreter &&
-      !is_executable_of_process(interpreter_.mapping)) {
-    modules.push_back(&interpreter_);
-  }
-  modules.push_back(&libc_);
   std::optional<base::RemoteAddress> unused;
-  for (const auto* module : modules) {
-    const auto tail = page_tail(*module);
-    const auto place = tail ? mailbox_place(*tail) : std::nullopt;
+  std::uint64_t most = 0;
+  for (const auto& memory : unused_memory()) {
+    most = std::max(most, memory.size);
+    const auto place = mailbox_place(memory);
     if (!place) {
       continue;
     }
@@ -208,8 +272,11 @@ void Examination::find_mailbox() {
   }
   if (!unused) {
     throw Refuse{Reason::kNoMailboxSpace,
-                 fmt::format("no library has {} unused bytes behind its data", sizeof(Mailbox)),
-                 "record --engine bpf, and please report this build"};
+                 fmt::format("neither behind its libraries' data nor at the top of its stack are "
+                             "{} bytes unused (the most are {})",
+                             sizeof(Mailbox), most),
+                 "record --engine bpf, or restart it: the kernel leaves a random number of bytes "
+                 "on the stack, unless address space is not randomized (setarch -R)"};
   }
   target_.addresses.mailbox = *unused;
 }

@@ -68,15 +68,14 @@ void Examination::check_watchers() const {
   }
   constexpr std::string_view kAccessor = "PyCode_ClearWatcher";
   constexpr std::size_t kWatchers = 8;  // CODE_MAX_WATCHERS
-  const auto array =
-      interpreter_.file->defines(kAccessor)
-          ? first_element_compared(code_of(kAccessor), interpreter_.address(kAccessor))
-          : std::nullopt;
+  const auto array = interpreter_.file->defines(kAccessor)
+                         ? probe_code(kAccessor, first_element_compared)
+                         : std::nullopt;
   if (!array || *array % sizeof(std::uint64_t) != 0 || *array > layout_.interpreter_size) {
     throw Refuse{Reason::kLayoutMismatch,
                  fmt::format("the watchers of code objects are at {} in {}",
                              array ? std::to_string(*array) : "an unknown offset", kAccessor),
-                 "please report this build"};
+                 remedy_for_layout()};
   }
   for (std::size_t i = 0; i < kWatchers; ++i) {
     const auto watcher = memory_.read_pointer(target_.addresses.main_interpreter +

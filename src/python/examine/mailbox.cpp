@@ -4,10 +4,10 @@
 
 namespace pyinject::python {
 
-std::optional<base::RemoteAddress> mailbox_place(const PageTail& tail) {
+std::optional<base::RemoteAddress> mailbox_place(const UnusedMemory& unused) {
   constexpr std::uint64_t kAlign = 16;
-  const std::uint64_t begin = (tail.begin.value() + kAlign - 1) & ~(kAlign - 1);
-  const std::uint64_t end = tail.begin.value() + tail.size;
+  const std::uint64_t begin = (unused.begin.value() + kAlign - 1) & ~(kAlign - 1);
+  const std::uint64_t end = unused.begin.value() + unused.size;
   if (begin + sizeof(Mailbox) > end) {
     return std::nullopt;
   }

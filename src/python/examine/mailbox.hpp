@@ -1,5 +1,6 @@
 // The state that perf-pyinject stores in the target: a few words in the unused end of a library's
-// last data page. Needs no memory mapping, vanishes with the process, and is copied by fork.
+// last data page, or at the top of the stack where libraries have none. Needs no memory mapping,
+// vanishes with the process, and is copied by fork.
 #pragma once
 
 #include "memory/process_memory.hpp"
@@ -67,13 +68,14 @@ static_assert(kPayload.size() < sizeof(Mailbox::payload));
   return mailbox + offsetof(Mailbox, payload);
 }
 
-// Unused memory after a library's .bss, up to the end of its page.
-struct PageTail {
+// Memory that the target does not use: after a library's .bss, up to the end of its page, or
+// stack_gap.hpp.
+struct UnusedMemory {
   base::RemoteAddress begin;
   std::uint64_t size = 0;
 };
-// Address of the mailbox in TAIL; nullopt: too small.
-[[nodiscard]] std::optional<base::RemoteAddress> mailbox_place(const PageTail& tail);
+// Address of the mailbox in UNUSED; nullopt: too small.
+[[nodiscard]] std::optional<base::RemoteAddress> mailbox_place(const UnusedMemory& unused);
 
 // The mailbox at ADDRESS; nullopt: none there.
 [[nodiscard]] std::optional<Mailbox> read_mailbox(const memory::MemoryReader& memory,

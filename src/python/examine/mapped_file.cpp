@@ -31,11 +31,15 @@ constexpr auto kWantedSymbols = std::to_array<std::string_view>({
     "PyGILState_Release",
     "_PyInterpreterState_GetEvalFrameFunc",
     "PyCode_ClearWatcher",
+    "_Py_RefTotal",
     "_Py_trampoline_func_start",
     "_Py_trampoline_func_end",
     "sem_post",
     "__libc_start_main",
     "__pthread_unwind_next",
+    "__libc_setup_tls",
+    "_dlstart",
+    "__init_tp",
 });
 
 // Limit for an interpreter, C library or executable; linkers make a dozen segments.

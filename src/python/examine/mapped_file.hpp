@@ -34,10 +34,22 @@ struct MappedFile {
   [[nodiscard]] bool defines(std::string_view symbol) const {
     return symbols.find(symbol) != symbols.end();
   }
-  // A whole C library is in this file; is_of_glibc(): the part of glibc with sem_post, even if that
-  // is libpthread.so.0 (before 2.34). No other C library defines that symbol.
+  // A whole C library is in this file.
   [[nodiscard]] bool is_c_library() const { return defines("__libc_start_main"); }
-  [[nodiscard]] bool is_of_glibc() const { return defines("__pthread_unwind_next"); }
+  // The part of glibc with sem_post, even if that is libpthread.so.0 (before 2.34); in a static
+  // program, all of it. No other C library defines these symbols.
+  [[nodiscard]] bool is_of_glibc() const {
+    return defines("__pthread_unwind_next") || defines("__libc_setup_tls");
+  }
+  // musl: its library exports _dlstart, where it starts as a loader (arch/x86_64/crt_arch.h,
+  // ldso/dlstart.c); a static program has __init_tp (src/env/__init_tls.c).
+  [[nodiscard]] bool is_of_musl() const {
+    return is_c_library() && !is_of_glibc() && (defines("_dlstart") || defines("__init_tp"));
+  }
+  // It has what requests need: a sem_post that counts in the first int, and a restorer.
+  [[nodiscard]] bool serves_requests() const {
+    return defines("sem_post") && restorer && (is_of_glibc() || is_of_musl());
+  }
   // CPython's own code is in this file.
   [[nodiscard]] bool is_interpreter() const {
     return defines("Py_Initialize") && defines("PyRun_SimpleStringFlags");

@@ -51,7 +51,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {Reason::kMainThreadGone, "main_thread_gone", "its main thread has exited"},
     {Reason::kSmallStack, "small_stack", "one of its threads has a stack of less than 1 MiB"},
     {Reason::kUnsafeExit, "unsafe_exit", "daemon threads could crash it at its exit"},
-    {Reason::kNoMailboxSpace, "no_mailbox_space", "it has no dynamically linked glibc"},
+    {Reason::kNoMailboxSpace, "no_mailbox_space", "it has no room for a request"},
     {Reason::kForkedAfterActivation, "forked_after_activation",
      "it was forked by a process that had been activated"},
     {Reason::kActivatedBefore, "activated_before",

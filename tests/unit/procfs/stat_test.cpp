@@ -37,6 +37,7 @@ TEST(ParseStat, KnowsWhereStackAndEnvironmentAre) {
     text += " " + std::to_string(field);
   }
   EXPECT_EQ(parse_stat(text + "\n")->stack_begin.value(), 28U);
+  EXPECT_EQ(parse_stat(text + "\n")->arguments_begin.value(), 48U);
   EXPECT_EQ(parse_stat(text + "\n")->environment_begin.value(), 50U);
   EXPECT_EQ(parse_stat(text + "\n")->environment_end.value(), 51U);
 }
