@@ -32,6 +32,9 @@ base::RemoteAddress instruction_pointer(const python::Target& target) {
 }
 
 TEST_P(PythonEvaluatorTest, ByteCodeRunsInItsRanges) {
+  if (GetParam().free_threaded && GetParam().minor == 13) {
+    GTEST_SKIP() << "it specialises no instruction, so most of the time is in C functions";
+  }
   // This work calls no other function of CPython.
   PythonProcess python{GetParam(),
                        "print('ready', flush=True)\n"

@@ -88,7 +88,7 @@ started.wait()
 print('ready', flush=True)
 sys.stdin.read()
 )"};
-  auto made = python::ThreadComms::of(Attach{}.detect(python.pid()));
+  auto made = python::ThreadComms::of(observe(python.pid()));
   if (GetParam().minor >= 14) {
     EXPECT_FALSE(made.has_value()) << "these versions set the names themselves";
     return;

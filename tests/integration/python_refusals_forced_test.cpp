@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -89,16 +90,20 @@ TEST_P(PythonRefusalsForcedTest, ABuildThatOnlySaysThatItIsFreeThreaded) {
   expect_ready(python_.pid());
 }
 
-// The end of each library's last page is in use.
+// The end of each library's last page is in use, and the gap of the stack.
 TEST_P(PythonRefusalsForcedTest, NoPlaceForAMailbox) {
-  write(target_.addresses.mailbox, 1);
-  auto detection = python::make_detector()->detect(python_.pid());
-  if (const auto* other = std::get_if<python::Target>(&detection)) {
-    EXPECT_NE(other->addresses.mailbox, target_.addresses.mailbox);
-    write(other->addresses.mailbox, 1);
+  constexpr int kMostPlaces = 3;  // behind libpython and libc, and on the stack
+  std::set<std::uint64_t> places;
+  for (int i = 0; i < kMostPlaces; ++i) {
+    auto detection = python::make_detector()->detect(python_.pid());
+    const auto* const target = std::get_if<python::Target>(&detection);
+    if (target == nullptr) {
+      break;
+    }
+    EXPECT_TRUE(places.insert(target->addresses.mailbox.value()).second) << "it was in use";
+    write(target->addresses.mailbox, 1);
   }
-  expect_refused_untouched(python_.pid(), Reason::kNoMailboxSpace,
-                           {"no library has 160 unused bytes"});
+  expect_refused_untouched(python_.pid(), Reason::kNoMailboxSpace, {"are 160 bytes unused"});
 }
 
 constexpr auto kTwoThreads =
