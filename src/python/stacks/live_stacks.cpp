@@ -212,7 +212,7 @@ LiveStacks::Outcome LiveStacks::read_state(KnownThread& state, RawStack& stack) 
   constexpr int kAttempts = 6;
   // Two valid walks share the outer frames; if the innermost frames change all the time, a walk is
   // valid with a probability of one in two or three.
-  constexpr int kAttemptsForOuter = 24;
+  constexpr int kAttemptsForOuter = 40;
   bool sense = false;
   RawStack outer;
   std::optional<RawStack> before;
