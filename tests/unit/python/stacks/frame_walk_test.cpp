@@ -67,6 +67,31 @@ TEST_F(FrameWalk, GroupsEndAtEntryFrames) {
   EXPECT_TRUE(stack->frames[2].outermost);
 }
 
+// Free-threaded builds: the instruction may be in a copy of the byte code that belongs to a thread.
+TEST_F(FrameWalk, FindsInstructionsOfCopiesInTheSharedByteCode) {
+  layout_.byte_code = 0x100;
+  layout_.thread_byte_code = 0xf8;
+  layout_.byte_code_index = 80;
+  current(0x2000);
+  frame(0x2000, 0x3000, kPython);
+  frame(0x3000, 0, kEntry);
+  memory_.put(0x2000 + 56, std::uint64_t{0x7012});
+  const auto copy = [this](std::int32_t index) {
+    memory_.put(0x2000 + 80, index);
+    return walk()->frames.at(0).instruction;
+  };
+  EXPECT_EQ(copy(0), RemoteAddress{0x7012}) << "the shared one";
+  EXPECT_EQ(copy(2), RemoteAddress{0x7012}) << "there are no copies in the memory";
+  memory_.put(0xc000 + 0xf8, std::uint64_t{0x6000});
+  memory_.put(0x6000, std::int64_t{3});
+  memory_.put(0x6000 + 8, std::uint64_t{0xc100});
+  memory_.put(0x6000 + 16, std::uint64_t{0});
+  memory_.put(0x6000 + 24, std::uint64_t{0x7000});
+  EXPECT_EQ(copy(2), RemoteAddress{0xc112});
+  EXPECT_EQ(copy(3), RemoteAddress{0x7012}) << "there are three";
+  EXPECT_EQ(copy(-1), RemoteAddress{0x7012});
+}
+
 TEST_F(FrameWalk, AThreadMayHaveNone) {
   EXPECT_FALSE(walk()) << "no thread state";
   current(0);
