@@ -133,21 +133,62 @@ std::optional<std::vector<Interpreter>> from_cache(const std::string& key) {
 }
 
 // Test processes run in parallel: write to a temporary file and rename.
-void to_cache(const std::string& key, const std::vector<Interpreter>& found) {
-  std::string text = key + "\n";
-  for (const auto& one : found) {
-    text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\n", one.name, one.command.at(0), one.major,
-                        one.minor, one.micro, one.free_threaded ? 1 : 0, one.root);
-  }
-  const auto aside = fmt::format("{}.{}", cache_path(), ::getpid());
+void write_cache(const std::string& path, const std::string& text) {
+  const auto aside = fmt::format("{}.{}", path, ::getpid());
   const base::UniqueFd fd{::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
   if (!fd.valid()) {
     return;  // an installed or read-only build directory: query each time
   }
   base::write_all(fd.get(), text, aside);
   std::error_code ignored;
-  fs::rename(aside, cache_path(), ignored);
+  fs::rename(aside, path, ignored);
 }
+
+void to_cache(const std::string& key, const std::vector<Interpreter>& found) {
+  std::string text = key + "\n";
+  for (const auto& one : found) {
+    text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\n", one.name, one.command.at(0), one.major,
+                        one.minor, one.micro, one.free_threaded ? 1 : 0, one.root);
+  }
+  write_cache(cache_path(), text);
+}
+
+// What interpreters can do, asked by earlier test processes: each test has a process of its own,
+// and some hundred questions at its start would take seconds. A fingerprint, an empty line, then an
+// answer and its question per line.
+class Answers {
+ public:
+  Answers() : text_{base::read_file(path()).value_or("")} {
+    const auto key = fingerprint(interpreter_candidates()) + "\n";
+    if (!text_.starts_with(key)) {
+      text_ = key;
+    }
+    for (const auto line : base::split(std::string_view{text_}.substr(key.size()), '\n')) {
+      if (line.size() > 2) {
+        known_.emplace(line.substr(2), line.front() == '1');
+      }
+    }
+  }
+
+  template <typename Ask>
+  bool get(const std::string& question, const Ask& ask) {
+    const auto found = known_.find(question);
+    if (found != known_.end()) {
+      return found->second;
+    }
+    const bool answer = ask();
+    known_.emplace(question, answer);
+    text_ += fmt::format("{} {}\n", answer ? 1 : 0, question);
+    write_cache(path(), text_);
+    return answer;
+  }
+
+ private:
+  static std::string path() { return targets_dir() + "/answers.cache"; }
+
+  std::string text_;
+  std::map<std::string, bool, std::less<>> known_;
+};
 
 std::vector<Interpreter> find() {
   const auto candidates = interpreter_candidates();
@@ -196,9 +237,14 @@ const std::vector<Interpreter>& matrix() {
 
 bool runs(const Interpreter& interpreter, const std::vector<std::string>& arguments,
           const RunOptions& options = {}) {
+  static Answers answers;
   auto argv = interpreter.command;
   argv.insert(argv.end(), arguments.begin(), arguments.end());
-  return run(argv, options).status == ExitStatus{};
+  auto question = fmt::format("{}", fmt::join(argv, " "));
+  for (const auto& [variable, value] : options.child.env) {
+    question += fmt::format(" {}={}", variable, value);
+  }
+  return answers.get(question, [&] { return run(argv, options).status == ExitStatus{}; });
 }
 
 bool has_trampoline(const Interpreter& interpreter) {

@@ -59,7 +59,8 @@ struct InterpreterSelection {
 // file changes. With PYINJECT_TEST_EACH_VERSION in the environment, the matrix has only one
 // interpreter per minor version, chosen by Prefer::kChrooted.
 //
-// jit, trampoline and module run each interpreter that meets the other conditions.
+// jit, trampoline and module run each interpreter that meets the other conditions, once: the build
+// directory caches the answers, too (answers.cache).
 [[nodiscard]] std::vector<Interpreter> interpreters(const InterpreterSelection& selection = {});
 
 // The first of interpreters(SELECTION); nullopt: there is none.
