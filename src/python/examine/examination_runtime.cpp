@@ -185,7 +185,7 @@ void Examination::find_libc() {
     }
     if (module->file->is_c_library() && !module->file->is_of_glibc()) {
       throw Refuse{Reason::kNoMailboxSpace,
-                   "its C library is not glibc or musl: " + base::printable(mapping.path),
+                   "its C library is not glibc: " + base::printable(mapping.path),
                    "record --engine bpf, or use a build with glibc"};
     }
   }
@@ -232,8 +232,7 @@ std::optional<UnusedMemory> Examination::top_of_stack() const {
   return stack ? stack_gap(memory_, maps_, *stack) : std::nullopt;
 }
 
-// Never behind the executable's data: the heap starts there. Never behind that of any file if the
-// C library is musl: its loader gives these bytes to malloc (reclaim_gaps in ldso/dynlink.c).
+// Never behind the executable's data: the heap starts there.
 std::vector<UnusedMemory> Examination::unused_memory() const {
   std::vector<UnusedMemory> places;
   const auto add = [&places](std::optional<UnusedMemory> place) {
@@ -241,12 +240,10 @@ std::vector<UnusedMemory> Examination::unused_memory() const {
       places.push_back(*place);
     }
   };
-  if (!libc_.file->is_of_musl()) {
-    for (const auto* const module : {&interpreter_, &libc_}) {
-      if (!(module == &interpreter_ && module->file->has_program_interpreter) &&
-          !is_executable_of_process(module->mapping)) {
-        add(page_tail(*module));
-      }
+  for (const auto* const module : {&interpreter_, &libc_}) {
+    if (!(module == &interpreter_ && module->file->has_program_interpreter) &&
+        !is_executable_of_process(module->mapping)) {
+      add(page_tail(*module));
     }
   }
   add(top_of_stack());

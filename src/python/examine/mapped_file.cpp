@@ -38,8 +38,6 @@ constexpr auto kWantedSymbols = std::to_array<std::string_view>({
     "__libc_start_main",
     "__pthread_unwind_next",
     "__libc_setup_tls",
-    "_dlstart",
-    "__init_tp",
 });
 
 // Limit for an interpreter, C library or executable; linkers make a dozen segments.

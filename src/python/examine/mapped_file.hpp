@@ -41,14 +41,11 @@ struct MappedFile {
   [[nodiscard]] bool is_of_glibc() const {
     return defines("__pthread_unwind_next") || defines("__libc_setup_tls");
   }
-  // musl: its library exports _dlstart, where it starts as a loader (arch/x86_64/crt_arch.h,
-  // ldso/dlstart.c); a static program has __init_tp (src/env/__init_tls.c).
-  [[nodiscard]] bool is_of_musl() const {
-    return is_c_library() && !is_of_glibc() && (defines("_dlstart") || defines("__init_tp"));
-  }
-  // It has what requests need: a sem_post that counts in the first int, and a restorer.
+  // It has what requests need: a sem_post that counts in the first int, and a restorer. Not musl:
+  // its library has no unwind tables, so the outer functions of a thread that is in it when the
+  // request comes cannot be told apart (docs/cpython-notes.md).
   [[nodiscard]] bool serves_requests() const {
-    return defines("sem_post") && restorer && (is_of_glibc() || is_of_musl());
+    return defines("sem_post") && restorer && is_of_glibc();
   }
   // CPython's own code is in this file.
   [[nodiscard]] bool is_interpreter() const {
