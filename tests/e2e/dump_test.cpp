@@ -366,6 +366,9 @@ INSTANTIATE_TEST_SUITE_P(Pythons, Dump, testing::ValuesIn(interpreters({.only_re
 class DumpOfC : public testing::TestWithParam<Interpreter> {};
 
 TEST_P(DumpOfC, NamesTheHolderOfTheGilAndWhoWaitsForIt) {
+  if (GetParam().free_threaded) {
+    GTEST_SKIP() << "it has no GIL";
+  }
   // PyDLL keeps the GIL during the call.
   PythonProcess python{GetParam(), R"(
 import ctypes, os, threading
