@@ -1,5 +1,5 @@
-// The mailbox at the top of the stack, where no library has room for it: static programs, and data that
-// ends with a page.
+// The mailbox at the top of the stack, where no library has room for it: static programs, and data
+// that ends with a page.
 #include "integration/detection.hpp"
 #include "integration/elf_image.hpp"
 #include "procfs/maps.hpp"
