@@ -23,6 +23,16 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsInterpreterTest);
 INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsInterpreterTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
+TEST(PythonRefusalsFreeThreadedTest, ItIsFreeThreaded) {
+  const auto python = find_interpreter({.free_threaded = true, .whole_matrix = true});
+  if (!python) {
+    GTEST_SKIP() << "no free-threaded interpreter";
+  }
+  const PythonProcess process{*python, kIdle};
+  expect_refused_untouched(process.pid(), Reason::kFreeThreaded,
+                           {"free-threaded", "gh-152330", "--engine bpf"});
+}
+
 TEST_P(PythonRefusalsInterpreterTest, TheJitIsOn) {
   constexpr auto kAsk =
       "import sys\n"
