@@ -2,6 +2,8 @@ import gevent
 import gevent.server
 import gevent.socket
 
+# Addresses are resolved without gevent's pool: its daemon threads complain if Python ends while one of them runs.
+gevent.config.resolver = "block"
 serving = 0
 
 

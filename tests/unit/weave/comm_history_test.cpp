@@ -22,7 +22,7 @@ TEST(CommHistory, TellsThreadsWithTheSameTidApart) {
   history.add(1, 2, 100, "first");
   history.add(1, 2, 200, "second");
   history.add(1, 2, 300, "second");  // of another thread with the same name
-  for (const std::uint64_t start : {150, 250}) {
+  for (const std::uint64_t start : {150U, 250U}) {
     history.starts(2, start);
   }
   EXPECT_EQ(name_of(history, 2, 0), "first");
