@@ -18,9 +18,10 @@ struct CodeRange {
 };
 
 // The parts of _PyEval_EvalFrameDefault, ascending: the function itself and the parts that the
-// compiler moved elsewhere (".cold": on some builds nearly all of it). The program counter of a C
-// frame that runs Python frames is in one of them. Empty: the interpreter's file cannot be read or
-// has no such symbols. Reads the file: takes some milliseconds.
+// compiler moved elsewhere (".cold": on some builds nearly all of it), and the calls in copies of
+// it that the compiler put into other functions (tail-call builds with link-time optimization). The
+// program counter of a C frame that runs Python frames is in one of them. Empty: the interpreter's
+// file cannot be read or has no such symbols. Reads the file: takes some milliseconds.
 [[nodiscard]] std::vector<CodeRange> evaluator_ranges(const Target& target);
 
 }  // namespace pyinject::python

@@ -31,6 +31,23 @@ namespace pyinject::python {
     std::uint64_t offset,
     const std::function<std::optional<std::uint64_t>(base::RemoteAddress)>& slot);
 
+struct TableCall {
+  base::RemoteAddress table;
+  base::RemoteAddress returns_to;  // the instruction after the call
+  bool operator==(const TableCall&) const = default;
+};
+
+// The first call of an element of a table of pointers whose address follows from CODE alone, as in
+// "call *TABLE(,%rax,8)", or "lea TABLE(%rip), %rcx" and "call *(%rcx,%rax,8)".
+[[nodiscard]] std::optional<TableCall> first_call_through_table(std::span<const std::byte> code,
+                                                                base::RemoteAddress at);
+
+// The offsets in CODE, ascending, where first_call_through_table() may find a call through TABLE:
+// of such calls, and of instructions that load its address. Fast: does not disassemble.
+[[nodiscard]] std::vector<std::size_t> uses_of_table(std::span<const std::byte> code,
+                                                     base::RemoteAddress at,
+                                                     base::RemoteAddress table);
+
 // Targets of direct jumps (not calls) that lead out of CODE; ascending.
 [[nodiscard]] std::vector<base::RemoteAddress> jumps_out_of(std::span<const std::byte> code,
                                                             base::RemoteAddress at);

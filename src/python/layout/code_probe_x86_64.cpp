@@ -3,6 +3,7 @@
 #include <Zydis/Zydis.h>
 
 #include <array>
+#include <cstring>
 #include <set>
 
 namespace pyinject::python {
@@ -114,6 +115,15 @@ class KnownRegisters {
     return base ? std::optional{*base + displacement(operand)} : std::nullopt;
   }
 
+  // The address of the array of which an operand with an index is an element.
+  [[nodiscard]] std::optional<std::uint64_t> array_of(const ZydisDecodedOperand& operand) const {
+    if (operand.mem.base == ZYDIS_REGISTER_NONE) {
+      return displacement(operand);
+    }
+    const auto base = values_.at(whole(operand.mem.base));
+    return base ? std::optional{*base + displacement(operand)} : std::nullopt;
+  }
+
   // Returns the value that INSTRUCTION computes into a register; nullopt: unknown, or none.
   std::optional<std::uint64_t> execute(const Instruction& instruction) {
     const auto& target = instruction.operands[0];
@@ -204,6 +214,53 @@ bool takes_address(std::span<const std::byte> code, base::RemoteAddress at,
     return !found;
   });
   return found;
+}
+
+std::optional<TableCall> first_call_through_table(std::span<const std::byte> code,
+                                                  base::RemoteAddress at) {
+  const SlotReader no_slots = [](base::RemoteAddress) { return std::nullopt; };
+  KnownRegisters registers{no_slots};
+  std::optional<TableCall> found;
+  disassemble(code, at, [&](const Instruction& instruction) {
+    const auto& operand = instruction.operands[0];
+    if (instruction.decoded.meta.category == ZYDIS_CATEGORY_CALL &&
+        operand.type == ZYDIS_OPERAND_TYPE_MEMORY && operand.mem.index != ZYDIS_REGISTER_NONE &&
+        operand.mem.scale == sizeof(std::uint64_t)) {
+      if (const auto table = registers.array_of(operand)) {
+        found = {
+            .table = base::RemoteAddress{*table},
+            .returns_to = base::RemoteAddress{instruction.address + instruction.decoded.length}};
+      }
+    }
+    registers.execute(instruction);
+    return !found;
+  });
+  return found;
+}
+
+std::vector<std::size_t> uses_of_table(std::span<const std::byte> code, base::RemoteAddress at,
+                                       base::RemoteAddress table) {
+  constexpr std::size_t kDisplacement = sizeof(std::int32_t);
+  std::vector<std::size_t> uses;
+  for (std::size_t i = 2; i + kDisplacement <= code.size(); ++i) {
+    std::int32_t displacement = 0;
+    std::memcpy(&displacement, code.data() + i, sizeof displacement);
+    const auto value = static_cast<std::uint64_t>(std::int64_t{displacement});
+    const auto before = [&code, i](std::size_t bytes) {
+      return std::to_integer<unsigned>(code[i - bytes]);
+    };
+    // Intel's manual, volume 2, 2.1.5: CALL is FF /2; without a base, the scale of 8 in the upper
+    // bits of the SIB byte. A prefix REX.X precedes it for r8 to r15: not needed to decode a call.
+    const bool calls = i >= 3 && value == table.value() && before(3) == 0xff && before(2) == 0x14 &&
+                       (before(1) & 0xc7U) == 0xc5;
+    // LEA is 8D, relative to the instruction pointer: after the displacement.
+    const bool loads = i >= 3 && before(2) == 0x8d && (before(1) & 0xc7U) == 0x05 &&
+                       at.value() + i + kDisplacement + value == table.value();
+    if (calls || loads) {
+      uses.push_back(i - 3);  // LEA has a prefix
+    }
+  }
+  return uses;
 }
 
 std::vector<base::RemoteAddress> jumps_out_of(std::span<const std::byte> code,

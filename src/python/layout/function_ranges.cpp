@@ -5,6 +5,7 @@
 #include "python/layout/interpreter_file.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -121,25 +122,37 @@ std::vector<CodeRange> parts_reached(const Target& target, std::string_view name
   }
   std::vector<CodeRange> ranges;
   for (const auto& part : parts) {
-    const auto begin = target.bias.apply(part.begin);
-    ranges.push_back({.begin = begin, .end = begin + part.size});
+    ranges.push_back(placed(part, target));
   }
   return ranges;
+}
+
+std::vector<elf::CodeExtent> function_extents(const elf::ElfFile& file,
+                                              std::span<const std::string_view> names) {
+  const auto table = elf::CallFrameInfo::of(file);
+  std::vector<elf::CodeExtent> extents;
+  if (table) {
+    for (const auto& [name, symbol] : file.find_symbols(names)) {
+      std::ranges::copy(SplitFunction{file, *table}.parts(symbol.address),
+                        std::back_inserter(extents));
+    }
+  }
+  return extents;
+}
+
+CodeRange placed(const elf::CodeExtent& extent, const Target& target) {
+  const auto begin = target.bias.apply(extent.begin);
+  return {.begin = begin, .end = begin + extent.size};
 }
 
 std::vector<CodeRange> function_ranges(const Target& target,
                                        std::span<const std::string_view> names) {
   const auto opened = open_interpreter(target);
   const auto* const file = std::get_if<elf::ElfFile>(&opened);
-  const auto table = file == nullptr ? std::nullopt : elf::CallFrameInfo::of(*file);
-  if (!table) {
-    return {};
-  }
   std::vector<CodeRange> ranges;
-  for (const auto& [name, symbol] : file->find_symbols(names)) {
-    for (const auto& extent : SplitFunction{*file, *table}.parts(symbol.address)) {
-      const auto begin = target.bias.apply(extent.begin);
-      ranges.push_back({.begin = begin, .end = begin + extent.size});
+  if (file != nullptr) {
+    for (const auto& extent : function_extents(*file, names)) {
+      ranges.push_back(placed(extent, target));
     }
   }
   return ranges;

@@ -1,6 +1,8 @@
 // Locates functions of a target's interpreter.
 #pragma once
 
+#include "elf/call_frame_info.hpp"
+#include "elf/elf_file.hpp"
 #include "pyinject/python/evaluator.hpp"
 #include "pyinject/python/target.hpp"
 
@@ -15,6 +17,13 @@ namespace pyinject::python {
 // for; empty if the file cannot be read.
 [[nodiscard]] std::vector<CodeRange> function_ranges(const Target& target,
                                                      std::span<const std::string_view> names);
+
+// The same in the interpreter's FILE.
+[[nodiscard]] std::vector<elf::CodeExtent> function_extents(
+    const elf::ElfFile& file, std::span<const std::string_view> names);
+
+// Where EXTENT of the interpreter's file is in TARGET.
+[[nodiscard]] CodeRange placed(const elf::CodeExtent& extent, const Target& target);
 
 // The function NAME, then the parts and functions that it jumps to: a part that only returns, as
 // BOLT splits off, looks like a function that is called last. Without large ones.

@@ -137,6 +137,42 @@ TEST(TakesAddress, NotOfARegisterThatHasChanged) {
       base, 0xa50, no_slot));
 }
 
+TEST(FirstCallThroughTable, ByItsAddress) {
+  // movzbl %dil,%eax; shr $8,%edi; call *0x2917c0(,%rax,8); add $0xe8,%rsp (CPython 3.14.7, clang
+  // 19)
+  const auto bytes = code({0x40, 0x0f, 0xb6, 0xc7, 0xc1, 0xef, 0x08, 0xff, 0x14, 0xc5, 0xc0,
+                           0x17, 0x29, 0,    0x48, 0x81, 0xc4, 0xe8, 0,    0,    0});
+  const RemoteAddress at{0x83ae73};
+  const TableCall call{.table = RemoteAddress{0x2917c0}, .returns_to = RemoteAddress{0x83ae81}};
+  EXPECT_EQ(first_call_through_table(bytes, at), call);
+  EXPECT_EQ(uses_of_table(bytes, at, call.table), std::vector<std::size_t>{7});
+  EXPECT_TRUE(uses_of_table(bytes, at, RemoteAddress{0x2917c8}).empty());
+}
+
+TEST(FirstCallThroughTable, ByAnAddressThatTheCodeComputes) {
+  // 1000: nop; lea 0x2000(%rip),%r9; mov %rdi,%rsi; call *(%r9,%rax,8); ret
+  const auto bytes = code(
+      {0x90, 0x4c, 0x8d, 0x0d, 0x00, 0x20, 0, 0, 0x48, 0x89, 0xfe, 0x41, 0xff, 0x14, 0xc1, 0xc3});
+  const RemoteAddress at{0x1000};
+  const TableCall call{.table = RemoteAddress{0x3008}, .returns_to = RemoteAddress{0x100f}};
+  EXPECT_EQ(first_call_through_table(bytes, at), call);
+  EXPECT_EQ(uses_of_table(bytes, at, call.table), std::vector<std::size_t>{1});
+}
+
+TEST(FirstCallThroughTable, NoJumpsNoOtherElementsNoUnknownTables) {
+  const RemoteAddress at{0x1000};
+  // jmp *0x2917c0(,%rax,8), as between the functions of instructions
+  EXPECT_EQ(first_call_through_table(code({0xff, 0x24, 0xc5, 0xc0, 0x17, 0x29, 0}), at),
+            std::nullopt);
+  // call *0x2917c0(,%rax,4)
+  EXPECT_EQ(first_call_through_table(code({0xff, 0x14, 0x85, 0xc0, 0x17, 0x29, 0}), at),
+            std::nullopt);
+  // call *(%r9,%rax,8)
+  EXPECT_EQ(first_call_through_table(code({0x41, 0xff, 0x14, 0xc1}), at), std::nullopt);
+  EXPECT_EQ(first_call_through_table({}, at), std::nullopt);
+  EXPECT_TRUE(uses_of_table({}, at, at).empty());
+}
+
 TEST(JumpsOutOf, DirectOnesOnly) {
   // 1000: je 1005; jne 2000; call 3000; jmp *%rax; jmp 0x400; ret
   const auto bytes = code({0x74, 0x03, 0x0f, 0x85, 0xf8, 0x0f, 0,    0,    0xe8, 0xf3, 0x1f,
