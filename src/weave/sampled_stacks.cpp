@@ -10,7 +10,8 @@ namespace {
 
 // Maximum distance between a run of the BPF program and the timestamp that the kernel gives the
 // sample.
-constexpr std::uint64_t kNear = 25'000;
+constexpr std::uint64_t kNearBefore = 2'000'000;
+constexpr std::uint64_t kNearAfter = 25'000;
 
 // The same for a hit of a tracepoint or probe, at which the kernel runs the program first: measured
 // are 0.5 us (median) to 90 us, and now and then the milliseconds for which a hypervisor takes the
@@ -133,15 +134,14 @@ SampledStacks::Entry* SampledStacks::find(const StackQuery& query) {
     return find_before(entries, query);
   }
   const bool near = matching_ == Matching::kNearest;
-  const auto tolerance = near ? kNear : 0;
-  const auto earliest = query.time - std::min(query.time, tolerance);
+  const auto earliest = query.time - std::min(query.time, near ? kNearBefore : 0);
   Entry* best = nullptr;
   for (auto at = std::ranges::lower_bound(entries, earliest, {}, &Entry::time); at != entries.end();
        ++at) {
-    const auto away = distance(at->time, query.time);
-    if (away > tolerance) {
+    if (at->time > query.time + (near ? kNearAfter : 0)) {
       break;
     }
+    const auto away = distance(at->time, query.time);
     const bool free = at->pid == query.pid && at->taken == Taken::kAtSample && !(near && at->used);
     if (free && (best == nullptr || away < distance(best->time, query.time))) {
       best = &*at;

@@ -99,8 +99,9 @@ TEST(SampledStacks, TheNearestRecordIsTaken) {
   EXPECT_EQ(code_at(stacks, 108'000), 2U);
   EXPECT_EQ(code_at(stacks, 107'000), 1U) << "each record belongs to one sample";
   EXPECT_EQ(code_at(stacks, 106'000), 0U);
-  EXPECT_EQ(code_at(stacks, 164'000), 0U) << "too far";
-  EXPECT_EQ(code_at(stacks, 166'000), 3U);
+  EXPECT_EQ(code_at(stacks, 164'000), 0U) << "too long before the record";
+  EXPECT_EQ(code_at(stacks, 2'191'000), 0U) << "too long after the record";
+  EXPECT_EQ(code_at(stacks, 2'189'000), 3U);
   EXPECT_EQ(code_at(stacks, 10), 0U);
 }
 
