@@ -25,8 +25,8 @@ class SampledStacks : public StackSource {
     kExact,  // by the sample's timestamp
     // By the nearest timestamp, up to 2 ms before the sample's or 25 us after it; each record for
     // one sample. For kernels that run the program before they set a sample's timestamp: the
-    // difference is the time that the program takes, more in an emulated machine. Needs the clock of
-    // the recording.
+    // difference is the time that the program takes, more in an emulated machine. Needs the clock
+    // of the recording.
     kNearest,
   };
   // Memory for stacks, except their timestamps, is charged to BUDGET's bytes and to their process.
