@@ -28,7 +28,7 @@ namespace {
 using session::ProcessStatus;
 using std::chrono::steady_clock;
 
-constexpr std::size_t kMostRows = 19;
+constexpr std::size_t kMostListed = 19;
 
 struct CpuTime {
   std::uint64_t start_time = 0;
@@ -100,13 +100,13 @@ std::string to_overview(const session::StatusReport& report, const CpuShares& sh
   });
   std::vector<std::vector<std::string>> rows{{"PID", "USER", "%CPU", "PYTHON", "COMMAND"}};
   for (const auto& status : processes) {
-    if (rows.size() <= kMostRows) {
+    if (rows.size() <= kMostListed) {
       rows.push_back(row_of(status, shares));
     }
   }
   auto text = base::to_columns(rows, {.right_aligned = {0, 2}, .width = width});
-  if (processes.size() > kMostRows) {
-    text += fmt::format("and {} more: perf-pyinject status\n", processes.size() - kMostRows);
+  if (processes.size() > kMostListed) {
+    text += fmt::format("and {} more: perf-pyinject status\n", processes.size() - kMostListed);
   }
   return text + session::unlisted(report) + "\n" + next_commands(processes);
 }
