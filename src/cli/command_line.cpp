@@ -63,7 +63,8 @@ std::vector<base::Pid> parse_pids(std::string_view list) {
 }
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
-                               const std::optional<std::string>& perf) {
+                               const std::optional<std::string>& perf,
+                               const DefaultEngineSearch& default_engine) {
   CommandLine line;
   const std::span<const std::string> words{arguments};
   if (words.empty()) {
@@ -86,7 +87,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
         fmt::format("unknown verb '{}': {}", base::printable(words.front()), hint(words.front())),
         kUsage};
   }
-  line.verb->parse({.words = words, .perf = perf}, line);
+  line.verb->parse({.words = words, .perf = perf, .default_engine = default_engine}, line);
   return line;
 }
 

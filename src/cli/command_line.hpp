@@ -160,9 +160,11 @@ class CommandLineError : public base::Error {
   int status_;
 };
 
-// ARGUMENTS without the program name; PERF: the environment variable. Throws CommandLineError.
+// ARGUMENTS without the program name; PERF: the environment variable. DEFAULT_ENGINE is called only
+// for a recording without --engine. Throws CommandLineError.
 [[nodiscard]] CommandLine parse_command_line(const std::vector<std::string>& arguments,
-                                             const std::optional<std::string>& perf);
+                                             const std::optional<std::string>& perf,
+                                             const DefaultEngineSearch& default_engine = {});
 
 // "1,22": throws CommandLineError (status 125) naming the invalid piece.
 [[nodiscard]] std::vector<base::Pid> parse_pids(std::string_view list);

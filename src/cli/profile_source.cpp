@@ -6,6 +6,7 @@
 #include "cli/added_recipes.hpp"
 #include "cli/command_line.hpp"
 #include "cli/console.hpp"
+#include "cli/default_engine.hpp"
 #include "cli/reading_progress.hpp"
 #include "cli/recipes.hpp"
 #include "cli/reporter.hpp"
@@ -14,12 +15,10 @@
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/record/record_session.hpp"
-#include "record/choose_engine.hpp"
 #include "report/reader.hpp"
 #include "targets/target_map.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -28,7 +27,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -71,20 +69,6 @@ class RecordingDirectory {
   std::string path_;
 };
 
-void take_engine_name(const ParsedWords& parsed, session::RecordOptions& record) {
-  const auto name = parsed.value("engine").value_or("auto");
-  const auto engines = session::engine_names();
-  const auto found = std::ranges::find(engines, name, &session::EngineName::name);
-  if (found == engines.end()) {
-    std::vector<std::string_view> names;
-    std::ranges::transform(engines, std::back_inserter(names), &session::EngineName::name);
-    throw CommandLineError{fmt::format("--engine {}: expected one of: {}", base::printable(name),
-                                       fmt::join(names, ", ")),
-                           session::kUsage};
-  }
-  record.engine = found->choice;
-}
-
 session::RecordOptions recording_of(const ParsedWords& parsed, session::Scope scope) {
   session::RecordOptions record;
   record.pids = parsed.pids;
@@ -107,7 +91,12 @@ session::RecordOptions recording_of(const ParsedWords& parsed, session::Scope sc
                     kMostRecordedFrequency);
     record.perf_options.insert(record.perf_options.end(), {"-F", std::to_string(frequency)});
   }
-  take_engine_name(parsed, record);
+  record.engine = session::EngineChoice::kAuto;
+  if (const auto name = parsed.value("engine")) {
+    record.engine = parse_engine(*name).choice;
+  } else {
+    (void)apply_default_engine(parsed.default_engine, record);
+  }
   return record;
 }
 

@@ -3,6 +3,7 @@
 #include "cli/added_recipes.hpp"
 #include "cli/command_line.hpp"
 #include "cli/console.hpp"
+#include "cli/default_engine.hpp"
 #include "cli/function_calls.hpp"
 #include "cli/push_option.hpp"
 #include "cli/recipes.hpp"
@@ -13,7 +14,6 @@
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/record/record_session.hpp"
-#include "record/choose_engine.hpp"
 #include "record/malloc_probes.hpp"
 
 #include <fmt/format.h>
@@ -85,9 +85,9 @@ which processes:
       --strict     fail if one target cannot be recorded (default with -p)
       --lenient    skip such targets (default with -a, -u, --comm, -G)
 how:
-      --engine E   trampoline (default); bpf: read the stacks in the kernel and
-                   leave the processes unchanged (needs CAP_BPF, CAP_PERFMON,
-                   Linux 5.17 with BTF); auto: bpf where possible
+      --engine E   trampoline; bpf: read stacks in the kernel, change no process
+                   (needs CAP_BPF, CAP_PERFMON, Linux 5.17 with BTF); auto: bpf
+                   where possible. Default: $PYINJECT_ENGINE, else trampoline
       --off-cpu    show where threads wait and for how long, deadlocks included
       --what LIST  the events for io, net, locks (and how long each call takes),
                    alloc, faults, malloc (-p), cache or sched; implies bpf
@@ -151,34 +151,22 @@ void take_record(ParsedWords& parsed, session::RecordOptions& record) {
   record.command = std::move(split.command);
 }
 
+// Without --engine, an option that needs BPF counts more than a default that is set elsewhere.
 void take_engine(const ParsedWords& parsed, session::RecordOptions& record) {
-  const auto engines = session::engine_names();
-  if (parsed.has("engine")) {
-    const auto& name = parsed.values["engine"].as<std::string>();
-    const auto found = std::ranges::find(engines, name, &session::EngineName::name);
-    if (found == engines.end()) {
-      std::string names;
-      for (const auto& one : engines) {
-        names += names.empty() ? "" : &one == &engines.back() ? " or " : ", ";
-        names += one.name;
-      }
-      throw CommandLineError{fmt::format("--engine {}: expected {}", base::printable(name), names),
-                             kUsage};
-    }
-    record.engine = found->choice;
-  }
   const auto& flags = record.flags;
-  const auto engine = std::ranges::find(engines, record.engine, &session::EngineName::choice);
-  if ((flags.gil || flags.tasks) && !engine->knows_gil_and_tasks) {
-    if (parsed.has("engine")) {
+  const bool needs_bpf = flags.gil || flags.tasks;
+  if (const auto name = parsed.value("engine")) {
+    const auto engine = parse_engine(*name);
+    if (needs_bpf && !engine.knows_gil_and_tasks) {
       throw CommandLineError{fmt::format("--{} needs --engine bpf, not --engine {}",
-                                         flags.gil ? "gil" : "tasks", engine->name),
+                                         flags.gil ? "gil" : "tasks", engine.name),
                              kUsage};
     }
+    record.engine = engine.choice;
+  } else if (needs_bpf || parsed.has("what")) {
     record.engine = session::EngineChoice::kBpf;
-  }
-  if (parsed.has("what") && !parsed.has("engine")) {
-    record.engine = session::EngineChoice::kBpf;
+  } else if (!parsed.has("functions")) {
+    (void)apply_default_engine(parsed.default_engine, record);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "calls/call_trace.hpp"
 #include "cli/command_line.hpp"
 #include "cli/console.hpp"
+#include "cli/default_engine.hpp"
 #include "cli/help.hpp"
 #include "cli/reporter.hpp"
 #include "procfs/own_rights.hpp"
@@ -105,7 +106,9 @@ int run(int argc, char** argv) {
   Reporter early{{}, wished, base::LogLevel::kInfo, terminal.color};
   base::Logger& plain = early.logger();
   try {
-    const auto line = parse_command_line(arguments, environment("PERF"));
+    const auto line = parse_command_line(arguments, environment("PERF"), [] {
+      return find_default_engine(default_engine_sources());
+    });
     if (line.help) {
       const auto text = line.verb == nullptr ? general_help() : std::string{line.verb->help};
       base::write_all(STDOUT_FILENO, text, "standard output");

@@ -1,6 +1,7 @@
 #include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
+#include "cli/default_engine.hpp"
 #include "cli/reporter.hpp"
 #include "cli/tool_profiles.hpp"
 #include "cli/verb_options.hpp"
@@ -8,7 +9,6 @@
 #include "procfs/usage.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/targets/stop_signals.hpp"
-#include "record/choose_engine.hpp"
 #include "serve/access.hpp"
 #include "serve/listening_socket.hpp"
 #include "serve/server.hpp"
@@ -105,15 +105,6 @@ examples:
   go tool pprof 'http://127.0.0.1:6060/debug/pprof/profile?seconds=5&pid=4711'
 )";
 
-void check_engine(const std::string& name) {
-  const auto engines = session::engine_names();
-  if (std::ranges::find(engines, name, &session::EngineName::name) == engines.end()) {
-    throw CommandLineError{
-        fmt::format("--engine {}: expected one of: auto, bpf, trampoline", base::printable(name)),
-        kUsage};
-  }
-}
-
 int whole_or(const ParsedWords& parsed, const char* option, int otherwise, int most) {
   return parse_whole(parsed.value(option).value_or(std::to_string(otherwise)),
                      fmt::format("--{}", option), most);
@@ -128,8 +119,10 @@ std::vector<std::string> passed_options(const ParsedWords& parsed,
                   {"-F", std::to_string(parse_whole(*frequency, "-F", kMostServedFrequency))});
   }
   if (const auto engine = parsed.value("engine")) {
-    check_engine(*engine);
+    (void)parse_engine(*engine);
     passed.insert(passed.end(), {"--engine", *engine});
+  } else if (parsed.default_engine) {
+    (void)parsed.default_engine();  // reports a wrong setting now; each recording reads it again
   }
   if (perf) {
     passed.insert(passed.end(), {"--perf", *perf});

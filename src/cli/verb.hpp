@@ -2,6 +2,7 @@
 // listed in the table of verbs.cpp.
 #pragma once
 
+#include "cli/default_engine.hpp"
 #include "perf/record_options.hpp"
 
 #include <optional>
@@ -18,6 +19,7 @@ struct Terminal;
 struct VerbArguments {
   std::span<const std::string> words;    // starting with the verb
   std::optional<std::string> perf = {};  // the environment variable PERF
+  DefaultEngineSearch default_engine = {};
 };
 
 struct VerbSpec {

@@ -128,6 +128,7 @@ ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments, Op
   parsed.values = store_own(verb.options, parsed.split.own);
   take_common(parsed, line);
   parsed.perf = {.option = parsed.value("perf"), .environment = arguments.perf};
+  parsed.default_engine = arguments.default_engine;
   if (!line.help && operands == Operands::kNone) {
     refuse_operands(verb, parsed);
   }

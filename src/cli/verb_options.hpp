@@ -41,6 +41,7 @@ struct ParsedWords {
   bool strict = true;  // false: --lenient
   std::chrono::nanoseconds deactivation_deadline = session::ManagerOptions{}.deactivation_deadline;
   perf::PerfSearch perf;
+  DefaultEngineSearch default_engine;
   weave::WeaveFlags flags = {};
 
   [[nodiscard]] bool has(const char* option) const { return values.count(option) != 0; }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -30,6 +31,15 @@ constexpr auto kEngines = std::to_array<EngineName>(
       .knows_gil_and_tasks = true},
      {.name = "auto", .choice = EngineChoice::kAuto, .knows_gil_and_tasks = true}});
 
+// For messages.
+std::string spelled(const RecordOptions& options) {
+  if (!options.engine_setting.empty()) {
+    return options.engine_setting;
+  }
+  return fmt::format("--engine {}",
+                     std::ranges::find(kEngines, options.engine, &EngineName::choice)->name);
+}
+
 // Why the output cannot be post-processed; empty: it can be.
 std::string left_alone(const RecordOptions& options) {
   if (output_of(options).pipe) {
@@ -49,7 +59,7 @@ bool fits(const RecordOptions& options, const std::string& where, base::Logger& 
   } else if (!options.flags.timed_calls.empty()) {
     logger.error("--what needs {}", why);
   } else if (options.engine == EngineChoice::kBpf) {
-    logger.error("--engine bpf needs {}, or use --engine trampoline", why);
+    logger.error("{} needs {}, or use --engine trampoline", spelled(options), why);
   } else {
     return true;
   }
@@ -64,14 +74,17 @@ bool may_change(const RecordOptions& options, const std::string& why, base::Logg
     if (options.flags.tasks) {
       without += options.flags.gil ? " and --tasks" : ", without --tasks";
     }
-    logger.warning("--engine auto: {}; the trampoline is used instead{}", why, without);
+    // A default is not a request for this recording.
+    logger.log(
+        options.engine_setting.empty() ? base::LogLevel::kWarning : base::LogLevel::kInfo,
+        fmt::format("{}: {}; the trampoline is used instead{}", spelled(options), why, without));
     return true;
   }
   if (options.engine == EngineChoice::kTrampoline) {
     logger.warning("{}; perf copies the stacks instead", why);
     return true;
   }
-  logger.error("--engine bpf: {}; or use --engine trampoline", why);
+  logger.error("{}: {}; or use --engine trampoline", spelled(options), why);
   return false;
 }
 
@@ -129,6 +142,9 @@ int record_once(const RecordOptions& options, python::Detector& detector,
   if (options.engine == EngineChoice::kTrampoline) {
     return record_with(
         options, [&] { return trampoline(Unwinding::kAtSamples); }, with_copies, logger, signal);
+  }
+  if (!where.empty() && !options.engine_setting.empty()) {  // auto, by default: no message
+    return record_with(options, {}, with_copies, logger, signal);
   }
   return record_with(
       options,

@@ -27,6 +27,7 @@ enum class EngineChoice {
 
 struct RecordOptions {
   EngineChoice engine = EngineChoice::kTrampoline;
+  std::string engine_setting;   // the default that chose ENGINE, for messages; empty: not one
   std::vector<base::Pid> pids;  // empty: ALL, or LAUNCH
   bool all = false;             // the whole system, and every visible Python process
   bool launch = false;          // COMMAND and its descendants are the targets

@@ -1,0 +1,105 @@
+// Engines that are set outside of the command line.
+#include "pyinject/record/options.hpp"
+#include "support/bpf_engine.hpp"
+#include "support/child_process.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pyinject::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr const char* kOneThread = R"(
+print('ready', flush=True)
+input()
+)";
+
+const auto kByTrampoline = HasSubstr(": trampoline on by");
+
+class EngineDefault : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+    python_ = plain_interpreter(12);
+    if (!python_) {
+      GTEST_SKIP() << "no CPython 3.12 (scripts/pythons)";
+    }
+    std::filesystem::create_directories(directory_ / "config/perf-pyinject");
+  }
+  [[nodiscard]] const Interpreter& python() const { return *python_; }
+  // The user's file.
+  void configure(const std::string& text) const {
+    (void)directory_.file("config/perf-pyinject/config", text);
+  }
+  [[nodiscard]] std::string config() const { return directory_ / "config/perf-pyinject/config"; }
+  [[nodiscard]] RunResult record(base::Pid pid, const std::vector<std::string>& options,
+                                 std::map<std::string, std::string> environment = {}) const {
+    RunOptions how;
+    how.child.env = std::move(environment);
+    how.child.env.emplace("XDG_CONFIG_HOME", directory_ / "config");
+    std::vector<std::string> command{tool(),      "record", "-e",
+                                     "cpu-clock", "-o",     directory_ / "data"};
+    command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), {"-p", std::to_string(pid.value()), "--", "true"});
+    return run(command, how);
+  }
+
+ private:
+  TempDir directory_;
+  std::optional<Interpreter> python_;
+};
+
+TEST_F(EngineDefault, IsThatOfTheFirstSource) {
+  const PythonProcess target{python(), kOneThread};
+  configure("engine = bpf\n");
+  const auto by_file = record(target.pid(), {});
+  EXPECT_EQ(by_file.status, ExitStatus{}) << by_file.err;
+  EXPECT_THAT(by_file.err, Not(kByTrampoline));
+  const auto by_variable = record(target.pid(), {}, {{"PYINJECT_ENGINE", "trampoline"}});
+  EXPECT_THAT(by_variable.err, kByTrampoline);
+}
+
+TEST_F(EngineDefault, IsAnErrorIfItIsWrong) {
+  const PythonProcess target{python(), kOneThread};
+  const ExitStatus failure{.code = session::kFailure};
+  configure("\nengine = ebpf\n");
+  const auto wrong = record(target.pid(), {});
+  EXPECT_EQ(wrong.status, failure);
+  EXPECT_THAT(wrong.err, HasSubstr("error: " + config() + ":2: engine = ebpf: expected "));
+  EXPECT_THAT(record(target.pid(), {}, {{"PYINJECT_ENGINE", "ebpf"}}).err,
+              HasSubstr("error: PYINJECT_ENGINE=ebpf: expected trampoline, bpf or auto"));
+  configure("engine = bpf");
+  const auto unfit = record(target.pid(), {"-o", "-"});
+  EXPECT_EQ(unfit.status, failure);
+  EXPECT_THAT(unfit.err, HasSubstr("error: engine = bpf (" + config() + ":1) needs perf's output"));
+}
+
+TEST_F(EngineDefault, IsQuietAboutAPipeIfItIsAuto) {
+  const PythonProcess target{python(), kOneThread};
+  configure("engine = auto");
+  const auto recorded = record(target.pid(), {"-o", "-"});
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.out, StartsWith("PERFILE2"));
+  EXPECT_THAT(recorded.err, AllOf(kByTrampoline, Not(HasSubstr("engine"))));
+}
+
+}  // namespace
+}  // namespace pyinject::test
