@@ -166,7 +166,7 @@ void take_engine(const ParsedWords& parsed, session::RecordOptions& record) {
   } else if (needs_bpf || parsed.has("what")) {
     record.engine = session::EngineChoice::kBpf;
   } else if (!parsed.has("functions")) {
-    (void)apply_default_engine(parsed.default_engine, record);
+    record.suggests_engine = !apply_default_engine(parsed.default_engine, record);
   }
 }
 

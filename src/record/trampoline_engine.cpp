@@ -7,6 +7,7 @@
 #include "pyinject/targets/this_session.hpp"
 #include "python/layout/map_writer.hpp"
 #include "record/extension_modules.hpp"
+#include "record/recording.hpp"
 #include "record/recording_clock.hpp"
 #include "targets/pid_list.hpp"
 
@@ -16,6 +17,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 #include <variant>
 
 namespace pyinject::session {
@@ -32,6 +34,19 @@ constexpr const char* kJitVariable = "PYTHON_PERF_JIT_SUPPORT";  // 3.13 and lat
 bool does_harm(Reason reason) {
   return reason == Reason::kBadPatchRelease || reason == Reason::kFreeThreaded ||
          reason == Reason::kBrokenTrampoline;
+}
+
+// A server may be idle at one moment and deep in a request at the next.
+void look_at_stacks(const python::Target& target, CallGraphFacts& facts, TrampolineBurden& burden) {
+  auto reader = python::StackReader::of(target);
+  auto* const stacks = std::get_if<python::StackReader>(&reader);
+  for (int look = 0; stacks != nullptr && look < kLooks; ++look) {
+    const auto threads = stacks->read();
+    burden.python_threads = std::max(burden.python_threads, threads.size());
+    for (const auto& stack : threads) {
+      facts.python_calls = std::max(facts.python_calls, stack.frames.size());
+    }
+  }
 }
 
 }  // namespace
@@ -110,7 +125,39 @@ CallGraphChoice TrampolineEngine::choose_for_command(const CallGraphWishes& wish
   if (launched_ && facts.frame_pointers == std::optional{true} && !wishes.chosen) {
     launched_->follows_frame_pointers();
   }
-  return choose_for_launched(facts, wishes);
+  auto choice = choose_for_launched(facts, wishes);
+  const bool copies = facts.frame_pointers == std::optional{false} && !wishes.chosen;
+  if (copies && !interpreter_->file.refusal && would_suggest() && bpf_is_available()) {
+    choice.note += "; --engine bpf copies no stacks";
+  }
+  return choice;
+}
+
+bool TrampolineEngine::would_suggest() const {
+  return options_.suggests_engine && unwinding_ == Unwinding::kAtSamples &&
+         !output_of(options_).pipe && !perf::parse_options(options_.perf_options).directory;
+}
+
+bool TrampolineEngine::bpf_is_available() {
+  return native_ != nullptr || std::holds_alternative<std::unique_ptr<StackSampler>>(
+                                   StackSampler::open({}, false, logger_));
+}
+
+// False: no engine is suggested.
+bool TrampolineEngine::suggest_engine(const std::vector<python::Target>& targets,
+                                      std::vector<TrampolineBurden> burdens) {
+  if (!would_suggest()) {
+    return false;
+  }
+  if (!options_.all) {
+    count_forked(targets, burdens);
+  }
+  const auto suggestion = suggest_bpf(burdens);
+  if (suggestion.empty() || !bpf_is_available()) {
+    return false;
+  }
+  logger_.info("{}", suggestion);
+  return true;
 }
 
 CallGraphChoice TrampolineEngine::choose_call_graph(const std::vector<python::Target>& targets,
@@ -131,6 +178,7 @@ CallGraphChoice TrampolineEngine::choose_call_graph(const std::vector<python::Ta
   }
   ExtensionModules extensions;
   std::vector<CallGraphFacts> facts;
+  std::vector<TrampolineBurden> burdens;
   for (const auto& target : targets) {
     if (interrupted.stopped()) {
       return {};
@@ -140,27 +188,26 @@ CallGraphChoice TrampolineEngine::choose_call_graph(const std::vector<python::Ta
     if (target.frame_pointers) {
       one.extension_without = extensions.without_frame_pointers(target.id.pid).value_or("");
     }
-    auto reader = python::StackReader::of(target);
-    if (auto* const stacks = std::get_if<python::StackReader>(&reader)) {
-      // A server may be idle at one moment and deep in a request at the next.
-      for (int look = 0; look < kLooks; ++look) {
-        for (const auto& stack : stacks->read()) {
-          one.python_calls = std::max(one.python_calls, stack.frames.size());
-        }
-      }
-    }
+    TrampolineBurden burden{.pid = target.id.pid, .version = target.version};
+    look_at_stacks(target, one, burden);
     facts.push_back(one);
+    burdens.push_back(burden);
   }
   const auto needed =
       std::ranges::find_if(facts, [&](const auto& one) { return needs_stack_use(one, wishes); });
   // By frame pointers, the C library hides who writes the perf map.
   const bool later = facts.empty() && options_.all;  // Pythons that start during the recording
-  if ((needed != facts.end() || (other_events_ && !facts.empty()) || later) &&
-      open_native(wishes, interrupted)) {
+  const bool native = (needed != facts.end() || (other_events_ && !facts.empty()) || later) &&
+                      open_native(wishes, interrupted);
+  const bool suggested = suggest_engine(targets, std::move(burdens));
+  if (native) {
     auto choice = choose_for_sampled(wishes);
     if (needed != facts.end()) {
       choice.note = why_not_callchains(*needed, wishes) +
                     ": a BPF program unwinds the stacks, and changes nothing";
+      if (!suggested && would_suggest()) {
+        choice.note += "; with --engine bpf, it reads the Python functions as well";
+      }
     }
     return choice;
   }

@@ -7,6 +7,7 @@
 #include "pyinject/targets/guard.hpp"
 #include "record/command_interpreter.hpp"
 #include "record/engine.hpp"
+#include "record/engine_suggestion.hpp"
 #include "record/frame_watch.hpp"
 #include "record/launched_processes.hpp"
 #include "record/stack_sampler.hpp"
@@ -62,6 +63,10 @@ class TrampolineEngine : public Engine {
 
  private:
   [[nodiscard]] CallGraphChoice choose_for_command(const CallGraphWishes& wishes);
+  [[nodiscard]] bool would_suggest() const;
+  [[nodiscard]] bool bpf_is_available();
+  [[nodiscard]] bool suggest_engine(const std::vector<python::Target>& targets,
+                                    std::vector<TrampolineBurden> burdens);
   [[nodiscard]] bool open_native(const CallGraphWishes& wishes,
                                  const base::Cancellation& interrupted);
   void add_map_writer(const python::Target& target);

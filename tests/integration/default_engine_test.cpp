@@ -1,4 +1,4 @@
-// Engines that are set outside of the command line.
+// Engines that are set outside of the command line, and the line that names a better one.
 #include "pyinject/record/options.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
@@ -30,7 +30,33 @@ print('ready', flush=True)
 input()
 )";
 
+constexpr const char* kDaemonThread = R"(
+import threading
+begun = threading.Event()
+def wait():
+    begun.set()
+    threading.Event().wait()
+threading.Thread(target=wait, daemon=True).start()
+begun.wait()
+print('ready', flush=True)
+input()
+)";
+
+// The children exit with their parent.
+constexpr const char* kMaster = R"(
+import os
+read, write = os.pipe()
+for _ in range(2):
+    if os.fork() == 0:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+print('ready', flush=True)
+input()
+)";
+
 const auto kByTrampoline = HasSubstr(": trampoline on by");
+const auto kSuggestsBpf = HasSubstr("; --engine bpf ");
 
 class EngineDefault : public testing::Test {
  protected:
@@ -99,6 +125,21 @@ TEST_F(EngineDefault, IsQuietAboutAPipeIfItIsAuto) {
   EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
   EXPECT_THAT(recorded.out, StartsWith("PERFILE2"));
   EXPECT_THAT(recorded.err, AllOf(kByTrampoline, Not(HasSubstr("engine"))));
+}
+
+TEST_F(EngineDefault, SuggestsBpfForThreadsUnlessTheOptionIsGiven) {
+  const PythonProcess target{python(), kDaemonThread};
+  const auto suggested = record(target.pid(), {});
+  EXPECT_THAT(suggested.err, AllOf(HasSubstr("has 2 Python threads: "), kSuggestsBpf));
+  EXPECT_THAT(record(target.pid(), {"--engine", "trampoline"}).err, Not(kSuggestsBpf));
+}
+
+TEST_F(EngineDefault, SuggestsBpfForAMaster) {
+  const PythonProcess target{python(), kMaster};
+  EXPECT_THAT(record(target.pid(), {}).err,
+              AllOf(HasSubstr("has forked 2 running processes: "), kSuggestsBpf));
+  const PythonProcess alone{python(), kOneThread};
+  EXPECT_THAT(record(alone.pid(), {}).err, Not(HasSubstr("has forked")));
 }
 
 }  // namespace

@@ -27,12 +27,13 @@ enum class EngineChoice {
 
 struct RecordOptions {
   EngineChoice engine = EngineChoice::kTrampoline;
-  std::string engine_setting;   // the default that chose ENGINE, for messages; empty: not one
-  std::vector<base::Pid> pids;  // empty: ALL, or LAUNCH
-  bool all = false;             // the whole system, and every visible Python process
-  bool launch = false;          // COMMAND and its descendants are the targets
-  Scope scope;                  // restricts ALL
-  bool children = false;        // with PIDS: also their descendants, including later ones
+  std::string engine_setting;    // the default that chose ENGINE, for messages; empty: not one
+  bool suggests_engine = false;  // kTrampoline: one message names kBpf if that suits targets better
+  std::vector<base::Pid> pids;   // empty: ALL, or LAUNCH
+  bool all = false;              // the whole system, and every visible Python process
+  bool launch = false;           // COMMAND and its descendants are the targets
+  Scope scope;                   // restricts ALL
+  bool children = false;         // with PIDS: also their descendants, including later ones
   bool strict = true;
   perf::PerfSearch perf;
   std::vector<std::string> perf_options;  // for `perf record`, unchanged and in order

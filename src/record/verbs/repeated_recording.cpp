@@ -107,6 +107,7 @@ class Repetition {
     Outcome outcome;
     const auto path = files_.name_at(std::chrono::system_clock::now());
     RecordOptions options = plan_;
+    options.suggests_engine = plan_.suggests_engine && succeeded_ == 0;
     options.perf_options.insert(options.perf_options.end(), {"-o", path});
     if (budget_) {  // the last -F counts
       options.perf_options.insert(options.perf_options.end(),
