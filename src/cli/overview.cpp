@@ -28,7 +28,7 @@ namespace {
 using session::ProcessStatus;
 using std::chrono::steady_clock;
 
-constexpr std::size_t kMostListed = 19;
+constexpr std::size_t kMostListed = 18;
 
 struct CpuTime {
   std::uint64_t start_time = 0;
@@ -75,14 +75,14 @@ std::string next_commands(const std::vector<ProcessStatus>& processes) {
       processes, [](const auto& status) { return !status.refusal || status.only_bpf; });
   const auto pid =
       usable == processes.end() ? std::string{"PID"} : std::to_string(usable->pid.value());
-  const auto* const engine = usable != processes.end() && usable->refusal ? " --engine bpf" : "";
-  const auto record = fmt::format("perf-pyinject record -p {}{}", pid, engine);
-  return base::to_columns({{"where it is now", "perf-pyinject dump -p " + pid},
-                           {"what it is busy with", "perf-pyinject top -p " + pid},
-                           {"the same, recorded", record + " -- sleep 10"},
-                           {"what it waits for", record + " --off-cpu -- sleep 10"},
-                           {"what can be recorded", "perf-pyinject status"}},
-                          {});
+  return base::to_columns(
+      {{"why it is slow", fmt::format("perf-pyinject why -p {}", pid)},
+       {"what it is busy with", fmt::format("perf-pyinject top -p {}", pid)},
+       {"where it is now", fmt::format("perf-pyinject dump -p {}", pid)},
+       {"a picture", fmt::format("perf-pyinject flamegraph -p {} -d 10 -o flamegraph.html", pid)},
+       {"a recording", fmt::format("perf-pyinject record -p {} --engine auto -- sleep 10", pid)},
+       {"what can be recorded", "perf-pyinject status"}},
+      {});
 }
 
 }  // namespace

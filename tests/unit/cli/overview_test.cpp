@@ -36,10 +36,11 @@ TEST(Overview, ListsTheBusiestFirst) {
             "  4  web      0  3.13.5  idle\n"
             "  9  web      -  3.13.5  new\n"
             "\n"
-            "where it is now       perf-pyinject dump -p 71\n"
+            "why it is slow        perf-pyinject why -p 71\n"
             "what it is busy with  perf-pyinject top -p 71\n"
-            "the same, recorded    perf-pyinject record -p 71 -- sleep 10\n"
-            "what it waits for     perf-pyinject record -p 71 --off-cpu -- sleep 10\n"
+            "where it is now       perf-pyinject dump -p 71\n"
+            "a picture             perf-pyinject flamegraph -p 71 -d 10 -o flamegraph.html\n"
+            "a recording           perf-pyinject record -p 71 --engine auto -- sleep 10\n"
             "what can be recorded  perf-pyinject status\n");
 }
 
@@ -52,7 +53,7 @@ TEST(Overview, NamesAProcessThatCanBeRecorded) {
   jit.only_bpf = true;
   const CpuShares shares{{Pid{4}, 0.9}, {Pid{5}, 0.1}};
   EXPECT_THAT(to_overview({.processes = {old, jit}}, shares, 0),
-              HasSubstr("record -p 5 --engine bpf -- sleep 10"));
+              HasSubstr("record -p 5 --engine auto -- sleep 10"));
   EXPECT_THAT(to_overview({.processes = {old}}, shares, 0), HasSubstr("record -p PID "));
 }
 
@@ -62,7 +63,7 @@ TEST(Overview, IsAScreenForAnyNumberOfProcesses) {
     report.processes.push_back(process(pid, std::string(200, 'x')));
   }
   const auto text = to_overview(report, {}, 80);
-  EXPECT_THAT(text, HasSubstr("and 481 more: perf-pyinject status\n"));
+  EXPECT_THAT(text, HasSubstr("and 482 more: perf-pyinject status\n"));
   EXPECT_LE(std::ranges::count(text, '\n'), 27);
   std::size_t begin = 0;
   for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
