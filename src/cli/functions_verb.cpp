@@ -1,5 +1,6 @@
 #include "cli/command_line.hpp"
 #include "cli/function_calls.hpp"
+#include "cli/profile_source.hpp"
 #include "cli/reporter.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
@@ -23,7 +24,7 @@ constexpr auto kFunctionsOptions = std::to_array<perf::RecordOption>({
 });
 
 constexpr std::string_view kFunctionsHelp =
-    R"(usage: perf-pyinject functions [-i FILE] [OPTION...]
+    R"(usage: perf-pyinject functions [OPTION...] [FILE]
 
 Shows the calls that perf-pyinject record --functions has recorded: for each
 function the calls, the returns, the inclusive time and the own time (without
@@ -32,7 +33,7 @@ for each call and each return; calls are 20 to 60 times slower. A generator or
 coroutine is entered when it is created and each time it is resumed; each yield
 is a return.
 
-  -i, --input FILE  the recording (default: perf.data)
+  -i, --input FILE  the same as FILE, the recording (default: perf.data)
       --timeline    print every call and return in order instead
       --json        for programs: docs/functions.md describes the fields
       --log-format json  messages as JSON
@@ -42,12 +43,12 @@ is a return.
 examples:
   perf-pyinject record --functions -p 4711 -- sleep 1
   perf-pyinject functions
-  perf-pyinject functions --timeline -i calls.data | head -50
+  perf-pyinject functions --timeline calls.data | head -50
 )";
 
 void parse_functions(const VerbArguments& arguments, CommandLine& line) {
-  const auto parsed = parse_words(functions_verb, arguments, Operands::kNone, line);
-  line.options = FunctionsCommand{.input = parsed.value("input").value_or("perf.data"),
+  const auto parsed = parse_words(functions_verb, arguments, Operands::kOne, line);
+  line.options = FunctionsCommand{.input = parse_file(functions_verb, parsed),
                                   .timeline = parsed.has("timeline"),
                                   .json = parsed.has("json")};
 }

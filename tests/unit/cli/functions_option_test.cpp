@@ -78,8 +78,9 @@ TEST(FunctionsVerb, ReadsAFile) {
   EXPECT_EQ(line.input, "a file");
   EXPECT_TRUE(line.timeline);
   EXPECT_TRUE(line.json);
-  EXPECT_THAT(usage_error({"functions", "file"}),
-              HasSubstr("functions: unexpected argument 'file'"));
+  const auto operand = parse_command_line({"functions", "calls.data"}, {});
+  EXPECT_EQ(std::get<FunctionsCommand>(operand.options).input, "calls.data");
+  EXPECT_EQ(usage_error({"functions", "-i", "a", "b"}), "functions: give one FILE");
   EXPECT_THAT(usage_error({"functions", "-p", "1"}), HasSubstr("unknown option -p"));
 }
 
