@@ -11,8 +11,6 @@
 
 namespace pyinject::bpf {
 
-namespace {
-
 // Lockdown forbids programs that read kernel memory, as this one reads its own task
 // (security/security.c: LOCKDOWN_BPF_READ_KERNEL is refused with "confidentiality"; the helper is
 // missing then, and the verifier fails with EINVAL).
@@ -21,8 +19,6 @@ bool locked_down() {
              .value_or("")
              .find("[confidentiality]") != std::string::npos;
 }
-
-}  // namespace
 
 Unavailable explain_load_failure(int error, std::string_view said) {
   const auto detail = said.empty() ? std::string{} : fmt::format(" ({})", base::printable(said));

@@ -5,6 +5,7 @@
 #include "push/pusher.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/pid.hpp"
+#include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/record/options.hpp"
 #include "pyinject/record/repeated_recording.hpp"
 #include "pyinject/record/weave_file.hpp"
@@ -84,6 +85,12 @@ struct StatusCommand {
   bool json = false;
 };
 
+struct DoctorCommand {
+  std::vector<base::Pid> pids;  // empty: only the machine
+  bool json = false;
+  perf::PerfSearch perf;
+};
+
 struct DumpCommand {
   std::vector<base::Pid> pids;  // empty: SCOPE
   session::Scope scope;
@@ -144,8 +151,8 @@ struct CommandLine {
   ReportOptions report;  // STATS: record, join, export, activate, deactivate
   std::variant<std::monostate, RecordCommand, session::JoinOptions, FunctionsCommand,
                session::WeaveFileOptions, ActivateCommand, DeactivateCommand, StatusCommand,
-               TopCommand, DumpCommand, WhyCommand, FlamegraphCommand, ReportCommand, ExportCommand,
-               ServeCommand,
+               DoctorCommand, TopCommand, DumpCommand, WhyCommand, FlamegraphCommand, ReportCommand,
+               ExportCommand, ServeCommand,
                session::WrapOptions>
       options;  // of VERB
 };

@@ -35,8 +35,7 @@ where the output goes:
   -o, --output FILE  default: perf.data, for perf report
       --repeat TIME/PERIOD  such as 30s/5m: a file for each TIME, every PERIOD
 diagnose:
-  -v, --verbose     also print perf's messages
-      --stats FILE  write counters and the reasons for refusals as JSON
+  -v, --verbose     also print perf's messages; --stats FILE: counters as JSON
       --version     print the version and the engines that are built in
   -h, --help        print this text; with a verb: all options of the verb
 

@@ -10,7 +10,7 @@ namespace {
 constexpr std::array kVerbs{
     &record_verb,    &top_verb,   &why_verb,      &dump_verb,       &report_verb, &flamegraph_verb,
     &export_verb,    &serve_verb, &trace_verb,    &sched_verb,      &kmem_verb,   &join_verb,
-    &functions_verb, &weave_verb, &activate_verb, &deactivate_verb, &status_verb,
+    &functions_verb, &weave_verb, &activate_verb, &deactivate_verb, &status_verb, &doctor_verb,
 };
 
 }  // namespace

@@ -42,6 +42,12 @@ KernelSymbols KernelSymbols::read() {
   return text ? parse(*text) : KernelSymbols{};
 }
 
+bool KernelSymbols::readable() {
+  constexpr std::size_t kBeginning = std::size_t{256} << 10U;  // per-CPU variables come first
+  const auto text = base::read_file("/proc/kallsyms", kBeginning);
+  return text && !parse(*text).empty();
+}
+
 std::string_view KernelSymbols::name(std::uint64_t address) const {
   const auto after = std::ranges::upper_bound(functions_, address, {}, &Function::begin);
   if (after == functions_.begin()) {

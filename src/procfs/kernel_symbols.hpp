@@ -15,6 +15,9 @@ class KernelSymbols {
   // Empty without CAP_SYSLOG, or if kernel.kptr_restrict hides the addresses.
   [[nodiscard]] static KernelSymbols read();
 
+  // Whether read() would find addresses: looks at the beginning of the table only.
+  [[nodiscard]] static bool readable();
+
   // The function that contains ADDRESS; empty: unknown. Valid as long as this object.
   [[nodiscard]] std::string_view name(std::uint64_t address) const;
   // Whether NAME is a function at ADDRESS.

@@ -13,30 +13,43 @@
 
 namespace pyinject::procfs {
 
-namespace {
-
-std::string_view name_of(Capability capability) {
+std::string_view name(Capability capability) {
   switch (capability) {
+    case Capability::kIpcLock:
+      return "IPC_LOCK";
     case Capability::kSysPtrace:
       return "SYS_PTRACE";
+    case Capability::kSysAdmin:
+      return "SYS_ADMIN";
+    case Capability::kSyslog:
+      return "SYSLOG";
     case Capability::kPerfmon:
       return "PERFMON";
+    case Capability::kBpf:
+      return "BPF";
   }
   return "";
 }
 
-}  // namespace
+bool holds(unsigned long long capabilities, Capability capability) {
+  const auto has = [&](Capability one) {
+    return (capabilities >> static_cast<unsigned>(one) & 1U) != 0;
+  };
+  const bool contained = capability == Capability::kPerfmon || capability == Capability::kBpf;
+  return has(capability) || (contained && has(Capability::kSysAdmin));
+}
 
 std::string how_to_get(Capability capability, bool root, unsigned long long capabilities) {
-  const auto name = name_of(capability);
   if (!root) {
-    return fmt::format("run as root or grant CAP_{}", name);
+    return fmt::format("run as root or grant CAP_{}", name(capability));
   }
-  if ((capabilities >> static_cast<unsigned>(capability) & 1U) == 0) {
-    return fmt::format("root lacks CAP_{0} here: grant it (docker run --cap-add {0})", name);
+  if (!holds(capabilities, capability)) {
+    return fmt::format("root lacks CAP_{0} here: grant it (docker run --cap-add {0})",
+                       name(capability));
   }
   return fmt::format(
-      "root has CAP_{} only inside its user namespace: run perf-pyinject in the host's", name);
+      "root has CAP_{} only inside its user namespace: run perf-pyinject in the host's",
+      name(capability));
 }
 
 std::string how_to_get(Capability capability) {

@@ -7,7 +7,20 @@
 
 namespace pyinject::procfs {
 
-enum class Capability { kSysPtrace = 19, kPerfmon = 38 };
+enum class Capability {
+  kIpcLock = 14,
+  kSysPtrace = 19,
+  kSysAdmin = 21,
+  kSyslog = 34,
+  kPerfmon = 38,
+  kBpf = 39,
+};
+
+// Whether CAPABILITIES, as in /proc/PID/status, contain CAPABILITY. CAP_SYS_ADMIN contains PERFMON
+// and BPF: kernel, include/linux/capability.h.
+[[nodiscard]] bool holds(unsigned long long capabilities, Capability capability);
+// "SYS_PTRACE"
+[[nodiscard]] std::string_view name(Capability capability);
 
 // The remedy for a missing capability: "run as root or grant CAP_SYS_PTRACE". Different for a root
 // that lacks it, or has it only in its own user namespace.

@@ -127,6 +127,8 @@ PerfRings::~PerfRings() = default;
 
 const std::vector<int>& PerfRings::fds() const { return libperf_->fds; }
 
+bool PerfRings::built_in() { return true; }
+
 std::unique_ptr<PerfRings> PerfRings::open(std::size_t pages, std::string& why) {
   libperf_init(print_nothing);
   auto libperf = std::make_unique<Libperf>();
@@ -208,6 +210,8 @@ bool PerfRings::read(std::vector<SideBand>& all) {
 #else
 
 namespace pyinject::watch {
+
+bool PerfRings::built_in() { return false; }
 
 struct PerfRings::Libperf {
   std::vector<int> fds;

@@ -12,6 +12,8 @@ namespace pyinject::watch {
 
 class PerfRings {
  public:
+  // Whether this build includes libperf.
+  [[nodiscard]] static bool built_in();
   // PAGES (a power of two) of buffer per processor. Null: WHY says why.
   [[nodiscard]] static std::unique_ptr<PerfRings> open(std::size_t pages, std::string& why);
   ~PerfRings();

@@ -1,0 +1,83 @@
+#include "base/file.hpp"
+#include "cli/command_line.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
+#include "doctor/collect.hpp"
+#include "doctor/report.hpp"
+
+#include <string_view>
+#include <utility>
+
+#include <unistd.h>
+
+namespace pyinject::cli {
+
+namespace {
+
+constexpr auto kDoctorOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"quiet", 'q', kFlag},
+    {"verbose", 'v', kFlag},
+    {"pid", 'p', kValue},
+    {"json", 0, kFlag},
+    {"perf", 0, kValue},
+    {"log-format", 0, kValue},
+});
+
+constexpr std::string_view kDoctorHelp =
+    R"(usage: perf-pyinject doctor [-p PID[,PID...]] [OPTION...]
+
+Checks whether this machine has what recording needs: perf, the kernel and its
+settings, rights, container boundaries, and space in the current directory for
+perf.data. With -p, also whether each engine can record these processes. Each
+line begins with
+
+  ok       nothing is missing
+  limited  recording works, with less: "cost:" says what is missing
+  failed   record -p cannot work
+
+and "fix:" is the command, or what to do. Nothing is changed, and no process is
+stopped. perf makes a trial recording of a command that does nothing.
+
+  -p, --pid LIST  also check these processes
+      --perf PATH perf to check (default: PERF, or perf on PATH)
+      --json      for programs: docs/doctor-json.md describes the fields
+      --log-format json  messages as JSON
+  -q, --quiet     only warnings and errors
+
+exit status: 0 if record would work with some engine, with each process of -p;
+1 if it would not; 125 if doctor itself failed; 129 for a wrong option.
+
+examples:
+  perf-pyinject doctor
+  perf-pyinject doctor -p 4711
+  perf-pyinject doctor --json | jq '.checks[] | select(.state != "ok")'
+)";
+
+void parse_doctor(const VerbArguments& arguments, CommandLine& line) {
+  auto parsed = parse_words(doctor_verb, arguments, Operands::kNone, line);
+  line.options = DoctorCommand{
+      .pids = std::move(parsed.pids), .json = parsed.has("json"), .perf = std::move(parsed.perf)};
+}
+
+int run_doctor(const CommandLine& line, Reporter& /*reporter*/, const Terminal& /*terminal*/) {
+  constexpr int kWouldNotWork = 1;
+  const auto& command = std::get<DoctorCommand>(line.options);
+  const auto judgement = doctor::judge(doctor::collect(command.perf, command.pids));
+  base::write_all(STDOUT_FILENO,
+                  command.json ? doctor::to_json(judgement) : doctor::to_text(judgement),
+                  "standard output");
+  return judgement.works() ? 0 : kWouldNotWork;
+}
+
+}  // namespace
+
+const VerbSpec doctor_verb{.name = "doctor",
+                           .summary = "check what recording needs, and how to get it",
+                           .options = kDoctorOptions,
+                           .parse = parse_doctor,
+                           .run = run_doctor,
+                           .help = kDoctorHelp,
+                           .reads_proc = false};
+
+}  // namespace pyinject::cli
