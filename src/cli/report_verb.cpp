@@ -174,7 +174,7 @@ void refuse_useless(const ParsedWords& parsed, report::View view) {
 void parse_report(const VerbArguments& arguments, CommandLine& line) {
   using report::By;
   using report::View;
-  constexpr int kMostRows = 1'000'000;
+  constexpr int kMostTableRows = 1'000'000;
   auto parsed = parse_words(report_verb, arguments, Operands::kOne, line);
   if (line.help) {
     return;
@@ -198,7 +198,7 @@ void parse_report(const VerbArguments& arguments, CommandLine& line) {
   tables.mine = parsed.value("mine").value_or("");
   take_filters(parsed, tables);
   if (const auto limit = parsed.value("limit")) {
-    command.most = static_cast<std::size_t>(parse_whole(*limit, "--limit", kMostRows));
+    command.most = static_cast<std::size_t>(parse_whole(*limit, "--limit", kMostTableRows));
   }
   if (const auto percent = parsed.value("percent")) {
     command.least = parse_percent(*percent);

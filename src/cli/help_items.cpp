@@ -1,0 +1,107 @@
+#include "cli/help_items.hpp"
+
+#include "base/text.hpp"
+
+#include <utility>
+
+namespace pyinject::cli {
+
+namespace {
+
+using Kind = HelpPart::Kind;
+
+constexpr std::size_t kDeepestTerm = 8;  // deeper lines continue a description
+
+class HelpParser {
+ public:
+  void take(std::string_view line) {
+    const auto indent = line.find_first_not_of(' ');
+    if (indent == std::string_view::npos) {
+      usage_ = false;
+      ended_ = true;
+      return;
+    }
+    if (usage_) {
+      add_line(Kind::kUsage, line);
+    } else if (indent == 0) {
+      take_text(line);
+    } else if (code_) {
+      add_line(Kind::kCode, line.substr(indent));
+    } else {
+      take_indented(line, indent);
+    }
+    ended_ = false;
+  }
+
+  std::vector<HelpPart> parts;
+
+ private:
+  void take_text(std::string_view line) {
+    const bool heading = line.ends_with(':') && (ended_ || !continues(Kind::kText));
+    if (heading) {
+      code_ = line.starts_with("example");
+      parts.push_back({Kind::kHeading, {}, std::string{line.substr(0, line.size() - 1)}});
+      return;
+    }
+    code_ = code_ && line.starts_with(' ');
+    if (line.starts_with("example") && line.find(':') != std::string_view::npos) {
+      parts.push_back({Kind::kHeading, {}, std::string{line.substr(0, line.find(':'))}});
+      code_ = true;
+      return;
+    }
+    join(Kind::kText, line);
+  }
+
+  void take_indented(std::string_view line, std::size_t indent) {
+    const auto words = line.substr(indent);
+    if (indent > kDeepestTerm ||
+        (indent > 2 && !words.starts_with('-') && continues(Kind::kItem))) {
+      join(Kind::kItem, words);
+      return;
+    }
+    const auto gap = words.find("  ");
+    const auto text = gap == std::string_view::npos ? gap : words.find_first_not_of(' ', gap);
+    if (text != std::string_view::npos) {
+      parts.push_back(
+          {Kind::kItem, std::string{words.substr(0, gap)}, std::string{words.substr(text)}});
+    } else {
+      parts.push_back({Kind::kItem, std::string{words}, {}});
+    }
+  }
+
+  [[nodiscard]] bool continues(Kind kind) const {
+    return !ended_ && !parts.empty() && parts.back().kind == kind;
+  }
+
+  void join(Kind kind, std::string_view words) {
+    if (!continues(kind)) {
+      parts.push_back({kind, {}, {}});
+    }
+    auto& text = parts.back().text;
+    text += text.empty() ? "" : " ";
+    text += words;
+  }
+
+  void add_line(Kind kind, std::string_view line) {
+    if (parts.empty() || parts.back().kind != kind) {
+      parts.push_back({kind, {}, {}});
+    }
+    parts.back().text += std::string{line} + "\n";
+  }
+
+  bool usage_ = true;
+  bool ended_ = true;  // the latest line was empty
+  bool code_ = false;
+};
+
+}  // namespace
+
+std::vector<HelpPart> parse_help(std::string_view help) {
+  HelpParser parser;
+  for (const auto line : base::split(help, '\n')) {
+    parser.take(line);
+  }
+  return std::move(parser.parts);
+}
+
+}  // namespace pyinject::cli

@@ -1,0 +1,21 @@
+// The parts of a verb's help text, for manual pages and completions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pyinject::cli {
+
+struct HelpPart {
+  enum class Kind { kUsage, kText, kHeading, kItem, kCode };
+  Kind kind;
+  std::string term;  // kItem: "-p, --pid LIST"
+  std::string text;  // kUsage, kCode: lines; others: one line
+};
+
+// HELP: as in VerbSpec. Lines of text at the left margin are paragraphs; a line that ends with a
+// colon is a heading; indented lines are items, or code below "example:" and "examples:".
+[[nodiscard]] std::vector<HelpPart> parse_help(std::string_view help);
+
+}  // namespace pyinject::cli

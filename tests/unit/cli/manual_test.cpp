@@ -1,0 +1,69 @@
+#include "cli/manual.hpp"
+
+#include "cli/help_items.hpp"
+#include "cli/verbs.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <string>
+
+namespace pyinject::cli {
+namespace {
+
+using testing::HasSubstr;
+
+std::string unescaped(const std::string& page) {
+  return std::regex_replace(page, std::regex{R"(\\-)"}, "-");
+}
+
+TEST(Manual, HasEachOptionOfEachVerb) {
+  for (const auto* const verb : verbs()) {
+    const auto page = unescaped(manual_page(*verb));
+    for (const auto& option : verb->options) {
+      if (option.long_name == "help") {
+        continue;
+      }
+      const auto brief =
+          option.short_name == 0 ? std::string{"(?!)"} : fmt::format("-{}", option.short_name);
+      const std::regex mentioned{
+          fmt::format(R"((^|[^-\w])(--{}|{})(?![-\w]))", option.long_name, brief)};
+      EXPECT_TRUE(std::regex_search(page, mentioned))
+          << verb->name << ": its help text, and so its manual page, lacks --" << option.long_name;
+    }
+  }
+}
+
+TEST(Manual, HasTheSectionsOfAManualPage) {
+  const auto page = unescaped(manual_page(dump_verb));
+  EXPECT_THAT(page, HasSubstr("\n.TH PERF-PYINJECT-DUMP 1 "));
+  EXPECT_THAT(page, HasSubstr("\n.SH NAME\nperf-pyinject-dump - "));
+  EXPECT_THAT(page, HasSubstr("\n.SH SYNOPSIS\n.EX\nperf-pyinject dump (-p PID"));
+  EXPECT_THAT(page, HasSubstr("\n.TP\n.B \"--core FILE\"\nthe process in this core file"));
+  EXPECT_THAT(page, HasSubstr("\n.SH EXIT STATUS\n0 each process"));
+  EXPECT_THAT(page, HasSubstr("\n.SH EXAMPLES\n.EX\nperf-pyinject dump -p 4711\n"));
+  EXPECT_THAT(page, HasSubstr("\n.SH SEE ALSO\n"));
+}
+
+TEST(Manual, LeavesNothingToTheFormatter) {
+  VerbSpec verb = dump_verb;
+  verb.help = "usage: x\n\n.so it's ~/a\\b -- `c`\n";
+  EXPECT_THAT(manual_page(verb), HasSubstr("\n\\&.so it\\(aqs \\(ti/a\\eb \\-\\- \\(gac\\(ga\n"));
+}
+
+TEST(HelpItems, ContinuesDescriptionsAndSeparatesCode) {
+  const auto parts = parse_help(
+      "usage: x\n\nText\nmore.\n\nhow:\n      --long L  first\n                   second\n\n"
+      "example:\n  x --long\n");
+  ASSERT_EQ(parts.size(), 6U);
+  EXPECT_EQ(parts[1].text, "Text more.");
+  EXPECT_EQ(parts[2].text, "how");
+  EXPECT_EQ(parts[3].term, "--long L");
+  EXPECT_EQ(parts[3].text, "first second");
+  EXPECT_EQ(parts[5].text, "x --long\n");
+}
+
+}  // namespace
+}  // namespace pyinject::cli
