@@ -88,7 +88,7 @@ how to read them:
                    stops a process of which a thread runs, as --stop does
 output:
       --json       for programs: docs/dump-json.md describes the fields
-      --watch TIME repeat every TIME (such as 1s, 500ms) until Ctrl-C, or until
+      --watch TIME  repeat every TIME (such as 1s, 500ms) until Ctrl-C, or until
                    the processes of -p have exited; --json: one line each time
       --log-format json  messages as JSON
   -q, --quiet      only warnings and errors
