@@ -12,8 +12,6 @@ namespace pyinject::cli {
 
 namespace {
 
-constexpr std::string_view kDate = "2026-11-25";
-
 // TEXT, of one or more lines, for roff: groff replaces these characters by typographic ones.
 std::string roff(std::string_view text) {
   std::string result;
@@ -79,12 +77,12 @@ std::string code(std::string_view lines) { return fmt::format(".EX\n{}.EE\n", ro
 
 class ManualWriter {
  public:
-  explicit ManualWriter(const VerbSpec& verb) {
+  ManualWriter(const VerbSpec& verb, std::string_view date) {
     text_ = fmt::format(
         ".\\\" Generated from the verb's help text.\n"
         ".TH {} 1 {} perf\\-pyinject \"perf\\-pyinject manual\"\n"
         ".SH NAME\n{}\n",
-        roff("PERF-PYINJECT-" + upper(verb.name)), kDate,
+        roff("PERF-PYINJECT-" + upper(verb.name)), date,
         filled(fmt::format("perf-pyinject-{} - {}", verb.name, verb.summary)));
   }
 
@@ -159,8 +157,8 @@ class ManualWriter {
 
 }  // namespace
 
-std::string manual_page(const VerbSpec& verb) {
-  ManualWriter writer{verb};
+std::string manual_page(const VerbSpec& verb, std::string_view date) {
+  ManualWriter writer{verb, date};
   for (const auto& part : parse_help(verb.help)) {
     writer.add(part);
   }

@@ -4,10 +4,11 @@
 #include "cli/verb.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace pyinject::cli {
 
-// For perf-pyinject-VERB.1, in the macros of man(7).
-[[nodiscard]] std::string manual_page(const VerbSpec& verb);
+// For perf-pyinject-VERB.1, in the macros of man(7). DATE: as in "2026-11-25".
+[[nodiscard]] std::string manual_page(const VerbSpec& verb, std::string_view date);
 
 }  // namespace pyinject::cli

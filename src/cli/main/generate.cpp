@@ -2,6 +2,10 @@
 #include "cli/manual.hpp"
 #include "cli/verbs.hpp"
 
+#include <fmt/chrono.h>
+
+#include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +22,13 @@ void write(const std::filesystem::path& path, const std::string& text) {
   file.close();
 }
 
+// Reproducible if SOURCE_DATE_EPOCH is set.
+std::string date_of_build() {
+  const char* const epoch = std::getenv("SOURCE_DATE_EPOCH");
+  const std::time_t now = epoch == nullptr ? std::time(nullptr) : std::stoll(epoch);
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -27,10 +38,11 @@ int main(int argc, char** argv) {
   }
   try {
     const std::filesystem::path directory{argv[1]};
+    const auto date = date_of_build();
     std::filesystem::remove_all(directory / "man1");
     for (const auto* const verb : pyinject::cli::verbs()) {
       write(directory / "man1" / ("perf-pyinject-" + std::string{verb->name} + ".1"),
-            pyinject::cli::manual_page(*verb));
+            pyinject::cli::manual_page(*verb, date));
     }
   } catch (const std::exception& error) {
     std::cerr << "generate: " << error.what() << '\n';

@@ -9,11 +9,14 @@
 
 #include <regex>
 #include <string>
+#include <string_view>
 
 namespace pyinject::cli {
 namespace {
 
 using testing::HasSubstr;
+
+constexpr std::string_view kDate = "2026-11-25";
 
 std::string unescaped(const std::string& page) {
   return std::regex_replace(page, std::regex{R"(\\-)"}, "-");
@@ -21,7 +24,7 @@ std::string unescaped(const std::string& page) {
 
 TEST(Manual, HasEachOptionOfEachVerb) {
   for (const auto* const verb : verbs()) {
-    const auto page = unescaped(manual_page(*verb));
+    const auto page = unescaped(manual_page(*verb, kDate));
     for (const auto& option : verb->options) {
       if (option.long_name == "help") {
         continue;
@@ -37,8 +40,8 @@ TEST(Manual, HasEachOptionOfEachVerb) {
 }
 
 TEST(Manual, HasTheSectionsOfAManualPage) {
-  const auto page = unescaped(manual_page(dump_verb));
-  EXPECT_THAT(page, HasSubstr("\n.TH PERF-PYINJECT-DUMP 1 "));
+  const auto page = unescaped(manual_page(dump_verb, kDate));
+  EXPECT_THAT(page, HasSubstr("\n.TH PERF-PYINJECT-DUMP 1 2026-11-25 "));
   EXPECT_THAT(page, HasSubstr("\n.SH NAME\nperf-pyinject-dump - "));
   EXPECT_THAT(page, HasSubstr("\n.SH SYNOPSIS\n.EX\nperf-pyinject dump (-p PID"));
   EXPECT_THAT(page, HasSubstr("\n.TP\n.B \"--core FILE\"\nthe process in this core file"));
@@ -50,7 +53,8 @@ TEST(Manual, HasTheSectionsOfAManualPage) {
 TEST(Manual, LeavesNothingToTheFormatter) {
   VerbSpec verb = dump_verb;
   verb.help = "usage: x\n\n.so it's ~/a\\b -- `c`\n";
-  EXPECT_THAT(manual_page(verb), HasSubstr("\n\\&.so it\\(aqs \\(ti/a\\eb \\-\\- \\(gac\\(ga\n"));
+  EXPECT_THAT(manual_page(verb, kDate),
+              HasSubstr("\n\\&.so it\\(aqs \\(ti/a\\eb \\-\\- \\(gac\\(ga\n"));
 }
 
 TEST(HelpItems, ContinuesDescriptionsAndSeparatesCode) {
