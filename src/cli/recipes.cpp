@@ -176,14 +176,19 @@ bool counts_cache_misses() {
 
 }  // namespace
 
+std::vector<std::string> recipe_names() {
+  std::vector<std::string> names;
+  std::ranges::transform(kRecipes, std::back_inserter(names),
+                         [](const auto& recipe) { return std::string{recipe.name}; });
+  return names;
+}
+
 std::vector<std::string> parse_recipes(const std::string& list) {
   std::vector<std::string> names;
   for (const auto name : base::split(list, ',')) {
     if (std::ranges::find(kRecipes, name, &Recipe::name) == kRecipes.end()) {
-      std::vector<std::string_view> known;
-      std::ranges::transform(kRecipes, std::back_inserter(known), &Recipe::name);
       throw CommandLineError{fmt::format("--what {}: expected a list of {}", base::printable(list),
-                                         fmt::join(known, ", ")),
+                                         fmt::join(recipe_names(), ", ")),
                              session::kUsage};
     }
     if (std::ranges::find(names, name) == names.end()) {

@@ -15,6 +15,7 @@ namespace pyinject::cli {
 
 // "io,net": throws CommandLineError for an unknown name. Without repetitions.
 [[nodiscard]] std::vector<std::string> parse_recipes(const std::string& list);
+[[nodiscard]] std::vector<std::string> recipe_names();
 
 // The events of a machine, as far as the recipes need them.
 struct KnownEvents {

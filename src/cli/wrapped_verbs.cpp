@@ -19,6 +19,15 @@ namespace {
 
 using session::kUsage;
 
+// For completions and manual pages; Scanner reads them.
+constexpr auto kWrappedOptions = std::to_array<perf::RecordOption>({
+    {"help", 'h', kFlag},
+    {"pid", 'p', kValue},
+    {"perf", 0, kValue},
+    {"strict", 0, kFlag},
+    {"lenient", 0, kFlag},
+});
+
 constexpr std::string_view kWrappedHelp =
     R"(usage: perf-pyinject trace -p PID[,PID...] [OPTION...]
        perf-pyinject sched|kmem record -p PID[,PID...] [OPTION...] [-- CMD...]
@@ -180,7 +189,7 @@ int run_wrapped(const CommandLine& line, Reporter& reporter, const Terminal& /*t
 constexpr VerbSpec wrapped_verb(std::string_view name) {
   return {.name = name,
           .summary = "run perf's own verb while the targets' trampoline is on",
-          .options = {},
+          .options = kWrappedOptions,
           .parse = parse_wrapped,
           .run = run_wrapped,
           .help = kWrappedHelp};

@@ -1,4 +1,6 @@
-// Writes what is generated from the table of verbs: generate DIRECTORY.
+// Writes what is generated from the table of verbs: generate COMPLETIONS DIRECTORY. COMPLETIONS has
+// the shells' files without their tables.
+#include "cli/completions.hpp"
 #include "cli/manual.hpp"
 #include "cli/verbs.hpp"
 
@@ -10,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
+#include <stdexcept>
 #include <string>
 
 namespace {
@@ -29,21 +33,38 @@ std::string date_of_build() {
   return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
 }
 
+std::string with_table(const std::filesystem::path& path, const std::string& table) {
+  std::ifstream file{path};
+  std::string text{std::istreambuf_iterator<char>{file}, {}};
+  const auto mark = text.find(pyinject::cli::kTableMark);
+  if (mark == std::string::npos) {
+    throw std::runtime_error{path.string() + " has no line for the table"};
+  }
+  return text.replace(mark, pyinject::cli::kTableMark.size(), table);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: generate DIRECTORY\n";
+  if (argc != 3) {
+    std::cerr << "usage: generate COMPLETIONS DIRECTORY\n";
     return 2;
   }
   try {
-    const std::filesystem::path directory{argv[1]};
+    const std::filesystem::path source{argv[1]};
+    const std::filesystem::path directory{argv[2]};
     const auto date = date_of_build();
     std::filesystem::remove_all(directory / "man1");
     for (const auto* const verb : pyinject::cli::verbs()) {
       write(directory / "man1" / ("perf-pyinject-" + std::string{verb->name} + ".1"),
             pyinject::cli::manual_page(*verb, date));
     }
+    write(directory / "bash" / "perf-pyinject",
+          with_table(source / "perf-pyinject.bash", pyinject::cli::bash_table()));
+    write(directory / "zsh" / "_perf-pyinject",
+          with_table(source / "perf-pyinject.zsh", pyinject::cli::zsh_table()));
+    write(directory / "fish" / "perf-pyinject.fish",
+          with_table(source / "perf-pyinject.fish", pyinject::cli::fish_table()));
   } catch (const std::exception& error) {
     std::cerr << "generate: " << error.what() << '\n';
     return 1;
