@@ -33,19 +33,19 @@ class HelpParser {
     ended_ = false;
   }
 
-  std::vector<HelpPart> parts;
+  std::vector<HelpPart> finish() && { return std::move(parts_); }
 
  private:
   void take_text(std::string_view line) {
     const bool heading = line.ends_with(':') && (ended_ || !continues(Kind::kText));
     if (heading) {
       code_ = line.starts_with("example");
-      parts.push_back({Kind::kHeading, {}, std::string{line.substr(0, line.size() - 1)}});
+      parts_.push_back({Kind::kHeading, {}, std::string{line.substr(0, line.size() - 1)}});
       return;
     }
     code_ = code_ && line.starts_with(' ');
     if (line.starts_with("example") && line.find(':') != std::string_view::npos) {
-      parts.push_back({Kind::kHeading, {}, std::string{line.substr(0, line.find(':'))}});
+      parts_.push_back({Kind::kHeading, {}, std::string{line.substr(0, line.find(':'))}});
       code_ = true;
       return;
     }
@@ -62,33 +62,34 @@ class HelpParser {
     const auto gap = words.find("  ");
     const auto text = gap == std::string_view::npos ? gap : words.find_first_not_of(' ', gap);
     if (text != std::string_view::npos) {
-      parts.push_back(
+      parts_.push_back(
           {Kind::kItem, std::string{words.substr(0, gap)}, std::string{words.substr(text)}});
     } else {
-      parts.push_back({Kind::kItem, std::string{words}, {}});
+      parts_.push_back({Kind::kItem, std::string{words}, {}});
     }
   }
 
   [[nodiscard]] bool continues(Kind kind) const {
-    return !ended_ && !parts.empty() && parts.back().kind == kind;
+    return !ended_ && !parts_.empty() && parts_.back().kind == kind;
   }
 
   void join(Kind kind, std::string_view words) {
     if (!continues(kind)) {
-      parts.push_back({kind, {}, {}});
+      parts_.push_back({kind, {}, {}});
     }
-    auto& text = parts.back().text;
+    auto& text = parts_.back().text;
     text += text.empty() ? "" : " ";
     text += words;
   }
 
   void add_line(Kind kind, std::string_view line) {
-    if (parts.empty() || parts.back().kind != kind) {
-      parts.push_back({kind, {}, {}});
+    if (parts_.empty() || parts_.back().kind != kind) {
+      parts_.push_back({kind, {}, {}});
     }
-    parts.back().text += std::string{line} + "\n";
+    parts_.back().text += std::string{line} + "\n";
   }
 
+  std::vector<HelpPart> parts_;
   bool usage_ = true;
   bool ended_ = true;  // the latest line was empty
   bool code_ = false;
@@ -101,7 +102,7 @@ std::vector<HelpPart> parse_help(std::string_view help) {
   for (const auto line : base::split(help, '\n')) {
     parser.take(line);
   }
-  return std::move(parser.parts);
+  return std::move(parser).finish();
 }
 
 }  // namespace pyinject::cli
