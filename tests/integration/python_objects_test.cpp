@@ -165,7 +165,7 @@ std::vector<ToldTask> read_tasks(PythonProcess& python) {
   return tasks;
 }
 
-std::vector<ToldFrame> told(const python::AsyncTask& task) {
+std::vector<ToldFrame> told_tasks(const python::AsyncTask& task) {
   std::vector<ToldFrame> frames;
   for (const auto& frame : task.awaits) {
     frames.push_back(
@@ -175,13 +175,13 @@ std::vector<ToldFrame> told(const python::AsyncTask& task) {
 }
 
 // Without the frames of those that run.
-std::vector<ToldTask> told(const python::AsyncTasks& tasks) {
+std::vector<ToldTask> told_tasks(const python::AsyncTasks& tasks) {
   std::vector<ToldTask> found;
   for (const auto& task : tasks.tasks) {
     const bool runs = task.state == python::AsyncTask::State::kRunning;
     found.push_back({.name = task.name,
                      .state = std::string{python::name(task.state)},
-                     .frames = runs ? std::vector<ToldFrame>{} : told(task)});
+                     .frames = runs ? std::vector<ToldFrame>{} : told_tasks(task)});
   }
   std::ranges::sort(found);
   return found;
@@ -258,7 +258,7 @@ TEST_P(PythonObjectsTest, TasksAreThoseOfTheProgram) {
   const Untouched before{python.pid()};
   const auto tasks = reader.tasks();
   EXPECT_TRUE(tasks.complete);
-  EXPECT_EQ(told(tasks), expected);
+  EXPECT_EQ(told_tasks(tasks), expected);
   for (const auto& task : tasks.tasks) {
     EXPECT_TRUE(task.certain) << task.name;
     EXPECT_EQ(task.thread, base::Tid{python.pid().value()}) << task.name;
@@ -319,7 +319,7 @@ asyncio.run(main())
   auto reader = object_reader(python.pid());
   for (const auto& task : reader.tasks().tasks) {
     EXPECT_TRUE(task.certain) << task.name;
-    for (const auto& frame : told(task)) {
+    for (const auto& frame : told_tasks(task)) {
       found[task.name].push_back(frame.qualname);
     }
   }

@@ -174,8 +174,8 @@ TEST(DefaultEngine, AppliesToFlameGraphsAndExports) {
 // A wrong file must not keep a verb that records nothing from running.
 TEST(DefaultEngine, IsLookedForOnlyIfNeeded) {
   const DefaultEngineSearch wrong = [] { return parse_config("wrong", "/f"); };
-  using Words = std::vector<std::string>;
-  for (const auto& words : {Words{"status"},
+  using Line = std::vector<std::string>;
+  for (const auto& words : {Line{"status"},
                             {"deactivate", "-p", "1"},
                             {"record", "--help"},
                             {"flamegraph", "file"},
@@ -183,7 +183,7 @@ TEST(DefaultEngine, IsLookedForOnlyIfNeeded) {
                             {"record", "-p", "1", "--functions"}}) {
     EXPECT_EQ(error_of([&] { return parse_command_line(words, {}, wrong); }), "") << words.front();
   }
-  for (const auto& words : {Words{"record", "-p", "1"}, {"flamegraph", "-p", "1"}, {"serve"}}) {
+  for (const auto& words : {Line{"record", "-p", "1"}, {"flamegraph", "-p", "1"}, {"serve"}}) {
     EXPECT_THAT(error_of([&] { return parse_command_line(words, {}, wrong); }), HasSubstr("/f:1: "))
         << words.front();
   }
