@@ -31,7 +31,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::milliseconds kWork{200};
+constexpr std::chrono::milliseconds kFigureWork{200};
 // Their names as perf prints them begin with these; the last one is of --off-cpu.
 constexpr std::array<std::string_view, 4> kEvents{"cpu-clock", "page-faults",
                                                   "syscalls:sys_enter_write", "context-switches"};
@@ -210,7 +210,7 @@ class ReportFigures : public testing::TestWithParam<Recorded> {
                                      "-o",       data()};
     command.insert(command.end(), options.begin(), options.end());
     command.emplace_back("--");
-    const auto clock = until_worked(target.pid(), kWork);
+    const auto clock = until_worked(target.pid(), kFigureWork);
     command.insert(command.end(), clock.begin(), clock.end());
     const auto recorded = run(command);
     ASSERT_EQ(recorded.status, ExitStatus{}) << recorded.err;
