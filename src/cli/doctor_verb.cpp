@@ -44,6 +44,7 @@ stopped. perf makes a trial recording of a command that does nothing.
       --json      for programs: docs/doctor-json.md describes the fields
       --log-format json  messages as JSON
   -q, --quiet     only warnings and errors
+  -v, --verbose   print more
 
 exit status: 0 if record would work with some engine, with each process of -p;
 1 if it would not; 125 if doctor itself failed; 129 for a wrong option.
