@@ -23,6 +23,7 @@ std::vector<CodeRange> evaluator_ranges(const Target& target) {
   std::ranges::copy(inlined_evaluators(*file, extents), std::back_inserter(extents));
   std::ranges::sort(extents, {}, &elf::CodeExtent::begin);
   std::vector<CodeRange> ranges;
+  ranges.reserve(extents.size());
   for (const auto& extent : extents) {
     ranges.push_back(placed(extent, target));
   }

@@ -121,6 +121,7 @@ std::vector<CodeRange> parts_reached(const Target& target, std::string_view name
     add(base::ElfAddress{jump.value()});
   }
   std::vector<CodeRange> ranges;
+  ranges.reserve(parts.size());
   for (const auto& part : parts) {
     ranges.push_back(placed(part, target));
   }
