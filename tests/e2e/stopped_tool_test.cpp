@@ -34,19 +34,6 @@ ChildOptions with_fault(Step step, const char* action) {
   return options;
 }
 
-// False: not within kPatience, or it exits.
-bool comes_to_job_control_stop(base::Pid pid) {
-  const auto deadline = Deadline::after(kPatience);
-  while (!deadline.expired()) {
-    const auto stat = procfs::read_stat(pid);
-    if (!stat || stat->state == 'T' || stat->state == 'Z') {
-      return stat && stat->state == 'T';
-    }
-    ::sched_yield();
-  }
-  return false;
-}
-
 class StoppedTool : public testing::Test {
  protected:
   [[nodiscard]] std::vector<std::string> recording(const std::string& program,

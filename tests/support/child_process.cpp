@@ -1,6 +1,7 @@
 #include "support/child_process.hpp"
 
 #include "base/file.hpp"
+#include "procfs/stat.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -285,6 +287,18 @@ void await(ChildProcess& child, std::string_view words) {
       throw base::Error{fmt::format("it does not say \"{}\": {}", words, child.err())};
     }
   }
+}
+
+bool comes_to_job_control_stop(base::Pid pid) {
+  const auto deadline = base::Deadline::after(kPatience);
+  while (!deadline.expired()) {
+    const auto stat = procfs::read_stat(pid);
+    if (!stat || stat->state == 'T' || stat->state == 'Z') {
+      return stat && stat->state == 'T';
+    }
+    ::sched_yield();
+  }
+  return false;
 }
 
 }  // namespace pyinject::test

@@ -96,4 +96,7 @@ struct RunResult {
 // Waits until CHILD has printed WORDS to stderr. Throws base::Error if it does not.
 void await(ChildProcess& child, std::string_view words);
 
+// Waits for a job-control stop (SIGSTOP, SIGTSTP). False: not within kPatience, or it exits.
+[[nodiscard]] bool comes_to_job_control_stop(base::Pid pid);
+
 }  // namespace pyinject::test
