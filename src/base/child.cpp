@@ -101,7 +101,6 @@ std::vector<char*> as_array(const std::vector<std::string>& words) {
 
 // Runs in the child. False: its parent has exited.
 bool wait_for_release(int fd) {
-  (void)::prctl(PR_SET_NAME, "perf-exec");  // perf's own name, shown by recordings until the exec
   char byte = 0;
   ssize_t got = 0;
   do {
@@ -141,7 +140,10 @@ Child::Child(const ChildOptions& options) : name_{options.argv.front()} {
     hold.write.reset();
     if (prepare_child(options, parent)) {
       restore_signals(options);
-      if (options.held && !wait_for_release(hold.read.get())) {
+      if (options.held) {
+        (void)::prctl(PR_SET_NAME, "perf-exec");  // perf's own name, shown by recordings
+      }
+      if (!wait_for_release(hold.read.get())) {
         ::_exit(127);
       }
       ::execvpe(argv[0], argv.data(), envp.data());
@@ -160,11 +162,17 @@ Child::Child(const ChildOptions& options) : name_{options.argv.front()} {
   }
   failure_ = std::move(failure.read);
   failure.write.reset();
-  if (options.held) {
-    hold_ = std::move(hold.write);
-  } else {
-    wait_for_exec();
+  hold_ = std::move(hold.write);
+  if (!options.held) {
+    start();
   }
+}
+
+// Not before this process has all it needs: a program that runs is not ended for want of a pidfd.
+void Child::start() {
+  [[maybe_unused]] const auto written = ::write(hold_.get(), "", 1);  // EPIPE: the child was killed
+  hold_.reset();
+  wait_for_exec();
 }
 
 void Child::wait_for_exec() {
@@ -184,9 +192,7 @@ void Child::wait_for_exec() {
 }
 
 void Child::release() {
-  [[maybe_unused]] const auto written = ::write(hold_.get(), "", 1);  // EPIPE: the child was killed
-  hold_.reset();
-  wait_for_exec();
+  start();
   released_ = true;
 }
 

@@ -66,6 +66,7 @@ class Child {
   void send_signal(int signal) const;
 
  private:
+  void start();  // lets the held child exec, and waits until it has
   void wait_for_exec();
 
   std::string name_;

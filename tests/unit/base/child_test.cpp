@@ -3,6 +3,7 @@
 #include "base/file.hpp"
 #include "pyinject/base/error.hpp"
 #include "support/patience.hpp"
+#include "support/temp_dir.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,11 +11,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace pyinject::base {
@@ -48,6 +51,28 @@ TEST(Child, SaysWhyItCannotRun) {
     EXPECT_EQ(error.code(), ENOENT);
     EXPECT_STREQ(error.what(), "cannot run /nonexistent/program: No such file or directory");
   }
+}
+
+// All descriptors but the child's pidfd are there. A program that has begun to run is not ended for
+// want of one.
+TEST(Child, DoesNotRunWithoutAPidfd) {
+  const test::TempDir folder;
+  const std::string trace = folder / "it-ran";
+  std::array<UniqueFd, 5> free;
+  for (auto& fd : free) {
+    fd.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit four{.rlim_cur = static_cast<rlim_t>(free.back().get()),
+                    .rlim_max = before.rlim_max};
+  for (auto& fd : free) {
+    fd.reset();
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &four), 0);
+  EXPECT_THROW((Child{{.argv = {"touch", trace}}}), SystemError);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(std::filesystem::exists(trace));
 }
 
 struct Ends {
