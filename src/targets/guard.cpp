@@ -57,7 +57,7 @@ void keep_only(int socket) {
 
 Guard::Guard(python::Detector& detector, python::Injector& injector, base::Logger& logger,
              const GuardOptions& options)
-    : logger_{logger} {
+    : logger_{logger}, of_activate_{options.session == base::ProcessId{}} {
   tracee::share_stops();
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
@@ -135,6 +135,11 @@ void Guard::watch(const python::Target& target) {
   message.kind = GuardMessage::Kind::kWatch;
   message.target = target;
   message.ancestor = ancestor_now(target.id);
+  if (of_activate_) {
+    // All targets of `activate` have the same owner: a process that merely runs the same executable
+    // may be on by somebody else's.
+    message.ancestor.executable.reset();
+  }
   if (!send(socket_.get(), message)) {
     warn_once();
   }

@@ -160,6 +160,21 @@ TEST_F(GuardTest, FinishesAKilledActivateAndAKilledDeactivate) {
   second.expect_unharmed_and_off();
 }
 
+TEST_F(GuardTest, OfAKilledActivateLeavesOnWhatAnotherActivateSwitchedOn) {
+  CheckedTarget first{newest(), Doing::kComputes};
+  ChildOptions stops;
+  stops.env["PYINJECT_TEST_FAULT"] = fmt::format("{}:stop", static_cast<int>(Step::kGuardTold));
+  ChildProcess killed{{faulty_tool(), "activate", "-p", first.pid_text()}, stops};
+  ASSERT_TRUE(comes_to_job_control_stop(killed.pid())) << killed.err();
+  CheckedTarget later{newest(), Doing::kComputes};  // runs the same executable
+  EXPECT_EQ(run({test::tool(), "activate", "-p", later.pid_text()}).status, ExitStatus{});
+  killed.signal(SIGKILL);
+  (void)killed.wait(Deadline::after(kPatience));
+  guards_.wait_for_guards();
+  EXPECT_EQ(Attach{}.detect(later.pid()).state, python::TrampolineState::kOnByUs);
+  first.expect_unharmed_and_off();
+}
+
 // The guard also holds the stderr open until it exits.
 TEST_F(GuardTest, EndsWithADeactivateThatIsRefusedAndLeavesTheTargetAlone) {
   CheckedTarget target{newest(), Doing::kReads};

@@ -57,6 +57,7 @@ class Guard {
   void warn_once();
 
   base::Logger& logger_;
+  bool of_activate_;
   base::Pid pid_;
   base::UniqueFd pidfd_;  // until the guard process is reaped
   base::UniqueFd socket_;
