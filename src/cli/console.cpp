@@ -295,7 +295,8 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
   }
   const std::string depth =
       longest > kShownByPerf ? fmt::format(" --max-stack {}", longest) : std::string{};
-  lines.push_back(fmt::format("next: {} report{} -i {}", shell_word(perf), depth, file));
+  lines.push_back(fmt::format("next: {} report{}{} -i {}", shell_word(perf),
+                              summary.no_inline ? " --no-inline" : "", depth, file));
   if (!summary.woven.empty()) {  // with callchains
     lines.back() +=
         " (Python only: --no-children -g none -s parent -p '^py::'), or perf-pyinject report " +

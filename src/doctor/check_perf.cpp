@@ -63,6 +63,19 @@ Check check_trial(const Facts& facts) {
           .blocks = every_engine()};
 }
 
+Check check_addr2line(const Facts& facts) {
+  if (!facts.perf.lacks_addr2line) {
+    return ok("perf_addr2line", "perf report can look up inlined functions");
+  }
+  return {.name = "perf_addr2line",
+          .state = State::kLimited,
+          .found = fmt::format("perf {} asks addr2line, which is not on PATH", facts.perf.major),
+          .cost = "perf report and perf script end without a message, after one sample or none",
+          .remedy = "install binutils, or use perf report --no-inline, perf script --no-inline",
+          .command =
+              install(facts, {.debian = "binutils", .ubuntu = "binutils", .fedora = "binutils"})};
+}
+
 std::string mebibytes(std::uint64_t bytes) {
   constexpr unsigned kShift = 20;
   return fmt::format("{} MiB", bytes >> kShift);
@@ -78,6 +91,7 @@ void check_perf(const Facts& facts, std::vector<Check>& checks) {
   checks.push_back(ok("perf", fmt::format("{}, version {}.{}", facts.perf.path, facts.perf.major,
                                           facts.perf.minor)));
   checks.push_back(check_control(facts));
+  checks.push_back(check_addr2line(facts));
   checks.push_back(check_trial(facts));
 }
 

@@ -77,6 +77,7 @@ PerfFacts collect_perf(const perf::PerfSearch& search) {
     facts.path = perf.path;
     facts.major = perf.major;
     facts.minor = perf.minor;
+    facts.lacks_addr2line = perf::lacks_addr2line(perf);
     const auto help = base::run_captured({perf.path, "record", "-h"},
                                          base::Deadline::after(session::kPerfAnswers));
     facts.has_control = help.output.find("--control") != std::string::npos;

@@ -27,6 +27,7 @@ struct PerfFacts {
   int minor = 0;
   std::string problem = {};  // why no perf was found, with what to do; empty: found
   bool has_control = false;
+  bool lacks_addr2line = false;  // and needs it (perf_locator.hpp)
   // Of a trial: `perf record` of a command that does nothing.
   std::string record_failure = {};  // with what to do; empty: it worked
   std::string distribution = {};    // ID and ID_LIKE of os-release(5)

@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -54,6 +56,18 @@ Perf parse_version(const std::string& path, std::string_view output) {
     }
   }
   return perf;
+}
+
+bool lacks_addr2line(const Perf& perf) {
+  constexpr int kFirstToAsk = 7;
+  const char* const path = std::getenv("PATH");
+  if (perf.major < kFirstToAsk || path == nullptr) {
+    return false;
+  }
+  return std::ranges::none_of(base::split(path, ':'), [](std::string_view folder) {
+    const auto file = fmt::format("{}{}addr2line", folder, folder.empty() ? "" : "/");
+    return ::access(file.c_str(), X_OK) == 0;
+  });
 }
 
 bool is_wrapper_complaint(std::string_view output) {

@@ -102,8 +102,7 @@ int Recording::steps() {
   if (const int status = workload_.check(); status != 0) {
     return status;
   }
-  const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
-  perf_path_ = perf.path;
+  located_ = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
   base::reached(base::Step::kSessionBegun);
   engine_->begin();
   base::reached(base::Step::kGuardRuns);
@@ -122,7 +121,7 @@ int Recording::steps() {
   if (const auto status = before_perf ? activate() : std::nullopt) {
     return *status;
   }
-  if (const auto status = start_perf_for_all(perf)) {
+  if (const auto status = start_perf_for_all(located_)) {
     return *status;
   }
   enable_side_events();

@@ -105,7 +105,7 @@ class Recording {
   std::unique_ptr<Engine> engine_;
   RecordObserver& observer_;
   std::vector<std::string> own_options_;  // options that this tool adds for perf
-  std::string perf_path_;
+  perf::Perf located_;
   PerfRun perf_;
   Workload workload_;
   Roster roster_;

@@ -197,7 +197,7 @@ Processed Recording::post_process_file(const std::string& path, bool last, bool 
        .followed = !last,
        .begun_at = begun_at_,
        .ended_at = last ? ended_at_ : 0,
-       .perf = perf_path_,
+       .perf = located_.path,
        .names_beside = options_.names_beside,
        .lost = lost_with_completion(),
        .interrupted = [this] { return take_signal(); },
@@ -228,6 +228,7 @@ void Recording::summarize() {
                         .elapsed = elapsed_,
                         .targets = stats.activated,
                         .maps = maps_.collected(),
+                        .no_inline = perf::lacks_addr2line(located_),
                         .counters = several ? stats.summary() : std::string{}};
   engine_->summarize(summary);
   observer_.finished(summary);

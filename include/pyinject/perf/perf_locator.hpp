@@ -27,6 +27,10 @@ struct PerfSearch {
 // package for the running kernel, or if it does not answer before the deadline.
 [[nodiscard]] Perf locate_perf(const PerfSearch& search, base::Deadline deadline);
 
+// perf 7 asks addr2line(1) for inlined functions: `perf report` and `perf script` of 7.2 are killed
+// by SIGPIPE at the first callchain if PATH has no addr2line, unless they get --no-inline.
+[[nodiscard]] bool lacks_addr2line(const Perf& perf);
+
 // The pure parts, exposed for tests.
 [[nodiscard]] Perf parse_version(const std::string& path, std::string_view output);
 [[nodiscard]] bool is_wrapper_complaint(std::string_view output);

@@ -46,6 +46,10 @@ TEST(SummaryLines, SayWhatToTypeNext) {
   EXPECT_THAT(summary_lines(summary(), "perf"),
               ElementsAre("recorded 5.0 s: 42 samples, 1.500 MB, my file",
                           "next: perf report -i 'my file'"));
+  auto without_addr2line = summary();
+  without_addr2line.no_inline = true;
+  EXPECT_THAT(summary_lines(without_addr2line, "perf"),
+              Contains("next: perf report --no-inline -i 'my file'"));
   auto woven = summary();
   woven.woven.push_back({.path = "my file", .summary = {}});
   woven.woven[0].summary.samples = 41;

@@ -102,6 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
                State::kFailed, "apt-get install linux-perf"},
         Broken{"perf_control", [](Facts& facts) { facts.perf.has_control = false; }, State::kFailed,
                "apt-get install linux-perf"},
+        Broken{"perf_addr2line", [](Facts& facts) { facts.perf.lacks_addr2line = true; },
+               State::kLimited, "apt-get install binutils"},
         Broken{"perf_record", [](Facts& facts) { facts.perf.record_failure = "status 255"; },
                State::kFailed, ""},
         Broken{"paranoid", [](Facts&) {}, State::kLimited,
