@@ -120,6 +120,22 @@ class Schemas(unittest.TestCase):
         self.tool("export", "-f", "jsonl", "-o", self.path("samples"), "--stats", self.path("stats"), self.path("data"))
         self.check("stats", "export.json", self.read("stats"))
 
+    def test_doctor(self):
+        with open(f"{SOURCE}/docs/doctor-json.md", encoding="utf-8") as page:
+            documented = page.read()
+        with Target(self.interpreter(12)) as target:
+            runs = {"machine": [], "python": ["-p", target.pid], "refused": ["-p", f"{target.pid},{os.getppid()}"]}
+            for name, words in runs.items():
+                ran = subprocess.run([TOOL, "doctor", "--json", *words], capture_output=True, text=True, timeout=PATIENCE,
+                                     check=False, cwd=self._directory.name)
+                self.assertIn(ran.returncode, (0, 1), ran.stderr)
+                self.check("doctor", name, ran.stdout)
+                report = json.loads(ran.stdout)
+                self.assertEqual(report["works"], ran.returncode == 0)
+                lists = [report["checks"], *(process["checks"] for process in report["processes"])]
+                for check in (one for checks in lists for one in checks):
+                    self.assertIn(f"`{check['name']}`", documented)
+
     def test_calls(self):
         with Target(self.interpreter(15)) as target:
             ready = json.loads(self.tool("status", "--json", "-p", target.pid).stdout)["processes"][0]
