@@ -1,9 +1,4 @@
-"""The output for programs is what docs/schemas describes: every verb with JSON, on a real process.
-
-Environment: PYINJECT_TOOL, the tool; PYINJECT_SOURCE_DIR; PYINJECT_REQUIRE_PYTHONS: a missing package or interpreter is a
-failure, not a skip.
-"""
-import glob
+"""The output for programs is what docs/schemas describes: every verb with JSON, on a real process."""
 import json
 import os
 import subprocess
@@ -13,13 +8,10 @@ import unittest
 
 import validate
 
-SOURCE = os.environ.get("PYINJECT_SOURCE_DIR") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
-TOOL = os.environ.get("PYINJECT_TOOL") or os.path.join(SOURCE, "build/ci/bin/perf-pyinject")
-ROOTS = os.environ.get("PYINJECT_ROOTS") or os.path.join(
-    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "perf-pyinject/roots")
-REQUIRED = bool(os.environ.get("PYINJECT_REQUIRE_PYTHONS"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from pythons import PATIENCE, REQUIRED, SOURCE, TOOL, Target, python  # noqa: E402
+
 DEBIANS = "/usr/bin/python3"  # has the package; another python3 may be first on PATH
-PATIENCE = 60  # seconds, for each command
 VIEWS = ("functions", "lines", "threads", "processes", "tasks", "gil", "tree", "waits", "events", "annotate")
 
 # Threads that wait for a lock, sleep and compute, and an asyncio task.
@@ -43,34 +35,6 @@ for function in (holds, holds, computes):
     threading.Thread(target=function, daemon=True).start()
 asyncio.run(main())
 """
-
-
-def python(minimum):
-    """The path of a CPython of at least 3.MINIMUM, or None."""
-    candidates = os.environ.get("PYINJECT_TEST_PYTHONS", "").split(":")
-    candidates += [f"{ROOTS}/bin/python3.{minor}" for minor in (15, 14, 13)]
-    candidates += sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.1*/bin/python3")))
-    for candidate in filter(os.path.exists, candidates):
-        asked = subprocess.run([candidate, "-c", "import sys; print(sys.version_info[1])"], capture_output=True, text=True,
-                               timeout=PATIENCE, check=False)
-        if asked.returncode == 0 and int(asked.stdout) >= minimum:
-            return candidate
-    return None
-
-
-class Target:
-    def __init__(self, interpreter):
-        self._process = subprocess.Popen([interpreter, "-c", PROGRAM], stdout=subprocess.PIPE, text=True)
-        self.pid = str(self._process.pid)
-
-    def __enter__(self):
-        assert self._process.stdout.readline() == "ready\n"
-        return self
-
-    def __exit__(self, *_):
-        self._process.kill()
-        self._process.wait()
-        self._process.stdout.close()
 
 
 class Schemas(unittest.TestCase):
@@ -102,7 +66,7 @@ class Schemas(unittest.TestCase):
         self.assertEqual(validate.differences(f"{SOURCE}/docs/schemas/{schema}.schema.json", self.path(name)), [])
 
     def test_processes(self):
-        with Target(self.interpreter(12)) as target:
+        with Target(self.interpreter(12), PROGRAM) as target:
             self.check("status", "status", self.tool("status", "--json").stdout)
             self.check("dump", "dump", self.tool("dump", "--json", "-p", target.pid).stdout)
             self.check("dump", "native", self.tool("dump", "--native", "--json", "-p", target.pid).stdout)
@@ -110,7 +74,7 @@ class Schemas(unittest.TestCase):
             self.check("why", "why", self.tool("why", "-d", "1", "--json", "-p", target.pid).stdout)
 
     def test_recordings(self):
-        with Target(self.interpreter(12)) as target:
+        with Target(self.interpreter(12), PROGRAM) as target:
             recorded = self.tool("record", "-p", target.pid, "--gil", "--tasks", "--off-cpu", "--lines", "-B", "-o",
                                  self.path("data"), "--stats", self.path("stats"), "--log-format", "json", "--", "sleep", "1")
         self.check("log", "log.jsonl", recorded.stderr)
@@ -123,7 +87,7 @@ class Schemas(unittest.TestCase):
     def test_doctor(self):
         with open(f"{SOURCE}/docs/doctor-json.md", encoding="utf-8") as page:
             documented = page.read()
-        with Target(self.interpreter(12)) as target:
+        with Target(self.interpreter(12), PROGRAM) as target:
             runs = {"machine": [], "python": ["-p", target.pid], "refused": ["-p", f"{target.pid},{os.getppid()}"]}
             for name, words in runs.items():
                 ran = subprocess.run([TOOL, "doctor", "--json", *words], capture_output=True, text=True, timeout=PATIENCE,
@@ -137,7 +101,7 @@ class Schemas(unittest.TestCase):
                     self.assertIn(f"`{check['name']}`", documented)
 
     def test_calls(self):
-        with Target(self.interpreter(15)) as target:
+        with Target(self.interpreter(15), PROGRAM) as target:
             ready = json.loads(self.tool("status", "--json", "-p", target.pid).stdout)["processes"][0]
             recorded = subprocess.run([TOOL, "record", "--functions", "-p", target.pid, "-B", "-o", self.path("data"), "--",
                                        "sleep", "0.2"], capture_output=True, text=True, timeout=PATIENCE, check=False)
