@@ -231,6 +231,11 @@ int run_report(const CommandLine& line, Reporter& reporter, const Terminal& term
     reporter.logger().error("{}: {}", base::printable(command.file), nothing->why);
     return session::kFailure;
   }
+  if (command.tables.view == report::View::kLines && !report::has_lines(*profile)) {
+    reporter.logger().info(
+        "{} has no lines: each row is a function; record with --engine auto --lines",
+        base::printable(command.file));
+  }
   const auto& text = std::get<std::string>(shown);
   if (command.json || command.csv) {
     base::write_all(STDOUT_FILENO, text, "standard output");

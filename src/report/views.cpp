@@ -68,9 +68,7 @@ Shown show_annotation(const Profile& profile, const ShowOptions& options) {
   const auto most = options.text.most == 0 ? kAnnotatedFunctions : options.text.most;
   const auto annotation = annotate(profile, options.view, most, options.read_source);
   if (annotation.functions.empty()) {
-    const bool lines =
-        std::ranges::any_of(profile.frames, [](const Frame& frame) { return frame.line != 0; });
-    return nothing(!lines                          ? "there are no lines in it: record with --lines"
+    return nothing(!has_lines(profile)             ? "there are no lines in it: record with --lines"
                    : options.view.function.empty() ? kNoSample
                                                    : "no sample of this function is left");
   }
@@ -80,6 +78,10 @@ Shown show_annotation(const Profile& profile, const ShowOptions& options) {
 }
 
 }  // namespace
+
+bool has_lines(const Profile& profile) {
+  return std::ranges::any_of(profile.frames, [](const Frame& frame) { return frame.line != 0; });
+}
 
 Shown show(const Profile& profile, const ShowOptions& options) {
   switch (options.view.view) {

@@ -30,6 +30,9 @@ struct NothingToShow {
   std::string why;
 };
 
+// Whether some frame has a line: record --lines.
+[[nodiscard]] bool has_lines(const Profile& profile);
+
 [[nodiscard]] std::variant<std::string, NothingToShow> show(const Profile& profile,
                                                             const ShowOptions& options);
 

@@ -1,4 +1,5 @@
 // What `report` writes to terminals: the pager and colours.
+#include "support/child_process.hpp"
 #include "support/made_perf_data.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
@@ -71,6 +72,14 @@ TEST_F(CliReport, LongTextGoesThroughThePager) {
   EXPECT_THAT(on_terminal(kShort, "PAGER=true", command()), Not(HasSubstr("[file49]")));
   EXPECT_THAT(on_terminal(kShort, "PERF_PAGER='sed s/^/perf:/' PAGER=true", command()),
               AllOf(HasSubstr("perf:"), HasSubstr("[file49]")));
+}
+
+TEST_F(CliReport, AFileWithoutLinesIsNoted) {
+  constexpr const char* kNote = "has no lines: each row is a function; record with --engine auto";
+  const auto noted = test::run({"/bin/sh", "-c", command("--view lines")});
+  EXPECT_THAT(noted.err, HasSubstr(kNote));
+  EXPECT_THAT(noted.out, HasSubstr("[file49]"));
+  EXPECT_THAT(test::run({"/bin/sh", "-c", command()}).err, Not(HasSubstr(kNote)));
 }
 
 TEST_F(CliReport, OtherTextGoesDirectlyToStdout) {
