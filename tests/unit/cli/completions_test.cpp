@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -62,15 +63,24 @@ class ShellCompletions : public testing::TestWithParam<std::string> {
     const test::TempDir directory;
     const auto output = directory / "answers";
     if (GetParam() == "bash") {
-      command = {"bash", "--norc", script, generated + "bash/perf-pyinject"};
+      command = {"bash", "--norc", script, generated + "bash/perf.bash"};
     } else if (GetParam() == "zsh") {
       command = {"zsh", "-f", script, generated + "zsh", output};
     } else {
-      command = {"fish", "--no-config", script, generated + "fish/perf-pyinject.fish"};
+      command = {"fish", "--no-config", script, generated + "fish"};
     }
     command.insert(command.end(), lines.begin(), lines.end());
     test::RunOptions options;
-    options.child.env = {{"HOME", directory.path().string()}, {"TERM", "xterm"}};
+    // fish completes only commands that exist; bash looks for perf's own completion.
+    const char* const path = std::getenv("PATH");
+    options.child.env = {
+        {"HOME", directory.path().string()},
+        {"TERM", "xterm"},
+        {"PATH", fmt::format("{}/bin:{}", test::build_dir(), path == nullptr ? "/bin" : path)},
+        {"XDG_DATA_DIRS", directory.path().string()}};
+    std::filesystem::create_directories(directory / "bash-completion/completions");
+    (void)directory.file("bash-completion/completions/perf",
+                         "_perf() { COMPREPLY=(report); }\ncomplete -F _perf perf\n");
     options.child.folder = directory.path().string();
     const auto result = test::run(command, options);
     EXPECT_EQ(result.status.code, 0) << result.err;
@@ -115,6 +125,32 @@ TEST_P(ShellCompletions, OfferTheValuesOfOptions) {
   EXPECT_THAT(offered[2], UnorderedElementsAreArray({prefix + "text", prefix + "json"}));
   EXPECT_THAT(offered[3], UnorderedElementsAreArray({"record"}));
   EXPECT_THAT(offered[4], testing::IsSupersetOf({"tree", "threads", "tasks"}));
+}
+
+TEST_P(ShellCompletions, OfferTheSameAfterPerf) {
+  const Words lines{"perf-pyinject ",
+                    "perf pyinject ",
+                    "perf-pyinject dump -",
+                    "perf pyinject dump -",
+                    "perf-pyinject record --engine ",
+                    "perf pyinject record --engine ",
+                    "perf-pyinject record -- sle",
+                    "perf pyinject record -- sle"};
+  const auto offered = offers(lines);
+  for (std::size_t i = 0; i < lines.size(); i += 2) {
+    EXPECT_FALSE(offered[i].empty()) << lines[i];
+    EXPECT_THAT(offered[i + 1], UnorderedElementsAreArray(offered[i])) << lines[i + 1];
+  }
+}
+
+// Only bash and zsh have completions of perf itself.
+TEST_P(ShellCompletions, LeavePerfsOwn) {
+  const auto offered = offers(Words{"perf pyin", "perf repo", "perf report pyin"});
+  EXPECT_THAT(offered[0], Contains("pyinject"));
+  if (GetParam() != "fish") {
+    EXPECT_THAT(offered[1], Contains("report"));
+  }
+  EXPECT_THAT(offered[2], Not(Contains("pyinject")));
 }
 
 TEST_P(ShellCompletions, OfferPidsOfPythons) {

@@ -8,8 +8,9 @@ for line; do
   read -r -a COMP_WORDS <<<"${line//=/ = }"
   [[ $line != *' ' ]] || COMP_WORDS+=('')
   COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMP_LINE=$line COMP_POINT=${#line} COMP_TYPE=9
+  [[ $(complete -p "${COMP_WORDS[0]}") =~ \ -F\ ([^ ]+) ]]
   # Within completion only: compopt.
-  _perf_pyinject 2>/dev/null
+  "${BASH_REMATCH[1]}" 2>/dev/null
   ((${#COMPREPLY[@]} == 0)) || printf '%s\n' "${COMPREPLY[@]}"
   echo .
 done
