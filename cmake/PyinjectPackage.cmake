@@ -1,6 +1,7 @@
 # Installs what programs outside this tree need to use the library: find_package(pyinject CONFIG) and
 # pyinject.pc. Both can be moved together with the directory in which they are installed.
 include(CMakePackageConfigHelpers)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
 
 add_library(pyinject INTERFACE)
 target_link_libraries(pyinject INTERFACE pyinject_record_verbs)
@@ -45,7 +46,7 @@ install(FILES ${package_build_dir}/pyinject.pc DESTINATION ${CMAKE_INSTALL_LIBDI
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ ${PROJECT_BINARY_DIR}/include/
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN *.hpp)
-install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/perf-pyinject/examples)
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/perf-pyinject/examples COMPONENT examples)
 
 # The reference documentation of the installed headers, by Doxygen; a warning is an error.
 find_program(DOXYGEN doxygen)

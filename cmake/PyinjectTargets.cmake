@@ -53,7 +53,7 @@ function(pyinject_library name)
   install(
     TARGETS pyinject_${name}
     EXPORT pyinject
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   set_property(GLOBAL APPEND PROPERTY PYINJECT_LIBRARIES -lpyinject_${name})
 endfunction()

@@ -9,9 +9,11 @@
 #include "cli/help.hpp"
 #include "cli/reporter.hpp"
 #include "procfs/own_rights.hpp"
+#include "push/client.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/version.hpp"
 #include "record/choose_engine.hpp"
+#include "watch/perf_rings.hpp"
 
 #include <fmt/format.h>
 
@@ -62,8 +64,12 @@ std::string version_text() {
       missing += fmt::format(" (without {}: no {})", engine.needs, engine.name);
     }
   }
-  return fmt::format("perf-pyinject {}\nengines: {}{}\nfunctions: {}\n", PYINJECT_VERSION, engines,
-                     missing, calls::can_read_calls() ? "yes" : "no (without libtraceevent)");
+  return fmt::format(
+      "perf-pyinject {}\nengines: {}{}\nfunctions: {}\npush: {}\nnew processes: {}\n",
+      PYINJECT_VERSION, engines, missing,
+      calls::can_read_calls() ? "yes" : "no (without libtraceevent)",
+      push::can_send() ? "yes" : "only to directories (without libcurl)",
+      watch::PerfRings::built_in() ? "reported by perf's events" : "polled (without libperf)");
 }
 
 int run_reported(const CommandLine& line, const Terminal& terminal) {

@@ -3,6 +3,10 @@
 #include "base/text.hpp"
 #include "pyinject/base/error.hpp"
 
+#if PYINJECT_STATIC
+#include "cli/xterm_description.hpp"
+#endif
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,7 +80,33 @@ namespace {
 // Whether the locale of the environment is UTF-8. ncurses follows the locale.
 bool set_locale() {
   (void)std::setlocale(LC_CTYPE, "");
-  return std::string_view{::nl_langinfo(CODESET)} == "UTF-8";
+  const bool utf8 = std::string_view{::nl_langinfo(CODESET)} == "UTF-8";
+#if PYINJECT_STATIC
+  // The converters of other encodings are modules of the machine's C library.
+  if (!utf8) {
+    (void)std::setlocale(LC_CTYPE, "C");
+  }
+#endif
+  return utf8;
+}
+
+// Unlike initscr(), newterm() does not exit if the terminal is unknown.
+SCREEN* open_terminal() {
+  SCREEN* terminal = ::newterm(nullptr, stdout, stdin);
+#if PYINJECT_STATIC
+  // Images that contain little more than this program have no descriptions of terminals.
+  const char* const name = std::getenv("TERM");
+  const auto is_like = [name](std::string_view family) {
+    return std::string_view{name}.starts_with(family);
+  };
+  if (terminal == nullptr && name != nullptr &&
+      (is_like("xterm") || is_like("screen") || is_like("tmux"))) {
+    ::setenv("TERMINFO", kXtermDescription, 1);
+    terminal = ::newterm("xterm-256color", stdout, stdin);
+    ::unsetenv("TERMINFO");
+  }
+#endif
+  return terminal;
 }
 
 bool can_move_the_cursor() {
@@ -86,8 +116,7 @@ bool can_move_the_cursor() {
 
 }  // namespace
 
-// Unlike initscr(), newterm() does not exit if the terminal is unknown.
-Screen::Screen() : utf8_{set_locale()}, terminal_{::newterm(nullptr, stdout, stdin)} {
+Screen::Screen() : utf8_{set_locale()}, terminal_{open_terminal()} {
   const char* const name = std::getenv("TERM");
   const auto refuse = [name](const std::string& why) {
     throw base::Error{fmt::format("top: {} (TERM={}): use --once", why,
