@@ -5,9 +5,9 @@
 # HOSTILE is a program of this directory. The system's Python runs it as the user nobody; if it fakes structures of
 # PYTHON, then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline and bpf record the machine for
 # SECONDS with that engine; status runs `status`, dump runs `dump -a`; live runs side by side, for SECONDS, `top -a` with BPF and
-# without it, `why` of the innocent Python, and `why` of the hostile program, which may be refused. First all this runs without the hostile program,
-# then with it. Then the tool is interrupted (SIGINT) INTERRUPTIONS times, each time at a random moment, and stock perf
-# twice. Prints the measurements as one line of JSON.
+# without it, `why` of the innocent Python, and `why` of the hostile program, which may be refused. First all this runs without
+# the hostile program, then with it. The tool is interrupted (SIGINT) INTERRUPTIONS times without the hostile program, and as
+# often with it, each time at a random moment; stock perf, too. Prints the measurements as one line of JSON.
 import json
 import os
 import random
@@ -166,7 +166,7 @@ if records:
     result["alone"].update(stacks(innocent.pid))
 elif mode == "live":
     result["alone"].update(answers())
-for _ in range(2 if interruptions else 0):
+for _ in range(interruptions):
     one = run(data, interrupt_after=seconds / 2 + 0.5)
     result["interrupted_alone"].append({"seconds": one["seconds"], "processor_seconds": one["processor_seconds"]})
 with tempfile.TemporaryDirectory() as folder:
@@ -180,7 +180,7 @@ with tempfile.TemporaryDirectory() as folder:
         result["beside"].update(stacks(innocent.pid))
     elif mode == "live":
         result["beside"].update(answers())
-    for _ in range(2 if interruptions and records else 0):
+    for _ in range(interruptions if records else 0):
         result["interrupted_stock"].append(run(data, interrupt_after=0.9 * seconds, of=stock_command)["seconds"])
     for _ in range(interruptions):
         after = random.uniform(0.05, result["alone"]["seconds"])
