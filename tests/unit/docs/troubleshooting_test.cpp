@@ -82,13 +82,14 @@ std::set<std::string> found_in_sources(std::string_view mark, const std::regex& 
 
 // MESSAGE without values: "pid {}: cannot dump: {}" -> "pid ...: cannot dump: ...".
 std::string key_of(const std::string& message) {
-  return std::regex_replace(message, std::regex{R"(\{[:.a-z0-9]*\})"}, "...");
+  static const std::regex kValue{R"(\{[:.a-z0-9]*\})"};
+  return std::regex_replace(message, kValue, "...");
 }
 
 // Enough fixed text to search for: more than names of options and "pid".
 bool has_words(const std::string& message) {
-  const auto fixed =
-      std::regex_replace(key_of(message), std::regex{R"(\.\.\.|--?[a-z]+|pid|[^a-z])"}, "");
+  static const std::regex kOther{R"(\.\.\.|--?[a-z]+|pid|[^a-z])"};
+  const auto fixed = std::regex_replace(key_of(message), kOther, "");
   return fixed.size() >= 8;
 }
 
@@ -157,7 +158,7 @@ bool is_as(std::string_view key, std::string_view entry) {
 
 bool has_entry(const std::string& key) {
   return std::ranges::any_of(entries(), [&](const std::string& entry) {
-    return entry == key || (has_words(entry) && is_as(key, entry));
+    return entry == key || (is_as(key, entry) && has_words(entry));
   });
 }
 
