@@ -16,13 +16,13 @@ PATIENCE = 60  # seconds, for each command
 
 
 def python(minimum):
-    """The path of a CPython of at least 3.MINIMUM, or None."""
+    """The path of a CPython of at least 3.MINIMUM with a GIL, or None."""
     candidates = os.environ.get("PYINJECT_TEST_PYTHONS", "").split(":")
     candidates += [f"{ROOTS}/bin/python3.{minor}" for minor in (15, 14, 13)]
     candidates += sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.1*/bin/python3")))
     for candidate in filter(os.path.exists, candidates):
-        asked = subprocess.run([candidate, "-c", "import sys; print(sys.version_info[1])"], capture_output=True, text=True,
-                               timeout=PATIENCE, check=False)
+        asked = subprocess.run([candidate, "-c", "import sys; print(sys.version_info[1] if 't' not in sys.abiflags else 0)"],
+                               capture_output=True, text=True, timeout=PATIENCE, check=False)
         if asked.returncode == 0 and int(asked.stdout) >= minimum:
             return candidate
     return None
