@@ -171,6 +171,25 @@ TEST_P(BpfJoin, LeavesPerfAtASignalAndPutsInWhatItHas) {
   EXPECT_GE(last - samples.rbegin(), 50) << joined.err();
 }
 
+TEST_P(BpfJoin, KeepsTheNamesNextToTheFileIfThereIsNoPerf) {
+  ServedTree target{python()};
+  ChildProcess running{user_perf(perf(), data(), {"-g", "-k", "mono", "-p", target.pid()})};
+  ChildOptions without;
+  without.env["PATH"] = "/nonexistent";
+  without.env["PERF"] = "";
+  ChildProcess joined{{tool(), "join", number_of(running)}, without};
+  await(joined, "joined perf record");
+  target.serve(20, kWhile);
+  running.signal(SIGINT);
+  ASSERT_TRUE(running.wait(Deadline::after(kPatience)));
+  ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
+  EXPECT_THAT(files(), testing::UnorderedElementsAre("data", "data.names"));
+  const auto samples = scripted_samples(data(), {}, perf());
+  const auto named = std::ranges::count_if(
+      samples, [](const ScriptedSample& sample) { return sample.innermost() != nullptr; });
+  EXPECT_GE(named, 50) << joined.err();
+}
+
 INSTANTIATE_TEST_SUITE_P(Perfs, BpfJoin, testing::Values("perf", "perf6.12", "perf7"),
                          [](const auto& each) {
                            auto name = each.param;

@@ -96,7 +96,7 @@ class Joiner {
   [[nodiscard]] std::string path() const { return running_.path().value_or("perf's file"); }
 
   const JoinOptions& options_;
-  std::string perf_;
+  std::string perf_;  // empty: none
   RunningPerf running_;
   StackSampler& sampler_;
   SampledTargets sampled_;
@@ -305,6 +305,7 @@ int Joiner::complete() {
       {.unfinished = unfinished,
        .flags = options_.flags,
        .perf = perf_,
+       .names_beside = perf_.empty(),
        .lost = "Python stacks",
        .interrupted = [this] { return take_signal(); },
        .context = std::move(context)},
@@ -332,6 +333,20 @@ int Joiner::complete() {
   return signal_ == 0 ? 0 : 128 + signal_;
 }
 
+// The perf whose build-id cache gets the names. A container may have none, if perf runs outside;
+// one that the user names must be there.
+std::string perf_for_names(const perf::PerfSearch& search, base::Logger& logger) {
+  try {
+    return perf::locate_perf(search, Deadline::after(kPerfAnswers)).path;
+  } catch (const base::Error&) {
+    if (search.option || !search.environment.value_or("").empty()) {
+      throw;
+    }
+  }
+  logger.info("no perf is on PATH: names will be next to perf's file, in FILE.names");
+  return {};
+}
+
 }  // namespace
 
 int join_recording(const JoinOptions& options, base::Logger& logger, RecordObserver& observer) {
@@ -339,7 +354,7 @@ int join_recording(const JoinOptions& options, base::Logger& logger, RecordObser
     logger.error("pid {} cannot be joined: {}", options.perf.value(), phrase(why));
     return kFailure;
   };
-  const auto perf = perf::locate_perf(options.search, Deadline::after(kPerfAnswers));
+  const auto perf = perf_for_names(options.search, logger);
   auto running = inspect_running_perf(options.perf, Deadline::after(kPerfAnswers));
   if (const auto* const why = std::get_if<bpf::Unavailable>(&running)) {
     return refuse(*why);
@@ -355,7 +370,7 @@ int join_recording(const JoinOptions& options, base::Logger& logger, RecordObser
   }
   const auto clock = clock_of(found.events);
   sampler.keep_time_by(clock);
-  Joiner joiner{options, perf.path, std::move(found), sampler, clock, logger, observer};
+  Joiner joiner{options, perf, std::move(found), sampler, clock, logger, observer};
   return joiner.run();
 }
 
