@@ -71,12 +71,17 @@ class ShellCompletions : public testing::TestWithParam<std::string> {
     }
     command.insert(command.end(), lines.begin(), lines.end());
     test::RunOptions options;
-    // fish completes only commands that exist; bash looks for perf's own completion.
+    // fish completes only commands that exist; bash looks for perf's own completion; zsh asks perf.
+    std::filesystem::create_directory(directory / "bin");
+    std::filesystem::create_symlink("/bin/true", directory / "bin/perf-pyinject");
+    if (GetParam() == "fish") {
+      std::filesystem::create_symlink("/bin/true", directory / "bin/perf");
+    }
     const char* const path = std::getenv("PATH");
     options.child.env = {
         {"HOME", directory.path().string()},
         {"TERM", "xterm"},
-        {"PATH", fmt::format("{}/bin:{}", test::build_dir(), path == nullptr ? "/bin" : path)},
+        {"PATH", fmt::format("{}:{}", directory / "bin", path == nullptr ? "/bin" : path)},
         {"XDG_DATA_DIRS", directory.path().string()}};
     std::filesystem::create_directories(directory / "bash-completion/completions");
     (void)directory.file("bash-completion/completions/perf",
