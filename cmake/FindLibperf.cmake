@@ -1,11 +1,7 @@
 # Finds libperf (linux, tools/lib/perf): the system's, else the static one that scripts/libperf builds.
 # Sets Libperf_FOUND, LIBPERF_INCLUDE_DIR, LIBPERF_LIBRARY, LIBPERF_API_LIBRARY.
-if(DEFINED ENV{XDG_CACHE_HOME})
-  set(cache $ENV{XDG_CACHE_HOME})
-else()
-  set(cache $ENV{HOME}/.cache)
-endif()
-set(PYINJECT_LIBPERF_ROOT ${cache}/perf-pyinject/libperf CACHE PATH "Where scripts/libperf has put it")
+include(PyinjectCache)
+set(PYINJECT_LIBPERF_ROOT ${PYINJECT_CACHE}/libperf CACHE PATH "Where scripts/libperf has put it")
 
 pkg_check_modules(PC_LIBPERF QUIET libperf)
 find_path(LIBPERF_INCLUDE_DIR perf/evlist.h HINTS ${PC_LIBPERF_INCLUDE_DIRS} ${PYINJECT_LIBPERF_ROOT}/include)
