@@ -65,7 +65,7 @@ Check check_trial(const Facts& facts) {
 
 Check check_addr2line(const Facts& facts) {
   if (!facts.perf.lacks_addr2line) {
-    return ok("perf_addr2line", "perf report can look up inlined functions");
+    return ok("perf_addr2line", "addr2line is on PATH, or this perf needs none");
   }
   return {.name = "perf_addr2line",
           .state = State::kLimited,
