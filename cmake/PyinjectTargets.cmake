@@ -21,8 +21,9 @@ if(PYINJECT_SANITIZE)
 endif()
 
 if(PYINJECT_FUZZ)
-  # The instrumentation that guides fuzzers; it does not disturb other programs.
-  target_compile_options(pyinject_options INTERFACE -fsanitize=fuzzer-no-link)
+  # The instrumentation that guides fuzzers, in the libraries and the fuzzers; the code of tests needs none.
+  target_compile_options(
+    pyinject_options INTERFACE $<$<NOT:$<BOOL:$<TARGET_PROPERTY:PYINJECT_NOT_FUZZED>>>:-fsanitize=fuzzer-no-link>)
 endif()
 
 # pyinject_library(NAME USES libraries...): all *.cpp of the current directory become
