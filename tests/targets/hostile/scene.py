@@ -158,17 +158,37 @@ def state(pid):
     return json.loads(told.stdout)["processes"][0]["trampoline"]
 
 
-result = {"interrupted": [], "interrupted_alone": [], "interrupted_stock": []}
+def without_the_hostile_program():
+    """It is the same for all hostile programs: kept for an hour next to the tool, until the tool is built anew."""
+    kept = os.path.join(os.path.dirname(tool), "hostile-baselines.json")
+    key = json.dumps([mode, python, seconds, interruptions, os.stat(tool).st_mtime_ns])
+    try:
+        with open(kept) as file:
+            known = json.load(file)
+    except FileNotFoundError:
+        known = {}
+    if key in known and 0 <= time.time() - known[key]["at"] < 3600:
+        return known[key]["measured"]
+    measured = {"alone": run(data), "interrupted_alone": []}
+    if records:
+        measured["alone"].update(stacks(innocent.pid))
+    elif mode == "live":
+        measured["alone"].update(answers())
+    for _ in range(interruptions):
+        one = run(data, interrupt_after=seconds / 2 + 0.5)
+        measured["interrupted_alone"].append({"seconds": one["seconds"], "processor_seconds": one["processor_seconds"]})
+    if measured["alone"]["status"] != 0:
+        return measured
+    known[key] = {"at": time.time(), "measured": measured}
+    with open(kept + ".new", "w") as file:
+        json.dump(known, file)
+    os.rename(kept + ".new", kept)
+    return measured
+
+
 enemy = None
 innocent = start([python, "-c", INNOCENT])
-result["alone"] = run(data)
-if records:
-    result["alone"].update(stacks(innocent.pid))
-elif mode == "live":
-    result["alone"].update(answers())
-for _ in range(interruptions):
-    one = run(data, interrupt_after=seconds / 2 + 0.5)
-    result["interrupted_alone"].append({"seconds": one["seconds"], "processor_seconds": one["processor_seconds"]})
+result = {"interrupted": [], "interrupted_stock": [], **without_the_hostile_program()}
 with tempfile.TemporaryDirectory() as folder:
     os.chmod(folder, 0o777)
     os.chown(folder, 65534, 65534)
