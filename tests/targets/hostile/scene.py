@@ -159,7 +159,7 @@ def state(pid):
 
 
 def without_the_hostile_program():
-    """It is the same for all hostile programs: kept for an hour next to the tool, until the tool is built anew."""
+    """The same for every hostile program, and so kept next to the tool for an hour, or until the tool is rebuilt."""
     kept = os.path.join(os.path.dirname(tool), "hostile-baselines.json")
     key = json.dumps([mode, python, seconds, interruptions, os.stat(tool).st_mtime_ns])
     try:
