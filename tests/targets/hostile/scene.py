@@ -2,12 +2,13 @@
 #
 #   scene.py TOOL DATA HOSTILE PYTHON MODE SECONDS INTERRUPTIONS
 #
-# HOSTILE is a program of this directory. The system's Python runs it as the user nobody; if it fakes structures of
-# PYTHON, then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline and bpf record the machine for
-# SECONDS with that engine; status runs `status`, dump runs `dump -a`; live runs side by side, for SECONDS, `top -a` with BPF and
-# without it, `why` of the innocent Python, and `why` of the hostile program, which may be refused. First all this runs without
-# the hostile program, then with it. The tool is interrupted (SIGINT) INTERRUPTIONS times without the hostile program, and as
-# often with it, each time at a random moment; stock perf, too. Prints the measurements as one line of JSON.
+# HOSTILE is a program of this directory. The system's Python runs it as the user nobody; if it fakes structures of PYTHON,
+# then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline and bpf record the machine for SECONDS with
+# that engine; status runs `status`, dump runs `dump -a`; live runs side by side, for SECONDS, `top -a` with BPF and without
+# it, `why` of the innocent Python, and `why` of the hostile program, which may be refused. First all this runs without the
+# hostile program (the results are reused for an hour), then with it. The tool is interrupted (SIGINT) INTERRUPTIONS times
+# without the hostile program, and as often with it, each time at a random moment; stock perf, too. Prints the measurements as
+# one line of JSON.
 import json
 import os
 import random
