@@ -139,6 +139,8 @@ void PythonSide::add_gil(ThreadSnapshot& thread, std::optional<std::uint64_t> fu
     }
   }
   std::ranges::sort(thread.interpreters);
+  const auto end = std::unique(thread.interpreters.begin(), thread.interpreters.end());
+  thread.interpreters.erase(end, thread.interpreters.end());
 }
 
 // A sleeping thread holds a GIL only if it did so throughout its own reads.

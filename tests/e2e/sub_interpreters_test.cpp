@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <regex>
 #include <set>
 #include <string>
 #include <utility>
@@ -65,6 +66,18 @@ std::string number_in(const Chain& chain) {
   return number;
 }
 
+// The number of samples whose C functions are missing, by the summary in MESSAGES.
+std::size_t said_to_be_python_only(const std::string& messages) {
+  const std::regex said{"([0-9,]+) without the C functions"};
+  std::smatch words;
+  if (!std::regex_search(messages, words, said)) {
+    return 0;
+  }
+  std::string digits = words[1];
+  std::erase(digits, ',');
+  return std::stoul(digits);
+}
+
 class BpfInterpreters : public testing::TestWithParam<Build> {
  protected:
   void SetUp() override {
@@ -74,12 +87,13 @@ class BpfInterpreters : public testing::TestWithParam<Build> {
     }
   }
   // Samples of sub_interpreters.py in user space, all of which have Python functions.
-  [[nodiscard]] std::vector<ScriptedSample> record(const std::string& mode) {
+  [[nodiscard]] std::vector<ScriptedSample> record(const std::string& mode,
+                                                   const std::string& frequency = "999") {
     PythonOptions options;
     options.args = {mode};
     PythonProcess target{*python_, target_source("sub_interpreters.py"), options};
     const TempDir folder;
-    auto arguments = bpf_record(std::to_string(target.pid().value()), folder / "data");
+    auto arguments = bpf_record(std::to_string(target.pid().value()), folder / "data", frequency);
     arguments.emplace_back("--gil");
     RunningRecord running{arguments};
     wait_for_cpu_time(target.pid(), seconds{1});
@@ -165,6 +179,18 @@ TEST_P(BpfInterpreters, ThatLiveShortlyKeepTheirNames) {
   EXPECT_GE(numbers.size(), 10U) << messages_;
 }
 
+// Other threads change the lists of interpreters and threads while the program reads them. While an
+// interpreter imports extension modules, its thread has two states of the main one.
+TEST_P(BpfInterpreters, ThatStartAndEndHaveWholeStacks) {
+  const auto samples = record("hasty", "4999");
+  for (const auto& sample : samples) {
+    const auto chain = sample.chain();
+    EXPECT_EQ(chain.front(), "Thread._bootstrap") << testing::PrintToString(chain);
+  }
+  EXPECT_GE(samples.size(), 1000U) << messages_;
+  EXPECT_LE(said_to_be_python_only(messages_), 1 + samples.size() / 1000) << messages_;
+}
+
 // In 3.12 the thread that creates an interpreter keeps an idle state in it.
 TEST_P(BpfInterpreters, ThatAreIdleAreIgnored) {
   const std::vector<Chain> wholes{
@@ -236,6 +262,17 @@ TEST_P(DumpInterpreters, AreThoseOfTheirThreads) {
   EXPECT_EQ(leaves.size(), 8U) << testing::PrintToString(leaves);
   for (const auto& [number, count] : leaves) {
     EXPECT_GE(count, 2U) << number;
+  }
+}
+
+// Their states and code objects are freed while they are read.
+TEST_P(DumpInterpreters, ThatStartAndEndHaveWholeStacks) {
+  const auto chains = dump("hasty", 50);
+  EXPECT_EQ(chains.size(), 250U);
+  for (const auto& chain : chains) {
+    EXPECT_TRUE(!chain.empty() && (chain.front() == "Thread._bootstrap" ||
+                                   begins({"<module>", "Event.wait", "Condition.wait"}, chain)))
+        << testing::PrintToString(chain);
   }
 }
 

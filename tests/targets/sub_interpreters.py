@@ -5,6 +5,7 @@ nested    main -> new -> old: the main thread runs Python in three interpreters,
 parallel  eight threads, each of which runs an interpreter of its own, at the same time: `t0_leaf` below `t0_call`, and so on
 pool      the same with InterpreterPoolExecutor and Interpreter.call_in_thread (3.14 and later): `p_leaf`, `c_leaf`
 short     two threads make interpreters of a few milliseconds: `s00017_leaf` below `s00017_call`
+hasty     four threads make interpreters that do next to nothing
 deep      main and sub call themselves 600 times: `deep_main`, `deep_sub`
 many      the main thread has idle states in ten interpreters, and runs an eleventh and `main_leaf`
 """
@@ -100,7 +101,7 @@ def pool():
     start([lambda: one.call_in_thread(eval, "exec('import __main__; __main__.c_top()')").join()])
 
 
-def short():
+def short(threads=2, count=200_000):
     last = 0
     lock = threading.Lock()
 
@@ -110,10 +111,14 @@ def short():
             last += 1
             name = f"s{last:05}"
         interpreter = interpreters.create()
-        numbered_call(name, interpreter, code_of(name, count=200_000))
+        numbered_call(name, interpreter, code_of(name, count=count))
         interpreters.destroy(interpreter)
 
-    start([work, work])
+    start([work] * threads)
+
+
+def hasty():
+    short(threads=4, count=2_000)
 
 
 def deep():

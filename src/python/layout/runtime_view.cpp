@@ -33,14 +33,23 @@ std::optional<base::RemoteAddress> RuntimeView::main_interpreter() const {
 }
 
 std::vector<base::RemoteAddress> RuntimeView::interpreters() const {
+  constexpr int kListAttempts = 4;
   // interpreters.head is the word before interpreters.main, and points to the newest interpreter.
+  // The last one is the main one, unless the list changed during the reads.
+  const auto main = memory_.read_pointer(runtime_ + layout_.interpreters_main);
   std::vector<base::RemoteAddress> interpreters;
-  std::unordered_set<std::uint64_t> met;  // detects a circular list
-  auto interpreter = memory_.read_pointer(runtime_ + (layout_.interpreters_main - 8));
-  while (interpreter && !interpreter->is_null() && interpreters.size() < kMostInterpreters &&
-         met.insert(interpreter->value()).second) {
-    interpreters.push_back(*interpreter);
-    interpreter = memory_.read_pointer(*interpreter + layout_.next_interpreter);
+  for (int attempt = 0; attempt < kListAttempts; ++attempt) {
+    interpreters.clear();
+    std::unordered_set<std::uint64_t> met;  // detects a circular list
+    auto interpreter = memory_.read_pointer(runtime_ + (layout_.interpreters_main - 8));
+    while (interpreter && !interpreter->is_null() && interpreters.size() < kMostInterpreters &&
+           met.insert(interpreter->value()).second) {
+      interpreters.push_back(*interpreter);
+      interpreter = memory_.read_pointer(*interpreter + layout_.next_interpreter);
+    }
+    if (interpreters.empty() || interpreters.back() == main) {
+      break;
+    }
   }
   return interpreters;
 }

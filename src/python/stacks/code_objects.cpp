@@ -26,8 +26,12 @@ bool equal(std::span<const std::byte> one, std::span<const std::byte> other) {
   return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size()) == 0;
 }
 
+std::size_t bytes_of(const CodeNames& names) {
+  return sizeof names + names.qualname.size() + names.file.size();
+}
+
 std::size_t bytes_of(const CodeObject& object) {
-  return sizeof object + object.names.qualname.size() + object.names.file.size() +
+  return sizeof object - sizeof object.names + bytes_of(object.names) +
          object.lines.size() * sizeof(std::uint64_t) + object.head.size();
 }
 
@@ -44,14 +48,28 @@ CodeObjects::CodeObjects(const memory::MemoryReader& memory, const StackLayout& 
 
 void CodeObjects::begin_round() {
   ++round_;
+  for (const auto& [serial, names] : replaced_) {
+    bytes_ -= bytes_of(names);
+  }
+  replaced_.clear();
   if (bytes_ > kManyBytes) {
     forget();
   }
 }
 
 void CodeObjects::forget() {
+  for (auto& [address, object] : known_) {
+    replace(object);
+  }
   known_.clear();
-  bytes_ = 0;
+}
+
+void CodeObjects::replace(CodeObject& object) {
+  bytes_ -= bytes_of(object);
+  if (object.round == round_) {
+    bytes_ += bytes_of(object.names);
+    replaced_.emplace(object.serial, std::move(object.names));
+  }
 }
 
 void CodeObjects::recognise(std::span<const base::RemoteAddress> codes) {
@@ -81,7 +99,7 @@ bool CodeObjects::look_at(std::span<const base::RemoteAddress> codes) {
       if (equal(known->second.head, constant(piece.into))) {
         continue;
       }
-      bytes_ -= bytes_of(known->second);
+      replace(known->second);
       known_.erase(known);
     }
     auto object = read(piece.from, piece.into);
@@ -140,6 +158,14 @@ LineTable CodeObjects::read_lines(base::RemoteAddress table, std::uint32_t first
 const CodeObject* CodeObjects::find(base::RemoteAddress code) const {
   const auto known = known_.find(code.value());
   return known == known_.end() || known->second.round != round_ ? nullptr : &known->second;
+}
+
+const CodeNames* CodeObjects::names(base::RemoteAddress code, std::uint64_t serial) const {
+  if (const auto* const known = find(code); known != nullptr && known->serial == serial) {
+    return &known->names;
+  }
+  const auto replaced = replaced_.find(serial);
+  return replaced == replaced_.end() ? nullptr : &replaced->second;
 }
 
 std::uint32_t CodeObjects::line(const CodeObject& object, base::RemoteAddress code,

@@ -41,8 +41,9 @@ class CodeObjects {
 
   // Starts a new round. Drops everything if there are too many code objects.
   void begin_round();
-  // Drops everything. Interpreters do the same in the same order: in two that exist one after the
-  // other, different code objects may have the same address and constant part.
+  // Drops everything but the names that this round has found. Interpreters do the same in the same
+  // order: in two that exist one after the other, different code objects may have the same address
+  // and constant part.
   void forget();
   // Checks in one read which of CODES are unchanged.
   void recognise(std::span<const base::RemoteAddress> codes);
@@ -50,11 +51,16 @@ class CodeObjects {
   [[nodiscard]] bool look_at(std::span<const base::RemoteAddress> codes);
   // As checked in this round; nullptr: no code object, or not checked.
   [[nodiscard]] const CodeObject* find(base::RemoteAddress code) const;
+  // Of the object that this round has found at CODE with SERIAL, even if there is another one now;
+  // nullptr: unknown.
+  [[nodiscard]] const CodeNames* names(base::RemoteAddress code, std::uint64_t serial) const;
   // The line of the instruction at ADDRESS in OBJECT, which is at CODE.
   [[nodiscard]] std::uint32_t line(const CodeObject& object, base::RemoteAddress code,
                                    base::RemoteAddress address) const;
 
  private:
+  // Keeps the names of OBJECT, which leaves KNOWN_, until the round ends.
+  void replace(CodeObject& object);
   [[nodiscard]] std::optional<CodeObject> read(base::RemoteAddress code,
                                                std::span<const std::byte> head) const;
   // The part of a head that does not change: everything from the type on, after the reference
@@ -66,8 +72,9 @@ class CodeObjects {
   StackLayout layout_;
   base::RemoteAddress code_type_;
   std::size_t head_size_ = 0;
-  std::unordered_map<std::uint64_t, CodeObject> known_;  // by address
-  std::size_t bytes_ = 0;                                // memory used by KNOWN_
+  std::unordered_map<std::uint64_t, CodeObject> known_;    // by address
+  std::unordered_map<std::uint64_t, CodeNames> replaced_;  // in this round, by serial
+  std::size_t bytes_ = 0;                                  // memory used by both
   std::uint64_t last_serial_ = 0;
   std::uint64_t round_ = 0;
   std::vector<std::byte> heads_;  // reused to save allocations

@@ -17,6 +17,7 @@ namespace pyinject::python {
 namespace {
 
 constexpr std::size_t kMostRemembered = std::size_t{32} << 20U;  // bytes
+constexpr int kMostUpdates = 16;                                 // in one round
 
 template <typename Value>
 void make_unique(std::vector<Value>& values) {
@@ -63,30 +64,20 @@ LiveStacks::States LiveStacks::states_of(base::Tid tid) {
           std::ranges::upper_bound(all, tid, {}, &KnownThread::tid)};
 }
 
-std::vector<ThreadStack> LiveStacks::read() {
+void LiveStacks::begin() {
   unread_.clear();
-  const base::Cancellation patience{base::Deadline::after(patience_)};
   codes_.begin_round();
+}
+
+std::vector<ThreadStack> LiveStacks::read() {
+  begin();
   update();
-  auto threads = by_thread();
-  auto stacks = take_unchanged(threads);
-  for (const auto states : threads) {
-    if (patience.stopped()) {
-      ++losses_.changed;
-      unread_.push_back(states.front().tid);
-      continue;
-    }
-    (void)read_thread(states, stacks);
-  }
-  return stacks;
+  return read_threads(by_thread());
 }
 
 std::vector<ThreadStack> LiveStacks::read(std::span<const base::Tid> tids) {
-  unread_.clear();
-  const base::Cancellation patience{base::Deadline::after(patience_)};
-  codes_.begin_round();
-  bool updated = threads_.has_new();
-  if (updated) {
+  begin();
+  if (threads_.has_new()) {
     update();
   }
   std::vector<States> threads;
@@ -95,6 +86,12 @@ std::vector<ThreadStack> LiveStacks::read(std::span<const base::Tid> tids) {
       threads.push_back(states);
     }
   }
+  return read_threads(std::move(threads));
+}
+
+std::vector<ThreadStack> LiveStacks::read_threads(std::vector<States> threads) {
+  const base::Cancellation patience{base::Deadline::after(patience_)};
+  int updates_left = kMostUpdates;
   auto stacks = take_unchanged(threads);
   std::vector<base::Tid> changed;
   changed.reserve(threads.size());
@@ -102,15 +99,19 @@ std::vector<ThreadStack> LiveStacks::read(std::span<const base::Tid> tids) {
     changed.push_back(states.front().tid);
   }
   for (const auto tid : changed) {
-    if (patience.stopped()) {
+    bool read = false;
+    while (!read && !patience.stopped()) {
+      read = read_thread(states_of(tid), stacks);
+      if (!read && updates_left-- == 0) {
+        break;
+      }
+      if (!read) {
+        update();
+      }
+    }
+    if (!read) {
       ++losses_.changed;
       unread_.push_back(tid);
-      continue;
-    }
-    if (!read_thread(states_of(tid), stacks) && !updated) {
-      updated = true;
-      update();
-      (void)read_thread(states_of(tid), stacks);
     }
   }
   return stacks;
@@ -158,13 +159,20 @@ std::vector<ThreadStack> LiveStacks::take_unchanged(std::vector<States>& threads
   std::vector<ThreadStack> stacks;
   std::vector<States> others;
   for (std::size_t i = 0; i < threads.size(); ++i) {
-    const bool known = std::ranges::all_of(threads[i], [this](const KnownThread& state) {
-      return std::ranges::all_of(
-          state.codes, [this](base::RemoteAddress code) { return codes_.find(code) != nullptr; });
-    });
+    const auto& frames = threads[i].front().stack.frames;
+    const bool known = std::ranges::all_of(threads[i],
+                                           [this](const KnownThread& state) {
+                                             return std::ranges::all_of(
+                                                 state.codes, [this](base::RemoteAddress code) {
+                                                   return codes_.find(code) != nullptr;
+                                                 });
+                                           }) &&
+                       std::ranges::all_of(frames, [this](const PythonFrame& frame) {
+                         return codes_.names(frame.code, frame.code_serial) != nullptr;
+                       });
     if (!same[i] || !known) {
       others.push_back(threads[i]);
-    } else if (!threads[i].front().stack.frames.empty()) {
+    } else if (!frames.empty()) {
       stacks.push_back(threads[i].front().stack);
     }
   }
@@ -292,9 +300,8 @@ std::optional<CodeNames> LiveStacks::names(base::RemoteAddress code) {
 }
 
 std::optional<CodeNames> LiveStacks::names(const PythonFrame& frame) const {
-  const auto* const code = codes_.find(frame.code);
-  return code != nullptr && code->serial == frame.code_serial ? std::optional{code->names}
-                                                              : std::nullopt;
+  const auto* const names = codes_.names(frame.code, frame.code_serial);
+  return names != nullptr ? std::optional{*names} : std::nullopt;
 }
 
 std::variant<std::unique_ptr<LiveStacks>, std::string> open_stacks(const Target& target,

@@ -55,15 +55,18 @@ class LiveStacks {
 
  private:
   enum class Outcome { kRead, kOuterRead, kGone, kChanged, kUnreadable };
-  // The states of one thread, one per interpreter that it has worked in.
+  // The states of one thread: it has one of each interpreter that it has worked in, and 3.13 and
+  // later may have another one of the main interpreter (docs/cpython-notes.md, "Sub-interpreters").
   using States = std::span<KnownThread>;
 
+  void begin();
   void update();
   [[nodiscard]] std::vector<States> by_thread();
   [[nodiscard]] States states_of(base::Tid tid);
   // Removes the unchanged threads from THREADS and returns their stacks.
   [[nodiscard]] std::vector<ThreadStack> take_unchanged(std::vector<States>& threads);
-  // False: one of STATES now belongs to another thread.
+  [[nodiscard]] std::vector<ThreadStack> read_threads(std::vector<States> threads);
+  // False: one of STATES has been freed, or now belongs to another thread.
   [[nodiscard]] bool read_thread(States states, std::vector<ThreadStack>& stacks);
   [[nodiscard]] Outcome read_state(KnownThread& state, RawStack& stack);
   // Ends STACK before the first frame whose code object is missing.
