@@ -254,7 +254,7 @@ TEST_P(DumpInterpreters, AreInTheOrderOfTheirCalls) {
 
 TEST_P(DumpInterpreters, AreThoseOfTheirThreads) {
   std::map<std::string, std::size_t> leaves;
-  for (const auto& chain : dump("parallel", 5)) {
+  for (const auto& chain : dump("parallel", 15)) {
     const auto number = number_in(chain);
     leaves[number] += !number.empty() && chain.back().ends_with("_leaf") ? 1 : 0;
   }
