@@ -11,7 +11,7 @@ enum sampler_limits {
   SAMPLER_MOST_WORDS = 3072, /* of a record: Python frames, places and program counters */
   SAMPLER_MOST_FRAMES = 512,  /* of one stack; the outermost are cut off */
   SAMPLER_MOST_PLACED = 1024, /* frames and places; the states of a thread have equal shares */
-  SAMPLER_MOST_STATES = 8,    /* of one thread, in which it runs Python; one per interpreter */
+  SAMPLER_MOST_STATES = 8,    /* of one thread, in which it runs Python */
   SAMPLER_FRAME_BYTES = 88,   /* read of a _PyInterpreterFrame */
   SAMPLER_CODE_BYTES = 160,   /* read of a code object */
   SAMPLER_CODE_WORDS = 10,    /* the constant words of these, from the first line on */

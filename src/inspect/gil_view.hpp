@@ -29,7 +29,8 @@ struct Gil {
   }
 };
 
-// A thread state of a thread: a thread has one per interpreter that it works in.
+// A thread state of a thread: a thread has one of each interpreter that it works in, or two of
+// the main one.
 struct InterpreterOfThread {
   std::int64_t interpreter = 0;  // id; 0 is the main one
   std::uint64_t python_id = 0;   // threading.get_ident()

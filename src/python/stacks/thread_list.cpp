@@ -14,7 +14,7 @@ namespace {
 // Limits for all interpreters together, including repeated attempts to read their lists.
 constexpr std::size_t kMostStates = 8192;
 constexpr std::size_t kMostSteps = 4 * kMostStates;
-// Limit per thread, which has one state for each interpreter that it works in.
+// Limit per thread, which has a state of each interpreter that it works in, or two of the main one.
 constexpr std::size_t kMostOfOneThread = 64;
 
 struct Found {
