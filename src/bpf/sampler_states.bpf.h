@@ -5,8 +5,8 @@
 #include "sampler_work.bpf.h"
 
 struct search {
-  struct work* work;
-  struct known_thread* thread;
+  struct work *work;
+  struct known_thread *thread;
   __u64 thread_pointer;
   __u64 main;
   __u64 interpreter;
@@ -21,13 +21,13 @@ struct search {
 enum { kMostRestarts = 4 };
 
 /* The innermost frame that the thread state at STATE publishes; 0: it runs no Python. */
-static __always_inline __u64 published_frame(const struct sampled_process* at, __u64 state) {
+static __always_inline __u64 published_frame(const struct sampled_process *at, __u64 state) {
   __u64 frame = read_word(state + at->current_frame);
   return frame != 0 && at->frame_in_cframe ? read_word(frame) : frame;
 }
 
 /* Whether no Python runs in the thread state at STATE. */
-static __always_inline bool is_idle(const struct sampled_process* at, __u64 state) {
+static __always_inline bool is_idle(const struct sampled_process *at, __u64 state) {
   __u64 frame = read_word(state + at->current_frame);
   if (!at->frame_in_cframe) {
     return frame == 0;
@@ -38,7 +38,7 @@ static __always_inline bool is_idle(const struct sampled_process* at, __u64 stat
 
 /* Whether ADDRESS is on the stack of the sampled thread. glibc and musl put what the thread pointer
  * points to above the stack of each thread but the main one, whose stack is above everything. */
-static __always_inline bool is_on_stack(const struct work* work, __u64 address,
+static __always_inline bool is_on_stack(const struct work *work, __u64 address,
                                         __u64 thread_pointer) {
   return address >= work->stack_pointer &&
          (address < thread_pointer || thread_pointer < work->stack_pointer);
@@ -48,8 +48,8 @@ static __always_inline bool is_on_stack(const struct work* work, __u64 address,
  * _xxsubinterpreters runs code in the state of the thread that has created the interpreter,
  * whichever thread runs it (Modules/_xxsubinterpretersmodule.c, _run_script_in_interpreter()); its
  * _PyCFrame is on the stack of that thread. */
-static __always_inline bool is_own(struct search* search, __u64 state, __u64 owner) {
-  const struct sampled_process* at = &search->work->at;
+static __always_inline bool is_own(struct search *search, __u64 state, __u64 owner) {
+  const struct sampled_process *at = &search->work->at;
   if (!at->frame_in_cframe || search->interpreter == search->main) {
     return owner == search->thread_pointer;
   }
@@ -59,7 +59,7 @@ static __always_inline bool is_own(struct search* search, __u64 state, __u64 own
 }
 
 /* False: too many. */
-static __always_inline bool add_state(struct work* work, __u64 state) {
+static __always_inline bool add_state(struct work *work, __u64 state) {
   if (is_idle(&work->at, state)) {
     work->idle = work->idle != 0 ? work->idle : state;
     return true;
@@ -74,13 +74,13 @@ static __always_inline bool add_state(struct work* work, __u64 state) {
   return true;
 }
 
-static __always_inline void enter_interpreter(struct search* search, __u64 interpreter) {
+static __always_inline void enter_interpreter(struct search *search, __u64 interpreter) {
   search->interpreter = interpreter;
   search->state = read_word(interpreter + search->work->at.threads_head);
   search->before = 0;
 }
 
-static __always_inline void start_search(struct search* search, __u64 newest) {
+static __always_inline void start_search(struct search *search, __u64 newest) {
   search->thread->state_count = 0;
   search->work->state_count = 0;
   search->work->idle = 0;
@@ -88,7 +88,7 @@ static __always_inline void start_search(struct search* search, __u64 newest) {
 }
 
 /* Other threads make and destroy interpreters and states meanwhile, on other processors. */
-static __always_inline long search_again(struct search* search) {
+static __always_inline long search_again(struct search *search) {
   if (search->restarts == kMostRestarts) {
     search->torn = true;
     return 1;
@@ -100,7 +100,7 @@ static __always_inline long search_again(struct search* search) {
 
 /* The main interpreter is the last of the list. A new one becomes the head before it is linked to
  * the next (init_interpreter() in Python/pystate.c), and one that is freed no longer names it. */
-static __always_inline long next_interpreter(struct search* search) {
+static __always_inline long next_interpreter(struct search *search) {
   if (search->interpreter == search->main) {
     return 1;
   }
@@ -112,9 +112,9 @@ static __always_inline long next_interpreter(struct search* search) {
   return 0;
 }
 
-static long step_state(__u32 index, struct search* search) {
-  struct work* work = search->work;
-  const struct sampled_process* at = &work->at;
+static long step_state(__u32 index, struct search *search) {
+  struct work *work = search->work;
+  const struct sampled_process *at = &work->at;
   (void)index;
   if (search->state == 0) {
     return next_interpreter(search);
@@ -122,14 +122,14 @@ static long step_state(__u32 index, struct search* search) {
   /* PyThreadState begins with prev and next. A state that was freed is linked to nothing. */
   __u64 links[2] = {0, 0};
   bool read = bpf_probe_read_user(links, sizeof links,
-                                  (void*)(search->state + at->next_thread - sizeof(__u64))) == 0;
+                                  (void *)(search->state + at->next_thread - sizeof(__u64))) == 0;
   if (!read || (search->before != 0 && links[0] != search->before)) {
     return search_again(search);
   }
   __u64 owner = read_word(search->state + at->thread_id);
   search->unbound |= owner == 0;
   if (is_own(search, search->state, owner)) {
-    struct known_thread* thread = search->thread;
+    struct known_thread *thread = search->thread;
     __u32 known = thread->state_count;
     KEEP(known);
     if (known < SAMPLER_KNOWN_STATES) {
@@ -158,7 +158,7 @@ enum { kMostSteps = 8192, kMostInterpreters = 1024, kPause = 32 };
 
 /* Looks for this thread's states of each interpreter. False: too many states, an endless list, or
  * one that changed too often. */
-static __always_inline bool search_states(struct search* search, __u64 newest) {
+static __always_inline bool search_states(struct search *search, __u64 newest) {
   if (newest == 0) {
     search->thread->state_count = 0;
     return true;
@@ -170,17 +170,17 @@ static __always_inline bool search_states(struct search* search, __u64 newest) {
 }
 
 struct made {
-  const struct sampled_process* at;
+  const struct sampled_process *at;
   __u64 interpreter;
   __u64 fingerprint;
 };
 
-static long step_made(__u32 index, struct made* made) {
-  const struct sampled_process* at = made->at;
+static long step_made(__u32 index, struct made *made) {
+  const struct sampled_process *at = made->at;
   __u64 count_and_head[2] = {0, 0};
   (void)index;
   bpf_probe_read_user(count_and_head, sizeof count_and_head,
-                      (void*)(made->interpreter + at->threads_head - sizeof(__u64)));
+                      (void *)(made->interpreter + at->threads_head - sizeof(__u64)));
   made->fingerprint = sampler_mix(made->fingerprint, made->interpreter);
   made->fingerprint = sampler_mix(made->fingerprint, count_and_head[0]);
   made->fingerprint = sampler_mix(made->fingerprint, count_and_head[1]);
@@ -191,16 +191,16 @@ static long step_made(__u32 index, struct made* made) {
 /* A fingerprint of the thread states that were ever made; 0: unknown. While it stays the same, no
  * thread gets a new state. Each interpreter counts the states that it has made, and its list begins
  * with the newest one. The word behind interpreters.main, .next_id, counts the interpreters. */
-static __always_inline __u64 made_states(const struct sampled_process* at, __u64 newest) {
+static __always_inline __u64 made_states(const struct sampled_process *at, __u64 newest) {
   struct made made = {.at = at, .interpreter = newest};
   made.fingerprint = read_word(at->interpreters + 2 * sizeof(__u64));
   return bpf_loop(kMostInterpreters, step_made, &made, 0) < kMostInterpreters ? made.fingerprint
                                                                               : 0;
 }
 
-static long step_known(__u32 index, struct search* search) {
-  struct work* work = search->work;
-  struct known_thread* thread = search->thread;
+static long step_known(__u32 index, struct search *search) {
+  struct work *work = search->work;
+  struct known_thread *thread = search->thread;
   if (index >= thread->state_count || index >= SAMPLER_KNOWN_STATES) {
     return 1;
   }
@@ -215,8 +215,8 @@ static long step_known(__u32 index, struct search* search) {
 
 /* Whether the last sample's state is still the thread's, and its only one. The state may have been
  * freed, which clears nothing in it, but then it runs nothing. */
-static __always_inline bool is_still(const struct sampled_process* at,
-                                     const struct known_thread* thread, __u64 thread_pointer) {
+static __always_inline bool is_still(const struct sampled_process *at,
+                                     const struct known_thread *thread, __u64 thread_pointer) {
   return thread->state_count == 1 &&
          read_word(thread->states[0] + at->thread_id) == thread_pointer &&
          published_frame(at, thread->states[0]) != 0;
@@ -225,9 +225,9 @@ static __always_inline bool is_still(const struct sampled_process* at,
 /* Returns 0, or why there are no states (enum sampler_flags). The duration of a search grows with
  * the list, and nothing else runs on this processor meanwhile. So threads without a state are
  * searched for only now and then, to detect when they have become Python threads. */
-static __always_inline __u8 find_states(struct work* work, struct known_thread* thread,
+static __always_inline __u8 find_states(struct work *work, struct known_thread *thread,
                                         __u64 thread_pointer) {
-  const struct sampled_process* at = &work->at;
+  const struct sampled_process *at = &work->at;
   __u64 newest = read_word(at->interpreters);
   bool several = newest != read_word(at->interpreters + sizeof(__u64));
   __u64 made = several && !at->frame_in_cframe ? made_states(at, newest) : 0;
