@@ -158,18 +158,18 @@ std::vector<ThreadStack> LiveStacks::take_unchanged(std::vector<States>& threads
   codes_.recognise(codes);
   std::vector<ThreadStack> stacks;
   std::vector<States> others;
+  const auto looked_at = [this](const KnownThread& state) {
+    return std::ranges::all_of(
+        state.codes, [this](base::RemoteAddress code) { return codes_.find(code) != nullptr; });
+  };
+  const auto is_named = [this](const PythonFrame& frame) {
+    return codes_.names(frame.code, frame.code_serial) != nullptr;
+  };
   for (std::size_t i = 0; i < threads.size(); ++i) {
     const auto& frames = threads[i].front().stack.frames;
-    const bool known = std::ranges::all_of(threads[i],
-                                           [this](const KnownThread& state) {
-                                             return std::ranges::all_of(
-                                                 state.codes, [this](base::RemoteAddress code) {
-                                                   return codes_.find(code) != nullptr;
-                                                 });
-                                           }) &&
-                       std::ranges::all_of(frames, [this](const PythonFrame& frame) {
-                         return codes_.names(frame.code, frame.code_serial) != nullptr;
-                       });
+    // The kept frames name their code objects by serial: one that was read again has another.
+    const bool known =
+        std::ranges::all_of(threads[i], looked_at) && std::ranges::all_of(frames, is_named);
     if (!same[i] || !known) {
       others.push_back(threads[i]);
     } else if (!frames.empty()) {
