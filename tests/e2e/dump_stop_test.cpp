@@ -216,13 +216,13 @@ class DumpKilledInItsStop : public testing::TestWithParam<Step> {
 };
 
 TEST_P(DumpKilledInItsStop, LeavesTheProcessRunning) {
-  CheckedTarget target{interpreters().back(), Doing::kComputes};
+  CheckedTarget target{newest_interpreter(), Doing::kComputes};
   EXPECT_EQ(fail(target, "kill").status.signal, SIGKILL);
   expect_unharmed(target);
 }
 
 TEST_P(DumpKilledInItsStop, IsKilledByItsGuardIfItIsStopped) {
-  CheckedTarget target{interpreters().back(), Doing::kComputes};
+  CheckedTarget target{newest_interpreter(), Doing::kComputes};
   const auto result = fail(target, "stop");
   EXPECT_EQ(result.status.signal, SIGKILL);
   EXPECT_THAT(result.err, HasSubstr("keeps a process stopped"));
@@ -231,7 +231,7 @@ TEST_P(DumpKilledInItsStop, IsKilledByItsGuardIfItIsStopped) {
 
 TEST(GuardOfADump, HasNothingToSwitchOff) {
   const Guards guards;
-  CheckedTarget target{interpreters().back(), Doing::kComputes};
+  CheckedTarget target{newest_interpreter(), Doing::kComputes};
   ChildProcess watch{
       {tool(), "dump", "--stop", "--json", "--watch", "20ms", "-p", target.pid_text()}};
   const auto deadline = base::Deadline::after(kPatience);

@@ -483,18 +483,17 @@ INSTANTIATE_TEST_SUITE_P(Builds, DumpOfBusy, testing::ValuesIn(all_builds()), Bu
 // The interpreter does not matter.
 class DumpCommand : public testing::Test {
  protected:
-  [[nodiscard]] static Interpreter interpreter() { return interpreters().back(); }
   static constexpr auto kWaiting = "import sys; print('ready', flush=True); sys.stdin.read()";
 };
 
 TEST_F(DumpCommand, GoesOnAfterAProcessThatCannotBeDumped) {
-  PythonProcess forking{interpreter(),
+  PythonProcess forking{newest_interpreter(),
                         "import os, sys\nchild = os.fork() or os._exit(0)\n"
                         "print('ready', child, sep='\\n', flush=True); sys.stdin.read()"};
   const auto zombie = forking.read_line();
   ChildProcess other{{"/bin/sleep", "1000"}};
   ASSERT_TRUE(comes_to_state(base::Pid{std::stoi(zombie)}, 'Z'));
-  PythonProcess python{interpreter(), kWaiting};
+  PythonProcess python{newest_interpreter(), kWaiting};
   wait_until_asleep(python.pid());
   const auto result = dump(python.pid(), {"-p", zombie, "-p", std::to_string(other.pid().value())});
   EXPECT_EQ(result.status, ExitStatus{125});
@@ -512,9 +511,9 @@ TEST_F(DumpCommand, GoesOnAfterAProcessThatCannotBeDumped) {
 }
 
 TEST_F(DumpCommand, SelectsByName) {
-  PythonProcess python{interpreter(), kWaiting};
-  PythonProcess other{interpreter(), "open('/proc/self/comm', 'w').write('dumped-other')\n" +
-                                         std::string{kWaiting}};
+  PythonProcess python{newest_interpreter(), kWaiting};
+  PythonProcess other{newest_interpreter(), "open('/proc/self/comm', 'w').write('dumped-other')\n" +
+                                                std::string{kWaiting}};
   const auto result = run({tool(), "dump", "--comm", "dumped-o*"});
   EXPECT_EQ(result.status, ExitStatus{});
   EXPECT_THAT(result.out, AllOf(HasSubstr(fmt::format("pid {} (", other.pid().value())),
@@ -525,7 +524,7 @@ TEST_F(DumpCommand, SelectsByName) {
 }
 
 TEST_F(DumpCommand, WatchEndsWithTheProcess) {
-  PythonProcess python{interpreter(), kWaiting};
+  PythonProcess python{newest_interpreter(), kWaiting};
   ChildProcess watch{
       {tool(), "dump", "--json", "--watch", "20ms", "-p", std::to_string(python.pid().value())}};
   for (int i = 0; i < 3; ++i) {
@@ -539,7 +538,7 @@ TEST_F(DumpCommand, WatchEndsWithTheProcess) {
 }
 
 TEST_F(DumpCommand, WatchTellsWhichTaskStaysInItsAwait) {
-  PythonProcess python{interpreter(), R"(
+  PythonProcess python{newest_interpreter(), R"(
 import asyncio
 async def stuck(future):
     await future
@@ -581,7 +580,7 @@ asyncio.run(main())
 }
 
 TEST_F(DumpCommand, WatchReplacesTheScreenUntilCtrlC) {
-  PythonProcess python{interpreter(), kWaiting};
+  PythonProcess python{newest_interpreter(), kWaiting};
   PtyProcess watch{{tool(), "dump", "--watch", "20ms", "-p", std::to_string(python.pid().value())}};
   const auto deadline = Deadline::after(kPatience);
   ASSERT_TRUE(watch.read_until("<module>", deadline)) << watch.screen();

@@ -25,9 +25,6 @@ using base::Deadline;
 using base::Step;
 using testing::HasSubstr;
 
-// The newest version that is installed.
-Interpreter newest() { return interpreters().back(); }
-
 class GuardTest : public testing::Test {
  protected:
   std::unique_ptr<ChildProcess> start_recording(const std::string& pids) {
@@ -54,7 +51,7 @@ class GuardTest : public testing::Test {
 };
 
 TEST_F(GuardTest, IsThereForASessionAndNoLonger) {
-  CheckedTarget target{newest(), Doing::kComputes};
+  CheckedTarget target{newest_interpreter(), Doing::kComputes};
   const auto tool = begin_recording(target.pid_text());
   const auto guard = test::guard_of(tool->pid());
   ASSERT_TRUE(guard);
@@ -67,8 +64,8 @@ TEST_F(GuardTest, IsThereForASessionAndNoLonger) {
 }
 
 TEST_F(GuardTest, SwitchesOffWhenTheToolIsKilledWhateverSignalsItGot) {
-  CheckedTarget first{newest(), Doing::kComputes};
-  CheckedTarget second{newest(), Doing::kReads};
+  CheckedTarget first{newest_interpreter(), Doing::kComputes};
+  CheckedTarget second{newest_interpreter(), Doing::kReads};
   const auto tool = begin_recording(first.pid_text() + "," + second.pid_text());
   const auto guard = test::guard_of(tool->pid());
   ASSERT_TRUE(guard);
@@ -95,7 +92,7 @@ print(pid, flush=True)
 sys.stdin.readline()
 os.kill(pid, 9)
 )";
-  PythonProcess parent{newest(), child_of};
+  PythonProcess parent{newest_interpreter(), child_of};
   const auto tool = begin_recording(std::to_string(parent.pid().value()));
   parent.send_line("fork");
   const base::Pid child{static_cast<pid_t>(std::stoi(parent.read_line()))};
@@ -125,7 +122,7 @@ while os.read(0, 1):
 )";
 
 TEST_F(GuardTest, WaitsForARequestThatIsRunning) {
-  PythonProcess target{newest(), kSlowHook};
+  PythonProcess target{newest_interpreter(), kSlowHook};
   const auto tool = start_recording(std::to_string(target.pid().value()));
   ASSERT_EQ(target.read_line(kPatience), "in hook");
   tool->signal(SIGKILL);
@@ -141,8 +138,8 @@ TEST_F(GuardTest, WaitsForARequestThatIsRunning) {
 }
 
 TEST_F(GuardTest, FinishesAKilledActivateAndAKilledDeactivate) {
-  CheckedTarget first{newest(), Doing::kComputes};
-  CheckedTarget second{newest(), Doing::kComputes};
+  CheckedTarget first{newest_interpreter(), Doing::kComputes};
+  CheckedTarget second{newest_interpreter(), Doing::kComputes};
   const auto both = first.pid_text() + "," + second.pid_text();
   const auto activate = tool({"activate", "-p", both},
                              fmt::format("{}.2:kill", static_cast<int>(Step::kEffectAwaited)));
@@ -161,12 +158,12 @@ TEST_F(GuardTest, FinishesAKilledActivateAndAKilledDeactivate) {
 }
 
 TEST_F(GuardTest, OfAKilledActivateLeavesOnWhatAnotherActivateSwitchedOn) {
-  CheckedTarget first{newest(), Doing::kComputes};
+  CheckedTarget first{newest_interpreter(), Doing::kComputes};
   ChildOptions stops;
   stops.env["PYINJECT_TEST_FAULT"] = fmt::format("{}:stop", static_cast<int>(Step::kGuardTold));
   ChildProcess killed{{faulty_tool(), "activate", "-p", first.pid_text()}, stops};
   ASSERT_TRUE(comes_to_job_control_stop(killed.pid())) << killed.err();
-  CheckedTarget later{newest(), Doing::kComputes};  // runs the same executable
+  CheckedTarget later{newest_interpreter(), Doing::kComputes};  // runs the same executable
   EXPECT_EQ(run({test::tool(), "activate", "-p", later.pid_text()}).status, ExitStatus{});
   killed.signal(SIGKILL);
   (void)killed.wait(Deadline::after(kPatience));
@@ -177,7 +174,7 @@ TEST_F(GuardTest, OfAKilledActivateLeavesOnWhatAnotherActivateSwitchedOn) {
 
 // The guard also holds the stderr open until it exits.
 TEST_F(GuardTest, EndsWithADeactivateThatIsRefusedAndLeavesTheTargetAlone) {
-  CheckedTarget target{newest(), Doing::kReads};
+  CheckedTarget target{newest_interpreter(), Doing::kReads};
   const auto recorder = begin_recording(target.pid_text());
   const Untouched before{target.pid()};
   ChildProcess deactivate{
@@ -196,7 +193,7 @@ TEST_F(GuardTest, EndsWithADeactivateThatIsRefusedAndLeavesTheTargetAlone) {
 }
 
 TEST_F(GuardTest, LeavesOnWhatTheUserHadActivated) {
-  CheckedTarget target{newest(), Doing::kComputes};
+  CheckedTarget target{newest_interpreter(), Doing::kComputes};
   EXPECT_EQ(run({faulty_tool(), "activate", "-p", target.pid_text()}).status, ExitStatus{});
   const auto tool = begin_recording(target.pid_text());
   tool->signal(SIGKILL);

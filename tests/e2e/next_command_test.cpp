@@ -40,7 +40,7 @@ TEST_P(NextCommand, WorksWithoutAddr2line) {
   std::filesystem::create_directory(folder / "bin");
   RunOptions poor;
   poor.child.env["PATH"] = folder / "bin";
-  const CheckedTarget target{interpreters().back(), Doing::kComputes};
+  const CheckedTarget target{newest_interpreter(), Doing::kComputes};
   const auto recorded =
       run({tool(), "record", "--perf", *perf, "-e", "cpu-clock", "-F", "999", "-p",
            target.pid_text(), "-o", folder / "perf.data", "--", "/bin/sleep", "1"},

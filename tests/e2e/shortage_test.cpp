@@ -42,7 +42,7 @@ class ShortageTest : public testing::Test {
 
   Guards guards_;
   TempDir folder_;
-  CheckedTarget target_{interpreters().back(), Doing::kComputes};
+  CheckedTarget target_{newest_interpreter(), Doing::kComputes};
   std::unique_ptr<ChildProcess> tool_;
 };
 

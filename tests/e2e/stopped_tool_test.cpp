@@ -26,8 +26,6 @@ using base::Step;
 using testing::HasSubstr;
 using testing::Not;
 
-Interpreter last_version() { return interpreters().back(); }
-
 ChildOptions with_fault(Step step, const char* action) {
   ChildOptions options;
   options.env["PYINJECT_TEST_FAULT"] = fmt::format("{}:{}", static_cast<int>(step), action);
@@ -52,7 +50,7 @@ class StoppedTool : public testing::Test {
 class StoppedInAStop : public StoppedTool, public testing::WithParamInterface<Step> {};
 
 TEST_P(StoppedInAStop, IsKilledByItsGuardWhichSwitchesOff) {
-  CheckedTarget target{last_version(), Doing::kComputes};
+  CheckedTarget target{newest_interpreter(), Doing::kComputes};
   RunOptions options;
   options.child = with_fault(GetParam(), "stop");
   const auto result = run(recording(faulty_tool(), target.pid_text(), {"true"}), options);
@@ -72,13 +70,13 @@ INSTANTIATE_TEST_SUITE_P(Cases, StoppedInAStop,
 // SIGTSTP has no effect in an orphaned process group, which a test may run in.
 std::vector<std::string> in_own_process_group(std::vector<std::string> argv) {
   argv.insert(argv.begin(),
-              {last_version().command.front(), "-c",
+              {newest_interpreter().command.front(), "-c",
                "import os, sys; os.setpgid(0, 0); os.execv(sys.argv[1], sys.argv[1:])"});
   return argv;
 }
 
 TEST_F(StoppedTool, StopsAfterTheStopOnCtrlZAndGoesOnLater) {
-  PythonProcess target{last_version(), R"(
+  PythonProcess target{newest_interpreter(), R"(
 import sys
 print('ready', flush=True)
 while sys.stdin.readline():
@@ -114,7 +112,7 @@ class OtherInstances : public StoppedTool {
 };
 
 TEST_F(OtherInstances, AreWaitedForAtTheBegin) {
-  CheckedTarget target{last_version(), Doing::kComputes};
+  CheckedTarget target{newest_interpreter(), Doing::kComputes};
   const auto other = stop_target_by({faulty_tool(), "activate", "-p", target.pid_text()});
   const auto result = run(recording(tool(), target.pid_text(), {"true"}));
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
@@ -125,7 +123,7 @@ TEST_F(OtherInstances, AreWaitedForAtTheBegin) {
 }
 
 TEST_F(OtherInstances, AreWaitedForWhenARecordingSwitchesOff) {
-  CheckedTarget target{last_version(), Doing::kComputes};
+  CheckedTarget target{newest_interpreter(), Doing::kComputes};
   ChildProcess recorder{
       recording(tool(), target.pid_text(), {"sh", "-c", "echo begun; exec sleep 60"})};
   ASSERT_EQ(recorder.read_line(Deadline::after(kPatience)), "begun") << recorder.err();
@@ -139,7 +137,7 @@ TEST_F(OtherInstances, AreWaitedForWhenARecordingSwitchesOff) {
 }
 
 TEST_F(OtherInstances, BegunTogetherAreNotRefused) {
-  CheckedTarget target{last_version(), Doing::kComputes};
+  CheckedTarget target{newest_interpreter(), Doing::kComputes};
   for (const char* verb : {"activate", "deactivate", "activate", "deactivate"}) {
     std::vector<std::unique_ptr<ChildProcess>> together;
     for (int i = 0; i < 4; ++i) {

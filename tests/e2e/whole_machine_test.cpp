@@ -45,7 +45,7 @@ int crowd() {
 // Records STEADY and STORM programs of crowd.py with OPTIONS.
 void expect_all_names(const std::string& options, int steady, int storm) {
   std::vector<std::string> commands;
-  for (const auto& interpreter : interpreters({.whole_matrix = true})) {
+  for (const auto& interpreter : interpreters({.both_ways = true, .whole_matrix = true})) {
     commands.push_back(fmt::format("{}", fmt::join(interpreter.command, " ")));
   }
   ASSERT_FALSE(commands.empty());

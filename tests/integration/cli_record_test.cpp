@@ -155,7 +155,8 @@ TEST_P(RecordsPython, PerfCompletesItsFileWhenTheToolIsKilled) {
   python.expect_alive();
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, RecordsPython, testing::ValuesIn(test::interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, RecordsPython,
+                         testing::ValuesIn(test::interpreters({.both_ways = true})),
                          test::InterpreterName{});
 
 // If standard output is a pipe, as it is here, perf's data goes there only with `-o -`.

@@ -89,7 +89,8 @@ TEST_F(OpenMappedTest, KnowsMappingsWithoutFile) {
 
 class OpenMappedEverywhere : public testing::TestWithParam<test::Interpreter> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OpenMappedEverywhere);
-INSTANTIATE_TEST_SUITE_P(Pythons, OpenMappedEverywhere, testing::ValuesIn(test::interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, OpenMappedEverywhere,
+                         testing::ValuesIn(test::interpreters({.both_ways = true})),
                          test::InterpreterName{});
 
 TEST_P(OpenMappedEverywhere, OpensEveryMappedFile) {

@@ -30,8 +30,8 @@ class PythonDetectorTest : public DetectionTest {
   Attach attach_;
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonDetectorTest);
-INSTANTIATE_TEST_SUITE_P(Pythons, PythonDetectorTest, testing::ValuesIn(interpreters()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonDetectorTest,
+                         testing::ValuesIn(interpreters({.both_ways = true})), InterpreterName{});
 
 std::vector<std::string> words(const std::string& line) {
   std::istringstream stream{line};
@@ -219,7 +219,7 @@ TEST(PythonDetectorKindsTest, AreTheseHere) {
   if (interpreters().empty()) {
     GTEST_SKIP() << "no interpreter found";
   }
-  for (const auto& interpreter : interpreters()) {
+  for (const auto& interpreter : interpreters({.both_ways = true})) {
     const auto file = interpreter_file(interpreter);
     ASSERT_FALSE(file.empty());
     const auto header = base::read_file(file, 20).value_or("");

@@ -68,8 +68,8 @@ class PythonEmbeddedTest : public DetectionTest {
   Attach attach_;
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonEmbeddedTest);
-INSTANTIATE_TEST_SUITE_P(Pythons, PythonEmbeddedTest, testing::ValuesIn(interpreters()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonEmbeddedTest,
+                         testing::ValuesIn(interpreters({.both_ways = true})), InterpreterName{});
 
 TEST_P(PythonEmbeddedTest, IsFoundByWhatIsMapped) {
   start("main");

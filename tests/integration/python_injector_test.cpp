@@ -377,7 +377,8 @@ os.execv('/bin/sh', ['sh', '-c', 'echo executed; read line'])
   EXPECT_EQ(refusal.reason, python::Reason::kExited) << python::describe(refusal);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, Injector, testing::ValuesIn(interpreters()), InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, Injector, testing::ValuesIn(interpreters({.both_ways = true})),
+                         InterpreterName{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Injector);
 
 }  // namespace

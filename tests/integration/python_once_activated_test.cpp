@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 
 class PythonOnceActivatedTest : public DetectionTest {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonOnceActivatedTest);
-INSTANTIATE_TEST_SUITE_P(Pythons, PythonOnceActivatedTest, testing::ValuesIn(interpreters()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonOnceActivatedTest,
+                         testing::ValuesIn(interpreters({.both_ways = true})), InterpreterName{});
 
 // For each line, creates functions, calls them and discards them.
 constexpr auto kChurn =

@@ -20,8 +20,8 @@ using testing::HasSubstr;
 
 class PythonRefusalsInterpreterTest : public DetectionTest {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsInterpreterTest);
-INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsInterpreterTest, testing::ValuesIn(interpreters()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsInterpreterTest,
+                         testing::ValuesIn(interpreters({.both_ways = true})), InterpreterName{});
 
 TEST(PythonRefusalsFreeThreadedTest, ItIsFreeThreaded) {
   const auto python = find_interpreter({.free_threaded = true, .whole_matrix = true});

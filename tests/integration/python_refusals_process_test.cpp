@@ -98,8 +98,8 @@ TEST(PythonRefusalsTest, AnOldPython) {
 
 class PythonRefusalsProcessTest : public DetectionTest {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsProcessTest);
-INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsProcessTest, testing::ValuesIn(interpreters()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsProcessTest,
+                         testing::ValuesIn(interpreters({.both_ways = true})), InterpreterName{});
 
 TEST_P(PythonRefusalsProcessTest, AThread) {
   PythonProcess python{GetParam(),

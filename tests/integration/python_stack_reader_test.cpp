@@ -273,7 +273,8 @@ TEST_P(PythonStackReaderTest, WhatIsNoCodeObjectHasNoName) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, PythonStackReaderTest,
-                         testing::ValuesIn(interpreters({.only_read = true})), InterpreterName{});
+                         testing::ValuesIn(interpreters({.only_read = true, .both_ways = true})),
+                         InterpreterName{});
 
 }  // namespace
 }  // namespace pyinject::test

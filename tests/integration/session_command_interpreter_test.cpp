@@ -30,7 +30,8 @@ TEST_P(EachInterpreter, IsKnownByItsFile) {
   EXPECT_FALSE(found->refusal) << python::describe(*found->refusal);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, EachInterpreter, testing::ValuesIn(test::interpreters()),
+INSTANTIATE_TEST_SUITE_P(Pythons, EachInterpreter,
+                         testing::ValuesIn(test::interpreters({.both_ways = true})),
                          test::InterpreterName{});
 
 // A link named pythonN to an executable, since it is recognized by that name.

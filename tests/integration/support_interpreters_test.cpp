@@ -38,7 +38,7 @@ TEST(Interpreters, NoneOfTheRequiredIsMissing) {
 
 TEST(Interpreters, HaveNamesOfTheirOwn) {
   std::set<std::string> names;
-  for (const auto& one : interpreters()) {
+  for (const auto& one : interpreters({.both_ways = true})) {
     EXPECT_TRUE(names.insert(one.name).second) << one.name;
     EXPECT_THAT(one.name, testing::MatchesRegex("[a-z0-9_]+"));
     EXPECT_GE(one.minor, 12) << one.name;
@@ -65,8 +65,8 @@ TEST(InterpreterCandidates, BeginWithThoseThatAreGiven) {
 
 class PythonProcessTest : public testing::TestWithParam<Interpreter> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonProcessTest);
-INSTANTIATE_TEST_SUITE_P(Pythons, PythonProcessTest, testing::ValuesIn(interpreters()),
-                         InterpreterName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, PythonProcessTest,
+                         testing::ValuesIn(interpreters({.both_ways = true})), InterpreterName{});
 
 TEST_P(PythonProcessTest, IsTheChildItself) {
   PythonOptions options;

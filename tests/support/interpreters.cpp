@@ -201,9 +201,10 @@ std::vector<Interpreter> find() {
   return found;
 }
 
+bool by_loader(const Interpreter& interpreter) { return interpreter.name.ends_with("_loader"); }
+
 bool preferred(const Interpreter& one, const Interpreter& best, Prefer prefer) {
-  return prefer == Prefer::kChrooted ? best.root.empty() && !one.root.empty()
-                                     : one.name.ends_with("_loader");
+  return prefer == Prefer::kChrooted ? best.root.empty() && !one.root.empty() : by_loader(one);
 }
 
 std::vector<Interpreter> one_of_each(const std::vector<Interpreter>& all, Prefer prefer) {
@@ -220,6 +221,20 @@ std::vector<Interpreter> one_of_each(const std::vector<Interpreter>& all, Prefer
     result.push_back(std::move(interpreter));
   }
   return result;
+}
+
+// Those by their loader are the same executables as the chrooted ones, unless the machine has no
+// root to chroot.
+std::vector<Interpreter> one_way_each(std::vector<Interpreter> all) {
+  std::set<int> chrooted;
+  for (const auto& interpreter : all) {
+    if (!interpreter.root.empty()) {
+      chrooted.insert(interpreter.minor);
+    }
+  }
+  std::erase_if(all,
+                [&](const auto& one) { return by_loader(one) && chrooted.contains(one.minor); });
+  return all;
 }
 
 const std::vector<Interpreter>& whole_matrix() {
@@ -268,6 +283,14 @@ bool selected(const Interpreter& one, const InterpreterSelection& by) {
 
 }  // namespace
 
+Interpreter newest_interpreter() {
+  const auto found = interpreters({.root = false});
+  if (found.empty()) {
+    throw base::Error{"no interpreter of this machine can be activated"};
+  }
+  return *std::ranges::max_element(found, {}, &Interpreter::minor);
+}
+
 bool is_only_read(const Interpreter& interpreter) {
   return interpreter.free_threaded || is_newer(interpreter);
 }
@@ -292,11 +315,16 @@ std::vector<Interpreter> interpreters(const InterpreterSelection& selection) {
   std::ranges::copy_if(selection.whole_matrix ? whole_matrix() : matrix(),
                        std::back_inserter(result),
                        [&](const auto& one) { return selected(one, selection); });
-  return selection.each_version ? one_of_each(result, *selection.each_version) : result;
+  if (selection.each_version) {
+    return one_of_each(result, *selection.each_version);
+  }
+  return selection.both_ways ? result : one_way_each(std::move(result));
 }
 
 std::optional<Interpreter> find_interpreter(const InterpreterSelection& selection) {
-  auto found = interpreters(selection);
+  auto both = selection;
+  both.both_ways = true;
+  auto found = interpreters(both);
   return found.empty() ? std::nullopt : std::optional{std::move(found.front())};
 }
 

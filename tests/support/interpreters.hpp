@@ -46,7 +46,10 @@ struct InterpreterSelection {
   std::string name_part = {};               // substring of Interpreter::name
   std::optional<Prefer> each_version = {};  // only one per minor version; of
                                             // free-threaded ones, another one
-  bool whole_matrix = false;                // ignore PYINJECT_TEST_EACH_VERSION
+  // Also those of Debian by their loader that are in the selection chrooted, too: only for tests
+  // that depend on how an interpreter's files are found.
+  bool both_ways = false;
+  bool whole_matrix = false;  // ignore PYINJECT_TEST_EACH_VERSION
 };
 
 // The interpreters of this machine that meet all conditions, in the order of the search; with
@@ -63,11 +66,15 @@ struct InterpreterSelection {
 // directory caches the answers, too (answers.cache).
 [[nodiscard]] std::vector<Interpreter> interpreters(const InterpreterSelection& selection = {});
 
-// The first of interpreters(SELECTION); nullopt: there is none.
+// The first that meets all conditions, whichever way it is run; nullopt: there is none.
 [[nodiscard]] std::optional<Interpreter> find_interpreter(const InterpreterSelection& selection);
 
 // The first interpreter of that minor version that is not chrooted and not free-threaded.
 [[nodiscard]] std::optional<Interpreter> plain_interpreter(int minor);
+
+// One of the newest version that can be activated and is not chrooted. Throws base::Error if there
+// is none.
+[[nodiscard]] Interpreter newest_interpreter();
 
 // Whether it can only be read, not activated.
 [[nodiscard]] bool is_only_read(const Interpreter& interpreter);
