@@ -5,6 +5,7 @@
 #include "support/checked_target.hpp"
 #include "support/child_process.hpp"
 #include "support/guards.hpp"
+#include "support/in_rotation.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
@@ -77,19 +78,22 @@ std::string death_name(const testing::TestParamInfo<Death>& info) {
                      static_cast<int>(std::get<1>(info.param)));
 }
 
+// Each step on two versions, in rotation.
 std::vector<Death> deaths() {
   std::vector<Death> result;
-  const auto versions = interpreters({.each_version = Prefer::kChrooted});
   for (int number = 1; number <= static_cast<int>(Step::kLast); ++number) {
     const Step step{number};
-    for (const auto& interpreter : versions) {
-      const bool copies = step == Step::kMapCopyBegun || step == Step::kMapCopied;
-      const bool last = interpreter.minor == versions.back().minor;
-      // Only reached by switching off a target whose session was killed at a certain moment.
-      if (step == Step::kOffEvaluatorKept || (copies && interpreter.root.empty()) ||
-          (knows_no_python(step) && !last)) {
-        continue;
-      }
+    // Only reached by switching off a target whose session was killed at a certain moment.
+    if (step == Step::kOffEvaluatorKept) {
+      continue;
+    }
+    auto versions = interpreters({.each_version = Prefer::kChrooted});
+    if (step == Step::kMapCopyBegun || step == Step::kMapCopied) {
+      std::erase_if(versions, [](const auto& one) { return one.root.empty(); });
+    } else if (knows_no_python(step) && !versions.empty()) {
+      versions = {versions.back()};
+    }
+    for (const auto& interpreter : in_rotation(versions, static_cast<std::size_t>(number), 2)) {
       result.emplace_back(interpreter, step);
     }
   }
@@ -211,14 +215,15 @@ TEST_P(ToolShortage, LeavesNoTargetOn) {
   target_.expect_usable();
 }
 
-// Each step with each kind of shortage, versions in rotation. The errors of open(2) are handled
-// alike, so each step gets EMFILE and one of the others.
+// Each step with an error of open(2), of which the tool treats all alike, and with the shortage of
+// processes; errors and versions in rotation.
 std::vector<Shortage> shortages() {
-  static const std::vector<std::string> others{"ENFILE", "ENOMEM", "EIO"};
+  static const std::vector<std::string> of_files{"EMFILE", "ENFILE", "ENOMEM", "EIO"};
   std::vector<Shortage> result;
   for (const auto& [interpreter, step] : failures()) {
-    result.emplace_back(interpreter, step, "EMFILE");
-    result.emplace_back(interpreter, step, others[static_cast<std::size_t>(step) % others.size()]);
+    for (const auto& error : in_rotation(of_files, static_cast<std::size_t>(step), 1)) {
+      result.emplace_back(interpreter, step, error);
+    }
     result.emplace_back(interpreter, step, "EAGAIN");
     if (step >= Step::kRecording) {
       result.emplace_back(interpreter, step, "EFBIG");

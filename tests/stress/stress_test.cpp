@@ -13,6 +13,7 @@
 #include "stress/kinds.hpp"
 #include "stress/torture.hpp"
 #include "support/child_process.hpp"
+#include "support/in_rotation.hpp"
 #include "support/interpreters.hpp"
 
 #include <fmt/format.h>
@@ -47,10 +48,28 @@ int number(const char* name, int otherwise) {
 std::vector<Interpreter> chosen_interpreters() {
   const auto wanted = setting("PYINJECT_STRESS_PYTHONS");
   return wanted.empty() ? interpreters({.each_version = Prefer::kLoader})
-                        : interpreters({.name_part = wanted});
+                        : interpreters({.name_part = wanted, .both_ways = true});
 }
 
 using Parameters = std::tuple<Kind, Interpreter>;
+
+bool long_run() {
+  return number("PYINJECT_STRESS_INJECTIONS", 0) > 0 || number("PYINJECT_STRESS_SECONDS", 0) > 0;
+}
+
+// In a short run, each kind has two versions, in rotation.
+std::vector<Parameters> kinds_and_interpreters() {
+  const auto interpreters = chosen_interpreters();
+  std::vector<Parameters> all;
+  std::size_t row = 0;
+  for (const auto& kind : kinds()) {
+    for (const auto& one : long_run() ? interpreters : in_rotation(interpreters, row, 2)) {
+      all.emplace_back(kind, one);
+    }
+    ++row;
+  }
+  return all;
+}
 
 struct KindAndInterpreter {
   std::string operator()(const testing::TestParamInfo<Parameters>& info) const {
@@ -97,16 +116,15 @@ TEST_P(Stress, NoTargetIsHarmed) {
   const int injections = number("PYINJECT_STRESS_INJECTIONS", 0);
   const auto end =
       base::Deadline::after(std::chrono::seconds{number("PYINJECT_STRESS_SECONDS", 0)});
-  const bool long_run = injections > 0 || !end.expired();
   int recordings = number("PYINJECT_STRESS_RECORDINGS",
-                          long_run ? 0 : recordings_of_a_short_run(kind, interpreter));
+                          long_run() ? 0 : recordings_of_a_short_run(kind, interpreter));
   if (kind.care == Care::kEndsItself) {
     recordings = 0;
   }
 
   Torture torture{kind, interpreter};
   do {
-    torture.live(long_run ? kInjectionsOfALife : kInjectionsOfAShortRun, recordings > 0 ? 1 : 0);
+    torture.live(long_run() ? kInjectionsOfALife : kInjectionsOfAShortRun, recordings > 0 ? 1 : 0);
     --recordings;
   } while ((torture.tally().attempts() < injections || !end.expired()) &&
            torture.tally().notes.size() < kEnoughHarm);
@@ -127,9 +145,7 @@ TEST_P(Stress, NoTargetIsHarmed) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, Stress,
-                         testing::Combine(testing::ValuesIn(kinds()),
-                                          testing::ValuesIn(chosen_interpreters())),
+INSTANTIATE_TEST_SUITE_P(Pythons, Stress, testing::ValuesIn(kinds_and_interpreters()),
                          KindAndInterpreter{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Stress);
 
