@@ -93,10 +93,7 @@ TEST_P(BpfLaunch, HasPythonStacksFromItsFirstFunction) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, BpfLaunch,
-                         testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
-                                         Build{.minor = 15}),
-                         BuildName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfLaunch, testing::ValuesIn(builds_without_jit()), BuildName{});
 
 }  // namespace
 }  // namespace pyinject::test

@@ -106,6 +106,12 @@ const std::vector<Build>& all_builds() {
   return builds;
 }
 
+std::vector<Build> builds_without_jit() {
+  auto builds = all_builds();
+  std::erase_if(builds, [](const Build& build) { return build.jit; });
+  return builds;
+}
+
 std::string name(const Build& build) {
   return fmt::format("py3_{}{}", build.minor, build.jit ? "_jit" : "");
 }

@@ -42,6 +42,8 @@ struct Build {
 };
 // All builds that the engine has to support.
 [[nodiscard]] const std::vector<Build>& all_builds();
+// One build of each version: for what does not depend on the code that runs the functions.
+[[nodiscard]] std::vector<Build> builds_without_jit();
 [[nodiscard]] std::string name(const Build& build);
 // GoogleTest prints a build with this function, whose name it prescribes.
 // NOLINTNEXTLINE(readability-identifier-naming)

@@ -101,7 +101,7 @@ TEST_P(BpfShares, OfTheProgramAndTheCollectorAreSmall) {
   EXPECT_LE(of_collector, kOfProcessor);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, BpfShares, testing::ValuesIn(all_builds()), BuildName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfShares, testing::ValuesIn(builds_without_jit()), BuildName{});
 
 }  // namespace
 }  // namespace pyinject::test

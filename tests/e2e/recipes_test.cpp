@@ -190,7 +190,7 @@ TEST_P(Recipes, CountEachAllocation) {
               Not(HasSubstr(fmt::format("perf_pyinject_{}_", recorder().value()))));
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, Recipes, testing::ValuesIn(all_builds()), BuildName{});
+INSTANTIATE_TEST_SUITE_P(Pythons, Recipes, testing::ValuesIn(builds_without_jit()), BuildName{});
 
 class RecipesOfOne : public Recipes {};
 

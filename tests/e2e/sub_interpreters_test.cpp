@@ -205,13 +205,12 @@ TEST_P(BpfInterpreters, ThatAreIdleAreIgnored) {
     ++innermost[chain.back()];
   }
   SCOPED_TRACE(testing::PrintToString(innermost) + messages_);
-  EXPECT_GE(innermost["main_leaf"], samples.size() / 3);
-  EXPECT_GE(innermost["sub_leaf"], samples.size() / 3);
+  // Their shares vary with how each interpreter has specialised its copy of the function.
+  EXPECT_GE(innermost["main_leaf"], 100U);
+  EXPECT_GE(innermost["sub_leaf"], 100U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, BpfInterpreters,
-                         testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
-                                         Build{.minor = 15}),
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfInterpreters, testing::ValuesIn(builds_without_jit()),
                          BuildName{});
 
 class DumpInterpreters : public testing::TestWithParam<Build> {
@@ -276,9 +275,7 @@ TEST_P(DumpInterpreters, ThatStartAndEndHaveWholeStacks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Pythons, DumpInterpreters,
-                         testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},
-                                         Build{.minor = 15}),
+INSTANTIATE_TEST_SUITE_P(Pythons, DumpInterpreters, testing::ValuesIn(builds_without_jit()),
                          BuildName{});
 
 // concurrent.interpreters and InterpreterPoolExecutor.
