@@ -105,20 +105,20 @@ def run(output, interrupt_after=None, of=command):
     with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as messages:
         begin = time.monotonic()
         process = subprocess.Popen(of(output), stdout=said, stderr=messages, stdin=subprocess.DEVNULL)
+        watched = os.pidfd_open(process.pid)
         since = begin
         before = 0
         if interrupt_after is not None:
-            ended = select.select([os.pidfd_open(process.pid)], [], [], interrupt_after)[0]
+            ended = select.select([watched], [], [], interrupt_after)[0]
             since = time.monotonic()
             before = processor_seconds(process.pid)
             if not ended:
-                process.send_signal(signal.SIGINT)
-        watched = os.pidfd_open(process.pid)
+                os.kill(process.pid, signal.SIGINT)  # send_signal() would reap it if it has just ended
         in_time = bool(select.select([watched], [], [], PATIENCE)[0])
         took = time.monotonic() - since
         os.close(watched)
         if not in_time:
-            process.kill()
+            os.kill(process.pid, signal.SIGKILL)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         said.seek(0)
