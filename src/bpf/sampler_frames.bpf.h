@@ -81,7 +81,6 @@ static long step_frame(__u32 index, struct walker *walker) {
   }
   if (walk->steps == 0) {
     walk->steps = 1;
-    walk->first_entry = entry;
   }
   if (entry && walk->steps == 1) {
     walk->steps = 2;
@@ -185,11 +184,23 @@ static __always_inline __u64 next_try(struct work *work) {
   }
   walk->flags = walk->flags_before;
   walk->count = walk->count_before;
+  walk->first_place = 0;
   return walk->what == kTryCframe         ? frame_in_registers(work, true)
          : walk->what == kTryFrame        ? frame_in_registers(work, false)
          : walk->what == kTryCframeBehind ? walk->behind_cframe
          : walk->stale                    ? 0
                                           : walk->published;
+}
+
+/* Whether the walk from the published frame began behind the wrong evaluator: a _PyCFrame that is
+ * not filled in yet often contains a frame of an earlier one, or its entry frame. An evaluator's
+ * _PyCFrame and entry frame are neighbours on the C stack, and what the latter is linked to stays
+ * the innermost frame of the previous evaluator. */
+static __always_inline bool is_stale(const struct work *work) {
+  const struct walk *walk = &work->walk;
+  return walk->what == kTryPublished && work->at.frame_in_cframe && walk->steps == 2 &&
+         (walk->behind_entry != walk->behind_cframe ||
+          walk->first_place - walk->cframe + kEvaluatorsStack > 2 * kEvaluatorsStack);
 }
 
 static long step_try(__u32 index, struct walker *walker) {
@@ -202,14 +213,11 @@ static long step_try(__u32 index, struct walker *walker) {
   }
   bool any = walk->frame != 0 || (walk->what == kTryPublished && walk->may_be_empty);
   walk->steps = 0;
-  walk->first_entry = 0;
   walk->last_entry = 1; /* an empty walk counts as complete */
   walk->last_generator = 0;
   bpf_loop(3 * SAMPLER_MOST_FRAMES, step_frame, walker, 0);
   bool readable = walk->flags == walk->flags_before;
-  /* A _PyCFrame that is not filled in yet often contains the entry frame of an earlier one. */
-  bool stale = walk->what == kTryPublished && at->frame_in_cframe && walk->first_entry &&
-               walk->behind_entry != walk->behind_cframe;
+  bool stale = is_stale(work);
   if ((walk->flags & SAMPLER_TRUNCATED) ||
       (readable && walk->last_entry && !stale && any)) {
     return 1;
@@ -261,6 +269,7 @@ static long step_walk(__u32 index, struct walker *walker) {
   walk->may_be_empty = 1;
   if (at->frame_in_cframe) { /* 3.12: struct _PyCFrame {current_frame, previous} */
     /* The _PyCFrame that belongs to no evaluator is in the thread state itself. */
+    walk->cframe = walk->frame;
     walk->may_be_empty = walk->frame - work->states[index] < kMostThreadState;
     walk->behind_cframe = read_word(read_word(walk->frame + at->previous_cframe));
     walk->frame = read_word(walk->frame);

@@ -104,6 +104,7 @@ struct walk {
   __u64 published; /* the first frame of the walk */
   __u64 last_code;
   __u64 behind_entry;  /* the frame before the first entry frame */
+  __u64 cframe;        /* 3.12: the innermost _PyCFrame */
   __u64 behind_cframe; /* 3.12: the innermost frame of the previous evaluator */
   __u32 count;
   __u32 count_before; /* count at the start of this thread state */
@@ -113,7 +114,6 @@ struct walk {
   __u8 what; /* the current attempt, kTryPublished and so on */
   __u8 flags;
   __u8 steps;       /* 0, 1, or more */
-  __u8 first_entry; /* the first frame is an entry frame */
   __u8 last_entry;
   __u8 last_generator;
   __u8 stale; /* the published frame is that of an earlier _PyCFrame */

@@ -1,11 +1,16 @@
 // The BPF program on a perf event of the test's own, with every interpreter.
+#include "base/text.hpp"
 #include "integration/bpf_sampling.hpp"
 #include "support/paths.hpp"
+#include "tracee/tracee_memory.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -222,6 +227,60 @@ outside()
   collect(20);
   EXPECT_THAT(texts(), Each(AllOf(StartsWith("inside "), HasSubstr("outside <module> |"))));
 }
+
+class BpfUnfinishedEvaluator : public BpfSampling {};
+
+// Until an evaluator of 3.12 has filled in its _PyCFrame, that has what was there before: here the
+// frame of a function that has returned, below an entry frame elsewhere.
+TEST_P(BpfUnfinishedEvaluator, DoesNotShowAFunctionThatHasReturned) {
+  PythonProcess python{GetParam(), std::string{kReady} + R"(
+import ctypes, itertools
+room = ctypes.create_string_buffer(0x10000)
+def returned(): pass
+def adds():
+    ready()
+    print(ctypes.addressof(room), id(returned.__code__), sep='\n', flush=True)
+    sum(itertools.repeat(0))
+adds()
+)"};
+  const auto number = [&] { return base::parse_number<std::uint64_t>(python.read_line()).value(); };
+  const base::RemoteAddress room{number() & ~std::uint64_t{7}};
+  const auto code = number();
+  open();
+  sample(python.pid());
+  const auto adds = [this](const auto& stack) { return text(stack) == "adds <module> | "; };
+  collect(20, adds);
+  // From now on it is in sum(), which neither reads nor changes what follows.
+  const tracee::TraceeMemory memory{python.pid()};
+  const auto at = [&](base::RemoteAddress address) { return memory.read_pointer(address).value(); };
+  const auto copy = [&](base::RemoteAddress to, base::RemoteAddress frame) {
+    using Bytes = std::array<std::byte, 0x78>;
+    ASSERT_TRUE(memory.write_value(to, memory.read_value<Bytes>(frame).value()));
+  };
+  const auto state = at(at(layout_.interpreters) + layout_.threads_head);
+  const auto cframe = at(state + layout_.current_frame);
+  const auto frame = at(cframe);
+  const auto new_cframe = room + 8;
+  const auto left_frame = room + 0x4000;
+  const auto left_entry = room + 0x8000;
+  copy(left_entry, at(at(frame + layout_.previous) + layout_.previous));
+  ASSERT_TRUE(memory.write_value(left_entry + layout_.previous, frame.value()));
+  copy(left_frame, frame);
+  ASSERT_TRUE(memory.write_value(left_frame + layout_.executable, code));
+  ASSERT_TRUE(memory.write_value(left_frame + layout_.previous, left_entry.value()));
+  ASSERT_TRUE(memory.write_value(new_cframe, left_frame.value()));
+  ASSERT_TRUE(memory.write_value(new_cframe + layout_.previous_cframe, cframe.value()));
+  ASSERT_TRUE(memory.write_value(state + layout_.current_frame, new_cframe.value()));
+  stacks_.clear();
+  collect(200);
+  EXPECT_EQ(std::ranges::count_if(stacks_, adds), std::ssize(stacks_)) << texts().back();
+}
+
+INSTANTIATE_TEST_SUITE_P(Pythons, BpfUnfinishedEvaluator,
+                         testing::ValuesIn(interpreters({.minor = 12,
+                                                         .each_version = Prefer::kChrooted})),
+                         InterpreterName{});
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BpfUnfinishedEvaluator);
 
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfSamplerTest,
                          testing::ValuesIn(interpreters({.only_read = true})), InterpreterName{});
