@@ -110,6 +110,7 @@ TEST_P(BpfJoin, GivesWholeStacksFromThenOn) {
   ASSERT_TRUE(running.wait(Deadline::after(kPatience)));
   ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
 
+  target.pause();
   const auto figures = bpf_figures(stats());
   const auto unmatched = figures["unmatched"].get<std::size_t>();
   const auto not_joined = figures["not_joined"].get<std::size_t>();
@@ -122,6 +123,7 @@ TEST_P(BpfJoin, GivesWholeStacksFromThenOn) {
   const auto then = compare(perf(), data(), target.trees(), {"--time", since + ","});
   EXPECT_GE(then.all.right, 300U) << joined.err();
   EXPECT_GE(then.all.right + unreadable, then.all.samples) << describe(then) << joined.err();
+  target.resume();
   EXPECT_EQ(target.finish(), ExitStatus{});
 }
 

@@ -99,6 +99,7 @@ TEST_P(BpfStacks, AreExactToTheLeaf) {
   target.nest();
   target.work(1, seconds{2});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  target.pause();
   const auto& messages = running.child().err();
   for (const auto& reader : readers_of(GetParam().perf)) {
     SCOPED_TRACE(reader);
@@ -120,6 +121,7 @@ TEST_P(BpfStacks, AreExactToTheLeaf) {
     EXPECT_GE(called.samples, 5U);
     EXPECT_GE(called.percent(), 98) << "the frames of sorted() are misplaced";
   }
+  target.resume();
   target.work(1);
   EXPECT_EQ(target.finish(), ExitStatus{});
 }

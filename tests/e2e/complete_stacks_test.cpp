@@ -100,6 +100,7 @@ TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
     RunningRecord running{record_arguments(perf, target.pid(), data)};
     work();
     EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+    target.pause();
     for (const auto& reader : readers_from(perf)) {
       SCOPED_TRACE(reader);
       const auto found = compare(reader, data, target.trees());
@@ -108,6 +109,7 @@ TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
       RecordProperty("wrong", found.wrong);
       EXPECT_GE(found.threads.size(), 6U);
     }
+    target.resume();
   };
   record(folder / "first", [&] {
     target.work(20, seconds{2});
@@ -149,6 +151,7 @@ TEST_P(DeepStacks, AreCompleteOrTheCutIsAnnounced) {
   RunningRecord running{record_arguments(GetParam().perf, target.pid(), data)};
   target.work(100, seconds{1});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  target.pause();
   const auto found =
       compare(*find_perf(GetParam().perf), data, target.trees(), {"--max-stack", "2000"});
   RecordProperty("right_percent", std::to_string(found.all.percent()));

@@ -111,6 +111,7 @@ class NativeStacks : public testing::TestWithParam<Build> {
     const auto maps = procfs::read_maps(python.pid());
     ::kill(perf.pid().value(), SIGINT);
     (void)perf.wait(Deadline::after(kPatience));
+    python.pause();
     sampler.leave();
     sampler.stop();
     return compare(data, sampler.stacks(), *maps);

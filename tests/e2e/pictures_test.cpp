@@ -39,11 +39,12 @@ class Service {
                 target_source("services.py"),
                 {.interpreter_args = {}, .args = {reason}, .child = {}}} {}
   [[nodiscard]] std::string pid() const { return std::to_string(python_.pid().value()); }
-  // Records it into DATA.
-  void record(const std::string& data, const std::string& engine, const std::string& length) const {
+  // Records it into DATA; then it is paused.
+  void record(const std::string& data, const std::string& engine, const std::string& length) {
     const auto recorded = run({tool(), "record", "-p", pid(), "--engine", engine, "--off-cpu", "-F",
                                "499", "-o", data, "--", "sleep", length});
     ASSERT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+    python_.pause();
   }
 
  private:
@@ -130,7 +131,7 @@ MATCHER_P(HasAllOf, fewer, "") {
 }
 
 TEST_P(Pictures, HaveTheSamplesOfPerfScript) {
-  const auto service = start("gil");
+  auto service = start("gil");
   const auto data = folder() / "perf.data";
   service.record(data, GetParam().engine, "1");
   const auto expected = told_by_perf(data);
@@ -187,7 +188,7 @@ long samples_apart(const std::map<std::string, long>& left, std::map<std::string
 }
 
 TEST_P(Pictures, FoldedStacksAreThoseOfTheScripts) {
-  const auto service = start("gil");
+  auto service = start("gil");
   const auto data = folder() / "perf.data";
   service.record(data, GetParam().engine, "1");
   const auto scripted =
@@ -209,7 +210,7 @@ using Figures = std::map<std::string, std::vector<long>>;
 long number(std::string_view text) { return base::parse_number<long>(text).value_or(-1); }
 
 TEST_P(Pictures, ReportHasTheFiguresOfTheScripts) {
-  const auto service = start("gil");
+  auto service = start("gil");
   const auto data = folder() / "perf.data";
   service.record(data, GetParam().engine, "1");
   const auto scripted =

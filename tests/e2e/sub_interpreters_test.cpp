@@ -98,6 +98,7 @@ class BpfInterpreters : public testing::TestWithParam<Build> {
     RunningRecord running{arguments};
     wait_for_cpu_time(target.pid(), seconds{1});
     EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+    target.pause();
     auto samples = scripted_samples(folder / "data");
     const auto all = samples.size();
     std::erase_if(samples, [](const auto& sample) { return !sample.user; });

@@ -48,6 +48,9 @@ class CallTreeServer {
   void work(int rounds, std::chrono::nanoseconds at_least = {});
   // Waits for the exit of a child that makes that many rounds; returns its pid.
   std::string fork(int rounds);
+  // As those of PythonProcess.
+  void pause() { process_->pause(); }
+  void resume() { process_->resume(); }
   // Adds two functions between <module> and the rounds.
   void nest();
   [[nodiscard]] ExitStatus finish();

@@ -7,6 +7,7 @@
 #include "support/interpreters.hpp"
 #include "support/patience.hpp"
 
+#include <csignal>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,9 @@ class PythonProcess {
   // Throws base::Error with its stderr if no line arrives in time.
   [[nodiscard]] std::string read_line(std::chrono::nanoseconds span = kPatience);
   void send_line(const std::string& line);
+  // Stops it until resume(): what examines a recording of it gets the processors.
+  void pause() { child_.signal(SIGSTOP); }
+  void resume() { child_.signal(SIGCONT); }
   // A GoogleTest failure with its stderr if it has exited.
   void expect_alive();
   // Sends SIGTERM and waits. Throws base::Error if it does not end.
