@@ -6,7 +6,7 @@
 //   PYINJECT_STRESS_RECORDINGS=N   recordings for each; default: one, on one of the interpreters
 //   PYINJECT_STRESS_CONTROL=1      also run the programs without the tool
 //   PYINJECT_STRESS_PYTHONS=TEXT   interpreters with TEXT in their name; default: one for each
-//                                  minor version
+//                                  minor version, of which a short run takes two, in rotation
 //   PYINJECT_STRESS_TABLE=FILE     append a row of a Markdown table to FILE
 #include "base/text.hpp"
 #include "pyinject/base/deadline.hpp"
@@ -57,13 +57,13 @@ bool long_run() {
   return number("PYINJECT_STRESS_INJECTIONS", 0) > 0 || number("PYINJECT_STRESS_SECONDS", 0) > 0;
 }
 
-// In a short run, each kind has two versions, in rotation.
 std::vector<Parameters> kinds_and_interpreters() {
   const auto interpreters = chosen_interpreters();
+  const bool each = long_run() || !setting("PYINJECT_STRESS_PYTHONS").empty();
   std::vector<Parameters> all;
   std::size_t row = 0;
   for (const auto& kind : kinds()) {
-    for (const auto& one : long_run() ? interpreters : in_rotation(interpreters, row, 2)) {
+    for (const auto& one : each ? interpreters : in_rotation(interpreters, row, 2)) {
       all.emplace_back(kind, one);
     }
     ++row;
