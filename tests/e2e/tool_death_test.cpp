@@ -215,8 +215,8 @@ TEST_P(ToolShortage, LeavesNoTargetOn) {
   target_.expect_usable();
 }
 
-// Each step with an error of open(2), of which the tool treats all alike, and with the shortage of
-// processes; errors and versions in rotation.
+// Each step with a failing open(2), whose errors the tool handles alike, and with a failing start
+// of threads and processes; errors and versions take turns.
 std::vector<Shortage> shortages() {
   static const std::vector<std::string> of_files{"EMFILE", "ENFILE", "ENOMEM", "EIO"};
   std::vector<Shortage> result;

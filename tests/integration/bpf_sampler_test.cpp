@@ -230,8 +230,8 @@ outside()
 
 class BpfUnfinishedEvaluator : public BpfSampling {};
 
-// Until an evaluator of 3.12 has filled in its _PyCFrame, that has what was there before: here the
-// frame of a function that has returned, below an entry frame elsewhere.
+// Until an evaluator of 3.12 fills in its _PyCFrame, that holds what was on the stack before: here
+// the frame of a function that has returned, and whose entry frame is elsewhere.
 TEST_P(BpfUnfinishedEvaluator, DoesNotShowAFunctionThatHasReturned) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import ctypes, itertools

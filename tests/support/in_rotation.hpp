@@ -1,4 +1,4 @@
-// Cases in rotation, for tests whose rows times versions would take too long.
+// For suites in which each row on each version would take too long.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace pyinject::test {
 
-// COUNT of ALL for the row with the number ROW, so that the rows together have all of them. All of
-// them for each row, if PYINJECT_TEST_ALL is in the environment. COUNT: not 0.
+// Returns COUNT of ALL for the row numbered ROW: consecutive rows take turns, and together use all.
+// With PYINJECT_TEST_ALL in the environment, each row gets ALL. COUNT must not be 0.
 template <typename T>
 [[nodiscard]] std::vector<T> in_rotation(const std::vector<T>& all, std::size_t row,
                                          std::size_t count) {

@@ -223,8 +223,8 @@ std::vector<Interpreter> one_of_each(const std::vector<Interpreter>& all, Prefer
   return result;
 }
 
-// Those by their loader are the same executables as the chrooted ones, unless the machine has no
-// root to chroot.
+// An interpreter that its loader runs is the same executable as the chrooted one, which only root
+// can run.
 std::vector<Interpreter> one_way_each(std::vector<Interpreter> all) {
   std::set<int> chrooted;
   for (const auto& interpreter : all) {

@@ -46,8 +46,9 @@ struct InterpreterSelection {
   std::string name_part = {};               // substring of Interpreter::name
   std::optional<Prefer> each_version = {};  // only one per minor version; of
                                             // free-threaded ones, another one
-  // Also those of Debian by their loader that are in the selection chrooted, too: only for tests
-  // that depend on how an interpreter's files are found.
+  // Debian's interpreters are there twice, run by their loader and chrooted. If both are selected,
+  // drop the former, unless both_ways: for tests that depend on how an interpreter's files are
+  // found.
   bool both_ways = false;
   bool whole_matrix = false;  // ignore PYINJECT_TEST_EACH_VERSION
 };
