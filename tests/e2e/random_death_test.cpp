@@ -1,6 +1,7 @@
 // The tool is killed from outside at random moments. scripts/deaths runs this at length.
 #include "support/checked_target.hpp"
 #include "support/child_process.hpp"
+#include "support/covering.hpp"
 #include "support/guards.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
@@ -122,6 +123,7 @@ TEST_P(RandomDeath, LeavesTheTargetRightAndOff) {
       GetParam().name, killed, us(50), us(99), us(100));
 }
 
+COVER(RandomDeath, kOnlyInTheMatrix);
 INSTANTIATE_TEST_SUITE_P(Pythons, RandomDeath,
                          testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});

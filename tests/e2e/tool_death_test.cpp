@@ -4,8 +4,8 @@
 #include "base/file.hpp"
 #include "support/checked_target.hpp"
 #include "support/child_process.hpp"
+#include "support/covering.hpp"
 #include "support/guards.hpp"
-#include "support/in_rotation.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 
@@ -78,7 +78,7 @@ std::string death_name(const testing::TestParamInfo<Death>& info) {
                      static_cast<int>(std::get<1>(info.param)));
 }
 
-// Each step on two versions, in rotation.
+// Each step on each version.
 std::vector<Death> deaths() {
   std::vector<Death> result;
   for (int number = 1; number <= static_cast<int>(Step::kLast); ++number) {
@@ -93,7 +93,7 @@ std::vector<Death> deaths() {
     } else if (knows_no_python(step) && !versions.empty()) {
       versions = {versions.back()};
     }
-    for (const auto& interpreter : in_rotation(versions, static_cast<std::size_t>(number), 2)) {
+    for (const auto& interpreter : versions) {
       result.emplace_back(interpreter, step);
     }
   }
@@ -216,12 +216,12 @@ TEST_P(ToolShortage, LeavesNoTargetOn) {
 }
 
 // Each step with a failing open(2), whose errors the tool handles alike, and with a failing start
-// of threads and processes; errors and versions take turns.
+// of threads and processes; versions take turns.
 std::vector<Shortage> shortages() {
   static const std::vector<std::string> of_files{"EMFILE", "ENFILE", "ENOMEM", "EIO"};
   std::vector<Shortage> result;
   for (const auto& [interpreter, step] : failures()) {
-    for (const auto& error : in_rotation(of_files, static_cast<std::size_t>(step), 1)) {
+    for (const auto& error : of_files) {
       result.emplace_back(interpreter, step, error);
     }
     result.emplace_back(interpreter, step, "EAGAIN");
@@ -237,6 +237,9 @@ std::string shortage_name(const testing::TestParamInfo<Shortage>& info) {
                      static_cast<int>(std::get<1>(info.param)), std::get<2>(info.param));
 }
 
+COVER(ToolShortage, 8);
+COVER(ToolDeath, 12);
+COVER(ToolFailure, 8);
 INSTANTIATE_TEST_SUITE_P(Pythons, ToolShortage, testing::ValuesIn(shortages()), shortage_name);
 INSTANTIATE_TEST_SUITE_P(Pythons, ToolDeath, testing::ValuesIn(deaths()), death_name);
 INSTANTIATE_TEST_SUITE_P(Pythons, ToolFailure, testing::ValuesIn(failures()), death_name);

@@ -1,5 +1,6 @@
 // Names and lines that are not in memory when a sample hits their function.
 #include "integration/bpf_sampling.hpp"
+#include "support/covering.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -90,6 +91,7 @@ TEST_P(BpfColdNames, HaveTheirLinesWhenTheseCanBeRead) {
   }
 }
 
+COVER(BpfColdNames, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfColdNames,
                          testing::ValuesIn(interpreters({.only_read = true})), InterpreterName{});
 

@@ -1,6 +1,7 @@
 // The BPF program on a perf event of the test's own, with every interpreter.
 #include "base/text.hpp"
 #include "integration/bpf_sampling.hpp"
+#include "support/covering.hpp"
 #include "support/paths.hpp"
 #include "tracee/tracee_memory.hpp"
 
@@ -282,6 +283,7 @@ INSTANTIATE_TEST_SUITE_P(Pythons, BpfUnfinishedEvaluator,
                          InterpreterName{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BpfUnfinishedEvaluator);
 
+COVER(BpfSamplerTest, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfSamplerTest,
                          testing::ValuesIn(interpreters({.only_read = true})), InterpreterName{});
 

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "integration/bpf_sampling.hpp"
 #include "pyinject/base/error.hpp"
+#include "support/covering.hpp"
 #include "tracee/tracee_memory.hpp"
 
 #include <gtest/gtest.h>
@@ -153,6 +154,7 @@ read_by_ring()
   EXPECT_EQ(with_frames(), 0);
 }
 
+COVER(BpfThreadStates, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfThreadStates,
                          testing::ValuesIn(interpreters({.only_read = true})), InterpreterName{});
 

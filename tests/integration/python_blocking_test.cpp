@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "support/asleep.hpp"
 #include "support/attach.hpp"
+#include "support/covering.hpp"
 #include "support/interpreters.hpp"
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
@@ -159,6 +160,7 @@ TEST_P(Blocking, ActivatesAndTheCallReturnsAsItShould) {
   EXPECT_EQ(process.child().wait(base::Deadline::after(kPatience)), ExitStatus{});
 }
 
+COVER(Blocking, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, Blocking, testing::ValuesIn(cases()), CaseName{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Blocking);
 

@@ -7,6 +7,7 @@
 #include "python/examine/mailbox.hpp"
 #include "support/asleep.hpp"
 #include "support/attach.hpp"
+#include "support/covering.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
@@ -301,6 +302,7 @@ sys.stdin.read()
   EXPECT_EQ(attach_.detect(parent.pid()).state, python::TrampolineState::kOff);
 }
 
+COVER(Deadlines, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, Deadlines,
                          testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});

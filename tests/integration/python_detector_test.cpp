@@ -5,6 +5,7 @@
 #include "procfs/stat.hpp"
 #include "procfs/status.hpp"
 #include "support/asleep.hpp"
+#include "support/covering.hpp"
 #include "support/snapshot.hpp"
 #include "support/temp_dir.hpp"
 
@@ -30,6 +31,7 @@ class PythonDetectorTest : public DetectionTest {
   Attach attach_;
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonDetectorTest);
+COVER(PythonDetectorTest, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, PythonDetectorTest,
                          testing::ValuesIn(interpreters({.both_ways = true})), InterpreterName{});
 

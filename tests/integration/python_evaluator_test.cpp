@@ -1,6 +1,7 @@
 // The address ranges of the evaluator, compared with the instruction pointers of stopped programs.
 #include "integration/detection.hpp"
 #include "pyinject/python/evaluator.hpp"
+#include "support/covering.hpp"
 #include "support/cpu_time.hpp"
 #include "support/patience.hpp"
 #include "tracee/stopped_process.hpp"
@@ -76,6 +77,7 @@ TEST_P(PythonEvaluatorTest, ByteCodeRunsInItsRanges) {
   EXPECT_GE(inside, kStops * 9 / 10);
 }
 
+COVER(PythonEvaluatorTest, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, PythonEvaluatorTest,
                          testing::ValuesIn(interpreters({.only_read = true})), InterpreterName{});
 

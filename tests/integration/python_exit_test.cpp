@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "procfs/tasks.hpp"
 #include "support/attach.hpp"
+#include "support/covering.hpp"
 #include "support/python_process.hpp"
 
 #include <gtest/gtest.h>
@@ -17,6 +18,7 @@ using base::Deadline;
 
 class PythonExitTest : public testing::TestWithParam<Interpreter> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonExitTest);
+COVER(PythonExitTest, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, PythonExitTest, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 

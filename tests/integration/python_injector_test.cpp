@@ -9,6 +9,7 @@
 #include "support/asleep.hpp"
 #include "support/attach.hpp"
 #include "support/child_process.hpp"
+#include "support/covering.hpp"
 #include "support/interpreters.hpp"
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
@@ -377,6 +378,7 @@ os.execv('/bin/sh', ['sh', '-c', 'echo executed; read line'])
   EXPECT_EQ(refusal.reason, python::Reason::kExited) << python::describe(refusal);
 }
 
+COVER(Injector, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, Injector, testing::ValuesIn(interpreters({.both_ways = true})),
                          InterpreterName{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Injector);

@@ -6,6 +6,7 @@
 #include "python/layout/layout_facts.hpp"
 #include "python/layout/layout_proof.hpp"
 #include "python/layout/object_layout.hpp"
+#include "support/covering.hpp"
 #include "support/interpreters.hpp"
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
@@ -58,6 +59,7 @@ class LayoutBytes : public testing::TestWithParam<Interpreter> {
   std::vector<std::byte> head_;
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LayoutBytes);
+COVER(LayoutBytes, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, LayoutBytes, testing::ValuesIn(interpreters({.only_read = true})),
                          InterpreterName{});
 

@@ -8,6 +8,7 @@
 #include "python/objects/deadlocks.hpp"
 #include "python/objects/object_reader.hpp"
 #include "python/objects/thread_comms.hpp"
+#include "support/covering.hpp"
 #include "support/patience.hpp"
 #include "support/untouched.hpp"
 
@@ -585,6 +586,7 @@ sys.stdin.read()
   EXPECT_EQ(found.owners.at("needs holder"), "holder");
 }
 
+COVER(PythonObjectsTest, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, PythonObjectsTest,
                          testing::ValuesIn(interpreters({.only_read = true})), InterpreterName{});
 

@@ -4,6 +4,7 @@
 #include "integration/told_stack.hpp"
 #include "procfs/status.hpp"
 #include "procfs/tasks.hpp"
+#include "support/covering.hpp"
 #include "support/untouched.hpp"
 
 #include <fmt/format.h>
@@ -272,6 +273,7 @@ TEST_P(PythonStackReaderTest, WhatIsNoCodeObjectHasNoName) {
   EXPECT_TRUE(reader.read().empty());
 }
 
+COVER(PythonStackReaderTest, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, PythonStackReaderTest,
                          testing::ValuesIn(interpreters({.only_read = true, .both_ways = true})),
                          InterpreterName{});

@@ -7,6 +7,7 @@
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/watch/process_watch.hpp"
 #include "support/child_process.hpp"
+#include "support/covering.hpp"
 #include "support/fake_python.hpp"
 
 #include <gmock/gmock.h>
@@ -60,6 +61,7 @@ class WatchTest : public testing::TestWithParam<Way> {
   }
   std::unique_ptr<ProcessWatch> watch_;
 };
+COVER(WatchTest, test::kEveryRow);
 INSTANTIATE_TEST_SUITE_P(Cases, WatchTest, testing::Values(Way::kPerfEvents, Way::kProcfs),
                          [](const auto& one) {
                            return one.param == Way::kPerfEvents ? "perf_events" : "procfs";

@@ -10,6 +10,7 @@
 #include "stress/stressed_target.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
+#include "support/covering.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
@@ -254,6 +255,7 @@ TEST_P(BpfTorture, ChangesNothing) {
   EXPECT_EQ(target.errors(), "");
 }
 
+COVER(BpfTorture, 3);
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfTorture, testing::ValuesIn(cases()), [](const auto& one) {
   return fmt::format("{}_{}", one.param.kind.name, one.param.interpreter.name);
 });

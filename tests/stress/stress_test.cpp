@@ -6,14 +6,14 @@
 //   PYINJECT_STRESS_RECORDINGS=N   recordings for each; default: one, on one of the interpreters
 //   PYINJECT_STRESS_CONTROL=1      also run the programs without the tool
 //   PYINJECT_STRESS_PYTHONS=TEXT   interpreters with TEXT in their name; default: one for each
-//                                  minor version, of which a short run takes two, in rotation
+//                                  minor version
 //   PYINJECT_STRESS_TABLE=FILE     append a row of a Markdown table to FILE
 #include "base/text.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "stress/kinds.hpp"
 #include "stress/torture.hpp"
 #include "support/child_process.hpp"
-#include "support/in_rotation.hpp"
+#include "support/covering.hpp"
 #include "support/interpreters.hpp"
 
 #include <fmt/format.h>
@@ -59,14 +59,11 @@ bool long_run() {
 
 std::vector<Parameters> kinds_and_interpreters() {
   const auto interpreters = chosen_interpreters();
-  const bool each = long_run() || !setting("PYINJECT_STRESS_PYTHONS").empty();
   std::vector<Parameters> all;
-  std::size_t row = 0;
   for (const auto& kind : kinds()) {
-    for (const auto& one : each ? interpreters : in_rotation(interpreters, row, 2)) {
+    for (const auto& one : interpreters) {
       all.emplace_back(kind, one);
     }
-    ++row;
   }
   return all;
 }
@@ -145,6 +142,7 @@ TEST_P(Stress, NoTargetIsHarmed) {
   }
 }
 
+COVER(Stress, 6);
 INSTANTIATE_TEST_SUITE_P(Pythons, Stress, testing::ValuesIn(kinds_and_interpreters()),
                          KindAndInterpreter{});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Stress);
