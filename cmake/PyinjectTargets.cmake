@@ -1,5 +1,12 @@
 # Defines how all targets of this project are built: one static library per directory of src/.
 
+# Compilers warn of different things: only those of Debian 12 can fail a build.
+if(PYINJECT_WERROR AND NOT "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}" MATCHES "^(GNU 12|Clang 14)[.]")
+  message(WARNING "PYINJECT_WERROR is for GCC 12 and clang 14; warnings of ${CMAKE_CXX_COMPILER_ID} "
+                  "${CMAKE_CXX_COMPILER_VERSION} are no errors")
+  set(PYINJECT_WERROR OFF)
+endif()
+
 add_library(pyinject_options INTERFACE)
 target_compile_options(
   pyinject_options
