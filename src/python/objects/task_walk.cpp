@@ -1,5 +1,7 @@
 #include "python/objects/task_walk.hpp"
 
+#include "python/stacks/frame_walk.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
