@@ -14,7 +14,6 @@
 #include "pyinject/record/record_session.hpp"
 #include "pyinject/record/stats_report.hpp"
 #include "pyinject/record/weave_file.hpp"
-#include "pyinject/record/wrapped_perf.hpp"
 #include "pyinject/targets/guard.hpp"
 #include "pyinject/targets/manager.hpp"
 #include "pyinject/targets/scope.hpp"

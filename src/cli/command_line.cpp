@@ -23,14 +23,15 @@ using session::kUsage;
 // Commands of stock perf that this tool lacks: command-list.txt of tools/perf, Linux 7.2.
 bool is_verb_of_perf(std::string_view name) {
   static constexpr auto kNames = std::to_array<std::string_view>(
-      {"annotate", "archive",  "bench", "buildid-cache", "buildid-list", "c2c",    "check",
-       "config",   "daemon",   "data",  "diff",          "evlist",       "ftrace", "inject",
-       "iostat",   "kallsyms", "kvm",   "kwork",         "list",         "lock",   "mem",
-       "probe",    "script",   "stat",  "test",          "timechart",    "version"});
+      {"annotate", "archive", "bench",  "buildid-cache", "buildid-list", "c2c",
+       "check",    "config",  "daemon", "data",          "diff",         "evlist",
+       "ftrace",   "inject",  "iostat", "kallsyms",      "kmem",         "kvm",
+       "kwork",    "list",    "lock",   "mem",           "probe",        "sched",
+       "script",   "stat",    "test",   "timechart",     "trace",        "version"});
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
-// "record, trace or status", with all verbs.
+// "record, top or status", with all verbs.
 std::string list_verbs() {
   const auto names = verb_names();
   return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());

@@ -9,7 +9,6 @@
 #include "pyinject/record/options.hpp"
 #include "pyinject/record/repeated_recording.hpp"
 #include "pyinject/record/weave_file.hpp"
-#include "pyinject/record/wrapped_perf.hpp"
 #include "pyinject/targets/scope.hpp"
 #include "record/verbs/join_recording.hpp"
 #include "report/view_options.hpp"
@@ -152,8 +151,7 @@ struct CommandLine {
   std::variant<std::monostate, RecordCommand, session::JoinOptions, FunctionsCommand,
                session::WeaveFileOptions, ActivateCommand, DeactivateCommand, StatusCommand,
                DoctorCommand, TopCommand, DumpCommand, WhyCommand, FlamegraphCommand, ReportCommand,
-               ExportCommand, ServeCommand,
-               session::WrapOptions>
+               ExportCommand, ServeCommand>
       options;  // of VERB
 };
 

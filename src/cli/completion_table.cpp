@@ -90,7 +90,6 @@ constexpr auto kKinds = std::to_array<NamedKind>({
 struct OperandOfVerb {
   const VerbSpec* verb;
   Completed kind;
-  std::string_view word = {};
 };
 
 constexpr auto kOperands = std::to_array<OperandOfVerb>({
@@ -99,8 +98,6 @@ constexpr auto kOperands = std::to_array<OperandOfVerb>({
     {&flamegraph_verb, Completed::kRecordings},
     {&export_verb, Completed::kRecordings},
     {&weave_verb, Completed::kRecordings},
-    {&sched_verb, Completed::kWord, "record"},
-    {&kmem_verb, Completed::kWord, "record"},
     {&join_verb, Completed::kPerfPid},
 });
 
@@ -234,14 +231,7 @@ std::vector<CompletedOption> completed_global_options() {
 
 Completion completed_operands(const VerbSpec& verb) {
   const auto* const found = std::ranges::find(kOperands, &verb, &OperandOfVerb::verb);
-  if (found == kOperands.end()) {
-    return {};
-  }
-  Completion result{found->kind};
-  if (!found->word.empty()) {
-    result.words.emplace_back(found->word);
-  }
-  return result;
+  return {found == kOperands.end() ? Completed::kNothing : found->kind};
 }
 
 }  // namespace pyinject::cli

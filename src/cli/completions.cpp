@@ -133,8 +133,7 @@ std::string zsh_operands(const Completion& operands) {
   if (operands.kind == Completed::kNothing || operands.kind == Completed::kCommand) {
     return "";
   }
-  const std::string_view which = operands.kind == Completed::kWord ? "1" : "*";
-  return fmt::format("        {}\n", in_quotes(std::string{which} + zsh_action(operands)));
+  return fmt::format("        {}\n", in_quotes("*" + zsh_action(operands)));
 }
 
 // The arguments of fish's complete for VALUE.
@@ -238,13 +237,12 @@ std::string fish_table() {
       result += fish_option(option, condition);
     }
     const auto operands = completed_operands(*verb);
-    if (operands.kind == Completed::kWord || operands.kind == Completed::kCommand) {
+    if (operands.kind == Completed::kCommand) {
       result += fmt::format(
           "complete -c perf-pyinject -n '{}; and __perf_pyinject_in_command' -a "
           "'(__perf_pyinject_command)'\n",
           condition);
-    }
-    if (operands.kind != Completed::kNothing && operands.kind != Completed::kCommand) {
+    } else if (operands.kind != Completed::kNothing) {
       auto value = fish_value(operands);
       value.replace(0, value.find(" -", 1), "");  // no option: requires nothing
       result +=

@@ -48,25 +48,17 @@ examples:
 
 constexpr std::size_t kSummaryColumn = 14;
 
-// "  join        add Python stacks ..."; long NAMES get a line of their own.
-std::string entry(const std::string& names, std::string_view summary) {
-  const bool fits = names.size() + 4 <= kSummaryColumn;
-  return fmt::format("  {:<{}}{}{}\n", names, fits ? kSummaryColumn - 2 : 0,
-                     fits ? "" : fmt::format("\n{:{}}", "", kSummaryColumn), summary);
+// "  join        add Python stacks ..."
+std::string entry(const VerbSpec& verb) {
+  return fmt::format("  {:<{}}{}\n", verb.name, kSummaryColumn - 2, verb.summary);
 }
 
 }  // namespace
 
 std::string general_help() {
   std::string text{kBeforeVerbs};
-  const auto all = verbs();
-  for (std::size_t i = 0; i < all.size();) {
-    const auto summary = all[i]->summary;
-    std::string names{all[i]->name};
-    while (++i < all.size() && all[i]->summary == summary) {
-      names += fmt::format(", {}", all[i]->name);
-    }
-    text += entry(names, summary);
+  for (const auto* const verb : verbs()) {
+    text += entry(*verb);
   }
   return text + std::string{kAfterVerbs};
 }

@@ -24,7 +24,7 @@ struct VerbArguments {
 
 struct VerbSpec {
   std::string_view name;
-  std::string_view summary;  // in perf-pyinject --help; verbs with the same summary share an entry
+  std::string_view summary;                     // in perf-pyinject --help
   std::span<const perf::RecordOption> options;  // the tool's own
   // Sets all members of LINE except `verb`. If it sets `help`, the others are ignored. Throws
   // CommandLineError.

@@ -10,15 +10,12 @@
 namespace pyinject::cli {
 
 extern const VerbSpec record_verb;
-extern const VerbSpec trace_verb;
 extern const VerbSpec top_verb;
 extern const VerbSpec why_verb;
 extern const VerbSpec report_verb;
 extern const VerbSpec flamegraph_verb;
 extern const VerbSpec export_verb;
 extern const VerbSpec serve_verb;
-extern const VerbSpec sched_verb;
-extern const VerbSpec kmem_verb;
 extern const VerbSpec join_verb;
 extern const VerbSpec functions_verb;
 extern const VerbSpec weave_verb;

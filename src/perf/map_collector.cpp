@@ -3,7 +3,6 @@
 #include "base/fault.hpp"
 #include "base/file.hpp"
 #include "perf/perf_map.hpp"
-#include "procfs/descriptors.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
 
@@ -147,24 +146,6 @@ void remove_unfinished_copies(base::Pid tool, const MapCollectorOptions& options
         facts.st_uid == ::geteuid()) {
       ::unlink(entry->path().c_str());
     }
-  }
-}
-
-void link_map(int fd, base::Pid pid, const MapCollectorOptions& options) {
-  const std::string subject = fmt::format("pid {}", pid.value());
-  const auto path = path_of(pid, options);
-  if (is_in_place(fd, path, subject)) {
-    return;
-  }
-  const auto temporary =
-      fmt::format("{}/.perf-{}.link.{}", options.folder, pid.value(), ::getpid());
-  const auto descriptor = procfs::descriptor_path(base::Pid{::getpid()}, fd);
-  ::unlink(temporary.c_str());
-  if (::symlink(descriptor.c_str(), temporary.c_str()) != 0 ||
-      ::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int code = errno;
-    ::unlink(temporary.c_str());
-    throw base::SystemError{fmt::format("{}: cannot link its map to {}", subject, path), code};
   }
 }
 

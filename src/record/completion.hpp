@@ -36,7 +36,7 @@ enum class Processed {
   kCancelled,
 };
 
-// For record, join, weave and the wrapped verbs. The arguments must outlive it.
+// For record, join and weave. The arguments must outlive it.
 class Completion {
  public:
   // FILES: opened during the recording; other files are looked up now.

@@ -30,11 +30,6 @@ struct CollectedMap {
 [[nodiscard]] CollectedMap collect_map(int fd, base::Pid pid,
                                        const MapCollectorOptions& options = {});
 
-// For a perf that shows names while the target still writes them: makes a link to FD, which must
-// stay open. collect_map() replaces the link later, also when called in another process. No-op if
-// the target's own file is already there. Throws base::Error if the link cannot be made.
-void link_map(int fd, base::Pid pid, const MapCollectorOptions& options = {});
-
 // Removes the copies that collect_map() of the killed process TOOL had started but not renamed.
 void remove_unfinished_copies(base::Pid tool, const MapCollectorOptions& options = {});
 

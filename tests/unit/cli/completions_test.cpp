@@ -122,14 +122,12 @@ TEST_P(ShellCompletions, OfferEachVerbAndEachOptionOfIt) {
 
 TEST_P(ShellCompletions, OfferTheValuesOfOptions) {
   const auto offered = offers({"perf-pyinject record --engine ", "perf-pyinject export -f sp",
-                               "perf-pyinject top --log-format=", "perf-pyinject sched ",
-                               "perf-pyinject report --view t"});
+                               "perf-pyinject top --log-format=", "perf-pyinject report --view t"});
   EXPECT_THAT(offered[0], UnorderedElementsAreArray({"trampoline", "bpf", "auto"}));
   EXPECT_THAT(offered[1], UnorderedElementsAreArray({"speedscope"}));
   const std::string prefix = GetParam() == "fish" ? "--log-format=" : "";
   EXPECT_THAT(offered[2], UnorderedElementsAreArray({prefix + "text", prefix + "json"}));
-  EXPECT_THAT(offered[3], UnorderedElementsAreArray({"record"}));
-  EXPECT_THAT(offered[4], testing::IsSupersetOf({"tree", "threads", "tasks"}));
+  EXPECT_THAT(offered[3], testing::IsSupersetOf({"tree", "threads", "tasks"}));
 }
 
 TEST_P(ShellCompletions, OfferTheSameAfterPerf) {

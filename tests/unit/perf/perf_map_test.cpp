@@ -58,28 +58,6 @@ TEST_F(CollectMap, LeavesTheTargetsOwnFileAlone) {
   EXPECT_FALSE(collect_map(fd.get(), base::Pid{12}, options()).copied);
 }
 
-TEST_F(CollectMap, TakesThePlaceOfALinkToTheLivingMap) {
-  const auto path = folder_ / "perf-12.map";
-  const auto fd = open("inner.map", "10 4 py::a\n");
-  const auto inner = folder_ / "inner.map";
-  link_map(fd.get(), base::Pid{12}, options());
-  (void)folder_.file("inner.map", "10 4 py::a\n20 4 py::b\n");
-  EXPECT_EQ(base::read_file(path), "10 4 py::a\n20 4 py::b\n") << "includes later names";
-  link_map(fd.get(), base::Pid{12}, options());  // repeated
-  EXPECT_TRUE(collect_map(fd.get(), base::Pid{12}, options()).copied);
-  EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(path)));
-  EXPECT_EQ(base::read_file(path), base::read_file(inner));
-}
-
-TEST_F(CollectMap, LinksNothingWhereTheMapItselfIs) {
-  const auto fd = open("perf-12.map", "10 4 py::a\n");
-  link_map(fd.get(), base::Pid{12}, options());
-  EXPECT_FALSE(std::filesystem::is_symlink(folder_ / "perf-12.map"));
-  (void)std::filesystem::create_directory(folder_ / "perf-13.map");
-  EXPECT_THROW(link_map(fd.get(), base::Pid{13}, options()), base::Error);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator{folder_.path()}, {}), 2);
-}
-
 TEST_F(CollectMap, WorksWhenTheFileWasDeleted) {
   const auto fd = open("perf-12.map", "10 4 py::a\n");
   std::filesystem::remove(folder_ / "perf-12.map");
