@@ -144,9 +144,8 @@ TEST_P(LinesInNames, AreThoseThatRun) {
       fmt::format("py::<module>:<string>:{};py::serve:<string>:{}", program.number_of("serve()"),
                   program.number_of("print(*work(int(line), numbers, text), flush=True)"));
   const std::string work = "py::work:<string>";
-  const auto script = source_dir() + "/perf-scripts/scripts/python/pyinject-";
-  const auto folded =
-      run({"perf", "script", "-s", script + "collapsed.py", "-i", data, "--", "--python-only"});
+  const auto script = source_dir() + "/perf-scripts/scripts/python/pyinject-collapsed.py";
+  const auto folded = run({"perf", "script", "-s", script, "-i", data, "--", "--python-only"});
   ASSERT_EQ(folded.status, ExitStatus{}) << folded.err;
   long all = 0;
   long right = 0;
@@ -169,9 +168,6 @@ TEST_P(LinesInNames, AreThoseThatRun) {
   EXPECT_GE(all, 200) << folded.out << running.child().err();
   // The trampoline polls for the lines of functions entered before the attach, every 50 ms.
   EXPECT_GE(100 * right, (bpf ? 97 : 90) * all) << folded.out << running.child().err();
-  const auto top = run({"perf", "script", "-s", script + "top.py", "-i", data});
-  EXPECT_THAT(top.out,
-              testing::HasSubstr(fmt::format("<string>:{}", program.number_of("serve()"))));
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, LinesInNames, testing::Values("trampoline", "bpf"),

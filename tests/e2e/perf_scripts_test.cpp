@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <sstream>
 
 namespace pyinject::test {
 namespace {
@@ -73,41 +72,13 @@ long sum(const Folded& folded) {
   return result;
 }
 
-struct Row {
-  long self = 0;
-  long split = 0;  // python + native + kernel
-  double self_percent = 0;
-  long total = 0;
-};
-
-// The rows of the program's own functions; "rest" is the sum of all other rows.
-std::map<std::string, Row> parse_top(const std::string& text) {
-  std::map<std::string, Row> result;
-  std::istringstream lines{text};
-  std::string line;
-  std::getline(lines, line);
-  std::getline(lines, line);
-  while (std::getline(lines, line)) {
-    std::istringstream fields{line};
-    Row row;
-    char percent{};
-    long python{};
-    long native{};
-    long kernel{};
-    std::string total_percent;
-    std::string name;
-    std::string file;
-    fields >> row.self_percent >> percent >> row.self >> python >> native >> kernel >>
-        total_percent >> row.total >> name >> file;
-    row.split = python + native + kernel;
-    if (file == "call_tree.py") {
-      result[name] = row;
-    } else {
-      result["rest"].self += row.self;
-      result["rest"].split += row.split;
-    }
+// The samples in which the function NAME is the innermost one.
+double own(const Folded& python, const std::string& name) {
+  long result = 0;
+  for (const auto& [chain, count] : python) {
+    result += !chain.empty() && chain.back() == name ? count : 0;
   }
-  return result;
+  return static_cast<double>(result);
 }
 
 std::string good(const RunResult& outcome) {
@@ -140,44 +111,34 @@ class PerfScripts : public ::testing::TestWithParam<std::string> {
     EXPECT_EQ(sum(collapsed({})), samples_);
     EXPECT_EQ(sum(collapsed({"--python-only"})), samples_);
     EXPECT_EQ(sum(collapsed({"--strip-interpreter"})), samples_);
-    long self = 0;
-    for (const auto& [name, row] : parse_top(good(recording_->script("pyinject-top", {})))) {
-      EXPECT_EQ(row.self, row.split) << name;
-      self += row.self;
-    }
-    EXPECT_EQ(self, samples_);
   }
 
   // Worker.heavy takes twice the CPU time of Worker.light: about 400 and 200 samples, so a standard
   // deviation of the ratio of 0.17.
   void expect_known_split() const {
-    auto top = parse_top(good(recording_->script("pyinject-top", {})));
-    ASSERT_GE(top["Worker.light"].self, 100);
-    EXPECT_THAT(top["Worker.heavy"].self_percent / top["Worker.light"].self_percent,
-                AllOf(Ge(1.4), Le(2.8)));
-    EXPECT_THAT(static_cast<double>(top["outer.<locals>.inner"].self) /
-                    static_cast<double>(top["Worker.light"].self),
-                AllOf(Ge(0.65), Le(1.5)));
+    const auto python = collapsed({"--python-only"});
+    const auto light = own(python, "Worker.light");
+    ASSERT_GE(light, 100);
+    EXPECT_THAT(own(python, "Worker.heavy") / light, AllOf(Ge(1.4), Le(2.8)));
+    EXPECT_THAT(own(python, "outer.<locals>.inner") / light, AllOf(Ge(0.65), Le(1.5)));
   }
 
   void expect_innermost() const {
     expect_nothing_lost();
-    const RunResult top = recording_->script("pyinject-top", {});
-    if (top.out.find("Worker.") != std::string::npos) {
+    const RunResult folded = recording_->script("pyinject-collapsed", {"--python-only"});
+    if (folded.out.find("Worker.") != std::string::npos) {
       expect_known_split();
     } else {
       EXPECT_EQ(GetParam(), "perf7");
       // Only samples inside a trampoline itself can have a name, which are few if any.
-      const auto chains = collapsed({"--python-only"});
       long nameless = 0;
-      for (const auto& [chain, count] : chains) {
+      for (const auto& [chain, count] : parse_folded(good(folded))) {
         nameless += chain.empty() ? count : 0;  // only the thread
       }
-      EXPECT_GE(nameless, samples_ * 95 / 100) << top.out;
+      EXPECT_GE(nameless, samples_ * 95 / 100) << folded.out;
       if (nameless == samples_) {
-        EXPECT_THAT(top.err, HasSubstr("no sample has a Python function in its call chain"));
+        EXPECT_THAT(folded.err, HasSubstr("no sample has a Python function in its call chain"));
       }
-      EXPECT_THAT(top.out, HasSubstr("(no Python function)"));
     }
   }
 
@@ -239,22 +200,22 @@ TEST_P(PerfScripts, BothWaysOfRunningGiveTheSame) {
   EXPECT_EQ(good(r.report("pyinject-collapsed", {"--python-only", "--period"})), python);
   EXPECT_EQ(good(r.report("pyinject-collapsed", {"--", "--python-only", "--period"})), python);
 
-  const std::string top =
-      good(r.script("pyinject-top", {"--limit", "3", "--native=2", "--by-thread"}));
-  EXPECT_THAT(top, HasSubstr("Worker.heavy"));
-  EXPECT_EQ(good(r.report("pyinject-top", {"--by-thread", "--limit", "3", "--native", "2"})), top);
-  EXPECT_EQ(good(r.report("pyinject-top", {"--limit=3", "--", "--native=2", "--by-thread"})), top);
-
-  const std::string picture = good(r.script("pyinject-flamegraph", {"--python-only"}));
+  const std::string picture =
+      good(r.script("pyinject-flamegraph", {"--python-only", "--title=it's a title", "--least=5"}));
   EXPECT_THAT(picture, AllOf(HasSubstr("</svg>"), HasSubstr("Worker.heavy")));
-  EXPECT_EQ(good(r.report("pyinject-flamegraph", {"--python-only"})), picture);
+  EXPECT_EQ(good(r.report("pyinject-flamegraph",
+                          {"--least", "5", "--title", "it's a title", "--python-only"})),
+            picture);
+  EXPECT_EQ(good(r.report("pyinject-flamegraph",
+                          {"--title=it's a title", "--", "--least", "5", "--python-only"})),
+            picture);
 
   // Options that are not ours go to perf.
-  EXPECT_EQ(good(r.report("pyinject-top", {"--comm", "no such thread"})), "");
-  const RunResult wrong = r.script("pyinject-top", {"--no-such-option"});
+  EXPECT_EQ(good(r.report("pyinject-collapsed", {"--comm", "no such thread"})), "");
+  const RunResult wrong = r.script("pyinject-collapsed", {"--no-such-option"});
   EXPECT_EQ(wrong.status.code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("unrecognized arguments: --no-such-option"));
-  EXPECT_THAT(good(r.script("pyinject-top", {"--help"})), HasSubstr("--by-thread"));
+  EXPECT_THAT(good(r.script("pyinject-collapsed", {"--help"})), HasSubstr("--python-only"));
 }
 
 // Without frame pointers, perf's DWARF unwinding stops at the innermost trampoline, which suffices

@@ -36,12 +36,12 @@ def kernel(name):
     return entry(name, "[kernel.kallsyms]", KERNEL_IP)
 
 
-def sample(root_first, comm="python3", event="cycles", period=7, pid=42, tid=42):
+def sample(root_first, comm="python3", event="cycles", period=7):
     return {
         "ev_name": event,
         "comm": comm,
         "callchain": list(reversed(root_first)),
-        "sample": {"pid": pid, "tid": tid, "period": period, "ip": 0x1000},
+        "sample": {"period": period, "ip": 0x1000},
     }
 
 

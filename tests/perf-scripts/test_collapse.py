@@ -1,3 +1,5 @@
+import contextlib
+import io
 import unittest
 
 from chains import LIB, MAP, STRIPPED, entry, kernel, py, run, sample
@@ -6,6 +8,7 @@ from pyinject_perf.collapse import Collapse, folded_name
 LOOP = entry("_PyEval_EvalFrameDefault")
 EVALUATOR = entry("py_trampoline_evaluator")
 VECTORCALL = entry("PyObject_Vectorcall")
+SWITCH = "context-switches/period=1/"
 
 
 def collapse(arguments, *samples):
@@ -116,7 +119,42 @@ class StripInterpreter(unittest.TestCase):
         self.assertEqual(self.strip([py("f"), LOOP, entry("PyEval_RestoreThread")]), ["py::f", "PyEval_RestoreThread"])
 
 
+class Waits(unittest.TestCase):
+    """A file of record --off-cpu: many short waits in one function, a long one in another."""
+
+    def setUp(self):
+        self.samples = [sample([py("often")], event=SWITCH, period=1000000) for _ in range(20)]
+        self.samples += [sample([py("long")], event=SWITCH, period=3820000000)]
+
+    def test_are_not_counted_by_default(self):
+        lines, notes = run(Collapse, [], self.samples + [sample([py("busy")])])
+        self.assertEqual(lines, ["python3;py::busy:/app/main.py 1"])
+        self.assertIn("context-switches: 21", notes[0])
+
+    def test_alone_are_not_counted_by_their_number(self):
+        lines, notes = run(Collapse, [], self.samples)
+        self.assertEqual(lines, [])
+        self.assertIn("--off-cpu", notes[0])
+
+    def test_are_counted_by_their_time(self):
+        for arguments in (["--off-cpu"], ["--event", "context-switches"], ["--event", SWITCH, "--period"]):
+            lines, _ = run(Collapse, arguments, [sample([py("busy")])] + self.samples)
+            self.assertEqual(
+                lines, ["python3;py::long:/app/main.py 3820000000", "python3;py::often:/app/main.py 20000000"]
+            )
+
+    def test_without_times_are_reported(self):
+        _, notes = run(Collapse, ["--off-cpu"], [sample([py("f")], event="context-switches", period=1)])
+        self.assertIn("no times", notes[0])
+
+
 class Selecting(unittest.TestCase):
+    def test_wrong_options(self):
+        for arguments in (["--event"], ["--peri"], ["--limit", "3"]):
+            with self.assertRaises(SystemExit) as stop, contextlib.redirect_stderr(io.StringIO()):
+                run(Collapse, arguments, [])
+            self.assertEqual(stop.exception.code, 2)
+
     def test_the_first_event_counts_and_the_others_are_told(self):
         lines, notes = run(Collapse, [], [sample([LOOP]), sample([LOOP], event="faults"), sample([LOOP])])
         self.assertEqual(lines, ["python3;_PyEval_EvalFrameDefault 2"])

@@ -18,16 +18,10 @@ pyinject_report() {
     fi
     case $argument in
     --) separator=1 ;;
-    --python-only | --strip-interpreter | --period | --off-cpu | --by-thread | --wide | --event=* | --limit=* | --sort=* | --native=* | --output=* | --title=* | --least=*)
+    --python-only | --strip-interpreter | --period | --off-cpu | --event=* | --output=* | --title=* | --least=*)
       pyinject_ours "$argument"
       ;;
-    --native)
-      pyinject_ours "$argument"
-      case ${1-} in
-      [0-9]*) [ "$left" -eq 0 ] || { pyinject_ours "$1" && shift && left=$((left - 1)); } ;;
-      esac
-      ;;
-    --event | --limit | --sort | --output | --title | --least)
+    --event | --output | --title | --least)
       pyinject_ours "$argument"
       [ "$left" -eq 0 ] || { pyinject_ours "$1" && shift && left=$((left - 1)); }
       ;;

@@ -30,17 +30,6 @@ class Frame(NamedTuple):
     ip: int = 0
 
 
-class PythonName(NamedTuple):
-    function: str
-    file: str
-
-
-def python_name(symbol):
-    """Take `py::qualname:file` apart. A qualified name has no colon, a file name may have."""
-    function, _, file = symbol[len(PYTHON_PREFIX):].partition(":")
-    return PythonName(function, file)
-
-
 def base_name(path):
     return path.rstrip("/").rsplit("/", 1)[-1] if path else ""
 

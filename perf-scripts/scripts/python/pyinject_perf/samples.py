@@ -1,4 +1,4 @@
-"""The options both scripts have, and the choice of the samples that count."""
+"""The options that both scripts have, and the choice of the samples that count."""
 
 import argparse
 import re
@@ -12,8 +12,6 @@ _HYBRID = re.compile(r"cpu_(?:core|atom|lowpower)/([^/]*)/.*")
 
 class Sample(NamedTuple):
     comm: str
-    pid: int
-    tid: int
     weight: int
     frames: List[Frame]
 
@@ -84,7 +82,7 @@ class Selection:
         self._nameless += any(f.name is None and f.dso is not None and _MAP_FILE.search(f.dso) for f in frames)
         weight = values.get("period", 1) if self._period else 1
         self._longest = max(self._longest, weight)
-        self._consume(Sample(comm, values.get("pid", -1), values.get("tid", -1), weight, frames))
+        self._consume(Sample(comm, weight, frames))
 
     def notes(self):
         """What a reader of the result should know."""
