@@ -50,9 +50,31 @@ ProcessManager::~ProcessManager() {
   }
 }
 
+ProcessManager::Turn::Turn(ProcessManager& manager) : manager_{manager} {
+  std::unique_lock lock{manager_.mutex_};
+  manager_.turn_ended_.wait(lock, [this] { return !manager_.taken_; });
+  manager_.taken_ = true;
+}
+
+ProcessManager::Turn::~Turn() {
+  const std::scoped_lock lock{manager_.mutex_};
+  manager_.taken_ = false;
+  manager_.announced_.reset();
+  manager_.turn_ended_.notify_all();
+}
+
+bool ProcessManager::Turn::announces(const std::shared_ptr<ActiveTarget>& active) {
+  const std::scoped_lock lock{manager_.mutex_};
+  if (std::ranges::find(manager_.active_, active) == manager_.active_.end()) {
+    return false;
+  }
+  manager_.announced_ = active->target.id.pid;
+  return true;
+}
+
 void ProcessManager::tell(const Event& event) {
   if (options_.on_event) {
-    const std::scoped_lock lock{listeners_};
+    const Turn turn{*this};
     options_.on_event(event);
   }
 }
@@ -62,15 +84,12 @@ void ProcessManager::announce(const std::shared_ptr<ActiveTarget>& active, nanos
         .pid = active->target.id.pid,
         .reason = {},
         .duration = duration});
-  const std::scoped_lock lock{listeners_};
-  if (listener_ && is_active(active)) {
-    listener_(*active);
+  if (listener_) {
+    Turn turn{*this};
+    if (turn.announces(active)) {
+      listener_(*active);
+    }
   }
-}
-
-bool ProcessManager::is_active(const std::shared_ptr<ActiveTarget>& active) const {
-  const std::scoped_lock lock{mutex_};
-  return std::ranges::find(active_, active) != active_.end();
 }
 
 void ProcessManager::refuse(base::Pid pid, const Refusal& refusal, bool loud) {
@@ -150,7 +169,7 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
     active_.reserve(active_.size() + kMostAtATime);
   }
   if (options_.before_activation) {
-    const std::scoped_lock lock{listeners_};
+    const Turn turn{*this};
     options_.before_activation(target);
   }
   const auto active = std::make_shared<ActiveTarget>();
@@ -252,7 +271,8 @@ ActiveTargets ProcessManager::active() const {
 }
 
 std::shared_ptr<const ActiveTarget> ProcessManager::forget(base::Pid pid) {
-  const std::scoped_lock lock{listeners_, mutex_};
+  std::unique_lock lock{mutex_};
+  turn_ended_.wait(lock, [&] { return announced_ != pid; });
   settled_.erase(pid);
   const auto found =
       std::ranges::find_if(active_, [&](const auto& one) { return one->target.id.pid == pid; });

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -82,10 +83,23 @@ class ProcessManager : public Manager {
   void settle(base::Pid pid, python::Reason reason);
   [[nodiscard]] bool is_of_user(base::Pid pid) const;
   void refuse(base::Pid pid, const python::Refusal& refusal, bool loud);
-  // These call the options and the listener, without holding MUTEX_.
+  // The right to call the listener or a function of the options: one call at a time. No mutex is
+  // locked during the call, so that a slow one blocks only those that need a turn themselves, and
+  // forget() of the target that it announces.
+  class Turn {
+   public:
+    explicit Turn(ProcessManager& manager);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    // Until the turn ends, forget() of ACTIVE waits. False: ACTIVE has been forgotten.
+    [[nodiscard]] bool announces(const std::shared_ptr<ActiveTarget>& active);
+
+   private:
+    ProcessManager& manager_;
+  };
   void tell(const Event& event);
   void announce(const std::shared_ptr<ActiveTarget>& active, std::chrono::nanoseconds duration);
-  [[nodiscard]] bool is_active(const std::shared_ptr<ActiveTarget>& active) const;  // not forgotten
   [[nodiscard]] std::optional<base::ProcessId> own_session() const;
   [[nodiscard]] bool inherits(const python::Detection& detection) const;
   bool deactivate_one(const python::Target& target, std::chrono::nanoseconds deadline);
@@ -103,8 +117,10 @@ class ProcessManager : public Manager {
   std::atomic<bool> cancelled_ = false;  // no more activations
   base::Cancellation examinations_{options_.cancellation == nullptr ? base::Cancellation::never()
                                                                     : *options_.cancellation};
-  std::mutex listeners_;  // serializes calls of the listener and of the functions in the options
-  mutable std::mutex mutex_;  // protects all members below; lock order: LISTENERS_ first
+  mutable std::mutex mutex_;  // protects all members below
+  std::condition_variable turn_ended_;
+  bool taken_ = false;                  // a Turn exists
+  std::optional<base::Pid> announced_;  // the listener is being called for it
   std::vector<std::shared_ptr<ActiveTarget>> active_;
   std::vector<python::Target> left_on_;  // could not be switched off after their activation failed
   bool all_off_ = true;                  // no switch-off by deactivate_all() has failed so far

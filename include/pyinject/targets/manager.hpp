@@ -58,7 +58,7 @@ struct ManagerOptions {
   // apply.
   const base::Cancellation* cancellation = nullptr;
   // Called before a target is touched. This and the next function are called from any thread inside
-  // a function of the manager, one call at a time, and may call active() and stats().
+  // a function of the manager, one call at a time, and may call active(), stats() and forget().
   std::function<void(const python::Target&)> before_activation = {};
   std::function<void(const Event&)> on_event = {};
 };
@@ -108,7 +108,9 @@ class Manager {
   [[nodiscard]] virtual Selection select(const std::vector<base::Pid>& pids, bool named) = 0;
   [[nodiscard]] Selection select(const std::vector<base::Pid>& pids) { return select(pids, true); }
 
-  // Called for every target as soon as it is active, under the rules of ManagerOptions::on_event.
+  // Called for every target as soon as it is active, under the rules of ManagerOptions::on_event,
+  // but it must not forget the target that it is called for. While a call lasts, other calls wait;
+  // active(), stats() and forget() of other targets do not. Set it before the first activation.
   using Listener = std::function<void(const ActiveTarget&)>;
   virtual void on_activation(Listener listener) = 0;
 
@@ -127,8 +129,9 @@ class Manager {
   virtual void missed(base::Pid pid) = 0;
 
   // PID has exited or exec'ed. Returns its entry, null if it was not active; a later process with
-  // the same pid is a new one. Thread-safe, but must not be called from a listener. The returned
-  // target has been announced before.
+  // the same pid is a new one. Thread-safe. Waits until the listener returns if it is being called
+  // for PID; afterwards it is not called for the returned target. A target that was forgotten
+  // between its activation and its turn has not been announced at all.
   virtual std::shared_ptr<const ActiveTarget> forget(base::Pid pid) = 0;
 
   // Switches off what this manager switched on, and everything in OTHERS (children that inherited

@@ -5,13 +5,17 @@
 #include "pyinject/base/error.hpp"
 #include "support/child_process.hpp"
 #include "support/fake_python.hpp"
+#include "support/patience.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <iterator>
 #include <system_error>
+#include <thread>
 
 namespace pyinject::session {
 namespace {
@@ -198,6 +202,62 @@ TEST_F(ManagerTest, ListenersMayAskTheManager) {
       [&](const ActiveTarget& /*target*/) { active.push_back(manager->active().size()); });
   EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
   EXPECT_THAT(active, ElementsAre(0U, 1U, 1U, 1U, 2U, 2U));
+}
+
+// A listener that opens the ELF files of a target is slow.
+TEST_F(ManagerTest, ForgetsDuringTheListenersCallForAnotherTarget) {
+  const base::Child slow{{.argv = {"sleep", "60"}}};
+  const base::Child other{{.argv = {"sleep", "60"}}};
+  std::promise<void> called;
+  std::promise<void> other_forgotten;
+  const auto manager = make();
+  manager->on_activation([&](const ActiveTarget& active) {
+    if (active.target.id.pid == slow.pid()) {
+      called.set_value();
+      EXPECT_EQ(other_forgotten.get_future().wait_for(test::kPatience), std::future_status::ready);
+    }
+  });
+  ASSERT_EQ(manager->activate_late(other.pid()).late, Late::kActive);
+  const std::jthread activating{[&] { (void)manager->activate_late(slow.pid()); }};
+  ASSERT_EQ(called.get_future().wait_for(test::kPatience), std::future_status::ready);
+  EXPECT_NE(manager->forget(other.pid()), nullptr);
+  EXPECT_EQ(manager->forget(kFirst), nullptr) << "never active";
+  other_forgotten.set_value();
+}
+
+TEST_F(ManagerTest, ForgetWaitsForTheListenersCallForItsTarget) {
+  const base::Child child{{.argv = {"sleep", "60"}}};
+  std::promise<void> called;
+  std::promise<void> forgetting;
+  std::atomic<bool> returned = false;
+  const auto manager = make();
+  manager->on_activation([&](const ActiveTarget& active) {
+    called.set_value();
+    EXPECT_EQ(forgetting.get_future().wait_for(test::kPatience), std::future_status::ready);
+    EXPECT_EQ(manager->active().size(), 1U) << "not forgotten meanwhile";
+    returned = active.target.id.pid == child.pid();
+  });
+  const std::jthread activating{[&] { (void)manager->activate_late(child.pid()); }};
+  ASSERT_EQ(called.get_future().wait_for(test::kPatience), std::future_status::ready);
+  forgetting.set_value();
+  EXPECT_NE(manager->forget(child.pid()), nullptr);
+  EXPECT_TRUE(returned);
+}
+
+TEST_F(ManagerTest, DoesNotAnnounceAForgottenTarget) {
+  std::unique_ptr<Manager> manager;
+  ManagerOptions options;
+  options.on_event = [&](const Event& event) {
+    if (event.kind == EventKind::kActivated && event.pid == kFirst) {
+      EXPECT_NE(manager->forget(kFirst), nullptr);
+    }
+  };
+  manager = make(options);
+  std::vector<Pid> announced;
+  manager->on_activation(
+      [&](const ActiveTarget& active) { announced.push_back(active.target.id.pid); });
+  EXPECT_TRUE(manager->activate_all(manager->select({kFirst, kSecond}).targets));
+  EXPECT_THAT(announced, ElementsAre(kSecond));
 }
 
 // Targets taken by a handler other than the injector are released as well.
