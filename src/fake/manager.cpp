@@ -30,15 +30,12 @@ bool Manager::refused(const std::map<base::Pid, python::Reason>& script, base::P
   return true;
 }
 
-void Manager::activate(python::Target target) {
+std::shared_ptr<const session::ActiveTarget> Manager::activate(python::Target target) {
   python::Activation activation;
   activation.mechanism = python::Mechanism::kPendingQueue;
-  active_.push_back(std::make_shared<session::ActiveTarget>(
-      session::ActiveTarget{.target = std::move(target), .activation = std::move(activation)}));
   ++stats_.activated;
-  if (listener_) {
-    listener_(*active_.back());
-  }
+  return active_.emplace_back(std::make_shared<session::ActiveTarget>(
+      session::ActiveTarget{.target = std::move(target), .activation = std::move(activation)}));
 }
 
 session::Selection Manager::select(const std::vector<base::Pid>& pids, bool /*named*/) {
@@ -55,19 +52,27 @@ session::Selection Manager::select(const std::vector<base::Pid>& pids, bool /*na
   return selection;
 }
 
+void Manager::announce(const session::ActiveTarget& active) {
+  if (listener_) {
+    listener_(active);
+  }
+}
+
 bool Manager::activate_all(std::vector<python::Target> targets) {
-  const std::scoped_lock lock{mutex_};
   for (auto& target : targets) {
+    std::unique_lock lock{mutex_};
     note("activate", target.id.pid);
     if (!refused(activate_refusals, target.id.pid)) {
-      activate(std::move(target));
+      const auto active = activate(std::move(target));
+      lock.unlock();
+      announce(*active);
     }
   }
   return true;
 }
 
 session::LateArrival Manager::activate_late(base::Pid pid) {
-  const std::scoped_lock lock{mutex_};
+  std::unique_lock lock{mutex_};
   note("late", pid);
   const auto same = [&](const auto& active) { return active->target.id.pid == pid; };
   if (std::ranges::any_of(active_, same)) {
@@ -76,7 +81,9 @@ session::LateArrival Manager::activate_late(base::Pid pid) {
   if (late_ended_ || refused(refusals, pid)) {
     return {.late = session::Late::kRefused};
   }
-  activate(target_of(pid));
+  const auto active = activate(target_of(pid));
+  lock.unlock();
+  announce(*active);
   return {.late = session::Late::kActive};
 }
 

@@ -7,6 +7,7 @@
 #include "pyinject/targets/stats.hpp"
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -31,7 +32,10 @@ class Manager : public session::Manager {
   void missed(base::Pid pid) override;
   std::shared_ptr<const session::ActiveTarget> forget(base::Pid pid) override;
   bool deactivate_all(const std::vector<python::Target>& others) override;
-  [[nodiscard]] session::ActiveTargets active() const override { return active_; }
+  [[nodiscard]] session::ActiveTargets active() const override {
+    const std::scoped_lock lock{mutex_};
+    return active_;
+  }
   [[nodiscard]] const session::Stats& stats() const override { return stats_; }
 
   // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): a script and a book
@@ -45,9 +49,10 @@ class Manager : public session::Manager {
  private:
   void note(const std::string& what, base::Pid pid);
   [[nodiscard]] bool refused(const std::map<base::Pid, python::Reason>& script, base::Pid pid);
-  void activate(python::Target target);
+  [[nodiscard]] std::shared_ptr<const session::ActiveTarget> activate(python::Target target);
+  void announce(const session::ActiveTarget& active);  // without MUTEX_: it may call this manager
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Listener listener_;
   session::ActiveTargets active_;
   session::Stats stats_;

@@ -43,6 +43,18 @@ TEST(FakeManager, DoesWhatItsScriptSays) {
                           "late 4", "forget 4", "deactivate 3"));
 }
 
+TEST(FakeManager, ListenersMayAskIt) {
+  Manager manager;
+  std::vector<std::size_t> active;
+  manager.on_activation([&](const auto& /*active*/) {
+    active.push_back(manager.active().size());
+    EXPECT_EQ(manager.forget(Pid{9}), nullptr);
+  });
+  EXPECT_TRUE(manager.activate_all(manager.select({Pid{1}, Pid{2}}).targets));
+  EXPECT_EQ(manager.activate_late(Pid{4}).late, session::Late::kActive);
+  EXPECT_THAT(active, ElementsAre(1U, 2U, 3U));
+}
+
 TEST(FakeProcessWatch, TellsWhatItWasTold) {
   ProcessWatch watch;
   EXPECT_FALSE(readable(watch.fd()));
