@@ -179,7 +179,6 @@ Late ProcessManager::activate_one(python::Target target, Attempt attempt) {
     result = handler_.take(
         target, {.owner = options_.owner,
                  .deadline = std::min(attempt.deadline.remaining(), options_.activation_deadline),
-                 .only = {},
                  .cancelled = &cancelled_});
   } catch (const std::exception& error) {
     result = Refusal{.reason = Reason::kActivationFailed, .found = error.what(), .remedy = {}};

@@ -38,7 +38,7 @@ class Deadlines : public testing::TestWithParam<Interpreter> {
  protected:
   // Expects that the activation fails, and returns the refusal.
   Refusal missed(base::Pid pid, std::chrono::milliseconds deadline) {
-    auto result = attach_.try_activate(pid, {.owner = {}, .deadline = deadline, .only = {}});
+    auto result = attach_.try_activate(pid, {.owner = {}, .deadline = deadline});
     if (auto* refusal = std::get_if<Refusal>(&result)) {
       return *refusal;
     }

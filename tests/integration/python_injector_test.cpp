@@ -6,6 +6,7 @@
 #include "procfs/own_rights.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/status.hpp"
+#include "python/activate/single_rung.hpp"
 #include "support/asleep.hpp"
 #include "support/attach.hpp"
 #include "support/child_process.hpp"
@@ -301,11 +302,9 @@ expected = work(100)
 while True:
     assert work(100) == expected
 )"};
-    auto options = Attach::patient();
-    options.only = rung;
-    const auto activation = attach_.activate(busy.pid(), options);
-    EXPECT_EQ(activation.mechanism, rung);
-    attach_.deactivate(busy.pid());
+    Attach attach{python::make_injector_with(rung)};
+    EXPECT_EQ(attach.activate(busy.pid()).mechanism, rung);
+    attach.deactivate(busy.pid());
     busy.expect_alive();
   }
 }

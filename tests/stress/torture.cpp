@@ -150,7 +150,7 @@ std::optional<Refusal> Torture::try_inject(base::Pid pid, bool on) {
     }
     return std::nullopt;
   };
-  return on ? reason(injector_->activate(target, {.owner = {}, .deadline = deadline, .only = {}}))
+  return on ? reason(injector_->activate(target, {.owner = {}, .deadline = deadline}))
             : reason(injector_->deactivate(target, {.deadline = deadline, .only_of = {}}));
 }
 

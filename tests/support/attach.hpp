@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace pyinject::test {
 
@@ -23,6 +24,9 @@ namespace pyinject::test {
 
 class Attach {
  public:
+  explicit Attach(std::unique_ptr<python::Injector> injector = python::make_injector())
+      : injector_{std::move(injector)} {}
+
   [[nodiscard]] python::Target detect(base::Pid pid) {
     auto detection = detector_->detect(pid);
     if (const auto* refused = std::get_if<python::Refused>(&detection)) {
@@ -60,12 +64,12 @@ class Attach {
 
   // For machines under load: only a defect exceeds this deadline.
   [[nodiscard]] static python::ActivateOptions patient() {
-    return {.owner = {}, .deadline = kPatience, .only = {}};
+    return {.owner = {}, .deadline = kPatience};
   }
 
  private:
   std::unique_ptr<python::Detector> detector_ = python::make_detector();
-  std::unique_ptr<python::Injector> injector_ = python::make_injector();
+  std::unique_ptr<python::Injector> injector_;
 };
 
 }  // namespace pyinject::test

@@ -40,8 +40,6 @@ struct Owner {
 struct ActivateOptions {
   Owner owner;
   std::chrono::nanoseconds deadline = std::chrono::seconds{5};
-  // For tests of one rung: use only this mechanism, or fail with kActivationFailed.
-  std::optional<Mechanism> only = {};
   // Set by another thread: give up as if the deadline had passed. Null: never.
   const std::atomic<bool>* cancelled = nullptr;
 };

@@ -123,7 +123,7 @@ bool Activate::attempt_when_off(const AttachedTarget& attached) {
                        .remedy = "see its stderr; restart the process to try again"};
     return true;
   }
-  auto outcome = request_activation(attached, options_);
+  auto outcome = request_activation(attached, options_.owner, only_);
   if (auto* not_now = std::get_if<NotNow>(&outcome)) {
     last_obstacle_ = not_now->why;
     return false;
@@ -167,7 +167,7 @@ std::optional<Refusal> Activate::request_again() {
           return true;
         }
         base::reached(base::Step::kSecondLook);
-        auto outcome = request_activation(attached, options_);
+        auto outcome = request_activation(attached, options_.owner, only_);
         if (auto* requested = std::get_if<Requested>(&outcome)) {
           requested_ = std::move(*requested);
           result_.mechanism = requested_->mechanism;

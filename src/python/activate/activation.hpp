@@ -20,8 +20,13 @@ namespace pyinject::python {
 // been used up.
 class Activate {
  public:
-  Activate(const AttachContext& context, const ActivateOptions& options)
-      : context_{context}, options_{options}, deadline_{base::Deadline::after(options.deadline)} {}
+  // ONLY: the mechanism of its request; nullopt: the one that fits.
+  Activate(const AttachContext& context, const ActivateOptions& options,
+           std::optional<Mechanism> only)
+      : context_{context},
+        options_{options},
+        only_{only},
+        deadline_{base::Deadline::after(options.deadline)} {}
 
   std::variant<Activation, Refusal> run();
 
@@ -45,6 +50,7 @@ class Activate {
 
   const AttachContext& context_;
   const ActivateOptions& options_;
+  const std::optional<Mechanism> only_;
   base::Deadline deadline_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::uint64_t code_before_ = 0;

@@ -59,10 +59,10 @@ constexpr std::uint64_t kGrowingStackRoom = std::uint64_t{32} << 10U;
 
 class Request {
  public:
-  Request(const AttachedTarget& attached, const ActivateOptions& options, const MainThread& main,
+  Request(const AttachedTarget& attached, std::optional<Mechanism> only, const MainThread& main,
           PendingQueue queue, bool sigreturn_allowed)
       : attached_{attached},
-        options_{options},
+        only_{only},
         main_{main},
         queue_{std::move(queue)},
         sigreturn_allowed_{sigreturn_allowed} {}
@@ -87,15 +87,15 @@ class Request {
   }
 
   const AttachedTarget& attached_;
-  const ActivateOptions& options_;
+  std::optional<Mechanism> only_;
   MainThread main_;
   PendingQueue queue_;
   bool sigreturn_allowed_;
 };
 
 Mechanism Request::choose() const {
-  if (options_.only) {
-    return *options_.only;
+  if (only_) {
+    return *only_;
   }
   const auto& call = main_.call;
   if (call.kind == tracee::Interrupted::kNo || main_.job_control) {
@@ -260,7 +260,8 @@ std::string Request::whereabouts() const {
 }  // namespace
 
 std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget& attached,
-                                                            const ActivateOptions& options) {
+                                                            const Owner& owner,
+                                                            std::optional<Mechanism> only) {
   auto looked = look_at_queue(attached);
   if (auto* refusal = std::get_if<Refusal>(&looked)) {
     return std::move(*refusal);
@@ -291,9 +292,9 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
   mailbox.magic = kMailboxMagic;
   mailbox.process_pid = context.target.inner_pid.value();
   mailbox.process_start = context.target.id.start_time;
-  mailbox.owner_pid = options.owner.session.pid.value();
-  mailbox.owner_start = options.owner.session.start_time;
-  mailbox.owner_namespace = options.owner.pid_namespace;
+  mailbox.owner_pid = owner.session.pid.value();
+  mailbox.owner_start = owner.session.start_time;
+  mailbox.owner_namespace = owner.pid_namespace;
   mailbox.evaluator = 0;
   mailbox.outcome = kNothingSpecial;
   std::copy(kPayload.begin(), kPayload.end(), mailbox.payload.begin());
@@ -302,7 +303,7 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
     mailbox.requested = mailbox.done + 1;
     mailbox.frames_end = 0;
   }
-  Request request{attached, options, main, std::move(queue), seccomp.sigreturn};
+  Request request{attached, only, main, std::move(queue), seccomp.sigreturn};
   Requested result{.mechanism = request.choose(),
                    .serial = mailbox.requested,
                    .main_thread = main.tid,
@@ -310,7 +311,7 @@ std::variant<Requested, NotNow, Refusal> request_activation(const AttachedTarget
                    .waiting_for = request.whereabouts()};
   // For a queued payload that fails before its `try`, the queue raises the error in the program;
   // signal frames ignore the payload's result.
-  if (earlier == Progress::kNone && result.mechanism != Mechanism::kGilFrames && !options.only &&
+  if (earlier == Progress::kNone && result.mechanism != Mechanism::kGilFrames && !only &&
       context.view.observed(context.target.addresses.main_interpreter, main.state)) {
     return NotNow{
         "it has audit hooks, a trace or a profile function, which may raise inside the activation: "

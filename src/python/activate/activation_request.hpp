@@ -22,8 +22,9 @@ struct Requested {
 };
 // Chooses the rung by the state of the main thread (docs/architecture.md, "The ladder"). There is
 // never more than one request: one that is queued and has not run is removed and made again with
-// the rung that fits now; one that may be running is revalidated if it had been withdrawn.
+// the rung that fits now; one that may be running is revalidated if it had been withdrawn. ONLY:
+// the rung to use in any case.
 [[nodiscard]] std::variant<Requested, NotNow, Refusal> request_activation(
-    const AttachedTarget& attached, const ActivateOptions& options);
+    const AttachedTarget& attached, const Owner& owner, std::optional<Mechanism> only);
 
 }  // namespace pyinject::python

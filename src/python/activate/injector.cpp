@@ -8,6 +8,7 @@
 #include "python/activate/attached_target.hpp"
 #include "python/activate/deactivation.hpp"
 #include "python/activate/pinned_arenas.hpp"
+#include "python/activate/single_rung.hpp"
 #include "python/examine/code_arenas.hpp"
 #include "python/layout/version_policy.hpp"
 #include "tracee/signal_frames.hpp"
@@ -111,7 +112,8 @@ Refusal prefer_exited(const AttachContext& context, Refusal refusal) {
 }
 
 std::variant<Activation, Refusal> activate_target(const Target& target,
-                                                  const ActivateOptions& options) {
+                                                  const ActivateOptions& options,
+                                                  std::optional<Mechanism> only) {
   auto prepared = look_again(target);
   if (auto* refusal = std::get_if<Refusal>(&prepared)) {
     return std::move(*refusal);
@@ -124,7 +126,7 @@ std::variant<Activation, Refusal> activate_target(const Target& target,
     context.libc = LibcCaller::open(target.id.pid, context.maps, target.addresses.sem_post);
   }
   context.seccomp = status && status->seccomp != procfs::SeccompMode::kNone;
-  auto result = Activate{context, options}.run();
+  auto result = Activate{context, options, only}.run();
   if (auto* refusal = std::get_if<Refusal>(&result)) {
     return prefer_exited(context, std::move(*refusal));
   }
@@ -217,9 +219,12 @@ std::variant<StackUse, Refusal> stack_use_of(const Target& target, nanoseconds d
 
 class ProcessInjector : public Injector {
  public:
+  // ONLY: the rung that activations must use; nullopt: any.
+  explicit ProcessInjector(std::optional<Mechanism> only) : only_{only} {}
+
   std::variant<Activation, Refusal> activate(const Target& target,
                                              const ActivateOptions& options) override {
-    return unless_ended(target, [&] { return activate_target(target, options); });
+    return unless_ended(target, [&] { return activate_target(target, options, only_); });
   }
   std::variant<Deactivation, Refusal> deactivate(const Target& target,
                                                  const DeactivateOptions& options) override {
@@ -232,10 +237,19 @@ class ProcessInjector : public Injector {
     return unless_ended(target, [&] { return stack_use_of(target, deadline); });
   }
   void prepare() override { tracee::prepare_tracer_threads(); }
+
+ private:
+  std::optional<Mechanism> only_;
 };
 
 }  // namespace
 
-std::unique_ptr<Injector> make_injector() { return std::make_unique<ProcessInjector>(); }
+std::unique_ptr<Injector> make_injector() {
+  return std::make_unique<ProcessInjector>(std::nullopt);
+}
+
+std::unique_ptr<Injector> make_injector_with(Mechanism rung) {
+  return std::make_unique<ProcessInjector>(rung);
+}
 
 }  // namespace pyinject::python
