@@ -61,6 +61,10 @@ std::string call_line(const weave::WeaveSummary& facts) {
   return line;
 }
 
+std::string who_is(const python::Target& target) {
+  return fmt::format("pid {}: Python {}", target.id.pid.value(), python::version_text(target));
+}
+
 }  // namespace
 
 std::string name_of_perf(const perf::PerfSearch& search) {
@@ -106,16 +110,16 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
+std::string observation_line(const python::Target& target) {
+  return fmt::format("{}: attached read-only (BPF)", who_is(target));
+}
+
 std::string activation_line(const session::ActiveTarget& active) {
   const auto& activation = active.activation;
-  const std::string who = fmt::format("pid {}: Python {}", active.target.id.pid.value(),
-                                      python::version_text(active.target));
+  const auto who = who_is(active.target);
   if (activation.before != python::TrampolineState::kOff) {
     return fmt::format("{}: trampoline was already {}; left on", who,
                        python::name(activation.before));
-  }
-  if (activation.mechanism == python::Mechanism::kObserved) {
-    return who + ": attached read-only (BPF)";
   }
   if (activation.mechanism == python::Mechanism::kNone) {
     return who +
@@ -306,10 +310,18 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
 }
 
 void Console::activated(const session::ActiveTarget& target) {
+  list_target(activation_line(target));
+}
+
+void Console::observed(const session::ActiveTarget& target) {
+  list_target(observation_line(target.target));
+}
+
+void Console::list_target(const std::string& line) {
   const std::scoped_lock lock{mutex_};
   erase();
   const bool shown = ++activations_ <= kMostShown;
-  logger_.log(shown ? base::LogLevel::kInfo : base::LogLevel::kDebug, activation_line(target));
+  logger_.log(shown ? base::LogLevel::kInfo : base::LogLevel::kDebug, line);
   if (activations_ == kMostShown) {
     logger_.info("further targets are listed with -v only");
   }

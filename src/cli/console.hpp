@@ -23,6 +23,8 @@ namespace pyinject::cli {
 [[nodiscard]] std::string shell_word(const std::string& text);
 // "pid 12: Python 3.14.0: trampoline on by store (threads stopped for 37 us, active after 1.2 ms)"
 [[nodiscard]] std::string activation_line(const session::ActiveTarget& active);
+// "pid 12: Python 3.14.0: attached read-only (BPF)"
+[[nodiscard]] std::string observation_line(const python::Target& target);
 // The result for one file. DONE: "recorded 2.0 s".
 [[nodiscard]] std::vector<std::string> woven_lines(const session::WovenFile& file,
                                                    const std::string& done);
@@ -40,6 +42,7 @@ class Console : public session::RecordObserver {
       : logger_{logger}, live_{live}, perf_{std::move(perf)}, reporter_{reporter} {}
 
   void activated(const session::ActiveTarget& target) override;
+  void observed(const session::ActiveTarget& target) override;
   void progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) override;
   void post_processing(double done, std::uint64_t samples) override;
   void stopped() override;
@@ -48,6 +51,7 @@ class Console : public session::RecordObserver {
   void counted(const session::Stats& stats) override;
 
  private:
+  void list_target(const std::string& line);
   void draw(const std::string& line);
   void erase();  // with the mutex held
 

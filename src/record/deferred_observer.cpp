@@ -12,7 +12,7 @@ void DeferredObserver::release(const ActiveTargets& active) {
     observer_.on_event(event);
   }
   for (const auto& target : active) {
-    observer_.activated(*target);
+    observer_.observed(*target);
   }
   if (stats_ != nullptr) {
     observer_.counted(*stats_);

@@ -1,5 +1,5 @@
 // Holds back an observer's events until it is certain that their engine will be used: an engine
-// that replaces it starts again and reports the same events.
+// that replaces it starts again and reports the same events. The engine only reads its targets.
 #pragma once
 
 #include "pyinject/record/record_observer.hpp"
@@ -21,7 +21,7 @@ class DeferredObserver : public RecordObserver {
 
   void activated(const ActiveTarget& target) override {
     if (released_) {
-      observer_.activated(target);
+      observer_.observed(target);
     }
   }
   void on_event(const Event& event) override;

@@ -11,15 +11,13 @@ std::variant<python::Activation, Refusal> SampledTargets::take(
   if (auto refusal = sampler_.add(target)) {
     return std::move(*refusal);
   }
-  python::Activation activation;
-  activation.mechanism = python::Mechanism::kObserved;
-  return activation;
+  return python::Activation{};
 }
 
 std::variant<python::Deactivation, Refusal> SampledTargets::release(
     const python::Target& target, const python::DeactivateOptions& /*options*/) {
   sampler_.remove(target);
-  return python::Deactivation{.mechanism = python::Mechanism::kObserved, .stopped = {}};
+  return python::Deactivation{};
 }
 
 }  // namespace pyinject::session

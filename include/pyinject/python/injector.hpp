@@ -26,7 +26,6 @@ enum class Mechanism {
   kPendingQueueWakeup,  // the same, and the main thread's futex wait returns EINTR
   kPendingCallFrames,   // signal frames that call Py_AddPendingCall
   kGilFrames,           // signal frames that take the GIL and run the payload
-  kObserved,            // read from outside: the target is not modified
 };
 [[nodiscard]] std::string_view name(Mechanism mechanism);  // "store", "pending queue", ...
 

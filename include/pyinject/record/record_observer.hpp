@@ -45,6 +45,8 @@ class RecordObserver {
   RecordObserver& operator=(const RecordObserver&) = delete;
 
   virtual void activated(const ActiveTarget& target) = 0;
+  // Instead of activated(), if TARGET is only read: its trampoline stays as it is.
+  virtual void observed(const ActiveTarget& target) { activated(target); }
   // About twice a second while events are enabled. BYTES: size of the output if it is a single
   // file.
   virtual void progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) = 0;

@@ -236,7 +236,6 @@ bool Request::carry_out(Mechanism mechanism) {
       return run_frames(calls);
     }
     case Mechanism::kNone:
-    case Mechanism::kObserved:
     case Mechanism::kStore:
       break;
   }

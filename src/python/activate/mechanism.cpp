@@ -16,8 +16,6 @@ std::string_view name(Mechanism mechanism) {
       return "signal frames, pending call";
     case Mechanism::kGilFrames:
       return "signal frames, GIL";
-    case Mechanism::kObserved:
-      return "BPF";
   }
   return "unknown";
 }

@@ -69,7 +69,7 @@ class Joiner {
     signals_.listen([this](int) { interrupted_.cancel(); });
     manager_->on_activation([this](const ActiveTarget& active) {
       files_.keep(active.target.id.pid);
-      observer_.activated(active);
+      observer_.observed(active);
     });
   }
 

@@ -154,6 +154,17 @@ TEST(ActivationLine, NamesMechanismAndTimes) {
             "pid 12: Python 3.14.0: trampoline was already on by itself; left on");
 }
 
+TEST(ConsoleTest, ListsReadOnlyTargetsAsSuch) {
+  test::RecordingLogger logger;
+  Console console{logger, false, "perf"};
+  session::ActiveTarget active;
+  active.target.id.pid = base::Pid{12};
+  active.target.version = {.major = 3, .minor = 14, .micro = 0, .level = 0xf, .serial = 0};
+  console.observed(active);
+  EXPECT_EQ(logger.text(base::LogLevel::kInfo),
+            "pid 12: Python 3.14.0: attached read-only (BPF)\n");
+}
+
 TEST(SamplerLine, SaysWhatIsNotZero) {
   EXPECT_EQ(sampler_line({.matched = 90, .with_frames = 90}),
             "all 90 samples in Python processes have Python stacks");
