@@ -8,9 +8,9 @@
 
 namespace pyinject::bpf {
 
-// The registers with which the threads of PID have entered the kernel the last time: those of a
-// thread that runs in user space are old. Loads a BPF program and removes it. Needs CAP_BPF and
-// CAP_PERFMON, Linux 5.15 with BTF; empty: they are missing, or this build has no BPF.
+// Registers at each thread's latest kernel entry; stale for threads now in user space. Loads a BPF
+// program and removes it. Needs CAP_BPF and CAP_PERFMON, Linux 5.15 with BTF; empty: they are
+// missing, or this build has no BPF.
 using EntryRegisters = std::map<base::Tid, entry_registers>;
 [[nodiscard]] EntryRegisters read_entry_registers(base::Pid pid);
 

@@ -1,4 +1,4 @@
-// Finds out the facts. Changes nothing: what is tried ends before collect() returns.
+// Collects facts about the machine, read-only; probes end before collect() returns.
 #pragma once
 
 #include "doctor/facts.hpp"

@@ -13,7 +13,7 @@ namespace pyinject::inspect {
 
 namespace {
 
-// A stack that does not settle is read again so many times.
+// Retries for a stack that does not settle.
 constexpr int kAttemptsToSettle = 8;
 constexpr std::chrono::milliseconds kPatienceForUnsettled{100};  // for all threads of a process
 

@@ -32,7 +32,7 @@ namespace pyinject::inspect {
 
 namespace {
 
-// A thread that runs between its reads is read again so many times.
+// Retries for a thread that ran between two reads.
 constexpr int kAttempts = 3;
 
 std::optional<std::chrono::nanoseconds> time_of(clockid_t clock) {

@@ -16,13 +16,13 @@
 
 namespace pyinject::live {
 
-// Beyond so many, all are numbered anew.
+// Limit; all functions get new numbers when it is reached.
 inline constexpr std::size_t kMostFunctions = 65536;
 
 // Equal functions of all processes have the same number.
 class FunctionNumbers {
  public:
-  // RECEIVER is told each new number, the first of which is FIRST.
+  // Calls RECEIVER for each new number, starting at FIRST.
   FunctionNumbers(std::function<void(bpf::Code)> receiver, std::uint32_t first)
       : receiver_{std::move(receiver)}, next_{first} {}
 

@@ -31,7 +31,7 @@ using std::chrono::seconds;
 
 // Reading a process is followed by a pause so many times as long, for each process.
 constexpr int kPause = 19;
-// A stack that changes all the time is read again so many times, unless that takes long.
+// Retries for a stack that keeps changing; fewer if reading is slow.
 constexpr int kAttempts = 3;
 constexpr std::chrono::milliseconds kPatience{50};
 

@@ -1,4 +1,4 @@
-// What the threads of a live view do while they are off the CPU.
+// Reads the stacks of off-CPU threads for `top`.
 #pragma once
 
 #include "bpf/sampler.hpp"

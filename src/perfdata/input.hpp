@@ -28,7 +28,7 @@ struct UnsupportedFile {
 
 // An entry in the table of build ids.
 struct BuildId {
-  // Marks the host machine; perf takes any other pid for that of a virtual machine.
+  // Machine pid of the host; perf treats any other value as a guest.
   static constexpr std::uint32_t kHost = 0xffffffff;
   std::uint32_t pid = kHost;
   std::vector<std::byte> id;  // at most 20 bytes

@@ -1,4 +1,4 @@
-// What the kernel counts about a thread and about the machine.
+// Per-thread and machine-wide CPU and fault counters.
 #pragma once
 
 #include "pyinject/base/pid.hpp"

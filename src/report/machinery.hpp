@@ -1,6 +1,6 @@
-// Tells the interpreter's own machinery from the C code that a Python program asked for: between
-// two Python functions stand the evaluation loop, the trampoline's evaluator and call helpers,
-// which say nothing about the program. The rules are those of perf-scripts (docs/perf-scripts.md).
+// Separates interpreter frames from C code that the program called: between two Python functions
+// are the evaluation loop, the trampoline's evaluator and call helpers, which say nothing about the
+// program. The rules are those of perf-scripts (docs/perf-scripts.md).
 #pragma once
 
 #include "report/profile.hpp"

@@ -148,7 +148,7 @@ void GuardProcess::try_to_settle(Watched& watched) {
     const auto result =
         injector_.deactivate(watched.target, {.deadline = kOneTry, .only_of = options_.session});
     if (const auto* refusal = std::get_if<python::Refusal>(&result)) {
-      // With a session of its own, "another session" is that of the tool, which is still dying.
+      // With options_.session, kOtherSession is the tool itself, still exiting: retry.
       const bool others =
           refusal->reason == python::Reason::kOtherSession && !options_.session.has_value();
       watched.settled = python::has_gone(refusal->reason) ||

@@ -22,7 +22,7 @@ class EarlierNames {
   EarlierNames(const unwind::AddressSpaces& spaces, unwind::FileFinder& files,
                const std::vector<perfdata::BuildId>& build_ids);
 
-  // The name of the code at ADDRESS; empty: none of such an image.
+  // Name at ADDRESS in an image of an earlier weave; empty: not found.
   [[nodiscard]] const std::string& name(std::uint32_t pid, std::uint64_t time,
                                         std::uint64_t address);
 

@@ -56,8 +56,8 @@ struct EvaluatorFrame {
 // outermost, or outside of it.
 [[nodiscard]] std::size_t first_frame_of(const std::vector<PythonFrame>& python, std::size_t group);
 
-// For a callchain without its outer end: number of groups of PYTHON, from the outermost on, that
-// missing activations run. RUN_BY: addresses of Python frames, one of which the outermost of
+// For a callchain without its outer end: number of outermost groups of PYTHON whose activations are
+// missing from the callchain. RUN_BY: addresses of Python frames, one of which the outermost of
 // EVALUATORS runs; empty: unknown.
 [[nodiscard]] std::size_t groups_outside(const std::vector<EvaluatorFrame>& evaluators,
                                          const std::vector<PythonFrame>& python,

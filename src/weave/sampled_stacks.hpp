@@ -57,7 +57,7 @@ class SampledStacks : public StackSource {
 
   [[nodiscard]] bool empty() const { return records_ == 0; }
   [[nodiscard]] std::uint64_t records() const { return records_; }
-  // What was stored without frames or without C functions, of processes that reached their limit.
+  // Stacks stored without Python or C frames because their process hit its budget.
   [[nodiscard]] std::vector<Dropped> dropped() const;
   // Times of the first and the last record.
   [[nodiscard]] std::uint64_t first() const { return first_; }

@@ -50,7 +50,7 @@ bool has_stayed(base::Pid pid, const ThreadSnapshot& thread, const std::string& 
          procfs::read_system_call(pid, thread.tid) == call;
 }
 
-// All registers, if ENTRY has those of the call in which the thread is; else what PLACE tells.
+// All registers if ENTRY belongs to the current call; otherwise sp and pc from PLACE.
 ThreadRegisters registers_of(const ThreadSnapshot& thread, const procfs::UserPlace& place,
                              const bpf::EntryRegisters& entry) {
   auto registers = unwind::from_place(place.stack_pointer, place.program_counter);

@@ -24,7 +24,7 @@ struct RawAwait {
 struct RawTask {
   base::RemoteAddress address;
   base::RemoteAddress loop = {};
-  // The thread state whose list it is in; null: of no thread, or not known (3.12, 3.13).
+  // Thread state that owns the list; null: none or unknown (3.12, 3.13).
   base::RemoteAddress thread = {};
   std::uint64_t loop_thread = 0;  // pthread_self() of the thread that runs its loop; 0: unknown
   std::string name = {};
