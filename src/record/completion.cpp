@@ -78,12 +78,13 @@ Processed Completion::write(const std::string& input, const std::string& output,
     observer_.stopped();
     if (const auto* const untouched = std::get_if<weave::Untouched>(&result)) {
       if (untouched->cancelled) {
-        logger_.warning("post-processing was cancelled; {} stays as perf wrote it{}", input, lost);
+        logger_.warning("{}: left unprocessed: post-processing was cancelled{}",
+                        base::printable(input), lost);
         return Processed::kCancelled;
       }
-      logger_.log(lost.empty() ? base::LogLevel::kWarning : base::LogLevel::kError,
-                  fmt::format("{} stays as perf wrote it: {}{}", base::printable(input),
-                              untouched->why, lost));
+      logger_.log(
+          lost.empty() ? base::LogLevel::kWarning : base::LogLevel::kError,
+          fmt::format("{}: left unprocessed: {}{}", base::printable(input), untouched->why, lost));
       return Processed::kLeftAlone;
     }
     summary = std::get<weave::WeaveSummary>(std::move(result));
@@ -95,7 +96,7 @@ Processed Completion::write(const std::string& input, const std::string& output,
     return Processed::kDone;
   } catch (const base::Error& error) {
     observer_.stopped();
-    logger_.error("{}; {} stays as perf wrote it{}", error.what(), base::printable(input), lost);
+    logger_.error("{}: left unprocessed: {}{}", base::printable(input), error.what(), lost);
     return Processed::kFailed;
   }
 }

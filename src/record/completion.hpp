@@ -24,7 +24,7 @@ struct CompletionOptions {
   std::uint64_t ended_at = 0;              // the same
   std::string perf;                        // the executable, for its build-id cache
   bool names_beside = false;               // not in that perf's build-id cache
-  std::string lost = {};                   // what is lost if the file stays as perf wrote it
+  std::string lost = {};                   // what is lost if the file is left unprocessed
   std::function<bool()> interrupted = {};  // polled a few times a second
   weave::RecordingContext context = {};
 };

@@ -166,7 +166,7 @@ TEST_F(CliRecordPassesOn, AFolder) {
   const auto result = run({"sh", "-c", command() + " --threads -o " + data + " -- sh -c 'exit 7'"});
   EXPECT_EQ(result.status, ExitStatus{.code = 7}) << result.err;
   EXPECT_THAT(result.err, HasSubstr("--threads"));
-  EXPECT_THAT(result.err, HasSubstr("as perf wrote it"));
+  EXPECT_THAT(result.err, HasSubstr("left unprocessed"));
   EXPECT_TRUE(fs::is_directory(data));
   EXPECT_EQ(run({"perf", "report", "--stdio", "-i", data}).status, ExitStatus{});
 }

@@ -236,8 +236,8 @@ TEST_F(RootFiles, OfPerfStayIfTheirDiskIsFull) {
   argv.insert(argv.end(), record.begin(), record.end());
   const auto result = run(argv);
   EXPECT_EQ(result.status, ExitStatus{.code = 125}) << result.err;
-  EXPECT_THAT(result.err, AllOf(HasSubstr("No space left on device"),
-                                HasSubstr("stays as perf wrote it; the Python stacks are lost")));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("/mnt/perf.data: left unprocessed: "),
+                                HasSubstr("No space left on device; the Python stacks are lost")));
   EXPECT_THAT(result.err, Not(HasSubstr("samples of Python processes")));
   EXPECT_THAT(result.out, HasSubstr(say(python_->pid())));
 }
