@@ -272,7 +272,7 @@ TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileIsGone) {
   ASSERT_TRUE(std::filesystem::remove(data()));
   running.signal(SIGINT);
   EXPECT_EQ(joined.wait(Deadline::after(kPatience)), (ExitStatus{.code = 125})) << joined.err();
-  EXPECT_THAT(joined.err(), HasSubstr("perf's file is gone"));
+  EXPECT_THAT(joined.err(), HasSubstr(data() + ": perf's output was removed"));
   EXPECT_THAT(files(), testing::ElementsAre("stats.json")) << "no file replaces perf's";
 }
 

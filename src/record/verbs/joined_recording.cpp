@@ -93,11 +93,12 @@ class Joiner {
     signal_ = signal.value_or(signal_);
     return signal.has_value();
   }
-  [[nodiscard]] std::string path() const { return running_.path().value_or("perf's file"); }
+  [[nodiscard]] std::string path() const { return running_.path().value_or(path_at_join_); }
 
   const JoinOptions& options_;
   std::string perf_;  // empty: none
   RunningPerf running_;
+  std::string path_at_join_ = running_.path().value_or("perf's file");
   StackSampler& sampler_;
   SampledTargets sampled_;
   base::Logger& logger_;
@@ -286,7 +287,8 @@ bool is_unfinished(const std::string& path) {
 int Joiner::complete() {
   const auto path = running_.path();
   if (!path) {
-    logger_.error("perf's file is gone: the stacks cannot be added to it");
+    logger_.error("{}: perf's output was removed; the Python stacks are lost",
+                  base::printable(path_at_join_));
     return kFailure;
   }
   auto* const comms = thread_names_.history().empty() ? nullptr : &thread_names_.history();
