@@ -127,10 +127,11 @@ EndOfRecording wait_for_launched(WaitSources& sources, base::Logger& logger) {
     if (sources.command->try_wait()) {
       return {.end = End::kCommand};
     }
-    if (!perf_ended && sources.perf.try_wait()) {
+    if (const auto status = perf_ended ? std::nullopt : sources.perf.try_wait()) {
       perf_ended = true;
       if (!sources.command->wait(base::Deadline::after(kExitGrace))) {
-        logger.warning("perf record ended by itself; the command continues unrecorded");
+        logger.warning("perf record exited ({}); the command keeps running, unrecorded",
+                       base::describe(*status));
       }
       continue;
     }
