@@ -132,7 +132,7 @@ void Spool::find_entries() {
 void Spool::find_entry(const std::string& name) {
   const auto file = open_entry(directory_, name);
   if (!file) {
-    logger_.warning("{} is not a file of this user: left alone", directory_.path_of(name));
+    logger_.warning("{}: not a regular file of this user; skipped", directory_.path_of(name));
     return;
   }
   const auto head = base::read_fd(file->fd.get(), kLongestHead, directory_.path_of(name));

@@ -137,7 +137,7 @@ TEST_F(SpoolTest, LeavesForeignFilesAlone) {
   std::filesystem::create_directory(path() + "/x.push");
   auto spool = open();
   EXPECT_EQ(spool.count(), 0U);
-  EXPECT_THAT(warnings(), HasSubstr(name + " is not a file of this user: left alone"));
+  EXPECT_THAT(warnings(), HasSubstr(name + ": not a regular file of this user; skipped"));
   EXPECT_EQ(files().size(), 3U);
   EXPECT_TRUE(std::filesystem::exists(folder() / "elsewhere"));
 }
