@@ -106,7 +106,8 @@ void Recording::save_unfinished() {
       post_process_file(output.path, true, true) != Processed::kDone) {
     return;
   }
-  logger_.warning("{} has what perf record wrote before it died", base::printable(output.path));
+  logger_.warning("perf record died; {} has the samples written until then",
+                  base::printable(output.path));
   summarize();
 }
 

@@ -305,7 +305,7 @@ TEST_P(BpfJoinOfOnePerf, CompletesTheFileOfAPerfThatDies) {
   }
   running.signal(SIGKILL);
   ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
-  EXPECT_THAT(joined.err(), HasSubstr("died: " + data() + " has what perf wrote before"));
+  EXPECT_THAT(joined.err(), HasSubstr("died; " + data() + " has the samples written until then"));
   const auto samples = scripted_samples(data());
   EXPECT_GE(
       std::ranges::count_if(samples, [](const auto& one) { return one.innermost() != nullptr; }),

@@ -93,7 +93,7 @@ TEST_P(Ending, PerfIsKilled) {
   EXPECT_EQ(record.wait(), (ExitStatus{.code = 125}));
   EXPECT_THAT(record.child().err(), HasSubstr("error: perf record failed: killed by signal 9"));
   EXPECT_THAT(record.child().err(),
-              HasSubstr(data() + " has what perf record wrote before it died"));
+              HasSubstr("perf record died; " + data() + " has the samples written until then"));
   const auto named = count_named(read_samples("perf", data()));
   EXPECT_GE(named.samples, 10U);
   EXPECT_GE(named.innermost, 85);

@@ -99,7 +99,7 @@ TEST_F(HostileFiles, PerfFindsAFifoInPlaceOfAProgram) {
   }
   EXPECT_EQ(record.status, (ExitStatus{.code = 125}));
   EXPECT_THAT(record.err, HasSubstr("cannot open one of the programs that it recorded"));
-  EXPECT_THAT(record.err, HasSubstr("has what perf record wrote before it died"));
+  EXPECT_THAT(record.err, HasSubstr("has the samples written until then"));
   const auto status = run({tool(), "status", "-p", std::to_string(python.pid().value())});
   EXPECT_THAT(status.out, HasSubstr(" ready ")) << "switched off anyway";
 }

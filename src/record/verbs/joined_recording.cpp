@@ -317,7 +317,8 @@ int Joiner::complete() {
   }
   if (processed == Processed::kDone) {
     if (unfinished) {
-      logger_.warning("perf record died: {} has what perf wrote before", base::printable(*path));
+      logger_.warning("perf record died; {} has the samples written until then",
+                      base::printable(*path));
     }
     auto sampled = sampler_.stats();
     sampled.unmatched = woven.summary.without_record;
