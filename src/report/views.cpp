@@ -68,7 +68,7 @@ Shown show_annotation(const Profile& profile, const ShowOptions& options) {
   const auto most = options.text.most == 0 ? kAnnotatedFunctions : options.text.most;
   const auto annotation = annotate(profile, options.view, most, options.read_source);
   if (annotation.functions.empty()) {
-    return nothing(!has_lines(profile)             ? "there are no lines in it: record with --lines"
+    return nothing(!has_lines(profile) ? "no line numbers in this recording; record with --lines"
                    : options.view.function.empty() ? kNoSample
                                                    : "no sample of this function is left");
   }

@@ -151,7 +151,7 @@ TEST_F(Views, AnnotationsNeedLines) {
   }
   add(5, 1);
   EXPECT_EQ(text({.view = {.view = View::kAnnotate}, .read_source = &Views::source}),
-            "nothing: there are no lines in it: record with --lines");
+            "nothing: no line numbers in this recording; record with --lines");
 }
 
 }  // namespace
