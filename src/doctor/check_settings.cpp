@@ -98,7 +98,7 @@ Check check_max_stack(const Facts& facts) {
   }
   check.state = State::kLimited;
   check.cost = fmt::format("callchains of the kernel end after {} functions", *most);
-  check.remedy = "no event with callchains may be open meanwhile";
+  check.remedy = "close all events with callchains first";
   check.command = set_sysctl(facts.own, fmt::format("kernel.perf_event_max_stack={}", kDefault));
   return check;
 }
