@@ -26,7 +26,7 @@ namespace {
 using base::RemoteAddress;
 using python::Reason;
 
-class PythonRefusalsForcedTest : public DetectionTest {
+class ForcedRefusals : public DetectionTest {
  protected:
   // Also writes to read-only memory, as a tracer may.
   void write(RemoteAddress address, std::uint64_t value) const {
@@ -49,12 +49,12 @@ class PythonRefusalsForcedTest : public DetectionTest {
   PythonProcess python_{GetParam(), kIdle};
   python::Target target_ = Attach{}.detect(python_.pid());
 };
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsForcedTest);
-INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsForcedTest,
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ForcedRefusals);
+INSTANTIATE_TEST_SUITE_P(Pythons, ForcedRefusals,
                          testing::ValuesIn(interpreters({.each_version = Prefer::kChrooted})),
                          InterpreterName{});
 
-TEST_P(PythonRefusalsForcedTest, AVersionThatIsNotSafe) {
+TEST_P(ForcedRefusals, NamesAnUnsafeVersion) {
   struct Case {
     std::uint64_t hex;
     Reason reason;
@@ -79,7 +79,7 @@ TEST_P(PythonRefusalsForcedTest, AVersionThatIsNotSafe) {
   expect_ready(python_.pid());
 }
 
-TEST_P(PythonRefusalsForcedTest, ABuildThatOnlySaysThatItIsFreeThreaded) {
+TEST_P(ForcedRefusals, NamesABuildThatOnlyClaimsToBeFreeThreaded) {
   if (!since(13)) {
     GTEST_SKIP() << "3.12 has no such build";
   }
@@ -91,7 +91,7 @@ TEST_P(PythonRefusalsForcedTest, ABuildThatOnlySaysThatItIsFreeThreaded) {
 }
 
 // The end of each library's last page is in use, and the gap of the stack.
-TEST_P(PythonRefusalsForcedTest, NoPlaceForAMailbox) {
+TEST_P(ForcedRefusals, NamesMissingSpaceForTheMailbox) {
   constexpr int kMostPlaces = 3;  // behind libpython and libc, and on the stack
   std::set<std::uint64_t> places;
   for (int i = 0; i < kMostPlaces; ++i) {
@@ -113,7 +113,7 @@ constexpr auto kTwoThreads =
     "threading.Event().wait()\n";
 
 // Releases whose exit unmaps trampolines in use; the list of arenas is made invalid.
-TEST_P(PythonRefusalsForcedTest, TrampolinesThatCannotBeKept) {
+TEST_P(ForcedRefusals, NamesTrampolinesThatCannotBeKept) {
   const PythonProcess threads{GetParam(), kTwoThreads};
   for (const auto& [pid, refused] : {std::pair{python_.pid(), false}, {threads.pid(), true}}) {
     const auto target = Attach{}.detect(pid);

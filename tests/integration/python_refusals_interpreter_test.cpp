@@ -18,12 +18,12 @@ using python::Reason;
 using python::TrampolineState;
 using testing::HasSubstr;
 
-class PythonRefusalsInterpreterTest : public DetectionTest {};
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsInterpreterTest);
-INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsInterpreterTest,
+class InterpreterRefusals : public DetectionTest {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(InterpreterRefusals);
+INSTANTIATE_TEST_SUITE_P(Pythons, InterpreterRefusals,
                          testing::ValuesIn(interpreters({.both_ways = true})), InterpreterName{});
 
-TEST(PythonRefusalsFreeThreadedTest, ItIsFreeThreaded) {
+TEST(FreeThreadedRefusal, NamesTheBuild) {
   const auto python = find_interpreter({.free_threaded = true, .whole_matrix = true});
   if (!python) {
     GTEST_SKIP() << "no free-threaded interpreter";
@@ -33,7 +33,7 @@ TEST(PythonRefusalsFreeThreadedTest, ItIsFreeThreaded) {
                            {"free-threaded", "gh-152330", "--engine bpf"});
 }
 
-TEST_P(PythonRefusalsInterpreterTest, TheJitIsOn) {
+TEST_P(InterpreterRefusals, NamesTheJit) {
   constexpr auto kAsk =
       "import sys\n"
       "print('ready', flush=True)\n"
@@ -54,7 +54,7 @@ TEST_P(PythonRefusalsInterpreterTest, TheJitIsOn) {
 
 // An evaluator in another library is installed, never called (from then on the program only calls C
 // functions), and removed again.
-TEST_P(PythonRefusalsInterpreterTest, AForeignEvaluator) {
+TEST_P(InterpreterRefusals, NamesAForeignEvaluator) {
   PythonProcess python{GetParam(), kForeignEvaluator};
   expect_ready(python.pid());
   python.send_line("put it in");
@@ -79,7 +79,7 @@ std::string thread_with_stack(int kib) {
       kib);
 }
 
-TEST_P(PythonRefusalsInterpreterTest, ASmallStack) {
+TEST_P(InterpreterRefusals, NamesASmallStack) {
   for (const int kib : {64, 256, 512}) {
     SCOPED_TRACE(kib);
     const PythonProcess small{GetParam(), thread_with_stack(kib)};
@@ -96,7 +96,7 @@ TEST_P(PythonRefusalsInterpreterTest, ASmallStack) {
 
 // The kernel merges a stack with adjacent memory of the same kind into one mapping; since Linux 6.7
 // stacks are MADV_NOHUGEPAGE (15).
-TEST_P(PythonRefusalsInterpreterTest, ASmallStackAmongOtherMemory) {
+TEST_P(InterpreterRefusals, NamesASmallStackAmongOtherMemory) {
   PythonProcess python{GetParam(),
                        "import mmap\n"
                        "kept = [mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)"
@@ -110,7 +110,7 @@ TEST_P(PythonRefusalsInterpreterTest, ASmallStackAmongOtherMemory) {
   }
 }
 
-TEST_P(PythonRefusalsInterpreterTest, SubInterpretersAreAWarning) {
+TEST_P(InterpreterRefusals, WarnsOfSubInterpreters) {
   PythonProcess python{GetParam(),
                        "import sys\n"
                        "try: import _interpreters as i\n"
@@ -130,7 +130,7 @@ TEST_P(PythonRefusalsInterpreterTest, SubInterpretersAreAWarning) {
 }
 
 // Waits while the contents of the modules are destroyed.
-TEST_P(PythonRefusalsInterpreterTest, ItIsShuttingDown) {
+TEST_P(InterpreterRefusals, NamesAFinalizingInterpreter) {
   PythonProcess python{GetParam(),
                        "import os, sys\n"
                        "class Last:\n"
@@ -147,7 +147,7 @@ TEST_P(PythonRefusalsInterpreterTest, ItIsShuttingDown) {
 }
 
 // CPython imports `encodings` before it is ready.
-TEST_P(PythonRefusalsInterpreterTest, ItIsNotInitialized) {
+TEST_P(InterpreterRefusals, NamesAnUninitializedInterpreter) {
   const SeenFolder folder{GetParam()};
   fs::create_directory(folder.here("encodings"));
   folder.write("encodings/__init__.py",
@@ -174,7 +174,7 @@ TEST_P(PythonRefusalsInterpreterTest, ItIsNotInitialized) {
   expect_ready(python.pid());
 }
 
-TEST_P(PythonRefusalsInterpreterTest, StrictSeccomp) {
+TEST_P(InterpreterRefusals, NamesStrictSeccomp) {
   PythonProcess python{GetParam(),
                        "import ctypes, os\n"
                        "write, read, prctl = os.write, os.read, ctypes.CDLL(None).prctl\n"

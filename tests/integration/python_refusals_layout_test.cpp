@@ -24,13 +24,13 @@ using base::Pid;
 using python::Reason;
 using testing::HasSubstr;
 
-class PythonRefusalsLayoutTest : public DetectionTest {
+class LayoutRefusals : public DetectionTest {
  protected:
   // In the host's file system: map_elf runs there.
   SeenFolder folder_{Interpreter{}};
 };
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsLayoutTest);
-INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsLayoutTest, testing::ValuesIn(interpreters()),
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LayoutRefusals);
+INSTANTIATE_TEST_SUITE_P(Pythons, LayoutRefusals, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 // A process that maps FILE as an interpreter would, but does not run it.
@@ -69,7 +69,7 @@ void patch(std::span<char> code, std::uint32_t was, std::uint32_t now) {
   std::ranges::copy(as_bytes(now), found);
 }
 
-TEST_P(PythonRefusalsLayoutTest, TheAccessorNamesAnotherOffset) {
+TEST_P(LayoutRefusals, NamesAnAccessorWithAnotherOffset) {
   const auto right = field_offset(GetParam());
   const SeenFolder folder{GetParam()};
   {
@@ -85,7 +85,7 @@ TEST_P(PythonRefusalsLayoutTest, TheAccessorNamesAnotherOffset) {
       {fmt::format("at {}", right), fmt::format("at {}", right + 8), "report this build"});
 }
 
-TEST_P(PythonRefusalsLayoutTest, TheAccessorIsNoCode) {
+TEST_P(LayoutRefusals, NamesAnAccessorThatIsNoCode) {
   ElfImage image{interpreter_file(GetParam())};
   std::ranges::fill(image.code("_PyInterpreterState_GetEvalFrameFunc"), '\x06');  // invalid opcode
   const SeenFolder folder{GetParam()};
@@ -95,7 +95,7 @@ TEST_P(PythonRefusalsLayoutTest, TheAccessorIsNoCode) {
                            {fmt::format("at {}", field_offset(GetParam())), "unknown offset"});
 }
 
-TEST_P(PythonRefusalsLayoutTest, TheQueueIsSomewhereElse) {
+TEST_P(LayoutRefusals, NamesAQueueAtAnotherOffset) {
   ElfImage image{interpreter_file(GetParam())};
   // Overwrites the whole function; an idle program never calls it.
   const auto code = image.code("_PyEval_AddPendingCall");
@@ -109,13 +109,13 @@ TEST_P(PythonRefusalsLayoutTest, TheQueueIsSomewhereElse) {
 }
 
 // The following files are only mapped: a loader would refuse some of them.
-TEST_P(PythonRefusalsLayoutTest, WhatIsMappedButNotRunIsNotInitialized) {
+TEST_P(LayoutRefusals, TakesAMappedFileForUninitialized) {
   const Mapped process{interpreter_file(GetParam())};
   expect_refused_untouched(process.pid(), Reason::kNotInitialized, {"not initialized"});
 }
 
 // Its loader has only mapped it up to its code.
-TEST_P(PythonRefusalsLayoutTest, WhatIsMappedInPartIsBeingLoaded) {
+TEST_P(LayoutRefusals, TakesAPartlyMappedFileForBeingLoaded) {
   const Mapped process{interpreter_file(GetParam()), true};
   expect_refused_untouched(process.pid(), Reason::kNotInitialized, {"being loaded"});
   EXPECT_FALSE(refused(process.pid()).initialized);
@@ -123,7 +123,7 @@ TEST_P(PythonRefusalsLayoutTest, WhatIsMappedInPartIsBeingLoaded) {
   expect_refused(observer->detect(process.pid()), Reason::kNotInitialized, {"being loaded"});
 }
 
-TEST_P(PythonRefusalsLayoutTest, TheTrampolineHasNoEnd) {
+TEST_P(LayoutRefusals, NamesATrampolineWithoutAnEnd) {
   ElfImage image{interpreter_file(GetParam())};
   image.rename_symbol("_Py_trampoline_func_end");
   folder_.write("python3-bad", image.bytes());
@@ -132,7 +132,7 @@ TEST_P(PythonRefusalsLayoutTest, TheTrampolineHasNoEnd) {
                            {"python3-bad", "without the perf trampoline"});
 }
 
-TEST_P(PythonRefusalsLayoutTest, TheTrampolinesEndIsFarAway) {
+TEST_P(LayoutRefusals, NamesATrampolineWithADistantEnd) {
   for (const std::int64_t delta : {std::int64_t{1} << 20, -(std::int64_t{1} << 12)}) {
     ElfImage image{interpreter_file(GetParam())};
     image.move_symbol("_Py_trampoline_func_end", delta);
@@ -143,7 +143,7 @@ TEST_P(PythonRefusalsLayoutTest, TheTrampolinesEndIsFarAway) {
   }
 }
 
-TEST_P(PythonRefusalsLayoutTest, ASymbolIsMissing) {
+TEST_P(LayoutRefusals, NamesAMissingSymbol) {
   for (const auto* const symbol :
        {"_PyRuntime", "PyRun_SimpleString", "Py_AddPendingCall", "_PyEval_AddPendingCall",
         "PyGILState_Ensure", "PyGILState_Release", "_PyInterpreterState_GetEvalFrameFunc"}) {
@@ -158,7 +158,7 @@ TEST_P(PythonRefusalsLayoutTest, ASymbolIsMissing) {
 
 // The interpreter contains its C library, but the process also has glibc mapped, as for
 // getaddrinfo().
-TEST_P(PythonRefusalsLayoutTest, ItIsStaticallyLinked) {
+TEST_P(LayoutRefusals, NamesAStaticInterpreter) {
   ElfImage image{interpreter_file(GetParam())};
   image.rename_symbol("PyObject_GetAIter", "__libc_start_main");
   folder_.write("python3-bad", image.bytes());
@@ -179,7 +179,7 @@ std::string c_library(Pid pid) {
 }
 
 // Independent of the file's name: musl's library can be libc.so.
-TEST_P(PythonRefusalsLayoutTest, ItsLibraryIsNotGlibc) {
+TEST_P(LayoutRefusals, NamesALibraryOtherThanGlibc) {
   const SeenFolder folder{GetParam()};
   {
     const PythonProcess python{GetParam(), kIdle};
@@ -192,7 +192,7 @@ TEST_P(PythonRefusalsLayoutTest, ItsLibraryIsNotGlibc) {
                            {"not glibc", folder.seen("libc.so")});
 }
 
-TEST_P(PythonRefusalsLayoutTest, NothingOfItIsExported) {
+TEST_P(LayoutRefusals, NamesAnInterpreterWithoutExports) {
   ElfImage image{interpreter_file(GetParam())};
   image.rename_symbol("Py_Initialize");
   folder_.write("python3-bad", image.bytes());
@@ -205,7 +205,7 @@ TEST_P(PythonRefusalsLayoutTest, NothingOfItIsExported) {
 }
 
 // Any user can create a file whose name ends up in our messages.
-TEST_P(PythonRefusalsLayoutTest, FileNamesInMessagesArePrintable) {
+TEST_P(LayoutRefusals, MakesFileNamesPrintable) {
   const std::string name = "python3\n\x1b[2J\x07";
   ElfImage image{interpreter_file(GetParam())};
   image.rename_symbol("_Py_trampoline_func_end");
@@ -219,7 +219,7 @@ TEST_P(PythonRefusalsLayoutTest, FileNamesInMessagesArePrintable) {
 }
 
 // Cached facts about a file must not be used for its replacement.
-TEST_P(PythonRefusalsLayoutTest, AFileThatIsReplacedIsLookedAtAgain) {
+TEST_P(LayoutRefusals, ReadsAReplacedFileAgain) {
   const auto detector = python::make_detector();
   ElfImage image{interpreter_file(GetParam())};
   const auto good = image.bytes();

@@ -26,7 +26,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-class PythonRefusalsMapTest : public DetectionTest {
+class MapRefusals : public DetectionTest {
  protected:
   void TearDown() override {
     std::error_code ignored;
@@ -73,8 +73,8 @@ class PythonRefusalsMapTest : public DetectionTest {
   std::string map_;
   std::vector<std::string> made_;
 };
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsMapTest);
-INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsMapTest, testing::ValuesIn(interpreters()),
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MapRefusals);
+INSTANTIATE_TEST_SUITE_P(Pythons, MapRefusals, testing::ValuesIn(interpreters()),
                          InterpreterName{});
 
 // PROGRAM after it has dropped its rights as services do.
@@ -86,7 +86,7 @@ std::string as_nobody(const std::string& program) {
          program;
 }
 
-TEST_P(PythonRefusalsMapTest, ASymbolicLink) {
+TEST_P(MapRefusals, NamesASymbolicLink) {
   start();
   const SeenFolder folder{GetParam()};
   folder.write("elsewhere", "");
@@ -100,7 +100,7 @@ TEST_P(PythonRefusalsMapTest, ASymbolicLink) {
   EXPECT_EQ(content(folder.here("elsewhere")), "");
 }
 
-TEST_P(PythonRefusalsMapTest, AFifoOrAFolder) {
+TEST_P(MapRefusals, NamesAFifoOrADirectory) {
   start();
   ASSERT_EQ(::mkfifo(map_.c_str(), 0600), 0);
   expect_refused_untouched(pid(), Reason::kMapNotRegular,
@@ -112,7 +112,7 @@ TEST_P(PythonRefusalsMapTest, AFifoOrAFolder) {
   expect_ready(pid());
 }
 
-TEST_P(PythonRefusalsMapTest, AFileOfSomebodyElse) {
+TEST_P(MapRefusals, NamesAFileOfAnotherUser) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "giving files away needs root";
   }
@@ -126,7 +126,7 @@ TEST_P(PythonRefusalsMapTest, AFileOfSomebodyElse) {
   expect_ready(pid());
 }
 
-TEST_P(PythonRefusalsMapTest, ItsOwnFileThatItMayNotWrite) {
+TEST_P(MapRefusals, NamesAnOwnFileThatIsNotWritable) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "being another user needs root";
   }
@@ -138,7 +138,7 @@ TEST_P(PythonRefusalsMapTest, ItsOwnFileThatItMayNotWrite) {
   expect_refused_untouched(pid(), Reason::kMapForeign, {seen(), "not writable", "remove it"});
 }
 
-TEST_P(PythonRefusalsMapTest, AReadOnlyTmp) {
+TEST_P(MapRefusals, NamesAReadOnlyTmp) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "mounting needs root";
   }
@@ -148,7 +148,7 @@ TEST_P(PythonRefusalsMapTest, AReadOnlyTmp) {
   expect_ready(pid());
 }
 
-TEST_P(PythonRefusalsMapTest, ATmpThatItMayNotWrite) {
+TEST_P(MapRefusals, NamesATmpThatIsNotWritable) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "mounting needs root";
   }
@@ -162,7 +162,7 @@ TEST_P(PythonRefusalsMapTest, ATmpThatItMayNotWrite) {
 }
 
 // The activation itself discovers it, after a successful detection: nothing may be left half done.
-TEST_P(PythonRefusalsMapTest, ALinkMadeBetweenDetectionAndActivation) {
+TEST_P(MapRefusals, NamesALinkMadeAfterTheDetection) {
   start();
   Attach attach;
   const auto target = attach.detect(pid());
@@ -180,7 +180,7 @@ TEST_P(PythonRefusalsMapTest, ALinkMadeBetweenDetectionAndActivation) {
   }
 }
 
-TEST_P(PythonRefusalsMapTest, AMapOfAnEarlierProcessIsMoved) {
+TEST_P(MapRefusals, MovesTheMapOfAnEarlierProcess) {
   start();
   make_map("1 1 py::stale\n");
   age_map(3600);
@@ -194,7 +194,7 @@ TEST_P(PythonRefusalsMapTest, AMapOfAnEarlierProcessIsMoved) {
 }
 
 // Root may move it, whoever owns it.
-TEST_P(PythonRefusalsMapTest, AMapOfAnEarlierProcessOfAnotherUserIsMoved) {
+TEST_P(MapRefusals, MovesTheMapOfAnotherUsersEarlierProcess) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "giving files away needs root";
   }
@@ -211,7 +211,7 @@ TEST_P(PythonRefusalsMapTest, AMapOfAnEarlierProcessOfAnotherUserIsMoved) {
   attach.deactivate(pid());
 }
 
-TEST_P(PythonRefusalsMapTest, AMapThatItWroteItselfStays) {
+TEST_P(MapRefusals, KeepsTheMapThatTheProcessWrote) {
   start();
   make_map("1 1 py::mine\n");
   Attach attach;
@@ -223,7 +223,7 @@ TEST_P(PythonRefusalsMapTest, AMapThatItWroteItselfStays) {
 }
 
 // A link at the destination of the old map must not be followed.
-TEST_P(PythonRefusalsMapTest, ALinkInPlaceOfTheOldMapIsReplaced) {
+TEST_P(MapRefusals, ReplacesALinkInPlaceOfTheOldMap) {
   start();
   make_map("1 1 py::stale\n");
   age_map(3600);

@@ -30,7 +30,7 @@ std::string say_pid(Pid pid) { return std::to_string(pid.value()); }
 
 python::Detection detect(Pid pid) { return python::make_detector()->detect(pid); }
 
-TEST(PythonRefusalsTest, APidWithoutProcess) {
+TEST(PidRefusals, NamesAPidWithoutAProcess) {
   ChildProcess child{{"true"}};
   ASSERT_TRUE(child.wait(Deadline::after(kPatience)));
   expect_refused(detect(child.pid()), Reason::kNoSuchProcess, {"no such process"});
@@ -40,11 +40,11 @@ TEST(PythonRefusalsTest, APidWithoutProcess) {
   expect_refused(detect(Pid{-1}), Reason::kNoSuchProcess, {"no such process"});
 }
 
-TEST(PythonRefusalsTest, ThisProcess) {
+TEST(PidRefusals, NamesThisProcess) {
   expect_refused(detect(Pid{::getpid()}), Reason::kOwnProcess, {"perf-pyinject itself"});
 }
 
-TEST(PythonRefusalsTest, AKernelThread) {
+TEST(PidRefusals, NamesAKernelThread) {
   const auto stat = procfs::read_stat(Pid{2});
   if (!stat || !stat->kernel_thread()) {
     GTEST_SKIP() << "no kernel thread is visible here: a pid namespace of its own";
@@ -52,7 +52,7 @@ TEST(PythonRefusalsTest, AKernelThread) {
   expect_refused(detect(Pid{2}), Reason::kKernelThread, {"kernel thread"});
 }
 
-TEST(PythonRefusalsTest, AProcessWithoutPython) {
+TEST(PidRefusals, NamesAProcessWithoutPython) {
   ChildProcess child{{"cat"}};
   child.write("ready\n");
   ASSERT_EQ(child.read_line(Deadline::after(kPatience)), "ready");
@@ -61,7 +61,7 @@ TEST(PythonRefusalsTest, AProcessWithoutPython) {
   EXPECT_TRUE(child.wait(Deadline::after(kPatience)));
 }
 
-TEST(PythonRefusalsTest, AnOldPython) {
+TEST(PidRefusals, NamesAnOldPython) {
   std::vector<std::string> old{"/usr/bin/python3"};
   std::error_code ignored;
   for (const auto& entry :
@@ -96,12 +96,12 @@ TEST(PythonRefusalsTest, AnOldPython) {
   }
 }
 
-class PythonRefusalsProcessTest : public DetectionTest {};
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonRefusalsProcessTest);
-INSTANTIATE_TEST_SUITE_P(Pythons, PythonRefusalsProcessTest,
+class ProcessRefusals : public DetectionTest {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ProcessRefusals);
+INSTANTIATE_TEST_SUITE_P(Pythons, ProcessRefusals,
                          testing::ValuesIn(interpreters({.both_ways = true})), InterpreterName{});
 
-TEST_P(PythonRefusalsProcessTest, AThread) {
+TEST_P(ProcessRefusals, NamesAThread) {
   PythonProcess python{GetParam(),
                        "import sys, threading\n"
                        "def work():\n"
@@ -115,7 +115,7 @@ TEST_P(PythonRefusalsProcessTest, AThread) {
   expect_ready(python.pid());
 }
 
-TEST_P(PythonRefusalsProcessTest, AZombie) {
+TEST_P(ProcessRefusals, NamesAZombie) {
   PythonProcess python{GetParam(), kIdle};
   expect_ready(python.pid());
   python.child().close_stdin();
@@ -125,7 +125,7 @@ TEST_P(PythonRefusalsProcessTest, AZombie) {
 }
 
 // Its first thread has exited, which CPython does not notice.
-TEST_P(PythonRefusalsProcessTest, AProcessWhoseMainThreadHasEnded) {
+TEST_P(ProcessRefusals, NamesAnExitedMainThread) {
   PythonProcess python{GetParam(),
                        "import ctypes, os, sys, threading\n"
                        "def work():\n"
@@ -141,7 +141,7 @@ TEST_P(PythonRefusalsProcessTest, AProcessWhoseMainThreadHasEnded) {
   expect_refused_untouched(python.pid(), Reason::kMainThreadGone, {"main thread"});
 }
 
-TEST_P(PythonRefusalsProcessTest, AnotherUsersProcess) {
+TEST_P(ProcessRefusals, NamesAnotherUsersProcess) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "being another user needs root";
   }
@@ -162,7 +162,7 @@ constexpr auto kDropped =
     "print('ready', flush=True)\n"
     "sys.stdin.read()\n";
 
-TEST_P(PythonRefusalsProcessTest, TheUsersOwnProcessThatIsNotDumpable) {
+TEST_P(ProcessRefusals, NamesAProcessThatIsNotDumpable) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "being another user needs root";
   }
@@ -174,7 +174,7 @@ TEST_P(PythonRefusalsProcessTest, TheUsersOwnProcessThatIsNotDumpable) {
 }
 
 // The process belongs to the user, but its files do not.
-TEST_P(PythonRefusalsProcessTest, AProcessWhoseFilesCannotBeRead) {
+TEST_P(ProcessRefusals, NamesUnreadableFiles) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "being another user needs root";
   }
@@ -193,7 +193,7 @@ TEST_P(PythonRefusalsProcessTest, AProcessWhoseFilesCannotBeRead) {
   }
 }
 
-TEST_P(PythonRefusalsProcessTest, AProcessThatIsTraced) {
+TEST_P(ProcessRefusals, NamesATracer) {
   const PythonProcess python{GetParam(), kIdle};
   {
     const Tracer tracer{{targets_dir() + "/tracer", say_pid(python.pid())}};
@@ -204,7 +204,7 @@ TEST_P(PythonRefusalsProcessTest, AProcessThatIsTraced) {
   expect_ready(python.pid());
 }
 
-TEST_P(PythonRefusalsProcessTest, AProcessTracedByStrace) {
+TEST_P(ProcessRefusals, NamesStrace) {
   const PythonProcess python{GetParam(), kIdle};
   {
     const Tracer tracer{strace_of(python.pid())};
@@ -217,7 +217,7 @@ TEST_P(PythonRefusalsProcessTest, AProcessTracedByStrace) {
   expect_ready(python.pid());
 }
 
-TEST_P(PythonRefusalsProcessTest, AProcessTracedByGdb) {
+TEST_P(ProcessRefusals, NamesGdb) {
   PythonProcess python{GetParam(), kIdle};
   {
     const Tracer tracer{gdb_of(python.pid())};
@@ -230,7 +230,7 @@ TEST_P(PythonRefusalsProcessTest, AProcessTracedByGdb) {
 }
 
 // Any user can start a program whose name ends up in our messages.
-TEST_P(PythonRefusalsProcessTest, NamesInMessagesArePrintable) {
+TEST_P(ProcessRefusals, MakesProcessNamesPrintable) {
   const PythonProcess python{GetParam(), kIdle};
   const SeenFolder folder{Interpreter{}};
   const std::string name = "a\n\x1b[2Jb\x07";
