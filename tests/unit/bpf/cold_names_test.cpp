@@ -116,13 +116,13 @@ class ColdNamesTest : public testing::Test {
 
 const std::string kWhole = "Shop.serveshop.py\xcd\xab";
 
-TEST_F(ColdNamesTest, WhatCanBeReadByNowIsAdded) {
+TEST_F(ColdNamesTest, AddsWhatBecomesReadable) {
   EXPECT_EQ(text(names_.complete(record(7))), kWhole);
   EXPECT_EQ(names_.unnamed(), 0U);
   EXPECT_TRUE(try_again().empty());
 }
 
-TEST_F(ColdNamesTest, WhatCannotIsTriedAgain) {
+TEST_F(ColdNamesTest, RetriesWhatIsUnreadable) {
   memory_.erase(kFile + 40);
   EXPECT_EQ(text(names_.complete(record(7))), "");
   EXPECT_TRUE(try_again().empty());

@@ -29,13 +29,13 @@ std::optional<native_mapping> recognise(const std::string& code) {
   return recognise_trampolines(std::as_bytes(std::span{code}));
 }
 
-TEST(RecogniseTrampolines, OfPython313) {
+TEST(RecogniseTrampolines, FindsThoseOfPython313) {
   const auto found = recognise(table_of(kPlain, 16));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->place, 16U);
 }
 
-TEST(RecogniseTrampolines, OfPython312) {
+TEST(RecogniseTrampolines, FindsThoseOfPython312) {
   const auto found = recognise(table_of(kPlain, 11));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->kind, NATIVE_TRAMPOLINE);
@@ -45,7 +45,7 @@ TEST(RecogniseTrampolines, OfPython312) {
   EXPECT_EQ(found->keeps_fp, 0);
 }
 
-TEST(RecogniseTrampolines, OfPython314WithBranchProtection) {
+TEST(RecogniseTrampolines, FindsThoseOfPython314WithBranchProtection) {
   const auto found = recognise(table_of(kEndbr + kFrame, 32));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->kind, NATIVE_TRAMPOLINE);
@@ -55,7 +55,7 @@ TEST(RecogniseTrampolines, OfPython314WithBranchProtection) {
   EXPECT_EQ(found->keeps_fp, 1);
 }
 
-TEST(RecogniseTrampolines, OfLibffi) {
+TEST(RecogniseTrampolines, FindsThoseOfLibffi) {
   const auto found = recognise(table_of(kEndbr + kClosure, 40));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->kind, NATIVE_CLOSURE);
@@ -63,7 +63,7 @@ TEST(RecogniseTrampolines, OfLibffi) {
   EXPECT_EQ(found->word, 8U);
 }
 
-TEST(RecogniseTrampolines, NoneElse) {
+TEST(RecogniseTrampolines, FindsNoOthers) {
   EXPECT_FALSE(recognise(""));
   EXPECT_FALSE(recognise(kPlain));  // alone, it may be anything
   EXPECT_FALSE(recognise(table_of("\x55\x48\x89\xe5\x90", 16)));

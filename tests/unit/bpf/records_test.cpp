@@ -159,7 +159,7 @@ TEST_F(RecordsTest, ACodeWhoseNameWasLostIsAFrameAllTheSame) {
 }
 
 // Reported again for a forked child, or after the kernel has evicted it.
-TEST_F(RecordsTest, WhatIsToldAgainIsTheSameCode) {
+TEST_F(RecordsTest, RecognisesARepeatedCode) {
   records_.take(code_record(1, "f", "f.py"));
   records_.take(code_record(2, "f", "f.py"));
   records_.take(code_record(3, "f", "g.py"));
@@ -179,7 +179,7 @@ TEST_F(RecordsTest, TheNumberOfLostNamesIsGivenToNoCode) {
   EXPECT_THAT(frames(), ElementsAre("0@0"));
 }
 
-TEST_F(RecordsTest, WhatWasMissingIsAddedToTheSameCode) {
+TEST_F(RecordsTest, CompletesAKnownCode) {
   records_.take(code_record(1, "", "", false, SAMPLER_MISSING_NAME | SAMPLER_MISSING_FILE));
   records_.take(code_record(2, "f", "f.py", false, SAMPLER_MISSING_LINES));
   records_.take(code_record(3, "f", "f.py", false, SAMPLER_MISSING_LINES));
@@ -272,7 +272,7 @@ TEST_F(RecordsTest, ANameThatWasCutSaysSo) {
   EXPECT_EQ(codes_.at(0).qualname, "long...");
 }
 
-TEST_F(RecordsTest, WhatIsMissingAtTheEndOfARecordIsNotThere) {
+TEST_F(RecordsTest, OmitsTheMissingEndOfARecord) {
   auto stack = stack_record({{.code = 0, .where = 0}, {.code = 0, .where = 0}});
   stack.resize(stack.size() - 3);
   records_.take(stack);
@@ -285,7 +285,7 @@ TEST_F(RecordsTest, WhatIsMissingAtTheEndOfARecordIsNotThere) {
   EXPECT_EQ(codes_.at(0).file, "");
 }
 
-TEST_F(RecordsTest, WhatIsNoRecordIsPassedOver) {
+TEST_F(RecordsTest, SkipsWhatIsNoRecord) {
   records_.take({});
   records_.take(std::vector<std::byte>(2));
   records_.take(std::vector<std::byte>(64));

@@ -87,7 +87,7 @@ FunctionTimes of(Told& told, const std::string& name) {
   return {};
 }
 
-TEST(Calls, HaveInclusiveAndOwnTimes) {
+TEST(CallTrace, HasInclusiveAndOwnTimes) {
   Told told{{"outer", "inner"}};
   told.at(0).enter("outer").at(10).enter("inner").at(30).leave("inner").at(35).enter("inner");
   told.at(40).leave("inner").at(100).leave("outer");
@@ -104,7 +104,7 @@ TEST(Calls, HaveInclusiveAndOwnTimes) {
   EXPECT_EQ(told.times().front().own, 75U) << "the largest own time first";
 }
 
-TEST(Calls, ThatRecurAreCountedOnceInInclusive) {
+TEST(CallTrace, CountsRecursionOnceInInclusiveTime) {
   Told told{{"down"}};
   told.at(0).enter("down").at(10).enter("down").at(20).enter("down");
   told.at(30).leave("down").at(40).leave("down").at(50).leave("down");
@@ -114,7 +114,7 @@ TEST(Calls, ThatRecurAreCountedOnceInInclusive) {
   EXPECT_EQ(down.own, 50U);
 }
 
-TEST(Calls, OfThreadsAreApart) {
+TEST(CallTrace, SeparatesThreads) {
   Told told{{"one", "two"}};
   told.in(1).at(0).enter("one").in(2).at(5).enter("two").in(1).at(10).leave("one");
   told.in(2).at(100).leave("two");
@@ -122,7 +122,7 @@ TEST(Calls, OfThreadsAreApart) {
   EXPECT_EQ(of(told, "two").own, 95U);
 }
 
-TEST(Calls, OfBeforeAndAfterTheRecordingHaveNoTimes) {
+TEST(CallTrace, HasNoTimesOfCallsThatCrossTheRecordingsEnds) {
   Told told{{"before", "within", "open"}};
   told.enter("within").leave("within").leave("before").enter("open").enter("within").leave(
       "within");
@@ -135,7 +135,7 @@ TEST(Calls, OfBeforeAndAfterTheRecordingHaveNoTimes) {
 }
 
 // CPython 3.15 enters a generator when it is created, without a return.
-TEST(Calls, OfGeneratorsDoNotMixUpTheirCallers) {
+TEST(CallTrace, SeparatesTheCallersOfGenerators) {
   Told told{{"caller", "generator", "other"}};
   told.at(0).enter("caller").at(10).enter("generator", 1);  // created
   told.at(20).enter("other").at(50).leave("other");
@@ -153,7 +153,7 @@ TEST(Calls, OfGeneratorsDoNotMixUpTheirCallers) {
 }
 
 // throw() causes a return without an entry, as does close() of a generator that handles it.
-TEST(Calls, AroundAGeneratorThatIsClosedAreWhole) {
+TEST(CallTrace, KeepsCallsAroundAClosedGenerator) {
   Told told{{"outer", "generator", "closes"}};
   told.at(0).enter("outer");
   told.enter("generator", 1).enter("generator", 1).leave("generator", 3).enter("generator", 3);
@@ -163,7 +163,7 @@ TEST(Calls, AroundAGeneratorThatIsClosedAreWhole) {
   EXPECT_EQ(of(told, "outer").inclusive, 30U);
 }
 
-TEST(Calls, OfAGeneratorThatIsClosedWhereItWasMadeAreNotThatLong) {
+TEST(CallTrace, EndsAGeneratorBeforeItIsClosedByItsMaker) {
   Told told{{"first", "rows", "slow"}};
   told.at(0).enter("first").at(10).enter("rows", 10);  // created
   told.at(20).enter("rows", 10).at(25).leave("rows", 11).at(30).enter("rows", 11);
@@ -178,7 +178,7 @@ TEST(Calls, OfAGeneratorThatIsClosedWhereItWasMadeAreNotThatLong) {
   EXPECT_EQ(of(told, "first").own, 40U);
 }
 
-TEST(Calls, OfGeneratorsThatAreLeftEarlyAgainAndAgain) {
+TEST(CallTrace, FollowsGeneratorsThatAreLeftEarly) {
   Told told{{"first", "rows"}};
   told.at(0).enter("first");
   for (std::uint64_t i = 1; i < 10; ++i) {
@@ -191,7 +191,7 @@ TEST(Calls, OfGeneratorsThatAreLeftEarlyAgainAndAgain) {
 }
 
 // for x in walk(child): yield x
-TEST(Calls, OfGeneratorsThatRecurHaveTheirOwnEntries) {
+TEST(CallTrace, SeparatesRecursiveGenerators) {
   Told told{{"walk"}};
   told.at(0).enter("walk", 10).at(10).enter("walk", 10);     // created, started
   told.at(20).enter("walk", 10).at(30).enter("walk", 10);    // the inner one
@@ -205,7 +205,7 @@ TEST(Calls, OfGeneratorsThatRecurHaveTheirOwnEntries) {
   EXPECT_EQ(walk.longest, 40U);
 }
 
-TEST(Calls, OfOneNameAreToldApartByTheirLines) {
+TEST(CallTrace, DistinguishesFunctionsOfOneNameByLine) {
   Told told{{"__init__"}};
   told.at(0).enter("__init__", 10).at(5).enter("__init__", 20).at(7).leave("__init__", 21);
   told.at(20).leave("__init__", 12);
@@ -219,7 +219,7 @@ TEST(Calls, OfOneNameAreToldApartByTheirLines) {
 
 // def name(self): return self.first
 // def name(self): return self.second
-TEST(Calls, OfFunctionsOfOneLineAreToldApart) {
+TEST(CallTrace, DistinguishesFunctionsOnOneLine) {
   for (const auto* const name : {"name", "<lambda>"}) {
     Told told{{name}};
     told.leave(name, 20);  // entered before the recording
@@ -236,7 +236,7 @@ TEST(Calls, OfFunctionsOfOneLineAreToldApart) {
   }
 }
 
-TEST(Calls, OfLambdasAreToldApartWhereOneIsInTheOther) {
+TEST(CallTrace, DistinguishesNestedLambdas) {
   Told told{{"<lambda>"}};
   told.enter("<lambda>", 10).enter("<lambda>", 11).leave("<lambda>", 11).leave("<lambda>", 11);
   const auto times = told.times();
@@ -246,7 +246,7 @@ TEST(Calls, OfLambdasAreToldApartWhereOneIsInTheOther) {
 }
 
 // It was created before the recording: its first line is unknown.
-TEST(Calls, OfCoroutinesFromBeforeTheRecordingHaveNoLine) {
+TEST(CallTrace, HasNoLineOfCoroutinesThatAlreadyRan) {
   Told told{{"serve", "work"}};
   told.enter("serve", 12).leave("serve", 14).enter("serve", 14).leave("serve", 12);
   told.enter("work", 30).leave("work", 31);
@@ -256,7 +256,7 @@ TEST(Calls, OfCoroutinesFromBeforeTheRecordingHaveNoLine) {
   EXPECT_EQ(told.trace().functions[of(told, "work").function].line, 30);
 }
 
-TEST(Calls, ThatForkReturnOnceInTheParent) {
+TEST(CallTrace, CountsOneReturnOfAFork) {
   Told told{{"forks", "work"}};
   told.in(1).at(0).enter("forks").at(10).thread(2);
   told.in(2).at(20).enter("work").at(25).leave("work").at(30).leave("forks");
@@ -268,7 +268,7 @@ TEST(Calls, ThatForkReturnOnceInTheParent) {
   EXPECT_EQ(of(told, "work").inclusive, 5U);
 }
 
-TEST(Calls, OfAThreadWithAnEarlierNumberBeginAnew) {
+TEST(CallTrace, ReusedTidIsANewThread) {
   Told told{{"earlier", "work"}};
   told.in(2).enter("earlier").thread(2).at(10).enter("work").at(15).leave("work");
   told.leave("earlier");
@@ -276,14 +276,14 @@ TEST(Calls, OfAThreadWithAnEarlierNumberBeginAnew) {
   EXPECT_EQ(of(told, "work").inclusive, 5U);
 }
 
-TEST(Calls, EndWithTheirThread) {
+TEST(CallTrace, EndsCallsWithTheirThread) {
   Told told{{"open", "work"}};
   told.in(2).enter("open").thread(2).leave("open").enter("work").leave("work");
   EXPECT_EQ(of(told, "open").returned, 0U);
   EXPECT_EQ(of(told, "work").returned, 1U);
 }
 
-TEST(Calls, ThatWereSeenByTwoNamesOfAFileAreThereOnce) {
+TEST(CallTrace, MergesTwoNamesOfAFile) {
   Told told{{"down"}};
   for (const auto source : {0, 1, 0, 1}) {
     told.enter("down").from(static_cast<std::uint16_t>(source));
@@ -297,7 +297,7 @@ TEST(Calls, ThatWereSeenByTwoNamesOfAFileAreThereOnce) {
 }
 
 // `perf record` sometimes writes the last records of one pass over its buffer twice.
-TEST(Calls, ThatPerfWroteTwiceAreThereOnce) {
+TEST(CallTrace, DropsRecordsThatPerfWroteTwice) {
   Told told{{"leaf"}};
   told.at(10).enter("leaf").at(10).enter("leaf").at(12).leave("leaf").at(12).leave("leaf");
   told.at(14).enter("leaf").leave("leaf");
@@ -306,14 +306,14 @@ TEST(Calls, ThatPerfWroteTwiceAreThereOnce) {
   EXPECT_EQ(of(told, "leaf").returned, 2U);
 }
 
-TEST(Calls, OfOneFunctionByItselfAreAllThere) {
+TEST(CallTrace, KeepsCallsOfAFunctionByItself) {
   Told told{{"down"}};
   told.enter("down").enter("down").enter("down").leave("down").leave("down").leave("down");
   drop_repeated(told.trace());
   EXPECT_EQ(of(told, "down").calls, 3U);
 }
 
-TEST(Calls, OfTwoFilesAreBothThere) {
+TEST(CallTrace, KeepsCallsOfTwoFiles) {
   Told told{{"one", "two"}};
   told.in(1).enter("one").from(0).in(2).enter("one").from(1).in(1).leave("one").from(0);
   told.in(2).leave("one").from(1).enter("two").from(1);

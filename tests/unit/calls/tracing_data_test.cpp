@@ -57,7 +57,7 @@ TEST(TracingData, IsReadAsFarAsItGoes) {
   EXPECT_EQ(before, 3U);
 }
 
-TEST(TracingData, OfOtherKindsIsNotRead) {
+TEST(TracingData, RejectsOtherKinds) {
   EXPECT_TRUE(parse(beginning(1) + whole().substr(beginning().size())).empty())
       << "wrong byte order";
   EXPECT_TRUE(parse("tracing").empty());
@@ -66,7 +66,7 @@ TEST(TracingData, OfOtherKindsIsNotRead) {
   EXPECT_TRUE(parse(endless).empty());
 }
 
-TEST(TracingData, OfHugeFormatsIsLeftOut) {
+TEST(TracingData, SkipsHugeFormats) {
   const std::string fields = "name: entry_0_0\nID: 7\nformat:\n\tfield:int line;";
   const auto plain = fields + "\nprint fmt: \"\"\n";
   EXPECT_EQ(without_expressions(fields + "\nprint fmt: \"%d\", REC->line\n"), plain);

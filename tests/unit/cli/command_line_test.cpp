@@ -95,7 +95,7 @@ TEST(CommandLine, Join) {
   EXPECT_EQ(mistake({"join", "-p", "1"}).status, 129);
 }
 
-TEST(CommandLine, WhatIsForPrograms) {
+TEST(CommandLine, ParsesOutputForPrograms) {
   const auto line = parse({"record", "-p", "1", "--stats", "a file", "--log-format", "json",
                            "--deactivate-timeout", "0.5"});
   EXPECT_EQ(line.report.stats, "a file");
@@ -110,7 +110,7 @@ TEST(CommandLine, WhatIsForPrograms) {
   EXPECT_TRUE(parse({"status", "--log-format=json"}).report.json);
 }
 
-TEST(CommandLine, WhatIsForProgramsIsChecked) {
+TEST(CommandLine, ChecksOutputForPrograms) {
   EXPECT_EQ(mistake({"record", "-p", "1", "--log-format", "xml"}).status, 129);
   EXPECT_THAT(mistake({"status", "--log-format", "xml"}).text,
               HasSubstr("xml: expected text or json"));
@@ -166,7 +166,7 @@ TEST(CommandLine, StatusesOfMistakes) {
   EXPECT_EQ(mistake({"record", "-p", "1", "--strict=yes"}).status, 129);
 }
 
-TEST(CommandLine, WithoutATargetTheCommandIsLaunched) {
+TEST(CommandLine, LaunchesTheCommandIfNoTargetIsGiven) {
   for (const auto& words : {Words{"record", "-F", "99", "--", "python3", "-a", "app.py"},
                             Words{"record", "-F", "99", "python3", "-a", "app.py"}}) {
     const auto line = parse(words);
@@ -190,7 +190,7 @@ TEST(CommandLine, RefersToPerfForItsOtherVerbs) {
   }
 }
 
-TEST(CommandLine, OfTop) {
+TEST(CommandLine, ParsesTop) {
   const auto top = [](const std::vector<std::string>& words) {
     return std::get<TopCommand>(parse_command_line(words, {}).options);
   };
@@ -265,7 +265,7 @@ TEST(CommandLine, StatusNeedsNoTarget) {
   EXPECT_THAT(status.pids, ElementsAre(Pid{1}, Pid{2}, Pid{3}));
 }
 
-TEST(CommandLine, OfServe) {
+TEST(CommandLine, ParsesServe) {
   const auto serve = [](const std::vector<std::string>& words) {
     return std::get<ServeCommand>(parse_command_line(words, {}).options);
   };

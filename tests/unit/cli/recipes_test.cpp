@@ -88,7 +88,7 @@ TEST(Recipes, CoverTheirCalls) {
   }
 }
 
-TEST(Recipes, OfOtherEvents) {
+TEST(Recipes, ExpandOtherEvents) {
   EXPECT_EQ(expanded({.names = {"faults"}}).events, "page-faults/period=1/");
   EXPECT_EQ(expanded({.names = {"cache"}}).events, "cache-misses");
   EXPECT_EQ(expanded({.names = {"sched"}}).events, "sched:sched_switch");

@@ -63,7 +63,7 @@ Mistake record_mistake(Words words) {
   return mistake(words);
 }
 
-TEST(RepeatOption, WhatCannotBeRepeatedIsRefused) {
+TEST(RepeatOption, RefusesWhatCannotBeRepeated) {
   const auto with = [](Words more) {
     const Words words{"-p", "1", "--repeat", "1s/2s"};
     more.insert(more.begin(), words.begin(), words.end());

@@ -117,7 +117,7 @@ TEST(StatsFile, ALinkStaysOne) {
   EXPECT_THAT(base::read_file(file).value_or(""), HasSubstr("\"schema\": 1"));
 }
 
-TEST(StatsFile, ThatCannotBeWrittenIsAnError) {
+TEST(StatsFile, FailsIfItCannotBeWritten) {
   const test::TempDir folder;
   const ReportOptions options{.stats = folder / "none/stats.json"};
   Reporter reporter{"record", options, LogLevel::kInfo, false};

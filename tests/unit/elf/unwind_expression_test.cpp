@@ -106,13 +106,13 @@ TEST(UnwindExpression, ComparisonsAreSigned) {
 
 // The expression that linkers generate for every PLT: the CFA is %rsp + 8, and 8 more after its
 // push.
-TEST(UnwindExpression, OfAProcedureLinkageTable) {
+TEST(UnwindExpression, EvaluatesThatOfAProcedureLinkageTable) {
   EXPECT_EQ(value_of({0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22}),
             std::nullopt);  // it uses %rip, which is unknown in this context
   EXPECT_EQ(value_of({0x77, 0x08, 0x7f, 0x00, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22}), 115U);
 }
 
-TEST(UnwindExpression, WhatTakesMoreThanThereIsMakesNoSense) {
+TEST(UnwindExpression, FailsIfItTakesMoreThanThereIs) {
   EXPECT_EQ(value_of({}), std::nullopt);
   EXPECT_EQ(value_of({}, 5), 5U);
   for (const unsigned operation : {0x06U, 0x12U, 0x13U, 0x14U, 0x16U, 0x1fU, 0x22U}) {

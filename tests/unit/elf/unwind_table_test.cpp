@@ -154,7 +154,7 @@ TEST_F(UnwindTableLimited, TakesNoMoreThanItMay) {
   EXPECT_FALSE(compile_unwind_table(file_, rules_, steps));
 }
 
-TEST_F(UnwindTableLimited, WithoutNewRulesItStillHasTheKnownOnes) {
+TEST_F(UnwindTableLimited, KeepsKnownRulesIfNoNewOnesAreAllowed) {
   auto few = no_limits();
   few.new_rules = base::Allowance{5};
   const auto table = compile_unwind_table(file_, rules_, few);

@@ -66,7 +66,7 @@ TEST(UsdtNotes, AreMovedWithTheirBase) {
       << "no semaphore, not a relocated 0";
 }
 
-TEST(UsdtNotes, OfOthersAreLeftOut) {
+TEST(UsdtNotes, SkipOtherNotes) {
   const auto good = note(probe(1, 0x900, 0));
   EXPECT_EQ(
       parse(note("whatever", 1) + note(probe(1, 0, 0), 3, std::string{"GNU\0", 4}) + good).size(),
@@ -114,7 +114,7 @@ TEST(UsdtArguments, AreMemoryBesideARegister) {
   EXPECT_EQ(fetch("8@+16(%rax)"), "+16(%ax)");
 }
 
-TEST(UsdtArguments, ThatTheKernelCannotFetchAreRefused) {
+TEST(UsdtArguments, AreRefusedIfTheKernelCannotFetchThem) {
   for (const auto* const text : {"",
                                  "8",
                                  "8@",

@@ -30,7 +30,7 @@ TEST(UprobeGroups, NameTheirOwner) {
       << "limit: MAX_EVENT_NAME_LEN";
 }
 
-TEST(UprobeGroups, OfOthersAreNotOurs) {
+TEST(UprobeGroups, ExcludeThoseOfOthers) {
   for (const auto* const group :
        {"", "probe_python", "perf_pyinject_", "perf_pyinject_1_2", "perf_pyinject_1_2_3_4",
         "perf_pyinject_0_2_3", "perf_pyinject_-1_2_3", "perf_pyinject_x_2_3", "perf_pyinject_1__3",
@@ -102,7 +102,7 @@ TEST_F(WrittenEvents, AreRemovedWithTheirObject) {
   EXPECT_EQ(written(), "-:perf_pyinject_4711_123456_4026531836/entry_0_0\n");
 }
 
-TEST_F(WrittenEvents, OfDeadSessionsAreRemoved) {
+TEST_F(WrittenEvents, AreRemovedIfTheirSessionDied) {
   const std::string list =
       "p:perf_pyinject_1_2_3/entry_0_0 /bin/sh:0x1\np:perf_pyinject_4_5_6/entry_0_0 /bin/sh:0x1\n"
       "p:sdt_python/entry /bin/sh:0x1\np:perf_pyinject_4711_123456_4026531836/x /bin/sh:0x1\n";

@@ -60,7 +60,7 @@ TEST(PerfDataInput, TheEventsOfARunningPerf) {
   }
 }
 
-TEST(PerfDataInput, WhatIsNotForUs) {
+TEST(PerfDataInput, RejectsUnsupportedFiles) {
   const auto good = one_event().bytes();
   EXPECT_EQ(why_not(good), "");
   EXPECT_THAT(why_not(""), HasSubstr("not a perf.data"));

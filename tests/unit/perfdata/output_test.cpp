@@ -55,7 +55,7 @@ std::string rewrite(const MadePerfData& made, const Write& write,
   return bytes;
 }
 
-TEST(PerfDataOutput, WithoutUserStacksItIsTheSameFile) {
+TEST(PerfDataOutput, KeepsAFileWithoutUserStacks) {
   MadePerfData made;
   made.events = {made_event(kSampleType, {10, 11}), made_event(kSampleType | PERF_SAMPLE_IP, {20})};
   made.attr_size = sizeof(perf_event_attr) + 8;
@@ -252,7 +252,7 @@ TEST(PerfDataOutput, BuildIds) {
   EXPECT_TRUE(rewrite(made, unchanged) == made.bytes());
 }
 
-TEST(PerfDataOutput, WithoutItsEndItIsNoRecording) {
+TEST(PerfDataOutput, IsNoRecordingUntilItsEndIsWritten) {
   MadePerfData made;
   made.events = {made_event(kSampleType, {10})};
   for (int i = 0; i < 100; ++i) {
@@ -270,7 +270,7 @@ TEST(PerfDataOutput, WithoutItsEndItIsNoRecording) {
       std::holds_alternative<UnsupportedFile>(Input::open(test::memory_file(bytes), "unfinished")));
 }
 
-TEST(PerfDataOutput, WhatCannotBeWrittenIsAnError) {
+TEST(PerfDataOutput, FailsIfItCannotBeWritten) {
   MadePerfData made;
   made.events = {made_event(kSampleType, {10})};
   made.data = made_record(kFinishedRound, 0, "");

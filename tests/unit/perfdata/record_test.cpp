@@ -175,7 +175,7 @@ TEST(PerfDataRecords, NamesOfTasks) {
   EXPECT_FALSE(parse_command(as_record(with(0, padded("a")))).value_or(Command{}).exec);
 }
 
-TEST(PerfDataRecords, WhatIsCutOffIsNothing) {
+TEST(PerfDataRecords, OmitWhatIsCutOff) {
   const auto mapping = made_record(
       PERF_RECORD_MMAP2, 0,
       packed(7U, 8U) + words(1, 2, 3) + packed(1U, 2U) + words(3, 4) + packed(5U, 2U) + "a.so");

@@ -224,7 +224,7 @@ TEST(PerfDataSamples, TheRootOfALongChainIsCut) {
   EXPECT_EQ(as_text(again.behind), words(2));
 }
 
-TEST(PerfDataSamples, WithoutACallChainNoneIsWritten) {
+TEST(PerfDataSamples, GetNoCallchainIfTheyHaveNone) {
   const auto event = made_dwarf_event(PERF_SAMPLE_IP);
   const auto bytes = sample(words(1) + stacks(8));
   Sample out;

@@ -50,7 +50,7 @@ TEST(PerfDataUnfinished, TheRecordsAreThere) {
   EXPECT_EQ(records_of(bytes.substr(0, bytes.size() - 1), true), 2) << "the last one is incomplete";
 }
 
-TEST(PerfDataUnfinished, WithoutBeingToldItIsNoRecording) {
+TEST(PerfDataUnfinished, IsNoRecordingUnlessAllowed) {
   const auto opened = Input::open(test::memory_file(unfinished()), "made");
   ASSERT_TRUE(std::holds_alternative<UnsupportedFile>(opened));
   EXPECT_EQ(std::get<UnsupportedFile>(opened).why, "perf record did not finish writing it");

@@ -131,7 +131,7 @@ TEST(ParseSystemCall, TakesTheFirstNumber) {
   EXPECT_EQ(parse_system_call(""), std::nullopt);
 }
 
-TEST(ReadSystemCall, OfThisThreadIsTheReadOfTheFile) {
+TEST(ReadSystemCall, ReturnsTheReadOfThisThread) {
   const base::Pid self{::getpid()};
   const auto text = read_system_call(self, base::Tid{::gettid()});
   ASSERT_TRUE(text.has_value());
@@ -141,7 +141,7 @@ TEST(ReadSystemCall, OfThisThreadIsTheReadOfTheFile) {
 }
 
 // A child that waits in read(2) until this process releases it.
-TEST(ReadSystemCall, OfABlockedChildIsWhatItWaitsIn) {
+TEST(ReadSystemCall, ReturnsTheCallOfABlockedChild) {
   std::array<int, 2> ends{-1, -1};
   ASSERT_EQ(::pipe(ends.data()), 0);
   const pid_t child = ::fork();
@@ -164,7 +164,7 @@ TEST(ReadSystemCall, OfABlockedChildIsWhatItWaitsIn) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(ReadUserPlace, OfNobodyIsNotKnown) {
+TEST(ReadUserPlace, FailsForAnExitedThread) {
   EXPECT_FALSE(read_user_place(base::Pid{::getpid()}, base::Tid{1}).has_value());
   EXPECT_TRUE(read_kernel_stack(base::Pid{::getpid()}, base::Tid{1}).empty());
 }

@@ -23,7 +23,7 @@ TEST(ParseCgroup, KnowsNoOtherHierarchy) {
   EXPECT_EQ(parse_cgroup(""), std::nullopt);
 }
 
-TEST(ReadCgroup, OfNoProcessIsNotKnown) { EXPECT_EQ(read_cgroup(Pid{0x7fffffff}), std::nullopt); }
+TEST(ReadCgroup, FailsForNoProcess) { EXPECT_EQ(read_cgroup(Pid{0x7fffffff}), std::nullopt); }
 
 TEST(ReadCgroup, IsInherited) {
   const auto own = read_cgroup(Pid{::getpid()});

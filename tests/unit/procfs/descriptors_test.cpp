@@ -41,7 +41,7 @@ TEST(Descriptors, AreListedInOrder) {
   EXPECT_THAT(*open, Contains(pipe.write_end.get()));
 }
 
-TEST(Descriptors, OfNoProcessAreNotKnown) {
+TEST(Descriptors, AreUnknownForNoProcess) {
   EXPECT_EQ(list_descriptors(Pid{0x7fffffff}), std::nullopt);
   EXPECT_EQ(errno, ENOENT);
   EXPECT_EQ(read_descriptor_link(Pid{0x7fffffff}, 0), std::nullopt);

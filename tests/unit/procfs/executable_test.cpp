@@ -30,7 +30,7 @@ TEST(Executable, IsTheFileThatHoldsThisFunction) {
   EXPECT_EQ(*executable, (std::pair{facts.st_dev, facts.st_ino}));
 }
 
-TEST(Executable, OfNoProcessIsNotKnown) {
+TEST(Executable, IsUnknownForNoProcess) {
   EXPECT_EQ(executable_of(Pid{0x7fffffff}), std::nullopt);
   EXPECT_EQ(errno, ENOENT);
 }

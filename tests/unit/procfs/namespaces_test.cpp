@@ -11,7 +11,7 @@ namespace {
 
 using base::Pid;
 
-TEST(Namespaces, OfThisProcessAreOurs) {
+TEST(Namespaces, AreOursForThisProcess) {
   const Pid self{::getpid()};
   for (const auto kind : {Namespace::kMount, Namespace::kPid, Namespace::kUser}) {
     EXPECT_EQ(in_our_namespace(self, kind), true);
@@ -26,7 +26,7 @@ TEST(Namespaces, DifferByTheirKind) {
   EXPECT_NE(own_namespace_number(Namespace::kPid), own_namespace_number(Namespace::kMount));
 }
 
-TEST(Namespaces, OfNoProcessAreNotKnown) {
+TEST(Namespaces, AreUnknownForNoProcess) {
   EXPECT_EQ(namespace_number(Pid{0x7fffffff}, Namespace::kPid), std::nullopt);
   EXPECT_EQ(in_our_namespace(Pid{0x7fffffff}, Namespace::kPid), std::nullopt);
   EXPECT_EQ(root_is_ours(Pid{0x7fffffff}), std::nullopt);

@@ -30,7 +30,7 @@ TEST(StatMappedFile, FindsTheFileThatHoldsThisFunction) {
   EXPECT_EQ(facts->st_ino, named.st_ino);
 }
 
-TEST(StatMappedFile, OfNoMappingIsNotKnown) {
+TEST(StatMappedFile, FailsForNoMapping) {
   Mapping none;
   none.begin = base::RemoteAddress{0x1000};
   none.end = base::RemoteAddress{0x2000};

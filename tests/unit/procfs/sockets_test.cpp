@@ -29,7 +29,7 @@ std::string of(const Sockets& sockets, std::uint64_t inode) {
   return found == sockets.end() ? "none" : to_string(found->second);
 }
 
-TEST(Sockets, OfTcpNameBothEnds) {
+TEST(Sockets, NameBothEndsOfTcp) {
   Sockets sockets;
   parse_inet_sockets(kTcp, "TCP", sockets);
   EXPECT_EQ(sockets.size(), 3U);
@@ -38,7 +38,7 @@ TEST(Sockets, OfTcpNameBothEnds) {
   EXPECT_EQ(of(sockets, 103), "TCP 127.0.0.1:40001 -> 10.0.0.2:5432 (connecting)");
 }
 
-TEST(Sockets, OfIpv6AreInBrackets) {
+TEST(Sockets, PutIpv6InBrackets) {
   Sockets sockets;
   parse_inet_sockets(
       "   0: 00000000000000000000000001000000:0035 00000000000000000000000000000000:0000 07 "
@@ -47,7 +47,7 @@ TEST(Sockets, OfIpv6AreInBrackets) {
   EXPECT_EQ(of(sockets, 7), "UDP [::1]:53");
 }
 
-TEST(Sockets, OfUnixHaveTheirPathWithBlanks) {
+TEST(Sockets, KeepBlanksInUnixPaths) {
   Sockets sockets;
   parse_unix_sockets(
       "Num       RefCount Protocol Flags    Type St Inode Path\n"
@@ -68,7 +68,7 @@ TEST(Sockets, LinesThatAreNoSocketsAreSkipped) {
   EXPECT_TRUE(sockets.empty());
 }
 
-TEST(Sockets, OfThisProcessAreFound) {
+TEST(Sockets, IncludeThoseOfThisProcess) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ASSERT_GE(fd, 0);
   sockaddr_in any{};

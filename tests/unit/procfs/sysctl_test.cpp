@@ -20,7 +20,7 @@ TEST(Sysctl, HasNoNewline) {
   EXPECT_TRUE(base::parse_number<int>(*most).has_value());
 }
 
-TEST(Sysctl, ThatThisKernelDoesNotHaveIsNotKnown) {
+TEST(Sysctl, IsUnknownIfTheKernelLacksIt) {
   EXPECT_EQ(read_sysctl("kernel.no_such_setting"), std::nullopt);
   EXPECT_EQ(errno, ENOENT);
 }

@@ -48,7 +48,7 @@ TEST(CountTasks, CountsAThreadThatStarts) {
   thread.join();
 }
 
-TEST(CountTasks, OfNoProcessAreNotKnown) {
+TEST(CountTasks, FailsForNoProcess) {
   const auto tasks = open_tasks(Pid{0x7fffffff});
   EXPECT_FALSE(tasks.valid());
   EXPECT_EQ(count_tasks(tasks), std::nullopt);

@@ -39,7 +39,7 @@ TEST(PushDestination, IsAKindWithAUrlOrADirectory) {
   EXPECT_EQ(directory.place, "/srv/a=b@c");
 }
 
-TEST(PushDestination, OfOtlpHasThePathOfTheProtocolUnlessItHasOne) {
+TEST(PushDestination, HasOtlpsPathUnlessItHasItsOwn) {
   EXPECT_EQ(valid("otlp=http://[::1]:4318").place, "http://[::1]:4318/v1development/profiles");
   EXPECT_EQ(valid("otlp=http://host//").place, "http://host/v1development/profiles");
   EXPECT_EQ(valid("otlp=https://host/otlp/x/").place, "https://host/otlp/x");

@@ -35,7 +35,7 @@ TEST(PushLabels, LaterOnesReplaceEarlierOnes) {
   EXPECT_EQ(label_of(labels, "c"), "");
 }
 
-TEST(PushLabels, OfProcessesAreBounded) {
+TEST(PushLabels, AreBoundedAndPrintable) {
   EXPECT_EQ(label_value("a\nb"), "a\\x0ab");
   EXPECT_LE(label_value(std::string(5000, 'x')).size(), kLongestValue);
 }
@@ -70,7 +70,7 @@ TEST(CgroupFacts, KnowUnitsContainersAndPods) {
   EXPECT_THAT(facts(".service"), ElementsAre("", "", ""));
 }
 
-TEST(ProcessLabels, OfAnExitedProcessAreItsNameAndTheHost) {
+TEST(ProcessLabels, AreNameAndHostForAnExitedProcess) {
   const auto labels = labels_of_process(4'194'305, "gunicorn: x");  // above the largest pid
   EXPECT_EQ(label_of(labels, "service_name"), "gunicorn: x");
   EXPECT_NE(label_of(labels, "hostname"), "");

@@ -82,7 +82,7 @@ TEST_F(PusherOtlp, RejectedProfilesAreCountedAndServerErrorsAreFinal) {
             HasSubstr("HTTP 500")));
 }
 
-TEST(OtlpRemark, OfAnotherFormatOrACutAnswerIsEmpty) {
+TEST(OtlpRemark, IsEmptyForAnotherFormatOrACutAnswer) {
   const std::string minus_one = "\x0a\x0b\x08" + std::string(9, '\xff') + "\x01";
   for (const auto& answer :
        {std::string{}, std::string{"{}"}, std::string{"\x0a"}, std::string{"\x0a\x7f\x08\x01"},

@@ -226,7 +226,7 @@ class DeadPort {
   std::string url_;
 };
 
-TEST_F(PusherTest, WithoutAServerTheSpoolFillsUpToItsLimit) {
+TEST_F(PusherTest, FillsTheSpoolToItsLimitIfNoServerAnswers) {
   const DeadPort port;
   auto all = options({"pyroscope=" + port.url()});
   all.spool_bytes = 4096;

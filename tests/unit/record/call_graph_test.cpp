@@ -79,7 +79,7 @@ TEST(ChooseForSampled, TheKernelsPartOfTargets) {
   EXPECT_THAT(choice.arguments, ElementsAre("--call-graph", "fp"));
 }
 
-TEST(ChooseForSampled, WithoutCallchainsThereAreNoPythonFunctions) {
+TEST(ChooseForSampled, WarnsThatPythonFunctionsNeedCallchains) {
   for (const auto kind : {Kind::kNone, Kind::kOther}) {
     const auto choice = choose_for_sampled({.chosen = perf::ChosenCallGraph{.kind = kind}});
     EXPECT_THAT(choice.arguments, IsEmpty());
@@ -157,7 +157,7 @@ TEST(ChooseCallGraph, ObeysTheUserAndComputesWhatWillBeMissing) {
               HasSubstr("will be cut off; --call-graph dwarf,28672 reaches further"));
 }
 
-TEST(ChooseCallGraph, OfACommandThatDoesNotRunYet) {
+TEST(ChooseCallGraph, DependsOnTheLaunchedInterpreter) {
   const CallGraphWishes wishes{.frequency_chosen = true};
   EXPECT_THAT(choose_for_launched({"python3", true}, wishes).arguments,
               ElementsAre("--call-graph", "fp"));

@@ -80,7 +80,7 @@ TEST_F(Tables, HaveRowsOfLinesThreadsAndTasks) {
   EXPECT_EQ(tasks.front().others->counts.self(), 3U);
 }
 
-TEST_F(Tables, OfTheGilSayWhoHeldIt) {
+TEST_F(Tables, NameTheHolderOfTheGil) {
   add(10, 4);
   add(4, 1);
   const auto tables = make_tables(profile, {.view = View::kGil});
@@ -90,7 +90,7 @@ TEST_F(Tables, OfTheGilSayWhoHeldIt) {
 }
 
 // Thread 5 waits from 1 s to 4 s; meanwhile thread 6 holds the GIL in three samples.
-TEST_F(Tables, OfTheGilSayWhoHeldItDuringAWait) {
+TEST_F(Tables, NameTheHolderOfTheGilDuringAWait) {
   profile.frames.push_back({.function = 7});
   profile.functions.push_back({.kind = Kind::kMark, .name = "[waiting for the GIL]"});
   profile.nodes.push_back({.caller = 0, .frame = 8});   // 13: [waiting for the GIL]

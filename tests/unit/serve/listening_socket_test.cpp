@@ -95,7 +95,7 @@ TEST_F(UnixSocket, ReplacesOnlyASocketThatIsNotUsed) {
   EXPECT_EQ(error_of([&] { const ListeningSocket socket{{.path = path()}}; }), "");
 }
 
-TEST_F(UnixSocket, OfAnotherServerIsNotRemoved) {
+TEST_F(UnixSocket, IsNotRemovedIfAnotherServerOwnsIt) {
   std::optional<ListeningSocket> first;
   first.emplace(ListenAddress{.path = path()});
   std::filesystem::remove(path());

@@ -30,7 +30,7 @@ TEST(Query, TakesItsParametersInAnyOrder) {
   EXPECT_EQ(parsed("seconds=300&event=alloc&&").event, Event::kAlloc);
 }
 
-TEST(Query, WithoutSecondsHasTheLengthOfGo) {
+TEST(Query, HasGosLengthIfItHasNoSeconds) {
   EXPECT_EQ(parsed("").length, 30s);
   EXPECT_EQ(parsed("", 10s).length, 10s) << "more than --max-seconds";
 }

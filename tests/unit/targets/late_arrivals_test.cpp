@@ -182,7 +182,7 @@ TEST_F(LateArrivalsTest, AnInterpreterThatIsBeingStartedIsTriedWhenItIsReady) {
   EXPECT_TRUE(tried({kOne, kOne, kOne}));
 }
 
-TEST_F(LateArrivalsTest, WithoutBreakpointsItIsLookedAtAgainAndAgain) {
+TEST_F(LateArrivalsTest, PollsIfThereAreNoBreakpoints) {
   begin();
   breakpoints_ = false;
   manager_.answer = [&](Pid) {
@@ -192,7 +192,7 @@ TEST_F(LateArrivalsTest, WithoutBreakpointsItIsLookedAtAgainAndAgain) {
   EXPECT_TRUE(handle_until([&] { return manager_.tried().size() >= 4; }));
 }
 
-TEST_F(LateArrivalsTest, WhatPythonForksIsPythonUnlessItRunsAnotherProgramAtOnce) {
+TEST_F(LateArrivalsTest, TakesForksForPythonUnlessTheyExecAtOnce) {
   begin();
   arrivals_->add_known({kOne});
   handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne}});

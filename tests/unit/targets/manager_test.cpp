@@ -65,7 +65,7 @@ TEST_F(ManagerTest, StrictUndoesAllAfterOneFailure) {
   EXPECT_EQ(logger_.text(base::LogLevel::kError), "pid 5000003: the test says so (deadline)\n");
 }
 
-TEST_F(ManagerTest, OfFamiliesStrictIsAboutTheNamedOnly) {
+TEST_F(ManagerTest, AppliesStrictOnlyToTheGivenPidsOfFamilies) {
   injector_.activate_refusals[kThird] = Reason::kExited;
   detector_.refusals[kFirst] = Reason::kNotPython;
   const auto manager = make({.families = true});
@@ -295,7 +295,7 @@ TEST_F(ManagerTest, DestructorIsTheSafetyNet) {
   EXPECT_THAT(injector_.on, IsEmpty());
 }
 
-TEST_F(ManagerTest, WithoutAnOwnerTargetsStayOn) {
+TEST_F(ManagerTest, LeavesTargetsOnIfItHasNoOwner) {
   {
     const auto manager = make_manager(detector_, injector_, logger_, {});
     EXPECT_TRUE(manager->activate_all(manager->select({kFirst}).targets));
@@ -317,7 +317,7 @@ TEST_F(ManagerTest, TriesLateArrivalsOnce) {
 }
 
 // While its program is being mapped, a process can look as if it had exited.
-TEST_F(ManagerTest, WhatLooksEndedAndLivesIsTriedAgain) {
+TEST_F(ManagerTest, RetriesAProcessThatOnlyLooksExited) {
   const base::Child child{{.argv = {"sleep", "60"}}};
   const auto manager = make();
   detector_.refusals[child.pid()] = Reason::kExited;
@@ -327,7 +327,7 @@ TEST_F(ManagerTest, WhatLooksEndedAndLivesIsTriedAgain) {
 }
 
 // Between its exec and the mapping of its interpreter, no Python is visible.
-TEST_F(ManagerTest, WhatIsNoPythonYetIsTriedAgain) {
+TEST_F(ManagerTest, RetriesAProcessThatIsNoPythonYet) {
   const base::Child child{{.argv = {"sleep", "60"}}};
   const auto manager = make();
   detector_.refusals[child.pid()] = Reason::kNotPython;
@@ -349,7 +349,7 @@ TEST_F(ManagerTest, RetriesAProcessThatExecsDuringItsActivation) {
   EXPECT_FALSE(manager->activate_all(manager->select({kFirst}).targets)) << "the process is gone";
 }
 
-TEST_F(ManagerTest, WhatIsNoPythonAtTheBeginningMayBeOneLater) {
+TEST_F(ManagerTest, ActivatesLateWhatWasNoPythonAtTheStart) {
   const base::Child child{{.argv = {"sleep", "60"}}};
   const auto manager = make();
   for (const auto reason : {Reason::kNotPython, Reason::kExited, Reason::kNotInitialized}) {
@@ -389,7 +389,7 @@ TEST_F(ManagerTest, CountsProcessesThatExitEarly) {
   EXPECT_EQ(logger_.text(base::LogLevel::kWarning), "");
 }
 
-TEST_F(ManagerTest, WhatIsRefusedForGoodIsTriedOnce) {
+TEST_F(ManagerTest, TriesAFinalRefusalOnce) {
   const base::Child child{{.argv = {"sleep", "60"}}};
   const auto manager = make();
   detector_.refusals[child.pid()] = Reason::kSeccomp;

@@ -53,7 +53,7 @@ TEST(ScopeTest, UsersHaveNamesAndNumbers) {
   EXPECT_EQ(user_by_name("-1"), std::nullopt);
 }
 
-TEST(PopulationTest, OfEverybodyIsNotLookedAt) {
+TEST(PopulationTest, TakesEveryProcessUnexamined) {
   auto target_set = TargetSet::of_scope({});
   EXPECT_TRUE(target_set.everybody());
   EXPECT_THAT(target_set.choose({Pid{5'000'001}}), ElementsAre(Pid{5'000'001}));

@@ -22,7 +22,7 @@ class AddressSpacesTest : public testing::Test {
   AddressSpaces spaces_;
 };
 
-TEST_F(AddressSpacesTest, OfAnUnknownProcessNothingIsKnown) {
+TEST_F(AddressSpacesTest, KnowsNothingOfAnUnknownProcess) {
   spaces_.map(1, kPid, mapped(0x1000, 0x2000, "/a"));
   spaces_.complete();
   EXPECT_EQ(spaces_.find(kChild, 1, 0x1000), nullptr);
@@ -65,7 +65,7 @@ TEST_F(AddressSpacesTest, TheOrderOfTheFileDoesNotMatter) {
 }
 
 // perf gives the same time to everything that it finds at its start.
-TEST_F(AddressSpacesTest, OfEqualTimesTheLaterRecordHolds) {
+TEST_F(AddressSpacesTest, PrefersTheLaterRecordOfEqualTimes) {
   spaces_.map(0, kPid, mapped(0x1000, 0x2000, "/first"));
   spaces_.map(0, kPid, mapped(0x1000, 0x2000, "/second"));
   spaces_.complete();

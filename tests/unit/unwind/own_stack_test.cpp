@@ -168,7 +168,7 @@ TEST_F(OwnStack, ThroughASignalHandler) {
   expect_same(1);
 }
 
-TEST_F(OwnStack, OfAnotherThread) {
+TEST_F(OwnStack, IsTheSameInAnotherThread) {
   std::thread{take_snapshot}.join();
   expect_same(0);
 }

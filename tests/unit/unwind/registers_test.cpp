@@ -43,14 +43,14 @@ TEST(Registers, AreTakenFromPerfsNumbers) {
   EXPECT_EQ(registers->get(~std::uint64_t{0}), std::nullopt);
 }
 
-TEST(Registers, WhatIsNotInTheMaskIsNotKnown) {
+TEST(Registers, KnowOnlyThoseInTheMask) {
   const auto registers = from_perf(numbered(), bit(PERF_REG_X86_SP) | bit(PERF_REG_X86_IP));
   ASSERT_TRUE(registers);
   EXPECT_FALSE(registers->knows(elf::kFramePointer));
   EXPECT_EQ(registers->get(elf::kStackPointer), 1000U + PERF_REG_X86_SP);
 }
 
-TEST(Registers, WithoutProgramCounterOrStackPointerThereIsNoStack) {
+TEST(Registers, NeedProgramCounterAndStackPointer) {
   EXPECT_FALSE(from_perf(numbered(), kAll & ~bit(PERF_REG_X86_IP)));
   EXPECT_FALSE(from_perf(numbered(), kAll & ~bit(PERF_REG_X86_SP)));
   EXPECT_FALSE(from_perf(numbered(), 0));

@@ -71,7 +71,7 @@ TEST_F(ByRule, RestoresWhatItSays) {
   EXPECT_FALSE(registers_.knows(kR12)) << "it was unknown before";
 }
 
-TEST_F(ByRule, WhatWasPoppedIsInItsRegister) {
+TEST_F(ByRule, TakesAPoppedValueFromItsRegister) {
   auto at_return = kRule;
   at_return.cfa_offset = 8;
   at_return.others[0] = Rule::kUnchanged;
@@ -245,7 +245,7 @@ TEST_F(ByTrampoline, BothShapesAtEveryOffset) {
   }
 }
 
-TEST_F(ByTrampoline, OfNoKnownShape) {
+TEST_F(ByTrampoline, FailsForAnUnknownShape) {
   for (const std::uint64_t size : {0U, 1U, 7U, 9U, 10U, 13U, 14U, 16U, 1U << 20U}) {
     registers_.set(elf::kReturnAddress, 0x5000);
     EXPECT_EQ(by_trampoline({.begin = 0x5000, .size = size}, dump(), registers_), Step::kBroken);

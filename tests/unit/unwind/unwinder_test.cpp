@@ -122,7 +122,7 @@ TEST_F(UnwinderTest, NoInformationAndNoFramePointer) {
 }
 
 // The next word would be beyond the dump.
-TEST_F(UnwinderTest, WhatIsCutIsNotBroken) {
+TEST_F(UnwinderTest, DistinguishesCutFromBroken) {
   const std::vector<std::uint64_t> words{kStub + kCall, 0xdead};
   EXPECT_EQ(unwind(kStub, 0, words, true).end, EndOfStack::kCut);
   EXPECT_THAT(chain_, ElementsAre(kStub, kStub + kCall - 1));
@@ -157,7 +157,7 @@ TEST_F(UnwinderTest, StacksOfAnyDepthEnd) {
   EXPECT_EQ(chain_.size(), kMostFrames);
 }
 
-TEST_F(UnwinderTest, OfAnotherProcessNothingIsKnown) {
+TEST_F(UnwinderTest, KnowsNothingOfAnotherProcess) {
   Registers registers;
   registers.set(elf::kReturnAddress, kStub);
   registers.set(elf::kStackPointer, kStackBegin);

@@ -85,7 +85,7 @@ TEST_F(ProcessTableTest, SeesAtOnceWhatAYoungOneBecomes) {
 
 // At the first poll the loader may not have mapped the interpreter yet, and mappings are not
 // reported.
-TEST_F(ProcessTableTest, WhatIsNewAppearsTwice) {
+TEST_F(ProcessTableTest, ReportsANewProcessTwice) {
   start(5);
   static_cast<void>(update());
   EXPECT_THAT(update(), IsEmpty()) << "pre-existing";
@@ -146,7 +146,7 @@ TEST_F(ProcessTableTest, AZombieHasEndedOnce) {
   EXPECT_THAT(update(), IsEmpty());
 }
 
-TEST_F(ProcessTableTest, WhatVanishesWhenItIsLookedAtIsNotTold) {
+TEST_F(ProcessTableTest, OmitsAProcessThatVanishes) {
   start(5);
   vanished_.insert(Pid{5});
   EXPECT_THAT(update(), IsEmpty());

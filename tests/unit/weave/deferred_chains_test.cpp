@@ -117,7 +117,7 @@ TEST_F(DeferredUserParts, MayFollowManyRoundsLater) {
   EXPECT_EQ(std::ranges::count(chains, "kd"), 98);
 }
 
-TEST_F(DeferredUserParts, ThatWereLostAreMarked) {
+TEST_F(DeferredUserParts, AreMarkedIfLost) {
   deferring_sample(100, "k", 1);
   user_part(120, "c", 2);
   raw_sample(130, {PERF_CONTEXT_KERNEL, kKernel, kContextUserDeferred});
@@ -140,14 +140,14 @@ TEST_F(DeferredUserParts, GetPythonFrames) {
   EXPECT_THAT(woven(), ElementsAre("kcExcEbac", "k[no deferred callchain]xba"));
 }
 
-TEST_F(DeferredUserParts, OfDamagedRecordsAreMissing) {
+TEST_F(DeferredUserParts, AreMissingIfTheirRecordIsDamaged) {
   deferring_sample(100, "k", 1);
   data_.data += test::made_record(perfdata::kCallchainDeferred, 0, test::words(1, 1000, 0x10));
   data_.data += test::made_record(perfdata::kCallchainDeferred, 0, test::words(1));
   EXPECT_THAT(woven(), ElementsAre("k[no deferred callchain]"));
 }
 
-TEST_F(DeferredUserParts, OfADamagedSampleAreNotCopied) {
+TEST_F(DeferredUserParts, AreNotCopiedForADamagedSample) {
   data_.data +=
       test::made_record(PERF_RECORD_SAMPLE, 0, test::words(kClock, kCode, kTask, 100, 1000));
   EXPECT_THAT(woven(), ElementsAre());

@@ -84,7 +84,7 @@ class FrameHistoryTest : public testing::Test {
   std::string_view letters_;
 };
 
-TEST_F(FrameHistoryTest, OfUnknownThreadsNothingIsKnown) {
+TEST_F(FrameHistoryTest, KnowsNothingOfUnknownThreads) {
   EXPECT_TRUE(history_.empty());
   EXPECT_EQ(at(1, 1), "");
   observe(1, "Ab");
@@ -97,7 +97,7 @@ TEST_F(FrameHistoryTest, OfUnknownThreadsNothingIsKnown) {
               IsEmpty());
 }
 
-TEST_F(FrameHistoryTest, WithoutObservationsAllIsLeft) {
+TEST_F(FrameHistoryTest, KeepsAllFramesUntilTheFirstObservation) {
   begin("AbC");
   EXPECT_EQ(at(0, 2), "AbC");
   EXPECT_EQ(at(1'000'000, 2), "AbC");
@@ -115,7 +115,7 @@ TEST_F(FrameHistoryTest, TheNearestObservationHolds) {
 }
 
 // b returned and was called again: it now has a trampoline, or its caller has.
-TEST_F(FrameHistoryTest, WhatReturnedDoesNotComeBack) {
+TEST_F(FrameHistoryTest, DropsReturnedFramesForGood) {
   begin("Abc");
   observe(100, "A");
   observe(200, "Abc");
@@ -206,7 +206,7 @@ TEST_F(FrameHistoryTest, TheLineIsThatOfTheLookThatFits) {
   EXPECT_THAT(lines_at(110, 1), ElementsAre(6, 11)) << "the earlier observation does not fit";
 }
 
-TEST_F(FrameHistoryTest, OfAllLinesTheLastOneIsKnown) {
+TEST_F(FrameHistoryTest, KeepsTheHighestLine) {
   begin("A");
   history_.name(kPid, 'a', {.qualname = "f", .file = "a.py", .first_line = 1});
   observe_at(100, {10});
@@ -227,7 +227,7 @@ TEST_F(FrameHistoryTest, TheCallchainSaysHowManyGroupsThereAre) {
   EXPECT_EQ(at(300, 1), "Ab");
 }
 
-TEST_F(FrameHistoryTest, WhatDoesNotFitIsCut) {
+TEST_F(FrameHistoryTest, CutsWhatDoesNotFit) {
   begin("AbCdEf");
   observe(100, "AbCdEf");
   observe(200, "AbCdEf");

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 constexpr std::uint32_t kSecond = 8;
 constexpr std::uint32_t kThird = 9;
 
-class Interpreted : public MadeProcess {
+class InterpreterHistory : public MadeProcess {
  protected:
   void sampled(std::uint64_t time, std::uint32_t pid) {
     sample(time, "cEc", kClock, pid);
@@ -19,7 +19,7 @@ class Interpreted : public MadeProcess {
   }
 };
 
-TEST_F(Interpreted, AProgramThatAPythonBecomesIsNone) {
+TEST_F(InterpreterHistory, AProgramThatAPythonBecomesIsNone) {
   context_.interpreters[kPid][0].seen = 50;
   exec(150, kPid);
   sample(100, "cEc");
@@ -28,7 +28,7 @@ TEST_F(Interpreted, AProgramThatAPythonBecomesIsNone) {
   EXPECT_EQ(summary_.without_record, 1U) << "the first sample";
 }
 
-TEST_F(Interpreted, WhatIsKnownAllTheTimeHoldsAllTheTime) {
+TEST_F(InterpreterHistory, HoldsAllTheTimeIfItIsNotDated) {
   exec(150, kPid);
   sample(200, "cEc");
   (void)woven();
@@ -36,7 +36,7 @@ TEST_F(Interpreted, WhatIsKnownAllTheTimeHoldsAllTheTime) {
 }
 
 // Each has its own facts: the second was built without frame pointers.
-TEST_F(Interpreted, OneNumberCanHaveTwoPythons) {
+TEST_F(InterpreterHistory, OneNumberCanHaveTwoPythons) {
   auto& all = context_.interpreters[kPid];
   all[0].seen = 50;
   all.push_back(all[0]);
@@ -49,7 +49,7 @@ TEST_F(Interpreted, OneNumberCanHaveTwoPythons) {
   EXPECT_THAT(woven(), ElementsAre("cEac", "ca"));
 }
 
-TEST_F(Interpreted, AnotherProcessOfTheSameNumberIsNone) {
+TEST_F(InterpreterHistory, AnotherProcessOfTheSameNumberIsNone) {
   context_.interpreters[kPid][0].seen = 50;
   fork(150, 1, kPid);
   sample(200, "ccc");
@@ -57,7 +57,7 @@ TEST_F(Interpreted, AnotherProcessOfTheSameNumberIsNone) {
   EXPECT_EQ(summary_.without_record, 0U);
 }
 
-TEST_F(Interpreted, WhatWasSampledBeforeTheRecordingBeganIsLeftOut) {
+TEST_F(InterpreterHistory, SkipsSamplesFromBeforeTheRecording) {
   options_.begun_at = 200;
   sampled(199, kPid);
   sampled(200, kPid);
@@ -65,14 +65,14 @@ TEST_F(Interpreted, WhatWasSampledBeforeTheRecordingBeganIsLeftOut) {
   EXPECT_EQ(summary_.samples, 1U);
 }
 
-TEST_F(Interpreted, AForkedProcessHasThatOfItsParent) {
+TEST_F(InterpreterHistory, ForkInheritsTheParents) {
   fork(90, kPid, kSecond);
   sampled(100, kSecond);
   EXPECT_THAT(woven(), ElementsAre("cEac"));
 }
 
 // The process in between has exec'ed another program by then.
-TEST_F(Interpreted, AGrandchildKeepsIt) {
+TEST_F(InterpreterHistory, AGrandchildKeepsIt) {
   context_.interpreters[kPid][0].seen = 50;
   fork(90, kPid, kSecond);
   fork(91, kSecond, kThird);

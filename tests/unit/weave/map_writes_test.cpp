@@ -57,7 +57,7 @@ TEST_F(MapWrites, TakeProcessorTime) {
   EXPECT_FALSE(summary_.map_writes_hidden);
 }
 
-TEST_F(MapWrites, OfAnExtensionModuleStay) {
+TEST_F(MapWrites, StayIfAnExtensionModuleWrites) {
   sample(100, "odfc", kWrite);
   sample(110, "od", kWrite);
   EXPECT_THAT(woven_with_names(), ElementsAre("odfc", "od"));
@@ -71,7 +71,7 @@ TEST_F(MapWrites, AreOfNoOtherProcess) {
   EXPECT_EQ(woven_with_names().size(), 2U);
 }
 
-TEST_F(MapWrites, OfAForkedChildAreDropped) {
+TEST_F(MapWrites, AreDroppedInAForkedChild) {
   fork(50, kPid, kPid + 1);
   sample(100, "odc", kWrite, kPid + 1);
   EXPECT_THAT(woven_with_names(), ElementsAre());

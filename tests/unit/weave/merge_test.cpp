@@ -100,7 +100,7 @@ TEST(Merge, PutsTheGroupsBehindTheirEvaluators) {
   EXPECT_EQ(merged("E", {"a"}).chain, "Ea");
 }
 
-TEST(Merge, WithoutFramesTheChainStays) {
+TEST(Merge, KeepsTheChainIfThereAreNoFrames) {
   EXPECT_EQ(merged("cEcEc", {}).chain, "cEcEc");
   EXPECT_EQ(merged("cEcEc", {}).count, 0U);
   EXPECT_EQ(merged("", {}).chain, "");
@@ -116,7 +116,7 @@ TEST(Merge, MoreGroupsThanEvaluators) {
 }
 
 // The trampoline already represents the group's outermost frame in the chain.
-TEST(Merge, WhatHasATrampolineIsNotDoubled) {
+TEST(Merge, DoesNotDoubleFramesWithATrampoline) {
   EXPECT_EQ(merged("cETcE", {"a", "xy"}).chain, "cEyTcEa");
   EXPECT_EQ(merged("cETcE", {"a", "x"}).chain, "cETcEa");
   EXPECT_EQ(merged("cETcE", {"a", "x"}).count, 1U);

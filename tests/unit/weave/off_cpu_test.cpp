@@ -5,7 +5,7 @@
 namespace pyinject::weave {
 namespace {
 
-class OffCpuTest : public testing::Test {
+class OffCpuTimes : public testing::Test {
  protected:
   [[nodiscard]] std::uint64_t away(std::uint32_t tid, std::uint64_t time) {
     times_.complete();
@@ -28,7 +28,7 @@ class OffCpuTest : public testing::Test {
   OffCpu times_;
 };
 
-TEST_F(OffCpuTest, LastsUntilTheThreadRunsAgain) {
+TEST_F(OffCpuTimes, LastUntilTheThreadRunsAgain) {
   times_.takes_processor(5, 300);
   times_.takes_processor(5, 100);
   times_.takes_processor(6, 150);
@@ -39,7 +39,7 @@ TEST_F(OffCpuTest, LastsUntilTheThreadRunsAgain) {
   EXPECT_FALSE(preempted(5, 40));
 }
 
-TEST_F(OffCpuTest, AThreadThatDoesNotComeBackIsAwayUntilTheEnd) {
+TEST_F(OffCpuTimes, LastToTheEndIfTheThreadDoesNotRunAgain) {
   times_.takes_processor(5, 100);
   times_.ends(1000);
   times_.ends(900);
@@ -49,7 +49,7 @@ TEST_F(OffCpuTest, AThreadThatDoesNotComeBackIsAwayUntilTheEnd) {
 }
 
 // The processor switches for the last time after the record of the thread's exit.
-TEST_F(OffCpuTest, AnExitedThreadDoesNotWait) {
+TEST_F(OffCpuTimes, AnExitedThreadDoesNotWait) {
   times_.exits(5, 500);
   times_.ends(1000);
   EXPECT_TRUE(has_ended(5, 501));
@@ -59,7 +59,7 @@ TEST_F(OffCpuTest, AnExitedThreadDoesNotWait) {
   EXPECT_TRUE(has_ended(5, 510)) << "preempted while exiting";
 }
 
-TEST_F(OffCpuTest, AnotherThreadGetsTheNumber) {
+TEST_F(OffCpuTimes, AnotherThreadGetsTheNumber) {
   times_.exits(5, 500);
   times_.begins(5, 600);
   times_.takes_processor(5, 700);
@@ -72,7 +72,7 @@ TEST_F(OffCpuTest, AnotherThreadGetsTheNumber) {
 
 // execve(2) by a thread other than the first: the first one exits, and the caller takes over its
 // tid.
-TEST_F(OffCpuTest, AnExecveGivesTheNumberOfTheFirstThread) {
+TEST_F(OffCpuTimes, AnExecveGivesTheNumberOfTheFirstThread) {
   times_.begins(5, 0);
   times_.exits(5, 500);
   times_.begins(5, 500);
@@ -81,13 +81,13 @@ TEST_F(OffCpuTest, AnExecveGivesTheNumberOfTheFirstThread) {
 }
 
 // A thread must run in order to exit.
-TEST_F(OffCpuTest, AnExitTellsThatItCameBack) {
+TEST_F(OffCpuTimes, ExitEndsTheWait) {
   times_.exits(5, 500);
   times_.ends(1000);
   EXPECT_EQ(away(5, 400), 100U);
 }
 
-TEST_F(OffCpuTest, ASecondSwitchTellsThatItCameBack) {
+TEST_F(OffCpuTimes, SecondSwitchEndsTheWait) {
   leaves(5, 100, 101);
   times_.leaves_processor(5, 300, true);  // and its sample was lost as well
   times_.takes_processor(5, 400);
@@ -98,7 +98,7 @@ TEST_F(OffCpuTest, ASecondSwitchTellsThatItCameBack) {
 }
 
 // The switch record can be lost as well.
-TEST_F(OffCpuTest, ASecondSampleTellsThatItCameBack) {
+TEST_F(OffCpuTimes, SecondSampleEndsTheWait) {
   times_.is_sampled(5, 100);
   times_.is_sampled(5, 300);
   times_.leaves_processor(5, 301, true);
@@ -111,7 +111,7 @@ TEST_F(OffCpuTest, ASecondSampleTellsThatItCameBack) {
 }
 
 // The switch record lies between the sample and the time when the thread runs again.
-TEST_F(OffCpuTest, APreemptedThreadIsRunnable) {
+TEST_F(OffCpuTimes, APreemptedThreadIsRunnable) {
   times_.leaves_processor(5, 205, true);
   times_.takes_processor(5, 100);
   times_.takes_processor(5, 300);
@@ -125,7 +125,7 @@ TEST_F(OffCpuTest, APreemptedThreadIsRunnable) {
   EXPECT_FALSE(preempted(6, 200));
 }
 
-TEST_F(OffCpuTest, ImpossibleTimesAreNoTrouble) {
+TEST_F(OffCpuTimes, ImpossibleTimesAreNoTrouble) {
   constexpr auto kLast = ~std::uint64_t{0};
   times_.takes_processor(5, kLast);
   times_.leaves_processor(5, kLast / 4, false);
@@ -135,7 +135,7 @@ TEST_F(OffCpuTest, ImpossibleTimesAreNoTrouble) {
   EXPECT_EQ(away(5, 400), 600U);
 }
 
-TEST_F(OffCpuTest, TheFirstWaitLastsUntilTheThreadRuns) {
+TEST_F(OffCpuTimes, TheFirstWaitLastsUntilTheThreadRuns) {
   times_.takes_processor(5, 90);  // before the recording
   times_.takes_processor(5, 300);
   times_.leaves_processor(5, 320, false);
@@ -151,7 +151,7 @@ TEST_F(OffCpuTest, TheFirstWaitLastsUntilTheThreadRuns) {
 }
 
 // The records of switches start a moment earlier than the samples.
-TEST_F(OffCpuTest, TheFirstWaitMayBeginBeforeTheFirstSample) {
+TEST_F(OffCpuTimes, TheFirstWaitMayBeginBeforeTheFirstSample) {
   times_.leaves_processor(5, 110, false);  // not sampled
   times_.is_sampled(6, 110);
   times_.leaves_processor(6, 111, false);

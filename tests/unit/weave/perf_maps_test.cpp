@@ -85,7 +85,7 @@ TEST_F(PerfMapsTest, FindsWhatCoversAnAddress) {
   EXPECT_EQ(opened_[1], 1);
 }
 
-TEST_F(PerfMapsTest, WithoutAMapNothingIsFound) {
+TEST_F(PerfMapsTest, FindsNothingIfThereIsNoMap) {
   EXPECT_EQ(name_at(1, 0x1000), "");
   EXPECT_THAT(maps_.of(1), IsEmpty());
   EXPECT_EQ(maps_.trampoline(1, "x"), nullptr);
@@ -93,7 +93,7 @@ TEST_F(PerfMapsTest, WithoutAMapNothingIsFound) {
 }
 
 // An unreadable file counts as no map.
-TEST_F(PerfMapsTest, WhatCannotBeReadIsNoMap) {
+TEST_F(PerfMapsTest, TakesAnUnreadableFileForNoMap) {
   PerfMaps maps{spaces_, [](unwind::ProcessNumber) {
                   return base::UniqueFd{::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
                 }};

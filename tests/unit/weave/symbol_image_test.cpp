@@ -103,7 +103,7 @@ TEST(SymbolImage, IsTheSameForTheSameAndHasAnotherBuildIdForAnother) {
   EXPECT_NE(make_symbol_image(known_symbols, moved).build_id, image.build_id);
 }
 
-TEST(SymbolImage, OfNothingIsNoLibraryButHarmless) {
+TEST(SymbolImage, IsHarmlessIfEmpty) {
   const SymbolImage image = make_symbol_image({}, {});
   EXPECT_THROW((void)opened(image), base::Error);
   const std::array empty = {AddressRange{8, 8}, AddressRange{9, 3}};

@@ -136,7 +136,7 @@ TEST_F(TimedCalls, AreUntimedAcrossLosses) {
   EXPECT_EQ(summary_.untimed_calls, 1U);
 }
 
-TEST_F(TimedCalls, OfExitedThreadsEndThere) {
+TEST_F(TimedCalls, EndWithTheirThread) {
   options_.ended_at = 5100;
   traced(100);
   data_.data +=

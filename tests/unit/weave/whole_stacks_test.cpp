@@ -43,7 +43,7 @@ TEST_F(WholeStacks, CFunctionsThatWereUnwoundCompleteTheKernelsPart) {
 }
 
 // At least the function that was hit.
-TEST_F(WholeStacks, WithoutARecordThereIsTheInnermostFunction) {
+TEST_F(WholeStacks, HaveTheInnermostFunctionIfUnmatched) {
   data_.events[0].attr.exclude_callchain_user = 1;
   sample(100, "");
   record(200, python({"a"}), "cEc");
@@ -137,7 +137,7 @@ TEST_F(WholeStacks, TheInnermostEvaluatorMayHaveNoFrame) {
   EXPECT_EQ(woven_one("EcEc", python({"ab"})), "EcEbac");
 }
 
-TEST_F(WholeStacks, WhatCannotBePairedIsPythonOnly) {
+TEST_F(WholeStacks, ArePythonOnlyIfTheyCannotBePaired) {
   EXPECT_EQ(woven_one("kccEc", python({"a", "b", "x"})), "kcxba");
   EXPECT_EQ(summary_.python_only, 1U);
 }
@@ -202,7 +202,7 @@ TEST_F(WholeStacks, AnEvaluatorHidesNoOther) {
   EXPECT_EQ(woven_one("EcEc", python({"a", "b", "x"})), "Exba");
 }
 
-TEST_F(WholeStacks, WithoutFramePointersTheChainMeansNothing) {
+TEST_F(WholeStacks, IgnoreTheChainIfThereAreNoFramePointers) {
   context_.interpreters[kPid][0].frame_pointers = false;
   EXPECT_EQ(woven_one("kcEc", python({"ab"})), "kcba");
   EXPECT_EQ(summary_.python_only, 1U);
@@ -318,7 +318,7 @@ TEST_F(WholeStacks, ThoseOfAnotherTimeAreCountedApart) {
   EXPECT_EQ(summary_.of_another_time, 3U);
 }
 
-TEST_F(WholeStacks, ThatOfAnotherProcessIsNotMissed) {
+TEST_F(WholeStacks, AreNotMissedInOtherProcesses) {
   context_.interpreters.clear();
   sample(100, "ccc");
   EXPECT_THAT(woven(), ElementsAre("ccc"));
@@ -366,7 +366,7 @@ TEST_F(WholeStacks, MarksAreAtTheRoot) {
   EXPECT_EQ(woven().at(1), "Eac[truncated: python stack][task main][waiting for the GIL]");
 }
 
-TEST_F(WholeStacks, WithoutTheGilThereIsNoMark) {
+TEST_F(WholeStacks, HaveNoMarkIfTheGilIsUnknown) {
   options_.flags.gil = options_.flags.tasks = true;
   for (const auto state : {GilState::kUnknown, GilState::kNone}) {
     auto stack = python({"a"});

@@ -55,7 +55,7 @@ TEST_F(WaitUseTest, APollOfOneConnectionWaitsForThatServer) {
   EXPECT_EQ(use(KernelWork::kPoll, bpf::Gil::kNone, 0, &seen), Use::kNetwork);
 }
 
-TEST_F(WaitUseTest, WithoutKernelNamesTheSnapshotDecides) {
+TEST_F(WaitUseTest, UsesTheSnapshotIfKernelNamesAreMissing) {
   Sighting seen{.work = KernelWork::kDisk};
   EXPECT_EQ(use(KernelWork::kUnknown, bpf::Gil::kNone, 0, &seen), Use::kDisk);
   EXPECT_EQ(use(KernelWork::kUnknown), Use::kUnknown);

@@ -73,7 +73,7 @@ TEST(FunctionProbes, AreMissingWithAReason) {
               HasSubstr("no probes"));
 }
 
-TEST(FunctionProbes, ThatMakeNoSenseAreNamed) {
+TEST(FunctionProbes, ReportThoseThatMakeNoSense) {
   const auto refused_with = [](const elf::UsdtProbe& entry) {
     return refusal_of({entry, probe("function__return", 0x10020, 0)}).found;
   };

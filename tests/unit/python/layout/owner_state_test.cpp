@@ -17,28 +17,30 @@ Target own_target() {
   return target;
 }
 
-TEST(OwnerState, OfASessionThatRuns) { EXPECT_EQ(owner_state(own_target()), OwnerState::kLives); }
+TEST(OwnerState, IsLivesForASessionThatRuns) {
+  EXPECT_EQ(owner_state(own_target()), OwnerState::kLives);
+}
 
-TEST(OwnerState, OfASessionWhosePidIsAnotherProcesss) {
+TEST(OwnerState, IsGoneIfThePidIsAnotherProcesss) {
   auto target = own_target();
   ++target.owner.start_time;
   EXPECT_EQ(owner_state(target), OwnerState::kGone);
 }
 
-TEST(OwnerState, OfNoSession) {
+TEST(OwnerState, IsNoneForNoSession) {
   auto target = own_target();
   target.owner = {};
   EXPECT_EQ(owner_state(target), OwnerState::kNone);
 }
 
 // The owner has the pid and the start time of this process.
-TEST(OwnerState, OfASessionInAnotherNamespaceIsNotThatOfAProcessInThisOne) {
+TEST(OwnerState, IgnoresProcessesOfAnotherNamespace) {
   auto target = own_target();
   ++target.owner_namespace;
   EXPECT_NE(owner_state(target), OwnerState::kLives);
 }
 
-TEST(OwnerState, OfATargetInAnotherNamespaceWhoseSessionNotedNone) {
+TEST(OwnerState, IsUnknownIfTheSessionNotedNoNamespace) {
   auto target = own_target();
   ++target.owner.start_time;
   target.owner_namespace = 0;

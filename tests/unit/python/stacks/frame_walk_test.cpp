@@ -227,7 +227,7 @@ TEST(PageCache, ReadsEachPageOnce) {
   EXPECT_EQ(memory.reads(), 4U);
 }
 
-TEST(PageCache, WhatCannotBeReadIsNotThere) {
+TEST(PageCache, OmitsWhatCannotBeRead) {
   test::FakeMemory memory;
   memory.put_zeros(0x1000, 0x1000);
   PageCache cache{memory};

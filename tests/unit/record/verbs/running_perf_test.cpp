@@ -18,7 +18,7 @@ std::string objection(const std::vector<perfdata::Event>& events, bool by_clock 
   return found ? found->name : "";
 }
 
-TEST(RunningPerf, WhatItsEventsLack) {
+TEST(RunningPerf, NamesWhatItsEventsLack) {
   const auto good = test::made_event(kEnough);
   EXPECT_EQ(objection({good}), "");
   EXPECT_EQ(objection({test::made_event(0), good}), "") << "one suitable event suffices";
