@@ -266,7 +266,7 @@ TEST_P(DumpInterpreters, AreThoseOfTheirThreads) {
 }
 
 // Their states and code objects are freed while they are read.
-TEST_P(DumpInterpreters, ThatStartAndEndHaveWholeStacks) {
+TEST_P(DumpInterpreters, ShortLivedOnesAreComplete) {
   const auto chains = dump("hasty", 50);
   EXPECT_EQ(chains.size(), 250U);
   for (const auto& chain : chains) {

@@ -16,7 +16,7 @@ class BpfActivation : public DetectionTest {};
 
 // Without address randomization, everything is at its old address except the stack, which starts
 // lower because the environment above it is larger.
-TEST_P(BpfActivation, WhatWasFoundOutBeforeAnExecIsNotKept) {
+TEST_P(BpfActivation, DropsFactsFromBeforeAnExec) {
   if (!GetParam().root.empty()) {
     GTEST_SKIP() << "its root has no /proc, by which it executes itself";
   }

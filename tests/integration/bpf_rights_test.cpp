@@ -37,7 +37,7 @@ TEST_F(BpfRights, OnesOwnProcessTakesBpfAndPerfmon) {
   expect_private(data(), kUser);
 }
 
-TEST_F(BpfRights, WithoutThemItIsRefusedAndSaysWhatIsMissing) {
+TEST_F(BpfRights, RefusalNamesTheMissingCapability) {
   start(kUser);
   const Untouched before{python_->pid()};
   for (const auto* const capabilities : {"", "+perfmon", "+bpf"}) {
@@ -60,7 +60,7 @@ TEST_F(BpfRights, TopTakesBpfAndPerfmonForOnesOwnProcess) {
   EXPECT_EQ(shown.err, "");
 }
 
-TEST_F(BpfRights, WithoutThemTopReadsFromOutsideAndSaysWhatIsMissing) {
+TEST_F(BpfRights, TopReadsFromOutsideAndNamesTheMissingCapability) {
   start(kUser, kBusy);
   const auto pid = std::to_string(python_->pid().value());
   for (const auto* const capabilities : {"", "+perfmon", "+bpf"}) {
@@ -74,7 +74,7 @@ TEST_F(BpfRights, WithoutThemTopReadsFromOutsideAndSaysWhatIsMissing) {
   python_->expect_alive();
 }
 
-TEST_F(BpfRights, WithoutAnyRightTopSaysSo) {
+TEST_F(BpfRights, TopReportsThatItHasNoPermission) {
   start(kOther);
   const auto refused =
       pyinject("", {"top", "--once", "-d", "1", "-p", std::to_string(python_->pid().value())});
@@ -82,7 +82,9 @@ TEST_F(BpfRights, WithoutAnyRightTopSaysSo) {
   EXPECT_THAT(refused.err, HasSubstr("(no_permission)"));
 }
 
-TEST_F(BpfRights, WhyTakesTheSame) {
+class WhyRights : public BpfRights {};
+
+TEST_F(WhyRights, AreBpfAndPerfmonForOnesOwnProcess) {
   start(kUser, kBusy);
   const auto pid = std::to_string(python_->pid().value());
   const auto shown = pyinject("+bpf,+perfmon", {"why", "-p", pid, "-d", "1"});
@@ -90,7 +92,7 @@ TEST_F(BpfRights, WhyTakesTheSame) {
   EXPECT_THAT(shown.out, HasSubstr("CPU: Python"));
 }
 
-TEST_F(BpfRights, WithoutThemWhySaysWhatIsMissingAndWhatToDo) {
+TEST_F(WhyRights, NamesTheMissingCapability) {
   start(kUser);
   const auto pid = std::to_string(python_->pid().value());
   const Untouched before{python_->pid()};

@@ -156,7 +156,7 @@ recurse(600)
 }
 
 // The frames of the outer functions are in memory that is not readable without a page fault.
-TEST_P(BpfSamplerTest, WhatCannotBeReadIsCutOffAndTheRestIsThere) {
+TEST_P(BpfSamplerTest, CutsOffUnreadableFrames) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import ctypes
 def recurse(n):

@@ -71,7 +71,7 @@ asyncio.run(serve())
   EXPECT_GT(seen.size(), 100U);
 }
 
-TEST_P(BpfTasks, WithoutANameAreCalledAsAsyncioWould) {
+TEST_P(BpfTasks, HaveAsynciosNamesIfUnnamed) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import asyncio
 async def main():
@@ -85,7 +85,7 @@ asyncio.run(main())
 }
 
 // In 3.14, tasks are in a separate module.
-TEST_P(BpfTasks, OfAsyncioThatIsLoadedLaterAreSeen) {
+TEST_P(BpfTasks, AreSeenIfAsyncioIsLoadedLater) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 ready()
 sys.stdin.readline()

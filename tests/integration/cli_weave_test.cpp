@@ -83,7 +83,7 @@ TEST_F(CliWeave, InPlace) {
   EXPECT_FALSE(fs::exists(input + ".raw"));
 }
 
-TEST_F(CliWeave, WhatIsNoRecordingIsLeftAlone) {
+TEST_F(CliWeave, LeavesOtherFilesUnchanged) {
   const auto text = folder_.file("text", "no recording");
   const auto empty = folder_.file("empty", "");
   fs::create_directory(folder_ / "folder");
@@ -129,7 +129,7 @@ TEST_F(CliWeave, CancelledItLeavesAllAsItWas) {
   EXPECT_TRUE(contents(input) == before);
 }
 
-class CliRecordPassesOn : public CliWeave {
+class RecordOutput : public CliWeave {
  protected:
   void SetUp() override {
     const auto interpreter = test::find_interpreter({.root = false});
@@ -152,7 +152,7 @@ class CliRecordPassesOn : public CliWeave {
   std::optional<test::PythonProcess> python_;
 };
 
-TEST_F(CliRecordPassesOn, APipe) {
+TEST_F(RecordOutput, GoesToAPipeUnprocessed) {
   const auto result = run_recording(command() + " -o - -- \"$@\" | perf script -F comm,ip -i -");
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   // "python", or "ld-linux-x86-64" if the only interpreter is run by its own loader.
@@ -161,7 +161,7 @@ TEST_F(CliRecordPassesOn, APipe) {
   python_->expect_alive();
 }
 
-TEST_F(CliRecordPassesOn, AFolder) {
+TEST_F(RecordOutput, LeavesADirectoryUnprocessed) {
   const std::string data = folder_ / "perf.data";
   const auto result = run({"sh", "-c", command() + " --threads -o " + data + " -- sh -c 'exit 7'"});
   EXPECT_EQ(result.status, ExitStatus{.code = 7}) << result.err;
@@ -172,7 +172,7 @@ TEST_F(CliRecordPassesOn, AFolder) {
 }
 
 // The user asked for off-CPU times, which only a completed file has.
-TEST_F(CliRecordPassesOn, AFileThatCannotBeCompletedIsAFailure) {
+TEST_F(RecordOutput, FailsIfItsFileCannotBeProcessed) {
   const std::string data = folder_ / "perf.data";
   const auto result =
       run({"sh", "-c",
@@ -182,7 +182,7 @@ TEST_F(CliRecordPassesOn, AFileThatCannotBeCompletedIsAFailure) {
   EXPECT_THAT(result.err, HasSubstr("times off the processor are lost"));
 }
 
-TEST_F(CliRecordPassesOn, RawFilesOnDemand) {
+TEST_F(RecordOutput, KeepsPerfsFileOnDemand) {
   const std::string data = folder_ / "perf.data";
   const std::string options = " --call-graph dwarf,8192 -o " + data;
   for (const std::string keep : {"", " --keep-raw"}) {

@@ -207,7 +207,7 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
   test::TempDir folder_;
 };
 
-TEST_P(PerfDataRewrite, WithoutUserStacksAllIsTheSame) {
+TEST_P(PerfDataRewrite, KeepsARecordingWithoutUserStacks) {
   const auto path = record({"-e", "{cpu-clock,task-clock}:S", "-g", "-s", "-I"});
   const auto rewritten = rewrite(path);
   EXPECT_GT(rewritten.samples, 50U);

@@ -77,7 +77,7 @@ TEST_F(TargetRootTest, OpensWhatTheTargetSees) {
   EXPECT_EQ(root_->stat_beneath("/tmp/file")->st_size, 6);
 }
 
-TEST_F(TargetRootTest, OfAFolderIsWhatIsBeneathIt) {
+TEST_F(TargetRootTest, OpensOnlyWhatIsBeneathADirectory) {
   const auto folder = root_->folder("/tmp");
   ASSERT_TRUE(folder.has_value());
   EXPECT_TRUE(folder->open_beneath("file", O_RDONLY).valid());
@@ -139,7 +139,7 @@ TEST_F(TargetRootTest, NamespacesAreToldApart) {
   EXPECT_EQ(in_our_namespace(process_->pid(), Namespace::kUser), true);
 }
 
-TEST(Namespaces, OfThisProcessAreOurs) {
+TEST(Namespaces, ThisProcessSharesOurRoot) {
   const Pid self{::getpid()};
   EXPECT_EQ(root_is_ours(self), true);
   EXPECT_EQ(in_our_namespace(self, Namespace::kMount), true);

@@ -69,7 +69,7 @@ TEST_P(Seccomp, AFilterThatAllowsEverythingIsNoReason) {
   EXPECT_EQ(process.read_line(), "one True");
 }
 
-TEST_P(Seccomp, WhatWouldKillIsRefusedAndNothingIsTouched) {
+TEST_P(Seccomp, RefusesFiltersThatWouldKill) {
   // CPython makes the trampolines' memory executable with mprotect.
   for (const char* action : {kKill, kErrnoPermission}) {
     auto process = filtered(GetParam(), {rule(10, action)});
@@ -105,7 +105,7 @@ TEST_P(Seccomp, AFilterThatCannotBeReadIsTold) {
                              testing::HasSubstr("CAP_SYS_ADMIN")));
 }
 
-TEST_P(Seccomp, WithoutSigreturnTheQueueIsUsed) {
+TEST_P(Seccomp, UsesTheQueueIfSigreturnIsForbidden) {
   auto process = filtered(GetParam(), {rule(15, kKill)});
   // The main thread waits in read: signal frames would be chosen and would kill it.
   std::variant<python::Activation, python::Refusal> result;

@@ -47,7 +47,7 @@ class Progress {
   std::chrono::nanoseconds last_{};
 };
 
-TEST_P(PythonStackRacesTest, WhatIsReadOfABusyThreadIsPossible) {
+TEST_P(PythonStackRacesTest, ReadsOnlyPossibleStacksOfABusyThread) {
   PythonProcess python{GetParam(), R"(
 def left(): return inner_left()
 def right(x): return inner_right(x, x)

@@ -254,7 +254,7 @@ for _ in range(3):
   }
 }
 
-TEST_P(PythonStackReaderTest, WhatIsNoCodeObjectHasNoName) {
+TEST_P(PythonStackReaderTest, NamesOnlyCodeObjects) {
   PythonProcess python{GetParam(), std::string{kTelling} + "pause()\n"};
   read_told(python);
   auto reader = stack_reader(python.pid());

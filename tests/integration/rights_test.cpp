@@ -66,7 +66,7 @@ TEST_F(Rights, OnesOwnProcessIsRecordedWithoutCapabilities) {
 }
 
 // perf excludes the kernel, and with it every sample of a context switch.
-TEST_F(Rights, WithoutTheKernelThereAreNoWaitsAndThatIsSaid) {
+TEST_F(Rights, OffCpuWarnsThatTheKernelIsExcluded) {
   if (perf_is_forbidden() || perf_event_paranoid() < 2) {
     GTEST_SKIP() << "kernel.perf_event_paranoid is not 2";
   }

@@ -122,7 +122,7 @@ TEST_F(RootFiles, AreNotHandedToWhoeverReplacesThem) {
 }
 
 // The file changes its owner before it is read: the Python stacks must not go into it.
-TEST_F(RootFiles, OfAnotherUserAreLeftAlone) {
+TEST_F(RootFiles, AnotherUsersFileIsLeftUnprocessed) {
   const auto perf = perf_with(
       "record", fmt::format("$PERF \"$@\"; status=$?; chown {1} {0}; chmod 644 {0}; exit $status",
                             data(), kNobody));
@@ -133,7 +133,7 @@ TEST_F(RootFiles, OfAnotherUserAreLeftAlone) {
 }
 
 // `weave` of another user's file keeps that user as the owner.
-TEST_F(RootFiles, ThatAreWovenKeepTheirOwner) {
+TEST_F(RootFiles, WovenFileKeepsItsOwner) {
   ASSERT_EQ(record({"-o", data()}).status, ExitStatus{});
   ASSERT_EQ(::chown(data().c_str(), kNobody, kNobody), 0);
   const auto result = run({tool(), "weave", data()});
@@ -141,7 +141,7 @@ TEST_F(RootFiles, ThatAreWovenKeepTheirOwner) {
   expect_owner(data(), kNobody, 0600);
 }
 
-TEST_F(RootFiles, OfNamesFollowNoLink) {
+TEST_F(RootFiles, NamesFollowNoLink) {
   fs::create_symlink(rootbin(), data() + ".names");
   ASSERT_EQ(::lchown((data() + ".names").c_str(), kNobody, kNobody), 0);
   const auto result = record({"--perf", perf_with("buildid-cache", "exit 1"), "-o", data()});
@@ -151,7 +151,7 @@ TEST_F(RootFiles, OfNamesFollowNoLink) {
   EXPECT_TRUE(fs::is_regular_file(data())) << "the file as perf wrote it";
 }
 
-TEST_F(RootFiles, OfNamesAreNotPutIntoADirectoryOfAnotherUser) {
+TEST_F(RootFiles, NamesAvoidADirectoryOfAnotherUser) {
   const auto names = data() + ".names";
   fs::create_directory(names);
   ASSERT_EQ(::chown(names.c_str(), kNobody, kNobody), 0);
@@ -160,7 +160,7 @@ TEST_F(RootFiles, OfNamesAreNotPutIntoADirectoryOfAnotherUser) {
   EXPECT_TRUE(fs::is_empty(names));
 }
 
-TEST_F(RootFiles, OfNamesAreAsPrivateAsTheRecording) {
+TEST_F(RootFiles, NamesAreAsPrivateAsTheRecording) {
   const auto result = record({"--perf", perf_with("buildid-cache", "exit 1"), "-o", data()});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   expect_owner(data(), 0, 0600);
@@ -171,7 +171,7 @@ TEST_F(RootFiles, OfNamesAreAsPrivateAsTheRecording) {
   EXPECT_THAT(script(data()), HasSubstr("py::work"));
 }
 
-TEST_F(RootFiles, InTheCacheAreAsPrivateAsTheRecording) {
+TEST_F(RootFiles, CachedNamesAreAsPrivateAsTheRecording) {
   const auto cache = folder_ / "cache";
   const auto config = folder_.file("perfconfig", fmt::format("[buildid]\n\tdir = {}\n", cache));
   fs::create_directory(cache);
@@ -192,7 +192,7 @@ TEST_F(RootFiles, InTheCacheAreAsPrivateAsTheRecording) {
   EXPECT_GT(images, 0U);
 }
 
-TEST_F(RootFiles, OfNamesGoNextToTheRecordingIfTmpIsFull) {
+TEST_F(RootFiles, NamesGoNextToTheRecordingIfTmpIsFull) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
     GTEST_SKIP() << lacks;
   }
@@ -205,7 +205,7 @@ TEST_F(RootFiles, OfNamesGoNextToTheRecordingIfTmpIsFull) {
   EXPECT_FALSE(fs::is_empty(data() + ".names"));
 }
 
-TEST_F(RootFiles, OfNamesGoNextToTheRecordingIfTmpIsReadOnly) {
+TEST_F(RootFiles, NamesGoNextToTheRecordingIfTmpIsReadOnly) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
     GTEST_SKIP() << lacks;
   }
@@ -219,7 +219,7 @@ TEST_F(RootFiles, OfNamesGoNextToTheRecordingIfTmpIsReadOnly) {
 
 // The recording's disk is full at the end: perf's file stays, and nothing more is reported as
 // written.
-TEST_F(RootFiles, OfPerfStayIfTheirDiskIsFull) {
+TEST_F(RootFiles, PerfsFileStaysIfItsDiskIsFull) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
     GTEST_SKIP() << lacks;
   }
@@ -242,7 +242,7 @@ TEST_F(RootFiles, OfPerfStayIfTheirDiskIsFull) {
   EXPECT_THAT(result.out, HasSubstr(say(python_->pid())));
 }
 
-TEST_F(RootFiles, OfNamesAreMadeInTmpdir) {
+TEST_F(RootFiles, NamesAreMadeInTmpdir) {
   const auto heard = folder_ / "heard";
   const auto perf = perf_with("buildid-cache",
                               "for last; do :; done; echo $last >" + heard + "\nexec $PERF \"$@\"");
@@ -255,7 +255,7 @@ TEST_F(RootFiles, OfNamesAreMadeInTmpdir) {
   EXPECT_TRUE(fs::is_empty(rootbin()));
 }
 
-TEST_F(RootFiles, OfFiguresFollowNoLinkOfAnotherUser) {
+TEST_F(RootFiles, StatsFollowNoLinkOfAnotherUser) {
   const auto link = theirs() + "/stats.json";
   const auto victim = rootbin() + "/victim";
   fs::create_symlink(victim, link);

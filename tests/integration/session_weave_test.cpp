@@ -93,7 +93,7 @@ class RecordWeaves : public testing::Test {
   RecordOptions options_;
 };
 
-TEST_F(RecordWeaves, ItsFile) {
+TEST_F(RecordWeaves, ReplacesItsFile) {
   EXPECT_EQ(record({}), 0);
   EXPECT_THAT(names(), ElementsAre("perf.data"));
   EXPECT_FALSE(has_stacks(data()));
@@ -105,7 +105,7 @@ TEST_F(RecordWeaves, ItsFile) {
   EXPECT_EQ(logger_.text(LogLevel::kError), "");
 }
 
-TEST_F(RecordWeaves, EachFileOfASeries) {
+TEST_F(RecordWeaves, ReplacesEachFileOfASeries) {
   EXPECT_EQ(record({"-m", "4", "--switch-output=100K"}), 0);
   ASSERT_TRUE(observer_.summary);
   EXPECT_GE(observer_.summary->woven.size(), 2U);
@@ -116,7 +116,7 @@ TEST_F(RecordWeaves, EachFileOfASeries) {
   }
 }
 
-TEST_F(RecordWeaves, AndKeepsWhatPerfWroteOnDemand) {
+TEST_F(RecordWeaves, KeepRawKeepsPerfsFile) {
   options_.flags.keep_raw = true;
   EXPECT_EQ(record({}), 0);
   EXPECT_THAT(names(), ElementsAre("perf.data", "perf.data.raw"));
@@ -124,7 +124,7 @@ TEST_F(RecordWeaves, AndKeepsWhatPerfWroteOnDemand) {
   EXPECT_TRUE(has_stacks(data() + ".raw"));
 }
 
-TEST_F(RecordWeaves, CancelledTheFileIsAsPerfWroteIt) {
+TEST_F(RecordWeaves, CancelKeepsPerfsFile) {
   observer_.cancel = true;
   for (const bool keep : {false, true}) {
     options_.flags.keep_raw = keep;
@@ -138,7 +138,7 @@ TEST_F(RecordWeaves, CancelledTheFileIsAsPerfWroteIt) {
 }
 
 // No data is lost if a series is cancelled: the remaining files are as perf wrote them.
-TEST_F(RecordWeaves, CancelledASeriesIsAsPerfWroteIt) {
+TEST_F(RecordWeaves, CancelKeepsPerfsFilesOfASeries) {
   observer_.cancel = true;
   EXPECT_EQ(record({"-m", "4", "--switch-output=100K"}), 130);
   EXPECT_GE(names().size(), 2U);

@@ -49,7 +49,7 @@ class SnapshotTest : public testing::Test {
   Snapshot before_;
 };
 
-TEST_F(SnapshotTest, OfAnUntouchedProcessStaysTheSame) {
+TEST_F(SnapshotTest, SeesNoChangeOfAnUntouchedProcess) {
   EXPECT_THAT(changes({}), IsEmpty());
   EXPECT_FALSE(before_.threads.empty());
   EXPECT_GE(before_.fds.size(), 3U);

@@ -210,7 +210,7 @@ TEST_F(WeaveMadeFile, CancelledInEitherPassNothingIsLeft) {
   }
 }
 
-TEST_F(WeaveMadeFile, WhatFailsAtTheEndLeavesNothing) {
+TEST_F(WeaveMadeFile, LeavesNothingAfterALateFailure) {
   const auto input = made();
   const auto before = test::contents_of(input);
   options_.keep = [](const std::vector<NamedImage>& images, const struct stat& /*input*/) {

@@ -108,7 +108,7 @@ class WeaveTest : public testing::Test {
   WeaveOptions options_;
 };
 
-TEST_F(WeaveTest, WithoutStacksAllIsTheSame) {
+TEST_F(WeaveTest, KeepsARecordingWithoutStacks) {
   const auto input = recorded({"-e", "cpu-clock"});
   const auto before = test::contents_of(input);
   const auto summary = woven(input, output());
@@ -232,7 +232,7 @@ TEST_F(WeaveTest, ForkedProcessesHaveTheirParentsFrames) {
       static_cast<std::ptrdiff_t>(summary.extended));
 }
 
-TEST_F(WeaveTest, WhatCannotBeTreatedIsLeftAlone) {
+TEST_F(WeaveTest, LeavesUntreatableFilesUnchanged) {
   const auto piped =
       test::run({"perf", "record", "-q", "-e", "cpu-clock", "-o", "-", "--", "true"});
   const auto input = folder_.file("piped", piped.out);
@@ -244,7 +244,7 @@ TEST_F(WeaveTest, WhatCannotBeTreatedIsLeftAlone) {
   EXPECT_TRUE(test::contents_of(input) == piped.out);
 }
 
-TEST_F(WeaveTest, OfADamagedFileItTakesWhatThereIs) {
+TEST_F(WeaveTest, KeepsTheReadablePartOfADamagedFile) {
   const auto whole = recorded({"-e", "cpu-clock", "--call-graph", "dwarf,1024"});
   const auto input =
       folder_.file("cut.data", test::contents_of(whole).substr(0, fs::file_size(whole) / 2));
