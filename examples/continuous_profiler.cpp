@@ -11,7 +11,7 @@
 
 using namespace pyinject;
 // Waits until FD (-1: none) is readable, DEADLINE expires or a signal arrives. True: a signal.
-bool wait_for(int fd, base::Deadline deadline, session::StopSignals& signals) {
+bool wait_for(int fd, base::Deadline deadline, targets::StopSignals& signals) {
   pollfd fds[] = {{signals.fd(), POLLIN, 0}, {fd, POLLIN, 0}};
   ::poll(fds, 2, deadline.remaining_ms());
   return signals.next().has_value();
@@ -30,15 +30,15 @@ int main(int argc, char** argv) try {
   base::StderrLogger logger{base::LogLevel::kInfo, false};
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
-  const auto owner = session::this_session();
-  session::StopSignals signals;
+  const auto owner = targets::this_session();
+  targets::StopSignals signals;
   for (bool ends = false; !ends;) {
     const auto next = base::Deadline::after(std::chrono::seconds{std::stoi(argv[1])});
     // If this process is killed, the guard switches off the targets that it watches.
-    session::Guard guard{*detector, *injector, logger, {.session = owner.session}};
-    session::ManagerOptions options{.strict = false, .owner = owner};
+    targets::Guard guard{*detector, *injector, logger, {.session = owner.session}};
+    targets::ManagerOptions options{.strict = false, .owner = owner};
     options.before_activation = [&](const auto& target) { guard.watch(target); };
-    const auto manager = session::make_manager(*detector, *injector, logger, options);
+    const auto manager = targets::make_manager(*detector, *injector, logger, options);
     if (manager->activate_all(manager->select(pids).targets)) {
       base::Child command{{.argv = {argv + 3, argv + argc}}};
       ends = wait_for(command.pidfd(), next, signals);

@@ -12,5 +12,5 @@ int main(int argc, char** argv) {
     pids.emplace_back(std::atoi(argv[i]));
   }
   const auto detector = pyinject::python::make_detector();
-  std::cout << pyinject::session::to_table(pyinject::session::report_status(*detector, pids));
+  std::cout << pyinject::targets::to_table(pyinject::targets::report_status(*detector, pids));
 }

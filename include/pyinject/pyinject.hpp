@@ -14,6 +14,7 @@
 #include "pyinject/record/record_session.hpp"
 #include "pyinject/record/stats_report.hpp"
 #include "pyinject/record/weave_file.hpp"
+#include "pyinject/session_names.hpp"
 #include "pyinject/targets/guard.hpp"
 #include "pyinject/targets/manager.hpp"
 #include "pyinject/targets/scope.hpp"

@@ -65,8 +65,8 @@ int run_activate(const CommandLine& line, Reporter& reporter, const Terminal& /*
   auto& logger = reporter.logger();
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
-  session::Guard guard{*detector, *injector, logger, {.session = base::ProcessId{}}};
-  session::ManagerOptions options{.strict = command.strict,
+  targets::Guard guard{*detector, *injector, logger, {.session = base::ProcessId{}}};
+  targets::ManagerOptions options{.strict = command.strict,
                                   .deactivation_deadline = command.deactivation_deadline};
   options.before_activation = [&](const auto& target) {
     if (target.state == python::TrampolineState::kOff) {
@@ -74,19 +74,19 @@ int run_activate(const CommandLine& line, Reporter& reporter, const Terminal& /*
     }
   };
   options.on_event = [&](const auto& event) { reporter.note(event); };
-  const auto manager = session::make_manager(*detector, *injector, logger, options);
+  const auto manager = targets::make_manager(*detector, *injector, logger, options);
   manager->on_activation(
-      [&](const session::ActiveTarget& active) { logger.info("{}", activation_line(active)); });
-  auto selection = manager->select(session::without_repetitions(command.pids));
+      [&](const targets::ActiveTarget& active) { logger.info("{}", activation_line(active)); });
+  auto selection = manager->select(targets::without_repetitions(command.pids));
   if (command.strict && !selection.complete) {
     reporter.take(manager->stats());
-    return session::kFailure;
+    return record::kFailure;
   }
   guard.expect_stops();  // including targets that are already on
   const bool done = manager->activate_all(std::move(selection.targets));
   reporter.take(manager->stats());
   guard.dismiss();
-  return done && !manager->active().empty() ? 0 : session::kFailure;
+  return done && !manager->active().empty() ? 0 : record::kFailure;
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace pyinject::cli {
 
 bool add_recipes(const std::vector<std::string>& names, const std::vector<std::string>& probes,
-                 session::RecordOptions& record, base::Logger& logger) {
+                 record::RecordOptions& record, base::Logger& logger) {
   const auto chosen = perf::parse_options(record.perf_options);
   auto expanded = expand({.names = names,
                           .rate = chosen.rate,
@@ -33,14 +33,14 @@ bool add_recipes(const std::vector<std::string>& names, const std::vector<std::s
   const auto what = fmt::format("--what {}", fmt::join(names, ","));
   if (!recipes.events.empty()) {
     std::vector<std::string> options{"-e", recipes.events};
-    const auto buffer = !chosen.rate && !chosen.buffers ? session::affordable_buffer() : 0;
+    const auto buffer = !chosen.rate && !chosen.buffers ? record::affordable_buffer() : 0;
     if (buffer != 0) {  // calls come in bursts
       options.insert(options.end(), {"-m", fmt::format("{}K", buffer >> 10U)});
     }
     logger.info("{}: {}", what, fmt::join(options, " "));
     record.perf_options.insert(record.perf_options.end(), options.begin(), options.end());
   }
-  if (record.engine == session::EngineChoice::kTrampoline) {
+  if (record.engine == record::EngineChoice::kTrampoline) {
     logger.info("{}: functions have no line numbers with --engine trampoline", what);
   }
   record.flags.timed_calls = std::move(recipes.timed_calls);

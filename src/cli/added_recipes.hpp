@@ -13,6 +13,6 @@ namespace pyinject::cli {
 // message: this machine cannot record them.
 [[nodiscard]] bool add_recipes(const std::vector<std::string>& names,
                                const std::vector<std::string>& probes,
-                               session::RecordOptions& record, base::Logger& logger);
+                               record::RecordOptions& record, base::Logger& logger);
 
 }  // namespace pyinject::cli

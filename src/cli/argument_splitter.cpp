@@ -34,7 +34,7 @@ void refuse(const ScannedOption& one) {
   });
   for (const auto& [name, why] : kRefused) {
     if (one.option != nullptr && one.option->long_name == name) {
-      throw CommandLineError{fmt::format("option {}: {}", one.words.front(), why), session::kUsage};
+      throw CommandLineError{fmt::format("option {}: {}", one.words.front(), why), record::kUsage};
     }
   }
 }
@@ -58,7 +58,7 @@ void refuse_unknown(std::string_view word, std::span<const std::span<const Recor
   if (meant || !with_perf) {
     throw CommandLineError{fmt::format("unknown option {}{}", base::printable(name),
                                        meant ? fmt::format(": did you mean --{}?", *meant) : ""),
-                           session::kUsage};
+                           record::kUsage};
   }
 }
 
@@ -66,15 +66,15 @@ std::string normalised(const ScannedOption& one) {
   std::string text = fmt::format("--{}", one.option->long_name);
   if (one.negated) {
     throw CommandLineError{fmt::format("option {} cannot be negated", one.words.front()),
-                           session::kUsage};
+                           record::kUsage};
   }
   if (one.option->argument == OptionArgument::kRequired) {
     if (one.value.empty()) {
-      throw CommandLineError{fmt::format("option {}: its value is empty", text), session::kUsage};
+      throw CommandLineError{fmt::format("option {}: its value is empty", text), record::kUsage};
     }
     text += "=" + one.value;
   } else if (!one.value.empty()) {
-    throw CommandLineError{fmt::format("option {} takes no value", text), session::kUsage};
+    throw CommandLineError{fmt::format("option {} takes no value", text), record::kUsage};
   }
   return text;
 }
@@ -106,7 +106,7 @@ SplitArguments split_arguments(std::span<const std::string> words,
   const std::array both = {own, perf::record_options()};
   auto scanned = perf::scan_words(words, std::span{both}.first(with_perf ? 2 : 1));
   if (!scanned.problems.empty()) {
-    throw CommandLineError{scanned.problems.front(), session::kUsage};
+    throw CommandLineError{scanned.problems.front(), record::kUsage};
   }
   SplitArguments result;
   for (auto& group : scanned.groups) {
@@ -119,8 +119,7 @@ SplitArguments split_arguments(std::span<const std::string> words,
       if (one.option == nullptr) {
         refuse_unknown(one.words.front(), std::span{both}.first(with_perf ? 2 : 1), with_perf);
       } else if (!with_perf) {
-        throw CommandLineError{fmt::format("unknown option {}", one.words.front()),
-                               session::kUsage};
+        throw CommandLineError{fmt::format("unknown option {}", one.words.front()), record::kUsage};
       }
       refuse(one);
       others.push_back(std::move(one));

@@ -18,7 +18,7 @@ namespace pyinject::cli {
 
 namespace {
 
-using session::kUsage;
+using record::kUsage;
 
 // Commands of stock perf that this tool lacks: command-list.txt of tools/perf, Linux 7.2.
 bool is_verb_of_perf(std::string_view name) {

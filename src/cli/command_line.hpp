@@ -36,8 +36,8 @@ struct ReportOptions {
 
 // The options of each verb.
 struct RecordCommand {
-  session::RecordOptions record;
-  std::optional<session::RepeatOptions> repeat;
+  record::RecordOptions record;
+  std::optional<record::RepeatOptions> repeat;
   bool functions = false;
   std::vector<std::string> what;  // recipes
   std::optional<push::PushOptions> push;
@@ -64,7 +64,7 @@ struct DeactivateCommand {
 
 struct TopCommand {
   std::vector<base::Pid> pids;  // empty: all in SCOPE
-  session::Scope scope;
+  targets::Scope scope;
   bool children = false;
   int frequency = 0;  // per second and processor
   bool once = false;
@@ -92,7 +92,7 @@ struct DoctorCommand {
 
 struct DumpCommand {
   std::vector<base::Pid> pids;  // empty: SCOPE
-  session::Scope scope;
+  targets::Scope scope;
   bool json = false;
   bool stop = false;
   bool native = false;
@@ -103,7 +103,7 @@ struct DumpCommand {
 // A file to read, or a recording to make and read.
 struct ProfileSource {
   std::string file;  // without RECORD
-  std::optional<session::RecordOptions> record;
+  std::optional<record::RecordOptions> record;
   std::vector<std::string> what{};  // recipes, for RECORD
 };
 
@@ -134,7 +134,7 @@ struct ExportCommand {
 struct ServeCommand {
   std::string listen;
   std::vector<base::Pid> pids;  // empty: all in SCOPE
-  session::Scope scope;
+  targets::Scope scope;
   std::optional<std::string> token_file;
   std::chrono::seconds most_seconds{};
   int most_requests = 0;  // profiles at a time
@@ -148,8 +148,8 @@ struct CommandLine {
   bool version = false;            // --version
   Verbosity verbosity = Verbosity::kNormal;
   ReportOptions report;  // STATS: record, join, export, activate, deactivate
-  std::variant<std::monostate, RecordCommand, session::JoinOptions, FunctionsCommand,
-               session::WeaveFileOptions, ActivateCommand, DeactivateCommand, StatusCommand,
+  std::variant<std::monostate, RecordCommand, record::JoinOptions, FunctionsCommand,
+               record::WeaveFileOptions, ActivateCommand, DeactivateCommand, StatusCommand,
                DoctorCommand, TopCommand, DumpCommand, WhyCommand, FlamegraphCommand, ReportCommand,
                ExportCommand, ServeCommand>
       options;  // of VERB

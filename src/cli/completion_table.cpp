@@ -112,7 +112,7 @@ std::vector<std::string> names_of(const Named& all) {
 // nullopt: OPTION has no fixed values.
 std::optional<Completion> fixed_values(std::string_view option) {
   if (option == "engine") {
-    return Completion{Completed::kWord, names_of(session::engine_names())};
+    return Completion{Completed::kWord, names_of(record::engine_names())};
   }
   if (option == "format") {
     return Completion{Completed::kWord, names_of(exports::formats())};

@@ -114,7 +114,7 @@ std::string observation_line(const python::Target& target) {
   return fmt::format("{}: attached read-only (BPF)", who_is(target));
 }
 
-std::string activation_line(const session::ActiveTarget& active) {
+std::string activation_line(const targets::ActiveTarget& active) {
   const auto& activation = active.activation;
   const auto who = who_is(active.target);
   if (activation.before != python::TrampolineState::kOff) {
@@ -133,7 +133,7 @@ std::string activation_line(const session::ActiveTarget& active) {
                      format_short(activation.until_active));
 }
 
-std::vector<std::string> woven_lines(const session::WovenFile& file, const std::string& done) {
+std::vector<std::string> woven_lines(const record::WovenFile& file, const std::string& done) {
   const auto& facts = file.summary;
   std::vector<std::string> lines{
       fmt::format("{}: {}, {}, {}", done, base::counted(facts.samples, "sample"),
@@ -193,7 +193,7 @@ std::vector<std::string> woven_lines(const session::WovenFile& file, const std::
   return lines;
 }
 
-std::string sampler_line(const session::SamplerStats& stats) {
+std::string sampler_line(const record::SamplerStats& stats) {
   const auto all = stats.matched + stats.unmatched;
   std::string line =
       all == stats.with_frames && all != 1
@@ -234,7 +234,7 @@ namespace {
 
 // Of files that exist only until they have been read.
 std::vector<std::string> without_paths(std::vector<std::string> lines,
-                                       const session::RecordSummary& summary) {
+                                       const record::RecordSummary& summary) {
   for (auto& line : lines) {
     for (const auto& file : summary.files) {
       const auto ending = ", " + base::printable(file.path);
@@ -248,7 +248,7 @@ std::vector<std::string> without_paths(std::vector<std::string> lines,
 
 }  // namespace
 
-std::vector<std::string> summary_lines(const session::RecordSummary& summary,
+std::vector<std::string> summary_lines(const record::RecordSummary& summary,
                                        const std::string& perf) {
   const std::string span =
       fmt::format("{:.1f} s", static_cast<double>(summary.elapsed.count()) / 1e9);
@@ -263,7 +263,7 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
     lines.insert(lines.end(), woven.begin(), woven.end());
   }
   for (const auto& file : summary.files) {
-    if (std::ranges::count(summary.woven, file.path, &session::WovenFile::path) != 0) {
+    if (std::ranges::count(summary.woven, file.path, &record::WovenFile::path) != 0) {
       continue;
     }
     std::string line = fmt::format("recorded {}: ", span);
@@ -309,11 +309,11 @@ std::vector<std::string> summary_lines(const session::RecordSummary& summary,
   return lines;
 }
 
-void Console::activated(const session::ActiveTarget& target) {
+void Console::activated(const targets::ActiveTarget& target) {
   list_target(activation_line(target));
 }
 
-void Console::observed(const session::ActiveTarget& target) {
+void Console::observed(const targets::ActiveTarget& target) {
   list_target(observation_line(target.target));
 }
 
@@ -370,7 +370,7 @@ void Console::erase() {
   }
 }
 
-void Console::finished(const session::RecordSummary& summary) {
+void Console::finished(const record::RecordSummary& summary) {
   {
     const std::scoped_lock lock{mutex_};
     activations_ = 0;  // those of this recording
@@ -398,13 +398,13 @@ void Console::finished(const session::RecordSummary& summary) {
   }
 }
 
-void Console::on_event(const session::Event& event) {
+void Console::on_event(const targets::Event& event) {
   if (reporter_ != nullptr) {
     reporter_->note(event);
   }
 }
 
-void Console::counted(const session::Stats& stats) {
+void Console::counted(const targets::Stats& stats) {
   if (reporter_ != nullptr) {
     reporter_->take(stats);
   }

@@ -22,33 +22,33 @@ namespace pyinject::cli {
 // Quoted as one word of a shell command line.
 [[nodiscard]] std::string shell_word(const std::string& text);
 // "pid 12: Python 3.14.0: trampoline on by store (threads stopped for 37 us, active after 1.2 ms)"
-[[nodiscard]] std::string activation_line(const session::ActiveTarget& active);
+[[nodiscard]] std::string activation_line(const targets::ActiveTarget& active);
 // "pid 12: Python 3.14.0: attached read-only (BPF)"
 [[nodiscard]] std::string observation_line(const python::Target& target);
 // The result for one file. DONE: "recorded 2.0 s".
-[[nodiscard]] std::vector<std::string> woven_lines(const session::WovenFile& file,
+[[nodiscard]] std::vector<std::string> woven_lines(const record::WovenFile& file,
                                                    const std::string& done);
 // The counters of --engine bpf.
-[[nodiscard]] std::string sampler_line(const session::SamplerStats& stats);
+[[nodiscard]] std::string sampler_line(const record::SamplerStats& stats);
 // The lines at the end of a recording. PERF: the user's name for perf; empty: the caller reads the
 // file and removes it, so the lines do not name it.
-[[nodiscard]] std::vector<std::string> summary_lines(const session::RecordSummary& summary,
+[[nodiscard]] std::vector<std::string> summary_lines(const record::RecordSummary& summary,
                                                      const std::string& perf);
 
-class Console : public session::RecordObserver {
+class Console : public record::RecordObserver {
  public:
   // LIVE: draw the progress line. REPORTER: gets the output for programs; nullptr: none.
   Console(base::Logger& logger, bool live, std::string perf, Reporter* reporter = nullptr)
       : logger_{logger}, live_{live}, perf_{std::move(perf)}, reporter_{reporter} {}
 
-  void activated(const session::ActiveTarget& target) override;
-  void observed(const session::ActiveTarget& target) override;
+  void activated(const targets::ActiveTarget& target) override;
+  void observed(const targets::ActiveTarget& target) override;
   void progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) override;
   void post_processing(double done, std::uint64_t samples) override;
   void stopped() override;
-  void finished(const session::RecordSummary& summary) override;
-  void on_event(const session::Event& event) override;
-  void counted(const session::Stats& stats) override;
+  void finished(const record::RecordSummary& summary) override;
+  void on_event(const targets::Event& event) override;
+  void counted(const targets::Stats& stats) override;
 
  private:
   void list_target(const std::string& line);

@@ -29,7 +29,7 @@ namespace pyinject::cli {
 namespace {
 
 using python::Reason;
-using session::kFailure;
+using record::kFailure;
 
 std::variant<elf::CoreFile, std::string> open_core(const std::string& path) {
   // O_NONBLOCK: a FIFO is refused at once.

@@ -57,7 +57,7 @@ void parse_deactivate(const VerbArguments& arguments, CommandLine& line) {
   if (!abandoned) {
     require_pids(deactivate_verb, parsed);
   } else if (!parsed.pids.empty()) {
-    throw CommandLineError{"--abandoned finds its targets itself: omit -p", session::kUsage};
+    throw CommandLineError{"--abandoned finds its targets itself: omit -p", record::kUsage};
   }
   line.options = DeactivateCommand{.pids = std::move(parsed.pids),
                                    .abandoned = abandoned,
@@ -69,20 +69,20 @@ int run_deactivate(const CommandLine& line, Reporter& reporter, const Terminal& 
   auto& logger = reporter.logger();
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
-  session::Guard guard{*detector, *injector, logger, {}};
-  session::ManagerOptions options{.deactivation_deadline = command.deactivation_deadline};
+  targets::Guard guard{*detector, *injector, logger, {}};
+  targets::ManagerOptions options{.deactivation_deadline = command.deactivation_deadline};
   bool left_on = false;  // excluding targets that a running session will switch off itself
-  options.on_event = [&](const session::Event& event) {
-    left_on = left_on || (event.kind == session::EventKind::kFailed &&
+  options.on_event = [&](const targets::Event& event) {
+    left_on = left_on || (event.kind == targets::EventKind::kFailed &&
                           event.reason != python::Reason::kOtherSession);
     reporter.note(event);
   };
-  const auto manager = session::make_manager(*detector, *injector, logger, options);
-  session::Selection selection;
+  const auto manager = targets::make_manager(*detector, *injector, logger, options);
+  targets::Selection selection;
   if (command.abandoned) {
-    selection.targets = session::abandoned_targets(*detector, logger);
+    selection.targets = targets::abandoned_targets(*detector, logger);
   } else {
-    selection = manager->select(session::without_repetitions(command.pids));
+    selection = manager->select(targets::without_repetitions(command.pids));
   }
   std::vector<python::Target> on;
   for (auto& target : selection.targets) {
@@ -106,7 +106,7 @@ int run_deactivate(const CommandLine& line, Reporter& reporter, const Terminal& 
       logger.info("pid {}: trampoline off", target.id.pid.value());
     }
   }
-  return all_off && selection.complete ? 0 : session::kFailure;
+  return all_off && selection.complete ? 0 : record::kFailure;
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace pyinject::cli {
 
 namespace {
 
-using session::EngineName;
+using record::EngineName;
 
 constexpr std::size_t kMostConfig = std::size_t{64} << 10U;
 
@@ -44,17 +44,17 @@ std::string user_config() {
   return directory + "/perf-pyinject/config";
 }
 
-CommandLineError wrong_setting(const std::string& text) { return {text, session::kFailure}; }
+CommandLineError wrong_setting(const std::string& text) { return {text, record::kFailure}; }
 
 std::optional<EngineName> engine_by_name(std::string_view name) {
-  const auto engines = session::engine_names();
+  const auto engines = record::engine_names();
   const auto found = std::ranges::find(engines, name, &EngineName::name);
   return found == engines.end() ? std::nullopt : std::optional{*found};
 }
 
 // "trampoline, bpf or auto".
 std::string list_engines() {
-  const auto engines = session::engine_names();
+  const auto engines = record::engine_names();
   std::string names;
   for (const auto& one : engines) {
     names += names.empty() ? "" : &one == &engines.back() ? " or " : ", ";
@@ -157,12 +157,12 @@ EngineName parse_engine(const std::string& name) {
   if (!engine) {
     throw CommandLineError{
         fmt::format("--engine {}: expected {}", base::printable(name), list_engines()),
-        session::kUsage};
+        record::kUsage};
   }
   return *engine;
 }
 
-bool apply_default_engine(const DefaultEngineSearch& search, session::RecordOptions& record) {
+bool apply_default_engine(const DefaultEngineSearch& search, record::RecordOptions& record) {
   const auto found = search ? search() : std::nullopt;
   if (found) {
     record.engine = found->engine.choice;

@@ -17,7 +17,7 @@ inline constexpr const char* kEngineVariable = "PYINJECT_ENGINE";
 inline constexpr const char* kMachineConfig = "/etc/perf-pyinject.conf";
 
 struct DefaultEngine {
-  session::EngineName engine;
+  record::EngineName engine;
   std::string setting;  // as set, with its place, for messages
 };
 
@@ -43,9 +43,9 @@ struct DefaultEngineSources {
                                                         std::string_view file);
 
 // The value of --engine. Throws CommandLineError.
-[[nodiscard]] session::EngineName parse_engine(const std::string& name);
+[[nodiscard]] record::EngineName parse_engine(const std::string& name);
 
 // Sets RECORD's engine to the default that SEARCH finds. False: it finds none.
-bool apply_default_engine(const DefaultEngineSearch& search, session::RecordOptions& record);
+bool apply_default_engine(const DefaultEngineSearch& search, record::RecordOptions& record);
 
 }  // namespace pyinject::cli

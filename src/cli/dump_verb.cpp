@@ -44,8 +44,8 @@ namespace pyinject::cli {
 namespace {
 
 using python::Reason;
-using session::kFailure;
-using session::kUsage;
+using record::kFailure;
+using record::kUsage;
 
 constexpr auto kDumpOptions = std::to_array<perf::RecordOption>({
     {"help", 'h', kFlag},
@@ -166,7 +166,7 @@ class Dumper {
       : command_{std::get<DumpCommand>(line.options)},
         verbose_{line.verbosity == Verbosity::kVerbose},
         logger_{logger},
-        named_{session::without_repetitions(command_.pids)} {}
+        named_{targets::without_repetitions(command_.pids)} {}
 
   // Returns the exit status.
   int run();
@@ -193,7 +193,7 @@ class Dumper {
   Output output_ = look_at_output();
   std::unique_ptr<python::Detector> detector_ = python::make_detector(python::Purpose::kObserve);
   std::unique_ptr<python::Injector> injector_ = python::make_injector();
-  std::optional<session::Guard> guard_;  // ends stops that this tool cannot end
+  std::optional<targets::Guard> guard_;  // ends stops that this tool cannot end
   std::vector<base::Pid> named_;
   std::map<base::Pid, base::ProcessId> identities_;  // of named processes
   std::set<std::pair<base::Pid, std::string>> reported_;
@@ -209,8 +209,8 @@ std::vector<base::Pid> Dumper::candidates() const {
     return named_;
   }
   std::vector<base::Pid> chosen;
-  for (const auto pid : session::visible_processes()) {
-    if (session::is_in(command_.scope, pid)) {
+  for (const auto pid : targets::visible_processes()) {
+    if (targets::is_in(command_.scope, pid)) {
       chosen.push_back(pid);
     }
   }
@@ -247,7 +247,7 @@ std::variant<inspect::ProcessSnapshot, python::Refusal> Dumper::take_snapshot_st
     base::Pid pid, const python::Target* target) {
   if (!guard_) {
     guard_.emplace(*detector_, *injector_, logger_,
-                   session::GuardOptions{.session = base::ProcessId{}});
+                   targets::GuardOptions{.session = base::ProcessId{}});
     guard_->expect_stops();
   }
   std::optional<inspect::NativeStacks> native;
@@ -336,8 +336,8 @@ void Dumper::take_round() {
   const bool named = !command_.pids.empty();
   const auto pids = candidates();
   const auto examined =
-      session::examine_all(*detector_, pids, base::Cancellation::never(),
-                           named ? session::kPatienceNamed : session::kPatienceUnnamed);
+      targets::examine_all(*detector_, pids, base::Cancellation::never(),
+                           named ? targets::kPatienceNamed : targets::kPatienceUnnamed);
   bool shown = false;
   for (std::size_t i = 0; i < pids.size(); ++i) {
     const auto& detection = examined[i].detection;
@@ -394,7 +394,7 @@ void Dumper::forget_exited() {
 }
 
 int Dumper::watch() {
-  session::StopSignals signals;
+  targets::StopSignals signals;
   bool first = true;
   bool failed = false;
   while (true) {

@@ -29,7 +29,7 @@ namespace pyinject::cli {
 
 namespace {
 
-using session::kUsage;
+using record::kUsage;
 
 constexpr auto kExportOptions = std::to_array<perf::RecordOption>({
     {"help", 'h', kFlag},   {"quiet", 'q', kFlag},   {"verbose", 'v', kFlag},
@@ -104,7 +104,7 @@ void parse_export(const VerbArguments& arguments, CommandLine& line) {
                                .event = parsed.value("event")};
 }
 
-session::ProfileCounts counts_of(const report::Profile& profile) {
+record::ProfileCounts counts_of(const report::Profile& profile) {
   std::unordered_set<std::uint32_t> processes;
   for (const auto& sample : profile.samples) {
     processes.insert(profile.threads[sample.thread].pid);
@@ -129,7 +129,7 @@ int run_export(const CommandLine& line, Reporter& reporter, const Terminal& term
   if (command.output == "-" && !command.format->text && ::isatty(STDOUT_FILENO) != 0) {
     reporter.logger().error("{} is a binary format: not written to a terminal; use -o FILE{}",
                             command.format->name, command.format->suffix);
-    return session::kFailure;
+    return record::kFailure;
   }
   OutputFile file{command.output};  // fails before the recording, not after it
   auto loaded = load_profile(command.source, line, reporter, terminal, true);
@@ -141,7 +141,7 @@ int run_export(const CommandLine& line, Reporter& reporter, const Terminal& term
   }
   auto& profile = std::get<report::Profile>(loaded);
   if (command.event && !select_event(*command.event, profile, reporter.logger())) {
-    return session::kFailure;
+    return record::kFailure;
   }
   if (profile.samples.empty()) {
     reporter.logger().warning("no samples");

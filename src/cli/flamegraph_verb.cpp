@@ -26,8 +26,8 @@ namespace pyinject::cli {
 
 namespace {
 
-using session::kFailure;
-using session::kUsage;
+using record::kFailure;
+using record::kUsage;
 
 constexpr std::chrono::seconds kOpens{10};
 

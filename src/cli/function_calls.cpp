@@ -24,8 +24,8 @@ namespace pyinject::cli {
 
 namespace {
 
-using session::kFailure;
-using session::kUsage;
+using record::kFailure;
+using record::kUsage;
 
 void print(std::string_view text) { base::write_all(STDOUT_FILENO, text, "standard output"); }
 
@@ -78,7 +78,7 @@ void summarize(const std::string& path, base::Logger& logger) {
 
 }  // namespace
 
-void check_functions(const session::RecordOptions& record,
+void check_functions(const record::RecordOptions& record,
                      const boost::program_options::variables_map& values) {
   if (record.pids.empty()) {
     throw CommandLineError{
@@ -115,15 +115,15 @@ void check_functions(const session::RecordOptions& record,
   }
 }
 
-int run_record_functions(const session::RecordOptions& record, base::Logger& logger,
-                         session::RecordObserver& observer) {
+int run_record_functions(const record::RecordOptions& record, base::Logger& logger,
+                         record::RecordObserver& observer) {
   if (!calls::can_read_calls()) {
     logger.error(
         "--functions: this perf-pyinject was built without libtraceevent: build it with "
         "libtraceevent-dev installed");
     return kFailure;
   }
-  const auto recording = session::record_functions(record, logger, observer);
+  const auto recording = record::record_functions(record, logger, observer);
   for (const auto& file : recording.files) {
     summarize(file, logger);
   }

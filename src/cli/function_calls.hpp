@@ -10,12 +10,12 @@
 namespace pyinject::cli {
 
 // Throws CommandLineError if options in RECORD are incompatible with --functions.
-void check_functions(const session::RecordOptions& record,
+void check_functions(const record::RecordOptions& record,
                      const boost::program_options::variables_map& values);
 
 // record --functions: records, and prints how many calls there were.
-[[nodiscard]] int run_record_functions(const session::RecordOptions& record, base::Logger& logger,
-                                       session::RecordObserver& observer);
+[[nodiscard]] int run_record_functions(const record::RecordOptions& record, base::Logger& logger,
+                                       record::RecordObserver& observer);
 
 // functions: prints the contents of a file.
 [[nodiscard]] int print_functions(const FunctionsCommand& command, base::Logger& logger);

@@ -67,18 +67,17 @@ void parse_join(const VerbArguments& arguments, CommandLine& line) {
   const auto number = words.size() == 1 ? base::parse_number<pid_t>(words.front()) : std::nullopt;
   if (number.value_or(0) <= 0) {
     throw CommandLineError{
-        "join needs the pid of a running perf record: perf-pyinject join PERF_PID",
-        session::kUsage};
+        "join needs the pid of a running perf record: perf-pyinject join PERF_PID", record::kUsage};
   }
-  line.options = session::JoinOptions{
-      .perf = base::Pid{*number}, .search = parsed.perf, .flags = parsed.flags};
+  line.options =
+      record::JoinOptions{.perf = base::Pid{*number}, .search = parsed.perf, .flags = parsed.flags};
 }
 
 int run_join(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
-  const auto& options = std::get<session::JoinOptions>(line.options);
+  const auto& options = std::get<record::JoinOptions>(line.options);
   Console console{reporter.logger(), is_live(line, terminal), name_of_perf(options.search),
                   &reporter};
-  return session::join_recording(options, reporter.logger(), console);
+  return record::join_recording(options, reporter.logger(), console);
 }
 
 }  // namespace

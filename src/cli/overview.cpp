@@ -25,8 +25,8 @@ namespace pyinject::cli {
 
 namespace {
 
-using session::ProcessStatus;
 using std::chrono::steady_clock;
+using targets::ProcessStatus;
 
 constexpr std::size_t kMostListed = 18;
 
@@ -87,10 +87,10 @@ std::string next_commands(const std::vector<ProcessStatus>& processes) {
 
 }  // namespace
 
-std::string to_overview(const session::StatusReport& report, const CpuShares& shares,
+std::string to_overview(const targets::StatusReport& report, const CpuShares& shares,
                         std::size_t width) {
   if (report.processes.empty()) {
-    return "no Python process is visible\n" + session::unlisted(report) +
+    return "no Python process is visible\n" + targets::unlisted(report) +
            "\nto launch and profile one  perf-pyinject record -- python3 app.py\n";
   }
   auto processes = report.processes;
@@ -108,7 +108,7 @@ std::string to_overview(const session::StatusReport& report, const CpuShares& sh
   if (processes.size() > kMostListed) {
     text += fmt::format("and {} more: perf-pyinject status\n", processes.size() - kMostListed);
   }
-  return text + session::unlisted(report) + "\n" + next_commands(processes);
+  return text + targets::unlisted(report) + "\n" + next_commands(processes);
 }
 
 namespace {
@@ -122,7 +122,7 @@ int run_overview(const CommandLine& /*line*/, Reporter& /*reporter*/,
   const auto detector = python::make_detector();
   const auto observer =
       bpf::built_in() ? python::make_detector(python::Purpose::kObserve) : nullptr;
-  const auto report = session::report_status(*detector, {}, observer.get());
+  const auto report = targets::report_status(*detector, {}, observer.get());
   std::this_thread::sleep_until(begin + kLeast);
   const std::chrono::duration<double> passed = steady_clock::now() - begin;
   base::write_all(

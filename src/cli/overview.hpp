@@ -13,7 +13,7 @@ namespace pyinject::cli {
 using CpuShares = std::map<base::Pid, double>;
 
 // The busiest processes of REPORT come first. WIDTH: of the terminal; 0: unknown. Pure.
-[[nodiscard]] std::string to_overview(const session::StatusReport& report, const CpuShares& shares,
+[[nodiscard]] std::string to_overview(const targets::StatusReport& report, const CpuShares& shares,
                                       std::size_t width);
 
 }  // namespace pyinject::cli

@@ -69,8 +69,8 @@ class RecordingDirectory {
   std::string path_;
 };
 
-session::RecordOptions recording_of(const ParsedWords& parsed, session::Scope scope) {
-  session::RecordOptions record;
+record::RecordOptions recording_of(const ParsedWords& parsed, targets::Scope scope) {
+  record::RecordOptions record;
   record.pids = parsed.pids;
   record.scope = std::move(scope);
   record.all = parsed.pids.empty();
@@ -91,7 +91,7 @@ session::RecordOptions recording_of(const ParsedWords& parsed, session::Scope sc
                     kMostRecordedFrequency);
     record.perf_options.insert(record.perf_options.end(), {"-F", std::to_string(frequency)});
   }
-  record.engine = session::EngineChoice::kAuto;
+  record.engine = record::EngineChoice::kAuto;
   if (const auto name = parsed.value("engine")) {
     record.engine = parse_engine(*name).choice;
   } else {
@@ -105,7 +105,7 @@ std::vector<std::string> recipes_of(const ParsedWords& parsed) {
   auto recipes = list ? parse_recipes(*list) : std::vector<std::string>{};
   if (std::ranges::find(recipes, kMallocRecipe) != recipes.end()) {
     throw CommandLineError{"--what malloc needs probes: use record --what malloc, then give FILE",
-                           session::kUsage};
+                           record::kUsage};
   }
   return recipes;
 }
@@ -134,7 +134,7 @@ std::string parse_file(const VerbSpec& verb, const ParsedWords& parsed) {
     files.push_back(*std::move(input));
   }
   if (files.size() > 1) {
-    throw CommandLineError{fmt::format("{}: give one FILE", verb.name), session::kUsage};
+    throw CommandLineError{fmt::format("{}: give one FILE", verb.name), record::kUsage};
   }
   return files.empty() ? std::string{kDefaultFile} : files.front();
 }
@@ -143,7 +143,7 @@ ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
   auto scope = parse_scope(parsed);
   const bool all = parsed.has("all-cpus") || scope.narrow();
   if (all && !parsed.pids.empty()) {
-    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", session::kUsage};
+    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", record::kUsage};
   }
   if (!all && parsed.pids.empty()) {
     for (const auto* const option : {"children", "delay", "freq", "off-cpu", "engine", "what"}) {
@@ -151,17 +151,17 @@ ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
         throw CommandLineError{
             fmt::format("{}: --{} is for a new recording: with -p, -a, -u, --comm or -G", verb.name,
                         option),
-            session::kUsage};
+            record::kUsage};
       }
     }
     return {.file = parse_file(verb, parsed), .record = {}};
   }
   if (!parsed.split.command.empty() || parsed.has("input")) {
     throw CommandLineError{fmt::format("{}: give either FILE or processes to record", verb.name),
-                           session::kUsage};
+                           record::kUsage};
   }
   if (parsed.has("children") && parsed.pids.empty()) {
-    throw CommandLineError{"--children is for -p", session::kUsage};
+    throw CommandLineError{"--children is for -p", record::kUsage};
   }
   return {.file = {}, .record = recording_of(parsed, std::move(scope)), .what = recipes_of(parsed)};
 }
@@ -171,7 +171,7 @@ std::optional<report::Profile> read_recording(const std::string& file, Reporter&
   auto& logger = reporter.logger();
   using Clock = std::chrono::steady_clock;
   ReadingProgress progress{base::printable(file), Clock::now()};
-  report::ReadOptions options{.open_perf_map = session::open_perf_map};
+  report::ReadOptions options{.open_perf_map = targets::open_perf_map};
   if (live) {
     options.progress = [&](double done) {
       draw(progress.line(done, Clock::now()));
@@ -206,12 +206,12 @@ std::variant<report::Profile, int> load_profile(const ProfileSource& source,
     record.perf_options.insert(record.perf_options.end(), {"-o", file});
     auto& logger = reporter.logger();
     if (!source.what.empty() && !add_recipes(source.what, {}, record, logger)) {
-      return session::kFailure;
+      return record::kFailure;
     }
     Console console{logger, is_live(line, terminal), "", &reporter};
     const auto detector = python::make_detector();
     const auto injector = python::make_injector();
-    const int status = session::record(record, *detector, *injector, logger, console);
+    const int status = record::record(record, *detector, *injector, logger, console);
     // Ctrl-C only ends the recording early.
     constexpr int kInterrupted = 128 + SIGINT;
     if (status != 0 && !(status == kInterrupted && std::filesystem::exists(file))) {
@@ -221,7 +221,7 @@ std::variant<report::Profile, int> load_profile(const ProfileSource& source,
   auto profile = read_recording(file, reporter, is_live(line, terminal),
                                 source.record.has_value() && may_be_empty);
   if (!profile) {
-    return session::kFailure;
+    return record::kFailure;
   }
   if (source.record && source.record->flags.off_cpu) {
     mark_waits(*profile);

@@ -22,7 +22,7 @@ namespace pyinject::cli {
 
 namespace {
 
-using session::kUsage;
+using record::kUsage;
 
 constexpr std::size_t kMostDestinations = 8;
 
@@ -91,7 +91,7 @@ void warn_of_destinations(const push::PushOptions& options, base::Logger& logger
 
 // Like read_recording(), but an empty recording is no error: the processes were idle.
 std::optional<report::Profile> read_for_push(const std::string& file, base::Logger& logger) {
-  auto read = report::read_profile(file, {.open_perf_map = session::open_perf_map});
+  auto read = report::read_profile(file, {.open_perf_map = targets::open_perf_map});
   if (const auto* const unsupported = std::get_if<perfdata::UnsupportedFile>(&read)) {
     logger.error("--push: {}: {}", base::printable(file), unsupported->why);
     return std::nullopt;
@@ -154,10 +154,10 @@ std::unique_ptr<push::Pusher> start_pushing(const RecordCommand& command, Report
 void note_pushed(const push::Pusher* pusher, Reporter& reporter) {
   if (pusher != nullptr) {
     const auto counts = pusher->counts();
-    reporter.take(session::PushStats{.pushed = counts.pushed,
-                                     .retried = counts.retried,
-                                     .dropped = counts.dropped,
-                                     .spooled = counts.spooled});
+    reporter.take(record::PushStats{.pushed = counts.pushed,
+                                    .retried = counts.retried,
+                                    .dropped = counts.dropped,
+                                    .spooled = counts.spooled});
   }
 }
 

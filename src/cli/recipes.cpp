@@ -189,7 +189,7 @@ std::vector<std::string> parse_recipes(const std::string& list) {
     if (std::ranges::find(kRecipes, name, &Recipe::name) == kRecipes.end()) {
       throw CommandLineError{fmt::format("--what {}: expected a list of {}", base::printable(list),
                                          fmt::join(recipe_names(), ", ")),
-                             session::kUsage};
+                             record::kUsage};
     }
     if (std::ranges::find(names, name) == names.end()) {
       names.emplace_back(name);

@@ -117,9 +117,9 @@ example:
   perf-pyinject record -p 4711,4712 -F 999 -o web.data -- sleep 30
 )";
 
-using session::kUsage;
+using record::kUsage;
 
-void take_record(ParsedWords& parsed, session::RecordOptions& record) {
+void take_record(ParsedWords& parsed, record::RecordOptions& record) {
   auto& split = parsed.split;
   record.scope = parse_scope(parsed);
   record.all = parsed.has("all-cpus") || record.scope.narrow();
@@ -152,7 +152,7 @@ void take_record(ParsedWords& parsed, session::RecordOptions& record) {
 }
 
 // Without --engine, an option that needs BPF counts more than a default that is set elsewhere.
-void take_engine(const ParsedWords& parsed, session::RecordOptions& record) {
+void take_engine(const ParsedWords& parsed, record::RecordOptions& record) {
   const auto& flags = record.flags;
   const bool needs_bpf = flags.gil || flags.tasks;
   if (const auto name = parsed.value("engine")) {
@@ -164,14 +164,14 @@ void take_engine(const ParsedWords& parsed, session::RecordOptions& record) {
     }
     record.engine = engine.choice;
   } else if (needs_bpf || parsed.has("what")) {
-    record.engine = session::EngineChoice::kBpf;
+    record.engine = record::EngineChoice::kBpf;
   } else if (!parsed.has("functions")) {
     record.suggests_engine = !apply_default_engine(parsed.default_engine, record);
   }
 }
 
-std::optional<session::RepeatOptions> take_repeat(const ParsedWords& parsed,
-                                                  const session::RecordOptions& record) {
+std::optional<record::RepeatOptions> take_repeat(const ParsedWords& parsed,
+                                                 const record::RecordOptions& record) {
   const auto keep = parsed.value("keep");
   const auto max_cpu = parsed.value("max-cpu");
   if (const auto repeat = parsed.value("repeat")) {
@@ -217,14 +217,14 @@ void parse_record(const VerbArguments& arguments, CommandLine& line) {
 }
 
 // The price comes first: a breakpoint is no small thing for a process in production.
-std::optional<session::MallocProbes> probe_malloc(const std::vector<base::Pid>& pids,
-                                                  base::Logger& logger) {
-  auto probed = session::MallocProbes::of(pids, logger);
+std::optional<record::MallocProbes> probe_malloc(const std::vector<base::Pid>& pids,
+                                                 base::Logger& logger) {
+  auto probed = record::MallocProbes::of(pids, logger);
   if (const auto* const why_not = std::get_if<std::string>(&probed)) {
     logger.error("--what malloc: {}; or --what alloc, without probes", *why_not);
     return std::nullopt;
   }
-  auto probes = std::get<session::MallocProbes>(std::move(probed));
+  auto probes = std::get<record::MallocProbes>(std::move(probed));
   logger.info(
       "--what malloc: a breakpoint in malloc, calloc and realloc of {}: during the recording, each "
       "call in the recorded processes takes 5 to 10 us longer and a few hundred bytes in the file",
@@ -232,7 +232,7 @@ std::optional<session::MallocProbes> probe_malloc(const std::vector<base::Pid>& 
   return probes;
 }
 
-int record_by(const CommandLine& line, const session::RecordOptions& record, Reporter& reporter,
+int record_by(const CommandLine& line, const record::RecordOptions& record, Reporter& reporter,
               const Terminal& terminal) {
   const auto& command = std::get<RecordCommand>(line.options);
   auto& logger = reporter.logger();
@@ -243,7 +243,7 @@ int record_by(const CommandLine& line, const session::RecordOptions& record, Rep
   const auto detector = python::make_detector();
   const auto injector = python::make_injector();
   if (!command.repeat) {
-    return session::record(record, *detector, *injector, logger, console);
+    return record::record(record, *detector, *injector, logger, console);
   }
   auto repeat = *command.repeat;
   const auto pusher = command.push ? start_pushing(command, reporter) : nullptr;
@@ -257,7 +257,7 @@ int record_by(const CommandLine& line, const session::RecordOptions& record, Rep
     }
   };
   const int status =
-      session::record_repeatedly(record, repeat, *detector, *injector, logger, console);
+      record::record_repeatedly(record, repeat, *detector, *injector, logger, console);
   finish_pushing(pusher.get(), reporter);
   return status;
 }
@@ -268,11 +268,11 @@ int run_record(const CommandLine& line, Reporter& reporter, const Terminal& term
   auto& logger = reporter.logger();
   auto probes = wants_malloc(command.what) ? probe_malloc(record.pids, logger) : std::nullopt;
   if (wants_malloc(command.what) && !probes) {
-    return session::kFailure;
+    return record::kFailure;
   }
   const auto events = probes ? probes->events() : std::vector<std::string>{};
   if (!command.what.empty() && !add_recipes(command.what, events, record, logger)) {
-    return session::kFailure;
+    return record::kFailure;
   }
   const int status = record_by(line, record, reporter, terminal);
   if (probes) {

@@ -16,9 +16,9 @@ namespace pyinject::cli {
 namespace {
 
 using Seconds = std::chrono::duration<double>;
-using session::kUsage;
+using record::kUsage;
 
-double parse_max_cpu(const std::string& text, const session::RecordOptions& record) {
+double parse_max_cpu(const std::string& text, const record::RecordOptions& record) {
   const auto refuse = [&](std::string_view why) -> CommandLineError {
     return {fmt::format("--max-cpu {}: {}", base::printable(text), why), kUsage};
   };
@@ -69,14 +69,14 @@ std::optional<std::chrono::nanoseconds> parse_span(std::string_view text) {
   return std::nullopt;
 }
 
-session::RepeatOptions parse_repeat(const std::string& repeat,
-                                    const std::optional<std::string>& keep,
-                                    const std::optional<std::string>& max_cpu,
-                                    const session::RecordOptions& record) {
+record::RepeatOptions parse_repeat(const std::string& repeat,
+                                   const std::optional<std::string>& keep,
+                                   const std::optional<std::string>& max_cpu,
+                                   const record::RecordOptions& record) {
   const auto refuse = [&](std::string_view why) -> CommandLineError {
     return {fmt::format("--repeat {}: {}", base::printable(repeat), why), kUsage};
   };
-  session::RepeatOptions result;
+  record::RepeatOptions result;
   const auto pieces = base::split(repeat, '/');
   const auto duration = parse_span(pieces.front());
   const auto period = pieces.size() == 2 ? parse_span(pieces.back()) : std::nullopt;

@@ -18,9 +18,9 @@ namespace pyinject::cli {
 
 // The values of the options; MAX_CPU and KEEP may be missing. Throws CommandLineError, also if
 // RECORD cannot be repeated.
-[[nodiscard]] session::RepeatOptions parse_repeat(const std::string& repeat,
-                                                  const std::optional<std::string>& keep,
-                                                  const std::optional<std::string>& max_cpu,
-                                                  const session::RecordOptions& record);
+[[nodiscard]] record::RepeatOptions parse_repeat(const std::string& repeat,
+                                                 const std::optional<std::string>& keep,
+                                                 const std::optional<std::string>& max_cpu,
+                                                 const record::RecordOptions& record);
 
 }  // namespace pyinject::cli

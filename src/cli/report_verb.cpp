@@ -28,7 +28,7 @@ namespace pyinject::cli {
 
 namespace {
 
-using session::kUsage;
+using record::kUsage;
 
 constexpr auto kReportOptions = std::to_array<perf::RecordOption>({
     {"help", 'h', kFlag},      {"quiet", 'q', kFlag}, {"verbose", 'v', kFlag},
@@ -216,7 +216,7 @@ int run_report(const CommandLine& line, Reporter& reporter, const Terminal& term
   const auto& command = std::get<ReportCommand>(line.options);
   const auto profile = read_recording(command.file, reporter, is_live(line, terminal));
   if (!profile) {
-    return session::kFailure;
+    return record::kFailure;
   }
   using report::Format;
   const auto shown =
@@ -229,7 +229,7 @@ int run_report(const CommandLine& line, Reporter& reporter, const Terminal& term
                               .read_source = source_reader(command.file)});
   if (const auto* const nothing = std::get_if<report::NothingToShow>(&shown)) {
     reporter.logger().error("{}: {}", base::printable(command.file), nothing->why);
-    return session::kFailure;
+    return record::kFailure;
   }
   if (command.tables.view == report::View::kLines && !report::has_lines(*profile)) {
     reporter.logger().info(

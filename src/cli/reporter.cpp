@@ -39,25 +39,25 @@ std::string_view name(base::LogLevel level) {
   return "info";
 }
 
-std::string_view name(session::EventKind kind) {
+std::string_view name(targets::EventKind kind) {
   switch (kind) {
-    case session::EventKind::kDetected:
+    case targets::EventKind::kDetected:
       return "detected";
-    case session::EventKind::kSkipped:
+    case targets::EventKind::kSkipped:
       return "skipped";
-    case session::EventKind::kActivated:
+    case targets::EventKind::kActivated:
       return "activated";
-    case session::EventKind::kDeactivated:
+    case targets::EventKind::kDeactivated:
       return "deactivated";
-    case session::EventKind::kFailed:
+    case targets::EventKind::kFailed:
       return "failed";
   }
   return "event";
 }
 
 // With -a, most processes are no Python, and many are short-lived.
-base::LogLevel level_of(const session::Event& event) {
-  if (event.kind == session::EventKind::kFailed) {
+base::LogLevel level_of(const targets::Event& event) {
+  if (event.kind == targets::EventKind::kFailed) {
     return base::LogLevel::kWarning;
   }
   const auto reason = event.reason.value_or(Reason::kDeadline);
@@ -67,7 +67,7 @@ base::LogLevel level_of(const session::Event& event) {
 }
 
 ordered_json entry(base::LogLevel level, std::string_view message) {
-  return {{"time", session::to_utc(std::chrono::system_clock::now())},
+  return {{"time", record::to_utc(std::chrono::system_clock::now())},
           {"level", name(level)},
           {"message", message}};
 }
@@ -116,7 +116,7 @@ void JsonLogger::log(base::LogLevel level, std::string_view message) {
   }
 }
 
-void JsonLogger::log(const session::Event& event) {
+void JsonLogger::log(const targets::Event& event) {
   const auto level = level_of(event);
   if (level > most_) {
     return;
@@ -145,7 +145,7 @@ base::Logger& Reporter::logger() {
   return text_;
 }
 
-void Reporter::note(const session::Event& event) {
+void Reporter::note(const targets::Event& event) {
   report_.times.add(event);
   if (options_.json) {
     json_.log(event);
@@ -159,10 +159,10 @@ int Reporter::finish(int status) {
   report_.elapsed = std::chrono::steady_clock::now() - begun_;
   report_.exit_status = status;
   try {
-    replace_file(*options_.stats, session::to_json(report_));
+    replace_file(*options_.stats, record::to_json(report_));
   } catch (const base::Error& error) {
     logger().error("cannot write --stats: {}", error.what());
-    return status == 0 ? session::kFailure : status;
+    return status == 0 ? record::kFailure : status;
   }
   return status;
 }

@@ -18,7 +18,7 @@ class JsonLogger : public base::Logger {
   explicit JsonLogger(base::LogLevel most) : most_{most} {}
   void log(base::LogLevel level, std::string_view message) override;
   // The message says the same in words.
-  void log(const session::Event& event);
+  void log(const targets::Event& event);
 
  private:
   base::LogLevel most_;
@@ -31,13 +31,13 @@ class Reporter {
 
   [[nodiscard]] base::Logger& logger();
   // Several threads may call it, but not concurrently.
-  void note(const session::Event& event);
+  void note(const targets::Event& event);
   // Adds counters of the run; may be called for several parts of it.
-  void take(const session::Stats& stats) { report_.take(stats); }
-  void take(const session::SamplerStats& stats) { report_.take(stats); }
-  void take(const session::ProfileCounts& counts) { report_.profile = counts; }
+  void take(const targets::Stats& stats) { report_.take(stats); }
+  void take(const record::SamplerStats& stats) { report_.take(stats); }
+  void take(const record::ProfileCounts& counts) { report_.profile = counts; }
   // Replaces earlier ones.
-  void take(const session::PushStats& stats) { report_.push = stats; }
+  void take(const record::PushStats& stats) { report_.push = stats; }
   void count_unknown_threads(std::size_t count) { report_.unknown_threads += count; }
   // Call it at the end of the run, or of a part of it. Writes the statistics file if requested,
   // replacing an existing one. Returns STATUS, or a failure if that was 0 and the file cannot be
@@ -48,7 +48,7 @@ class Reporter {
   const ReportOptions& options_;
   base::StderrLogger text_;
   JsonLogger json_;
-  session::StatsReport report_;
+  record::StatsReport report_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
 

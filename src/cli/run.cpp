@@ -31,7 +31,7 @@ namespace pyinject::cli {
 
 namespace {
 
-using session::kFailure;
+using record::kFailure;
 
 base::LogLevel level_of(Verbosity verbosity) {
   switch (verbosity) {
@@ -57,7 +57,7 @@ void open_standard_descriptors() {
 std::string version_text() {
   std::string engines;
   std::string missing;
-  for (const auto& engine : session::engine_names()) {
+  for (const auto& engine : record::engine_names()) {
     if (engine.built_in != nullptr && engine.built_in()) {
       engines += fmt::format("{}{}", engines.empty() ? "" : ", ", engine.name);
     } else if (engine.built_in != nullptr) {
@@ -127,7 +127,7 @@ int run(int argc, char** argv) {
     return run_reported(line, terminal);
   } catch (const CommandLineError& error) {
     plain.error("{}", error.what());
-    if (error.status() == session::kUsage) {
+    if (error.status() == record::kUsage) {
       plain.info("see perf-pyinject --help");
     }
     return error.status();

@@ -31,7 +31,7 @@ namespace pyinject::cli {
 
 namespace {
 
-using session::kUsage;
+using record::kUsage;
 
 constexpr std::string_view kDefaultListen = "127.0.0.1:6060";  // as Go's documentation has it
 constexpr int kDefaultMostSeconds = 300;
@@ -192,7 +192,7 @@ int run_serve(const CommandLine& line, Reporter& reporter, const Terminal& /*ter
   options.service.most_per_minute = static_cast<unsigned>(command.most_per_minute);
   options.service.own_use = own_use;
   ToolProfiles profiles{ServedProcesses{command.pids, command.scope}, command.passed};
-  session::StopSignals signals;  // before any thread is started: they inherit the mask
+  targets::StopSignals signals;  // before any thread is started: they inherit the mask
   const serve::ListeningSocket socket{address};
   logger.info("serving {}{}", socket.name(), address.is_unix() ? "" : "/debug/pprof/");
   if (!address.is_unix() && !address.is_loopback()) {

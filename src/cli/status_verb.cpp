@@ -63,15 +63,15 @@ int run_status(const CommandLine& line, Reporter& /*reporter*/, const Terminal& 
   const auto detector = python::make_detector();
   const auto observer =
       bpf::built_in() && !command.json ? python::make_detector(python::Purpose::kObserve) : nullptr;
-  const auto report = session::report_status(*detector, command.pids, observer.get());
-  const session::TableOptions table{.width = output_width(),
+  const auto report = targets::report_status(*detector, command.pids, observer.get());
+  const targets::TableOptions table{.width = output_width(),
                                     .verbose = line.verbosity == Verbosity::kVerbose};
   base::write_all(STDOUT_FILENO,
-                  command.json ? session::to_json(report) : session::to_table(report, table),
+                  command.json ? targets::to_json(report) : targets::to_table(report, table),
                   "standard output");
   for (const auto& status : report.processes) {
     if (status.refusal && status.refusal->reason == python::Reason::kNoSuchProcess) {
-      return session::kFailure;
+      return record::kFailure;
     }
   }
   return 0;

@@ -180,7 +180,7 @@ bool ServedProcesses::Named::running() const {
   return ::poll(&ended, 1, 0) == 0;
 }
 
-ServedProcesses::ServedProcesses(const std::vector<base::Pid>& pids, session::Scope scope)
+ServedProcesses::ServedProcesses(const std::vector<base::Pid>& pids, targets::Scope scope)
     : scope_{std::move(scope)} {
   for (const auto pid : pids) {
     auto pidfd = open_pidfd(pid);
@@ -196,7 +196,7 @@ std::variant<Options, Problem> ServedProcesses::select_pid(base::Pid pid) const 
   if (!open_pidfd(pid).valid()) {
     return no_process(fmt::format("pid {}: there is no such process", text));
   }
-  if (named_.empty() ? scope_.narrow() && !session::is_in(scope_, pid)
+  if (named_.empty() ? scope_.narrow() && !targets::is_in(scope_, pid)
                      : std::ranges::none_of(named_, [&](const auto& one) {
                          return one.pid == pid && one.running();
                        })) {
@@ -208,7 +208,7 @@ std::variant<Options, Problem> ServedProcesses::select_pid(base::Pid pid) const 
 std::variant<Options, Problem> ServedProcesses::select_named(const std::string& comm) const {
   std::vector<pid_t> pids;
   for (const auto& one : named_) {
-    if (one.running() && (comm.empty() || session::is_in({.command = comm}, one.pid))) {
+    if (one.running() && (comm.empty() || targets::is_in({.command = comm}, one.pid))) {
       pids.push_back(one.pid.value());
     }
   }

@@ -20,7 +20,7 @@ namespace pyinject::cli {
 class ServedProcesses {
  public:
   // PIDS, which exist now (throws base::Error), or if there are none, all in SCOPE.
-  ServedProcesses(const std::vector<base::Pid>& pids, session::Scope scope);
+  ServedProcesses(const std::vector<base::Pid>& pids, targets::Scope scope);
 
   // The options of `export` for REQUEST.
   [[nodiscard]] std::variant<std::vector<std::string>, serve::Problem> select(
@@ -39,7 +39,7 @@ class ServedProcesses {
       const std::string& comm) const;
 
   std::vector<Named> named_;
-  session::Scope scope_;
+  targets::Scope scope_;
 };
 
 class ToolProfiles : public serve::ProfileMaker {

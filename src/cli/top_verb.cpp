@@ -33,8 +33,8 @@ namespace pyinject::cli {
 namespace {
 
 using base::Deadline;
-using session::kFailure;
-using session::kUsage;
+using record::kFailure;
+using record::kUsage;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
@@ -132,7 +132,7 @@ void parse_top(const VerbArguments& arguments, CommandLine& line) {
 
 class Top {
  public:
-  Top(const TopCommand& command, live::LiveSampler& sampler, session::StopSignals& signals)
+  Top(const TopCommand& command, live::LiveSampler& sampler, targets::StopSignals& signals)
       : command_{command}, sampler_{sampler}, signals_{signals} {}
 
   void show_once();
@@ -158,7 +158,7 @@ class Top {
 
   const TopCommand& command_;
   live::LiveSampler& sampler_;
-  session::StopSignals& signals_;
+  targets::StopSignals& signals_;
   steady_clock::time_point began_ = steady_clock::now();
   steady_clock::time_point next_look_ = began_;
   int signal_ = 0;
@@ -266,9 +266,9 @@ int run_top(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
     logger.error("top needs a terminal: use --once");
     return kFailure;
   }
-  session::StopSignals signals;
+  targets::StopSignals signals;
   auto started =
-      live::LiveSampler::start({.pids = session::without_repetitions(command.pids),
+      live::LiveSampler::start({.pids = targets::without_repetitions(command.pids),
                                 .scope = command.scope,
                                 .children = command.children,
                                 .period = nanoseconds{std::chrono::seconds{1}} / command.frequency,

@@ -16,7 +16,7 @@ namespace {
 
 namespace options = boost::program_options;
 using perf::RecordOption;
-using session::kUsage;
+using record::kUsage;
 
 constexpr auto kGlobal = std::to_array<RecordOption>({
     {"help", 'h', kFlag},
@@ -150,10 +150,10 @@ void require_pids(const VerbSpec& verb, const ParsedWords& parsed) {
   }
 }
 
-session::Scope parse_scope(const ParsedWords& parsed) {
-  session::Scope scope;
+targets::Scope parse_scope(const ParsedWords& parsed) {
+  targets::Scope scope;
   if (const auto name = parsed.value("uid")) {
-    scope.user = session::user_by_name(*name);
+    scope.user = targets::user_by_name(*name);
     if (!scope.user) {
       throw CommandLineError{fmt::format("-u {}: no such user", base::printable(*name)), kUsage};
     }

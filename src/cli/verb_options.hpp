@@ -39,7 +39,7 @@ struct ParsedWords {
   // Values of these options, for verbs that have them.
   std::vector<base::Pid> pids;
   bool strict = true;  // false: --lenient
-  std::chrono::nanoseconds deactivation_deadline = session::ManagerOptions{}.deactivation_deadline;
+  std::chrono::nanoseconds deactivation_deadline = targets::ManagerOptions{}.deactivation_deadline;
   perf::PerfSearch perf;
   DefaultEngineSearch default_engine;
   weave::WeaveFlags flags = {};
@@ -60,7 +60,7 @@ struct ParsedWords {
 void require_pids(const VerbSpec& verb, const ParsedWords& parsed);
 
 // The values of -u, --comm and -G, for verbs that have them. Throws CommandLineError.
-[[nodiscard]] session::Scope parse_scope(const ParsedWords& parsed);
+[[nodiscard]] targets::Scope parse_scope(const ParsedWords& parsed);
 
 // WORDS must be normalized by the splitter and contain only options in OWN. Throws
 // CommandLineError.

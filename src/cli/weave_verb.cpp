@@ -52,24 +52,24 @@ void parse_weave(const VerbArguments& arguments, CommandLine& line) {
   }
   const auto& files = parsed.split.command;
   if (files.size() != 1) {
-    throw CommandLineError{"weave takes one file: perf-pyinject weave perf.data", session::kUsage};
+    throw CommandLineError{"weave takes one file: perf-pyinject weave perf.data", record::kUsage};
   }
-  line.options = session::WeaveFileOptions{.input = files.front(),
-                                           .output = parsed.value("output").value_or(files.front()),
-                                           .perf = parsed.perf,
-                                           .python_only = parsed.flags.python_only};
+  line.options = record::WeaveFileOptions{.input = files.front(),
+                                          .output = parsed.value("output").value_or(files.front()),
+                                          .perf = parsed.perf,
+                                          .python_only = parsed.flags.python_only};
 }
 
 int run_weave(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {
-  auto options = std::get<session::WeaveFileOptions>(line.options);
+  auto options = std::get<record::WeaveFileOptions>(line.options);
   Console console{reporter.logger(), is_live(line, terminal), name_of_perf(options.perf)};
-  session::StopSignals signals;
+  targets::StopSignals signals;
   int signal = 0;
   options.interrupted = [&] {
     signal = signals.next().value_or(0);
     return signal != 0;
   };
-  const int status = session::weave_file(options, reporter.logger(), console);
+  const int status = record::weave_file(options, reporter.logger(), console);
   return signal == 0 ? status : 128 + signal;
 }
 

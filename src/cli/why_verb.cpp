@@ -31,8 +31,8 @@ namespace pyinject::cli {
 namespace {
 
 using base::Deadline;
-using session::kFailure;
-using session::kUsage;
+using record::kFailure;
+using record::kUsage;
 using std::chrono::nanoseconds;
 
 constexpr int kDefaultOfWhy = 499;  // samples per second and CPU
@@ -101,7 +101,7 @@ void parse_why(const VerbArguments& arguments, CommandLine& line) {
 }
 
 // Records until the end of the time, a signal, or the exit of the process.
-void record(why::Recorder& recorder, const WhyCommand& command, session::StopSignals& signals) {
+void record(why::Recorder& recorder, const WhyCommand& command, targets::StopSignals& signals) {
   recorder.begin();
   const auto end = Deadline::after(command.duration);
   while (!end.expired() && !signals.next() && recorder.step()) {
@@ -111,10 +111,10 @@ void record(why::Recorder& recorder, const WhyCommand& command, session::StopSig
 int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*terminal*/) {
   const auto& command = std::get<WhyCommand>(line.options);
   auto& logger = reporter.logger();
-  session::StopSignals signals;
+  targets::StopSignals signals;
   const auto detector = python::make_detector(python::Purpose::kObserve);
-  const auto examined = session::examine_all(*detector, {command.pid}, base::Cancellation::never(),
-                                             session::kPatienceNamed);
+  const auto examined = targets::examine_all(*detector, {command.pid}, base::Cancellation::never(),
+                                             targets::kPatienceNamed);
   const auto& detection = examined.front().detection;
   if (const auto* const refused = std::get_if<python::Refused>(&detection)) {
     logger.error("pid {}: {}", command.pid.value(),

@@ -73,13 +73,13 @@ PerfFacts collect_perf(const perf::PerfSearch& search) {
   PerfFacts facts;
   facts.distribution = distribution();
   try {
-    const auto perf = perf::locate_perf(search, base::Deadline::after(session::kPerfAnswers));
+    const auto perf = perf::locate_perf(search, base::Deadline::after(record::kPerfAnswers));
     facts.path = perf.path;
     facts.major = perf.major;
     facts.minor = perf.minor;
     facts.lacks_addr2line = perf::lacks_addr2line(perf);
     const auto help = base::run_captured({perf.path, "record", "-h"},
-                                         base::Deadline::after(session::kPerfAnswers));
+                                         base::Deadline::after(record::kPerfAnswers));
     facts.has_control = help.output.find("--control") != std::string::npos;
     const auto trial = base::run_captured({perf.path, "record", "--no-buildid",
                                            "--no-buildid-cache", "-o", "/dev/null", "--", "true"},

@@ -70,8 +70,8 @@ std::vector<ProcessFacts> collect_processes(const std::vector<base::Pid>& pids) 
   std::vector<ProcessFacts> all;
   const auto detector = python::make_detector();
   const auto observer = python::make_detector(python::Purpose::kObserve);
-  auto described = session::report_status(*detector, pids);
-  auto observed = session::report_status(*observer, pids);
+  auto described = targets::report_status(*detector, pids);
+  auto observed = targets::report_status(*observer, pids);
   for (std::size_t i = 0; i < described.processes.size(); ++i) {
     ProcessFacts facts;
     facts.trampoline = std::move(described.processes[i]);

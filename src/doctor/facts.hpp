@@ -78,8 +78,8 @@ struct CodeFile {
 };
 
 struct ProcessFacts {
-  session::ProcessStatus trampoline;  // as `status` shows it
-  session::ProcessStatus bpf;         // as --engine bpf would see it
+  targets::ProcessStatus trampoline;  // as `status` shows it
+  targets::ProcessStatus bpf;         // as --engine bpf would see it
   bool other_mounts = false;          // another mount namespace or root
   std::optional<CodeFile> interpreter = {};
   std::optional<CodeFile> libc = {};

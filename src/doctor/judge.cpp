@@ -10,7 +10,7 @@ namespace {
 
 // Which checks of the machine prevent ENGINE from recording PROCESS; nullptr: any of the user.
 Outlook outlook(std::string_view engine, const std::vector<Check>& checks,
-                const session::ProcessStatus* process) {
+                const targets::ProcessStatus* process) {
   Outlook result{.engine = engine};
   for (const auto& check : checks) {
     // The detector has tried whether PROCESS may be traced.

@@ -38,7 +38,7 @@ struct Outlook {
 };
 
 struct ProcessJudgement {
-  session::ProcessStatus status;
+  targets::ProcessStatus status;
   std::vector<Outlook> engines;
   std::vector<Check> checks;
 };

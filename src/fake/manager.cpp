@@ -30,17 +30,17 @@ bool Manager::refused(const std::map<base::Pid, python::Reason>& script, base::P
   return true;
 }
 
-std::shared_ptr<const session::ActiveTarget> Manager::activate(python::Target target) {
+std::shared_ptr<const targets::ActiveTarget> Manager::activate(python::Target target) {
   python::Activation activation;
   activation.mechanism = python::Mechanism::kPendingQueue;
   ++stats_.activated;
-  return active_.emplace_back(std::make_shared<session::ActiveTarget>(
-      session::ActiveTarget{.target = std::move(target), .activation = std::move(activation)}));
+  return active_.emplace_back(std::make_shared<targets::ActiveTarget>(
+      targets::ActiveTarget{.target = std::move(target), .activation = std::move(activation)}));
 }
 
-session::Selection Manager::select(const std::vector<base::Pid>& pids, bool /*named*/) {
+targets::Selection Manager::select(const std::vector<base::Pid>& pids, bool /*named*/) {
   const std::scoped_lock lock{mutex_};
-  session::Selection selection;
+  targets::Selection selection;
   for (const auto pid : pids) {
     note("select", pid);
     if (refused(refusals, pid)) {
@@ -52,7 +52,7 @@ session::Selection Manager::select(const std::vector<base::Pid>& pids, bool /*na
   return selection;
 }
 
-void Manager::announce(const session::ActiveTarget& active) {
+void Manager::announce(const targets::ActiveTarget& active) {
   if (listener_) {
     listener_(active);
   }
@@ -71,20 +71,20 @@ bool Manager::activate_all(std::vector<python::Target> targets) {
   return true;
 }
 
-session::LateArrival Manager::activate_late(base::Pid pid) {
+targets::LateArrival Manager::activate_late(base::Pid pid) {
   std::unique_lock lock{mutex_};
   note("late", pid);
   const auto same = [&](const auto& active) { return active->target.id.pid == pid; };
   if (std::ranges::any_of(active_, same)) {
-    return {.late = session::Late::kKnown};
+    return {.late = targets::Late::kKnown};
   }
   if (late_ended_ || refused(refusals, pid)) {
-    return {.late = session::Late::kRefused};
+    return {.late = targets::Late::kRefused};
   }
   const auto active = activate(target_of(pid));
   lock.unlock();
   announce(*active);
-  return {.late = session::Late::kActive};
+  return {.late = targets::Late::kActive};
 }
 
 void Manager::missed(base::Pid pid) {
@@ -98,7 +98,7 @@ void Manager::end_late_activations() {
   late_ended_ = true;
 }
 
-std::shared_ptr<const session::ActiveTarget> Manager::forget(base::Pid pid) {
+std::shared_ptr<const targets::ActiveTarget> Manager::forget(base::Pid pid) {
   const std::scoped_lock lock{mutex_};
   note("forget", pid);
   const auto found = std::ranges::find_if(

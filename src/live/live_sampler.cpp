@@ -86,7 +86,7 @@ LiveSampler::Stats LiveSampler::candidates() const {
     const bool narrow = options_.scope.narrow();
     std::erase_if(all, [&](const auto& each) {
       return each.first.value() == ::getpid() ||
-             (narrow && !session::is_in(options_.scope, each.first));
+             (narrow && !targets::is_in(options_.scope, each.first));
     });
     return all;
   }
@@ -183,8 +183,8 @@ void LiveSampler::examine(const std::vector<base::Pid>& pids) {
   const bool named = !options_.pids.empty();
   refusals_.clear();
   const auto examined =
-      session::examine_all(*detector_, pids, base::Cancellation::never(),
-                           named && !looked_ ? session::kPatienceNamed : session::kPatienceUnnamed);
+      targets::examine_all(*detector_, pids, base::Cancellation::never(),
+                           named && !looked_ ? targets::kPatienceNamed : targets::kPatienceUnnamed);
   for (std::size_t i = 0; i < pids.size(); ++i) {
     auto& known = known_[pids[i]];
     const auto& detection = examined[i].detection;
@@ -236,7 +236,7 @@ bool LiveSampler::wants(base::Pid pid) {
   const auto found = wanted_.find(pid);
   return found != wanted_.end()
              ? found->second
-             : wanted_.emplace(pid, session::is_in(options_.scope, pid)).first->second;
+             : wanted_.emplace(pid, targets::is_in(options_.scope, pid)).first->second;
 }
 
 void LiveSampler::forget_names(base::Pid pid) {

@@ -27,7 +27,7 @@ namespace pyinject::live {
 
 struct SamplerOptions {
   std::vector<base::Pid> pids;  // empty: all in SCOPE
-  session::Scope scope;
+  targets::Scope scope;
   bool children = false;  // also all descendants of PIDS
   std::chrono::nanoseconds period{};
   bool gil = false;

@@ -14,7 +14,7 @@
 
 #include <fcntl.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 BpfEngine::BpfEngine(const RecordOptions& options, std::unique_ptr<StackSampler> sampler,
                      base::Logger& logger, RecordObserver& observer)
@@ -35,7 +35,7 @@ CallGraphChoice BpfEngine::choose_call_graph(const std::vector<python::Target>& 
   return choose_for_sampled(wishes);
 }
 
-bool BpfEngine::activated(const ActiveTarget& /*active*/) {
+bool BpfEngine::activated(const targets::ActiveTarget& /*active*/) {
   base::reached(base::Step::kActivated);
   return true;
 }
@@ -66,7 +66,7 @@ std::vector<std::uint64_t> BpfEngine::ends_of_calls(const std::string& file) con
   return ids;
 }
 
-Engine::Attached BpfEngine::attach(PerfRun& perf, const Manager& manager) {
+Engine::Attached BpfEngine::attach(PerfRun& perf, const targets::Manager& manager) {
   switch (sampler_->attach(perf.process(), ends_of_calls(perf.output().path))) {
     case StackSampler::Attached::kYes:
       break;
@@ -116,4 +116,4 @@ void BpfEngine::summarize(RecordSummary& summary) {
   summary.sampler = stats;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

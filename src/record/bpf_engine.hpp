@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class BpfEngine : public Engine {
  public:
@@ -24,7 +24,7 @@ class BpfEngine : public Engine {
             base::Logger& logger, RecordObserver& observer);
 
   [[nodiscard]] python::Detector& detector() override { return *detector_; }
-  [[nodiscard]] TargetHandler& target_handler() override { return targets_; }
+  [[nodiscard]] targets::TargetHandler& target_handler() override { return targets_; }
   [[nodiscard]] RecordObserver& observer() override { return observer_; }
   [[nodiscard]] bool takes_launched_late() const override { return true; }
   [[nodiscard]] CallGraphChoice choose_call_graph(const std::vector<python::Target>& targets,
@@ -32,12 +32,12 @@ class BpfEngine : public Engine {
                                                   const base::Cancellation& interrupted) override;
   // The program then also knows all children that are recorded with the targets.
   [[nodiscard]] bool takes_targets_before_perf() const override { return true; }
-  [[nodiscard]] bool activated(const ActiveTarget& active) override;
+  [[nodiscard]] bool activated(const targets::ActiveTarget& active) override;
   [[nodiscard]] bool misses_newborn_threads() const override { return true; }
   // Samples of events that accept no program are not filtered in the kernel.
   [[nodiscard]] bool can_narrow() const override { return sampler_->takes_all_events(); }
   void narrow_to(std::span<const base::Pid> pids) override { sampler_->record_only(pids); }
-  [[nodiscard]] Attached attach(PerfRun& perf, const Manager& manager) override;
+  [[nodiscard]] Attached attach(PerfRun& perf, const targets::Manager& manager) override;
   void events_disabled() override { sampler_->stop(); }
   void add_to(weave::RecordingContext& context) override;
   [[nodiscard]] std::string lost_if_incomplete() const override { return "Python stacks"; }
@@ -58,4 +58,4 @@ class BpfEngine : public Engine {
   DeferredObserver observer_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

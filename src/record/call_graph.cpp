@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -231,4 +231,4 @@ std::size_t most_callchain_entries() {
   return text ? base::parse_number<std::size_t>(*text).value_or(kUsual) : kUsual;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 struct CallGraphFacts {
   base::Pid pid;
@@ -81,4 +81,4 @@ struct LaunchedFacts {
 // The kernel's limit on callchain entries, /proc/sys/kernel/perf_event_max_stack.
 [[nodiscard]] std::size_t most_callchain_entries();
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

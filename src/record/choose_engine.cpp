@@ -18,7 +18,7 @@
 #include <utility>
 #include <variant>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -180,4 +180,4 @@ int record_with(const RecordOptions& options, const OpenEngine& preferred,
   return run(recording, signal);
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <variant>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // A value of --engine.
 struct EngineName {
@@ -44,4 +44,4 @@ using OpenEngine = std::function<std::variant<std::unique_ptr<Engine>, std::stri
                               const std::function<std::unique_ptr<Engine>()>& other,
                               base::Logger& logger, int& signal);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

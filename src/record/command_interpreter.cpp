@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -111,4 +111,4 @@ std::optional<CommandInterpreter> find_command_interpreter(const std::vector<std
   return std::nullopt;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 struct CommandInterpreter {
   std::string name;  // of the executable, without its directory
@@ -21,4 +21,4 @@ struct CommandInterpreter {
 [[nodiscard]] std::optional<CommandInterpreter> find_command_interpreter(
     const std::vector<std::string>& command, const std::string& path);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -146,4 +146,4 @@ void warn_without_off_cpu(const std::vector<WovenFile>& woven, base::Logger& log
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

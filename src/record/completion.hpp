@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 struct CompletionOptions {
   bool recorded = false;    // as WeaveOptions
@@ -61,4 +61,4 @@ class Completion {
 // Warns if WOVEN, the files of a recording with --off-cpu, do not show how long threads wait.
 void warn_without_off_cpu(const std::vector<WovenFile>& woven, base::Logger& logger);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

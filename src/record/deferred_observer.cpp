@@ -2,9 +2,9 @@
 
 #include <utility>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
-void DeferredObserver::release(const ActiveTargets& active) {
+void DeferredObserver::release(const targets::ActiveTargets& active) {
   if (std::exchange(released_, true)) {
     return;
   }
@@ -19,7 +19,7 @@ void DeferredObserver::release(const ActiveTargets& active) {
   }
 }
 
-void DeferredObserver::on_event(const Event& event) {
+void DeferredObserver::on_event(const targets::Event& event) {
   if (released_) {
     observer_.on_event(event);
   } else {
@@ -27,7 +27,7 @@ void DeferredObserver::on_event(const Event& event) {
   }
 }
 
-void DeferredObserver::counted(const Stats& stats) {
+void DeferredObserver::counted(const targets::Stats& stats) {
   if (released_) {
     observer_.counted(stats);
   } else {
@@ -35,4 +35,4 @@ void DeferredObserver::counted(const Stats& stats) {
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

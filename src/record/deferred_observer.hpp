@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class DeferredObserver : public RecordObserver {
  public:
@@ -17,15 +17,15 @@ class DeferredObserver : public RecordObserver {
   // Passes on the events held back, and from now on every event. ACTIVE: the targets that
   // activated() was called for in the meantime; empty if the recording was abandoned. A second call
   // has no effect.
-  void release(const ActiveTargets& active);
+  void release(const targets::ActiveTargets& active);
 
-  void activated(const ActiveTarget& target) override {
+  void activated(const targets::ActiveTarget& target) override {
     if (released_) {
       observer_.observed(target);
     }
   }
-  void on_event(const Event& event) override;
-  void counted(const Stats& stats) override;
+  void on_event(const targets::Event& event) override;
+  void counted(const targets::Stats& stats) override;
   void progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) override {
     observer_.progress(elapsed, bytes);
   }
@@ -38,8 +38,8 @@ class DeferredObserver : public RecordObserver {
  private:
   RecordObserver& observer_;
   bool released_ = false;
-  std::vector<Event> events_;
-  const Stats* stats_ = nullptr;  // of a recording, which lives until release()
+  std::vector<targets::Event> events_;
+  const targets::Stats* stats_ = nullptr;  // of a recording, which lives until release()
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class Engine {
  public:
@@ -28,7 +28,7 @@ class Engine {
   // Which processes the engine can record, and what the manager does to each. Both live as long as
   // the engine.
   [[nodiscard]] virtual python::Detector& detector() = 0;
-  [[nodiscard]] virtual TargetHandler& target_handler() = 0;
+  [[nodiscard]] virtual targets::TargetHandler& target_handler() = 0;
   // Gets all events about targets.
   [[nodiscard]] virtual RecordObserver& observer() = 0;
 
@@ -54,7 +54,7 @@ class Engine {
   // Called by the manager: first before TARGET is touched, then when it is active. False: already
   // known.
   virtual void before_activation(const python::Target& /*target*/) {}
-  [[nodiscard]] virtual bool activated(const ActiveTarget& active) = 0;
+  [[nodiscard]] virtual bool activated(const targets::ActiveTarget& active) = 0;
 
   // Whether threads that start while perf opens its events would lack Python functions, so that
   // perf must be started again.
@@ -71,7 +71,7 @@ class Engine {
   };
   // Attaches to perf's events, which are open and disabled. MANAGER has the targets that were taken
   // before.
-  [[nodiscard]] virtual Attached attach(PerfRun& /*perf*/, const Manager& /*manager*/) {
+  [[nodiscard]] virtual Attached attach(PerfRun& /*perf*/, const targets::Manager& /*manager*/) {
     return Attached::kYes;
   }
 
@@ -81,14 +81,14 @@ class Engine {
   virtual void release_events() {}
 
   // Called twice a second while the events are enabled.
-  virtual void on_tick(Manager& /*manager*/) {}
+  virtual void on_tick(targets::Manager& /*manager*/) {}
   // A target has exited or exec'ed, and its map has been copied.
-  virtual void forget(const ActiveTarget& /*active*/) {}
+  virtual void forget(const targets::ActiveTarget& /*active*/) {}
   virtual void events_disabled() = 0;
 
   // MANAGER has switched its targets off: switches off what is still on. May be called again.
   // False: something may still be on; it was logged.
-  [[nodiscard]] virtual bool switch_off(Manager& /*manager*/) { return true; }
+  [[nodiscard]] virtual bool switch_off(targets::Manager& /*manager*/) { return true; }
   // Nothing is on any more.
   virtual void dismiss() {}
 
@@ -102,4 +102,4 @@ class Engine {
   virtual void summarize(RecordSummary& summary) = 0;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -50,7 +50,7 @@ void count_forked(std::span<const python::Target> targets, std::vector<Trampolin
   for (const auto& target : targets) {
     pids.push_back(target.id.pid);
   }
-  for (const auto child : children_of(pids)) {
+  for (const auto child : targets::children_of(pids)) {
     const auto stat = procfs::read_stat(child);
     for (std::size_t i = 0; stat && i < burdens.size(); ++i) {
       // exec places the stack elsewhere.
@@ -61,4 +61,4 @@ void count_forked(std::span<const python::Target> targets, std::vector<Trampolin
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // What makes the trampoline a burden for a target.
 struct TrampolineBurden {
@@ -25,4 +25,4 @@ struct TrampolineBurden {
 // Sets `forked` of each of BURDENS, which belong to TARGETS in the same order. Reads /proc.
 void count_forked(std::span<const python::Target> targets, std::vector<TrampolineBurden>& burdens);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <variant>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -56,4 +56,4 @@ std::optional<std::string> ExtensionModules::without_frame_pointers(base::Pid pi
   return std::nullopt;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class ExtensionModules {
  public:
@@ -21,4 +21,4 @@ class ExtensionModules {
   std::map<std::pair<std::uint64_t, std::uint64_t>, bool> known_;  // by device and inode
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

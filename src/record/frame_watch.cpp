@@ -13,7 +13,7 @@
 #include <utility>
 #include <variant>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -48,7 +48,7 @@ std::vector<weave::EntryFrame> FrameWatch::entry_frames() {
   return frames;
 }
 
-void FrameWatch::add(const ActiveTarget& active) {
+void FrameWatch::add(const targets::ActiveTarget& active) {
   const auto& target = active.target;
   const bool first = active.activation.mechanism != python::Mechanism::kStore &&
                      active.activation.mechanism != python::Mechanism::kNone;
@@ -227,4 +227,4 @@ void FrameWatch::name(std::uint32_t pid, const Watched& watched, const python::T
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -21,7 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class FrameWatch {
  public:
@@ -37,7 +37,7 @@ class FrameWatch {
   // again periodically from a separate thread: at first at short intervals, since most of the
   // running functions return soon, later 20 times a second. Less often if it would take more than
   // 0.5 % of a processor.
-  void add(const ActiveTarget& active);
+  void add(const targets::ActiveTarget& active);
   // PID has exited or exec'ed: it is not read any more. Learned frames are kept.
   void forget(base::Pid pid);
   // Ends the thread; learned frames are kept. Call it before history().
@@ -90,4 +90,4 @@ class FrameWatch {
   std::thread thread_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -18,7 +18,7 @@
 
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -129,4 +129,4 @@ void keep_images(const KeptImages& kept, base::Logger& logger) {
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -9,7 +9,7 @@
 
 #include <sys/stat.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 struct KeptImages {
   const std::vector<weave::NamedImage>& images;
@@ -23,4 +23,4 @@ struct KeptImages {
 // base::Error.
 void keep_images(const KeptImages& kept, base::Logger& logger);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

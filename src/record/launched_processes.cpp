@@ -10,7 +10,7 @@
 
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -23,12 +23,12 @@ bool is_none_of_ours(Reason reason) {
 
 }  // namespace
 
-void LaunchedProcesses::look(Manager& manager) {
+void LaunchedProcesses::look(targets::Manager& manager) {
   const auto command = procfs::read_process_id(command_);
   if (!command) {
     return;
   }
-  auto pids = possible_children({{.id = *command, .since = 0, .executable = {}}}, {});
+  auto pids = targets::possible_children({{.id = *command, .since = 0, .executable = {}}}, {});
   pids.insert(pids.begin(), command_);
   std::map<base::ProcessId, Program> now;
   for (const auto pid : pids) {
@@ -45,7 +45,7 @@ void LaunchedProcesses::look(Manager& manager) {
   known_ = std::move(now);
 }
 
-bool LaunchedProcesses::look_at(base::Pid pid, Manager& manager) {
+bool LaunchedProcesses::look_at(base::Pid pid, targets::Manager& manager) {
   const auto detection = detector_.detect(
       pid, base::Cancellation{base::Deadline::after(std::chrono::milliseconds{500})});
   if (const auto* const refused = std::get_if<python::Refused>(&detection)) {
@@ -84,4 +84,4 @@ bool LaunchedProcesses::look_at(base::Pid pid, Manager& manager) {
   return true;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -13,7 +13,7 @@
 
 #include <sys/types.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class LaunchedProcesses {
  public:
@@ -31,13 +31,13 @@ class LaunchedProcesses {
   // Checks each descendant once per program that it execs: if its trampoline is on, there is
   // nothing to do; if it ignored its environment, MANAGER gets it as a late arrival; if it cannot
   // have a trampoline, it is reported with the reason.
-  void look(Manager& manager);
+  void look(targets::Manager& manager);
 
  private:
   using Program = std::pair<dev_t, ino_t>;
 
   // False: check it again later.
-  bool look_at(base::Pid pid, Manager& manager);
+  bool look_at(base::Pid pid, targets::Manager& manager);
 
   python::Detector& detector_;
   base::Logger& logger_;
@@ -49,4 +49,4 @@ class LaunchedProcesses {
   std::map<base::ProcessId, Program> known_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -110,4 +110,4 @@ void MallocProbes::remove(base::Logger& logger) {
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

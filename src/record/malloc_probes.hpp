@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class MallocProbes {
  public:
@@ -41,4 +41,4 @@ class MallocProbes {
   std::vector<std::string> files_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

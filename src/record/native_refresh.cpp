@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -120,4 +120,4 @@ void NativeRefresh::refresh() {
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

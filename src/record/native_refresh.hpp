@@ -13,7 +13,7 @@
 #include <mutex>
 #include <unordered_map>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // A process is scanned when it has mapped a file or executed a program, and when a sample has hit
 // code in an unknown mapping. Scans take at most a tenth of a processor.
@@ -56,4 +56,4 @@ class NativeRefresh {
   bool all_ = false;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <utility>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 using base::Deadline;
 
@@ -150,4 +150,4 @@ bool PerfRun::discard(int interrupt) {
   return ended;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class PerfRun {
  public:
@@ -67,4 +67,4 @@ class PerfRun {
   bool told_to_end_ = false;  // by SIGTERM
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -2,7 +2,7 @@
 
 #include "record/choose_engine.hpp"
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 int record(const RecordOptions& options, python::Detector& detector, python::Injector& injector,
            base::Logger& logger, RecordObserver& observer) {
@@ -10,4 +10,4 @@ int record(const RecordOptions& options, python::Detector& detector, python::Inj
   return record_once(options, detector, injector, logger, observer, signal);
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 using base::Deadline;
 
@@ -33,10 +33,10 @@ Recording::Recording(const RecordOptions& options, std::unique_ptr<Engine> engin
       roster_{options},
       maps_{options.maps, logger},
       thread_names_{logger, recording_clock(perf_options_)},
-      manager_{
-          make_manager(engine_->detector(), engine_->target_handler(), logger, manager_options())} {
+      manager_{targets::make_manager(engine_->detector(), engine_->target_handler(), logger,
+                                     manager_options())} {
   signals_.listen([this](int) { interrupted_.cancel(); });
-  manager_->on_activation([this](const ActiveTarget& active) {
+  manager_->on_activation([this](const targets::ActiveTarget& active) {
     const bool news = engine_->activated(active);
     files_.keep(active.target.id.pid);
     if (news) {
@@ -45,19 +45,19 @@ Recording::Recording(const RecordOptions& options, std::unique_ptr<Engine> engin
   });
 }
 
-ManagerOptions Recording::manager_options() {
+targets::ManagerOptions Recording::manager_options() {
   return {.strict = options_.strict,
-          .owner = this_session(),
+          .owner = targets::this_session(),
           .late_activations = options_.all || options_.children || options_.launch,
           .tried_again = options_.all || options_.children,
           .families = options_.children,
-          .activation_deadline = ManagerOptions{}.activation_deadline,
+          .activation_deadline = targets::ManagerOptions{}.activation_deadline,
           .deactivation_deadline = options_.deactivation_deadline,
           .interrupted = [this] { return take_signal(); },
           .cancellation = &interrupted_,
           .before_activation =
               [this](const python::Target& target) { engine_->before_activation(target); },
-          .on_event = [this](const Event& event) { observer_.on_event(event); }};
+          .on_event = [this](const targets::Event& event) { observer_.on_event(event); }};
 }
 
 bool Recording::take_signal() {
@@ -234,4 +234,4 @@ void Recording::on_tick() {
   thread_names_.look_again(manager_->active());
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -35,7 +35,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // The output that perf derives from its options and our standard output.
 [[nodiscard]] perf::Output output_of(const RecordOptions& options);
@@ -53,11 +53,11 @@ class Recording {
   int steps();
   bool leave();
   bool switch_off();
-  ManagerOptions manager_options();
+  targets::ManagerOptions manager_options();
   // The steps. If a step returns a status, the session ends with it.
   std::optional<int> choose_targets();
   void hold_command();
-  [[nodiscard]] Selection choose_families();
+  [[nodiscard]] targets::Selection choose_families();
   void name_python_descendants(const std::set<base::Pid>& no_pythons);
   void choose_call_graph();
   std::optional<int> start_perf_for_all(const perf::Perf& perf);
@@ -74,7 +74,7 @@ class Recording {
   EndOfRecording wait();
   void on_tick();
   void follow_arrivals();
-  void ended(base::Pid pid, const std::shared_ptr<const ActiveTarget>& active);
+  void ended(base::Pid pid, const std::shared_ptr<const targets::ActiveTarget>& active);
   int finish(EndOfRecording end);
   void stop_perf();
   [[nodiscard]] int status_of(EndOfRecording end);
@@ -99,7 +99,7 @@ class Recording {
   // Destroyed last to first: targets are switched off before perf is stopped; signals are restored
   // last.
   base::Cancellation interrupted_;  // by the first signal; for work done before recording starts
-  StopSignals signals_;
+  targets::StopSignals signals_;
   int signal_ = 0;           // the first one received
   bool completing_ = false;  // the events are disabled again
   std::unique_ptr<Engine> engine_;
@@ -112,20 +112,21 @@ class Recording {
   std::unique_ptr<watch::ProcessWatch> process_watch_;  // until ARRIVALS owns it
   bool record_all_ = false;    // perf does, and the engine drops unwanted samples
   bool drops_others_ = false;  // the engine does, permanently: it must learn of all targets
-  ContainerMaps container_maps_;
+  targets::ContainerMaps container_maps_;
   std::vector<python::Target> targets_;
   base::Deadline::Clock::time_point enabled_at_;
   std::chrono::nanoseconds elapsed_{};
   // By the recording's clock; 0: unknown.
   std::uint64_t begun_at_ = 0;
   std::uint64_t ended_at_ = 0;
-  MapCopies maps_;
+  targets::MapCopies maps_;
   std::vector<WovenFile> woven_;
   weave::RecordedFiles files_;
   std::optional<WaitingThreads> waits_;
   ThreadNameWatch thread_names_;
-  std::unique_ptr<Manager> manager_;
-  std::unique_ptr<LateArrivals> arrivals_;  // null: no late arrivals, only the initial processes
+  std::unique_ptr<targets::Manager> manager_;
+  // Null: no late arrivals, only the initial processes.
+  std::unique_ptr<targets::LateArrivals> arrivals_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 std::optional<clockid_t> clock_by_name(const std::string& name) {
   // Names as in perf 6.1, tools/perf/util/clockid.c; case is ignored.
@@ -49,4 +49,4 @@ std::uint64_t now_by(clockid_t clock) {
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

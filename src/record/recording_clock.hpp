@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // The clock named by perf's -k, --clockid; nullopt: none that this process can read.
 [[nodiscard]] std::optional<clockid_t> clock_by_name(const std::string& name);
@@ -19,4 +19,4 @@ namespace pyinject::session {
 // In nanoseconds.
 [[nodiscard]] std::uint64_t now_by(clockid_t clock);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

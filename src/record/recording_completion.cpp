@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <csignal>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 using base::Deadline;
 
@@ -181,7 +181,7 @@ std::function<bool(std::uint32_t)> Recording::wanted_samples() const {
 weave::RecordingContext Recording::recording_context() {
   weave::RecordingContext context{
       .wanted = wanted_samples(),
-      .open_map = [this](std::uint32_t pid) { return open_map(*manager_, pid); }};
+      .open_map = [this](std::uint32_t pid) { return targets::open_map(*manager_, pid); }};
   engine_->add_to(context);
   context.waits = waits_ ? waits_->waits() : nullptr;
   context.comms = thread_names_.history().empty() ? nullptr : &thread_names_.history();
@@ -235,4 +235,4 @@ void Recording::summarize() {
   observer_.finished(summary);
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 using base::Deadline;
 
@@ -147,4 +147,4 @@ int Recording::ended_before_launch() {
   return status == 0 ? kFailure : status;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -11,7 +11,7 @@
 #include <utility>
 #include <variant>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -40,7 +40,7 @@ std::optional<int> Recording::choose_targets() {
     return std::nullopt;
   }
   if (options_.all || options_.children) {  // before the first scan, so that no process is missed
-    raise_descriptor_limit();
+    targets::raise_descriptor_limit();
     process_watch_ = watch::watch_processes(logger_);
   }
   const bool named = !options_.all;
@@ -68,7 +68,7 @@ std::optional<int> Recording::choose_targets() {
     logger_.log(
         base::LogLevel::kWarning,
         named ? fmt::format("no Python process below {} yet: those that start will be recorded",
-                            list_pids(options_.pids))
+                            targets::list_pids(options_.pids))
               : "no Python process that can be activated is visible");
   }
   targets_ = std::move(selection.targets);
@@ -82,10 +82,11 @@ std::optional<int> Recording::choose_targets() {
 // A shell, `uv run`, an init process of a container: the user means the Pythons below it.
 void Recording::name_python_descendants(const std::set<base::Pid>& no_pythons) {
   for (const auto root : no_pythons) {
-    auto pids = TargetSet::of_families({root}).choose(visible_processes());
+    auto pids = targets::TargetSet::of_families({root}).choose(targets::visible_processes());
     std::erase(pids, root);
     pids.resize(std::min(pids.size(), kMostDescendants));
-    const auto examined = examine_all(engine_->detector(), pids, interrupted_, kLookAtDescendants);
+    const auto examined =
+        targets::examine_all(engine_->detector(), pids, interrupted_, kLookAtDescendants);
     std::vector<base::Pid> pythons;
     for (std::size_t i = 0; i < pids.size(); ++i) {
       if (std::holds_alternative<python::Target>(examined[i].detection)) {
@@ -95,14 +96,14 @@ void Recording::name_python_descendants(const std::set<base::Pid>& no_pythons) {
     if (!pythons.empty()) {
       logger_.log(options_.strict ? base::LogLevel::kError : base::LogLevel::kWarning,
                   fmt::format("pid {} has Python descendants ({}): add --children to record them",
-                              root.value(), list_pids(pythons)));
+                              root.value(), targets::list_pids(pythons)));
     }
   }
 }
 
 // The given processes and all their descendants; none of them has to be a Python.
-Selection Recording::choose_families() {
-  const auto roots = without_repetitions(options_.pids);
+targets::Selection Recording::choose_families() {
+  const auto roots = targets::without_repetitions(options_.pids);
   auto selection = manager_->select(roots);
   auto others = manager_->select(roster_.add_roots(roots), false);
   std::ranges::move(others.targets, std::back_inserter(selection.targets));
@@ -145,13 +146,14 @@ void Recording::follow_arrivals() {
   if (!process_watch_) {
     return;
   }
-  arrivals_ = std::make_unique<LateArrivals>(
+  arrivals_ = std::make_unique<targets::LateArrivals>(
       std::move(process_watch_), engine_->detector(), *manager_, logger_, roster_.targets(),
-      ArrivalListener{.forked = [this](base::Pid child) { container_maps_.keep(child); },
-                      .ended =
-                          [this](base::Pid pid, const std::shared_ptr<const ActiveTarget>& active) {
-                            ended(pid, active);
-                          }});
+      targets::ArrivalListener{
+          .forked = [this](base::Pid child) { container_maps_.keep(child); },
+          .ended =
+              [this](base::Pid pid, const std::shared_ptr<const targets::ActiveTarget>& active) {
+                ended(pid, active);
+              }});
   std::vector<base::Pid> pythons;
   for (const auto& active : manager_->active()) {
     pythons.push_back(active->target.id.pid);
@@ -163,7 +165,7 @@ void Recording::follow_arrivals() {
   }
 }
 
-void Recording::ended(base::Pid pid, const std::shared_ptr<const ActiveTarget>& active) {
+void Recording::ended(base::Pid pid, const std::shared_ptr<const targets::ActiveTarget>& active) {
   maps_.collect(container_maps_.take(pid), pid);
   if (!active) {
     return;
@@ -172,4 +174,4 @@ void Recording::ended(base::Pid pid, const std::shared_ptr<const ActiveTarget>& 
   engine_->forget(*active);
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -54,4 +54,4 @@ CommandCheck check_command(const std::vector<std::string>& command, const std::s
       .file = {}};
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // Whether COMMAND can be run: 0, or as env(1) 126 (found, but not executable) or 127 (not found);
 // PROBLEM then says which file and why. Searches PATH as execvp does. Runs nothing.
@@ -16,4 +16,4 @@ struct CommandCheck {
 [[nodiscard]] CommandCheck check_command(const std::vector<std::string>& command,
                                          const std::string& path);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -13,7 +13,7 @@
 
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -25,21 +25,22 @@ bool contains(const std::vector<base::Pid>& pids, base::Pid pid) {
 
 Roster::Roster(const RecordOptions& options)
     : options_{options},
-      targets_{options.all ? TargetSet::of_scope(options.scope)
-                           : TargetSet::of_families(options.pids)},
+      targets_{options.all ? targets::TargetSet::of_scope(options.scope)
+                           : targets::TargetSet::of_families(options.pids)},
       with_children_{!perf::parse_options(options.perf_options).leaves_out_children} {}
 
 void Roster::add_command(base::Pid command, bool family) {
   for_perf_ = {command};
   if (family) {
-    targets_ = TargetSet::of_families(for_perf_);
-    (void)targets_.choose(visible_processes());
+    targets_ = targets::TargetSet::of_families(for_perf_);
+    (void)targets_.choose(targets::visible_processes());
   }
 }
 
 void Roster::choose() {
   const bool named = !options_.all && !options_.children;
-  chosen_ = named ? without_repetitions(options_.pids) : targets_.choose(visible_processes());
+  chosen_ = named ? targets::without_repetitions(options_.pids)
+                  : targets_.choose(targets::visible_processes());
 }
 
 std::vector<base::Pid> Roster::add_roots(const std::vector<base::Pid>& roots) {
@@ -76,7 +77,7 @@ void Roster::tell_perf_of_chosen() {
 // The targets and their descendants that have not exited, without perf: it is a descendant if a
 // target started this tool.
 std::vector<base::Pid> Roster::families() {
-  auto pids = targets_.choose(visible_processes());
+  auto pids = targets_.choose(targets::visible_processes());
   std::erase_if(pids, [](base::Pid pid) {
     const auto stat = procfs::read_stat(pid);
     return !stat || stat->state == 'Z' || stat->parent.value() == ::getpid();
@@ -119,7 +120,7 @@ std::set<base::Tid> Roster::tasks() {
   if (options_.all || !with_children_) {
     return tasks;
   }
-  for (const auto pid : options_.children ? families() : children_of(for_perf_)) {
+  for (const auto pid : options_.children ? families() : targets::children_of(for_perf_)) {
     tasks.insert(base::Tid{pid.value()});
   }
   for (const auto pid : for_perf_) {
@@ -129,4 +130,4 @@ std::set<base::Tid> Roster::tasks() {
   return tasks;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class Roster {
  public:
@@ -46,10 +46,10 @@ class Roster {
   [[nodiscard]] std::set<base::Tid> tasks();
 
   // Tracks which processes passed to perf still run.
-  [[nodiscard]] TargetWatch& watch() { return watch_; }
+  [[nodiscard]] targets::TargetWatch& watch() { return watch_; }
   // Every process that ever belonged to the recording.
-  [[nodiscard]] TargetSet& targets() { return targets_; }
-  [[nodiscard]] const TargetSet& targets() const { return targets_; }
+  [[nodiscard]] targets::TargetSet& targets() { return targets_; }
+  [[nodiscard]] const targets::TargetSet& targets() const { return targets_; }
 
  private:
   [[nodiscard]] std::vector<base::Pid> newborn();
@@ -57,12 +57,12 @@ class Roster {
   [[nodiscard]] std::vector<base::Pid> families();
 
   const RecordOptions& options_;
-  TargetSet targets_;
+  targets::TargetSet targets_;
   bool with_children_;  // perf records what targets start later
-  TargetWatch watch_;
+  targets::TargetWatch watch_;
   std::vector<base::Pid> chosen_;
   std::set<base::Pid> no_pythons_;
   std::vector<base::Pid> for_perf_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

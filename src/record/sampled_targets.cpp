@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 using python::Refusal;
 
@@ -20,4 +20,4 @@ std::variant<python::Deactivation, Refusal> SampledTargets::release(
   return python::Deactivation{};
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

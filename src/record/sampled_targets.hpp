@@ -7,9 +7,9 @@
 
 #include <variant>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
-class SampledTargets : public TargetHandler {
+class SampledTargets : public targets::TargetHandler {
  public:
   explicit SampledTargets(StackSampler& sampler) : sampler_{sampler} {}
 
@@ -22,4 +22,4 @@ class SampledTargets : public TargetHandler {
   StackSampler& sampler_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -19,7 +19,7 @@
 #include <linux/perf_event.h>
 #include <poll.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -372,4 +372,4 @@ SamplerStats StackSampler::stats() const {
           .processor_time = processor_time_};
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -31,7 +31,7 @@
 #include <variant>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // For a message: what was found, its reason name, and what the user can do.
 [[nodiscard]] std::string phrase(const bpf::Unavailable& why);
@@ -121,4 +121,4 @@ class StackSampler {
   std::thread thread_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

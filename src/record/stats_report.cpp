@@ -12,7 +12,7 @@
 #include <map>
 #include <string_view>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -58,19 +58,19 @@ void StepTimes::add(std::chrono::nanoseconds span) {
   longest = std::max(longest, span);
 }
 
-void EventTimes::add(const Event& event) {
+void EventTimes::add(const targets::Event& event) {
   switch (event.kind) {
-    case EventKind::kDetected:
-    case EventKind::kSkipped:
+    case targets::EventKind::kDetected:
+    case targets::EventKind::kSkipped:
       detection.add(event.duration);
       break;
-    case EventKind::kActivated:
+    case targets::EventKind::kActivated:
       activation.add(event.duration);
       break;
-    case EventKind::kDeactivated:
+    case targets::EventKind::kDeactivated:
       deactivation.add(event.duration);
       break;
-    case EventKind::kFailed:  // activation or deactivation
+    case targets::EventKind::kFailed:  // activation or deactivation
       break;
   }
 }
@@ -83,7 +83,7 @@ std::string to_utc(std::chrono::system_clock::time_point time) {
                      (since - seconds).count());
 }
 
-void StatsReport::take(const Stats& stats) {
+void StatsReport::take(const targets::Stats& stats) {
   const auto now = stats.counters();
   for (std::size_t i = 0; i < counters.size(); ++i) {
     counters.at(i).second += now.at(i).second;
@@ -148,4 +148,4 @@ std::string to_json(const StatsReport& report) {
   return all.dump(2) + "\n";
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

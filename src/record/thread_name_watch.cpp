@@ -9,7 +9,7 @@
 #include <functional>
 #include <utility>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -19,7 +19,7 @@ constexpr int kPauseOfThreadNames = 199;
 
 }  // namespace
 
-void ThreadNameWatch::look(const ActiveTargets& targets) {
+void ThreadNameWatch::look(const targets::ActiveTargets& targets) {
   const auto deadline = base::Deadline::after(kPatienceForThreadNames);
   const auto before = now_by(CLOCK_THREAD_CPUTIME_ID);
   auto order = targets;
@@ -43,13 +43,13 @@ void ThreadNameWatch::look(const ActiveTargets& targets) {
   next_ = base::Deadline::Clock::now() + kPauseOfThreadNames * cost;
 }
 
-void ThreadNameWatch::look_again(const ActiveTargets& targets) {
+void ThreadNameWatch::look_again(const targets::ActiveTargets& targets) {
   if (base::Deadline::Clock::now() >= next_) {
     look(targets);
   }
 }
 
-void ThreadNameWatch::read(const std::shared_ptr<const ActiveTarget>& active) {
+void ThreadNameWatch::read(const std::shared_ptr<const targets::ActiveTarget>& active) {
   const auto pid = active->target.id.pid;
   auto& watched = watched_[pid];
   if (watched.active != active) {  // new, or it has exec'ed
@@ -65,4 +65,4 @@ void ThreadNameWatch::read(const std::shared_ptr<const ActiveTarget>& active) {
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -14,7 +14,7 @@
 #include <memory>
 #include <optional>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class ThreadNameWatch {
  public:
@@ -24,18 +24,18 @@ class ThreadNameWatch {
 
   // Reads the names of TARGETS, without a stop. Takes up to 100 ms; targets for which there is no
   // time left come first in the next call.
-  void look(const ActiveTargets& targets);
+  void look(const targets::ActiveTargets& targets);
   // The same, unless this would take more than half a percent of a processor.
-  void look_again(const ActiveTargets& targets);
+  void look_again(const targets::ActiveTargets& targets);
 
   [[nodiscard]] weave::CommHistory& history() { return history_; }
 
  private:
   struct Watched {
-    std::shared_ptr<const ActiveTarget> active;
+    std::shared_ptr<const targets::ActiveTarget> active;
     std::optional<python::ThreadComms> comms;
   };
-  void read(const std::shared_ptr<const ActiveTarget>& active);
+  void read(const std::shared_ptr<const targets::ActiveTarget>& active);
 
   base::Logger& logger_;
   std::optional<clockid_t> clock_;
@@ -45,4 +45,4 @@ class ThreadNameWatch {
   weave::CommHistory history_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -20,7 +20,7 @@
 #include <utility>
 #include <variant>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -60,14 +60,14 @@ TrampolineEngine::TrampolineEngine(const RecordOptions& options, python::Detecto
       injector_{injector},
       logger_{logger},
       observer_{observer},
-      children_{detector, logger, this_session().session},
+      children_{detector, logger, targets::this_session().session},
       frames_{logger, recording_clock(perf::parse_options(options.perf_options))},
       other_events_{perf::parse_options(options.perf_options).event} {}
 
 void TrampolineEngine::begin() {
-  guard_ = std::make_unique<Guard>(
+  guard_ = std::make_unique<targets::Guard>(
       detector_, injector_, logger_,
-      GuardOptions{.session = this_session().session, .maps = options_.maps});
+      targets::GuardOptions{.session = targets::this_session().session, .maps = options_.maps});
   injector_.prepare();
 }
 
@@ -169,9 +169,9 @@ CallGraphChoice TrampolineEngine::choose_call_graph(const std::vector<python::Ta
   if (targets.empty() && options_.children) {
     return open_native(wishes, interrupted)
                ? choose_for_sampled(wishes)
-               : choose_for_launched(
-                     {.name = fmt::format("the next process below {}", list_pids(options_.pids))},
-                     wishes);
+               : choose_for_launched({.name = fmt::format("the next process below {}",
+                                                          targets::list_pids(options_.pids))},
+                                     wishes);
   }
   if (guard_) {
     guard_->expect_stops();
@@ -222,7 +222,7 @@ CallGraphChoice TrampolineEngine::choose_call_graph(const std::vector<python::Ta
       }
     }
   }
-  return session::choose_call_graph(facts, wishes);
+  return record::choose_call_graph(facts, wishes);
 }
 
 // False: perf has to copy stacks, as for a launched command: in its first milliseconds, the BPF
@@ -245,7 +245,7 @@ bool TrampolineEngine::open_native(const CallGraphWishes& wishes,
   return true;
 }
 
-Engine::Attached TrampolineEngine::attach(PerfRun& perf, const Manager& /*manager*/) {
+Engine::Attached TrampolineEngine::attach(PerfRun& perf, const targets::Manager& /*manager*/) {
   if (!native_) {
     return Attached::kYes;
   }
@@ -277,12 +277,12 @@ void TrampolineEngine::events_disabled() {
 
 void TrampolineEngine::before_activation(const python::Target& target) {
   if (guard_) {
-    children_.watch(ancestor_now(target.id));
+    children_.watch(targets::ancestor_now(target.id));
     guard_->watch(target);
   }
 }
 
-bool TrampolineEngine::activated(const ActiveTarget& active) {
+bool TrampolineEngine::activated(const targets::ActiveTarget& active) {
   if (active.activation.map.valid()) {
     guard_->keep_map(active.target, active.activation.map.get());
   }
@@ -315,14 +315,14 @@ void TrampolineEngine::add_map_writer(const python::Target& target) {
                                 std::move(writer));
 }
 
-void TrampolineEngine::on_tick(Manager& manager) {
+void TrampolineEngine::on_tick(targets::Manager& manager) {
   if (launched_) {
     launched_->look(manager);
   }
   manager.keep_trampolines();
 }
 
-void TrampolineEngine::forget(const ActiveTarget& active) {
+void TrampolineEngine::forget(const targets::ActiveTarget& active) {
   frames_.forget(active.target.id.pid);
   if (guard_) {
     guard_->forget(active.target);
@@ -356,4 +356,4 @@ void TrampolineEngine::summarize(RecordSummary& summary) {
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

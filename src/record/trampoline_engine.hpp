@@ -18,7 +18,7 @@
 #include <optional>
 #include <unordered_map>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // When stacks are unwound that callchains do not show.
 enum class Unwinding {
@@ -33,7 +33,7 @@ class TrampolineEngine : public Engine {
                    Unwinding unwinding);
 
   [[nodiscard]] python::Detector& detector() override { return detector_; }
-  [[nodiscard]] TargetHandler& target_handler() override { return handler_; }
+  [[nodiscard]] targets::TargetHandler& target_handler() override { return handler_; }
   [[nodiscard]] RecordObserver& observer() override { return observer_; }
   // Starts the guard.
   void begin() override;
@@ -44,16 +44,18 @@ class TrampolineEngine : public Engine {
                                                   const base::Cancellation& interrupted) override;
   [[nodiscard]] bool takes_targets_before_perf() const override { return false; }
   void before_activation(const python::Target& target) override;
-  [[nodiscard]] bool activated(const ActiveTarget& active) override;
+  [[nodiscard]] bool activated(const targets::ActiveTarget& active) override;
   [[nodiscard]] bool misses_newborn_threads() const override { return native_ != nullptr; }
   [[nodiscard]] bool can_narrow() const override { return native_ && native_->takes_all_events(); }
   void narrow_to(std::span<const base::Pid> pids) override { native_->record_only(pids); }
-  [[nodiscard]] Attached attach(PerfRun& perf, const Manager& manager) override;
+  [[nodiscard]] Attached attach(PerfRun& perf, const targets::Manager& manager) override;
   [[nodiscard]] std::string why_replaceable() const override;
-  void on_tick(Manager& manager) override;
-  void forget(const ActiveTarget& active) override;
+  void on_tick(targets::Manager& manager) override;
+  void forget(const targets::ActiveTarget& active) override;
   void events_disabled() override;
-  [[nodiscard]] bool switch_off(Manager& manager) override { return children_.switch_off(manager); }
+  [[nodiscard]] bool switch_off(targets::Manager& manager) override {
+    return children_.switch_off(manager);
+  }
   void dismiss() override;
   void add_to(weave::RecordingContext& context) override;
   [[nodiscard]] std::string lost_if_incomplete() const override {
@@ -75,15 +77,15 @@ class TrampolineEngine : public Engine {
   const Unwinding unwinding_;
   python::Detector& detector_;
   python::Injector& injector_;
-  TrampolineHandler handler_{injector_};
+  targets::TrampolineHandler handler_{injector_};
   base::Logger& logger_;
   RecordObserver& observer_;
   // Destroyed last: switches off what is still on.
-  std::unique_ptr<Guard> guard_;
+  std::unique_ptr<targets::Guard> guard_;
   std::optional<CommandInterpreter> interpreter_;
   bool asked_by_environment_ = false;
   std::unique_ptr<LaunchedProcesses> launched_;  // of the command, if that is the target
-  ForkedChildren children_;
+  targets::ForkedChildren children_;
   FrameWatch frames_;
   // Unwinds C functions at each sample; nullptr: perf's callchains or copies have them.
   std::unique_ptr<StackSampler> native_;
@@ -92,4 +94,4 @@ class TrampolineEngine : public Engine {
   std::unordered_map<std::uint32_t, weave::MapWriter> map_writers_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

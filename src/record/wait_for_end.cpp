@@ -13,7 +13,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -159,4 +159,4 @@ int status_after(EndOfRecording end, base::Child* command, std::size_t targets,
   return kFailure;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

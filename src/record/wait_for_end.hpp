@@ -13,18 +13,18 @@
 #include <functional>
 #include <optional>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 enum class End { kCommand, kSignal, kTime, kTargets, kPerf };
 
 struct WaitSources {
   perf::PerfProcess& perf;
-  StopSignals& signals;
+  targets::StopSignals& signals;
   base::Child* command;  // nullptr: none
-  TargetWatch& targets;
-  bool targets_matter = true;        // end when all targets have exited
-  std::function<void()> on_tick;     // twice a second
-  LateArrivals* arrivals = nullptr;  // null: none
+  targets::TargetWatch& targets;
+  bool targets_matter = true;                 // end when all targets have exited
+  std::function<void()> on_tick;              // twice a second
+  targets::LateArrivals* arrivals = nullptr;  // null: none
   std::optional<base::Deadline> until;
 };
 
@@ -43,4 +43,4 @@ struct EndOfRecording {
 [[nodiscard]] int status_after(EndOfRecording end, base::Child* command, std::size_t targets,
                                base::Logger& logger);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

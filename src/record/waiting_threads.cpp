@@ -14,7 +14,7 @@
 #include <chrono>
 #include <variant>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -255,4 +255,4 @@ void WaitingThreads::warn() const {
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

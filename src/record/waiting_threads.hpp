@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // Stops nothing: reads everything while the processes run, and drops threads that have run in the
 // meantime.
@@ -69,4 +69,4 @@ class WaitingThreads {
   std::size_t without_python_ = 0;  // threads with a Python stack that could not be read
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -10,7 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 using base::Deadline;
 
@@ -67,4 +67,4 @@ void Workload::wait_or_kill() const {
   (void)process_->wait(Deadline::after(kCommandEnds));
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class Workload {
  public:
@@ -44,4 +44,4 @@ class Workload {
   int status_ = 0;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 std::vector<python::Target> abandoned_targets(python::Detector& detector, base::Logger& logger) {
   std::vector<python::Target> abandoned;
@@ -28,4 +28,4 @@ std::vector<python::Target> abandoned_targets(python::Detector& detector, base::
   return abandoned;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 // One open directory for each.
@@ -48,4 +48,4 @@ base::UniqueFd ContainerMaps::take(base::Pid pid) {
                                          place.mapped().owners, procfs::TargetRoot::Links::kNone);
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -12,7 +12,7 @@
 
 #include <sys/types.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 class ContainerMaps {
  public:
@@ -34,4 +34,4 @@ class ContainerMaps {
   std::map<base::Pid, Place> places_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <thread>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -94,4 +94,4 @@ std::vector<Examined> examine_all(python::Detector& detector, const std::vector<
   return all;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

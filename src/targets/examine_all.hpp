@@ -8,7 +8,7 @@
 #include <chrono>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 // Total time for all processes that are slow to examine. Named: given by the user, who waits for
 // them.
@@ -28,4 +28,4 @@ struct Examined {
                                                 const base::Cancellation& cancellation,
                                                 std::chrono::nanoseconds patience);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

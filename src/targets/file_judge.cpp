@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -134,4 +134,4 @@ void FileJudge::stop() {
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

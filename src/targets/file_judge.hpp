@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 // Not thread-safe. Processes take turns, so that one that maps many files does not delay the
 // others; the first 4096 unanswered questions of each process are kept.
@@ -68,4 +68,4 @@ class FileJudge {
   std::thread thread_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -9,7 +9,7 @@
 #include <exception>
 #include <utility>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 // A child that is still on can fork during the search; the next round finds its children.
@@ -91,4 +91,4 @@ bool ForkedChildren::switch_off(Manager& manager) {
   return all_off;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

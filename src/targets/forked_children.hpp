@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 class ForkedChildren {
  public:
@@ -42,4 +42,4 @@ class ForkedChildren {
   std::set<base::Pid> reported_;  // could not be examined; {}: could not be listed
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -182,4 +182,4 @@ void Guard::dismiss() {
   base::reached(base::Step::kGuardDismissed);
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -135,4 +135,4 @@ GuardMessage receive(int socket) {
   return message;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

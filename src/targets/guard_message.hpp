@@ -8,7 +8,7 @@
 
 #include <optional>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 struct GuardMessage {
   // kStops: targets will be stopped that are not being activated yet.
@@ -24,4 +24,4 @@ struct GuardMessage {
 // Waits for the next message. Returns kToolEnded for an invalid one.
 [[nodiscard]] GuardMessage receive(int socket);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -184,4 +184,4 @@ bool GuardProcess::no_more_children() {
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 class GuardProcess {
  public:
@@ -55,4 +55,4 @@ class GuardProcess {
   base::DescriptorReserve reserve_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

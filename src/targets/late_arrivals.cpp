@@ -13,7 +13,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -365,4 +365,4 @@ void LateArrivals::stop() {
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

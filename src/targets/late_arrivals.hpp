@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 struct ArrivalListener {
   // A process that runs Python forked CHILD, which runs Python, too, and is on if its parent was.
@@ -103,4 +103,4 @@ class LateArrivals {
   FileJudge judge_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

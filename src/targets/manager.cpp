@@ -13,7 +13,7 @@
 #include <string>
 #include <variant>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -394,4 +394,4 @@ std::unique_ptr<Manager> make_manager(python::Detector& detector, python::Inject
                                           logger, std::move(options));
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

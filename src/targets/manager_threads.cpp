@@ -10,7 +10,7 @@
 #include <thread>
 #include <variant>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -230,4 +230,4 @@ bool ProcessManager::inherits(const python::Detection& detection) const {
          target->owner == own_session();
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -8,7 +8,7 @@
 
 #include <fcntl.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 void MapCopies::collect(const base::UniqueFd& map, base::Pid pid) {
   if (!map.valid()) {
@@ -35,4 +35,4 @@ base::UniqueFd open_map(const Manager& manager, std::uint32_t pid) {
   return open_perf_map(pid);
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

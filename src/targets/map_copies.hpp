@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 class MapCopies {
  public:
@@ -37,4 +37,4 @@ class MapCopies {
 // perf would find. Not valid: there is none. Does not throw.
 [[nodiscard]] base::UniqueFd open_map(const Manager& manager, std::uint32_t pid);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 std::string list_pids(const std::vector<base::Pid>& pids) {
   constexpr std::size_t kMostListed = 3;
@@ -17,4 +17,4 @@ std::string list_pids(const std::vector<base::Pid>& pids) {
                                    : text;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 // "pid 12", "pids 12, 13, 14 and 7 more".
 [[nodiscard]] std::string list_pids(const std::vector<base::Pid>& pids);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

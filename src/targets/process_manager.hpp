@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 // A process from one exec to the next.
 struct ProcessImage {
@@ -128,4 +128,4 @@ class ProcessManager : public Manager {
   std::set<base::Pid> pending_;                // currently tried by a thread
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -11,7 +11,7 @@
 #include <fnmatch.h>
 #include <pwd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -125,4 +125,4 @@ bool TargetSet::note(const watch::ProcessEvent& event) {
   return false;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

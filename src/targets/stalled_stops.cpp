@@ -1,6 +1,6 @@
 #include "targets/stalled_stops.hpp"
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 constexpr int kMostLooks = 5;
@@ -16,4 +16,4 @@ bool StalledStops::look(const tracee::OpenStops& now) {
   return stalled;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

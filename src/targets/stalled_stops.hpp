@@ -6,7 +6,7 @@
 #include <array>
 #include <chrono>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 // A stop is stalled if it is open in 6 consecutive polls, which takes 2 s. Counting polls instead
 // of time avoids a wrong verdict when the observer was frozen together with the tool.
@@ -22,4 +22,4 @@ class StalledStops {
   std::array<int, std::tuple_size_v<tracee::OpenStops>> times_{};
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -80,4 +80,4 @@ std::string Stats::summary() const {
   return reasons.empty() ? text : text + fmt::format(" ({})", fmt::join(reasons, ", "));
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

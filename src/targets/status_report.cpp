@@ -21,7 +21,7 @@
 
 #include <sys/types.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -196,4 +196,4 @@ std::string to_json(const StatusReport& report) {
   return all.dump(2) + "\n";
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

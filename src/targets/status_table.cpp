@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -154,4 +154,4 @@ std::string to_table(const StatusReport& report, const TableOptions& options) {
   return text + unlisted(report);
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -13,7 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 StopSignals::StopSignals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGCHLD}) {
@@ -130,4 +130,4 @@ std::optional<StopSignal> StopSignals::take() const {
                     .from_kernel = info.ssi_code == SI_KERNEL};
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 std::vector<uid_t> map_owners(base::Pid pid, const procfs::Status& status) {
   std::vector<uid_t> owners{status.uids.begin(), status.uids.end()};
@@ -49,4 +49,4 @@ base::UniqueFd open_perf_map(std::uint32_t number) {
               : base::UniqueFd{};
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -13,7 +13,7 @@
 
 #include <sys/types.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 // The users that may own the map of PID: those that it runs as, and root if only root could have
 // mounted another file there.
@@ -29,4 +29,4 @@ namespace pyinject::session {
 // our /tmp. Not valid: there is none. Only opens regular files.
 [[nodiscard]] base::UniqueFd open_perf_map(std::uint32_t number);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 namespace {
 
@@ -103,4 +103,4 @@ std::vector<base::Pid> possible_children(const std::vector<Ancestor>& ancestors,
   return result;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 void raise_descriptor_limit() {
   rlimit limit{};
@@ -80,4 +80,4 @@ void TargetWatch::update(const std::vector<pollfd>& entries) {
   }
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

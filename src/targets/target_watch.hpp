@@ -9,7 +9,7 @@
 
 #include <poll.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 // Raises the limit as far as permitted: each target needs an open descriptor.
 void raise_descriptor_limit();
@@ -36,4 +36,4 @@ class TargetWatch {
   std::vector<Watched> targets_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

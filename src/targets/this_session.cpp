@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 python::Owner this_session() {
   if (const auto self = procfs::read_process_id(base::Pid{::getpid()})) {
@@ -14,4 +14,4 @@ python::Owner this_session() {
   throw base::Error{"cannot read /proc/self/stat: is /proc mounted"};
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

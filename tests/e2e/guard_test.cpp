@@ -183,7 +183,7 @@ TEST_F(GuardTest, EndsWithADeactivateThatIsRefusedAndLeavesTheTargetAlone) {
   while (const auto line = deactivate.read_line(Deadline::after(kPatience))) {
     said += *line + "\n";
   }
-  EXPECT_EQ(deactivate.wait(Deadline::after(kPatience)), (ExitStatus{.code = session::kFailure}));
+  EXPECT_EQ(deactivate.wait(Deadline::after(kPatience)), (ExitStatus{.code = record::kFailure}));
   EXPECT_THAT(said, HasSubstr("(other_session)"));
   EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
   EXPECT_THAT(before.differences(), testing::IsEmpty());

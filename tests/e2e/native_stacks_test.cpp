@@ -89,8 +89,8 @@ class NativeStacks : public testing::TestWithParam<Build> {
     const auto detection = python::make_detector(python::Purpose::kObserve)->detect(python.pid());
     EXPECT_TRUE(std::holds_alternative<python::Target>(detection));
     RecordingLogger logger;
-    auto opened = session::StackSampler::open({}, true, logger);
-    auto& sampler = *std::get<std::unique_ptr<session::StackSampler>>(opened);
+    auto opened = record::StackSampler::open({}, true, logger);
+    auto& sampler = *std::get<std::unique_ptr<record::StackSampler>>(opened);
     sampler.keep_time_by(CLOCK_MONOTONIC);
     EXPECT_FALSE(sampler.add(std::get<python::Target>(detection)));
     sampler.start();

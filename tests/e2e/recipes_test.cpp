@@ -319,7 +319,7 @@ TEST_P(RecipesOfOne, ThatTheMachineLacksAreRefused) {
     GTEST_SKIP() << "this machine counts cache misses";
   }
   const auto refused = run({tool(), "record", "-p", pid(), "--what", "cache", "-o", data()});
-  EXPECT_EQ(refused.status, ExitStatus{.code = session::kFailure});
+  EXPECT_EQ(refused.status, ExitStatus{.code = record::kFailure});
   EXPECT_THAT(refused.err, HasSubstr("--what cache: this machine counts no cache misses"));
   EXPECT_THAT(refused.err, HasSubstr("-e cpu-clock shows where the time goes"));
 }

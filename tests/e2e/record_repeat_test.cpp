@@ -213,7 +213,7 @@ TEST_F(Repeat, WhatDoesNotBeginIsNotRepeated) {
   const ChildProcess other{{"cat"}};
   const auto refused = run_tool({"record", "-p", std::to_string(other.pid().value()), "-o",
                                  folder() / "perf.data", "--repeat", "10ms/20ms"});
-  EXPECT_EQ(refused.status.code, session::kFailure);
+  EXPECT_EQ(refused.status.code, record::kFailure);
   EXPECT_THAT(files(), testing::IsEmpty());
 }
 

@@ -16,7 +16,7 @@
 namespace pyinject::test {
 namespace {
 
-using session::kFailure;
+using record::kFailure;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 

@@ -33,9 +33,9 @@ os.execv('/proc/self/exe', command[:command.index('-c')] + ['-c', program])
   ASSERT_TRUE(std::holds_alternative<python::Target>(detection));
   const auto& target = std::get<python::Target>(detection);
   RecordingLogger logger;
-  auto opened = session::StackSampler::open({}, true, logger);
-  ASSERT_TRUE(std::holds_alternative<std::unique_ptr<session::StackSampler>>(opened));
-  auto& sampler = *std::get<std::unique_ptr<session::StackSampler>>(opened);
+  auto opened = record::StackSampler::open({}, true, logger);
+  ASSERT_TRUE(std::holds_alternative<std::unique_ptr<record::StackSampler>>(opened));
+  auto& sampler = *std::get<std::unique_ptr<record::StackSampler>>(opened);
   EXPECT_FALSE(sampler.add(target).has_value());
   python.send_line("go");
   ASSERT_EQ(python.read_line(), "executed");

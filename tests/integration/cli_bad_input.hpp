@@ -45,7 +45,7 @@ class CliBadInput : public testing::Test {
   [[nodiscard]] bool nothing_recorded() const { return std::filesystem::is_empty(folder_.path()); }
 
   void expect_failure(const RunResult& result, std::initializer_list<std::string> parts) const {
-    EXPECT_EQ(result.status, (ExitStatus{.code = session::kFailure}));
+    EXPECT_EQ(result.status, (ExitStatus{.code = record::kFailure}));
     EXPECT_THAT(result.err, testing::HasSubstr("perf-pyinject: error: "));
     for (const auto& part : parts) {
       EXPECT_THAT(result.err, testing::HasSubstr(part));

@@ -25,7 +25,7 @@
 namespace pyinject {
 namespace {
 
-using session::kFailure;
+using record::kFailure;
 using testing::HasSubstr;
 
 constexpr const char* kService = R"(

@@ -105,7 +105,7 @@ TEST_F(EngineDefault, IsThatOfTheFirstSource) {
 
 TEST_F(EngineDefault, IsAnErrorIfItIsWrong) {
   const PythonProcess target{python(), kOneThread};
-  const ExitStatus failure{.code = session::kFailure};
+  const ExitStatus failure{.code = record::kFailure};
   configure("\nengine = ebpf\n");
   const auto wrong = record(target.pid(), {});
   EXPECT_EQ(wrong.status, failure);

@@ -17,7 +17,7 @@
 #include <optional>
 #include <thread>
 
-namespace pyinject::session {
+namespace pyinject::record {
 namespace {
 
 using base::LogLevel;
@@ -29,7 +29,7 @@ using testing::Not;
 
 class CountingObserver : public RecordObserver {
  public:
-  void activated(const ActiveTarget& /*target*/) override { ++activations; }
+  void activated(const targets::ActiveTarget& /*target*/) override { ++activations; }
   void progress(std::chrono::nanoseconds /*elapsed*/,
                 std::optional<std::uint64_t> /*bytes*/) override {}
   void post_processing(double /*done*/, std::uint64_t /*samples*/) override {}
@@ -166,4 +166,4 @@ TEST_F(RecordingSteps, PerfIsStartedAgainWhereAChildStartedMeanwhile) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::record

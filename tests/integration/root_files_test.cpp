@@ -277,7 +277,7 @@ TEST_F(RootFiles, ReadAsMapsBelongToTheProcess) {
                           "sh -c 'echo ready; read line'",
                           std::to_string(owner)}};
     EXPECT_EQ(process.read_line(base::Deadline::after(kPatience)), "ready") << process.err();
-    return session::open_perf_map(static_cast<std::uint32_t>(process.pid().value())).valid();
+    return targets::open_perf_map(static_cast<std::uint32_t>(process.pid().value())).valid();
   };
   EXPECT_TRUE(opened(kNobody));
   EXPECT_TRUE(opened(0)) << "the process has dropped its rights";

@@ -36,7 +36,7 @@ TEST(ServiceExample, CallsTheToolAsItCanBeCalled) {
   ASSERT_EQ(line.verb, &cli::record_verb);
   const auto command = std::get<cli::RecordCommand>(line.options);
   EXPECT_EQ(command.record.scope.cgroup, "system.slice/shop.service");
-  EXPECT_EQ(command.record.engine, session::EngineChoice::kAuto);
+  EXPECT_EQ(command.record.engine, record::EngineChoice::kAuto);
   EXPECT_TRUE(line.report.json);
   ASSERT_TRUE(command.repeat);
   EXPECT_EQ(command.repeat->duration, std::chrono::seconds{30});

@@ -9,7 +9,7 @@
 
 #include <filesystem>
 
-namespace pyinject::session {
+namespace pyinject::record {
 namespace {
 
 namespace filesystem = std::filesystem;
@@ -107,4 +107,4 @@ TEST_F(CommandsPython, OptionsThatIgnoreTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -25,7 +25,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 namespace {
 
 using base::LogLevel;
@@ -35,7 +35,9 @@ using testing::IsEmpty;
 
 class QuietObserver : public RecordObserver {
  public:
-  void activated(const ActiveTarget& target) override { active.push_back(target.target.id.pid); }
+  void activated(const targets::ActiveTarget& target) override {
+    active.push_back(target.target.id.pid);
+  }
   void progress(std::chrono::nanoseconds, std::optional<std::uint64_t>) override { ++ticks; }
   void post_processing(double, std::uint64_t) override {}
   void stopped() override { ++stops; }
@@ -59,7 +61,7 @@ class RecordTest : public testing::Test {
     if (options_.perf_options.empty()) {
       options_.perf_options = {"-o", data()};
     }
-    const int status = session::record(options_, detector_, injector_, logger_, observer_);
+    const int status = record::record(options_, detector_, injector_, logger_, observer_);
     EXPECT_THAT(injector_.on, IsEmpty()) << "a target was left active";
     return status;
   }
@@ -147,7 +149,7 @@ TEST_F(RecordTest, ASignalWhilePerfIsStartedAnewEndsItToo) {
   options_.command = {"true"};
   options_.perf_options = {"-o", data()};
   detector_.only = std::set<Pid>{parent->pid()};
-  EXPECT_EQ(session::record(options_, detector_, injector_, logger_, observer_), 130);
+  EXPECT_EQ(record::record(options_, detector_, injector_, logger_, observer_), 130);
   EXPECT_THAT(injector_.calls, IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(data())) << "nothing was recorded";
   EXPECT_EQ(logger_.text(LogLevel::kWarning), "");
@@ -167,7 +169,7 @@ TEST_F(RecordTest, ASlowStartMissesNoChild) {
                           "); begin=$(ticks); while [ $(ticks) -lt $((begin + 20)) ]; do :; done"};
   options_.perf_options = {"-o", data()};
   detector_.only = std::set<Pid>{parent->pid()};
-  EXPECT_EQ(session::record(options_, detector_, injector_, logger_, observer_), 0);
+  EXPECT_EQ(record::record(options_, detector_, injector_, logger_, observer_), 0);
   const auto child = base::read_file(folder_ / "child", 100).value_or("");
   const auto script = test::run(
       {"perf", "script", "-G", "-i", data(), "-F", "pid", "--pid", std::string{base::trim(child)}});
@@ -231,7 +233,7 @@ TEST_F(RecordTest, SignalDuringActivationUndoesIt) {
   options_.pids = {target_.pid(), second.pid()};
   options_.command = {"true"};
   options_.perf_options = {"-o", data()};
-  EXPECT_EQ(session::record(options_, detector_, injector_, logger_, observer_), 130);
+  EXPECT_EQ(record::record(options_, detector_, injector_, logger_, observer_), 130);
   EXPECT_THAT(injector_.on, IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(data())) << "nothing was recorded";
 }
@@ -256,7 +258,7 @@ TEST_F(RecordTest, FailedDeactivationIsAFailure) {
   options_.pids = {target_.pid()};
   options_.command = {"true"};
   options_.perf_options = {"-o", data()};
-  EXPECT_EQ(session::record(options_, detector_, injector_, logger_, observer_), kFailure);
+  EXPECT_EQ(record::record(options_, detector_, injector_, logger_, observer_), kFailure);
   EXPECT_THAT(errors(), HasSubstr("still be on"));
   const auto guard = test::guard_of(Pid{::getpid()});
   ASSERT_TRUE(guard) << "the guard no longer tries";
@@ -354,4 +356,4 @@ TEST_F(RecordTest, WholeSystemIsLenient) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::record

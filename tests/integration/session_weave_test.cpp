@@ -19,7 +19,7 @@
 
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 namespace {
 
 using base::LogLevel;
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 class Observer : public RecordObserver {
  public:
-  void activated(const ActiveTarget& /*target*/) override {}
+  void activated(const targets::ActiveTarget& /*target*/) override {}
   void progress(std::chrono::nanoseconds, std::optional<std::uint64_t>) override {}
   void post_processing(double, std::uint64_t) override {
     ++reports;
@@ -64,7 +64,7 @@ class RecordWeaves : public testing::Test {
     options_.perf_options = std::move(perf_options);
     options_.perf_options.insert(options_.perf_options.end(),
                                  {"-F", "999", "--call-graph", "dwarf,4096", "-o", data()});
-    return session::record(options_, detector_, injector_, logger_, observer_);
+    return record::record(options_, detector_, injector_, logger_, observer_);
   }
   [[nodiscard]] std::string data() const { return folder_ / "data/perf.data"; }
   [[nodiscard]] std::vector<std::string> names() const {
@@ -148,4 +148,4 @@ TEST_F(RecordWeaves, CancelKeepsPerfsFilesOfASeries) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -15,57 +15,57 @@ namespace pyinject::test {
 struct EngineScript {
   bool before_perf = false;     // takes_targets_before_perf()
   bool misses_newborn = false;  // misses_newborn_threads()
-  session::Engine::Attached attached = session::Engine::Attached::kYes;
+  record::Engine::Attached attached = record::Engine::Attached::kYes;
   std::string why_replaceable = {};
   std::vector<std::string> calls = {};
 };
 
-class FakeEngine : public session::Engine {
+class FakeEngine : public record::Engine {
  public:
   FakeEngine(EngineScript& script, python::Detector& detector, python::Injector& injector,
-             session::RecordObserver& observer)
+             record::RecordObserver& observer)
       : script_{script}, detector_{detector}, handler_{injector}, observer_{observer} {}
 
   [[nodiscard]] python::Detector& detector() override { return detector_; }
-  [[nodiscard]] session::TargetHandler& target_handler() override { return handler_; }
-  [[nodiscard]] session::RecordObserver& observer() override { return observer_; }
+  [[nodiscard]] targets::TargetHandler& target_handler() override { return handler_; }
+  [[nodiscard]] record::RecordObserver& observer() override { return observer_; }
   void begin() override { note("begin"); }
-  [[nodiscard]] session::CallGraphChoice choose_call_graph(
-      const std::vector<python::Target>& /*targets*/, const session::CallGraphWishes& /*wishes*/,
+  [[nodiscard]] record::CallGraphChoice choose_call_graph(
+      const std::vector<python::Target>& /*targets*/, const record::CallGraphWishes& /*wishes*/,
       const base::Cancellation& /*interrupted*/) override {
     note("choose_call_graph");
     return {.arguments = {"--call-graph", "fp"}, .note = {}};
   }
   [[nodiscard]] bool takes_targets_before_perf() const override { return script_.before_perf; }
   void before_activation(const python::Target& /*target*/) override { note("before_activation"); }
-  [[nodiscard]] bool activated(const session::ActiveTarget& /*active*/) override {
+  [[nodiscard]] bool activated(const targets::ActiveTarget& /*active*/) override {
     note("activated");
     return true;
   }
   [[nodiscard]] bool misses_newborn_threads() const override { return script_.misses_newborn; }
-  [[nodiscard]] Attached attach(session::PerfRun& /*perf*/,
-                                const session::Manager& /*manager*/) override {
+  [[nodiscard]] Attached attach(record::PerfRun& /*perf*/,
+                                const targets::Manager& /*manager*/) override {
     note("attach");
     return script_.attached;
   }
   [[nodiscard]] std::string why_replaceable() const override { return script_.why_replaceable; }
   void release_events() override { note("release_events"); }
   void events_disabled() override { note("events_disabled"); }
-  [[nodiscard]] bool switch_off(session::Manager& /*manager*/) override {
+  [[nodiscard]] bool switch_off(targets::Manager& /*manager*/) override {
     note("switch_off");
     return true;
   }
   void dismiss() override { note("dismiss"); }
   void add_to(weave::RecordingContext& /*context*/) override { note("add_to"); }
-  void summarize(session::RecordSummary& /*summary*/) override { note("summarize"); }
+  void summarize(record::RecordSummary& /*summary*/) override { note("summarize"); }
 
  private:
   void note(const char* call) { script_.calls.emplace_back(call); }
 
   EngineScript& script_;
   python::Detector& detector_;
-  session::TrampolineHandler handler_;
-  session::RecordObserver& observer_;
+  targets::TrampolineHandler handler_;
+  record::RecordObserver& observer_;
 };
 
 }  // namespace pyinject::test

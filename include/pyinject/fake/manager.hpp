@@ -1,4 +1,4 @@
-// A test double for code that uses a session::Manager.
+// A test double for code that uses a targets::Manager.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
@@ -19,24 +19,24 @@ namespace pyinject::fake {
 // listener, as the real manager does; always lenient and without an owner: it touches nothing, so
 // nothing has to be undone. The alternative, the real manager with fake::Detector and
 // fake::Injector, tests more.
-class Manager : public session::Manager {
+class Manager : public targets::Manager {
  public:
-  using session::Manager::deactivate_all;
-  using session::Manager::select;
+  using targets::Manager::deactivate_all;
+  using targets::Manager::select;
 
-  session::Selection select(const std::vector<base::Pid>& pids, bool named) override;
+  targets::Selection select(const std::vector<base::Pid>& pids, bool named) override;
   void on_activation(Listener listener) override { listener_ = std::move(listener); }
   bool activate_all(std::vector<python::Target> targets) override;
-  session::LateArrival activate_late(base::Pid pid) override;
+  targets::LateArrival activate_late(base::Pid pid) override;
   void end_late_activations() override;
   void missed(base::Pid pid) override;
-  std::shared_ptr<const session::ActiveTarget> forget(base::Pid pid) override;
+  std::shared_ptr<const targets::ActiveTarget> forget(base::Pid pid) override;
   bool deactivate_all(const std::vector<python::Target>& others) override;
-  [[nodiscard]] session::ActiveTargets active() const override {
+  [[nodiscard]] targets::ActiveTargets active() const override {
     const std::scoped_lock lock{mutex_};
     return active_;
   }
-  [[nodiscard]] const session::Stats& stats() const override { return stats_; }
+  [[nodiscard]] const targets::Stats& stats() const override { return stats_; }
 
   // NOLINTBEGIN(cppcoreguidelines-non-private-member-variables-in-classes): a script and a book
   std::map<base::Pid, python::Reason> refusals;             // by select(), activate_late()
@@ -49,13 +49,13 @@ class Manager : public session::Manager {
  private:
   void note(const std::string& what, base::Pid pid);
   [[nodiscard]] bool refused(const std::map<base::Pid, python::Reason>& script, base::Pid pid);
-  [[nodiscard]] std::shared_ptr<const session::ActiveTarget> activate(python::Target target);
-  void announce(const session::ActiveTarget& active);  // without MUTEX_: it may call this manager
+  [[nodiscard]] std::shared_ptr<const targets::ActiveTarget> activate(python::Target target);
+  void announce(const targets::ActiveTarget& active);  // without MUTEX_: it may call this manager
 
   mutable std::mutex mutex_;
   Listener listener_;
-  session::ActiveTargets active_;
-  session::Stats stats_;
+  targets::ActiveTargets active_;
+  targets::Stats stats_;
   bool late_ended_ = false;
 };
 

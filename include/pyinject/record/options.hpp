@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // Exit statuses of this tool; all others are the command's.
 inline constexpr int kFailure = 125;  // refusal or failure
@@ -32,7 +32,7 @@ struct RecordOptions {
   std::vector<base::Pid> pids;   // empty: ALL, or LAUNCH
   bool all = false;              // the whole system, and every visible Python process
   bool launch = false;           // COMMAND and its descendants are the targets
-  Scope scope;                   // restricts ALL
+  targets::Scope scope;          // restricts ALL
   bool children = false;         // with PIDS: also their descendants, including later ones
   bool strict = true;
   perf::PerfSearch perf;
@@ -55,4 +55,4 @@ inline constexpr std::chrono::seconds kPerfCompletes{300};  // from "stop" until
 inline constexpr std::chrono::seconds kStackUse{1};         // reading one target's stack pointers
 inline constexpr std::chrono::seconds kCommandEnds{5};      // from SIGTERM to SIGKILL
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // A file written by perf, with complete stacks.
 struct WovenFile {
@@ -44,9 +44,9 @@ class RecordObserver {
   RecordObserver(const RecordObserver&) = delete;
   RecordObserver& operator=(const RecordObserver&) = delete;
 
-  virtual void activated(const ActiveTarget& target) = 0;
+  virtual void activated(const targets::ActiveTarget& target) = 0;
   // Instead of activated(), if TARGET is only read: its trampoline stays as it is.
-  virtual void observed(const ActiveTarget& target) { activated(target); }
+  virtual void observed(const targets::ActiveTarget& target) { activated(target); }
   // About twice a second while events are enabled. BYTES: size of the output if it is a single
   // file.
   virtual void progress(std::chrono::nanoseconds elapsed, std::optional<std::uint64_t> bytes) = 0;
@@ -56,9 +56,9 @@ class RecordObserver {
   virtual void stopped() = 0;
   virtual void finished(const RecordSummary& summary) = 0;
   // As ManagerOptions::on_event.
-  virtual void on_event(const Event& /*event*/) {}
+  virtual void on_event(const targets::Event& /*event*/) {}
   // The last call, however the recording ends.
-  virtual void counted(const Stats& /*stats*/) {}
+  virtual void counted(const targets::Stats& /*stats*/) {}
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

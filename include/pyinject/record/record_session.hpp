@@ -7,7 +7,7 @@
 #include "pyinject/record/options.hpp"
 #include "pyinject/record/record_observer.hpp"
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // Starts perf with its events disabled, activates the targets, enables the events and runs the
 // command; then disables the events, switches the targets off, stops perf and collects the map
@@ -20,4 +20,4 @@ namespace pyinject::session {
                          python::Injector& injector, base::Logger& logger,
                          RecordObserver& observer);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

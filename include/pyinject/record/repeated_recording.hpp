@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 struct RepeatOptions {
   std::chrono::nanoseconds duration{};  // of one recording, starting when events are enabled
@@ -40,4 +40,4 @@ struct RepeatOptions {
                                     python::Detector& detector, python::Injector& injector,
                                     base::Logger& logger, RecordObserver& observer);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

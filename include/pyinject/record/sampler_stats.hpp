@@ -1,10 +1,12 @@
 // Counters of --engine bpf.
 #pragma once
 
+#include "pyinject/session_names.hpp"
+
 #include <chrono>
 #include <cstdint>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 struct SamplerStats {
   std::uint64_t samples = 0;      // in Python processes, as counted by the BPF program
@@ -31,4 +33,4 @@ struct SamplerStats {
   std::chrono::nanoseconds processor_time{};  // of the collector
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

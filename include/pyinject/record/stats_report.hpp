@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // Duration of a step, over all processes.
 struct StepTimes {
@@ -30,7 +30,7 @@ struct EventTimes {
   StepTimes activation;
   StepTimes deactivation;
 
-  void add(const Event& event);
+  void add(const targets::Event& event);
 };
 
 // Of a profile that was exported.
@@ -53,7 +53,7 @@ struct StatsReport {
   std::chrono::system_clock::time_point begun;
   std::chrono::nanoseconds elapsed{};
   int exit_status = 0;
-  Stats::Counts counters = Stats{}.counters();
+  targets::Stats::Counts counters = targets::Stats{}.counters();
   std::vector<std::pair<python::Reason, std::uint64_t>> reasons;  // only those that occurred
   EventTimes times;
   std::uint64_t unknown_threads = 0;    // RecordSummary::unknown_threads, sum
@@ -62,7 +62,7 @@ struct StatsReport {
   std::optional<PushStats> push;  // with --push
 
   // Adds the current counters and reasons.
-  void take(const Stats& stats);
+  void take(const targets::Stats& stats);
   void take(const SamplerStats& stats);
 };
 
@@ -72,4 +72,4 @@ struct StatsReport {
 // "2026-11-20T20:48:40.123456Z"
 [[nodiscard]] std::string to_utc(std::chrono::system_clock::time_point time);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 struct WeaveFileOptions {
   std::string input;
@@ -23,4 +23,4 @@ struct WeaveFileOptions {
 [[nodiscard]] int weave_file(const WeaveFileOptions& options, base::Logger& logger,
                              RecordObserver& observer);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

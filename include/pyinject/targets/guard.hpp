@@ -7,10 +7,11 @@
 #include "pyinject/perf/map_collector.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
+#include "pyinject/session_names.hpp"
 
 #include <optional>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 struct GuardOptions {
   // The session that switched the targets on; {0, 0}: `activate`. Unset: switch off whatever is on
@@ -65,4 +66,4 @@ class Guard {
   bool switches_off_ = false;  // it has targets to switch off, and is not dismissed
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -17,7 +17,7 @@
 #include <set>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 // The outcome of one step for one process.
 enum class EventKind {
@@ -159,4 +159,4 @@ class Manager {
                                                     python::Injector& injector,
                                                     base::Logger& logger, ManagerOptions options);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

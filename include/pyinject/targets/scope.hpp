@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pyinject/base/pid.hpp"
+#include "pyinject/session_names.hpp"
 #include "pyinject/watch/process_watch.hpp"
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 #include <sys/types.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 // The processes that meet every condition; without a condition, all processes.
 struct Scope {
@@ -68,4 +69,4 @@ class TargetSet {
   std::unordered_set<pid_t> ever_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

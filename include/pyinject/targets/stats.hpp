@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pyinject/python/reason.hpp"
+#include "pyinject/session_names.hpp"
 
 #include <array>
 #include <atomic>
@@ -9,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 class Stats {
  public:
@@ -46,4 +47,4 @@ class Stats {
   std::array<Counter, python::kReasonCount> reasons_ = {};
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -4,13 +4,14 @@
 #include "pyinject/base/pid.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/target.hpp"
+#include "pyinject/session_names.hpp"
 
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 struct ProcessStatus {
   base::Pid pid;
@@ -64,4 +65,4 @@ struct TableOptions {
 // The processes that a report does not list, one line for each reason; empty: none.
 [[nodiscard]] std::string unlisted(const StatusReport& report);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pyinject/base/unique_fd.hpp"
+#include "pyinject/session_names.hpp"
 
 #include <csignal>
 #include <deque>
@@ -11,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 struct StopSignal {
   int number = 0;
@@ -60,4 +61,4 @@ class StopSignals {
   std::thread thread_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "pyinject/python/injector.hpp"
+#include "pyinject/session_names.hpp"
 
 #include <chrono>
 #include <optional>
 #include <variant>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 // Several threads call these functions, for different targets. They throw base::Error if they
 // cannot determine whether TARGET is taken.
@@ -61,4 +62,4 @@ class TrampolineHandler : public TargetHandler {
   python::Injector& injector_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pyinject/base/pid.hpp"
+#include "pyinject/session_names.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +12,7 @@
 
 #include <sys/types.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 // PIDS without duplicates, in the same order.
 [[nodiscard]] std::vector<base::Pid> without_repetitions(const std::vector<base::Pid>& pids);
@@ -36,4 +37,4 @@ struct Ancestor {
 [[nodiscard]] std::vector<base::Pid> possible_children(const std::vector<Ancestor>& ancestors,
                                                        const std::set<base::ProcessId>& known);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

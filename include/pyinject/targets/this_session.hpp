@@ -2,11 +2,12 @@
 #pragma once
 
 #include "pyinject/python/injector.hpp"
+#include "pyinject/session_names.hpp"
 
-namespace pyinject::session {
+namespace pyinject::targets {
 
 // This process, until it exits: it or its guard must switch the targets off. Throws base::Error if
 // /proc is not mounted.
 [[nodiscard]] python::Owner this_session();
 
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

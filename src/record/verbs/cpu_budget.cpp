@@ -9,7 +9,7 @@
 
 #include <sys/resource.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -83,4 +83,4 @@ std::optional<std::string> CpuBudget::adapt(const CpuUse& use) {
   return std::nullopt;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 // A tenth of REQUESTED, but at least 1. Below, a recording hardly takes less: most of its cost does
 // not depend on the frequency any more.
@@ -47,4 +47,4 @@ class CpuBudget {
   bool exceeded_ = false;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class FunctionRecorder {
  public:
@@ -52,10 +52,10 @@ class FunctionRecorder {
   base::Logger& logger_;
   RecordObserver& observer_;
   // Destroyed last to first: perf exits before its events are removed; signals are restored last.
-  StopSignals signals_;
+  targets::StopSignals signals_;
   std::vector<base::Pid> pids_;
   std::vector<python::FunctionProbes> targets_;
-  TargetWatch watch_;
+  targets::TargetWatch watch_;
   std::unique_ptr<perf::UprobeEvents> events_;
   std::string no_events_;  // why there are none
   PerfRun perf_;
@@ -64,4 +64,4 @@ class FunctionRecorder {
   std::vector<std::string> files_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -19,7 +19,7 @@
 
 #include <sys/stat.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 using base::Deadline;
 
@@ -74,12 +74,12 @@ int FunctionRecorder::steps() {
 }
 
 bool FunctionRecorder::choose_targets() {
-  for (const auto pid : without_repetitions(options_.pids)) {
+  for (const auto pid : targets::without_repetitions(options_.pids)) {
     const auto begin = Deadline::Clock::now();
     auto found = python::find_function_probes(pid);
     const auto* const refusal = std::get_if<python::Refusal>(&found);
     observer_.on_event(
-        {.kind = refusal == nullptr ? EventKind::kDetected : EventKind::kSkipped,
+        {.kind = refusal == nullptr ? targets::EventKind::kDetected : targets::EventKind::kSkipped,
          .pid = pid,
          .reason = refusal == nullptr ? std::nullopt : std::optional{refusal->reason},
          .duration = Deadline::Clock::now() - begin});
@@ -231,4 +231,4 @@ FunctionRecording record_functions(const RecordOptions& options, base::Logger& l
   return FunctionRecorder{options, logger, observer}.run();
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -3,7 +3,7 @@
 #include "base/text.hpp"
 #include "record/verbs/function_recorder.hpp"
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 using base::Deadline;
 
@@ -42,4 +42,4 @@ bool FunctionRecorder::remove_events() {
   return left.empty();
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 struct FunctionRecording {
   int status = kFailure;           // as that of record()
@@ -24,4 +24,4 @@ struct FunctionRecording {
 [[nodiscard]] FunctionRecording record_functions(const RecordOptions& options, base::Logger& logger,
                                                  RecordObserver& observer);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -7,7 +7,7 @@
 #include "pyinject/record/record_observer.hpp"
 #include "pyinject/weave/weave_flags.hpp"
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 struct JoinOptions {
   base::Pid perf;                // the running perf
@@ -22,4 +22,4 @@ struct JoinOptions {
 [[nodiscard]] int join_recording(const JoinOptions& options, base::Logger& logger,
                                  RecordObserver& observer);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -39,7 +39,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -59,15 +59,15 @@ class Joiner {
         logger_{logger},
         observer_{observer},
         thread_names_{logger, clock},
-        manager_{
-            make_manager(*detector_, sampled_, logger,
-                         {.strict = false,
-                          .owner = this_session(),
-                          .interrupted = [this] { return take_signal(); },
-                          .cancellation = &interrupted_,
-                          .on_event = [this](const Event& event) { observer_.on_event(event); }})} {
+        manager_{targets::make_manager(
+            *detector_, sampled_, logger,
+            {.strict = false,
+             .owner = targets::this_session(),
+             .interrupted = [this] { return take_signal(); },
+             .cancellation = &interrupted_,
+             .on_event = [this](const targets::Event& event) { observer_.on_event(event); }})} {
     signals_.listen([this](int) { interrupted_.cancel(); });
-    manager_->on_activation([this](const ActiveTarget& active) {
+    manager_->on_activation([this](const targets::ActiveTarget& active) {
       files_.keep(active.target.id.pid);
       observer_.observed(active);
     });
@@ -104,23 +104,23 @@ class Joiner {
   base::Logger& logger_;
   RecordObserver& observer_;
   base::Cancellation interrupted_;
-  StopSignals signals_;
+  targets::StopSignals signals_;
   int signal_ = 0;  // the latest one received
   std::unique_ptr<python::Detector> detector_ = python::make_detector(python::Purpose::kObserve);
-  TargetSet target_set_ = TargetSet::of_scope({});
+  targets::TargetSet target_set_ = targets::TargetSet::of_scope({});
   std::vector<base::Pid> chosen_;
   std::set<base::Pid> no_pythons_;  // among CHOSEN_
   weave::RecordedFiles files_;
   ThreadNameWatch thread_names_;
-  std::unique_ptr<Manager> manager_;
-  std::unique_ptr<LateArrivals> arrivals_;
+  std::unique_ptr<targets::Manager> manager_;
+  std::unique_ptr<targets::LateArrivals> arrivals_;
   bool joined_ = false;
   Deadline::Clock::time_point begun_;
   std::chrono::nanoseconds elapsed_{};
 };
 
 int Joiner::steps() {
-  raise_descriptor_limit();
+  targets::raise_descriptor_limit();
   auto watch = watch::watch_processes(logger_);  // before the first scan, to miss no process
   const bool chosen = choose_targets();
   if (interrupted_.cancelled()) {
@@ -140,8 +140,8 @@ int Joiner::steps() {
   sampler_.start();
   logger_.info("joined perf record (pid {}), {}: recording until perf ends, or Ctrl-C",
                running_.pid.value(), base::printable(path()));
-  arrivals_ = std::make_unique<LateArrivals>(std::move(watch), *detector_, *manager_, logger_,
-                                             target_set_, ArrivalListener{});
+  arrivals_ = std::make_unique<targets::LateArrivals>(
+      std::move(watch), *detector_, *manager_, logger_, target_set_, targets::ArrivalListener{});
   arrivals_->ignore(running_.pid);
   std::vector<base::Pid> pythons;
   for (const auto& active : manager_->active()) {
@@ -171,14 +171,14 @@ bool Joiner::choose_targets() {
       roots.push_back(status->process);
     }
   }
-  roots = without_repetitions(roots);
+  roots = targets::without_repetitions(roots);
   if (targets.launched) {
-    roots = children_of({running_.pid});
+    roots = targets::children_of({running_.pid});
   }
   if (named || targets.launched) {
-    target_set_ = TargetSet::of_families(roots);
+    target_set_ = targets::TargetSet::of_families(roots);
   }
-  chosen_ = target_set_.choose(visible_processes());
+  chosen_ = target_set_.choose(targets::visible_processes());
   std::erase_if(chosen_, [&](base::Pid pid) {
     return pid == running_.pid || std::ranges::find(roots, pid) != roots.end() ||
            (named && !began_after_perf(procfs::read_stat(pid)));  // perf does not record it
@@ -299,7 +299,7 @@ int Joiner::complete() {
                                   .interpreters = sampler_.interpreters(),
                                   .dropped = sampler_.dropped(),
                                   .comms = comms,
-                                  .open_map = open_perf_map};
+                                  .open_map = targets::open_perf_map};
   WovenFile woven{.path = *path, .summary = {}};
   const bool unfinished = is_unfinished(*path);
   const auto processed = Completion{files_, logger_, observer_}.replace(
@@ -377,4 +377,4 @@ int join_recording(const JoinOptions& options, base::Logger& logger, RecordObser
   return joiner.run();
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -22,7 +22,7 @@
 
 #include <poll.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -167,8 +167,9 @@ class Repetition {
   python::Injector& injector_;
   base::Logger& logger_;
   RecordObserver& observer_;
-  StopSignals signals_;  // for signals between recordings
-  TargetWatch targets_;  // the processes that the user gave, not later ones with the same pids
+  targets::StopSignals signals_;  // for signals between recordings
+  targets::TargetWatch
+      targets_;  // the processes that the user gave, not later ones with the same pids
   RotatedFiles files_;
   std::optional<CpuBudget> budget_;
   std::optional<bpf::ProgramTimes> program_times_;  // with BUDGET_
@@ -184,4 +185,4 @@ int record_repeatedly(const RecordOptions& options, const RepeatOptions& repeat,
   return Repetition{options, repeat, detector, injector, logger, observer}.run();
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

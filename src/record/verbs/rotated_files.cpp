@@ -14,7 +14,7 @@
 
 #include <sys/stat.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -79,4 +79,4 @@ bool RotatedFiles::add(const std::string& path) {
   return there;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

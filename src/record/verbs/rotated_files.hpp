@@ -6,7 +6,7 @@
 #include <deque>
 #include <string>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 class RotatedFiles {
  public:
@@ -27,4 +27,4 @@ class RotatedFiles {
   std::deque<std::string> paths_;
 };
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

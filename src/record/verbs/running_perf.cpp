@@ -26,7 +26,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 namespace {
 
@@ -224,4 +224,4 @@ std::optional<clockid_t> clock_of(const std::vector<perfdata::Event>& events) {
                                 : std::optional{static_cast<clockid_t>(chosen->attr.clockid)};
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 struct RunningPerf {
   base::Pid pid;
@@ -41,4 +41,4 @@ struct RunningPerf {
 // The clock of the events' timestamps; nullopt: perf's own, which only the kernel can read. Pure.
 [[nodiscard]] std::optional<clockid_t> clock_of(const std::vector<perfdata::Event>& events);
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

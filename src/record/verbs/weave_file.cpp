@@ -5,7 +5,7 @@
 #include "record/completion.hpp"
 #include "targets/target_map.hpp"
 
-namespace pyinject::session {
+namespace pyinject::record {
 
 int weave_file(const WeaveFileOptions& options, base::Logger& logger, RecordObserver& observer) {
   const auto perf = perf::locate_perf(options.perf, base::Deadline::after(kPerfAnswers));
@@ -15,7 +15,7 @@ int weave_file(const WeaveFileOptions& options, base::Logger& logger, RecordObse
   completion.flags.python_only = options.python_only;
   completion.perf = perf.path;
   completion.interrupted = options.interrupted;
-  completion.context.open_map = open_perf_map;
+  completion.context.open_map = targets::open_perf_map;
   const auto processed = Completion{files, logger, observer}.write(options.input, options.output,
                                                                    completion, woven.summary);
   if (processed != Processed::kDone) {
@@ -28,4 +28,4 @@ int weave_file(const WeaveFileOptions& options, base::Logger& logger, RecordObse
   return 0;
 }
 
-}  // namespace pyinject::session
+}  // namespace pyinject::record

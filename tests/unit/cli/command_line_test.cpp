@@ -29,11 +29,11 @@ using Words = std::vector<std::string>;
 
 CommandLine parse(const Words& words) { return parse_command_line(words, {}); }
 
-session::RecordOptions record_of(const CommandLine& line) {
+record::RecordOptions record_of(const CommandLine& line) {
   return std::get<RecordCommand>(line.options).record;
 }
 
-session::RecordOptions parse_record(const Words& words) { return record_of(parse(words)); }
+record::RecordOptions parse_record(const Words& words) { return record_of(parse(words)); }
 
 TEST(CommandLine, PassesPerfsOptionsOnUnchangedAndInOrder) {
   const auto line = parse({"record", "-F", "999", "-p", "12,34", "-g", "-o", "my file",
@@ -79,14 +79,14 @@ TEST(CommandLine, Join) {
   const auto line = parse({"join", "4711", "--gil", "--tasks", "--lines", "--keep-raw",
                            "--python-only", "--stats", "f", "--perf", "p", "-v"});
   EXPECT_EQ(line.verb, &join_verb);
-  const auto options = std::get<session::JoinOptions>(line.options);
+  const auto options = std::get<record::JoinOptions>(line.options);
   EXPECT_EQ(options.perf, Pid{4711});
   const auto& flags = options.flags;
   EXPECT_TRUE(flags.gil && flags.tasks && flags.lines && flags.keep_raw && flags.python_only);
   EXPECT_EQ(line.report.stats, "f");
   EXPECT_EQ(options.search.option, "p");
   EXPECT_EQ(line.verbosity, Verbosity::kVerbose);
-  EXPECT_EQ(std::get<session::JoinOptions>(parse({"join", "-q", "12"}).options).perf, Pid{12});
+  EXPECT_EQ(std::get<record::JoinOptions>(parse({"join", "-q", "12"}).options).perf, Pid{12});
   for (const auto* pid : {"", "0", "-1", "x", "1,2"}) {
     EXPECT_EQ(mistake({"join", pid}).status, 129) << pid;
   }
@@ -250,9 +250,9 @@ TEST(CommandLine, RefusesChoicesThatExcludeEachOther) {
 
 TEST(CommandLine, TakesTheEngineThatAnOptionNeeds) {
   for (const auto* const option : {"--gil", "--tasks"}) {
-    EXPECT_EQ(parse_record({"record", "-p", "1", option}).engine, session::EngineChoice::kBpf);
+    EXPECT_EQ(parse_record({"record", "-p", "1", option}).engine, record::EngineChoice::kBpf);
     EXPECT_EQ(parse_record({"record", "-p", "1", option, "--engine", "auto"}).engine,
-              session::EngineChoice::kAuto);
+              record::EngineChoice::kAuto);
     EXPECT_EQ(mistake({"record", "-p", "1", option, "--engine", "trampoline"}).status, 129);
   }
 }

@@ -16,8 +16,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-session::RecordSummary summary() {
-  session::RecordSummary result;
+record::RecordSummary summary() {
+  record::RecordSummary result;
   result.elapsed = std::chrono::milliseconds{5040};
   result.targets = 1;
   result.output.path = "my file";
@@ -117,7 +117,7 @@ TEST(SummaryLines, SayWhichShareOfTheSamplesIsLostAndWhatHelps) {
 
 TEST(SummaryLines, SayHowManyStacksLackWhat) {
   auto sampled = summary();
-  sampled.sampler = session::SamplerStats{.matched = 8, .with_frames = 8, .unmatched = 1};
+  sampled.sampler = record::SamplerStats{.matched = 8, .with_frames = 8, .unmatched = 1};
   EXPECT_THAT(summary_lines(sampled, "perf").at(1),
               "8 of 9 samples in Python processes have Python stacks, 1 unmatched");
   sampled.sampler->python_only = 5;
@@ -133,7 +133,7 @@ TEST(SummaryLines, SayHowManyStacksLackWhat) {
 }
 
 TEST(ActivationLine, NamesMechanismAndTimes) {
-  session::ActiveTarget active;
+  targets::ActiveTarget active;
   active.target.id.pid = base::Pid{12};
   active.target.version = {.major = 3, .minor = 14, .micro = 0, .level = 0xf, .serial = 0};
   active.activation.mechanism = python::Mechanism::kStore;
@@ -157,7 +157,7 @@ TEST(ActivationLine, NamesMechanismAndTimes) {
 TEST(ConsoleTest, ListsReadOnlyTargetsAsSuch) {
   test::RecordingLogger logger;
   Console console{logger, false, "perf"};
-  session::ActiveTarget active;
+  targets::ActiveTarget active;
   active.target.id.pid = base::Pid{12};
   active.target.version = {.major = 3, .minor = 14, .micro = 0, .level = 0xf, .serial = 0};
   console.observed(active);

@@ -16,7 +16,7 @@
 namespace pyinject::cli {
 namespace {
 
-using session::EngineChoice;
+using record::EngineChoice;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -26,7 +26,7 @@ std::string error_of(const Search& search) {
   try {
     (void)search();
   } catch (const CommandLineError& error) {
-    EXPECT_EQ(error.status(), session::kFailure);
+    EXPECT_EQ(error.status(), record::kFailure);
     return error.what();
   }
   return "";
@@ -42,7 +42,7 @@ std::string file_error(const std::string& path) {
 
 DefaultEngineSearch always(EngineChoice choice) {
   return [choice] {
-    for (const auto& engine : session::engine_names()) {
+    for (const auto& engine : record::engine_names()) {
       if (engine.choice == choice) {
         return std::optional{DefaultEngine{.engine = engine, .setting = "the setting"}};
       }
@@ -51,7 +51,7 @@ DefaultEngineSearch always(EngineChoice choice) {
   };
 }
 
-session::RecordOptions record_with_default(std::vector<std::string> words, EngineChoice choice) {
+record::RecordOptions record_with_default(std::vector<std::string> words, EngineChoice choice) {
   words.insert(words.begin(), {"record", "-p", "1"});
   return std::get<RecordCommand>(parse_command_line(words, {}, always(choice)).options).record;
 }

@@ -16,7 +16,7 @@ std::string usage_error(const Words& words) {
   try {
     (void)parse_command_line(words, {});
   } catch (const CommandLineError& error) {
-    EXPECT_EQ(error.status(), session::kUsage);
+    EXPECT_EQ(error.status(), record::kUsage);
     return error.what();
   }
   return "none";

@@ -13,13 +13,13 @@ namespace pyinject::cli {
 namespace {
 
 using base::Pid;
-using session::StatusReport;
+using targets::StatusReport;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-session::ProcessStatus process(pid_t pid, const std::string& command) {
-  session::ProcessStatus status;
+targets::ProcessStatus process(pid_t pid, const std::string& command) {
+  targets::ProcessStatus status;
   status.pid = Pid{pid};
   status.version = python::Version{.major = 3, .minor = 13, .micro = 5};
   status.user = "web";

@@ -53,7 +53,7 @@ TEST(Recipes, AreAList) {
                 fmt::format("--what {}: expected a list of io, net, alloc, faults, malloc, cache, "
                             "locks, sched",
                             list));
-      EXPECT_EQ(error.status(), session::kUsage);
+      EXPECT_EQ(error.status(), record::kUsage);
     }
   }
 }
@@ -153,10 +153,10 @@ TEST(WhatOption, ImpliesTheEngineThatKnowsLines) {
     words.insert(words.end(), more.begin(), more.end());
     return std::get<RecordCommand>(parse_command_line(words, {}).options);
   };
-  EXPECT_EQ(record({}).record.engine, session::EngineChoice::kBpf);
+  EXPECT_EQ(record({}).record.engine, record::EngineChoice::kBpf);
   EXPECT_THAT(record({}).what, ElementsAre("io"));
-  EXPECT_EQ(record({"--engine", "trampoline"}).record.engine, session::EngineChoice::kTrampoline);
-  EXPECT_EQ(record({"--engine", "auto"}).record.engine, session::EngineChoice::kAuto);
+  EXPECT_EQ(record({"--engine", "trampoline"}).record.engine, record::EngineChoice::kTrampoline);
+  EXPECT_EQ(record({"--engine", "auto"}).record.engine, record::EngineChoice::kAuto);
   EXPECT_THAT(mistake({"record", "-a", "--what", "malloc"}).text,
               HasSubstr("--what malloc is for running processes: -p PID"));
   EXPECT_THAT(mistake({"record", "-p", "1", "--functions", "--what", "io"}).text,

@@ -16,7 +16,7 @@ namespace {
 
 using base::LogLevel;
 using nlohmann::json;
-using session::EventKind;
+using targets::EventKind;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -95,7 +95,7 @@ TEST(StatsFile, IsReplacedAndNothingElseIsLeft) {
   const test::TempDir folder;
   const ReportOptions options{.stats = folder.file("stats.json", "old")};
   Reporter reporter{"activate", options, LogLevel::kInfo, false};
-  session::Stats stats;
+  targets::Stats stats;
   stats.activated = 3;
   reporter.take(stats);
   EXPECT_EQ(reporter.finish(7), 7);
@@ -125,7 +125,7 @@ TEST(StatsFile, FailsIfItCannotBeWritten) {
   EXPECT_THAT(lines_of([&] { status = reporter.finish(0); }),
               ElementsAre(AllOf(HasSubstr("error: cannot write --stats: "),
                                 HasSubstr(folder / "none: No such file"))));
-  EXPECT_EQ(status, session::kFailure);
+  EXPECT_EQ(status, record::kFailure);
   (void)lines_of([&] { status = reporter.finish(3); });
   EXPECT_EQ(status, 3) << "the first failure determines the status";
 }

@@ -31,8 +31,8 @@ TEST(FakeManager, DoesWhatItsScriptSays) {
   EXPECT_FALSE(selection.complete);
   EXPECT_TRUE(manager.activate_all(std::move(selection.targets)));
   EXPECT_THAT(told, ElementsAre(Pid{3}));
-  EXPECT_EQ(manager.activate_late(Pid{4}).late, session::Late::kActive);
-  EXPECT_EQ(manager.activate_late(Pid{4}).late, session::Late::kKnown);
+  EXPECT_EQ(manager.activate_late(Pid{4}).late, targets::Late::kActive);
+  EXPECT_EQ(manager.activate_late(Pid{4}).late, targets::Late::kKnown);
   EXPECT_NE(manager.forget(Pid{4}), nullptr);
   EXPECT_FALSE(manager.deactivate_all());
   EXPECT_EQ(manager.stats().summary(),
@@ -51,7 +51,7 @@ TEST(FakeManager, ListenersMayAskIt) {
     EXPECT_EQ(manager.forget(Pid{9}), nullptr);
   });
   EXPECT_TRUE(manager.activate_all(manager.select({Pid{1}, Pid{2}}).targets));
-  EXPECT_EQ(manager.activate_late(Pid{4}).late, session::Late::kActive);
+  EXPECT_EQ(manager.activate_late(Pid{4}).late, targets::Late::kActive);
   EXPECT_THAT(active, ElementsAre(1U, 2U, 3U));
 }
 

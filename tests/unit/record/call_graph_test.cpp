@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 namespace {
 
 using testing::ElementsAre;
@@ -194,4 +194,4 @@ TEST(CheckCommand, AnswersAsEnvDoes) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::record {
 namespace {
 
 using base::Pid;
@@ -49,4 +49,4 @@ TEST(EngineSuggestion, IsOneLineForAllTargets) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::record

@@ -4,14 +4,14 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-namespace pyinject::session {
+namespace pyinject::record {
 namespace {
 
 using python::Reason;
 using std::chrono::microseconds;
 
 TEST(StatsReport, HasEveryCounterAndTheReasonsThatWereMet) {
-  Stats stats;
+  targets::Stats stats;
   stats.activated = 2;
   stats.deactivated = 1;
   stats.count_refusal(Reason::kNotPython);
@@ -21,7 +21,7 @@ TEST(StatsReport, HasEveryCounterAndTheReasonsThatWereMet) {
   report.verb = "record";
   report.exit_status = 125;
   report.take(stats);
-  const auto json = nlohmann::json::parse(to_json(report));
+  const auto json = nlohmann::json::parse(record::to_json(report));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["verb"], "record");
   EXPECT_EQ(json["exit_status"], 125);
@@ -34,15 +34,15 @@ TEST(StatsReport, HasEveryCounterAndTheReasonsThatWereMet) {
 
 TEST(StatsReport, AddsUpTheTimesOfEachStep) {
   StatsReport report;
-  const auto add = [&](EventKind kind, int span) {
+  const auto add = [&](targets::EventKind kind, int span) {
     report.times.add({.kind = kind, .pid = base::Pid{1}, .duration = microseconds{span}});
   };
-  add(EventKind::kDetected, 300);
-  add(EventKind::kSkipped, 100);
-  add(EventKind::kActivated, 1000);
-  add(EventKind::kFailed, 5'000'000);
-  add(EventKind::kDeactivated, 50);
-  const auto json = nlohmann::json::parse(to_json(report));
+  add(targets::EventKind::kDetected, 300);
+  add(targets::EventKind::kSkipped, 100);
+  add(targets::EventKind::kActivated, 1000);
+  add(targets::EventKind::kFailed, 5'000'000);
+  add(targets::EventKind::kDeactivated, 50);
+  const auto json = nlohmann::json::parse(record::to_json(report));
   EXPECT_EQ(json["durations_us"], nlohmann::json::parse(R"({
     "detection": {"count": 2, "total": 400, "longest": 300},
     "activation": {"count": 1, "total": 1000, "longest": 1000},
@@ -55,4 +55,4 @@ TEST(StatsReport, TimesAreUtcWithMicroseconds) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::record

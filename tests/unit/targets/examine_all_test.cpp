@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 namespace {
 
 using base::Pid;
@@ -123,4 +123,4 @@ TEST(ExamineAll, EndsWhenItIsCancelled) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -16,7 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 namespace {
 
 using base::Pid;
@@ -386,4 +386,4 @@ TEST_F(LateArrivalsTest, NoneIsTriedAfterTheEnd) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -17,7 +17,7 @@
 #include <system_error>
 #include <thread>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 namespace {
 
 using base::Pid;
@@ -452,4 +452,4 @@ TEST_F(ManagerTest, TellsEachStep) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -12,7 +12,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 namespace {
 
 using base::Pid;
@@ -107,4 +107,4 @@ TEST(PopulationTest, FamiliesAreByDescentWhateverTheyRun) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

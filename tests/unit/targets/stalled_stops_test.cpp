@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 namespace {
 
 tracee::OpenStops open(std::uint64_t first, std::uint64_t second) {
@@ -37,4 +37,4 @@ TEST(StalledStops, StartsAgainWhenTheStopHasEnded) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

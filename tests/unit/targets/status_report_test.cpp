@@ -13,7 +13,7 @@
 
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 namespace {
 
 using base::Pid;
@@ -184,4 +184,4 @@ TEST(StatusReport, AsksTheObserverOfThoseThatTheTrampolineRefuses) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

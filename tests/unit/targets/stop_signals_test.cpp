@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 namespace {
 
 // The calling thread computes in the meantime and never polls a descriptor.
@@ -72,4 +72,4 @@ TEST(StopSignals, StayPendingWhenTheyWereHeardButNotTaken) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

@@ -15,7 +15,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-namespace pyinject::session {
+namespace pyinject::targets {
 namespace {
 
 using testing::Contains;
@@ -46,4 +46,4 @@ TEST(ChildrenOf, AreOfTheNextGenerationOnly) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::targets

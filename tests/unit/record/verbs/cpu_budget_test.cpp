@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace pyinject::session {
+namespace pyinject::record {
 namespace {
 
 using std::chrono::milliseconds;
@@ -88,4 +88,4 @@ TEST(CpuBudget, CountsTheTimeOfThisProcess) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::record

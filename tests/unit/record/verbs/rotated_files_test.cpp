@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
-namespace pyinject::session {
+namespace pyinject::record {
 namespace {
 
 using std::chrono::milliseconds;
@@ -82,4 +82,4 @@ TEST_F(Rotated, FolderThatIsNotThereHoldsNothing) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::record

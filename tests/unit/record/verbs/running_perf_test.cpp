@@ -7,7 +7,7 @@
 
 #include <ctime>
 
-namespace pyinject::session {
+namespace pyinject::record {
 namespace {
 
 constexpr std::uint64_t kEnough = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
@@ -62,4 +62,4 @@ TEST(RunningPerf, WhereTheKernelDoesNotTellASamplesTimeItsClockMatters) {
 }
 
 }  // namespace
-}  // namespace pyinject::session
+}  // namespace pyinject::record

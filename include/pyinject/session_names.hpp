@@ -1,0 +1,14 @@
+// The former name of two namespaces. Goes in the release after 0.3.
+#pragma once
+
+namespace pyinject {
+
+namespace targets {}
+namespace record {}
+
+namespace session {
+using namespace targets;
+using namespace record;
+}  // namespace session
+
+}  // namespace pyinject
