@@ -3,6 +3,7 @@
 #include "support/bpf_engine.hpp"
 #include "support/find_perf.hpp"
 #include "support/interpreters.hpp"
+#include "support/own_tmp.hpp"
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
 
@@ -206,8 +207,7 @@ TEST_F(Doctor, SaysWhatEachEngineWouldDoWithAProcess) {
   }
   const PythonProcess ready{*python, kWaits};
   Interpreter without_tmp = *python;
-  const std::vector<std::string> mounted{
-      "unshare", "--mount", "sh", "-c", "mount -t tmpfs -o ro none /tmp && exec \"$@\"", "sh"};
+  const auto mounted = unshared_with_tmpfs("", "ro");
   without_tmp.command.insert(without_tmp.command.begin(), mounted.begin(), mounted.end());
   const PythonProcess read_only{without_tmp, kWaits};
   ChildProcess other{{"sh", "-c", "echo ready; read line"}};

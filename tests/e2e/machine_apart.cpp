@@ -2,29 +2,14 @@
 
 #include "base/text.hpp"
 #include "support/child_process.hpp"
+#include "support/own_tmp.hpp"
 #include "support/paths.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
-
 namespace pyinject::test {
-namespace {
-
-// Mounts FOLDER ($0) as /tmp, without other processes' maps. The paths under test ($1, $2, $3) may
-// lie in /tmp: they are bind-mounted.
-constexpr auto kOwnTmp = R"(
-for needed in "$1" "$2" "$3"; do
-  case $needed in /tmp/*)
-    mkdir -p "$0/${needed#/tmp/}" && mount --bind "$needed" "$0/${needed#/tmp/}" ;;
-  esac
-done
-shift 3
-chmod 1777 "$0"
-mount --rbind "$0" /tmp && cd / && exec "$@")";
-
-}  // namespace
 
 std::set<std::string> names_in(const std::string& data) {
   const auto script = run({"perf", "script", "-i", data, "-F", "ip,sym"},
@@ -42,24 +27,15 @@ std::set<std::string> names_in(const std::string& data) {
 
 nlohmann::json run_apart(const TempDir& folder, const std::string& script,
                          const std::vector<std::string>& arguments) {
-  const char* const roots = std::getenv("PYINJECT_ROOTS");
-  std::vector<std::string> command{"unshare",
-                                   "-mpf",
-                                   "--mount-proc",
-                                   "--kill-child",
-                                   "sh",
-                                   "-c",
-                                   kOwnTmp,
-                                   folder.path(),
-                                   source_dir(),
-                                   build_dir(),
-                                   roots == nullptr ? "" : roots,
-                                   "/usr/bin/python3",
-                                   source_dir() + "/tests/targets/" + script,
-                                   tool(),
-                                   "/tmp/data"};
+  std::vector<std::string> command{"unshare", "-mpf", "--mount-proc", "--kill-child"};
+  // Without other processes' maps.
+  const auto own_tmp = with_own_tmp(
+      fmt::format("chmod 1777 '{0}' && mount --bind '{0}' /mnt", folder.path().string()));
+  command.insert(command.end(), own_tmp.begin(), own_tmp.end());
+  command.insert(command.end(), {"/usr/bin/python3", source_dir() + "/tests/targets/" + script,
+                                 tool(), "/tmp/data"});
   command.insert(command.end(), arguments.begin(), arguments.end());
-  const auto result = run(command, {.child = {}, .input = {}, .deadline = std::chrono::minutes{5}});
+  const auto result = run(command, {.child = {}, .input = {}, .deadline = std::chrono::minutes{10}});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   auto told = nlohmann::json::parse(result.out, nullptr, false);
   return told.is_discarded() ? nlohmann::json::object() : told;

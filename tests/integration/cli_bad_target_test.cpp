@@ -7,6 +7,7 @@
 #include "pyinject/base/deadline.hpp"
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
+#include "support/own_tmp.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
@@ -215,8 +216,7 @@ TEST_F(CliBadMap, AReadOnlyTmp) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "mounting needs root";
   }
-  start(wrapped(any(), {"unshare", "--mount", "sh", "-c",
-                        "mount -t tmpfs -o ro none " + any().root + "/tmp && exec \"$@\"", "sh"}));
+  start(wrapped(any(), unshared_with_tmpfs(any().root, "ro")));
   expect_refused_unharmed(python_->pid(), "map_directory", {"/tmp is read-only", "mount a tmpfs"});
 }
 

@@ -6,6 +6,7 @@
 #include "procfs/status.hpp"
 #include "support/asleep.hpp"
 #include "support/covering.hpp"
+#include "support/own_tmp.hpp"
 #include "support/snapshot.hpp"
 #include "support/temp_dir.hpp"
 
@@ -195,9 +196,8 @@ TEST_P(PythonDetectorTest, SeesThatItLivesInOtherNamespaces) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "namespaces need root";
   }
-  const auto script = "mount -t tmpfs none " + GetParam().root + "/tmp && exec \"$@\"";
-  PythonProcess python{wrapped(GetParam(), {"unshare", "--mount", "--pid", "--fork", "--kill-child",
-                                            "sh", "-c", script, "sh"}),
+  const auto with_tmp = wrapped(GetParam(), unshared_with_tmpfs(GetParam().root, "rw"));
+  PythonProcess python{wrapped(with_tmp, {"unshare", "--pid", "--fork", "--kill-child"}),
                        "import os, sys\n"
                        "print('ready', flush=True)\n"
                        "print(os.getpid(), flush=True)\n"

@@ -5,6 +5,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "support/child_process.hpp"
+#include "support/own_tmp.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -42,10 +43,7 @@ class MapRefusals : public DetectionTest {
   }
   // Starts it in a mount namespace with another /tmp.
   void start_with_tmp(const std::string& options, const std::string& program = kIdle) {
-    start(program,
-          {"unshare", "--mount", "sh", "-c",
-           "mount -t tmpfs -o " + options + " none " + GetParam().root + "/tmp && exec \"$@\"",
-           "sh"});
+    start(program, unshared_with_tmpfs(GetParam().root, options));
   }
   [[nodiscard]] Pid pid() const { return python_->pid(); }
   [[nodiscard]] std::string seen() const { return fmt::format("/tmp/perf-{}.map", pid().value()); }

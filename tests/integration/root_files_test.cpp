@@ -5,6 +5,7 @@
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
 #include "support/find_perf.hpp"
+#include "support/own_tmp.hpp"
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
@@ -81,17 +82,15 @@ class RootFiles : public testing::Test {
   [[nodiscard]] RunResult record(std::vector<std::string> options) const {
     return run(record_argv(std::move(options)));
   }
-  // Records with another /tmp, mounted by the commands MOUNT, which may use /mnt: the other user's
-  // directory.
-  [[nodiscard]] RunResult record_with_tmp(const std::string& mount,
+  // Records into the other user's directory, as /mnt, with a /tmp of 64 KiB, after the shell
+  // command THEN.
+  [[nodiscard]] RunResult record_with_tmp(const std::string& then,
                                           std::vector<std::string> options) const {
+    std::vector<std::string> argv{"unshare", "--mount"};
+    const auto prefix = with_own_tmp(
+        "mount --bind '" + theirs() + "' /mnt && mount -t tmpfs -o size=64k none /mnt", then);
+    argv.insert(argv.end(), prefix.begin(), prefix.end());
     const auto record = record_argv(std::move(options));
-    std::vector<std::string> argv{"unshare",
-                                  "--mount",
-                                  "sh",
-                                  "-c",
-                                  "mount --bind \"$0\" /mnt && " + mount + " && exec \"$@\"",
-                                  theirs()};
     argv.insert(argv.end(), record.begin(), record.end());
     return run(argv);
   }
@@ -196,9 +195,8 @@ TEST_F(RootFiles, NamesGoNextToTheRecordingIfTmpIsFull) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
     GTEST_SKIP() << lacks;
   }
-  const auto result = record_with_tmp(
-      "mount -t tmpfs -o size=64k none /tmp && ! head -c 100000 /dev/zero 2>/dev/null >/tmp/full",
-      {"--engine", "bpf", "-o", "/mnt/perf.data"});
+  const auto result = record_with_tmp("! head -c 100000 /dev/zero 2>/dev/null >/tmp/full",
+                                      {"--engine", "bpf", "-o", "/mnt/perf.data"});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   EXPECT_THAT(result.err, AllOf(HasSubstr("the names are in /mnt/perf.data.names"),
                                 HasSubstr("No space left on device")));
@@ -209,8 +207,8 @@ TEST_F(RootFiles, NamesGoNextToTheRecordingIfTmpIsReadOnly) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
     GTEST_SKIP() << lacks;
   }
-  const auto result = record_with_tmp("mount -t tmpfs -o ro none /tmp",
-                                      {"--engine", "bpf", "-o", "/mnt/perf.data"});
+  const auto result =
+      record_with_tmp("mount -o remount,ro /tmp", {"--engine", "bpf", "-o", "/mnt/perf.data"});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   EXPECT_THAT(result.err, AllOf(HasSubstr("the names are in /mnt/perf.data.names"),
                                 HasSubstr("Read-only file system")));

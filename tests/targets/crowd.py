@@ -6,6 +6,7 @@
 # many other programs. OPTIONS are for record; OPTIONS and INTERPRETER, a command, are words separated by blanks. Prints
 # the names of the programs, the harmed ones, and the processes still active afterwards as one line of JSON.
 import json
+import os
 import select
 import subprocess
 import sys
@@ -37,11 +38,11 @@ else:
         burn(time.process_time() + 0.001)
 print("right", flush=True)
 """
+OWN_TMP = ["sh", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support/own-tmp.sh"), "mount -t tmpfs none /mnt", ":"]
 # A separate mount namespace with a private /tmp.
-PRIVATE = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /tmp && exec "$@"', "sh"]
+PRIVATE = ["unshare", "-m", *OWN_TMP]
 # A separate pid namespace as well: all of these have the same pid.
-CONTAINED = ["unshare", "-mpf", "--mount-proc", "--kill-child", "sh", "-c",
-             'mount -t tmpfs none /tmp; "$@"; status=$?; exit $status', "sh"]
+CONTAINED = ["unshare", "-mpf", "--mount-proc", "--kill-child", *OWN_TMP, "sh", "-c", '"$@"; status=$?; exit $status', "sh"]
 
 
 def python(number, name, processor_time):
