@@ -35,7 +35,8 @@ nlohmann::json run_apart(const TempDir& folder, const std::string& script,
   command.insert(command.end(), {"/usr/bin/python3", source_dir() + "/tests/targets/" + script,
                                  tool(), "/tmp/data"});
   command.insert(command.end(), arguments.begin(), arguments.end());
-  const auto result = run(command, {.child = {}, .input = {}, .deadline = std::chrono::minutes{10}});
+  const auto result =
+      run(command, {.child = {}, .input = {}, .deadline = std::chrono::minutes{10}});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   auto told = nlohmann::json::parse(result.out, nullptr, false);
   return told.is_discarded() ? nlohmann::json::object() : told;

@@ -2,8 +2,8 @@
 #
 #   scene.py TOOL DATA HOSTILE PYTHON MODE SECONDS INTERRUPTIONS
 #
-# HOSTILE is a program of this directory. The system's Python runs it as the user nobody; if it fakes structures of PYTHON,
-# then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline and bpf record the machine for SECONDS with
+# HOSTILE is a program of this directory. The system's Python runs a copy of it as the user nobody; if it fakes structures of
+# PYTHON, then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline and bpf record the machine for SECONDS with
 # that engine; status runs `status`, dump runs `dump -a`; live runs side by side, for SECONDS, `top -a` with BPF and without
 # it, `why` of the innocent Python, and `why` of the hostile program, which may be refused. First all this runs without the
 # hostile program (the results are reused for an hour), then with it. The tool is interrupted (SIGINT) INTERRUPTIONS times
@@ -14,6 +14,7 @@ import os
 import random
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -187,14 +188,25 @@ def without_the_hostile_program():
     return measured
 
 
+def readable(folder):
+    """A copy of the programs in FOLDER that every user may read: he may not even enter the directories above this one."""
+    copy = os.path.join(folder, "programs")
+    os.mkdir(copy)
+    os.chmod(copy, 0o755)
+    for name in os.listdir(here):
+        if name.endswith(".py"):
+            os.chmod(shutil.copy(os.path.join(here, name), copy), 0o644)
+    return copy
+
+
 enemy = None
 innocent = start([python, "-c", INNOCENT])
 result = {"interrupted": [], "interrupted_stock": [], **without_the_hostile_program()}
-with tempfile.TemporaryDirectory() as folder:
+with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # TMPDIR may be closed to nobody
     os.chmod(folder, 0o777)
     os.chown(folder, 65534, 65534)
     made_up = hostile in MADE_UP
-    enemy = start([python if made_up else "/usr/bin/python3", os.path.join(here, hostile + ".py")],
+    enemy = start([python if made_up else "/usr/bin/python3", os.path.join(readable(folder), hostile + ".py")],
                   None if made_up else 65534, folder, {"PYTHONDONTWRITEBYTECODE": "1"})
     result["beside"] = run(data)
     if records:
