@@ -41,7 +41,8 @@ constexpr Hostile kAll[] = {
     {"ThousandsOfThreads", "tasks"},
 };
 
-// PYINJECT_HOSTILE=full: recordings of three seconds, and as many files as a process can map.
+// PYINJECT_HOSTILE=full: recordings of three seconds, as many files as a process can map, and
+// limits on elapsed time, which take a machine without other work.
 bool full() {
   const char* const value = std::getenv("PYINJECT_HOSTILE");
   return value != nullptr && std::string{value} == "full";
@@ -53,12 +54,12 @@ int interruptions() {
   return value == nullptr ? 1 : std::atoi(value);
 }
 
-// The promised limits: seconds in addition to a run without the hostile process, and MiB.
+// The promised limits: seconds in addition to a run without the hostile process, and MiB. Seconds
+// are CPU time, on which other work on this machine has little influence.
 constexpr double kMostDelay = 7;
 constexpr double kMostMemory = 600;
 constexpr double kMostToEnd = 1;
-// In wall clock time, during which the machine may have other work; CPU time is the real measure.
-double most_to_end_by_clock() { return full() ? kMostToEnd : 4; }
+constexpr double kFrequency = 499;  // samples per second of CPU time in scene.py
 
 class HostileTest : public testing::TestWithParam<Hostile> {
  protected:
@@ -87,47 +88,63 @@ class HostileTest : public testing::TestWithParam<Hostile> {
     for (const auto* which : {"alone", "beside"}) {
       if (const auto one = told.find(which); one != told.end()) {
         RecordProperty(fmt::format("{}_{}_seconds", mode, which), one->at("seconds").dump());
+        RecordProperty(fmt::format("{}_{}_processor_seconds", mode, which),
+                       one->at("processor_seconds").dump());
         RecordProperty(fmt::format("{}_{}_mebibytes", mode, which), one->at("mebibytes").dump());
       }
     }
-    double longest = 0;
-    for (const auto& one : told["interrupted"]) {
-      longest = std::max(longest, one["seconds"].get<double>());
+    for (const auto* which : {"seconds", "processor_seconds"}) {
+      RecordProperty(fmt::format("{}_longest_end_{}", mode, which),
+                     fmt::format("{:.2f}", longest(told["interrupted"], which)));
     }
-    RecordProperty(mode + "_longest_end_seconds", fmt::format("{:.2f}", longest));
+  }
+
+  static double longest(const nlohmann::json& runs, const char* which) {
+    double result = 0;
+    for (const auto& one : runs) {
+      result = std::max(result, one[which].get<double>());
+    }
+    return result;
   }
 
   // COMMANDS run side by side.
   static void expect_in_time(const nlohmann::json& told, int commands = 1) {
     ASSERT_TRUE(told.contains("beside"));
+    const auto& alone = told["alone"];
+    EXPECT_EQ(alone["status"], 0) << alone.dump();
     const auto& beside = told["beside"];
     const auto messages = beside.value("err", "");
+    EXPECT_TRUE(beside["ended"].get<bool>()) << "it hangs: " << messages;
     EXPECT_EQ(beside["status"], 0) << messages;
-    EXPECT_LT(beside["seconds"], told["alone"]["seconds"].get<double>() + commands * kMostDelay)
+    EXPECT_LT(beside["processor_seconds"],
+              alone["processor_seconds"].get<double>() + commands * kMostDelay)
         << messages;
+    if (full()) {
+      EXPECT_LT(beside["seconds"], alone["seconds"].get<double>() + commands * kMostDelay)
+          << messages;
+    }
     EXPECT_LT(beside["mebibytes"], kMostMemory) << messages;
     EXPECT_TRUE(told["enemy_lives"].get<bool>());
     EXPECT_EQ(told["state"], "off");
-    double ordinary = 0;
-    double ordinary_work = 0;
-    for (const auto& one : told["interrupted_alone"]) {
-      ordinary = std::max(ordinary, one["seconds"].get<double>());
-      ordinary_work = std::max(ordinary_work, one["processor_seconds"].get<double>());
-    }
-    // perf itself reads the hostile process's records before it completes its file.
-    double by_perf = 2 * ordinary;
-    for (const double seconds : told["interrupted_stock"]) {
-      by_perf = std::max(by_perf, seconds);
-    }
+    const auto& ordinary = told["interrupted_alone"];
     for (const auto& one : told["interrupted"]) {
-      EXPECT_LT(one["processor_seconds"], 2 * ordinary_work + kMostToEnd) << one.dump();
-      EXPECT_LT(one["seconds"], by_perf + most_to_end_by_clock()) << one.dump();
+      EXPECT_TRUE(one["ended"].get<bool>()) << "it hangs: " << one.dump();
+      EXPECT_LT(one["processor_seconds"], 2 * longest(ordinary, "processor_seconds") + kMostToEnd)
+          << one.dump();
+      if (full()) {
+        // perf itself reads the hostile process's records before it completes its file.
+        const auto by_perf = std::max(2 * longest(ordinary, "seconds"),
+                                      longest(told["interrupted_stock"], "seconds"));
+        EXPECT_LT(one["seconds"], by_perf + kMostToEnd) << one.dump();
+      }
     }
   }
 
   static void expect_whole_stacks(const nlohmann::json& told) {
     const auto samples = told["beside"].value("samples", 0.0);
-    EXPECT_GT(samples, 0.2 * told["alone"].value("samples", 0.0));
+    const auto expected = kFrequency * told["beside"].value("innocent_seconds", 0.0);
+    EXPECT_GT(expected, 0);
+    EXPECT_GT(samples, 0.5 * expected) << told["beside"].value("err", "");
     EXPECT_GE(told["beside"].value("whole", 0.0), 0.95 * samples)
         << told["beside"].value("err", "");
   }

@@ -3,16 +3,16 @@
 #   scene.py TOOL DATA HOSTILE PYTHON MODE SECONDS INTERRUPTIONS
 #
 # HOSTILE is a program of this directory. The system's Python runs a copy of it as the user nobody; if it fakes structures of
-# PYTHON, then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline and bpf record the machine for SECONDS with
-# that engine; status runs `status`, dump runs `dump -a`; live runs side by side, for SECONDS, `top -a` with BPF and without
-# it, `why` of the innocent Python, and `why` of the hostile program, which may be refused. First all this runs without the
-# hostile program (the results are reused for an hour), then with it. The tool is interrupted (SIGINT) INTERRUPTIONS times
-# without the hostile program, and as often with it, each time at a random moment; stock perf, too. Prints the measurements as
-# one line of JSON.
+# PYTHON, then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline and bpf record the machine with that
+# engine, for SECONDS and at least until the innocent Python has used two fifths of SECONDS of CPU time; status runs `status`,
+# dump runs `dump -a`; live runs side by side, for SECONDS, `top -a` with BPF and without it, `why` of the innocent Python, and
+# `why` of the hostile program, which may be refused. First all this runs without the hostile program, then with it. The tool is
+# interrupted (SIGINT) INTERRUPTIONS times with the hostile program, each time at a random moment; a recording is also
+# interrupted as often without it, in its middle, and with PYINJECT_HOSTILE=full a recording by stock perf with it, near its
+# end. Prints the measurements as one line of JSON.
 import json
 import os
 import random
-import resource
 import select
 import shutil
 import signal
@@ -24,8 +24,10 @@ import time
 tool, data, hostile, python, mode, seconds, interruptions = sys.argv[1:]
 seconds, interruptions = float(seconds), int(interruptions)
 here = os.path.dirname(os.path.abspath(__file__))
-PATIENCE = 60
+HANG = 200  # seconds: no working command takes as long, even on a busy machine
+NOBODY = 65534
 records = mode in ("trampoline", "bpf")
+full = os.environ.get("PYINJECT_HOSTILE") == "full"
 MADE_UP = ["circle", "threads", "changing", "gil", "names", "lines", "tasks"]
 
 INNOCENT = """
@@ -49,7 +51,7 @@ CHAIN = ["<module>", "main", "serve", "handle", "work"]
 def start(arguments, user=None, folder="/", environment=None):
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, user=user, group=user, cwd=folder,
                                extra_groups=None if user is None else [], env={**os.environ, **(environment or {})})
-    if not select.select([process.stdout], [], [], PATIENCE)[0] or process.stdout.readline() != "ready\n":
+    if not select.select([process.stdout], [], [], HANG)[0] or process.stdout.readline() != "ready\n":
         raise SystemExit(f"{arguments} did not start")
     return process
 
@@ -57,6 +59,10 @@ def start(arguments, user=None, folder="/", environment=None):
 def end(process):
     process.kill()
     process.wait()
+
+
+# A recording lasts until this command has read a line.
+RECORDED = ["sh", "-c", "echo recording; read line"]
 
 
 def command(output):
@@ -75,57 +81,110 @@ def command(output):
             [ $? -le 125 ] && wait $top && wait $reading && wait $why"""
         return ["sh", "-c", script]
     # cpu-clock is available everywhere, perf's default event is not on virtual machines.
-    return [tool, "record", "--engine", mode, "-a", "-F", "499", "-e", "cpu-clock", "-o", output, "--", "sleep", str(seconds)]
+    return [tool, "record", "--engine", mode, "-a", "-F", "499", "-e", "cpu-clock", "-o", output, "--", *RECORDED]
 
 
 def stock_command(output):
     """perf alone, as many bytes per sample; without its thread for BPF programs, which may take a second to end."""
     call_graph = "fp" if mode == "bpf" else "dwarf,65528"
     return ["perf", "record", "--no-bpf-event", "--call-graph", call_graph, "-a", "-F", "499", "-e", "cpu-clock", "-o", output, "--",
-            "sleep", str(seconds)]
+            *RECORDED]
 
 
-def processor_seconds(pid):
-    """The CPU time of PID, of its reaped children and of its current children."""
-    def ticks(one, count):
-        with open(f"/proc/{one}/stat") as stat:
-            return sum(int(field) for field in stat.read().rpartition(")")[2].split()[11:11 + count])
+def fields(pid):
+    """The fields of /proc/PID/stat after the name; [] if the process is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
-    with open(f"/proc/{pid}/task/{pid}/children") as children:
-        now = children.read().split()
-    total = ticks(pid, 4)
-    for child in now:
+
+def tree_seconds(pid):
+    """The CPU time of PID, of its reaped descendants and of its current descendants."""
+    while True:
+        own = [int(field) for field in fields(pid)[11:15]]
         try:
-            total += ticks(child, 2)
+            with open(f"/proc/{pid}/task/{pid}/children") as children:
+                below = sum(tree_seconds(child) for child in children.read().split())
         except (FileNotFoundError, ProcessLookupError):
-            pass
-    return total / os.sysconf("SC_CLK_TCK")
+            below = 0
+        # Otherwise PID reaped a child in between, which would be missing or counted twice.
+        if own[2:] == [int(field) for field in fields(pid)[13:15]]:
+            return sum(own) / os.sysconf("SC_CLK_TCK") + below
 
 
-def run(output, interrupt_after=None, of=command):
-    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as messages:
+def innocent_seconds():
+    """The CPU time of the innocent Python."""
+    return time.clock_gettime(~innocent.pid << 3 | 2)  # the clock id of clock_getcpuclockid(3)
+
+
+class Recorded:
+    """How far a recording is, as a fraction of what it has to last."""
+
+    def __init__(self, process):
+        self.out = process.stdout
+        self.into = process.stdin
+        self.begin = None
+        self.innocent = 0  # seconds of CPU time of the innocent Python in the recording
+
+    def begun(self):
+        if self.begin is None and select.select([self.out], [], [], 0)[0]:
+            if self.out.readline() == b"recording\n":
+                self.begin = time.monotonic(), innocent_seconds()
+        return self.begin is not None
+
+    def fraction(self):
+        if not self.begun():
+            return 0
+        wall, processor = self.begin
+        return min((time.monotonic() - wall) / seconds, (innocent_seconds() - processor) / (0.4 * seconds))
+
+    def stop(self):
+        if not self.into.closed:
+            self.innocent = innocent_seconds() - self.begin[1]
+            try:
+                self.into.write(b"\n")
+                self.into.close()
+            except BrokenPipeError:
+                pass
+
+
+def run(output, interrupt_after=None, interrupt_at=None, of=command):
+    """Interrupts the command INTERRUPT_AFTER seconds after its start, or when the fraction INTERRUPT_AT is recorded."""
+    with tempfile.TemporaryFile() as messages:
         begin = time.monotonic()
-        process = subprocess.Popen(of(output), stdout=said, stderr=messages, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(of(output), stdout=subprocess.PIPE if records else subprocess.DEVNULL, stderr=messages,
+                                   stdin=subprocess.PIPE if records else subprocess.DEVNULL)
         watched = os.pidfd_open(process.pid)
-        since = begin
-        before = 0
-        if interrupt_after is not None:
-            ended = select.select([watched], [], [], interrupt_after)[0]
-            since = time.monotonic()
-            before = processor_seconds(process.pid)
-            if not ended:
+        recorded = Recorded(process) if records else None
+        since, before, due = begin, 0, interrupt_after is not None or interrupt_at is not None
+        while not (ended := bool(select.select([watched], [], [], 0.01)[0])) and time.monotonic() < since + HANG:
+            fraction = recorded.fraction() if recorded else 0
+            late = interrupt_after is not None and time.monotonic() >= begin + interrupt_after
+            if due and (late or interrupt_at is not None and fraction >= interrupt_at):
+                due = False
+                before = tree_seconds(process.pid)
+                since = time.monotonic()
                 os.kill(process.pid, signal.SIGINT)  # send_signal() would reap it if it has just ended
-        in_time = bool(select.select([watched], [], [], PATIENCE)[0])
-        took = time.monotonic() - since
+            elif fraction >= 1:
+                recorded.stop()
+        now = time.monotonic()
         os.close(watched)
-        if not in_time:
+        if not ended:
             os.kill(process.pid, signal.SIGKILL)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        said.seek(0)
+        processor = usage.ru_utime + usage.ru_stime
+        if due:  # it ended before the moment of the interruption
+            since, before = now, processor
+        if recorded:
+            process.stdout.close()
+            process.stdin.close()
         messages.seek(0)
-        return {"status": process.returncode, "in_time": in_time, "seconds": took, "mebibytes": usage.ru_maxrss / 1024,
-                "processor_seconds": usage.ru_utime + usage.ru_stime - before, "out": said.read()[-200_000:], "err": messages.read()[-4000:]}
+        return {"status": process.returncode, "ended": ended, "seconds": now - since, "processor_seconds": processor - before,
+                "mebibytes": usage.ru_maxrss / 1024, "innocent_seconds": recorded.innocent if recorded else 0,
+                "err": messages.read().decode(errors="replace")[-4000:]}
 
 
 def stacks(pid):
@@ -160,32 +219,13 @@ def state(pid):
     return json.loads(told.stdout)["processes"][0]["trampoline"]
 
 
-def without_the_hostile_program():
-    """The same for every hostile program, and so kept next to the tool for an hour, or until the tool is rebuilt."""
-    kept = os.path.join(os.path.dirname(tool), "hostile-baselines.json")
-    key = json.dumps([mode, python, seconds, interruptions, os.stat(tool).st_mtime_ns])
-    try:
-        with open(kept) as file:
-            known = json.load(file)
-    except FileNotFoundError:
-        known = {}
-    if key in known and 0 <= time.time() - known[key]["at"] < 3600:
-        return known[key]["measured"]
-    measured = {"alone": run(data), "interrupted_alone": []}
-    if records:
-        measured["alone"].update(stacks(innocent.pid))
-    elif mode == "live":
-        measured["alone"].update(answers())
-    for _ in range(interruptions):
-        one = run(data, interrupt_after=seconds / 2 + 0.5)
-        measured["interrupted_alone"].append({"seconds": one["seconds"], "processor_seconds": one["processor_seconds"]})
-    if measured["alone"]["status"] != 0:
-        return measured
-    known[key] = {"at": time.time(), "measured": measured}
-    with open(kept + ".new", "w") as file:
-        json.dump(known, file)
-    os.rename(kept + ".new", kept)
-    return measured
+def uninterrupted():
+    one = run(data)
+    if one["status"] == 0 and records:
+        one.update(stacks(innocent.pid))
+    elif one["status"] == 0 and mode == "live":
+        one.update(answers())
+    return one
 
 
 def readable(folder):
@@ -201,25 +241,20 @@ def readable(folder):
 
 enemy = None
 innocent = start([python, "-c", INNOCENT])
-result = {"interrupted": [], "interrupted_stock": [], **without_the_hostile_program()}
+result = {"alone": uninterrupted(), "interrupted_alone": [], "interrupted": [], "interrupted_stock": []}
+for _ in range(interruptions if records else 0):
+    result["interrupted_alone"].append(run(data, interrupt_at=0.5))
 with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # TMPDIR may be closed to nobody
     os.chmod(folder, 0o777)
-    os.chown(folder, 65534, 65534)
     made_up = hostile in MADE_UP
     enemy = start([python if made_up else "/usr/bin/python3", os.path.join(readable(folder), hostile + ".py")],
-                  None if made_up else 65534, folder, {"PYTHONDONTWRITEBYTECODE": "1"})
-    result["beside"] = run(data)
-    if records:
-        result["beside"].update(stacks(innocent.pid))
-    elif mode == "live":
-        result["beside"].update(answers())
-    for _ in range(interruptions if records else 0):
-        result["interrupted_stock"].append(run(data, interrupt_after=0.9 * seconds, of=stock_command)["seconds"])
+                  None if made_up else NOBODY, folder, {"PYTHONDONTWRITEBYTECODE": "1"})
+    result["beside"] = uninterrupted()
+    for _ in range(interruptions if records and full else 0):
+        result["interrupted_stock"].append(run(data, interrupt_at=0.9, of=stock_command))
     for _ in range(interruptions):
         after = random.uniform(0.05, result["alone"]["seconds"])
-        one = run(data, interrupt_after=after)
-        result["interrupted"].append({"after": after, "seconds": one["seconds"], "processor_seconds": one["processor_seconds"],
-                                      "status": one["status"], "err": one["err"][-600:]})
+        result["interrupted"].append({"after": after, **run(data, interrupt_after=after)})
     result["state"] = state(innocent.pid)
     result["enemy_lives"] = enemy.poll() is None
     end(enemy)
