@@ -16,6 +16,13 @@ namespace pyinject::test {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr auto kExecutableByAll =
+    fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec;
+
+}  // namespace
+
 nlohmann::json DoctoredMachine::Opinion::check(const std::string& name) const {
   for (const auto& check : report.value("checks", nlohmann::json::array())) {
     if (check.at("name") == name) {
@@ -43,10 +50,10 @@ void DoctoredMachine::SetUp() {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "mounting over settings needs root";
   }
-  fs::permissions(folder_.path(),
-                  fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  fs::permissions(folder_.path(), kExecutableByAll);
   tool_ = folder_ / "perf-pyinject";
   fs::copy_file(tool(), tool_);
+  fs::permissions(tool_, kExecutableByAll);
 }
 
 bool DoctoredMachine::make(const std::string& mounts) {
@@ -101,7 +108,7 @@ std::string DoctoredMachine::debians_perf() const {
                   "echo 'Consider adjusting /proc/sys/kernel/perf_event_paranoid' >&2\n"
                   "exit 255\n",
                   find_perf("perf").value()));
-  fs::permissions(path, fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  fs::permissions(path, kExecutableByAll);
   return path;
 }
 

@@ -51,6 +51,9 @@ void SeenFolder::write(std::string_view name, std::string_view content) const {
   if (!fd.valid()) {
     throw base::SystemError{"cannot write " + path, errno};
   }
+  if (::fchmod(fd.get(), 0755) != 0) {  // whatever the umask is
+    throw base::SystemError{"cannot make " + path + " executable", errno};
+  }
   base::write_all(fd.get(), content, path);
 }
 

@@ -64,8 +64,9 @@ TEST(PidRefusals, NamesAProcessWithoutPython) {
 TEST(PidRefusals, NamesAnOldPython) {
   std::vector<std::string> old{"/usr/bin/python3"};
   std::error_code ignored;
-  for (const auto& entry :
-       fs::directory_iterator{fs::path{std::getenv("HOME")} / ".pyenv/versions", ignored}) {
+  const char* const home = std::getenv("HOME");
+  for (const auto& entry : fs::directory_iterator{
+           fs::path{home == nullptr ? "/" : home} / ".pyenv/versions", ignored}) {
     old.push_back(entry.path() / "bin/python");
   }
   int seen = 0;

@@ -22,7 +22,9 @@ using testing::HasSubstr;
 // A mount namespace in which every user may read the interpreters: root's home directory is closed
 // to them.
 constexpr auto kWorld = R"(set -e
-saved=$1; shift
+umask 022
+mount -t tmpfs none /mnt
+saved=/mnt
 number=0
 for tree; do
   number=$((number + 1))
@@ -38,6 +40,10 @@ for tree; do
 done
 echo ready
 read line)";
+
+constexpr auto kExecutableByAll = fs::perms::owner_all | fs::perms::group_read |
+                                  fs::perms::group_exec | fs::perms::others_read |
+                                  fs::perms::others_exec;
 
 // The path up to the directory that contains usr, lib or bin.
 std::string tree_of(const fs::path& file) {
@@ -63,12 +69,13 @@ void Rights::SetUp() {
   }
   interpreter_ = found.back();
   world_.emplace(std::vector<std::string>{"unshare", "--mount", "sh", "-c", kWorld, "sh",
-                                          saved_.path(), tree_of(interpreter_file(interpreter_)),
+                                          tree_of(interpreter_file(interpreter_)),
                                           tree_of(interpreter_.command.front())});
   if (world_->read_line(Deadline::after(kPatience)) != "ready") {
     GTEST_SKIP() << "no mount namespace here: " << world_->err();
   }
   fs::copy_file(tool(), folder_.here("perf-pyinject"));
+  fs::permissions(folder_.here("perf-pyinject"), kExecutableByAll);
   fs::create_directory(folder_.here("out"));
   fs::permissions(folder_.here("out"), fs::perms::all);
 }

@@ -5,7 +5,6 @@
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
 #include "support/python_process.hpp"
-#include "support/temp_dir.hpp"
 
 #include <gtest/gtest.h>
 
@@ -50,7 +49,6 @@ class Rights : public testing::Test {
   static void expect_private(const std::string& path, uid_t owner);
 
   Interpreter interpreter_;
-  TempDir saved_;
   SeenFolder folder_{Interpreter{}};
   std::optional<ChildProcess> world_;
   std::optional<PythonProcess> python_;

@@ -13,8 +13,10 @@
 
 namespace pyinject::test {
 
-TempDir::TempDir() {
-  auto name = (std::filesystem::temp_directory_path() / "pyinject-test-XXXXXX").string();
+TempDir::TempDir() : TempDir{std::filesystem::temp_directory_path()} {}
+
+TempDir::TempDir(const std::filesystem::path& parent) {
+  auto name = (parent / "pyinject-test-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
     throw base::SystemError{"cannot make a folder like " + name, errno};
   }

@@ -9,7 +9,8 @@ namespace pyinject::test {
 
 class TempDir {
  public:
-  TempDir();
+  TempDir();  // in TMPDIR, by default /tmp
+  explicit TempDir(const std::filesystem::path& parent);
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
