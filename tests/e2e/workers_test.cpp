@@ -130,7 +130,7 @@ TEST_P(Gunicorn, NamesTheWorkOfWorkersThatAreReplaced) {
   if (!python) {
     GTEST_SKIP() << "no CPython 3." << GetParam() << " with gunicorn (scripts/pythons)";
   }
-  const TempDir folder;
+  const TempDir folder{"/tmp"};  // the path of a socket is short
   const auto with = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), python->command.begin(), python->command.end());
     return arguments;

@@ -43,7 +43,7 @@ class TmuxTerminal {
   std::string ask(const std::string& command);
   [[nodiscard]] std::string next_line();
 
-  TempDir temp_;
+  TempDir temp_{"/tmp"};  // the path of a socket is short
   std::unique_ptr<ChildProcess> server_;
   std::unique_ptr<ChildProcess> client_;
 };

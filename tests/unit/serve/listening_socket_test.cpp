@@ -57,7 +57,7 @@ class UnixSocket : public testing::Test {
   [[nodiscard]] const test::TempDir& folder() const { return folder_; }
 
  private:
-  test::TempDir folder_;
+  test::TempDir folder_{"/tmp"};  // the path of a socket is short
 };
 
 TEST_F(UnixSocket, IsForItsUserOnlyAndIsRemoved) {
