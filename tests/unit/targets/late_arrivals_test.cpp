@@ -256,9 +256,15 @@ TEST_F(LateArrivalsTest, AProgramThatIsMappedWhenTheLastTryEndsIsTriedToo) {
 
 TEST_F(LateArrivalsTest, AChildThatWasNoPythonWhenItWasTriedIsTriedWhenItMapsOne) {
   begin();
-  manager_.answer = [](Pid) { return LateArrival{.late = Late::kRefused}; };
+  std::mutex hold;
+  std::unique_lock held{hold};
+  manager_.answer = [&](Pid) {
+    const std::scoped_lock wait{hold};
+    return LateArrival{.late = Late::kRefused};
+  };
   arrivals_->add_known({kChild});
   handle_all({{.change = Change::kForked, .pid = kOne, .parent = kChild}});
+  held.unlock();
   pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(::poll(&ready, 1, test::kPatienceMs), 1) << "the first attempt has not ended";
   arrivals_->handle();
@@ -283,9 +289,16 @@ TEST_F(LateArrivalsTest, RetriesAProcessAfterAMissedExec) {
 
 TEST_F(LateArrivalsTest, TriesChildrenOfAPolledProcess) {
   begin();
+  std::mutex hold;
+  std::unique_lock held{hold};
+  manager_.answer = [&](Pid) {
+    const std::scoped_lock wait{hold};
+    return LateArrival{.late = Late::kActive};
+  };
   handle_all({{.change = Change::kAppeared, .pid = kOne}});
+  held.unlock();
   pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&ready, 1, 10'000), 1) << "the first attempt has not ended";
+  ASSERT_EQ(::poll(&ready, 1, test::kPatienceMs), 1) << "the first attempt has not ended";
   arrivals_->handle();
   handle_all({{.change = Change::kForked, .pid = kChild, .parent = kOne}});
   EXPECT_TRUE(tried({kOne, kChild}));
@@ -355,7 +368,7 @@ TEST_F(LateArrivalsTest, CountsAProcessThatExitsBeforeItIsReadyOnce) {
       if (meanwhile) {
         held.unlock();
         pollfd ready{.fd = arrivals_->fd(), .events = POLLIN, .revents = 0};
-        ASSERT_EQ(::poll(&ready, 1, 10'000), 1);
+        ASSERT_EQ(::poll(&ready, 1, test::kPatienceMs), 1);
         arrivals_->handle();
       }
       arrivals_->stop();

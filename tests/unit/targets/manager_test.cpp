@@ -366,7 +366,7 @@ TEST_F(ManagerTest, ActivatesLateWhatWasNoPythonAtTheStart) {
 // The record of an exec may be lost.
 TEST_F(ManagerTest, DetectsAnExecWithoutARecord) {
   test::ChildProcess child{{"sh", "-c", "echo ready; read word; exec sleep 60"}};
-  const auto deadline = base::Deadline::after(std::chrono::seconds{20});
+  const auto deadline = base::Deadline::after(test::kPatience);
   ASSERT_EQ(child.read_line(deadline), "ready");
   const auto manager = make();
   detector_.refusals[child.pid()] = Reason::kSeccomp;
