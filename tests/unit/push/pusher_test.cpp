@@ -1,5 +1,7 @@
 // The pusher against servers of the test's own, without perf.
 #include "export/deflate.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "support/patience.hpp"
 #include "support/profile_server.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/push/pusher_fixture.hpp"
@@ -13,6 +15,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <netinet/in.h>
@@ -141,12 +144,13 @@ TEST_F(PusherTest, TemporaryFailuresAreRetriedInOrder) {
   const auto first = server.next();
   pusher.add("web");
   std::vector<json> attempts{first};
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 3; ++i) {
     attempts.push_back(server.next());
   }
-  const auto asked = std::chrono::steady_clock::now();
+  const auto before = std::chrono::steady_clock::now();
   attempts.push_back(server.next());
-  EXPECT_GE(std::chrono::steady_clock::now() - asked, milliseconds{900}) << "Retry-After: 1";
+  attempts.push_back(server.next());
+  EXPECT_GE(std::chrono::steady_clock::now() - before, milliseconds{1000}) << "Retry-After: 1";
   for (const auto& attempt : attempts) {
     EXPECT_EQ(id_of(attempt), id_of(first));
   }
@@ -200,6 +204,10 @@ TEST_F(PusherTest, HangingServerIsLeftInTimeAndAnotherOneIsNotDelayed) {
     EXPECT_EQ(hanging.next().at("answer"), "hang");
     EXPECT_EQ(hanging.next().at("answer"), "hang") << "after the time-out";
     EXPECT_EQ(other.next().at("answer"), "200");
+    const auto deadline = base::Deadline::after(test::kPatience);
+    while (pusher.counts().pushed == 0 && !deadline.expired()) {
+      std::this_thread::yield();
+    }
     pusher.finish();
     EXPECT_EQ(pusher.counts().pushed, 1U);
     EXPECT_EQ(pusher.counts().spooled, 1U);
@@ -266,7 +274,8 @@ TEST_F(PusherTest, TheNextRunSendsWhatIsLeftOnceEach) {
   (void)server.answer_from_now("200");
   all.patience = std::chrono::minutes{1};
   auto pusher = start(all);
-  EXPECT_EQ(pusher.counts().spooled + pusher.counts().pushed, 5U);
+  const auto counts = pusher.counts();
+  EXPECT_EQ(counts.spooled + counts.pushed, 5U);
   pusher.finish();
   EXPECT_EQ(pusher.counts().pushed, 5U);
   std::set<std::string> ids;
