@@ -158,8 +158,8 @@ class Commands(unittest.TestCase):
             raise
         return process.returncode, printed.decode(errors="replace")
 
-    # The same for a command that Ctrl-C ends, once it has printed SIGN.
-    def run_until(self, sign, command):
+    # The same; Ctrl-C ends INTERRUPTED, None: the command itself, once the command has printed SIGN.
+    def run_and_interrupt(self, interrupted, sign, command):
         process = self.start(shlex.split(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         printed = b""
         deadline = time.monotonic() + PATIENCE
@@ -169,11 +169,19 @@ class Commands(unittest.TestCase):
                 if not piece:
                     break
                 printed += piece
-            process.send_signal(signal.SIGINT)
+            (interrupted or process).send_signal(signal.SIGINT)
             printed += output.read()
-        status = process.wait(PATIENCE)
-        interrupted = sign.encode() in printed and status in (-signal.SIGINT, 128 + signal.SIGINT)
-        return 0 if interrupted else status or 1, printed.decode(errors="replace")
+        return process.wait(PATIENCE), printed.decode(errors="replace")
+
+    # For a command that Ctrl-C ends.
+    def run_until(self, sign, command):
+        status, printed = self.run_and_interrupt(None, sign, command)
+        interrupted = sign in printed and status in (-signal.SIGINT, 128 + signal.SIGINT)
+        return 0 if interrupted else status or 1, printed
+
+    # For a command that joins PERF and ends with it.
+    def run_beside(self, perf, command):
+        return self.run_and_interrupt(perf, "joined perf record", command)
 
     def check(self, page):
         with open(f"{SOURCE}/{page}", encoding="utf-8") as file:
@@ -191,14 +199,17 @@ class Commands(unittest.TestCase):
 
     def check_one(self, command, names):
         if "PERF_PID" in command:
-            perf = self.start(["perf", "record", "-q", "-g", "-k", "mono", "-o", "joined.data", "-p", names["pid"], "--", "sleep",
-                               "3"])
+            perf = self.start(["perf", "record", "-q", "-g", "-k", "mono", "-o", "joined.data", "-p", names["pid"]])
             names = {**names, "perf": str(perf.pid)}
             self.addCleanup(perf.wait, PATIENCE)
+            self.addCleanup(perf.send_signal, signal.SIGINT)
         typed = self.substituted(command, names)
         sign = next((sign for pattern, sign in LASTING if re.search(pattern, typed)), None)
         begin = time.monotonic()
-        status, printed = self.run_until(sign, typed) if sign else self.run_to_end(typed)
+        if "PERF_PID" in command:
+            status, printed = self.run_beside(perf, typed)
+        else:
+            status, printed = self.run_until(sign, typed) if sign else self.run_to_end(typed)
         print(f"{time.monotonic() - begin:5.1f} s  {typed}", flush=True)
         if status == 125 and re.search(r"\(no_[a-z]+\)|tracefs is not mounted", printed):
             self.skipTest(printed)  # rights, BTF

@@ -5,6 +5,7 @@
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
+#include "support/statistics.hpp"
 #include "support/temp_dir.hpp"
 #include "support/until_worked.hpp"
 
@@ -213,8 +214,8 @@ TEST_P(ApplicationStacks, HavePythonFunctionsUpToTheModule) {
   RecordProperty("marked_permille", permille(all.marked, all.samples));
   RecordProperty("main_rooted_permille", permille(all.main_rooted, all.main));
   RecordProperty("main_complete_permille", permille(all.main_complete, all.main));
-  EXPECT_GE(all.python * 100, all.samples * 99) << all.without;
-  EXPECT_GE(all.main_rooted * 100, all.main * 99);
+  EXPECT_TRUE(share_is_at_least({.count = all.python, .all = all.samples}, 0.99)) << all.without;
+  EXPECT_TRUE(share_is_at_least({.count = all.main_rooted, .all = all.main}, 0.99));
   EXPECT_EQ(without_root, 0) << "recordings without the outermost functions";
 }
 

@@ -5,6 +5,7 @@
 #include "e2e/served_tree.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
+#include "support/statistics.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +19,8 @@
 namespace pyinject::test {
 namespace {
 
-constexpr double kPoints = 2;
+// Of the time that the program measures. Measured: 0.4 points at most, of 10,000 samples.
+constexpr double kBias = 0.005;
 
 using Shares = std::map<char, double>;  // of the loops A, B and C, in percent
 
@@ -106,15 +108,19 @@ TEST_P(BpfLines, HaveTheTimeThatTheProgramMeasures) {
       all += 1;
     }
   }
-  EXPECT_GE(all, 2000) << running.child().err();
+  EXPECT_GE(all, 5000) << running.child().err();
   EXPECT_LE(counts['?'], all / 50) << "samples in lines outside the loops";
+  all -= counts['?'];
   counts.erase('?');
   const auto seen = percent(counts);
   for (const auto& [loop, share] : told) {
     const auto measured = seen.contains(loop) ? seen.at(loop) : 0;
     RecordProperty(std::string{loop}, fmt::format("{:.1f} of {:.1f}", measured, share));
-    EXPECT_LE(std::abs(measured - share), kPoints)
-        << loop << ": " << measured << " % of the samples, " << share << " % of the time";
+    const auto count = std::llround(measured * all / 100);
+    EXPECT_TRUE(share_is_near(
+        {.count = static_cast<std::size_t>(count), .all = static_cast<std::size_t>(all)},
+        share / 100, kBias))
+        << loop;
   }
 }
 

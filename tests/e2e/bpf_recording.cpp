@@ -5,6 +5,7 @@
 #include "e2e/served_tree.hpp"
 #include "e2e/take_word.hpp"
 #include "pyinject/base/error.hpp"
+#include "support/statistics.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -90,7 +91,7 @@ std::size_t said_unreadable(const std::string& messages, std::size_t samples) {
   const std::regex said{"([0-9]+) partly unreadable"};
   std::smatch words;
   const auto count = std::regex_search(messages, words, said) ? std::stoul(words[1]) : 0;
-  EXPECT_LE(count, 1 + samples / 1000) << messages;
+  EXPECT_TRUE(share_is_at_most({.count = count, .all = samples}, 0.001)) << messages;
   return count;
 }
 

@@ -29,7 +29,7 @@ constexpr auto kTracepoint = "sched:sched_switch";
 [[nodiscard]] nlohmann::json bpf_figures(const std::string& file);
 
 // The number of SAMPLES that, by the summary in MESSAGES, lack a stack because memory could not be
-// read at that instant. A test failure if it exceeds one in a thousand.
+// read at that instant. A test failure if it exceeds one in a thousand by more than chance.
 [[nodiscard]] std::size_t said_unreadable(const std::string& messages, std::size_t samples);
 
 // The counters of processes in FILE: "Activated" and the like. Throws as well.

@@ -4,6 +4,7 @@
 #include "e2e/served_tree.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
+#include "support/statistics.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -110,7 +111,8 @@ TEST_P(BpfShortLives, NoneIsMisnamed) {
   }
   EXPECT_GE(judged, 1500U) << running.child().err();
   EXPECT_EQ(misnamed, 0U) << wrong << running.child().err();
-  EXPECT_LE(unresolved * 200, judged) << running.child().err();
+  EXPECT_TRUE(share_is_at_most({.count = unresolved, .all = judged}, 0.005))
+      << running.child().err();
   RecordProperty("judged", std::to_string(judged));
   RecordProperty("unresolved", std::to_string(unresolved));
   RecordProperty("lived_us", lived);

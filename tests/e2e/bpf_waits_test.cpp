@@ -6,6 +6,7 @@
 #include "e2e/served_tree.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
+#include "support/statistics.hpp"
 #include "support/temp_dir.hpp"
 #include "support/untouched.hpp"
 
@@ -155,7 +156,7 @@ struct GilShare {
 };
 
 TEST_P(BpfGil, IsHeldForAsLongAsTheProgramSays) {
-  const auto told = record("gil_shares.py", "24", {"--gil"});
+  const auto told = record("gil_shares.py", "24", {"--gil", "-F", "4999"});
   std::map<std::string, GilShare> shares;
   for (const auto& sample : scripted_samples(data())) {
     for (const std::string thread : {"first", "second"}) {
@@ -166,18 +167,18 @@ TEST_P(BpfGil, IsHeldForAsLongAsTheProgramSays) {
     }
   }
   ASSERT_EQ(told.size(), 4U);
-  EXPECT_GE(shares["first"].all, 200) << messages();
-  const auto expect_near = [&](const std::string& what, double seen, double truth) {
-    RecordProperty(what, fmt::format("{:.1f} of {:.1f}", seen, truth));
-    EXPECT_LE(std::abs(seen - truth), 5) << what << ": " << seen << ", but " << truth << "\n"
-                                         << messages();
+  const auto& [first, second] = std::pair{shares["first"], shares["second"]};
+  EXPECT_GE(first.all, 2000) << messages();
+  const auto expect_near = [&](const std::string& what, double with, double all, double truth) {
+    RecordProperty(what, fmt::format("{:.3f} of {:.3f}", with / all, truth));
+    const Part part{.count = static_cast<std::size_t>(with), .all = static_cast<std::size_t>(all)};
+    EXPECT_TRUE(share_is_near(part, truth, 0.02)) << what << "\n" << messages();
   };
   // The share of each thread's time in which it holds the GIL, and the first thread's share of the
   // time that the GIL is held.
-  expect_near("first", shares["first"].percent(), 100 * told[0] / (told[0] + told[1]));
-  expect_near("second", shares["second"].percent(), 100 * told[2] / (told[2] + told[3]));
-  expect_near("owner", 100 * shares["first"].with / (shares["first"].with + shares["second"].with),
-              100 * told[0] / (told[0] + told[2]));
+  expect_near("first", first.with, first.all, told[0] / (told[0] + told[1]));
+  expect_near("second", second.with, second.all, told[2] / (told[2] + told[3]));
+  expect_near("owner", first.with, first.with + second.with, told[0] / (told[0] + told[2]));
 }
 
 // Off-CPU time in a function that sleeps first and then waits for the GIL, and in one that waits
@@ -209,11 +210,12 @@ TEST_P(BpfGil, IsWaitedForAsLongAsTheProgramSays) {
   RecordProperty("lock", fmt::format("{} ns of {}, GIL {}", lock.all, told[2], lock.with));
   EXPECT_LE(std::abs(gil.all / told[0] - 1), 0.05) << gil.all << " ns of " << told[0];
   EXPECT_LE(std::abs(lock.all / told[2] - 1), 0.05) << lock.all << " ns of " << told[2];
-  // On a busy machine it sleeps longer than requested, and waits a little less for the GIL if its
-  // holder was delayed.
+  // On a busy machine it sleeps longer than requested, which shortens its wait for the GIL; and the
+  // thread that releases the lock may lose its processor before it releases the GIL. A program that
+  // confuses the waits has none of the one, or all of the other.
   EXPECT_LE(gil.with, 1.05 * (told[0] - told[1]));
-  EXPECT_GE(gil.with, 0.6 * (told[0] - told[1]));
-  EXPECT_LE(lock.percent(), 20);
+  EXPECT_GE(gil.with, 0.3 * (told[0] - told[1]));
+  EXPECT_LE(lock.percent(), 50);
   EXPECT_GE(held.all, 500);
   EXPECT_GE(held.percent(), 98);
 }

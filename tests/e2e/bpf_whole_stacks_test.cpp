@@ -5,6 +5,7 @@
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/patience.hpp"
+#include "support/statistics.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -75,8 +76,8 @@ TEST_P(BpfWholeStacks, BeginWithTheProgram) {
   EXPECT_GE(samples, 1000U);
   // The frames outside the innermost one may not be found (docs/bpf.md, 3): 1 of 700,000 with
   // 3.12.1. The defect that this test looks for affected 3 and 40 of 10,000.
-  EXPECT_LE(cut, std::max<std::size_t>(3, samples / 10000))
-      << "of " << samples << ", first: " << first << "\n"
+  EXPECT_TRUE(share_is_at_most({.count = cut, .all = samples}, 1.0 / 700'000))
+      << "first: " << first << "\n"
       << running.child().err();
   RecordProperty("samples", std::to_string(samples));
 }

@@ -15,6 +15,7 @@
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
+#include "support/statistics.hpp"
 #include "support/temp_dir.hpp"
 #include "weave/recorded_files.hpp"
 #include "weave/weave.hpp"
@@ -183,17 +184,20 @@ class NativeStacks : public testing::TestWithParam<Build> {
 };
 INSTANTIATE_TEST_SUITE_P(Builds, NativeStacks, testing::ValuesIn(all_builds()), BuildName{});
 
-// One sample in a thousand may differ, or one of fewer. With the JIT, some end early, one in a
-// thousand for each of FUNCTIONS: any of them may be code that was made after the last scan. The
-// JIT of 3.14 keeps no frame pointers: its stacks end there by both ways.
+// One sample in a thousand may differ. With the JIT, some end early, one in a thousand for each of
+// FUNCTIONS: any of them may be code that was made after the last scan. The JIT of 3.14 keeps no
+// frame pointers: its stacks end there by both ways.
 void expect_equal(const Compared& compared, const Build& build, std::size_t at_least,
                   std::size_t functions) {
   EXPECT_GE(compared.all(), at_least);
-  const auto of_thousand = std::max<std::size_t>(compared.all() / 1000, 1);
-  EXPECT_LE(compared.different, of_thousand) << compared.first;
-  EXPECT_LE(compared.early, build.jit ? compared.all() * functions / 1000 : of_thousand);
+  constexpr double kOfThousand = 0.001;
+  const auto part = [&](std::size_t count) { return Part{.count = count, .all = compared.all()}; };
+  EXPECT_TRUE(share_is_at_most(part(compared.different), kOfThousand)) << compared.first;
+  EXPECT_TRUE(
+      share_is_at_most(part(compared.early),
+                       build.jit ? static_cast<double>(functions) * kOfThousand : kOfThousand));
   if (!build.jit) {
-    EXPECT_GE(compared.root + 1, compared.all());
+    EXPECT_TRUE(share_is_at_least(part(compared.root), 1 - kOfThousand));
     EXPECT_GE(compared.frames, functions * compared.all());
   }
 }

@@ -115,8 +115,9 @@ TEST_P(OffCpuLongWaits, CountUntilTheThreadRuns) {
   let_time_pass(clock);
   const auto end = nanoseconds_of_monotonic();
   target.send_line("3");
-  const auto after = nanoseconds_of_monotonic();
   (void)target.read_line(kPatience);
+  const auto after = nanoseconds_of_monotonic();
+  let_time_pass(clock);  // else a wait until the end of the recording would be as long
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   SCOPED_TRACE(running.child().err());
   const auto samples = waits();
@@ -126,7 +127,7 @@ TEST_P(OffCpuLongWaits, CountUntilTheThreadRuns) {
   ASSERT_NE(first, samples.end());
   EXPECT_THAT(first->chain(), ElementsAre("<module>"));
   EXPECT_GE(static_cast<double>(first->period), end - begin);
-  EXPECT_LE(static_cast<double>(first->period), 1.2 * (after - before));
+  EXPECT_LE(static_cast<double>(first->period), after - before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, OffCpuLongWaits,

@@ -4,6 +4,7 @@
 #include "e2e/served_tree.hpp"
 #include "support/cpu_time.hpp"
 #include "support/paths.hpp"
+#include "support/statistics.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -88,8 +89,7 @@ class BpfInterpreters : public testing::TestWithParam<Build> {
   }
   // Samples of sub_interpreters.py in user space, all of which have Python functions.
   [[nodiscard]] std::vector<ScriptedSample> record(const std::string& mode,
-                                                   const std::string& frequency = "999",
-                                                   seconds time = seconds{1}) {
+                                                   const std::string& frequency = "999") {
     PythonOptions options;
     options.args = {mode};
     PythonProcess target{*python_, target_source("sub_interpreters.py"), options};
@@ -97,7 +97,7 @@ class BpfInterpreters : public testing::TestWithParam<Build> {
     auto arguments = bpf_record(std::to_string(target.pid().value()), folder / "data", frequency);
     arguments.emplace_back("--gil");
     RunningRecord running{arguments};
-    wait_for_cpu_time(target.pid(), time);
+    wait_for_cpu_time(target.pid(), seconds{1});
     EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
     target.pause();
     auto samples = scripted_samples(folder / "data");
@@ -130,10 +130,10 @@ TEST_P(BpfInterpreters, AreInTheOrderOfTheirCalls) {
   }
   const auto leaves = innermost["main_leaf"] + innermost["new_leaf"] + innermost["old_leaf"];
   SCOPED_TRACE(testing::PrintToString(innermost) + messages_);
-  EXPECT_GE(leaves, samples.size() * 9 / 10);
-  EXPECT_GE(held, leaves * 99 / 100);
+  EXPECT_TRUE(share_is_at_least({.count = leaves, .all = samples.size()}, 0.9));
+  EXPECT_TRUE(share_is_at_least({.count = held, .all = leaves}, 0.99));
   for (const auto* const leaf : {"main_leaf", "new_leaf", "old_leaf"}) {
-    EXPECT_GE(innermost[leaf], samples.size() / 5) << leaf;
+    EXPECT_TRUE(share_is_near({.count = innermost[leaf], .all = leaves}, 1.0 / 3, 0.03)) << leaf;
   }
 }
 
@@ -153,7 +153,7 @@ TEST_P(BpfInterpreters, AreThoseOfTheirThreads) {
     leaves += chain.back().ends_with("_leaf") ? 1 : 0;
   }
   EXPECT_EQ(threads.size(), 8U);
-  EXPECT_GE(leaves, samples.size() * 9 / 10) << messages_;
+  EXPECT_TRUE(share_is_at_least({.count = leaves, .all = samples.size()}, 0.9)) << messages_;
 }
 
 // They do the same one after the other, so their functions have the same addresses.
@@ -190,7 +190,9 @@ TEST_P(BpfInterpreters, ThatStartAndEndHaveWholeStacks) {
     EXPECT_EQ(chain.front(), "Thread._bootstrap") << testing::PrintToString(chain);
   }
   EXPECT_GE(samples.size(), 1000U) << messages_;
-  EXPECT_LE(said_to_be_python_only(messages_), 1 + samples.size() / 1000) << messages_;
+  EXPECT_TRUE(
+      share_is_at_most({.count = said_to_be_python_only(messages_), .all = samples.size()}, 0.001))
+      << messages_;
 }
 
 // In 3.12 the thread that creates an interpreter keeps an idle state in it.
@@ -199,7 +201,7 @@ TEST_P(BpfInterpreters, ThatAreIdleAreIgnored) {
       {"<module>", "main_loop", "main_top", "main_leaf"},
       {"<module>", "main_loop", "main_top", "run", "<module>", "sub_top", "sub_leaf"}};
   std::map<std::string, std::size_t> innermost;
-  const auto samples = record("many", "999", seconds{3});
+  const auto samples = record("many");
   for (const auto& sample : samples) {
     const auto chain = sample.chain();
     EXPECT_TRUE(std::ranges::any_of(wholes, [&](const auto& one) { return begins(one, chain); }))
@@ -207,8 +209,9 @@ TEST_P(BpfInterpreters, ThatAreIdleAreIgnored) {
     ++innermost[chain.back()];
   }
   SCOPED_TRACE(testing::PrintToString(innermost) + messages_);
-  EXPECT_GE(innermost["main_leaf"], samples.size() / 3);
-  EXPECT_GE(innermost["sub_leaf"], samples.size() / 3);
+  const auto leaves = innermost["main_leaf"] + innermost["sub_leaf"];
+  EXPECT_TRUE(share_is_at_least({.count = leaves, .all = samples.size()}, 0.9));
+  EXPECT_TRUE(share_is_near({.count = innermost["sub_leaf"], .all = leaves}, 0.5, 0.03));
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfInterpreters, testing::ValuesIn(builds_without_jit()),

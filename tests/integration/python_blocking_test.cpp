@@ -19,7 +19,7 @@ namespace {
 
 // A way to wait. SETUP runs before `ready`; WAIT is an expression whose value is printed. With
 // NEEDS_WORD the wait ends when a line arrives on stdin, otherwise by itself after a time that the
-// program checks.
+// program checks; the program then waits again until it has been activated in one of its waits.
 struct Wait {
   const char* name;
   const char* setup;
@@ -102,9 +102,15 @@ threading.Thread(target=burn, daemon=True).start()
 )"
                : "\n") +
          "if not announced_inside: announce()\n" +
-         (wait.needs_word ? "" : "sys.stdin.readline()\nprint('waits', flush=True)\n") + "print(" +
-         wait.wait +
-         ", sys.is_stack_trampoline_active(), flush=True)\n"
+         (wait.needs_word ? "" : "sys.stdin.readline()\nprint('waits', flush=True)\n") +
+         "while True:\n"
+         "  value = " +
+         wait.wait + "\n  if " +
+         (wait.needs_word ? "True"
+                          : "str(value) != \"" + std::string{wait.expected} +
+                                "\" or sys.is_stack_trampoline_active()") +
+         ": break\n"
+         "print(value, sys.is_stack_trampoline_active(), flush=True)\n"
          "os._exit(0)\n";
 }
 

@@ -3,6 +3,7 @@
 #include "integration/told_stack.hpp"
 #include "support/patience.hpp"
 #include "support/sanitizers.hpp"
+#include "support/statistics.hpp"
 
 #include <gmock/gmock.h>
 
@@ -107,11 +108,11 @@ run()
 )"};
   auto reader = stack_reader(python.pid());
   const std::vector<base::Tid> tids{base::Tid{python.pid().value()}};
-  constexpr int kReads = 500;
-  int outer = 0;
-  int settled = 0;
+  constexpr std::size_t kReads = 500;
+  std::size_t outer = 0;
+  std::size_t settled = 0;
   Progress progress{python.pid()};
-  for (int i = 0; i < kReads; ++i) {
+  for (std::size_t i = 0; i < kReads; ++i) {
     progress.await();  // a thread that has not run would be read at the same instruction again
     for (const auto& stack : reader.read(tids)) {
       auto names = qualnames(reader, stack);
@@ -122,10 +123,10 @@ run()
     }
     EXPECT_LE(reader.unread().size(), 1U);
   }
-  RecordProperty("outer", outer);
-  RecordProperty("settled", settled);
+  RecordProperty("outer", std::to_string(outer));
+  RecordProperty("settled", std::to_string(settled));
   // The few failed reads are repeated 50 ms later; with sanitizers, a read takes ten times as long.
-  EXPECT_GE(outer, kReads * (kSlowedBySanitizer ? 90 : 98) / 100)
+  EXPECT_TRUE(share_is_at_least({.count = outer, .all = kReads}, kSlowedBySanitizer ? 0.9 : 0.98))
       << settled << " of the stacks had settled";
 }
 

@@ -52,7 +52,8 @@ class WeaveTest : public testing::Test {
  protected:
   [[nodiscard]] std::string recorded(const Arguments& options) const {
     std::string path = folder_ / "perf.data";
-    Arguments command{"perf", "record", "-q", "-F", "1999", "-o", path};
+    // The buffers have room for all stack copies, even if perf gets no processor to read them.
+    Arguments command{"perf", "record", "-q", "-F", "1999", "-m", "8M", "-o", path};
     command.insert(command.end(), options.begin(), options.end());
     command.insert(command.end(), {"--", "/bin/sh", "-c", kTwoWorkers});
     const auto result = test::run(command);

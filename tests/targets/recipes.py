@@ -1,10 +1,11 @@
 # On a line with a number it makes that many rounds of calls and answers with a line of JSON: for each event and source line,
-# how often, and for how many nanoseconds. A child process answers reads after known delays.
+# how often, for how many nanoseconds, and the median of these times. A child process answers reads after known delays.
 import json
 import mmap
 import os
 import resource
 import socket
+import statistics
 import sys
 import tempfile
 import threading
@@ -23,9 +24,9 @@ class Moment:
 
 
 def count(event, line, times, nanoseconds):
-    entry = spent.setdefault((event, line), [0, 0])
+    entry = spent.setdefault((event, line), [0, []])
     entry[0] += times
-    entry[1] += nanoseconds
+    entry[1].append(nanoseconds)
 
 
 # The line before the caller's has made TIMES calls since SINCE.
@@ -165,4 +166,4 @@ for line in sys.stdin:
         rounds.locks()
         rounds.memory()
         rounds.objects()
-    print(json.dumps([[*key, *value] for key, value in spent.items()]), flush=True)
+    print(json.dumps([[*key, times, sum(each), statistics.median_low(each)] for key, (times, each) in spent.items()]), flush=True)

@@ -1,13 +1,14 @@
 """Functions that run in several interpreters. The name of each says which one: nearly all time is spent in the leaves. Prints
 `ready` when everything has run once. argv[1]:
 
-nested    main -> new -> old: the main thread runs Python in three interpreters, of which the innermost is older than its caller
+nested    main -> new -> old: the main thread runs Python in three interpreters, of which the innermost is older than its caller; the
+          leaves take the same CPU time
 parallel  eight threads, each of which runs an interpreter of its own, at the same time: `t0_leaf` below `t0_call`, and so on
 pool      the same with InterpreterPoolExecutor and Interpreter.call_in_thread (3.14 and later): `p_leaf`, `c_leaf`
 short     two threads make interpreters of a few milliseconds: `s00017_leaf` below `s00017_call`
 hasty     four threads make interpreters that do next to nothing
 deep      main and sub call themselves 600 times: `deep_main`, `deep_sub`
-many      the main thread has idle states in ten interpreters, and runs an eleventh and `main_leaf`
+many      the main thread has idle states in ten interpreters, and runs an eleventh and `main_leaf` for the same CPU time
 """
 
 import sys
@@ -35,6 +36,17 @@ def {name}_top():
     {name}_leaf()
     {then}
 """
+TIMED = """
+import time
+def {name}_leaf(seconds=0.02):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        for _ in range(1000):
+            pass
+def {name}_top():
+    {name}_leaf()
+    {then}
+"""
 DEEP = """
 def {name}(depth, then):
     if depth:
@@ -55,10 +67,14 @@ def code_of(name, then="pass", count=600_000):
     return RUN + FUNCTIONS.format(name=name, then=then, count=count) + f"{name}_top()\n"
 
 
+def timed_code_of(name, then="pass"):
+    return RUN + TIMED.format(name=name, then=then) + f"{name}_top()\n"
+
+
 def nested():
     old, new = create(), create()
-    names = {"run": run, "new": new, "code": code_of("new", f"run({int(old)}, {code_of('old')!r})")}
-    exec(FUNCTIONS.format(name="main", then="run(new, code)", count=600_000), names)
+    names = {"run": run, "new": new, "code": timed_code_of("new", f"run({int(old)}, {timed_code_of('old')!r})")}
+    exec(TIMED.format(name="main", then="run(new, code)"), names)
     return names["main_top"]
 
 
@@ -133,8 +149,8 @@ def many():
     for _ in range(10):
         run(create(), "pass")
     one = create()
-    names = {"run": run, "one": one, "code": code_of("sub")}
-    exec(FUNCTIONS.format(name="main", then="run(one, code)", count=600_000), names)
+    names = {"run": run, "one": one, "code": timed_code_of("sub")}
+    exec(TIMED.format(name="main", then="run(one, code)"), names)
     return names["main_top"]
 
 
