@@ -184,10 +184,10 @@ TEST_F(Serve, IsReadByGo) {
   }
   RunOptions options;
   options.child.env["HOME"] = folder() / ".";
-  const auto top =
-      run({"go", "tool", "pprof", "-top",
-           fmt::format("http://127.0.0.1:{}/debug/pprof/profile?seconds=1&pid={}", port(), pid())},
-          options);
+  const auto top = run(
+      {"go", "tool", "pprof", "-timeout", "100", "-top",  // by default little more than a second
+       fmt::format("http://127.0.0.1:{}/debug/pprof/profile?seconds=1&pid={}", port(), pid())},
+      options);
   EXPECT_EQ(top.status, ExitStatus{}) << top.err;
   EXPECT_THAT(top.out, HasSubstr("Type: cpu"));
   EXPECT_THAT(top.out, HasSubstr("compute"));
