@@ -79,6 +79,7 @@ BUILDS = "builds or installs; scripts/bare does that"
 NOT_RUN = {
     "README.md": {
         "scripts/demo": BUILDS,
+        "scripts/test": BUILDS,
         "scripts/setup build && cmake --preset release && cmake --build --preset release": BUILDS,
         "cmake --install build/release --prefix /usr/local": BUILDS,
         "perf-pyinject dump --core FILE": "needs a core file: dump_core_test makes them",
