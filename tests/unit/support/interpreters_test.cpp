@@ -21,10 +21,11 @@ namespace {
 
 TEST(Interpreters, NoneOfTheRequiredIsMissing) {
   std::set<int> missing;
-  for (const auto& [major, minor] : required_versions()) {
-    if (std::ranges::none_of(interpreters(),
-                             [&](const auto& one) { return one.is(major, minor); })) {
-      missing.insert(minor);
+  for (const auto& version : required_versions()) {
+    if (std::ranges::none_of(interpreters(), [&](const auto& one) {
+          return one.is(version.first, version.second);
+        })) {
+      missing.insert(version.second);
     }
   }
   // No suite of Debian has 3.12.
