@@ -156,7 +156,7 @@ struct GilShare {
 };
 
 TEST_P(BpfGil, IsHeldForAsLongAsTheProgramSays) {
-  const auto told = record("gil_shares.py", "24", {"--gil", "-F", "4999"});
+  const auto told = record("gil_shares.py", "12", {"--gil", "-F", "4999"});
   std::map<std::string, GilShare> shares;
   for (const auto& sample : scripted_samples(data())) {
     for (const std::string thread : {"first", "second"}) {
