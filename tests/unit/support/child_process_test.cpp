@@ -1,5 +1,6 @@
-#include "pyinject/base/error.hpp"
 #include "support/child_process.hpp"
+
+#include "pyinject/base/error.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 

@@ -1,6 +1,7 @@
+#include "support/interpreters.hpp"
+
 #include "pyinject/base/error.hpp"
 #include "support/interpreter_candidates.hpp"
-#include "support/interpreters.hpp"
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
 

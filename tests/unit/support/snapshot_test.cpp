@@ -1,7 +1,8 @@
+#include "support/snapshot.hpp"
+
 #include "pyinject/base/error.hpp"
 #include "support/asleep.hpp"
 #include "support/python_process.hpp"
-#include "support/snapshot.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

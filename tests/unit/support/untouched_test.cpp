@@ -1,7 +1,8 @@
+#include "support/untouched.hpp"
+
 #include "procfs/maps.hpp"
 #include "support/child_process.hpp"
 #include "support/patience.hpp"
-#include "support/untouched.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
