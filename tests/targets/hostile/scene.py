@@ -151,7 +151,7 @@ class Recorded:
 
 
 def prefer():
-    """Runs this process before others. A tool that lags behind a busy machine would put off work until after its interruption."""
+    """Runs this process before others: a recording that lags behind a busy machine puts off work until after its interruption."""
     os.setsid()  # for a group of its own, if the kernel groups sessions
     for change in (lambda: os.nice(-20)), (lambda: open("/proc/self/autogroup", "w").write("-20")):
         try:
@@ -165,7 +165,7 @@ def run(output, interrupt_after=None, interrupt_at=None, of=command):
     with tempfile.TemporaryFile() as messages:
         begin = time.monotonic()
         process = subprocess.Popen(of(output), stdout=subprocess.PIPE if records else subprocess.DEVNULL, stderr=messages,
-                                   stdin=subprocess.PIPE if records else subprocess.DEVNULL, preexec_fn=prefer)
+                                   stdin=subprocess.PIPE if records else subprocess.DEVNULL, preexec_fn=prefer if records else None)
         watched = os.pidfd_open(process.pid)
         recorded = Recorded(process) if records else None
         since, before, due = begin, 0, interrupt_after is not None or interrupt_at is not None
