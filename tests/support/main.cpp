@@ -27,6 +27,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/resource.h>
+
 namespace pyinject::test {
 namespace {
 
@@ -104,6 +106,15 @@ int list_entries(std::string_view kind) {
   return EXIT_SUCCESS;
 }
 
+double seconds_of(int who) {
+  rusage used{};
+  ::getrusage(who, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
 }  // namespace
 }  // namespace pyinject::test
 
@@ -113,6 +124,9 @@ int main(int argc, char** argv) {
     return pyinject::test::list_entries(argv[2]);
   }
   const int status = RUN_ALL_TESTS();
+  // Unlike the time that ctest prints, this one does not depend on what else runs.
+  fmt::print("processor time: {:.1f} s, and {:.1f} s of child processes\n",
+             pyinject::test::seconds_of(RUSAGE_SELF), pyinject::test::seconds_of(RUSAGE_CHILDREN));
   const auto& program = *testing::UnitTest::GetInstance();
   const bool all_skipped = program.skipped_test_count() > 0 &&
                            program.skipped_test_count() == program.test_to_run_count();
