@@ -207,10 +207,18 @@ TEST_P(Dump, ShowsWhichTaskAwaitsWhich) {
 
 TEST_P(Dump, NamesNoDeadlockWhereThereIsNone) {
   PythonProcess python{GetParam(), target_source("contended.py")};
+  ChildProcess watch{
+      {tool(), "dump", "--json", "--watch", "1ms", "-p", std::to_string(python.pid().value())}};
+  const auto deadline = Deadline::after(kPatience);
   for (int i = 0; i < 100; ++i) {
-    const auto process = dumped(python.pid());
+    const auto line = watch.read_line(deadline);
+    ASSERT_TRUE(line) << watch.err();
+    const auto process = json::parse(*line).at("processes").at(0);
+    ASSERT_FALSE(process.at("threads").empty());
     EXPECT_THAT(process.at("deadlocks"), IsEmpty()) << process.dump(1);
   }
+  watch.signal(SIGINT);
+  EXPECT_EQ(watch.wait(deadline), ExitStatus{}) << watch.err();
 }
 
 TEST_P(Dump, ShowsTheProgramsOwnStacksOfOneThread) { expect_own_stacks(GetParam(), 0); }

@@ -1,13 +1,13 @@
 // The perf scripts with every installed perf, on recordings of a program with a known call tree.
 #include "base/text.hpp"
 #include "e2e/perf_recording.hpp"
+#include "support/shared.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <set>
 
 namespace pyinject::test {
@@ -86,8 +86,35 @@ std::string good(const RunResult& outcome) {
   return outcome.out;
 }
 
+// A recording, and what pyinject-collapsed prints of it.
+class ScriptedRecording {
+ public:
+  ScriptedRecording(const std::string& perf, const Interpreter& python,
+                    const std::string& call_graph)
+      : file_{perf, python, call_graph, "1.5"}, samples_{file_.samples()} {}
+  [[nodiscard]] const PerfRecording& file() const { return file_; }
+  [[nodiscard]] long samples() const { return samples_; }
+  // Runs the script once for each OPTION.
+  [[nodiscard]] const RunResult& collapsed(const std::string& option) {
+    return outcomes_.of(option, [&] {
+      return file_.script("pyinject-collapsed", option.empty() ? PerfRecording::Arguments{}
+                                                               : PerfRecording::Arguments{option});
+    });
+  }
+
+ private:
+  PerfRecording file_;
+  long samples_;
+  Shared<RunResult> outcomes_;
+};
+
 class PerfScripts : public ::testing::TestWithParam<std::string> {
  protected:
+  static void TearDownTestSuite() { recordings().forget(); }
+  static Shared<ScriptedRecording>& recordings() {
+    static Shared<ScriptedRecording> all;
+    return all;
+  }
   // Skips with a message if an interpreter or perf is missing.
   void record(int minor, const std::string& call_graph) {
     const auto perf = find_perf(GetParam());
@@ -97,26 +124,21 @@ class PerfScripts : public ::testing::TestWithParam<std::string> {
                             : "no " + GetParam())
                    << " (scripts/pythons brings it)";
     }
-    recording_ = std::make_unique<PerfRecording>(*perf, *python, call_graph, "1.5");
-    ASSERT_EQ(recording_->result().status, ExitStatus{}) << recording_->result().err;
-    samples_ = recording_->samples();
-    ASSERT_GE(samples_, 800);
+    const auto key = GetParam() + " " + std::to_string(minor) + " " + call_graph;
+    recording_ =
+        &recordings().of(key, [&] { return ScriptedRecording{*perf, *python, call_graph}; });
+    ASSERT_EQ(recording().result().status, ExitStatus{}) << recording().result().err;
+    ASSERT_GE(samples(), 800);
   }
 
-  [[nodiscard]] Folded collapsed(const PerfRecording::Arguments& arguments) const {
-    return parse_folded(good(recording_->script("pyinject-collapsed", arguments)));
-  }
-
-  void expect_nothing_lost() const {
-    EXPECT_EQ(sum(collapsed({})), samples_);
-    EXPECT_EQ(sum(collapsed({"--python-only"})), samples_);
-    EXPECT_EQ(sum(collapsed({"--strip-interpreter"})), samples_);
+  [[nodiscard]] Folded collapsed(const std::string& option = "") const {
+    return parse_folded(good(recording_->collapsed(option)));
   }
 
   // Worker.heavy takes twice the CPU time of Worker.light: about 400 and 200 samples, so a standard
   // deviation of the ratio of 0.17.
   void expect_known_split() const {
-    const auto python = collapsed({"--python-only"});
+    const auto python = collapsed("--python-only");
     const auto light = own(python, "Worker.light");
     ASSERT_GE(light, 100);
     EXPECT_THAT(own(python, "Worker.heavy") / light, AllOf(Ge(1.4), Le(2.8)));
@@ -124,8 +146,8 @@ class PerfScripts : public ::testing::TestWithParam<std::string> {
   }
 
   void expect_innermost() const {
-    expect_nothing_lost();
-    const RunResult folded = recording_->script("pyinject-collapsed", {"--python-only"});
+    const RunResult& folded = recording_->collapsed("--python-only");
+    EXPECT_EQ(sum(collapsed("--python-only")), samples());
     if (folded.out.find("Worker.") != std::string::npos) {
       expect_known_split();
     } else {
@@ -135,19 +157,17 @@ class PerfScripts : public ::testing::TestWithParam<std::string> {
       for (const auto& [chain, count] : parse_folded(good(folded))) {
         nameless += chain.empty() ? count : 0;  // only the thread
       }
-      EXPECT_GE(nameless, samples_ * 95 / 100) << folded.out;
-      if (nameless == samples_) {
+      EXPECT_GE(nameless, samples() * 95 / 100) << folded.out;
+      if (nameless == samples()) {
         EXPECT_THAT(folded.err, HasSubstr("no sample has a Python function in its call chain"));
       }
     }
   }
 
-  [[nodiscard]] const PerfRecording& recording() const { return *recording_; }
-  [[nodiscard]] long samples() const { return samples_; }
+  [[nodiscard]] const PerfRecording& recording() const { return recording_->file(); }
+  [[nodiscard]] long samples() const { return recording_->samples(); }
 
- private:
-  std::unique_ptr<PerfRecording> recording_;
-  long samples_ = 0;
+  ScriptedRecording* recording_ = nullptr;
 };
 
 TEST_P(PerfScripts, CompleteStacksAreTheCallTree) {
@@ -155,10 +175,12 @@ TEST_P(PerfScripts, CompleteStacksAreTheCallTree) {
   if (IsSkipped()) {
     return;
   }
-  expect_nothing_lost();
+  for (const auto* const option : {"", "--python-only", "--strip-interpreter"}) {
+    EXPECT_EQ(sum(collapsed(option)), samples()) << option;
+  }
   expect_known_split();
 
-  const Folded python = collapsed({"--python-only"});
+  const Folded python = collapsed("--python-only");
   long in_main = 0;
   long in_tree = 0;
   for (const auto& [chain, count] : python) {
@@ -180,12 +202,12 @@ TEST_P(PerfScripts, StrippedStacksHaveNoMachinery) {
   if (IsSkipped()) {
     return;
   }
-  const std::string text = good(recording().script("pyinject-collapsed", {"--strip-interpreter"}));
+  const std::string text = good(recording_->collapsed("--strip-interpreter"));
   EXPECT_THAT(text, Not(HasSubstr("PyEval_Eval")));
   EXPECT_THAT(text, Not(HasSubstr("Py_RunMain")));
   EXPECT_THAT(text, HasSubstr(";py::by_key:" + PerfRecording::program() +
                               ";py::by_key.<locals>.key:" + PerfRecording::program()));
-  const std::string whole = good(recording().script("pyinject-collapsed", {}));
+  const std::string whole = good(recording_->collapsed(""));
   EXPECT_THAT(whole, HasSubstr("PyEval_EvalCode;py::<module>:" + PerfRecording::program()));
 }
 
@@ -203,9 +225,6 @@ TEST_P(PerfScripts, BothWaysOfRunningGiveTheSame) {
   const std::string picture =
       good(r.script("pyinject-flamegraph", {"--python-only", "--title=it's a title", "--least=5"}));
   EXPECT_THAT(picture, AllOf(HasSubstr("</svg>"), HasSubstr("Worker.heavy")));
-  EXPECT_EQ(good(r.report("pyinject-flamegraph",
-                          {"--least", "5", "--title", "it's a title", "--python-only"})),
-            picture);
   EXPECT_EQ(good(r.report("pyinject-flamegraph",
                           {"--title=it's a title", "--", "--least", "5", "--python-only"})),
             picture);

@@ -5,6 +5,7 @@
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
 #include "support/python_process.hpp"
+#include "support/shared.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -33,9 +34,9 @@ using testing::IsEmpty;
 using testing::StartsWith;
 
 // The service of tests/targets/services.py that is slow for REASON.
-class Service {
+class PicturedService {
  public:
-  Service(const Interpreter& python, const std::string& reason)
+  PicturedService(const Interpreter& python, const std::string& reason)
       : python_{python,
                 target_source("services.py"),
                 {.interpreter_args = {}, .args = {reason}, .child = {}}} {}
@@ -52,17 +53,28 @@ class Service {
   PythonProcess python_;
 };
 
-struct Recorded {
+struct Pictured {
   int minor = 0;
   std::string engine;
 };
 // NOLINTNEXTLINE(readability-identifier-naming)
-void PrintTo(const Recorded& recorded, std::ostream* stream) {
+void PrintTo(const Pictured& recorded, std::ostream* stream) {
   *stream << "3." << recorded.minor << " " << recorded.engine;
 }
 
-class Pictures : public testing::TestWithParam<Recorded> {
+// A recording of threads that wait for the GIL. The process stays: perf reads names of its files.
+struct PicturedRecording {
+  PicturedRecording(const Interpreter& python, const std::string& engine) : service{python, "gil"} {
+    service.record(data, engine, "1");
+  }
+  TempDir directory;
+  std::string data = directory / "perf.data";
+  PicturedService service;
+};
+
+class Pictures : public testing::TestWithParam<Pictured> {
  protected:
+  static void TearDownTestSuite() { recordings().forget(); }
   void SetUp() override {
     python_ = find_build({.minor = GetParam().minor});
     if (!python_) {
@@ -72,10 +84,21 @@ class Pictures : public testing::TestWithParam<Recorded> {
       GTEST_SKIP() << lacks;
     }
   }
-  [[nodiscard]] Service start(const std::string& reason) const { return {*python_, reason}; }
+  [[nodiscard]] const Interpreter& python() const { return *python_; }
   [[nodiscard]] const TempDir& folder() const { return folder_; }
+  // The path of a recording that the tests share.
+  [[nodiscard]] std::string recorded() const {
+    return recordings()
+        .of(testing::PrintToString(GetParam()),
+            [&] { return PicturedRecording{*python_, GetParam().engine}; })
+        .data;
+  }
 
  private:
+  static Shared<PicturedRecording>& recordings() {
+    static Shared<PicturedRecording> all;
+    return all;
+  }
   TempDir folder_;
   std::optional<Interpreter> python_;
 };
@@ -132,9 +155,7 @@ MATCHER_P(HasAllOf, fewer, "") {
 }
 
 TEST_P(Pictures, HaveTheSamplesOfPerfScript) {
-  auto service = start("gil");
-  const auto data = folder() / "perf.data";
-  service.record(data, GetParam().engine, "1");
+  const auto data = recorded();
   const auto expected = told_by_perf(data);
   const auto got = told_by_export(data);
   EXPECT_GT(expected.size(), 200U);
@@ -189,9 +210,7 @@ long samples_apart(const std::map<std::string, long>& left, std::map<std::string
 }
 
 TEST_P(Pictures, FoldedStacksAreThoseOfTheScripts) {
-  auto service = start("gil");
-  const auto data = folder() / "perf.data";
-  service.record(data, GetParam().engine, "1");
+  const auto data = recorded();
   const auto scripted =
       run({"perf", "script", "-s",
            source_dir() + "/perf-scripts/scripts/python/pyinject-collapsed.py", "-i", data});
@@ -242,9 +261,7 @@ Figures figures_of_stacks(const std::string& folded) {
 }
 
 TEST_P(Pictures, ReportHasTheFiguresOfTheScripts) {
-  auto service = start("gil");
-  const auto data = folder() / "perf.data";
-  service.record(data, GetParam().engine, "1");
+  const auto data = recorded();
   const auto scripted = run({"perf", "script", "-s",
                              source_dir() + "/perf-scripts/scripts/python/pyinject-collapsed.py",
                              "-i", data, "--", "--strip-interpreter"});
@@ -272,7 +289,7 @@ TEST_P(Pictures, ReportHasTheFiguresOfTheScripts) {
 }
 
 TEST_P(Pictures, AreMadeByOneCommand) {
-  const auto service = start("python");
+  const PicturedService service{python(), "python"};
   const TempDir temporary;
   const auto page = folder() / "page.html";
   RunOptions options;
@@ -290,10 +307,10 @@ TEST_P(Pictures, AreMadeByOneCommand) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, Pictures,
-                         testing::Values(Recorded{12, "trampoline"}, Recorded{12, "bpf"},
-                                         Recorded{13, "trampoline"}, Recorded{13, "bpf"},
-                                         Recorded{14, "trampoline"}, Recorded{14, "bpf"},
-                                         Recorded{15, "trampoline"}, Recorded{15, "bpf"}),
+                         testing::Values(Pictured{12, "trampoline"}, Pictured{12, "bpf"},
+                                         Pictured{13, "trampoline"}, Pictured{13, "bpf"},
+                                         Pictured{14, "trampoline"}, Pictured{14, "bpf"},
+                                         Pictured{15, "trampoline"}, Pictured{15, "bpf"}),
                          [](const auto& each) {
                            return fmt::format("py3_{}_{}", each.param.minor, each.param.engine);
                          });
@@ -324,8 +341,8 @@ class Page : public testing::Test {
 };
 
 TEST_F(Page, CanBeUsedInABrowser) {
-  Service{python(), "gil"}.record(path("gil.data"), "bpf", "3");
-  Service{python(), "python"}.record(path("python.data"), "bpf", "1");
+  PicturedService{python(), "gil"}.record(path("gil.data"), "bpf", "3");
+  PicturedService{python(), "python"}.record(path("python.data"), "bpf", "1");
   draw({path("gil.data"), "-o", path("gil.html")});
   draw({path("gil.data"), "--diff", path("python.data"), "-o", path("diff.html")});
   const auto used = run({"python3", source_dir() + "/tests/flamegraph/exercise_page.py",
@@ -338,7 +355,7 @@ TEST_F(Page, CanBeUsedInABrowser) {
 }
 
 TEST_F(Page, IsDrawnOfWhatIsThereAtCtrlC) {
-  const Service service{python(), "python"};
+  const PicturedService service{python(), "python"};
   ChildProcess drawing{
       {tool(), "flamegraph", "-p", service.pid(), "-d", "600", "-o", path("page.html")}};
   await(drawing, "attached read-only");
@@ -352,7 +369,7 @@ TEST_F(Page, IsDrawnOfWhatIsThereAtCtrlC) {
 }
 
 TEST_F(Page, OfOneProcessIsNamedAfterIt) {
-  const Service service{python(), "python"};
+  const PicturedService service{python(), "python"};
   const auto shown = run({tool(), "flamegraph", "-p", service.pid(), "-d", "1", "-o", "-"});
   EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
   EXPECT_THAT(shown.out, StartsWith("<!DOCTYPE html>"));
@@ -383,7 +400,7 @@ TEST_F(Exports, GoReadsPprof) {
   if (run({"sh", "-c", "command -v go"}).status != ExitStatus{}) {
     GTEST_SKIP() << "no go (golang-go)";
   }
-  Service{python(), "python"}.record(path("perf.data"), "bpf", "1");
+  PicturedService{python(), "python"}.record(path("perf.data"), "bpf", "1");
   const auto exported =
       run({tool(), "export", "-f", "pprof", path("perf.data"), "-o", path("cpu.pb.gz")});
   ASSERT_EQ(exported.status, ExitStatus{}) << exported.err;
@@ -416,7 +433,7 @@ TEST_F(Exports, GoReadsPprof) {
 
 // A warning names the version that the receiver has to speak; the other formats need none.
 TEST_F(Exports, WarnOfAProtocolInAlpha) {
-  Service{python(), "python"}.record(path("perf.data"), "bpf", "1");
+  PicturedService{python(), "python"}.record(path("perf.data"), "bpf", "1");
   for (const std::string format : {"otlp", "perfetto"}) {
     const auto exported =
         run({tool(), "export", "-f", format, path("perf.data"), "-o", path(format)});
