@@ -19,6 +19,8 @@ target_compile_options(
             -Wnon-virtual-dtor
             # GCC 12 wrongly reports overlaps in std::string's operator+ (GCC bug 105651).
             $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+            # Collecting garbage takes GCC a tenth of the time, with files as large as those of a unity build.
+            $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>
             $<$<BOOL:${PYINJECT_WERROR}>:-Werror>)
 if(PYINJECT_SANITIZE)
   target_compile_options(pyinject_options INTERFACE -fsanitize=${PYINJECT_SANITIZE}

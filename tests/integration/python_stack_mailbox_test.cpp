@@ -19,7 +19,7 @@ using python::TrampolineState;
 
 // Answers each line with a sum. `title` overwrites the texts of the arguments and the environment,
 // as programs do that change their title; `fork` answers from a child.
-constexpr const char* kProgram = R"(
+constexpr const char* kProgramOfMailboxes = R"(
 import ctypes, os, sys
 def triangle(n):
     return n + triangle(n - 1) if n else 0
@@ -66,7 +66,7 @@ class StackMailbox : public DetectionTest {
   [[nodiscard]] static std::unique_ptr<PythonProcess> with_a_gap(const Interpreter& interpreter) {
     constexpr int kMost = 6;
     for (int i = 0; i < kMost; ++i) {
-      auto python = std::make_unique<PythonProcess>(interpreter, kProgram);
+      auto python = std::make_unique<PythonProcess>(interpreter, kProgramOfMailboxes);
       const auto detection = python::make_detector()->detect(python->pid());
       const auto* const refused = std::get_if<python::Refused>(&detection);
       if (refused == nullptr || refused->refusal.reason != Reason::kNoMailboxSpace) {

@@ -84,11 +84,11 @@ TEST_F(PerfWatchTest, ForgetsWhatEnds) {
 // A write that happens while the breakpoints are being set, which takes a while with many threads,
 // is reported.
 TEST(WriteWatch, LosesNoWriteOfThisMoment) {
-  constexpr int kThreads = 100;
+  constexpr int kWriters = 100;
   auto* const memory = static_cast<volatile int*>(
       ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   SteppedChild child{[memory](SteppedChild& self) {
-    for (int count = 0; count < kThreads; ++count) {
+    for (int count = 0; count < kWriters; ++count) {
       std::thread{[] { ::pause(); }}.detach();
     }
     memory[1] = 1;
