@@ -32,7 +32,6 @@ namespace {
 
 using base::Deadline;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::HasSubstr;
 
 using Words = std::vector<std::string>;
@@ -58,7 +57,7 @@ void await_header(const std::string& data, const Work& work) {
   }
 }
 
-constexpr seconds kWhile{1};  // of CPU time
+constexpr milliseconds kWhile{600};  // of CPU time
 
 class BpfJoin : public testing::TestWithParam<std::string> {
  protected:

@@ -18,6 +18,7 @@
 namespace pyinject::test {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // The engine's promise. Valid: 100.0, with the one decimal of the published figures.
@@ -97,7 +98,7 @@ TEST_P(BpfStacks, AreExactToTheLeaf) {
   RunningRecord running{arguments(target.pid())};
   (void)target.fork(20);
   target.nest();
-  target.work(1, seconds{2});
+  target.work(1, milliseconds{1500});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   target.pause();
   const auto& messages = running.child().err();
@@ -188,7 +189,7 @@ TEST_P(BpfServerLoop, IsExactToTheLeaf) {
   auto arguments = bpf_record(target.pid(), folder / "data");
   arguments.insert(arguments.end(), {"--perf", *perf});
   RunningRecord running{arguments};
-  target.serve(5, seconds{2});
+  target.serve(5, seconds{1});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_EQ(target.finish(), ExitStatus{});
   const auto is_begin_of_one = [](const Chain& chain) {

@@ -76,7 +76,7 @@ TEST_F(BpfStart, WhosePerfGivesUpAreRecordedByAnotherOne) {
   auto arguments = bpf_record(target.pid(), data());
   arguments.insert(arguments.end(), {"--perf", perf});
   RunningRecord running{arguments};
-  target.serve(10, milliseconds{800});
+  target.serve(10, milliseconds{400});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   ASSERT_TRUE(std::filesystem::exists(folder.path() / "gave_up"));
   EXPECT_EQ(contents_of(data() + ".old"), "earlier") << running.child().err();
@@ -121,7 +121,7 @@ TEST_F(BpfStart, OfTracepointsOthersAreNotRecorded) {
   auto arguments = bpf_record(target.pid(), data());
   arguments.insert(arguments.end(), {"-e", kTracepoint, "--perf", perf});
   RunningRecord running{arguments};
-  target.serve(10, milliseconds{800});
+  target.serve(10, milliseconds{400});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   ASSERT_TRUE(filesystem::exists(folder.path() / "gave_up"));
   EXPECT_EQ(sampled_processes(), std::set<std::string>{target.pid()}) << running.child().err();
@@ -262,7 +262,7 @@ TEST_F(BpfStart, OfAPerfWhoseEventsCannotBeFoundTheTrampolineIsTheChoice) {
   arguments.insert(arguments.end(), {"--stats", stats});
   RunningRecord running{arguments};
   EXPECT_EQ(trampoline_of(target.pid()), "on by us");
-  target.serve(10, milliseconds{800});
+  target.serve(10, milliseconds{400});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_THAT(running.child().err(),
               HasSubstr("warning: --engine auto: the BPF program cannot be"));

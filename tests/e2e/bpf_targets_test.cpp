@@ -141,7 +141,7 @@ TEST_F(BpfTargets, ThatEndMeanwhileKeepTheirNames) {
     SCOPED_TRACE(killed);
     ServedTree target{*plain_interpreter(13)};
     RunningRecord running{bpf_record(target.pid(), data())};
-    target.serve(5, milliseconds{1000});
+    target.serve(5, milliseconds{500});
     if (killed) {
       target.process().child().signal(SIGKILL);
     } else {

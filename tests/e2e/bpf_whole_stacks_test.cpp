@@ -59,7 +59,7 @@ TEST_P(BpfWholeStacks, BeginWithTheProgram) {
   PythonProcess target{GetParam(), kSwitches};
   const auto pid = std::to_string(target.pid().value());
   RunningRecord running{bpf_record(pid, folder / "data", std::string{frequency})};
-  target.send_line("4");
+  target.send_line("2");
   EXPECT_EQ(target.read_line(kPatience), "served");
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   std::size_t samples = 0;

@@ -117,8 +117,8 @@ TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
     target.resume();
   };
   record(folder / "first", [&] {
-    target.work(20, seconds{2});
-    (void)target.fork(600);
+    target.work(20, seconds{1});
+    (void)target.fork(300);
     target.nest();
   });
   if (has_numpy(python())) {
@@ -129,8 +129,8 @@ TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
   }
   if (perf == "perf") {
     record(folder / "second", [&] {
-      target.work(20, seconds{2});
-      (void)target.fork(600);
+      target.work(20, seconds{1});
+      (void)target.fork(300);
     });
   }
   target.work(1);

@@ -203,7 +203,7 @@ void expect_equal(const Compared& compared, const Build& build, std::size_t at_l
 }
 
 TEST_P(NativeStacks, AreThoseOfTheUnwinder) {
-  expect_equal(record("3", seconds{2}), GetParam(), 500, 40);
+  expect_equal(record("3", seconds{1}), GetParam(), 300, 40);
 }
 
 // libffi maps a page of its code once more, by chance below the code itself.

@@ -26,7 +26,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::chrono::milliseconds kEnough{600};  // of CPU time
+constexpr std::chrono::milliseconds kEnough{300};  // of CPU time
 
 // Starts a target before each test and records it at 999 Hz.
 class Ending : public testing::TestWithParam<Interpreter> {

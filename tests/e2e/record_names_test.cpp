@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::chrono::milliseconds kWork{1500};  // of CPU time
+constexpr std::chrono::milliseconds kWork{500};  // of CPU time
 
 void expect_names(const std::string& messages, const Named& named) {
   ASSERT_GE(named.samples, 100U) << messages;

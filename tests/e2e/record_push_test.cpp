@@ -42,7 +42,7 @@ class Push : public testing::Test {
       GTEST_SKIP() << "no CPython 3.14 (scripts/pythons)";
     }
     PythonOptions options;
-    options.args = {"python"};
+    options.args = {"seldom"};
     options.child.env["OTEL_SERVICE_NAME"] = "shop";
     target_.emplace(*python, target_source("services.py"), options);
   }

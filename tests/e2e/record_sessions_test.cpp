@@ -20,7 +20,7 @@ using record::kFailure;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-constexpr milliseconds kServed{1500};  // of CPU time
+constexpr milliseconds kServed{500};  // of CPU time
 
 // Two versions; one has frame pointers.
 class Sessions : public testing::Test {

@@ -26,7 +26,7 @@ namespace pyinject::test {
 namespace {
 
 using Chain = std::vector<std::string>;
-using std::chrono::seconds;
+using std::chrono::milliseconds;
 
 bool begins(const Chain& whole, const Chain& chain) {
   return chain.size() <= whole.size() && std::equal(chain.begin(), chain.end(), whole.begin());
@@ -97,7 +97,7 @@ class BpfInterpreters : public testing::TestWithParam<Build> {
     auto arguments = bpf_record(std::to_string(target.pid().value()), folder / "data", frequency);
     arguments.emplace_back("--gil");
     RunningRecord running{arguments};
-    wait_for_cpu_time(target.pid(), seconds{1});
+    wait_for_cpu_time(target.pid(), milliseconds{600});
     EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
     target.pause();
     auto samples = scripted_samples(folder / "data");

@@ -86,7 +86,7 @@ class Top : public testing::TestWithParam<Build> {
   }
   // Samples PYTHON until it has WORKED, however long that takes.
   static json sample(const PythonProcess& python,
-                     std::chrono::seconds worked = std::chrono::seconds{3}) {
+                     std::chrono::seconds worked = std::chrono::seconds{2}) {
     return table_of(python, {}, worked, [](const ChildProcess& top) {
       const BpfTimeCount program{top.pid()};
       const auto deadline = Deadline::after(kPatience);
@@ -187,10 +187,10 @@ works()
 // Without BPF, the stacks are read from outside: less often, so the shares are less exact.
 TEST_P(Top, ReadsFromOutsideWithoutBpf) {
   auto python = start();
-  const auto table = read_from_outside(python, std::chrono::seconds{6});
+  const auto table = read_from_outside(python, std::chrono::seconds{4});
   EXPECT_EQ(table.at("source"), "reading");
   // Some 300 times a second; each stands for the time since the one before, which varies.
-  expect_shares(table, 900, 0.02);
+  expect_shares(table, 600, 0.02);
   EXPECT_GT(table.at("gil"), 0.9 * table.at("cpu").get<double>());
   python.expect_alive();
 }

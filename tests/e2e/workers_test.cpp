@@ -197,7 +197,8 @@ class Shell {
               "work()\n"
               "print(os.getpid(), flush=True)\n"
               "while not os.path.exists(sys.argv[1]):\n"
-              "    work(time.process_time() + 0.01)\n"};
+              "    work(time.process_time() + 0.01)\n"
+              "    time.sleep(0.03)\n"};
           command.insert(command.end(), python.begin(), python.end());
           return command;
         }()} {}

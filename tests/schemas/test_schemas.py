@@ -25,6 +25,7 @@ def holds():
 def computes():
     while True:
         sum(i * i for i in range(1000))
+        time.sleep(0.001)
 async def main():
     asyncio.create_task(asyncio.sleep(600), name="nap")
     print("ready", flush=True)

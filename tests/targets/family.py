@@ -8,13 +8,13 @@ import os
 import sys
 import time
 
-SECONDS = 0.5
+SECONDS = 0.3
 GROWN_UP = """
 import time
 def grown_up(until):
     while time.process_time() < until:
         sum(range(300))
-grown_up(time.process_time() + 2)
+grown_up(time.process_time() + 1)
 """
 BORN = """
 def born(until):

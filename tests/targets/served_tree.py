@@ -11,7 +11,7 @@ Nearly all time is spent in the functions named burn_*, each a loop of COUNT tur
 import select
 import sys
 
-COUNT = int(sys.argv[1]) if sys.argv[1:] else 80000
+COUNT = int(sys.argv[1]) if sys.argv[1:] else 32000
 BURNT = COUNT // 8 * 28  # 0 + 1 + ... + 7 that many times
 
 

@@ -120,6 +120,14 @@ def python():
     handle_in_python()
 
 
+# A quarter of the time.
+def seldom():
+    ready()
+    while True:
+        compute(10_000)
+        time.sleep(0.003)
+
+
 # Touches memory that it has given back before.
 def faults():
     size = 64 << 20
