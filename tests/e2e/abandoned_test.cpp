@@ -26,9 +26,9 @@ TEST(Abandoned, AreReportedAndSwitchedOffAndNoOthersAre) {
   if (!python) {
     GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
   }
-  const TempDir folder;
+  const TempDir directory;
   const auto told =
-      run_apart(folder, "abandoned.py", {fmt::format("{}", fmt::join(python->command, " "))});
+      run_apart(directory, "abandoned.py", {fmt::format("{}", fmt::join(python->command, " "))});
   EXPECT_EQ(told["before"], json::parse(R"([["on by us", "gone"], ["on by us", "running"],
                                             ["on by us", "none"]])"));
   EXPECT_THAT(told["table"].get<std::string>(), HasSubstr("on by us (session gone)"));

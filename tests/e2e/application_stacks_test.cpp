@@ -170,8 +170,8 @@ class ApplicationStacks : public testing::TestWithParam<Application> {
     }
   }
   static ApplicationShares recorded() {
-    const TempDir folder;
-    const std::string data = folder / "perf.data";
+    const TempDir directory;
+    const std::string data = directory / "perf.data";
     const Running application{GetParam()};
     std::vector<std::string> words{tool(), "record", "-p",
                                    std::to_string(application.pid().value())};

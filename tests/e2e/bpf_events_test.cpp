@@ -85,13 +85,13 @@ class BpfEvents : public testing::TestWithParam<Build> {
     EXPECT_EQ(target_->read_line(kPatience), "done");
   }
   [[nodiscard]] std::string pid() const { return std::to_string(target_->pid().value()); }
-  [[nodiscard]] std::string data() const { return folder_ / "data"; }
-  [[nodiscard]] std::string stats() const { return folder_ / "stats"; }
+  [[nodiscard]] std::string data() const { return directory_ / "data"; }
+  [[nodiscard]] std::string stats() const { return directory_ / "stats"; }
   [[nodiscard]] PythonProcess& target() { return *target_; }
   [[nodiscard]] const std::string& messages() const { return messages_; }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   std::optional<Interpreter> python_;
   std::optional<PythonProcess> target_;
   std::string messages_;
@@ -119,8 +119,8 @@ class BpfEventsOfOne : public BpfEvents {};
 // Another perf's samples of the same tracepoint are neither dropped nor changed.
 TEST_P(BpfEventsOfOne, TakeNoSampleFromAnotherPerf) {
   PythonProcess other{*plain_interpreter(13), target_source("events.py")};
-  const TempDir folder;
-  const std::string foreign = folder / "foreign";
+  const TempDir directory;
+  const std::string foreign = directory / "foreign";
   ChildProcess perf{{"perf", "record", "-g", "-m", "8M", "-e", kRead, "-p",
                      std::to_string(other.pid().value()), "-o", foreign, "--", "sh", "-c",
                      "echo ready; read word"}};
@@ -140,7 +140,7 @@ TEST_P(BpfEventsOfOne, TakeNoSampleFromAnotherPerf) {
 }
 
 TEST_P(BpfEventsOfOne, OfARunningPerfAreJoined) {
-  const TempDir folder;
+  const TempDir directory;
   ChildProcess perf{{"perf", "record", "-g", "-k", "mono", "-m", "8M", "-e", kRead, "-p", pid(),
                      "-o", data(), "--", "sh", "-c", "echo ready; read word"}};
   ASSERT_EQ(perf.read_line(Deadline::after(kPatience)), "ready") << perf.err();

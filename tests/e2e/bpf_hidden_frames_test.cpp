@@ -66,8 +66,8 @@ TEST_P(BpfHiddenFrames, AreWhereTheyBelong) {
   }
   PythonProcess target{
       *python, "NAME = '" + name + "'" + kCallsBack + targets_dir() + "/calls_python.so" + kAndSo};
-  const TempDir folder;
-  const auto data = folder / "data";
+  const TempDir directory;
+  const auto data = directory / "data";
   auto arguments = bpf_record(std::to_string(target.pid().value()), data);
   if (!GetParam().call_graph.empty()) {
     arguments.insert(arguments.end(), {"--call-graph", GetParam().call_graph});

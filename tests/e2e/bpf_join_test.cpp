@@ -73,11 +73,11 @@ class BpfJoin : public testing::TestWithParam<std::string> {
   }
   [[nodiscard]] const std::string& perf() const { return *perf_; }
   [[nodiscard]] const Interpreter& python() const { return *python_; }
-  [[nodiscard]] std::string data() const { return folder_ / "data"; }
-  [[nodiscard]] std::string stats() const { return folder_ / "stats.json"; }
+  [[nodiscard]] std::string data() const { return directory_ / "data"; }
+  [[nodiscard]] std::string stats() const { return directory_ / "stats.json"; }
   [[nodiscard]] std::vector<std::string> files() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator{folder_ / ""}) {
+    for (const auto& entry : std::filesystem::directory_iterator{directory_ / ""}) {
       names.push_back(entry.path().filename());
     }
     return names;
@@ -87,7 +87,7 @@ class BpfJoin : public testing::TestWithParam<std::string> {
   }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   std::optional<std::string> perf_;
   std::optional<Interpreter> python_;
 };
@@ -216,8 +216,8 @@ else:
     sys.stdin.readline()
     subprocess.run([sys.executable, __file__, 'later'], check=True)
 )";
-  TempDir folder;
-  const auto program = folder.file("program.py", kProgram);
+  TempDir directory;
+  const auto program = directory.file("program.py", kProgram);
   auto command = user_perf(perf(), data(), {"-g", "--"});
   command.insert(command.end(), python().command.begin(), python().command.end());
   command.push_back(program);
@@ -319,12 +319,12 @@ TEST(BpfJoinOfAMachine, ReadsAllPythonsAndThoseThatBeginLater) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python || ::geteuid() != 0) {
     GTEST_SKIP() << lacks << " or no Python 3.13 (scripts/pythons), or not root";
   }
-  const TempDir folder;
+  const TempDir directory;
   const auto told =
-      run_apart(folder, "joined.py", {fmt::format("{}", fmt::join(python->command, " "))});
+      run_apart(directory, "joined.py", {fmt::format("{}", fmt::join(python->command, " "))});
   const auto messages = told.value("messages", "");
   EXPECT_EQ(told["status"], 0) << messages;
-  EXPECT_THAT(names_in(folder / "data"), testing::IsSupersetOf({"early", "late"})) << messages;
+  EXPECT_THAT(names_in(directory / "data"), testing::IsSupersetOf({"early", "late"})) << messages;
 }
 
 struct Unjoinable {
@@ -347,10 +347,10 @@ TEST_P(BpfJoinRefusal, NamesTheReason) {
     GTEST_SKIP() << "no tracefs is mounted";
   }
   ServedTree target{*python};
-  const TempDir folder;
+  const TempDir directory;
   auto options = GetParam().options;
   options.insert(options.end(), {"-p", target.pid()});
-  ChildProcess running{user_perf("perf", folder / "data", options, GetParam().event)};
+  ChildProcess running{user_perf("perf", directory / "data", options, GetParam().event)};
   const auto refused = run({tool(), "join", number_of(running)});
   EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
   EXPECT_THAT(refused.err, HasSubstr("(" + GetParam().reason + ")"));
@@ -371,9 +371,9 @@ TEST(BpfJoinOfAnother, RefusesAPerfOfAnotherNamespace) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || ::geteuid() != 0) {
     GTEST_SKIP() << lacks << " or not root";
   }
-  const TempDir folder;
+  const TempDir directory;
   ChildProcess outside{{"unshare", "-mpf", "--mount-proc", "--kill-child", "perf", "record", "-g",
-                        "-e", "cpu-clock", "-o", folder / "data", "--", "sh", "-c",
+                        "-e", "cpu-clock", "-o", directory / "data", "--", "sh", "-c",
                         "echo ready; read word"}};
   ASSERT_EQ(outside.read_line(Deadline::after(kPatience)), "ready") << outside.err();
   const auto number = number_of(outside);

@@ -37,8 +37,8 @@ TEST_P(BpfLateTasks, AreInTheRecording) {
   if (!lacks.empty() || !python) {
     GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
   }
-  const TempDir folder;
-  const std::string data = folder / "data";
+  const TempDir directory;
+  const std::string data = directory / "data";
   PythonProcess target{*python, kLater};
   auto arguments = bpf_record(std::to_string(target.pid().value()), data);
   arguments.emplace_back("--tasks");

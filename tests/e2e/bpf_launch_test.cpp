@@ -56,12 +56,12 @@ TEST_P(BpfLaunch, HasPythonStacksFromItsFirstFunction) {
   if (!lacks.empty() || !python) {
     GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
   }
-  const TempDir folder;
-  std::filesystem::create_directory(folder.path() / "encodings");
-  (void)folder.file("encodings/__init__.py", kEarly);
+  const TempDir directory;
+  std::filesystem::create_directory(directory.path() / "encodings");
+  (void)directory.file("encodings/__init__.py", kEarly);
   auto program = python->command;
-  program.push_back(folder.file("program.py", kLate));
-  const std::string data = folder / "data";
+  program.push_back(directory.file("program.py", kLate));
+  const std::string data = directory / "data";
   std::vector<std::string> arguments{"record", "--engine",  "bpf", "-F", "999",
                                      "-e",     "cpu-clock", "-o",  data, "--"};
   arguments.insert(arguments.end(), program.begin(), program.end());
@@ -70,7 +70,7 @@ TEST_P(BpfLaunch, HasPythonStacksFromItsFirstFunction) {
   }
   arguments.insert(arguments.end(), program.begin(), program.end());
   ChildOptions options;
-  options.env["PYTHONPATH"] = folder.path();
+  options.env["PYTHONPATH"] = directory.path();
   const auto result = run_tool(arguments, options);
   ASSERT_EQ(result.status, ExitStatus{}) << result.err;
   std::map<std::string, Worked> processes;

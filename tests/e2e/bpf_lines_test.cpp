@@ -94,14 +94,15 @@ TEST_P(BpfLines, HaveTheTimeThatTheProgramMeasures) {
   PythonOptions options;
   options.child = environment_of(GetParam());
   PythonProcess target{*python, program.text(), options};
-  const TempDir folder;
-  RunningRecord running{bpf_record(std::to_string(target.pid().value()), folder / "data", "4999")};
+  const TempDir directory;
+  RunningRecord running{
+      bpf_record(std::to_string(target.pid().value()), directory / "data", "4999")};
   target.send_line("2000");
   const auto told = truth(target.read_line(kPatience));
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   Shares counts;
   double all = 0;
-  for (const auto& sample : scripted_samples(folder / "data")) {
+  for (const auto& sample : scripted_samples(directory / "data")) {
     const auto* const frame = sample.innermost();
     if (frame != nullptr && frame->function() == "work") {
       counts[program.loop_of(line_by_offset(*frame, program.first_line()))] += 1;
@@ -138,8 +139,8 @@ TEST_P(LinesInNames, AreThoseThatRun) {
   }
   const Program program;
   PythonProcess target{*python, program.text()};
-  const TempDir folder;
-  const auto data = folder / "data";
+  const TempDir directory;
+  const auto data = directory / "data";
   RunningRecord running{{"--engine", GetParam(), "--lines", "-p",
                          std::to_string(target.pid().value()), "-F", "999", "-e", "cpu-clock", "-o",
                          data}};

@@ -119,10 +119,10 @@ Seen between_start_and_end(const std::vector<ScriptedSample>& samples, const std
   return seen;
 }
 
-std::vector<std::string> arguments_of(const PythonProcess& target, const TempDir& folder,
+std::vector<std::string> arguments_of(const PythonProcess& target, const TempDir& directory,
                                       const std::string& frequency) {
-  auto words = bpf_record(std::to_string(target.pid().value()), folder / "data", frequency);
-  words.insert(words.end(), {"--stats", folder / "stats.json"});
+  auto words = bpf_record(std::to_string(target.pid().value()), directory / "data", frequency);
+  words.insert(words.end(), {"--stats", directory / "stats.json"});
   return words;
 }
 
@@ -150,14 +150,14 @@ TEST_P(BpfMatching, HasARecordForEverySample) {
   if (limit && *limit < frequency) {
     GTEST_SKIP() << "the kernel allows " << *limit << " Hz only: perf_event_max_sample_rate";
   }
-  const TempDir folder;
+  const TempDir directory;
   PythonProcess target{python(), kStable};
-  RunningRecord running{arguments_of(target, folder, std::to_string(frequency))};
+  RunningRecord running{arguments_of(target, directory, std::to_string(frequency))};
   target.send_line("1000");
   EXPECT_EQ(target.read_line(kPatience), "worked");
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   const auto& messages = running.child().err();
-  const auto figures = bpf_figures(folder / "stats.json");
+  const auto figures = bpf_figures(directory / "stats.json");
   EXPECT_GE(figures.at("matched"), frequency / 4) << messages;
   for (const auto* const none : {"unmatched", "lost", "lost_names", "truncated", "no_state"}) {
     EXPECT_EQ(figures.at(none), 0) << none << "\n" << messages;
@@ -165,7 +165,7 @@ TEST_P(BpfMatching, HasARecordForEverySample) {
   const auto unreadable = said_unreadable(messages, figures.at("matched"));
   // The file confirms the counts.
   const auto pid = std::to_string(target.pid().value());
-  const auto samples = scripted_samples(folder / "data");
+  const auto samples = scripted_samples(directory / "data");
   const auto seen = between_start_and_end(samples, pid);
   EXPECT_GE(seen.user, static_cast<std::size_t>(frequency) / 4);
   EXPECT_LE(seen.without, unreadable) << messages;
@@ -185,20 +185,20 @@ TEST(BpfMatchingOfLaunched, WhatIsNoPythonIsNotMissed) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
     GTEST_SKIP() << lacks << " or no CPython 3.13 (scripts/pythons)";
   }
-  const TempDir folder;
+  const TempDir directory;
   const auto script = fmt::format(
       "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; {} -c 'import time\n"
       "while time.process_time() < 1.5: sum(i & 7 for i in range(10000))'; exit 0",
       fmt::join(python->command, " "));
-  const auto result =
-      run_tool({"record", "--engine", "bpf", "-F", "999", "-e", "cpu-clock", "-o", folder / "data",
-                "--stats", folder / "stats.json", "--", "/bin/sh", "-c", script});
+  const auto result = run_tool({"record", "--engine", "bpf", "-F", "999", "-e", "cpu-clock", "-o",
+                                directory / "data", "--stats", directory / "stats.json", "--",
+                                "/bin/sh", "-c", script});
   ASSERT_EQ(result.status, ExitStatus{}) << result.err;
-  const auto samples = scripted_samples(folder / "data");
+  const auto samples = scripted_samples(directory / "data");
   ASSERT_FALSE(samples.empty());
   const auto of_shell = static_cast<std::size_t>(
       std::ranges::count(samples, samples.front().pid, &ScriptedSample::pid));
-  const auto figures = bpf_figures(folder / "stats.json");
+  const auto figures = bpf_figures(directory / "stats.json");
   const auto matched = figures.at("matched").get<std::size_t>();
   EXPECT_GE(of_shell, 20U);
   EXPECT_GE(matched, 50U) << result.err;
@@ -212,16 +212,16 @@ TEST(BpfMatchingOfLaunched, CountsNoProcessThatIsNone) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
     GTEST_SKIP() << lacks << " or no CPython 3.13 (scripts/pythons)";
   }
-  const TempDir folder;
+  const TempDir directory;
   std::vector<std::string> words{
-      "record", "--engine",      "bpf", "-e", "cpu-clock", "--stats", folder / "stats.json",
-      "-o",     folder / "data", "--"};
+      "record", "--engine",         "bpf", "-e", "cpu-clock", "--stats", directory / "stats.json",
+      "-o",     directory / "data", "--"};
   words.insert(words.end(), python->command.begin(), python->command.end());
   words.insert(words.end(),
                {"-c", "import time\nwhile time.process_time() < 1.5: sum(range(10000))"});
   const auto result = run_tool(words);
   ASSERT_EQ(result.status, ExitStatus{}) << result.err;
-  const auto counters = counters_in(folder / "stats.json");
+  const auto counters = counters_in(directory / "stats.json");
   EXPECT_EQ(counters.at("Activated"), 1) << result.err;
   EXPECT_EQ(counters.at("SkippedNotPython"), 0) << result.err;
 }
@@ -234,17 +234,17 @@ TEST_P(BpfNewThreads, AreCovered) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
     GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
   }
-  const TempDir folder;
+  const TempDir directory;
   PythonProcess target{*python, kStorm};
   const auto pid = std::to_string(target.pid().value());
   target.send_line("");
   EXPECT_EQ(target.read_line(kPatience), "some");
-  RunningRecord running{arguments_of(target, folder, "999")};
+  RunningRecord running{arguments_of(target, directory, "999")};
   target.send_line("");
   EXPECT_GE(std::stoi(target.read_line(kPatience)), 200);
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
-  const auto seen = between_start_and_end(scripted_samples(folder / "data"), pid);
-  const auto figures = bpf_figures(folder / "stats.json");
+  const auto seen = between_start_and_end(scripted_samples(directory / "data"), pid);
+  const auto figures = bpf_figures(directory / "stats.json");
   const auto unmatched = figures.at("unmatched").get<std::size_t>();
   const auto all = figures.at("matched").get<std::size_t>() + unmatched;
   SCOPED_TRACE(running.child().err());

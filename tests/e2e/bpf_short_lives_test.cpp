@@ -88,8 +88,9 @@ TEST_P(BpfShortLives, NoneIsMisnamed) {
   PythonOptions options;
   options.child = environment_of(GetParam());
   PythonProcess target{*python, target_source("short_functions.py"), options};
-  const TempDir folder;
-  RunningRecord running{bpf_record(std::to_string(target.pid().value()), folder / "data", "1999")};
+  const TempDir directory;
+  RunningRecord running{
+      bpf_record(std::to_string(target.pid().value()), directory / "data", "1999")};
   target.send_line("3000");
   const auto lived = target.read_line(kPatience);
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
@@ -97,7 +98,7 @@ TEST_P(BpfShortLives, NoneIsMisnamed) {
   std::size_t misnamed = 0;
   std::size_t unresolved = 0;
   std::string wrong;
-  for (const auto& sample : scripted_samples(folder / "data")) {
+  for (const auto& sample : scripted_samples(directory / "data")) {
     const auto told = told_by(sample);
     if (!told.complete()) {
       continue;  // it compiles, or the call is not that deep yet

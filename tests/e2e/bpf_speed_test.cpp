@@ -24,7 +24,7 @@ TEST_P(BpfSpeed, IsNearlyThatOfOneThatIsNotRecorded) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !interpreter) {
     GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
   }
-  const TempDir folder;
+  const TempDir directory;
   PythonProcess recorded{*interpreter, kCallsAllTheTime};
   PythonProcess untouched{*interpreter, kCallsAllTheTime};
   // Measure both alternately, so that both see the same machine.
@@ -32,7 +32,7 @@ TEST_P(BpfSpeed, IsNearlyThatOfOneThatIsNotRecorded) {
   keep_on_one_processor(untouched);
   const auto ratio_under = [&](const std::string& engine) {
     RunningRecord record{{"--engine", engine, "-p", std::to_string(recorded.pid().value()), "-F",
-                          "999", "-e", "cpu-clock", "-o", folder / "data"}};
+                          "999", "-e", "cpu-clock", "-o", directory / "data"}};
     std::vector<double> ratios;
     // If one window in ten is disturbed, a majority of 31 is disturbed in one of 10^8 recordings.
     for (int i = 0; i < 31; ++i) {
@@ -66,12 +66,12 @@ TEST_P(BpfShares, OfTheProgramAndTheCollectorAreSmall) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !interpreter) {
     GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
   }
-  const TempDir folder;
+  const TempDir directory;
   PythonOptions options;
   options.child = environment_of(GetParam());
   PythonProcess target{*interpreter, kCallsAllTheTime, options};
-  auto arguments = bpf_record(std::to_string(target.pid().value()), folder / "data");
-  arguments.insert(arguments.end(), {"--stats", folder / "stats.json"});
+  auto arguments = bpf_record(std::to_string(target.pid().value()), directory / "data");
+  arguments.insert(arguments.end(), {"--stats", directory / "stats.json"});
   RunningRecord record{arguments};
   const auto begin = std::chrono::steady_clock::now();
   const BpfTimeCount program{record.child().pid()};
@@ -88,7 +88,7 @@ TEST_P(BpfShares, OfTheProgramAndTheCollectorAreSmall) {
   }
   const std::chrono::nanoseconds recorded = std::chrono::steady_clock::now() - begin;
   ASSERT_EQ(record.finish(), ExitStatus{}) << record.child().err();
-  const auto figures = bpf_figures(folder / "stats.json");
+  const auto figures = bpf_figures(directory / "stats.json");
   const auto of_collector =
       percent(std::chrono::microseconds{figures.at("collector_us").get<long>()}, recorded);
   RecordProperty("program_percent", fmt::format("{:.3f}", of_program));

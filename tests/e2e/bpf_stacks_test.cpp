@@ -80,10 +80,10 @@ class BpfStacks : public testing::TestWithParam<Case> {
     }
     return words;
   }
-  [[nodiscard]] std::string data() const { return folder_ / "data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "data"; }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   std::optional<Interpreter> python_;
 };
 
@@ -185,8 +185,8 @@ TEST_P(BpfServerLoop, IsExactToTheLeaf) {
   options.args = {"320000"};
   options.child = environment_of(build);
   ServedTree target{python, options};
-  const TempDir folder;
-  auto arguments = bpf_record(target.pid(), folder / "data");
+  const TempDir directory;
+  auto arguments = bpf_record(target.pid(), directory / "data");
   arguments.insert(arguments.end(), {"--perf", *perf});
   RunningRecord running{arguments};
   target.serve(5, seconds{1});
@@ -197,7 +197,7 @@ TEST_P(BpfServerLoop, IsExactToTheLeaf) {
       return chain.size() <= whole.size() && std::equal(chain.begin(), chain.end(), whole.begin());
     });
   };
-  const auto samples = read_samples(*perf, folder / "data");
+  const auto samples = read_samples(*perf, directory / "data");
   std::size_t valid = 0;
   std::string wrong;
   for (const auto& sample : samples) {
@@ -247,8 +247,8 @@ TEST_P(BpfHotLoop, IsExactToTheLeaf) {
   PythonOptions options;
   options.child = environment_of(build);
   PythonProcess target{*python, kHotLoop, options};
-  const TempDir folder;
-  const auto data = folder / "data";
+  const TempDir directory;
+  const auto data = directory / "data";
   auto arguments = bpf_record(std::to_string(target.pid().value()), data);
   arguments.insert(arguments.end(), {"--perf", *perf});
   RunningRecord running{arguments};

@@ -41,7 +41,7 @@ class BpfStart : public testing::Test {
       GTEST_SKIP() << "no CPython 3.13 (scripts/pythons)";
     }
   }
-  [[nodiscard]] std::string data() const { return folder_ / "data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "data"; }
   [[nodiscard]] std::set<std::string> sampled_processes() const {
     std::set<std::string> pids;
     for (const auto& sample : scripted_samples(data())) {
@@ -51,26 +51,26 @@ class BpfStart : public testing::Test {
   }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
 };
 
 // A perf that gives up once, as it does if a thread ends while it opens its events. First it runs
 // FIRST.
-std::string giving_up_perf(const TempDir& folder, const std::string& first = ":") {
-  return stand_in_perf(folder, fmt::format("if [ ! -e {0}/gave_up ]; then\n"
-                                           "  {1}; : > {0}/gave_up\n"
-                                           "  echo 'Error: No such process' >&2\n"
-                                           "  exit 255\n"
-                                           "fi\n"
-                                           "exec $PERF \"$@\"\n",
-                                           folder.path().string(), first));
+std::string giving_up_perf(const TempDir& directory, const std::string& first = ":") {
+  return stand_in_perf(directory, fmt::format("if [ ! -e {0}/gave_up ]; then\n"
+                                              "  {1}; : > {0}/gave_up\n"
+                                              "  echo 'Error: No such process' >&2\n"
+                                              "  exit 255\n"
+                                              "fi\n"
+                                              "exec $PERF \"$@\"\n",
+                                              directory.path().string(), first));
 }
 
 // perf gives up if a thread ends while it opens its events; by then it has renamed an earlier file.
 // Here a stand-in gives up in the first recording. Then the whole system is recorded instead.
 TEST_F(BpfStart, WhosePerfGivesUpAreRecordedByAnotherOne) {
-  const TempDir folder;
-  const auto perf = giving_up_perf(folder, fmt::format("mv {0} {0}.old; : > {0}", data()));
+  const TempDir directory;
+  const auto perf = giving_up_perf(directory, fmt::format("mv {0} {0}.old; : > {0}", data()));
   std::ofstream{data()} << "earlier";
   ServedTree target{*plain_interpreter(13)};
   auto arguments = bpf_record(target.pid(), data());
@@ -78,7 +78,7 @@ TEST_F(BpfStart, WhosePerfGivesUpAreRecordedByAnotherOne) {
   RunningRecord running{arguments};
   target.serve(10, milliseconds{400});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
-  ASSERT_TRUE(std::filesystem::exists(folder.path() / "gave_up"));
+  ASSERT_TRUE(std::filesystem::exists(directory.path() / "gave_up"));
   EXPECT_EQ(contents_of(data() + ".old"), "earlier") << running.child().err();
   EXPECT_EQ(sampled_processes(), std::set<std::string>{target.pid()}) << running.child().err();
   EXPECT_GE(count_named(read_samples("perf", data())).innermost, 95) << running.child().err();
@@ -115,15 +115,15 @@ TEST_F(BpfStart, OfTracepointsOthersAreNotRecorded) {
   if (!has_tracepoints()) {
     GTEST_SKIP() << "no tracefs is mounted";
   }
-  const TempDir folder;
-  const auto perf = giving_up_perf(folder);
+  const TempDir directory;
+  const auto perf = giving_up_perf(directory);
   ServedTree target{*plain_interpreter(13)};
   auto arguments = bpf_record(target.pid(), data());
   arguments.insert(arguments.end(), {"-e", kTracepoint, "--perf", perf});
   RunningRecord running{arguments};
   target.serve(10, milliseconds{400});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
-  ASSERT_TRUE(filesystem::exists(folder.path() / "gave_up"));
+  ASSERT_TRUE(filesystem::exists(directory.path() / "gave_up"));
   EXPECT_EQ(sampled_processes(), std::set<std::string>{target.pid()}) << running.child().err();
 }
 
@@ -153,7 +153,7 @@ class ForkingTarget {
  public:
   [[nodiscard]] std::string pid() const { return std::to_string(process_.pid().value()); }
   // The file for the child's pid.
-  [[nodiscard]] std::string file() const { return folder_ / "child"; }
+  [[nodiscard]] std::string file() const { return directory_ / "child"; }
   // Makes it fork and returns the child's pid. Removes the file for the next child.
   [[nodiscard]] std::string fork() {
     process_.child().signal(SIGUSR1);
@@ -167,7 +167,7 @@ class ForkingTarget {
   }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   PythonProcess process_{*plain_interpreter(13),
                          kForksBySignal,
                          {.interpreter_args = {}, .args = {file()}, .child = {}}};
@@ -177,21 +177,21 @@ class ForkingTarget {
 // to perf. perf is started again, here with the child's pid, and then the child has the same as its
 // parent.
 TEST_F(BpfStart, ChildrenThatAreForkedWhilePerfStartsAreKnown) {
-  const TempDir folder;
+  const TempDir directory;
   const ForkingTarget target;
   const auto perf =
-      stand_in_perf(folder, fmt::format("echo >> {0}/starts\n"
-                                        "[ -e {1} ] || kill -USR1 {2}\n"
-                                        "until [ -e {1} ]; do :; done\n"
-                                        "exec $PERF \"$@\" -p {2},$(cat {1})\n",
-                                        folder.path().string(), target.file(), target.pid()));
+      stand_in_perf(directory, fmt::format("echo >> {0}/starts\n"
+                                           "[ -e {1} ] || kill -USR1 {2}\n"
+                                           "until [ -e {1} ]; do :; done\n"
+                                           "exec $PERF \"$@\" -p {2},$(cat {1})\n",
+                                           directory.path().string(), target.file(), target.pid()));
   auto arguments = bpf_record(target.pid(), data());
   arguments.insert(arguments.end(), {"--perf", perf});
   RunningRecord running{arguments};
   const auto child = contents_of(target.file());
   wait_for_cpu_time(base::Pid{std::stoi(child)}, milliseconds{500});
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
-  EXPECT_EQ(contents_of(folder / "starts"), "\n\n");
+  EXPECT_EQ(contents_of(directory / "starts"), "\n\n");
   const auto [right, all] = count_chain(data(), child, {"<module>", "have_child", "burn"});
   EXPECT_GE(right, 50U) << "of " << all << "\n" << running.child().err();
 }
@@ -200,15 +200,15 @@ TEST_F(BpfStart, ChildrenThatAreForkedWhilePerfStartsAreKnown) {
 TEST_F(BpfStart, WhoseEndIsPerfsBeforeTheAttachHaveExited) {
   for (const auto* const engine : {"bpf", "auto"}) {
     SCOPED_TRACE(engine);
-    const TempDir folder;
+    const TempDir directory;
     ServedTree target{*plain_interpreter(13)};
     const auto perf =
-        stand_in_perf(folder, fmt::format("pipes=${{5#fd:}}\n"
-                                          "$PERF record -q -o {} -- true\n"
-                                          "kill -KILL {}\n"
-                                          "read ping </proc/self/fd/${{pipes%,*}}\n"
-                                          "printf 'ack\\n\\0' >/proc/self/fd/${{pipes#*,}}\n",
-                                          data(), target.pid()));
+        stand_in_perf(directory, fmt::format("pipes=${{5#fd:}}\n"
+                                             "$PERF record -q -o {} -- true\n"
+                                             "kill -KILL {}\n"
+                                             "read ping </proc/self/fd/${{pipes%,*}}\n"
+                                             "printf 'ack\\n\\0' >/proc/self/fd/${{pipes#*,}}\n",
+                                             data(), target.pid()));
     const auto result = run_tool({"record", "--engine", engine, "-p", target.pid(), "--perf", perf,
                                   "-o", data(), "--", "sleep", "60"});
     EXPECT_EQ(result.status, ExitStatus{}) << result.err;
@@ -222,15 +222,15 @@ TEST_F(BpfStart, WhoseEndIsPerfsBeforeTheAttachHaveExited) {
 TEST_F(BpfStart, ChildrenThatPerfLeavesOutAreNotWaitedFor) {
   for (const bool without_all : {false, true}) {
     SCOPED_TRACE(without_all);
-    const TempDir folder;
+    const TempDir directory;
     ForkingTarget target;
     const auto child = target.fork();
-    const auto perf = stand_in_perf(folder, fmt::format("echo >> {0}/starts\n"
-                                                        "kill -USR1 {2}\n"
-                                                        "until [ -e {1} ]; do :; done\n"
-                                                        "exec $PERF \"$@\"\n",
-                                                        folder.path().string(), target.file(),
-                                                        without_all ? target.pid() : child));
+    const auto perf = stand_in_perf(directory, fmt::format("echo >> {0}/starts\n"
+                                                           "kill -USR1 {2}\n"
+                                                           "until [ -e {1} ]; do :; done\n"
+                                                           "exec $PERF \"$@\"\n",
+                                                           directory.path().string(), target.file(),
+                                                           without_all ? target.pid() : child));
     auto arguments = bpf_record(target.pid(), data());
     arguments.insert(arguments.end(), {"--perf", perf});
     if (without_all) {
@@ -238,15 +238,15 @@ TEST_F(BpfStart, ChildrenThatPerfLeavesOutAreNotWaitedFor) {
     }
     RunningRecord running{arguments};
     EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
-    EXPECT_EQ(contents_of(folder / "starts"), "\n");
+    EXPECT_EQ(contents_of(directory / "starts"), "\n");
     EXPECT_THAT(running.child().err(), Not(HasSubstr("start all the time")));
   }
 }
 
 // If perf runs in a child of the process that was started, its events cannot be found.
 TEST_F(BpfStart, OfAPerfWhoseEventsCannotBeFoundTheTrampolineIsTheChoice) {
-  const TempDir folder;
-  const auto perf = stand_in_perf(folder, "$PERF \"$@\"\nexit $?\n");
+  const TempDir directory;
+  const auto perf = stand_in_perf(directory, "$PERF \"$@\"\nexit $?\n");
   ServedTree target{*plain_interpreter(13)};
   auto arguments = bpf_record(target.pid(), data());
   arguments.insert(arguments.end(), {"--perf", perf});
@@ -258,7 +258,7 @@ TEST_F(BpfStart, OfAPerfWhoseEventsCannotBeFoundTheTrampolineIsTheChoice) {
   EXPECT_THAT(result.err, HasSubstr("error: --engine bpf: the BPF program cannot be attached"));
   EXPECT_FALSE(filesystem::exists(data())) << "nothing was recorded";
   std::ranges::replace(arguments, "bpf", "auto");
-  const auto stats = folder / "stats.json";
+  const auto stats = directory / "stats.json";
   arguments.insert(arguments.end(), {"--stats", stats});
   RunningRecord running{arguments};
   EXPECT_EQ(trampoline_of(target.pid()), "on by us");

@@ -44,10 +44,10 @@ class BpfTargets : public testing::Test {
       GTEST_SKIP() << "no CPython 3.13 or 3.15 (scripts/pythons)";
     }
   }
-  [[nodiscard]] std::string data() const { return folder_ / "data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "data"; }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
 };
 
 // Threads that wait in different ways; the main thread waits in a read.
@@ -69,9 +69,9 @@ TEST_P(BpfIdle, NothingHappensToOneThatWaits) {
     GTEST_SKIP() << lacks;
   }
   PythonProcess target{GetParam(), kIdle};
-  const TempDir folder;
+  const TempDir directory;
   const Untouched before{target.pid()};
-  RunningRecord running{bpf_record(std::to_string(target.pid().value()), folder / "data")};
+  RunningRecord running{bpf_record(std::to_string(target.pid().value()), directory / "data")};
   EXPECT_THAT(before.differences(), IsEmpty());
   EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   EXPECT_THAT(before.differences(), IsEmpty());
@@ -176,8 +176,8 @@ TEST_F(BpfTargets, AMapOfAnotherProcessIsNotBelieved) {
 // The BPF objects that the process holds, with the bpf(2) command that finds each.
 std::set<std::pair<int, std::uint32_t>> bpf_objects_of(base::Pid pid) {
   std::set<std::pair<int, std::uint32_t>> objects;
-  const auto folder = fmt::format("/proc/{}/fdinfo", pid.value());
-  for (const auto& entry : filesystem::directory_iterator{folder}) {
+  const auto directory = fmt::format("/proc/{}/fdinfo", pid.value());
+  for (const auto& entry : filesystem::directory_iterator{directory}) {
     const auto text = base::read_file(entry.path().string()).value_or("");
     for (const auto line : base::split(text, '\n')) {
       const auto colon = line.find(':');

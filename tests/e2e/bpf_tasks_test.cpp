@@ -51,14 +51,14 @@ TEST_P(BpfTasks, AreThoseOfTheFunctionsThatRun) {
     GTEST_SKIP() << lacks << " or no " << name(GetParam()) << " (scripts/pythons)";
   }
   PythonProcess target{*python, target_source("named_tasks.py")};
-  const TempDir folder;
-  auto arguments = bpf_record(std::to_string(target.pid().value()), folder / "data");
+  const TempDir directory;
+  auto arguments = bpf_record(std::to_string(target.pid().value()), directory / "data");
   arguments.emplace_back("--tasks");
   RunningRecord running{arguments};
   target.send_line("1500");
   EXPECT_EQ(target.read_line(kPatience), "worked");
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
-  auto seen = callers_of_burn(scripted_samples(folder / "data"));
+  auto seen = callers_of_burn(scripted_samples(directory / "data"));
   SCOPED_TRACE(running.child().err());
   const std::map<std::string, std::string> tasks{{"first", "\\[task crunch: .+\\]"},
                                                  {"second", "\\[task Task-[0-9]+\\]"},
@@ -85,7 +85,7 @@ TEST_P(BpfNoTasks, WarnsOnceThatTheVersionShowsNone) {
   }
   PythonProcess target{*python, target_source("named_tasks.py")};
   PythonProcess another{*python, target_source("named_tasks.py")};
-  const TempDir folder;
+  const TempDir directory;
   const auto pids = fmt::format("{},{}", target.pid().value(), another.pid().value());
   const auto warning = fmt::format(
       "pid {}: --tasks has no effect on Python 3.{}.{}: the names of asyncio tasks can be read on "
@@ -94,7 +94,7 @@ TEST_P(BpfNoTasks, WarnsOnceThatTheVersionShowsNone) {
   for (const std::string format : {"text", "json"}) {
     SCOPED_TRACE(format);
     const auto recorded = run({tool(), "record", "-p", pids, "--tasks", "--log-format", format,
-                               "-o", folder / "data", "--", "true"});
+                               "-o", directory / "data", "--", "true"});
     EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
     EXPECT_THAT(recorded.err,
                 HasSubstr(format == "text" ? "warning: " + warning + "\n"

@@ -68,11 +68,11 @@ class BpfWaits : public testing::TestWithParam<Build> {
     messages_ = running.child().err();
     return numbers_in(answer);
   }
-  [[nodiscard]] std::string data() const { return folder_ / "data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "data"; }
   [[nodiscard]] const std::string& messages() const { return messages_; }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   std::optional<Interpreter> python_;
   std::string messages_;
 };
@@ -113,8 +113,8 @@ TEST_P(BpfWaitsAtTheEnd, CountUntilThen) {
   if (!lacks.empty() || !python) {
     GTEST_SKIP() << lacks << " or no CPython 3.13 (scripts/pythons)";
   }
-  const TempDir folder;
-  const std::string data = folder / "data";
+  const TempDir directory;
+  const std::string data = directory / "data";
   PythonProcess target{*python, target_source("waits.py")};
   PythonProcess clock{*python, target_source("waits.py")};
   const auto pid = std::to_string(target.pid().value());

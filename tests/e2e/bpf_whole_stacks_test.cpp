@@ -55,17 +55,17 @@ TEST_P(BpfWholeStacks, BeginWithTheProgram) {
   const auto limit =
       base::trim(base::read_file("/proc/sys/kernel/perf_event_max_sample_rate").value_or("100000"));
   const auto frequency = base::parse_number<int>(limit).value_or(0) < 10000 ? limit : "10000";
-  const TempDir folder;
+  const TempDir directory;
   PythonProcess target{GetParam(), kSwitches};
   const auto pid = std::to_string(target.pid().value());
-  RunningRecord running{bpf_record(pid, folder / "data", std::string{frequency})};
+  RunningRecord running{bpf_record(pid, directory / "data", std::string{frequency})};
   target.send_line("2");
   EXPECT_EQ(target.read_line(kPatience), "served");
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   std::size_t samples = 0;
   std::size_t cut = 0;
   std::string first;
-  for (const auto& sample : scripted_samples(folder / "data")) {
+  for (const auto& sample : scripted_samples(directory / "data")) {
     const auto chain = sample.chain();
     ++samples;
     if (chain.empty() || chain.front() != "<module>") {

@@ -44,18 +44,19 @@ while True:
 class BusyRecording : public testing::Test {
  protected:
   [[nodiscard]] std::vector<std::string> bpf_arguments(const PythonProcess& target) {
-    auto words = bpf_record(std::to_string(target.pid().value()), folder_ / "data");
-    words.insert(words.end(), {"--perf", deaf_perf(folder_), "--stats", folder_ / "stats.json"});
+    auto words = bpf_record(std::to_string(target.pid().value()), directory_ / "data");
+    words.insert(words.end(),
+                 {"--perf", deaf_perf(directory_), "--stats", directory_ / "stats.json"});
     return words;
   }
   // All samples have been processed until none was left.
   void expect_all_stacks() const {
-    const auto figures = bpf_figures(folder_ / "stats.json");
+    const auto figures = bpf_figures(directory_ / "stats.json");
     EXPECT_GE(figures.at("matched"), 100);
     EXPECT_EQ(figures.at("unmatched"), 0);
   }
 
-  TempDir folder_;
+  TempDir directory_;
 };
 
 TEST_F(BusyRecording, HasAllStacksUntilItsEnd) {
@@ -102,7 +103,7 @@ TEST_F(BusyRecording, OfCallsEnds) {
   }
   const auto result =
       run_tool({"record", "--functions", "-p", fmt::format("{}", fmt::join(pids, ",")), "-o",
-                folder_ / "data", "--", "sleep", "1"});
+                directory_ / "data", "--", "sleep", "1"});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
 }
 
@@ -115,7 +116,7 @@ TEST_F(BusyRecording, OfCallsEndsWithAPerfThatDoesNotListen) {
   PythonProcess target{*python, "print('ready', flush=True)\ninput()\n"};
   const auto result =
       run_tool({"record", "--functions", "-p", std::to_string(target.pid().value()), "--perf",
-                deaf_perf(folder_), "-o", folder_ / "data", "--", "true"});
+                deaf_perf(directory_), "-o", directory_ / "data", "--", "true"});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   EXPECT_THAT(result.err, HasSubstr("did not disable its events within"));
 }

@@ -33,8 +33,8 @@ TEST_P(CompiledByCython, IsACFunctionBetweenItsCallerAndWhatItCalls) {
     GTEST_SKIP() << lacks;
   }
   PythonProcess shuffled{*python, target_source("shuffled.py")};
-  const TempDir folder;
-  const std::string data = folder / "perf.data";
+  const TempDir directory;
+  const std::string data = directory / "perf.data";
   std::vector<std::string> argv{
       tool(), "record", "--engine", engine,      "-p", std::to_string(shuffled.pid().value()),
       "-F",   "999",    "-e",       "cpu-clock", "-o", data,

@@ -99,7 +99,7 @@ class CompleteStacks : public testing::TestWithParam<Recorder> {
 // earlier recording.
 TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
   const auto& perf = GetParam().perf;
-  const TempDir folder;
+  const TempDir directory;
   CallTreeServer target{python()};
   const auto record = [&](const std::string& data, auto work) {
     RunningRecord running{record_arguments(perf, target.pid(), data)};
@@ -116,19 +116,19 @@ TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
     }
     target.resume();
   };
-  record(folder / "first", [&] {
+  record(directory / "first", [&] {
     target.work(20, seconds{1});
     (void)target.fork(300);
     target.nest();
   });
   if (has_numpy(python())) {
     const auto called =
-        frames_between(*find_perf(perf), folder / "first", "arrays", "burn_array", "umath");
+        frames_between(*find_perf(perf), directory / "first", "arrays", "burn_array", "umath");
     EXPECT_GE(called.samples, 5U);
     EXPECT_EQ(called.right, called.samples) << "numpy's frames are misplaced";
   }
   if (perf == "perf") {
-    record(folder / "second", [&] {
+    record(directory / "second", [&] {
       target.work(20, seconds{1});
       (void)target.fork(300);
     });
@@ -148,8 +148,8 @@ class DeepStacks : public CompleteStacks {};
 // 200 calls deep, every sixth through C code: either the stacks are complete, or the tool has
 // warned.
 TEST_P(DeepStacks, AreCompleteOrTheCutIsAnnounced) {
-  const TempDir folder;
-  const std::string data = folder / "data";
+  const TempDir directory;
+  const std::string data = directory / "data";
   PythonOptions deep;
   deep.args = {"deep"};
   CallTreeServer target{python(), deep};

@@ -68,10 +68,10 @@ class Containers : public testing::TestWithParam<Interpreter> {
       GTEST_SKIP() << "namespaces need root";
     }
   }
-  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
 };
 
 // Each has pid 1 in its own namespace and the same map path.
@@ -138,12 +138,12 @@ class InContainer : public testing::Test {
     command.insert(command.end(), arguments.begin(), arguments.end());
     return run(command);
   }
-  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
 
   std::optional<ContainedPython> python_;
 
  private:
-  TempDir folder_;
+  TempDir directory_;
 };
 
 // perf samples the whole machine, but processes outside the container have no pids in it.

@@ -54,7 +54,7 @@ void expect_calls(const nlohmann::json& calls, const std::string& name, int coun
 class FunctionCalls : public testing::TestWithParam<Interpreter> {
  protected:
   void SetUp() override;
-  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
   [[nodiscard]] std::vector<std::string> arguments(const std::string& pids) const {
     return {"--functions", "-p", pids, "-o", data()};
   }
@@ -62,7 +62,7 @@ class FunctionCalls : public testing::TestWithParam<Interpreter> {
 
  private:
   TracefsUse tracefs_;
-  TempDir folder_;
+  TempDir directory_;
 };
 
 class FunctionCallsCounted : public FunctionCalls {

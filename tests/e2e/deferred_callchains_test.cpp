@@ -59,7 +59,7 @@ class DeferredCallchains : public testing::TestWithParam<std::string> {
  protected:
   [[nodiscard]] RunResult run(std::vector<std::string> command) const {
     RunOptions options;
-    options.child.env["HOME"] = folder_.path();  // perf's build-id cache
+    options.child.env["HOME"] = directory_.path();  // perf's build-id cache
     options.deadline = 60s;
     return test::run(command, options);
   }
@@ -73,7 +73,7 @@ class DeferredCallchains : public testing::TestWithParam<std::string> {
   // Two threads; the second one is switched to another processor and loses a record.
   [[nodiscard]] std::string made() const {
     const auto image = weave::make_symbol_image(image_symbols, image_ranges);
-    const auto file = folder_.file(
+    const auto file = directory_.file(
         "image", {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()});
     MadePerfData data;
     data.events = {
@@ -98,11 +98,11 @@ class DeferredCallchains : public testing::TestWithParam<std::string> {
         made_record(perfdata::kFinishedRound, 0, "") +
         user_part(6'000'000'000, kPid, 1, {kLeaf, kCaller}) + sample(7'000'000'000, kTid, 3) +
         user_part(8'000'000'000, kTid, 4, {kOther}) + made_record(perfdata::kFinishedRound, 0, "");
-    return folder_.file("perf.data", data.bytes());
+    return directory_.file("perf.data", data.bytes());
   }
 
   std::string perf_;
-  TempDir folder_;
+  TempDir directory_;
 
  private:
   void SetUp() override {
@@ -138,7 +138,7 @@ std::vector<std::string> chains_of(const std::string& script) {
 
 TEST_P(DeferredCallchains, AreWholeAfterPostProcessing) {
   const auto input = made();
-  const auto output = folder_ / "woven.data";
+  const auto output = directory_ / "woven.data";
   const auto woven = run({tool(), "weave", "--perf", perf_, input, "-o", output});
   ASSERT_EQ(woven.status, ExitStatus{}) << woven.err;
   EXPECT_THAT(woven.err, HasSubstr("1 stack is incomplete: 1 without a deferred user part "

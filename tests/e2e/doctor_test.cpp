@@ -91,7 +91,7 @@ TEST_F(Doctor, GetsAUserHisRights) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
     GTEST_SKIP() << lacks;
   }
-  const auto closed = folder_ / "closed";
+  const auto closed = directory_ / "closed";
   fs::create_directory(closed);
   const auto broken = doctor("", kNobodyId, "cd " + closed + " &&");
   EXPECT_EQ(broken.status, 1);
@@ -129,15 +129,16 @@ TEST_F(Doctor, FindsThePerfThatIsMissingOrUnfit) {
   EXPECT_EQ(none.state("perf"), "failed");
   EXPECT_THAT(none.check("perf").dump(), HasSubstr("--perf PATH"));
 
-  const auto old = folder_.file("old", "#!/bin/sh\n[ \"$2\" = -h ] || exec " + real + " \"$@\"\n" +
-                                           real + " record -h 2>&1 | grep -v -e --control\n");
+  const auto old =
+      directory_.file("old", "#!/bin/sh\n[ \"$2\" = -h ] || exec " + real + " \"$@\"\n" + real +
+                                 " record -h 2>&1 | grep -v -e --control\n");
   fs::permissions(old, fs::perms::owner_all);
   const auto unfit = doctor("--perf " + old);
   EXPECT_EQ(unfit.status, 1);
   EXPECT_EQ(unfit.state("perf"), "ok");
   EXPECT_EQ(unfit.state("perf_control"), "failed");
 
-  const auto wrapper = folder_.file(
+  const auto wrapper = directory_.file(
       "wrapper", "#!/bin/sh\necho 'WARNING: perf not found for kernel 5.15.0-1' >&2\nexit 2\n");
   fs::permissions(wrapper, fs::perms::owner_all);
   EXPECT_THAT(doctor("--perf " + wrapper).check("perf").dump(), HasSubstr("is a wrapper"));
@@ -189,7 +190,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 )";
 
 TEST_F(Doctor, FindsItsOwnSeccompFilter) {
-  const auto script = folder_.file("filtered.py", kFilteredExec);
+  const auto script = directory_.file("filtered.py", kFilteredExec);
   const auto broken = doctor("", "", "cd /tmp && python3 " + script);
   EXPECT_EQ(broken.status, 1);
   EXPECT_EQ(broken.state("seccomp"), "failed");

@@ -50,8 +50,8 @@ void DoctoredMachine::SetUp() {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "mounting over settings needs root";
   }
-  fs::permissions(folder_.path(), kExecutableByAll);
-  tool_ = folder_ / "perf-pyinject";
+  fs::permissions(directory_.path(), kExecutableByAll);
+  tool_ = directory_ / "perf-pyinject";
   fs::copy_file(tool(), tool_);
   fs::permissions(tool_, kExecutableByAll);
 }
@@ -100,7 +100,7 @@ void DoctoredMachine::mend(const nlohmann::json& check) const {
 }
 
 std::string DoctoredMachine::debians_perf() const {
-  const auto path = folder_.file(
+  const auto path = directory_.file(
       "debians-perf",
       fmt::format("#!/bin/sh\n"
                   "[ \"$1\" = record ] && [ \"$2\" != -h ] || exec {} \"$@\"\n"

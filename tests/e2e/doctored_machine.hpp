@@ -44,7 +44,7 @@ class DoctoredMachine : public testing::Test {
   // Debian's kernels.
   [[nodiscard]] std::string debians_perf() const;
 
-  TempDir folder_{"/tmp"};  // TMPDIR may be closed to USER
+  TempDir directory_{"/tmp"};  // TMPDIR may be closed to USER
 
  private:
   std::string tool_;

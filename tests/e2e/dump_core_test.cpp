@@ -122,7 +122,7 @@ WrittenCore core_by_debugger(base::Pid pid, const TempDir& directory) {
 PythonOptions dumped_program(int threads, const TempDir& directory) {
   PythonOptions options{
       .interpreter_args = {}, .args = {std::to_string(threads), "1000"}, .child = {}};
-  options.child.folder = directory.path().string();
+  options.child.directory = directory.path().string();
   return options;
 }
 
@@ -251,7 +251,7 @@ TEST_P(DumpOfCore, NamesTheDeadlocksAndTheTasksOfALiveDump) {
   }
   const TempDir directory;
   PythonOptions options;
-  options.child.folder = directory.path().string();
+  options.child.directory = directory.path().string();
   PythonProcess python{that_dumps_core(GetParam()), target_source("stuck.py"), options};
   const auto live = live_when(python.pid(), [](const json& one) {
     const auto waiting = std::ranges::count_if(
@@ -286,7 +286,7 @@ TEST_P(DumpOfCore, NamesTheFaultAndTheHolderOfTheGil) {
   }
   const TempDir directory;
   PythonOptions options;
-  options.child.folder = directory.path().string();
+  options.child.directory = directory.path().string();
   PythonProcess python{that_dumps_core(GetParam()), R"(
 import ctypes, sys
 def crashes():

@@ -23,9 +23,11 @@ class Figures : public testing::Test {
     }
   }
 
-  [[nodiscard]] std::string in_folder(const std::string& name) const { return folder_ / name; }
+  [[nodiscard]] std::string in_directory(const std::string& name) const {
+    return directory_ / name;
+  }
   [[nodiscard]] json stats() const {
-    return json::parse(base::read_file(in_folder("stats.json")).value_or(""));
+    return json::parse(base::read_file(in_directory("stats.json")).value_or(""));
   }
   // Each line of TEXT must be an object. Returns "EVENT PID REASON" for each that has an event.
   static std::vector<std::string> events(const std::string& text) {
@@ -44,14 +46,14 @@ class Figures : public testing::Test {
   }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
 };
 
 TEST_F(Figures, OfARecording) {
   ServedTree target{*plain_interpreter(15)};
   const auto recorded =
-      run_tool({"record", "-p", target.pid(), "-o", in_folder("perf.data"), "--stats",
-                in_folder("stats.json"), "--log-format", "json", "--", "true"});
+      run_tool({"record", "-p", target.pid(), "-o", in_directory("perf.data"), "--stats",
+                in_directory("stats.json"), "--log-format", "json", "--", "true"});
   EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
   EXPECT_THAT(events(recorded.err),
               ElementsAre("detected " + target.pid() + " ", "activated " + target.pid() + " ",
@@ -72,7 +74,7 @@ TEST_F(Figures, OfWhatIsRefused) {
   const ChildProcess other{{"sleep", "60"}};
   const auto pid = std::to_string(other.pid().value());
   const auto refused = run_tool(
-      {"activate", "-v", "-p", pid, "--stats", in_folder("stats.json"), "--log-format=json"});
+      {"activate", "-v", "-p", pid, "--stats", in_directory("stats.json"), "--log-format=json"});
   EXPECT_EQ(refused.status.code, 125);
   EXPECT_THAT(events(refused.err), ElementsAre("skipped " + pid + " not_python"));
   EXPECT_EQ(stats()["exit_status"], 125);

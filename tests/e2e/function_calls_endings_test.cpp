@@ -102,8 +102,8 @@ INSTANTIATE_TEST_SUITE_P(Pythons, FunctionCallsRefused,
                          testing::ValuesIn(interpreters({.probes = false})), InterpreterName{});
 
 TEST(FunctionsVerb, RefusesOtherFiles) {
-  const TempDir folder;
-  const auto result = run_tool({"functions", "-i", folder.file("perf.data", "no recording")});
+  const TempDir directory;
+  const auto result = run_tool({"functions", "-i", directory.file("perf.data", "no recording")});
   EXPECT_EQ(result.status, (ExitStatus{.code = 125}));
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, HasSubstr("it is not a perf.data"));

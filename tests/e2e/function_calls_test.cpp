@@ -116,15 +116,16 @@ TEST_P(FunctionCallsCounted, OfOneLineAndOfClosedGeneratorsAreApart) {
 // Without -o, perf writes to a stdout that is a pipe.
 TEST_P(FunctionCallsCounted, GoToAFileWithoutBeingTold) {
   Counted target{GetParam()};
-  const TempDir folder;
-  RunningRecord record{{"--functions", "-p", target.pid()},
-                       with_tracefs({tool()}),
-                       {.env = {}, .unset = {}, .uid = {}, .folder = folder.path(), .root = {}}};
+  const TempDir directory;
+  RunningRecord record{
+      {"--functions", "-p", target.pid()},
+      with_tracefs({tool()}),
+      {.env = {}, .unset = {}, .uid = {}, .directory = directory.path(), .root = {}}};
   target.call("leaves", 100);
   EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
   EXPECT_EQ(record.child().out(), "") << "of the command only";
   EXPECT_THAT(record.child().err(), HasSubstr("none lost, perf.data"));
-  expect_calls(calls_in(folder / "perf.data"), "leaf", 100);
+  expect_calls(calls_in(directory / "perf.data"), "leaf", 100);
 }
 
 TEST_P(FunctionCallsCounted, AreToldOfInJsonWithWhatPerfSays) {
@@ -152,28 +153,29 @@ TEST_P(FunctionCallsCounted, AreToldOfInJsonWithWhatPerfSays) {
 }
 
 // A perf that makes the target PID start a thread before it starts itself, the first TIMES times.
-std::string perf_with_threads(const TempDir& folder, const std::string& perf,
+std::string perf_with_threads(const TempDir& directory, const std::string& perf,
                               const std::string& pid, int times) {
-  const auto path = folder.file("perf",
-                                "#!/bin/sh\n"
-                                "threads() { ls /proc/" +
-                                    pid +
-                                    "/task | wc -l; }\n"
-                                    "if [ \"$1\" = record ] && [ $(cat " +
-                                    folder / "starts" + " | wc -l) -lt " + std::to_string(times) +
-                                    " ]; then\n"
-                                    "  echo >> " +
-                                    folder / "starts" +
-                                    "\n"
-                                    "  before=$(threads)\n"
-                                    "  kill -USR1 " +
-                                    pid +
-                                    "\n"
-                                    "  until [ $(threads) -gt $before ]; do :; done\n"
-                                    "fi\n"
-                                    "exec " +
-                                    perf + " \"$@\"\n");
-  (void)folder.file("starts", "");
+  const auto path =
+      directory.file("perf",
+                     "#!/bin/sh\n"
+                     "threads() { ls /proc/" +
+                         pid +
+                         "/task | wc -l; }\n"
+                         "if [ \"$1\" = record ] && [ $(cat " +
+                         directory / "starts" + " | wc -l) -lt " + std::to_string(times) +
+                         " ]; then\n"
+                         "  echo >> " +
+                         directory / "starts" +
+                         "\n"
+                         "  before=$(threads)\n"
+                         "  kill -USR1 " +
+                         pid +
+                         "\n"
+                         "  until [ $(threads) -gt $before ]; do :; done\n"
+                         "fi\n"
+                         "exec " +
+                         perf + " \"$@\"\n");
+  (void)directory.file("starts", "");
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   return path;
 }
@@ -189,10 +191,11 @@ int count_of(const std::string& text, const std::string& what) {
 TEST_P(FunctionCallsCounted, AreRecordedAnewWhenAThreadWasBornMeanwhile) {
   Counted target{GetParam()};
   for (const int times : {1, 100}) {
-    const TempDir folder;
+    const TempDir directory;
     auto words = arguments(target.pid());
-    words.insert(words.end(), {"-v", "--perf",
-                               perf_with_threads(folder, *find_perf("perf"), target.pid(), times)});
+    words.insert(
+        words.end(),
+        {"-v", "--perf", perf_with_threads(directory, *find_perf("perf"), target.pid(), times)});
     RunningRecord record{words, with_tracefs({tool()})};
     target.call("leaves", 100);
     EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();

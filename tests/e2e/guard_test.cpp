@@ -30,7 +30,7 @@ class GuardTest : public testing::Test {
   std::unique_ptr<ChildProcess> start_recording(const std::string& pids) {
     return std::make_unique<ChildProcess>(std::vector<std::string>{
         test::tool(), "record", "-e", "cpu-clock", "-F", "99", "-p", pids, "-o",
-        folder_ / "perf.data", "--", "sh", "-c", "echo begun; exec sleep 60"});
+        directory_ / "perf.data", "--", "sh", "-c", "echo begun; exec sleep 60"});
   }
   // Returns once the events are enabled.
   std::unique_ptr<ChildProcess> begin_recording(const std::string& pids) {
@@ -47,7 +47,7 @@ class GuardTest : public testing::Test {
   }
 
   Guards guards_;
-  TempDir folder_;
+  TempDir directory_;
 };
 
 TEST_F(GuardTest, IsThereForASessionAndNoLonger) {

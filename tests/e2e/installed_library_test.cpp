@@ -43,8 +43,10 @@ class InstalledLibrary : public testing::Test {
   }
 
   [[nodiscard]] static std::string prefix() { return *installed_ / "prefix"; }
-  [[nodiscard]] std::string in_folder(const std::string& name) const { return folder_ / name; }
-  [[nodiscard]] static std::string folder_of(const std::string& name) {
+  [[nodiscard]] std::string in_directory(const std::string& name) const {
+    return directory_ / name;
+  }
+  [[nodiscard]] static std::string directory_of(const std::string& name) {
     for (const auto& file : std::filesystem::recursive_directory_iterator{prefix()}) {
       if (file.path().filename() == name) {
         return file.path().parent_path();
@@ -66,12 +68,13 @@ class InstalledLibrary : public testing::Test {
 
  private:
   static inline std::optional<TempDir> installed_;
-  TempDir folder_;
+  TempDir directory_;
 };
 
 // Some seconds of processor time each: a run for a change compiles one part of them.
 constexpr std::size_t kParts = 6;
-class InstalledHeaders : public InstalledLibrary, public testing::WithParamInterface<std::size_t> {};
+class InstalledHeaders : public InstalledLibrary,
+                         public testing::WithParamInterface<std::size_t> {};
 
 TEST_P(InstalledHeaders, CompileAlone) {
   auto all = headers();
@@ -118,7 +121,7 @@ TEST_F(InstalledLibrary, ContinuousProfilerByFindPackage) {
   if (!python) {
     GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
   }
-  const std::string build = in_folder("build");
+  const std::string build = in_directory("build");
   execute({"cmake", "-S", source_dir() + "/examples", "-B", build, "-G", "Ninja",
            "-DCMAKE_PREFIX_PATH=" + prefix()});
   execute({"cmake", "--build", build, "--target", "continuous_profiler"});
@@ -150,14 +153,14 @@ TEST_F(InstalledLibrary, ListProcessesByPkgConfig) {
     GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
   }
   ChildOptions environment;
-  environment.env["PKG_CONFIG_PATH"] = folder_of("pyinject.pc");
+  environment.env["PKG_CONFIG_PATH"] = directory_of("pyinject.pc");
   const std::string flags =
       execute({"pkg-config", "--cflags", "--libs", "--static", "pyinject"}, environment).out;
   EXPECT_THAT(
       execute({tool(), "--version"}).out,
       testing::StartsWith("perf-pyinject " +
                           execute({"pkg-config", "--modversion", "pyinject"}, environment).out));
-  const std::string program = in_folder("list_processes");
+  const std::string program = in_directory("list_processes");
   execute({"sh", "-c",
            "g++ -std=c++20 " + source_dir() + "/examples/list_processes.cpp -o " + program + " " +
                std::string{base::trim(flags)}});

@@ -82,17 +82,17 @@ void spoil_map(const std::string& path) {
 class Machine {
  public:
   Machine() {
-    config_ = folder_.file("perfconfig", fmt::format("[buildid]\n\tdir = {}\n", cache()));
+    config_ = directory_.file("perfconfig", fmt::format("[buildid]\n\tdir = {}\n", cache()));
     fs::create_directory(cache());
   }
 
-  [[nodiscard]] std::string cache() const { return folder_ / "cache"; }
-  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+  [[nodiscard]] std::string cache() const { return directory_ / "cache"; }
+  [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
   [[nodiscard]] ChildOptions options() const {
     return {.env = {{"PERF_CONFIG", config_}},
             .unset = {},
             .uid = {},
-            .folder = folder_.path(),
+            .directory = directory_.path(),
             .root = {}};
   }
   [[nodiscard]] std::string run(const std::vector<std::string>& command) const {
@@ -104,11 +104,11 @@ class Machine {
   // Runs the script perf-archive of PERF. The perfs in the roots are wrappers; without one of our
   // own, the script would find the programs of their root.
   [[nodiscard]] std::string archive(const std::string& perf) const {
-    const auto folder = std::string{base::trim(run({perf, "--exec-path"}))};
-    const auto wrapper = folder_.file("perf", "#!/bin/sh\nexec '" + perf + "' \"$@\"\n");
+    const auto directory = std::string{base::trim(run({perf, "--exec-path"}))};
+    const auto wrapper = directory_.file("perf", "#!/bin/sh\nexec '" + perf + "' \"$@\"\n");
     fs::permissions(wrapper, fs::perms::owner_all);
-    (void)run({"/usr/bin/env", "PATH=" + folder_.path().string() + ":/usr/bin:/bin",
-               "PERF_BUILDID_DIR=" + cache(), folder + "/perf-archive", "perf.data"});
+    (void)run({"/usr/bin/env", "PATH=" + directory_.path().string() + ":/usr/bin:/bin",
+               "PERF_BUILDID_DIR=" + cache(), directory + "/perf-archive", "perf.data"});
     return data() + ".tar.bz2";
   }
   [[nodiscard]] std::vector<Chain> chains(const std::string& perf) const {
@@ -120,7 +120,7 @@ class Machine {
   }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   std::string config_;
 };
 

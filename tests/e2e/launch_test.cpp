@@ -42,8 +42,8 @@ TEST_P(LaunchedTree, HasWholeStacks) {
   if (!python) {
     GTEST_SKIP() << "no CPython 3." << GetParam() << " (scripts/pythons)";
   }
-  const TempDir folder;
-  const std::string data = folder / "data";
+  const TempDir directory;
+  const std::string data = directory / "data";
   auto launched = *python;
   launched.command = {tool(), "record", "-F", "999", "-e", "cpu-clock", "-o", data, "--"};
   launched.command.insert(launched.command.end(), python->command.begin(), python->command.end());
@@ -122,7 +122,7 @@ class Launch : public testing::TestWithParam<int> {
     if (!found) {
       GTEST_SKIP() << "no CPython 3." << GetParam() << " (scripts/pythons)";
     }
-    const auto bin = folder_.path() / "venv" / "bin";
+    const auto bin = directory_.path() / "venv" / "bin";
     filesystem::create_directories(bin);
     wrapper("venv/bin/python", "exec " + quoted(found->command) + "\"$@\"\n");
   }
@@ -131,27 +131,27 @@ class Launch : public testing::TestWithParam<int> {
     script(name, "#!/bin/sh\n" + text);
   }
   void script(const std::string& name, const std::string& text) const {
-    filesystem::permissions(folder_.file(name, text), filesystem::perms::owner_all);
+    filesystem::permissions(directory_.file(name, text), filesystem::perms::owner_all);
   }
-  [[nodiscard]] std::string python() const { return folder_ / "venv/bin/python"; }
-  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
-  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+  [[nodiscard]] std::string python() const { return directory_ / "venv/bin/python"; }
+  [[nodiscard]] std::string path(const std::string& name) const { return directory_ / name; }
+  [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
   [[nodiscard]] RunResult record(const std::vector<std::string>& command,
                                  const ChildOptions& options = {}) const {
     std::vector<std::string> arguments{"record",    "-F", "499",  "-e",
                                        "cpu-clock", "-o", data(), "--"};
     arguments.insert(arguments.end(), command.begin(), command.end());
     auto own = options;
-    own.folder = folder_.path().string();
-    own.env["PATH"] = (folder_ / "venv/bin") + ":" + std::string{::getenv("PATH")};
+    own.directory = directory_.path().string();
+    own.env["PATH"] = (directory_ / "venv/bin") + ":" + std::string{::getenv("PATH")};
     return run_tool(arguments, own);
   }
   void write_file(const std::string& name, const std::string& text) const {
-    (void)folder_.file(name, text);
+    (void)directory_.file(name, text);
   }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
 };
 
 // One recording for all: each way of starting has its own functions.
@@ -215,15 +215,15 @@ TEST(LaunchElsewhere, AChrootedInterpreterHasWholeStacks) {
   if (!chrooted) {
     GTEST_SKIP() << "no chrooted CPython 3.13 (root, scripts/pythons)";
   }
-  const TempDir folder;
-  std::vector<std::string> arguments{"record",    "-F", "499",           "-e",
-                                     "cpu-clock", "-o", folder / "data", "--"};
+  const TempDir directory;
+  std::vector<std::string> arguments{"record",           "-F", "499", "-e", "cpu-clock", "-o",
+                                     directory / "data", "--"};
   arguments.insert(arguments.end(), chrooted->command.begin(), chrooted->command.end());
   arguments.insert(arguments.end(),
                    {"-c", burning("there") + "for _ in range(2):\n    run_there()\n"});
   const auto recorded = run_tool(arguments);
   EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
-  EXPECT_GE(rooted(stacks_of(folder / "data"), "there"), 97) << recorded.err;
+  EXPECT_GE(rooted(stacks_of(directory / "data"), "there"), 97) << recorded.err;
 }
 
 // The parts that do not depend on Python.
@@ -239,8 +239,8 @@ class LaunchedCommand : public testing::Test {
     words.insert(words.end(), command.begin(), command.end());
     return words;
   }
-  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
-  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+  [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
+  [[nodiscard]] std::string path(const std::string& name) const { return directory_ / name; }
   void expect_readable() const {
     const auto script = run({"perf", "script", "-i", data(), "-F", "comm,ip"});
     EXPECT_EQ(script.status, ExitStatus{}) << script.err;
@@ -248,7 +248,7 @@ class LaunchedCommand : public testing::Test {
   }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
 };
 
 // Runs first, so that there are samples.

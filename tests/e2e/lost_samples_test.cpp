@@ -35,8 +35,8 @@ class LostSamples : public testing::TestWithParam<Interpreter> {
  protected:
   std::string messages_of(const std::vector<std::string>& options) {
     const auto pid = target_.pid();
-    std::vector<std::string> arguments{tool(), "record",        "-p", std::to_string(pid.value()),
-                                       "-o",   folder_ / "data"};
+    std::vector<std::string> arguments{
+        tool(), "record", "-p", std::to_string(pid.value()), "-o", directory_ / "data"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     arguments.emplace_back("--");
     const auto command = until_worked(pid, std::chrono::milliseconds{300});
@@ -47,7 +47,7 @@ class LostSamples : public testing::TestWithParam<Interpreter> {
   }
   // perf's own count in the file that it wrote.
   [[nodiscard]] double count_by_perf() const {
-    const auto report = run({"perf", "report", "--stdio", "-i", folder_ / "data.raw"});
+    const auto report = run({"perf", "report", "--stdio", "-i", directory_ / "data.raw"});
     constexpr std::string_view kBefore = "# Total Lost Samples: ";
     const auto at = report.out.find(kBefore);
     if (at == std::string::npos) {
@@ -57,7 +57,7 @@ class LostSamples : public testing::TestWithParam<Interpreter> {
     return std::stod(report.out.substr(at + kBefore.size()));
   }
 
-  TempDir folder_;
+  TempDir directory_;
   PythonProcess target_{GetParam(), kTouchesPages};
 };
 

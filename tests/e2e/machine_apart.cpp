@@ -25,12 +25,12 @@ std::set<std::string> names_in(const std::string& data) {
   return names;
 }
 
-nlohmann::json run_apart(const TempDir& folder, const std::string& script,
+nlohmann::json run_apart(const TempDir& directory, const std::string& script,
                          const std::vector<std::string>& arguments) {
   std::vector<std::string> command{"unshare", "-mpf", "--mount-proc", "--kill-child"};
   // Without other processes' maps.
   const auto own_tmp = with_own_tmp(
-      fmt::format("chmod 1777 '{0}' && mount --bind '{0}' /mnt", folder.path().string()));
+      fmt::format("chmod 1777 '{0}' && mount --bind '{0}' /mnt", directory.path().string()));
   command.insert(command.end(), own_tmp.begin(), own_tmp.end());
   command.insert(command.end(), {"/usr/bin/python3", source_dir() + "/tests/targets/" + script,
                                  tool(), "/tmp/data"});

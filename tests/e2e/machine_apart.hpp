@@ -14,7 +14,7 @@ namespace pyinject::test {
 // Runs SCRIPT of tests/targets with the tool and an output file, and returns its result. The
 // isolated machine is a pid namespace with FOLDER as its /tmp, in which the file is `data`. Needs
 // root.
-[[nodiscard]] nlohmann::json run_apart(const TempDir& folder, const std::string& script,
+[[nodiscard]] nlohmann::json run_apart(const TempDir& directory, const std::string& script,
                                        const std::vector<std::string>& arguments);
 
 // The Python functions in the samples of DATA.

@@ -82,9 +82,9 @@ class MapWrites : public testing::Test {
     return std::ranges::count_if(
         samples, [event](const auto& sample) { return sample.event.starts_with(event); });
   }
-  [[nodiscard]] std::string data() const { return folder_ / "data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "data"; }
 
-  TempDir folder_;
+  TempDir directory_;
   std::string messages_;
 };
 

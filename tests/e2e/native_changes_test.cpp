@@ -46,8 +46,8 @@ TEST_P(NativeChanges, AreFollowed) {
   PythonProcess python{*found,
                        target_source("changing.py"),
                        {.interpreter_args = {}, .args = {}, .child = environment_of(GetParam())}};
-  const TempDir folder;
-  const auto data = folder / "data";
+  const TempDir directory;
+  const auto data = directory / "data";
   RunningRecord record{bpf_record(std::to_string(python.pid().value()), data)};
   python.send_line("go");
   std::map<std::string, std::string> parts{{std::to_string(python.pid().value()), "mapped"}};

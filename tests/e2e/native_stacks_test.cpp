@@ -98,7 +98,7 @@ class NativeStacks : public testing::TestWithParam<Build> {
     if (GetParam().jit) {
       wait_for_cpu_time(python.pid(), seconds{4});  // then the JIT has made most of its code
     }
-    const auto data = folder_ / "data";
+    const auto data = directory_ / "data";
     ChildProcess perf{{"perf", "record", "-q", "-k", "mono", "-F", "499", "-e", "cpu-clock",
                        "--call-graph", "dwarf,65528", "-m", "8M", "-o", data, "-p",
                        std::to_string(python.pid().value())}};
@@ -121,11 +121,11 @@ class NativeStacks : public testing::TestWithParam<Build> {
  private:
   Compared compare(const std::string& data, weave::SampledStacks& stacks,
                    const std::vector<procfs::Mapping>& maps) {
-    const auto unwound = folder_ / "unwound";
+    const auto unwound = directory_ / "unwound";
     weave::WeaveOptions options;
     options.input = data;
     options.output = unwound;
-    options.image_path = [this](std::uint32_t pid) { return folder_ / fmt::format("{}", pid); };
+    options.image_path = [this](std::uint32_t pid) { return directory_ / fmt::format("{}", pid); };
     weave::RecordingContext context;
     context.open_map = [this](std::uint32_t pid) {
       const auto path = fmt::format("{}/tmp/perf-{}.map", python_.root, pid);
@@ -180,7 +180,7 @@ class NativeStacks : public testing::TestWithParam<Build> {
   }
 
   Interpreter python_;
-  TempDir folder_;
+  TempDir directory_;
 };
 INSTANTIATE_TEST_SUITE_P(Builds, NativeStacks, testing::ValuesIn(all_builds()), BuildName{});
 

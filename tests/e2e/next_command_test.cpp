@@ -36,14 +36,14 @@ TEST_P(NextCommand, WorksWithoutAddr2line) {
   if (!perf) {
     GTEST_SKIP() << "no " << GetParam() << " (scripts/pythons)";
   }
-  const TempDir folder;
-  std::filesystem::create_directory(folder / "bin");
+  const TempDir directory;
+  std::filesystem::create_directory(directory / "bin");
   RunOptions poor;
-  poor.child.env["PATH"] = folder / "bin";
+  poor.child.env["PATH"] = directory / "bin";
   const CheckedTarget target{newest_interpreter(), Doing::kComputes};
   const auto recorded =
       run({tool(), "record", "--perf", *perf, "-e", "cpu-clock", "-F", "999", "-p",
-           target.pid_text(), "-o", folder / "perf.data", "--", "/bin/sleep", "1"},
+           target.pid_text(), "-o", directory / "perf.data", "--", "/bin/sleep", "1"},
           poor);
   ASSERT_EQ(recorded.status, ExitStatus{}) << recorded.err;
   const auto next = next_command(recorded.err);

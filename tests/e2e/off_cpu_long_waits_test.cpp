@@ -50,16 +50,16 @@ class OffCpuLongWaits : public testing::TestWithParam<std::tuple<std::string, in
             "cpu-clock",
             "--off-cpu",
             "-o",
-            folder_ / "data"};
+            directory_ / "data"};
   }
   [[nodiscard]] std::vector<ScriptedSample> waits() const {
-    auto samples = scripted_samples(folder_ / "data");
+    auto samples = scripted_samples(directory_ / "data");
     std::erase_if(samples, [](const auto& each) { return !each.event.starts_with("context-"); });
     return samples;
   }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   std::optional<Interpreter> python_;
 };
 

@@ -28,21 +28,21 @@ std::string PerfRecording::program() { return source_dir() + "/tests/targets/cal
 
 PerfRecording::PerfRecording(std::string perf, const Interpreter& python,
                              const std::string& call_graph, const std::string& seconds)
-    : perf_{std::move(perf)}, data_{folder_ / "perf.data"} {
+    : perf_{std::move(perf)}, data_{directory_ / "perf.data"} {
   // The shell writes its pid and then execs the interpreter.
   Arguments record{"record", "-q", "-F", "999", "--call-graph", call_graph, "-o", data_, "--"};
-  append(record, Arguments{"/bin/sh", "-c", R"(echo $$ >"$0"; exec "$@")", folder_ / "pid"});
+  append(record, Arguments{"/bin/sh", "-c", R"(echo $$ >"$0"; exec "$@")", directory_ / "pid"});
   append(record, python.command);
   append(record, Arguments{"-X", "perf", program(), seconds});
   result_ = run_perf(record);
-  const std::string pid = base::read_file(folder_ / "pid").value_or("");
+  const std::string pid = base::read_file(directory_ / "pid").value_or("");
   map_path_ = "/tmp/perf-" + std::string{base::trim(pid)} + ".map";
   map_ = base::read_file(map_path_).value_or("");
 
-  fs::create_directory(folder_ / "exec");
-  fs::create_directory_symlink(source_dir() + "/perf-scripts/scripts", folder_ / "exec/scripts");
+  fs::create_directory(directory_ / "exec");
+  fs::create_directory_symlink(source_dir() + "/perf-scripts/scripts", directory_ / "exec/scripts");
   // `perf script report` runs a shell script, which must find the same perf.
-  fs::permissions(folder_.file("exec/perf", "#!/bin/sh\nexec '" + perf_ + "' \"$@\"\n"),
+  fs::permissions(directory_.file("exec/perf", "#!/bin/sh\nexec '" + perf_ + "' \"$@\"\n"),
                   fs::perms::owner_all);
 }
 
@@ -81,7 +81,7 @@ RunResult PerfRecording::script(const std::string& name, const Arguments& argume
 }
 
 RunResult PerfRecording::report(const std::string& name, const Arguments& arguments) const {
-  const std::string exec_path = folder_ / "exec";
+  const std::string exec_path = directory_ / "exec";
   Arguments command{"script", "report", name, "-i", data_};
   if (!perf_.ends_with("/perf")) {
     // The perfs in the roots are wrappers that pass --exec-path themselves: the last one wins.

@@ -40,7 +40,7 @@ class PerfRecording {
   [[nodiscard]] RunResult run_perf(
       const Arguments& arguments, const std::map<std::string, std::string>& environment = {}) const;
 
-  TempDir folder_;
+  TempDir directory_;
   std::string perf_;
   std::string data_;
   RunResult result_;

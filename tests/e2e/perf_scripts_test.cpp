@@ -125,8 +125,9 @@ class PerfScripts : public ::testing::TestWithParam<std::string> {
                    << " (scripts/pythons brings it)";
     }
     const auto key = GetParam() + " " + std::to_string(minor) + " " + call_graph;
-    recording_ =
-        &recordings().of(key, [&] { return ScriptedRecording{*perf, *python, call_graph}; });
+    recording_ = &recordings().of(key, [&] {
+      return ScriptedRecording{*perf, *python, call_graph};
+    });
     ASSERT_EQ(recording().result().status, ExitStatus{}) << recording().result().err;
     ASSERT_GE(samples(), 800);
   }

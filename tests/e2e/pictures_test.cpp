@@ -85,12 +85,14 @@ class Pictures : public testing::TestWithParam<Pictured> {
     }
   }
   [[nodiscard]] const Interpreter& python() const { return *python_; }
-  [[nodiscard]] const TempDir& folder() const { return folder_; }
+  [[nodiscard]] const TempDir& directory() const { return directory_; }
   // The path of a recording that the tests share.
   [[nodiscard]] std::string recorded() const {
     return recordings()
         .of(testing::PrintToString(GetParam()),
-            [&] { return PicturedRecording{*python_, GetParam().engine}; })
+            [&] {
+              return PicturedRecording{*python_, GetParam().engine};
+            })
         .data;
   }
 
@@ -99,7 +101,7 @@ class Pictures : public testing::TestWithParam<Pictured> {
     static Shared<PicturedRecording> all;
     return all;
   }
-  TempDir folder_;
+  TempDir directory_;
   std::optional<Interpreter> python_;
 };
 
@@ -291,11 +293,11 @@ TEST_P(Pictures, ReportHasTheFiguresOfTheScripts) {
 TEST_P(Pictures, AreMadeByOneCommand) {
   const PicturedService service{python(), "python"};
   const TempDir temporary;
-  const auto page = folder() / "page.html";
+  const auto page = directory() / "page.html";
   RunOptions options;
   options.child.env["TMPDIR"] = temporary.path();
-  options.child.env["PERF_CONFIG"] = folder() / "perfconfig";
-  options.child.env["HOME"] = folder() / "home";
+  options.child.env["PERF_CONFIG"] = directory() / "perfconfig";
+  options.child.env["HOME"] = directory() / "home";
   const auto drawn = run({tool(), "flamegraph", "-p", service.pid(), "--engine", GetParam().engine,
                           "-d", "1", "-o", page},
                          options);
@@ -303,7 +305,7 @@ TEST_P(Pictures, AreMadeByOneCommand) {
   EXPECT_THAT(drawn.err, HasSubstr(page + ": "));
   EXPECT_THAT(base::read_file(page).value_or(""), StartsWith("<!DOCTYPE html>"));
   EXPECT_TRUE(std::filesystem::is_empty(temporary.path())) << "the recording is still there";
-  EXPECT_FALSE(std::filesystem::exists(folder() / "home")) << "perf's cache has grown";
+  EXPECT_FALSE(std::filesystem::exists(directory() / "home")) << "perf's cache has grown";
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, Pictures,
@@ -327,7 +329,7 @@ class Page : public testing::Test {
     }
   }
   [[nodiscard]] const Interpreter& python() const { return *python_; }
-  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+  [[nodiscard]] std::string path(const std::string& name) const { return directory_ / name; }
   void draw(const std::vector<std::string>& arguments) const {
     std::vector<std::string> command{tool(), "flamegraph"};
     command.insert(command.end(), arguments.begin(), arguments.end());
@@ -336,7 +338,7 @@ class Page : public testing::Test {
   }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   std::optional<Interpreter> python_;
 };
 
@@ -457,16 +459,16 @@ void PrintTo(const BadUse& use, std::ostream* stream) { *stream << use.name; }
 class BadUses : public testing::TestWithParam<BadUse> {};
 
 TEST_P(BadUses, AreToldInOneSentence) {
-  const TempDir folder;
+  const TempDir directory;
   auto command = GetParam().arguments;
   command.insert(command.begin(), tool());
   RunOptions options;
-  options.child.folder = folder.path();
+  options.child.directory = directory.path();
   const auto refused = run(command, options);
   EXPECT_EQ(refused.status.code, GetParam().status) << refused.err;
   EXPECT_THAT(refused.err, HasSubstr(GetParam().says));
   EXPECT_THAT(refused.out, IsEmpty());
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -43,7 +43,7 @@ class RandomDeath : public testing::TestWithParam<Interpreter> {
   [[nodiscard]] std::vector<std::string> command(bool record, const std::string& pid) const {
     if (record) {
       return {tool(), "record", "-e",  "cpu-clock", "-F",
-              "99",   "-p",     pid,   "-o",        folder_ / "perf.data",
+              "99",   "-p",     pid,   "-o",        directory_ / "perf.data",
               "--",   "sleep",  "0.02"};
     }
     return {tool(), "activate", "-p", pid};
@@ -81,7 +81,7 @@ class RandomDeath : public testing::TestWithParam<Interpreter> {
   }
 
   Guards guards_;
-  TempDir folder_;
+  TempDir directory_;
   std::mt19937 random_{static_cast<std::mt19937::result_type>(std::random_device{}())};
 };
 

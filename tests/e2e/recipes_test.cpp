@@ -164,14 +164,14 @@ class Recipes : public testing::TestWithParam<Build> {
     return measured(target_->read_line(kPatience));
   }
   [[nodiscard]] std::string pid() const { return std::to_string(target_->pid().value()); }
-  [[nodiscard]] std::string data() const { return folder_ / "data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "data"; }
   [[nodiscard]] const Interpreter& python() const { return *python_; }
   [[nodiscard]] PythonProcess& target() { return *target_; }
   [[nodiscard]] const std::string& messages() const { return messages_; }
   [[nodiscard]] base::Pid recorder() const { return recorder_; }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   std::optional<Interpreter> python_;
   std::optional<PythonProcess> target_;
   std::string messages_;
@@ -286,8 +286,8 @@ TEST_P(RecipesOfOne, TimeTheLastCallsOfATargetThatExits) {
 // Another perf records both tracepoints of the same call of another process.
 TEST_P(RecipesOfOne, TakeNoSampleFromAnotherPerf) {
   PythonProcess other{python(), target_source("recipes.py")};
-  const TempDir folder;
-  const std::string foreign = folder / "foreign";
+  const TempDir directory;
+  const std::string foreign = directory / "foreign";
   ChildProcess perf{{"perf", "record", "-g", "-m", "8M", "-e", kReceive, "-e",
                      "syscalls:sys_exit_recvfrom", "-p", std::to_string(other.pid().value()), "-o",
                      foreign, "--", "sh", "-c", "echo ready; read word"}};

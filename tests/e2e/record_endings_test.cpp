@@ -34,7 +34,7 @@ class Ending : public testing::TestWithParam<Interpreter> {
   [[nodiscard]] std::vector<std::string> arguments() const {
     return {"-p", target_.pid(), "-F", "999", "-o", data()};
   }
-  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
   [[nodiscard]] ServedTree& target() { return target_; }
 
   void expect_complete_data() {
@@ -49,7 +49,7 @@ class Ending : public testing::TestWithParam<Interpreter> {
   }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   ServedTree target_{GetParam()};
 };
 
@@ -75,10 +75,11 @@ TEST_P(Ending, TargetIsKilled) {
 
 // Killed during the recording, by the kernel's OOM killer, for example.
 TEST_P(Ending, PerfIsKilled) {
-  const TempDir folder;
+  const TempDir directory;
   auto all = arguments();
-  all.insert(all.end(), {"--perf", stand_in_perf(folder, "echo $$ >" + folder.path().string() +
-                                                             "/pid\nexec $PERF \"$@\"\n")});
+  all.insert(all.end(),
+             {"--perf", stand_in_perf(directory, "echo $$ >" + directory.path().string() +
+                                                     "/pid\nexec $PERF \"$@\"\n")});
   RunningRecord record{all};
   target().serve(5, kEnough);
   // perf writes the data of a 512 kB buffer when it is half full.
@@ -87,7 +88,7 @@ TEST_P(Ending, PerfIsKilled) {
     target().serve(5);
   }
   const auto perf =
-      base::parse_number<pid_t>(base::trim(base::read_file(folder / "pid").value_or("")));
+      base::parse_number<pid_t>(base::trim(base::read_file(directory / "pid").value_or("")));
   ASSERT_TRUE(perf);
   ASSERT_EQ(::kill(*perf, SIGKILL), 0);
   EXPECT_EQ(record.wait(), (ExitStatus{.code = 125}));
@@ -170,8 +171,8 @@ TEST_P(CommandStatus, PassesThroughAndNothingLiveIsWritten) {
     GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
   }
   ServedTree target{*python};
-  const TempDir folder;
-  const auto record = run_tool({"record", "-p", target.pid(), "-o", folder / "perf.data", "--",
+  const TempDir directory;
+  const auto record = run_tool({"record", "-p", target.pid(), "-o", directory / "perf.data", "--",
                                 "sh", "-c", "sleep 0.6; " + GetParam().command});
   EXPECT_EQ(record.status, (ExitStatus{.code = GetParam().status})) << record.err;
   EXPECT_THAT(record.err, ContainsRegex("perf-pyinject: recorded [0-9]+\\.[0-9] s"));

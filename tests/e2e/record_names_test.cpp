@@ -27,9 +27,9 @@ class RecordedNames : public testing::TestWithParam<Interpreter> {};
 
 TEST_P(RecordedNames, AreThereInEveryRecordingOfAProcessAndAfterItsEnd) {
   ServedTree target{GetParam()};
-  const TempDir folder;
-  const std::string first = folder / "first";
-  const std::string second = folder / "second";
+  const TempDir directory;
+  const std::string first = directory / "first";
+  const std::string second = directory / "second";
   target.serve(10);
 
   // Why that much CPU time: the request in progress at the attach has no complete chains. It is a
@@ -70,8 +70,8 @@ TEST(RecordedNamesOf, ASlowPerfBeginWithTheRecording) {
     GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
   }
   ServedTree target{*python};
-  const TempDir folder;
-  const auto slow = folder.file(
+  const TempDir directory;
+  const auto slow = directory.file(
       "slow", fmt::format("worked() {{ cut -d ' ' -f 14 /proc/{}/stat; }}\n"
                           "while read -r line; do\n"
                           "  echo \"$line\"\n"
@@ -80,11 +80,11 @@ TEST(RecordedNamesOf, ASlowPerfBeginWithTheRecording) {
                           "  while [ \"$(worked)\" -lt \"$enough\" ]; do sleep 0.01; done\n"
                           "done\n",
                           target.pid()));
-  const auto perf = handed_on_perf(folder, "sh " + slow);
-  RunningRecord record{{"-p", target.pid(), "-F", "999", "--perf", perf, "-o", folder / "data"}};
+  const auto perf = handed_on_perf(directory, "sh " + slow);
+  RunningRecord record{{"-p", target.pid(), "-F", "999", "--perf", perf, "-o", directory / "data"}};
   target.serve(200, kWork);
   ASSERT_EQ(record.finish(), ExitStatus{}) << record.child().err();
-  expect_names(record.child().err(), count_named(read_samples("perf", folder / "data")));
+  expect_names(record.child().err(), count_named(read_samples("perf", directory / "data")));
   EXPECT_EQ(target.finish(), ExitStatus{});
 }
 
@@ -108,8 +108,8 @@ TEST_P(OtherPerf, NamesAll) {
     GTEST_SKIP() << "no " << name << " or no CPython 3." << minor << " (scripts/pythons)";
   }
   ServedTree target{*python};
-  const TempDir folder;
-  const std::string data = folder / "perf.data";
+  const TempDir directory;
+  const std::string data = directory / "perf.data";
   RunningRecord record{{"--perf", *perf, "-p", target.pid(), "-F", "999", "-o", data}};
   target.serve(20, kWork);
   ASSERT_EQ(record.finish(), ExitStatus{}) << record.child().err();

@@ -57,7 +57,7 @@ class Push : public testing::Test {
                                    "199",
                                    "--no-bpf-event",
                                    "-o",
-                                   folder_ / "perf.data",
+                                   directory_ / "perf.data",
                                    "--repeat",
                                    repeat,
                                    "--spool",
@@ -65,11 +65,11 @@ class Push : public testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  [[nodiscard]] std::string spool() const { return folder_ / "spool"; }
-  [[nodiscard]] const TempDir& folder() const { return folder_; }
+  [[nodiscard]] std::string spool() const { return directory_ / "spool"; }
+  [[nodiscard]] const TempDir& directory() const { return directory_; }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   std::optional<PythonProcess> target_;
 };
 
@@ -81,8 +81,8 @@ void end(ChildProcess& record) {
 
 TEST_F(Push, DeliversTheProgramsFunctions) {
   ProfileServer server{{"200"}};
-  const auto stats = folder() / "stats.json";
-  const auto profiles = folder() / "profiles";
+  const auto stats = directory() / "stats.json";
+  const auto profiles = directory() / "profiles";
   ChildProcess record{
       command("1s/1s", {"--push", "pyroscope=" + server.url(), "--push", "pprof-dir=" + profiles,
                         "--label", "region=eu", "--label", "team=a", "--stats", stats})};
@@ -231,7 +231,7 @@ TEST_F(Push, LeavesTheRestInTheSpoolAtTheEnd) {
 
 TEST_F(Push, KeepsSecretsOutOfItsOutputAndItsChildren) {
   ProfileServer server{{"403"}};
-  const auto file = folder().file("credentials", "tenant=blue-tenant\n");
+  const auto file = directory().file("credentials", "tenant=blue-tenant\n");
   ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
   const auto words =
       command("1s/1s", {"--push", "parca=" + server.url(), "--push-credentials", file});
@@ -239,7 +239,7 @@ TEST_F(Push, KeepsSecretsOutOfItsOutputAndItsChildren) {
                       {.env = {{"PYINJECT_PUSH_TOKEN", "hunter2"}},
                        .unset = {},
                        .uid = {},
-                       .folder = {},
+                       .directory = {},
                        .root = {}}};
   const auto request = server.next();
   EXPECT_EQ(request.at("headers").at("authorization"), "Bearer hunter2");
@@ -250,16 +250,16 @@ TEST_F(Push, KeepsSecretsOutOfItsOutputAndItsChildren) {
 }
 
 TEST_F(Push, UnsafePlacesAreRefusedBeforeARecording) {
-  const auto file = folder().file("credentials", "token=hunter2\n");
+  const auto file = directory().file("credentials", "token=hunter2\n");
   ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
   const auto refused =
       run(command("1s/1s", {"--push", "parca=http://127.0.0.1:1", "--push-credentials", file}));
   EXPECT_EQ(refused.status, ExitStatus{.code = 125});
   EXPECT_THAT(refused.err, AllOf(HasSubstr("is accessible to other users (mode 0644): chmod 600"),
                                  Not(HasSubstr("hunter2"))));
-  std::filesystem::create_directory(folder() / "open");
-  ASSERT_EQ(::chmod((folder() / "open").c_str(), 0777), 0);
-  const auto open = run(command("1s/1s", {"--push", "pprof-dir=" + (folder() / "open")}));
+  std::filesystem::create_directory(directory() / "open");
+  ASSERT_EQ(::chmod((directory() / "open").c_str(), 0777), 0);
+  const auto open = run(command("1s/1s", {"--push", "pprof-dir=" + (directory() / "open")}));
   EXPECT_EQ(open.status, ExitStatus{.code = 125});
   EXPECT_THAT(open.err, HasSubstr("writable by other users"));
   EXPECT_FALSE(std::filesystem::exists(spool()));

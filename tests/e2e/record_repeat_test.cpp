@@ -35,7 +35,7 @@ class Repeated {
  public:
   explicit Repeated(const std::vector<std::string>& arguments)
       : child_{command(arguments),
-               {.env = kGivesBack, .unset = {}, .uid = {}, .folder = {}, .root = {}}} {}
+               {.env = kGivesBack, .unset = {}, .uid = {}, .directory = {}, .root = {}}} {}
 
   // The next line that contains TEXT; throws base::Error if there is none.
   std::string expect(const std::string& text) {
@@ -84,18 +84,18 @@ class Repeat : public testing::Test {
     target_.emplace(*plain_interpreter(15));
   }
   [[nodiscard]] ServedTree& target() { return *target_; }
-  [[nodiscard]] const TempDir& folder() const { return folder_; }
+  [[nodiscard]] const TempDir& directory() const { return directory_; }
   [[nodiscard]] std::vector<std::string> arguments(const std::vector<std::string>& more) const {
     // Without it, perf's thread for BPF programs takes up to a second to end.
-    std::vector<std::string> words{"-p", target_->pid(),       "-F", "999", "--no-bpf-event",
-                                   "-o", folder_ / "perf.data"};
+    std::vector<std::string> words{"-p", target_->pid(),          "-F", "999", "--no-bpf-event",
+                                   "-o", directory_ / "perf.data"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
   // Without the directories of names.
   [[nodiscard]] std::vector<std::string> files() const {
     std::vector<std::string> paths;
-    for (const auto& entry : std::filesystem::directory_iterator{folder_.path()}) {
+    for (const auto& entry : std::filesystem::directory_iterator{directory_.path()}) {
       if (entry.is_regular_file()) {
         paths.push_back(entry.path());
       }
@@ -110,7 +110,7 @@ class Repeat : public testing::Test {
   }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   std::optional<ServedTree> target_;
 };
 
@@ -165,13 +165,13 @@ TEST_F(Repeat, SighupBeginsTheNextFileAndSigtermEndsItWhole) {
 }
 
 TEST_F(Repeat, FailureIsToldAndTheNextOneTried) {
-  const auto fails = folder() / "fails";
-  const auto perf = folder().file("perf", "#!/bin/sh\n[ -e " + fails + " ] && exit 3\nexec '" +
-                                              find_perf("perf").value() + "' \"$@\"\n");
+  const auto fails = directory() / "fails";
+  const auto perf = directory().file("perf", "#!/bin/sh\n[ -e " + fails + " ] && exit 3\nexec '" +
+                                                 find_perf("perf").value() + "' \"$@\"\n");
   std::filesystem::permissions(perf, std::filesystem::perms::owner_all);
   Repeated record{arguments({"--repeat", "20ms/1h", "--perf", perf})};
   record.expect(kPauses);
-  (void)folder().file("fails", "");
+  (void)directory().file("fails", "");
   record.signal(SIGHUP);
   record.expect("this recording failed (status 125)");
   record.expect(kPauses);
@@ -212,7 +212,7 @@ TEST_F(Repeat, SamplesLessOftenThanMaxCpuAllowsAndSaysSo) {
 TEST_F(Repeat, WhatDoesNotBeginIsNotRepeated) {
   const ChildProcess other{{"cat"}};
   const auto refused = run_tool({"record", "-p", std::to_string(other.pid().value()), "-o",
-                                 folder() / "perf.data", "--repeat", "10ms/20ms"});
+                                 directory() / "perf.data", "--repeat", "10ms/20ms"});
   EXPECT_EQ(refused.status.code, record::kFailure);
   EXPECT_THAT(files(), testing::IsEmpty());
 }

@@ -32,17 +32,19 @@ class Sessions : public testing::Test {
     target_.emplace(*plain_interpreter(15));
   }
   [[nodiscard]] ServedTree& target() { return *target_; }
-  [[nodiscard]] std::string in_folder(const std::string& name) const { return folder_ / name; }
+  [[nodiscard]] std::string in_directory(const std::string& name) const {
+    return directory_ / name;
+  }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   std::optional<ServedTree> target_;
 };
 
 TEST_F(Sessions, RecordLeavesOnWhatActivateSwitchedOn) {
   const auto on = run_tool({"activate", "-p", target().pid()});
   ASSERT_EQ(on.status, ExitStatus{}) << on.err;
-  const std::string data = in_folder("perf.data");
+  const std::string data = in_directory("perf.data");
   RunningRecord record{{"-p", target().pid(), "-F", "999", "-o", data}};
   target().serve(20, kServed);
   EXPECT_EQ(record.finish(), ExitStatus{});
@@ -57,8 +59,8 @@ TEST_F(Sessions, RecordLeavesOnWhatActivateSwitchedOn) {
 }
 
 TEST_F(Sessions, SecondRecordAtTheSameTimeIsRefused) {
-  const std::string first = in_folder("first");
-  const std::string second = in_folder("second");
+  const std::string first = in_directory("first");
+  const std::string second = in_directory("second");
   RunningRecord record{{"-p", target().pid(), "-F", "999", "-o", first}};
   target().serve(50);
   const auto refused = run_tool({"record", "-p", target().pid(), "-o", second, "--", "true"});
@@ -80,11 +82,11 @@ TEST_F(Sessions, SecondRecordAtTheSameTimeIsRefused) {
 // They resemble children of the target: processes of the same executable that started later and are
 // on.
 TEST_F(Sessions, WhatOthersSwitchedOnStaysOnAtTheEndOfARecording) {
-  RunningRecord record{{"-p", target().pid(), "-o", in_folder("first")}};
+  RunningRecord record{{"-p", target().pid(), "-o", in_directory("first")}};
   ServedTree recorded{*plain_interpreter(15)};
   ServedTree activated{*plain_interpreter(15)};
   ASSERT_EQ(run_tool({"activate", "-p", activated.pid()}).status, ExitStatus{});
-  const std::string data = in_folder("second");
+  const std::string data = in_directory("second");
   RunningRecord other{{"-p", recorded.pid(), "-F", "999", "-o", data}};
   EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
   EXPECT_EQ(trampoline_of(target().pid()), "off");
@@ -99,7 +101,7 @@ TEST_F(Sessions, WhatOthersSwitchedOnStaysOnAtTheEndOfARecording) {
 
 TEST_F(Sessions, SeveralVersionsInOneRecording) {
   ServedTree other{*plain_interpreter(13)};
-  const std::string data = in_folder("perf.data");
+  const std::string data = in_directory("perf.data");
   RunningRecord record{{"-p", target().pid() + "," + other.pid(), "-F", "999", "-o", data}};
   target().serve(20, kServed);
   other.serve(20, kServed);
@@ -119,7 +121,7 @@ TEST_F(Sessions, SeveralVersionsInOneRecording) {
 TEST_F(Sessions, OneBadProcessStopsAllUnlessLenient) {
   const ChildProcess bad{{"cat"}};
   const std::string pids = target().pid() + "," + std::to_string(bad.pid().value());
-  const std::string data = in_folder("perf.data");
+  const std::string data = in_directory("perf.data");
   const std::string reason = "pid " + std::to_string(bad.pid().value()) + ": ";
   const auto strict = run_tool({"record", "-p", pids, "-F", "999", "-o", data, "--", "true"});
   EXPECT_EQ(strict.status.code, kFailure);
@@ -147,14 +149,14 @@ TEST_P(AsPerfCommand, RecordsAndPassesTheStatusThrough) {
     GTEST_SKIP() << "no " << GetParam() << " or no CPython 3.15 (scripts/pythons)";
   }
   ServedTree target{*python};
-  const TempDir folder;
-  const std::string data = folder / "perf.data";
+  const TempDir directory;
+  const std::string data = directory / "perf.data";
   const char* const path = std::getenv("PATH");
   // perf also prepends its start directory to PATH: for the perfs in the roots, this directory has
   // programs for another libc.
-  const std::string folder_of_tool = std::filesystem::path{tool()}.parent_path();
+  const std::string directory_of_tool = std::filesystem::path{tool()}.parent_path();
   ChildOptions options;
-  options.env = {{"PATH", folder_of_tool + ":" + (path == nullptr ? "/usr/bin:/bin" : path)},
+  options.env = {{"PATH", directory_of_tool + ":" + (path == nullptr ? "/usr/bin:/bin" : path)},
                  {"PERF", *perf}};
   RunningRecord record{{"-p", target.pid(), "-F", "999", "-o", data}, {*perf, "pyinject"}, options};
   target.serve(20, kServed);

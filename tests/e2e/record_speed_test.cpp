@@ -17,7 +17,7 @@ namespace {
 class SpeedOfCalls : public testing::TestWithParam<Interpreter> {};
 
 TEST_P(SpeedOfCalls, IsThatOfBeforeWhenTheRecordingIsOver) {
-  const TempDir folder;
+  const TempDir directory;
   std::vector<double> before;
   std::vector<double> active;
   std::vector<double> after;
@@ -38,7 +38,7 @@ TEST_P(SpeedOfCalls, IsThatOfBeforeWhenTheRecordingIsOver) {
     };
     before.push_back(speed());
     {
-      RunningRecord record{{"-p", pid, "-F", "99", "-o", folder / "perf.data"}};
+      RunningRecord record{{"-p", pid, "-F", "99", "-o", directory / "perf.data"}};
       active.push_back(speed());
       EXPECT_EQ(record.finish(), ExitStatus{}) << record.child().err();
     }

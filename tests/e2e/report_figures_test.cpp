@@ -193,10 +193,10 @@ class ReportFigures : public testing::TestWithParam<Recorded> {
       GTEST_SKIP() << lacks;
     }
   }
-  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
   // A copy that only has the Python functions of callchains.
   [[nodiscard]] std::string reduced() const {
-    auto path = folder_ / "python.data";
+    auto path = directory_ / "python.data";
     const auto woven = run({tool(), "weave", "--python-only", "-q", data(), "-o", path});
     EXPECT_EQ(woven.status, ExitStatus{}) << woven.err;
     return path;
@@ -217,7 +217,7 @@ class ReportFigures : public testing::TestWithParam<Recorded> {
   }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
 };
 
 TEST_P(ReportFigures, AreThoseOfTheTextOfPerfScript) {

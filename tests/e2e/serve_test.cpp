@@ -92,7 +92,7 @@ class Serve : public testing::Test {
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] ChildProcess& server() { return *tool_; }
   [[nodiscard]] PythonProcess& service() { return *service_; }
-  [[nodiscard]] const TempDir& folder() const { return folder_; }
+  [[nodiscard]] const TempDir& directory() const { return directory_; }
   // Whether no recording, and nothing of one, is there.
   [[nodiscard]] bool nothing_left() const { return std::filesystem::is_empty(temporary_.path()); }
   [[nodiscard]] std::string metrics() const { return http_get(port_, "/metrics").body; }
@@ -118,7 +118,7 @@ class Serve : public testing::Test {
     return false;
   }
 
-  TempDir folder_;
+  TempDir directory_;
   TempDir temporary_;
   std::optional<PythonProcess> service_;
   std::optional<ChildProcess> tool_;
@@ -129,7 +129,7 @@ TEST_F(Serve, AnswersWithAProfileOfTheProgram) {
   const auto before = state();
   const auto reply = http_get(port(), "/debug/pprof/profile?seconds=1&pid=" + pid());
   ASSERT_EQ(reply.status, 200) << reply.body << server().err();
-  const auto file = folder().file("profile.pb.gz", reply.body);
+  const auto file = directory().file("profile.pb.gz", reply.body);
   const auto read = run({"python3", "-c", kReader, file});
   EXPECT_EQ(read.status, ExitStatus{}) << read.err;
   EXPECT_THAT(read.out, StartsWith("compute "));
@@ -183,7 +183,7 @@ TEST_F(Serve, IsReadByGo) {
     GTEST_SKIP() << "no go (golang-go)";
   }
   RunOptions options;
-  options.child.env["HOME"] = folder() / ".";
+  options.child.env["HOME"] = directory() / ".";
   const auto top = run(
       {"go", "tool", "pprof", "-timeout", "100", "-top",  // by default little more than a second
        fmt::format("http://127.0.0.1:{}/debug/pprof/profile?seconds=1&pid={}", port(), pid())},

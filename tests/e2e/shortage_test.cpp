@@ -32,7 +32,7 @@ class ShortageTest : public testing::Test {
   void begin() {
     tool_ = std::make_unique<ChildProcess>(std::vector<std::string>{
         test::tool(), "record", "-e", "cpu-clock", "-F", "99", "-p", target_.pid_text(), "-o",
-        folder_ / "perf.data", "--", "sh", "-c", "echo begun; read line"});
+        directory_ / "perf.data", "--", "sh", "-c", "echo begun; read line"});
     ASSERT_EQ(tool_->read_line(Deadline::after(kPatience)), "begun") << tool_->err();
   }
   ExitStatus end() {
@@ -41,7 +41,7 @@ class ShortageTest : public testing::Test {
   }
 
   Guards guards_;
-  TempDir folder_;
+  TempDir directory_;
   CheckedTarget target_{newest_interpreter(), Doing::kComputes};
   std::unique_ptr<ChildProcess> tool_;
 };

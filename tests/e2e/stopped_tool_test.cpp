@@ -37,14 +37,15 @@ class StoppedTool : public testing::Test {
   [[nodiscard]] std::vector<std::string> recording(const std::string& program,
                                                    const std::string& pid,
                                                    const std::vector<std::string>& command) const {
-    std::vector<std::string> argv{program, "record", "-e", "cpu-clock",           "-F", "99",
-                                  "-p",    pid,      "-o", folder_ / "perf.data", "--"};
+    std::vector<std::string> argv{program, "record", "-e", "cpu-clock", "-F",
+                                  "99",    "-p",     pid,  "-o",        directory_ / "perf.data",
+                                  "--"};
     argv.insert(argv.end(), command.begin(), command.end());
     return argv;
   }
 
   Guards guards_;
-  TempDir folder_;
+  TempDir directory_;
 };
 
 class StoppedInAStop : public StoppedTool, public testing::WithParamInterface<Step> {};

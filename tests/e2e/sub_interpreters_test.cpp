@@ -93,14 +93,15 @@ class BpfInterpreters : public testing::TestWithParam<Build> {
     PythonOptions options;
     options.args = {mode};
     PythonProcess target{*python_, target_source("sub_interpreters.py"), options};
-    const TempDir folder;
-    auto arguments = bpf_record(std::to_string(target.pid().value()), folder / "data", frequency);
+    const TempDir directory;
+    auto arguments =
+        bpf_record(std::to_string(target.pid().value()), directory / "data", frequency);
     arguments.emplace_back("--gil");
     RunningRecord running{arguments};
     wait_for_cpu_time(target.pid(), milliseconds{600});
     EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
     target.pause();
-    auto samples = scripted_samples(folder / "data");
+    auto samples = scripted_samples(directory / "data");
     const auto all = samples.size();
     std::erase_if(samples, [](const auto& sample) { return !sample.user; });
     const auto without =

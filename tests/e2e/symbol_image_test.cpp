@@ -55,7 +55,7 @@ class MadeRecording {
     const std::string_view bytes{
         reinterpret_cast<const char*>(image.bytes.data()),  // NOLINT: bytes as text
         image.bytes.size()};
-    image_ = folder_.file("image", bytes);
+    image_ = directory_.file("image", bytes);
     SampledImageData data;
     data.add_comm(kPid, "served");
     for (const AddressRange& range : known_ranges) {
@@ -70,27 +70,27 @@ class MadeRecording {
       }
       data.add_sample(kPid, chain);
     }
-    data_ = folder_.file("perf.data", data.bytes());
+    data_ = directory_.file("perf.data", data.bytes());
     use_cache("cache");
   }
 
   // Creates a script that runs perf with NAME as its build-id cache.
   void use_cache(const std::string& name) {
     with_cache_ =
-        folder_.file("perf-with-cache", "#!/bin/sh\nexec '" + perf_ + "' --buildid-dir '" +
-                                            folder_ / name + "' \"$@\"\n");
+        directory_.file("perf-with-cache", "#!/bin/sh\nexec '" + perf_ + "' --buildid-dir '" +
+                                               directory_ / name + "' \"$@\"\n");
     fs::permissions(with_cache_, fs::perms::owner_all);
   }
   [[nodiscard]] const std::string& perf() const { return with_cache_; }
   [[nodiscard]] const std::string& image() const { return image_; }
-  [[nodiscard]] const TempDir& folder() const { return folder_; }
+  [[nodiscard]] const TempDir& directory() const { return directory_; }
   [[nodiscard]] std::optional<std::string> add() const {
     return weave::add_to_build_id_cache(with_cache_, image_, base::Deadline::after(60s));
   }
   [[nodiscard]] std::string run_perf(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), with_cache_);
     RunOptions options;
-    options.child.folder = folder_.path();
+    options.child.directory = directory_.path();
     options.deadline = 60s;
     const RunResult result = run(arguments, options);
     EXPECT_EQ(result.status, ExitStatus{}) << result.err;
@@ -105,7 +105,7 @@ class MadeRecording {
 
  private:
   std::string perf_;
-  TempDir folder_;
+  TempDir directory_;
   std::string image_;
   std::string data_;
   std::string with_cache_;
@@ -158,7 +158,7 @@ TEST_P(SymbolImage, IsReadFromTheCacheWhenTheFileIsGone) {
 TEST_P(SymbolImage, ThatSomebodyElsePutThereIsNotRead) {
   const MadeRecording made{perf(), "python-1"};
   const MadeRecording planted{perf(), "python-1", "py::planted:/a.py"};
-  fs::copy(planted.image(), made.folder() / "python-1");
+  fs::copy(planted.image(), made.directory() / "python-1");
   EXPECT_THAT(made.script(), Not(HasSubstr("py::")));
   EXPECT_EQ(made.add(), std::nullopt);
   expect_names(made, "python-1");
@@ -172,22 +172,22 @@ TEST_P(SymbolImage, GoesToAnotherMachineByPerfArchive) {
   MadeRecording made{*archiving, image_name};
   ASSERT_EQ(made.add(), std::nullopt);
   (void)made.run_perf({"archive", "perf.data"});
-  fs::remove_all(made.folder() / "cache");
-  fs::create_directory(made.folder() / "there");
+  fs::remove_all(made.directory() / "cache");
+  fs::create_directory(made.directory() / "there");
   const RunResult unpacked =
-      run({"tar", "-xf", made.folder() / "perf.data.tar.bz2", "-C", made.folder() / "there"});
+      run({"tar", "-xf", made.directory() / "perf.data.tar.bz2", "-C", made.directory() / "there"});
   ASSERT_EQ(unpacked.status, ExitStatus{}) << unpacked.err;
   const MadeRecording reader{perf(), image_name};
-  fs::copy(made.folder() / "there", reader.folder() / "cache",
+  fs::copy(made.directory() / "there", reader.directory() / "cache",
            fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   expect_names(reader, image_name);
 }
 
 TEST_P(SymbolImage, IsNotInTheCacheWhenPerfSaysSo) {
   MadeRecording made{perf(), image_name};
-  EXPECT_THAT(weave::add_to_build_id_cache(made.perf(), made.folder().file("text", "no image"),
+  EXPECT_THAT(weave::add_to_build_id_cache(made.perf(), made.directory().file("text", "no image"),
                                            base::Deadline::after(60s)),
-              testing::Optional(HasSubstr("Couldn't add " + made.folder() / "text")));
+              testing::Optional(HasSubstr("Couldn't add " + made.directory() / "text")));
   made.use_cache("perf.data/cache");  // no directory can exist below a file
   EXPECT_THAT(made.add(), testing::Optional(HasSubstr("Couldn't add " + made.image())));
 }
@@ -200,14 +200,14 @@ INSTANTIATE_TEST_SUITE_P(Perfs, SymbolImage, testing::Values("perf", "perf6.12",
                          });
 
 TEST(BuildIdCache, SaysWhyPerfCouldNotBeRun) {
-  const TempDir folder;
+  const TempDir directory;
   const auto add = [&](const std::string& perf, std::chrono::nanoseconds span) {
-    return weave::add_to_build_id_cache(perf, folder / "image", base::Deadline::after(span));
+    return weave::add_to_build_id_cache(perf, directory / "image", base::Deadline::after(span));
   };
-  EXPECT_THAT(add(folder / "none", 60s), testing::Optional(HasSubstr("cannot run")));
+  EXPECT_THAT(add(directory / "none", 60s), testing::Optional(HasSubstr("cannot run")));
   EXPECT_THAT(add("/bin/false", 60s), testing::Optional(HasSubstr("exit status 1")));
   EXPECT_THAT(add("/bin/true", 60s), testing::Optional(HasSubstr("exit status 0")));
-  const std::string hangs = folder.file("hangs", "#!/bin/sh\nexec tail -f /dev/null\n");
+  const std::string hangs = directory.file("hangs", "#!/bin/sh\nexec tail -f /dev/null\n");
   fs::permissions(hangs, fs::perms::owner_all);
   EXPECT_THAT(add(hangs, 100ms), testing::Optional(HasSubstr("did not end in time")));
 }

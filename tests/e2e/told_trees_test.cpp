@@ -21,8 +21,8 @@ TEST(ToldTrees, AgreeWithATrampolineThatWasAlwaysOn) {
   if (!python || !perf) {
     GTEST_SKIP() << "no perf or no CPython 3.15 (scripts/pythons)";
   }
-  const TempDir folder;
-  const std::string data = folder / "data";
+  const TempDir directory;
+  const std::string data = directory / "data";
   PythonOptions options;
   options.interpreter_args = {"-X", "perf"};
   CallTreeServer target{*python, options};

@@ -126,14 +126,14 @@ class FaultyRecording {
         fmt::format("{}:{}", static_cast<int>(step()), fault);
     options.deadline = std::chrono::seconds{60};
     return run({faulty_tool(), "record", "-e", "cpu-clock", "-F", "99", "-p", target_.pid_text(),
-                "-o", folder_ / "perf.data", "--", "sleep", span},
+                "-o", directory_ / "perf.data", "--", "sleep", span},
                options);
   }
 
   Step step_;
   Guards guards_;
   Scene scene_;
-  TempDir folder_;
+  TempDir directory_;
   CheckedTarget target_;
 };
 

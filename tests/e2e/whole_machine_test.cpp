@@ -50,16 +50,16 @@ void expect_all_names(const std::string& options, int steady, int storm) {
     commands.push_back(fmt::format("{}", fmt::join(interpreter.command, " ")));
   }
   ASSERT_FALSE(commands.empty());
-  const TempDir folder;
+  const TempDir directory;
   std::vector<std::string> arguments{options, std::to_string(steady), std::to_string(storm)};
   arguments.insert(arguments.end(), commands.begin(), commands.end());
-  const auto told = run_apart(folder, "crowd.py", arguments);
+  const auto told = run_apart(directory, "crowd.py", arguments);
   const auto messages = told.value("messages", "");
   EXPECT_EQ(told["status"], 0) << messages;
   EXPECT_EQ(told["harmed"].dump(), "[]") << messages;
   EXPECT_EQ(told["active"].dump(), "[]") << messages;
   EXPECT_GE(told["seen"], steady);
-  const auto names = names_in(folder / "data");
+  const auto names = names_in(directory / "data");
   std::vector<std::string> missing;
   for (const auto& name : told["names"]) {
     if (!names.contains(name.get<std::string>())) {
@@ -84,11 +84,11 @@ TEST(WholeMachine, IsRecordedWithoutBuildIds) {
   if (::geteuid() != 0 || !perf) {
     GTEST_SKIP() << "a pid namespace of its own takes root; or no perf7 (scripts/pythons)";
   }
-  const TempDir folder;
+  const TempDir directory;
   const auto result = run({"unshare", "-pf", "--mount-proc", tool(), "record", "-a", "-e",
-                           "cpu-clock", "--perf", *perf, "-o", folder / "data", "--", "true"});
+                           "cpu-clock", "--perf", *perf, "-o", directory / "data", "--", "true"});
   ASSERT_EQ(result.status, ExitStatus{}) << result.err;
-  const auto events = run({*perf, "evlist", "-v", "-i", folder / "data"}).out;
+  const auto events = run({*perf, "evlist", "-v", "-i", directory / "data"}).out;
   EXPECT_THAT(events, HasSubstr("mmap2: 1"));
   EXPECT_THAT(events, Not(HasSubstr("build_id: 1")));
 }
@@ -119,8 +119,8 @@ TEST_P(WholeMachineBy, UnwindsTheOtherProcesses) {
   if (const auto lacks = bpf_engine_lacks(); ::geteuid() != 0 || !lacks.empty()) {
     GTEST_SKIP() << "a pid namespace of its own takes root; " << lacks;
   }
-  const TempDir folder;
-  const auto data = folder / "data";
+  const TempDir directory;
+  const auto data = directory / "data";
   const auto result =
       run({"unshare", "-mpf", "--mount-proc", "--kill-child", "sh", "-c", kShells, "sh", tool(),
            "record", "-a", "--engine", GetParam(), "-e", "cpu-clock", "-F", "999", "-o", data});
@@ -198,15 +198,15 @@ void expect_only_chosen(const std::string& cgroup, const std::vector<std::string
   if (!python) {
     GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
   }
-  const TempDir folder;
+  const TempDir directory;
   std::vector<std::string> arguments{fmt::format("{}", fmt::join(python->command, " ")), cgroup};
   arguments.insert(arguments.end(), options.begin(), options.end());
-  const auto told = run_apart(folder, "chosen.py", arguments);
+  const auto told = run_apart(directory, "chosen.py", arguments);
   const auto messages = told.value("messages", "");
   EXPECT_EQ(told["status"], 0) << messages;
   EXPECT_EQ(told["ends"].dump(), "[0,0]") << messages;
   EXPECT_EQ(told["active"].dump(), "[]") << messages;
-  const auto names = names_in(folder / "data");
+  const auto names = names_in(directory / "data");
   EXPECT_THAT(names, Contains("chosen")) << messages;
   EXPECT_THAT(names, Not(Contains("other"))) << messages;
   EXPECT_THAT(messages, Not(HasSubstr(fmt::format("pid {}:", told.value("other", 0)))));
@@ -246,11 +246,11 @@ std::set<std::string> record_parent(const std::vector<std::string>& options) {
   PythonOptions arguments;
   arguments.args = python.command;
   PythonProcess parent{python, kParent, arguments};
-  const TempDir folder;
+  const TempDir directory;
   std::vector<std::string> command{tool(), "record", "-F", "499", "-e", "cpu-clock"};
   command.insert(command.end(), options.begin(), options.end());
-  command.insert(command.end(), {"-p", std::to_string(parent.pid().value()), "-o", folder / "data",
-                                 "--", "sh", "-c", "echo go; read word"});
+  command.insert(command.end(), {"-p", std::to_string(parent.pid().value()), "-o",
+                                 directory / "data", "--", "sh", "-c", "echo go; read word"});
   ChildProcess recording{command};
   EXPECT_EQ(recording.read_line(base::Deadline::after(std::chrono::seconds{60})), "go")
       << recording.err();
@@ -259,7 +259,7 @@ std::set<std::string> record_parent(const std::vector<std::string>& options) {
   recording.write("\n");
   EXPECT_EQ(recording.wait(base::Deadline::after(std::chrono::seconds{60})), ExitStatus{})
       << recording.err();
-  return names_in(folder / "data");
+  return names_in(directory / "data");
 }
 
 TEST(Scope, OfAFamilyWithThoseThatAreBornLater) {

@@ -68,11 +68,11 @@ class Recording {
     tool_.write("\n");
     EXPECT_EQ(tool_.wait(Deadline::after(kPatience)), ExitStatus{}) << tool_.err();
   }
-  [[nodiscard]] std::string data() const { return folder_ / "data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "data"; }
   [[nodiscard]] const std::string& messages() const { return tool_.err(); }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   ChildProcess tool_;
 };
 
@@ -130,16 +130,16 @@ TEST_P(Gunicorn, NamesTheWorkOfWorkersThatAreReplaced) {
   if (!python) {
     GTEST_SKIP() << "no CPython 3." << GetParam() << " with gunicorn (scripts/pythons)";
   }
-  const TempDir folder{"/tmp"};  // the path of a socket is short
+  const TempDir directory{"/tmp"};  // the path of a socket is short
   const auto with = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), python->command.begin(), python->command.end());
     return arguments;
   };
   const auto ask = [&](const char* times) {
-    return run(with({script("web.py"), "ask", folder / "socket", times}),
+    return run(with({script("web.py"), "ask", directory / "socket", times}),
                {.child = {}, .input = {}, .deadline = std::chrono::minutes{2}});
   };
-  ChildProcess master{with({script("web.py"), "serve", folder / "socket"})};
+  ChildProcess master{with({script("web.py"), "serve", directory / "socket"})};
   ASSERT_EQ(ask("1").status, ExitStatus{}) << master.err();
   Recording recording{master};
   const auto asked = ask("100");
@@ -189,7 +189,7 @@ class Shell {
               "end=$1; program=$2; shift 2\n"
               "while read word; do (\"$@\" -c \"$program\" \"$end\"; true) & done; wait",
               "sh",
-              folder_ / "end",
+              directory_ / "end",
               "import os, sys, time\n"
               "def work(until=0.5):\n"
               "    while time.process_time() < until:\n"
@@ -202,7 +202,7 @@ class Shell {
           command.insert(command.end(), python.begin(), python.end());
           return command;
         }()} {}
-  ~Shell() { std::ignore = folder_.file("end", ""); }
+  ~Shell() { std::ignore = directory_.file("end", ""); }
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
@@ -214,7 +214,7 @@ class Shell {
     return pid.value_or("");
   }
   void end() {
-    std::ignore = folder_.file("end", "");
+    std::ignore = directory_.file("end", "");
     shell_.close_stdin();
     EXPECT_EQ(shell_.wait(Deadline::after(kPatience)), ExitStatus{}) << shell_.err();
   }
@@ -222,7 +222,7 @@ class Shell {
   [[nodiscard]] std::string pid() const { return std::to_string(shell_.pid().value()); }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   ChildProcess shell_;
 };
 
@@ -253,9 +253,9 @@ TEST_P(Families, AreNamedWhereTheirRootIsNoPython) {
   Shell shell{python_};
   const auto first = shell.start_python();
   const auto second = shell.start_python();
-  const TempDir folder;
+  const TempDir directory;
   const auto refused =
-      run({tool(), "record", "-p", shell.pid(), "--engine", engine(), "-o", folder / "data"});
+      run({tool(), "record", "-p", shell.pid(), "--engine", engine(), "-o", directory / "data"});
   EXPECT_EQ(refused.status, (ExitStatus{.code = 125}));
   EXPECT_THAT(refused.err, HasSubstr("not_python"));
   const auto [lower, higher] = std::minmax({std::stoi(first), std::stoi(second)});

@@ -31,11 +31,11 @@ void any_line(std::string_view line) {
 }
 
 void any_map(std::span<const std::byte> bytes, std::string_view text, std::uint64_t most) {
-  static const test::TempDir folder;
+  static const test::TempDir directory;
   const auto file = file_with(bytes);
   const base::Pid pid{1};
   const auto copied =
-      perf::collect_map(file.get(), pid, {.folder = folder.path(), .most_bytes = most});
+      perf::collect_map(file.get(), pid, {.folder = directory.path(), .most_bytes = most});
   struct stat info {};
   require(copied.copied && ::lstat(copied.path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
               (info.st_mode & 07777U) == 0600,

@@ -72,11 +72,11 @@ class HostileTest : public testing::TestWithParam<Hostile> {
   }
 
   [[nodiscard]] nlohmann::json scene(const std::string& mode) const {
-    const TempDir folder;
+    const TempDir directory;
     if (full()) {
       ::setenv("PYINJECT_HOSTILE_FILES", "60000", 0);
     }
-    auto told = run_apart(folder, "hostile/scene.py",
+    auto told = run_apart(directory, "hostile/scene.py",
                           {GetParam().program, python_, mode, std::to_string(recorded_seconds()),
                            std::to_string(mode == "live" ? 0 : interruptions())});
     report(mode, told);

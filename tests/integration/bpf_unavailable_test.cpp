@@ -66,13 +66,13 @@ class BpfUnavailable : public testing::TestWithParam<Kernel> {
   }
   [[nodiscard]] RunResult record(const PythonProcess& target, const std::string& engine) const {
     return run(there({tool(), "record", "--engine", engine, "-e", "cpu-clock", "-F", "499", "-p",
-                      std::to_string(target.pid().value()), "-o", folder_ / "data", "--", "sleep",
-                      "0.3"}));
+                      std::to_string(target.pid().value()), "-o", directory_ / "data", "--",
+                      "sleep", "0.3"}));
   }
   [[nodiscard]] const Interpreter& python() const { return *python_; }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   std::optional<Interpreter> python_;
 };
 

@@ -30,7 +30,7 @@ class CliBadInput : public testing::Test {
     }
   }
   [[nodiscard]] static Interpreter any() { return interpreters().front(); }
-  [[nodiscard]] std::string data() const { return folder_ / "data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "data"; }
 
   [[nodiscard]] std::vector<std::string> record_argv(base::Pid pid,
                                                      std::vector<std::string> options = {},
@@ -42,7 +42,9 @@ class CliBadInput : public testing::Test {
     argv.insert(argv.end(), command.begin(), command.end());
     return argv;
   }
-  [[nodiscard]] bool nothing_recorded() const { return std::filesystem::is_empty(folder_.path()); }
+  [[nodiscard]] bool nothing_recorded() const {
+    return std::filesystem::is_empty(directory_.path());
+  }
 
   void expect_failure(const RunResult& result, std::initializer_list<std::string> parts) const {
     EXPECT_EQ(result.status, (ExitStatus{.code = record::kFailure}));
@@ -68,7 +70,7 @@ class CliBadInput : public testing::Test {
     EXPECT_THAT(before.differences(), testing::IsEmpty());
   }
 
-  TempDir folder_;
+  TempDir directory_;
 };
 
 // A program that works continuously and answers requests.

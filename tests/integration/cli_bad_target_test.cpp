@@ -96,7 +96,7 @@ TEST_F(CliBadInput, AnotherUsersProcess) {
     GTEST_SKIP() << "being another user needs root";
   }
   PythonProcess python{any(), kAnswers};
-  const SeenFolder seen{Interpreter{}};  // a directory that every user may enter
+  const SeenDirectory seen{Interpreter{}};  // a directory that every user may enter
   fs::copy_file(tool(), seen.here("tool"));
   auto argv = record_argv(python.pid());
   argv.front() = seen.here("tool");
@@ -193,7 +193,7 @@ class CliBadMap : public CliBadInput {
 
 TEST_F(CliBadMap, ASymbolicLink) {
   start(any());
-  const SeenFolder elsewhere{any()};
+  const SeenDirectory elsewhere{any()};
   elsewhere.write("precious", "kept");
   fs::create_symlink(elsewhere.seen("precious"), map_);
   expect_refused_unharmed(python_->pid(), "map_not_regular", {seen_, "symbolic link", "remove it"});

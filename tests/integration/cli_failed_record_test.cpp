@@ -65,7 +65,7 @@ TEST_F(CliBadInput, PerfFailsAtOnce) {
 
 TEST_F(CliBadInput, AnOutputThatCannotBeWritten) {
   PythonProcess python{any(), kAnswers};
-  const auto output = folder_ / "missing/data";
+  const auto output = directory_ / "missing/data";
   const auto result = run({tool(), "record", "-p", say(python.pid()), "-o", output, "--", "true"});
   expect_failure(result, {"perf record failed", output, "No such file or directory"});
   expect_as_before(python);
@@ -76,9 +76,12 @@ TEST_F(CliBadInput, AFullDisk) {
     GTEST_SKIP() << "mounting needs root";
   }
   PythonProcess python{any(), kAnswers};
-  std::vector<std::string> argv{
-      "unshare",     "--mount", "sh", "-c", R"(mount -t tmpfs -o size=64k none "$0" && exec "$@")",
-      folder_.path()};
+  std::vector<std::string> argv{"unshare",
+                                "--mount",
+                                "sh",
+                                "-c",
+                                R"(mount -t tmpfs -o size=64k none "$0" && exec "$@")",
+                                directory_.path()};
   const auto record =
       record_argv(python.pid(), {"--call-graph", "fp", "-F", "4999"}, {"sleep", "600"});
   argv.insert(argv.end(), record.begin(), record.end());

@@ -75,8 +75,8 @@ class RecordsPython : public testing::TestWithParam<test::Interpreter> {};
 
 TEST_P(RecordsPython, NamesItsFunctions) {
   test::PythonProcess python{GetParam(), kService};
-  const test::TempDir folder;
-  const std::string data = folder / "perf.data";
+  const test::TempDir directory;
+  const std::string data = directory / "perf.data";
   const std::string pid = std::to_string(python.pid().value());
   const auto record = recorded(python.pid(), {"-o", data});
   EXPECT_EQ(record.status, test::ExitStatus{}) << record.err;
@@ -135,9 +135,9 @@ TEST_P(RecordsPython, LeavesOnWhatIsOnByItself) {
   test::PythonOptions on_by_itself;
   on_by_itself.interpreter_args = {"-X", "perf"};
   test::PythonProcess python{GetParam(), kService, on_by_itself};
-  const test::TempDir folder;
+  const test::TempDir directory;
   const std::string pid = std::to_string(python.pid().value());
-  const auto record = tool({"record", "-p", pid, "-o", folder / "x", "--", "true"});
+  const auto record = tool({"record", "-p", pid, "-o", directory / "x", "--", "true"});
   EXPECT_EQ(record.status, test::ExitStatus{}) << record.err;
   EXPECT_THAT(record.err, HasSubstr("trampoline was already on by itself; left on"));
   EXPECT_THAT(tool({"status", "-p", pid}).out, HasSubstr("on by itself"));
@@ -146,8 +146,8 @@ TEST_P(RecordsPython, LeavesOnWhatIsOnByItself) {
 // With copies of the stacks, it even has the Python functions.
 TEST_P(RecordsPython, PerfCompletesItsFileWhenTheToolIsKilled) {
   test::PythonProcess python{GetParam(), kService};
-  const test::TempDir folder;
-  const std::string data = folder / "perf.data";
+  const test::TempDir directory;
+  const std::string data = directory / "perf.data";
   std::vector<std::string> argv{
       test::tool(),   "record",      "-p", std::to_string(python.pid().value()),
       "-F",           "499",         "-o", data,
@@ -184,15 +184,19 @@ TEST(RecordBesideAPipe, WritesPerfData) {
   test::PythonProcess python{found.front(), kService};
   const std::string pid = std::to_string(python.pid().value());
   for (const auto* const engine : {"trampoline", "auto"}) {
-    const test::TempDir folder;
+    const test::TempDir directory;
     const auto recorded = test::run(
         {test::tool(), "record", "--engine", engine, "-e", "cpu-clock", "-p", pid, "--", "true"},
-        {.child = {.env = {}, .unset = {}, .uid = {}, .folder = folder.path().string(), .root = {}},
+        {.child = {.env = {},
+                   .unset = {},
+                   .uid = {},
+                   .directory = directory.path().string(),
+                   .root = {}},
          .input = {}});
     EXPECT_EQ(recorded.status, test::ExitStatus{}) << recorded.err;
     EXPECT_EQ(recorded.out, "") << engine;
     EXPECT_THAT(recorded.err, Not(HasSubstr("pipe"))) << engine;
-    EXPECT_TRUE(test::contents_of(folder / "perf.data").starts_with("PERFILE2")) << engine;
+    EXPECT_TRUE(test::contents_of(directory / "perf.data").starts_with("PERFILE2")) << engine;
   }
 }
 
@@ -221,22 +225,22 @@ TEST(RecordIntoAPipe, IsTheTrampolinesOnly) {
 }
 
 // Nothing can be added to a directory either.
-TEST(RecordIntoAFolder, IsTheTrampolinesOnly) {
+TEST(RecordIntoADirectory, IsTheTrampolinesOnly) {
   const auto found = test::interpreters();
   if (found.empty()) {
     GTEST_SKIP() << "no interpreter (scripts/pythons)";
   }
   test::PythonProcess python{found.front(), kService};
-  const test::TempDir folder;
+  const test::TempDir directory;
   const std::string pid = std::to_string(python.pid().value());
   for (const auto* const option : {"--engine=bpf", "--off-cpu"}) {
     const auto refused =
-        tool({"record", option, "--threads", "-p", pid, "-o", folder / "data", "--", "true"});
+        tool({"record", option, "--threads", "-p", pid, "-o", directory / "data", "--", "true"});
     EXPECT_EQ(refused.status, (test::ExitStatus{.code = kFailure})) << option;
     EXPECT_THAT(refused.err, HasSubstr("into a directory (--threads): omit --threads")) << option;
   }
   const auto recorded = tool({"record", "--engine", "auto", "--threads", "-e", "cpu-clock", "-p",
-                              pid, "-o", folder / "data", "--", "true"});
+                              pid, "-o", directory / "data", "--", "true"});
   EXPECT_EQ(recorded.status, test::ExitStatus{}) << recorded.err;
   EXPECT_THAT(recorded.err, HasSubstr("perf writes into a directory (--threads); the trampoline"));
   EXPECT_THAT(recorded.err, HasSubstr(": trampoline on by"));

@@ -43,7 +43,7 @@ class CliReport : public testing::Test {
                    test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER,
                                      test::words(begin, task, 2 + i));
     }
-    file_ = folder_.file("perf.data", data.bytes());
+    file_ = directory_.file("perf.data", data.bytes());
   }
   [[nodiscard]] std::string command(const std::string& options = {}) const {
     return fmt::format("{} report --by native {} {}", test::tool(), options, file_);
@@ -62,7 +62,7 @@ class CliReport : public testing::Test {
   }
 
  private:
-  test::TempDir folder_;
+  test::TempDir directory_;
   std::string file_;
 };
 

@@ -33,7 +33,7 @@ class CliWeave : public testing::Test {
   // perf's build-id cache is in the test's directory.
   [[nodiscard]] test::RunResult run(const std::vector<std::string>& command) const {
     test::RunOptions options;
-    options.child.env["HOME"] = folder_.path();
+    options.child.env["HOME"] = directory_.path();
     return test::run(command, options);
   }
   [[nodiscard]] test::RunResult weave(std::vector<std::string> arguments) const {
@@ -41,7 +41,7 @@ class CliWeave : public testing::Test {
     return run(arguments);
   }
   [[nodiscard]] std::string recorded() const {
-    std::string path = folder_ / "perf.data";
+    std::string path = directory_ / "perf.data";
     const auto result =
         run({"perf", "record", "-q", "-e", "cpu-clock", "--call-graph", "dwarf,16384", "-o", path,
              "--", "/bin/sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"});
@@ -59,13 +59,13 @@ class CliWeave : public testing::Test {
     return events.out.find("STACK_USER") != std::string::npos;
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
 };
 
 TEST_F(CliWeave, IntoAnotherFile) {
   const auto input = recorded();
   const auto before = contents(input);
-  const std::string output = folder_ / "whole.data";
+  const std::string output = directory_ / "whole.data";
   const auto result = weave({input, "-o", output});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   EXPECT_EQ(result.out, "");
@@ -84,12 +84,12 @@ TEST_F(CliWeave, InPlace) {
 }
 
 TEST_F(CliWeave, LeavesOtherFilesUnchanged) {
-  const auto text = folder_.file("text", "no recording");
-  const auto empty = folder_.file("empty", "");
-  fs::create_directory(folder_ / "folder");
-  const std::string output = folder_ / "output";
+  const auto text = directory_.file("text", "no recording");
+  const auto empty = directory_.file("empty", "");
+  fs::create_directory(directory_ / "folder");
+  const std::string output = directory_ / "output";
   for (const auto& input :
-       {text, empty, std::string{folder_ / "folder"}, std::string{folder_ / "nothing"}}) {
+       {text, empty, std::string{directory_ / "folder"}, std::string{directory_ / "nothing"}}) {
     for (const auto& arguments :
          {std::vector{input}, std::vector{input, std::string{"-o"}, output}}) {
       const auto result = weave(arguments);
@@ -100,14 +100,14 @@ TEST_F(CliWeave, LeavesOtherFilesUnchanged) {
   }
   EXPECT_EQ(contents(text), "no recording");
   EXPECT_FALSE(fs::exists(output));
-  EXPECT_TRUE(fs::is_empty(folder_ / "folder"));
+  EXPECT_TRUE(fs::is_empty(directory_ / "folder"));
 }
 
 TEST_F(CliWeave, ADeviceIsNoOutput) {
   const auto input = recorded();
-  const std::string fifo = folder_ / "fifo";
+  const std::string fifo = directory_ / "fifo";
   EXPECT_EQ(run({"mkfifo", fifo}).status, ExitStatus{});
-  for (const auto& output : {fifo, folder_.path().string()}) {
+  for (const auto& output : {fifo, directory_.path().string()}) {
     const auto result = weave({input, "-o", output});
     EXPECT_EQ(result.status, ExitStatus{.code = kFailed});
     EXPECT_THAT(result.err, HasSubstr("not a regular file"));
@@ -162,7 +162,7 @@ TEST_F(RecordOutput, GoesToAPipeUnprocessed) {
 }
 
 TEST_F(RecordOutput, LeavesADirectoryUnprocessed) {
-  const std::string data = folder_ / "perf.data";
+  const std::string data = directory_ / "perf.data";
   const auto result = run({"sh", "-c", command() + " --threads -o " + data + " -- sh -c 'exit 7'"});
   EXPECT_EQ(result.status, ExitStatus{.code = 7}) << result.err;
   EXPECT_THAT(result.err, HasSubstr("--threads"));
@@ -173,7 +173,7 @@ TEST_F(RecordOutput, LeavesADirectoryUnprocessed) {
 
 // The user asked for off-CPU times, which only a completed file has.
 TEST_F(RecordOutput, FailsIfItsFileCannotBeProcessed) {
-  const std::string data = folder_ / "perf.data";
+  const std::string data = directory_ / "perf.data";
   const auto result =
       run({"sh", "-c",
            fmt::format("{} --off-cpu -o {} -- sh -c 'sleep 0.1; rm {}'", command(), data, data)});
@@ -183,7 +183,7 @@ TEST_F(RecordOutput, FailsIfItsFileCannotBeProcessed) {
 }
 
 TEST_F(RecordOutput, KeepsPerfsFileOnDemand) {
-  const std::string data = folder_ / "perf.data";
+  const std::string data = directory_ / "perf.data";
   const std::string options = " --call-graph dwarf,8192 -o " + data;
   for (const std::string keep : {"", " --keep-raw"}) {
     const auto result = run_recording(fmt::format("{}{}{} -- \"$@\"", command(), keep, options));

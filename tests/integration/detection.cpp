@@ -24,28 +24,28 @@ namespace pyinject::test {
 
 namespace fs = std::filesystem;
 
-SeenFolder::SeenFolder(const Interpreter& interpreter) : root_{interpreter.root} {
+SeenDirectory::SeenDirectory(const Interpreter& interpreter) : root_{interpreter.root} {
   auto name = root_ + "/tmp/pyinject-test-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), 0755) != 0) {
-    throw base::SystemError{"cannot make a folder like " + name, errno};
+    throw base::SystemError{"cannot make a directory like " + name, errno};
   }
   path_ = name.substr(root_.size());
 }
 
-SeenFolder::~SeenFolder() {
+SeenDirectory::~SeenDirectory() {
   std::error_code ignored;
   fs::remove_all(root_ + path_, ignored);
 }
 
-std::string SeenFolder::here(std::string_view name) const {
+std::string SeenDirectory::here(std::string_view name) const {
   return root_ + path_ + "/" + std::string{name};
 }
 
-std::string SeenFolder::seen(std::string_view name) const {
+std::string SeenDirectory::seen(std::string_view name) const {
   return path_ + "/" + std::string{name};
 }
 
-void SeenFolder::write(std::string_view name, std::string_view content) const {
+void SeenDirectory::write(std::string_view name, std::string_view content) const {
   const auto path = here(name);
   const base::UniqueFd fd{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755)};
   if (!fd.valid()) {
@@ -96,17 +96,17 @@ Interpreter with_executable(const Interpreter& interpreter, const std::string& p
   return result;
 }
 
-Interpreter with_copy(const Interpreter& interpreter, const SeenFolder& folder,
+Interpreter with_copy(const Interpreter& interpreter, const SeenDirectory& directory,
                       const std::string& name) {
   const auto file = interpreter_file(interpreter);
-  if (!fs::exists(folder.here(name))) {
-    fs::copy_file(file, folder.here(name));
+  if (!fs::exists(directory.here(name))) {
+    fs::copy_file(file, directory.here(name));
   }
   if (is_library(file)) {
     // It has the soname that the executable needs, so the original library is not loaded.
-    return with_variable(interpreter, "LD_PRELOAD=" + folder.seen(name));
+    return with_variable(interpreter, "LD_PRELOAD=" + directory.seen(name));
   }
-  return with_executable(interpreter, folder.seen(name));
+  return with_executable(interpreter, directory.seen(name));
 }
 
 Interpreter with_preloaded(const Interpreter& interpreter, const std::string& library) {

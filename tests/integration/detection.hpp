@@ -48,12 +48,12 @@ inline constexpr auto kForeignEvaluator =
     "exit(0)\n";
 
 // A directory that is visible to the interpreter: inside its root, if it is chrooted.
-class SeenFolder {
+class SeenDirectory {
  public:
-  explicit SeenFolder(const Interpreter& interpreter);
-  ~SeenFolder();
-  SeenFolder(const SeenFolder&) = delete;
-  SeenFolder& operator=(const SeenFolder&) = delete;
+  explicit SeenDirectory(const Interpreter& interpreter);
+  ~SeenDirectory();
+  SeenDirectory(const SeenDirectory&) = delete;
+  SeenDirectory& operator=(const SeenDirectory&) = delete;
 
   [[nodiscard]] std::string here(std::string_view name) const;  // path for this test
   [[nodiscard]] std::string seen(std::string_view name) const;  // path for the interpreter
@@ -73,12 +73,12 @@ class SeenFolder {
 // The file that contains CPython's code, as detected in an idle process.
 [[nodiscard]] std::string interpreter_file(const Interpreter& interpreter);
 [[nodiscard]] bool is_library(const std::string& interpreter_file);
-// INTERPRETER with PROGRAM, a file in a SeenFolder, in place of its executable; loader and root
+// INTERPRETER with PROGRAM, a file in a SeenDirectory, in place of its executable; loader and root
 // stay.
 [[nodiscard]] Interpreter with_executable(const Interpreter& interpreter,
                                           const std::string& program);
 // The same with a copy of interpreter_file(): NAME in FOLDER.
-[[nodiscard]] Interpreter with_copy(const Interpreter& interpreter, const SeenFolder& folder,
+[[nodiscard]] Interpreter with_copy(const Interpreter& interpreter, const SeenDirectory& directory,
                                     const std::string& name);
 
 // INTERPRETER with LIBRARY preloaded, in place of any library with the same soname. The programs

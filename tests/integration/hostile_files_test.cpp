@@ -34,13 +34,13 @@ class HostileFiles : public testing::Test {
   }
   [[nodiscard]] static Interpreter any() { return interpreters().front(); }
 
-  SeenFolder folder_{any()};
+  SeenDirectory directory_{any()};
   TempDir output_;
 };
 
 TEST_F(HostileFiles, TheInterpretersFileIsReplaced) {
-  const PythonProcess python{with_copy(any(), folder_, "python3-copy"), kIdle};
-  const auto file = folder_.here("python3-copy");
+  const PythonProcess python{with_copy(any(), directory_, "python3-copy"), kIdle};
+  const auto file = directory_.here("python3-copy");
   const auto pid = std::to_string(python.pid().value());
   const auto look = [&pid] {
     const auto as_root = run({tool(), "status", "-p", pid});
@@ -59,20 +59,20 @@ TEST_F(HostileFiles, TheInterpretersFileIsReplaced) {
   fs::create_symlink("/dev/zero", file);
   look();
   fs::remove(file);
-  folder_.write("python3-copy",
-                "\x7f"
-                "ELF");
+  directory_.write("python3-copy",
+                   "\x7f"
+                   "ELF");
   fs::resize_file(file, std::uintmax_t{100} << 30U);
   look();
 }
 
 // The file grows after it was mapped: it is the mapped file, but its size is absurd.
 TEST_F(HostileFiles, AFileOf100Gigabytes) {
-  const SeenFolder folder{Interpreter{}};
-  fs::copy_file(targets_dir() + "/frames_keep.so", folder.here("python3-huge"));
-  ChildProcess process{{targets_dir() + "/map_elf", folder.here("python3-huge")}};
+  const SeenDirectory directory{Interpreter{}};
+  fs::copy_file(targets_dir() + "/frames_keep.so", directory.here("python3-huge"));
+  ChildProcess process{{targets_dir() + "/map_elf", directory.here("python3-huge")}};
   ASSERT_EQ(process.read_line(Deadline::after(kPatience)), "ready");
-  fs::resize_file(folder.here("python3-huge"), std::uintmax_t{100} << 30U);
+  fs::resize_file(directory.here("python3-huge"), std::uintmax_t{100} << 30U);
   expect_refused_untouched(process.pid(), python::Reason::kNoLibpythonSymbols, {"python3-huge"});
 }
 
@@ -83,9 +83,9 @@ constexpr auto kBusyShell =
 // perf 6.1 reads the build-ids of all programs in which it has samples, and blocks on a FIFO. Any
 // user can create the name that the kernel reports for a deleted file.
 TEST_F(HostileFiles, PerfFindsAFifoInPlaceOfAProgram) {
-  const PythonProcess python{with_copy(any(), folder_, "python3-copy"), kBusyShell};
-  fs::remove(folder_.here("python3-copy"));
-  ASSERT_EQ(::mkfifo(folder_.here("python3-copy (deleted)").c_str(), 0666), 0);
+  const PythonProcess python{with_copy(any(), directory_, "python3-copy"), kBusyShell};
+  fs::remove(directory_.here("python3-copy"));
+  ASSERT_EQ(::mkfifo(directory_.here("python3-copy (deleted)").c_str(), 0666), 0);
   RunOptions patient;
   patient.deadline = seconds{100};
   std::vector<std::string> command{

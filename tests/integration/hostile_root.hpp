@@ -122,7 +122,7 @@ exec "$@")";
     return run(arguments);
   }
   [[nodiscard]] RunResult record(const std::vector<std::string>& options = {}) const {
-    std::vector<std::string> arguments{"record", "-p", pid_, "-o", folder_ / "data"};
+    std::vector<std::string> arguments{"record", "-p", pid_, "-o", directory_ / "data"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     arguments.insert(arguments.end(), {"--", "true"});
     return pyinject(std::move(arguments));
@@ -144,9 +144,9 @@ exec "$@")";
   [[nodiscard]] std::string copy() const { return "/tmp/perf-" + pid_ + ".map"; }
 
   Interpreter interpreter_;
-  TempDir folder_;
+  TempDir directory_;
   TempDir new_root_;
-  std::string secret_ = folder_.file("secret", "1000 10 py::SECRET\n");
+  std::string secret_ = directory_.file("secret", "1000 10 py::SECRET\n");
   std::optional<PythonProcess> python_;
   std::string pid_;
   std::optional<Witness> witness_;

@@ -29,10 +29,10 @@ TEST_F(HostileRoot, TheMapIsALinkOutOrNoFile) {
   expect_refused("(map_not_regular)");
   const auto recorded = record();
   EXPECT_EQ(recorded.status, (ExitStatus{.code = 125})) << recorded.err;
-  EXPECT_FALSE(fs::exists(folder_ / "data"));
+  EXPECT_FALSE(fs::exists(directory_ / "data"));
 }
 
-TEST_F(HostileRoot, TheFolderOfTheMapIsALinkOut) {
+TEST_F(HostileRoot, TheDirectoryOfTheMapIsALinkOut) {
   order("os.rename('/tmp', '/old')");
   order("os.symlink('../../../../../../..' + os.path.dirname(SECRET), '/tmp')");
   expect_refused("(map_directory)");
@@ -105,7 +105,7 @@ TEST_F(HostileRoot, AMapOf100GigabytesOfNothingAndALinkWhereItsCopyGoes) {
   expect_nothing_got_out();
 }
 
-TEST_F(HostileRoot, AFolderWhereItsCopyGoes) {
+TEST_F(HostileRoot, ADirectoryWhereItsCopyGoes) {
   fs::create_directory(copy());
   const auto recorded = record();
   fs::remove(copy());

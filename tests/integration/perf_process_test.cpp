@@ -30,19 +30,19 @@ class PerfProcessTest : public testing::Test {
     return {.perf = "perf", .options = std::move(options), .pids = {target_.pid()}};
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   base::Child target_{{.argv = {"sleep", "600"}}};
 };
 
 TEST_F(PerfProcessTest, ObeysTheControlChannel) {
-  PerfProcess perf{command({"-o", folder_ / "x.data"})};
+  PerfProcess perf{command({"-o", directory_ / "x.data"})};
   for (const auto* word : {"ping", "enable", "disable", "stop"}) {
     EXPECT_EQ(perf.request(word, soon()), Answer::kAcknowledged) << word;
   }
   EXPECT_EQ(perf.wait(soon()), (base::ExitStatus{false, 0}));
   const auto files = parse_written_files(perf.stderr_text());
   ASSERT_EQ(files.size(), 1U);
-  EXPECT_EQ(files[0].path, folder_ / "x.data");
+  EXPECT_EQ(files[0].path, directory_ / "x.data");
 }
 
 // Then enable_side_events() is not needed.
@@ -56,7 +56,8 @@ TEST_F(PerfProcessTest, SideEventsOfTheWholeSystemAreEnabledFromTheStart) {
       if (!path) {
         continue;
       }
-      RecordCommand words{.perf = *path, .options = {"-o", folder_ / "x.data", "-e", "cpu-clock"}};
+      RecordCommand words{.perf = *path,
+                          .options = {"-o", directory_ / "x.data", "-e", "cpu-clock"}};
       if (!all) {
         words.pids = {target_.pid()};
       }
@@ -82,7 +83,7 @@ TEST_F(PerfProcessTest, TellsThatPerfHasEnded) {
 }
 
 TEST_F(PerfProcessTest, WaitCanBeInterrupted) {
-  PerfProcess perf{command({"-o", folder_ / "x.data"})};
+  PerfProcess perf{command({"-o", directory_ / "x.data"})};
   ASSERT_EQ(perf.request("ping", soon()), Answer::kAcknowledged);
   const int interrupted = 1;
   int ends[2] = {};
@@ -95,12 +96,12 @@ TEST_F(PerfProcessTest, WaitCanBeInterrupted) {
 
 TEST_F(PerfProcessTest, CompletesItsFileWhenItsOwnerGivesUp) {
   {
-    PerfProcess perf{command({"-o", folder_ / "x.data"})};
+    PerfProcess perf{command({"-o", directory_ / "x.data"})};
     ASSERT_EQ(perf.request("ping", soon()), Answer::kAcknowledged);
     ASSERT_EQ(perf.request("enable", soon()), Answer::kAcknowledged);
   }
   const auto report =
-      base::run_captured({"perf", "report", "--header-only", "-i", folder_ / "x.data"}, soon());
+      base::run_captured({"perf", "report", "--header-only", "-i", directory_ / "x.data"}, soon());
   EXPECT_EQ(report.status, (base::ExitStatus{false, 0})) << report.output;
 }
 
@@ -119,8 +120,8 @@ thread.join()
 )";
 
 TEST_F(PerfProcessTest, DoesNotWaitForItsThreadsOnceItHasWrittenItsFile) {
-  auto words = command({"-o", folder_ / "x.data"});
-  words.perf = folder_.file("perf", kJoinsAThread);
+  auto words = command({"-o", directory_ / "x.data"});
+  words.perf = directory_.file("perf", kJoinsAThread);
   std::filesystem::permissions(words.perf, std::filesystem::perms::owner_all);
   PerfProcess perf{words};
   ASSERT_EQ(perf.request("stop", soon()), Answer::kAcknowledged);
@@ -128,30 +129,30 @@ TEST_F(PerfProcessTest, DoesNotWaitForItsThreadsOnceItHasWrittenItsFile) {
 }
 
 TEST(OutputRollbackTest, PutsTheOldFileBack) {
-  test::TempDir folder;
-  const auto path = folder.file("perf.data", "old");
+  test::TempDir directory;
+  const auto path = directory.file("perf.data", "old");
   const OutputRollback rollback{{.path = path}};
   std::filesystem::rename(path, path + ".old");
-  (void)folder.file("perf.data", "new");
+  (void)directory.file("perf.data", "new");
   rollback.undo();
   EXPECT_EQ(std::filesystem::file_size(path), 3U);
   EXPECT_FALSE(std::filesystem::exists(path + ".old"));
 
-  const OutputRollback fresh{{.path = folder / "other"}};
-  (void)folder.file("other", "new");
+  const OutputRollback fresh{{.path = directory / "other"}};
+  (void)directory.file("other", "new");
   fresh.undo();
-  EXPECT_FALSE(std::filesystem::exists(folder / "other"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "other"));
 }
 
 // perf renames the link, not its target.
 TEST(OutputRollbackTest, PutsALinkBack) {
-  test::TempDir folder;
-  const auto precious = folder.file("precious", "kept");
-  const auto path = folder / "perf.data";
+  test::TempDir directory;
+  const auto precious = directory.file("precious", "kept");
+  const auto path = directory / "perf.data";
   std::filesystem::create_symlink(precious, path);
   const OutputRollback rollback{{.path = path}};
   std::filesystem::rename(path, path + ".old");
-  (void)folder.file("perf.data", "new");
+  (void)directory.file("perf.data", "new");
   rollback.undo();
   EXPECT_TRUE(std::filesystem::is_symlink(path));
   EXPECT_EQ(base::read_file(precious), "kept");

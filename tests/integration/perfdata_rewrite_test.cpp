@@ -77,7 +77,7 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
   [[nodiscard]] std::string record(const Arguments& options,
                                    const Arguments& how_often = {"-F", "1999"},
                                    int rounds = kShort) {
-    std::string path = folder_ / "perf.data";
+    std::string path = directory_ / "perf.data";
     Arguments command{perf_, "record", "-q", "-o", path};
     command.insert(command.end(), how_often.begin(), how_often.end());
     command.insert(command.end(), options.begin(), options.end());
@@ -162,7 +162,7 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
     arguments.insert(arguments.begin(), perf_);
     return test::run(arguments);
   }
-  [[nodiscard]] const test::TempDir& folder() const { return folder_; }
+  [[nodiscard]] const test::TempDir& directory() const { return directory_; }
 
   // A file with user stacks has lost them and nothing else.
   void expect_new_stacks(const std::string& before, const Rewritten& rewritten) {
@@ -204,7 +204,7 @@ class PerfDataRewrite : public testing::TestWithParam<std::string> {
   }
 
   std::string perf_;
-  test::TempDir folder_;
+  test::TempDir directory_;
 };
 
 TEST_P(PerfDataRewrite, KeepsARecordingWithoutUserStacks) {
@@ -273,7 +273,7 @@ TEST_P(PerfDataModes, SeriesOfFiles) {
       record({"-e", "cpu-clock", "-m", "4", "--switch-output=16K", "--call-graph", "dwarf,1024"},
              {"-F", "1999"}, 10 * kShort);
   std::vector<std::string> files;
-  for (const auto& file : fs::directory_iterator{folder().path()}) {
+  for (const auto& file : fs::directory_iterator{directory().path()}) {
     files.push_back(file.path());
   }
   std::ranges::sort(files);
@@ -301,12 +301,12 @@ TEST_P(PerfDataModes, Tracepoints) {
   expect_same(path, rewritten.path, "comm,tid,time,period,event,trace");
 }
 
-TEST_P(PerfDataModes, PipesAndFoldersAreNotForUs) {
+TEST_P(PerfDataModes, PipesAndDirectoriesAreNotForUs) {
   (void)record({"-e", "cpu-clock", "--threads"});
-  EXPECT_THAT(why_not(folder() / "perf.data"), HasSubstr("--threads"));
-  EXPECT_THAT(why_not(folder() / "perf.data/data"), HasSubstr("--threads"));
+  EXPECT_THAT(why_not(directory() / "perf.data"), HasSubstr("--threads"));
+  EXPECT_THAT(why_not(directory() / "perf.data/data"), HasSubstr("--threads"));
   const RunResult piped = perf({"record", "-q", "-e", "cpu-clock", "-o", "-", "--", "true"});
-  EXPECT_THAT(why_not(folder().file("piped", piped.out)), HasSubstr("pipe"));
+  EXPECT_THAT(why_not(directory().file("piped", piped.out)), HasSubstr("pipe"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Perfs, PerfDataModes, testing::Values("perf"));

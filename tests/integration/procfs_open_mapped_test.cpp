@@ -25,7 +25,7 @@ using base::UniqueFd;
 class OpenMappedTest : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = folder_.file("mapped", "content");
+    path_ = directory_.file("mapped", "content");
     const UniqueFd fd{::open(path_.c_str(), O_RDONLY | O_CLOEXEC)};
     page_ = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, fd.get(), 0);
     ASSERT_NE(page_, MAP_FAILED);
@@ -50,7 +50,7 @@ class OpenMappedTest : public testing::Test {
     return changed;
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   std::string path_;
   void* page_ = nullptr;
 };
@@ -72,7 +72,7 @@ TEST_F(OpenMappedTest, RefusesAnotherFileWithThatName) {
   auto known = without_map_files();
   // The old file still exists, so the new one has another inode.
   std::filesystem::remove(path_);
-  (void)folder_.file("mapped", "another");
+  (void)directory_.file("mapped", "another");
   EXPECT_THAT(content(known), testing::HasSubstr("another file than the mapped one"));
 }
 

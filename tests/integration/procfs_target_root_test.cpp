@@ -34,18 +34,18 @@ class TargetRootTest : public testing::Test {
       GTEST_SKIP() << "chroot needs root";
     }
     for (const auto* const name : {"usr", "tmp", "proc", "folder"}) {
-      fs::create_directory(folder_ / name);
+      fs::create_directory(directory_ / name);
     }
     for (const auto* const name : {"bin", "lib", "lib64"}) {
-      fs::create_symlink(std::string{"usr/"} + name, folder_ / name);
+      fs::create_symlink(std::string{"usr/"} + name, directory_ / name);
     }
-    (void)folder_.file("tmp/file", "inside");
+    (void)directory_.file("tmp/file", "inside");
     // The mounts disappear with the namespace.
     process_.emplace(
         std::vector<std::string>{"unshare", "--mount", "sh", "-c",
                                  "mount --bind /usr \"$1/usr\" && mount --bind /proc \"$1/proc\" &&"
                                  "exec chroot \"$1\" /bin/sh -c 'echo ready; read line'",
-                                 "sh", folder_.path().string()});
+                                 "sh", directory_.path().string()});
     if (process_->read_line(Deadline::after(test::kPatience)) != "ready") {
       GTEST_SKIP() << "no namespace and chroot here: " << process_->err();
     }
@@ -59,7 +59,7 @@ class TargetRootTest : public testing::Test {
     return fd.valid() ? base::read_fd(fd.get(), 4096, path) : std::to_string(errno);
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   std::optional<ChildProcess> process_;
   std::optional<TargetRoot> root_;
 };
@@ -78,10 +78,10 @@ TEST_F(TargetRootTest, OpensWhatTheTargetSees) {
 }
 
 TEST_F(TargetRootTest, OpensOnlyWhatIsBeneathADirectory) {
-  const auto folder = root_->folder("/tmp");
-  ASSERT_TRUE(folder.has_value());
-  EXPECT_TRUE(folder->open_beneath("file", O_RDONLY).valid());
-  EXPECT_FALSE(folder->open_beneath("../usr", O_RDONLY | O_DIRECTORY).valid());
+  const auto directory = root_->folder("/tmp");
+  ASSERT_TRUE(directory.has_value());
+  EXPECT_TRUE(directory->open_beneath("file", O_RDONLY).valid());
+  EXPECT_FALSE(directory->open_beneath("../usr", O_RDONLY | O_DIRECTORY).valid());
   EXPECT_FALSE(root_->folder("/tmp/file").has_value());
   EXPECT_FALSE(root_->folder("/bin").has_value());  // a symbolic link
 }
@@ -89,10 +89,11 @@ TEST_F(TargetRootTest, OpensOnlyWhatIsBeneathADirectory) {
 TEST_F(TargetRootTest, LinksDoNotLeadOut) {
   test::TempDir outside;
   const auto secret = outside.file("secret", "outside");
-  fs::create_symlink(secret, folder_ / "tmp/absolute");
-  fs::create_symlink(outside.path(), folder_ / "tmp/away");
-  fs::create_symlink(fs::path{"../../../../../../.."} / secret.substr(1), folder_ / "tmp/relative");
-  fs::create_symlink("../tmp", folder_ / "folder/link");
+  fs::create_symlink(secret, directory_ / "tmp/absolute");
+  fs::create_symlink(outside.path(), directory_ / "tmp/away");
+  fs::create_symlink(fs::path{"../../../../../../.."} / secret.substr(1),
+                     directory_ / "tmp/relative");
+  fs::create_symlink("../tmp", directory_ / "folder/link");
   EXPECT_EQ(content("/tmp/absolute"), std::to_string(ELOOP)) << "the last part is a link";
   EXPECT_EQ(content("/tmp/away/secret"), std::to_string(ENOENT));
   EXPECT_EQ(content("/tmp/relative"), std::to_string(ELOOP));
@@ -109,11 +110,11 @@ TEST_F(TargetRootTest, MagicLinksDoNotLeadOut) {
             std::to_string(ELOOP));
 }
 
-TEST_F(TargetRootTest, NothingButFilesAndFoldersIsOpened) {
-  ASSERT_EQ(::mkfifo((folder_ / "tmp/fifo").c_str(), 0666), 0);
+TEST_F(TargetRootTest, NothingButFilesAndDirectoriesIsOpened) {
+  ASSERT_EQ(::mkfifo((directory_ / "tmp/fifo").c_str(), 0666), 0);
   EXPECT_EQ(content("/tmp/fifo"), std::to_string(EINVAL));
   EXPECT_TRUE(S_ISFIFO(root_->stat_beneath("/tmp/fifo")->st_mode));
-  ASSERT_EQ(::mknod((folder_ / "tmp/device").c_str(), S_IFCHR | 0666, makedev(1, 5)), 0);
+  ASSERT_EQ(::mknod((directory_ / "tmp/device").c_str(), S_IFCHR | 0666, makedev(1, 5)), 0);
   EXPECT_EQ(content("/tmp/device"), std::to_string(EINVAL));
   EXPECT_EQ(content("/tmp"), std::to_string(EINVAL));
   EXPECT_FALSE(root_->open_beneath("/tmp/file", O_RDONLY | O_DIRECTORY).valid());
@@ -126,7 +127,7 @@ TEST_F(TargetRootTest, CreatesNewFilesOnly) {
   EXPECT_EQ(content("/tmp/new"), "text");
   EXPECT_FALSE(root_->open_beneath("/tmp/new", O_WRONLY | O_CREAT | O_EXCL).valid());
   EXPECT_EQ(errno, EEXIST);
-  fs::create_symlink("new2", folder_ / "tmp/dangling");
+  fs::create_symlink("new2", directory_ / "tmp/dangling");
   EXPECT_FALSE(root_->open_beneath("/tmp/dangling", O_WRONLY | O_CREAT | O_EXCL).valid());
   EXPECT_FALSE(root_->open_beneath("/tmp/file", O_WRONLY | O_CREAT).valid());
   EXPECT_EQ(errno, EINVAL);

@@ -165,9 +165,9 @@ TEST_P(Deadlines, AJobControlStopIsLeftAsItIs) {
 TEST_P(Deadlines, AThreadThatCannotBeStoppedIsNotWaitedForLong) {
   // A vfork parent is in state D until its child execs: here the child first opens a FIFO for
   // writing, which blocks until there is a reader.
-  const SeenFolder folder{GetParam()};
+  const SeenDirectory directory{GetParam()};
   PythonOptions options;
-  options.args = {folder.seen("fifo")};
+  options.args = {directory.seen("fifo")};
   PythonProcess parent{GetParam(), R"(
 import os, sys
 os.mkfifo(sys.argv[1])
@@ -186,7 +186,7 @@ print('spawned', flush=True)
   const auto refusal = missed(parent.pid(), std::chrono::milliseconds{300});
   EXPECT_EQ(refusal.reason, Reason::kStopDeadline);
   EXPECT_THAT(refusal.found, testing::HasSubstr("in state D"));
-  const base::UniqueFd reader{::open(folder.here("fifo").c_str(), O_RDONLY | O_CLOEXEC)};
+  const base::UniqueFd reader{::open(directory.here("fifo").c_str(), O_RDONLY | O_CLOEXEC)};
   EXPECT_TRUE(reader.valid());
   while (parent.read_line() != "spawned") {  // its child prints its version first
   }
@@ -263,9 +263,9 @@ TEST_P(Deadlines, AWithdrawnRequestNeverRunsAlsoWhereNoStopCameAbout) {
   if (!GetParam().root.empty()) {
     GTEST_SKIP() << "this build's library cannot be loaded in a chroot";
   }
-  const TempDir folder;
+  const TempDir directory;
   PythonOptions options;
-  options.args = {targets_dir() + "/vfork_when_told.so", folder / "fifo"};
+  options.args = {targets_dir() + "/vfork_when_told.so", directory / "fifo"};
   ASSERT_EQ(::mkfifo(options.args[1].c_str(), 0600), 0);
   PythonProcess parent{GetParam(), R"(
 import ctypes, sys

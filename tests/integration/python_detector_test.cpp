@@ -102,14 +102,14 @@ TEST_P(PythonDetectorTest, SaysWhetherTheBuildKeepsFramePointers) {
 }
 
 TEST_P(PythonDetectorTest, FindsItInAVirtualEnvironment) {
-  const SeenFolder folder{GetParam()};
+  const SeenDirectory directory{GetParam()};
   auto interpreter = GetParam();
   const auto script = base::read_file(interpreter.command.back()).value_or("");
   if (!script.starts_with("#!") || script.find("--argv0") == std::string::npos) {
     auto command = interpreter.command;
-    command.insert(command.end(), {"-m", "venv", "--without-pip", folder.seen("env")});
+    command.insert(command.end(), {"-m", "venv", "--without-pip", directory.seen("env")});
     ASSERT_EQ(run(command).status.code, 0);
-    interpreter = with_executable(interpreter, folder.seen("env/bin/python"));
+    interpreter = with_executable(interpreter, directory.seen("env/bin/python"));
   }  // otherwise: the scripts that start a loader already run it in an environment
   PythonProcess python{interpreter,
                        "import sys\n"
@@ -121,11 +121,11 @@ TEST_P(PythonDetectorTest, FindsItInAVirtualEnvironment) {
 }
 
 TEST_P(PythonDetectorTest, FindsItWhenItsFileIsDeleted) {
-  const SeenFolder folder{GetParam()};
-  PythonProcess python{with_copy(GetParam(), folder, "python-copy"), kIdle};
+  const SeenDirectory directory{GetParam()};
+  PythonProcess python{with_copy(GetParam(), directory, "python-copy"), kIdle};
   const auto mapped = attach_.detect(python.pid());
   EXPECT_THAT(mapped.interpreter, testing::EndsWith("python-copy"));
-  fs::remove(folder.here("python-copy"));
+  fs::remove(directory.here("python-copy"));
   const auto deleted = Attach{}.detect(python.pid());
   EXPECT_EQ(deleted.version, mapped.version);
   EXPECT_EQ(deleted.addresses.runtime, mapped.addresses.runtime);

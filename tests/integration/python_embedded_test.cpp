@@ -31,29 +31,29 @@ class PythonEmbeddedTest : public DetectionTest {
       return command;
     }());
     std::istringstream words{asked.out};
-    std::string folder;
+    std::string directory;
     std::string name;
-    words >> folder >> name >> prefix_;
+    words >> directory >> name >> prefix_;
     // An interpreter of a root that runs outside of it still reports directories inside the root.
     const auto file = interpreter_file(GetParam());
     std::string outer;
     if (GetParam().root.empty() && !is_library(file) && prefix_.ends_with("/usr")) {
       outer = prefix_.substr(0, prefix_.size() - 4);
     }
-    library_ = outer + folder + "/" + name;
+    library_ = outer + directory + "/" + name;
     if (name.find(".so") == std::string::npos) {
       GTEST_SKIP() << "built without a shared library: " << name;
     }
     if (!fs::exists(GetParam().root + library_)) {
       GTEST_SKIP() << "there is no " << GetParam().root << library_;
     }
-    fs::copy_file(targets_dir() + "/embed", folder_.here("service"));
+    fs::copy_file(targets_dir() + "/embed", directory_.here("service"));
   }
 
   void start(const std::string& mode, const std::string& program = kIdle) {
-    auto command =
-        with_variable(with_executable(GetParam(), folder_.seen("service")), "PYTHONHOME=" + prefix_)
-            .command;
+    auto command = with_variable(with_executable(GetParam(), directory_.seen("service")),
+                                 "PYTHONHOME=" + prefix_)
+                       .command;
     command.insert(command.end(), {library_, mode, program});
     child_.emplace(command);
   }
@@ -61,7 +61,7 @@ class PythonEmbeddedTest : public DetectionTest {
     return child_->read_line(Deadline::after(kPatience)).value_or("nothing; " + child_->err());
   }
 
-  const SeenFolder folder_{GetParam()};
+  const SeenDirectory directory_{GetParam()};
   std::string prefix_;
   std::string library_;
   std::optional<ChildProcess> child_;

@@ -148,16 +148,16 @@ TEST_P(InterpreterRefusals, NamesAFinalizingInterpreter) {
 
 // CPython imports `encodings` before it is ready.
 TEST_P(InterpreterRefusals, NamesAnUninitializedInterpreter) {
-  const SeenFolder folder{GetParam()};
-  fs::create_directory(folder.here("encodings"));
-  folder.write("encodings/__init__.py",
-               "import posix, sys\n"
-               "posix.write(1, b'ready\\n')\n"
-               "posix.read(0, 100)\n"
-               "sys.path.pop(0)\n"
-               "del sys.modules['encodings']\n"
-               "import encodings\n");
-  PythonProcess python{with_variable(GetParam(), "PYTHONPATH=" + folder.seen("")),
+  const SeenDirectory directory{GetParam()};
+  fs::create_directory(directory.here("encodings"));
+  directory.write("encodings/__init__.py",
+                  "import posix, sys\n"
+                  "posix.write(1, b'ready\\n')\n"
+                  "posix.read(0, 100)\n"
+                  "sys.path.pop(0)\n"
+                  "del sys.modules['encodings']\n"
+                  "import encodings\n");
+  PythonProcess python{with_variable(GetParam(), "PYTHONPATH=" + directory.seen("")),
                        "print('started', flush=True)\nimport sys\nsys.stdin.read()\n"};
   expect_refused_untouched(python.pid(), Reason::kNotInitialized, {"not initialized", "try again"});
   const auto initialized = refused(python.pid()).initialized;

@@ -27,7 +27,7 @@ using testing::HasSubstr;
 class LayoutRefusals : public DetectionTest {
  protected:
   // In the host's file system: map_elf runs there.
-  SeenFolder folder_{Interpreter{}};
+  SeenDirectory directory_{Interpreter{}};
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LayoutRefusals);
 INSTANTIATE_TEST_SUITE_P(Pythons, LayoutRefusals, testing::ValuesIn(interpreters()),
@@ -71,15 +71,15 @@ void patch(std::span<char> code, std::uint32_t was, std::uint32_t now) {
 
 TEST_P(LayoutRefusals, NamesAnAccessorWithAnotherOffset) {
   const auto right = field_offset(GetParam());
-  const SeenFolder folder{GetParam()};
+  const SeenDirectory directory{GetParam()};
   {
-    const PythonProcess python{with_copy(GetParam(), folder, "python3-good"), kIdle};
+    const PythonProcess python{with_copy(GetParam(), directory, "python3-good"), kIdle};
     expect_ready(python.pid());
   }
   ElfImage image{interpreter_file(GetParam())};
   patch(image.code("_PyInterpreterState_GetEvalFrameFunc"), right, right + 8);
-  folder.write("python3-bad", image.bytes());
-  const PythonProcess python{with_copy(GetParam(), folder, "python3-bad"), kIdle};
+  directory.write("python3-bad", image.bytes());
+  const PythonProcess python{with_copy(GetParam(), directory, "python3-bad"), kIdle};
   expect_refused_untouched(
       python.pid(), Reason::kLayoutMismatch,
       {fmt::format("at {}", right), fmt::format("at {}", right + 8), "report this build"});
@@ -88,9 +88,9 @@ TEST_P(LayoutRefusals, NamesAnAccessorWithAnotherOffset) {
 TEST_P(LayoutRefusals, NamesAnAccessorThatIsNoCode) {
   ElfImage image{interpreter_file(GetParam())};
   std::ranges::fill(image.code("_PyInterpreterState_GetEvalFrameFunc"), '\x06');  // invalid opcode
-  const SeenFolder folder{GetParam()};
-  folder.write("python3-bad", image.bytes());
-  const PythonProcess python{with_copy(GetParam(), folder, "python3-bad"), kIdle};
+  const SeenDirectory directory{GetParam()};
+  directory.write("python3-bad", image.bytes());
+  const PythonProcess python{with_copy(GetParam(), directory, "python3-bad"), kIdle};
   expect_refused_untouched(python.pid(), Reason::kLayoutMismatch,
                            {fmt::format("at {}", field_offset(GetParam())), "unknown offset"});
 }
@@ -101,9 +101,9 @@ TEST_P(LayoutRefusals, NamesAQueueAtAnotherOffset) {
   const auto code = image.code("_PyEval_AddPendingCall");
   std::ranges::fill(code, '\x90');
   code.back() = '\xc3';
-  const SeenFolder folder{GetParam()};
-  folder.write("python3-bad", image.bytes());
-  const PythonProcess python{with_copy(GetParam(), folder, "python3-bad"), kIdle};
+  const SeenDirectory directory{GetParam()};
+  directory.write("python3-bad", image.bytes());
+  const PythonProcess python{with_copy(GetParam(), directory, "python3-bad"), kIdle};
   expect_refused_untouched(python.pid(), Reason::kLayoutMismatch,
                            {"pending calls", "_PyRuntime + ", "_PyEval_AddPendingCall"});
 }
@@ -126,8 +126,8 @@ TEST_P(LayoutRefusals, TakesAPartlyMappedFileForBeingLoaded) {
 TEST_P(LayoutRefusals, NamesATrampolineWithoutAnEnd) {
   ElfImage image{interpreter_file(GetParam())};
   image.rename_symbol("_Py_trampoline_func_end");
-  folder_.write("python3-bad", image.bytes());
-  const Mapped process{folder_.here("python3-bad")};
+  directory_.write("python3-bad", image.bytes());
+  const Mapped process{directory_.here("python3-bad")};
   expect_refused_untouched(process.pid(), Reason::kNoPerfTrampoline,
                            {"python3-bad", "without the perf trampoline"});
 }
@@ -136,8 +136,8 @@ TEST_P(LayoutRefusals, NamesATrampolineWithADistantEnd) {
   for (const std::int64_t delta : {std::int64_t{1} << 20, -(std::int64_t{1} << 12)}) {
     ElfImage image{interpreter_file(GetParam())};
     image.move_symbol("_Py_trampoline_func_end", delta);
-    folder_.write("python3-bad", image.bytes());
-    const Mapped process{folder_.here("python3-bad")};
+    directory_.write("python3-bad", image.bytes());
+    const Mapped process{directory_.here("python3-bad")};
     expect_refused_untouched(process.pid(), Reason::kBrokenTrampoline,
                              {"bytes long", "BOLT", delta > 0 ? "be 1048" : "be -4"});
   }
@@ -149,8 +149,8 @@ TEST_P(LayoutRefusals, NamesAMissingSymbol) {
         "PyGILState_Ensure", "PyGILState_Release", "_PyInterpreterState_GetEvalFrameFunc"}) {
     ElfImage image{interpreter_file(GetParam())};
     image.rename_symbol(symbol);
-    folder_.write("python3-bad", image.bytes());
-    const Mapped process{folder_.here("python3-bad")};
+    directory_.write("python3-bad", image.bytes());
+    const Mapped process{directory_.here("python3-bad")};
     expect_refused_untouched(process.pid(), Reason::kNoLibpythonSymbols,
                              {"python3-bad", std::string{"not export "} + symbol, "symbol table"});
   }
@@ -161,8 +161,8 @@ TEST_P(LayoutRefusals, NamesAMissingSymbol) {
 TEST_P(LayoutRefusals, NamesAStaticInterpreter) {
   ElfImage image{interpreter_file(GetParam())};
   image.rename_symbol("PyObject_GetAIter", "__libc_start_main");
-  folder_.write("python3-bad", image.bytes());
-  const Mapped process{folder_.here("python3-bad")};
+  directory_.write("python3-bad", image.bytes());
+  const Mapped process{directory_.here("python3-bad")};
   expect_refused_untouched(process.pid(), Reason::kNoMailboxSpace,
                            {"statically linked", "python3-bad"});
 }
@@ -180,27 +180,27 @@ std::string c_library(Pid pid) {
 
 // Independent of the file's name: musl's library can be libc.so.
 TEST_P(LayoutRefusals, NamesALibraryOtherThanGlibc) {
-  const SeenFolder folder{GetParam()};
+  const SeenDirectory directory{GetParam()};
   {
     const PythonProcess python{GetParam(), kIdle};
     ElfImage image{c_library(python.pid())};
     image.rename_symbol("__pthread_unwind_next");
-    folder.write("libc.so", image.bytes());
+    directory.write("libc.so", image.bytes());
   }
-  const PythonProcess python{with_preloaded(GetParam(), folder.seen("libc.so")), kIdle};
+  const PythonProcess python{with_preloaded(GetParam(), directory.seen("libc.so")), kIdle};
   expect_refused_untouched(python.pid(), Reason::kNoMailboxSpace,
-                           {"not glibc", folder.seen("libc.so")});
+                           {"not glibc", directory.seen("libc.so")});
 }
 
 TEST_P(LayoutRefusals, NamesAnInterpreterWithoutExports) {
   ElfImage image{interpreter_file(GetParam())};
   image.rename_symbol("Py_Initialize");
-  folder_.write("python3-bad", image.bytes());
-  folder_.write("something-else", image.bytes());
-  const Mapped named{folder_.here("python3-bad")};
+  directory_.write("python3-bad", image.bytes());
+  directory_.write("something-else", image.bytes());
+  const Mapped named{directory_.here("python3-bad")};
   expect_refused_untouched(named.pid(), Reason::kNoLibpythonSymbols,
                            {"python3-bad", "exports no CPython symbols"});
-  const Mapped nameless{folder_.here("something-else")};
+  const Mapped nameless{directory_.here("something-else")};
   expect_refused(python::make_detector()->detect(nameless.pid()), Reason::kNotPython, {});
 }
 
@@ -209,8 +209,8 @@ TEST_P(LayoutRefusals, MakesFileNamesPrintable) {
   const std::string name = "python3\n\x1b[2J\x07";
   ElfImage image{interpreter_file(GetParam())};
   image.rename_symbol("_Py_trampoline_func_end");
-  folder_.write(name, image.bytes());
-  const Mapped process{folder_.here(name)};
+  directory_.write(name, image.bytes());
+  const Mapped process{directory_.here(name)};
   const auto detection = python::make_detector()->detect(process.pid());
   expect_refused(detection, Reason::kNoPerfTrampoline, {"[2J"});
   const auto* refused = std::get_if<python::Refused>(&detection);
@@ -224,13 +224,13 @@ TEST_P(LayoutRefusals, ReadsAReplacedFileAgain) {
   ElfImage image{interpreter_file(GetParam())};
   const auto good = image.bytes();
   image.rename_symbol("_Py_trampoline_func_end");
-  folder_.write("python3-some", image.bytes());
+  directory_.write("python3-some", image.bytes());
   {
-    const Mapped process{folder_.here("python3-some")};
+    const Mapped process{directory_.here("python3-some")};
     expect_refused(detector->detect(process.pid()), Reason::kNoPerfTrampoline, {});
   }
-  folder_.write("python3-some", good);  // the same inode
-  const Mapped process{folder_.here("python3-some")};
+  directory_.write("python3-some", good);  // the same inode
+  const Mapped process{directory_.here("python3-some")};
   expect_refused(detector->detect(process.pid()), Reason::kNotInitialized, {});
 }
 

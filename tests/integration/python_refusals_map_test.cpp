@@ -86,16 +86,16 @@ std::string as_nobody(const std::string& program) {
 
 TEST_P(MapRefusals, NamesASymbolicLink) {
   start();
-  const SeenFolder folder{GetParam()};
-  folder.write("elsewhere", "");
-  fs::create_symlink(folder.seen("elsewhere"), map_);
+  const SeenDirectory directory{GetParam()};
+  directory.write("elsewhere", "");
+  fs::create_symlink(directory.seen("elsewhere"), map_);
   expect_refused_untouched(pid(), Reason::kMapNotRegular, {seen(), "symbolic link", "remove it"});
   fs::remove(map_);
-  fs::create_symlink(folder.seen("nowhere"), map_);
+  fs::create_symlink(directory.seen("nowhere"), map_);
   expect_refused_untouched(pid(), Reason::kMapNotRegular, {seen(), "symbolic link"});
   fs::remove(map_);
   expect_ready(pid());
-  EXPECT_EQ(content(folder.here("elsewhere")), "");
+  EXPECT_EQ(content(directory.here("elsewhere")), "");
 }
 
 TEST_P(MapRefusals, NamesAFifoOrADirectory) {
@@ -164,12 +164,12 @@ TEST_P(MapRefusals, NamesALinkMadeAfterTheDetection) {
   start();
   Attach attach;
   const auto target = attach.detect(pid());
-  const SeenFolder folder{GetParam()};
-  folder.write("elsewhere", "");
-  fs::create_symlink(folder.seen("elsewhere"), map_);
+  const SeenDirectory directory{GetParam()};
+  directory.write("elsewhere", "");
+  fs::create_symlink(directory.seen("elsewhere"), map_);
   const auto outcome = attach.injector().activate(target, Attach::patient());
   ASSERT_TRUE(std::holds_alternative<python::Refusal>(outcome));
-  EXPECT_THAT(content(folder.here("elsewhere")), IsEmpty());
+  EXPECT_THAT(content(directory.here("elsewhere")), IsEmpty());
   fs::remove(map_);
   python_->expect_alive();
   auto detection = python::make_detector()->detect(pid());
@@ -225,12 +225,12 @@ TEST_P(MapRefusals, ReplacesALinkInPlaceOfTheOldMap) {
   start();
   make_map("1 1 py::stale\n");
   age_map(3600);
-  const SeenFolder folder{GetParam()};
-  folder.write("elsewhere", "kept");
-  fs::create_symlink(folder.here("elsewhere"), map_ + ".old");
+  const SeenDirectory directory{GetParam()};
+  directory.write("elsewhere", "kept");
+  fs::create_symlink(directory.here("elsewhere"), map_ + ".old");
   Attach attach;
   const auto activation = attach.activate(pid());
-  EXPECT_EQ(content(folder.here("elsewhere")), "kept");
+  EXPECT_EQ(content(directory.here("elsewhere")), "kept");
   EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(map_ + ".old")));
   EXPECT_EQ(content(map_ + ".old"), "1 1 py::stale\n");
   attach.deactivate(pid());

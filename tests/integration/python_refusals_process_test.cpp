@@ -179,17 +179,17 @@ TEST_P(ProcessRefusals, NamesUnreadableFiles) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "being another user needs root";
   }
-  const SeenFolder folder{GetParam()};
+  const SeenDirectory directory{GetParam()};
   PythonOptions options;
   options.args = {"dumpable"};
-  const PythonProcess python{with_copy(GetParam(), folder, "python3"), kDropped, options};
-  fs::permissions(folder.here("python3"), fs::perms::owner_all);
+  const PythonProcess python{with_copy(GetParam(), directory, "python3"), kDropped, options};
+  fs::permissions(directory.here("python3"), fs::perms::owner_all);
   EXPECT_THAT(
       detect_as(kNobody, python.pid()),
       AllOf(HasSubstr("no_permission"), HasSubstr("python3"), HasSubstr("Permission denied")));
   if (GetParam().root.empty() && is_library(interpreter_file(GetParam()))) {
     // Its other libraries are the system's.
-    fs::permissions(folder.here("python3"), fs::perms::all);
+    fs::permissions(directory.here("python3"), fs::perms::all);
     EXPECT_EQ(detect_as(kNobody, python.pid()), "ready");
   }
 }
@@ -233,10 +233,10 @@ TEST_P(ProcessRefusals, NamesGdb) {
 // Any user can start a program whose name ends up in our messages.
 TEST_P(ProcessRefusals, MakesProcessNamesPrintable) {
   const PythonProcess python{GetParam(), kIdle};
-  const SeenFolder folder{Interpreter{}};
+  const SeenDirectory directory{Interpreter{}};
   const std::string name = "a\n\x1b[2Jb\x07";
-  fs::copy_file(targets_dir() + "/tracer", folder.here(name));
-  const Tracer tracer{{folder.here(name), say_pid(python.pid())}};
+  fs::copy_file(targets_dir() + "/tracer", directory.here(name));
+  const Tracer tracer{{directory.here(name), say_pid(python.pid())}};
   ASSERT_TRUE(tracer.attached()) << tracer.said();
   expect_refused(detect(python.pid()), Reason::kTraced, {"pid " + say_pid(tracer.pid()), "[2Jb"});
 }

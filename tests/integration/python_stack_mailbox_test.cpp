@@ -55,8 +55,8 @@ class StackMailbox : public DetectionTest {
                            ? mapping.path
                            : GetParam().root + mapping.path};
         image.fill_last_page();
-        folder_.write(name, image.bytes());
-        copies += (copies.empty() ? "" : ":") + folder_.seen(name);
+        directory_.write(name, image.bytes());
+        copies += (copies.empty() ? "" : ":") + directory_.seen(name);
       }
     }
     return copies.empty() ? GetParam() : with_preloaded(GetParam(), copies);
@@ -76,7 +76,7 @@ class StackMailbox : public DetectionTest {
     return nullptr;
   }
 
-  SeenFolder folder_{GetParam()};
+  SeenDirectory directory_{GetParam()};
   Attach attach_;
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StackMailbox);

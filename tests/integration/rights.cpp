@@ -74,10 +74,10 @@ void Rights::SetUp() {
   if (world_->read_line(Deadline::after(kPatience)) != "ready") {
     GTEST_SKIP() << "no mount namespace here: " << world_->err();
   }
-  fs::copy_file(tool(), folder_.here("perf-pyinject"));
-  fs::permissions(folder_.here("perf-pyinject"), kExecutableByAll);
-  fs::create_directory(folder_.here("out"));
-  fs::permissions(folder_.here("out"), fs::perms::all);
+  fs::copy_file(tool(), directory_.here("perf-pyinject"));
+  fs::permissions(directory_.here("perf-pyinject"), kExecutableByAll);
+  fs::create_directory(directory_.here("out"));
+  fs::permissions(directory_.here("out"), fs::perms::all);
 }
 
 std::vector<std::string> Rights::in_world(uid_t uid, const std::string& capabilities) const {
@@ -108,7 +108,7 @@ RunResult Rights::as_user(const std::string& capabilities,
 
 RunResult Rights::pyinject(const std::string& capabilities,
                            std::vector<std::string> arguments) const {
-  arguments.insert(arguments.begin(), folder_.here("perf-pyinject"));
+  arguments.insert(arguments.begin(), directory_.here("perf-pyinject"));
   return as_user(capabilities, arguments);
 }
 

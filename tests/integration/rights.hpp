@@ -39,7 +39,7 @@ class Rights : public testing::Test {
   [[nodiscard]] RunResult pyinject(const std::string& capabilities,
                                    std::vector<std::string> arguments) const;
   void expect_works(const std::string& capabilities, const std::string& note = "") const;
-  [[nodiscard]] std::string data() const { return folder_.here("out/perf.data"); }
+  [[nodiscard]] std::string data() const { return directory_.here("out/perf.data"); }
   // OPTIONS of record in addition to the common ones. The recording lasts until the target has
   // worked.
   [[nodiscard]] RunResult record(const std::string& capabilities,
@@ -49,7 +49,7 @@ class Rights : public testing::Test {
   static void expect_private(const std::string& path, uid_t owner);
 
   Interpreter interpreter_;
-  SeenFolder folder_{Interpreter{}};
+  SeenDirectory directory_{Interpreter{}};
   std::optional<ChildProcess> world_;
   std::optional<PythonProcess> python_;
   std::string pid_;

@@ -167,7 +167,7 @@ TEST_F(Rights, SysPtraceIsEnoughForTheSecondLook) {
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid.value()), &info, WSTOPPED | WNOWAIT), 0);
   const auto before = times_switched(pid);
   auto argv = in_world(kUser, "+sys_ptrace");
-  argv.insert(argv.end(), {folder_.here("perf-pyinject"), "activate", "-p", pid_});
+  argv.insert(argv.end(), {directory_.here("perf-pyinject"), "activate", "-p", pid_});
   ChildProcess activation{argv};
   const auto deadline = Deadline::after(kPatience);
   while (times_switched(pid) == before && !deadline.expired() && activation.running()) {
@@ -216,7 +216,7 @@ TEST_F(Rights, OnesOwnProcessThatIsNotDumpableNeedsSysPtrace) {
 
 // As an administrator would grant it to a group.
 TEST_F(Rights, AFileCapabilityOfTheTool) {
-  const auto set = run({"setcap", "cap_sys_ptrace+ep", folder_.here("perf-pyinject")});
+  const auto set = run({"setcap", "cap_sys_ptrace+ep", directory_.here("perf-pyinject")});
   if (set.status != ExitStatus{}) {
     GTEST_SKIP() << "no file capabilities here: " << set.err;
   }
@@ -224,7 +224,7 @@ TEST_F(Rights, AFileCapabilityOfTheTool) {
   // The bounding set must contain it.
   auto argv = in_world(kUser, "");
   std::erase_if(argv, [](const std::string& word) { return word.starts_with("--bounding-set"); });
-  argv.insert(argv.end(), {folder_.here("perf-pyinject"), "activate", "-p", pid_});
+  argv.insert(argv.end(), {directory_.here("perf-pyinject"), "activate", "-p", pid_});
   const auto on = run(argv);
   EXPECT_EQ(on.status, ExitStatus{}) << on.err;
 }

@@ -57,15 +57,15 @@ class RootFiles : public testing::Test {
     python_.emplace(interpreter_, kAnswers);
   }
 
-  [[nodiscard]] std::string theirs() const { return folder_ / "theirs"; }
+  [[nodiscard]] std::string theirs() const { return directory_ / "theirs"; }
   // A directory of root, into which nothing may be written.
-  [[nodiscard]] std::string rootbin() const { return folder_ / "rootbin"; }
+  [[nodiscard]] std::string rootbin() const { return directory_ / "rootbin"; }
   [[nodiscard]] std::string data() const { return theirs() + "/perf.data"; }
 
   // A perf that runs SCRIPT when it is called as VERB; "$@" are perf's arguments, $PERF is the real
   // one.
   [[nodiscard]] std::string perf_with(const std::string& verb, const std::string& script) const {
-    const auto path = folder_.file(
+    const auto path = directory_.file(
         "perf", fmt::format("#!/bin/sh\nPERF={}\n[ \"$1\" = {} ] || exec $PERF \"$@\"\n{}\n",
                             find_perf("perf").value(), verb, script));
     fs::permissions(path, fs::perms::owner_all);
@@ -103,7 +103,7 @@ class RootFiles : public testing::Test {
     EXPECT_EQ(facts.st_mode & 07777U, mode) << path;
   }
 
-  TempDir folder_;
+  TempDir directory_;
   Interpreter interpreter_;
   std::optional<PythonProcess> python_;
 };
@@ -171,15 +171,16 @@ TEST_F(RootFiles, NamesAreAsPrivateAsTheRecording) {
 }
 
 TEST_F(RootFiles, CachedNamesAreAsPrivateAsTheRecording) {
-  const auto cache = folder_ / "cache";
-  const auto config = folder_.file("perfconfig", fmt::format("[buildid]\n\tdir = {}\n", cache));
+  const auto cache = directory_ / "cache";
+  const auto config = directory_.file("perfconfig", fmt::format("[buildid]\n\tdir = {}\n", cache));
   fs::create_directory(cache);
   const auto argv = record_argv({"-o", data()});
-  const auto result =
-      run(argv,
-          {.child =
-               {.env = {{"PERF_CONFIG", config}}, .unset = {}, .uid = {}, .folder = {}, .root = {}},
-           .input = {}});
+  const auto result = run(argv, {.child = {.env = {{"PERF_CONFIG", config}},
+                                           .unset = {},
+                                           .uid = {},
+                                           .directory = {},
+                                           .root = {}},
+                                 .input = {}});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   std::size_t images = 0;
   for (const auto& entry : fs::recursive_directory_iterator{cache}) {
@@ -241,12 +242,13 @@ TEST_F(RootFiles, PerfsFileStaysIfItsDiskIsFull) {
 }
 
 TEST_F(RootFiles, NamesAreMadeInTmpdir) {
-  const auto heard = folder_ / "heard";
+  const auto heard = directory_ / "heard";
   const auto perf = perf_with("buildid-cache",
                               "for last; do :; done; echo $last >" + heard + "\nexec $PERF \"$@\"");
   const auto result = run(
       record_argv({"--perf", perf, "-o", data()}),
-      {.child = {.env = {{"TMPDIR", rootbin()}}, .unset = {}, .uid = {}, .folder = {}, .root = {}},
+      {.child =
+           {.env = {{"TMPDIR", rootbin()}}, .unset = {}, .uid = {}, .directory = {}, .root = {}},
        .input = {}});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   EXPECT_THAT(contents_of(heard), testing::StartsWith(rootbin() + "/perf-pyinject."));
@@ -257,11 +259,11 @@ TEST_F(RootFiles, StatsFollowNoLinkOfAnotherUser) {
   const auto link = theirs() + "/stats.json";
   const auto victim = rootbin() + "/victim";
   fs::create_symlink(victim, link);
-  ASSERT_EQ(record({"--stats", link, "-o", folder_ / "first"}).status, ExitStatus{});
+  ASSERT_EQ(record({"--stats", link, "-o", directory_ / "first"}).status, ExitStatus{});
   EXPECT_THAT(contents_of(victim), HasSubstr("\"Activated\"")) << "the user's own link is followed";
   fs::remove(victim);
   ASSERT_EQ(::lchown(link.c_str(), kNobody, kNobody), 0);
-  const auto result = record({"--stats", link, "-o", folder_ / "second"});
+  const auto result = record({"--stats", link, "-o", directory_ / "second"});
   EXPECT_THAT(result.err, HasSubstr(link + " is a symbolic link that belongs to uid 65534"));
   EXPECT_FALSE(fs::exists(victim));
 }

@@ -64,10 +64,10 @@ TEST(ServiceExample, SystemdHasNothingToSay) {
   if (::access("/usr/bin/systemd-analyze", X_OK) != 0) {
     GTEST_SKIP() << "no systemd-analyze";
   }
-  const TempDir folder;
-  const auto file =
-      folder.file("perf-pyinject.service",
-                  std::regex_replace(unit(), std::regex{"/usr/local/bin/perf-pyinject"}, tool()));
+  const TempDir directory;
+  const auto file = directory.file(
+      "perf-pyinject.service",
+      std::regex_replace(unit(), std::regex{"/usr/local/bin/perf-pyinject"}, tool()));
   const auto verified =
       run({"systemd-analyze", "verify", "--man=no", "--recursive-errors=no", file});
   EXPECT_EQ(verified.status, ExitStatus{});

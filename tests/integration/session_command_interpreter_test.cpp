@@ -43,22 +43,22 @@ class CommandsPython : public testing::Test {
           python.command.size() == 1 ? find_command_interpreter(python.command, "") : std::nullopt;
       if (known) {
         version_ = known->file.version;
-        filesystem::create_symlink(python.command.front(), folder_.path() / "python3.x");
+        filesystem::create_symlink(python.command.front(), directory_.path() / "python3.x");
         return;
       }
     }
     GTEST_SKIP() << "every interpreter is started by a script";
   }
-  [[nodiscard]] std::string link() const { return folder_ / "python3.x"; }
+  [[nodiscard]] std::string link() const { return directory_ / "python3.x"; }
   [[nodiscard]] std::string script(const std::string& name, const std::string& text) const {
-    auto path = folder_.file(name, text);
+    auto path = directory_.file(name, text);
     filesystem::permissions(path, filesystem::perms::owner_all);
     return path;
   }
-  [[nodiscard]] std::string folder() const { return folder_.path().string(); }
+  [[nodiscard]] std::string directory() const { return directory_.path().string(); }
   // The option by which it ignores its environment; "?" if it is not recognized.
   [[nodiscard]] std::string isolated(const std::vector<std::string>& command) const {
-    const auto found = find_command_interpreter(command, folder() + ":/usr/bin:/bin");
+    const auto found = find_command_interpreter(command, directory() + ":/usr/bin:/bin");
     if (!found) {
       return "?";
     }
@@ -67,7 +67,7 @@ class CommandsPython : public testing::Test {
   }
 
  private:
-  test::TempDir folder_;
+  test::TempDir directory_;
   python::Version version_;
 };
 
@@ -89,7 +89,7 @@ TEST_F(CommandsPython, IsNotGuessed) {
   EXPECT_EQ(isolated({"env"}), "?");
   EXPECT_EQ(isolated({script("shell", "#!/bin/sh\n")}), "?");
   EXPECT_EQ(isolated({script("python-like", "no program")}), "?");
-  const auto loop = folder() + "/loop";
+  const auto loop = directory() + "/loop";
   EXPECT_EQ(isolated({script("loop", "#!" + loop + "\n")}), "?");
   EXPECT_EQ(isolated({"no-such-command"}), "?");
 }

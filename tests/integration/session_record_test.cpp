@@ -56,7 +56,7 @@ class RecordTest : public testing::Test {
   int record(std::vector<std::string> command, std::vector<std::string> perf_options = {}) {
     options_.pids = {target_.pid()};
     options_.command = std::move(command);
-    options_.maps.folder = folder_.path().string();
+    options_.maps.folder = directory_.path().string();
     options_.perf_options = std::move(perf_options);
     if (options_.perf_options.empty()) {
       options_.perf_options = {"-o", data()};
@@ -65,7 +65,7 @@ class RecordTest : public testing::Test {
     EXPECT_THAT(injector_.on, IsEmpty()) << "a target was left active";
     return status;
   }
-  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
   [[nodiscard]] std::string errors() const { return logger_.text(LogLevel::kError); }
   [[nodiscard]] bool data_is_complete() const {
     const auto report = base::run_captured({"perf", "report", "--stdio", "-i", data()},
@@ -77,7 +77,7 @@ class RecordTest : public testing::Test {
   }
 
   base::Child target_{{.argv = {"sh", "-c", "while :; do :; done"}, .death_signal = SIGKILL}};
-  test::TempDir folder_;
+  test::TempDir directory_;
   test::FakeDetector detector_;
   test::FakeInjector injector_;
   test::RecordingLogger logger_;
@@ -117,13 +117,13 @@ TEST_F(RecordTest, SignalsEndItInGoodOrder) {
 }
 
 // A process that forks a child when it gets SIGUSR1, and then writes its pid to the file "child".
-std::unique_ptr<base::Child> forking_process(const test::TempDir& folder) {
+std::unique_ptr<base::Child> forking_process(const test::TempDir& directory) {
   auto parent = std::make_unique<base::Child>(base::ChildOptions{
       .argv = {"sh", "-c",
-               "trap 'while kill -0 $$ 2>&-; do :; done & echo $! > " + (folder / "child") +
-                   "' USR1; : > " + (folder / "ready") + "; while :; do :; done"},
+               "trap 'while kill -0 $$ 2>&-; do :; done & echo $! > " + (directory / "child") +
+                   "' USR1; : > " + (directory / "ready") + "; while :; do :; done"},
       .death_signal = SIGKILL});
-  while (!std::filesystem::exists(folder / "ready")) {
+  while (!std::filesystem::exists(directory / "ready")) {
     ::sched_yield();
   }
   return parent;
@@ -131,19 +131,19 @@ std::unique_ptr<base::Child> forking_process(const test::TempDir& folder) {
 
 // The commands of a stand-in that has PARENT fork before the first perf runs, and hands over to
 // perf afterwards.
-std::string has_it_fork(const test::TempDir& folder, const base::Child& parent) {
-  return "child=" + (folder / "child") + "\n[ ! -e $child ] || exec $PERF \"$@\"\nkill -USR1 " +
+std::string has_it_fork(const test::TempDir& directory, const base::Child& parent) {
+  return "child=" + (directory / "child") + "\n[ ! -e $child ] || exec $PERF \"$@\"\nkill -USR1 " +
          std::to_string(parent.pid().value()) + "\nuntil [ -e $child ]; do :; done\n";
 }
 
 // perf is started again because a target forked in the meantime; the signal arrives after the first
 // perf, a stand-in, has been told to end.
 TEST_F(RecordTest, ASignalWhilePerfIsStartedAnewEndsItToo) {
-  const auto parent = forking_process(folder_);
-  options_.perf.option = test::stand_in_perf(folder_, has_it_fork(folder_, *parent) +
-                                                          "$PERF \"$@\"\n"
-                                                          "kill -INT $PPID\n"
-                                                          "exec sleep 1000\n");
+  const auto parent = forking_process(directory_);
+  options_.perf.option = test::stand_in_perf(directory_, has_it_fork(directory_, *parent) +
+                                                             "$PERF \"$@\"\n"
+                                                             "kill -INT $PPID\n"
+                                                             "exec sleep 1000\n");
   options_.children = true;
   options_.pids = {parent->pid()};
   options_.command = {"true"};
@@ -157,20 +157,20 @@ TEST_F(RecordTest, ASignalWhilePerfIsStartedAnewEndsItToo) {
 
 // However long the first perf took to start: on a busy machine, that may be seconds.
 TEST_F(RecordTest, ASlowStartMissesNoChild) {
-  const auto parent = forking_process(folder_);
+  const auto parent = forking_process(directory_);
   options_.perf.option = test::stand_in_perf(
-      folder_, has_it_fork(folder_, *parent) + "sleep 2.5\nexec $PERF \"$@\"\n");
+      directory_, has_it_fork(directory_, *parent) + "sleep 2.5\nexec $PERF \"$@\"\n");
   options_.children = true;
   options_.pids = {parent->pid()};
   // Until the child has worked for 20 ticks.
   options_.command = {"sh", "-c",
                       "ticks() { cut -d' ' -f14 /proc/$child/stat; }; child=$(cat " +
-                          (folder_ / "child") +
+                          (directory_ / "child") +
                           "); begin=$(ticks); while [ $(ticks) -lt $((begin + 20)) ]; do :; done"};
   options_.perf_options = {"-o", data()};
   detector_.only = std::set<Pid>{parent->pid()};
   EXPECT_EQ(record::record(options_, detector_, injector_, logger_, observer_), 0);
-  const auto child = base::read_file(folder_ / "child", 100).value_or("");
+  const auto child = base::read_file(directory_ / "child", 100).value_or("");
   const auto script = test::run(
       {"perf", "script", "-G", "-i", data(), "-F", "pid", "--pid", std::string{base::trim(child)}});
   EXPECT_THAT(script.out, HasSubstr(base::trim(child))) << script.err;
@@ -191,7 +191,7 @@ TEST_F(RecordTest, APipeIsRefusedWhereTheFileIsToBeChanged) {
 
 // perf does not receive `disable`; the targets stay on until perf has ended.
 TEST_F(RecordTest, APerfThatIsTooBusyToListenIsToldToEnd) {
-  options_.perf.option = test::deaf_perf(folder_);
+  options_.perf.option = test::deaf_perf(directory_);
   std::string perf_then;
   injector_.after_deactivation = [&](Pid) {
     perf_then = base::run_captured({"pgrep", "-P", std::to_string(::getpid()), "-x", "perf"},
@@ -247,7 +247,7 @@ TEST_F(RecordTest, RefusedTargetStopsItBeforePerfStarts) {
 
 TEST_F(RecordTest, FailedActivationLeavesNoFile) {
   injector_.activate_refusals[target_.pid()] = python::Reason::kDeadline;
-  const auto old = folder_.file("perf.data", "old");
+  const auto old = directory_.file("perf.data", "old");
   EXPECT_EQ(record({"true"}), kFailure);
   EXPECT_EQ(std::filesystem::file_size(old), 3U) << "perf had moved it away";
   EXPECT_FALSE(std::filesystem::exists(old + ".old"));
@@ -323,19 +323,19 @@ TEST_F(RecordTest, PerfThatEndsByItselfIsNoFailure) {
 
 TEST_F(RecordTest, FullDisk) {
   if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", "", MS_REC | MS_PRIVATE, "") != 0 ||
-      ::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
+      ::mount("tmpfs", directory_.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
     GTEST_SKIP() << "needs the right to mount";
   }
   EXPECT_EQ(record({"sleep", "600"}, {"-g", "-F", "5000", "-o", data()}), kFailure);
   EXPECT_THAT(errors(), HasSubstr("no space left"));
-  ::umount(folder_.path().c_str());
+  ::umount(directory_.path().c_str());
 }
 
 TEST_F(RecordTest, CallGraphOfTheTargetsUnlessChosen) {
   detector_.frame_pointers = false;
   detector_.version.minor = 13;
   // Records into a directory, so that no stack can be completed: copies are all that remains.
-  EXPECT_EQ(record({"true"}, {"--threads", "-o", folder_ / "directory"}), 0);
+  EXPECT_EQ(record({"true"}, {"--threads", "-o", directory_ / "directory"}), 0);
   EXPECT_EQ(injector_.calls.front(), "stack_use " + std::to_string(target_.pid().value()));
   injector_.calls.clear();
   EXPECT_EQ(record({"true"}, {"-g", "-o", data()}), 0);

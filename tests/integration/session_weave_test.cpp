@@ -49,8 +49,8 @@ class RecordWeaves : public testing::Test {
  protected:
   RecordWeaves() {
     // perf's build-id cache.
-    ::setenv("HOME", folder_.path().c_str(), 1);
-    fs::create_directory(folder_ / "data");
+    ::setenv("HOME", directory_.path().c_str(), 1);
+    fs::create_directory(directory_ / "data");
     detector_.only = std::set<base::Pid>{target_.pid()};
   }
   ~RecordWeaves() override { ::setenv("HOME", home_.c_str(), 1); }
@@ -60,16 +60,16 @@ class RecordWeaves : public testing::Test {
   int record(std::vector<std::string> perf_options) {
     options_.pids = {target_.pid()};
     options_.command = test::until_worked(target_.pid(), std::chrono::milliseconds{500});
-    options_.maps.folder = folder_.path().string();
+    options_.maps.folder = directory_.path().string();
     options_.perf_options = std::move(perf_options);
     options_.perf_options.insert(options_.perf_options.end(),
                                  {"-F", "999", "--call-graph", "dwarf,4096", "-o", data()});
     return record::record(options_, detector_, injector_, logger_, observer_);
   }
-  [[nodiscard]] std::string data() const { return folder_ / "data/perf.data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "data/perf.data"; }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> result;
-    for (const auto& entry : fs::directory_iterator{folder_ / "data"}) {
+    for (const auto& entry : fs::directory_iterator{directory_ / "data"}) {
       result.push_back(entry.path().filename());
     }
     std::ranges::sort(result);
@@ -85,7 +85,7 @@ class RecordWeaves : public testing::Test {
 
   std::string home_ = std::getenv("HOME") == nullptr ? "/" : std::getenv("HOME");
   base::Child target_{{.argv = {"sh", "-c", "while :; do :; done"}, .death_signal = SIGKILL}};
-  test::TempDir folder_;
+  test::TempDir directory_;
   test::FakeDetector detector_;
   test::FakeInjector injector_;
   test::RecordingLogger logger_;
@@ -112,7 +112,7 @@ TEST_F(RecordWeaves, ReplacesEachFileOfASeries) {
   EXPECT_EQ(observer_.summary->woven.size(), observer_.summary->files.size());
   EXPECT_EQ(names().size(), observer_.summary->files.size());
   for (const auto& name : names()) {
-    EXPECT_FALSE(has_stacks(folder_ / "data/" + name)) << name;
+    EXPECT_FALSE(has_stacks(directory_ / "data/" + name)) << name;
   }
 }
 
@@ -143,7 +143,7 @@ TEST_F(RecordWeaves, CancelKeepsPerfsFilesOfASeries) {
   EXPECT_EQ(record({"-m", "4", "--switch-output=100K"}), 130);
   EXPECT_GE(names().size(), 2U);
   for (const auto& name : names()) {
-    EXPECT_TRUE(has_stacks(folder_ / "data/" + name)) << name;
+    EXPECT_TRUE(has_stacks(directory_ / "data/" + name)) << name;
   }
 }
 

@@ -134,16 +134,16 @@ TEST_P(PerfWatchPythonTest, TellsWhenAnInterpreterIsReady) {
     GTEST_SKIP() << "built without libperf, or without the right";
   }
   const auto detector = python::make_detector();
-  const SeenFolder folder{GetParam()};  // CPython imports `encodings` before it is ready
-  std::filesystem::create_directory(folder.here("encodings"));
-  folder.write("encodings/__init__.py",
-               "import posix, sys\n"
-               "posix.write(1, b'ready\\n')\n"
-               "posix.read(0, 100)\n"
-               "sys.path.pop(0)\n"
-               "del sys.modules['encodings']\n"
-               "import encodings\n");
-  PythonProcess python{with_variable(GetParam(), "PYTHONPATH=" + folder.seen("")), kIdle};
+  const SeenDirectory directory{GetParam()};  // CPython imports `encodings` before it is ready
+  std::filesystem::create_directory(directory.here("encodings"));
+  directory.write("encodings/__init__.py",
+                  "import posix, sys\n"
+                  "posix.write(1, b'ready\\n')\n"
+                  "posix.read(0, 100)\n"
+                  "sys.path.pop(0)\n"
+                  "del sys.modules['encodings']\n"
+                  "import encodings\n");
+  PythonProcess python{with_variable(GetParam(), "PYTHONPATH=" + directory.seen("")), kIdle};
   ASSERT_TRUE(wait_for(*watch, [&](const ProcessEvent& event) {
     return is(Change::kMapped, python.pid())(event) &&
            detector->may_hold_interpreter(event.pid, event.file, event.path,

@@ -67,7 +67,7 @@ class SampledStacksAndPerf : public testing::Test {
     options_.input = input();
     options_.output = output();
     options_.image_path = [this](std::uint32_t pid) {
-      return folder_ / fmt::format("names-{}", pid);
+      return directory_ / fmt::format("names-{}", pid);
     };
     RecordedFiles files;
     auto result = weave(options_, context_, files);
@@ -80,8 +80,8 @@ class SampledStacksAndPerf : public testing::Test {
     }
     return summary;
   }
-  [[nodiscard]] std::string input() const { return folder_ / "perf.data"; }
-  [[nodiscard]] std::string output() const { return folder_ / "woven.data"; }
+  [[nodiscard]] std::string input() const { return directory_ / "perf.data"; }
+  [[nodiscard]] std::string output() const { return directory_ / "woven.data"; }
 
   // The distinct lines of perf's output that contain TEXT, without surrounding blanks.
   [[nodiscard]] std::set<std::string> lines_with(const std::string& text,
@@ -99,7 +99,7 @@ class SampledStacksAndPerf : public testing::Test {
     return lines;
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   SampledStacks stacks_;
   RecordingContext context_;
   WeaveOptions options_;

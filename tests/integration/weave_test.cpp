@@ -51,7 +51,7 @@ std::size_t bytes_of_samples(const std::string& path) {
 class WeaveTest : public testing::Test {
  protected:
   [[nodiscard]] std::string recorded(const Arguments& options) const {
-    std::string path = folder_ / "perf.data";
+    std::string path = directory_ / "perf.data";
     // The buffers have room for all stack copies, even if perf gets no processor to read them.
     Arguments command{"perf", "record", "-q", "-F", "1999", "-m", "8M", "-o", path};
     command.insert(command.end(), options.begin(), options.end());
@@ -66,7 +66,7 @@ class WeaveTest : public testing::Test {
     options_.input = input;
     options_.output = output;
     options_.image_path = [this](std::uint32_t pid) {
-      return folder_ / fmt::format("names-{}", pid);
+      return directory_ / fmt::format("names-{}", pid);
     };
     RecordedFiles files;
     return weave(options_, context, files);
@@ -78,7 +78,7 @@ class WeaveTest : public testing::Test {
     EXPECT_EQ(why, nullptr) << why->why;
     return std::get<WeaveSummary>(std::move(result));
   }
-  [[nodiscard]] std::string output() const { return folder_ / "woven.data"; }
+  [[nodiscard]] std::string output() const { return directory_ / "woven.data"; }
 
   // Compare lines individually, since perf sorts equal times arbitrarily.
   static std::vector<std::string> script(const std::string& path, const std::string& fields) {
@@ -98,14 +98,14 @@ class WeaveTest : public testing::Test {
   }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> result;
-    for (const auto& entry : fs::directory_iterator{folder_.path()}) {
+    for (const auto& entry : fs::directory_iterator{directory_.path()}) {
       result.push_back(entry.path().filename());
     }
     std::ranges::sort(result);
     return result;
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   WeaveOptions options_;
 };
 
@@ -236,7 +236,7 @@ TEST_F(WeaveTest, ForkedProcessesHaveTheirParentsFrames) {
 TEST_F(WeaveTest, LeavesUntreatableFilesUnchanged) {
   const auto piped =
       test::run({"perf", "record", "-q", "-e", "cpu-clock", "-o", "-", "--", "true"});
-  const auto input = folder_.file("piped", piped.out);
+  const auto input = directory_.file("piped", piped.out);
   const auto result = weave_to(input, output());
   ASSERT_TRUE(std::holds_alternative<Untouched>(result));
   EXPECT_THAT(std::get<Untouched>(result).why, HasSubstr("pipe"));
@@ -248,7 +248,7 @@ TEST_F(WeaveTest, LeavesUntreatableFilesUnchanged) {
 TEST_F(WeaveTest, KeepsTheReadablePartOfADamagedFile) {
   const auto whole = recorded({"-e", "cpu-clock", "--call-graph", "dwarf,1024"});
   const auto input =
-      folder_.file("cut.data", test::contents_of(whole).substr(0, fs::file_size(whole) / 2));
+      directory_.file("cut.data", test::contents_of(whole).substr(0, fs::file_size(whole) / 2));
   auto result = weave_to(input, output());
   if (const auto* const why = std::get_if<Untouched>(&result)) {
     EXPECT_NE(why->why, "");

@@ -64,8 +64,8 @@ class Drawing(unittest.TestCase):
         self.assertIn("5000 ns", text)
 
     def test_output_is_a_file_on_demand(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "out.svg")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "out.svg")
             self.assertEqual(draw(["--output", path], *CHAINS), [])
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(len(frames(file.read().split("\n"))), 7)

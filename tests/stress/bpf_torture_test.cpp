@@ -52,7 +52,7 @@ class Recording {
  public:
   Recording(base::Pid target, const std::string& engine)
       : child_{{targets_dir() + "/without", "ptrace", tool(), "record", "--engine", engine, "-F",
-                "999", "-e", "cpu-clock", "-o", folder_ / "data", "-p",
+                "999", "-e", "cpu-clock", "-o", directory_ / "data", "-p",
                 std::to_string(target.value()), "--", "sh", "-c", "echo go; read word || true"}} {}
   // False: it was refused or has exited.
   [[nodiscard]] bool begins() { return child_.read_line(Deadline::after(kPatience)) == "go"; }
@@ -63,7 +63,7 @@ class Recording {
   [[nodiscard]] const std::string& messages() const { return child_.err(); }
 
  private:
-  TempDir folder_;
+  TempDir directory_;
   ChildProcess child_;
 };
 

@@ -27,9 +27,9 @@ namespace fs = std::filesystem;
 using base::Deadline;
 
 std::string program_text(std::string_view name) {
-  const auto folder = source_dir() + "/tests/targets/stress/";
-  const auto read = [&folder](std::string_view file) {
-    const auto path = fmt::format("{}{}.py", folder, file);
+  const auto directory = source_dir() + "/tests/targets/stress/";
+  const auto read = [&directory](std::string_view file) {
+    const auto path = fmt::format("{}{}.py", directory, file);
     auto text = base::read_file(path);
     if (!text) {
       throw base::Error{"cannot read " + path};
@@ -42,10 +42,10 @@ std::string program_text(std::string_view name) {
 // Without warnings: any output on stderr is an error.
 std::vector<std::string> command(const Interpreter& interpreter, const Kind& kind,
                                  const std::vector<std::string>& options,
-                                 const std::string& folder) {
+                                 const std::string& directory) {
   auto argv = interpreter.command;
   argv.insert(argv.end(), options.begin(), options.end());
-  argv.insert(argv.end(), {"-W", "ignore", "-c", program_text(kind.name), folder});
+  argv.insert(argv.end(), {"-W", "ignore", "-c", program_text(kind.name), directory});
   return argv;
 }
 
@@ -58,10 +58,10 @@ ChildOptions quiet(const Interpreter& interpreter) {
 
 }  // namespace
 
-SharedFolder::SharedFolder(const Interpreter& interpreter) {
+SharedDirectory::SharedDirectory(const Interpreter& interpreter) {
   auto name = interpreter.root + "/tmp/pyinject-stress-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) {
-    throw base::SystemError{"cannot make a folder like " + name, errno};
+    throw base::SystemError{"cannot make a directory like " + name, errno};
   }
   outside_ = name;
   inside_ = name.substr(interpreter.root.size());
@@ -78,13 +78,13 @@ SharedFolder::SharedFolder(const Interpreter& interpreter) {
   words_ = static_cast<std::uint64_t*>(at);
 }
 
-SharedFolder::~SharedFolder() {
+SharedDirectory::~SharedDirectory() {
   ::munmap(words_, kBytes);
   std::error_code ignored;
   fs::remove_all(outside_, ignored);
 }
 
-std::uint64_t SharedFolder::rounds() const {
+std::uint64_t SharedDirectory::rounds() const {
   std::uint64_t sum = 0;
   for (std::size_t i = 1; i < kBytes / sizeof(std::uint64_t); ++i) {
     sum += std::atomic_ref<std::uint64_t>{words_[i]}.load(std::memory_order_relaxed);
@@ -92,13 +92,13 @@ std::uint64_t SharedFolder::rounds() const {
   return sum;
 }
 
-void SharedFolder::stop() { std::atomic_ref<std::uint64_t>{words_[0]}.store(1); }
+void SharedDirectory::stop() { std::atomic_ref<std::uint64_t>{words_[0]}.store(1); }
 
 StressedTarget::StressedTarget(const Interpreter& interpreter, const Kind& kind,
                                const std::vector<std::string>& options)
     : root_{interpreter.root},
-      folder_{interpreter},
-      child_{command(interpreter, kind, options, folder_.seen_by_target()), quiet(interpreter)} {
+      directory_{interpreter},
+      child_{command(interpreter, kind, options, directory_.seen_by_target()), quiet(interpreter)} {
   if (child_.read_line(Deadline::after(kPatience)) != "ready") {
     throw base::Error{
         fmt::format("{} on {} does not begin: {}", kind.name, interpreter.name, whereabouts())};
@@ -114,7 +114,7 @@ StressedTarget::~StressedTarget() {
 
 bool StressedTarget::works_on(std::uint64_t rounds) {
   const auto deadline = Deadline::after(kPatience);
-  while (folder_.rounds() <= rounds) {
+  while (directory_.rounds() <= rounds) {
     if (deadline.expired() || !child_.running()) {
       return false;
     }

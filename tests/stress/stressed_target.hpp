@@ -16,12 +16,12 @@ namespace pyinject::test {
 
 // A directory visible to the target, with the page that both share and the library that it may
 // load.
-class SharedFolder {
+class SharedDirectory {
  public:
-  explicit SharedFolder(const Interpreter& interpreter);
-  ~SharedFolder();
-  SharedFolder(const SharedFolder&) = delete;
-  SharedFolder& operator=(const SharedFolder&) = delete;
+  explicit SharedDirectory(const Interpreter& interpreter);
+  ~SharedDirectory();
+  SharedDirectory(const SharedDirectory&) = delete;
+  SharedDirectory& operator=(const SharedDirectory&) = delete;
 
   [[nodiscard]] const std::string& seen_by_target() const { return inside_; }
   // All rounds of its threads so far.
@@ -47,7 +47,7 @@ class StressedTarget {
   [[nodiscard]] base::Pid pid() const { return child_.pid(); }
   // Starts its work: the answer to `ready`.
   void go(const std::string& line = "") { child_.write(line + "\n"); }
-  [[nodiscard]] std::uint64_t rounds() const { return folder_.rounds(); }
+  [[nodiscard]] std::uint64_t rounds() const { return directory_.rounds(); }
   // Waits until it has done more than ROUNDS; false: not in time, or it has exited.
   [[nodiscard]] bool works_on(std::uint64_t rounds);
   // Its last line; nullopt: not in time. It then waits so that it can be checked.
@@ -55,7 +55,7 @@ class StressedTarget {
   // Lets it exit. nullopt: not in time.
   [[nodiscard]] std::optional<ExitStatus> end();
   [[nodiscard]] bool alive() { return child_.running(); }
-  void stop() { folder_.stop(); }
+  void stop() { directory_.stop(); }
   // A description of its state for messages, if it hangs or has died.
   [[nodiscard]] std::string whereabouts();
   [[nodiscard]] const std::string& errors() const { return child_.err(); }
@@ -64,7 +64,7 @@ class StressedTarget {
 
  private:
   std::string root_;
-  SharedFolder folder_;
+  SharedDirectory directory_;
   ChildProcess child_;
 };
 

@@ -208,8 +208,8 @@ void Torture::switch_off(StressedTarget& target, bool& on) {
 
 void Torture::record(StressedTarget& target) {
   ++tally_.recordings;
-  const TempDir folder;
-  const auto result = run({tool(), "record", "-e", "cpu-clock", "-o", folder / "perf.data", "-p",
+  const TempDir directory;
+  const auto result = run({tool(), "record", "-e", "cpu-clock", "-o", directory / "perf.data", "-p",
                            std::to_string(target.pid().value()), "--", "sleep", "0.5"},
                           {.child = {}, .input = "", .deadline = seconds{60}});
   const auto must = kind_.must_for(interpreter_.minor);

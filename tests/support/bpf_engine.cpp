@@ -60,8 +60,8 @@ BpfTimeCount::BpfTimeCount(base::Pid tool) : tool_{tool} {
 
 std::chrono::nanoseconds BpfTimeCount::time() const {
   std::chrono::nanoseconds sum{};
-  const auto folder = fmt::format("/proc/{}/fdinfo", tool_.value());
-  for (const auto& entry : std::filesystem::directory_iterator{folder}) {
+  const auto directory = fmt::format("/proc/{}/fdinfo", tool_.value());
+  for (const auto& entry : std::filesystem::directory_iterator{directory}) {
     const auto text = base::read_file(entry.path().string()).value_or("");
     for (const auto line : base::split(text, '\n')) {
       constexpr std::string_view kField = "run_time_ns:";

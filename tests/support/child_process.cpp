@@ -99,7 +99,7 @@ void remove_stale_maps(const std::string& prefix) {
 }
 
 bool become(const ChildOptions& options) {
-  if (!options.folder.empty() && ::chdir(options.folder.c_str()) != 0) {
+  if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) {
     return false;
   }
   return !options.uid || (::setgroups(0, nullptr) == 0 && ::setgid(*options.uid) == 0 &&

@@ -23,7 +23,7 @@ struct ChildOptions {
   std::map<std::string, std::string> env;  // added to this process's environment, or replacing
   std::vector<std::string> unset;          // removed from it
   std::optional<uid_t> uid;                // also the gid, no other groups; needs root
-  std::string folder;                      // working directory; empty: this process's
+  std::string directory;                   // working directory; empty: this process's
   std::string root;                        // root of its /tmp, if not this process's
 };
 

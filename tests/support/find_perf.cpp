@@ -27,9 +27,9 @@ bool runnable(const std::string& path) { return ::access(path.c_str(), X_OK) == 
 
 std::optional<std::string> find_perf(const std::string& name) {
   const std::string path = environment_value("PATH", "/usr/bin:/bin") + ":" + roots_bin();
-  for (const std::string_view folder : base::split(path, ':')) {
-    const std::string candidate = std::string{folder} + "/" + name;
-    if (!folder.empty() && runnable(candidate)) {
+  for (const std::string_view directory : base::split(path, ':')) {
+    const std::string candidate = std::string{directory} + "/" + name;
+    if (!directory.empty() && runnable(candidate)) {
       return candidate;
     }
   }

@@ -46,10 +46,11 @@ bool versioned_name(std::string_view name, std::string_view prefix) {
   return base::parse_number<unsigned>(name).has_value();
 }
 
-std::vector<std::string> files_of(const fs::path& folder) {
+std::vector<std::string> files_of(const fs::path& directory) {
   std::vector<std::string> names;
   std::error_code failed;
-  for (fs::directory_iterator it{folder, failed}, end; !failed && it != end; it.increment(failed)) {
+  for (fs::directory_iterator it{directory, failed}, end; !failed && it != end;
+       it.increment(failed)) {
     names.push_back(it->path().filename().string());
   }
   std::sort(names.begin(), names.end());
@@ -75,11 +76,11 @@ class Candidates {
 
   void add_path() {
     const auto path = environment("PATH");
-    for (const auto folder : base::split(path, ':')) {
-      if (folder.empty()) {
+    for (const auto directory : base::split(path, ':')) {
+      if (directory.empty()) {
         continue;
       }
-      const fs::path base{folder};
+      const fs::path base{directory};
       add(base / "python3", "path");
       for (const auto& name : files_of(base)) {
         if (versioned_name(name, "python3.")) {
@@ -98,7 +99,7 @@ class Candidates {
 
   // The scripts in ROOTS/bin name the root in which they run: ROOTS/NAME/...
   void add_roots() {
-    const fs::path roots = roots_folder();
+    const fs::path roots = roots_directory();
     add(roots / "built" / "bin" / "python3.12", "built");
     for (const auto& name : files_of(roots / "bin")) {
       const bool chroot = versioned_name(name, "chroot-python3.");
@@ -122,7 +123,7 @@ class Candidates {
   [[nodiscard]] std::vector<Candidate> take() { return std::move(list_); }
 
  private:
-  static fs::path roots_folder() {
+  static fs::path roots_directory() {
     if (const auto roots = environment("PYINJECT_ROOTS"); !roots.empty()) {
       return roots;
     }

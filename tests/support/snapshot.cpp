@@ -50,9 +50,9 @@ Fields thread_fields(const std::string& path) {
 
 std::map<int, std::string> open_files(base::Pid pid) {
   std::map<int, std::string> fds;
-  const auto folder = fmt::format("/proc/{}/fd", pid.value());
+  const auto directory = fmt::format("/proc/{}/fd", pid.value());
   std::error_code failed;
-  for (std::filesystem::directory_iterator it{folder, failed}, end; !failed && it != end;
+  for (std::filesystem::directory_iterator it{directory, failed}, end; !failed && it != end;
        it.increment(failed)) {
     const auto number = base::parse_number<int>(it->path().filename().string());
     const auto link = base::read_link(it->path().string());

@@ -18,7 +18,7 @@ TempDir::TempDir() : TempDir{std::filesystem::temp_directory_path()} {}
 TempDir::TempDir(const std::filesystem::path& parent) {
   auto name = (parent / "pyinject-test-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
-    throw base::SystemError{"cannot make a folder like " + name, errno};
+    throw base::SystemError{"cannot make a directory like " + name, errno};
   }
   path_ = name;
 }

@@ -22,12 +22,12 @@ namespace pyinject::test {
 namespace {
 
 std::string of_thread(base::Pid pid, base::Tid tid) {
-  const auto folder = fmt::format("/proc/{}/task/{}/", pid.value(), tid.value());
-  const auto status = base::read_file(folder + "status").value_or("");
+  const auto directory = fmt::format("/proc/{}/task/{}/", pid.value(), tid.value());
+  const auto status = base::read_file(directory + "status").value_or("");
   if (status.find("State:\tD") != std::string::npos) {
     return "running";  // temporary: until the kernel has read from disk
   }
-  std::string text{base::trim(base::read_file(folder + "syscall").value_or("unknown call"))};
+  std::string text{base::trim(base::read_file(directory + "syscall").value_or("unknown call"))};
   for (const auto line : base::split(status, '\n')) {
     if (line.find("ctxt_switches") != std::string_view::npos) {
       text += fmt::format(", {}", line);

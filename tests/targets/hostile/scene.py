@@ -48,8 +48,8 @@ main()
 CHAIN = ["<module>", "main", "serve", "handle", "work"]
 
 
-def start(arguments, user=None, folder="/", environment=None):
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, user=user, group=user, cwd=folder,
+def start(arguments, user=None, directory="/", environment=None):
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, user=user, group=user, cwd=directory,
                                extra_groups=None if user is None else [], env={**os.environ, **(environment or {})})
     if not select.select([process.stdout], [], [], HANG)[0] or process.stdout.readline() != "ready\n":
         raise SystemExit(f"{arguments} did not start")
@@ -238,9 +238,9 @@ def uninterrupted():
     return one
 
 
-def readable(folder):
+def readable(directory):
     """A copy of the programs in FOLDER that every user may read: he may not even enter the directories above this one."""
-    copy = os.path.join(folder, "programs")
+    copy = os.path.join(directory, "programs")
     os.mkdir(copy)
     os.chmod(copy, 0o755)
     for name in os.listdir(here):
@@ -254,11 +254,11 @@ innocent = start([python, "-c", INNOCENT])
 result = {"alone": uninterrupted(), "interrupted_alone": [], "interrupted": [], "interrupted_stock": []}
 for _ in range(interruptions if records else 0):
     result["interrupted_alone"].append(run(data, interrupt_at=0.5))
-with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # TMPDIR may be closed to nobody
-    os.chmod(folder, 0o777)
+with tempfile.TemporaryDirectory(dir="/tmp") as directory:  # TMPDIR may be closed to nobody
+    os.chmod(directory, 0o777)
     made_up = hostile in MADE_UP
-    enemy = start([python if made_up else "/usr/bin/python3", os.path.join(readable(folder), hostile + ".py")],
-                  None if made_up else NOBODY, folder, {"PYTHONDONTWRITEBYTECODE": "1"})
+    enemy = start([python if made_up else "/usr/bin/python3", os.path.join(readable(directory), hostile + ".py")],
+                  None if made_up else NOBODY, directory, {"PYTHONDONTWRITEBYTECODE": "1"})
     result["beside"] = uninterrupted()
     for _ in range(interruptions if records and full else 0):
         result["interrupted_stock"].append(run(data, interrupt_at=0.9, of=stock_command))

@@ -61,8 +61,8 @@ TEST(Child, DoesNotRunWithoutAPidfd) {
     // Its check of virtual tables opens a pipe, and without one reports every object as invalid.
     GTEST_SKIP() << "UndefinedBehaviorSanitizer needs descriptors itself";
   }
-  const test::TempDir folder;
-  const std::string trace = folder / "it-ran";
+  const test::TempDir directory;
+  const std::string trace = directory / "it-ran";
   std::array<UniqueFd, 5> free;
   for (auto& fd : free) {
     fd.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));

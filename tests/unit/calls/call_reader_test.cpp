@@ -93,11 +93,11 @@ class CallReader : public testing::Test {
     }
   }
   CallTrace read(const test::MadePerfData& data) {
-    return read_calls(folder_.file("perf.data", data.bytes()));
+    return read_calls(directory_.file("perf.data", data.bytes()));
   }
 
  private:
-  test::TempDir folder_;
+  test::TempDir directory_;
 };
 
 TEST_F(CallReader, FindsCallsAndReturns) {

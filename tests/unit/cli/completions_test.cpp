@@ -86,7 +86,7 @@ class ShellCompletions : public testing::TestWithParam<std::string> {
     std::filesystem::create_directories(directory / "bash-completion/completions");
     (void)directory.file("bash-completion/completions/perf",
                          "_perf() { COMPREPLY=(report); }\ncomplete -F _perf perf\n");
-    options.child.folder = directory.path().string();
+    options.child.directory = directory.path().string();
     const auto result = test::run(command, options);
     EXPECT_EQ(result.status.code, 0) << result.err;
     const auto answers =

@@ -33,9 +33,9 @@ std::vector<std::string> lines_of(const Action& action) {
   return lines;
 }
 
-std::vector<std::string> files_in(const test::TempDir& folder) {
+std::vector<std::string> files_in(const test::TempDir& directory) {
   std::vector<std::string> names;
-  for (const auto& file : std::filesystem::directory_iterator{folder.path()}) {
+  for (const auto& file : std::filesystem::directory_iterator{directory.path()}) {
     names.push_back(file.path().filename());
   }
   return names;
@@ -92,8 +92,8 @@ TEST(TextLog, IsAsItWasAndHasNoEvents) {
 }
 
 TEST(StatsFile, IsReplacedAndNothingElseIsLeft) {
-  const test::TempDir folder;
-  const ReportOptions options{.stats = folder.file("stats.json", "old")};
+  const test::TempDir directory;
+  const ReportOptions options{.stats = directory.file("stats.json", "old")};
   Reporter reporter{"activate", options, LogLevel::kInfo, false};
   targets::Stats stats;
   stats.activated = 3;
@@ -103,13 +103,13 @@ TEST(StatsFile, IsReplacedAndNothingElseIsLeft) {
   EXPECT_EQ(object["verb"], "activate");
   EXPECT_EQ(object["exit_status"], 7);
   EXPECT_EQ(object["counters"]["Activated"], 3);
-  EXPECT_THAT(files_in(folder), ElementsAre("stats.json"));
+  EXPECT_THAT(files_in(directory), ElementsAre("stats.json"));
 }
 
 TEST(StatsFile, ALinkStaysOne) {
-  const test::TempDir folder;
-  const std::string file = folder.file("stats.json", "old");
-  const ReportOptions options{.stats = folder / "link"};
+  const test::TempDir directory;
+  const std::string file = directory.file("stats.json", "old");
+  const ReportOptions options{.stats = directory / "link"};
   std::filesystem::create_symlink(file, *options.stats);
   Reporter reporter{"activate", options, LogLevel::kInfo, false};
   EXPECT_EQ(reporter.finish(0), 0);
@@ -118,13 +118,13 @@ TEST(StatsFile, ALinkStaysOne) {
 }
 
 TEST(StatsFile, FailsIfItCannotBeWritten) {
-  const test::TempDir folder;
-  const ReportOptions options{.stats = folder / "none/stats.json"};
+  const test::TempDir directory;
+  const ReportOptions options{.stats = directory / "none/stats.json"};
   Reporter reporter{"record", options, LogLevel::kInfo, false};
   int status = 0;
   EXPECT_THAT(lines_of([&] { status = reporter.finish(0); }),
               ElementsAre(AllOf(HasSubstr("error: cannot write --stats: "),
-                                HasSubstr(folder / "none: No such file"))));
+                                HasSubstr(directory / "none: No such file"))));
   EXPECT_EQ(status, record::kFailure);
   (void)lines_of([&] { status = reporter.finish(3); });
   EXPECT_EQ(status, 3) << "the first failure determines the status";

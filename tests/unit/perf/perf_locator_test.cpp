@@ -16,8 +16,8 @@ using testing::HasSubstr;
 
 base::Deadline soon() { return base::Deadline::after(test::kPatience); }
 
-std::string script(const test::TempDir& folder, const std::string& text) {
-  auto path = folder.file("perf", "#!/bin/sh\n" + text);
+std::string script(const test::TempDir& directory, const std::string& text) {
+  auto path = directory.file("perf", "#!/bin/sh\n" + text);
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   return path;
 }
@@ -46,16 +46,16 @@ TEST(LocatePerf, PrefersTheOptionToTheEnvironment) {
 }
 
 TEST(LocatePerf, KnowsAWrapperWithoutItsKernel) {
-  test::TempDir folder;
+  test::TempDir directory;
   const auto ubuntu =
-      script(folder, "echo 'WARNING: perf not found for kernel 5.15.0-1' >&2\nexit 2\n");
+      script(directory, "echo 'WARNING: perf not found for kernel 5.15.0-1' >&2\nexit 2\n");
   EXPECT_THAT(refusal({.option = ubuntu, .environment = {}}),
               HasSubstr("is a wrapper that has no perf for the running kernel"));
 }
 
 TEST(LocatePerf, DoesNotWaitForEver) {
-  test::TempDir folder;
-  const auto stuck = script(folder, "exec sleep 60\n");
+  test::TempDir directory;
+  const auto stuck = script(directory, "exec sleep 60\n");
   EXPECT_THAT(refusal({.option = stuck, .environment = {}},
                       base::Deadline::after(std::chrono::milliseconds{100})),
               HasSubstr("gave no answer in time"));

@@ -33,18 +33,20 @@ TEST(ParsePerfMapLine, TakesPerfsFormatOnly) {
 class CollectMap : public testing::Test {
  protected:
   base::UniqueFd open(const std::string& name, const std::string& text) {
-    return base::UniqueFd{::open(folder_.file(name, text).c_str(), O_RDONLY | O_CLOEXEC)};
+    return base::UniqueFd{::open(directory_.file(name, text).c_str(), O_RDONLY | O_CLOEXEC)};
   }
-  [[nodiscard]] MapCollectorOptions options() const { return {.folder = folder_.path().string()}; }
+  [[nodiscard]] MapCollectorOptions options() const {
+    return {.folder = directory_.path().string()};
+  }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
 };
 
 TEST_F(CollectMap, CopiesWholeLinesOnly) {
   const auto fd = open("inner.map", "10 4 py::a\nrubbish\n20 4 py::b\x1b[2J\n30 4 py::unfinish");
   const auto map = collect_map(fd.get(), base::Pid{12}, options());
   EXPECT_TRUE(map.copied);
-  EXPECT_EQ(map.path, folder_ / "perf-12.map");
+  EXPECT_EQ(map.path, directory_ / "perf-12.map");
   EXPECT_EQ(map.names, 2U);
   EXPECT_EQ(map.dropped, 2U);
   EXPECT_EQ(base::read_file(map.path), "10 4 py::a\n20 4 py::b\\x1b[2J\n");
@@ -60,18 +62,18 @@ TEST_F(CollectMap, LeavesTheTargetsOwnFileAlone) {
 
 TEST_F(CollectMap, WorksWhenTheFileWasDeleted) {
   const auto fd = open("perf-12.map", "10 4 py::a\n");
-  std::filesystem::remove(folder_ / "perf-12.map");
+  std::filesystem::remove(directory_ / "perf-12.map");
   EXPECT_TRUE(collect_map(fd.get(), base::Pid{12}, options()).copied);
-  EXPECT_EQ(base::read_file(folder_ / "perf-12.map"), "10 4 py::a\n");
+  EXPECT_EQ(base::read_file(directory_ / "perf-12.map"), "10 4 py::a\n");
 }
 
 TEST_F(CollectMap, ReplacesALinkWithoutFollowingIt) {
-  const auto victim = folder_.file("victim", "precious");
-  std::filesystem::create_symlink(victim, folder_ / "perf-12.map");
+  const auto victim = directory_.file("victim", "precious");
+  std::filesystem::create_symlink(victim, directory_ / "perf-12.map");
   const auto fd = open("inner.map", "10 4 py::a\n");
   EXPECT_TRUE(collect_map(fd.get(), base::Pid{12}, options()).copied);
   EXPECT_EQ(base::read_file(victim), "precious");
-  EXPECT_FALSE(std::filesystem::is_symlink(folder_ / "perf-12.map"));
+  EXPECT_FALSE(std::filesystem::is_symlink(directory_ / "perf-12.map"));
 }
 
 TEST_F(CollectMap, IsBounded) {
@@ -104,21 +106,21 @@ TEST_F(CollectMap, IsBoundedInWhatItWrites) {
 
 TEST_F(CollectMap, FindsItsWayAroundWhatOthersMade) {
   // Links and directories at every name that an attacker could predict.
-  const auto victim = folder_.file("victim", "precious");
+  const auto victim = directory_.file("victim", "precious");
   const auto pid = std::to_string(::getpid());
-  std::filesystem::create_symlink(victim, folder_ / (".perf-12.map." + pid));
-  std::filesystem::create_directory(folder_ / (".perf-13.map." + pid));
+  std::filesystem::create_symlink(victim, directory_ / (".perf-12.map." + pid));
+  std::filesystem::create_directory(directory_ / (".perf-13.map." + pid));
   const auto fd = open("inner.map", "10 4 py::a\n");
   EXPECT_TRUE(collect_map(fd.get(), base::Pid{12}, options()).copied);
   EXPECT_TRUE(collect_map(fd.get(), base::Pid{13}, options()).copied);
   EXPECT_EQ(base::read_file(victim), "precious");
-  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / (".perf-12.map." + pid)));
+  EXPECT_TRUE(std::filesystem::is_symlink(directory_ / (".perf-12.map." + pid)));
 }
 
 TEST_F(CollectMap, RefusesWhatIsNoRegularFile) {
   const base::UniqueFd device{::open("/dev/zero", O_RDONLY | O_CLOEXEC)};
   EXPECT_THROW((void)collect_map(device.get(), base::Pid{12}, options()), base::Error);
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "perf-12.map"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "perf-12.map"));
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ TEST(ChosenTargets, AreThoseThatPerfWouldTake) {
   EXPECT_EQ(chosen_targets({"-a"}).tasks, "");
 }
 
-TEST(WritesFolder, IsWithThreads) {
+TEST(WritesDirectory, IsWithThreads) {
   EXPECT_TRUE(parse_options({"-g", "--threads"}).directory);
   EXPECT_TRUE(parse_options({"--threads=core", "-g"}).directory);
   EXPECT_FALSE(parse_options({"-g", "--no-threads"}).directory);
@@ -190,7 +190,7 @@ TEST(ChoosesFrequency, InAnySpelling) {
   EXPECT_FALSE(parse_options({"-o", "-F"}).rate) << "the value of another option";
 }
 
-TEST(WritesFolder, AsTheLastOneSays) {
+TEST(WritesDirectory, AsTheLastOneSays) {
   EXPECT_FALSE(parse_options({}).directory);
   EXPECT_TRUE(parse_options({"--threads"}).directory);
   EXPECT_TRUE(parse_options({"-F", "99", "--threads=core"}).directory);

@@ -11,8 +11,8 @@ namespace pyinject::perf {
 namespace {
 
 TEST(Tracefs, HasTheIdsOfTracepoints) {
-  const test::TempDir folder;
-  const std::string tracefs = folder / "tracing";
+  const test::TempDir directory;
+  const std::string tracefs = directory / "tracing";
   const auto tracepoint = tracefs + "/events/syscalls/sys_enter_read";
   std::filesystem::create_directories(tracepoint);
   EXPECT_EQ(tracepoint_id(tracefs, "syscalls:sys_enter_read"), std::nullopt) << "unreadable";

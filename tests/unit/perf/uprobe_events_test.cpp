@@ -59,17 +59,17 @@ TEST(UprobeEvents, AreFoundInTheList) {
 // A regular file in place of the kernel's shows what is written.
 class WrittenEvents : public testing::Test {
  protected:
-  WrittenEvents() { (void)folder_.file("uprobe_events", ""); }
+  WrittenEvents() { (void)directory_.file("uprobe_events", ""); }
   [[nodiscard]] UprobeEvents open() const {
-    return std::get<UprobeEvents>(UprobeEvents::open_at(folder_.path().string(), kOwner));
+    return std::get<UprobeEvents>(UprobeEvents::open_at(directory_.path().string(), kOwner));
   }
   [[nodiscard]] std::string written() const {
-    return base::read_file(folder_ / "uprobe_events").value_or("none");
+    return base::read_file(directory_ / "uprobe_events").value_or("none");
   }
-  void write(const std::string& text) const { std::ofstream{folder_ / "uprobe_events"} << text; }
+  void write(const std::string& text) const { std::ofstream{directory_ / "uprobe_events"} << text; }
 
  private:
-  test::TempDir folder_;
+  test::TempDir directory_;
 };
 
 TEST_F(WrittenEvents, AreAddedAndRemoved) {
@@ -113,8 +113,8 @@ TEST_F(WrittenEvents, AreRemovedIfTheirSessionDied) {
 }
 
 TEST(UprobeEvents, AreImpossibleWithAReason) {
-  const test::TempDir folder;
-  const auto opened = UprobeEvents::open_at(folder.path().string(), kOwner);
+  const test::TempDir directory;
+  const auto opened = UprobeEvents::open_at(directory.path().string(), kOwner);
   const auto* const missing = std::get_if<NoTracefs>(&opened);
   ASSERT_NE(missing, nullptr);
   EXPECT_THAT(missing->why, HasSubstr("CONFIG_UPROBE_EVENTS"));

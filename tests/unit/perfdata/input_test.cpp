@@ -163,14 +163,14 @@ TEST(PerfDataInput, IdsOnTopOfEachOther) {
 }
 
 TEST(PerfDataInput, FilesThatAreNone) {
-  const test::TempDir folder;
+  const test::TempDir directory;
   const auto why = [](const std::string& path) {
     const auto input = Input::open(path);
     return std::get<UnsupportedFile>(input).why;
   };
-  EXPECT_THAT(why(folder.path()), HasSubstr("--threads"));
+  EXPECT_THAT(why(directory.path()), HasSubstr("--threads"));
   EXPECT_THAT(why("/dev/null"), HasSubstr("not a regular file"));
-  EXPECT_THROW((void)Input::open(folder / "none"), base::SystemError);
+  EXPECT_THROW((void)Input::open(directory / "none"), base::SystemError);
 }
 
 }  // namespace

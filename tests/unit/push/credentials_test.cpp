@@ -59,17 +59,18 @@ TEST(PushCredentials, AreFoundInText) {
 }
 
 TEST(PushCredentials, FileMustBePrivate) {
-  const test::TempDir folder;
-  const auto file = folder.file("credentials", "token=hunter2\n");
+  const test::TempDir directory;
+  const auto file = directory.file("credentials", "token=hunter2\n");
   ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
   EXPECT_EQ(read_credentials(file).token, "hunter2");
   for (const mode_t mode : {0640U, 0604U, 0660U, 0644U}) {
     ASSERT_EQ(::chmod(file.c_str(), mode), 0);
     EXPECT_THAT(error_of([&] { (void)read_credentials(file); }), HasSubstr("chmod 600"));
   }
-  EXPECT_THAT(error_of([&] { (void)read_credentials(folder.path()); }),
+  EXPECT_THAT(error_of([&] { (void)read_credentials(directory.path()); }),
               HasSubstr("not a regular file"));
-  EXPECT_THAT(error_of([&] { (void)read_credentials(folder / "none"); }), HasSubstr("cannot open"));
+  EXPECT_THAT(error_of([&] { (void)read_credentials(directory / "none"); }),
+              HasSubstr("cannot open"));
   ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(file.c_str(), 65534, 65534), 0);

@@ -49,7 +49,7 @@ TEST_F(PusherEnd, IsBoundedAndCountsWhatItLeaves) {
 }
 
 TEST_F(PusherEnd, RecordingsThatFinishFasterThanTheirExportsAreDropped) {
-  auto all = options({"pprof-dir=" + (folder() / "profiles")});
+  auto all = options({"pprof-dir=" + (directory() / "profiles")});
   fake::Logger logger;
   std::atomic<bool> go = false;
   std::counting_semaphore<> reads{0};

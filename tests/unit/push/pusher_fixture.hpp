@@ -57,12 +57,12 @@ class PusherTest : public testing::Test {
     return all;
   }
   Pusher start(PushOptions all) { return Pusher{std::move(all), read_made, made_labels, logger_}; }
-  [[nodiscard]] std::string spool() const { return folder_ / "spool"; }
+  [[nodiscard]] std::string spool() const { return directory_ / "spool"; }
   [[nodiscard]] std::string text(base::LogLevel level) const { return logger_.text(level); }
-  [[nodiscard]] const test::TempDir& folder() const { return folder_; }
+  [[nodiscard]] const test::TempDir& directory() const { return directory_; }
 
  private:
-  test::TempDir folder_;
+  test::TempDir directory_;
   fake::Logger logger_;
 };
 

@@ -119,13 +119,13 @@ TEST_F(PusherTest, ParcaGetsARawProfile) {
 }
 
 TEST_F(PusherTest, DirectoryGetsFiles) {
-  auto pusher = start(options({"pprof-dir=" + (folder() / "profiles")}));
+  auto pusher = start(options({"pprof-dir=" + (directory() / "profiles")}));
   pusher.add("both");
   pusher.finish();
   EXPECT_EQ(pusher.counts().pushed, 2U);
   EXPECT_FALSE(std::filesystem::exists(spool()));
   std::set<std::string> services;
-  for (const auto& entry : std::filesystem::directory_iterator{folder() / "profiles"}) {
+  for (const auto& entry : std::filesystem::directory_iterator{directory() / "profiles"}) {
     const std::string name = entry.path().filename();
     EXPECT_THAT(name, testing::MatchesRegex(R"([a-z]+\.20[0-9]{12}\.[0-9a-f]{8}\.pb\.gz)"));
     services.insert(name.substr(0, name.find('.')));

@@ -30,7 +30,7 @@ SpoolEntry made_entry(std::size_t size = 100, const std::string& destination = k
 
 class SpoolTest : public testing::Test {
  protected:
-  [[nodiscard]] std::string path() const { return folder_ / "spool"; }
+  [[nodiscard]] std::string path() const { return directory_ / "spool"; }
   Spool open(std::uint64_t most = kSpoolBytes) { return Spool{path(), most, logger_}; }
   [[nodiscard]] std::vector<std::string> files() const {
     std::vector<std::string> all;
@@ -41,7 +41,7 @@ class SpoolTest : public testing::Test {
     return all;
   }
   [[nodiscard]] std::string warnings() const { return logger_.text(LogLevel::kWarning); }
-  [[nodiscard]] const test::TempDir& folder() const { return folder_; }
+  [[nodiscard]] const test::TempDir& directory() const { return directory_; }
   std::string error() {
     try {
       (void)open();
@@ -52,7 +52,7 @@ class SpoolTest : public testing::Test {
   }
 
  private:
-  test::TempDir folder_;
+  test::TempDir directory_;
   fake::Logger logger_;
 };
 
@@ -131,15 +131,15 @@ TEST_F(SpoolTest, LeavesForeignFilesAlone) {
     EXPECT_TRUE(spool.add(made_entry()));
     name = files().front();
   }
-  std::filesystem::rename(path() + "/" + name, folder() / "elsewhere");
-  std::filesystem::create_symlink(folder() / "elsewhere", path() + "/" + name);
-  (void)folder().file("spool/README", "not ours");
+  std::filesystem::rename(path() + "/" + name, directory() / "elsewhere");
+  std::filesystem::create_symlink(directory() / "elsewhere", path() + "/" + name);
+  (void)directory().file("spool/README", "not ours");
   std::filesystem::create_directory(path() + "/x.push");
   auto spool = open();
   EXPECT_EQ(spool.count(), 0U);
   EXPECT_THAT(warnings(), HasSubstr(name + ": not a regular file of this user; skipped"));
   EXPECT_EQ(files().size(), 3U);
-  EXPECT_TRUE(std::filesystem::exists(folder() / "elsewhere"));
+  EXPECT_TRUE(std::filesystem::exists(directory() / "elsewhere"));
 }
 
 TEST_F(SpoolTest, RemovesDamagedEntriesAndLeftovers) {
@@ -154,13 +154,13 @@ TEST_F(SpoolTest, RemovesDamagedEntriesAndLeftovers) {
   const auto names = files();
   std::filesystem::resize_file(path() + "/" + names[0], 60);  // within its head
   std::filesystem::resize_file(path() + "/" + names[1], 200);
-  (void)folder().file("spool/" + names[3] + ".new0", "killed here");
+  (void)directory().file("spool/" + names[3] + ".new0", "killed here");
   {
     // The same size, another body.
     const auto file = path() + "/" + names[2];
     auto text = test::contents_of(file);
     text.back() = 'x';
-    (void)folder().file("spool/" + names[2], text);
+    (void)directory().file("spool/" + names[2], text);
   }
   auto spool = open();
   EXPECT_EQ(spool.count(), 2U);
@@ -181,9 +181,9 @@ TEST_F(SpoolTest, MustBePrivate) {
   EXPECT_THAT(error(), HasSubstr("accessible to other users: chmod 700"));
   ASSERT_EQ(::chmod(path().c_str(), 0777), 0);
   EXPECT_THAT(error(), HasSubstr("writable by other users"));
-  std::filesystem::rename(path(), folder() / "other");
-  ASSERT_EQ(::chmod((folder() / "other").c_str(), 0700), 0);
-  std::filesystem::create_symlink(folder() / "other", path());
+  std::filesystem::rename(path(), directory() / "other");
+  ASSERT_EQ(::chmod((directory() / "other").c_str(), 0700), 0);
+  std::filesystem::create_symlink(directory() / "other", path());
   EXPECT_THAT(error(), HasSubstr("cannot use " + path() + " as a directory"));
 }
 

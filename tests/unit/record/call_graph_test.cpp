@@ -178,8 +178,8 @@ TEST(ChooseCallGraph, DependsOnTheLaunchedInterpreter) {
 }
 
 TEST(CheckCommand, AnswersAsEnvDoes) {
-  const test::TempDir folder;
-  const auto plain = folder.file("plain", "text");
+  const test::TempDir directory;
+  const auto plain = directory.file("plain", "text");
   EXPECT_EQ(check_command({"sh"}, "/nonexistent:/bin").status, 0);
   EXPECT_EQ(check_command({"/bin/sh"}, "").status, 0);
   EXPECT_EQ(check_command({"no-such-command"}, "/bin").status, 127);
@@ -187,8 +187,8 @@ TEST(CheckCommand, AnswersAsEnvDoes) {
   EXPECT_EQ(check_command({""}, "/bin").status, 127);
   EXPECT_EQ(check_command({"/no/such/file"}, "/bin").status, 127);
   EXPECT_EQ(check_command({plain}, "/bin").status, 126);
-  EXPECT_EQ(check_command({"plain"}, folder.path().string() + ":/bin").status, 126);
-  EXPECT_EQ(check_command({folder.path().string()}, "/bin").status, 126);
+  EXPECT_EQ(check_command({"plain"}, directory.path().string() + ":/bin").status, 126);
+  EXPECT_EQ(check_command({directory.path().string()}, "/bin").status, 126);
   EXPECT_EQ(check_command({plain}, "/bin").problem,
             "cannot run '" + plain + "': Permission denied");
 }

@@ -46,7 +46,7 @@ class RecordingSteps : public testing::Test {
     detector_.only = std::set<base::Pid>{target_.pid()};
     options_.pids = {target_.pid()};
     options_.command = {"true"};
-    options_.maps.folder = folder_.path().string();
+    options_.maps.folder = directory_.path().string();
     options_.perf_options = {"-e", "cpu-clock:u", "-o", data()};
   }
 
@@ -66,10 +66,10 @@ class RecordingSteps : public testing::Test {
     return record_with(
         options_, preferred, [this] { return make(other_); }, logger_, signal);
   }
-  [[nodiscard]] std::string data() const { return folder_ / "perf.data"; }
+  [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
 
   base::Child target_{{.argv = {"sh", "-c", "while :; do :; done"}, .death_signal = SIGKILL}};
-  test::TempDir folder_;
+  test::TempDir directory_;
   test::FakeDetector detector_;
   test::FakeInjector injector_;
   test::RecordingLogger logger_;
@@ -141,25 +141,25 @@ TEST_F(RecordingSteps, AnEngineThatCannotBeOpenedDoesNothing) {
 TEST_F(RecordingSteps, PerfIsStartedAgainWhereAChildStartedMeanwhile) {
   const base::Child parent{
       {.argv = {"sh", "-c",
-                "trap 'while kill -0 $$ 2>&-; do :; done & : > " + (folder_ / "child") +
-                    "' USR1; : > " + (folder_ / "ready") + "; while :; do :; done"},
+                "trap 'while kill -0 $$ 2>&-; do :; done & : > " + (directory_ / "child") +
+                    "' USR1; : > " + (directory_ / "ready") + "; while :; do :; done"},
        .death_signal = SIGKILL}};
-  while (!std::filesystem::exists(folder_ / "ready")) {
+  while (!std::filesystem::exists(directory_ / "ready")) {
     std::this_thread::yield();
   }
   options_.pids = {parent.pid()};
   detector_.only = std::set<base::Pid>{parent.pid()};
   options_.perf.option = test::stand_in_perf(
-      folder_, "child=" + (folder_ / "child") + "\necho >> " + (folder_ / "starts") +
-                   "\n[ ! -e $child ] || exec $PERF \"$@\"\nkill -USR1 " +
-                   std::to_string(parent.pid().value()) +
-                   "\nuntil [ -e $child ]; do :; done\nexec $PERF \"$@\"\n");
+      directory_, "child=" + (directory_ / "child") + "\necho >> " + (directory_ / "starts") +
+                      "\n[ ! -e $child ] || exec $PERF \"$@\"\nkill -USR1 " +
+                      std::to_string(parent.pid().value()) +
+                      "\nuntil [ -e $child ]; do :; done\nexec $PERF \"$@\"\n");
   for (const bool misses : {false, true}) {
-    std::filesystem::remove(folder_ / "starts");
-    std::filesystem::remove(folder_ / "child");
+    std::filesystem::remove(directory_ / "starts");
+    std::filesystem::remove(directory_ / "child");
     test::EngineScript script{.before_perf = true, .misses_newborn = misses};
     EXPECT_EQ(record(script), 0) << logger_.text(LogLevel::kError);
-    EXPECT_EQ(std::filesystem::file_size(folder_ / "starts"), misses ? 2U : 1U);
+    EXPECT_EQ(std::filesystem::file_size(directory_ / "starts"), misses ? 2U : 1U);
     EXPECT_EQ(std::ranges::count(script.calls, "attach"), misses ? 2 : 1);
     EXPECT_EQ(std::ranges::count(script.calls, "activated"), 1);
   }

@@ -61,7 +61,7 @@ class ProfileReader : public testing::Test {
   [[nodiscard]] Profile read() {
     data_.events = {test::made_event(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
                                      PERF_SAMPLE_CALLCHAIN)};
-    const auto file = folder_.file("perf.data", data_.bytes());
+    const auto file = directory_.file("perf.data", data_.bytes());
     auto profile = read_profile(file, {.open_perf_map = map_of});
     EXPECT_TRUE(std::holds_alternative<Profile>(profile));
     return std::get<Profile>(std::move(profile));
@@ -94,7 +94,7 @@ class ProfileReader : public testing::Test {
 
  private:
   test::MadePerfData data_;
-  test::TempDir folder_;
+  test::TempDir directory_;
 };
 
 TEST_F(ProfileReader, NamesTheSameAddressesByProcessAndTime) {

@@ -42,8 +42,8 @@ std::string refusal_of(const std::string& path) {
 }
 
 TEST(TokenTest, ComesFromAFileThatOthersCannotRead) {
-  const test::TempDir folder;
-  const auto path = folder.file("token", std::string{kSecret} + "\n");
+  const test::TempDir directory;
+  const auto path = directory.file("token", std::string{kSecret} + "\n");
   ::chmod(path.c_str(), 0600);
   EXPECT_TRUE(Token::read(path).allows(std::string{"Bearer "} + kSecret));
   ::chmod(path.c_str(), 0640);
@@ -56,13 +56,13 @@ TEST(TokenTest, ComesFromAFileThatOthersCannotRead) {
 }
 
 TEST(TokenTest, RefusesWhatIsNoSecret) {
-  const test::TempDir folder;
-  EXPECT_THAT(refusal_of(folder / "missing"), HasSubstr("cannot open the token file"));
-  EXPECT_THAT(refusal_of(folder.path().string()), HasSubstr("is not a regular file"));
+  const test::TempDir directory;
+  EXPECT_THAT(refusal_of(directory / "missing"), HasSubstr("cannot open the token file"));
+  EXPECT_THAT(refusal_of(directory.path().string()), HasSubstr("is not a regular file"));
   for (const auto& text :
        {std::string{}, std::string{"short"}, std::string(5000, 'a'),
         std::string{"0123456789 abcdefghij"}, std::string{"0123456789\n0123456"}}) {
-    const auto path = folder.file("token", text);
+    const auto path = directory.file("token", text);
     ::chmod(path.c_str(), 0600);
     EXPECT_THAT(refusal_of(path), HasSubstr("a token has 16 to 4096")) << text;
   }

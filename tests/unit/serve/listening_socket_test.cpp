@@ -53,11 +53,11 @@ TEST(ListeningSocketTest, TakesAFreePort) {
 
 class UnixSocket : public testing::Test {
  protected:
-  [[nodiscard]] std::string path() const { return folder_ / "a.sock"; }
-  [[nodiscard]] const test::TempDir& folder() const { return folder_; }
+  [[nodiscard]] std::string path() const { return directory_ / "a.sock"; }
+  [[nodiscard]] const test::TempDir& directory() const { return directory_; }
 
  private:
-  test::TempDir folder_{"/tmp"};  // the path of a socket is short
+  test::TempDir directory_{"/tmp"};  // the path of a socket is short
 };
 
 TEST_F(UnixSocket, IsForItsUserOnlyAndIsRemoved) {
@@ -76,22 +76,22 @@ TEST_F(UnixSocket, IsForItsUserOnlyAndIsRemoved) {
 }
 
 TEST_F(UnixSocket, ReplacesOnlyASocketThatIsNotUsed) {
-  const auto file = folder().file("a.sock", "precious");
+  const auto file = directory().file("a.sock", "precious");
   EXPECT_THAT(error_of([&] { const ListeningSocket socket{{.path = path()}}; }),
               HasSubstr("exists and is not a socket"));
   EXPECT_EQ(test::contents_of(file), "precious");
   std::filesystem::remove(file);
-  std::filesystem::create_symlink(folder() / "elsewhere", path());
+  std::filesystem::create_symlink(directory() / "elsewhere", path());
   EXPECT_THAT(error_of([&] { const ListeningSocket socket{{.path = path()}}; }),
               HasSubstr("exists and is not a socket"));
-  EXPECT_FALSE(std::filesystem::exists(folder() / "elsewhere"));
+  EXPECT_FALSE(std::filesystem::exists(directory() / "elsewhere"));
   std::filesystem::remove(path());
   {
     // As a killed server leaves it: the name outlives the socket.
     const ListeningSocket killed{{.path = path()}};
-    std::filesystem::rename(path(), folder() / "left");
+    std::filesystem::rename(path(), directory() / "left");
   }
-  std::filesystem::rename(folder() / "left", path());
+  std::filesystem::rename(directory() / "left", path());
   EXPECT_EQ(error_of([&] { const ListeningSocket socket{{.path = path()}}; }), "");
 }
 

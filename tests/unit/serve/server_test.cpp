@@ -192,8 +192,8 @@ std::size_t open_descriptors() {
 }
 
 TEST(ServerTest, SurvivesTenThousandMalformedRequests) {
-  const test::TempDir folder{"/tmp"};  // the path of a socket is short
-  const auto path = folder / "a.sock";
+  const test::TempDir directory{"/tmp"};  // the path of a socket is short
+  const auto path = directory / "a.sock";
   HeldMaker maker;
   maker.release();
   ServerOptions options;

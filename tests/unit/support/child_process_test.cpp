@@ -62,16 +62,17 @@ TEST(ChildProcess, SaysThatThereIsNoSuchProgram) {
 }
 
 TEST(Run, GivesOutputStatusAndEnvironment) {
-  const TempDir folder;
+  const TempDir directory;
   RunOptions options;
   options.child.env = {{"PYINJECT_TEST_A", "1"}};
   options.child.unset = {"HOME"};
-  options.child.folder = folder.path().string();
+  options.child.directory = directory.path().string();
   options.input = "in";
   const auto result = run(
       {"sh", "-c", "echo $PYINJECT_TEST_A ${HOME-none} $(cat); pwd; echo no >&2; exit 2"}, options);
   EXPECT_EQ(result.status, (ExitStatus{.code = 2, .signal = 0}));
-  EXPECT_EQ(result.out, "1 none in\n" + std::filesystem::canonical(folder.path()).string() + "\n");
+  EXPECT_EQ(result.out,
+            "1 none in\n" + std::filesystem::canonical(directory.path()).string() + "\n");
   EXPECT_EQ(result.err, "no\n");
 }
 
@@ -100,10 +101,10 @@ TEST(Run, ChangesTheUser) {
 TEST(TempDir, IsRemovedWithAllItHolds) {
   std::filesystem::path path;
   {
-    const TempDir folder;
-    path = folder.path();
-    std::filesystem::create_directory(folder / "inner");
-    (void)folder.file("inner/file", "text");
+    const TempDir directory;
+    path = directory.path();
+    std::filesystem::create_directory(directory / "inner");
+    (void)directory.file("inner/file", "text");
   }
   EXPECT_FALSE(std::filesystem::exists(path));
 }

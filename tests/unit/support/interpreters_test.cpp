@@ -50,9 +50,9 @@ TEST(Interpreters, HaveNamesOfTheirOwn) {
 }
 
 TEST(InterpreterCandidates, BeginWithThoseThatAreGiven) {
-  const TempDir folder;
-  const auto first = folder.file("python3", "#!/bin/sh\n");
-  const auto second = folder.file("python3.12", "#!/bin/sh\n");
+  const TempDir directory;
+  const auto first = directory.file("python3", "#!/bin/sh\n");
+  const auto second = directory.file("python3.12", "#!/bin/sh\n");
   for (const auto& path : {first, second}) {
     ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
   }

@@ -50,7 +50,7 @@ class WeaveMadeFile : public testing::Test {
         test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL,
                           test::words(0xffffffff81000000, task, 2, 0, PERF_SAMPLE_REGS_ABI_32,
                                       0xff00, 0xfe00, 0x8048123, 16, 1, 2, 16));
-    return folder_.file("made.data", data.bytes());
+    return directory_.file("made.data", data.bytes());
   }
 
   std::variant<WeaveSummary, Untouched> weave_to(const std::string& input,
@@ -58,7 +58,7 @@ class WeaveMadeFile : public testing::Test {
     options_.input = input;
     options_.output = output;
     options_.image_path = [this](std::uint32_t pid) {
-      return folder_ / fmt::format("names-{}", pid);
+      return directory_ / fmt::format("names-{}", pid);
     };
     RecordedFiles files;
     return weave(options_, context_, files);
@@ -69,18 +69,18 @@ class WeaveMadeFile : public testing::Test {
     EXPECT_EQ(why, nullptr) << why->why;
     return std::get<WeaveSummary>(std::move(result));
   }
-  [[nodiscard]] std::string output() const { return folder_ / "woven.data"; }
+  [[nodiscard]] std::string output() const { return directory_ / "woven.data"; }
 
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> result;
-    for (const auto& entry : fs::directory_iterator{folder_.path()}) {
+    for (const auto& entry : fs::directory_iterator{directory_.path()}) {
       result.push_back(entry.path().filename());
     }
     std::ranges::sort(result);
     return result;
   }
 
-  test::TempDir folder_;
+  test::TempDir directory_;
   WeaveOptions options_;
   RecordingContext context_;
 };
@@ -111,7 +111,7 @@ TEST_F(WeaveMadeFile, LossesAreCountedOnce) {
                 test::made_record(PERF_RECORD_LOST, 0, test::words(1, 12)) +
                 test::made_record(PERF_RECORD_LOST_SAMPLES, kDroppedByFilter, test::words(1000)) +
                 test::made_record(PERF_RECORD_LOST_SAMPLES, 0, test::words(told_by_perf));
-    const auto summary = woven(folder_.file("lost.data", data.bytes()), output());
+    const auto summary = woven(directory_.file("lost.data", data.bytes()), output());
     EXPECT_TRUE(summary.by_frequency);
     EXPECT_FALSE(summary.by_period);
     return summary.lost;
@@ -163,7 +163,7 @@ TEST_F(WeaveMadeFile, MappingsOfDataAreKeptOnlyForSamplesThatHaveAddressesOfData
                 mapping(0x8050000, PERF_RECORD_MISC_MMAP_DATA, "/bin/data") +
                 test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL,
                                   test::words(0xffffffff81000000, task, 2, address, 0, 0, 0));
-    const auto summary = woven(folder_.file("data.data", data.bytes()), output());
+    const auto summary = woven(directory_.file("data.data", data.bytes()), output());
     EXPECT_EQ(summary.data_mappings, address == 0 ? 1U : 0U);
     auto result = std::get<perfdata::Input>(perfdata::Input::open(output()));
     std::vector<std::string> files;
@@ -184,7 +184,7 @@ TEST_F(WeaveMadeFile, ThreadsWithoutRegistersAreAsTheyWere) {
   data.data = test::made_record(
       PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL,
       test::words(0xffffffff81000000, 7, 2, 2, PERF_CONTEXT_KERNEL, 0xffffffff81000000, 0, 0));
-  const auto summary = woven(folder_.file("perf.data", data.bytes()), output());
+  const auto summary = woven(directory_.file("perf.data", data.bytes()), output());
   EXPECT_EQ(summary.samples, 1U);
   EXPECT_EQ(summary.unwound, 0U);
   EXPECT_EQ(summary.images.size(), 0U);
@@ -246,18 +246,18 @@ TEST_F(WeaveMadeFile, InPlaceModeAndOwnerStay) {
 
 TEST_F(WeaveMadeFile, OnlyAFileIsReplaced) {
   const auto input = made();
-  const std::string fifo = folder_ / "fifo";
+  const std::string fifo = directory_ / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_THROW((void)weave_to(input, fifo), base::Error);
   EXPECT_TRUE(fs::is_fifo(fifo));
-  EXPECT_THROW((void)weave_to(input, folder_.path()), base::Error);
-  EXPECT_THROW((void)weave_to(input, folder_ / "no/folder"), base::Error);
+  EXPECT_THROW((void)weave_to(input, directory_.path()), base::Error);
+  EXPECT_THROW((void)weave_to(input, directory_ / "no/folder"), base::Error);
   EXPECT_THAT(names(), ElementsAre("fifo", "made.data"));
 }
 
 TEST_F(WeaveMadeFile, ALinkStaysALink) {
   const auto input = made();
-  const std::string link = folder_ / "link";
+  const std::string link = directory_ / "link";
   fs::create_symlink("made.data", link);
   const auto size = fs::file_size(input);
   (void)woven(link, link);

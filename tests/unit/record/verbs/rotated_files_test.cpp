@@ -17,18 +17,20 @@ using testing::IsEmpty;
 
 class Rotated : public testing::Test {
  protected:
-  [[nodiscard]] std::string prefix() const { return folder_ / "perf.data"; }
-  [[nodiscard]] std::string make(const std::string& name) const { return folder_.file(name, "x"); }
+  [[nodiscard]] std::string prefix() const { return directory_ / "perf.data"; }
+  [[nodiscard]] std::string make(const std::string& name) const {
+    return directory_.file(name, "x");
+  }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator{folder_.path()}) {
+    for (const auto& entry : std::filesystem::directory_iterator{directory_.path()}) {
       names.push_back(entry.path().filename());
     }
     std::ranges::sort(names);
     return names;
   }
 
-  test::TempDir folder_;  // NOLINT(*-non-private-member-variables-in-classes)
+  test::TempDir directory_;  // NOLINT(*-non-private-member-variables-in-classes)
 };
 
 TEST_F(Rotated, NamesAreTimesInUtcAndNotInUse) {
@@ -47,7 +49,7 @@ TEST_F(Rotated, OldestGoWithWhatBelongsToThem) {
   for (const char last : {'1', '2', '3', '4'}) {
     const std::string name = std::string{"perf.data.202611202206090"} + last;
     (void)make(name + ".raw");
-    std::filesystem::create_directory(folder_ / (name + ".names"));
+    std::filesystem::create_directory(directory_ / (name + ".names"));
     (void)make(name + ".names/python");
     files.add(make(name));
   }
@@ -77,7 +79,7 @@ TEST_F(Rotated, ThoseOfAnEarlierRunCountAndNoOthers) {
   }
 }
 
-TEST_F(Rotated, FolderThatIsNotThereHoldsNothing) {
+TEST_F(Rotated, DirectoryThatIsNotThereHoldsNothing) {
   EXPECT_THAT((RotatedFiles{prefix() + ".d/x", 1}.paths()), IsEmpty());
 }
 
