@@ -49,7 +49,7 @@ TEST_P(LaunchedTree, HasWholeStacks) {
   launched.command.insert(launched.command.end(), python->command.begin(), python->command.end());
   CallTreeServer target{launched};
   const auto begin = monotonic_now();
-  target.work(400);  // a second or more of CPU time of all threads
+  target.work(100);  // a second or more of processor time of all threads
   target.nest();
   const auto end = monotonic_now();
   ASSERT_EQ(target.finish(), ExitStatus{});
