@@ -146,7 +146,10 @@ static long step_register(__u32 index, struct register_search *search) {
 static long step_register_of_cframe(__u32 index, struct register_search *search) {
   struct work *work = search->work;
   __u64 address = work->registers[index & 15];
-  __u64 frame = address == 0 || (address & 7) != 0 ? 0 : read_word(address);
+  if (address == 0 || (address & 7) != 0 || address == work->walk.cframe) {
+    return 0; /* the one in front, whose frame was wrong, is in a register, too */
+  }
+  __u64 frame = read_word(address);
   if (frame != 0 && is_linked_frame(work, frame)) {
     search->found = frame;
     return 1;
@@ -192,15 +195,19 @@ static __always_inline __u64 next_try(struct work *work) {
                                           : walk->published;
 }
 
-/* Whether the walk from the published frame began behind the wrong evaluator: a _PyCFrame that is
- * not filled in yet often contains a frame of an earlier one, or its entry frame. An evaluator's
- * _PyCFrame and entry frame are neighbours on the C stack, and what the latter is linked to stays
- * the innermost frame of the previous evaluator. */
+/* Whether the walk began behind the wrong evaluator: a _PyCFrame that is not filled in yet often
+ * contains a frame of an earlier one, or its entry frame, and registers may have such a frame, too.
+ * An evaluator that runs has its entry frame on the C stack, next to its _PyCFrame, and what the
+ * entry frame is linked to stays the innermost frame of the previous evaluator. */
 static __always_inline bool is_stale(const struct work *work) {
   const struct walk *walk = &work->walk;
-  return walk->what == kTryPublished && work->at.frame_in_cframe && walk->steps == 2 &&
-         (walk->behind_entry != walk->behind_cframe ||
-          walk->first_place - walk->cframe + kEvaluatorsStack > 2 * kEvaluatorsStack);
+  if (!work->at.frame_in_cframe || walk->steps != 2) {
+    return false;
+  }
+  return walk->first_place < work->stack_pointer ||
+         (walk->what == kTryPublished &&
+          (walk->behind_entry != walk->behind_cframe ||
+           walk->first_place - walk->cframe + kEvaluatorsStack > 2 * kEvaluatorsStack));
 }
 
 static long step_try(__u32 index, struct walker *walker) {

@@ -5,6 +5,7 @@
 #include "support/paths.hpp"
 #include "tracee/tracee_memory.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -229,21 +230,27 @@ outside()
   EXPECT_THAT(texts(), Each(AllOf(StartsWith("inside "), HasSubstr("outside <module> |"))));
 }
 
-class BpfUnfinishedEvaluator : public BpfSampling {};
+class BpfUnfinishedEvaluator : public BpfSampling {
+ protected:
+  // WORK: what the program does in C.
+  void expect_no_function_that_has_returned(const std::string& work);
+};
 
 // Until an evaluator of 3.12 fills in its _PyCFrame, that holds what was on the stack before: here
 // the frame of a function that has returned, and whose entry frame is elsewhere.
-TEST_P(BpfUnfinishedEvaluator, DoesNotShowAFunctionThatHasReturned) {
-  PythonProcess python{GetParam(), std::string{kReady} + R"(
+void BpfUnfinishedEvaluator::expect_no_function_that_has_returned(const std::string& work) {
+  PythonProcess python{GetParam(), fmt::format(R"({}
 import ctypes, itertools
 room = ctypes.create_string_buffer(0x10000)
+cframe = (ctypes.addressof(room) & ~7) + 8
 def returned(): pass
 def adds():
     ready()
     print(ctypes.addressof(room), id(returned.__code__), sep='\n', flush=True)
-    sum(itertools.repeat(0))
+    {}
 adds()
-)"};
+)",
+                                               kReady, work)};
   const auto number = [&] { return base::parse_number<std::uint64_t>(python.read_line()).value(); };
   const base::RemoteAddress room{number() & ~std::uint64_t{7}};
   const auto code = number();
@@ -251,7 +258,7 @@ adds()
   sample(python.pid());
   const auto adds = [this](const auto& stack) { return text(stack) == "adds <module> | "; };
   collect(20, adds);
-  // From now on it is in sum(), which neither reads nor changes what follows.
+  // From now on it is in C, which neither reads nor changes what follows.
   const tracee::TraceeMemory memory{python.pid()};
   const auto at = [&](base::RemoteAddress address) { return memory.read_pointer(address).value(); };
   const auto copy = [&](base::RemoteAddress to, base::RemoteAddress frame) {
@@ -275,6 +282,19 @@ adds()
   stacks_.clear();
   collect(200);
   EXPECT_EQ(std::ranges::count_if(stacks_, adds), std::ssize(stacks_)) << texts().back();
+}
+
+TEST_P(BpfUnfinishedEvaluator, DoesNotShowAFunctionThatHasReturned) {
+  expect_no_function_that_has_returned("sum(itertools.repeat(0))");
+}
+
+TEST_P(BpfUnfinishedEvaluator, IsNotTakenForThePreviousOneIfARegisterHasIt) {
+  if (!GetParam().root.empty()) {
+    GTEST_SKIP() << "it does not see the library";
+  }
+  expect_no_function_that_has_returned(
+      "ctypes.PyDLL('" + targets_dir() +
+      "/callbacks.so').keep_in_a_register(ctypes.c_void_p(cframe))");
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfUnfinishedEvaluator,
