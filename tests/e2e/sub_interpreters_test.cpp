@@ -98,7 +98,8 @@ class BpfInterpreters : public testing::TestWithParam<Build> {
         bpf_record(std::to_string(target.pid().value()), directory / "data", frequency);
     arguments.emplace_back("--gil");
     RunningRecord running{arguments};
-    wait_for_cpu_time(target.pid(), milliseconds{600});
+    // An interpreter that lives shortly takes a tenth of a second on a slow machine.
+    wait_for_cpu_time(target.pid(), milliseconds{mode == "short" ? 2000 : 600});
     EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
     target.pause();
     auto samples = scripted_samples(directory / "data");
