@@ -204,7 +204,9 @@ static __always_inline bool is_stale(const struct work *work) {
   if (!work->at.frame_in_cframe || walk->steps != 2) {
     return false;
   }
-  return walk->first_place < work->stack_pointer ||
+  /* C code may run on another stack, which is farther away. */
+  bool left = work->stack_pointer - walk->first_place - 1 < kMostLeftStack;
+  return left ||
          (walk->what == kTryPublished &&
           (walk->behind_entry != walk->behind_cframe ||
            walk->first_place - walk->cframe + kEvaluatorsStack > 2 * kEvaluatorsStack));

@@ -95,8 +95,9 @@ struct {
   __type(value, __u64);
 } counters SEC(".maps");
 
-/* An evaluator's stack, including its entry frame (3.12, 3.13), takes some hundred bytes. */
-enum { kEvaluatorsStack = 4096, kMostThreadState = 8192 };
+/* An evaluator's stack, including its entry frame (3.12, 3.13), takes some hundred bytes.
+ * kMostLeftStack: below the stack pointer is what functions that have returned have left. */
+enum { kEvaluatorsStack = 4096, kMostThreadState = 8192, kMostLeftStack = 65536 };
 
 /* The state of the walk along the frames. */
 struct walk {
