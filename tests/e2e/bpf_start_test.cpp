@@ -68,7 +68,7 @@ std::string giving_up_perf(const TempDir& directory, const std::string& first = 
 
 // perf gives up if a thread ends while it opens its events; by then it has renamed an earlier file.
 // Here a stand-in gives up in the first recording. Then the whole system is recorded instead.
-TEST_F(BpfStart, WhosePerfGivesUpAreRecordedByAnotherOne) {
+TEST_F(BpfStart, RunsPerfAgainWhenItGivesUp) {
   const TempDir directory;
   const auto perf = giving_up_perf(directory, fmt::format("mv {0} {0}.old; : > {0}", data()));
   std::ofstream{data()} << "earlier";
@@ -85,7 +85,7 @@ TEST_F(BpfStart, WhosePerfGivesUpAreRecordedByAnotherOne) {
   EXPECT_EQ(target.finish(), ExitStatus{});
 }
 
-TEST_F(BpfStart, WithoutAnEventThatTakesAProgramTheTrampolineIsTheChoice) {
+TEST_F(BpfStart, FallsBackToTheTrampolineIfNoEventTakesAProgram) {
   const std::vector<std::string> here{targets_dir() + "/without", "event-programs", tool()};
   ServedTree target{*plain_interpreter(13)};
   for (const auto* const perf : {"perf", "perf6.12", "perf7"}) {
@@ -111,7 +111,7 @@ TEST_F(BpfStart, WithoutAnEventThatTakesAProgramTheTrampolineIsTheChoice) {
 
 // Samples of tracepoints are not dropped in the kernel, where a program would drop them for every
 // perf: perf must not record the whole system then, even after it gave up.
-TEST_F(BpfStart, OfTracepointsOthersAreNotRecorded) {
+TEST_F(BpfStart, RecordsNoOtherProcessWithTracepoints) {
   if (!has_tracepoints()) {
     GTEST_SKIP() << "no tracefs is mounted";
   }
@@ -197,7 +197,7 @@ TEST_F(BpfStart, ChildrenThatAreForkedWhilePerfStartsAreKnown) {
 }
 
 // perf knows of the exit by the time this tool looks for perf's events.
-TEST_F(BpfStart, WhoseEndIsPerfsBeforeTheAttachHaveExited) {
+TEST_F(BpfStart, ReportsATargetThatExitsBeforeTheAttach) {
   for (const auto* const engine : {"bpf", "auto"}) {
     SCOPED_TRACE(engine);
     const TempDir directory;
@@ -244,7 +244,7 @@ TEST_F(BpfStart, ChildrenThatPerfLeavesOutAreNotWaitedFor) {
 }
 
 // If perf runs in a child of the process that was started, its events cannot be found.
-TEST_F(BpfStart, OfAPerfWhoseEventsCannotBeFoundTheTrampolineIsTheChoice) {
+TEST_F(BpfStart, FallsBackToTheTrampolineIfPerfsEventsCannotBeFound) {
   const TempDir directory;
   const auto perf = stand_in_perf(directory, "$PERF \"$@\"\nexit $?\n");
   ServedTree target{*plain_interpreter(13)};

@@ -72,7 +72,7 @@ TEST_F(BusyRecording, HasAllStacksUntilItsEnd) {
 }
 
 // The second signal arrives while the tool waits for perf.
-TEST_F(BusyRecording, HasThemAfterASecondSignal) {
+TEST_F(BusyRecording, HasAllStacksAfterASecondSignal) {
   const auto python = plain_interpreter(13);
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
     GTEST_SKIP() << lacks << " or no CPython 3.13 (scripts/pythons)";
@@ -107,7 +107,7 @@ TEST_F(BusyRecording, OfCallsEnds) {
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
 }
 
-TEST_F(BusyRecording, OfCallsEndsWithAPerfThatDoesNotListen) {
+TEST_F(BusyRecording, OfCallsEndsAlthoughPerfDoesNotListen) {
   const auto python = plain_interpreter(15);
   if (::geteuid() != 0 || !python || ::access("/sys/kernel/tracing/uprobe_events", W_OK) != 0) {
     GTEST_SKIP() << "needs root, tracefs, and CPython 3.15 (scripts/pythons)";

@@ -97,7 +97,7 @@ class CompleteStacks : public testing::TestWithParam<Recorder> {
 // Main loops that were entered before the attach: below C code, in a constructor, in a generator,
 // in an event loop, and one that calls nothing; children; and frames that were entered during an
 // earlier recording.
-TEST_P(CompleteStacks, OfThreadsEventLoopsHotLoopsAndChildren) {
+TEST_P(CompleteStacks, AreRecordedOfThreadsEventLoopsHotLoopsAndChildren) {
   const auto& perf = GetParam().perf;
   const TempDir directory;
   CallTreeServer target{python()};

@@ -49,7 +49,7 @@ class Figures : public testing::Test {
   TempDir directory_;
 };
 
-TEST_F(Figures, OfARecording) {
+TEST_F(Figures, CountAndTimeTheStepsOfARecording) {
   ServedTree target{*plain_interpreter(15)};
   const auto recorded =
       run_tool({"record", "-p", target.pid(), "-o", in_directory("perf.data"), "--stats",
@@ -70,7 +70,7 @@ TEST_F(Figures, OfARecording) {
   }
 }
 
-TEST_F(Figures, OfWhatIsRefused) {
+TEST_F(Figures, CountARefusalWithItsReason) {
   const ChildProcess other{{"sleep", "60"}};
   const auto pid = std::to_string(other.pid().value());
   const auto refused = run_tool(

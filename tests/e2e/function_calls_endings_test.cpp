@@ -87,7 +87,7 @@ TEST_P(FunctionCallsCounted, NeedTracefs) {
 
 class FunctionCallsRefused : public FunctionCalls {};
 
-TEST_P(FunctionCallsRefused, WhereTheBuildHasNoProbes) {
+TEST_P(FunctionCallsRefused, SayThatTheBuildHasNoProbes) {
   Counted target{GetParam()};
   const auto result = run_tool({"record", "--functions", "-p", target.pid(), "-o", data()});
   EXPECT_EQ(result.status, (ExitStatus{.code = 125}));

@@ -116,7 +116,7 @@ TEST_F(InstalledLibrary, HeadersIncludeNothingForeign) {
   }
 }
 
-TEST_F(InstalledLibrary, ContinuousProfilerByFindPackage) {
+TEST_F(InstalledLibrary, BuildsAndRunsTheContinuousProfilerByFindPackage) {
   const auto python = plain_interpreter(15);
   if (!python) {
     GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
@@ -147,7 +147,7 @@ TEST_F(InstalledLibrary, ContinuousProfilerByFindPackage) {
   target.serve(10);
 }
 
-TEST_F(InstalledLibrary, ListProcessesByPkgConfig) {
+TEST_F(InstalledLibrary, BuildsAndRunsListProcessesByPkgConfig) {
   const auto python = plain_interpreter(15);
   if (!python) {
     GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";

@@ -155,7 +155,7 @@ class Launch : public testing::TestWithParam<int> {
 };
 
 // One recording for all: each way of starting has its own functions.
-TEST_P(Launch, WhateverStartsThePython) {
+TEST_P(Launch, HasWholeStacksWhateverStartsThePython) {
   const std::string calls_itself = "if __name__ == '__main__':\n";
   script("shebang", "#!" + python() + "\n" + burning("shebang") + "run_shebang()\n");
   script("by-env", "#!/usr/bin/env python\n" + burning("env") + "run_env()\n");

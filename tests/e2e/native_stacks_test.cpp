@@ -207,16 +207,16 @@ TEST_P(NativeStacks, AreThoseOfTheUnwinder) {
 }
 
 // libffi maps a page of its code once more, by chance below the code itself.
-TEST_P(NativeStacks, OfFilesThatAreMappedAgain) {
+TEST_P(NativeStacks, OfFilesThatAreMappedAgainAreThoseOfTheUnwinder) {
   expect_equal(record("3", seconds{1}, {}, {"again"}), GetParam(), 200, 40);
 }
 
 // Perf copies at most 64 KiB of a stack.
-TEST_P(NativeStacks, OfHundredsOfFunctionsToo) {
+TEST_P(NativeStacks, OfHundredsOfFunctionsAreThoseOfTheUnwinder) {
   expect_equal(record("60", seconds{1}), GetParam(), 200, 300);
 }
 
-TEST_P(NativeStacks, ThroughTrampolinesToo) {
+TEST_P(NativeStacks, ThroughTrampolinesAreThoseOfTheUnwinder) {
   if (GetParam().jit) {
     GTEST_SKIP() << "the JIT excludes the trampoline";
   }

@@ -53,7 +53,7 @@ class Ending : public testing::TestWithParam<Interpreter> {
   ServedTree target_{GetParam()};
 };
 
-TEST_P(Ending, TargetExits) {
+TEST_P(Ending, ByTheTargetsExitCompletesTheFile) {
   RunningRecord record{arguments()};
   target().serve(5, kEnough);
   EXPECT_EQ(target().finish(), ExitStatus{});
@@ -63,7 +63,7 @@ TEST_P(Ending, TargetExits) {
   expect_complete_data();
 }
 
-TEST_P(Ending, TargetIsKilled) {
+TEST_P(Ending, ByAKillOfTheTargetCompletesTheFile) {
   RunningRecord record{arguments()};
   target().serve(5, kEnough);
   target().process().child().signal(SIGKILL);
@@ -74,7 +74,7 @@ TEST_P(Ending, TargetIsKilled) {
 }
 
 // Killed during the recording, by the kernel's OOM killer, for example.
-TEST_P(Ending, PerfIsKilled) {
+TEST_P(Ending, ByAKillOfPerfKeepsTheSamplesUntilThenAndSwitchesOff) {
   const TempDir directory;
   auto all = arguments();
   all.insert(all.end(),
@@ -101,7 +101,7 @@ TEST_P(Ending, PerfIsKilled) {
   expect_off_and_well();
 }
 
-TEST_P(Ending, SignalsToTheTool) {
+TEST_P(Ending, ByASignalToTheToolCompletesTheFileAndSwitchesOff) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     RunningRecord record{arguments()};
     target().serve(5, kEnough);
@@ -114,7 +114,7 @@ TEST_P(Ending, SignalsToTheTool) {
   expect_off_and_well();
 }
 
-TEST_P(Ending, TerminalIsClosed) {
+TEST_P(Ending, ByClosingTheTerminalCompletesTheFileAndSwitchesOff) {
   std::vector<std::string> argv{tool(), "record"};
   const auto all = arguments();
   argv.insert(argv.end(), all.begin(), all.end());
@@ -128,7 +128,7 @@ TEST_P(Ending, TerminalIsClosed) {
 }
 
 // Without a command, as users run it.
-TEST_P(Ending, ControlCOnATerminal) {
+TEST_P(Ending, ByControlCOnATerminalCompletesTheFileAndSwitchesOff) {
   std::vector<std::string> argv{tool(), "record"};
   const auto all = arguments();
   argv.insert(argv.end(), all.begin(), all.end());

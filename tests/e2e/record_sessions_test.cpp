@@ -99,7 +99,7 @@ TEST_F(Sessions, WhatOthersSwitchedOnStaysOnAtTheEndOfARecording) {
   EXPECT_GE(count_named(read_samples("perf", data)).whole, 95);
 }
 
-TEST_F(Sessions, SeveralVersionsInOneRecording) {
+TEST_F(Sessions, RecordTwoVersionsInOneFile) {
   ServedTree other{*plain_interpreter(13)};
   const std::string data = in_directory("perf.data");
   RunningRecord record{{"-p", target().pid() + "," + other.pid(), "-F", "999", "-o", data}};

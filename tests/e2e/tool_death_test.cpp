@@ -142,7 +142,7 @@ class ToolDeath : public FaultyRecording, public testing::TestWithParam<Death> {
   ToolDeath() : FaultyRecording{std::get<0>(GetParam()), std::get<1>(GetParam())} {}
 };
 
-TEST_P(ToolDeath, Killed) {
+TEST_P(ToolDeath, LeavesTheTargetUnharmedAndOff) {
   const auto result = record("kill");
   ASSERT_EQ(result.status.signal, SIGKILL) << "the step was not reached: " << result.err;
   guards_.wait_for_orphans({target_.pid()});

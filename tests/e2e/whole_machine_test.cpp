@@ -93,14 +93,14 @@ TEST(WholeMachine, IsRecordedWithoutBuildIds) {
   EXPECT_THAT(events, Not(HasSubstr("build_id: 1")));
 }
 
-TEST(WholeMachine, HasThemByTheBpfEngine) {
+TEST(WholeMachine, HasAllNamesByTheBpfEngine) {
   if (const auto lacks = bpf_engine_lacks(); ::geteuid() != 0 || !lacks.empty()) {
     GTEST_SKIP() << "a pid namespace of its own takes root; " << lacks;
   }
   expect_all_names("--engine bpf", (crowd() + 1) / 2, crowd());
 }
 
-TEST(WholeMachine, HasThemByTheBpfEngineWhenNoneIsThereAtTheStart) {
+TEST(WholeMachine, HasAllNamesByTheBpfEngineWhenNoPythonIsThereAtTheStart) {
   if (const auto lacks = bpf_engine_lacks(); ::geteuid() != 0 || !lacks.empty()) {
     GTEST_SKIP() << "a pid namespace of its own takes root; " << lacks;
   }
@@ -212,11 +212,11 @@ void expect_only_chosen(const std::string& cgroup, const std::vector<std::string
   EXPECT_THAT(messages, Not(HasSubstr(fmt::format("pid {}:", told.value("other", 0)))));
 }
 
-TEST(Scope, OfAUser) { expect_only_chosen("", {"-u", "nobody"}); }
+TEST(Scope, OfAUserHasTheNamesOfItsProcessesOnly) { expect_only_chosen("", {"-u", "nobody"}); }
 
-TEST(Scope, OfACommand) { expect_only_chosen("", {"--comm", "web*"}); }
+TEST(Scope, OfACommandHasTheNamesOfItsProcessesOnly) { expect_only_chosen("", {"--comm", "web*"}); }
 
-TEST(Scope, OfAControlGroup) {
+TEST(Scope, OfAControlGroupHasTheNamesOfItsProcessesOnly) {
   const ControlGroup group;
   if (group.path().empty()) {
     GTEST_SKIP() << "no control group can be made in the unified hierarchy";
@@ -262,7 +262,7 @@ std::set<std::string> record_parent(const std::vector<std::string>& options) {
   return names_in(directory / "data");
 }
 
-TEST(Scope, OfAFamilyWithThoseThatAreBornLater) {
+TEST(Scope, OfAFamilyHasTheNamesOfThoseThatAreBornLater) {
   if (!plain_interpreter(15)) {
     GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
   }

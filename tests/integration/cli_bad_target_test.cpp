@@ -32,19 +32,19 @@ namespace {
 namespace fs = std::filesystem;
 using base::Deadline;
 
-TEST_F(CliBadInput, ItsOwnPid) {
+TEST_F(CliBadInput, ItsOwnPidIsRefused) {
   const auto result =
       run({"sh", "-c", R"(exec "$0" record -p $$ -o "$1" -- true)", tool(), data()});
   expect_failure(result, {"pid ", "perf-pyinject itself", "(own_process)"});
 }
 
-TEST_F(CliBadInput, APidWithoutProcess) {
+TEST_F(CliBadInput, APidWithoutProcessIsRefused) {
   ChildProcess child{{"true"}};
   ASSERT_TRUE(child.wait(Deadline::after(kPatience)));
   expect_refused(child.pid(), "no_such_process", {"no such process"});
 }
 
-TEST_F(CliBadInput, AZombie) {
+TEST_F(CliBadInput, AZombieIsRefused) {
   PythonProcess python{any(), kIdle};
   python.child().close_stdin();
   siginfo_t info{};
@@ -52,7 +52,7 @@ TEST_F(CliBadInput, AZombie) {
   expect_refused(python.pid(), "zombie", {"zombie", "parent"});
 }
 
-TEST_F(CliBadInput, AProcessWithoutPython) {
+TEST_F(CliBadInput, AProcessWithoutPythonIsRefused) {
   ChildProcess child{{"cat"}};
   child.write("ready\n");
   ASSERT_EQ(child.read_line(Deadline::after(kPatience)), "ready");
@@ -62,7 +62,7 @@ TEST_F(CliBadInput, AProcessWithoutPython) {
 }
 
 // For example, the Python of Debian 12.
-TEST_F(CliBadInput, AnOldPython) {
+TEST_F(CliBadInput, AnOldPythonIsRefused) {
   std::vector<std::string> candidates{"/usr/bin/python3"};
   const char* const home = std::getenv("HOME");
   std::error_code ignored;
@@ -91,7 +91,7 @@ TEST_F(CliBadInput, AnOldPython) {
   GTEST_SKIP() << "no Python 3.11 is here";
 }
 
-TEST_F(CliBadInput, AnotherUsersProcess) {
+TEST_F(CliBadInput, AnotherUsersProcessIsRefused) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "being another user needs root";
   }
@@ -108,7 +108,7 @@ TEST_F(CliBadInput, AnotherUsersProcess) {
   expect_as_before(python);
 }
 
-TEST_F(CliBadInput, TracedByStrace) {
+TEST_F(CliBadInput, AProcessTracedByStraceIsRefused) {
   PythonProcess python{any(), kAnswers};
   {
     const Tracer tracer{strace_of(python.pid())};
@@ -121,7 +121,7 @@ TEST_F(CliBadInput, TracedByStrace) {
   expect_as_before(python);
 }
 
-TEST_F(CliBadInput, DumpWithAStopOfATracedProcess) {
+TEST_F(CliBadInput, DumpWithAStopOfATracedProcessIsRefused) {
   PythonProcess python{any(), kAnswers};
   {
     const Tracer tracer{strace_of(python.pid())};
@@ -136,7 +136,7 @@ TEST_F(CliBadInput, DumpWithAStopOfATracedProcess) {
   expect_as_before(python);
 }
 
-TEST_F(CliBadInput, TracedByGdb) {
+TEST_F(CliBadInput, AProcessTracedByGdbIsRefused) {
   PythonProcess python{any(), kAnswers};
   {
     const Tracer tracer{gdb_of(python.pid())};
@@ -164,7 +164,7 @@ TEST_F(CliBadInput, TheJitIsOn) {
   python.expect_alive();
 }
 
-TEST_F(CliBadInput, AForeignEvaluator) {
+TEST_F(CliBadInput, AForeignEvaluatorIsRefused) {
   PythonProcess python{any(), kForeignEvaluator};
   python.send_line("put it in");
   ASSERT_THAT(python.read_line(), testing::StartsWith("foreign "));
@@ -191,7 +191,7 @@ class CliBadMap : public CliBadInput {
   std::string map_;
 };
 
-TEST_F(CliBadMap, ASymbolicLink) {
+TEST_F(CliBadMap, ASymbolicLinkIsRefused) {
   start(any());
   const SeenDirectory elsewhere{any()};
   elsewhere.write("precious", "kept");
@@ -200,7 +200,7 @@ TEST_F(CliBadMap, ASymbolicLink) {
   EXPECT_EQ(base::read_file(elsewhere.here("precious")), "kept");
 }
 
-TEST_F(CliBadMap, AFileOfSomebodyElse) {
+TEST_F(CliBadMap, AFileOfSomebodyElseIsRefused) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "giving files away needs root";
   }
@@ -212,7 +212,7 @@ TEST_F(CliBadMap, AFileOfSomebodyElse) {
   EXPECT_EQ(fs::file_size(map_), 0U);
 }
 
-TEST_F(CliBadMap, AReadOnlyTmp) {
+TEST_F(CliBadMap, AReadOnlyTmpIsRefused) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "mounting needs root";
   }

@@ -34,7 +34,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-TEST_F(CliBadInput, NoPerfOnPath) {
+TEST_F(CliBadInput, AMissingPerfIsReported) {
   PythonProcess python{any(), kIdle};
   const TempDir empty;
   RunOptions options;
@@ -63,7 +63,7 @@ TEST_F(CliBadInput, PerfFailsAtOnce) {
   EXPECT_THAT(differences(before, take_snapshot(python.pid())), IsEmpty());
 }
 
-TEST_F(CliBadInput, AnOutputThatCannotBeWritten) {
+TEST_F(CliBadInput, AnOutputThatCannotBeWrittenIsReported) {
   PythonProcess python{any(), kAnswers};
   const auto output = directory_ / "missing/data";
   const auto result = run({tool(), "record", "-p", say(python.pid()), "-o", output, "--", "true"});
@@ -71,7 +71,7 @@ TEST_F(CliBadInput, AnOutputThatCannotBeWritten) {
   expect_as_before(python);
 }
 
-TEST_F(CliBadInput, AFullDisk) {
+TEST_F(CliBadInput, AFullDiskIsReported) {
   if (::geteuid() != 0) {
     GTEST_SKIP() << "mounting needs root";
   }

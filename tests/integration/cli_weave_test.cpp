@@ -62,7 +62,7 @@ class CliWeave : public testing::Test {
   test::TempDir directory_;
 };
 
-TEST_F(CliWeave, IntoAnotherFile) {
+TEST_F(CliWeave, WritesAnotherFileAndKeepsItsInput) {
   const auto input = recorded();
   const auto before = contents(input);
   const std::string output = directory_ / "whole.data";
@@ -75,7 +75,7 @@ TEST_F(CliWeave, IntoAnotherFile) {
   EXPECT_FALSE(has_stacks(output));
 }
 
-TEST_F(CliWeave, InPlace) {
+TEST_F(CliWeave, ReplacesItsInput) {
   const auto input = recorded();
   const auto result = weave({input});
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;

@@ -67,7 +67,7 @@ TEST_F(HostileFiles, TheInterpretersFileIsReplaced) {
 }
 
 // The file grows after it was mapped: it is the mapped file, but its size is absurd.
-TEST_F(HostileFiles, AFileOf100Gigabytes) {
+TEST_F(HostileFiles, AFileOf100GigabytesIsRefused) {
   const SeenDirectory directory{Interpreter{}};
   fs::copy_file(targets_dir() + "/frames_keep.so", directory.here("python3-huge"));
   ChildProcess process{{targets_dir() + "/map_elf", directory.here("python3-huge")}};

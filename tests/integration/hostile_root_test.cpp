@@ -48,7 +48,7 @@ TEST_F(HostileRoot, AFileOfTheHostsIsMountedThere) {
 }
 
 // Its own /proc must not matter to the tool.
-TEST_F(HostileRoot, AProcOfItsOwn) {
+TEST_F(HostileRoot, AProcOfItsOwnDoesNotMatter) {
   order("os.mkdir('/proc/self'); os.mkfifo('/proc/self/maps')");
   order("os.mkdir(f'/proc/{os.getpid()}'); os.mkfifo(f'/proc/{os.getpid()}/maps')");
   order("os.symlink('../../..', f'/proc/{os.getpid()}/root')");
@@ -67,7 +67,7 @@ TEST_F(HostileRoot, TheMapIsAFileAndALinkInTurn) {
 }
 
 // CPython keeps its map open for life, and the program can replace the file behind that descriptor.
-TEST_F(HostileRoot, AnotherFileUnderTheMapsDescriptor) {
+TEST_F(HostileRoot, AnotherFileUnderTheMapsDescriptorLetsNothingOut) {
   EXPECT_EQ(pyinject({"activate", "-p", pid_}).status, ExitStatus{});
   for (const auto* const instead :
        {"(lambda: (open(MAP, 'w').close(), mount('/secret', MAP)), os.O_PATH)",
@@ -89,7 +89,7 @@ TEST_F(HostileRoot, AnotherFileUnderTheMapsDescriptor) {
 }
 
 // The other side of the copy: another user has created a file at its destination.
-TEST_F(HostileRoot, AMapOf100GigabytesOfNothingAndALinkWhereItsCopyGoes) {
+TEST_F(HostileRoot, AMapOf100GigabytesOfNothingAndALinkWhereItsCopyGoesLetNothingOut) {
   order("open(MAP, 'w').truncate(100 << 30)");
   fs::create_symlink(secret_, copy());
   ASSERT_EQ(::lchown(copy().c_str(), 65534, 65534), 0);
@@ -105,7 +105,7 @@ TEST_F(HostileRoot, AMapOf100GigabytesOfNothingAndALinkWhereItsCopyGoes) {
   expect_nothing_got_out();
 }
 
-TEST_F(HostileRoot, ADirectoryWhereItsCopyGoes) {
+TEST_F(HostileRoot, ADirectoryWhereItsCopyGoesIsReported) {
   fs::create_directory(copy());
   const auto recorded = record();
   fs::remove(copy());

@@ -228,7 +228,7 @@ TEST_P(PerfDataRewrite, KeepsARecordingWithoutUserStacks) {
   EXPECT_EQ(report(rewritten.path), before);
 }
 
-TEST_P(PerfDataRewrite, CompressedUserStacks) {
+TEST_P(PerfDataRewrite, ReplacesCompressedUserStacks) {
   const auto path = record({"-e", "cpu-clock", "-z", "--call-graph", "dwarf,4096"});
   const auto rewritten = rewrite(path);
   EXPECT_EQ(rewritten.samples, rewritten.stacks);
@@ -236,7 +236,7 @@ TEST_P(PerfDataRewrite, CompressedUserStacks) {
   EXPECT_EQ(count(perf({"report", "--header-only", "-i", rewritten.path}).out, "compressed"), 0U);
 }
 
-TEST_P(PerfDataRewrite, EventsThatSampleDifferentThings) {
+TEST_P(PerfDataRewrite, AcceptsEventsThatSampleDifferentThings) {
   const auto path = record({"-e", "cpu-clock/call-graph=dwarf/", "-e", "task-clock/call-graph=fp/",
                             "-d", "-W", "--phys-data", "--transaction"});
   const auto rewritten = rewrite(path);
@@ -261,14 +261,14 @@ class PerfDataModes : public PerfDataRewrite {
   }
 };
 
-TEST_P(PerfDataModes, PerThread) {
+TEST_P(PerfDataModes, PerThreadRecordingsKeepTheirSamples) {
   const auto path = record({"-e", "cpu-clock", "--per-thread", "-g"});
   const auto rewritten = rewrite(path);
   EXPECT_GT(rewritten.samples, 20U);
   expect_same(path, rewritten.path, "comm,tid,period,event,ip");
 }
 
-TEST_P(PerfDataModes, SeriesOfFiles) {
+TEST_P(PerfDataModes, SeriesOfFilesKeepTheirSamples) {
   const auto path =
       record({"-e", "cpu-clock", "-m", "4", "--switch-output=16K", "--call-graph", "dwarf,1024"},
              {"-F", "1999"}, 10 * kShort);
@@ -288,7 +288,7 @@ TEST_P(PerfDataModes, SeriesOfFiles) {
   EXPECT_EQ(with_samples, 3) << path;
 }
 
-TEST_P(PerfDataModes, Tracepoints) {
+TEST_P(PerfDataModes, TracepointsKeepTheirSamples) {
   const RunResult list = perf({"list", "--raw-dump", "tracepoint"});
   if (count(list.out, "sched:sched_process_fork") == 0) {
     GTEST_SKIP() << "no tracepoints";

@@ -45,7 +45,7 @@ void expect_safe(PythonProcess& python, bool must_refuse) {
   }
 }
 
-TEST_P(PythonOnceActivatedTest, ByItsOwnCall) {
+TEST_P(PythonOnceActivatedTest, ByItsOwnCallIsRefusedOrSurvives) {
   PythonProcess python{GetParam(), std::string{"import sys\n"
                                                "sys.activate_stack_trampoline('perf')\n"
                                                "def f(): pass\n"
@@ -56,7 +56,7 @@ TEST_P(PythonOnceActivatedTest, ByItsOwnCall) {
   fs::remove(map_file(python.pid()));
 }
 
-TEST_P(PythonOnceActivatedTest, ByAnOption) {
+TEST_P(PythonOnceActivatedTest, ByAnOptionIsRefusedOrSurvives) {
   PythonOptions options;
   options.interpreter_args = {"-X", "perf"};
   PythonProcess python{GetParam(),
@@ -71,7 +71,7 @@ TEST_P(PythonOnceActivatedTest, ByAnOption) {
 }
 
 // A code watcher of another module does not mean that it was activated.
-TEST_P(PythonOnceActivatedTest, NeverButItHasAWatcher) {
+TEST_P(PythonOnceActivatedTest, AnotherModulesWatcherDoesNotPreventActivation) {
   PythonProcess python{GetParam(),
                        std::string{"import ctypes, sys\n"
                                    "watcher = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int,"

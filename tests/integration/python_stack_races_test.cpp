@@ -170,7 +170,7 @@ work()
 }
 
 // After the activation, each call has its own activation of the evaluator.
-TEST_P(PythonStackRacesTest, GroupsBeforeAndAfterActivation) {
+TEST_P(PythonStackRacesTest, EachCallAfterTheActivationIsAGroupOfItsOwn) {
   if (is_only_read(GetParam())) {
     GTEST_SKIP() << "it cannot be activated";
   }

@@ -110,7 +110,7 @@ make(pause)
 }
 
 // throw() of an outer generator makes it the caller of the inner one without starting an evaluator.
-TEST_P(PythonStackReaderTest, GeneratorsThatAreThrownInto) {
+TEST_P(PythonStackReaderTest, ReadsGeneratorsThatAreThrownInto) {
   PythonProcess python{GetParam(), std::string{kTelling} + R"(
 def inner():
     try:

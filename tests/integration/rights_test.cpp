@@ -215,7 +215,7 @@ TEST_F(Rights, OnesOwnProcessThatIsNotDumpableNeedsSysPtrace) {
 }
 
 // As an administrator would grant it to a group.
-TEST_F(Rights, AFileCapabilityOfTheTool) {
+TEST_F(Rights, AFileCapabilityOfTheToolIsEnough) {
   const auto set = run({"setcap", "cap_sys_ptrace+ep", directory_.here("perf-pyinject")});
   if (set.status != ExitStatus{}) {
     GTEST_SKIP() << "no file capabilities here: " << set.err;

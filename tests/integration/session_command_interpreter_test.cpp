@@ -94,7 +94,7 @@ TEST_F(CommandsPython, IsNotGuessed) {
   EXPECT_EQ(isolated({"no-such-command"}), "?");
 }
 
-TEST_F(CommandsPython, OptionsThatIgnoreTheEnvironment) {
+TEST_F(CommandsPython, OptionsThatIgnoreTheEnvironmentAreRecognised) {
   EXPECT_EQ(isolated({link(), "-I", "x"}), "-I");
   EXPECT_EQ(isolated({link(), "-sE", "-c", "pass"}), "-E");
   EXPECT_EQ(isolated({link(), "-W", "ignore", "-uI"}), "-I");

@@ -301,14 +301,14 @@ TEST_F(RecordTest, AnOptionThatPerfDoesNotKnowIsReportedWithoutPerfsUsage) {
   EXPECT_THAT(logger_.text(LogLevel::kInfo), testing::Not(HasSubstr("Usage: ")));
 }
 
-TEST_F(RecordTest, PerfThatFailsAtOnce) {
+TEST_F(RecordTest, PerfThatFailsAtOnceTouchesNothing) {
   EXPECT_EQ(record({"true"}, {"-e", "no-such-event", "-o", data()}), kUsage) << "perf's own status";
   EXPECT_EQ(record({"true"}, {"-o", "/nonexistent/folder/x"}), kFailure);
   EXPECT_THAT(errors(), HasSubstr("perf record failed: exit status"));
   EXPECT_THAT(injector_.calls, IsEmpty()) << "perf is started first";
 }
 
-TEST_F(RecordTest, PerfThatIsKilledMeanwhile) {
+TEST_F(RecordTest, PerfThatIsKilledMeanwhileIsAFailure) {
   EXPECT_EQ(
       record({"sh", "-c",
               "kill -KILL $(pgrep -P " + std::to_string(::getpid()) + " -x perf); exec sleep 600"}),
@@ -321,7 +321,7 @@ TEST_F(RecordTest, PerfThatEndsByItselfIsNoFailure) {
   EXPECT_THAT(logger_.text(LogLevel::kWarning), HasSubstr("perf record ended by itself"));
 }
 
-TEST_F(RecordTest, FullDisk) {
+TEST_F(RecordTest, FullDiskIsAFailure) {
   if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", "", MS_REC | MS_PRIVATE, "") != 0 ||
       ::mount("tmpfs", directory_.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
     GTEST_SKIP() << "needs the right to mount";
@@ -331,7 +331,7 @@ TEST_F(RecordTest, FullDisk) {
   ::umount(directory_.path().c_str());
 }
 
-TEST_F(RecordTest, CallGraphOfTheTargetsUnlessChosen) {
+TEST_F(RecordTest, MeasuresStacksOnlyIfTheyAreToBeCopied) {
   detector_.frame_pointers = false;
   detector_.version.minor = 13;
   // Records into a directory, so that no stack can be completed: copies are all that remains.

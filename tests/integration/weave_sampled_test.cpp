@@ -124,7 +124,7 @@ TEST_F(SampledStacksAndPerf, OffsetsOfSymbolsAreLines) {
   EXPECT_TRUE(outer.begin()->ends_with("py::outer:/srv/app.py+0x8"));
 }
 
-TEST_F(SampledStacksAndPerf, LinesOfSourceFiles) {
+TEST_F(SampledStacksAndPerf, PerfScriptShowsLinesOfSourceFiles) {
   record({"-e", "cpu-clock", "-F", "1999", "-g"}, {"/bin/sh", "-c", kWork});
   read_stacks();
   (void)weave_it();
@@ -141,7 +141,7 @@ TEST_F(SampledStacksAndPerf, LinesOfSourceFiles) {
   }
 }
 
-TEST_F(SampledStacksAndPerf, AProfileOfLines) {
+TEST_F(SampledStacksAndPerf, PerfReportShowsTheSharesOfLines) {
   record({"-e", "cpu-clock", "-F", "1999", "-g"}, {"/bin/sh", "-c", kWork});
   read_stacks();
   (void)weave_it();

@@ -140,7 +140,7 @@ TEST_F(WeaveTest, CompressedStacksAreUnwound) {
   EXPECT_EQ(summary.damage, "");
 }
 
-TEST_F(WeaveTest, EventsThatSampleDifferentThings) {
+TEST_F(WeaveTest, EventsThatSampleDifferentThingsKeepTheirSamples) {
   const auto input =
       recorded({"-e", "cpu-clock/call-graph=dwarf/", "-e", "task-clock/call-graph=fp/"});
   const auto summary = woven(input, output());

@@ -75,7 +75,7 @@ TEST(CommandLine, WholeSystemIsLenientUnlessToldOtherwise) {
   EXPECT_EQ(mistake({"record", "-p", "1", "--lenient", "--strict"}).status, 129);
 }
 
-TEST(CommandLine, Join) {
+TEST(CommandLine, ParsesJoin) {
   const auto line = parse({"join", "4711", "--gil", "--tasks", "--lines", "--keep-raw",
                            "--python-only", "--stats", "f", "--perf", "p", "-v"});
   EXPECT_EQ(line.verb, &join_verb);
@@ -144,7 +144,7 @@ TEST(CommandLine, RefusesWhatIsNoPid) {
   EXPECT_EQ(mistake({"record", "-p", ""}).status, 129);
 }
 
-TEST(CommandLine, StatusesOfMistakes) {
+TEST(CommandLine, ReportsMistakesWithTheirStatus) {
   EXPECT_EQ(mistake({"--quiet"}).status, 129);
   EXPECT_EQ(mistake({"--bogus"}).status, 129);
   EXPECT_EQ(mistake({"recrod"}).status, 129);

@@ -33,7 +33,7 @@ RecordCommand parse_record_command(const Words& words) {
   return std::get<RecordCommand>(parse_command_line(words, {}).options);
 }
 
-TEST(RepeatOption, DurationPeriodAndNumber) {
+TEST(RepeatOption, HasDurationPeriodAndNumber) {
   const auto line = parse_record_command({"record", "-p", "1", "--repeat", "30s/5m"});
   ASSERT_TRUE(line.repeat);
   EXPECT_EQ(line.repeat->duration, seconds{30});

@@ -32,7 +32,7 @@ std::optional<std::uint64_t> value_of(std::initializer_list<unsigned> operations
 constexpr std::uint64_t minus(std::uint64_t value) { return 0 - value; }
 
 // Opcodes from DWARF 4, section 7.7.1.
-TEST(UnwindExpression, Constants) {
+TEST(UnwindExpression, EvaluatesConstants) {
   EXPECT_EQ(value_of({0x30}), 0U);
   EXPECT_EQ(value_of({0x4f}), 31U);
   EXPECT_EQ(value_of({0x08, 0xff}), 0xffU);
@@ -48,7 +48,7 @@ TEST(UnwindExpression, Constants) {
   EXPECT_EQ(value_of({0x11, 0x9b, 0xf1, 0x59}), minus(624485));
 }
 
-TEST(UnwindExpression, Registers) {
+TEST(UnwindExpression, EvaluatesRegisters) {
   EXPECT_EQ(value_of({0x77, 0x08}), 107U + 8);
   EXPECT_EQ(value_of({0x70, 0x7f}), 99U);
   EXPECT_EQ(value_of({0x92, 0x0c, 0x10}), 112U + 16);
@@ -57,7 +57,7 @@ TEST(UnwindExpression, Registers) {
   EXPECT_EQ(value_of({0x92, 0xff, 0x01, 0x00}), std::nullopt);
 }
 
-TEST(UnwindExpression, OperationsOnOne) {
+TEST(UnwindExpression, EvaluatesOperationsOnOneValue) {
   EXPECT_EQ(value_of({0x06}, 8), 16U);
   EXPECT_EQ(value_of({0x06}, 0x1000), std::nullopt);
   EXPECT_EQ(value_of({0x12, 0x22}, 4), 8U);
@@ -68,7 +68,7 @@ TEST(UnwindExpression, OperationsOnOne) {
   EXPECT_EQ(value_of({0x96}, 5), 5U);
 }
 
-TEST(UnwindExpression, OperationsOnTwo) {
+TEST(UnwindExpression, EvaluatesOperationsOnTwoValues) {
   const auto of = [](std::uint64_t a, std::uint64_t b, unsigned operation) {
     return value_of({0x08, static_cast<unsigned>(b), operation}, a);
   };

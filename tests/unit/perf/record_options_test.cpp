@@ -53,7 +53,7 @@ TEST(ScanWords, KnowsAbbreviationsAndNegations) {
   EXPECT_EQ(scan({"--of-the-future"}).groups[0][0].option, nullptr);
 }
 
-TEST(ChosenCallGraph, InEverySpelling) {
+TEST(ChosenCallGraph, IsReadInEverySpelling) {
   using Kind = ChosenCallGraph::Kind;
   const auto kind = [](const Words& words) {
     const auto chosen = parse_options(words).call_graph;

@@ -39,7 +39,7 @@ TEST(PerfDataIdentity, TheIdentifierHasItsFixedPlaces) {
   EXPECT_EQ(index.event_of(as_record(plain_sample(""))), nullptr);
 }
 
-TEST(PerfDataIdentity, TheIdWithoutAnIdentifier) {
+TEST(PerfDataIdentity, FindsTheIdWithoutAnIdentifier) {
   constexpr std::uint64_t kType = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_ID |
                                   PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
   const std::vector<Event> events{made_event(kType, {10}), made_event(kType, {20})};
@@ -58,7 +58,7 @@ TEST(PerfDataIdentity, OneEventNeedsNoId) {
   EXPECT_EQ(EventIndex{events}.event_of(as_record(lost(""))), nullptr);
 }
 
-TEST(PerfDataIdentity, TimesOfSamples) {
+TEST(PerfDataIdentity, ReadsTimesOfSamples) {
   const auto payload = words(1, 2, 3, 4);
   EXPECT_EQ(time_of(plain_sample(payload), made_event(PERF_SAMPLE_TIME)), 1U);
   EXPECT_EQ(time_of(plain_sample(payload), made_event(PERF_SAMPLE_TIME | PERF_SAMPLE_IP)), 2U);
@@ -70,7 +70,7 @@ TEST(PerfDataIdentity, TimesOfSamples) {
   EXPECT_EQ(time_of(plain_sample(payload), made_event(PERF_SAMPLE_IP)), std::nullopt);
 }
 
-TEST(PerfDataIdentity, TimesOfOthers) {
+TEST(PerfDataIdentity, ReadsTimesOfOthers) {
   EXPECT_EQ(time_of(lost(words(7)), made_event(PERF_SAMPLE_TIME)), 7U);
   auto event =
       made_event(PERF_SAMPLE_TIME | PERF_SAMPLE_TID | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
@@ -86,7 +86,7 @@ TEST(PerfDataIdentity, TimesOfOthers) {
   EXPECT_EQ(time_of(lost(words(1, 7, 2, 3, 4, 5)), event), std::nullopt);
 }
 
-TEST(PerfDataIdentity, ThreadsOfOthers) {
+TEST(PerfDataIdentity, ReadsThreadsOfOthers) {
   constexpr auto kTask = std::uint64_t{9} << 32U | 8U;
   const auto thread_of = [](const std::string& bytes, const Event& event) {
     return thread_in(as_record(bytes), event.attr);
@@ -105,7 +105,7 @@ TEST(PerfDataIdentity, ThreadsOfOthers) {
 }
 
 // READ and other optional fields follow the period.
-TEST(PerfDataIdentity, PlacesOfPeriods) {
+TEST(PerfDataIdentity, KnowsThePlacesOfPeriods) {
   EXPECT_EQ(period_offset(made_event(PERF_SAMPLE_IP).attr), 8U);
   EXPECT_EQ(period_offset(made_event(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
                                      PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |

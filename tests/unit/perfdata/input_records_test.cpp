@@ -78,7 +78,7 @@ std::string compressed(const std::string& data, std::size_t piece, std::uint32_t
   return records;
 }
 
-TEST(PerfDataInput, HeadsOfSamples) {
+TEST(PerfDataInput, ReadsTheHeadsOfSamples) {
   std::string data;
   for (std::size_t i = 0; i < 300; ++i) {
     data += made_record(PERF_RECORD_SAMPLE, 2,
@@ -118,7 +118,7 @@ TEST(PerfDataInput, HeadsOfSamples) {
   EXPECT_THAT(heads(data + cut.substr(0, 20000)), HasSubstr("is cut off"));
 }
 
-TEST(PerfDataInput, RecordsInTheirOrder) {
+TEST(PerfDataInput, ReadsRecordsInTheirOrder) {
   const auto data = many_records();
   ASSERT_GT(data.size(), std::size_t{5} << 20U) << "more than fits a buffer";
   auto input = open_bytes(one_event(data).bytes());
@@ -132,7 +132,7 @@ TEST(PerfDataInput, RecordsInTheirOrder) {
 
 // The kernel writes the same record for one event after another and it grows each time
 // (perf_event_ksymbol_output(), perf_event_bpf_output()).
-TEST(PerfDataInput, LeftoversBehindTheSampleId) {
+TEST(PerfDataInput, CutsOffLeftoversBehindTheSampleId) {
   const auto leftovers = padded("somebody else's") + words(11, 0);
   const auto symbol = words(0xffffffffc0001000, 23) + padded("bpf_prog_62eff59b7d4f5ea1");
   const auto program = words(1, 0x62ef);
@@ -167,7 +167,7 @@ TEST(PerfDataInput, LeftoversBehindTheSampleId) {
 }
 
 // The kernel added one to the same record for another recording's event (perf_event_mmap_output()).
-TEST(PerfDataInput, MappingsThatPretendToHaveABuildId) {
+TEST(PerfDataInput, CorrectsMappingsThatPretendToHaveABuildId) {
   constexpr std::uint16_t kPretends = PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID;
   const auto mapping = [](std::uint16_t misc, const std::string& identity) {
     return made_record(
@@ -204,7 +204,7 @@ TEST(PerfDataInput, MappingsThatPretendToHaveABuildId) {
   EXPECT_EQ(all_of(other), made.data);
 }
 
-TEST(PerfDataInput, CompressedRecords) {
+TEST(PerfDataInput, ReadsCompressedRecords) {
   const auto data = many_records();
   const auto round = made_record(kFinishedRound, 0, "");
   for (const std::uint32_t type : {kCompressed, kCompressed2}) {

@@ -30,7 +30,7 @@ std::string why_not(const std::string& bytes) {
   return why == nullptr ? "" : why->why;
 }
 
-TEST(PerfDataInput, EventsAsTheyAreInTheFile) {
+TEST(PerfDataInput, HasTheEventsAsTheyAreInTheFile) {
   auto made = one_event();
   made.events.push_back(test::made_dwarf_event(kTimed, {20}));
   made.attr_size = sizeof(perf_event_attr) + 16;
@@ -47,7 +47,7 @@ TEST(PerfDataInput, EventsAsTheyAreInTheFile) {
   EXPECT_EQ(open_bytes(made.bytes()).events()[1].attr.sample_stack_user, 0U);
 }
 
-TEST(PerfDataInput, TheEventsOfARunningPerf) {
+TEST(PerfDataInput, ReadsTheEventsOfARunningPerf) {
   auto made = one_event("");  // the features are listed, but not written yet
   const auto bytes = made.bytes();
   const auto events = events_of_running(test::memory_file(bytes), "made");
@@ -109,7 +109,7 @@ TEST(PerfDataInput, RejectsUnsupportedFiles) {
               HasSubstr("to which event they belong"));
 }
 
-TEST(PerfDataInput, SectionsOutsideOfTheFile) {
+TEST(PerfDataInput, RefusesSectionsOutsideOfTheFile) {
   auto made = one_event();
   made.features[3] = "host";
   const auto good = made.bytes();
@@ -137,7 +137,7 @@ TEST(PerfDataInput, SectionsOutsideOfTheFile) {
   }
 }
 
-TEST(PerfDataInput, FeaturesOnTopOfEachOther) {
+TEST(PerfDataInput, RefusesFeaturesOnTopOfEachOther) {
   auto made = one_event();
   for (unsigned bit = 3; bit < 9; ++bit) {
     made.features[bit] = "";
@@ -150,7 +150,7 @@ TEST(PerfDataInput, FeaturesOnTopOfEachOther) {
   EXPECT_THAT(why_not(bytes), HasSubstr("feature 5"));
 }
 
-TEST(PerfDataInput, IdsOnTopOfEachOther) {
+TEST(PerfDataInput, RefusesIdsOnTopOfEachOther) {
   auto made = one_event();
   made.events.push_back(made_event(kTimed, {20}));
   auto bytes = made.bytes();
@@ -162,7 +162,7 @@ TEST(PerfDataInput, IdsOnTopOfEachOther) {
   EXPECT_THAT(why_not(bytes), HasSubstr("ids of an event"));
 }
 
-TEST(PerfDataInput, FilesThatAreNone) {
+TEST(PerfDataInput, RefusesWhatIsNoRegularFile) {
   const test::TempDir directory;
   const auto why = [](const std::string& path) {
     const auto input = Input::open(path);

@@ -205,7 +205,7 @@ TEST(PerfDataOutput, AttributesInRecordsLoseThemToo) {
   EXPECT_TRUE(rewrite(made, unchanged) == expected.bytes());
 }
 
-TEST(PerfDataOutput, Mappings) {
+TEST(PerfDataOutput, WritesMappings) {
   MadePerfData made;
   made.events = {made_event(kSampleType, {10})};
   made.data = made_record(kFinishedRound, 0, "");
@@ -220,7 +220,7 @@ TEST(PerfDataOutput, Mappings) {
   EXPECT_FALSE(again.next() || again.damaged());
 }
 
-TEST(PerfDataOutput, BuildIds) {
+TEST(PerfDataOutput, AddsBuildIds) {
   MadePerfData made;
   made.events = {made_event(kSampleType, {10})};
   made.data = made_record(kFinishedRound, 0, "");

@@ -20,7 +20,7 @@ std::string task(std::uint32_t type) {
   return made_record(type, 0, packed(10U, 20U, 30U, 40U) + words(50));
 }
 
-TEST(PerfDataRecords, AMappingOfAFile) {
+TEST(PerfDataRecords, AMappingOfAFileIsParsed) {
   const auto bytes = made_record(
       PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER,
       packed(7U, 8U) + words(0x1000, 0x2000, 0x3000) + packed(1U, 2U) + words(3, 4) +
@@ -41,7 +41,7 @@ TEST(PerfDataRecords, AMappingOfAFile) {
   EXPECT_TRUE(mapping->build_id.empty());
 }
 
-TEST(PerfDataRecords, AMappingWithABuildId) {
+TEST(PerfDataRecords, AMappingWithABuildIdIsParsed) {
   const std::string id(20, '\xab');
   const auto with = [&](std::uint8_t size) {
     return made_record(PERF_RECORD_MMAP2, PERF_RECORD_MISC_MMAP_BUILD_ID,
@@ -57,7 +57,7 @@ TEST(PerfDataRecords, AMappingWithABuildId) {
   EXPECT_FALSE(parse_mapping(as_record(with(21))));
 }
 
-TEST(PerfDataRecords, ADeferredChain) {
+TEST(PerfDataRecords, ADeferredChainIsParsed) {
   const auto of = [](const std::string& payload) {
     const auto bytes = made_record(kCallchainDeferred, PERF_RECORD_MISC_USER, payload);
     return parse_deferred_chain(as_record(bytes));
@@ -147,7 +147,7 @@ TEST(PerfDataRecords, AMappingIsReplacedByAnotherOne) {
   EXPECT_FALSE(make_mapping_like(as_record(task(PERF_RECORD_FORK)), mapping, bytes));
 }
 
-TEST(PerfDataRecords, Tasks) {
+TEST(PerfDataRecords, TasksAreParsed) {
   for (const std::uint32_t type : {PERF_RECORD_FORK, PERF_RECORD_EXIT}) {
     const auto bytes = task(type);
     const auto parsed = parse_task(as_record(bytes));
@@ -161,7 +161,7 @@ TEST(PerfDataRecords, Tasks) {
   EXPECT_FALSE(parse_task(as_record(task(PERF_RECORD_THROTTLE))));
 }
 
-TEST(PerfDataRecords, NamesOfTasks) {
+TEST(PerfDataRecords, NamesOfTasksAreParsed) {
   const auto with = [](std::uint16_t misc, const std::string& name) {
     return made_record(PERF_RECORD_COMM, misc, packed(7U, 8U) + name);
   };

@@ -32,7 +32,7 @@ std::string stacks(std::uint64_t filled) {
          words(filled);
 }
 
-TEST(PerfDataSamples, FieldsInTheirOrder) {
+TEST(PerfDataSamples, HaveTheirFieldsInOrder) {
   const auto event =
       made_event(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
                  PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU |
@@ -53,7 +53,7 @@ TEST(PerfDataSamples, FieldsInTheirOrder) {
   EXPECT_EQ(out.register_abi, 0U);
 }
 
-TEST(PerfDataSamples, UserStacks) {
+TEST(PerfDataSamples, HaveUserStacksAndAreWrittenWithoutThem) {
   const auto event = made_dwarf_event(PERF_SAMPLE_IP | PERF_SAMPLE_CALLCHAIN |
                                       PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_RAW);
   const auto raw = packed(12U) + "twelve bytes";
@@ -103,7 +103,7 @@ TEST(PerfDataSamples, RegistersWithoutStacksStay) {
 }
 
 // perf_event.h: struct read_format.
-TEST(PerfDataSamples, CountersInAllFormats) {
+TEST(PerfDataSamples, HaveCountersInAllFormats) {
   for (std::uint64_t format = 0; format < PERF_FORMAT_MAX; ++format) {
     auto event = made_event(PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN);
     event.attr.read_format = format;
@@ -123,7 +123,7 @@ TEST(PerfDataSamples, CountersInAllFormats) {
   }
 }
 
-TEST(PerfDataSamples, Branches) {
+TEST(PerfDataSamples, HaveBranches) {
   const auto branches = [](std::uint64_t type, const std::string& bytes) {
     auto event = made_dwarf_event(PERF_SAMPLE_BRANCH_STACK);
     event.attr.branch_sample_type = type;
@@ -153,7 +153,7 @@ TEST(PerfDataSamples, TheLengthTellsWhetherThereIsAnHwIndex) {
   }
 }
 
-TEST(PerfDataSamples, FieldsBehindTheStack) {
+TEST(PerfDataSamples, KeepFieldsBehindTheStack) {
   auto event =
       made_dwarf_event(PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_TRANSACTION |
                        PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_PHYS_ADDR | PERF_SAMPLE_CGROUP |

@@ -197,7 +197,7 @@ TEST_F(AddressSpacesTest, EveryExecIsRemembered) {
 }
 
 // A server that forks for each request; a copy of all mappings for each would take gigabytes.
-TEST_F(AddressSpacesTest, ManyForks) {
+TEST_F(AddressSpacesTest, RemembersTheMappingsOfManyForks) {
   constexpr std::uint32_t kMany = 50'000;
   for (std::uint64_t i = 1; i <= 1000; ++i) {
     spaces_.map(0, kPid, mapped(i * 0x1000, (i + 1) * 0x1000, std::to_string(i)));
@@ -225,7 +225,7 @@ TEST_F(AddressSpacesTest, ForkCyclesEnd) {
 }
 
 // A just-in-time compiler maps the same addresses again and again.
-TEST_F(AddressSpacesTest, ManyReplacedMappings) {
+TEST_F(AddressSpacesTest, RemembersManyReplacedMappings) {
   constexpr std::uint64_t kMany = 20'000;
   for (std::uint64_t i = 1; i <= kMany; ++i) {
     spaces_.map(i, kPid, mapped(0x1000, 0x2000, std::to_string(i)));
@@ -239,7 +239,7 @@ TEST_F(AddressSpacesTest, ManyReplacedMappings) {
 
 // A hostile file: each mapping would split all older ones if they were not removed by then. Fast or
 // it never ends.
-TEST_F(AddressSpacesTest, ManyOverlaps) {
+TEST_F(AddressSpacesTest, SurvivesManyOverlaps) {
   constexpr std::uint64_t kMany = 30'000;
   for (std::uint64_t i = 0; i < kMany; ++i) {
     spaces_.map(i, kPid, mapped(0x1000 + i, 0x10'0000'0000 - i, "/nested"));

@@ -139,7 +139,7 @@ class OwnStack : public testing::Test {
   Unwinder unwinder_{spaces_, objects_, trampolines_};
 };
 
-TEST_F(OwnStack, FromHere) {
+TEST_F(OwnStack, IsUnwoundFromHere) {
   take_snapshot();
   EXPECT_GT(snapshot_.returns.size(), 5U);
   expect_same(0);
@@ -150,7 +150,7 @@ int compare_and_look(const void* /*a*/, const void* /*b*/) {
   return 0;
 }
 
-TEST_F(OwnStack, ThroughALibraryWithoutFramePointers) {
+TEST_F(OwnStack, IsUnwoundThroughALibraryWithoutFramePointers) {
   std::array<int, 2> numbers{1, 2};
   std::qsort(numbers.data(), numbers.size(), sizeof(int), compare_and_look);
   expect_same(0);
@@ -158,7 +158,7 @@ TEST_F(OwnStack, ThroughALibraryWithoutFramePointers) {
 
 void look_at_signal(int /*signal*/) { take_snapshot(); }
 
-TEST_F(OwnStack, ThroughASignalHandler) {
+TEST_F(OwnStack, IsUnwoundThroughASignalHandler) {
   struct sigaction action {};
   struct sigaction before {};
   action.sa_handler = look_at_signal;

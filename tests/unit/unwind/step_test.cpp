@@ -80,7 +80,7 @@ TEST_F(ByRule, TakesAPoppedValueFromItsRegister) {
   EXPECT_EQ(registers_.fp(), kStack + 16);
 }
 
-TEST_F(ByRule, ByTheFramePointer) {
+TEST_F(ByRule, FollowsTheFramePointer) {
   auto rule = kRule;
   rule.cfa_register = kRbp;
   rule.cfa_offset = 16;
@@ -91,7 +91,7 @@ TEST_F(ByRule, ByTheFramePointer) {
   EXPECT_EQ(registers_.get(kRbx), 0xb0b0U);
 }
 
-TEST_F(ByRule, OutsideOfTheDump) {
+TEST_F(ByRule, FailsOutsideOfTheDump) {
   auto rule = kRule;
   rule.cfa_offset = 72;
   const auto before = registers_.values;
@@ -145,7 +145,7 @@ TEST_F(ByRow, DoesWhatARuleDoes) {
   }
 }
 
-TEST_F(ByRow, EveryPlace) {
+TEST_F(ByRow, RestoresRegistersFromEveryPlace) {
   using Place = elf::SavedRegister::Place;
   const std::array at_top{std::byte{0x77}, std::byte{0x00}};    // breg7 0
   const std::array two_more{std::byte{0x23}, std::byte{0x02}};  // plus_uconst 2, on the CFA
@@ -179,7 +179,7 @@ TEST_F(ByRow, TheCfaMayBeAnExpression) {
   EXPECT_EQ(by_row(by_expression, dump(), steps_, registers_), Step::kBroken);
 }
 
-TEST_F(ByRow, OutsideOfTheDump) {
+TEST_F(ByRow, FailsOutsideOfTheDump) {
   auto far = row();
   far.registers[elf::kReturnAddress] = at_cfa(1000);
   EXPECT_EQ(by_row(far, dump(), steps_, registers_), Step::kOutside);
@@ -226,7 +226,7 @@ struct Shape {
 };
 
 // Objects/asm_trampoline.S: sub $8,%rsp takes 4 bytes, push %rbp 1, endbr64 4.
-TEST_F(ByTrampoline, BothShapesAtEveryOffset) {
+TEST_F(ByTrampoline, StepsOutOfBothShapesAtEveryOffset) {
   for (const Shape& shape :
        {Shape{11, 4, false}, Shape{15, 8, false}, Shape{8, 1, true}, Shape{12, 5, true}}) {
     const Trampoline trampoline{.begin = 0x5000, .size = shape.size};
@@ -252,7 +252,7 @@ TEST_F(ByTrampoline, FailsForAnUnknownShape) {
   }
 }
 
-TEST_F(ByTrampoline, OutsideOfTheDump) {
+TEST_F(ByTrampoline, FailsOutsideOfTheDump) {
   registers_.set(elf::kReturnAddress, 0x5000);
   registers_.set(elf::kStackPointer, kStack + 64);
   EXPECT_EQ(by_trampoline({.begin = 0x5000, .size = 11}, dump(), registers_), Step::kOutside);
@@ -270,7 +270,7 @@ TEST_F(ByFramePointer, StepsToTheCaller) {
   EXPECT_FALSE(registers_.knows(kR12));
 }
 
-TEST_F(ByFramePointer, OnlyWhereItPointsIntoTheStackAbove) {
+TEST_F(ByFramePointer, StepsOnlyWhereItPointsIntoTheStackAbove) {
   for (const std::uint64_t value : {std::uint64_t{0}, kStack + 4, kStack - 8, kStack + 56,
                                     kStack + 64, ~std::uint64_t{0} - 7}) {
     registers_.set(kRbp, value);

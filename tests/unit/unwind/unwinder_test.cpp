@@ -73,7 +73,7 @@ class UnwinderTest : public testing::Test {
 };
 
 // Two functions called through trampolines; the sample is in the second one's trampoline itself.
-TEST_F(UnwinderTest, ThroughTrampolines) {
+TEST_F(UnwinderTest, UnwindsThroughTrampolines) {
   const auto unwound = unwind(kStub + 16, 0, {kStub + kCall, 0xdead, 0});
   EXPECT_EQ(unwound.end, EndOfStack::kWhole) << "the program counter is 0";
   EXPECT_THAT(chain_, ElementsAre(kStub + 16, kStub + kCall - 1));
@@ -83,7 +83,7 @@ TEST_F(UnwinderTest, ThroughTrampolines) {
   EXPECT_EQ(unwound.by_frame_pointer, 0U);
 }
 
-TEST_F(UnwinderTest, ByFramePointersWhereThereIsNothingBetter) {
+TEST_F(UnwinderTest, FollowsFramePointersWhereThereIsNothingBetter) {
   const auto unwound =
       unwind(kText + 5, kStackBegin + 8,
              {0xdead, kStackBegin + 24, kText + 0x100, kStackBegin + 40, kText + 0x200, 0, 0});
@@ -111,7 +111,7 @@ TEST_F(UnwinderTest, AFramePointerThatLeadsToDataIsNone) {
   EXPECT_EQ(unwound.file->path, "/gone");
 }
 
-TEST_F(UnwinderTest, NoInformationAndNoFramePointer) {
+TEST_F(UnwinderTest, EndsWhereThereIsNoInformationAndNoFramePointer) {
   auto unwound = unwind(kText + 5, 0, {1, 2, 3});
   EXPECT_EQ(unwound.end, EndOfStack::kNoInformation);
   ASSERT_NE(unwound.file, nullptr);

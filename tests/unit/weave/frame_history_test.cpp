@@ -346,7 +346,7 @@ TEST_F(FrameHistoryTest, ANewActivationStartsAnew) {
   EXPECT_EQ(at(100, 1), "Abcd");
 }
 
-TEST_F(FrameHistoryTest, ThreadsThatMayHaveFramesLeft) {
+TEST_F(FrameHistoryTest, KnowsThreadsThatMayHaveFramesLeft) {
   begin("Ab");
   history_.begin(kPid, kTid + 1, frames("A"), true);
   history_.begin(kPid + 1, 99, frames("A"), true);

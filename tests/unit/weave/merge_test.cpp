@@ -110,7 +110,7 @@ TEST(Merge, PairsFromTheOutermostEndOn) {
   EXPECT_EQ(merged("cEcEcE", {"ab"}).chain, "cEcEcEba") << "the inner frames are unknown";
 }
 
-TEST(Merge, MoreGroupsThanEvaluators) {
+TEST(Merge, LeavesOutGroupsWithoutAnEvaluator) {
   EXPECT_EQ(merged("cEc", {"ab", "xy", "z"}).chain, "cEbac");
   EXPECT_EQ(merged("ccc", {"ab"}).chain, "ccc");
 }
@@ -123,7 +123,7 @@ TEST(Merge, DoesNotDoubleFramesWithATrampoline) {
   EXPECT_EQ(merged("TcE", {"a", "xy"}).chain, "yTcEa");
 }
 
-TEST(Merge, AnEvaluatorThatIsHidden) {
+TEST(Merge, PutsOneGroupWhereAnEvaluatorIsHidden) {
   EXPECT_EQ(merged("cccE", {"a", "xy"}, true).chain, "cyxccEa");
   EXPECT_EQ(merged("cccE", {"a", "xy", "z"}, true).chain, "cyxccEa") << "one, not two";
   EXPECT_EQ(merged("cccE", {"a"}, true).chain, "cccEa");
@@ -131,7 +131,7 @@ TEST(Merge, AnEvaluatorThatIsHidden) {
 }
 
 // The innermost function is the evaluator itself.
-TEST(Merge, AHiddenOneBehindAnEvaluatorAtTheTop) {
+TEST(Merge, AHiddenOneIsBehindAnEvaluatorAtTheTop) {
   EXPECT_EQ(merged("EcE", {"a", "b", "z"}, true).chain, "EzbcEa");
 }
 
@@ -139,7 +139,7 @@ bool pairs(std::string_view chain, std::initializer_list<std::string_view> group
   return can_pair(evaluators_of(kinds(chain)), python(groups));
 }
 
-TEST(Merge, WhichWholeStacksCanBePaired) {
+TEST(Merge, KnowsWhichWholeStacksCanBePaired) {
   EXPECT_TRUE(pairs("cEcEc", {"ab", "xyz"}));
   EXPECT_TRUE(pairs("EcEcE", {"ab", "xyz"})) << "the innermost evaluator is being entered or left";
   EXPECT_FALSE(pairs("cEc", {"ab", "xyz"}));

@@ -50,7 +50,7 @@ TEST_F(OffCpuPeriods, AreTheTimesUntilTheThreadRunsAgain) {
   EXPECT_EQ(summary_.off_cpu, 3U);
 }
 
-TEST_F(OffCpuPeriods, OnlyWhenAskedForAndKnown) {
+TEST_F(OffCpuPeriods, AreThereOnlyWhenAskedForAndKnown) {
   sample(100, "kcEc", kSwitches);
   switched(150, 0);
   EXPECT_THAT(periods(), ElementsAre(0U));

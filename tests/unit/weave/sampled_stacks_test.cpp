@@ -105,7 +105,7 @@ TEST(SampledStacks, TheNearestRecordIsTaken) {
   EXPECT_EQ(code_at(stacks, 10), 0U);
 }
 
-TEST(SampledStacks, NearTheBeginningOfTime) {
+TEST(SampledStacks, TheNearestIsFoundNearTheBeginningOfTime) {
   SampledStacks stacks{SampledStacks::Matching::kNearest};
   stacks.add(kRecorded, kThread, 5, stack({{.code = 1, .outermost = true}}));
   EXPECT_EQ(code_at(stacks, 10), 1U);
@@ -127,7 +127,7 @@ TEST(SampledStacks, EqualStacksAreKeptOnce) {
   EXPECT_EQ(at(stacks, kMany).frames, deep);
 }
 
-TEST(SampledStacks, NamesWithTheirLastLines) {
+TEST(SampledStacks, HasNamesWithTheirLastLines) {
   SampledStacks stacks;
   stacks.add(kRecorded, kThread, 1, stack({{.code = 1, .line = 20}, {.code = 2, .line = 5}}));
   stacks.name(1, {.qualname = "f", .file = "f.py", .first_line = 10});

@@ -76,7 +76,7 @@ TEST_F(TimedCalls, HavePeriodsWhereTheEventHadNone) {
   EXPECT_THAT(periods(), ElementsAre(Pair(kEnter, 50U)));
 }
 
-TEST_F(TimedCalls, OnlyOnRequest) {
+TEST_F(TimedCalls, AreTimedOnlyOnRequest) {
   options_.flags.timed_calls.clear();
   traced(100);
   traced(150, kExit);
@@ -84,7 +84,7 @@ TEST_F(TimedCalls, OnlyOnRequest) {
 }
 
 // The kernel ignores the period of an event whose samples have periods, as perf's do.
-TEST_F(TimedCalls, OnlyIfEachHitIsSampled) {
+TEST_F(TimedCalls, AreTimedOnlyIfEachHitIsSampled) {
   for (auto& event : data_.events) {
     event.attr.sample_period = 10;
   }

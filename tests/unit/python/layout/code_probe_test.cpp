@@ -137,7 +137,7 @@ TEST(TakesAddress, NotOfARegisterThatHasChanged) {
       base, 0xa50, no_slot));
 }
 
-TEST(FirstCallThroughTable, ByItsAddress) {
+TEST(FirstCallThroughTable, FindsATableByItsAddress) {
   // movzbl %dil,%eax; shr $8,%edi; call *0x2917c0(,%rax,8); add $0xe8,%rsp (CPython 3.14.7, clang
   // 19)
   const auto bytes = code({0x40, 0x0f, 0xb6, 0xc7, 0xc1, 0xef, 0x08, 0xff, 0x14, 0xc5, 0xc0,
@@ -149,7 +149,7 @@ TEST(FirstCallThroughTable, ByItsAddress) {
   EXPECT_TRUE(uses_of_table(bytes, at, RemoteAddress{0x2917c8}).empty());
 }
 
-TEST(FirstCallThroughTable, ByAnAddressThatTheCodeComputes) {
+TEST(FirstCallThroughTable, FindsATableByAnAddressThatTheCodeComputes) {
   // 1000: nop; lea 0x2000(%rip),%r9; mov %rdi,%rsi; call *(%r9,%rax,8); ret
   const auto bytes = code(
       {0x90, 0x4c, 0x8d, 0x0d, 0x00, 0x20, 0, 0, 0x48, 0x89, 0xfe, 0x41, 0xff, 0x14, 0xc1, 0xc3});
@@ -159,7 +159,7 @@ TEST(FirstCallThroughTable, ByAnAddressThatTheCodeComputes) {
   EXPECT_EQ(uses_of_table(bytes, at, call.table), std::vector<std::size_t>{1});
 }
 
-TEST(FirstCallThroughTable, NoJumpsNoOtherElementsNoUnknownTables) {
+TEST(FirstCallThroughTable, IgnoresJumpsOtherElementsAndUnknownTables) {
   const RemoteAddress at{0x1000};
   // jmp *0x2917c0(,%rax,8), as between the functions of instructions
   EXPECT_EQ(first_call_through_table(code({0xff, 0x24, 0xc5, 0xc0, 0x17, 0x29, 0}), at),

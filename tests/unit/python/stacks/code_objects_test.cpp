@@ -149,7 +149,7 @@ TEST_F(CodeObjectsTest, ALineTableMayBeMissing) {
   }
 }
 
-TEST_F(CodeObjectsTest, TextsOfEachWidth) {
+TEST_F(CodeObjectsTest, ReadsTextsOfEachWidth) {
   const auto read = [&] { return read_text(memory_, made_layout(), RemoteAddress{0xa000}); };
   text(0xa000, "\xe9", 0x24);
   EXPECT_EQ(read(), "\xc3\xa9");
