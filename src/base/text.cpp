@@ -2,9 +2,46 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 namespace pyinject::base {
 
 namespace {
+
+// What is not shown but changes what is: C1 control characters, which terminals interpret like
+// escape sequences, and Unicode's categories Cf (writing direction, joiners, tags), Zl, Zp and Co.
+constexpr auto kSteering = std::to_array<std::pair<char32_t, char32_t>>({{0x80, 0x9f},
+                                                                         {0xad, 0xad},
+                                                                         {0x600, 0x605},
+                                                                         {0x61c, 0x61c},
+                                                                         {0x180e, 0x180e},
+                                                                         {0x200b, 0x200f},
+                                                                         {0x2028, 0x202e},
+                                                                         {0x2060, 0x206f},
+                                                                         {0xe000, 0xf8ff},
+                                                                         {0xfeff, 0xfeff},
+                                                                         {0xfff9, 0xfffb},
+                                                                         {0x1d173, 0x1d17a},
+                                                                         {0xe0000, 0xe0fff},
+                                                                         {0xf0000, 0x10ffff}});
+
+bool is_steering(char32_t point) {
+  return std::ranges::any_of(kSteering, [point](const auto& range) {
+    return range.first <= point && point <= range.second;
+  });
+}
+
+// TEXT: the valid UTF-8 of one.
+char32_t code_point(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  char32_t point = lead & (0xffU >> (text.size() + 1));
+  for (const char byte : text.substr(1)) {
+    point = point << 6U | (static_cast<unsigned char>(byte) & 0x3fU);
+  }
+  return point;
+}
 
 // Length of the valid UTF-8 sequence at the start of TEXT; 0: invalid.
 std::size_t utf8_length(std::string_view text) {
@@ -32,10 +69,6 @@ std::size_t utf8_length(std::string_view text) {
     if (!valid) {
       return 0;
     }
-  }
-  // C1 control characters are U+0080..U+009F: terminals interpret them like escape sequences.
-  if (length == 2 && lead == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0) {
-    return 0;
   }
   return length;
 }
@@ -73,6 +106,7 @@ std::string printable(std::string_view text, std::size_t limit) {
     std::size_t length = 1;
     if (byte >= 0x80) {
       length = utf8_length(text);
+      length = length != 0 && is_steering(code_point(text.substr(0, length))) ? 0 : length;
     }
     if (length == 0 || byte < 0x20 || byte == 0x7f) {
       result += fmt::format("\\x{:02x}", byte);
@@ -83,6 +117,17 @@ std::string printable(std::string_view text, std::size_t limit) {
     text.remove_prefix(length);
   }
   return result;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const auto length = static_cast<unsigned char>(text.front()) < 0x80 ? 1 : utf8_length(text);
+    if (length == 0) {
+      return false;
+    }
+    text.remove_prefix(length);
+  }
+  return true;
 }
 
 std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {

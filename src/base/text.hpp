@@ -34,6 +34,9 @@ template <std::integral Number>
 // \xNN, and truncates it with "..." after LIMIT bytes.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 4096);
 
+// Without overlong forms and surrogates.
+[[nodiscard]] bool is_utf8(std::string_view text);
+
 // "1 thread", "2 threads"; MANY where the plural is not ONE and an s.
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view one,
                                   std::string_view many = {});

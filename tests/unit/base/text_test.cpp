@@ -26,6 +26,10 @@ TEST(Printable, MakesControlCharactersVisible) {
   EXPECT_EQ(printable("a\x1b[2Jb\n"), "a\\x1b[2Jb\\x0a");
   EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");
   EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b") << "C1 control characters steer terminals too";
+  EXPECT_EQ(printable("a\u202eb\u2067\u200b\u2028\U000e0041"),
+            "a\\xe2\\x80\\xaeb\\xe2\\x81\\xa7\\xe2\\x80\\x8b\\xe2\\x80\\xa8\\xf3\\xa0\\x81\\x81")
+      << "as do marks of direction";
+  EXPECT_EQ(printable("\u65e5\u672c\U0001f40d"), "\u65e5\u672c\U0001f40d");
   EXPECT_EQ(printable("abcdef", 3), "abc...");
 }
 
