@@ -4,18 +4,15 @@
 #include "elf/function_names.hpp"
 #include "elf/load_bias.hpp"
 #include "elf/vdso.hpp"
+#include "report/demangled.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <memory>
 #include <string_view>
 #include <tuple>
 #include <variant>
-
-#include <cxxabi.h>
 
 namespace pyinject::report {
 
@@ -44,18 +41,6 @@ std::string key_of(const unwind::MappedFile& file) {
 bool is_anonymous(const std::string& path) {
   return path.starts_with("//anon") || path.starts_with("/dev/zero") ||
          path.starts_with("/anon_hugepage") || path.starts_with("[anon");
-}
-
-// As perf does for C++ (--no-demangle is off by default).
-std::string demangled(std::string symbol) {
-  constexpr std::size_t kMost = 10'000;  // of a symbol that is not forged
-  if (!symbol.starts_with("_Z") || symbol.size() > kMost) {
-    return symbol;
-  }
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text{
-      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free};
-  return status == 0 && text ? std::string{text.get()} : symbol;
 }
 
 }  // namespace
@@ -159,7 +144,7 @@ std::uint32_t CodePlaces::object_of_map(std::uint32_t pid) {
   auto path = fmt::format("/tmp/perf-{}.map", pid);
   const auto [entry, fresh] = object_numbers_.try_emplace(path, objects_.size());
   if (fresh) {
-    objects_.push_back({.object = {.path = std::move(path)}, .elf = {}, .pid = pid});
+    objects_.push_back({.object = {.path = std::move(path)}, .pid = pid});
   }
   return entry->second;
 }
@@ -172,15 +157,19 @@ CodePlaces::MappedObject CodePlaces::load(const unwind::MappedFile& file, std::u
   }
   const auto [entry, fresh] = object_numbers_.try_emplace(key_of(wanted), objects_.size());
   if (fresh) {
-    objects_.push_back({.object = {.path = file.path, .build_id = wanted.build_id},
-                        .elf = open(wanted),
-                        .pid = pid});
+    auto& object = objects_.emplace_back(
+        LoadedObject{.object = {.path = file.path, .build_id = wanted.build_id}, .pid = pid});
+    // The images of names have the addresses of the process.
+    object.names = file.begin == file.offset && file.path.starts_with('/');
+    if (const auto elf = open(wanted)) {
+      object.segments = elf->segments();
+      object.file = std::move(wanted);
+    }
   }
   const auto& object = objects_[entry->second];
   MappedObject result{.object = entry->second, .bias = base::LoadBias{file.begin - file.offset}};
-  // The images of names have the addresses of the process: begin and offset are the same.
-  if (object.elf && file.begin != file.offset) {
-    if (const auto bias = elf::load_bias(object.elf->segments(), base::RemoteAddress{file.begin},
+  if (object.file && !object.names) {
+    if (const auto bias = elf::load_bias(object.segments, base::RemoteAddress{file.begin},
                                          file.offset, file.executable)) {
       result.bias = *bias;
     }
@@ -225,8 +214,9 @@ void CodePlaces::name_by_files(std::vector<std::string>& names) {
     }
   }
   for (std::size_t object = 0; object < by_object.size(); ++object) {
-    const auto& elf = objects_[object].elf;
-    if (!elf || by_object[object].empty()) {
+    const auto& file = objects_[object].file;
+    const auto elf = file && !by_object[object].empty() ? open(*file) : std::nullopt;
+    if (!elf) {
       continue;
     }
     std::vector<base::ElfAddress> addresses;
@@ -238,6 +228,14 @@ void CodePlaces::name_by_files(std::vector<std::string>& names) {
       names[by_object[object][i]] = demangled(std::move(found[i]));
     }
   }
+}
+
+std::vector<bool> CodePlaces::lost_names() const {
+  std::vector<bool> lost;
+  for (const auto& object : objects_) {
+    lost.push_back(object.names && !object.file);
+  }
+  return lost;
 }
 
 std::string CodePlaces::name_by_map(const Place& place) const {

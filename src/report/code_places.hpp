@@ -47,6 +47,8 @@ class CodePlaces {
 
   // Adds functions and frames of all places to PROFILE, and returns the frame of each place.
   [[nodiscard]] std::vector<std::uint32_t> name_all(Profile& profile);
+  // By object: whether it has the names of Python functions and cannot be read.
+  [[nodiscard]] std::vector<bool> lost_names() const;
 
  private:
   enum class PlaceKind : std::uint8_t { kUnknown, kFile, kKernel, kPerfMap };
@@ -65,7 +67,10 @@ class CodePlaces {
   };
   struct LoadedObject {
     Object object;
-    std::optional<elf::ElfFile> elf{};
+    // Opened for its segments and again for its names: a recording may have thousands of files.
+    std::optional<unwind::MappedFile> file{};
+    std::vector<elf::Segment> segments{};
+    bool names = false;     // of Python functions
     std::uint32_t pid = 0;  // of a perf map
   };
   // A mapping's object and the difference between an address and the file's one.

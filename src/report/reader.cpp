@@ -77,6 +77,7 @@ class Reader {
   void name_stacks();
   void judge_waits();
   void note_losses();
+  void note_lost_names();
   bool go_on(double part);
 
   Input& input_;
@@ -312,6 +313,27 @@ void Reader::note_losses() {
   }
 }
 
+// A recording's names are in the build-id cache of the user who made it (weave/symbol_image.hpp).
+void Reader::note_lost_names() {
+  const auto lost = places_->lost_names();
+  std::vector<bool> below(profile_.nodes.size());  // whether a node or a caller of it has no name
+  for (std::size_t i = 1; i < profile_.nodes.size(); ++i) {
+    const auto& node = profile_.nodes[i];
+    const auto object = profile_.functions[profile_.frames[node.frame].function].object;
+    below[i] = below[node.caller] || (object < lost.size() && lost[object]);
+  }
+  const auto count = std::ranges::count_if(
+      profile_.samples, [&](const Sample& sample) { return below[sample.stack]; });
+  if (count != 0) {
+    profile_.notes.push_back(fmt::format(
+        "{} of {} samples have Python functions whose names are not on this machine, or are "
+        "another "
+        "user's: perf archive FILE there packs them from ~/.debug, and tar xf FILE.tar.bz2 -C "
+        "~/.debug unpacks them here",
+        count, profile_.samples.size()));
+  }
+}
+
 Profile Reader::read() {
   constexpr std::uint64_t kBetween = 4096;  // samples between calls of progress
   learn();
@@ -337,6 +359,7 @@ Profile Reader::read() {
   name_stacks();
   judge_waits();
   note_losses();
+  note_lost_names();
   std::ranges::stable_sort(profile_.samples, {}, &Sample::time);
   return std::move(profile_);
 }

@@ -1,17 +1,20 @@
 #include "report/tables.hpp"
 
 #include "report/code_places.hpp"
+#include "report/demangled.hpp"
 #include "report/machinery.hpp"
 #include "report/report_text.hpp"
 #include "report/thread_names.hpp"
 #include "unit/report/made_profile.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pyinject::report {
@@ -152,6 +155,38 @@ TEST(Machinery, IsKnownByName) {
   EXPECT_TRUE(is_machinery_name("method_vectorcall_NOARGS"));
   EXPECT_FALSE(is_machinery_name("builtin_sorted"));
   EXPECT_FALSE(is_machinery_name("PyEval_RestoreThread"));
+  EXPECT_TRUE(is_machinery_name("_Py_BuiltinCallFast_StackRef"));
+  EXPECT_TRUE(is_machinery_name("pymain_run_python.constprop.0"));
+  EXPECT_FALSE(is_machinery_name("type_calling"));
+  EXPECT_FALSE(is_machinery_name("gen_send.other"));
+}
+
+// A recorded program chooses the names in its perf map and its libraries.
+TEST(Machinery, IsKnownByNamesOfAnyLength) {
+  const std::string many(300'000, 'a');
+  EXPECT_TRUE(is_machinery_name("_PyEval_EvalFrame" + many));
+  EXPECT_FALSE(is_machinery_name("_Py_" + many));
+  std::string calls = "_Py_";
+  for (int i = 0; i < 1000; ++i) {
+    calls += "Call.cold1";
+  }
+  EXPECT_FALSE(is_machinery_name(calls));
+}
+
+TEST(Demangled, IsANameOfCpp) {
+  EXPECT_EQ(demangled("_ZN3foo3barEi"), "foo::bar(int)");
+  EXPECT_EQ(demangled("plain"), "plain");
+  EXPECT_EQ(demangled("_Zgarbage"), "_Zgarbage");
+}
+
+// Each argument names the one before twice: the name would have gigabytes.
+TEST(Demangled, IsNoNameThatGrowsWithoutBound) {
+  std::string symbol = "_Z1f1AIiiE";
+  for (const char number : std::string_view{"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"}) {
+    const auto before = fmt::format("S{}_", number);
+    symbol += "S_I" + before + before + "E";
+  }
+  EXPECT_EQ(demangled(symbol), symbol);
 }
 
 TEST(PythonSymbols, HaveNameFileAndLine) {
