@@ -26,11 +26,13 @@ constexpr std::chrono::milliseconds kPauseOfUnknown{2};  // while a thread's sta
 constexpr std::chrono::milliseconds kBurst{5};
 constexpr int kShare = 200;  // use at most 1/kShare of a processor
 
-std::vector<weave::PythonFrame> frames_of(const python::ThreadStack& stack) {
+// FIRST_CODE: added to the numbers of code objects.
+std::vector<weave::PythonFrame> frames_of(const python::ThreadStack& stack,
+                                          std::uint64_t first_code) {
   std::vector<weave::PythonFrame> frames;
-  std::ranges::transform(stack.frames, std::back_inserter(frames), [](const auto& frame) {
+  std::ranges::transform(stack.frames, std::back_inserter(frames), [&](const auto& frame) {
     return weave::PythonFrame{.activation = frame.address.value(),
-                              .code = frame.code_serial,
+                              .code = first_code + frame.code_serial,
                               .line = frame.line,
                               .outermost = frame.outermost};
   });
@@ -75,7 +77,13 @@ void FrameWatch::add(const targets::ActiveTarget& active) {
     evaluators_.erase(pid);
     return;
   }
-  Watched watched{.reader = std::get<python::StackReader>(std::move(opened)), .first = first};
+  const auto now = clock_ ? now_by(*clock_) : 0;
+  const auto since = static_cast<std::uint64_t>(active.activation.until_active.count());
+  constexpr std::uint64_t kMostCodes = std::uint64_t{1} << 40U;
+  Watched watched{.reader = std::get<python::StackReader>(std::move(opened)),
+                  .first = first,
+                  .begun = now > since ? now - since : 0,
+                  .first_code = kMostCodes * targets_added_++};
   for (const auto& stack : watched.reader.read()) {
     begin(pid, watched, stack);
   }
@@ -186,8 +194,8 @@ void FrameWatch::begin(std::uint32_t pid, Watched& watched, const python::Thread
     return;
   }
   name(pid, watched, stack);
-  history_.begin(pid, static_cast<std::uint32_t>(stack.tid.value()), frames_of(stack),
-                 watched.first);
+  history_.begin(pid, static_cast<std::uint32_t>(stack.tid.value()),
+                 frames_of(stack, watched.first_code), watched.first, watched.begun);
   if (!stack.settled) {
     watched.partial.insert(stack.tid);
   }
@@ -203,11 +211,12 @@ void FrameWatch::learn(std::uint32_t pid, Watched& watched, const python::Thread
   }
   const auto tid = static_cast<std::uint32_t>(stack.tid.value());
   if (!watched.partial.contains(stack.tid)) {
-    history_.observe(pid, tid, now_by(*clock_), frames_of(stack), !stack.settled);
+    history_.observe(pid, tid, now_by(*clock_), frames_of(stack, watched.first_code),
+                     !stack.settled);
     return;
   }
   name(pid, watched, stack);
-  history_.extend(pid, tid, now_by(*clock_), frames_of(stack), !stack.settled);
+  history_.extend(pid, tid, now_by(*clock_), frames_of(stack, watched.first_code), !stack.settled);
   if (stack.settled) {
     watched.partial.erase(stack.tid);
   }
@@ -215,11 +224,12 @@ void FrameWatch::learn(std::uint32_t pid, Watched& watched, const python::Thread
 
 void FrameWatch::name(std::uint32_t pid, const Watched& watched, const python::ThreadStack& stack) {
   for (const auto& frame : stack.frames) {
-    if (history_.name(pid, frame.code_serial) != nullptr) {
+    const auto code = watched.first_code + frame.code_serial;
+    if (history_.name(pid, code) != nullptr) {
       continue;
     }
     if (auto names = watched.reader.names(frame)) {
-      history_.name(pid, frame.code_serial,
+      history_.name(pid, code,
                     {.qualname = std::move(names->qualname),
                      .file = std::move(names->file),
                      .first_line = names->first_line});

@@ -71,7 +71,10 @@ class FrameWatch {
   bool ending_ = false;
   struct Watched {
     python::StackReader reader;
-    bool first = false;                // first activation of the process
+    bool first = false;       // first activation of the program
+    std::uint64_t begun = 0;  // about when, by the recording's clock; 0: unknown
+    // Added to READER's numbers of code objects: those of a pid's next program are others.
+    std::uint64_t first_code = 0;
     std::set<base::Tid> unknown = {};  // threads without any readable stack so far
     std::set<base::Tid> partial = {};  // threads with only outer frames readable so far
   };
@@ -81,6 +84,7 @@ class FrameWatch {
   void learn(std::uint32_t pid, Watched& watched, const python::ThreadStack& stack);
   void name(std::uint32_t pid, const Watched& watched, const python::ThreadStack& stack);
   std::map<std::uint32_t, Watched> watched_;
+  std::uint64_t targets_added_ = 0;
   std::size_t unknown_threads_ = 0;  // of processes that are not read any more
   weave::FrameHistory history_;
   std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>> evaluators_;

@@ -42,22 +42,42 @@ std::size_t shared_frames(const std::vector<PythonFrame>& first,
 }  // namespace
 
 void FrameHistory::begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames,
-                         bool first) {
+                         bool first, std::uint64_t begun) {
   std::ranges::reverse(frames);
   const auto count = frames.size();
-  threads_[{pid, tid}] = {.frames = std::move(frames),
-                          .observations = {},
-                          .lines = std::vector<std::vector<LineSince>>(count),
-                          .first = first};
+  threads_[{pid, tid}].push_back({.frames = std::move(frames),
+                                  .observations = {},
+                                  .lines = std::vector<std::vector<LineSince>>(count),
+                                  .first = first,
+                                  .begun = begun});
+}
+
+FrameHistory::Thread* FrameHistory::latest(std::uint32_t pid, std::uint32_t tid) {
+  const auto found = threads_.find({pid, tid});
+  return found == threads_.end() ? nullptr : &found->second.back();
+}
+
+const FrameHistory::Thread* FrameHistory::thread_at(const StackQuery& query) const {
+  const auto found = threads_.find({query.pid, query.tid});
+  if (found == threads_.end()) {
+    return nullptr;
+  }
+  const auto& all = found->second;
+  const auto later = std::ranges::upper_bound(all, query.time, {}, &Thread::begun);
+  if (later == all.begin()) {
+    return nullptr;
+  }
+  const auto& thread = *std::prev(later);
+  return thread.begun == 0 || thread.begun >= query.program_since ? &thread : nullptr;
 }
 
 void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
                            const std::vector<PythonFrame>& frames, bool inner_unknown) {
-  const auto found = threads_.find({pid, tid});
-  if (found == threads_.end()) {
+  auto* const found = latest(pid, tid);
+  if (found == nullptr) {
     return;
   }
-  auto& thread = found->second;
+  auto& thread = *found;
   auto& all = thread.observations;
   const std::size_t before = all.empty() ? thread.frames.size() : all.back().left;
   if (inner_unknown && shared_frames(thread.frames, frames) < before) {
@@ -84,11 +104,11 @@ void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t t
 
 void FrameHistory::extend(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
                           const std::vector<PythonFrame>& frames, bool inner_unknown) {
-  const auto found = threads_.find({pid, tid});
-  if (found == threads_.end()) {
+  auto* const found = latest(pid, tid);
+  if (found == nullptr) {
     return;
   }
-  auto& thread = found->second;
+  auto& thread = *found;
   const auto known = thread.frames.size();
   const bool all_left = thread.observations.empty() || thread.observations.back().left == known;
   if (all_left && shared_frames(thread.frames, frames) == known && frames.size() > known) {
@@ -103,11 +123,11 @@ void FrameHistory::extend(std::uint32_t pid, std::uint32_t tid, std::uint64_t ti
 }
 
 PythonStack FrameHistory::at(const StackQuery& query) {
-  const auto found = threads_.find({query.pid, query.tid});
-  if (found == threads_.end()) {
+  const auto* const found = thread_at(query);
+  if (found == nullptr) {
     return {};
   }
-  const auto& thread = found->second;
+  const auto& thread = *found;
   const auto moment = moment_of(thread, query);
   PythonStack result;
   for (std::size_t i = moment.left; i-- > 0;) {
@@ -211,12 +231,14 @@ const CodeName* FrameHistory::name(std::uint32_t pid, std::uint64_t code) const 
 void FrameHistory::each_name(
     const std::function<void(const CodeName& name, std::uint32_t last_line)>& call) const {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> last_lines;
-  for (const auto& [task, thread] : threads_) {
-    for (std::size_t i = 0; i < thread.frames.size(); ++i) {
-      auto& last = last_lines[{task.first, thread.frames[i].code}];
-      last = std::max(last, thread.frames[i].line);
-      for (const auto& since : thread.lines[i]) {
-        last = std::max(last, since.line);
+  for (const auto& [task, lives] : threads_) {
+    for (const auto& thread : lives) {
+      for (std::size_t i = 0; i < thread.frames.size(); ++i) {
+        auto& last = last_lines[{task.first, thread.frames[i].code}];
+        last = std::max(last, thread.frames[i].line);
+        for (const auto& since : thread.lines[i]) {
+          last = std::max(last, since.line);
+        }
       }
     }
   }
@@ -230,7 +252,8 @@ std::vector<std::uint32_t> FrameHistory::threads(std::uint32_t pid) const {
   std::vector<std::uint32_t> result;
   for (auto at = threads_.lower_bound({pid, 0}); at != threads_.end() && at->first.first == pid;
        ++at) {
-    if (at->second.observations.empty() || at->second.observations.back().left > 0) {
+    const auto& observations = at->second.back().observations;
+    if (observations.empty() || observations.back().left > 0) {
       result.push_back(at->first.second);
     }
   }

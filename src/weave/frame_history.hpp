@@ -15,9 +15,11 @@ namespace pyinject::weave {
 
 class FrameHistory : public StackSource {
  public:
-  // State of a thread right after the activation. FRAMES: innermost first. FIRST: the first
-  // activation of the process, so that no older frame has a trampoline.
-  void begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames, bool first);
+  // State of a thread right after the activation, at BEGUN (0: unknown). FRAMES: innermost first.
+  // FIRST: the first activation of the program, so that no older frame has a trampoline. A process
+  // that executes another program may be activated again: frames are those of the program that ran.
+  void begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames, bool first,
+             std::uint64_t begun = 0);
   // FRAMES of the same thread at a later time; calls must be in order of time. Records which of the
   // first frames are left, and at which lines; ignores frames entered since. INNER_UNKNOWN: there
   // may be more frames inside FRAMES; the observation then counts only if it contains all frames
@@ -56,6 +58,7 @@ class FrameHistory : public StackSource {
     std::vector<Observation> observations;
     std::vector<std::vector<LineSince>> lines;  // per frame: its later lines
     bool first = false;
+    std::uint64_t begun = 0;
   };
   struct Moment {
     std::size_t left = 0;
@@ -69,7 +72,13 @@ class FrameHistory : public StackSource {
   [[nodiscard]] static std::uint32_t line_at(const Thread& thread, std::size_t frame,
                                              std::size_t observations);
 
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Thread> threads_;
+  // nullptr: not begun.
+  [[nodiscard]] Thread* latest(std::uint32_t pid, std::uint32_t tid);
+  // Of the program that ran when QUERY's sample was taken; nullptr: its frames are unknown.
+  [[nodiscard]] const Thread* thread_at(const StackQuery& query) const;
+
+  // One for each activation, in order of time.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Thread>> threads_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, CodeName> names_;
 };
 

@@ -76,7 +76,7 @@ class Weaver {
   void expect_lines();
   void adopt_orphans();
   void choose_base();
-  void name_range(perfdata::Output& output, std::uint32_t pid);
+  void name_range(perfdata::Output& output, const perfdata::Record& record, std::uint32_t pid);
   void write(perfdata::Output& output, const perfdata::Record& record, SampleWork& work);
   void write_renamed(perfdata::Output& output, const perfdata::Record& record,
                      perfdata::Mapping mapping);
@@ -139,7 +139,8 @@ class Weaver {
   [[nodiscard]] AddressKind kind_of(const SampleWork& work, std::uint64_t address) const;
   [[nodiscard]] const Interpreter* interpreter_of(std::uint32_t pid, std::uint64_t time) const;
   [[nodiscard]] const CodeName* name_of(std::uint32_t pid, std::uint64_t code) const;
-  [[nodiscard]] std::uint64_t address_of(const PythonFrame& frame, std::uint32_t pid);
+  [[nodiscard]] std::uint64_t address_of(const PythonFrame& frame, std::uint32_t pid,
+                                         std::uint64_t time);
   [[nodiscard]] bool lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,
                                             std::uint64_t address) const;
   [[nodiscard]] SyntheticNames::Place place_of(const PythonFrame& frame, std::uint32_t pid);
@@ -172,7 +173,7 @@ class Weaver {
   std::unordered_map<std::uint32_t, ForkedThread> forked_;  // by the child's pid
   std::set<std::uint32_t> processes_;
   std::set<std::uint32_t> introduced_;  // by COMM or FORK records
-  std::set<std::uint32_t> unnamed_;     // no mapping for synthetic names yet
+  std::set<std::uint32_t> unnamed_;     // their program has no mapping for synthetic names yet
   // Processes of unknown origin: addresses at which they were seen, and later their parents.
   std::map<std::uint32_t, std::vector<std::uint64_t>> orphans_;
   std::map<std::uint32_t, std::uint32_t> adopted_;

@@ -110,6 +110,7 @@ PythonStack Weaver::python_of(StackQuery query) const {
     query.pid = forked->second.pid;
     query.tid = forked->second.tid;
     query.time = std::min(query.time, forked->second.time);
+    query.program_since = spaces_.began(query.pid, query.time);
   }
   return {};
 }
@@ -176,7 +177,8 @@ void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
   }
   const auto added = merge(
       work.chain, hidden ? insert_sorted(evaluators, {.behind = 1}) : evaluators, stack.frames,
-      [&](const PythonFrame& frame) { return address_of(frame, query.pid); }, work.result);
+      [&](const PythonFrame& frame) { return address_of(frame, query.pid, query.time); },
+      work.result);
   summary_.extended += added > 0 ? 1 : 0;
   if (work.interpreter != nullptr && every) {
     count_without_record(work);
@@ -194,7 +196,9 @@ void Weaver::add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>
   const auto begin = stack.frames.begin();
   const auto first = static_cast<std::ptrdiff_t>(
       outside == 0 ? stack.frames.size() : first_frame_of(stack.frames, outside - 1));
-  const auto address = [&](const PythonFrame& frame) { return address_of(frame, work.sample.pid); };
+  const auto address = [&](const PythonFrame& frame) {
+    return address_of(frame, work.sample.pid, work.sample.time);
+  };
   merge(work.chain, evaluators, {begin, begin + first}, address, work.result);
   std::transform(begin + first, stack.frames.end(), std::back_inserter(work.result), address);
   ++summary_.extended;
@@ -252,13 +256,24 @@ SyntheticNames::Place Weaver::place_of(const PythonFrame& frame, std::uint32_t p
              : synthetic_->place(code, pid);
 }
 
-std::uint64_t Weaver::address_of(const PythonFrame& frame, std::uint32_t pid) {
+std::uint64_t Weaver::address_of(const PythonFrame& frame, std::uint32_t pid, std::uint64_t time) {
   const std::tuple key{pid, frame.code, options_.flags.lines ? frame.line : 0};
   auto place = places_.find(key);
   if (place == places_.end()) {
     place = places_.emplace(key, place_of(frame, pid)).first;
   }
-  return place->second.address(frame.line);
+  const auto address = place->second.address(frame.line);
+  const auto range = synthetic_->range();
+  if (range.begin <= address && address < range.end) {
+    return address;
+  }
+  // A trampoline that is mapped later: that of a program that is executed later may have the same
+  // name.
+  const auto mapped = spaces_.look_up(pid, time, address);
+  const auto* const name = name_of(pid, frame.code);
+  return (mapped.file != nullptr && mapped.until != 0) || name == nullptr
+             ? address
+             : synthetic_->place(named_code(*name), pid).address();
 }
 
 }  // namespace pyinject::weave

@@ -157,8 +157,9 @@ void Weaver::add_python_of(SampleWork& work, const WaitingThread& thread) {
   const auto stack =
       context_.waits->stacks.at({.pid = thread.pid, .tid = thread.tid, .time = thread.seen});
   if (work.chain.empty()) {
-    std::ranges::transform(stack.frames, std::back_inserter(work.result),
-                           [&](const PythonFrame& frame) { return address_of(frame, thread.pid); });
+    std::ranges::transform(
+        stack.frames, std::back_inserter(work.result),
+        [&](const PythonFrame& frame) { return address_of(frame, thread.pid, thread.seen); });
     mark_root(work, stack);
     return;
   }

@@ -12,7 +12,9 @@ namespace pyinject::weave {
 // innermost function and the Python frames.
 void Weaver::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
                        const PythonStack& stack, bool by_frame_pointer) {
-  const auto address = [&](const PythonFrame& frame) { return address_of(frame, work.sample.pid); };
+  const auto address = [&](const PythonFrame& frame) {
+    return address_of(frame, work.sample.pid, work.sample.time);
+  };
   const auto places = places_of(work, evaluators, stack, by_frame_pointer);
   if (stack.frames.empty() || !places.empty()) {
     merge(work.chain, places, stack.frames, address, work.result);

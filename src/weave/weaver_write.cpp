@@ -59,10 +59,10 @@ bool Weaver::rewrite(int fd) {
   return true;
 }
 
-// Comes after the first mapping of a process: perf's own COMM or FORK record may precede that
-// mapping, and makes perf forget everything before. Processes forked during the recording inherit
-// it.
-void Weaver::name_range(perfdata::Output& output, std::uint32_t pid) {
+// Comes after the first mapping of a program, which RECORD has written, and at its time: perf's own
+// COMM or FORK record may precede that mapping, and makes perf forget everything before. Processes
+// forked during the recording inherit it, until they exec.
+void Weaver::name_range(perfdata::Output& output, const Record& record, std::uint32_t pid) {
   if (unnamed_.erase(pid) == 0) {
     return;
   }
@@ -73,7 +73,9 @@ void Weaver::name_range(perfdata::Output& output, std::uint32_t pid) {
   mapping.page_offset = mapping.start;
   mapping.protection = PROT_READ | PROT_EXEC;
   mapping.file = options_.image_path(0);
-  output.write_mapping(mapping);
+  if (!output.write_mapping_like(record, mapping)) {
+    output.write_mapping(mapping);
+  }
 }
 
 // The same for all events with these attributes.
@@ -137,8 +139,11 @@ void Weaver::write(perfdata::Output& output, const Record& record, SampleWork& w
     output.write(record);
     name_started(output, record);
   }
-  if (mapping) {
-    name_range(output, mapping->pid);
+  if (mapping && (record.misc & PERF_RECORD_MISC_MMAP_DATA) == 0) {
+    name_range(output, record, mapping->pid);
+  } else if (const auto command = perfdata::parse_command(record);
+             command && command->exec && processes_.contains(command->pid)) {
+    unnamed_.insert(command->pid);
   }
 }
 

@@ -346,6 +346,19 @@ TEST_F(FrameHistoryTest, ANewActivationStartsAnew) {
   EXPECT_EQ(at(100, 1), "Abcd");
 }
 
+TEST_F(FrameHistoryTest, FramesAreThoseOfTheProgramThatRan) {
+  history_.begin(kPid, kTid, frames("Ab"), true, 100);
+  history_.begin(kPid, kTid, frames("Cd"), true, 300);  // after an exec at 200
+  const auto at_of = [this](std::uint64_t time, std::uint64_t program_since) {
+    return at(
+        StackQuery{.time = time, .program_since = program_since, .evaluators = 1, .plain = 1});
+  };
+  EXPECT_EQ(at_of(99, 0), "");
+  EXPECT_EQ(at_of(150, 0), "Ab");
+  EXPECT_EQ(at_of(250, 200), "") << "before the second attach";
+  EXPECT_EQ(at_of(350, 200), "Cd");
+}
+
 TEST_F(FrameHistoryTest, KnowsThreadsThatMayHaveFramesLeft) {
   begin("Ab");
   history_.begin(kPid, kTid + 1, frames("A"), true);

@@ -1,0 +1,209 @@
+// Whichever way a recorded program is started, perf script and export show the same samples with
+// the same Python functions.
+#include "base/text.hpp"
+#include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "support/bpf_engine.hpp"
+#include "support/find_perf.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pyinject::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Start {
+  std::string_view way;
+  std::string_view engine;
+  int minor = 0;
+};
+std::string name(const Start& start) {
+  return fmt::format("{}_{}_py3_{}", start.way, start.engine, start.minor);
+}
+// NOLINTNEXTLINE(readability-identifier-naming)
+void PrintTo(const Start& start, std::ostream* stream) { *stream << name(start); }
+
+// The first two are commands of `record`; the third one is started by a shell that is recorded; the
+// others are told to starts.py.
+constexpr std::array<std::string_view, 8> kWays{"launched",   "shell", "late",       "fork",
+                                                "subprocess", "spawn", "forkserver", "exec"};
+
+// Each way by both engines, each with two versions in rotation.
+std::vector<Start> starts() {
+  std::vector<Start> all;
+  for (std::size_t i = 0; i < kWays.size(); ++i) {
+    for (const int more : {0, 2}) {
+      const auto minor = [&](std::size_t shift) {
+        return 12 + static_cast<int>((i + shift + static_cast<std::size_t>(more)) % 4);
+      };
+      all.push_back({.way = kWays.at(i), .engine = "bpf", .minor = minor(0)});
+      all.push_back({.way = kWays.at(i), .engine = "trampoline", .minor = minor(1)});
+    }
+  }
+  return all;
+}
+
+// Samples by pid, tid, and Python functions with their files, outermost first.
+using Counts = std::map<std::string, std::size_t>;
+
+std::string key(const std::string& pid, const std::string& tid,
+                const std::vector<std::string>& functions) {
+  return fmt::format("{} {} {}", pid, tid, fmt::join(functions, " > "));
+}
+
+Counts counts_of_perf(const std::string& data, const std::string& perf) {
+  Counts counts;
+  for (const auto& sample : scripted_samples(data, {"--max-stack", "4096"}, perf)) {
+    std::vector<std::string> functions;
+    for (const auto& frame : sample.frames) {
+      if (frame.python()) {
+        functions.push_back(frame.function() + " " + frame.file());
+      }
+    }
+    std::ranges::reverse(functions);
+    ++counts[key(sample.pid, sample.tid, functions)];
+  }
+  return counts;
+}
+
+Counts counts_of_export(const std::string& data) {
+  const auto result = run_tool({"export", "-f", "jsonl", data, "-o", "-"});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  Counts counts;
+  for (const auto line : base::split(base::trim(result.out), '\n')) {
+    const auto sample = nlohmann::json::parse(line);
+    std::vector<std::string> functions;
+    for (const auto& frame : sample.at("stack")) {
+      if (frame.at("kind") == "python") {
+        functions.push_back(frame.at("name").get<std::string>() + " " +
+                            frame.at("file").get<std::string>());
+      }
+    }
+    std::ranges::reverse(functions);
+    ++counts[key(std::to_string(sample.at("pid").get<int>()),
+                 std::to_string(sample.at("tid").get<int>()), functions)];
+  }
+  return counts;
+}
+
+// "KEY: ONE, OTHER" for each key whose counts differ.
+std::vector<std::string> differences(const Counts& one, const Counts& other) {
+  std::vector<std::string> all;
+  auto keys = one;
+  keys.insert(other.begin(), other.end());
+  const auto count = [](const Counts& counts, const std::string& key) {
+    const auto found = counts.find(key);
+    return found == counts.end() ? 0 : found->second;
+  };
+  for (const auto& [each, unused] : keys) {
+    if (count(one, each) != count(other, each)) {
+      all.push_back(fmt::format("{}: {}, {}", each, count(one, each), count(other, each)));
+    }
+  }
+  return all;
+}
+
+std::size_t working(const Counts& counts) {
+  std::size_t sum = 0;
+  for (const auto& [key, count] : counts) {
+    sum += key.find("outer <string> > middle <string> > leaf <string>") != std::string::npos ? count
+                                                                                             : 0;
+  }
+  return sum;
+}
+
+// Records what GIVEN's program starts and does in that way; returns the tool's messages.
+std::string record(const Start& given, const Interpreter& python, const std::string& data) {
+  std::vector<std::string> arguments{
+      "--engine", std::string{given.engine}, "-F", "499", "-e", "cpu-clock", "-o", data};
+  auto program = python.command;
+  program.insert(program.end(), {"-c", target_source("starts.py")});
+  if (given.way == "launched" || given.way == "shell") {
+    arguments.insert(arguments.begin(), {tool(), "record"});
+    arguments.emplace_back("--");
+    if (given.way == "shell") {
+      arguments.insert(arguments.end(), {"sh", "-c", "\"$@\"; exit $?", "sh"});
+    }
+    arguments.insert(arguments.end(), program.begin(), program.end());
+    const auto result = run(arguments, {.child = {}, .input = "fork\n", .deadline = kPatience});
+    EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+    return result.err;
+  }
+  std::vector<std::string> shell{"sh", "-c", "echo ready; read word; \"$@\"", "sh"};
+  const bool late = given.way == "late";
+  ChildProcess target{late ? [&] {
+    shell.insert(shell.end(), program.begin(), program.end());
+    return shell;
+  }()
+                           : program};
+  const auto line = [&] { return target.read_line(base::Deadline::after(kPatience)).value_or(""); };
+  EXPECT_EQ(line(), "ready") << target.err();
+  arguments.insert(arguments.end(), {"-p", std::to_string(target.pid().value()), "--children"});
+  RunningRecord running{arguments};
+  if (late) {
+    target.write("go\n");
+    EXPECT_EQ(line(), "ready") << target.err();
+  }
+  target.write(late ? "fork\n" : fmt::format("{}\n", given.way));
+  EXPECT_EQ(line(), "done") << target.err();
+  EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  return running.child().err();
+}
+
+class Readers : public testing::TestWithParam<Start> {};
+
+TEST_P(Readers, ShowTheSameSamplesAsPerf) {
+  const auto given = GetParam();
+  const auto pythons =
+      interpreters({.minor = given.minor, .trampoline = true, .each_version = Prefer::kChrooted});
+  const auto lacks = given.engine == "bpf" ? bpf_engine_lacks() : "";
+  if (!lacks.empty() || pythons.empty()) {
+    GTEST_SKIP() << (pythons.empty() ? "no such CPython (scripts/pythons)" : lacks);
+  }
+  const TempDir directory;
+  const auto data = directory / "data";
+  const auto messages = record(given, pythons.front(), data);
+  const auto ours = counts_of_export(data);
+  EXPECT_GE(working(ours), 100U) << messages;
+  for (const auto* const perf : {"perf", "perf6.12", "perf7"}) {
+    if (const auto path = find_perf(perf)) {
+      EXPECT_THAT(differences(ours, counts_of_perf(data, *path)), IsEmpty()) << perf << "\n"
+                                                                             << messages;
+    }
+  }
+  // The names are in the build-id cache of who has recorded.
+  ChildOptions elsewhere;
+  elsewhere.env["PERF_CONFIG"] =
+      directory.file("config", fmt::format("[buildid]\n\tdir = {}\n", directory / "no-names"));
+  const auto report = run_tool({"report", data}, elsewhere);
+  EXPECT_THAT(report.err, HasSubstr("Python functions whose names are not on this machine"));
+}
+
+struct StartName {
+  template <typename Info>
+  std::string operator()(const Info& info) const {
+    return name(info.param);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ways, Readers, testing::ValuesIn(starts()), StartName{});
+
+}  // namespace
+}  // namespace pyinject::test
