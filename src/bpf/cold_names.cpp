@@ -1,6 +1,7 @@
 #include "bpf/cold_names.hpp"
 
 #include "python/layout/layout_facts.hpp"
+#include "python/stacks/line_table.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,8 @@ namespace {
 
 // An unreadable target could produce any number of records.
 constexpr std::size_t kMostLeft = 1024;
+// Of a process: so many bytes of line tables that the program does not copy are read whole.
+constexpr std::uint64_t kMostLongTables = std::uint64_t{32} << 20U;
 
 base::Pid pid_of(const sampled_name_head& head) { return base::Pid{static_cast<int>(head.pid)}; }
 
@@ -109,12 +112,18 @@ std::optional<ColdNames::Text> ColdNames::read_text(base::Pid pid, const sampled
 
 std::optional<std::vector<std::byte>> ColdNames::read_lines(base::Pid pid,
                                                             const sampled_process& process,
-                                                            base::RemoteAddress table) const {
+                                                            base::RemoteAddress table) {
   std::uint64_t size = 0;
   if (!read_(pid, table + process.item_count, std::as_writable_bytes(std::span{&size, 1}))) {
     return std::nullopt;
   }
-  std::vector<std::byte> lines(std::min<std::uint64_t>(size, SAMPLER_MOST_LINES));
+  size = std::min<std::uint64_t>(size, python::LineTable::kMostBytes);
+  if (size > SAMPLER_MOST_LINES) {
+    auto& sum = long_tables_[pid.value()];
+    sum += size;
+    size = sum > kMostLongTables ? std::uint64_t{SAMPLER_MOST_LINES} : size;
+  }
+  std::vector<std::byte> lines(size);
   return read_(pid, table + process.bytes_data, lines) ? std::optional{std::move(lines)}
                                                        : std::nullopt;
 }

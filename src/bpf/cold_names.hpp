@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -46,12 +47,13 @@ class ColdNames {
                                               base::RemoteAddress text, std::size_t most) const;
   [[nodiscard]] std::optional<std::vector<std::byte>> read_lines(base::Pid pid,
                                                                  const sampled_process& process,
-                                                                 base::RemoteAddress table) const;
+                                                                 base::RemoteAddress table);
 
   Find find_;
   Read read_;
   std::vector<sampled_name_head> left_;  // to be retried
   std::uint64_t never_named_ = 0;
+  std::unordered_map<int, std::uint64_t> long_tables_;  // bytes of them, by pid
   std::vector<std::byte> record_;
 };
 

@@ -133,8 +133,9 @@ static __noinline bool name_code(struct work *work, const struct object_key *key
   __u64 table = word_of(work->code, at->line_table, 0xf8);
   __u64 size = 0;
   bool lines =
-      bpf_probe_read_user(&size, sizeof size, (void *)(table + at->item_count)) == 0;
-  size = size > SAMPLER_MOST_LINES ? SAMPLER_MOST_LINES : size;
+      bpf_probe_read_user(&size, sizeof size, (void *)(table + at->item_count)) == 0 &&
+      size <= SAMPLER_MOST_LINES; /* a longer one takes too long here */
+  size = lines ? size : 0;
   KEEP(size);
   if (size > SAMPLER_MOST_LINES) {
     return false;

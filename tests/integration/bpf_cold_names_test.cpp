@@ -91,6 +91,23 @@ TEST_P(BpfColdNames, HaveTheirLinesWhenTheseCanBeRead) {
   }
 }
 
+// Their line table is longer than what the program copies.
+TEST_P(BpfColdNames, AreReadAfterwardsOfAFunctionOfManyLines) {
+  constexpr auto kLong = R"py(
+lines = ['def long():']
+for i in range(20000):
+    lines.append(f'    y{i % 50} = {i}')
+lines.append('    while True: y0 += 1')
+lines.append("print('ready', flush=True); long()")
+exec(compile('\n'.join(lines), 'long.py', 'exec'))
+)py";
+  PythonProcess python{GetParam(), kLong};
+  open();
+  sample(python.pid());
+  collect(20, [](const auto& stack) { return stack.frames.front().line == 20'002; });
+  EXPECT_EQ(text(stacks_.back()), "long <module> | <module> | ");
+}
+
 COVER(BpfColdNames, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfColdNames,
                          testing::ValuesIn(interpreters({.only_read = true})), InterpreterName{});

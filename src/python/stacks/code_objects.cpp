@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::size_t kManyBytes = std::size_t{64} << 20U;   // start again with an empty cache
 constexpr std::size_t kMostBytes = std::size_t{256} << 20U;  // absolute limit
-constexpr std::size_t kMostLineTable = std::size_t{1} << 20U;
-constexpr std::uint64_t kUnit = 2;  // bytes per instruction
+constexpr std::uint64_t kUnit = 2;                           // bytes per instruction
 
 template <typename Value>
 Value field(std::span<const std::byte> head, std::uint64_t offset) {
@@ -147,10 +146,10 @@ std::optional<CodeObject> CodeObjects::read(base::RemoteAddress code,
 
 LineTable CodeObjects::read_lines(base::RemoteAddress table, std::uint32_t first_line) const {
   const auto size = memory_.read_value<std::uint64_t>(table + layout_.item_count);
-  if (table.is_null() || !size || *size > kMostLineTable) {
+  if (table.is_null() || !size) {
     return {};
   }
-  std::vector<std::byte> bytes(*size);
+  std::vector<std::byte> bytes(std::min<std::uint64_t>(*size, LineTable::kMostBytes));
   return memory_.read(table + layout_.bytes_data, bytes) ? LineTable{bytes, first_line}
                                                          : LineTable{};
 }

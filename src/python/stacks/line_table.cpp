@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::uint64_t kUnitBytes = 2;  // bytes of an instruction, without extended operands
 constexpr std::uint8_t kEntryMark = 0x80;
-constexpr std::size_t kMostRuns = 8192;
 
 // Line information in an entry: codes 0 to 15.
 enum class LineForm { kSame, kOneLine, kNoColumns, kLong, kNone };
@@ -79,7 +78,7 @@ LineTable::LineTable(std::span<const std::byte> table, std::uint32_t first_line)
   Entries entries{table};
   std::int64_t line = first_line;
   std::uint64_t begin = 0;
-  for (auto byte = entries.next(); byte && runs_.size() < kMostRuns; byte = entries.next()) {
+  for (auto byte = entries.next(); byte; byte = entries.next()) {
     const std::uint32_t code = (*byte >> 3U) & 0xfU;
     const auto form = form_of(code);
     if (form == LineForm::kOneLine) {
