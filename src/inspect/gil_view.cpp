@@ -38,7 +38,7 @@ void GilView::update_owners(const python::RuntimeView& view) {
   for (const auto interpreter : view.interpreters()) {
     for (const auto& state : view.threads(interpreter, nullptr, left)) {
       --left;
-      if (const auto tid = numbers_.ours(state.native_id)) {
+      if (const auto tid = numbers_.ours(memory_, state)) {
         owners_.add(state.thread_id, *tid);
         if (state.thread_id == main) {
           owners_.set_main(*tid);
@@ -66,7 +66,7 @@ void GilView::update() {
       gils_.push_back({.address = gil, .holder = {}});
     }
     for (const auto& state : states) {
-      auto tid = numbers_.ours(state.native_id);
+      auto tid = numbers_.ours(memory_, state);
       if (!tid) {
         continue;
       }

@@ -229,6 +229,28 @@ TEST_P(PythonStackReaderTest, KnowsThreadsOfAnotherPidNamespaceByOurNumbers) {
   expect_five_threads(python, base::Pid{static_cast<pid_t>(std::stol(*children))});
 }
 
+// CPython is not told of the fork: its thread state keeps the parent's native id.
+TEST_P(PythonStackReaderTest, ReadsAProcessThatCForked) {
+  PythonProcess python{GetParam(), std::string{kTelling} + R"(
+import ctypes, signal
+def worker():
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG
+    pause()
+def other():
+    signal.pause()
+threading.Thread(target=other, daemon=True).start()
+worker() if ctypes.PyDLL(None).fork() == 0 else signal.pause()
+)"};
+  const auto expected = read_told(python);
+  const base::Pid child{static_cast<int>(expected.native_id)};
+  ASSERT_NE(child, python.pid());
+  auto reader = stack_reader(child);
+  const auto stacks = reader.read();
+  ASSERT_EQ(stacks.size(), 1U);
+  EXPECT_EQ(stacks.front().tid.value(), child.value());
+  EXPECT_EQ(told(reader, stacks.front()), expected.frames);
+}
+
 TEST_P(PythonStackReaderTest, SeesThreadsThatComeAndGo) {
   PythonProcess python{GetParam(), std::string{kTelling} + R"(
 os.write(1, told())

@@ -2,6 +2,7 @@
 
 #include "procfs/status.hpp"
 #include "procfs/tasks.hpp"
+#include "python/layout/thread_block.hpp"
 
 #include <utility>
 
@@ -16,6 +17,8 @@ void ThreadNumbers::update() {
   if (!process_) {
     return;
   }
+  constexpr int kMostOddStates = 1024;
+  left_to_look_at_ = kMostOddStates;
   std::map<base::Tid, std::uint64_t> natives;
   ours_.clear();
   for (const auto tid : procfs::list_tasks(*process_)) {
@@ -38,6 +41,21 @@ void ThreadNumbers::update() {
 std::optional<base::Tid> ThreadNumbers::ours(std::uint64_t native) const {
   const auto found = ours_.find(native);
   return found == ours_.end() ? std::nullopt : std::optional{found->second};
+}
+
+std::optional<base::Tid> ThreadNumbers::ours(const memory::MemoryReader& memory,
+                                             const ThreadState& state) {
+  if (const auto tid = ours(state.native_id); tid || !process_ || left_to_look_at_ == 0) {
+    return tid;
+  }
+  --left_to_look_at_;
+  // The thread that survives a fork is the first one of the new process.
+  const base::Tid first{process_->value()};
+  const auto native = natives_.find(first);
+  return native != natives_.end() &&
+                 tid_in_thread_block(memory, base::RemoteAddress{state.thread_id}) == native->second
+             ? std::optional{first}
+             : std::nullopt;
 }
 
 }  // namespace pyinject::python

@@ -63,7 +63,7 @@ std::size_t ThreadList::update() {
   main_ = view.main_interpreter().value_or(base::RemoteAddress{});
   const auto main_thread = view.main_thread();
   for (const auto& [state, interpreter] : all) {
-    if (const auto tid = numbers_.ours(state.native_id)) {
+    if (const auto tid = numbers_.ours(memory_, state)) {
       owners_.add(state.thread_id, *tid);
       if (state.thread_id == main_thread) {
         owners_.set_main(*tid);
@@ -72,7 +72,7 @@ std::size_t ThreadList::update() {
   }
   std::unordered_map<std::uint64_t, std::size_t> states_of;  // number of states, by native id
   for (const auto& [state, interpreter] : all) {
-    const auto tid = numbers_.ours(state.native_id);
+    const auto tid = numbers_.ours(memory_, state);
     if (!tid) {
       signs_.push_back(
           {.at = state.address + layout_.stack.native_thread_id, .value = state.native_id});
