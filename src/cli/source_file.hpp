@@ -7,8 +7,9 @@
 
 namespace pyinject::cli {
 
-// Reads sources of functions in RECORDING. Notes of a source: why it cannot be read, or that it is
-// newer than RECORDING.
+// Reads sources of functions in RECORDING, which names them: any file. It shows only what the user
+// of the recorded process may read, beneath that process's root; if the process has exited, what
+// everybody may read. Notes of a source: why it cannot be read, or that it is newer than RECORDING.
 [[nodiscard]] report::ReadSource source_reader(const std::string& recording);
 
 }  // namespace pyinject::cli

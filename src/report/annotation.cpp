@@ -51,7 +51,7 @@ std::optional<std::uint32_t> definition_of(const SourceFile& source, const std::
 
 void add_source(AnnotatedFunction& function, const ReadSource& read) {
   constexpr std::uint32_t kContext = 2;
-  function.source = read(function.key.file);
+  function.source = read(function.key.file, function.pid);
   const auto first = function.lines.begin()->first;
   const auto last = function.lines.rbegin()->first;
   const auto size = static_cast<std::uint32_t>(function.source.lines.size());
@@ -69,8 +69,8 @@ class Annotator {
 
  private:
   void add_slice(const Slice& slice, const StackFacts& facts, std::size_t column);
-  AnnotatedFunction& function_of_row(std::uint32_t row);
-  LineCounts& line_of_row(std::uint32_t row, std::size_t column);
+  AnnotatedFunction& function_of_row(std::uint32_t row, std::uint32_t thread);
+  LineCounts& line_of_row(std::uint32_t row, const Slice& slice, std::size_t column);
 
   const Profile& profile_;
   const ViewOptions& options_;
@@ -79,18 +79,19 @@ class Annotator {
   std::map<Place, AnnotatedFunction> functions_;
 };
 
-AnnotatedFunction& Annotator::function_of_row(std::uint32_t row) {
+AnnotatedFunction& Annotator::function_of_row(std::uint32_t row, std::uint32_t thread) {
   const auto& key = selection_.key(row);
   auto& function = functions_[{key.name, key.file}];
   if (function.counts.empty()) {
     function.key = {.name = key.name, .file = key.file};
+    function.pid = profile_.threads[thread].pid;
     function.counts.resize(result_.columns.size());
   }
   return function;
 }
 
-LineCounts& Annotator::line_of_row(std::uint32_t row, std::size_t column) {
-  auto& counts = function_of_row(row).lines[selection_.key(row).line];
+LineCounts& Annotator::line_of_row(std::uint32_t row, const Slice& slice, std::size_t column) {
+  auto& counts = function_of_row(row, slice.thread).lines[selection_.key(row).line];
   counts.resize(result_.columns.size());
   return counts[column];
 }
@@ -102,16 +103,16 @@ void Annotator::add_slice(const Slice& slice, const StackFacts& facts, std::size
     if (selection_.key(row).line == 0) {
       continue;
     }
-    line_of_row(row, column).total += slice.weight;
-    auto& function = function_of_row(row);
+    line_of_row(row, slice, column).total += slice.weight;
+    auto& function = function_of_row(row, slice.thread);
     if (std::ranges::find(seen, &function) == seen.end()) {
       seen.push_back(&function);
       function.counts[column].total += slice.weight;
     }
   }
   if (facts.self && selection_.key(*facts.self).line != 0) {
-    line_of_row(*facts.self, column).self += slice.weight;
-    add(function_of_row(*facts.self).counts[column], slice.weight, 0);
+    line_of_row(*facts.self, slice, column).self += slice.weight;
+    add(function_of_row(*facts.self, slice.thread).counts[column], slice.weight, 0);
   }
 }
 

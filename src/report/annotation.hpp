@@ -18,7 +18,8 @@ struct SourceFile {
   std::vector<std::string> lines;  // empty: the file cannot be read
   std::string note{};              // why not, or what is doubtful about it; may be empty
 };
-using ReadSource = std::function<SourceFile(const std::string& path)>;
+// PID: a recorded process that has code of PATH.
+using ReadSource = std::function<SourceFile(const std::string& path, std::uint32_t pid)>;
 
 struct LineCounts {
   std::uint64_t self = 0;   // in the units of Table::weight
@@ -27,6 +28,7 @@ struct LineCounts {
 
 struct AnnotatedFunction {
   RowKey key;
+  std::uint32_t pid = 0;                                     // a process that ran it
   std::vector<LineCounts> counts;                            // of all lines, by column
   std::map<std::uint32_t, std::vector<LineCounts>> lines{};  // with samples
   SourceFile source{};

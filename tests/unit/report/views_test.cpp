@@ -31,7 +31,7 @@ class Views : public MadeProfile {
     return nlohmann::json::parse(text(options)).at("tables");
   }
   // The source of load(), of which samples have the lines 7 and 8.
-  static SourceFile source(const std::string& path) {
+  static SourceFile source(const std::string& path, std::uint32_t /*pid*/) {
     EXPECT_EQ(path, "/usr/lib/json.py");
     return {.lines = {"import x", "", "class J:", "  def load(self):", "\tdoc", "", "    a()",
                       "    b()", "", "def other():"},
@@ -127,7 +127,7 @@ TEST_F(Views, AnnotationsHaveTheSharesOfLines) {
   EXPECT_THAT(shown, HasSubstr("\n 75.0%      3     3              7      a()\n"));
   EXPECT_THAT(shown, HasSubstr("\n 25.0%      1     1  1.00 ms     8      b()\n"));
   EXPECT_THAT(shown, Not(HasSubstr("import x")));
-  const auto table = json({.view = {.view = View::kAnnotate}, .read_source = [](const auto&) {
+  const auto table = json({.view = {.view = View::kAnnotate}, .read_source = [](const auto&, auto) {
                              return SourceFile{.lines = {}, .note = "cannot be read"};
                            }});
   ASSERT_EQ(table.size(), 1U) << "a function that only calls others";
