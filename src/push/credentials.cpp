@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -117,11 +118,13 @@ Credentials read_credentials(const std::string& file) {
 }
 
 void take_token_from_environment(Credentials& credentials) {
-  const char* const value = std::getenv(kVariable);
+  char* const value = std::getenv(kVariable);
   if (value == nullptr) {
     return;
   }
   const std::string token{value};
+  // unsetenv() leaves the bytes, which /proc/PID/environ shows, and a process that is forked.
+  ::explicit_bzero(value, token.size());
   ::unsetenv(kVariable);
   if (!can_be_sent(token)) {
     throw base::Error{fmt::format("{} is not printable ASCII", kVariable)};

@@ -7,6 +7,7 @@
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -245,6 +246,15 @@ TEST_F(Push, KeepsSecretsOutOfItsOutputAndItsChildren) {
   EXPECT_EQ(request.at("headers").at("authorization"), "Bearer hunter2");
   EXPECT_EQ(request.at("headers").at("x-scope-orgid"), "blue-tenant");
   await(record, "the server refused a profile, which is dropped: HTTP 403");
+  // The tool and its guard.
+  for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+    const auto name = process.path().filename().string();
+    if (contents_of(process.path() / "cmdline").find(server.url()) != std::string::npos) {
+      EXPECT_THAT(contents_of(process.path() / "environ"), Not(HasSubstr("hunter2"))) << name;
+    }
+  }
+  EXPECT_THAT(contents_of(fmt::format("/proc/{}/environ", record.pid().value())),
+              HasSubstr("PATH="));
   end(record);
   EXPECT_THAT(record.err() + record.out(), Not(HasSubstr("hunter2")));
 }
