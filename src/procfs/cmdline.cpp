@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 
 #include <sys/uio.h>
 
@@ -32,6 +34,13 @@ std::optional<std::vector<std::string>> read_cmdline(base::Pid pid) {
     return std::nullopt;
   }
   return parse_cmdline(*text);
+}
+
+std::optional<std::string> read_working_directory(base::Pid pid) {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink(fmt::format("/proc/{}/cwd", pid.value()), error);
+  errno = error.value();
+  return error ? std::nullopt : std::optional{path.string()};
 }
 
 std::optional<std::string> parse_environ_value(std::string_view text, std::string_view name) {

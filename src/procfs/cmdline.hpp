@@ -22,6 +22,9 @@ namespace pyinject::procfs {
 [[nodiscard]] std::optional<std::string> parse_environ_value(std::string_view text,
                                                              std::string_view name);
 
+// /proc/PID/cwd, as this process sees it; nullopt: errno says why.
+[[nodiscard]] std::optional<std::string> read_working_directory(base::Pid pid);
+
 // The contents of /proc/PID/auxv: AT_RANDOM's address and AT_BASE change with each exec, so equal
 // contents mean that the process has not exec'ed. nullopt: errno says why.
 [[nodiscard]] std::optional<std::string> read_auxv(base::Pid pid);

@@ -79,6 +79,23 @@ std::string thread_with_stack(int kib) {
       kib);
 }
 
+TEST_P(InterpreterRefusals, NamesAPathThatIsNotUtf8) {
+  PythonOptions options;
+  options.child.env["PYTHONPATH"] = "/srv/caf\xe9";
+  PythonProcess python{GetParam(), kIdle, options};
+  // The first minor version of which no release raises errors in the program.
+  constexpr int kRight = 15;
+  const auto detection = python::make_detector()->detect(python.pid());
+  if (std::holds_alternative<python::Target>(detection)) {
+    EXPECT_GE(GetParam().minor, 14);
+    expect_ready(python.pid());
+  } else {
+    EXPECT_LT(GetParam().minor, kRight);
+    expect_refused_untouched(python.pid(), Reason::kNameNotUtf8,
+                             {"/srv/caf\\xe9 is not UTF-8", "gh-156114", "--engine bpf"});
+  }
+}
+
 TEST_P(InterpreterRefusals, NamesASmallStack) {
   for (const int kib : {64, 256, 512}) {
     SCOPED_TRACE(kib);

@@ -14,6 +14,7 @@
 #include <filesystem>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -143,6 +144,29 @@ TEST_P(MapRefusals, NamesAReadOnlyTmp) {
   start_with_tmp("ro");
   expect_refused_untouched(pid(), Reason::kMapDirectory, {"/tmp is read-only", "mount a tmpfs"});
   start_with_tmp("rw");
+  expect_ready(pid());
+}
+
+TEST_P(MapRefusals, NamesAFullTmp) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "mounting needs root";
+  }
+  start_with_tmp("size=64k");
+  expect_refused_untouched(pid(), Reason::kMapDirectory, {"/tmp is full", "--engine bpf"});
+  start_with_tmp("size=8m");
+  expect_ready(pid());
+}
+
+TEST_P(MapRefusals, NamesALimitOfFiles) {
+  start();
+  constexpr rlim_t kSmall = 4096;
+  rlimit before{};
+  ASSERT_EQ(::prlimit(pid().value(), RLIMIT_FSIZE, nullptr, &before), 0);
+  const rlimit limit{.rlim_cur = kSmall, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::prlimit(pid().value(), RLIMIT_FSIZE, &limit, nullptr), 0);
+  expect_refused_untouched(pid(), Reason::kMapDirectory,
+                           {"4096 bytes at most", "prlimit --pid", "--engine bpf"});
+  ASSERT_EQ(::prlimit(pid().value(), RLIMIT_FSIZE, &before, nullptr), 0);
   expect_ready(pid());
 }
 

@@ -52,6 +52,14 @@ TEST(PidRefusals, NamesAKernelThread) {
   expect_refused(detect(Pid{2}), Reason::kKernelThread, {"kernel thread"});
 }
 
+// perf itself may be linked to a libpython of any version.
+TEST(PidRefusals, DoesNotTakePerfForAPython) {
+  ChildProcess perf{{"perf", "stat", "--", "sh", "-c", "echo ready; read word"}};
+  ASSERT_EQ(perf.read_line(Deadline::after(kPatience)), "ready");
+  expect_refused(detect(perf.pid()), Reason::kNotPython, {});
+  perf.close_stdin();
+}
+
 TEST(PidRefusals, NamesAProcessWithoutPython) {
   ChildProcess child{{"cat"}};
   child.write("ready\n");

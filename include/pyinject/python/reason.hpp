@@ -50,6 +50,7 @@ enum class Reason {
   kMapDirectory,
   kMapForeign,
   kMapNotRegular,
+  kNameNotUtf8,
   // Found by trying.
   kStopDeadline,
   kDeadline,

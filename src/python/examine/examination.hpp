@@ -99,6 +99,8 @@ class Examination {
   void check_stacks() const;
   void check_exit();
   void check_watchers() const;
+  void check_names() const;
+  [[nodiscard]] bool has_started() const;
 
   [[nodiscard]] std::shared_ptr<const MappedFile> look_at_file(const procfs::Mapping& mapping);
   [[nodiscard]] std::optional<Module> module_of(const procfs::Mapping& mapping);

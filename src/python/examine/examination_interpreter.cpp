@@ -14,7 +14,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 
 #include <unistd.h>
 
@@ -236,6 +238,14 @@ void Examination::check_loaded() const {
   }
 }
 
+// Of releases that are too old: perf is linked to libpython for its scripts. _PyRuntimeState begins
+// with what is initialized (Include/internal/pycore_runtime.h, 3.8 to 3.11).
+bool Examination::has_started() const {
+  using Flags = std::array<std::uint32_t, 5>;
+  return !interpreter_.file->defines("_PyRuntime") ||
+         memory_.read_value<Flags>(interpreter_.address("_PyRuntime")) != Flags{};
+}
+
 void Examination::read_version() {
   if (!interpreter_.file->defines("Py_Version")) {
     throw Refuse{Reason::kPythonTooOld, "it is older than Python 3.11: it has no Py_Version",
@@ -257,6 +267,9 @@ void Examination::read_version() {
   target_.version = version_from_hex(*hex);
   if (auto refusal = refuse_version(target_.version, purpose_)) {
     const bool old = refusal->reason == Reason::kPythonTooOld;
+    if (old && !has_started()) {
+      throw Refuse{Reason::kNotPython, "it has Python's library, but has not started Python", ""};
+    }
     throw Refuse{refusal->reason, refusal->found, old ? kUseForOldPythons : refusal->remedy};
   }
 }

@@ -177,6 +177,34 @@ void Examination::check_exit() {
   target_.warnings.push_back(unpinned_note(*problem));
 }
 
+// Only what its command line tells: the files of modules, and functions that it makes later, may
+// have such names, too (docs/limits.md).
+void Examination::check_names() const {
+  if (!fails_on_odd_names(target_.version)) {
+    return;
+  }
+  const auto refuse_odd = [](std::string_view name) {
+    if (!base::is_utf8(name)) {
+      throw Refuse{Reason::kNameNotUtf8, fmt::format("{} is not UTF-8", base::printable(name)),
+                   "this Python would raise errors in the program (cpython gh-156114): record "
+                   "--engine bpf"};
+    }
+  };
+  refuse_odd(procfs::read_working_directory(pid_).value_or(""));
+  const auto arguments = procfs::read_cmdline(pid_).value_or(std::vector<std::string>{});
+  for (std::size_t i = 1; i < arguments.size() && arguments[i] != "-c"; ++i) {
+    refuse_odd(arguments[i]);
+    if (arguments[i] == "-X" || arguments[i] == "-W") {
+      ++i;  // its value
+    } else if (!arguments[i].starts_with('-')) {
+      break;  // the script; behind it are the program's own arguments
+    }
+  }
+  for (const auto* const variable : {"PYTHONPATH", "PYTHONHOME"}) {
+    refuse_odd(procfs::read_environ_value(pid_, variable).value_or(""));
+  }
+}
+
 void Examination::look_at_surroundings() {
   if (target_.state != TrampolineState::kOff) {
     return;
@@ -190,6 +218,7 @@ void Examination::look_at_surroundings() {
     throw Refuse{Reason::kJitActive, "its JIT is switched on (PYTHON_JIT)",
                  "CPython has no trampoline with the JIT: restart it with PYTHON_JIT=0"};
   }
+  check_names();
   check_stacks();
   check_exit();
   if (auto refusal = check_map_file(pid_, status_, target_.id.start_time, target_.map_path)) {

@@ -1,5 +1,6 @@
 #include "python/examine/map_file_check.hpp"
 
+#include "procfs/limits.hpp"
 #include "procfs/own_rights.hpp"
 #include "procfs/target_root.hpp"
 #include "pyinject/base/error.hpp"
@@ -88,6 +89,28 @@ std::optional<Refusal> check_existing(const struct stat& info, const procfs::Sta
   return std::nullopt;
 }
 
+// CPython ignores failures of its writes: then all time of a function goes to its caller.
+std::optional<Refusal> check_room(base::Pid pid, const struct statvfs& file_system) {
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;  // some 10,000 functions
+  const std::uint64_t room = file_system.f_bavail * file_system.f_frsize;
+  if (file_system.f_blocks != 0 && room < kLeast) {
+    return Refusal{
+        .reason = Reason::kMapDirectory,
+        .found = fmt::format("its {} is full ({} kB left)", kDirectory, room / 1000),
+        .remedy = "CPython writes its perf map there: make room, or record --engine bpf"};
+  }
+  const auto limit = procfs::read_file_size_limit(pid);
+  if (limit && *limit < kLeast) {
+    return Refusal{
+        .reason = Reason::kMapDirectory,
+        .found = fmt::format("its files may have {} bytes at most (RLIMIT_FSIZE)", *limit),
+        .remedy = fmt::format("CPython writes its perf map: prlimit --pid {} --fsize=unlimited, "
+                              "or record --engine bpf",
+                              pid.value())};
+  }
+  return std::nullopt;
+}
+
 // Whether it was last written before a process with START_TIME started.
 bool is_stale(const struct stat& info, std::uint64_t start_time) {
   timespec boot{};
@@ -128,6 +151,9 @@ std::optional<Refusal> check_map_file(base::Pid pid, const procfs::Status& statu
     return Refusal{.reason = Reason::kMapDirectory,
                    .found = fmt::format("its {} is read-only", kDirectory),
                    .remedy = "CPython writes its perf map there: mount a tmpfs on it"};
+  }
+  if (auto refusal = check_room(pid, file_system)) {
+    return refusal;
   }
   struct stat info {};
   struct stat around {};

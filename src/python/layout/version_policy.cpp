@@ -56,6 +56,11 @@ bool adds_code_watchers(const Version& version) {
   return facts != nullptr && facts->adds_code_watchers.contains(version.micro);
 }
 
+bool fails_on_odd_names(const Version& version) {
+  const auto* const facts = layout_facts(version);
+  return facts != nullptr && facts->fails_on_odd_names.contains(version.micro);
+}
+
 bool activates_once(const Version& version) {
   const auto* const facts = layout_facts(version);
   return facts != nullptr && facts->activates_once;
