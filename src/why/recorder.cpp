@@ -1,5 +1,6 @@
 #include "why/recorder.hpp"
 
+#include "procfs/cgroup.hpp"
 #include "procfs/sockets.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/tasks.hpp"
@@ -131,6 +132,7 @@ void Recorder::begin() {
   machine_at_begin_ = procfs::read_machine_usage();
   add_usage();
   usage_at_begin_ = usage_;
+  recording_.resident_kb_before = procfs::read_resident(target_.id.pid).value_or(0);
   rings_->enable();
   recording_.begin = now();
   take_snapshot();
@@ -313,7 +315,18 @@ void Recorder::take_snapshot() {
       add_sighting(*process, thread, time);
     }
   }
+  recording_.awaited.clear();
   for (const auto& task : process->tasks) {
+    if (task.state == python::AsyncTask::State::kPending && !task.awaits.empty()) {
+      // The innermost function of the program itself.
+      const auto own = std::ranges::find_if(task.awaits, [](const auto& frame) {
+        return frame.names.file.find("/lib/python3") == std::string::npos;
+      });
+      const auto& frame = own == task.awaits.end() ? task.awaits.back() : *own;
+      ++recording_.awaited[Line{.function = recording_.names.number(frame.names.qualname),
+                                .file = recording_.names.number(frame.names.file),
+                                .line = frame.line}];
+    }
     if (task.thread) {
       recording_.threads[static_cast<std::uint32_t>(task.thread->value())].event_loop = true;
     }
@@ -344,6 +357,10 @@ Recording Recorder::finish() {
   drain();
   recording_.lost += sampler_->counters().lost;
   recording_.swapped_kb = procfs::read_swapped(target_.id.pid).value_or(0);
+  recording_.resident_kb = procfs::read_resident(target_.id.pid).value_or(0);
+  const auto stat = procfs::read_stat(target_.id.pid);
+  recording_.stopped = stat && (stat->state == 'T' || stat->state == 't');
+  recording_.frozen = procfs::read_frozen(target_.id.pid).value_or("");
   const auto machine = procfs::read_machine_usage();
   if (machine && machine_at_begin_ && machine->all > machine_at_begin_->all) {
     recording_.stolen = static_cast<double>(machine->stolen - machine_at_begin_->stolen) /

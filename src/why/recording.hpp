@@ -143,13 +143,19 @@ struct Recording {
   std::map<std::uint32_t, ThreadFacts> threads;  // by tid
   std::vector<std::vector<std::uint32_t>> deadlocks;
   std::uint64_t snapshots = 0;
-  std::uint64_t lost = 0;        // samples and switches
-  bool polls = false;            // there are events of the kind kPoll
-  bool cut = false;              // more events than fit
-  bool exited = false;           // before the end
-  bool kernel_names = false;     // the kernel's functions have names
-  double stolen = 0;             // share of the machine's CPU time
-  std::uint64_t swapped_kb = 0;  // at the end
+  std::uint64_t lost = 0;   // samples and switches
+  bool polls = false;       // there are events of the kind kPoll
+  bool cut = false;         // more events than fit
+  bool exited = false;      // before the end
+  bool stopped = false;     // at the end, by a signal or a debugger
+  std::string frozen = {};  // at the end: by the cgroup with this directory
+  // Pending asyncio tasks at the last look, by what they await.
+  std::map<Line, std::size_t> awaited = {};
+  std::uint64_t resident_kb_before = 0;
+  std::uint64_t resident_kb = 0;  // at the end
+  bool kernel_names = false;      // the kernel's functions have names
+  double stolen = 0;              // share of the machine's CPU time
+  std::uint64_t swapped_kb = 0;   // at the end
 };
 
 // Those of thread TID. ITEMS are in ascending order of it.

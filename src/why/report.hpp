@@ -15,6 +15,9 @@ namespace pyinject::why {
 // Why the process is not faster.
 enum class Cause {
   kNothing,  // its threads wait for work
+  kExited,
+  kStopped,  // by a signal, a debugger or its cgroup
+  kDeadlock,
   kEventLoop,
   kGil,
   kLock,

@@ -109,8 +109,14 @@ std::string record_command(const Recording& recording, std::string_view options)
 std::string next_of(const Recording& recording, Cause cause) {
   const auto pid = recording.pid;
   switch (cause) {
-    case Cause::kNothing:
+    case Cause::kExited:
       return "";
+    case Cause::kStopped:
+      return recording.frozen.empty()
+                 ? fmt::format("kill -CONT {}", pid)
+                 : fmt::format("echo 0 > {}/cgroup.freeze", base::printable(recording.frozen));
+    case Cause::kNothing:
+    case Cause::kDeadlock:
     case Cause::kEventLoop:
     case Cause::kLock:
     case Cause::kNetwork:
@@ -141,6 +147,7 @@ class Judge {
         totals_{without_short_delays(totals_of(accounts), report.length)},
         report_{report} {}
 
+  [[nodiscard]] bool judge_standstill();
   void set_cause();
   // Returns whether a blocked loop is the cause.
   bool judge_loops(const std::vector<LoopBlock>& blocks);
@@ -151,6 +158,8 @@ class Judge {
   void add_gaps();
 
  private:
+  [[nodiscard]] bool is_idle() const { return share(totals_.busy, report_.length) < kOfThreadIdle; }
+  [[nodiscard]] std::string idle_text() const;
   void add(std::string name, std::string text, std::string next) {
     report_.unusual.push_back(
         {.name = std::move(name), .text = std::move(text), .next = std::move(next)});
@@ -168,10 +177,64 @@ class Judge {
   Report& report_;
 };
 
+// Returns whether it cannot run.
+bool Judge::judge_standstill() {
+  const auto& frozen = recording_.frozen;
+  if (recording_.exited && is_idle()) {
+    report_.cause = Cause::kExited;
+    report_.verdict =
+        fmt::format("it exited after {:.1f} s of the recording", seconds(report_.length));
+  } else if (!frozen.empty()) {
+    report_.cause = Cause::kStopped;
+    report_.verdict =
+        fmt::format("frozen by its cgroup {} (cgroup.freeze)", base::printable(frozen));
+  } else if (recording_.stopped) {
+    report_.cause = Cause::kStopped;
+    report_.verdict = "stopped by a signal (SIGSTOP, Ctrl-Z) or a debugger";
+  } else if (!recording_.deadlocks.empty()) {
+    report_.cause = Cause::kDeadlock;
+    std::string threads;
+    for (const auto tid : recording_.deadlocks.front()) {
+      threads += (threads.empty() ? "" : ", ") + thread(tid);
+    }
+    report_.verdict = fmt::format("deadlock: {} wait for each other", threads);
+  }
+  return report_.cause != Cause::kNothing;
+}
+
+// What its threads do instead of working.
+std::string Judge::idle_text() const {
+  std::uint64_t all = 0;
+  auto most = Use::kSleep;
+  for (std::size_t i = 0; i < kUses; ++i) {
+    const auto use = static_cast<Use>(i);
+    all += totals_.of(use);
+    most = why::is_idle(use) && totals_.of(use) > totals_.of(most) ? use : most;
+  }
+  auto text = fmt::format("idle: its threads have work for {:.1f} of {:.1f} s",
+                          seconds(totals_.busy), seconds(report_.length));
+  if (totals_.of(most) != 0) {
+    text += fmt::format("; {} % of their time: {}", percent(share(totals_.of(most), all)),
+                        describe(most));
+  }
+  if (!recording_.awaited.empty()) {
+    const auto [line, count] = *std::ranges::max_element(
+        recording_.awaited, {}, [](const auto& each) { return each.second; });
+    std::size_t tasks = 0;
+    for (const auto& each : recording_.awaited) {
+      tasks += each.second;
+    }
+    text += fmt::format("; {} of {} wait in {}", count, base::counted(tasks, "asyncio task"),
+                        short_place({.function = recording_.names.text(line.function),
+                                     .file = recording_.names.text(line.file),
+                                     .line = line.line}));
+  }
+  return text;
+}
+
 void Judge::set_cause() {
-  if (share(totals_.busy, report_.length) < kOfThreadIdle) {
-    report_.verdict = fmt::format("nothing unusual: its threads have work for {:.1f} of {:.1f} s",
-                                  seconds(totals_.busy), seconds(report_.length));
+  if (is_idle()) {
+    report_.verdict = idle_text();
     return;
   }
   const auto& cause = largest(totals_);
@@ -237,6 +300,14 @@ void Judge::add_memory() {
                     base::counted(major, "page fault"), rate),
         record_command(recording_, "-e major-faults -c 1 "));
   }
+  constexpr std::uint64_t kGrowth = 1024;  // kB; and a hundredth
+  if (const auto before = recording_.resident_kb_before;
+      before != 0 && recording_.resident_kb > before + std::max(kGrowth, before / 100)) {
+    add("memory_growth",
+        fmt::format("its memory grew from {} to {} MB (resident)", before / 1024,
+                    recording_.resident_kb / 1024),
+        "");
+  }
   if (recording_.swapped_kb > 0) {
     add("swap", fmt::format("{} MB of its memory are in swap", recording_.swapped_kb / 1024),
         "vmstat 1");
@@ -266,7 +337,9 @@ void Judge::add_scheduling() {
 }
 
 void Judge::add_deadlocks() {
-  for (const auto& deadlock : recording_.deadlocks) {
+  const std::size_t told = report_.cause == Cause::kDeadlock ? 1 : 0;
+  for (std::size_t i = told; i < recording_.deadlocks.size(); ++i) {
+    const auto& deadlock = recording_.deadlocks[i];
     add("deadlock", fmt::format("{} wait for each other", base::counted(deadlock.size(), "thread")),
         fmt::format("perf-pyinject dump -p {}", recording_.pid));
   }
@@ -284,7 +357,7 @@ void Judge::add_gaps() {
     add("cut", "more events than fit into memory: the end of the recording is missing",
         fmt::format("perf-pyinject why -p {} -d 1", recording_.pid));
   }
-  if (recording_.exited) {
+  if (recording_.exited && report_.cause != Cause::kExited) {
     add("exited", "the process exited during the recording", "");
   }
   const auto all = std::accumulate(totals_.times.begin(), totals_.times.end(), std::uint64_t{0});
@@ -303,7 +376,7 @@ void Judge::add_gaps() {
 void judge(const Recording& recording, const Accounts& accounts,
            const std::vector<LoopBlock>& blocks, Report& report) {
   Judge judge{recording, accounts, report};
-  if (!judge.judge_loops(blocks)) {
+  if (!judge.judge_standstill() && !judge.judge_loops(blocks)) {
     judge.set_cause();
   }
   judge.add_gil_hog();
@@ -318,6 +391,12 @@ std::string_view name(Cause cause) {
   switch (cause) {
     case Cause::kNothing:
       return "nothing";
+    case Cause::kExited:
+      return "exited";
+    case Cause::kStopped:
+      return "stopped";
+    case Cause::kDeadlock:
+      return "deadlock";
     case Cause::kEventLoop:
       return "event_loop";
     case Cause::kGil:

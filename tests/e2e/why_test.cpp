@@ -44,7 +44,7 @@ constexpr auto kServices = std::to_array<Service>({
     {"python", "cpu_python", "CPU-bound in Python: "},
     {"faults", "faults", "memory-bound: "},
     {"event_loop", "event_loop", "blocked event loop: "},
-    {"idle", "nothing", "nothing unusual: "},
+    {"idle", "nothing", "idle: "},
 });
 
 class RunningService {
@@ -207,6 +207,28 @@ TEST_P(WhyOfOne, SaysWhoHasALock) {
     }
   }
   EXPECT_GT(known, 0.9 * waited);
+}
+
+TEST_P(WhyOfOne, SaysThatAProcessCannotRun) {
+  PythonProcess python{*plain_interpreter(GetParam()), R"(
+import os, threading
+both, red, blue = threading.Barrier(2), threading.RLock(), threading.RLock()
+def lock(one, other):
+    with one:
+        both.wait()
+        os.write(1, b'ready\n')
+        other.acquire()
+threading.Thread(target=lock, args=(blue, red)).start()
+lock(red, blue)
+)"};
+  EXPECT_EQ(python.read_line(), "ready");  // of the other thread
+  const std::vector<std::string> why{tool(), "why", "-p", std::to_string(python.pid().value()),
+                                     "-d",   "1"};
+  const auto deadlock = run(why);
+  EXPECT_THAT(deadlock.out, HasSubstr(": deadlock: thread ")) << deadlock.err;
+  python.pause();
+  const auto stopped = run(why);
+  EXPECT_THAT(stopped.out, HasSubstr(": stopped by a signal")) << stopped.err;
 }
 
 TEST_P(WhyOfOne, LeavesTheProcessUntouched) {

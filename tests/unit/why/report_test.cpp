@@ -33,12 +33,48 @@ class ReportTest : public testing::Test, protected MadeRecording {
   }
 };
 
-TEST_F(ReportTest, SaysNothingUnusualWithoutWork) {
+TEST_F(ReportTest, SaysWhatThreadsWithoutWorkDo) {
   thread(1, "main");
   sighting(1, 5, KernelWork::kPoll);
+  const auto number = [this](const char* text) { return recording.names.number(text); };
+  recording.awaited = {{{.function = number("call"), .file = number("/srv/gw.py"), .line = 8}, 20},
+                       {{.function = number("tick"), .file = number("/srv/gw.py"), .line = 3}, 2}};
   const auto made = report();
   EXPECT_EQ(made.cause, Cause::kNothing);
-  EXPECT_THAT(to_text(made), StartsWith("pid 7: nothing unusual: "));
+  EXPECT_THAT(to_text(made),
+              StartsWith("pid 7: idle: its threads have work for 0.0 of 0.1 s; 100 % "
+                         "of their time: waits for events; 20 of 22 asyncio tasks "
+                         "wait in call gw.py:8\n"));
+}
+
+TEST_F(ReportTest, SaysThatAProcessCannotRun) {
+  sighting(1, 5, KernelWork::kSleep);
+  thread(1, "one");
+  thread(2, "two");
+  recording.deadlocks = {{1, 2}};
+  EXPECT_THAT(to_text(report()),
+              StartsWith("pid 7: deadlock: thread 1 \"one\", thread 2 \"two\" wait for each "
+                         "other\nnext: perf-pyinject dump -p 7\n"));
+  EXPECT_THAT(unusual(report()), Not(testing::Contains("deadlock")));
+  recording.stopped = true;
+  EXPECT_THAT(to_text(report()),
+              AllOf(StartsWith("pid 7: stopped by a signal"), HasSubstr("\nnext: kill -CONT 7\n")));
+  recording.frozen = "/sys/fs/cgroup/shop.slice";
+  EXPECT_THAT(to_text(report()),
+              AllOf(StartsWith("pid 7: frozen by its cgroup /sys/fs/cgroup/shop.slice"),
+                    HasSubstr("echo 0 > /sys/fs/cgroup/shop.slice/cgroup.freeze")));
+  recording.exited = true;
+  EXPECT_EQ(report().cause, Cause::kExited);
+  EXPECT_THAT(to_text(report()), StartsWith("pid 7: it exited after 0.1 s of the recording"));
+}
+
+TEST_F(ReportTest, SaysThatTheMemoryGrows) {
+  busy(1);
+  recording.resident_kb_before = 48 << 10;
+  recording.resident_kb = 48 << 10;
+  EXPECT_THAT(unusual(report()), Not(testing::Contains("memory_growth")));
+  recording.resident_kb = 66 << 10;
+  EXPECT_THAT(to_text(report()), HasSubstr("its memory grew from 48 to 66 MB (resident)"));
 }
 
 TEST_F(ReportTest, TheVerdictIsTheLargestUseWithoutIdleOnes) {
@@ -145,8 +181,9 @@ TEST_F(ReportTest, ListsWhatIsUnusualWithTheNextCommand) {
   recording.exited = true;
   recording.deadlocks = {{1, 2}};
   const auto made = report();
-  EXPECT_THAT(unusual(made), testing::UnorderedElementsAre("major_faults", "swap", "lost", "stolen",
-                                                           "exited", "deadlock"));
+  EXPECT_EQ(made.cause, Cause::kDeadlock);
+  EXPECT_THAT(unusual(made),
+              testing::UnorderedElementsAre("major_faults", "swap", "lost", "stolen", "exited"));
   EXPECT_THAT(to_text(made), HasSubstr("    next: vmstat 1\n"));
 }
 
