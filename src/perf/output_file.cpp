@@ -99,6 +99,23 @@ std::vector<WrittenFile> parse_written_files(std::string_view errors) {
   return files;
 }
 
+std::vector<WrittenFile> parse_written_files(std::string_view errors, const Output& output) {
+  if (output.several || output.pipe) {
+    return parse_written_files(errors);
+  }
+  constexpr std::string_view kUnit = " MB ";
+  std::string text{errors};
+  const auto name = std::string{kUnit} + output.path;
+  for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    text.replace(at + kUnit.size(), output.path.size(), "FILE");
+  }
+  auto files = parse_written_files(text);
+  for (auto& file : files) {
+    file.path = output.path;
+  }
+  return files;
+}
+
 OutputRollback::OutputRollback(Output output) : output_{std::move(output)} {
   if (output_.pipe || output_.several) {
     return;

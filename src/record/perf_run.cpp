@@ -128,7 +128,7 @@ void PerfRun::repeat_messages(base::LogLevel level, bool without_usage) const {
 
 std::vector<std::string> PerfRun::paths() const {
   std::vector<std::string> paths;
-  for (auto& file : perf::parse_written_files(perf_->stderr_text())) {
+  for (auto& file : perf::parse_written_files(perf_->stderr_text(), output_)) {
     paths.push_back(std::move(file.path));
   }
   if (paths.empty() && !output_.several) {

@@ -223,14 +223,15 @@ void Recording::summarize() {
   const bool several = stats.activated > 1 || std::ranges::any_of(reasons, [&](auto reason) {
                          return stats.of(reason) != 0;
                        });
-  RecordSummary summary{.output = perf_.output(),
-                        .woven = std::move(woven_),
-                        .files = perf::parse_written_files(perf_.process().stderr_text()),
-                        .elapsed = elapsed_,
-                        .targets = stats.activated,
-                        .maps = maps_.collected(),
-                        .no_inline = perf::lacks_addr2line(located_),
-                        .counters = several ? stats.summary() : std::string{}};
+  RecordSummary summary{
+      .output = perf_.output(),
+      .woven = std::move(woven_),
+      .files = perf::parse_written_files(perf_.process().stderr_text(), perf_.output()),
+      .elapsed = elapsed_,
+      .targets = stats.activated,
+      .maps = maps_.collected(),
+      .no_inline = perf::lacks_addr2line(located_),
+      .counters = several ? stats.summary() : std::string{}};
   engine_->summarize(summary);
   observer_.finished(summary);
 }

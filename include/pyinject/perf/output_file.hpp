@@ -32,6 +32,9 @@ struct WrittenFile {
 // Parses all "[ perf record: Captured and wrote 0.1 MB perf.data (12 samples) ]" and "[ perf
 // record: Dump perf.data.2026... ]" lines of perf's stderr.
 [[nodiscard]] std::vector<WrittenFile> parse_written_files(std::string_view errors);
+// The same for OUTPUT, whose name may contain anything, such as a newline.
+[[nodiscard]] std::vector<WrittenFile> parse_written_files(std::string_view errors,
+                                                           const Output& output);
 
 // perf renames an existing file to PATH.old when it starts. This undoes the rename if nothing was
 // recorded, so that a refused recording leaves the directory unchanged.

@@ -181,6 +181,19 @@ TEST(ParseWrittenFiles, UnderstandsEveryForm) {
   EXPECT_EQ(several[1].path, "sw.data.2027");
 }
 
+TEST(WrittenFiles, MayHaveAnyName) {
+  for (const std::string path : {"a\nb", "x ] y", "z (3 samples)", "p, compressed (q", "a"}) {
+    const auto files = parse_written_files(
+        "[ perf record: Woken up 1 times to write data ]\n"
+        "[ perf record: Captured and wrote 0.123 MB " +
+            path + " (12 samples) ]\n",
+        {.path = path});
+    ASSERT_EQ(files.size(), 1U) << path;
+    EXPECT_EQ(files.front().path, path);
+    EXPECT_EQ(files.front().samples, 12U) << path;
+  }
+}
+
 TEST(ChoosesFrequency, InAnySpelling) {
   EXPECT_TRUE(parse_options({"-F", "99"}).rate);
   EXPECT_TRUE(parse_options({"-F99"}).rate);
