@@ -47,14 +47,14 @@ void check_capabilities(const Facts& facts, std::vector<Check>& checks) {
       checks.push_back(ok(needed.check, facts.own.root ? "root has it" : "granted"));
       continue;
     }
-    Check check{
-        .name = std::string{needed.check},
-        .state = State::kLimited,
-        .found = fmt::format("{} without CAP_{}", facts.own.root ? "root" : "a user",
-                             procfs::name(needed.capability)),
-        .cost = std::string{needed.cost},
-        .remedy = procfs::how_to_get(needed.capability, facts.own.root, facts.own.capabilities),
-        .command = facts.own.root ? "" : std::string{kWithCapabilities}};
+    Check check{.name = std::string{needed.check},
+                .state = State::kLimited,
+                .found = fmt::format("{} without CAP_{}", facts.own.root ? "root" : "a user",
+                                     procfs::name(needed.capability)),
+                .cost = std::string{needed.cost},
+                .remedy = procfs::how_to_get(needed.capability, facts.own.root,
+                                             facts.own.capabilities, facts.own.nested),
+                .command = facts.own.root ? "" : std::string{kWithCapabilities}};
     if (!needed.engine.empty()) {
       check.blocks = {needed.engine};
     }
@@ -133,12 +133,13 @@ Check check_hidepid(const Facts& facts) {
   if (has(own, Capability::kSysPtrace)) {
     return ok("hidepid", found + "; CAP_SYS_PTRACE overrides it");
   }
-  return {.name = "hidepid",
-          .state = State::kLimited,
-          .found = found,
-          .cost = "processes of other users are invisible",
-          .remedy = procfs::how_to_get(Capability::kSysPtrace, own.root, own.capabilities),
-          .command = as_root(own, "mount -o remount,hidepid=0 /proc")};
+  return {
+      .name = "hidepid",
+      .state = State::kLimited,
+      .found = found,
+      .cost = "processes of other users are invisible",
+      .remedy = procfs::how_to_get(Capability::kSysPtrace, own.root, own.capabilities, own.nested),
+      .command = as_root(own, "mount -o remount,hidepid=0 /proc")};
 }
 
 }  // namespace pyinject::doctor

@@ -34,7 +34,8 @@ Check check_paranoid(const Facts& facts) {
     check.cost = "perf may not open any event";
     check.blocks = every_engine();
   }
-  check.remedy = procfs::how_to_get(Capability::kPerfmon, facts.own.root, facts.own.capabilities);
+  check.remedy = procfs::how_to_get(Capability::kPerfmon, facts.own.root, facts.own.capabilities,
+                                    facts.own.nested);
   return check;
 }
 
@@ -62,7 +63,8 @@ Check check_yama(const Facts& facts) {
     check.command = "grep -r ptrace_scope /etc/sysctl.conf /etc/sysctl.d /usr/lib/sysctl.d";
     return check;
   }
-  check.remedy = procfs::how_to_get(Capability::kSysPtrace, facts.own.root, facts.own.capabilities);
+  check.remedy = procfs::how_to_get(Capability::kSysPtrace, facts.own.root, facts.own.capabilities,
+                                    facts.own.nested);
   check.command = set_sysctl(facts.own, "kernel.yama.ptrace_scope=0");
   return check;
 }
@@ -84,7 +86,8 @@ Check check_kptr_restrict(const Facts& facts) {
       set_sysctl(facts.own, syslog ? "kernel.kptr_restrict=1"
                                    : "kernel.kptr_restrict=0 kernel.perf_event_paranoid=1");
   if (!syslog) {
-    check.remedy = procfs::how_to_get(Capability::kSyslog, facts.own.root, facts.own.capabilities);
+    check.remedy = procfs::how_to_get(Capability::kSyslog, facts.own.root, facts.own.capabilities,
+                                      facts.own.nested);
   }
   return check;
 }
@@ -117,7 +120,8 @@ Check check_mlock(const Facts& facts) {
   }
   check.state = State::kLimited;
   check.cost = "perf's buffers are small: more samples are lost";
-  check.remedy = procfs::how_to_get(Capability::kIpcLock, facts.own.root, facts.own.capabilities);
+  check.remedy = procfs::how_to_get(Capability::kIpcLock, facts.own.root, facts.own.capabilities,
+                                    facts.own.nested);
   check.command = set_sysctl(facts.own, fmt::format("kernel.perf_event_mlock_kb={}", kDefault));
   return check;
 }

@@ -7,6 +7,7 @@
 #include "doctor/seccomp_probe.hpp"
 #include "perf/tracefs.hpp"
 #include "procfs/kernel_symbols.hpp"
+#include "procfs/namespaces.hpp"
 #include "procfs/own_rights.hpp"
 #include "procfs/proc_mount.hpp"
 #include "procfs/status.hpp"
@@ -122,6 +123,8 @@ OwnFacts collect_own() {
   // With the /proc of another namespace, our pid is that of another process.
   if (const auto own = facts.own_proc ? procfs::read_status(base::Pid{::getpid()}) : std::nullopt) {
     facts.capabilities = own->effective_capabilities;
+    facts.nested =
+        procfs::own_namespace_number(procfs::Namespace::kUser) != procfs::kFirstUserNamespace;
     facts.seccomp = own->seccomp != procfs::SeccompMode::kNone;
   }
   if (facts.seccomp) {

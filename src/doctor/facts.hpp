@@ -63,6 +63,7 @@ struct KernelFacts {
 struct OwnFacts {
   bool root = false;
   unsigned long long capabilities = 0;  // as in /proc/PID/status
+  bool nested = false;                  // in a user namespace that is not the first one
   bool seccomp = false;                 // a filter is on this tool
   std::vector<BlockedCall> blocked = {};
   bool first_pid_namespace = true;

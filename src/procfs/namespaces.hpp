@@ -21,6 +21,8 @@ enum class Namespace { kMount, kPid, kUser };
 
 // The number of the initial pid namespace, in which every process is visible (PROC_PID_INIT_INO).
 inline constexpr std::uint64_t kFirstPidNamespace = 0xEFFFFFFC;
+// The same of user namespaces (PROC_USER_INIT_INO).
+inline constexpr std::uint64_t kFirstUserNamespace = 0xEFFFFFFD;
 
 // Whether its root directory is ours. False for chrooted processes even in our mount namespace.
 // True does not imply the same mounts (PrivateTmp=): check the mount namespace as well. nullopt as

@@ -39,7 +39,8 @@ bool holds(unsigned long long capabilities, Capability capability) {
   return has(capability) || (contained && has(Capability::kSysAdmin));
 }
 
-std::string how_to_get(Capability capability, bool root, unsigned long long capabilities) {
+std::string how_to_get(Capability capability, bool root, unsigned long long capabilities,
+                       bool nested) {
   if (!root) {
     return fmt::format("run as root or grant CAP_{}", name(capability));
   }
@@ -47,14 +48,20 @@ std::string how_to_get(Capability capability, bool root, unsigned long long capa
     return fmt::format("root lacks CAP_{0} here: grant it (docker run --cap-add {0})",
                        name(capability));
   }
-  return fmt::format(
-      "root has CAP_{} only inside its user namespace: run perf-pyinject in the host's",
-      name(capability));
+  return nested ? fmt::format(
+                      "root has CAP_{} only inside its user namespace: run perf-pyinject "
+                      "in the host's",
+                      name(capability))
+                : fmt::format(
+                      "the kernel refuses although root has CAP_{}: a security module may "
+                      "forbid it (/sys/kernel/security/lsm)",
+                      name(capability));
 }
 
 std::string how_to_get(Capability capability) {
   const auto own = read_status(base::Pid{::getpid()});
-  return how_to_get(capability, ::geteuid() == 0, own ? own->effective_capabilities : ~0ULL);
+  return how_to_get(capability, ::geteuid() == 0, own ? own->effective_capabilities : ~0ULL,
+                    own_namespace_number(Namespace::kUser) != kFirstUserNamespace);
 }
 
 std::string how_to_open_events(std::string_view rights, int level) {

@@ -25,9 +25,10 @@ enum class Capability {
 // The remedy for a missing capability: "run as root or grant CAP_SYS_PTRACE". Different for a root
 // that lacks it, or has it only in its own user namespace.
 [[nodiscard]] std::string how_to_get(Capability capability);
-// The same for a process with the CAPABILITIES in /proc/PID/status.
+// The same for a process with the CAPABILITIES in /proc/PID/status. NESTED: in a user namespace
+// that is not the first one.
 [[nodiscard]] std::string how_to_get(Capability capability, bool root,
-                                     unsigned long long capabilities);
+                                     unsigned long long capabilities, bool nested);
 
 // The remedy if the kernel does not permit perf events: "kernel.perf_event_paranoid is 4: RIGHTS,
 // or lower it with sysctl kernel.perf_event_paranoid=LEVEL". RIGHTS: a remedy without the sysctl,
