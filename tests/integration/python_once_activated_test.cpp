@@ -1,6 +1,7 @@
 // Programs that switched the trampoline on and off themselves: a second activation crashes CPython
 // 3.14 and later.
 #include "integration/detection.hpp"
+#include "support/covering.hpp"
 
 #include <gmock/gmock.h>
 
@@ -13,6 +14,7 @@ namespace fs = std::filesystem;
 
 class PythonOnceActivatedTest : public DetectionTest {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PythonOnceActivatedTest);
+COVER(PythonOnceActivatedTest, kEveryVersion);
 INSTANTIATE_TEST_SUITE_P(Pythons, PythonOnceActivatedTest,
                          testing::ValuesIn(interpreters({.both_ways = true})), InterpreterName{});
 
