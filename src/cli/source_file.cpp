@@ -44,6 +44,7 @@ report::SourceFile unreadable(const std::string& path, const std::string& why) {
 
 // Whose rights to read count, and where.
 struct Rights {
+  bool of_process = false;  // false: nobody's
   uid_t user = kNobody;
   gid_t group = kNobody;
   std::vector<gid_t> groups;
@@ -61,7 +62,8 @@ Rights rights_of(base::Pid pid, std::optional<std::time_t> recorded) {
         boot.tv_sec - static_cast<std::time_t>(stat->start_time /
                                                static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)));
     if (std::time(nullptr) - age <= *recorded + 1) {  // both are cut to seconds
-      return {.user = status->uids[3],
+      return {.of_process = true,
+              .user = status->uids[3],
               .group = status->gids[3],
               .groups = status->groups,
               .root = std::move(root)};
@@ -70,8 +72,8 @@ Rights rights_of(base::Pid pid, std::optional<std::time_t> recorded) {
   return {.groups = {}, .root = procfs::TargetRoot::open(base::Pid{::getpid()})};
 }
 
-// Of the calling thread, until its end: these are system calls, since the C library's functions
-// change all threads. Without CAP_SETUID nothing changes, and nothing needs to: EPERM.
+// Gives RIGHTS to the calling thread, until its end: by system calls, since the C library's
+// functions change all threads. False: a root without CAP_SETUID or CAP_SETGID.
 bool take(const Rights& rights) {
   return ::syscall(SYS_setgroups, rights.groups.size(), rights.groups.data()) == 0 &&
          (::syscall(SYS_setfsgid, rights.group), ::syscall(SYS_setfsgid, -1)) == rights.group &&
@@ -132,7 +134,7 @@ report::SourceFile read_source(const std::string& path, base::Pid pid,
   if (!file.valid()) {
     return unreadable(
         path,
-        errno == EACCES && rights.user == kNobody
+        errno == EACCES && !rights.of_process
             ? "the source is not shown: the process has exited, and not every user may read it"
         : errno == EACCES ? "the source is not shown: the user of the process may not read it"
                           : fmt::format("the source cannot be read: {}", base::errno_text(errno)));

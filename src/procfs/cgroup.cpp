@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace pyinject::procfs {
 
 std::optional<std::string> parse_cgroup(std::string_view text) {
@@ -25,15 +23,17 @@ std::optional<std::string> read_cgroup(base::Pid pid) {
 }
 
 std::optional<std::string> read_frozen(base::Pid pid) {
-  constexpr std::size_t kMost = 65536;
-  const auto cgroup = read_cgroup(pid);
+  constexpr std::size_t kMost = 16;
   // The latter where other hierarchies are mounted, too.
-  for (const auto* const mount : {"/sys/fs/cgroup/", "/sys/fs/cgroup/unified/"}) {
-    const auto directory = mount + cgroup.value_or("");
-    const auto events =
-        cgroup ? base::read_file(directory + "/cgroup.events", kMost) : std::nullopt;
-    if (events && std::ranges::count(base::split(*events, '\n'), "frozen 1") != 0) {
-      return directory;
+  for (const std::string mount : {"/sys/fs/cgroup/", "/sys/fs/cgroup/unified/"}) {
+    auto cgroup = read_cgroup(pid).value_or("");
+    while (!cgroup.empty()) {  // the root has no such file
+      const auto frozen = base::read_file(mount + cgroup + "/cgroup.freeze", kMost);
+      if (frozen && base::trim(*frozen) == "1") {
+        return mount + cgroup;
+      }
+      const auto slash = cgroup.rfind('/');
+      cgroup.resize(slash == std::string::npos ? 0 : slash);
     }
   }
   return std::nullopt;

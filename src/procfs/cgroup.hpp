@@ -14,7 +14,7 @@ namespace pyinject::procfs {
 [[nodiscard]] std::optional<std::string> parse_cgroup(std::string_view text);
 // nullopt also if the process has exited. Does not throw if resources are short.
 [[nodiscard]] std::optional<std::string> read_cgroup(base::Pid pid);
-// The directory of its cgroup if that, or an ancestor of it, has stopped all its tasks
+// The directory of the cgroup, its own or an ancestor of that, which stops all its tasks
 // (cgroup.freeze). nullopt also if this cannot be read.
 [[nodiscard]] std::optional<std::string> read_frozen(base::Pid pid);
 

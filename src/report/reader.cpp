@@ -327,9 +327,8 @@ void Reader::note_lost_names() {
   if (count != 0) {
     profile_.notes.push_back(fmt::format(
         "{} of {} samples have Python functions whose names are not on this machine, or are "
-        "another "
-        "user's: perf archive FILE there packs them from ~/.debug, and tar xf FILE.tar.bz2 -C "
-        "~/.debug unpacks them here",
+        "another user's: perf archive FILE there packs them from ~/.debug, and tar xf "
+        "FILE.tar.bz2 -C ~/.debug unpacks them here",
         count, profile_.samples.size()));
   }
 }

@@ -359,7 +359,8 @@ Recording Recorder::finish() {
   recording_.swapped_kb = procfs::read_swapped(target_.id.pid).value_or(0);
   recording_.resident_kb = procfs::read_resident(target_.id.pid).value_or(0);
   const auto stat = procfs::read_stat(target_.id.pid);
-  recording_.stopped = stat && (stat->state == 'T' || stat->state == 't');
+  recording_.stopped = stat && stat->state == 'T';
+  recording_.traced = stat && stat->state == 't';
   recording_.frozen = procfs::read_frozen(target_.id.pid).value_or("");
   const auto machine = procfs::read_machine_usage();
   if (machine && machine_at_begin_ && machine->all > machine_at_begin_->all) {

@@ -147,7 +147,8 @@ struct Recording {
   bool polls = false;       // there are events of the kind kPoll
   bool cut = false;         // more events than fit
   bool exited = false;      // before the end
-  bool stopped = false;     // at the end, by a signal or a debugger
+  bool stopped = false;     // at the end, by a signal
+  bool traced = false;      // at the end, stopped by a tracer
   std::string frozen = {};  // at the end: by the cgroup with this directory
   // Pending asyncio tasks at the last look, by what they await.
   std::map<Line, std::size_t> awaited = {};

@@ -112,9 +112,10 @@ std::string next_of(const Recording& recording, Cause cause) {
     case Cause::kExited:
       return "";
     case Cause::kStopped:
-      return recording.frozen.empty()
-                 ? fmt::format("kill -CONT {}", pid)
-                 : fmt::format("echo 0 > {}/cgroup.freeze", base::printable(recording.frozen));
+      return !recording.frozen.empty()
+                 ? fmt::format("echo 0 > {}/cgroup.freeze", base::printable(recording.frozen))
+             : recording.stopped ? fmt::format("kill -CONT {}", pid)
+                                 : fmt::format("grep TracerPid /proc/{}/status", pid);
     case Cause::kNothing:
     case Cause::kDeadlock:
     case Cause::kEventLoop:
@@ -190,7 +191,10 @@ bool Judge::judge_standstill() {
         fmt::format("frozen by its cgroup {} (cgroup.freeze)", base::printable(frozen));
   } else if (recording_.stopped) {
     report_.cause = Cause::kStopped;
-    report_.verdict = "stopped by a signal (SIGSTOP, Ctrl-Z) or a debugger";
+    report_.verdict = "stopped by a signal (SIGSTOP, Ctrl-Z)";
+  } else if (recording_.traced) {
+    report_.cause = Cause::kStopped;
+    report_.verdict = "stopped by its debugger";
   } else if (!recording_.deadlocks.empty()) {
     report_.cause = Cause::kDeadlock;
     std::string threads;

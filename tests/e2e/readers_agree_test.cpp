@@ -165,6 +165,8 @@ std::string record(const Start& given, const Interpreter& python, const std::str
   target.write(late ? "fork\n" : fmt::format("{}\n", given.way));
   EXPECT_EQ(line(), "done") << target.err();
   EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  target.close_stdin();
+  EXPECT_TRUE(target.wait(base::Deadline::after(kPatience))) << "it removes its temporary files";
   return running.child().err();
 }
 

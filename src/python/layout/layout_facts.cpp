@@ -206,6 +206,7 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
      .bad_releases = kBad314,
      .unmaps_used_arenas = {.first = 0, .last = 2},
      .adds_code_watchers = kAllReleases,
+     .fails_on_odd_names = {.first = 0, .last = 9},  // 3.14.10 was tried, no earlier one
      .activates_once = true,
      .checks_c_stack = true},
     {.minor = 15,

@@ -84,8 +84,6 @@ struct LayoutFacts {
   // See the functions with these names in version_policy.hpp.
   Releases unmaps_used_arenas = kNoRelease;
   Releases adds_code_watchers = kNoRelease;
-  // Writing the perf map fails for a name that is not UTF-8, and leaves its exception to the
-  // program (cpython gh-156114).
   Releases fails_on_odd_names = kNoRelease;
   bool activates_once = false;
   bool checks_c_stack = false;

@@ -19,6 +19,7 @@ namespace pyinject::python {
 [[nodiscard]] bool unmaps_used_arenas(const Version& version);
 // Each activation registers one more code watcher, which stays.
 [[nodiscard]] bool adds_code_watchers(const Version& version);
+// With the trampoline, a name that is not UTF-8 raises errors in the program (cpython gh-156114).
 [[nodiscard]] bool fails_on_odd_names(const Version& version);
 // A second activation in a process, or in a child that it forks, crashes the process (cpython
 // gh-146522).

@@ -56,6 +56,9 @@ TEST_F(ReportTest, SaysThatAProcessCannotRun) {
               StartsWith("pid 7: deadlock: thread 1 \"one\", thread 2 \"two\" wait for each "
                          "other\nnext: perf-pyinject dump -p 7\n"));
   EXPECT_THAT(unusual(report()), Not(testing::Contains("deadlock")));
+  recording.traced = true;
+  EXPECT_THAT(to_text(report()), AllOf(StartsWith("pid 7: stopped by its debugger\n"),
+                                       HasSubstr("next: grep TracerPid /proc/7/status\n")));
   recording.stopped = true;
   EXPECT_THAT(to_text(report()),
               AllOf(StartsWith("pid 7: stopped by a signal"), HasSubstr("\nnext: kill -CONT 7\n")));
