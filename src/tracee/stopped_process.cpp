@@ -12,10 +12,12 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <thread>
 #include <utility>
 
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/wait.h>
 
 namespace pyinject::tracee {
 
@@ -249,6 +251,24 @@ std::variant<StoppedProcess, StopFailure> StoppedProcess::stop(const base::Proce
   }
   base::reached(base::Step::kAllStopped);
   return process;
+}
+
+bool detach_remaining(base::Deadline deadline) {
+  constexpr std::chrono::milliseconds kBetween{1};
+  while (true) {
+    int status = 0;
+    const pid_t tid = ::waitpid(-1, &status, __WALL | __WNOTHREAD | WNOHANG);
+    if (tid < 0) {
+      return errno == ECHILD;
+    }
+    if (tid > 0 && WIFSTOPPED(status)) {
+      (void)trace(PTRACE_DETACH, base::Tid{tid}, signal_to_deliver(decode_wait_status(status)));
+    } else if (tid == 0 && deadline.expired()) {
+      return false;
+    } else if (tid == 0) {
+      std::this_thread::sleep_for(kBetween);
+    }
+  }
 }
 
 }  // namespace pyinject::tracee

@@ -93,4 +93,8 @@ class StoppedProcess {
   bool all_detached_ = true;  // by PTRACE_DETACH
 };
 
+// Detaches all that the calling thread still traces as soon as it stops, without losing a signal.
+// False: something has not stopped by DEADLINE.
+[[nodiscard]] bool detach_remaining(base::Deadline deadline);
+
 }  // namespace pyinject::tracee

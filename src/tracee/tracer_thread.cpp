@@ -24,12 +24,14 @@ namespace pyinject::tracee {
 namespace {
 
 constexpr std::size_t kPrepared = 2;
+// Without room for more threads. A thread in state D may never stop.
+constexpr std::chrono::seconds kLastPatience{1};
 
 struct Job {
   const std::function<void()>& work;
   std::exception_ptr failure = {};
   bool done = false;
-  bool reusable = false;  // the thread can be reused
+  bool reusable = false;  // the thread traces nothing
 };
 
 // Value reported on this thread since its work started.
@@ -79,14 +81,11 @@ class Tracer {
       } catch (...) {
         job.failure = std::current_exception();
       }
-      const bool reusable = !job.failure && t_detached.value_or(false);
+      const bool reusable = t_detached.value_or(true);
       lock.lock();
       job.reusable = reusable;
       job.done = true;
       changed_.notify_all();
-      if (!reusable) {
-        return;
-      }
     }
   }
 
@@ -113,7 +112,11 @@ class TracerThreads {
       const OpenStop open;
       tracer->work(job);
       if (!job.reusable) {
-        tracer.reset();  // destroy it first: its exit makes room for a new one
+        auto next = another();
+        if (next == nullptr && detaches_the_rest(*tracer)) {
+          next = std::move(tracer);
+        }
+        tracer = std::move(next);
       }
     }
     give_back(std::move(tracer));
@@ -123,6 +126,25 @@ class TracerThreads {
   }
 
  private:
+  // Null: the system provides none.
+  static std::unique_ptr<Tracer> another() {
+    try {
+      return std::make_unique<Tracer>();
+    } catch (const base::SystemError&) {
+      return nullptr;
+    }
+  }
+
+  // If there is no other, a thread that could not be stopped in time must not cost this one.
+  static bool detaches_the_rest(Tracer& tracer) {
+    const std::function<void()> detach = [] {
+      report_detached(detach_remaining(base::Deadline::after(kLastPatience)));
+    };
+    Job job{.work = detach};
+    tracer.work(job);
+    return job.reusable;
+  }
+
   std::unique_ptr<Tracer> take() {
     std::unique_lock lock{mutex_};
     while (true) {
@@ -151,11 +173,7 @@ class TracerThreads {
     std::unique_lock lock{mutex_};
     --busy_;
     if (!tracer && idle_.size() + busy_ < kPrepared) {
-      try {
-        tracer = std::make_unique<Tracer>();
-      } catch (const base::SystemError&) {
-        // take() retries.
-      }
+      tracer = another();  // the exit of the last one has made room; else take() retries
     }
     if (tracer && idle_.size() < kPrepared) {
       idle_.push_back(std::move(tracer));

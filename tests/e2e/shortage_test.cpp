@@ -5,6 +5,7 @@
 #include "support/guards.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
+#include "support/pids_group.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +14,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <set>
 
@@ -65,30 +65,6 @@ TEST_F(ShortageTest, OfDescriptorsDoesNotKeepTheToolFromSwitchingOff) {
   EXPECT_FALSE(test::guard_of(base::Pid{::getpid()}));
   target_.expect_unharmed_and_off();
 }
-
-// A control group of the pids controller (version 1 hierarchy), removed after the test.
-class PidsGroup {
- public:
-  PidsGroup() {
-    std::error_code error;
-    if (!std::filesystem::create_directory(path_, error)) {
-      path_.clear();
-    }
-  }
-  ~PidsGroup() {
-    std::error_code error;
-    std::filesystem::remove(path_, error);
-  }
-  PidsGroup(const PidsGroup&) = delete;
-  PidsGroup& operator=(const PidsGroup&) = delete;
-
-  [[nodiscard]] bool valid() const { return !path_.empty(); }
-  void add(base::Pid pid) const { std::ofstream{path_ + "/cgroup.procs"} << pid.value(); }
-  void allow_no_more() const { std::ofstream{path_ + "/pids.max"} << 0; }
-
- private:
-  std::string path_ = fmt::format("/sys/fs/cgroup/pids/pyinject-test-{}", ::getpid());
-};
 
 class PidsShortageTest : public ShortageTest {
  protected:

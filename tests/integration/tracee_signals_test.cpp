@@ -5,6 +5,7 @@
 #include "support/child_process.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
+#include "support/pids_group.hpp"
 #include "tracee/stopped_process.hpp"
 
 #include <gtest/gtest.h>
@@ -19,6 +20,7 @@
 
 #include <sched.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 namespace pyinject::tracee {
@@ -36,6 +38,8 @@ void call_on_seized(Step step) {
     std::exchange(g_on_seized, {})();
   }
 }
+
+pid_t g_to_kill = 0;
 
 // tests/targets/numbered_signals.c
 class SignalsAndStops : public testing::Test {
@@ -77,6 +81,14 @@ class SignalsAndStops : public testing::Test {
       ::sched_yield();
     }
     ADD_FAILURE() << "thread " << thread.value() << " is in no ptrace stop";
+  }
+
+  // Ends state D of the unstoppable thread soon, while this thread waits.
+  void let_it_stop_soon() const {
+    g_to_kill = vfork_child_;
+    ASSERT_NE(std::signal(SIGALRM, [](int) { (void)::kill(g_to_kill, SIGKILL); }), SIG_ERR);
+    constexpr itimerval kSoon{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 100'000}};
+    ASSERT_EQ(::setitimer(ITIMER_REAL, &kSoon, nullptr), 0);
   }
 
   // Fails at its deadline. BEFORE_THE_TRACER_ENDS runs in the tracing thread.
@@ -130,6 +142,32 @@ TEST_F(SignalsAndStops, AThreadThatStopsAfterTheAttemptGetsItsSignalWhenTheTrace
     wait_until_stopped_by_tracer(unstoppable_);
   });
   EXPECT_EQ(next_number(), "2");
+}
+
+// Without room for another thread, an attempt that fails while the thread may still stop takes
+// none.
+TEST_F(SignalsAndStops, AFailedAttemptDoesNotCostTheLastTracer) {
+  const test::PidsGroup group;
+  if (!group.valid()) {
+    GTEST_SKIP() << "no pids controller at /sys/fs/cgroup/pids, or no right to use it";
+  }
+  const base::Pid self{::getpid()};
+  prepare_tracer_threads();  // two
+  group.add(self);
+  group.allow_no_more();
+  fail_to_stop();  // the thread never stops: costs one
+  queue_signal(unstoppable_, 3);
+  let_it_stop_soon();
+  fail_to_stop();
+  EXPECT_EQ(next_number(), "3");
+  bool ran = false;
+  EXPECT_NO_THROW(on_tracer_thread([&] {
+    const auto id = procfs::read_process_id(child_.pid()).value();
+    const auto attempt = StoppedProcess::stop(id, Deadline::after(test::kPatience));
+    ran = std::holds_alternative<StoppedProcess>(attempt);
+  }));
+  EXPECT_TRUE(ran);
+  group.release(self);
 }
 
 }  // namespace
