@@ -10,7 +10,10 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <ctime>
 #include <thread>
+
+#include <unistd.h>
 
 namespace pyinject::procfs {
 
@@ -102,6 +105,14 @@ bool has_ended(const base::ProcessId& id) {
   }
   // hidepid= hides running processes.
   return ::kill(id.pid.value(), 0) != 0 && errno == ESRCH;
+}
+
+std::uint64_t ticks_since_boot() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto hertz = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return static_cast<std::uint64_t>(now.tv_sec) * hertz +
+         static_cast<std::uint64_t>(now.tv_nsec) * hertz / 1'000'000'000U;
 }
 
 bool ends_now(const base::ProcessId& id) {

@@ -41,6 +41,9 @@ struct Stat {
 [[nodiscard]] std::optional<Stat> read_stat(base::Pid pid);
 [[nodiscard]] std::optional<Stat> read_stat(base::Pid pid, base::Tid tid);
 
+// Now, as start_time.
+[[nodiscard]] std::uint64_t ticks_since_boot();
+
 // An identity that a process with a reused pid does not share.
 [[nodiscard]] std::optional<base::ProcessId> read_process_id(base::Pid pid);
 

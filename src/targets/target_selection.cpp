@@ -5,7 +5,6 @@
 #include "procfs/tasks.hpp"
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 
 #include <unistd.h>
@@ -13,15 +12,6 @@
 namespace pyinject::targets {
 
 namespace {
-
-// In the unit of field 22 of /proc/PID/stat.
-std::uint64_t boot_ticks() {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  const auto hertz = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  return static_cast<std::uint64_t>(now.tv_sec) * hertz +
-         static_cast<std::uint64_t>(now.tv_nsec) * hertz / 1'000'000'000U;
-}
 
 // The chain of parents is bounded: /proc is read process by process and may be inconsistent.
 bool descends(base::Pid pid, const std::map<base::Pid, procfs::Stat>& all, base::Pid ancestor) {
@@ -72,7 +62,9 @@ std::vector<base::Pid> children_of(const std::vector<base::Pid>& pids) {
 
 Ancestor ancestor_now(base::ProcessId id) {
   // The kernel rounds start times down; one more tick is on the safe side.
-  return {.id = id, .since = boot_ticks() - 1, .executable = procfs::executable_of(id.pid)};
+  return {.id = id,
+          .since = procfs::ticks_since_boot() - 1,
+          .executable = procfs::executable_of(id.pid)};
 }
 
 std::vector<base::Pid> possible_children(const std::vector<Ancestor>& ancestors,

@@ -100,7 +100,8 @@ class Examination {
   void check_exit();
   void check_watchers() const;
   void check_names() const;
-  [[nodiscard]] bool has_started() const;
+  [[nodiscard]] bool has_started(base::RemoteAddress flags) const;
+  [[nodiscard]] bool may_be_starting() const;
 
   [[nodiscard]] std::shared_ptr<const MappedFile> look_at_file(const procfs::Mapping& mapping);
   [[nodiscard]] std::optional<Module> module_of(const procfs::Mapping& mapping);

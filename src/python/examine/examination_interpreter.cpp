@@ -238,12 +238,12 @@ void Examination::check_loaded() const {
   }
 }
 
-// Of releases that are too old: perf is linked to libpython for its scripts. _PyRuntimeState begins
-// with what is initialized (Include/internal/pycore_runtime.h, 3.8 to 3.11).
-bool Examination::has_started() const {
+// Whether it has called any function of its libpython: perf is linked to one for its scripts.
+// FLAGS: five numbers of what is initialized, the last of which is `initialized` (_PyRuntimeState
+// in Include/internal/pycore_runtime.h, 3.8 to 3.15).
+bool Examination::has_started(base::RemoteAddress flags) const {
   using Flags = std::array<std::uint32_t, 5>;
-  return !interpreter_.file->defines("_PyRuntime") ||
-         memory_.read_value<Flags>(interpreter_.address("_PyRuntime")) != Flags{};
+  return memory_.read_value<Flags>(flags) != Flags{};
 }
 
 void Examination::read_version() {
@@ -267,7 +267,9 @@ void Examination::read_version() {
   target_.version = version_from_hex(*hex);
   if (auto refusal = refuse_version(target_.version, purpose_)) {
     const bool old = refusal->reason == Reason::kPythonTooOld;
-    if (old && !has_started()) {
+    // Up to 3.11, _PyRuntimeState begins with the flags.
+    if (old && interpreter_.file->defines("_PyRuntime") &&
+        !has_started(interpreter_.address("_PyRuntime"))) {
       throw Refuse{Reason::kNotPython, "it has Python's library, but has not started Python", ""};
     }
     throw Refuse{refusal->reason, refusal->found, old ? kUseForOldPythons : refusal->remedy};

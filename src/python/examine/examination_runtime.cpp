@@ -14,6 +14,8 @@
 
 #include <algorithm>
 
+#include <unistd.h>
+
 namespace pyinject::python {
 
 namespace {
@@ -49,16 +51,24 @@ void Examination::find_runtime() {
   if (const auto main = view.main_interpreter()) {
     target_.has_gil = view.uses_gil(*main);
   }
+  const auto initialized_at = addresses.runtime + layout_.initialized;
   if (purpose_ == Purpose::kObserve) {
     if (!is_tested(target_.version)) {
       prove_layout();
     }
-    return;  // its first frames exist before it is initialized
+    // Its first frames exist before it is initialized.
+    constexpr std::uint64_t kEarlierFlags = 4 * sizeof(std::uint32_t);
+    if (!has_started(initialized_at - kEarlierFlags) && !may_be_starting()) {
+      initialized_ = initialized_at;
+      throw Refuse{Reason::kNotInitialized, "its interpreter is not initialized (yet)",
+                   "try again when the program has started"};
+    }
+    return;
   }
   const auto interpreter = view.main_interpreter();
   const bool initialized = view.initialized();
   if (!initialized) {
-    initialized_ = addresses.runtime + layout_.initialized;
+    initialized_ = initialized_at;
   }
   if (!initialized || !interpreter) {
     throw Refuse{Reason::kNotInitialized, "its interpreter is not initialized (yet)",
@@ -75,6 +85,13 @@ void Examination::find_runtime() {
         "it has sub-interpreters: CPython's trampoline works only in the main interpreter; "
         "--engine bpf shows the functions of all");
   }
+}
+
+// Programs start Python at once.
+bool Examination::may_be_starting() const {
+  const auto stat = image_ == nullptr ? procfs::read_stat(pid_) : std::nullopt;
+  const auto two_seconds = 2 * static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return stat && stat->start_time + two_seconds > procfs::ticks_since_boot();
 }
 
 void Examination::prove_layout() {
