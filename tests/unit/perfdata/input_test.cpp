@@ -128,8 +128,9 @@ TEST(PerfDataInput, RefusesSectionsOutsideOfTheFile) {
     EXPECT_THAT(with(16, bad), HasSubstr("attributes of an event"));
     EXPECT_THAT(with(last - 20, bad), HasSubstr("feature 3"));  // the table of features
     EXPECT_THAT(with(last - 12, bad), HasSubstr("feature 3"));
-    EXPECT_THAT(with(104 + 16 + 128, bad), HasSubstr("ids"));
-    EXPECT_THAT(with(104 + 16 + 128 + 8, bad), HasSubstr("ids"));
+    const auto ids = 104 + 16 + made.attr_size;  // behind the header, two ids and the attributes
+    EXPECT_THAT(with(ids, bad), HasSubstr("ids"));
+    EXPECT_THAT(with(ids + 8, bad), HasSubstr("ids"));
   }
   EXPECT_THAT(with(72, ~std::uint64_t{0}), HasSubstr("table of features"));
   for (std::size_t size = 0; size < good.size(); ++size) {
