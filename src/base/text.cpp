@@ -130,6 +130,14 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string hexadecimal(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const auto byte : bytes) {
+    text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  }
+  return text;
+}
+
 std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
   if (count == 1) {
     return fmt::format("1 {}", one);

@@ -3,8 +3,10 @@
 
 #include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +38,9 @@ template <std::integral Number>
 
 // Without overlong forms and surrogates.
 [[nodiscard]] bool is_utf8(std::string_view text);
+
+// "07af" for the bytes 7 and 175.
+[[nodiscard]] std::string hexadecimal(std::span<const std::byte> bytes);
 
 // "1 thread", "2 threads"; MANY where the plural is not ONE and an s.
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view one,

@@ -19,6 +19,7 @@ constexpr auto kWeaveOptions = std::to_array<perf::RecordOption>({
     {"verbose", 'v', kFlag},
     {"output", 'o', kValue},
     {"python-only", 0, kFlag},
+    {"names", 0, kFlag},
     {"perf", 0, kValue},
     {"log-format", 0, kValue},
 });
@@ -30,10 +31,12 @@ Unwinds the stacks of a perf.data that was recorded without perf-pyinject.
 Copied stacks (--call-graph dwarf) become callchains, across CPython's
 trampolines too. Names from perf maps go into perf's build-id cache. The
 programs, libraries and /tmp/perf-PID.map of the recording must not have
-changed. record does all this already.
+changed. record does all this already. A recording of it holds its names:
+--names gives them to perf of another user or machine.
 
   -o, --output PATH  the result; default: replace FILE
       --python-only  keep only Python functions: perf's Self column shows them
+      --names        only add the names in FILE to perf's build-id cache
       --perf PATH    the perf whose build-id cache is used
       --log-format json  messages as JSON
   -q, --quiet        only warnings and errors
@@ -43,6 +46,7 @@ examples:
   perf record --call-graph dwarf,32768 -p 4711 -- sleep 10
   perf-pyinject weave perf.data -o whole.data && perf report -i whole.data
   perf-pyinject weave --python-only perf.data -o python.data
+  perf-pyinject weave --names copied.data && perf report -i copied.data
 )";
 
 void parse_weave(const VerbArguments& arguments, CommandLine& line) {
@@ -57,7 +61,8 @@ void parse_weave(const VerbArguments& arguments, CommandLine& line) {
   line.options = record::WeaveFileOptions{.input = files.front(),
                                           .output = parsed.value("output").value_or(files.front()),
                                           .perf = parsed.perf,
-                                          .python_only = parsed.flags.python_only};
+                                          .python_only = parsed.flags.python_only,
+                                          .only_names = parsed.has("names")};
 }
 
 int run_weave(const CommandLine& line, Reporter& reporter, const Terminal& terminal) {

@@ -1,5 +1,6 @@
 #include "elf/elf_file.hpp"
 
+#include "base/text.hpp"
 #include "elf/elf_impl.hpp"
 #include "pyinject/base/error.hpp"
 
@@ -121,11 +122,7 @@ std::optional<std::string> build_id_in(Elf* elf, const Segment& segment) {
         std::string_view{bytes + name, note.n_namesz} != std::string_view{"GNU\0", 4}) {
       continue;
     }
-    std::string hex;
-    for (const char byte : std::string_view{bytes + description, note.n_descsz}) {
-      hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-    }
-    return hex;
+    return base::hexadecimal(std::as_bytes(std::span{bytes + description, note.n_descsz}));
   }
   return std::nullopt;
 }

@@ -4,6 +4,7 @@
 #include "perfdata/build_id_table.hpp"
 #include "perfdata/corrected_header.hpp"
 #include "perfdata/input_impl.hpp"
+#include "perfdata/names_section.hpp"
 #include "perfdata/sample_parser.hpp"
 #include "pyinject/base/error.hpp"
 
@@ -182,6 +183,11 @@ std::vector<BuildId> Input::build_ids() const {
   constexpr std::uint64_t kMost = std::uint64_t{64} << 20U;
   const auto table = impl_->feature(kFeatureBuildId, kMost);
   return table ? parse_build_ids(*table) : std::vector<BuildId>{};
+}
+
+std::vector<std::vector<std::byte>> Input::images() const {
+  const auto section = impl_->feature(kFeatureNames, kMostNames);
+  return section ? parse_images(*section) : std::vector<std::vector<std::byte>>{};
 }
 
 // linux, tools/perf/util/header.c, write_clock_data().

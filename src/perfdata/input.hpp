@@ -81,6 +81,10 @@ class Input {
   // more than perf writes. Throws SystemError.
   [[nodiscard]] std::optional<std::vector<std::byte>> tracing_data() const;
 
+  // The images with names that this tool put into the file. Empty: none, or damaged. Throws
+  // SystemError.
+  [[nodiscard]] std::vector<std::vector<std::byte>> images() const;
+
   // HEADER_CLOCK_DATA; nullopt: recorded by perf's own clock, or by a perf before 5.9. Throws
   // SystemError.
   [[nodiscard]] std::optional<ClockData> clock_data() const;

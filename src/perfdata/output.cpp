@@ -5,6 +5,7 @@
 #include "perfdata/event_description.hpp"
 #include "perfdata/input_impl.hpp"
 #include "perfdata/limits.hpp"
+#include "perfdata/names_section.hpp"
 #include "perfdata/record_writer.hpp"
 #include "pyinject/base/error.hpp"
 
@@ -101,13 +102,16 @@ class Output::Impl {
     return whole;
   }
 
-  void finish(std::span<const BuildId> additional) {
+  std::size_t finish(std::span<const BuildId> additional, std::span<const Bytes> images) {
     start_.data.size = size() - start_.data.offset;
-    write_features(additional);
+    std::size_t left_out = 0;
+    const auto names = compressed(images, left_out);
+    write_features(additional, names);
     flush();
     start_.magic = kMagic;
     start_.size = sizeof start_;
     write_at(fd_, 0, bytes_of(start_), kName);
+    return left_out;
   }
 
   [[nodiscard]] std::uint64_t size() const { return flushed_ + buffer_.size(); }
@@ -154,7 +158,24 @@ class Output::Impl {
     start_.attributes.size = size() - start_.attributes.offset;
   }
 
-  void write_features(std::span<const BuildId> additional) {
+  [[nodiscard]] std::vector<std::byte> compressed(std::span<const Bytes> images,
+                                                  std::size_t& left_out) const {
+    std::uint64_t used = 0;
+    for (const auto& image : input_.images()) {
+      used += image.size();
+    }
+    std::vector<std::byte> section;
+    for (const auto image : images) {
+      if (image.size() <= kMostNames - std::min(used, kMostNames) && append_image(image, section)) {
+        used += image.size();
+      } else {
+        ++left_out;
+      }
+    }
+    return section;
+  }
+
+  void write_features(std::span<const BuildId> additional, Bytes names) {
     auto features = input_.impl().header().features;
     std::erase_if(features,
                   [](const Feature& feature) { return feature.bit == kFeatureCompressed; });
@@ -162,11 +183,19 @@ class Output::Impl {
       std::erase_if(features,
                     [](const Feature& feature) { return feature.bit == kFeatureAuxtrace; });
       features.push_back({.bit = kFeatureAuxtrace, .section = {}});
-      if (std::ranges::find(features, kFeatureBuildId, &Feature::bit) == features.end()) {
-        features.push_back({.bit = kFeatureBuildId, .section = {}});
-      }
-      std::ranges::sort(features, {}, &Feature::bit);
     }
+    const auto add = [&features](FeatureBit bit) {
+      if (std::ranges::find(features, unsigned{bit}, &Feature::bit) == features.end()) {
+        features.push_back({.bit = bit, .section = {}});
+      }
+    };
+    if (!additional.empty()) {
+      add(kFeatureBuildId);
+    }
+    if (!names.empty()) {
+      add(kFeatureNames);
+    }
+    std::ranges::sort(features, {}, &Feature::bit);
     // Their table precedes them and contains their positions.
     const auto table = size();
     std::vector<Section> sections(features.size());
@@ -190,6 +219,9 @@ class Output::Impl {
           make_build_id(id, scratch_);
           append(scratch_);
         }
+      }
+      if (bit == kFeatureNames) {
+        append(names);
       }
       sections[i].size = size() - sections[i].offset;
     }
@@ -238,7 +270,9 @@ bool Output::write_sample(const Sample& sample, std::span<const std::uint64_t> c
                           std::optional<std::uint64_t> period) {
   return impl_->write_sample(sample, chain, period);
 }
-void Output::finish(std::span<const BuildId> additional) { impl_->finish(additional); }
+std::size_t Output::finish(std::span<const BuildId> additional, std::span<const Bytes> images) {
+  return impl_->finish(additional, images);
+}
 std::uint64_t Output::size() const { return impl_->size(); }
 
 }  // namespace pyinject::perfdata

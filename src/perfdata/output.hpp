@@ -53,8 +53,9 @@ class Output {
   bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain,
                     std::optional<std::uint64_t> period = std::nullopt);
   // Writes the features, the table of build ids with ADDITIONAL (and the mark that makes `perf
-  // archive` include all files in the table), and finally the header.
-  void finish(std::span<const BuildId> additional);
+  // archive` include all files in the table), IMAGES behind those of INPUT, and finally the header.
+  // Returns how many IMAGES are left out because of kMostNames (names_section.hpp).
+  std::size_t finish(std::span<const BuildId> additional, std::span<const Bytes> images = {});
 
   // Bytes written so far.
   [[nodiscard]] std::uint64_t size() const;

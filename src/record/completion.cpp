@@ -88,6 +88,13 @@ Processed Completion::write(const std::string& input, const std::string& output,
       return Processed::kLeftAlone;
     }
     summary = std::get<weave::WeaveSummary>(std::move(result));
+    if (summary.images_left_out != 0) {
+      logger_.warning(
+          "{}: it has too many names to hold them itself: to read it elsewhere, pack them with "
+          "perf "
+          "archive",
+          base::printable(output));
+    }
     logger_.debug(
         "{}: {} unwound, {} of them in part by frame pointers; functions entered before the attach "
         "were added to {}",

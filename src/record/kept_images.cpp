@@ -88,7 +88,8 @@ class OwnMask {
   mode_t before_;
 };
 
-// nullopt: success, else why it failed.
+}  // namespace
+
 std::optional<std::string> put_into_cache(const KeptImages& kept) {
   try {
     const TemporaryDirectory temporary;
@@ -106,8 +107,6 @@ std::optional<std::string> put_into_cache(const KeptImages& kept) {
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 void keep_images(const KeptImages& kept, base::Logger& logger) {
   if (kept.images.empty()) {

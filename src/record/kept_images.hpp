@@ -4,6 +4,7 @@
 #include "pyinject/base/log.hpp"
 #include "pyinject/weave/weave_summary.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,5 +23,8 @@ struct KeptImages {
 // Falls back to FOLDER, with a warning, if the cache or the temporary directory fails. Throws
 // base::Error.
 void keep_images(const KeptImages& kept, base::Logger& logger);
+
+// Adds the images to the build-id cache of KEPT.perf, without that. nullopt: success, else why not.
+[[nodiscard]] std::optional<std::string> put_into_cache(const KeptImages& kept);
 
 }  // namespace pyinject::record

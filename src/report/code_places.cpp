@@ -21,14 +21,6 @@ namespace {
 constexpr std::string_view kPythonPrefix = "py::";
 constexpr std::string_view kKernel = "[kernel.kallsyms]";
 
-std::string to_hex(const std::vector<std::byte>& bytes) {
-  std::string text;
-  for (const auto byte : bytes) {
-    text += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  }
-  return text;
-}
-
 std::string key_of(const unwind::MappedFile& file) {
   return !file.build_id.empty() ? file.build_id
          : file.inode != 0      ? fmt::format("{}:{}:{} {}", file.device_major, file.device_minor,
@@ -79,15 +71,13 @@ bool is_mark(const std::string& symbol) {
                                    }));
 }
 
-CodePlaces::CodePlaces(const unwind::AddressSpaces& spaces,
-                       const std::vector<perfdata::BuildId>& build_ids, Open open_perf_map)
-    : spaces_{spaces}, maps_{spaces, [open = std::move(open_perf_map)](std::uint32_t pid) {
-                               return open ? open(pid) : base::UniqueFd{};
-                             }} {
-  for (const auto& one : build_ids) {
-    build_ids_[one.file] = to_hex(one.id);
-  }
-}
+CodePlaces::CodePlaces(const unwind::AddressSpaces& spaces, const perfdata::Input& input,
+                       Open open_perf_map)
+    : spaces_{spaces},
+      own_{input},
+      maps_{spaces, [open = std::move(open_perf_map)](std::uint32_t pid) {
+              return open ? open(pid) : base::UniqueFd{};
+            }} {}
 
 void CodePlaces::set_kernel(const std::string& symbol, std::uint64_t address) {
   // The section's first symbols are all at the same address.
@@ -150,11 +140,7 @@ std::uint32_t CodePlaces::object_of_map(std::uint32_t pid) {
 }
 
 CodePlaces::MappedObject CodePlaces::load(const unwind::MappedFile& file, std::uint32_t pid) {
-  auto wanted = file;
-  if (const auto id = build_ids_.find(file.path);
-      wanted.build_id.empty() && id != build_ids_.end()) {
-    wanted.build_id = id->second;
-  }
+  auto wanted = own_.identified(file);
   const auto [entry, fresh] = object_numbers_.try_emplace(key_of(wanted), objects_.size());
   if (fresh) {
     auto& object = objects_.emplace_back(
@@ -181,6 +167,8 @@ std::optional<elf::ElfFile> CodePlaces::open(const unwind::MappedFile& file) {
   std::vector<base::UniqueFd> candidates;
   if (file.path == "[vdso]") {
     candidates.push_back(elf::copy_of_vdso());
+  } else if (auto own = own_.image(file.build_id); own.valid()) {
+    candidates.push_back(std::move(own));
   } else if (file.path.starts_with('/')) {
     candidates = files_.candidates(file);
   }

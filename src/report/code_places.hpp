@@ -7,6 +7,7 @@
 #include "pyinject/base/remote_address.hpp"
 #include "report/profile.hpp"
 #include "unwind/address_spaces.hpp"
+#include "weave/own_files.hpp"
 #include "weave/perf_maps.hpp"
 #include "weave/recorded_files.hpp"
 
@@ -26,9 +27,8 @@ namespace pyinject::report {
 class CodePlaces {
  public:
   using Open = std::function<base::UniqueFd(std::uint32_t pid)>;
-  // SPACES must be complete, and outlive this object.
-  CodePlaces(const unwind::AddressSpaces& spaces, const std::vector<perfdata::BuildId>& build_ids,
-             Open open_perf_map);
+  // SPACES must be complete, and outlive this object. INPUT: of the recording.
+  CodePlaces(const unwind::AddressSpaces& spaces, const perfdata::Input& input, Open open_perf_map);
 
   // Code in no file and without a name.
   static constexpr std::uint32_t kUnknown = 0;
@@ -88,7 +88,7 @@ class CodePlaces {
   [[nodiscard]] std::string name_by_map(const Place& place) const;
 
   const unwind::AddressSpaces& spaces_;
-  std::map<std::string, std::string, std::less<>> build_ids_;  // hexadecimal, by path
+  weave::OwnFiles own_;
   weave::RecordedFiles files_;
   weave::PerfMaps maps_;
   procfs::KernelSymbols kernel_symbols_ = procfs::KernelSymbols::read();

@@ -1,6 +1,7 @@
 #include "report/reader.hpp"
 
 #include "base/byte_cursor.hpp"
+#include "base/text.hpp"
 #include "perfdata/record.hpp"
 #include "report/clock.hpp"
 #include "report/code_places.hpp"
@@ -115,10 +116,6 @@ void Reader::learn_mapping(const Record& record, perfdata::Mapping mapping) {
   if (__builtin_add_overflow(mapping.start, mapping.size, &end)) {
     return;
   }
-  std::string build_id;
-  for (const auto byte : mapping.build_id) {
-    build_id += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  }
   spaces_.map(input_.time_of(record).value_or(0), mapping.pid,
               {.begin = mapping.start,
                .end = end,
@@ -128,7 +125,7 @@ void Reader::learn_mapping(const Record& record, perfdata::Mapping mapping) {
                .device_major = mapping.major,
                .device_minor = mapping.minor,
                .inode = mapping.inode,
-               .build_id = std::move(build_id),
+               .build_id = base::hexadecimal(mapping.build_id),
                .mapped_by = mapping.pid});
 }
 
@@ -181,7 +178,7 @@ void Reader::learn() {
   }
   spaces_.complete();
   names_.complete();
-  places_.emplace(spaces_, input_.build_ids(), options_.open_perf_map);
+  places_.emplace(spaces_, input_, options_.open_perf_map);
   stacks_.emplace(*places_);
   if (!kernel_symbol_.empty()) {
     places_->set_kernel(kernel_symbol_, kernel_address_);

@@ -3,8 +3,6 @@
 #include "elf/function_names.hpp"
 #include "pyinject/base/remote_address.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <string_view>
 #include <variant>
@@ -27,22 +25,18 @@ bool is_image(const unwind::MappedFile& file) {
 }  // namespace
 
 EarlierNames::EarlierNames(const unwind::AddressSpaces& spaces, unwind::FileFinder& files,
-                           const std::vector<perfdata::BuildId>& build_ids)
-    : spaces_{spaces}, files_{files} {
-  for (const auto& one : build_ids) {
-    std::string text;
-    for (const auto byte : one.id) {
-      text += fmt::format("{:02x}", static_cast<unsigned>(byte));
-    }
-    build_ids_[one.file] = std::move(text);
-  }
-}
+                           const perfdata::Input& input)
+    : spaces_{spaces}, files_{files}, own_{input} {}
 
-std::optional<elf::ElfFile> EarlierNames::open(unwind::MappedFile file) {
-  if (const auto id = build_ids_.find(file.path); file.build_id.empty() && id != build_ids_.end()) {
-    file.build_id = id->second;
+std::optional<elf::ElfFile> EarlierNames::open(const unwind::MappedFile& mapped) {
+  const auto file = own_.identified(mapped);
+  std::vector<base::UniqueFd> candidates;
+  if (auto own = own_.image(file.build_id); own.valid()) {
+    candidates.push_back(std::move(own));
+  } else {
+    candidates = files_.candidates(file);
   }
-  for (auto& candidate : files_.candidates(file)) {
+  for (auto& candidate : candidates) {
     if (!candidate.valid()) {
       continue;
     }

@@ -5,6 +5,7 @@
 #include "perfdata/input.hpp"
 #include "unwind/address_spaces.hpp"
 #include "unwind/objects.hpp"
+#include "weave/own_files.hpp"
 
 #include <cstdint>
 #include <map>
@@ -18,9 +19,9 @@ namespace pyinject::weave {
 
 class EarlierNames {
  public:
-  // All must outlive this object.
+  // SPACES and FILES must outlive this object.
   EarlierNames(const unwind::AddressSpaces& spaces, unwind::FileFinder& files,
-               const std::vector<perfdata::BuildId>& build_ids);
+               const perfdata::Input& input);
 
   // Name at ADDRESS in an image of an earlier weave; empty: not found.
   [[nodiscard]] const std::string& name(std::uint32_t pid, std::uint64_t time,
@@ -28,11 +29,11 @@ class EarlierNames {
 
  private:
   [[nodiscard]] const std::optional<elf::ElfFile>& image(const unwind::MappedFile& file);
-  [[nodiscard]] std::optional<elf::ElfFile> open(unwind::MappedFile file);
+  [[nodiscard]] std::optional<elf::ElfFile> open(const unwind::MappedFile& mapped);
 
   const unwind::AddressSpaces& spaces_;
   unwind::FileFinder& files_;
-  std::map<std::string, std::string> build_ids_;  // hexadecimal, by path
+  OwnFiles own_;
   std::map<std::string, std::optional<elf::ElfFile>> images_;
   std::map<std::pair<std::string, std::uint64_t>, std::string> names_;  // by image and address
   std::string none_;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include <elf.h>
 
@@ -268,6 +270,31 @@ SymbolImage make_symbol_image(std::span<const ImageSymbol> symbols,
   put(image.bytes, layout.note, std::array{note});
   image.build_id.assign(note.id.begin(), note.id.end());
   return image;
+}
+
+std::vector<std::byte> proven_build_id(std::span<const std::byte> image) {
+  Elf64_Ehdr header;
+  Elf64_Phdr segment;
+  const auto read = [&](std::uint64_t offset, auto& value) {
+    const bool inside = offset <= image.size() && image.size() - offset >= sizeof value;
+    if (inside) {
+      std::memcpy(&value, image.data() + offset, sizeof value);
+    }
+    return inside;
+  };
+  BuildIdNote note;
+  // make_symbol_image() makes the note the first segment.
+  if (!read(0, header) || !read(header.e_phoff, segment) || segment.p_type != PT_NOTE ||
+      !read(segment.p_offset, note)) {
+    return {};
+  }
+  const auto id = std::exchange(note.id, {});
+  std::vector<std::byte> bytes{image.begin(), image.end()};
+  put(bytes, segment.p_offset, std::array{note});
+  if (sha1(bytes) != id) {
+    return {};
+  }
+  return {id.begin(), id.end()};
 }
 
 }  // namespace pyinject::weave

@@ -1,8 +1,7 @@
 // The first pass: mappings and forks.
 #include "base/byte_cursor.hpp"
+#include "base/text.hpp"
 #include "weave/weaver.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
@@ -17,14 +16,6 @@ namespace {
 using perfdata::Record;
 
 constexpr std::chrono::milliseconds kBetweenReports{100};
-
-std::string hex(std::span<const std::byte> bytes) {
-  std::string text;
-  for (const auto byte : bytes) {
-    text += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  }
-  return text;
-}
 
 // The counts are not trusted: saturates.
 void add_up(std::uint64_t& sum, std::uint64_t count) {
@@ -65,7 +56,7 @@ Weaver::Weaver(const WeaveOptions& options, const RecordingContext& context,
     context_.comms->forget_starts();  // of another file
   }
   if (options_.flags.python_only) {
-    earlier_.emplace(spaces_, files, input_.build_ids());
+    earlier_.emplace(spaces_, files, input_);
   }
 }
 
@@ -176,7 +167,7 @@ void Weaver::learn_from(const Record& record) {
                  .device_major = mapping->major,
                  .device_minor = mapping->minor,
                  .inode = mapping->inode,
-                 .build_id = hex(mapping->build_id)});
+                 .build_id = base::hexadecimal(mapping->build_id)});
   } else if (record.type == PERF_RECORD_FORK) {
     const auto task = perfdata::parse_task(record);
     if (task && task->time != 0 && context_.comms != nullptr) {

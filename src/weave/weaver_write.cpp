@@ -52,7 +52,12 @@ bool Weaver::rewrite(int fd) {
   if (!waits_written_) {
     write_waits(output, work);
   }
-  output.finish(make_images());
+  const auto build_ids = make_images();
+  std::vector<perfdata::Bytes> images;
+  for (const auto& one : summary_.images) {
+    images.emplace_back(one.image.bytes);
+  }
+  summary_.images_left_out = output.finish(build_ids, images);
   summarize_dropped();
   summary_.bytes_after = output.size();
   summary_.damage = input_.damage();

@@ -177,12 +177,12 @@ std::pair<std::size_t, std::size_t> count_chain(const std::string& data, const s
 
 std::vector<ScriptedSample> scripted_samples(const std::string& data,
                                              const std::vector<std::string>& options,
-                                             const std::string& perf) {
+                                             const std::string& perf, const ChildOptions& child) {
   std::vector<std::string> command{
       perf, "script", "--no-inline", "-i", data, "-F", "pid,tid,period,event,ip,sym,symoff"};
   command.insert(command.end(), options.begin(), options.end());
   const auto script =
-      run(command, {.child = {}, .input = {}, .deadline = std::chrono::seconds{60}});
+      run(command, {.child = child, .input = {}, .deadline = std::chrono::seconds{60}});
   if (script.status != ExitStatus{}) {
     throw base::Error{fmt::format("{} script -i {}: {}", perf, data, script.err)};
   }

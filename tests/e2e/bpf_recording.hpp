@@ -98,6 +98,6 @@ struct ScriptedSample {
 // Throws base::Error if PERF cannot read DATA. OPTIONS are passed to perf script.
 [[nodiscard]] std::vector<ScriptedSample> scripted_samples(
     const std::string& data, const std::vector<std::string>& options = {},
-    const std::string& perf = "perf");
+    const std::string& perf = "perf", const ChildOptions& child = {});
 
 }  // namespace pyinject::test

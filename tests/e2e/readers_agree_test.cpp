@@ -18,6 +18,8 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <ostream>
 #include <string>
@@ -27,6 +29,7 @@
 namespace pyinject::test {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -69,9 +72,10 @@ std::string key(const std::string& pid, const std::string& tid,
   return fmt::format("{} {} {}", pid, tid, fmt::join(functions, " > "));
 }
 
-Counts counts_of_perf(const std::string& data, const std::string& perf) {
+Counts counts_of_perf(const std::string& data, const std::string& perf,
+                      const ChildOptions& options = {}) {
   Counts counts;
-  for (const auto& sample : scripted_samples(data, {"--max-stack", "4096"}, perf)) {
+  for (const auto& sample : scripted_samples(data, {"--max-stack", "4096"}, perf, options)) {
     std::vector<std::string> functions;
     for (const auto& frame : sample.frames) {
       if (frame.python()) {
@@ -84,8 +88,8 @@ Counts counts_of_perf(const std::string& data, const std::string& perf) {
   return counts;
 }
 
-Counts counts_of_export(const std::string& data) {
-  const auto result = run_tool({"export", "-f", "jsonl", data, "-o", "-"});
+Counts counts_of_export(const std::string& data, const ChildOptions& options = {}) {
+  const auto result = run_tool({"export", "-f", "jsonl", data, "-o", "-"}, options);
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
   Counts counts;
   for (const auto line : base::split(base::trim(result.out), '\n')) {
@@ -119,6 +123,17 @@ std::vector<std::string> differences(const Counts& one, const Counts& other) {
     }
   }
   return all;
+}
+
+// Makes FILE like one of a version that put no names into the file: without the last feature, bit
+// 255 of the header's bits at byte 72.
+void forget_names(const std::string& file) {
+  constexpr std::streamoff kByte = 72 + 255 / 8;
+  std::fstream stream{file, std::ios::in | std::ios::out | std::ios::binary};
+  stream.seekg(kByte);
+  EXPECT_EQ(stream.get(), 0x80);
+  stream.seekp(kByte);
+  stream.put(0);
 }
 
 std::size_t working(const Counts& counts) {
@@ -191,12 +206,27 @@ TEST_P(Readers, ShowTheSameSamplesAsPerf) {
                                                                              << messages;
     }
   }
-  // The names are in the build-id cache of who has recorded.
+  // Another user or machine has not the build-id cache of who has recorded.
   ChildOptions elsewhere;
   elsewhere.env["PERF_CONFIG"] =
       directory.file("config", fmt::format("[buildid]\n\tdir = {}\n", directory / "no-names"));
-  const auto report = run_tool({"report", data}, elsewhere);
+  EXPECT_THAT(differences(ours, counts_of_export(data, elsewhere)), IsEmpty());
+  const auto old = directory / "old";
+  fs::copy(data, old);
+  forget_names(old);
+  const auto report = run_tool({"report", old}, elsewhere);
   EXPECT_THAT(report.err, HasSubstr("Python functions whose names are not on this machine"));
+  const auto none = run_tool({"weave", "--names", old}, elsewhere);
+  EXPECT_NE(none.status, ExitStatus{});
+  EXPECT_THAT(none.err, HasSubstr("no names are in it"));
+
+  const auto given_to_perf = run_tool({"weave", "--names", data}, elsewhere);
+  EXPECT_EQ(given_to_perf.status, ExitStatus{}) << given_to_perf.err;
+  for (const auto* const perf : {"perf", "perf6.12", "perf7"}) {
+    if (const auto path = find_perf(perf)) {
+      EXPECT_THAT(differences(ours, counts_of_perf(data, *path, elsewhere)), IsEmpty()) << perf;
+    }
+  }
 }
 
 struct StartName {

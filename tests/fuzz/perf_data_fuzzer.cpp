@@ -3,6 +3,7 @@
 #include "fuzz/fuzz.hpp"
 #include "perfdata/output.hpp"
 #include "perfdata/record_writer.hpp"
+#include "pyinject/weave/symbol_image.hpp"
 
 #include <optional>
 #include <string>
@@ -112,6 +113,10 @@ void run(Input input) {
   }
   if (!file) {
     return;
+  }
+  for (const auto& image : file->images()) {
+    const auto id = weave::proven_build_id(image);
+    require(id.empty() || id.size() == 20, "a build-id is a SHA-1");
   }
   const bool switch_periods = file->events().size() % 2 != 0;
   auto first = rewrite(*file, switch_periods);

@@ -104,17 +104,17 @@ std::string MadePerfData::bytes() const {
     }
   }
   const auto data_at = kHeader + ids.size() + attrs.size();
-  std::uint64_t bits = 0;
+  std::array<std::uint64_t, 4> bits{};
   std::string table;
   std::string contents;
   for (const auto& [bit, content] : features) {
-    bits |= std::uint64_t{1} << bit;
+    bits.at(bit / 64) |= std::uint64_t{1} << (bit % 64);
     table += words(data_at + data.size() + features.size() * 16 + contents.size(), content.size());
     contents += content;
   }
   return "PERFILE2" +
          words(kHeader, attr_size + 16, kHeader + ids.size(), attrs.size(), data_at, data.size(), 0,
-               0, bits, 0, 0, 0) +
+               0, bits[0], bits[1], bits[2], bits[3]) +
          ids + attrs + data + table + contents;
 }
 

@@ -14,7 +14,10 @@ struct WeaveFileOptions {
   std::string input;
   std::string output;  // may be INPUT
   perf::PerfSearch perf;
-  bool python_only = false;                // as in WeaveFlags
+  bool python_only = false;  // as in WeaveFlags
+  // Only adds the names that INPUT holds to the build-id cache of PERF, for another user or machine
+  // than the one that recorded; INPUT stays as it is, OUTPUT is not used.
+  bool only_names = false;
   std::function<bool()> interrupted = {};  // polled a few times a second
 };
 

@@ -41,4 +41,8 @@ struct SymbolImage {
 [[nodiscard]] SymbolImage make_symbol_image(std::span<const ImageSymbol> symbols,
                                             std::span<const AddressRange> ranges);
 
+// The build-id in IMAGE; empty if it is not the hash of IMAGE, or IMAGE is something else. Such an
+// image can have the build-id of no other file.
+[[nodiscard]] std::vector<std::byte> proven_build_id(std::span<const std::byte> image);
+
 }  // namespace pyinject::weave

@@ -88,7 +88,8 @@ struct WeaveSummary {
   std::uint64_t bytes_after = 0;
   std::string damage;  // the file's records end prematurely; empty: no damage
   std::vector<NamedImage> images;
-  std::vector<Dropped> dropped;  // largest counts first
+  std::size_t images_left_out = 0;  // of these: not in the file itself, which has too many names
+  std::vector<Dropped> dropped;     // largest counts first
 };
 
 }  // namespace pyinject::weave

@@ -1,9 +1,11 @@
 #include "perfdata/output.hpp"
 
 #include "base/file.hpp"
+#include "perfdata/names_section.hpp"
 #include "pyinject/base/error.hpp"
 #include "support/made_perf_data.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -27,6 +29,7 @@ constexpr unsigned kBuildIdTable = 2;
 constexpr unsigned kDescription = 12;
 constexpr unsigned kAuxtrace = 18;
 constexpr unsigned kCompressedFeature = 27;
+constexpr unsigned kNames = 255;
 
 Input open(base::UniqueFd file) { return std::get<Input>(Input::open(std::move(file), "made")); }
 
@@ -250,6 +253,61 @@ TEST(PerfDataOutput, AddsBuildIds) {
   expected.features[kBuildIdTable] += lines;
   EXPECT_TRUE(rewrite(made, unchanged, ids) == expected.bytes());
   EXPECT_TRUE(rewrite(made, unchanged) == made.bytes());
+}
+
+std::vector<std::string> images_in(const std::string& bytes) {
+  std::vector<std::string> images;
+  for (const auto& image : open(test::memory_file(bytes)).images()) {
+    images.emplace_back(reinterpret_cast<const char*>(image.data()), image.size());
+  }
+  return images;
+}
+
+TEST(PerfDataOutput, HoldsImagesBehindThoseOfTheInput) {
+  MadePerfData made;
+  made.events = {made_event(kSampleType, {10})};
+  made.data = made_record(kFinishedRound, 0, "");
+  made.features = {{3, "host"}};
+  const auto first = std::string(100'000, 'x');
+  const auto with = [](MadePerfData input, const std::string& image, std::size_t left_out = 0) {
+    auto opened = open(input.file());
+    auto file = test::memory_file("");
+    Output output{file.get(), opened};
+    unchanged(opened, output);
+    EXPECT_EQ(output.finish({}, std::vector<Bytes>{std::as_bytes(std::span{image})}), left_out);
+    return contents(file.get());
+  };
+  EXPECT_THAT(images_in(made.bytes()), testing::IsEmpty());
+  const auto bytes = with(made, first);
+  EXPECT_LT(bytes.size(), made.bytes().size() + 1000) << "they are compressed";
+  EXPECT_THAT(images_in(bytes), testing::ElementsAre(first));
+
+  std::vector<std::byte> section;
+  ASSERT_TRUE(append_image(std::as_bytes(std::span{first}), section));
+  made.features[kNames] = {reinterpret_cast<const char*>(section.data()), section.size()};
+  EXPECT_TRUE(made.bytes() == bytes) << "where perf expects a feature";
+  EXPECT_THAT(images_in(with(made, "second")), testing::ElementsAre(first, "second"));
+  EXPECT_THAT(images_in(rewrite(made, unchanged)), testing::ElementsAre(first));
+  const std::string largest(kMostNames - first.size() + 1, '\0');
+  EXPECT_TRUE(with(made, largest, 1) == made.bytes()) << "too much for those who read it";
+}
+
+TEST(PerfDataOutput, ImagesAreReadUpToTheDamage) {
+  MadePerfData made;
+  made.events = {made_event(kSampleType, {10})};
+  made.data = made_record(kFinishedRound, 0, "");
+  std::vector<std::byte> section;
+  for (const std::string_view image : {"first", "second"}) {
+    ASSERT_TRUE(append_image(std::as_bytes(std::span{image}), section));
+  }
+  const std::string whole{reinterpret_cast<const char*>(section.data()), section.size()};
+  made.features = {{kNames, whole.substr(0, whole.size() - 1)}};
+  EXPECT_THAT(images_in(made.bytes()), testing::ElementsAre("first"));
+  made.features = {{kNames, "no frame of zstd"}};
+  EXPECT_THAT(images_in(made.bytes()), testing::IsEmpty());
+  // A frame that says that it holds 2^60 bytes (RFC 8878, 3.1.1.1).
+  made.features = {{kNames, std::string{"\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\0\0\x10\x01\0\0", 16}}};
+  EXPECT_THAT(images_in(made.bytes()), testing::IsEmpty());
 }
 
 TEST(PerfDataOutput, IsNoRecordingUntilItsEndIsWritten) {

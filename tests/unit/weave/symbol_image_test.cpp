@@ -1,5 +1,6 @@
 #include "pyinject/weave/symbol_image.hpp"
 
+#include "base/text.hpp"
 #include "elf/elf_file.hpp"
 #include "pyinject/base/error.hpp"
 #include "weave/sha1.hpp"
@@ -19,16 +20,11 @@ namespace pyinject::weave {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 
-std::string hex(std::span<const std::byte> bytes) {
-  std::string text;
-  for (const std::byte byte : bytes) {
-    text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-  }
-  return text;
+std::string sha1_of(std::string_view text) {
+  return base::hexadecimal(sha1(std::as_bytes(std::span{text})));
 }
-
-std::string sha1_of(std::string_view text) { return hex(sha1(std::as_bytes(std::span{text}))); }
 
 // Examples of FIPS 180-4, and lengths around the end of a block from coreutils' sha1sum.
 TEST(Sha1, IsTheStandards) {
@@ -71,7 +67,7 @@ TEST(SymbolImage, HasTheProcessesAddressesInMemoryAndInTheFile) {
   const SymbolImage image = make_symbol_image(known_symbols, known_ranges);
   const auto file = opened(image);
   EXPECT_EQ(file.type(), elf::ElfType::kDynamic);
-  EXPECT_EQ(file.build_id(), hex(image.build_id));
+  EXPECT_EQ(file.build_id(), base::hexadecimal(image.build_id));
   EXPECT_EQ(image.build_id.size(), 20U);
   std::vector<AddressRange> loads;
   for (const elf::Segment& segment : file.segments()) {
@@ -121,6 +117,25 @@ TEST(SymbolImage, HasNoMoreSectionsThanElfCanCount) {
   for (const int i : {1, 60000, 70000}) {
     const auto name = fmt::format("py::f{}:/x.py", i);
     EXPECT_EQ(symbol_of(file, name).address.value(), static_cast<std::uint64_t>(i) << 17U);
+  }
+}
+
+TEST(SymbolImage, ProvesItsBuildId) {
+  const std::array symbols{
+      ImageSymbol{.address = 0x1000, .size = 16, .name = "py::f:/a.py", .file = "/a.py"}};
+  const std::array ranges{AddressRange{.begin = 0x1000, .end = 0x2000}};
+  auto image = make_symbol_image(symbols, ranges);
+  EXPECT_EQ(proven_build_id(image.bytes), image.build_id);
+  const auto whole = image.bytes;
+  for (const std::size_t length :
+       {std::size_t{0}, std::size_t{63}, std::size_t{130}, whole.size() - 1}) {
+    image.bytes.assign(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+    EXPECT_THAT(proven_build_id(image.bytes), IsEmpty()) << length;
+  }
+  for (std::size_t at = 0; at < whole.size(); ++at) {  // also those of the build-id itself
+    image.bytes = whole;
+    image.bytes[at] ^= std::byte{1};
+    EXPECT_THAT(proven_build_id(image.bytes), IsEmpty()) << "byte " << at;
   }
 }
 
