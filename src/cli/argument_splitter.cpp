@@ -31,11 +31,23 @@ void refuse(const ScannedOption& one) {
        "perf-pyinject enables the events and starts the command when the targets are active"},
       {"control", "perf-pyinject itself uses perf's control channel to start and stop the events"},
       {"tid", "single threads cannot be selected: name the process with -p"},
+      {"kernel-callchains", "without the stack in user space there are no Python functions"},
   });
+  const auto option = one.option == nullptr ? std::string_view{} : one.option->long_name;
+  const auto refused = [&](std::string_view why) {
+    throw CommandLineError{fmt::format("option {}: {}", one.words.front(), why), record::kUsage};
+  };
   for (const auto& [name, why] : kRefused) {
-    if (one.option != nullptr && one.option->long_name == name) {
-      throw CommandLineError{fmt::format("option {}: {}", one.words.front(), why), record::kUsage};
+    if (option == name) {
+      refused(why);
     }
+  }
+  if (option == "timestamp" && one.negated) {
+    refused("without times, a sample cannot be matched with its Python functions");
+  }
+  if (option == "synth" && one.value.find("all") == std::string::npos &&
+      one.value.find("mmap") == std::string::npos) {
+    refused("without the mappings of running processes, no function has a name");
   }
 }
 

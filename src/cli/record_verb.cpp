@@ -73,7 +73,7 @@ constexpr std::string_view kRecordHelp =
 Runs perf record and adds the Python functions to its stacks. With -p, -a, -u,
 --comm or -G, COMMAND only sets the duration; without COMMAND, Ctrl-C ends the
 recording. Otherwise, COMMAND is launched and profiled. Other options go to perf
-record, except -t, -D and --control, which are refused.
+record; a few that leave no Python functions are refused, as -t, -D, --control.
 
 which processes:
   -p, --pid LIST   these processes
@@ -122,7 +122,9 @@ using record::kUsage;
 void take_record(ParsedWords& parsed, record::RecordOptions& record) {
   auto& split = parsed.split;
   record.scope = parse_scope(parsed);
-  record.all = parsed.has("all-cpus") || record.scope.narrow();
+  // As in perf: -C without -p selects all processes that run there.
+  const bool processors = parsed.pids.empty() && perf::parse_options(split.perf).processors;
+  record.all = parsed.has("all-cpus") || processors || record.scope.narrow();
   if (record.all && !parsed.pids.empty()) {
     throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
   }

@@ -256,6 +256,9 @@ void take(const ScannedOption& one, PerfOptions& options) {
   const bool on = !one.negated;
   const auto name = one.option->long_name;
   switch (one.option->short_name) {
+    case 'C':
+      options.processors = on;
+      break;
     case 'c':
       options.period = options.period || on;
       options.rate = options.rate || on;
@@ -284,6 +287,8 @@ void take(const ScannedOption& one, PerfOptions& options) {
         options.call_graph = call_graph_of(one);
       } else if (name == "overwrite") {
         options.overwrite = options.overwrite || on;
+      } else if (name == "per-thread") {
+        options.per_thread = on;
       } else if (name == "threads") {
         options.directory = on;
       }

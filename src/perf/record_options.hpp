@@ -47,6 +47,8 @@ struct PerfOptions {
   bool buffers = false;              // -m, --mmap-pages: buffer size given
   bool overwrite = false;            // --overwrite: only the final contents of the buffers are kept
   bool directory = false;            // --threads: perf writes a directory
+  bool processors = false;           // -C, --cpu
+  bool per_thread = false;           // --per-thread: perf then adds no times by itself
   bool leaves_out_children = false;  // -i, --no-inherit: no later threads and children
 };
 // WORDS: options for perf, without a command.

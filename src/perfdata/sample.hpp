@@ -27,8 +27,14 @@ struct Sample {
   std::uint64_t time = 0;
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
-  std::uint64_t period = 1;                   // the event's own, if samples have none
-  std::vector<std::uint64_t> chain;           // with PERF_CONTEXT_* marks, as recorded
+  std::uint64_t period = 1;          // the event's own, if samples have none
+  std::vector<std::uint64_t> chain;  // with PERF_CONTEXT_* marks, as recorded
+  // With PERF_FORMAT_GROUP and PERF_FORMAT_ID ("{a,b}:S"): the counters of all events of the group.
+  struct Counter {
+    std::uint64_t id = 0;
+    std::uint64_t value = 0;  // since the event was opened
+  };
+  std::vector<Counter> group{};
   std::uint64_t register_abi = 0;             // PERF_SAMPLE_REGS_ABI_*; 0: no registers
   std::array<std::uint64_t, 64> registers{};  // by perf's number, <asm/perf_regs.h>
   std::uint64_t register_mask = 0;            // which of them are present

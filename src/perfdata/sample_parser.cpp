@@ -32,7 +32,7 @@ class SampleParser {
     parse_identity(out);
     skip_words({PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU});
     parse_period(out);
-    skip_read();
+    parse_read(out);
     out.before_chain = bytes_.first(offset()).subspan(sizeof(perf_event_header));
     parse_chain(out);
     auto start = offset();
@@ -78,7 +78,8 @@ class SampleParser {
   }
 
   // struct read_format.
-  void skip_read() {
+  void parse_read(Sample& out) {
+    out.group.clear();
     if (!event_.samples(PERF_SAMPLE_READ)) {
       return;
     }
@@ -88,9 +89,20 @@ class SampleParser {
     };
     const auto times = fields(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING);
     const auto value = 1 + fields(PERF_FORMAT_ID | PERF_FORMAT_LOST);
-    const auto count = (format & PERF_FORMAT_GROUP) != 0 ? word() : 1;
+    const bool group = (format & PERF_FORMAT_GROUP) != 0;
+    const auto count = group ? word() : 1;
     skip(cursor_, times, kWord);
-    skip(cursor_, count, value * kWord);
+    if (!group || (format & PERF_FORMAT_ID) == 0) {
+      skip(cursor_, count, value * kWord);
+      return;
+    }
+    for (std::uint64_t i = 0; i < count && !cursor_.failed(); ++i) {
+      Sample::Counter counter;
+      counter.value = word();
+      counter.id = word();
+      skip(cursor_, value - 2, kWord);
+      out.group.push_back(counter);
+    }
   }
 
   void parse_chain(Sample& out) {

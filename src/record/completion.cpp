@@ -84,7 +84,10 @@ Processed Completion::write(const std::string& input, const std::string& output,
       }
       logger_.log(
           lost.empty() ? base::LogLevel::kWarning : base::LogLevel::kError,
-          fmt::format("{}: left unprocessed: {}{}", base::printable(input), untouched->why, lost));
+          fmt::format("{}: left unprocessed: {}{}", base::printable(input), untouched->why,
+                      lost.empty() && options.recorded
+                          ? "; its stacks lack the functions that were entered before the attach"
+                          : lost));
       return Processed::kLeftAlone;
     }
     summary = std::get<weave::WeaveSummary>(std::move(result));

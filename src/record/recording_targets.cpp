@@ -115,6 +115,9 @@ void Recording::choose_call_graph() {
   if (!perf_options_.clock) {
     own_options_ = {"-k", "mono"};
   }
+  if (perf_options_.per_thread) {
+    own_options_.emplace_back("--timestamp");
+  }
   if (options_.flags.off_cpu) {
     // Each switch of a thread is a sample; the switch records tell when it ran again.
     if (!perf_options_.event) {

@@ -72,7 +72,8 @@ class Reader {
   void learn_mapping(const Record& record, perfdata::Mapping mapping);
   void learn_loss(const Record& record);
   void take_events();
-  void take(const perfdata::Sample& sample);
+  void take(perfdata::Sample& sample);
+  void take_group(perfdata::Sample& sample);
   [[nodiscard]] RawStack stack_of(const perfdata::Sample& sample);
   [[nodiscard]] std::uint32_t thread_of(const perfdata::Sample& sample);
   void name_stacks();
@@ -90,6 +91,8 @@ class Reader {
   std::optional<CodePlaces> places_;
   std::optional<RawStacks> stacks_;
   std::unordered_map<const perfdata::Event*, std::uint32_t> events_;
+  std::unordered_map<std::uint64_t, const perfdata::Event*> members_;          // of groups, by id
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> counters_;  // by id and thread
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::uint32_t> threads_;
   std::uint64_t lost_records_ = 0;
   std::uint64_t lost_samples_ = 0;
@@ -200,6 +203,9 @@ void Reader::take_events() {
           {.name = std::move(key), .unit = time ? Unit::kNanoseconds : Unit::kSamples});
     }
     events_.emplace(&event, entry->second);
+    for (const auto id : event.ids) {
+      members_.emplace(id, &event);
+    }
   }
 }
 
@@ -237,7 +243,29 @@ std::uint32_t Reader::thread_of(const perfdata::Sample& sample) {
   return entry->second;
 }
 
-void Reader::take(const perfdata::Sample& sample) {
+// A sample of a group counts for each member whose counter has changed, by that much
+// (linux, tools/perf/util/session.c, deliver_sample_group()).
+void Reader::take_group(perfdata::Sample& sample) {
+  for (const auto& [id, value] : std::exchange(sample.group, {})) {
+    const auto member = members_.find(id);
+    if (member == members_.end()) {
+      continue;
+    }
+    sample.event = member->second;
+    // The counters of inherited events are those of each thread (perf 6.11).
+    auto& last = counters_[{id, sample.event->attr.inherit != 0 ? sample.tid : 0}];
+    sample.period = value - std::exchange(last, value);
+    if (sample.period != 0) {
+      take(sample);
+    }
+  }
+}
+
+void Reader::take(perfdata::Sample& sample) {
+  if (!sample.group.empty()) {
+    take_group(sample);
+    return;
+  }
   const auto event = events_.find(sample.event);
   if (event == events_.end()) {
     return;
@@ -278,11 +306,12 @@ void Reader::name_stacks() {
   }
 }
 
-// `record --off-cpu` replaces the period of a switch, 1, by the time until the thread ran again.
+// `record --off-cpu` replaces the period of a switch, 1, by the time until the thread ran again. In
+// a group, the period is a number of switches.
 void Reader::judge_waits() {
   for (std::uint32_t i = 0; i < profile_.events.size(); ++i) {
     auto& event = profile_.events[i];
-    if (event.name == "context-switches" &&
+    if (event.name == "context-switches" && counters_.empty() &&
         std::ranges::any_of(profile_.samples, [&](const Sample& sample) {
           return sample.event == i && sample.period > 1;
         })) {

@@ -8,6 +8,7 @@
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
 #include "support/python_process.hpp"
+#include "support/statistics.hpp"
 #include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -37,6 +39,8 @@ struct Start {
   std::string_view way;
   std::string_view engine;
   int minor = 0;
+  std::string perf = "perf";
+  std::string_view option{};
 };
 std::string name(const Start& start) {
   return fmt::format("{}_{}_py3_{}", start.way, start.engine, start.minor);
@@ -148,7 +152,13 @@ std::size_t working(const Counts& counts) {
 // Records what GIVEN's program starts and does in that way; returns the tool's messages.
 std::string record(const Start& given, const Interpreter& python, const std::string& data) {
   std::vector<std::string> arguments{
-      "--engine", std::string{given.engine}, "-F", "499", "-e", "cpu-clock", "-o", data};
+      "--engine", std::string{given.engine}, "-F", "499", "-e", "cpu-clock", "-o", data, "--perf",
+      given.perf};
+  for (const auto word : base::split(given.option, ' ')) {
+    if (!word.empty()) {
+      arguments.emplace_back(word);
+    }
+  }
   auto program = python.command;
   program.insert(program.end(), {"-c", target_source("starts.py")});
   if (given.way == "launched" || given.way == "shell") {
@@ -228,6 +238,120 @@ TEST_P(Readers, ShowTheSameSamplesAsPerf) {
     }
   }
 }
+
+// All options of perf record that can be in a file with stacks, on a machine without counters and
+// AUX data: docs/limits.md has the others.
+constexpr std::array kOptions{
+    "-B",
+    "-C 0,1",
+    "-I",
+    "-N",
+    "-P",
+    "-R",
+    "-T",
+    "-W",
+    "-d",
+    "-g",
+    "-i",
+    "-m 64",
+    "-s",
+    "-v",
+    "-z",
+    "--affinity=node",
+    "--aio",
+    "--all-cgroups",
+    "--all-user",
+    "--buildid-all",
+    "--buildid-mmap",
+    "--call-graph=fp",
+    "--call-graph=dwarf,65528",
+    "--code-page-size",
+    "--data-page-size",
+    "--max-size=100M",
+    "--mmap-flush=1k",
+    "--namespaces",
+    "--no-bpf-event",
+    "--no-buffering",
+    "--num-thread-synthesize=1",
+    "--per-thread",
+    "--phys-data",
+    "--proc-map-timeout=500",
+    "--running-time",
+    "--sample-cpu",
+    "--sample-identifier",
+    "--strict-freq",
+    "--switch-events",
+    "--synth=all",
+    "--synth=mmap",
+    "--tail-synthesize",
+    "--timestamp-boundary",
+    "--transaction",
+    "--user-callchains",
+    "--user-regs=ip",
+    "-e {task-clock,cpu-clock}:S",
+    "-e {task-clock,context-switches}:S",
+    "-e cpu-clock:u",
+};
+
+class OptionsOfPerf : public testing::TestWithParam<Start> {};
+
+TEST_P(OptionsOfPerf, LeavePerfsSamplesAndAllStacks) {
+  auto given = GetParam();
+  const auto pythons =
+      interpreters({.minor = given.minor, .trampoline = true, .each_version = Prefer::kChrooted});
+  const auto lacks = given.engine == "bpf" ? bpf_engine_lacks() : "";
+  const auto perf = find_perf(given.perf);
+  if (!lacks.empty() || pythons.empty() || !perf) {
+    GTEST_SKIP() << (!perf             ? "no such perf (scripts/pythons)"
+                     : pythons.empty() ? "no such CPython (scripts/pythons)"
+                                       : lacks);
+  }
+  given.perf = *perf;
+  const TempDir directory;
+  const auto data = directory / "data";
+  const auto messages = record(given, pythons.front(), data);
+  const auto ours = counts_of_export(data);
+  EXPECT_THAT(differences(ours, counts_of_perf(data, *perf)), IsEmpty()) << messages;
+  if (messages.find("only the innermost function of a sample is known") != std::string::npos) {
+    return;  // frame pointers were asked for, and there are none
+  }
+  std::size_t all = 0;
+  for (const auto& [each, count] : ours) {
+    all += count;
+  }
+  // 0.4 s of processor time: 200 samples. The others are of the start and the end of the work.
+  EXPECT_GE(working(ours), 50U) << messages;
+  EXPECT_TRUE(share_is_at_least({.count = working(ours), .all = all}, 0.8)) << messages;
+}
+
+// By both engines, each version and perf in rotation.
+std::vector<Start> options() {
+  std::vector<Start> all;
+  for (std::size_t i = 0; i < kOptions.size(); ++i) {
+    for (const auto* const engine : {"bpf", "trampoline"}) {
+      const auto number = i + (all.size() % 2) * 2;
+      all.push_back({.way = "itself",
+                     .engine = engine,
+                     .minor = 12 + static_cast<int>(number % 4),
+                     .perf = (i + all.size()) % 2 == 0 ? "perf" : "perf7",
+                     .option = kOptions.at(i)});
+    }
+  }
+  return all;
+}
+
+struct OptionName {
+  template <typename Info>
+  std::string operator()(const Info& info) const {
+    std::string option;
+    for (const char letter : info.param.option) {
+      option += std::isalnum(static_cast<unsigned char>(letter)) != 0 ? letter : '_';
+    }
+    return fmt::format("{}_{}_{}_py3_{}", option, info.param.perf, info.param.engine,
+                       info.param.minor);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Record, OptionsOfPerf, testing::ValuesIn(options()), OptionName{});
 
 struct StartName {
   template <typename Info>

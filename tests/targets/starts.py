@@ -2,6 +2,7 @@
 
     fork, subprocess, spawn, forkserver    a child, the last three by exec, too
     exec                                   it execs itself
+    itself                                 none: it works itself
 
 Each works in outer > middle > leaf.
 """
@@ -47,6 +48,8 @@ def serve():
             by_fork()
         elif way == "subprocess":
             subprocess.run([sys.executable, "-c", WORK], check=True)
+        elif way == "itself":
+            exec(WORK, {})
         elif way == "exec":
             os.execv(sys.executable, [sys.executable, "-c", WORK + "print('done', flush=True)\ninput()"])
         else:

@@ -212,13 +212,28 @@ TEST(CommandLine, ParsesTop) {
 }
 
 TEST(CommandLine, RefusesTheOptionsThatItNeedsItself) {
-  for (const auto& words :
-       {Words{"-D", "100"}, Words{"--delay=1"}, Words{"--control", "fd:3"}, Words{"-t", "5"}}) {
+  for (const auto& words : {Words{"-D", "100"}, Words{"--delay=1"}, Words{"--control", "fd:3"},
+                            Words{"-t", "5"}, Words{"--kernel-callchains"}, Words{"--no-timestamp"},
+                            Words{"--synth=no"}, Words{"--synth", "task,cgroup"}}) {
     Words line = {"record", "-p", "1"};
     line.insert(line.end(), words.begin(), words.end());
     EXPECT_EQ(mistake(line).status, 129) << words.front();
     EXPECT_THAT(mistake(line).text, HasSubstr("option -")) << words.front();
   }
+}
+
+TEST(CommandLine, PassesOnWhatLeavesPythonInPlace) {
+  const Words words{"-T", "--synth=all", "--synth=task,mmap", "--user-callchains", "--per-thread"};
+  Words line = {"record", "-p", "1"};
+  line.insert(line.end(), words.begin(), words.end());
+  EXPECT_EQ(record_of(parse(line)).perf_options, words);
+}
+
+TEST(CommandLine, ProcessorsWithoutAProcessAreThoseOfAllProcesses) {
+  const auto of = [](const Words& line) { return record_of(parse(line)); };
+  EXPECT_TRUE(of({"record", "-C", "0", "--", "sleep", "1"}).all);
+  EXPECT_FALSE(of({"record", "-C", "0", "--", "sleep", "1"}).launch);
+  EXPECT_FALSE(of({"record", "-C", "0", "-p", "1"}).all);
 }
 
 TEST(CommandLine, ChoosesOfAllProcesses) {
