@@ -150,6 +150,13 @@ void Pusher::export_file(const std::string& file) {
     return all;
   };
   for (const auto& series : series_of(*profile, labels)) {
+    if (series.sets > 1) {
+      logger_.warning(
+          "--push: {} sets of labels, those with the fewest samples, are pushed as one profile "
+          "with "
+          "service_name=other: a recording has at most {}",
+          series.sets, kMostSeries);
+    }
     deliver(series);
   }
 }

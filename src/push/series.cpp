@@ -122,6 +122,44 @@ Versions versions_in(const Profile& profile) {
   return versions;
 }
 
+constexpr std::string_view kService = "service_name";
+constexpr std::string_view kOthers = "other";
+
+struct Merged {
+  Labels labels;
+  std::size_t sets = 1;  // 1: none are merged
+};
+
+// Leaves kMostSeries sets of labels: those with the fewest samples become one, which has the labels
+// that all of them have.
+Merged merge_small(std::map<Labels, std::vector<std::uint32_t>>& samples) {
+  if (samples.size() <= kMostSeries) {
+    return {};
+  }
+  std::vector<std::pair<std::size_t, const Labels*>> sizes;
+  for (const auto& [labels, numbers] : samples) {
+    sizes.emplace_back(numbers.size(), &labels);
+  }
+  const auto kept = sizes.begin() + static_cast<std::ptrdiff_t>(kMostSeries - 1);
+  std::ranges::nth_element(sizes, kept, std::ranges::greater{},
+                           &std::pair<std::size_t, const Labels*>::first);
+  const auto merged = static_cast<std::size_t>(sizes.end() - kept);
+  Labels common = *kept->second;
+  std::vector<std::uint32_t> numbers;
+  for (auto each = kept; each != sizes.end(); ++each) {
+    std::erase_if(common, [&](const Label& label) {
+      return label_of(*each->second, label.name) != label.value;
+    });
+    const auto node = samples.extract(*each->second);
+    numbers.insert(numbers.end(), node.mapped().begin(), node.mapped().end());
+  }
+  std::ranges::sort(numbers);
+  set_label(common, kService, std::string{kOthers});
+  auto& others = samples[common];
+  others.insert(others.end(), numbers.begin(), numbers.end());
+  return {.labels = std::move(common), .sets = merged};
+}
+
 }  // namespace
 
 std::string python_version_in(const std::string& path) {
@@ -143,25 +181,32 @@ std::string python_version_in(const std::string& path) {
 
 std::vector<Series> series_of(const Profile& profile, const LabelSource& labels) {
   const auto versions = versions_in(profile);
-  std::map<Labels, Selection> selections;
-  std::map<std::uint32_t, Selection*> by_pid;
-  for (const auto& sample : profile.samples) {
-    const auto& thread = profile.threads[sample.thread];
-    auto& selection = by_pid[thread.pid];
-    if (selection == nullptr) {
+  std::map<Labels, std::vector<std::uint32_t>> samples;  // their numbers
+  std::map<std::uint32_t, std::vector<std::uint32_t>*> by_pid;
+  for (std::uint32_t number = 0; number < profile.samples.size(); ++number) {
+    const auto& thread = profile.threads[profile.samples[number].thread];
+    auto& own_samples = by_pid[thread.pid];
+    if (own_samples == nullptr) {
       auto own = labels(thread.pid, thread.process.empty() ? thread.name : thread.process);
       const auto version = versions.find(thread.pid);
       if (version != versions.end()) {
         set_label(own, "python_version", version->second);
       }
-      selection = &selections.try_emplace(std::move(own), profile).first->second;
+      own_samples = &samples[std::move(own)];
     }
-    selection->add(sample);
+    own_samples->push_back(number);
   }
+  const auto merged = merge_small(samples);
   std::vector<Series> all;
-  all.reserve(selections.size());
-  for (auto& [own, selection] : selections) {
-    all.push_back({.labels = own, .profile = selection.take()});
+  all.reserve(samples.size());
+  for (const auto& [own, numbers] : samples) {
+    Selection selection{profile};  // one at a time: each is as large as the tables
+    for (const auto number : numbers) {
+      selection.add(profile.samples[number]);
+    }
+    all.push_back({.labels = own,
+                   .profile = selection.take(),
+                   .sets = own == merged.labels ? merged.sets : 1});
   }
   return all;
 }

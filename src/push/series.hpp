@@ -4,6 +4,7 @@
 #include "push/labels.hpp"
 #include "report/profile.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -14,14 +15,20 @@ namespace pyinject::push {
 struct Series {
   Labels labels;
   report::Profile profile;
+  std::size_t sets = 1;  // of labels that it stands for
 };
+
+// A process chooses its name and some labels, also for each of its children: without a limit, it
+// would choose how much memory this takes, and what a store has to keep.
+inline constexpr std::size_t kMostSeries = 64;
 
 // The labels of the process PID, which is called NAME.
 using LabelSource = std::function<Labels(std::uint32_t pid, const std::string& name)>;
 
 // Processes with equal labels share a series: the workers of a service are one profile, in which
 // the pid is a label of the samples. Adds python_version where the process's frames show it.
-// PROFILE's processes without samples have no series.
+// PROFILE's processes without samples have no series. Of more than kMostSeries sets of labels,
+// those with the fewest samples share the last series, with service_name="other".
 [[nodiscard]] std::vector<Series> series_of(const report::Profile& profile,
                                             const LabelSource& labels);
 

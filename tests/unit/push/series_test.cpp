@@ -78,5 +78,45 @@ TEST(Series, VersionIsThatOfTheInterpretersFile) {
   }
 }
 
+// A process names each of its children.
+TEST(Series, AreNotMoreThanAStoreCanBear) {
+  auto profile = made_profile();
+  const auto sample = profile.samples.front();
+  const auto thread = profile.threads.front();
+  const auto known = static_cast<std::uint32_t>(profile.threads.size());
+  constexpr std::uint32_t kChildren = 1000;
+  for (std::uint32_t i = 0; i < kChildren; ++i) {
+    auto child = thread;
+    child.pid = 100'000 + i;
+    child.process = "child " + std::to_string(i);
+    profile.threads.push_back(child);
+    auto one = sample;
+    one.thread = known + i;
+    profile.samples.push_back(one);
+  }
+  for (int i = 0; i < 9; ++i) {  // more than any child
+    profile.samples.push_back(sample);
+  }
+  const auto series = series_of(profile, [](std::uint32_t /*pid*/, const std::string& name) {
+    return Labels{{.name = "host", .value = "h"}, {.name = "service_name", .value = name}};
+  });
+  ASSERT_EQ(series.size(), kMostSeries);
+  std::size_t samples = 0;
+  std::size_t sets = 0;
+  bool innocent = false;
+  for (const auto& each : series) {
+    samples += each.profile.samples.size();
+    sets += each.sets;
+    innocent = innocent || label_of(each.labels, "service_name") == thread.process;
+    if (each.sets > 1) {
+      EXPECT_EQ(label_of(each.labels, "service_name"), "other");
+      EXPECT_EQ(label_of(each.labels, "host"), "h") << "what all of them have";
+    }
+  }
+  EXPECT_EQ(samples, profile.samples.size());
+  EXPECT_GE(sets, kChildren);
+  EXPECT_TRUE(innocent) << "the one with the most samples keeps its name";
+}
+
 }  // namespace
 }  // namespace pyinject::push
