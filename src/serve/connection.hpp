@@ -47,6 +47,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start();
   // Whether the client has not sent its whole request yet.
   [[nodiscard]] bool reads_request() const { return state_ == State::kReading; }
+  // Has its answer, and waits for the client to close.
+  [[nodiscard]] bool lingers() const { return state_ == State::kLingering; }
   // Ends a profile early; closes the connection if there is nothing to answer.
   void stop();
   // Whatever it does: only a profile that is being made keeps it open.

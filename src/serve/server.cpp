@@ -102,15 +102,20 @@ class Lobby {
     connections_.back()->start();
   }
 
-  // Slow clients must not keep others out: closes the oldest connection without a request.
+  // Slow clients must not keep others out: closes the oldest connection that has its answer, else
+  // the oldest one without a request.
   bool make_room() {
-    const auto slow = std::ranges::find_if(
-        connections_, [](const auto& connection) { return connection->reads_request(); });
-    if (slow == connections_.end()) {
-      return false;
+    auto found = std::ranges::find_if(connections_,
+                                      [](const auto& connection) { return connection->lingers(); });
+    if (found == connections_.end()) {
+      found = std::ranges::find_if(
+          connections_, [](const auto& connection) { return connection->reads_request(); });
+      if (found == connections_.end()) {
+        return false;
+      }
+      (void)service_.refuse({.status = 503, .reason = "slow_client", .text = {}});
     }
-    (void)service_.refuse({.status = 503, .reason = "slow_client", .text = {}});
-    const auto kept = *slow;
+    const auto kept = *found;
     kept->stop();
     return true;
   }

@@ -108,6 +108,17 @@ TEST(ServerTest, SlowClientsDoNotKeepOthersOut) {
   EXPECT_EQ(slow.front().receive(), "") << "the oldest one makes room";
 }
 
+// Each answered connection stays for a second, so that the client gets its answer.
+TEST(ServerTest, ClientsThatDoNotCloseDoNotKeepOthersOut) {
+  HeldMaker maker;
+  const RunningServer server{maker, {.most_connections = 4}};
+  std::vector<HttpConnection> answered;
+  for (int i = 0; i < 40; ++i) {
+    answered.emplace_back(server.port()).send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    ASSERT_EQ(answered.back().reply().body, "ok\n") << i;
+  }
+}
+
 TEST(ServerTest, GivesUpASlowClient) {
   HeldMaker maker;
   const RunningServer server{maker, {.receives = 1s}};
