@@ -89,7 +89,7 @@ class DumpOfNative : public testing::TestWithParam<Interpreter> {
  protected:
   // PYTHON runs kSorting.
   static void expect_interleaved(const PythonProcess& python) {
-    wait_until_asleep(python.pid());
+    wait_until_all_asleep(python.pid());
     const auto plain = frames_of({}, python.pid());
     const auto all = frames_of({"--native"}, python.pid());
     ASSERT_EQ(all.size(), plain.size());
@@ -126,7 +126,7 @@ TEST_P(DumpOfNative, ShowsCBetweenPython) {
 
 TEST_P(DumpOfNative, HasTheSameFunctionsWithAndWithoutAStop) {
   const PythonProcess python{GetParam(), kSorting};
-  wait_until_asleep(python.pid());
+  wait_until_all_asleep(python.pid());
   const auto unstopped = frames_of({"--native"}, python.pid());
   EXPECT_EQ(unstopped, frames_of({"--native", "--stop"}, python.pid()));
   EXPECT_EQ(unstopped,

@@ -3,6 +3,7 @@
 
 #include "base/file.hpp"
 #include "procfs/stat.hpp"
+#include "procfs/tasks.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/pid.hpp"
@@ -25,12 +26,12 @@ inline bool at_rest(base::Pid pid, base::Tid tid) {
   return stat && std::string_view{"STtZ"}.find(stat->state) != std::string_view::npos;
 }
 
-// Polls until the main thread sleeps inside a system call; the kernel offers no event for that.
-// Throws base::Error if that does not happen in time.
-inline void wait_until_asleep(base::Pid pid) {
+// Polls until the thread sleeps inside a system call; the kernel offers no event for that. Throws
+// base::Error if that does not happen in time.
+inline void wait_until_asleep(base::Pid pid, base::Tid tid) {
   const auto deadline = base::Deadline::after(kPatience);
   const auto path =
-      "/proc/" + std::to_string(pid.value()) + "/task/" + std::to_string(pid.value()) + "/syscall";
+      "/proc/" + std::to_string(pid.value()) + "/task/" + std::to_string(tid.value()) + "/syscall";
   std::string last;
   for (int seen = 0; seen < 3;) {
     if (deadline.expired()) {
@@ -38,10 +39,20 @@ inline void wait_until_asleep(base::Pid pid) {
     }
     const auto now = base::read_file(path).value_or("");
     const bool same = !now.empty() && std::isdigit(static_cast<unsigned char>(now[0])) != 0 &&
-                      now == last && at_rest(pid, base::Tid{pid.value()});
+                      now == last && at_rest(pid, tid);
     seen = same ? seen + 1 : 0;
     last = now;
     ::sched_yield();
+  }
+}
+
+// The main thread.
+inline void wait_until_asleep(base::Pid pid) { wait_until_asleep(pid, base::Tid{pid.value()}); }
+
+// A free-threaded CPython yields the processor some times before a thread waits for a lock.
+inline void wait_until_all_asleep(base::Pid pid) {
+  for (const auto tid : procfs::list_tasks(pid)) {
+    wait_until_asleep(pid, tid);
   }
 }
 
