@@ -55,6 +55,16 @@ bool is_loader(std::string_view path) {
   return path.substr(path.rfind('/') + 1).starts_with("ld-linux");
 }
 
+// What most programs use: it must not lose its place to others.
+bool is_c_library(std::string_view path) {
+  const auto name = path.substr(path.rfind('/') + 1);
+  return name.starts_with("libc.") || name.starts_with("libc-") || name.starts_with("ld-musl");
+}
+
+// A process has one or two files with an allocator. perf opens each event for each thread and
+// processor, which takes up to 100 ms each; a process can map thousands.
+constexpr std::size_t kMostFiles = 16;
+
 }  // namespace
 
 std::variant<MallocProbes, std::string> MallocProbes::of(std::span<const base::Pid> pids,
@@ -69,9 +79,11 @@ std::variant<MallocProbes, std::string> MallocProbes::of(std::span<const base::P
   }
   // Two events at one address would count each call twice.
   std::set<std::pair<dev_t, ino_t>> known;
-  for (const auto pid : pids) {
+  std::size_t left_out = 0;
+  const auto probe = [&](base::Pid pid, bool c_library) {
     for (const auto& mapping : procfs::read_maps(pid).value_or(std::vector<procfs::Mapping>{})) {
-      if (!mapping.executable || mapping.inode == 0 || is_loader(mapping.path)) {
+      if (!mapping.executable || mapping.inode == 0 || is_loader(mapping.path) ||
+          is_c_library(mapping.path) != c_library) {
         continue;
       }
       auto file = procfs::open_mapped_file(pid, mapping);
@@ -82,10 +94,21 @@ std::variant<MallocProbes, std::string> MallocProbes::of(std::span<const base::P
         continue;
       }
       if (const auto functions = allocators_in(base::UniqueFd{::dup(fd->get())});
-          !functions.empty()) {
+          !functions.empty() && probes.files_.size() < kMostFiles) {
         probes.add(fd->get(), base::printable(mapping.path), functions);
+      } else if (!functions.empty()) {
+        ++left_out;
       }
     }
+  };
+  for (const bool c_library : {true, false}) {
+    for (const auto pid : pids) {
+      probe(pid, c_library);
+    }
+  }
+  if (left_out != 0) {
+    logger.warning("--what malloc: {} that define malloc are not probed: at most {} are",
+                   base::counted(left_out, "more file", "more files"), kMostFiles);
   }
   if (probes.events().empty()) {
     return "no file of the processes defines malloc, or none is readable: run as root";
