@@ -178,8 +178,11 @@ std::pair<std::size_t, std::size_t> count_chain(const std::string& data, const s
 std::vector<ScriptedSample> scripted_samples(const std::string& data,
                                              const std::vector<std::string>& options,
                                              const std::string& perf, const ChildOptions& child) {
-  std::vector<std::string> command{
-      perf, "script", "--no-inline", "-i", data, "-F", "pid,tid,period,event,ip,sym,symoff"};
+  // By default perf script leaves out what is more than 127 entries away from the leaf, such as the
+  // first functions of a thread that compiles.
+  std::vector<std::string> command{perf,   "script", "--no-inline",
+                                   "-i",   data,     "--max-stack",
+                                   "4096", "-F",     "pid,tid,period,event,ip,sym,symoff"};
   command.insert(command.end(), options.begin(), options.end());
   const auto script =
       run(command, {.child = child, .input = {}, .deadline = std::chrono::seconds{60}});

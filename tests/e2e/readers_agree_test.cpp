@@ -79,7 +79,7 @@ std::string key(const std::string& pid, const std::string& tid,
 Counts counts_of_perf(const std::string& data, const std::string& perf,
                       const ChildOptions& options = {}) {
   Counts counts;
-  for (const auto& sample : scripted_samples(data, {"--max-stack", "4096"}, perf, options)) {
+  for (const auto& sample : scripted_samples(data, {}, perf, options)) {
     std::vector<std::string> functions;
     for (const auto& frame : sample.frames) {
       if (frame.python()) {
