@@ -5,6 +5,7 @@
 #include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
