@@ -137,6 +137,7 @@ Merged merge_small(std::map<Labels, std::vector<std::uint32_t>>& samples) {
     return {};
   }
   std::vector<std::pair<std::size_t, const Labels*>> sizes;
+  sizes.reserve(samples.size());
   for (const auto& [labels, numbers] : samples) {
     sizes.emplace_back(numbers.size(), &labels);
   }
