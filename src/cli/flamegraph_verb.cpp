@@ -13,8 +13,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -146,7 +148,11 @@ int run_flamegraph(const CommandLine& line, Reporter& reporter, const Terminal& 
                                  {.title = title_of(command), .facts = facts_of(profile)}));
   file.complete();
   if (command.output != "-") {
-    logger.info("{}: {}; open it in a browser", base::printable(command.output), facts_of(profile));
+    const auto named =
+        std::ranges::count(profile.functions, report::Kind::kPython, &report::Function::kind);
+    logger.info("{}: {}, names of {}; open it in a browser", base::printable(command.output),
+                facts_of(profile),
+                base::counted(static_cast<std::uint64_t>(named), "Python function"));
   }
   if (command.open) {
     open_page(command.output, logger);
