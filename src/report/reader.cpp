@@ -17,6 +17,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -93,6 +94,7 @@ class Reader {
   std::unordered_map<const perfdata::Event*, std::uint32_t> events_;
   std::unordered_map<std::uint64_t, const perfdata::Event*> members_;          // of groups, by id
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> counters_;  // by id and thread
+  std::set<std::uint32_t> grouped_;  // events that are members of groups
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::uint32_t> threads_;
   std::uint64_t lost_records_ = 0;
   std::uint64_t lost_samples_ = 0;
@@ -246,12 +248,15 @@ std::uint32_t Reader::thread_of(const perfdata::Sample& sample) {
 // A sample of a group counts for each member whose counter has changed, by that much
 // (linux, tools/perf/util/session.c, deliver_sample_group()).
 void Reader::take_group(perfdata::Sample& sample) {
+  bool known = false;
   for (const auto& [id, value] : std::exchange(sample.group, {})) {
     const auto member = members_.find(id);
     if (member == members_.end()) {
       continue;
     }
+    known = true;
     sample.event = member->second;
+    grouped_.insert(events_.at(sample.event));
     // The counters of inherited events are those of each thread (perf 6.11).
     auto& last = counters_[{id, sample.event->attr.inherit != 0 ? sample.tid : 0}];
     sample.period = value - std::exchange(last, value);
@@ -259,6 +264,7 @@ void Reader::take_group(perfdata::Sample& sample) {
       take(sample);
     }
   }
+  unreadable_ += known ? 0 : 1;
 }
 
 void Reader::take(perfdata::Sample& sample) {
@@ -311,7 +317,7 @@ void Reader::name_stacks() {
 void Reader::judge_waits() {
   for (std::uint32_t i = 0; i < profile_.events.size(); ++i) {
     auto& event = profile_.events[i];
-    if (event.name == "context-switches" && counters_.empty() &&
+    if (event.name == "context-switches" && !grouped_.contains(i) &&
         std::ranges::any_of(profile_.samples, [&](const Sample& sample) {
           return sample.event == i && sample.period > 1;
         })) {

@@ -137,5 +137,41 @@ TEST_F(ProfileReader, NamesNothingOfUnknownMemoryButTheSample) {
   EXPECT_THAT(names(profile, 0), ElementsAre("[unknown]"));
 }
 
+// perf record --off-cpu -e '{cpu-clock,task-clock}:S'
+TEST(GroupReader, HasASampleOfEachMemberBesideWaits) {
+  constexpr std::uint64_t kType = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
+                                  PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD;
+  constexpr std::uint64_t kTask = std::uint64_t{7} << 32U | 7U;
+  test::MadePerfData made;
+  made.events = {test::made_event(kType | PERF_SAMPLE_READ, {10}), test::made_event(kType, {11}),
+                 test::made_event(kType, {12})};
+  made.events[0].name = "cpu-clock";
+  made.events[0].attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID;
+  made.events[1].name = "task-clock";
+  made.events[2].name = "context-switches";
+  const auto sample = [&](const std::string& payload) {
+    made.data += test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload);
+  };
+  // Counters and their ids.
+  sample(test::words(10, kCode, kTask, 1, 5, 2, 5, 10, 3, 11));
+  sample(test::words(10, kCode, kTask, 2, 4, 2, 9, 10, 3, 11));
+  sample(test::words(12, kCode, kTask, 3, 1000));
+  sample(test::words(10, kCode, kTask, 4, 1, 1, 1, 99));  // an event that is not in the file
+  constexpr unsigned kDescription = 12;
+  made.features[kDescription] = made.description();
+  const test::TempDir directory;
+  const auto read = read_profile(directory.file("perf.data", made.bytes()), {});
+  ASSERT_TRUE(std::holds_alternative<Profile>(read));
+  const auto& profile = std::get<Profile>(read);
+  std::vector<std::string> samples;
+  for (const auto& each : profile.samples) {
+    samples.push_back(fmt::format("{} {}", profile.events.at(each.event).name, each.period));
+  }
+  EXPECT_THAT(samples,
+              ElementsAre("cpu-clock 5", "task-clock 3", "cpu-clock 4", "context-switches 1000"));
+  EXPECT_EQ(profile.events.at(2).unit, Unit::kWaits);
+  EXPECT_THAT(profile.notes, ElementsAre("1 samples cannot be read"));
+}
+
 }  // namespace
 }  // namespace pyinject::report
