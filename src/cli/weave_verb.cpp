@@ -54,6 +54,10 @@ void parse_weave(const VerbArguments& arguments, CommandLine& line) {
   if (line.help) {
     return;
   }
+  if (parsed.has("names") && (parsed.has("output") || parsed.flags.python_only)) {
+    throw CommandLineError{"--names leaves FILE as it is: not with -o or --python-only",
+                           record::kUsage};
+  }
   const auto& files = parsed.split.command;
   if (files.size() != 1) {
     throw CommandLineError{"weave takes one file: perf-pyinject weave perf.data", record::kUsage};

@@ -118,6 +118,8 @@ TEST(CommandLine, ChecksOutputForPrograms) {
     EXPECT_EQ(mistake({"activate", "-p", "1", "--deactivate-timeout", seconds}).status, 129)
         << seconds;
   }
+  EXPECT_EQ(mistake({"weave", "perf.data", "--names", "-o", "x"}).status, 129);
+  EXPECT_EQ(mistake({"weave", "perf.data", "--names", "--python-only"}).status, 129);
   EXPECT_EQ(mistake({"weave", "perf.data", "--stats", "x"}).status, 129)
       << "weave has no statistics";
 }

@@ -94,11 +94,14 @@ TEST(ChosenTargets, AreThoseThatPerfWouldTake) {
   EXPECT_EQ(chosen_targets({"-a"}).tasks, "");
 }
 
-TEST(WritesDirectory, IsWithThreads) {
-  EXPECT_TRUE(parse_options({"-g", "--threads"}).directory);
+TEST(ParseOptions, KnowsWhatLimitsTheSamples) {
   EXPECT_TRUE(parse_options({"-C", "0"}).processors);
   EXPECT_TRUE(parse_options({"--per-thread"}).per_thread);
   EXPECT_FALSE(parse_options({"--no-per-thread"}).per_thread);
+}
+
+TEST(WritesDirectory, IsWithThreads) {
+  EXPECT_TRUE(parse_options({"-g", "--threads"}).directory);
   EXPECT_TRUE(parse_options({"--threads=core", "-g"}).directory);
   EXPECT_FALSE(parse_options({"-g", "--no-threads"}).directory);
   EXPECT_FALSE(parse_options({"-t", "1"}).directory);
