@@ -175,14 +175,15 @@ void TaskWalk::read_awaits(RawTask& task) const {
   constexpr int kMostWrappers = 8;
   constexpr std::array kWrappers{"coroutine_wrapper", "async_generator_asend",
                                  "async_generator_athrow", "anext_awaitable"};
-  auto next = task.coroutine.is_null() ? std::nullopt : std::optional{task.coroutine};
-  while (next) {
-    for (int i = 0; i < kMostWrappers && next && !is_generator(*next); ++i) {
+  auto next = task.coroutine;
+  while (!next.is_null()) {
+    for (int i = 0; i < kMostWrappers && !next.is_null() && !is_generator(next); ++i) {
       const bool wraps = std::ranges::any_of(
-          kWrappers, [&](const char* name) { return objects_.is_static(*next, name); });
-      next = wraps ? objects_.object_at(*next + objects_.layout().wrapped) : std::nullopt;
+          kWrappers, [&](const char* name) { return objects_.is_static(next, name); });
+      next = wraps ? objects_.object_at(next + objects_.layout().wrapped).value_or(RemoteAddress{})
+                   : RemoteAddress{};
     }
-    const auto found = next ? step(*next) : std::nullopt;
+    const auto found = next.is_null() ? std::nullopt : step(next);
     if (!found) {
       break;
     }
@@ -191,7 +192,7 @@ void TaskWalk::read_awaits(RawTask& task) const {
       break;
     }
     task.awaits.push_back(found->frame);
-    next = found->next;
+    next = found->next.value_or(RemoteAddress{});
   }
   std::ranges::reverse(task.awaits);
 }
