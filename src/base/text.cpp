@@ -138,6 +138,14 @@ std::string hexadecimal(std::span<const std::byte> bytes) {
   return text;
 }
 
+std::string grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t end = text.size(); end > 3; end -= 3) {
+    text.insert(end - 3, ",");
+  }
+  return text;
+}
+
 std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
   if (count == 1) {
     return fmt::format("1 {}", one);

@@ -42,6 +42,9 @@ template <std::integral Number>
 // "07af" for the bytes 7 and 175.
 [[nodiscard]] std::string hexadecimal(std::span<const std::byte> bytes);
 
+// "1,234,567".
+[[nodiscard]] std::string grouped(std::uint64_t number);
+
 // "1 thread", "2 threads"; MANY where the plural is not ONE and an s.
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view one,
                                   std::string_view many = {});

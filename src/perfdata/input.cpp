@@ -6,6 +6,7 @@
 #include "perfdata/input_impl.hpp"
 #include "perfdata/names_section.hpp"
 #include "perfdata/sample_parser.hpp"
+#include "perfdata/stack_counts_section.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <fmt/format.h>
@@ -188,6 +189,12 @@ std::vector<BuildId> Input::build_ids() const {
 std::vector<std::vector<std::byte>> Input::images() const {
   const auto section = impl_->feature(kFeatureNames, kMostNames);
   return section ? parse_images(*section) : std::vector<std::vector<std::byte>>{};
+}
+
+StackCounts Input::stack_counts() const {
+  constexpr std::uint64_t kMost = 4096;
+  const auto section = impl_->feature(kFeatureStackCounts, kMost);
+  return section ? parse_stack_counts(*section) : StackCounts{};
 }
 
 // linux, tools/perf/util/header.c, write_clock_data().

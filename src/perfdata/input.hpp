@@ -5,6 +5,7 @@
 #include "perfdata/record.hpp"
 #include "perfdata/sample.hpp"
 #include "pyinject/base/unique_fd.hpp"
+#include "pyinject/perfdata/stack_counts.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -84,6 +85,9 @@ class Input {
   // The images with names that this tool put into the file. Empty: none, or damaged. Throws
   // SystemError.
   [[nodiscard]] std::vector<std::vector<std::byte>> images() const;
+  // Of what kind the stacks are, as this tool counted them when it wrote the file; all 0: unknown.
+  // Throws as above.
+  [[nodiscard]] StackCounts stack_counts() const;
 
   // HEADER_CLOCK_DATA; nullopt: recorded by perf's own clock, or by a perf before 5.9. Throws
   // SystemError.

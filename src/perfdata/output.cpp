@@ -7,6 +7,7 @@
 #include "perfdata/limits.hpp"
 #include "perfdata/names_section.hpp"
 #include "perfdata/record_writer.hpp"
+#include "perfdata/stack_counts_section.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <algorithm>
@@ -88,13 +89,13 @@ class Output::Impl {
   }
 
   bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain,
-                    std::optional<std::uint64_t> period) {
+                    std::optional<std::uint64_t> period, std::optional<std::uint64_t> cut_mark) {
     if (!takes_period(*sample.event)) {
       period.reset();
     } else if (!period && !sample.event->samples(PERF_SAMPLE_PERIOD)) {
       period = 1;
     }
-    const bool whole = make_sample(sample, chain, scratch_, period);
+    const bool whole = make_sample(sample, chain, scratch_, period, cut_mark);
     if (scratch_.size() > kMostRecord) {
       throw base::Error{"a sample is too large for a period to be added"};
     }
@@ -102,11 +103,12 @@ class Output::Impl {
     return whole;
   }
 
-  std::size_t finish(std::span<const BuildId> additional, std::span<const Bytes> images) {
+  std::size_t finish(std::span<const BuildId> additional, std::span<const Bytes> images,
+                     const StackCounts& counts) {
     start_.data.size = size() - start_.data.offset;
     std::size_t left_out = 0;
     const auto names = compressed(images, left_out);
-    write_features(additional, names);
+    write_features(additional, names, counts.all() == 0 ? std::string{} : to_section(counts));
     flush();
     start_.magic = kMagic;
     start_.size = sizeof start_;
@@ -175,7 +177,7 @@ class Output::Impl {
     return section;
   }
 
-  void write_features(std::span<const BuildId> additional, Bytes names) {
+  void write_features(std::span<const BuildId> additional, Bytes names, const std::string& counts) {
     auto features = input_.impl().header().features;
     std::erase_if(features,
                   [](const Feature& feature) { return feature.bit == kFeatureCompressed; });
@@ -194,6 +196,11 @@ class Output::Impl {
     }
     if (!names.empty()) {
       add(kFeatureNames);
+    }
+    if (!counts.empty()) {
+      std::erase_if(features,
+                    [](const Feature& feature) { return feature.bit == kFeatureStackCounts; });
+      add(kFeatureStackCounts);
     }
     std::ranges::sort(features, {}, &Feature::bit);
     // Their table precedes them and contains their positions.
@@ -222,6 +229,9 @@ class Output::Impl {
       }
       if (bit == kFeatureNames) {
         append(names);
+      }
+      if (bit == kFeatureStackCounts) {
+        append(std::as_bytes(std::span{counts}));
       }
       sections[i].size = size() - sections[i].offset;
     }
@@ -267,11 +277,13 @@ bool Output::write_command_like(const Record& like, const Command& command) {
   return impl_->write_command_like(like, command);
 }
 bool Output::write_sample(const Sample& sample, std::span<const std::uint64_t> chain,
-                          std::optional<std::uint64_t> period) {
-  return impl_->write_sample(sample, chain, period);
+                          std::optional<std::uint64_t> period,
+                          std::optional<std::uint64_t> cut_mark) {
+  return impl_->write_sample(sample, chain, period, cut_mark);
 }
-std::size_t Output::finish(std::span<const BuildId> additional, std::span<const Bytes> images) {
-  return impl_->finish(additional, images);
+std::size_t Output::finish(std::span<const BuildId> additional, std::span<const Bytes> images,
+                           const StackCounts& counts) {
+  return impl_->finish(additional, images, counts);
 }
 std::uint64_t Output::size() const { return impl_->size(); }
 

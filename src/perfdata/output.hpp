@@ -3,6 +3,7 @@
 #pragma once
 
 #include "perfdata/input.hpp"
+#include "pyinject/perfdata/stack_counts.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -48,14 +49,17 @@ class Output {
   // written.
   [[nodiscard]] bool write_command_like(const Record& like, const Command& command);
   // Writes SAMPLE with CHAIN, which is dropped if the event has no PERF_SAMPLE_CALLCHAIN. False:
-  // CHAIN does not fit into a record and was truncated at the root. PERIOD: for an event
-  // that takes periods; nullopt: its own, or 1 if it has none.
+  // CHAIN does not fit into a record and was truncated at the root, where CUT_MARK is put. PERIOD:
+  // for an event that takes periods; nullopt: its own, or 1 if it has none.
   bool write_sample(const Sample& sample, std::span<const std::uint64_t> chain,
-                    std::optional<std::uint64_t> period = std::nullopt);
+                    std::optional<std::uint64_t> period = std::nullopt,
+                    std::optional<std::uint64_t> cut_mark = std::nullopt);
   // Writes the features, the table of build ids with ADDITIONAL (and the mark that makes `perf
   // archive` include all files in the table), IMAGES behind those of INPUT, and finally the header.
-  // Returns how many IMAGES are left out because of kMostNames (names_section.hpp).
-  std::size_t finish(std::span<const BuildId> additional, std::span<const Bytes> images = {});
+  // Returns how many IMAGES are left out because of kMostNames (names_section.hpp). COUNTS replace
+  // those of INPUT, unless nothing was counted.
+  std::size_t finish(std::span<const BuildId> additional, std::span<const Bytes> images = {},
+                     const StackCounts& counts = {});
 
   // Bytes written so far.
   [[nodiscard]] std::uint64_t size() const;

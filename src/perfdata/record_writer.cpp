@@ -145,7 +145,8 @@ void replace_ip(const Sample& sample, std::span<std::byte> fields) {
 }  // namespace
 
 bool make_sample(const Sample& sample, std::span<const std::uint64_t> chain,
-                 std::vector<std::byte>& into, std::optional<std::uint64_t> period) {
+                 std::vector<std::byte>& into, std::optional<std::uint64_t> period,
+                 std::optional<std::uint64_t> cut_mark) {
   ByteWriter writer{into, PERF_RECORD_SAMPLE, misc_of(sample)};
   const auto begin = into.size();
   if (period) {
@@ -163,9 +164,13 @@ bool make_sample(const Sample& sample, std::span<const std::uint64_t> chain,
     const auto others = into.size() + kWord + sample.between.size() + sample.behind.size();
     const auto room = others > kMostRecord ? 0 : (kMostRecord - others) / kWord;
     whole = chain.size() <= room;
-    chain = chain.first(std::min(chain.size(), room));
-    writer.number(std::uint64_t{chain.size()});
+    const bool marks = !whole && cut_mark && room != 0;
+    chain = chain.first(std::min(chain.size(), room - (marks ? 1 : 0)));
+    writer.number(std::uint64_t{chain.size() + (marks ? 1 : 0)});
     writer.append(std::as_bytes(chain));
+    if (marks) {
+      writer.number(*cut_mark);
+    }
   }
   writer.append(sample.between);
   writer.append(sample.behind);

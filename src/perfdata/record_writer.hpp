@@ -32,8 +32,9 @@ void make_command(const Command& command, std::size_t sample_id, std::vector<std
                                      std::vector<std::byte>& into);
 
 // PERIOD: replaces or adds the period. False: CHAIN was truncated, since a record has at most 64
-// KiB.
+// KiB; CUT_MARK, if there is one, is then its last entry.
 bool make_sample(const Sample& sample, std::span<const std::uint64_t> chain,
-                 std::vector<std::byte>& into, std::optional<std::uint64_t> period = {});
+                 std::vector<std::byte>& into, std::optional<std::uint64_t> period = {},
+                 std::optional<std::uint64_t> cut_mark = {});
 
 }  // namespace pyinject::perfdata

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include <fcntl.h>
@@ -29,6 +30,7 @@ constexpr unsigned kBuildIdTable = 2;
 constexpr unsigned kDescription = 12;
 constexpr unsigned kAuxtrace = 18;
 constexpr unsigned kCompressedFeature = 27;
+constexpr unsigned kStackCounts = 254;
 constexpr unsigned kNames = 255;
 
 Input open(base::UniqueFd file) { return std::get<Input>(Input::open(std::move(file), "made")); }
@@ -74,6 +76,56 @@ TEST(PerfDataOutput, KeepsAFileWithoutUserStacks) {
                    {19, ""},
                    {63, "unknown"}};
   EXPECT_TRUE(rewrite(made, unchanged) == made.bytes());
+}
+
+TEST(PerfDataOutput, HasTheLastCountsOfStacks) {
+  MadePerfData made;
+  made.events = {made_event(kSampleType, {10})};
+  made.data = made_record(PERF_RECORD_LOST, 0, words(1, 2));
+  StackCounts counts;
+  counts.add(StackKind::kCut);
+  const auto rewritten = [&made](const StackCounts& given) {
+    auto input = open(made.file());
+    auto file = test::memory_file("");
+    Output output{file.get(), input};
+    unchanged(input, output);
+    output.finish({}, {}, given);
+    return open(std::move(file)).stack_counts();
+  };
+  EXPECT_EQ(rewritten({}), StackCounts{});
+  EXPECT_EQ(rewritten(counts), counts);
+  made.features = {{kStackCounts, "complete 4\ncut 2\n"}};
+  EXPECT_EQ(rewritten(counts), counts);
+  EXPECT_EQ(rewritten({}).of(StackKind::kComplete), 4U) << "those of the input";
+}
+
+TEST(PerfDataOutput, MarksAStackThatDoesNotFit) {
+  MadePerfData made;
+  made.events = {made_event(kSampleType, {10})};
+  made.data = made_record(PERF_RECORD_SAMPLE, 2, words(10, 5, 0));
+  static constexpr std::size_t kTooMany = 9000;
+  static constexpr std::uint64_t kMark = 0xabc;
+  bool whole = true;
+  const auto bytes = rewrite(made, [&whole](Input& input, Output& output) {
+    Sample sample;
+    const auto record = input.next();
+    ASSERT_TRUE(record && input.parse(*record, sample));
+    EXPECT_TRUE(output.write_sample(sample, std::vector<std::uint64_t>{7}, {}, kMark));
+    whole = output.write_sample(sample, std::vector<std::uint64_t>(kTooMany, 7), {}, kMark);
+  });
+  EXPECT_FALSE(whole);
+  auto input = open(test::memory_file(bytes));
+  Sample sample;
+  std::vector<std::vector<std::uint64_t>> chains;
+  while (const auto record = input.next()) {
+    ASSERT_TRUE(input.parse(*record, sample));
+    chains.push_back(sample.chain);
+  }
+  ASSERT_EQ(chains.size(), 2U);
+  EXPECT_EQ(chains[0], std::vector<std::uint64_t>{7});
+  EXPECT_GT(chains[1].size(), 8000U);
+  EXPECT_EQ(chains[1].back(), kMark);
+  EXPECT_EQ(std::ranges::count(chains[1], kMark), 1);
 }
 
 TEST(PerfDataOutput, EventsLoseTheirUserStacks) {

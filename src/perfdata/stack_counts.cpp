@@ -1,0 +1,107 @@
+#include "pyinject/perfdata/stack_counts.hpp"
+
+#include "base/text.hpp"
+#include "perfdata/stack_counts_section.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace pyinject::perfdata {
+
+namespace {
+
+struct Words {
+  std::string_view name;
+  std::string_view lack;  // empty: nothing is missing
+};
+// By StackKind.
+constexpr std::array<Words, kStackKinds> kWords{{
+    {"complete", ""},
+    {"no_python", ""},
+    {"cut", "cut at the root (the marks there say why)"},
+    {"unnamed",
+     "with functions that have no name, marked [unnamed Python functions] (--engine bpf "
+     "names them)"},
+    {"unread", "that could not be read (a lower -F helps if records were lost)"},
+    {"before_attach", "from before or after the attach"},
+    {"later_program", "of a program that was executed later (record it by itself)"},
+    {"other_program", "of other programs"},
+}};
+
+// The counts of a damaged file may have any sum.
+std::uint64_t sum(std::uint64_t one, std::uint64_t other) {
+  std::uint64_t both = 0;
+  return __builtin_add_overflow(one, other, &both) ? ~std::uint64_t{0} : both;
+}
+
+}  // namespace
+
+std::string_view name(StackKind kind) { return kWords.at(static_cast<std::size_t>(kind)).name; }
+
+void StackCounts::add(const StackCounts& other) {
+  std::ranges::transform(counts, other.counts, counts.begin(), sum);
+}
+
+std::uint64_t StackCounts::all() const {
+  std::uint64_t all = 0;
+  for (const auto count : counts) {
+    all = sum(all, count);
+  }
+  return all;
+}
+
+std::string what_lacks(const StackCounts& counts) {
+  std::string text;
+  for (std::size_t i = 0; i < kStackKinds; ++i) {
+    if (counts.counts.at(i) != 0 && !kWords.at(i).lack.empty()) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", base::grouped(counts.counts.at(i)),
+                          kWords.at(i).lack);
+    }
+  }
+  return text;
+}
+
+std::string incompleteness(const StackCounts& counts) {
+  double all = 0;  // not the sum of integers, which is limited
+  for (const auto count : counts.counts) {
+    all += static_cast<double>(count);
+  }
+  const auto whole = static_cast<double>(counts.of(StackKind::kComplete)) +
+                     static_cast<double>(counts.of(StackKind::kNoPython));
+  const auto others = static_cast<double>(counts.of(StackKind::kOtherProgram));
+  constexpr double kMostLacking = 0.01;
+  if (all - whole - others <= kMostLacking * all) {
+    return {};
+  }
+  return fmt::format("{:.1f} % of the {} samples lack Python functions: {}",
+                     100 * (all - whole) / all, base::grouped(counts.all()), what_lacks(counts));
+}
+
+std::string to_section(const StackCounts& counts) {
+  std::string text;
+  for (std::size_t i = 0; i < kStackKinds; ++i) {
+    text += fmt::format("{} {}\n", kWords.at(i).name, counts.counts.at(i));
+  }
+  return text;
+}
+
+StackCounts parse_stack_counts(Bytes section) {
+  StackCounts counts;
+  std::string text;
+  std::ranges::transform(section, std::back_inserter(text),
+                         [](std::byte byte) { return static_cast<char>(byte); });
+  for (const auto line : base::split(text, '\n')) {
+    const auto blank = line.find(' ');
+    const auto words = std::ranges::find(kWords, line.substr(0, blank), &Words::name);
+    if (blank == std::string_view::npos || words == kWords.end()) {
+      continue;
+    }
+    const auto at = static_cast<std::size_t>(words - kWords.begin());
+    counts.counts.at(at) = base::parse_number<std::uint64_t>(line.substr(blank + 1)).value_or(0);
+  }
+  return counts;
+}
+
+}  // namespace pyinject::perfdata
