@@ -12,6 +12,7 @@ namespace pyinject::cli {
 
 namespace {
 
+using base::grouped;
 using std::chrono::duration_cast;
 
 constexpr std::size_t kMostShown = 100;       // targets, one per line
@@ -22,15 +23,6 @@ std::string format_short(std::chrono::nanoseconds span) {
   const auto microseconds = static_cast<double>(span.count()) / 1000;
   return microseconds < 1000 ? fmt::format("{:.0f} us", microseconds)
                              : fmt::format("{:.1f} ms", microseconds / 1000);
-}
-
-// "1,234,567".
-std::string grouped(std::uint64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t end = text.size(); end > 3; end -= 3) {
-    text.insert(end - 3, ",");
-  }
-  return text;
 }
 
 // "1 sample", "2 samples".
@@ -193,14 +185,35 @@ std::vector<std::string> woven_lines(const record::WovenFile& file, const std::s
   return lines;
 }
 
-std::string sampler_line(const record::SamplerStats& stats) {
-  const auto all = stats.matched + stats.unmatched;
-  std::string line =
-      all == stats.with_frames && all != 1
-          ? fmt::format("all {} in Python processes have Python stacks", phrase(all, "sample"))
-          : fmt::format("{} of {} in Python processes {}", grouped(stats.with_frames),
-                        phrase(all, "sample"),
-                        stats.with_frames == 1 ? "has a Python stack" : "have Python stacks");
+namespace {
+
+// "8 of 9 samples in Python processes have Python stacks". OTHERS: samples of other programs, which
+// are part of ALL.
+std::string share_of_stacks(std::uint64_t count, std::uint64_t all, std::uint64_t others) {
+  if (all == count && all != 1) {
+    return fmt::format("all {} in Python processes have Python stacks", phrase(all, "sample"));
+  }
+  return fmt::format("{} of {}{} {}", grouped(count), phrase(all, "sample"),
+                     others == 0 ? " in Python processes" : "",
+                     count == 1 ? "has a Python stack" : "have Python stacks");
+}
+
+}  // namespace
+
+std::string stacks_line(const perfdata::StackCounts& stacks) {
+  using perfdata::StackKind;
+  auto line =
+      share_of_stacks(stacks.of(StackKind::kComplete), stacks.all(), stacks.of_other_programs());
+  if (const auto none = stacks.of(StackKind::kNoPython); none != 0) {
+    line += fmt::format(", {} in threads that ran no Python at that moment", grouped(none));
+  }
+  const auto lacks = perfdata::what_lacks(stacks);
+  return line + (lacks.empty() ? "" : ", ") + lacks;
+}
+
+std::string sampler_line(const record::SamplerStats& stats, const perfdata::StackCounts& stacks) {
+  const auto others = stacks.of_other_programs();
+  auto line = share_of_stacks(stats.with_frames, stats.matched + stats.unmatched + others, others);
   const auto add = [&line](std::uint64_t count, std::string_view what) {
     if (count > 0) {
       line += fmt::format(", {} {}", grouped(count), what);
@@ -216,6 +229,16 @@ std::string sampler_line(const record::SamplerStats& stats) {
   add(stats.unmatched, "unmatched");
   if (stats.not_joined > 0) {
     line += fmt::format(" ({} from before or after the join)", grouped(stats.not_joined));
+  } else if (const auto before = stacks.of(perfdata::StackKind::kBeforeAttach); before > 0) {
+    line += fmt::format(" ({} from before or after the attach)", grouped(before));
+  }
+  if (others > 0) {
+    perfdata::StackCounts only;
+    for (const auto kind :
+         {perfdata::StackKind::kLaterProgram, perfdata::StackKind::kOtherProgram}) {
+      only.counts.at(static_cast<std::size_t>(kind)) = stacks.of(kind);
+    }
+    line += ", " + perfdata::what_lacks(only);
   }
   add(stats.truncated, "cut at 512 Python functions");
   add(stats.unreadable, "partly unreadable");
@@ -231,6 +254,15 @@ std::string sampler_line(const record::SamplerStats& stats) {
 }
 
 namespace {
+
+// Of all files.
+perfdata::StackCounts stack_counts(const record::RecordSummary& summary) {
+  perfdata::StackCounts stacks;
+  for (const auto& file : summary.woven) {
+    stacks.add(file.summary.stacks);
+  }
+  return stacks;
+}
 
 // Of files that exist only until they have been read.
 std::vector<std::string> without_paths(std::vector<std::string> lines,
@@ -276,8 +308,12 @@ std::vector<std::string> summary_lines(const record::RecordSummary& summary,
     }
     lines.push_back(line + base::printable(file.path));
   }
-  if (summary.sampler && summary.sampler->matched + summary.sampler->unmatched > 0) {
-    lines.push_back(sampler_line(*summary.sampler));
+  const auto stacks = stack_counts(summary);
+  const bool sampled = summary.sampler && summary.sampler->matched + summary.sampler->unmatched > 0;
+  if (sampled || (summary.sampler && stacks.all() > 0)) {
+    lines.push_back(sampler_line(*summary.sampler, stacks));
+  } else if (stacks.all() > 0) {
+    lines.push_back(stacks_line(stacks));
   }
   if (summary.unknown_threads > 0) {
     lines.push_back(fmt::format(
@@ -377,6 +413,7 @@ void Console::finished(const record::RecordSummary& summary) {
   }
   if (reporter_ != nullptr) {
     reporter_->count_unknown_threads(summary.unknown_threads);
+    reporter_->take(stack_counts(summary));
     if (summary.sampler) {
       reporter_->take(*summary.sampler);
     }

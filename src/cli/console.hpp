@@ -28,8 +28,11 @@ namespace pyinject::cli {
 // The result for one file. DONE: "recorded 2.0 s".
 [[nodiscard]] std::vector<std::string> woven_lines(const record::WovenFile& file,
                                                    const std::string& done);
-// The counters of --engine bpf.
-[[nodiscard]] std::string sampler_line(const record::SamplerStats& stats);
+// The counters of --engine bpf, with the samples of other programs in STACKS.
+[[nodiscard]] std::string sampler_line(const record::SamplerStats& stats,
+                                       const perfdata::StackCounts& stacks = {});
+// The same for the trampoline.
+[[nodiscard]] std::string stacks_line(const perfdata::StackCounts& stacks);
 // The lines at the end of a recording. PERF: the user's name for perf; empty: the caller reads the
 // file and removes it, so the lines do not name it.
 [[nodiscard]] std::vector<std::string> summary_lines(const record::RecordSummary& summary,

@@ -35,6 +35,7 @@ class Reporter {
   // Adds counters of the run; may be called for several parts of it.
   void take(const targets::Stats& stats) { report_.take(stats); }
   void take(const record::SamplerStats& stats) { report_.take(stats); }
+  void take(const perfdata::StackCounts& stacks) { report_.stacks.add(stacks); }
   void take(const record::ProfileCounts& counts) { report_.profile = counts; }
   // Replaces earlier ones.
   void take(const record::PushStats& stats) { report_.push = stats; }

@@ -50,34 +50,38 @@ std::vector<weave::EntryFrame> FrameWatch::entry_frames() {
   return frames;
 }
 
+void FrameWatch::know(const targets::ActiveTarget& active) {
+  const std::lock_guard lock{mutex_};
+  (void)know_interpreter(active.target);
+}
+
+const weave::Interpreter& FrameWatch::know_interpreter(const python::Target& target) {
+  weave::Interpreter interpreter{.evaluator = {},
+                                 .frame_pointers = target.frame_pointers,
+                                 .seen = clock_ ? std::optional{now_by(*clock_)} : std::nullopt};
+  for (const auto& range : python::evaluator_ranges(target)) {
+    interpreter.evaluator.push_back({.begin = range.begin.value(), .end = range.end.value()});
+  }
+  return interpreters_[static_cast<std::uint32_t>(target.id.pid.value())].emplace_back(
+      std::move(interpreter));
+}
+
 void FrameWatch::add(const targets::ActiveTarget& active) {
   const auto& target = active.target;
   const bool first = active.activation.mechanism != python::Mechanism::kStore &&
                      active.activation.mechanism != python::Mechanism::kNone;
   const std::lock_guard lock{mutex_};
   const auto pid = static_cast<std::uint32_t>(target.id.pid.value());
-  auto opened = python::StackReader::of(target);
-  if (const auto* const why = std::get_if<std::string>(&opened)) {
-    if (!procfs::ends_now(target.id)) {
-      logger_.warning("pid {}: functions entered before the attach cannot be named: {}", pid, *why);
-    }
-    return;
-  }
-  auto& ranges = evaluators_[pid];
-  for (const auto& range : python::evaluator_ranges(target)) {
-    ranges.push_back({.begin = range.begin.value(), .end = range.end.value()});
-  }
-  if (ranges.empty()) {
-    if (!procfs::ends_now(target.id)) {
-      logger_.warning(
-          "pid {}: functions entered before the attach cannot be named: the evaluator was not "
-          "found",
-          pid);
-    }
-    evaluators_.erase(pid);
-    return;
-  }
   const auto now = clock_ ? now_by(*clock_) : 0;
+  auto opened = python::StackReader::of(target);
+  const bool evaluator = !know_interpreter(target).evaluator.empty();
+  if (const auto* const why = std::get_if<std::string>(&opened); why != nullptr || !evaluator) {
+    if (!procfs::ends_now(target.id)) {
+      logger_.warning("pid {}: functions entered before the attach cannot be named: {}", pid,
+                      why != nullptr ? *why : "the evaluator was not found");
+    }
+    return;
+  }
   const auto since = static_cast<std::uint64_t>(active.activation.until_active.count());
   constexpr std::uint64_t kMostCodes = std::uint64_t{1} << 40U;
   Watched watched{.reader = std::get<python::StackReader>(std::move(opened)),

@@ -38,16 +38,16 @@ class FrameWatch {
   // running functions return soon, later 20 times a second. Less often if it would take more than
   // 0.5 % of a processor.
   void add(const targets::ActiveTarget& active);
+  // Only for interpreters(): a target without functions that were entered before its activation.
+  void know(const targets::ActiveTarget& active);
   // PID has exited or exec'ed: it is not read any more. Learned frames are kept.
   void forget(base::Pid pid);
   // Ends the thread; learned frames are kept. Call it before history().
   void stop();
 
   [[nodiscard]] weave::FrameHistory& history() { return history_; }
-  [[nodiscard]] const std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>>&
-  evaluators() const {
-    return evaluators_;
-  }
+  // Of the targets that were added.
+  [[nodiscard]] const weave::Interpreters& interpreters() const { return interpreters_; }
   // What an entry frame looks like on the C stack, for each supported layout.
   [[nodiscard]] static std::vector<weave::EntryFrame> entry_frames();
   struct Effort {
@@ -78,6 +78,7 @@ class FrameWatch {
     std::set<base::Tid> unknown = {};  // threads without any readable stack so far
     std::set<base::Tid> partial = {};  // threads with only outer frames readable so far
   };
+  const weave::Interpreter& know_interpreter(const python::Target& target);
   void forget_watched(std::uint32_t pid);
   void look_at(std::uint32_t pid, Watched& watched);
   void begin(std::uint32_t pid, Watched& watched, const python::ThreadStack& stack);
@@ -87,7 +88,7 @@ class FrameWatch {
   std::uint64_t targets_added_ = 0;
   std::size_t unknown_threads_ = 0;  // of processes that are not read any more
   weave::FrameHistory history_;
-  std::unordered_map<std::uint32_t, std::vector<weave::AddressRange>> evaluators_;
+  weave::Interpreters interpreters_;
   Effort effort_;
   std::chrono::nanoseconds pause_{};
   std::chrono::steady_clock::time_point began_;

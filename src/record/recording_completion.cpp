@@ -180,6 +180,8 @@ std::function<bool(std::uint32_t)> Recording::wanted_samples() const {
 
 weave::RecordingContext Recording::recording_context() {
   weave::RecordingContext context{
+      .scope = options_.all ? weave::RecordingContext::Scope::kPythons
+                            : weave::RecordingContext::Scope::kProcesses,
       .wanted = wanted_samples(),
       .open_map = [this](std::uint32_t pid) { return targets::open_map(*manager_, pid); }};
   engine_->add_to(context);

@@ -127,6 +127,13 @@ std::string to_json(const StatsReport& report) {
                          {"activation", json_of(report.times.activation)},
                          {"deactivation", json_of(report.times.deactivation)}};
   all["threads_without_earlier_functions"] = report.unknown_threads;
+  if (report.stacks.all() != 0) {
+    auto& stacks = all["stacks"] = ordered_json::object();
+    for (std::size_t i = 0; i < perfdata::kStackKinds; ++i) {
+      stacks[std::string{perfdata::name(static_cast<perfdata::StackKind>(i))}] =
+          report.stacks.counts.at(i);
+    }
+  }
   if (report.sampler) {
     auto& sampler = all["bpf"] = ordered_json::object();
     for (const auto& [name, member] : kSamplerCounters) {

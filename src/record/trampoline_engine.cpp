@@ -295,11 +295,10 @@ bool TrampolineEngine::activated(const targets::ActiveTarget& active) {
     add_map_writer(active.target);
   }
   if (options_.launch && active.activation.before == python::TrampolineState::kOnByItself) {
+    frames_.know(active);
     return false;  // on since its first instruction, as intended
   }
-  if (options_.backfill) {
-    frames_.add(active);
-  }
+  options_.backfill ? frames_.add(active) : frames_.know(active);
   return true;
 }
 
@@ -337,7 +336,7 @@ void TrampolineEngine::dismiss() {
 
 void TrampolineEngine::add_to(weave::RecordingContext& context) {
   context.stacks = frames_.history().empty() ? nullptr : &frames_.history();
-  context.interpreters = weave::interpreters_of(frames_.evaluators());
+  context.interpreters = frames_.interpreters();
   context.entry_frames = FrameWatch::entry_frames();
   context.native = native_ ? &native_->stacks() : nullptr;
   const std::lock_guard lock{mutex_};

@@ -389,6 +389,9 @@ Profile Reader::read() {
   }
   name_stacks();
   judge_waits();
+  if (auto incomplete = perfdata::incompleteness(input_.stack_counts()); !incomplete.empty()) {
+    profile_.notes.push_back(std::move(incomplete));
+  }
   note_losses();
   note_lost_names();
   std::ranges::stable_sort(profile_.samples, {}, &Sample::time);

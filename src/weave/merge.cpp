@@ -36,9 +36,10 @@ struct Insertion {
 std::vector<EvaluatorFrame> evaluators_of(std::span<const AddressKind> kinds) {
   std::vector<EvaluatorFrame> result;
   for (std::size_t i = kinds.size(); i-- > 0;) {
-    if (kinds[i] == AddressKind::kTrampoline) {
+    const bool unnamed = kinds[i] == AddressKind::kUnnamedTrampoline;
+    if (unnamed || kinds[i] == AddressKind::kTrampoline) {
       const bool there = i > 0 && kinds[i - 1] == AddressKind::kEvaluator;
-      result.push_back({.behind = i, .trampoline = true});
+      result.push_back({.behind = i, .trampoline = true, .unnamed = unnamed && there});
       i -= there ? 1 : 0;
     } else if (kinds[i] == AddressKind::kEvaluator) {
       result.push_back({.behind = i + 1, .trampoline = false});
@@ -51,6 +52,16 @@ std::size_t count_untrampolined(const std::vector<EvaluatorFrame>& evaluators) {
   const auto last = std::find_if(evaluators.rbegin(), evaluators.rend(),
                                  [](const auto& one) { return !one.trampoline; });
   return static_cast<std::size_t>(evaluators.rend() - last);
+}
+
+bool has_unnamed(const std::vector<EvaluatorFrame>& evaluators, std::size_t groups) {
+  for (std::size_t i = 0; i < evaluators.size(); ++i) {
+    const bool named = evaluators[i].trampoline ? !evaluators[i].unnamed : i < groups;
+    if (!named) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::size_t count_groups(const std::vector<PythonFrame>& python) {

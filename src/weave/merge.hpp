@@ -14,12 +14,14 @@ enum class AddressKind : std::uint8_t {
   kOther,
   kEvaluator,   // in _PyEval_EvalFrameDefault
   kTrampoline,  // a trampoline of CPython: called by the next outer frame, runs one Python function
+  kUnnamedTrampoline,  // the same, or code of a JIT: not in the perf map
 };
 
 // An activation of the evaluator in a callchain. Lists of them start with the outermost.
 struct EvaluatorFrame {
   std::size_t behind = 0;   // frames that it runs belong at this index of the callchain
   bool trampoline = false;  // the callchain already has the outermost Python frame that it runs
+  bool unnamed = false;     // which has no name
 };
 
 // KINDS of a callchain's addresses, innermost first. A trampoline whose evaluator is missing (its
@@ -28,6 +30,10 @@ struct EvaluatorFrame {
 
 // Number of evaluators from the outermost up to the last one without a trampoline.
 [[nodiscard]] std::size_t count_untrampolined(const std::vector<EvaluatorFrame>& evaluators);
+
+// Whether one of EVALUATORS runs a function that neither its trampoline names nor one of the
+// outermost GROUPS, which are those of the outermost evaluators.
+[[nodiscard]] bool has_unnamed(const std::vector<EvaluatorFrame>& evaluators, std::size_t groups);
 
 // Number of groups in PYTHON: each group was started by an activation of its own.
 [[nodiscard]] std::size_t count_groups(const std::vector<PythonFrame>& python);

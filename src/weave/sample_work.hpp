@@ -8,6 +8,7 @@
 #include "weave/weave.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace pyinject::weave {
@@ -23,6 +24,7 @@ struct SampleWork {
   bool deferred = false;                        // CHAIN was recorded later
   bool lacks_user_part = false;                 // and was not found
   std::uint64_t* incomplete_counter = nullptr;  // counts the reason why CHAIN lacks its outer end
+  std::optional<perfdata::StackKind> kind;      // nullopt: of a process that is not recorded
 
   // Call it before the next sample; keeps the memory.
   void clear_stack() {
@@ -32,6 +34,7 @@ struct SampleWork {
     deferred = false;
     lacks_user_part = false;
     incomplete_counter = nullptr;
+    kind.reset();
   }
 };
 

@@ -43,15 +43,6 @@ void check_replaceable(const base::Place& place, const std::string& path) {
 
 }  // namespace
 
-Interpreters interpreters_of(
-    const std::unordered_map<std::uint32_t, std::vector<AddressRange>>& evaluators) {
-  Interpreters interpreters;
-  for (const auto& [pid, ranges] : evaluators) {
-    interpreters[pid].push_back({.evaluator = ranges});
-  }
-  return interpreters;
-}
-
 std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
                                             const RecordingContext& context,
                                             unwind::FileFinder& files) {

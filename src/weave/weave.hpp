@@ -37,10 +37,6 @@ struct Interpreter {
 // By pid; several processes can have the same pid, one after another.
 using Interpreters = std::unordered_map<std::uint32_t, std::vector<Interpreter>>;
 
-// Interpreters that ran all the time, with frame pointers.
-[[nodiscard]] Interpreters interpreters_of(
-    const std::unordered_map<std::uint32_t, std::vector<AddressRange>>& evaluators);
-
 // The functions with which a Python writes its perf map.
 struct MapWriter {
   std::vector<AddressRange> functions = {};
@@ -79,6 +75,13 @@ struct RecordingContext {
   Waits* waits = nullptr;
   // Names for threads that have none of their own in the file; nullptr: none.
   CommHistory* comms = nullptr;
+  // Which processes the recording is about (WeaveSummary::stacks).
+  enum class Scope : std::uint8_t {
+    kUnknown,    // their stacks are not counted
+    kProcesses,  // all that perf has recorded
+    kPythons,    // Python processes, also when they run another program
+  };
+  Scope scope = Scope::kUnknown;
   // Samples of other processes are dropped. Unset: keep all.
   std::function<bool(std::uint32_t pid)> wanted = {};
   // Opens the perf map of a process for reading; not valid: none.

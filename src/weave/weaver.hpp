@@ -44,6 +44,8 @@ class Weaver {
   [[nodiscard]] WeaveSummary take_summary() { return std::move(summary_); }
 
  private:
+  static constexpr std::string_view kCutCallchain = "[truncated: callchain]";
+  static constexpr std::size_t kMayBeCut = 4096;  // entries: more may not fit into a record
   struct ForkedThread {
     std::uint32_t pid = 0;
     std::uint32_t tid = 0;
@@ -106,7 +108,13 @@ class Weaver {
   void add_python(SampleWork& work, bool by_frame_pointer);
   void add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
                        const PythonStack& stack);
-  void count_without_record(const SampleWork& work);
+  void count_without_record(SampleWork& work);
+  using StackKind = perfdata::StackKind;
+  [[nodiscard]] std::optional<StackKind> kind_without_python(const SampleWork& work,
+                                                             bool by_frame_pointer) const;
+  [[nodiscard]] static StackKind kind_of_whole(const SampleWork& work, const PythonStack& stack);
+  void judge_trampolines(SampleWork& work, bool unnamed, bool by_frame_pointer);
+  [[nodiscard]] std::uint64_t address_of_mark(const std::string& text);
   [[nodiscard]] bool keeps_frame(const SampleWork& work, std::size_t index);
   [[nodiscard]] bool is_of_interpreter(const SampleWork& work, std::uint64_t address) const;
   using PlaceInFile = std::pair<std::string_view, std::uint64_t>;

@@ -85,7 +85,7 @@ AddressKind Weaver::kind_of(const SampleWork& work, std::uint64_t address) const
   }
   // An unreadable map does not rule out a trampoline.
   return lies_in_anonymous_code(work.sample.pid, work.sample.time, address)
-             ? AddressKind::kTrampoline
+             ? AddressKind::kUnnamedTrampoline
              : AddressKind::kOther;
 }
 
@@ -99,6 +99,9 @@ std::string Weaver::trampoline_of(const SampleWork& work, const EvaluatorFrame& 
 // its own, this is not needed.
 PythonStack Weaver::python_of(StackQuery query) const {
   for (int depth = 0; depth < kMostAncestors; ++depth) {
+    if (context_.stacks == nullptr) {
+      return {};
+    }
     if (auto stack = context_.stacks->at(query);
         !stack.frames.empty() || context_.stacks->has_every_sample()) {
       return stack;
@@ -139,10 +142,12 @@ bool Weaver::is_cut(const SampleWork& work) const {
 void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
   work.interpreter = interpreter_of(work.sample.pid, work.sample.time);
   const bool every = context_.stacks != nullptr && context_.stacks->has_every_sample();
-  const bool no_place = every && !work.sample.event->samples(PERF_SAMPLE_CALLCHAIN);
-  if (no_place || context_.stacks == nullptr || work.chain.empty() ||
-      !(work.interpreter != nullptr || every)) {
-    if (no_place && work.interpreter != nullptr) {
+  const bool no_place = !work.sample.event->samples(PERF_SAMPLE_CALLCHAIN);
+  if (!no_place) {
+    work.kind = kind_without_python(work, by_frame_pointer);
+  }
+  if (no_place || work.chain.empty() || !(work.interpreter != nullptr || every)) {
+    if (every && no_place && work.interpreter != nullptr) {
       count_without_record(work);
     }
     work.result.insert(work.result.end(), work.chain.begin(), work.chain.end());
@@ -175,13 +180,16 @@ void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
     add_around_hole(work, evaluators, stack);
     return;
   }
+  const auto all = hidden ? insert_sorted(evaluators, {.behind = 1}) : evaluators;
   const auto added = merge(
-      work.chain, hidden ? insert_sorted(evaluators, {.behind = 1}) : evaluators, stack.frames,
+      work.chain, all, stack.frames,
       [&](const PythonFrame& frame) { return address_of(frame, query.pid, query.time); },
       work.result);
   summary_.extended += added > 0 ? 1 : 0;
   if (work.interpreter != nullptr && every) {
     count_without_record(work);
+  } else if (!every) {
+    judge_trampolines(work, has_unnamed(all, count_groups(stack.frames)), by_frame_pointer);
   }
 }
 
@@ -199,15 +207,83 @@ void Weaver::add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>
   const auto address = [&](const PythonFrame& frame) {
     return address_of(frame, work.sample.pid, work.sample.time);
   };
+  work.kind = StackKind::kCut;
   merge(work.chain, evaluators, {begin, begin + first}, address, work.result);
   std::transform(begin + first, stack.frames.end(), std::back_inserter(work.result), address);
   ++summary_.extended;
 }
 
-void Weaver::count_without_record(const SampleWork& work) {
+void Weaver::count_without_record(SampleWork& work) {
   ++summary_.without_record;
   const bool then = context_.from <= work.sample.time && work.sample.time <= context_.until;
   summary_.of_another_time += then ? 0 : 1;
+  if (work.kind) {
+    const auto since = work.interpreter->seen.value_or(0);
+    work.kind = then && since <= work.sample.time ? StackKind::kUnread : StackKind::kBeforeAttach;
+  }
+}
+
+// The kind of a stack in which no Python functions are looked for: of another program, in a thread
+// that has no user part (any more), or of a Python that was too short-lived to be examined, whose
+// trampolines are on by themselves.
+std::optional<perfdata::StackKind> Weaver::kind_without_python(const SampleWork& work,
+                                                               bool by_frame_pointer) const {
+  const auto pid = work.sample.pid;
+  const bool cut = work.incomplete_counter != nullptr || (by_frame_pointer && is_cut(work));
+  if (context_.scope == RecordingContext::Scope::kUnknown) {
+    return std::nullopt;
+  }
+  if (work.interpreter != nullptr) {
+    // The kernel was not to record the user part, and the program's was not found.
+    const bool lost = work.chain.empty() && work.sample.event->attr.exclude_callchain_user != 0;
+    return cut ? StackKind::kCut : lost ? StackKind::kUnread : StackKind::kNoPython;
+  }
+  // A child that has executed another program has never been the recorded Python.
+  const auto own = context_.interpreters.find(pid);
+  if (own != context_.interpreters.end() &&
+      std::ranges::any_of(own->second, [&](const Interpreter& one) {
+        const auto seen = one.seen.value_or(0);
+        return seen <= work.sample.time && !spaces_.origin(pid, seen);
+      })) {
+    return StackKind::kLaterProgram;
+  }
+  if (context_.stacks == nullptr || !context_.stacks->has_every_sample()) {
+    if (std::ranges::any_of(work.chain, [&](std::uint64_t address) {
+          return maps_.find(pid, address).has_value();
+        })) {
+      return cut ? StackKind::kCut : StackKind::kComplete;
+    }
+    if (!maps_.of(pid).empty()) {
+      return cut ? StackKind::kCut : StackKind::kNoPython;
+    }
+  }
+  return context_.scope == RecordingContext::Scope::kPythons
+             ? std::nullopt
+             : std::optional{StackKind::kOtherProgram};
+}
+
+// Marks what the callchain shows no name for. Without the evaluator's place, or without frame
+// pointers, nothing tells whether a function is missing.
+void Weaver::judge_trampolines(SampleWork& work, bool unnamed, bool by_frame_pointer) {
+  const bool cut = by_frame_pointer && is_cut(work);
+  if (cut || work.incomplete_counter != nullptr) {
+    work.kind = StackKind::kCut;
+    if (work.incomplete_counter == nullptr) {
+      mark(work, std::string{kCutCallchain});
+    }
+  } else if (work.interpreter->evaluator.empty() ||
+             (by_frame_pointer && !work.interpreter->frame_pointers)) {
+    work.kind = StackKind::kUnread;
+  } else if (unnamed) {
+    const bool before = work.sample.time < work.interpreter->seen.value_or(0);
+    work.kind = before ? StackKind::kBeforeAttach : StackKind::kUnnamed;
+    mark(work, before ? "[before the attach]" : "[unnamed Python functions]");
+  } else {
+    work.kind = std::ranges::count(work.kinds, AddressKind::kOther) ==
+                        static_cast<std::ptrdiff_t>(work.kinds.size())
+                    ? StackKind::kNoPython
+                    : StackKind::kComplete;
+  }
 }
 
 bool Weaver::lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,

@@ -34,6 +34,7 @@ void Weaver::write_waits(perfdata::Output& output, SampleWork& work) {
   }
   const auto begin = options_.begun_at != 0 ? options_.begun_at : first_time_;
   const auto before = summary_;
+  perfdata::StackCounts kinds;
   std::uint64_t written = 0;
   std::uint64_t unknown = 0;
   for (auto& thread : context_.waits->threads) {
@@ -56,10 +57,14 @@ void Weaver::write_waits(perfdata::Output& output, SampleWork& work) {
       work.sample.time = wait->begin;
       write_wait(output, work, *event, thread, *wait->until - wait->begin);
       ++written;
+      if (work.kind) {
+        kinds.add(*work.kind);
+      }
     }
   }
   // The other statistics do not cover these stacks.
   summary_ = before;
+  summary_.stacks.add(kinds);
   summary_.samples += written;
   summary_.off_cpu += written;
   summary_.waits += written;
@@ -156,6 +161,10 @@ void Weaver::add_python_of(SampleWork& work, const WaitingThread& thread) {
   work.interpreter = interpreter_of(thread.pid, work.sample.time);
   const auto stack =
       context_.waits->stacks.at({.pid = thread.pid, .tid = thread.tid, .time = thread.seen});
+  work.kind = kind_without_python(work, false);
+  if (work.interpreter != nullptr && work.kind) {
+    work.kind = stack.whole ? kind_of_whole(work, stack) : StackKind::kUnread;
+  }
   if (work.chain.empty()) {
     std::ranges::transform(
         stack.frames, std::back_inserter(work.result),

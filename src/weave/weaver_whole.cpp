@@ -15,6 +15,9 @@ void Weaver::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& eval
   const auto address = [&](const PythonFrame& frame) {
     return address_of(frame, work.sample.pid, work.sample.time);
   };
+  if (work.interpreter != nullptr && work.kind) {
+    work.kind = kind_of_whole(work, stack);
+  }
   const auto places = places_of(work, evaluators, stack, by_frame_pointer);
   if (stack.frames.empty() || !places.empty()) {
     merge(work.chain, places, stack.frames, address, work.result);
@@ -30,6 +33,14 @@ void Weaver::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& eval
   }
   summary_.extended += stack.frames.empty() ? 0 : 1;
   mark_root(work, stack);
+}
+
+perfdata::StackKind Weaver::kind_of_whole(const SampleWork& work, const PythonStack& stack) {
+  if (stack.frames.empty()) {
+    return stack.truncated ? StackKind::kUnread : StackKind::kNoPython;
+  }
+  return stack.truncated || work.incomplete_counter != nullptr ? StackKind::kCut
+                                                               : StackKind::kComplete;
 }
 
 // The activations that run the groups of STACK; empty: unknown.
@@ -78,8 +89,12 @@ void Weaver::mark_root(SampleWork& work, const PythonStack& stack) {
 // Adds a frame at the root.
 void Weaver::mark(SampleWork& work, const std::string& text) {
   if (spaces_.settled_since(work.sample.pid)) {  // otherwise perf finds no names in that process
-    work.result.push_back(*marks_.insert(synthetic_->address(text)).first);
+    work.result.push_back(address_of_mark(text));
   }
+}
+
+std::uint64_t Weaver::address_of_mark(const std::string& text) {
+  return *marks_.insert(synthetic_->address(text)).first;
 }
 
 }  // namespace pyinject::weave

@@ -57,7 +57,7 @@ bool Weaver::rewrite(int fd) {
   for (const auto& one : summary_.images) {
     images.emplace_back(one.image.bytes);
   }
-  summary_.images_left_out = output.finish(build_ids, images);
+  summary_.images_left_out = output.finish(build_ids, images, summary_.stacks);
   summarize_dropped();
   summary_.bytes_after = output.size();
   summary_.damage = input_.damage();
@@ -210,8 +210,15 @@ void Weaver::write_sample(perfdata::Output& output, SampleWork& work) {
   }
   mark_names(work, begin);
   summary_.longest = std::max(summary_.longest, work.result.size());
-  if (!output.write_sample(sample, work.result, period)) {
+  const bool may_be_cut = work.result.size() > kMayBeCut && spaces_.settled_since(sample.pid);
+  const auto mark =
+      may_be_cut ? std::optional{address_of_mark(std::string{kCutCallchain})} : std::nullopt;
+  if (!output.write_sample(sample, work.result, period, mark)) {
     ++summary_.limited;
+    work.kind = work.kind ? std::optional{StackKind::kCut} : std::nullopt;
+  }
+  if (work.kind) {
+    summary_.stacks.add(*work.kind);
   }
 }
 
@@ -399,7 +406,7 @@ void Weaver::mark_incomplete(SampleWork& work, std::uint64_t& counter, const std
   ++counter;
   work.incomplete_counter = &counter;
   if (spaces_.settled_since(work.sample.pid)) {  // otherwise perf finds no names in that process
-    work.chain.push_back(*marks_.insert(synthetic_->address(name)).first);
+    work.chain.push_back(address_of_mark(name));
   }
 }
 

@@ -135,9 +135,9 @@ void forget_names(const std::string& file) {
   constexpr std::streamoff kByte = 72 + 255 / 8;
   std::fstream stream{file, std::ios::in | std::ios::out | std::ios::binary};
   stream.seekg(kByte);
-  EXPECT_EQ(stream.get(), 0x80);
+  EXPECT_EQ(stream.get(), 0xc0);
   stream.seekp(kByte);
-  stream.put(0);
+  stream.put(0x40);
 }
 
 std::size_t working(const Counts& counts) {
@@ -149,11 +149,32 @@ std::size_t working(const Counts& counts) {
   return sum;
 }
 
+std::size_t number_of(const Counts& counts) {
+  std::size_t sum = 0;
+  for (const auto& [key, count] : counts) {
+    sum += count;
+  }
+  return sum;
+}
+
+// The samples that `record` has counted by their stacks, in FILE of --stats.
+std::size_t counted_by_kind(const std::string& file) {
+  std::size_t sum = 0;
+  const auto stats = nlohmann::json::parse(contents_of(file));
+  for (const auto& [kind, count] : stats.at("stacks").items()) {
+    sum += count.get<std::size_t>();
+  }
+  return sum;
+}
+
 // Records what GIVEN's program starts and does in that way; returns the tool's messages.
 std::string record(const Start& given, const Interpreter& python, const std::string& data) {
-  std::vector<std::string> arguments{
-      "--engine", std::string{given.engine}, "-F", "499", "-e", "cpu-clock", "-o", data, "--perf",
-      given.perf};
+  std::vector<std::string> arguments{"--engine", std::string{given.engine},
+                                     "-F",       "499",
+                                     "-e",       "cpu-clock",
+                                     "-o",       data,
+                                     "--perf",   given.perf,
+                                     "--stats",  data + ".stats"};
   for (const auto word : base::split(given.option, ' ')) {
     if (!word.empty()) {
       arguments.emplace_back(word);
@@ -210,6 +231,7 @@ TEST_P(Readers, ShowTheSameSamplesAsPerf) {
   const auto messages = record(given, pythons.front(), data);
   const auto ours = counts_of_export(data);
   EXPECT_GE(working(ours), 100U) << messages;
+  EXPECT_EQ(counted_by_kind(data + ".stats"), number_of(ours)) << messages;
   for (const auto* const perf : {"perf", "perf6.12", "perf7"}) {
     if (const auto path = find_perf(perf)) {
       EXPECT_THAT(differences(ours, counts_of_perf(data, *path)), IsEmpty()) << perf << "\n"
@@ -315,10 +337,7 @@ TEST_P(OptionsOfPerf, LeavePerfsSamplesAndAllStacks) {
   if (messages.find("only the innermost function of a sample is known") != std::string::npos) {
     return;  // frame pointers were asked for, and there are none
   }
-  std::size_t all = 0;
-  for (const auto& [each, count] : ours) {
-    all += count;
-  }
+  const auto all = number_of(ours);
   // 0.4 s of processor time: 200 samples. The others are of the start and the end of the work.
   EXPECT_GE(working(ours), 50U) << messages;
   EXPECT_TRUE(share_is_at_least({.count = working(ours), .all = all}, 0.8)) << messages;

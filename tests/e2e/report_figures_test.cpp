@@ -1,6 +1,7 @@
 // The figures of `report`, compared with those that the test computes from the text of perf script,
 // and with perf's own columns.
 #include "base/text.hpp"
+#include "e2e/both_engines.hpp"
 #include "e2e/bpf_recording.hpp"
 #include "e2e/take_word.hpp"
 #include "support/child_process.hpp"
@@ -168,24 +169,6 @@ SumsOfEvents without_kernel(SumsOfEvents sums) {
   return sums;
 }
 
-struct Recorded {
-  Interpreter python;
-  std::string engine;
-};
-// NOLINTNEXTLINE(readability-identifier-naming)
-void PrintTo(const Recorded& recorded, std::ostream* stream) {
-  *stream << recorded.python.name << " " << recorded.engine;
-}
-
-std::vector<Recorded> recordings() {
-  std::vector<Recorded> all;
-  for (const auto& python : interpreters({.trampoline = true})) {
-    all.push_back({.python = python, .engine = "trampoline"});
-    all.push_back({.python = python, .engine = "bpf"});
-  }
-  return all;
-}
-
 class ReportFigures : public testing::TestWithParam<Recorded> {
  protected:
   void SetUp() override {
@@ -293,10 +276,6 @@ std::vector<Recorded> oldest_and_newest() {
     }
   }
   return all;
-}
-
-std::string recorded_name(const testing::TestParamInfo<Recorded>& each) {
-  return fmt::format("{}_{}", each.param.python.name, each.param.engine);
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, ReportFigures, testing::ValuesIn(recordings()), recorded_name);

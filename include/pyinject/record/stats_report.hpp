@@ -1,6 +1,7 @@
 // Statistics of one run, for monitoring programs.
 #pragma once
 
+#include "pyinject/perfdata/stack_counts.hpp"
 #include "pyinject/python/reason.hpp"
 #include "pyinject/record/sampler_stats.hpp"
 #include "pyinject/targets/manager.hpp"
@@ -57,6 +58,7 @@ struct StatsReport {
   std::vector<std::pair<python::Reason, std::uint64_t>> reasons;  // only those that occurred
   EventTimes times;
   std::uint64_t unknown_threads = 0;    // RecordSummary::unknown_threads, sum
+  perfdata::StackCounts stacks;         // of recordings, sums
   std::optional<SamplerStats> sampler;  // with --engine bpf, sums
   std::optional<ProfileCounts> profile;
   std::optional<PushStats> push;  // with --push

@@ -1,6 +1,7 @@
 // Results of post-processing a recording.
 #pragma once
 
+#include "pyinject/perfdata/stack_counts.hpp"
 #include "pyinject/weave/symbol_image.hpp"
 
 #include <cstddef>
@@ -60,6 +61,7 @@ struct WeaveSummary {
   std::uint64_t truncated = 0;         // of these: frames are missing at the root
   std::uint64_t without_record = 0;    // samples without a record, despite complete Python stacks
   std::uint64_t of_another_time = 0;   // of these: no stack was read at that time
+  perfdata::StackCounts stacks;        // of the processes that were recorded
   std::uint64_t reduced = 0;           // callchains of which only the Python functions are left
   std::uint64_t off_cpu = 0;           // samples whose period is their off-CPU time
   // Of these: added for threads that were waiting before the recording (or file) started.

@@ -299,6 +299,7 @@ int Joiner::complete() {
                                   .interpreters = sampler_.interpreters(),
                                   .dropped = sampler_.dropped(),
                                   .comms = comms,
+                                  .scope = weave::RecordingContext::Scope::kPythons,
                                   .open_map = targets::open_perf_map};
   WovenFile woven{.path = *path, .summary = {}};
   const bool unfinished = is_unfinished(*path);

@@ -15,12 +15,14 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// One letter per address, innermost first: c is a C function, E the evaluator, T a trampoline.
+// One letter per address, innermost first: c is a C function, E the evaluator, T a trampoline, U
+// one without a name.
 std::vector<AddressKind> kinds(std::string_view letters) {
   std::vector<AddressKind> result;
   for (const char letter : letters) {
     result.push_back(letter == 'E'   ? AddressKind::kEvaluator
                      : letter == 'T' ? AddressKind::kTrampoline
+                     : letter == 'U' ? AddressKind::kUnnamedTrampoline
                                      : AddressKind::kOther);
   }
   return result;
@@ -46,6 +48,23 @@ TEST(Merge, FindsEvaluatorsFromTheOutermostOn) {
   // The function that the trampoline called was hidden, or is in its own prologue.
   EXPECT_THAT(found("TcE"), ElementsAre("3", "0t"));
   EXPECT_THAT(found("cTcE"), ElementsAre("4", "1t"));
+}
+
+bool lacks_a_name(std::string_view letters, std::size_t groups) {
+  return has_unnamed(evaluators_of(kinds(letters)), groups);
+}
+
+TEST(Merge, KnowsWhichActivationsHaveNoName) {
+  EXPECT_FALSE(lacks_a_name("", 0));
+  EXPECT_FALSE(lacks_a_name("cccc", 0));
+  EXPECT_FALSE(lacks_a_name("cETcET", 0));
+  EXPECT_TRUE(lacks_a_name("cETcE", 0));
+  EXPECT_FALSE(lacks_a_name("cETcE", 1));
+  EXPECT_TRUE(lacks_a_name("cEcE", 1));
+  EXPECT_TRUE(lacks_a_name("cEUcET", 2)) << "the function that the trampoline runs";
+  EXPECT_FALSE(lacks_a_name("cUcET", 1)) << "code of a JIT that calls no evaluator";
+  // A group that was entered before the attach comes before those with trampolines.
+  EXPECT_TRUE(lacks_a_name("EETE", 1));
 }
 
 std::size_t plain(std::string_view letters) {
