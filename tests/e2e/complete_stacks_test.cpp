@@ -35,20 +35,6 @@ void expect_complete(const Agreements& found, const std::string& messages) {
   }
 }
 
-// The perfs that read the recording: PERF and the newer ones.
-std::vector<std::string> readers_from(const std::string& perf) {
-  std::vector<std::string> readers;
-  for (const std::string name : {"perf7", "perf6.12", "perf"}) {
-    if (auto found = find_perf(name)) {
-      readers.push_back(std::move(*found));
-    }
-    if (name == perf) {
-      break;
-    }
-  }
-  return readers;
-}
-
 std::vector<std::string> record_arguments(const std::string& perf, const std::string& pid,
                                           const std::string& data) {
   return {"--perf", *find_perf(perf), "-p", pid, "-F", "999", "-e", "cpu-clock", "-o", data};
@@ -106,7 +92,7 @@ TEST_P(CompleteStacks, AreRecordedOfThreadsEventLoopsHotLoopsAndChildren) {
     work();
     EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
     target.pause();
-    for (const auto& reader : readers_from(perf)) {
+    for (const auto& reader : perfs_that_read(*find_perf(perf))) {
       SCOPED_TRACE(reader);
       const auto found = compare(reader, data, target.trees());
       expect_complete(found, running.child().err());

@@ -76,6 +76,7 @@ class DeferredCallchains : public testing::TestWithParam<std::string> {
     const auto file = directory_.file(
         "image", {reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()});
     MadePerfData data;
+    data.attr_size = PERF_ATTR_SIZE_VER7;  // later kernels' headers have more than all perfs read
     data.events = {
         made_event(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN)};
     auto& attr = data.events[0].attr;

@@ -232,11 +232,10 @@ TEST_P(Readers, ShowTheSameSamplesAsPerf) {
   const auto ours = counts_of_export(data);
   EXPECT_GE(working(ours), 100U) << messages;
   EXPECT_EQ(counted_by_kind(data + ".stats"), number_of(ours)) << messages;
-  for (const auto* const perf : {"perf", "perf6.12", "perf7"}) {
-    if (const auto path = find_perf(perf)) {
-      EXPECT_THAT(differences(ours, counts_of_perf(data, *path)), IsEmpty()) << perf << "\n"
-                                                                             << messages;
-    }
+  const auto perfs = perfs_that_read(given.perf);
+  for (const auto& perf : perfs) {
+    EXPECT_THAT(differences(ours, counts_of_perf(data, perf)), IsEmpty()) << perf << "\n"
+                                                                          << messages;
   }
   // Another user or machine has not the build-id cache of who has recorded.
   ChildOptions elsewhere;
@@ -254,10 +253,8 @@ TEST_P(Readers, ShowTheSameSamplesAsPerf) {
 
   const auto given_to_perf = run_tool({"weave", "--names", data}, elsewhere);
   EXPECT_EQ(given_to_perf.status, ExitStatus{}) << given_to_perf.err;
-  for (const auto* const perf : {"perf", "perf6.12", "perf7"}) {
-    if (const auto path = find_perf(perf)) {
-      EXPECT_THAT(differences(ours, counts_of_perf(data, *path, elsewhere)), IsEmpty()) << perf;
-    }
+  for (const auto& perf : perfs) {
+    EXPECT_THAT(differences(ours, counts_of_perf(data, perf, elsewhere)), IsEmpty()) << perf;
   }
 }
 

@@ -39,10 +39,13 @@ void put_record(std::string& to, std::uint32_t type, std::uint16_t misc, const s
   to += body;
 }
 
+// All perfs read it; a later kernel's headers may have more.
+constexpr std::size_t kAttr = PERF_ATTR_SIZE_VER7;
+
 perf_event_attr make_attr() {
   perf_event_attr attr{};
   attr.type = PERF_TYPE_SOFTWARE;
-  attr.size = sizeof attr;
+  attr.size = kAttr;
   attr.config = PERF_COUNT_SW_CPU_CLOCK;
   attr.sample_period = 1'000'000;
   attr.sample_type = kSampleType;
@@ -110,7 +113,7 @@ void SampledImageData::add_sample(std::uint32_t pid, std::span<const std::uint64
 
 std::string SampledImageData::bytes() const {
   constexpr std::uint64_t kHeaderSize = 104;
-  constexpr std::uint64_t kAttrSize = sizeof(perf_event_attr) + 16;  // and its list of ids
+  constexpr std::uint64_t kAttrSize = kAttr + 16;  // and its list of ids
   const std::uint64_t data = kHeaderSize + kAttrSize;
   const std::uint64_t features = data + records_.size();
   std::string file = "PERFILE2";
@@ -120,7 +123,8 @@ std::string SampledImageData::bytes() const {
         std::uint64_t{0}, std::uint64_t{0}}) {
     put(file, value);
   }
-  put(file, make_attr());
+  const auto attr = make_attr();
+  file.append(reinterpret_cast<const char*>(&attr), kAttr);  // NOLINT: a file's layout
   put(file, std::uint64_t{0});
   put(file, std::uint64_t{0});
   file += records_;

@@ -55,7 +55,7 @@ TEST(PidRefusals, NamesAKernelThread) {
 
 // perf itself may be linked to a libpython of any version: from 3.12 on, it could still start it.
 TEST(PidRefusals, DoesNotTakePerfForAPython) {
-  ChildProcess perf{{"perf", "stat", "--", "sh", "-c", "echo ready; read word"}};
+  ChildProcess perf{{"perf", "stat", "-e", "cpu-clock", "--", "sh", "-c", "echo ready; read word"}};
   ASSERT_EQ(perf.read_line(Deadline::after(kPatience)), "ready");
   const auto reason_of = [](const python::Detection& detection) {
     const auto* const refused = std::get_if<python::Refused>(&detection);

@@ -1,6 +1,7 @@
 #include "support/find_perf.hpp"
 
 #include "base/text.hpp"
+#include "support/child_process.hpp"
 
 #include <cstdlib>
 #include <string_view>
@@ -34,6 +35,32 @@ std::optional<std::string> find_perf(const std::string& name) {
     }
   }
   return std::nullopt;
+}
+
+std::pair<int, int> version_of_perf(const std::string& path) {
+  constexpr std::string_view kBefore = "perf version ";
+  const auto told = run({path, "--version"}).out;
+  const auto at = told.find(kBefore);
+  if (at == std::string::npos) {
+    return {};
+  }
+  const auto numbers = base::split(std::string_view{told}.substr(at + kBefore.size()), '.');
+  const auto number = [](std::string_view text) {
+    text = text.substr(0, text.find_first_not_of("0123456789"));
+    return base::parse_number<int>(text).value_or(0);
+  };
+  return {number(numbers.at(0)), numbers.size() > 1 ? number(numbers[1]) : 0};
+}
+
+std::vector<std::string> perfs_that_read(const std::string& recorder) {
+  std::vector<std::string> found;
+  const auto least = version_of_perf(recorder);
+  for (const auto* const name : {"perf", "perf6.12", "perf7"}) {
+    if (const auto path = find_perf(name); path && version_of_perf(*path) >= least) {
+      found.push_back(*path);
+    }
+  }
+  return found;
 }
 
 }  // namespace pyinject::test
