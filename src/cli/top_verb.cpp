@@ -201,6 +201,7 @@ void Top::end_interval() {
 
 void Top::show_once() {
   const auto end = Deadline::after(command_.duration);
+  sampler_.profile().share_since_start();
   while (signal_ == 0 && !end.expired() && !sampler_.ended()) {
     const auto left = nanoseconds{milliseconds{end.remaining_ms()}};
     (void)wait_until(Deadline::after(std::min<nanoseconds>(kInterval, left)), false);

@@ -172,6 +172,7 @@ void Profile::count(View view, std::uint64_t id, const Weight& weight) {
     now.self += weight.count;
     entry.self += weight.count;
     now.gil += weight.gil ? weight.count : 0;
+    entry.gil += weight.gil ? weight.count : 0;
   }
   now.waited += std::chrono::duration<float>{weight.waited}.count();
   entry.waited += weight.waited;
@@ -222,8 +223,26 @@ void Profile::reset() {
   length_ = {};
 }
 
-nanoseconds Profile::latest_time() const {
-  return std::accumulate(lengths_.begin(), lengths_.end(), nanoseconds{});
+nanoseconds Profile::time_of_shares() const {
+  return since_start_ ? length_ : std::accumulate(lengths_.begin(), lengths_.end(), nanoseconds{});
+}
+
+Profile::Sum Profile::sum_of(const Entry& entry) const {
+  if (since_start_) {
+    return {.self = entry.self,
+            .total = entry.total,
+            .gil = entry.gil,
+            .waited = std::chrono::duration<double>{entry.waited}.count()};
+  }
+  Sum latest;
+  for (std::size_t age = ended_; age > 0; --age) {
+    const auto& interval = entry.intervals.at((current_ + kHistory - age) % kHistory);
+    latest.self += interval.self;
+    latest.total += interval.total;
+    latest.gil += interval.gil;
+    latest.waited += static_cast<double>(interval.waited);
+  }
+  return latest;
 }
 
 double Profile::share_of(std::uint64_t count, nanoseconds time) const {
@@ -235,21 +254,13 @@ double Profile::share_of(std::uint64_t count, nanoseconds time) const {
 Row Profile::row_of(std::uint64_t id, const Entry& entry) const {
   Row row;
   row.id = id;
-  Count latest;
-  for (std::size_t age = ended_; age > 0; --age) {
-    const auto index = (current_ + kHistory - age) % kHistory;
-    const auto& interval = entry.intervals.at(index);
-    latest.self += interval.self;
-    latest.total += interval.total;
-    latest.gil += interval.gil;
-    latest.waited += interval.waited;
-  }
-  const auto time = latest_time();
-  row.self = share_of(latest.self, time);
-  row.total = share_of(latest.total, time);
-  row.gil = share_of(latest.gil, time);
+  const auto sum = sum_of(entry);
+  const auto time = time_of_shares();
+  row.self = share_of(sum.self, time);
+  row.total = share_of(sum.total, time);
+  row.gil = share_of(sum.gil, time);
   const auto seconds = std::chrono::duration<double>{time}.count();
-  row.wait = seconds > 0 ? static_cast<double>(latest.waited) / seconds : 0;
+  row.wait = seconds > 0 ? sum.waited / seconds : 0;
   row.wait_time = entry.waited;
   row.self_time = period_ * static_cast<std::int64_t>(entry.self);
   row.total_time = period_ * static_cast<std::int64_t>(entry.total);

@@ -30,10 +30,11 @@ struct Row {
   std::string name;      // not made printable
   std::string place;     // a function's file; empty for other rows
   std::uint32_t line = 0;
-  double self = 0;   // in the latest intervals; for threads, tasks and processes the same as TOTAL
-  double total = 0;  // in the latest intervals
-  double gil = 0;    // the part of SELF with the GIL; 0 unless requested
-  double wait = 0;   // threads that wait in it, without functions that it calls
+  // Shares: in the latest intervals, unless they are since the start.
+  double self = 0;  // for threads, tasks and processes the same as TOTAL
+  double total = 0;
+  double gil = 0;                        // the part of SELF with the GIL; 0 unless requested
+  double wait = 0;                       // threads that wait in it, without functions that it calls
   std::chrono::nanoseconds self_time{};  // since the start, or the latest reset()
   std::chrono::nanoseconds total_time{};
   std::chrono::nanoseconds wait_time{};
@@ -75,6 +76,8 @@ class Profile {
   // Ends an interval of this LENGTH.
   void end_interval(std::chrono::nanoseconds length);
   void reset();
+  // From now on, all shares are those since the start, not those in the latest intervals.
+  void share_since_start() { since_start_ = true; }
 
   [[nodiscard]] Table table(const TableOptions& options) const;
   // The most frequent stack with row ID of VIEW, since the start, innermost function first. Empty:
@@ -83,7 +86,7 @@ class Profile {
 
   [[nodiscard]] std::uint64_t samples() const { return samples_; }
   [[nodiscard]] std::chrono::nanoseconds length() const { return length_; }
-  // Use of CPUs in the latest intervals.
+  // Use of CPUs in the same time as in the tables.
   [[nodiscard]] double share() const;
   [[nodiscard]] double gil_share() const;
 
@@ -98,6 +101,7 @@ class Profile {
     std::array<Count, kHistory> intervals{};
     std::uint64_t self = 0;
     std::uint64_t total = 0;
+    std::uint64_t gil = 0;
     std::chrono::nanoseconds waited{};
     std::uint64_t latest = 0;  // number of the latest stack
   };
@@ -127,7 +131,15 @@ class Profile {
   [[nodiscard]] std::vector<double> history_of(const Entry& entry) const;
   void describe(View view, Row& row) const;
   [[nodiscard]] double share_of(std::uint64_t count, std::chrono::nanoseconds time) const;
-  [[nodiscard]] std::chrono::nanoseconds latest_time() const;
+  // Of the shares: in the latest intervals, or since the start.
+  struct Sum {
+    std::uint64_t self = 0;
+    std::uint64_t total = 0;
+    std::uint64_t gil = 0;
+    double waited = 0;  // seconds
+  };
+  [[nodiscard]] Sum sum_of(const Entry& entry) const;
+  [[nodiscard]] std::chrono::nanoseconds time_of_shares() const;
   void remember(const bpf::Stack& stack, std::uint64_t task, std::uint64_t count);
   [[nodiscard]] static bool has(const KnownStack& stack, View view, std::uint64_t id);
 
@@ -148,6 +160,7 @@ class Profile {
   std::uint64_t samples_ = 0;
   std::uint64_t added_ = 0;  // stacks
   std::chrono::nanoseconds length_{};
+  bool since_start_ = false;
 };
 
 }  // namespace pyinject::live

@@ -53,6 +53,26 @@ TEST_F(LiveProfile, CountsFunctionsOnceForEachSample) {
   EXPECT_THAT(profile.share(), DoubleNear(0.5, 1e-9));
 }
 
+// More intervals than the history has.
+TEST_F(LiveProfile, HasTheSharesOfAllTheTimeIfAsked) {
+  auto held = stack_of({{.code = 1, .line = 11}});
+  held.gil = bpf::Gil::kHeld;
+  add(held, 40);
+  profile.add_wait(stack_of({{.code = 2, .line = 22}}), milliseconds{3000});
+  for (std::size_t i = 0; i < 2 * kHistory; ++i) {
+    profile.end_interval(milliseconds{500});
+  }
+  EXPECT_THAT(profile.share(), DoubleNear(0, 1e-9)) << "long ago";
+  profile.share_since_start();
+  EXPECT_THAT(profile.share(), DoubleNear(0.02, 1e-9));
+  EXPECT_THAT(profile.gil_share(), DoubleNear(0.02, 1e-9));
+  const auto table = profile.table({});
+  ASSERT_THAT(table.rows, SizeIs(2));
+  EXPECT_THAT(table.rows[0].self, DoubleNear(0.02, 1e-9));
+  EXPECT_THAT(table.rows[0].gil, DoubleNear(0.02, 1e-9));
+  EXPECT_THAT(table.rows[1].wait, DoubleNear(0.15, 1e-9));
+}
+
 TEST_F(LiveProfile, CountsWaitsApart) {
   add(stack_of({{.code = 1, .line = 11}, {.code = 2, .line = 21}}), 30);
   profile.add_wait(stack_of({{.code = 2, .line = 22}}, 7), milliseconds{500});
