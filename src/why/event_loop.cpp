@@ -1,7 +1,6 @@
 #include "why/event_loop.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <unordered_map>
 
@@ -31,19 +30,24 @@ struct Mark {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::uint32_t stack = 0;
+  std::uint64_t time = 0;  // that it stands for
   bool poll = false;
 };
 
 std::vector<Mark> marks_of(const Accounts& accounts, std::uint32_t tid) {
   std::vector<Mark> marks;
   for (const auto& sample : of_thread(accounts.samples, tid)) {
-    marks.push_back({.begin = sample.time, .end = sample.time, .stack = sample.stack});
+    marks.push_back({.begin = sample.time,
+                     .end = sample.time,
+                     .stack = sample.stack,
+                     .time = static_cast<std::uint64_t>(sample.weight)});
   }
   for (const auto& poll : of_thread(accounts.polls, tid)) {
     marks.push_back({.begin = poll.time, .end = poll.time, .poll = true});
   }
   for (const auto& wait : of_thread(accounts.waits, tid)) {
-    marks.push_back({.begin = wait.begin, .end = wait.end, .stack = wait.stack});
+    marks.push_back(
+        {.begin = wait.begin, .end = wait.end, .stack = wait.stack, .time = wait.length()});
   }
   std::ranges::sort(marks, {}, &Mark::begin);
   return marks;
@@ -56,12 +60,12 @@ std::vector<LoopBlock> loop_blocks(const Recording& recording, const Accounts& a
   std::vector<LoopBlock> blocks;
   std::unordered_map<std::uint32_t, Where> known;
   for (const auto& [tid, account] : accounts.threads) {
-    std::optional<LoopBlock> open;
-    const auto close = [&] {
-      if (open && open->length() >= shortest) {
-        blocks.push_back(*open);
+    LoopBlock block{.tid = tid};
+    const auto close = [&, tid = tid] {
+      if (block.length() >= shortest && !block.spent.empty()) {
+        blocks.push_back(block);
       }
-      open.reset();
+      block = {.tid = tid};
     };
     for (const auto& mark : marks_of(accounts, tid)) {
       auto [at, fresh] = known.try_emplace(mark.stack, Where::kNoLoop);
@@ -75,11 +79,11 @@ std::vector<LoopBlock> loop_blocks(const Recording& recording, const Accounts& a
       if (mark.poll || at->second != Where::kCallback) {
         continue;
       }
-      if (!open) {
-        open = LoopBlock{.tid = tid, .begin = mark.begin, .end = mark.end, .stack = mark.stack};
+      if (block.spent.empty()) {
+        block.begin = mark.begin;
       }
-      open->end = std::max(open->end, mark.end);
-      open->stack = mark.stack;
+      block.end = std::max(block.end, mark.end);
+      block.spent[mark.stack] += mark.time;
     }
     close();
   }

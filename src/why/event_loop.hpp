@@ -4,6 +4,7 @@
 #include "why/accounting.hpp"
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace pyinject::why {
@@ -13,7 +14,7 @@ struct LoopBlock {
   std::uint32_t tid = 0;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  std::uint32_t stack = 0;  // the latest one
+  std::map<std::uint32_t, std::uint64_t> spent = {};  // nanoseconds, by stack
   [[nodiscard]] std::uint64_t length() const { return end - begin; }
 };
 

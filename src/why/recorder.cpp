@@ -283,6 +283,7 @@ void Recorder::add_sighting(const inspect::ProcessSnapshot& process,
     sighting.call = recording_.names.number(inspect::to_string(*thread.call));
     const std::string_view file = thread.call->file;
     const auto arrow = file.find(" -> ");
+    sighting.unnamed = file == "UNIX";
     sighting.connected = arrow != std::string_view::npos;
     sighting.by_client = sighting.connected && listening_.contains(port_of(file.substr(0, arrow)));
   }

@@ -108,6 +108,7 @@ struct Sighting {
   std::uint32_t place = 0;  // a kernel function
   std::uint32_t call = 0;   // "recvfrom(fd 7: TCP ...)"
   bool connected = false;   // the call waits for one connected socket
+  bool unnamed = false;     // the call waits for a local socket without a name
   bool by_client = false;   // the peer of the socket has connected to this process
   bpf::Gil gil = bpf::Gil::kUnknown;
   Object object = Object::kNone;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string>
@@ -37,15 +38,35 @@ struct Totals {
   [[nodiscard]] std::uint64_t of(Use use) const { return times.at(static_cast<std::size_t>(use)); }
 };
 
-Totals totals_of(const Accounts& accounts) {
+Totals operator+(Totals one, const Totals& other) {
+  std::ranges::transform(one.times, other.times, one.times.begin(), std::plus{});
+  one.busy += other.busy;
+  return one;
+}
+
+// Whether thread TID did nothing but wait for an unnamed local socket, as for the other end of a
+// pair: nobody answers there because nobody was asked.
+bool waits_for_orders(const Recording& recording, const Accounts& accounts, std::uint32_t tid) {
+  const auto waits = of_thread(accounts.waits, tid);
+  const auto seen = of_thread(recording.sightings, tid);
+  return accounts.threads.at(tid).samples == 0 && waits.size() == 1 &&
+         waits.front().use == Use::kNetwork && !seen.empty() &&
+         std::ranges::all_of(seen, &Sighting::unnamed);
+}
+
+// Such a thread counts only if no other one has work: then it may be the reason.
+Totals totals_of(const Recording& recording, const Accounts& accounts) {
   Totals totals;
+  Totals waiting;
   for (const auto& [tid, account] : accounts.threads) {
+    auto& sum = waits_for_orders(recording, accounts, tid) ? waiting : totals;
     for (std::size_t i = 0; i < kUses; ++i) {
-      totals.times.at(i) += account.times.at(i);
-      totals.busy += is_idle(static_cast<Use>(i)) ? 0 : account.times.at(i);
+      sum.times.at(i) += account.times.at(i);
+      sum.busy += is_idle(static_cast<Use>(i)) ? 0 : account.times.at(i);
     }
   }
-  return totals;
+  return share(totals.busy, recording.end - recording.begin) < kOfThreadIdle ? totals + waiting
+                                                                             : totals;
 }
 
 // Each wakeup takes some microseconds: a little waiting for a CPU is no shortage, and no work.
@@ -145,7 +166,7 @@ class Judge {
   Judge(const Recording& recording, const Accounts& accounts, Report& report)
       : recording_{recording},
         accounts_{accounts},
-        totals_{without_short_delays(totals_of(accounts), report.length)},
+        totals_{without_short_delays(totals_of(recording, accounts), report.length)},
         report_{report} {}
 
   [[nodiscard]] bool judge_standstill();
@@ -161,6 +182,7 @@ class Judge {
  private:
   [[nodiscard]] bool is_idle() const { return share(totals_.busy, report_.length) < kOfThreadIdle; }
   [[nodiscard]] std::string idle_text() const;
+  [[nodiscard]] Spent most_spent(const std::vector<LoopBlock>& blocks, std::uint32_t tid) const;
   void add(std::string name, std::string text, std::string next) {
     report_.unusual.push_back(
         {.name = std::move(name), .text = std::move(text), .next = std::move(next)});
@@ -248,6 +270,33 @@ void Judge::set_cause() {
                                 short_place(longest(report_, cause.use)));
 }
 
+// Where the callbacks of thread TID spent most of the time of BLOCKS: the function, and in it the
+// line.
+Spent Judge::most_spent(const std::vector<LoopBlock>& blocks, std::uint32_t tid) const {
+  std::map<std::pair<std::string, std::string>, std::uint64_t> functions;
+  std::map<std::uint32_t, Spent> stacks;
+  for (const auto& block : blocks) {
+    if (block.tid != tid) {
+      continue;
+    }
+    for (const auto& [stack, time] : block.spent) {
+      auto& spent = stacks.try_emplace(stack, spent_at(recording_, stack, 0)).first->second;
+      spent.time += time;
+      functions[{spent.function, spent.file}] += time;
+    }
+  }
+  const auto of_function = [&](const Spent& spent) {
+    return functions.at({spent.function, spent.file});
+  };
+  Spent most;
+  for (const auto& [stack, spent] : stacks) {
+    const bool more = most.function.empty() || std::pair{of_function(spent), spent.time} >
+                                                   std::pair{of_function(most), most.time};
+    most = more ? spent : most;
+  }
+  return most;
+}
+
 bool Judge::judge_loops(const std::vector<LoopBlock>& blocks) {
   std::map<std::uint32_t, std::uint64_t> sums;
   for (const auto& block : blocks) {
@@ -262,7 +311,7 @@ bool Judge::judge_loops(const std::vector<LoopBlock>& blocks) {
     const auto text = fmt::format(
         "callbacks keep {} from its event loop for {} % of the time, up to {:.0f} ms, in {}",
         thread(tid), percent(share(sum, wall)), seconds(worst->length()) * 1e3,
-        short_place(spent_at(recording_, worst->stack, 0)));
+        short_place(most_spent(blocks, tid)));
     if (!cause && share(sum, wall) >= kLoopBlocked) {
       cause = true;
       report_.cause = Cause::kEventLoop;

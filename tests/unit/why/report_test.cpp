@@ -158,6 +158,45 @@ TEST_F(ReportTest, FindsABlockedEventLoop) {
   EXPECT_THAT(made.verdict, AllOf(HasSubstr("up to 400 ms"), HasSubstr("handler app.py:4")));
 }
 
+// Not by the line that was sampled last, nor by the single line that was sampled most.
+TEST_F(ReportTest, ALoopIsBlockedByTheFunctionThatTakesMostOfTheTime) {
+  const auto callback = [&](const std::string& function, std::uint32_t line) {
+    return recording.stacks.number(
+        {{.function = recording.names.number(function),
+          .file = recording.names.number("/srv/app.py"),
+          .line = line},
+         {.function = recording.names.number("Handle._run"),
+          .file = recording.names.number("/usr/lib/python3.12/asyncio/events.py"),
+          .line = 5}});
+  };
+  recording.end = at(1000);
+  recording.polls = true;
+  in(1, 0);
+  for (std::uint64_t ms = 10; ms < 800; ms += 10) {
+    const auto line = static_cast<std::uint32_t>(4 + ms / 10 % 3);
+    sample(1, ms, Mode::kPython,
+           ms % 40 == 0 ? callback("after", 20) : callback("hot", line == 6 ? 4 : line));
+  }
+  sample(1, 800, Mode::kPython, callback("after", 20));
+  const auto made = report();
+  EXPECT_EQ(made.cause, Cause::kEventLoop);
+  EXPECT_THAT(made.verdict, HasSubstr("in hot app.py:4"));
+}
+
+// It has nothing to do until its supervisor says something.
+TEST_F(ReportTest, AThreadThatWaitsForOrdersIsNoReasonBesideOneThatWorks) {
+  const auto waiting = stack({"pong"});
+  out(2, 0, KernelWork::kNetwork, waiting);
+  auto& seen = sighting(2, 50, KernelWork::kNetwork, waiting);
+  seen.connected = false;
+  seen.unnamed = true;
+  EXPECT_EQ(report().cause, Cause::kNetwork) << "there is nothing else";
+  busy(1);
+  EXPECT_EQ(report().cause, Cause::kCpuPython);
+  recording.sightings.front().unnamed = false;
+  EXPECT_EQ(report().cause, Cause::kNetwork) << "a server may have been asked";
+}
+
 TEST_F(ReportTest, ARoundOfTheLoopEndsWithAPoll) {
   const auto callback = stack({"Handle._run"}, "/usr/lib/python3.12/asyncio/events.py");
   recording.end = at(1000);
