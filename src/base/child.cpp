@@ -37,7 +37,7 @@ Pipe make_pipe() {
 }
 
 void restore_signals(const ChildOptions& options) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGCHLD}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGCHLD, SIGXFSZ}) {
     (void)std::signal(signal, SIG_DFL);
   }
   if (options.ignore_pipe_signal) {

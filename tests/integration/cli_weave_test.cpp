@@ -83,6 +83,18 @@ TEST_F(CliWeave, ReplacesItsInput) {
   EXPECT_FALSE(fs::exists(input + ".raw"));
 }
 
+// Of a user with `ulimit -f`: as on a full disk. The programs that it starts have the signal.
+TEST_F(CliWeave, AFileOfLimitedSizeIsAnError) {
+  const auto input = recorded();
+  const auto before = contents(input);
+  const auto result = run({"sh", "-c", "ulimit -f 8; exec \"$@\"", "sh", test::tool(), "weave",
+                           input, "-o", directory_ / "whole.data"});
+  EXPECT_EQ(result.status, ExitStatus{.code = kFailed}) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("File too large"));
+  EXPECT_TRUE(contents(input) == before);
+  EXPECT_FALSE(fs::exists(directory_ / "whole.data"));
+}
+
 TEST_F(CliWeave, LeavesOtherFilesUnchanged) {
   const auto text = directory_.file("text", "no recording");
   const auto empty = directory_.file("empty", "");
