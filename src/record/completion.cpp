@@ -61,7 +61,8 @@ Processed Completion::write(const std::string& input, const std::string& output,
             return !options.interrupted || !options.interrupted();
           },
       .keep =
-          [&](const std::vector<weave::NamedImage>& images, const struct stat& like) {
+          [&](const std::vector<weave::NamedImage>& images,
+              const std::vector<weave::ReplacedFile>& replaced, const struct stat& like) {
             observer_.stopped();
             keep_images({.images = images,
                          .folder = folder,
@@ -69,6 +70,7 @@ Processed Completion::write(const std::string& input, const std::string& output,
                          .perf = options.perf,
                          .like = like},
                         logger_);
+            keep_replaced(replaced, options.names_beside ? "" : options.perf, like, logger_);
             base::reached(base::Step::kWoven);
           }};
   const auto lost = options.lost.empty() ? std::string{} : "; the " + options.lost + " are lost";

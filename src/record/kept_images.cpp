@@ -1,5 +1,6 @@
 #include "record/kept_images.hpp"
 
+#include "base/budget.hpp"
 #include "base/file.hpp"
 #include "base/format.hpp"
 #include "base/text.hpp"
@@ -10,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -23,6 +25,7 @@ namespace pyinject::record {
 namespace {
 
 constexpr std::chrono::seconds kCacheAnswers{60};
+constexpr std::uint64_t kMostReplaced = std::uint64_t{256} << 20U;  // bytes of a recording
 
 std::string name_of(const weave::NamedImage& image) {
   return std::filesystem::path{image.path}.filename().string();
@@ -37,6 +40,37 @@ void write_image(const weave::NamedImage& image, const base::Directory& director
       {reinterpret_cast<const char*>(image.image.bytes.data()), image.image.bytes.size()},
       directory.path_of(name));
   file.resemble(like);
+  file.take_place();
+}
+
+// Without what perf takes for a list, or for a name of its own.
+std::string name_of_replaced(const std::string& path) {
+  const auto name = path.substr(path.rfind('/') + 1);
+  auto plain = name.substr(0, name.find(' '));
+  std::erase(plain, ',');
+  return plain.empty() ? "replaced" : plain;
+}
+
+void copy(const weave::ReplacedFile& replaced, const base::Directory& directory,
+          const std::string& name, base::Allowance& allowance) {
+  struct stat facts {};
+  if (::fstat(replaced.file.get(), &facts) != 0) {
+    throw base::SystemError{"cannot inspect it", errno};
+  }
+  if (!allowance.take(static_cast<std::uint64_t>(facts.st_size))) {
+    throw base::Error{"the replaced files are too large"};
+  }
+  base::NewFile file{directory, name};
+  std::vector<char> buffer(std::size_t{1} << 20U);
+  for (off_t at = 0; at < facts.st_size;) {
+    const auto got = ::pread(replaced.file.get(), buffer.data(), buffer.size(), at);
+    if (got <= 0) {
+      throw base::SystemError{"cannot read it", got == 0 ? EIO : errno};
+    }
+    base::write_all(file.fd(), {buffer.data(), static_cast<std::size_t>(got)},
+                    directory.path_of(name));
+    at += got;
+  }
   file.take_place();
 }
 
@@ -106,6 +140,31 @@ std::optional<std::string> put_into_cache(const KeptImages& kept) {
     return error.what();
   }
   return std::nullopt;
+}
+
+void keep_replaced(const std::vector<weave::ReplacedFile>& files, const std::string& perf,
+                   const struct stat& like, base::Logger& logger) {
+  base::Allowance allowance{kMostReplaced};
+  for (const auto& replaced : files) {
+    std::optional<std::string> problem;
+    try {
+      if (perf.empty()) {
+        throw base::Error{"there is no perf whose build-id cache could get them"};
+      }
+      const TemporaryDirectory temporary;
+      const OwnMask mask{like};
+      const auto name = name_of_replaced(replaced.path);
+      copy(replaced, temporary.directory(), name, allowance);
+      problem = weave::add_to_build_id_cache(perf, temporary.directory().path_of(name),
+                                             base::Deadline::after(kCacheAnswers));
+    } catch (const base::Error& error) {
+      problem = error.what();
+    }
+    if (problem) {
+      logger.warning("{}: its C functions have no names: {}", base::printable(replaced.path),
+                     *problem);
+    }
+  }
 }
 
 void keep_images(const KeptImages& kept, base::Logger& logger) {

@@ -3,6 +3,7 @@
 
 #include "pyinject/base/log.hpp"
 #include "pyinject/weave/weave_summary.hpp"
+#include "weave/weave.hpp"
 
 #include <optional>
 #include <string>
@@ -23,6 +24,11 @@ struct KeptImages {
 // Falls back to FOLDER, with a warning, if the cache or the temporary directory fails. Throws
 // base::Error.
 void keep_images(const KeptImages& kept, base::Logger& logger);
+
+// Adds FILES to the build-id cache of PERF, so that their C functions have names. LIKE: as above.
+// Warns of what cannot be added.
+void keep_replaced(const std::vector<weave::ReplacedFile>& files, const std::string& perf,
+                   const struct stat& like, base::Logger& logger);
 
 // Adds the images to the build-id cache of KEPT.perf, without that. nullopt: success, else why not.
 [[nodiscard]] std::optional<std::string> put_into_cache(const KeptImages& kept);

@@ -227,6 +227,18 @@ std::vector<bool> CodePlaces::lost_names() const {
   return lost;
 }
 
+std::vector<bool> CodePlaces::lost_files() const {
+  std::vector<bool> lost;
+  for (const auto& object : objects_) {
+    const auto& path = object.object.path;
+    const bool memory =
+        path.starts_with("/memfd:") || path.starts_with("/dev/zero") || path.starts_with("/SYSV");
+    lost.push_back(!object.file && !memory && path.starts_with('/') &&
+                   path.ends_with(" (deleted)"));
+  }
+  return lost;
+}
+
 std::string CodePlaces::name_by_map(const Place& place) const {
   const auto* const symbol = maps_.symbol(objects_[place.object].pid, place.address);
   return symbol == nullptr ? "" : std::string{symbol->name};

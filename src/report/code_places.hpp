@@ -49,6 +49,8 @@ class CodePlaces {
   [[nodiscard]] std::vector<std::uint32_t> name_all(Profile& profile);
   // By object: whether it has the names of Python functions and cannot be read.
   [[nodiscard]] std::vector<bool> lost_names() const;
+  // By object: whether it was deleted before it was recorded, and cannot be read.
+  [[nodiscard]] std::vector<bool> lost_files() const;
 
  private:
   enum class PlaceKind : std::uint8_t { kUnknown, kFile, kKernel, kPerfMap };

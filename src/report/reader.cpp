@@ -80,6 +80,7 @@ class Reader {
   void name_stacks();
   void judge_waits();
   void note_losses();
+  [[nodiscard]] std::ptrdiff_t samples_in(const std::vector<bool>& lost) const;
   void note_lost_names();
   bool go_on(double part);
 
@@ -345,18 +346,28 @@ void Reader::note_losses() {
   }
 }
 
-// A recording's names are in the build-id cache of the user who made it (weave/symbol_image.hpp).
-void Reader::note_lost_names() {
-  const auto lost = places_->lost_names();
-  std::vector<bool> below(profile_.nodes.size());  // whether a node or a caller of it has no name
+// Number of samples whose stack has a function of an object in LOST.
+std::ptrdiff_t Reader::samples_in(const std::vector<bool>& lost) const {
+  std::vector<bool> below(profile_.nodes.size());  // whether a node or a caller of it is in one
   for (std::size_t i = 1; i < profile_.nodes.size(); ++i) {
     const auto& node = profile_.nodes[i];
     const auto object = profile_.functions[profile_.frames[node.frame].function].object;
     below[i] = below[node.caller] || (object < lost.size() && lost[object]);
   }
-  const auto count = std::ranges::count_if(
-      profile_.samples, [&](const Sample& sample) { return below[sample.stack]; });
-  if (count != 0) {
+  return std::ranges::count_if(profile_.samples,
+                               [&](const Sample& sample) { return below[sample.stack]; });
+}
+
+// A recording's names are in the build-id cache of the user who made it (weave/symbol_image.hpp),
+// and so are files that were deleted before.
+void Reader::note_lost_names() {
+  if (const auto count = samples_in(places_->lost_files()); count != 0) {
+    profile_.notes.push_back(
+        fmt::format("{} of {} samples have C functions without names, of files that were replaced "
+                    "while they were in use: restart the process to see them",
+                    count, profile_.samples.size()));
+  }
+  if (const auto count = samples_in(places_->lost_names()); count != 0) {
     profile_.notes.push_back(fmt::format(
         "{} of {} samples have Python functions whose names are not on this machine, or are "
         "another user's: perf archive FILE there packs them from ~/.debug, and tar xf "

@@ -70,7 +70,7 @@ std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
   }
   auto summary = weaver.take_summary();
   if (options.keep) {
-    options.keep(summary.images, facts);
+    options.keep(summary.images, weaver.replaced(), facts);
   }
   output.resemble(facts);
   output.take_place();

@@ -88,6 +88,12 @@ struct RecordingContext {
   std::function<base::UniqueFd(std::uint32_t pid)> open_map = {};
 };
 
+// An executable or library that was deleted, as by an upgrade, while a process had it mapped.
+struct ReplacedFile {
+  std::string path;  // as recorded, with " (deleted)"
+  base::UniqueFd file;
+};
+
 struct WeaveOptions {
   std::string input;
   // Written under another name in the same directory and renamed at the end; may be INPUT itself.
@@ -112,7 +118,9 @@ struct WeaveOptions {
   std::function<bool(double done, std::uint64_t samples)> progress = {};
   // Called when everything is written, before it replaces OUTPUT, which has no names without its
   // images. INPUT: owner and mode of the file that was read, which OUTPUT gets.
-  std::function<void(const std::vector<NamedImage>& images, const struct stat& input)> keep = {};
+  std::function<void(const std::vector<NamedImage>& images,
+                     const std::vector<ReplacedFile>& replaced, const struct stat& input)>
+      keep = {};
 };
 
 // The file was left unchanged.

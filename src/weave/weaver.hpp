@@ -42,6 +42,7 @@ class Weaver {
   [[nodiscard]] bool learn();
   [[nodiscard]] bool rewrite(int fd);
   [[nodiscard]] WeaveSummary take_summary() { return std::move(summary_); }
+  [[nodiscard]] const std::vector<ReplacedFile>& replaced() const { return replaced_; }
 
  private:
   static constexpr std::string_view kCutCallchain = "[truncated: callchain]";
@@ -154,12 +155,16 @@ class Weaver {
   [[nodiscard]] SyntheticNames::Place place_of(const PythonFrame& frame, std::uint32_t pid);
   void mark_names(const SampleWork& work, std::size_t from);
   [[nodiscard]] std::vector<perfdata::BuildId> make_images();
+  void learn_deleted();
+  void mark_deleted(const SampleWork& work, std::size_t from);
+  void add_replaced(std::vector<perfdata::BuildId>& ids);
   [[nodiscard]] bool go_on(double part);
   [[nodiscard]] bool has_names(std::uint32_t pid, std::uint64_t begin, std::uint64_t end) const;
 
   const WeaveOptions& options_;
   const RecordingContext& context_;
   perfdata::Input& input_;
+  unwind::FileFinder& files_;
   std::shared_ptr<base::RecordingBudget> budget_ = std::make_shared<base::RecordingBudget>();
   unwind::AddressSpaces spaces_{budget_};
   PerfMaps maps_;
@@ -196,6 +201,9 @@ class Weaver {
   std::uint64_t lost_records_ = 0;  // of any kind, reported when there was room again
   std::uint64_t lost_samples_ = 0;  // by the events' counters, which perf reads when it exits
   WeaveSummary summary_;
+  std::vector<const unwind::MappedFile*> deleted_;  // executables, by the begin of their mappings
+  std::map<std::string_view, const unwind::MappedFile*> deleted_hit_;  // by path
+  std::vector<ReplacedFile> replaced_;
   std::map<std::uint32_t, std::string> commands_;  // by pid
   std::map<std::pair<std::uint32_t, Limit>, std::uint64_t> dropped_;
   std::chrono::steady_clock::time_point told_;

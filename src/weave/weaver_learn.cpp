@@ -39,6 +39,7 @@ Weaver::Weaver(const WeaveOptions& options, const RecordingContext& context,
     : options_{options},
       context_{context},
       input_{input},
+      files_{files},
       maps_{spaces_,
             [this](unwind::ProcessNumber pid) {
               return context_.open_map ? context_.open_map(pid) : base::UniqueFd{};
@@ -120,6 +121,7 @@ bool Weaver::learn() {
   summarize_losses();
   adopt_orphans();
   choose_base();
+  learn_deleted();
   expect_lines();
   off_cpu_.ends(options_.ended_at);
   off_cpu_.complete();

@@ -1,5 +1,6 @@
 // The second pass: copies records, adds stacks to samples, and makes the images with the names.
 #include "base/text.hpp"
+#include "elf/elf_file.hpp"
 #include "weave/weaver.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <iterator>
 #include <span>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 namespace pyinject::weave {
@@ -21,6 +23,15 @@ constexpr std::uint64_t kUserMark = PERF_CONTEXT_USER;
 
 bool is_anonymous_code(const perfdata::Mapping& mapping) {
   return (mapping.protection & PROT_EXEC) != 0 && mapping.file.starts_with("//anon");
+}
+
+std::vector<std::byte> bytes_of(std::string_view hexadecimal) {
+  std::vector<std::byte> bytes;
+  for (std::size_t at = 0; at + 1 < hexadecimal.size(); at += 2) {
+    bytes.push_back(static_cast<std::byte>(
+        base::parse_number<std::uint8_t>(hexadecimal.substr(at, 2), 16).value_or(0)));
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -52,7 +63,8 @@ bool Weaver::rewrite(int fd) {
   if (!waits_written_) {
     write_waits(output, work);
   }
-  const auto build_ids = make_images();
+  auto build_ids = make_images();
+  add_replaced(build_ids);
   std::vector<perfdata::Bytes> images;
   for (const auto& one : summary_.images) {
     images.emplace_back(one.image.bytes);
@@ -209,6 +221,7 @@ void Weaver::write_sample(perfdata::Output& output, SampleWork& work) {
     keep_python(work, begin);
   }
   mark_names(work, begin);
+  mark_deleted(work, begin);
   summary_.longest = std::max(summary_.longest, work.result.size());
   const bool may_be_cut = work.result.size() > kMayBeCut && spaces_.settled_since(sample.pid);
   const auto mark =
@@ -407,6 +420,53 @@ void Weaver::mark_incomplete(SampleWork& work, std::uint64_t& counter, const std
   work.incomplete_counter = &counter;
   if (spaces_.settled_since(work.sample.pid)) {  // otherwise perf finds no names in that process
     work.chain.push_back(address_of_mark(name));
+  }
+}
+
+void Weaver::learn_deleted() {
+  constexpr std::string_view kDeleted = " (deleted)";
+  constexpr std::size_t kMost = 4096;
+  for (const auto& mapped : spaces_.files()) {
+    if (mapped.executable && mapped.path.starts_with('/') && !mapped.path.starts_with("/memfd:") &&
+        mapped.path.ends_with(kDeleted) && deleted_.size() < kMost) {
+      deleted_.push_back(&mapped);
+    }
+  }
+  std::ranges::sort(deleted_, {}, &unwind::MappedFile::begin);
+}
+
+// Notes which of the deleted files the sample is in. The user part of RESULT starts at FROM. Of
+// mappings that overlap, in different processes, it notes one.
+void Weaver::mark_deleted(const SampleWork& work, std::size_t from) {
+  if (deleted_.empty()) {
+    return;
+  }
+  for (auto at = from; at < work.result.size(); ++at) {
+    const auto behind =
+        std::ranges::upper_bound(deleted_, work.result[at], {}, &unwind::MappedFile::begin);
+    if (behind != deleted_.begin() && work.result[at] < (*std::prev(behind))->end) {
+      deleted_hit_.try_emplace((*std::prev(behind))->path, *std::prev(behind));
+    }
+  }
+}
+
+// perf finds the names of their functions in its cache, by the build-id that it could not read from
+// a path.
+void Weaver::add_replaced(std::vector<perfdata::BuildId>& ids) {
+  constexpr std::size_t kMost = 16;
+  constexpr std::size_t kMostOfId = 40;  // digits
+  for (const auto& [path, mapped] : deleted_hit_) {
+    for (auto& file : files_.candidates(*mapped)) {
+      base::UniqueFd copy{::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)};
+      const auto opened = elf::ElfFile::open(std::move(file));
+      const auto* const elf = std::get_if<elf::ElfFile>(&opened);
+      const auto id = elf == nullptr ? std::nullopt : elf->build_id();
+      if (id && id->size() <= kMostOfId && copy.valid() && replaced_.size() < kMost) {
+        ids.push_back({.id = bytes_of(*id), .file = mapped->path});
+        replaced_.push_back({.path = mapped->path, .file = std::move(copy)});
+        break;
+      }
+    }
   }
 }
 

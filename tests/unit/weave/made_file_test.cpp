@@ -213,7 +213,8 @@ TEST_F(WeaveMadeFile, CancelledInEitherPassNothingIsLeft) {
 TEST_F(WeaveMadeFile, LeavesNothingAfterALateFailure) {
   const auto input = made();
   const auto before = test::contents_of(input);
-  options_.keep = [](const std::vector<NamedImage>& images, const struct stat& /*input*/) {
+  options_.keep = [](const std::vector<NamedImage>& images,
+                     const std::vector<ReplacedFile>& /*replaced*/, const struct stat& /*input*/) {
     EXPECT_EQ(images.size(), 1U);
     throw base::Error{"no room"};
   };
