@@ -59,14 +59,44 @@ double value_of(const Row& row, Order order) {
 
 void Profile::name(bpf::Code code) {
   if (codes_.size() >= kMostNames && !codes_.contains(code.number)) {
-    return;
+    forget_names();
   }
   const auto [known, fresh] =
       numbers_.try_emplace({code.file, code.first_line, code.qualname}, code.number);
   if (!fresh && known->second != code.number) {
     same_[code.number] = known->second;
   }
-  codes_[code.number] = std::move(code);
+  auto& known_code = codes_[code.number];
+  known_code.code = std::move(code);
+}
+
+void Profile::count_name(std::uint32_t code, std::uint32_t samples) {
+  if (const auto known = codes_.find(code); known != codes_.end()) {
+    known->second.samples += samples;
+  }
+}
+
+// Whether to look for names of threads or processes that can be forgotten: not each time.
+bool Profile::makes_room() {
+  constexpr std::uint64_t kBetween = 1024;
+  return refused_++ % kBetween == 0;
+}
+
+void Profile::forget_names() {
+  std::vector<std::uint32_t> samples;
+  samples.reserve(codes_.size());
+  for (const auto& [number, known] : codes_) {
+    samples.push_back(known.samples);
+  }
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  std::ranges::nth_element(samples, middle);
+  std::erase_if(codes_,
+                [median = *middle](const auto& each) { return each.second.samples <= median; });
+  for (auto& [number, known] : codes_) {
+    known.samples /= 2;
+  }
+  std::erase_if(numbers_, [this](const auto& each) { return !codes_.contains(each.second); });
+  std::erase_if(same_, [this](const auto& each) { return !codes_.contains(each.second); });
 }
 
 bpf::Frame Profile::known_as(bpf::Frame frame) const {
@@ -76,12 +106,22 @@ bpf::Frame Profile::known_as(bpf::Frame frame) const {
 }
 
 void Profile::name_thread(std::uint32_t pid, std::uint32_t tid, std::string name) {
+  if (threads_.size() >= kMostNames && makes_room()) {
+    std::erase_if(threads_, [this](const auto& each) {
+      return !entries_[View::kThreads].contains(thread_id(each.first.first, each.first.second));
+    });
+  }
   if (threads_.size() < kMostNames) {
     threads_[{pid, tid}] = std::move(name);
   }
 }
 
 void Profile::name_process(std::uint32_t pid, std::string name) {
+  if (processes_.size() >= kMostNames && makes_room()) {
+    std::erase_if(processes_, [this](const auto& each) {
+      return !entries_[View::kProcesses].contains(each.first);
+    });
+  }
   if (processes_.size() < kMostNames) {
     processes_[pid] = std::move(name);
   }
@@ -115,6 +155,10 @@ void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it) {
     const auto frame = known_as(each);
     if (frame.code == 0) {
       continue;
+    }
+    count_name(frame.code, all.count);
+    if (each.code != frame.code) {
+      count_name(each.code, all.count);
     }
     if (functions.insert(frame.code).second) {
       count(View::kFunctions, frame.code, weight);
@@ -275,14 +319,14 @@ void Profile::describe(View view, Row& row) const {
       const auto code = view == View::kLines ? upper(id) : id;
       const auto known = codes_.find(static_cast<std::uint32_t>(code));
       if (known != codes_.end()) {
-        row.name = known->second.qualname;
-        row.place = known->second.file;
+        row.name = known->second.code.qualname;
+        row.place = known->second.code.file;
       } else {
         row.name = code == 0 ? "[no Python function]" : "[unknown]";
       }
       row.line = view == View::kLines    ? lower(id)
                  : known == codes_.end() ? 0
-                                         : known->second.first_line;
+                                         : known->second.code.first_line;
       break;
     }
     case View::kThreads: {
@@ -383,8 +427,8 @@ std::vector<Place> Profile::stack_of(View view, std::uint64_t id) const {
     for (const auto& frame : best->frames) {
       const auto known = codes_.find(frame.code);
       places.push_back(known == codes_.end() ? Place{.name = "[unknown]", .file = {}}
-                                             : Place{.name = known->second.qualname,
-                                                     .file = known->second.file,
+                                             : Place{.name = known->second.code.qualname,
+                                                     .file = known->second.code.file,
                                                      .line = frame.line});
     }
   }

@@ -66,7 +66,9 @@ class Profile {
   // PERIOD: the time that a sample stands for.
   explicit Profile(std::chrono::nanoseconds period) : period_{period} {}
 
-  // Several numbers may name the same function: they share its rows.
+  // Several numbers may name the same function: they share its rows. If there are too many names,
+  // the half with the fewest samples is forgotten: a program that makes functions all the time does
+  // not take those of others.
   void name(bpf::Code code);
   void name_thread(std::uint32_t pid, std::uint32_t tid, std::string name);
   void name_process(std::uint32_t pid, std::string name);
@@ -124,6 +126,9 @@ class Profile {
   };
 
   [[nodiscard]] bpf::Frame known_as(bpf::Frame frame) const;
+  void count_name(std::uint32_t code, std::uint32_t samples);
+  void forget_names();
+  [[nodiscard]] bool makes_room();
   void forget_tasks();
   void count(View view, std::uint64_t id, const Weight& weight);
   // Without a name.
@@ -145,7 +150,11 @@ class Profile {
 
   std::chrono::nanoseconds period_;
   std::map<View, Entries> entries_;
-  std::unordered_map<std::uint32_t, bpf::Code> codes_;
+  struct KnownCode {
+    bpf::Code code;
+    std::uint32_t samples = 0;  // with it, halved each time that names are forgotten
+  };
+  std::unordered_map<std::uint32_t, KnownCode> codes_;
   // The number with which rows count the function of another number.
   std::unordered_map<std::uint32_t, std::uint32_t> same_;
   std::map<std::tuple<std::string, std::uint32_t, std::string>, std::uint32_t> numbers_;
@@ -161,6 +170,7 @@ class Profile {
   std::uint64_t added_ = 0;  // stacks
   std::chrono::nanoseconds length_{};
   bool since_start_ = false;
+  std::uint64_t refused_ = 0;  // names
 };
 
 }  // namespace pyinject::live

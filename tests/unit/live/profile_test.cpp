@@ -1,5 +1,6 @@
 #include "live/profile.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -71,6 +72,38 @@ TEST_F(LiveProfile, HasTheSharesOfAllTheTimeIfAsked) {
   EXPECT_THAT(table.rows[0].self, DoubleNear(0.02, 1e-9));
   EXPECT_THAT(table.rows[0].gil, DoubleNear(0.02, 1e-9));
   EXPECT_THAT(table.rows[1].wait, DoubleNear(0.15, 1e-9));
+}
+
+// A program that makes functions all the time does not take the names of others.
+TEST_F(LiveProfile, KeepsTheNamesThatHaveSamples) {
+  constexpr std::uint32_t kMany = 200'000;
+  constexpr std::uint32_t kFirst = 1000;
+  const auto flood = [this](std::uint32_t from) {
+    for (std::uint32_t i = 0; i < kMany; ++i) {
+      const auto number = from + i;
+      profile.name({.number = number,
+                    .qualname = fmt::format("made_{}", number),
+                    .file = "made.py",
+                    .first_line = 1});
+      if (i % 4 == 0) {
+        profile.add(stack_of({{.code = number, .line = 1}}));
+      }
+      if (i % 100 == 0) {
+        profile.add(stack_of({{.code = 1, .line = 11}}));
+      }
+    }
+  };
+  flood(kFirst);
+  profile.name({.number = 3, .qualname = "late", .file = "c.py", .first_line = 30});
+  add(stack_of({{.code = 3, .line = 31}}), 100);
+  flood(kFirst + kMany);
+  add(stack_of({{.code = 3, .line = 31}}), 100);
+  add(stack_of({{.code = 1, .line = 11}}), 1000);
+  profile.end_interval(seconds{1});
+  const auto table = profile.table({.order = Order::kSelf, .most = 2});
+  ASSERT_THAT(table.rows, SizeIs(2));
+  EXPECT_EQ(table.rows[0].name, "inner");
+  EXPECT_EQ(table.rows[1].name, "late");
 }
 
 TEST_F(LiveProfile, CountsWaitsApart) {
