@@ -118,7 +118,10 @@ TEST_P(StackKinds, OfAProgramThatIsExecutedLater) {
   EXPECT_GE(of("complete"), kFew) << kinds();
   EXPECT_GE(of("later_program"), kFew) << kinds();
   EXPECT_EQ(of("other_program"), 0U) << kinds();
-  EXPECT_EQ(of("later_program") + of("no_python") + of("unread"), without) << kinds();
+  // A stack that is cut, as in the middle of the exec, may have none of its Python functions.
+  const auto without_any = of("later_program") + of("no_python") + of("unread");
+  EXPECT_GE(without, without_any) << kinds();
+  EXPECT_LE(without, without_any + of("cut")) << kinds();
   expect_told(fmt::format("{} of a program that was executed later (record it by itself)",
                           of("later_program")));
 }
