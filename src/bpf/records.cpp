@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace pyinject::bpf {
 
@@ -55,6 +56,12 @@ std::string key_of(const std::string& qualname, const python::CodeNames& names,
   const std::string_view text{reinterpret_cast<const char*>(lines.data()), lines.size()};
   return fmt::format("{}:{}:{}:{}:{}", head.first_line, head.byte_code,
                      std::hash<std::string_view>{}(text), qualname, names.file);
+}
+
+Does does_of(std::uint8_t value) {
+  return value == SAMPLER_DOES_CALL        ? Does::kCall
+         : value == SAMPLER_DOES_BYTE_CODE ? Does::kByteCode
+                                           : Does::kUnknown;
 }
 
 NativeEnd native_end_of(std::uint8_t value) {
@@ -119,6 +126,7 @@ void Records::take_stack(std::span<const std::byte> record) {
               .traced = (head->flags & SAMPLER_TRACED) != 0,
               .truncated = (head->flags & SAMPLER_TRUNCATED) != 0,
               .unreadable = (head->flags & SAMPLER_UNREADABLE) != 0,
+              .does = does_of(head->does),
               .python_thread = (head->flags & SAMPLER_NO_STATE) == 0,
               .added = (head->flags & SAMPLER_NO_PROCESS) == 0,
               .gil = gil_of(head->gil)};
@@ -130,6 +138,9 @@ void Records::take_stack(std::span<const std::byte> record) {
   }
   if ((head->flags & SAMPLER_PLACED) != 0) {
     frames = in_order_of_places(frames);
+  }
+  if (!frames.empty() && (head->flags & SAMPLER_COLLECTS) != 0) {
+    add_garbage_collector(stack);
   }
   bool shown = false;  // the group has a frame in the result
   for (const auto& frame : frames) {
@@ -156,6 +167,13 @@ void Records::take_stack(std::span<const std::byte> record) {
     std::memcpy(stack.native.data(), left.data(), stack.native.size() * sizeof(__u64));
   }
   receiver_.stack(std::move(stack));
+}
+
+void Records::add_garbage_collector(Stack& stack) {
+  if (!std::exchange(garbage_collector_, true)) {
+    receiver_.code({.number = kGarbageCollector, .qualname = kGarbageCollectorName, .file = ""});
+  }
+  stack.frames.push_back({.code = kGarbageCollector});
 }
 
 void Records::take_moment(std::span<const std::byte> record) {

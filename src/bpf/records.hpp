@@ -31,6 +31,7 @@ class Records {
 
  private:
   void take_stack(std::span<const std::byte> record);
+  void add_garbage_collector(Stack& stack);
   void take_code(std::span<const std::byte> record);
   void take_task(std::span<const std::byte> record);
   void take_moment(std::span<const std::byte> record);
@@ -46,6 +47,7 @@ class Records {
   std::unordered_map<std::string, std::uint32_t> first_numbers_;  // by description
   std::unordered_map<std::uint32_t, python::CodeDescription> codes_;
   std::unordered_map<std::uint32_t, std::string> tasks_;
+  bool garbage_collector_ = false;  // it was reported
 };
 
 }  // namespace pyinject::bpf

@@ -70,7 +70,9 @@ std::optional<sampled_process> process_of(const python::FrameLayout& from) {
       .int_digits = from.int_digits,
       .task_name = from.task_name,
       .gil_last_holder = from.gil_last_holder,
-      .gil_locked = from.gil_locked};
+      .gil_locked = from.gil_locked,
+      .gc_collecting = from.gc_collecting,
+      .calls_c = {from.calls_c[0], from.calls_c[1], from.calls_c[2], from.calls_c[3]}};
   return fits(process) ? std::optional{process} : std::nullopt;
 }
 

@@ -60,6 +60,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
   stack->head.time = time;
   stack->head.task = 0;
   stack->head.gil = SAMPLER_GIL_UNKNOWN;
+  stack->head.does = SAMPLER_DOES_UNKNOWN;
   struct walk *walk = &work->walk;
   walk->flags = flags;
   walk->count = 0;
@@ -98,6 +99,12 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
     }
     if (with_tasks) {
       stack->head.task = task_of(work);
+    }
+    if (collects(work)) {
+      walk->flags |= SAMPLER_COLLECTS;
+    }
+    if (work->state_count > 1) {
+      stack->head.does = SAMPLER_DOES_UNKNOWN; /* of the first state, perhaps not the innermost */
     }
     if (walk->count == 0) {
       count(SAMPLER_COUNT_NO_FRAMES);

@@ -33,6 +33,16 @@ class NativeTables;
 
 enum class Gil : std::uint8_t { kUnknown, kNone, kHeld, kWaitedFor };
 
+// What the innermost Python function was interpreted to do: C code below it was called by that
+// function, or belongs to the interpreter (arithmetic, look-up of attributes, allocation).
+enum class Does : std::uint8_t { kUnknown, kByteCode, kCall };
+
+// Code::number of a Python frame that stands for the garbage collector. Its caller is the function
+// in which it started, or, inside of it, the innermost function that it has called (a finalizer).
+inline constexpr std::uint32_t kGarbageCollector = 0xfffffffdU;
+// Its name; it has no file.
+inline constexpr const char* kGarbageCollectorName = "[gc]";
+
 struct Frame {
   std::uint32_t code = 0;  // Code::number; 0: its description was dropped for lack of room
   std::uint32_t line = 0;  // 0: unknown
@@ -60,10 +70,11 @@ struct Stack {
   std::vector<Frame> frames = {};  // innermost first
   bool truncated = false;          // more than 512 frames
   bool unreadable = false;         // the outermost frames could not be read
-  bool python_thread = true;       // false: a C thread unknown to CPython
-  bool added = true;               // false: only NATIVE is read of this process
-  Gil gil = Gil::kUnknown;         // if requested
-  std::string task = {};           // name of the running asyncio task, if requested; empty: none
+  Does does = Does::kUnknown;
+  bool python_thread = true;  // false: a C thread unknown to CPython
+  bool added = true;          // false: only NATIVE is read of this process
+  Gil gil = Gil::kUnknown;    // if requested
+  std::string task = {};      // name of the running asyncio task, if requested; empty: none
   // Program counters, innermost first; for callers, of the last byte of the call instruction.
   std::vector<std::uint64_t> native = {};
   NativeEnd native_end = NativeEnd::kNotRead;

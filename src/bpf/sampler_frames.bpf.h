@@ -28,6 +28,20 @@ static __always_inline __u64 instruction_offset(struct work *work, __u64 code, _
   return copy == 0 ? instruction - code : instruction - copy + at->byte_code;
 }
 
+/* What the instruction at INSTRUCTION does (enum sampler_does). Byte code is an array of pairs of an
+ * opcode and its argument, as specialized at this moment. */
+static __always_inline __u8 does_of(const struct sampled_process *at, __u64 instruction) {
+  __u8 opcode = 0;
+  if ((at->calls_c[0] | at->calls_c[1] | at->calls_c[2] | at->calls_c[3]) == 0 ||
+      bpf_probe_read_user(&opcode, sizeof opcode, (void *)instruction) != 0) {
+    return SAMPLER_DOES_UNKNOWN;
+  }
+  __u32 word = opcode / 64;
+  KEEP(word);
+  return (at->calls_c[word & 3] >> (opcode % 64) & 1) != 0 ? SAMPLER_DOES_CALL
+                                                           : SAMPLER_DOES_BYTE_CODE;
+}
+
 /* Appends a word that is not a frame. */
 static __always_inline void put_word(struct work *work, __u32 code, __u32 where) {
   __u32 place = work->walk.count;
@@ -101,6 +115,9 @@ static long step_frame(__u32 index, struct walker *walker) {
     return !walk->placed; /* the place of these frames is that of the next entry frame */
   }
   __u64 instruction = word_of(work->frame, at->instruction, 0x78);
+  if (place == 0) {
+    work->stack.head.does = does_of(at, instruction);
+  }
   __u32 number = 0;
   if (code == walk->last_code) { /* recursion */
     number = walk->last_number;

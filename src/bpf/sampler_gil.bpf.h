@@ -36,6 +36,22 @@ static __always_inline bool is_among_waiters(const struct sampled_process *at, _
   return node == first || node == second;
 }
 
+/* Whether the thread runs the garbage collector: it does so with the GIL. */
+static __always_inline bool collects(const struct work *work) {
+  const struct sampled_process *at = &work->at;
+  __u64 state = work->states[0];
+  if (at->gc_collecting == 0 || work->state_count != 1) {
+    return false;
+  }
+  __u64 interpreter = read_word(state + at->thread_interpreter);
+  if ((__u32)read_word(interpreter + at->gc_collecting) == 0) {
+    return false;
+  }
+  __u64 gil = read_word(interpreter + at->gil);
+  return (__u32)read_word(gil + at->gil_locked) == 1 &&
+         read_word(gil + at->gil_last_holder) == state;
+}
+
 struct gil_search {
   struct work *work;
   struct known_thread *thread;

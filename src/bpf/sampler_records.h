@@ -79,6 +79,10 @@ struct sampled_process {
   /* struct _gil_runtime_state */
   __u32 gil_last_holder;
   __u32 gil_locked;
+  /* PyInterpreterState.gc.collecting; 0: not known */
+  __u32 gc_collecting;
+  /* The opcodes that call C functions, as bits; none: not known. */
+  __u64 calls_c[4];
 };
 
 /* Identical in all versions of CPython: FrameOwners and TextForm of
@@ -116,6 +120,14 @@ enum sampler_flags {
   SAMPLER_TRACED = 16,    /* at a tracepoint or probe: TIME was read before its samples were made */
   SAMPLER_NO_PROCESS = 32, /* the process is not added: only its native stack is read */
   SAMPLER_PLACED = 64,     /* frames of several interpreters: each group is followed by its place */
+  SAMPLER_COLLECTS = 128,  /* it runs the garbage collector */
+};
+
+/* The instruction of the innermost frame. */
+enum sampler_does {
+  SAMPLER_DOES_UNKNOWN = 0,
+  SAMPLER_DOES_BYTE_CODE = 1,
+  SAMPLER_DOES_CALL = 2, /* it calls a function that may be written in C */
 };
 
 enum sampler_where {
@@ -151,7 +163,7 @@ struct sampled_stack_head {
   __u8 gil;
   __u8 flags;
   __u8 native_end; /* enum native_end */
-  __u8 unused;
+  __u8 does; /* enum sampler_does */
   __u32 native_count;
   __u32 unused_too;
 };

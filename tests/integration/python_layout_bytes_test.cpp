@@ -11,6 +11,8 @@
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -48,8 +50,11 @@ class LayoutBytes : public testing::TestWithParam<Interpreter> {
   }
 
   // What is used of the layout to read stacks.
-  static RuntimeLayout used(RuntimeLayout layout) {
+  static RuntimeLayout used(RuntimeLayout layout, const RuntimeLayout& right) {
     layout.runtime_size = layout.interpreter_size = 0;  // only their plausibility
+    if (layout.gc_collecting == 0) {                    // it is not read
+      layout.gc_collecting = right.gc_collecting;
+    }
     return layout;
   }
 
@@ -92,7 +97,7 @@ TEST_P(LayoutBytes, AreRefusedOrWithoutEffect) {
         bytes[i] = was;
         const auto* const layout = std::get_if<RuntimeLayout>(&changed);
         const bool tested = python::is_tested(version);
-        const bool same = layout != nullptr && used(*layout) == used(*right);
+        const bool same = layout != nullptr && used(*layout, *right) == used(*right, *right);
         const bool disproved =
             layout != nullptr && !same && !tested &&
             python::disprove(memory_, *layout, target_.addresses.runtime, code_type());
@@ -106,6 +111,36 @@ TEST_P(LayoutBytes, AreRefusedOrWithoutEffect) {
     }
     EXPECT_GT(refused, 30 * 8 * 255) << "most words are used";
   }
+}
+
+// By the interpreter's own table.
+TEST_P(LayoutBytes, KnowsTheOpcodesThatCallC) {
+  if (python::layout_facts(target_.version) == nullptr) {
+    GTEST_SKIP() << "a newer version has others";
+  }
+  PythonProcess python{GetParam(), R"(
+import dis, opcode
+try:
+    from _opcode_metadata import _specialized_opmap
+    opcodes = {**opcode.opmap, **_specialized_opmap}
+except ImportError:  # 3.12
+    opcodes = dis._all_opmap
+def calls_c(name):
+    python = "_PY" in name.replace("NON_PY", "") or "BOUND_METHOD" in name or "INIT" in name
+    return "CALL" in name and not python and "INTRINSIC" not in name
+print("ready")
+print(sorted(number for name, number in opcodes.items() if calls_c(name)), flush=True)
+input()
+)"};
+  std::vector<unsigned> found;
+  const auto parsed = python::parse_layout(target_.version, head_);
+  const auto& known = std::get<RuntimeLayout>(parsed).calls_c;
+  for (unsigned opcode = 0; opcode < 256; ++opcode) {
+    if ((known.at(opcode / 64) >> opcode % 64 & 1U) != 0) {
+      found.push_back(opcode);
+    }
+  }
+  EXPECT_EQ(fmt::format("[{}]", fmt::join(found, ", ")), python.read_line());
 }
 
 }  // namespace

@@ -150,7 +150,9 @@ std::variant<FrameLayout, std::string> frame_layout(const Target& target) {
       .int_digits = narrow(stack.int_digits),
       .task_name = tasks ? tasks->name : 0,
       .gil_last_holder = narrow(found.gil_last_holder),
-      .gil_locked = narrow(found.gil_locked)};
+      .gil_locked = narrow(found.gil_locked),
+      .gc_collecting = found.free_threaded ? 0 : narrow(found.gc_collecting),
+      .calls_c = found.calls_c};
 }
 
 }  // namespace pyinject::python

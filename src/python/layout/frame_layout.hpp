@@ -60,6 +60,9 @@ struct FrameLayout {
   // struct _gil_runtime_state.
   std::uint32_t gil_last_holder = 0;
   std::uint32_t gil_locked = 0;
+  // PyInterpreterState.gc.collecting; 0: unknown, or it does not tell which thread collects.
+  std::uint32_t gc_collecting = 0;
+  OpcodeSet calls_c = {};  // RuntimeLayout::calls_c
 };
 
 // Where asyncio stores its tasks.

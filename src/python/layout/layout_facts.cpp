@@ -16,6 +16,42 @@ constexpr std::uint64_t kCallsToDoBit = 4;       // _PY_CALLS_TO_DO_BIT
 // PyLongObject.long_value.ob_digit, 3.12 to 3.15 (Include/cpython/longintrepr.h).
 constexpr std::uint64_t kIntDigits = 24;
 
+struct OpcodeRange {
+  std::uint8_t first = 0;
+  std::uint8_t last = 0;
+};
+
+constexpr OpcodeSet opcodes(std::span<const OpcodeRange> ranges) {
+  constexpr unsigned kBits = 64;
+  OpcodeSet set{};
+  for (const auto& [first, last] : ranges) {
+    for (unsigned opcode = first; opcode <= last; ++opcode) {
+      set.at(opcode / kBits) |= std::uint64_t{1} << opcode % kBits;
+    }
+  }
+  return set;
+}
+
+// The opcodes by which Python calls a function that may be written in C: CALL, CALL_KW,
+// CALL_FUNCTION_EX, as instrumented, and as specialized for C functions and types (3.12:
+// Include/opcode.h; later: Include/opcode_ids.h). A specialized opcode that calls a Python function
+// is none of them.
+constexpr auto kCallsC312 = std::to_array<OpcodeRange>(
+    {{29, 29}, {34, 34}, {38, 48}, {56, 56}, {142, 142}, {171, 171}, {241, 241}, {244, 244}});
+constexpr auto kCallsC313 =
+    std::to_array<OpcodeRange>({{53, 54}, {57, 57}, {165, 176}, {179, 181}, {244, 246}});
+constexpr auto kCallsC314 = std::to_array<OpcodeRange>(
+    {{4, 4}, {52, 52}, {55, 55}, {146, 150}, {152, 152}, {154, 160}, {163, 165}, {250, 252}});
+constexpr auto kCallsC315 = std::to_array<OpcodeRange>({{4, 4},
+                                                        {50, 50},
+                                                        {53, 53},
+                                                        {147, 151},
+                                                        {153, 153},
+                                                        {155, 155},
+                                                        {157, 163},
+                                                        {166, 168},
+                                                        {249, 251}});
+
 constexpr auto kForkCrash =
     "a fork while the trampoline is on crashes the child (cpython gh-144766)";
 constexpr auto kForkUnmaps =
@@ -54,6 +90,7 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                 .threads_head = 72,
                 .gil = 384,
                 .eval_frame = 1744,
+                .gc_collecting = 312,
                 .eval_breaker = 368,
                 .eval_breaker_per_thread = false,
                 .next_thread = 8,
@@ -64,6 +101,7 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                 .profile_function = 64,
                 .gil_last_holder = 8,
                 .gil_locked = 16,
+                .calls_c = opcodes(kCallsC312),
                 .stack = {.previous_thread = 0,
                           .native_thread_id = 144,
                           .current_frame = 56,
@@ -108,6 +146,7 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                 .audit_hooks = 10808,
                 .trace_function = 88,
                 .profile_function = 80,
+                .calls_c = opcodes(kCallsC313),
                 .stack = {.previous_thread = 0,
                           .native_thread_id = 160,
                           .current_frame = 72,
@@ -144,7 +183,10 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                                    .object_type = 45,
                                    .bytes = 64,
                                    .text = 67,
-                                   .threads_after_next = 80},
+                                   .threads_after_next = 80,
+                                   .collector = 10,
+                                   .collector_state = 71,
+                                   .collecting_after_threads = 256},
      .bad_releases = kBad313,
      .unmaps_used_arenas = {.first = 0, .last = 11},
      .adds_code_watchers = {.first = 12, .last = 0xff},
@@ -164,6 +206,7 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                 .trace_function = 88,
                 .profile_function = 80,
                 .publishes_tasks = true,
+                .calls_c = opcodes(kCallsC314),
                 .stack = {.previous_thread = 0,
                           .native_thread_id = 160,
                           .current_frame = 72,
@@ -200,6 +243,9 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                                    .bytes = 74,
                                    .text = 77,
                                    .threads_after_next = 72,
+                                   .collector = 11,
+                                   .collector_state = 81,
+                                   .collecting_after_threads = 256,
                                    .thread_byte_code = 49,
                                    .byte_code_index = 38},
      .free_threaded_interned = 8,
@@ -224,6 +270,7 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                 .trace_function = 112,
                 .profile_function = 104,
                 .publishes_tasks = true,
+                .calls_c = opcodes(kCallsC315),
                 .stack = {.previous_thread = 0,
                           .native_thread_id = 184,
                           .current_frame = 72,
@@ -260,6 +307,9 @@ constexpr std::array kFacts = std::to_array<LayoutFacts>({
                                    .bytes = 86,
                                    .text = 89,
                                    .threads_after_next = 72,
+                                   .collector = 11,
+                                   .collector_state = 94,
+                                   .collecting_after_threads = 176,
                                    .thread_byte_code = 57,
                                    .byte_code_index = 46},
      .free_threaded_interned = 8,

@@ -42,6 +42,10 @@ struct PublishedOffsets {
   std::size_t text = 0;   // size, state, length, size of its ASCII form
   // Not an index: PyInterpreterState.threads.head, relative to its `next`.
   std::uint64_t threads_after_next = 0;
+  std::size_t collector = 0;        // PyInterpreterState.gc
+  std::size_t collector_state = 0;  // its size, collecting
+  // Not an index: PyInterpreterState.gc.collecting, relative to its threads.head.
+  std::uint64_t collecting_after_threads = 0;
   // Only 3.14 and later: co_tlbc, and a frame's tlbc_index. 0: not published.
   std::size_t thread_byte_code = 0;
   std::size_t byte_code_index = 0;

@@ -107,6 +107,16 @@ RuntimeLayout expected_layout(const LayoutFacts& facts, bool free_threaded) {
   return layout;
 }
 
+// PyInterpreterState.gc.collecting; 0 if it is not where this release knows it. Free-threaded
+// builds have other fields in between.
+std::uint64_t published_collecting(const PublishedOffsets& at, const Words& words,
+                                   const RuntimeLayout& layout) {
+  const auto collecting = words[at.collector] + words[at.collector_state + 1];
+  return !layout.free_threaded && collecting - layout.threads_head == at.collecting_after_threads
+             ? collecting
+             : 0;
+}
+
 struct Field {
   std::string_view name;
   std::uint64_t stated = 0;
@@ -245,6 +255,11 @@ std::variant<RuntimeLayout, std::string> parse_layout(const Version& version,
   }
   if (!unmaps_used_arenas(version)) {
     layout.code_arenas = 0;
+  }
+  layout.gc_collecting = published_collecting(at, words, layout);
+  if (facts != layout_facts(version)) {  // these change with each version
+    layout.calls_c = {};
+    layout.gc_collecting = 0;
   }
   return layout;
 }

@@ -41,6 +41,8 @@ struct RuntimeLayout {
   std::uint64_t threads_head = 0;
   std::uint64_t gil = 0;  // pointer to the struct _gil_runtime_state
   std::uint64_t eval_frame = 0;
+  // gc.collecting, an int: 1 while the garbage collector runs (Modules/gcmodule.c, Python/gc.c).
+  std::uint64_t gc_collecting = 0;  // 0: unknown
   // The eval breaker: an int in the interpreter on 3.12, a word in each thread state from 3.13 on.
   std::uint64_t eval_breaker = 0;
   bool eval_breaker_per_thread = true;
@@ -63,6 +65,7 @@ struct RuntimeLayout {
   std::uint64_t gil_locked = 0;
   bool free_threaded = false;
   bool publishes_tasks = false;  // offsets of tasks, in the section .AsyncioDebug (3.14+)
+  OpcodeSet calls_c = {};        // empty: unknown
   StackLayout stack;
   bool operator==(const RuntimeLayout&) const = default;
 };

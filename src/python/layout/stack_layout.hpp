@@ -1,6 +1,7 @@
 // Offsets in the parts of a Python stack: frames, code objects, names and lines.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace pyinject::python {
@@ -32,6 +33,9 @@ struct TextForm {
             .utf8_fields = utf8_fields};
   }
 };
+
+// Opcodes of byte code, as bits.
+using OpcodeSet = std::array<std::uint64_t, 4>;
 
 // Offsets in bytes. From 3.13 on, they come from the target's own _Py_DebugOffsets.
 struct StackLayout {

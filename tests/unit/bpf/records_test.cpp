@@ -78,7 +78,7 @@ std::vector<std::byte> stack_record(const std::vector<sampled_frame>& frames,
                                 .gil = gil,
                                 .flags = flags,
                                 .native_end = native_end,
-                                .unused = 0,
+                                .does = SAMPLER_DOES_CALL,
                                 .native_count = static_cast<__u32>(native.size()),
                                 .unused_too = 0};
   auto bytes = bytes_of(head);
@@ -320,6 +320,25 @@ TEST(RecordsBudget, KeepsNoMoreNamesThanTheShareOfTheirProcess) {
   records.take(stack_record({{.code = many, .where = kByteCode}}));
   ASSERT_THAT(stacks, SizeIs(1));
   EXPECT_EQ(stacks[0].frames[0].code, 0U) << "a frame without a name";
+}
+
+TEST_F(RecordsTest, SayWhatTheInnermostFunctionDoes) {
+  records_.take(stack_record({{.code = 0, .where = SAMPLER_OUTERMOST}}));
+  EXPECT_EQ(stacks_.back().does, Does::kCall);
+}
+
+TEST_F(RecordsTest, HaveAFrameOfTheGarbageCollector) {
+  records_.take(code_record(1, "f", "f.py"));
+  for (int i = 0; i < 2; ++i) {
+    records_.take(
+        stack_record({{.code = 1, .where = kByteCode | SAMPLER_OUTERMOST}}, SAMPLER_COLLECTS));
+    EXPECT_THAT(frames(), ElementsAre(std::to_string(kGarbageCollector) + "@0", "1@10|"));
+  }
+  ASSERT_THAT(codes_, SizeIs(2));
+  EXPECT_EQ(codes_.back().qualname, "[gc]");
+  EXPECT_EQ(codes_.back().number, kGarbageCollector);
+  records_.take(stack_record({}, SAMPLER_COLLECTS));
+  EXPECT_THAT(frames(), SizeIs(0)) << "no Python function: a thread of C";
 }
 
 }  // namespace
