@@ -69,8 +69,9 @@ std::size_t GeckoThread::frame(std::uint32_t number) {
   if (fresh) {
     const auto& function = function_of(profile_, number);
     const auto line = profile_.frames[number].line;
-    const auto name = strings_.number(
-        fmt::format("{} (in {})", name_of(profile_, function), file_of(profile_, function)));
+    const auto file = file_of(profile_, function);
+    const auto text = name_of(profile_, function);
+    const auto name = strings_.number(file.empty() ? text : fmt::format("{} (in {})", text, file));
     frames_.push_back(fmt::format("[{},false,0,null,null,{},null,{},0]", name,
                                   line == 0 ? "null" : std::to_string(line),
                                   static_cast<int>(function.kind)));

@@ -49,6 +49,14 @@ weave::GilState gil_state(bpf::Gil gil) {
   return weave::GilState::kUnknown;
 }
 
+// Of the innermost frame.
+weave::Does does_of(const bpf::Stack& stack) {
+  return stack.frames.front().code == bpf::kGarbageCollector ? weave::Does::kUnknown
+         : stack.does == bpf::Does::kCall                    ? weave::Does::kCall
+         : stack.does == bpf::Does::kByteCode                ? weave::Does::kByteCode
+                                                             : weave::Does::kUnknown;
+}
+
 unwind::EndOfStack end_of_stack(bpf::NativeEnd end) {
   switch (end) {
     case bpf::NativeEnd::kNotRead:
@@ -328,6 +336,9 @@ void StackSampler::take(const bpf::Stack& stack) {
   for (const auto& frame : stack.frames) {
     sampled.frames.push_back(
         {.activation = 0, .code = frame.code, .line = frame.line, .outermost = frame.outermost});
+  }
+  if (!sampled.frames.empty()) {
+    sampled.frames.front().does = does_of(stack);
   }
   if (native_ && stack.native_end == bpf::NativeEnd::kUnmapped) {
     native_->ask(base::Pid{static_cast<pid_t>(stack.pid)});

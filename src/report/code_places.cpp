@@ -5,6 +5,7 @@
 #include "elf/load_bias.hpp"
 #include "elf/vdso.hpp"
 #include "report/demangled.hpp"
+#include "weave/synthetic_names.hpp"
 
 #include <fmt/format.h>
 
@@ -148,6 +149,7 @@ CodePlaces::MappedObject CodePlaces::load(const unwind::MappedFile& file, std::u
         LoadedObject{.object = {.path = file.path, .build_id = wanted.build_id}, .pid = pid});
     // The images of names have the addresses of the process.
     object.names = file.begin == file.offset && file.path.starts_with('/');
+    object.synthetic = object.names && file.end - file.begin == weave::SyntheticNames::kSize;
     if (const auto elf = open(wanted)) {
       object.segments = elf->segments();
       object.file = std::move(wanted);
@@ -216,6 +218,21 @@ void CodePlaces::name_by_files(std::vector<std::string>& names) {
     for (std::size_t i = 0; i < found.size(); ++i) {
       names[by_object[object][i]] = demangled(std::move(found[i]));
     }
+  }
+}
+
+Does CodePlaces::does_of(std::uint32_t place) const {
+  const auto& [kind, object, address] = places_[place];
+  if (kind != PlaceKind::kFile || !objects_[object].synthetic) {
+    return Does::kUnknown;
+  }
+  switch (weave::SyntheticNames::does_at(address)) {
+    case weave::Does::kByteCode:
+      return Does::kByteCode;
+    case weave::Does::kCall:
+      return Does::kCall;
+    default:
+      return Does::kUnknown;
   }
 }
 

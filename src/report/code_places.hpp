@@ -45,6 +45,9 @@ class CodePlaces {
   // kernel has another one, the recorded kernel is another one, and its functions get no names.
   void set_kernel(const std::string& symbol, std::uint64_t address);
 
+  // What the Python function at PLACE does; kUnknown: it does not say so, or is none.
+  [[nodiscard]] Does does_of(std::uint32_t place) const;
+
   // Adds functions and frames of all places to PROFILE, and returns the frame of each place.
   [[nodiscard]] std::vector<std::uint32_t> name_all(Profile& profile);
   // By object: whether it has the names of Python functions and cannot be read.
@@ -72,8 +75,9 @@ class CodePlaces {
     // Opened for its segments and again for its names: a recording may have thousands of files.
     std::optional<unwind::MappedFile> file{};
     std::vector<elf::Segment> segments{};
-    bool names = false;     // of Python functions
-    std::uint32_t pid = 0;  // of a perf map
+    bool names = false;      // of Python functions
+    bool synthetic = false;  // at synthetic addresses (weave/synthetic_names.hpp)
+    std::uint32_t pid = 0;   // of a perf map
   };
   // A mapping's object and the difference between an address and the file's one.
   struct MappedObject {

@@ -1,5 +1,6 @@
 #include "report/machinery.hpp"
 
+#include "base/c_library.hpp"
 #include "report/marks.hpp"
 
 #include <algorithm>
@@ -70,6 +71,21 @@ constexpr auto kBeginsAfterUnderscore = std::to_array<std::string_view>(
      "PyObject_FastMakeTpCall", "PyVectorcall_", "PyFunction_Vectorcall", "PyCFunction_Call",
      "PyCFunction_FastCall", "vectorcall", "PyGen_", "PyIter_Send", "PyRun_"});
 
+// What the evaluator calls by pointers for byte code: ends of the names of static functions, the
+// slots of types (Objects/*.c).
+constexpr auto kSlots = std::to_array<std::string_view>(
+    {"_add",      "_sub",         "_mul",      "_div",       "_true_divide",   "_rem",
+     "_mod",      "_pow",         "_neg",      "_invert",    "_lshift",        "_rshift",
+     "_and",      "_or",          "_xor",      "_bool",      "_hash",          "_concat",
+     "_repeat",   "_richcompare", "_item",     "_subscript", "_ass_subscript", "_ass_item",
+     "_contains", "_iter",        "_iternext", "iter_next",  "_length",        "_getattro",
+     "_setattro", "_descr_get",   "dealloc",   "_negative",  "_positive",      "_concatenate"});
+
+// The frame that `--engine bpf` adds while the garbage collector runs (bpf/sampler.hpp).
+bool is_garbage_collector(const Function& function) {
+  return function.kind == Kind::kPython && function.name == "[gc]" && function.file.empty();
+}
+
 bool is_interpreter_file(std::string_view path) {
   const auto name = path.substr(path.rfind('/') + 1);
   return name.starts_with("libpython3") || name.starts_with("python3.") || name == "python3" ||
@@ -94,6 +110,19 @@ bool is_machinery_name(std::string_view name) {
          name.ends_with("trampoline_evaluator") ||
          (call != std::string_view::npos &&
           plain.find("_StackRef", call) != std::string_view::npos);
+}
+
+bool is_byte_code_name(std::string_view name) {
+  name = without_clone(name);
+  const auto plain = name.substr(name.starts_with('_') ? 1 : 0);
+  const bool published = plain.starts_with("Py") && !plain.starts_with("Py_Builtin");
+  // The evaluator jumps to some functions through one that is named like CPython's API.
+  constexpr auto kOthers = std::to_array<std::string_view>(
+      {"insertdict", "dictresize", "import_name", "import_from", "initialize_locals"});
+  return published || std::ranges::find(kOthers, name) != kOthers.end() ||
+         std::ranges::any_of(kSlots, [&](std::string_view end) {
+           return name.ends_with(end) && name.size() > end.size();
+         });
 }
 
 Leaves::Leaves(const Profile& profile) : profile_{profile}, machinery_(profile.functions.size()) {
@@ -128,31 +157,70 @@ bool Leaves::is_interpreters(std::uint32_t object, const std::vector<std::uint32
   return false;
 }
 
-// Below the innermost Python function: a frame in the interpreter's file is machinery if its name
-// says so, or if it has no name and the Python function calls it directly.
-Leaf Leaves::leaf_of(const std::vector<std::uint32_t>& frames) {
-  const auto is_python = [&](std::uint32_t frame) {
-    return function_of(profile_, frame).kind == Kind::kPython;
-  };
+// Whether FRAME, one of FRAMES outside of PYTHON, their innermost Python function, is the
+// evaluator.
+bool Leaves::is_evaluator(const std::vector<std::uint32_t>& frames, std::size_t frame,
+                          std::size_t python) {
+  const auto& function = function_of(profile_, frames[frame]);
+  const auto& name = function.name;
+  return function.kind == Kind::kNative && is_interpreters(function.object, frames) &&
+         (name.empty() ? frame + 1 == python
+                       : name.starts_with("_PyEval_EvalFrame") || name.starts_with("_TAIL_CALL_") ||
+                             name.ends_with("trampoline_evaluator"));
+}
+
+// What the names of the C functions say that PYTHON, the innermost Python function, has led to: the
+// outermost one but the evaluator was called for byte code, or by the machinery of calls.
+Leaf Leaves::leaf_by_names(const std::vector<std::uint32_t>& frames, std::size_t python) {
+  bool all_machinery = true;
+  for (std::size_t i = 0; i < python; ++i) {
+    all_machinery =
+        all_machinery && (is_evaluator(frames, i, python) ||
+                          (is_interpreters(function_of(profile_, frames[i]).object, frames) &&
+                           is_machinery(profile_.frames[frames[i]].function)));
+  }
+  if (all_machinery) {
+    return Leaf::kPython;
+  }
+  auto outermost = python;
+  while (outermost > 0 && is_evaluator(frames, outermost - 1, python)) {
+    --outermost;
+  }
+  const auto function = profile_.frames[frames[outermost - 1]].function;
+  return !is_machinery(function) && is_byte_code_name(profile_.functions[function].name)
+             ? Leaf::kPython
+             : Leaf::kNative;
+}
+
+Leaf Leaves::leaf_of(const std::vector<std::uint32_t>& frames, Does does) {
   if (function_of(profile_, frames.front()).kind == Kind::kKernel) {
     return Leaf::kKernel;
   }
-  const auto innermost = std::ranges::find_if(frames, is_python);
-  if (innermost == frames.end()) {
+  std::size_t python = 0;
+  while (python < frames.size() && function_of(profile_, frames[python]).kind != Kind::kPython) {
+    ++python;
+  }
+  if (python == frames.size() || is_garbage_collector(function_of(profile_, frames[python]))) {
     return Leaf::kNative;
   }
-  for (auto frame = frames.begin(); frame != innermost; ++frame) {
-    const auto& function = function_of(profile_, *frame);
-    const bool machinery =
-        function.kind == Kind::kNative &&
-        (function.name.empty() ? frame + 1 == innermost
-                               : is_machinery(profile_.frames[*frame].function)) &&
-        is_interpreters(function.object, frames);
-    if (!machinery) {
+  bool only_evaluator = true;
+  for (std::size_t i = 0; i < python; ++i) {
+    const auto& function = function_of(profile_, frames[i]);
+    const auto& file = profile_.objects[function.object].path;
+    const bool own = file.empty() || is_interpreters(function.object, frames);
+    // Byte code, too, leads to extension modules: a + b of arrays.
+    if (function.kind == Kind::kNative && !own && !base::is_c_library(file)) {
       return Leaf::kNative;
     }
+    if (own && function.name.starts_with("gc_collect")) {
+      return Leaf::kNative;
+    }
+    only_evaluator = only_evaluator && is_evaluator(frames, i, python);
   }
-  return Leaf::kPython;
+  if (only_evaluator || does == Does::kByteCode) {
+    return Leaf::kPython;
+  }
+  return does == Does::kCall ? Leaf::kNative : leaf_by_names(frames, python);
 }
 
 }  // namespace pyinject::report

@@ -5,6 +5,7 @@
 
 #include "report/profile.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -14,20 +15,30 @@ namespace pyinject::report {
 // "_PyEval_EvalFrameDefault", "method_vectorcall_NOARGS.part.0".
 [[nodiscard]] bool is_machinery_name(std::string_view name);
 
-// Where a thread was in a sample, seen from its innermost Python function.
+// Whether the evaluator calls the C function NAME for byte code, not because Python calls a
+// function: "PyNumber_Add", "long_add", "_PyType_Lookup", "dict_subscript".
+[[nodiscard]] bool is_byte_code_name(std::string_view name);
+
+// What a thread did in a sample, seen from its innermost Python function: interpreting (the
+// evaluator, and what it calls for byte code: arithmetic, look-up of attributes, allocation), a C
+// function that Python had called, or the kernel. `why` divides in the same way.
 enum class Leaf : std::uint8_t { kPython, kNative, kKernel };
 
 class Leaves {
  public:
   explicit Leaves(const Profile& profile);
-  // FRAMES: innermost first, indices in Profile::frames; not empty.
-  [[nodiscard]] Leaf leaf_of(const std::vector<std::uint32_t>& frames);
+  // FRAMES: innermost first, indices in Profile::frames; not empty. If DOES is unknown, the names
+  // of C functions tell.
+  [[nodiscard]] Leaf leaf_of(const std::vector<std::uint32_t>& frames, Does does);
 
  private:
   enum class Known : std::uint8_t { kNot, kYes, kNo };
   [[nodiscard]] bool is_interpreters(std::uint32_t object,
                                      const std::vector<std::uint32_t>& frames) const;
   [[nodiscard]] bool is_machinery(std::uint32_t function);
+  [[nodiscard]] bool is_evaluator(const std::vector<std::uint32_t>& frames, std::size_t frame,
+                                  std::size_t python);
+  [[nodiscard]] Leaf leaf_by_names(const std::vector<std::uint32_t>& frames, std::size_t python);
 
   const Profile& profile_;
   std::vector<bool> interpreter_files_;  // by object: its name says so

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 namespace pyinject::report {
 
@@ -23,13 +24,15 @@ struct SliceKey {
   std::uint32_t stack = 0;
   std::uint32_t event = 0;
   std::uint32_t thread = 0;
+  Does does = Does::kUnknown;
   bool operator==(const SliceKey&) const = default;
 };
 
 struct SliceHash {
   std::size_t operator()(const SliceKey& key) const {
     constexpr std::uint64_t kOdd = 0x9e37'79b9'7f4a'7c15;
-    const auto others = std::uint64_t{key.event} << 32U | key.thread;
+    const auto others =
+        (std::uint64_t{key.event} << 32U | key.thread) * 4 + static_cast<std::uint64_t>(key.does);
     return (key.stack + others * kOdd) * kOdd >> 16U;
   }
 };
@@ -120,9 +123,9 @@ void Selection::choose_rows(StackFacts& facts) {
   facts.all.erase(std::unique(facts.all.begin(), facts.all.end()), facts.all.end());
 }
 
-StackFacts Selection::facts_of(std::uint32_t stack) {
+StackFacts Selection::facts_of(std::uint32_t stack, Does does) {
   StackFacts facts{.frames = frames_of(profile_, stack)};
-  facts.leaf = facts.frames.empty() ? Leaf::kNative : leaves_.leaf_of(facts.frames);
+  facts.leaf = facts.frames.empty() ? Leaf::kNative : leaves_.leaf_of(facts.frames, does);
   facts.marks = take_marks(profile_, facts.frames);
   facts.admitted = (options_.task.empty() || facts.marks.task == options_.task) &&
                    (asked_for_.empty() || std::ranges::any_of(facts.frames, [&](auto frame) {
@@ -141,27 +144,32 @@ std::vector<Slice> Selection::slices() const {
     if (!admits(sample)) {
       continue;
     }
-    const auto [entry, fresh] =
-        numbers.try_emplace({sample.stack, sample.event, sample.thread}, result.size());
+    const auto [entry, fresh] = numbers.try_emplace(
+        {sample.stack, sample.event, sample.thread, sample.does}, result.size());
     if (fresh) {
-      result.push_back({.stack = sample.stack, .event = sample.event, .thread = sample.thread});
+      result.push_back({.stack = sample.stack,
+                        .event = sample.event,
+                        .thread = sample.thread,
+                        .does = sample.does});
     }
     auto& slice = result[entry->second];
     ++slice.samples;
     slice.weight += weight_of(profile_, sample);
     slice.period += sample.period;
   }
-  std::ranges::stable_sort(result, {}, &Slice::stack);
+  std::ranges::stable_sort(result, {}, [](const Slice& slice) {
+    return std::pair{slice.stack, slice.does};
+  });
   return result;
 }
 
 void Selection::visit(const std::function<void(const Slice&, const StackFacts&)>& take) {
   std::optional<StackFacts> facts;
-  std::uint32_t stack = 0;
+  std::pair<std::uint32_t, Does> last;
   for (const auto& slice : slices()) {
-    if (!facts || slice.stack != stack) {
-      stack = slice.stack;
-      facts = facts_of(stack);
+    if (!facts || last != std::pair{slice.stack, slice.does}) {
+      last = {slice.stack, slice.does};
+      facts = facts_of(slice.stack, slice.does);
     }
     if (facts->admitted) {
       take(slice, *facts);

@@ -38,12 +38,12 @@ constexpr std::uint8_t kSetFile = 4;
 constexpr std::uint8_t kFirstSpecial = 13;
 constexpr std::uint8_t kLineRange = 4;
 constexpr std::int8_t kLineBase = -1;
-constexpr std::uint8_t kNextByteNextLine = kFirstSpecial + kLineRange - kLineBase + 1;
+constexpr std::uint8_t kNextLine = kFirstSpecial + kBytesOfLine * kLineRange - kLineBase + 1;
 // Number of operands of the standard opcodes 1 to 12.
 constexpr std::array<std::uint8_t, 12> kOperands{0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1};
 // The size of a section has 32 bits; symbols beyond it get no lines.
 constexpr std::size_t kMostDebugBytes = std::size_t{1} << 31U;
-constexpr std::uint64_t kOfFirstLine = 8;  // bytes before the second line
+constexpr std::uint64_t kBeforeLines = 8;  // bytes, which belong to the first line, too
 
 class Writer {
  public:
@@ -129,12 +129,12 @@ void write_lines_of(Writer& line, const ImageSymbol& symbol, std::uint64_t file)
   line.number(kCopy);
   auto at = symbol.address;
   if (symbol.last_line > symbol.first_line) {
-    // The second line starts after the eight bytes of the first one.
     line.number(kAdvancePc);
-    line.unsigned_leb(kOfFirstLine);
-    at += kOfFirstLine;
-    for (auto number = symbol.first_line; number < symbol.last_line; ++number, ++at) {
-      line.number(kNextByteNextLine);
+    line.unsigned_leb(kBeforeLines);
+    at += kBeforeLines;
+    for (auto number = symbol.first_line; number < symbol.last_line; ++number) {
+      line.number(kNextLine);
+      at += kBytesOfLine;
     }
   }
   line.number(kAdvancePc);
@@ -190,7 +190,8 @@ std::vector<std::byte> make_aranges(const AddressRange& all) {
 bool has_lines(const ImageSymbol& symbol) {
   return symbol.first_line != 0 && symbol.first_line <= symbol.last_line && !symbol.file.empty() &&
          symbol.file.front() != '\0' &&
-         symbol.size > kOfFirstLine + symbol.last_line - symbol.first_line;
+         symbol.size >
+             kBeforeLines + kBytesOfLine * std::uint64_t{symbol.last_line - symbol.first_line};
 }
 
 }  // namespace

@@ -4,10 +4,14 @@
 #include "pyinject/weave/symbol_image.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 namespace pyinject::weave {
+
+// ImageSymbol: of each line.
+inline constexpr std::uint8_t kBytesOfLine = 4;
 
 // The contents of the sections with these names; all empty if no symbol has lines.
 struct DebugLines {

@@ -12,6 +12,10 @@
 
 namespace pyinject::weave {
 
+// What a Python function was interpreted to do. C code below it was called by it (kCall), or
+// belongs to the interpreter: arithmetic, look-up of attributes, allocation (kByteCode).
+enum class Does : std::uint8_t { kUnknown, kByteCode, kCall };
+
 struct PythonFrame {
   std::uint64_t activation = 0;  // identity of the frame: its address
   std::uint64_t code = 0;        // its code object, by a unique number
@@ -19,6 +23,7 @@ struct PythonFrame {
   // The outermost of the frames that share one C activation of the evaluator (the previous frame is
   // an entry frame).
   bool outermost = false;
+  Does does = Does::kUnknown;  // only of the innermost one
   bool operator==(const PythonFrame&) const = default;
 };
 

@@ -86,6 +86,7 @@ void SampledStacks::add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time
   Entry entry{.time = time,
               .pid = pid,
               .gil = stack.gil,
+              .does = stack.frames.empty() ? Does::kUnknown : stack.frames.front().does,
               .truncated = stack.truncated,
               .used = false,
               .observed = stack.observed,
@@ -178,6 +179,9 @@ PythonStack SampledStacks::at(const StackQuery& query) {
   for (auto number = entry->innermost; number != kRoot; number = nodes_[number].caller) {
     const auto& node = nodes_[number];
     stack.frames.push_back({.code = node.code, .line = node.line, .outermost = node.outermost});
+  }
+  if (!stack.frames.empty()) {
+    stack.frames.front().does = entry->does;
   }
   return stack;
 }

@@ -97,6 +97,7 @@ class SampledStacks : public StackSource {
     std::uint32_t task = 0;
     std::uint32_t pid = 0;
     GilState gil = GilState::kUnknown;
+    Does does = Does::kUnknown;
     bool truncated = false;
     bool used = false;
     bool observed = true;

@@ -1,6 +1,7 @@
 #include "weave/synthetic_names.hpp"
 
 #include "base/text.hpp"
+#include "weave/debug_lines.hpp"
 
 #include <fmt/format.h>
 
@@ -11,10 +12,10 @@ namespace pyinject::weave {
 
 namespace {
 
-// perf may look up the byte before a caller's address.
 constexpr std::uint64_t kStride = 16;
 constexpr std::uint64_t kInside = 8;
-// Each line takes an address. Real functions have fewer lines; forged ones get none.
+// Each line takes four addresses: perf may look up the byte before a caller's address. Real
+// functions have fewer lines; forged ones get none.
 constexpr std::uint32_t kMostLines = 1U << 20U;
 
 std::string key_of(const NamedCode& code) {
@@ -25,7 +26,8 @@ std::string key_of(const NamedCode& code) {
 
 NamedCode named_code(const CodeName& name) {
   auto file = base::printable(name.file);
-  return {.name = fmt::format("py::{}:{}", base::printable(name.qualname), file),
+  return {.name = fmt::format("py::{}{}{}", base::printable(name.qualname), file.empty() ? "" : ":",
+                              file),
           .file = std::move(file),
           .first_line = name.first_line};
 }
@@ -37,13 +39,19 @@ void SyntheticNames::expect(const NamedCode& code, std::uint32_t last_line) {
   }
 }
 
-std::uint64_t SyntheticNames::Place::address(std::uint32_t line) const {
+std::uint64_t SyntheticNames::Place::address(std::uint32_t line, Does does) const {
   const bool has_it = first_line <= line && line <= last_line;
-  return begin + kInside + (has_it ? line - first_line : 0);
+  return begin + kInside + std::uint64_t{kBytesOfLine} * (has_it ? line - first_line : 0) + 1 +
+         static_cast<std::uint64_t>(does);
+}
+
+Does SyntheticNames::does_at(std::uint64_t address) {
+  const auto number = address % kBytesOfLine;
+  return number == 0 ? Does::kUnknown : static_cast<Does>(number - 1);
 }
 
 SyntheticNames::Place SyntheticNames::Place::at(std::uint64_t address) {
-  return {.begin = address - kInside};
+  return {.begin = address - kInside - 1};
 }
 
 SyntheticNames::Place SyntheticNames::place(const NamedCode& code, std::uint32_t pid) {
@@ -65,7 +73,8 @@ SyntheticNames::Place SyntheticNames::place(const NamedCode& code, std::uint32_t
     }
   }
   const auto lines = place.last_line - place.first_line;
-  const auto size = (kStride + lines + kStride - 1) / kStride * kStride;
+  const auto size =
+      (kStride + std::uint64_t{kBytesOfLine} * lines + kStride - 1) / kStride * kStride;
   if (full_ || used_ + size + kStride > size_) {
     return last_place();
   }

@@ -28,7 +28,10 @@ class SyntheticNames {
  public:
   static constexpr std::uint64_t kSize = std::uint64_t{256} << 20U;  // of the range, in bytes
 
-  // Maximum number of addresses used for lines, shared among processes (base/budget.hpp).
+  // What address() encodes in ADDRESS, of a range that begins at a multiple of kStride.
+  [[nodiscard]] static Does does_at(std::uint64_t address);
+
+  // Maximum number of lines that have addresses, shared among processes (base/budget.hpp).
   static constexpr std::uint64_t kMostForLines = std::uint64_t{16} << 20U;
 
   // BASE: a range that no process of the recording uses.
@@ -43,9 +46,9 @@ class SyntheticNames {
     std::uint64_t begin = 0;
     std::uint32_t first_line = 0;
     std::uint32_t last_line = 0;  // 0: no lines
-    // The address of LINE: BEGIN + 8 + its distance from the first line. For 0 and for lines out of
-    // range, the address of the first line.
-    [[nodiscard]] std::uint64_t address(std::uint32_t line = 0) const;
+    // The address of LINE: BEGIN + 8 + 4 times its distance from the first line, plus 1, and what
+    // DOES is as a number. For 0 and for lines out of range, the address of the first line.
+    [[nodiscard]] std::uint64_t address(std::uint32_t line = 0, Does does = Does::kUnknown) const;
     // A place with only ADDRESS, which has its name elsewhere.
     [[nodiscard]] static Place at(std::uint64_t address);
   };

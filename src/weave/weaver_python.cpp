@@ -338,7 +338,7 @@ std::uint64_t Weaver::address_of(const PythonFrame& frame, std::uint32_t pid, st
   if (place == places_.end()) {
     place = places_.emplace(key, place_of(frame, pid)).first;
   }
-  const auto address = place->second.address(frame.line);
+  const auto address = place->second.address(frame.line, frame.does);
   const auto range = synthetic_->range();
   if (range.begin <= address && address < range.end) {
     return address;
@@ -348,7 +348,7 @@ std::uint64_t Weaver::address_of(const PythonFrame& frame, std::uint32_t pid, st
   const auto mapped = spaces_.look_up(pid, time, address);
   const auto* const name = name_of(pid, frame.code);
   return (mapped.file != nullptr && mapped.until != 0) || name == nullptr
-             ? address
+             ? place->second.address()
              : synthetic_->place(named_code(*name), pid).address();
 }
 

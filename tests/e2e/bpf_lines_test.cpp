@@ -76,11 +76,11 @@ Shares truth(const std::string& answer) {
   return percent(counts);
 }
 
-// The address encodes the line: its offset in the function is the line's distance from the first
-// line, plus eight.
+// The address encodes the line: its offset in the function is eight, plus four times the line's
+// distance from the first line, plus what the function does.
 std::size_t line_by_offset(const ScriptFrame& frame, std::size_t first) {
   constexpr std::size_t kEntry = 8;
-  return first + frame.offset - kEntry;
+  return first + (frame.offset - kEntry) / 4;
 }
 
 class BpfLines : public testing::TestWithParam<Build> {};

@@ -117,11 +117,11 @@ TEST_F(SampledStacksAndPerf, OffsetsOfSymbolsAreLines) {
     inner.insert(line.substr(line.find("py::")));
   }
   EXPECT_THAT(inner,
-              testing::ElementsAre("py::inner:/srv/app.py+0x9", "py::inner:/srv/app.py+0xa",
-                                   "py::inner:/srv/app.py+0xb", "py::inner:/srv/app.py+0xc"));
+              testing::ElementsAre("py::inner:/srv/app.py+0x11", "py::inner:/srv/app.py+0x15",
+                                   "py::inner:/srv/app.py+0x19", "py::inner:/srv/app.py+0xd"));
   const auto outer = lines_with("py::outer", {"script", "-F", "ip,sym,symoff"});
   ASSERT_EQ(outer.size(), 1U);
-  EXPECT_TRUE(outer.begin()->ends_with("py::outer:/srv/app.py+0x8"));
+  EXPECT_TRUE(outer.begin()->ends_with("py::outer:/srv/app.py+0x9"));
 }
 
 TEST_F(SampledStacksAndPerf, PerfScriptShowsLinesOfSourceFiles) {

@@ -20,8 +20,8 @@ struct ImageSymbol {
   std::uint64_t address = 0;  // in the process
   std::uint64_t size = 0;     // 0: up to the next symbol
   std::string name;           // up to its first NUL
-  // Source position: 8 bytes of FIRST_LINE, then one byte for each line up to LAST_LINE, which also
-  // covers the rest. FIRST_LINE 0: unknown.
+  // Source position: 8 bytes of FIRST_LINE, then 4 for each line from FIRST_LINE up to LAST_LINE,
+  // which also covers the rest. FIRST_LINE 0: unknown.
   std::string file{};  // up to its first NUL
   std::uint32_t first_line = 0;
   std::uint32_t last_line = 0;

@@ -45,6 +45,44 @@ TEST_F(Tables, ChargeCToItsPythonCaller) {
   EXPECT_THAT(figures(*table.others), ElementsAre(1, 0, 1, 0, 1));
 }
 
+TEST_F(Tables, KnowWhatAFunctionDoes) {
+  const auto figures_of_memcpy = [&](Does does) {
+    profile.samples.clear();
+    add(5, 3);
+    for (auto& sample : profile.samples) {
+      sample.does = does;
+    }
+    return figures(make_tables(profile, {}).front().rows[0]);
+  };
+  EXPECT_THAT(figures_of_memcpy(Does::kCall), ElementsAre(3, 0, 3, 0, 3));
+  EXPECT_THAT(figures_of_memcpy(Does::kByteCode), ElementsAre(3, 3, 0, 0, 3)) << "a long text";
+  profile.objects[1].path = "/srv/app/fast.so";
+  EXPECT_THAT(figures_of_memcpy(Does::kByteCode), ElementsAre(3, 0, 3, 0, 3)) << "a + b of arrays";
+  profile.functions[0].name = "[gc]";
+  profile.functions[0].file = "";
+  profile.samples.clear();
+  add(2, 1);
+  EXPECT_THAT(figures(make_tables(profile, {}).front().rows[0]), ElementsAre(1, 0, 1, 0, 1));
+}
+
+TEST_F(Tables, DivideByNamesWhereASampleDoesNotSayWhatItDoes) {
+  const auto python = [&](const char* called) {
+    profile.functions[3].name = called;
+    profile.functions[3].object = 0;
+    profile.samples.clear();
+    add(5, 1);
+    return make_tables(profile, {}).front().rows[0].counts.python == 1;
+  };
+  for (const auto* const name : {"long_add", "PyNumber_Add", "_PyType_Lookup", "dict_subscript",
+                                 "_Py_Dealloc", "tupledealloc", "insertdict", "object_vacall"}) {
+    EXPECT_TRUE(python(name)) << name;
+  }
+  for (const auto* const name :
+       {"builtin_sorted", "list_append", "sre_ucs1_match", "gc_collect_main", ""}) {
+    EXPECT_FALSE(python(name)) << name;
+  }
+}
+
 TEST_F(Tables, NeverAddWaitsToSamples) {
   add(5, 2);
   wait(7, 3'000'000);
