@@ -36,6 +36,7 @@ class Accountant {
   void add_wait(std::uint64_t end);
   void add_waker(const Event& wakeup);
   void add_sample(const Event& event);
+  [[nodiscard]] static Use use_of(const Event& event, const PythonStack* stack);
   [[nodiscard]] const PythonStack* stack_at(std::uint64_t time) const;
   [[nodiscard]] const Sighting* sighting_in(std::uint64_t begin, std::uint64_t end) const;
   void share_out(std::size_t first_sample);
@@ -120,14 +121,34 @@ void Accountant::close(std::uint64_t time) {
   }
 }
 
+// As src/report/machinery.hpp divides. Without a Python stack, or if it does not say what the
+// function does, the file decides.
+Use Accountant::use_of(const Event& event, const PythonStack* stack) {
+  if (event.mode == Mode::kKernel) {
+    const bool fault = event.work == KernelWork::kFault || event.work == KernelWork::kSwap;
+    return fault ? Use::kFault : Use::kKernel;
+  }
+  if (stack != nullptr && (stack->collects || stack->imports)) {
+    return stack->collects ? Use::kCollector : Use::kImport;
+  }
+  if (event.mode == Mode::kC || event.mode == Mode::kEvaluator) {
+    return event.mode == Mode::kC ? Use::kC : Use::kPython;
+  }
+  const auto does = stack == nullptr ? bpf::Does::kUnknown : stack->does;
+  const bool c =
+      does == bpf::Does::kCall || (does == bpf::Does::kUnknown && event.mode == Mode::kCLibrary);
+  return c ? Use::kC : Use::kPython;
+}
+
 void Accountant::add_sample(const Event& event) {
-  Sample sample{.tid = tid_, .time = event.time, .place = event.place};
-  const bool fault = event.work == KernelWork::kFault || event.work == KernelWork::kSwap;
-  sample.use = event.mode == Mode::kPython ? Use::kPython
-               : event.mode == Mode::kC    ? Use::kC
-               : fault                     ? Use::kFault
-                                           : Use::kKernel;
-  if (const auto* const stack = stack_at(event.time)) {
+  const auto* const stack = stack_at(event.time);
+  Sample sample{.tid = tid_, .time = event.time, .use = use_of(event, stack)};
+  if (event.mode == Mode::kKernel) {
+    sample.place = event.place;
+  } else if (sample.use == Use::kC && event.place < recording_.codes.size()) {
+    sample.place = recording_.codes[event.place];
+  }
+  if (stack != nullptr) {
     sample.stack = stack->stack;
     sample.gil = stack->gil;
   }
@@ -274,14 +295,17 @@ Accounts account(Recording& recording) {
 
 std::string_view name(Use use) {
   static constexpr std::array<std::string_view, kUses> kNames{
-      "python",    "c",      "kernel", "fault", "gil",  "lock",  "disk",  "network", "child",
-      "preempted", "thread", "client", "poll",  "pipe", "futex", "sleep", "unknown"};
+      "python", "c",    "gc",      "import", "kernel",    "fault",  "gil",
+      "lock",   "disk", "network", "child",  "preempted", "thread", "client",
+      "poll",   "pipe", "futex",   "sleep",  "unknown"};
   return kNames.at(static_cast<std::size_t>(use));
 }
 
 std::string_view describe(Use use) {
   static constexpr std::array<std::string_view, kUses> kTexts{"CPU: Python",
-                                                              "CPU: C code",
+                                                              "CPU: C function",
+                                                              "CPU: garbage collector",
+                                                              "CPU: import",
                                                               "CPU: kernel",
                                                               "page faults",
                                                               "waits for the GIL",

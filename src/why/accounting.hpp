@@ -14,8 +14,10 @@ namespace pyinject::why {
 
 // Each nanosecond of a thread belongs to exactly one of these.
 enum class Use : std::uint8_t {
-  kPython,     // on a CPU, in the interpreter
-  kC,          // on a CPU, in other code
+  kPython,     // on a CPU, interpreting: the evaluator, and what it calls for byte code
+  kC,          // on a CPU, in a C function that Python called, or in an extension module
+  kCollector,  // on a CPU, in the garbage collector
+  kImport,     // on a CPU, in an import
   kKernel,     // on a CPU, in a system call
   kFault,      // a page fault, on a CPU or waiting
   kGil,        // waits for the GIL
@@ -65,7 +67,7 @@ struct Sample {
   Use use = Use::kUnknown;
   bpf::Gil gil = bpf::Gil::kUnknown;
   std::uint32_t stack = 0;
-  std::uint32_t place = 0;  // a kernel function, or the file of C code
+  std::uint32_t place = 0;  // a kernel function, or a C function or its file
   double weight = 0;        // nanoseconds that it stands for
 };
 

@@ -1,32 +1,54 @@
-// Whose code a thread runs in user space: the interpreter's or that of a C library.
+// Whose code a thread runs in user space, and what its function is called.
 #pragma once
 
 #include "procfs/maps.hpp"
 #include "pyinject/base/deadline.hpp"
+#include "pyinject/python/evaluator.hpp"
 #include "pyinject/python/target.hpp"
 #include "why/recording.hpp"
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace pyinject::why {
 
 class CodeFiles {
  public:
-  explicit CodeFiles(const python::Target& target) : target_{target} {}
+  explicit CodeFiles(const python::Target& target)
+      : target_{target}, evaluator_{python::evaluator_ranges(target)} {}
 
   struct Place {
-    Mode mode = Mode::kPython;
-    std::string file;  // kC
+    Mode mode = Mode::kInterpreter;
+    std::uint32_t code = 0;  // a number for names(); 0: none
   };
-  // Code without a file (a JIT's, a trampoline's) counts as Python.
+  // Code without a file (a JIT's, a trampoline's) is taken for the evaluator.
   [[nodiscard]] Place find(std::uint64_t address);
 
+  // By number: "sre_ucs1_match" in the interpreter's file, "deflate in libz.so.1.2.13" in others,
+  // "libz.so.1.2.13" without a symbol; empty: not known. Reads the symbols of the files, through
+  // the process or, once it has exited, not at all.
+  [[nodiscard]] std::vector<std::string> names() const;
+
  private:
+  static constexpr std::size_t kMostCodes = 65536;
+
+  [[nodiscard]] std::uint32_t number(std::uint64_t address, const procfs::Mapping& mapping);
+  [[nodiscard]] bool is_interpreters(const procfs::Mapping& mapping) const;
+  void name_in(std::size_t file, std::vector<std::string>& names) const;
+
+  struct Code {
+    std::uint64_t address = 0;
+    std::size_t file = 0;  // index in files_
+  };
   const python::Target& target_;
+  std::vector<python::CodeRange> evaluator_;
   std::vector<procfs::Mapping> maps_;
   base::Deadline again_ = base::Deadline::after(std::chrono::nanoseconds{0});
+  std::vector<procfs::Mapping> files_;  // those with code that was found
+  std::vector<Code> codes_{Code{}};
+  std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  // by address
 };
 
 }  // namespace pyinject::why

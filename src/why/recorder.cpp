@@ -31,6 +31,10 @@ constexpr milliseconds kStep{10};
 constexpr milliseconds kBetweenSnapshots{40};
 constexpr int kShareOfSnapshots = 10;  // one tenth of a CPU at most
 
+// What importlib._bootstrap is called, which is frozen: its functions run all imports but those of
+// modules that are there already.
+constexpr std::string_view kImportlib = "<frozen importlib._bootstrap>";
+
 std::uint64_t now() {
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC, &time);
@@ -140,7 +144,8 @@ void Recorder::begin() {
 
 void Recorder::on_code(const bpf::Code& code) {
   codes_.insert_or_assign(code.number, KnownCode{.function = recording_.names.number(code.qualname),
-                                                 .file = recording_.names.number(code.file)});
+                                                 .file = recording_.names.number(code.file),
+                                                 .imports = code.file == kImportlib});
 }
 
 void Recorder::on_stack(const bpf::Stack& stack) {
@@ -148,17 +153,21 @@ void Recorder::on_stack(const bpf::Stack& stack) {
       recording_.python.size() + recording_.wakers.size() >= kMostEvents) {
     return;
   }
+  PythonStack python{.time = stack.time, .tid = stack.tid, .gil = stack.gil, .does = stack.does};
   Lines lines;
   lines.reserve(stack.frames.size());
   for (const auto& frame : stack.frames) {
+    if (frame.code == bpf::kGarbageCollector) {
+      python.collects = true;
+      continue;
+    }
     const auto& code = codes_[frame.code];
+    python.imports = python.imports || code.imports;
     lines.push_back({.function = code.function, .file = code.file, .line = frame.line});
   }
+  python.stack = recording_.stacks.number(std::move(lines));
   auto& stacks = stack.traced ? recording_.wakers : recording_.python;
-  stacks.push_back({.time = stack.time,
-                    .tid = stack.tid,
-                    .stack = recording_.stacks.number(std::move(lines)),
-                    .gil = stack.gil});
+  stacks.push_back(python);
 }
 
 void Recorder::on_moment(const bpf::Moment& moment, Event::Kind kind) {
@@ -173,7 +182,7 @@ void Recorder::on_sample(const RingRecord& record, Event& event) {
   if (event.kind == Event::Kind::kSample && record.user) {
     const auto place = code_.find(record.address);
     event.mode = place.mode;
-    event.place = recording_.names.number(place.file);
+    event.place = place.code;
     return;
   }
   std::vector<std::string_view> functions;
@@ -356,6 +365,9 @@ Recording Recorder::finish() {
   recording_.end = now();
   rings_->disable();
   drain();
+  for (const auto& name : code_.names()) {
+    recording_.codes.push_back(recording_.names.number(name));
+  }
   recording_.lost += sampler_->counters().lost;
   recording_.swapped_kb = procfs::read_swapped(target_.id.pid).value_or(0);
   recording_.resident_kb = procfs::read_resident(target_.id.pid).value_or(0);

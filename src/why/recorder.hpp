@@ -59,6 +59,7 @@ class Recorder {
   struct KnownCode {
     std::uint32_t function = 0;
     std::uint32_t file = 0;
+    bool imports = false;
   };
 
   const python::Target target_;

@@ -64,7 +64,8 @@ class Stacks {
   std::vector<const Lines*> stacks_;
 };
 
-enum class Mode : std::uint8_t { kPython, kC, kKernel };
+// Where a thread was on a CPU. kInterpreter: in the interpreter's file, outside of the evaluator.
+enum class Mode : std::uint8_t { kEvaluator, kInterpreter, kCLibrary, kC, kKernel };
 
 // Times are of CLOCK_MONOTONIC, in nanoseconds.
 struct Event {
@@ -84,7 +85,7 @@ struct Event {
   Kind kind = Kind::kIn;
   Mode mode = Mode::kKernel;               // kSample
   KernelWork work = KernelWork::kUnknown;  // kSample in the kernel, kLeaves
-  std::uint32_t place = 0;                 // a kernel function, or the file of C code
+  std::uint32_t place = 0;                 // a kernel function; in user space, a number of codes
   std::uint32_t waker = 0;                 // kWakeup: tid; 0: not a thread of this process
 };
 
@@ -93,6 +94,9 @@ struct PythonStack {
   std::uint32_t tid = 0;
   std::uint32_t stack = 0;
   bpf::Gil gil = bpf::Gil::kUnknown;
+  bpf::Does does = bpf::Does::kUnknown;
+  bool collects = false;  // runs the garbage collector
+  bool imports = false;   // runs an import: a function of importlib._bootstrap is in the stack
 };
 
 // What a blocked thread waits for, as seen without stopping it.
@@ -137,6 +141,7 @@ struct Recording {
   std::uint64_t period = 0;  // of CPU samples
   Names names;
   Stacks stacks;
+  std::vector<std::uint32_t> codes = {};  // C functions, or their files
   std::vector<Event> events;
   std::vector<PythonStack> python;
   std::vector<PythonStack> wakers;

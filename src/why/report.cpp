@@ -70,6 +70,10 @@ class Grouping {
 class Places {
  public:
   void add(Use use, Line line, std::uint32_t detail, double time) {
+    if (use == Use::kC) {  // the C functions that a line leads to are one place
+      functions_[line][detail] += time;
+      detail = 0;
+    }
     times_[{use, line, detail}] += time;
   }
 
@@ -86,7 +90,8 @@ class Places {
     std::vector<Spent> result;
     for (std::size_t i = 0; i < count; ++i) {
       const auto& [time, key] = all[i];
-      const auto& [its_use, line, detail] = key;
+      const auto& [its_use, line, its_detail] = key;
+      const auto detail = use == Use::kC ? most_of(line) : its_detail;
       result.push_back({.function = recording.names.text(line.function),
                         .file = recording.names.text(line.file),
                         .line = line.line,
@@ -98,7 +103,15 @@ class Places {
 
  private:
   using Key = std::tuple<Use, Line, std::uint32_t>;
+  // The C function with most of the time of LINE.
+  [[nodiscard]] std::uint32_t most_of(const Line& line) const {
+    return std::ranges::max_element(functions_.at(line), {},
+                                    [](const auto& each) { return each.second; })
+        ->first;
+  }
+
   std::map<Key, double> times_;
+  std::map<Line, std::map<std::uint32_t, double>> functions_;  // kC
 };
 
 std::uint32_t detail_of(const Wait& wait) {

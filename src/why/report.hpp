@@ -28,6 +28,8 @@ enum class Cause {
   kChild,
   kCpuC,
   kCpuPython,
+  kCpuCollector,
+  kCpuImport,
   kCpuKernel,
 };
 [[nodiscard]] std::string_view name(Cause cause);  // "gil", "cpu_c", ...
@@ -38,7 +40,7 @@ struct Spent {
   std::string file = {};
   std::uint32_t line = 0;
   std::string detail =
-      {};  // the system call, the kernel function or the file of C code; may be empty
+      {};  // the system call, the kernel function, the C function or its file; may be empty
   std::uint64_t time = 0;
 };
 

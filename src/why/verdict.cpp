@@ -92,8 +92,11 @@ constexpr auto kCauses = std::to_array<CauseOfUse>({
     {Use::kFault, Cause::kFaults, "memory-bound: threads with work handle page faults"},
     {Use::kPreempted, Cause::kPreempted, "short of CPUs: threads with work wait for a CPU"},
     {Use::kChild, Cause::kChild, "waits for child processes: threads with work wait for them"},
-    {Use::kC, Cause::kCpuC, "CPU-bound in C: threads with work run C code"},
+    {Use::kC, Cause::kCpuC, "CPU-bound in C: threads with work run C functions"},
     {Use::kPython, Cause::kCpuPython, "CPU-bound in Python: threads with work run Python code"},
+    {Use::kCollector, Cause::kCpuCollector,
+     "CPU-bound in the garbage collector: threads with work collect garbage"},
+    {Use::kImport, Cause::kCpuImport, "CPU-bound in imports: threads with work import modules"},
     {Use::kKernel, Cause::kCpuKernel,
      "CPU-bound in the kernel: threads with work are in system calls"},
 });
@@ -153,6 +156,8 @@ std::string next_of(const Recording& recording, Cause cause) {
     case Cause::kPreempted:
       return "uptime";
     case Cause::kCpuC:
+    case Cause::kCpuCollector:
+    case Cause::kCpuImport:
     case Cause::kCpuKernel:
       return record_command(recording, "");
     case Cause::kCpuPython:
@@ -265,9 +270,13 @@ void Judge::set_cause() {
   }
   const auto& cause = largest(totals_);
   report_.cause = cause.cause;
-  report_.verdict = fmt::format("{} for {} % of their working time, mostly in {}", cause.text,
-                                percent(share(totals_.of(cause.use), totals_.busy)),
-                                short_place(longest(report_, cause.use)));
+  const auto place = longest(report_, cause.use);
+  report_.verdict =
+      fmt::format("{} for {} % of their working time, mostly in {}", cause.text,
+                  percent(share(totals_.of(cause.use), totals_.busy)), short_place(place));
+  if (cause.use == Use::kC && !place.detail.empty()) {
+    report_.verdict += fmt::format(" ({})", base::printable(place.detail));
+  }
 }
 
 // Where the callbacks of thread TID spent most of the time of BLOCKS: the function, and in it the
@@ -470,6 +479,10 @@ std::string_view name(Cause cause) {
       return "cpu_c";
     case Cause::kCpuPython:
       return "cpu_python";
+    case Cause::kCpuCollector:
+      return "cpu_gc";
+    case Cause::kCpuImport:
+      return "cpu_import";
     case Cause::kCpuKernel:
       return "cpu_kernel";
   }

@@ -89,7 +89,7 @@ TEST_F(WhyRights, AreBpfAndPerfmonForOnesOwnProcess) {
   const auto pid = std::to_string(python_->pid().value());
   const auto shown = pyinject("+bpf,+perfmon", {"why", "-p", pid, "-d", "1"});
   EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
-  EXPECT_THAT(shown.out, HasSubstr("CPU: Python"));
+  EXPECT_THAT(shown.out, HasSubstr("CPU: C function"));
 }
 
 TEST_F(WhyRights, NamesTheMissingCapability) {

@@ -27,8 +27,8 @@ class AccountingTest : public testing::Test, protected MadeRecording {
 
 TEST_F(AccountingTest, SharesOutTheTimeOnACpuByTheSamples) {
   in(1, 0);
-  sample(1, 10, Mode::kPython);
-  sample(1, 20, Mode::kPython);
+  sample(1, 10, Mode::kEvaluator);
+  sample(1, 20, Mode::kEvaluator);
   sample(1, 30, Mode::kC);
   sample(1, 40, Mode::kKernel);
   out(1, 80, KernelWork::kSleep);
@@ -38,6 +38,24 @@ TEST_F(AccountingTest, SharesOutTheTimeOnACpuByTheSamples) {
   EXPECT_EQ(time_of(account, Use::kC), 20);
   EXPECT_EQ(time_of(account, Use::kKernel), 20);
   EXPECT_EQ(time_of(account, Use::kSleep), 20);
+}
+
+TEST_F(AccountingTest, DividesTheInterpretersTimeByWhatThePythonFunctionDoes) {
+  in(1, 0);
+  std::uint64_t ms = 0;
+  for (const auto mode : {Mode::kEvaluator, Mode::kInterpreter, Mode::kCLibrary, Mode::kC}) {
+    for (const auto does : {bpf::Does::kUnknown, bpf::Does::kByteCode, bpf::Does::kCall}) {
+      (void)sample_of(1, ms += 5, mode, does);
+    }
+  }
+  sample_of(1, ms += 5, Mode::kInterpreter, bpf::Does::kCall).collects = true;
+  sample_of(1, ms += 5, Mode::kEvaluator, bpf::Does::kByteCode).imports = true;
+  out(1, 70, KernelWork::kSleep);  // 5 ms for each of 14 samples
+  const auto account = account_of_one();
+  EXPECT_EQ(time_of(account, Use::kPython), 3 * 5 + 2 * 5 + 5) << "the evaluator; byte code";
+  EXPECT_EQ(time_of(account, Use::kC), 3 * 5 + 2 * 5 + 5) << "extension modules; calls";
+  EXPECT_EQ(time_of(account, Use::kCollector), 5);
+  EXPECT_EQ(time_of(account, Use::kImport), 5);
 }
 
 TEST_F(AccountingTest, CountsTimeOnACpuWithoutSamplesAsUnknown) {
@@ -50,7 +68,7 @@ TEST_F(AccountingTest, CountsTimeOnACpuWithoutSamplesAsUnknown) {
 
 TEST_F(AccountingTest, CountsTheTimeFromAWakeupOnAsWaitForACpu) {
   in(1, 0);
-  sample(1, 1, Mode::kPython);
+  sample(1, 1, Mode::kEvaluator);
   out(1, 20, KernelWork::kDisk);
   event(1, 30, Event::Kind::kWakeup);
   in(1, 70);
@@ -62,7 +80,7 @@ TEST_F(AccountingTest, CountsTheTimeFromAWakeupOnAsWaitForACpu) {
 
 TEST_F(AccountingTest, CountsPreemptionAsWaitForACpuWhateverTheKernelDoes) {
   in(1, 0);
-  sample(1, 1, Mode::kPython);
+  sample(1, 1, Mode::kEvaluator);
   event(1, 20, Event::Kind::kPreempted);
   event(1, 30, Event::Kind::kWakeup);
   in(1, 50);
@@ -72,7 +90,7 @@ TEST_F(AccountingTest, CountsPreemptionAsWaitForACpuWhateverTheKernelDoes) {
 TEST_F(AccountingTest, ASnapshotExplainsAWaitThatBeganEarlier) {
   sighting(1, 5, KernelWork::kAccept);
   in(1, 60);
-  sample(1, 61, Mode::kPython);
+  sample(1, 61, Mode::kEvaluator);
   EXPECT_EQ(time_of(account_of_one(), Use::kClient), 60);
 }
 
@@ -100,7 +118,7 @@ TEST_F(AccountingTest, StartsAndEndsWithTheThread) {
 
 TEST_F(AccountingTest, CountsWhatLiesBehindALostRecordAsUnknown) {
   in(1, 0);
-  sample(1, 1, Mode::kPython);
+  sample(1, 1, Mode::kEvaluator);
   out(1, 20, KernelWork::kSleep);
   out(1, 60, KernelWork::kSleep);
   const auto account = account_of_one();
@@ -111,7 +129,7 @@ TEST_F(AccountingTest, CountsWhatLiesBehindALostRecordAsUnknown) {
 TEST_F(AccountingTest, FindsTheStackOfASampleWithinAClocksDifference) {
   const auto work = stack({"work"});
   in(1, 0);
-  sample(1, 10, Mode::kPython, work);
+  sample(1, 10, Mode::kEvaluator, work);
   recording.python.back().time += 4'000;
   (void)account_of_one();
   ASSERT_THAT(accounts.samples, SizeIs(1));
@@ -120,7 +138,7 @@ TEST_F(AccountingTest, FindsTheStackOfASampleWithinAClocksDifference) {
 
 TEST_F(AccountingTest, IgnoresWhatHappensAfterTheEnd) {
   in(1, 0);
-  sample(1, 1, Mode::kPython);
+  sample(1, 1, Mode::kEvaluator);
   out(1, 120, KernelWork::kSleep);
   in(1, 130);
   EXPECT_EQ(time_of(account_of_one(), Use::kPython), 100);

@@ -46,6 +46,12 @@ struct MadeRecording {
         {.time = at(ms), .tid = tid, .kind = Event::Kind::kSample, .mode = mode});
     recording.python.push_back({.time = at(ms), .tid = tid, .stack = stack, .gil = gil});
   }
+  // A sample of a function with a Python stack that DOES that.
+  PythonStack& sample_of(std::uint32_t tid, std::uint64_t ms, Mode mode, bpf::Does does) {
+    sample(tid, ms, mode);
+    recording.python.back().does = does;
+    return recording.python.back();
+  }
   // Leaves the CPU.
   void out(std::uint32_t tid, std::uint64_t ms, KernelWork work, std::uint32_t stack = 0,
            bpf::Gil gil = bpf::Gil::kNone) {

@@ -1,0 +1,145 @@
+// What a process does on a CPU: `why` and `report` divide its time as it tells it itself.
+#include "e2e/bpf_recording.hpp"
+#include "support/covering.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pyinject::test {
+namespace {
+
+using nlohmann::json;
+
+// By use, as `why` names them.
+using Shares = std::map<std::string, double>;
+
+std::string use_of(const std::string& function) {
+  return function == "do_byte_code" ? "python"
+         : function == "do_collect" ? "gc"
+         : function == "do_import"  ? "import"
+         : function == "do_read"    ? "kernel"
+                                    : "c";
+}
+
+// Of the processor time that uses.py tells between two moments.
+class ToldTimes {
+ public:
+  explicit ToldTimes(PythonProcess& python) : python_{python}, first_(ask()) {}
+  [[nodiscard]] Shares shares() {
+    const auto last = ask();
+    Shares shares;
+    double all = 0;
+    for (const auto& [function, time] : last.items()) {
+      const auto spent = time.get<double>() - first_.at(function).get<double>();
+      shares[use_of(function)] += spent;
+      all += spent;
+    }
+    for (auto& [use, share] : shares) {
+      share /= all;
+    }
+    return shares;
+  }
+
+ private:
+  [[nodiscard]] json ask() {
+    python_.send_line("");
+    return json::parse(python_.read_line());
+  }
+  PythonProcess& python_;
+  json first_;  // braces would make an array of it
+};
+
+// One point for what is between the measurements, and the error of SAMPLES: for a right program,
+// one run in ten millions exceeds it.
+void expect_near(const Shares& found, const Shares& told, double samples) {
+  constexpr double kDeviations = 5.4;
+  for (const auto& [use, share] : told) {
+    const auto at = found.find(use);
+    const auto shown = at == found.end() ? 0 : at->second;
+    EXPECT_NEAR(shown, share, 0.01 + kDeviations * std::sqrt(share * (1 - share) / samples)) << use;
+  }
+}
+
+class UsesOfTime : public testing::TestWithParam<Interpreter> {
+ protected:
+  void SetUp() override {
+    if (const auto lack = bpf_engine_lacks(); !lack.empty()) {
+      GTEST_SKIP() << lack;
+    }
+  }
+  PythonProcess python_{GetParam(), target_source("uses.py")};
+  const std::string pid_ = std::to_string(python_.pid().value());
+};
+INSTANTIATE_TEST_SUITE_P(Pythons, UsesOfTime, testing::ValuesIn(interpreters({})),
+                         InterpreterName{});
+
+TEST_P(UsesOfTime, AreDividedByWhyAsTheProcessTells) {
+  ToldTimes told{python_};
+  const auto shown = run({tool(), "why", "-p", pid_, "-d", "4", "--json"});
+  const auto shares = told.shares();
+  ASSERT_EQ(shown.status, ExitStatus{}) << shown.err;
+  const auto report = json::parse(shown.out);
+  Shares found;
+  double all = 0;
+  for (const auto& use : report.at("groups").at(0).at("uses")) {
+    const auto name = use.at("use").get<std::string>();
+    if (!use.at("idle").get<bool>() && name != "preempted") {
+      found[name == "fault" ? "kernel" : name] += use.at("seconds").get<double>();
+      all += use.at("seconds").get<double>();
+    }
+    if (name == "c") {
+      EXPECT_TRUE(use.at("top").at(0).at("function").get<std::string>().starts_with("do_")) << use;
+    }
+  }
+  for (auto& [use, share] : found) {
+    share /= all;
+  }
+  expect_near(found, shares, report.at("samples").get<double>());
+}
+
+TEST_P(UsesOfTime, AreDividedByReportAsTheProcessTells) {
+  const TempDir directory;
+  const auto data = (directory.path() / "uses.data").string();
+  std::vector<std::string> record{tool(), "record"};
+  std::ranges::copy(bpf_record(pid_, data), std::back_inserter(record));
+  std::ranges::copy(std::vector<std::string>{"--", "sleep", "4"}, std::back_inserter(record));
+  ToldTimes told{python_};
+  const auto recorded = run(record);
+  const auto shares = told.shares();
+  ASSERT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  python_.pause();
+  const auto report = run({tool(), "report", "--json", data});
+  ASSERT_EQ(report.status, ExitStatus{}) << report.err;
+  const auto table = json::parse(report.out).at("tables").at(0);
+  const auto all = table.at("all").get<double>();
+  Shares found;
+  for (const auto& row : table.at("rows")) {
+    const auto name = row.at("name").get<std::string>();
+    const auto part = [&](const char* column) { return row.at(column).get<double>() / all; };
+    if (name == "[gc]") {
+      EXPECT_FALSE(row.contains("file"));
+      found["gc"] += part("self");
+    } else if (name == "do_import") {
+      found["import"] += part("total");
+    } else if (name.starts_with("do_")) {
+      found["python"] += part("python");
+      found["c"] += part("native");
+      found["kernel"] += part("kernel");
+    }
+  }
+  expect_near(found, shares, all);
+}
+
+}  // namespace
+}  // namespace pyinject::test
