@@ -59,6 +59,9 @@ int interruptions() {
 constexpr double kMostDelay = 7;
 constexpr double kMostMemory = 600;
 constexpr double kMostToEnd = 1;
+// Of a reader of the recording.
+constexpr double kMostToRead = 1;
+constexpr double kMostMemoryToRead = 512;
 constexpr double kFrequency = 499;  // samples per second of CPU time in scene.py
 
 class HostileTest : public testing::TestWithParam<Hostile> {
@@ -149,6 +152,23 @@ class HostileTest : public testing::TestWithParam<Hostile> {
         << told["beside"].value("err", "");
   }
 
+  // Views and exports of the recording take about as long and as much memory as of an innocent one.
+  static void expect_readers_in_time(const nlohmann::json& told) {
+    const auto& beside = told["beside"];
+    EXPECT_GE(beside["shown_whole"], 0.95 * beside["shown"].get<double>());
+    EXPECT_EQ(beside["shown"], beside["samples"]) << "perf script and report count the same";
+    for (std::size_t i = 0; i < beside["readers"].size(); ++i) {
+      const auto& one = beside["readers"][i];
+      const auto& alone = told["alone"]["readers"][i];
+      EXPECT_EQ(alone["status"], 0) << alone.dump();
+      EXPECT_EQ(one["status"], alone["status"]) << one.dump();
+      EXPECT_LT(one["processor_seconds"],
+                2 * alone["processor_seconds"].get<double>() + kMostToRead)
+          << one.dump();
+      EXPECT_LT(one["mebibytes"], kMostMemoryToRead) << one.dump();
+    }
+  }
+
  private:
   std::string python_;
 };
@@ -157,6 +177,7 @@ TEST_P(HostileTest, DoesNotHoldUpARecording) {
   const auto told = scene("trampoline");
   expect_in_time(told);
   expect_whole_stacks(told);
+  expect_readers_in_time(told);
 }
 
 TEST_P(HostileTest, DoesNotHoldUpARecordingByBpf) {
@@ -166,6 +187,7 @@ TEST_P(HostileTest, DoesNotHoldUpARecordingByBpf) {
   const auto told = scene("bpf");
   expect_in_time(told);
   expect_whole_stacks(told);
+  expect_readers_in_time(told);
 }
 
 TEST_P(HostileTest, DoesNotHoldUpStatus) {

@@ -9,7 +9,7 @@
 # `why` of the hostile program, which may be refused. First all this runs without the hostile program, then with it. The tool is
 # interrupted (SIGINT) INTERRUPTIONS times with the hostile program, each time at a random moment; a recording is also
 # interrupted as often without it, in its middle, and with PYINJECT_HOSTILE=full a recording by stock perf with it, near its
-# end. Prints the measurements as one line of JSON.
+# end. Each recording that is not interrupted is read by each view and format. Prints the measurements as one line of JSON.
 import json
 import os
 import random
@@ -229,10 +229,41 @@ def state(pid):
     return json.loads(told.stdout)["processes"][0]["trampoline"]
 
 
+READERS = [["report", "--json", "--view", view] for view in ("functions", "lines", "threads", "processes", "tree", "events")]
+READERS += [["report", "--json", "--by", "native"], ["report", "--json", "--by", "mixed"]]
+READERS += [["flamegraph", "-o", f"{data}.read"]]
+READERS += [["export", "-f", form, "-o", f"{data}.read"] for form in ("folded", "pprof", "gecko", "speedscope", "jsonl", "perfetto", "otlp")]
+
+
+def read(reader):
+    """What READER takes for the recording."""
+    with tempfile.TemporaryFile() as messages:
+        process = subprocess.Popen([tool, *reader, data], stdout=subprocess.DEVNULL, stderr=messages, stdin=subprocess.DEVNULL)
+        watched = os.pidfd_open(process.pid)
+        if not (ended := bool(select.select([watched], [], [], HANG)[0])):
+            os.kill(process.pid, signal.SIGKILL)
+        os.close(watched)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        messages.seek(0)
+        return {"reader": " ".join(reader), "status": process.returncode, "ended": ended,
+                "processor_seconds": usage.ru_utime + usage.ru_stime, "mebibytes": usage.ru_maxrss / 1024,
+                "err": messages.read().decode(errors="replace")[-1000:]}
+
+
+def shown(pid):
+    """By our own reader: the number of samples of PID, and in how many its function serve() is."""
+    told = subprocess.run([tool, "report", "--json", "-p", str(pid), data], capture_output=True, text=True)
+    table = json.loads(told.stdout)["tables"][0]
+    return {"shown": table["all"], "shown_whole": sum(row["total"] for row in table["rows"] if row["name"] == "serve")}
+
+
 def uninterrupted():
     one = run(data)
     if one["status"] == 0 and records:
         one.update(stacks(innocent.pid))
+        one.update(shown(innocent.pid))
+        one["readers"] = [read(reader) for reader in READERS]
     elif one["status"] == 0 and mode == "live":
         one.update(answers())
     return one
