@@ -58,7 +58,7 @@ std::string key_of(const std::string& qualname, const python::CodeNames& names,
                      std::hash<std::string_view>{}(text), qualname, names.file);
 }
 
-Does does_of(std::uint8_t value) {
+Does does_of(unsigned value) {
   return value == SAMPLER_DOES_CALL        ? Does::kCall
          : value == SAMPLER_DOES_BYTE_CODE ? Does::kByteCode
                                            : Does::kUnknown;
@@ -126,7 +126,8 @@ void Records::take_stack(std::span<const std::byte> record) {
               .traced = (head->flags & SAMPLER_TRACED) != 0,
               .truncated = (head->flags & SAMPLER_TRUNCATED) != 0,
               .unreadable = (head->flags & SAMPLER_UNREADABLE) != 0,
-              .does = does_of(head->does),
+              .ungrouped = (head->flags & SAMPLER_UNGROUPED) != 0,
+              .does = does_of(head->does & ~SAMPLER_COLLECTS),
               .python_thread = (head->flags & SAMPLER_NO_STATE) == 0,
               .added = (head->flags & SAMPLER_NO_PROCESS) == 0,
               .gil = gil_of(head->gil)};
@@ -139,7 +140,7 @@ void Records::take_stack(std::span<const std::byte> record) {
   if ((head->flags & SAMPLER_PLACED) != 0) {
     frames = in_order_of_places(frames);
   }
-  if (!frames.empty() && (head->flags & SAMPLER_COLLECTS) != 0) {
+  if (!frames.empty() && (head->does & SAMPLER_COLLECTS) != 0) {
     add_garbage_collector(stack);
   }
   bool shown = false;  // the group has a frame in the result

@@ -100,11 +100,11 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
     if (with_tasks) {
       stack->head.task = task_of(work);
     }
-    if (collects(work)) {
-      walk->flags |= SAMPLER_COLLECTS;
-    }
     if (work->state_count > 1) {
       stack->head.does = SAMPLER_DOES_UNKNOWN; /* of the first state, perhaps not the innermost */
+    }
+    if (collects(work)) {
+      stack->head.does |= SAMPLER_COLLECTS;
     }
     if (walk->count == 0) {
       count(SAMPLER_COUNT_NO_FRAMES);

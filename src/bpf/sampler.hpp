@@ -70,6 +70,7 @@ struct Stack {
   std::vector<Frame> frames = {};  // innermost first
   bool truncated = false;          // more than 512 frames
   bool unreadable = false;         // the outermost frames could not be read
+  bool ungrouped = false;          // the frames do not tell which is the outermost of a group
   Does does = Does::kUnknown;
   bool python_thread = true;  // false: a C thread unknown to CPython
   bool added = true;          // false: only NATIVE is read of this process

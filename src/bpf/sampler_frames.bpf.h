@@ -229,6 +229,15 @@ static __always_inline bool is_stale(const struct work *work) {
            walk->first_place - walk->cframe + kEvaluatorsStack > 2 * kEvaluatorsStack));
 }
 
+/* Whether the walk has ended with the outermost frame of a greenlet that is about to switch: its
+ * frames are linked without their entry frames (greenlet's Greenlet::expose_frames()). A generator
+ * that yields is not linked to its caller, and in 3.12 an evaluator that starts may not be. */
+static __always_inline bool is_exposed(const struct work *work) {
+  const struct walk *walk = &work->walk;
+  return walk->what == kTryPublished && !walk->placed && walk->frame == 0 && !walk->last_entry &&
+         !walk->last_generator && walk->count - walk->count_before > work->at.frame_in_cframe;
+}
+
 static long step_try(__u32 index, struct walker *walker) {
   struct work *work = walker->work;
   struct walk *walk = &work->walk;
@@ -244,6 +253,10 @@ static long step_try(__u32 index, struct walker *walker) {
   bpf_loop(3 * SAMPLER_MOST_FRAMES, step_frame, walker, 0);
   bool readable = walk->flags == walk->flags_before;
   bool stale = is_stale(work);
+  if (readable && !stale && is_exposed(work)) {
+    walk->flags |= SAMPLER_UNGROUPED;
+    return 1;
+  }
   if ((walk->flags & SAMPLER_TRUNCATED) ||
       (readable && walk->last_entry && !stale && any)) {
     return 1;

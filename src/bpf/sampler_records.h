@@ -120,7 +120,7 @@ enum sampler_flags {
   SAMPLER_TRACED = 16,    /* at a tracepoint or probe: TIME was read before its samples were made */
   SAMPLER_NO_PROCESS = 32, /* the process is not added: only its native stack is read */
   SAMPLER_PLACED = 64,     /* frames of several interpreters: each group is followed by its place */
-  SAMPLER_COLLECTS = 128,  /* it runs the garbage collector */
+  SAMPLER_UNGROUPED = 128, /* which frames share an activation of the evaluator is not known */
 };
 
 /* The instruction of the innermost frame. */
@@ -128,6 +128,7 @@ enum sampler_does {
   SAMPLER_DOES_UNKNOWN = 0,
   SAMPLER_DOES_BYTE_CODE = 1,
   SAMPLER_DOES_CALL = 2, /* it calls a function that may be written in C */
+  SAMPLER_COLLECTS = 0x80, /* added to one of these: the thread runs the garbage collector */
 };
 
 enum sampler_where {

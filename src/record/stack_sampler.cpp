@@ -329,6 +329,7 @@ void StackSampler::take(const bpf::Stack& stack) {
     stacks_.match(weave::SampledStacks::Matching::kNearest);
   }
   weave::PythonStack sampled{.truncated = stack.truncated || stack.unreadable,
+                             .ungrouped = stack.ungrouped,
                              .gil = gil_state(stack.gil),
                              .task = stack.task,
                              .observed = stack.added};

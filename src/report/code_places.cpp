@@ -62,9 +62,9 @@ std::optional<PythonSymbol> parse_python_symbol(const std::string& symbol) {
 }
 
 bool is_mark(const std::string& symbol) {
-  constexpr auto kWhole =
-      std::to_array<std::string_view>({"[GIL held]", "[waiting for the GIL]", "[preempted]",
-                                       "[unnamed Python functions]", "[before the attach]"});
+  constexpr auto kWhole = std::to_array<std::string_view>(
+      {"[GIL held]", "[waiting for the GIL]", "[preempted]", "[unnamed Python functions]",
+       "[before the attach]", "[greenlet]", "[greenlet switch]"});
   constexpr auto kBegins = std::to_array<std::string_view>(
       {"[task ", "[truncated: ", "[no unwind info: ", "[broken stack: "});
   return symbol.ends_with(']') && (std::ranges::find(kWhole, symbol) != kWhole.end() ||

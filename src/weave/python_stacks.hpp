@@ -48,6 +48,7 @@ struct PythonStack {
   // All frames of that instant are known; the fields below are set for such stacks only.
   bool whole = false;
   bool truncated = false;  // complete except for some frames at the root
+  bool ungrouped = false;  // `outermost` of the frames is not known
   GilState gil = GilState::kUnknown;
   std::string task{};    // name of the running asyncio task; empty: none
   bool observed = true;  // false: of a process whose Python stacks are not read
@@ -71,6 +72,10 @@ struct StackQuery {
   // The C stack lacks its outer end: there may be more activations outside of those in the
   // callchain.
   bool outer_missing = false;
+  // The process switches greenlets: the frames of another time may be those of another greenlet.
+  bool greenlets = false;
+  // The callchain ends where the C stack of a greenlet does.
+  bool in_greenlet = false;
   // Address of the Python frame that activation N runs, or several candidates, as far as the C
   // stack shows it. May be empty.
   std::function<std::vector<std::uint64_t>(std::size_t n)> frames_of = {};

@@ -25,6 +25,9 @@ struct SampleWork {
   bool lacks_user_part = false;                 // and was not found
   std::uint64_t* incomplete_counter = nullptr;  // counts the reason why CHAIN lacks its outer end
   std::optional<perfdata::StackKind> kind;      // nullopt: of a process that is not recorded
+  bool in_greenlet = false;                     // CHAIN ends where the C stack of a greenlet does
+  bool greenlet_switches = false;               // CHAIN may be that of another greenlet
+  bool greenlet_copied = false;                 // its stack may be half of one and half of another
 
   // Call it before the next sample; keeps the memory.
   void clear_stack() {
@@ -35,6 +38,9 @@ struct SampleWork {
     lacks_user_part = false;
     incomplete_counter = nullptr;
     kind.reset();
+    in_greenlet = false;
+    greenlet_switches = false;
+    greenlet_copied = false;
   }
 };
 

@@ -88,6 +88,7 @@ void SampledStacks::add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time
               .gil = stack.gil,
               .does = stack.frames.empty() ? Does::kUnknown : stack.frames.front().does,
               .truncated = stack.truncated,
+              .ungrouped = stack.ungrouped,
               .used = false,
               .observed = stack.observed,
               .taken = taken};
@@ -174,8 +175,11 @@ PythonStack SampledStacks::at(const StackQuery& query) {
   matched_ += entry->observed ? 1U : 0U;
   with_frames_ += entry->innermost == kRoot ? 0U : 1U;
   entry->used = true;
-  PythonStack stack{
-      .whole = true, .truncated = entry->truncated, .gil = entry->gil, .task = tasks_[entry->task]};
+  PythonStack stack{.whole = true,
+                    .truncated = entry->truncated,
+                    .ungrouped = entry->ungrouped,
+                    .gil = entry->gil,
+                    .task = tasks_[entry->task]};
   for (auto number = entry->innermost; number != kRoot; number = nodes_[number].caller) {
     const auto& node = nodes_[number];
     stack.frames.push_back({.code = node.code, .line = node.line, .outermost = node.outermost});

@@ -99,6 +99,7 @@ class SampledStacks : public StackSource {
     GilState gil = GilState::kUnknown;
     Does does = Does::kUnknown;
     bool truncated = false;
+    bool ungrouped = false;
     bool used = false;
     bool observed = true;
     Taken taken = Taken::kAtSample;

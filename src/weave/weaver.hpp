@@ -10,6 +10,7 @@
 #include "weave/call_durations.hpp"
 #include "weave/deferred_chains.hpp"
 #include "weave/earlier_names.hpp"
+#include "weave/greenlet_modules.hpp"
 #include "weave/merge.hpp"
 #include "weave/off_cpu.hpp"
 #include "weave/perf_maps.hpp"
@@ -107,6 +108,15 @@ class Weaver {
   void mark_end(SampleWork& work, const unwind::Unwound& unwound);
   void mark_incomplete(SampleWork& work, std::uint64_t& counter, const std::string& name);
   void add_python(SampleWork& work, bool by_frame_pointer);
+  [[nodiscard]] bool may_have_greenlets(std::uint32_t pid) const;
+  [[nodiscard]] std::vector<GreenletModules::Part> greenlet_parts(const SampleWork& work);
+  [[nodiscard]] static std::optional<std::size_t> root_of_greenlet(
+      const SampleWork& work, const std::vector<GreenletModules::Part>& parts, bool names);
+  [[nodiscard]] static bool may_switch(const SampleWork& work,
+                                       const std::vector<GreenletModules::Part>& parts,
+                                       bool by_frame_pointer);
+  void end_at_greenlet(SampleWork& work, bool by_frame_pointer);
+  void add_copied(SampleWork& work);
   void add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
                        const PythonStack& stack);
   void count_without_record(SampleWork& work);
@@ -139,6 +149,7 @@ class Weaver {
   }
   void add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
                  const PythonStack& stack, bool by_frame_pointer);
+  void mark_greenlet(SampleWork& work);
   void mark_root(SampleWork& work, const PythonStack& stack);
   void mark(SampleWork& work, const std::string& text);
   [[nodiscard]] std::string trampoline_of(const SampleWork& work,
@@ -170,6 +181,8 @@ class Weaver {
   PerfMaps maps_;
   unwind::Objects objects_;
   unwind::Unwinder unwinder_;
+  GreenletModules greenlets_;
+  std::set<std::uint32_t> greenlet_families_;  // some of whose processes have mapped the module
   std::optional<SyntheticNames> synthetic_;
   std::set<std::uint64_t> marks_;        // addresses of SYNTHETIC that are no functions
   std::optional<EarlierNames> earlier_;  // with PYTHON_ONLY

@@ -47,6 +47,7 @@ Weaver::Weaver(const WeaveOptions& options, const RecordingContext& context,
             budget_},
       objects_{files, budget_},
       unwinder_{spaces_, objects_, maps_, budget_},
+      greenlets_{files},
       switch_periods_{options.flags.off_cpu && has_switches(input)} {
   summary_.bytes_before = input_.size();
   if (options_.flags.off_cpu) {
@@ -123,6 +124,11 @@ bool Weaver::learn() {
   choose_base();
   learn_deleted();
   expect_lines();
+  for (const auto& file : spaces_.files()) {
+    if (GreenletModules::is_module(file)) {
+      greenlet_families_.insert(spaces_.family(file.mapped_by));
+    }
+  }
   off_cpu_.ends(options_.ended_at);
   off_cpu_.complete();
   calls_.ends(options_.ended_at);

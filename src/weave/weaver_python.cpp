@@ -130,6 +130,9 @@ StackQuery Weaver::query_of(const SampleWork& work) const {
 // Whether outer functions may be missing because the kernel stores no more entries.
 bool Weaver::is_cut(const SampleWork& work) const {
   constexpr std::size_t kMostDeferred = 510;  // UNWIND_MAX_ENTRIES, linux 6.19
+  if (work.in_greenlet) {
+    return false;
+  }
   if (work.deferred) {
     return work.lacks_user_part || work.chain.size() >= kMostDeferred;
   }
@@ -156,6 +159,11 @@ void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
   work.kinds.clear();
   std::ranges::transform(work.chain, std::back_inserter(work.kinds),
                          [&](std::uint64_t address) { return kind_of(work, address); });
+  end_at_greenlet(work, by_frame_pointer);
+  if (work.greenlet_copied && !every) {
+    add_copied(work);
+    return;
+  }
   const auto evaluators = evaluators_of(work.kinds);
   if (by_frame_pointer) {
     learn_callers(work);
@@ -167,6 +175,8 @@ void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
   query.plain = count_untrampolined(evaluators);
   query.one_may_be_hidden = hidden;
   query.outer_missing = has_hole(work);
+  query.greenlets = may_have_greenlets(work.sample.pid);
+  query.in_greenlet = work.in_greenlet;
   query.frames_of = [&](std::size_t n) {
     return frames_of(work, context_.entry_frames, evaluators, n);
   };
@@ -190,7 +200,16 @@ void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
     count_without_record(work);
   } else if (!every) {
     judge_trampolines(work, has_unnamed(all, count_groups(stack.frames)), by_frame_pointer);
+    mark_greenlet(work);
   }
+}
+
+// Its trampolines may be those of several greenlets: keeps the two innermost functions, which copy
+// the stack.
+void Weaver::add_copied(SampleWork& work) {
+  work.result.insert(work.result.end(), work.chain.begin(), work.chain.begin() + 2);
+  work.kind = work.kind ? std::optional{StackKind::kCut} : std::nullopt;
+  mark_greenlet(work);
 }
 
 // CHAIN ends with the mark of its missing outer end: Python frames with missing activations go

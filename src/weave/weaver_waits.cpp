@@ -175,6 +175,7 @@ void Weaver::add_python_of(SampleWork& work, const WaitingThread& thread) {
   work.kinds.clear();
   std::ranges::transform(work.chain, std::back_inserter(work.kinds),
                          [&](std::uint64_t address) { return kind_of(work, address); });
+  end_at_greenlet(work, false);
   add_whole(work, evaluators_of(work.kinds), stack, false);
 }
 

@@ -47,7 +47,8 @@ perfdata::StackKind Weaver::kind_of_whole(const SampleWork& work, const PythonSt
 std::vector<EvaluatorFrame> Weaver::places_of(const SampleWork& work,
                                               const std::vector<EvaluatorFrame>& evaluators,
                                               const PythonStack& stack, bool by_frame_pointer) {
-  if (work.interpreter == nullptr || work.interpreter->evaluator.empty() ||
+  if (work.greenlet_switches || stack.ungrouped || work.interpreter == nullptr ||
+      work.interpreter->evaluator.empty() ||
       (by_frame_pointer && !work.interpreter->frame_pointers)) {
     return {};
   }
@@ -76,6 +77,7 @@ void Weaver::mark_root(SampleWork& work, const PythonStack& stack) {
     ++summary_.truncated;
     mark(work, "[truncated: python stack]");
   }
+  mark_greenlet(work);
   if (options_.flags.tasks && !stack.task.empty()) {
     mark(work, fmt::format("[task {}]", base::printable(stack.task)));
   }
@@ -83,6 +85,15 @@ void Weaver::mark_root(SampleWork& work, const PythonStack& stack) {
     mark(work, "[GIL held]");
   } else if (options_.flags.gil && stack.gil == GilState::kWaitedFor) {
     mark(work, "[waiting for the GIL]");
+  }
+}
+
+// During a switch the Python functions may be those of another greenlet than the C functions.
+void Weaver::mark_greenlet(SampleWork& work) {
+  if (work.greenlet_switches) {
+    mark(work, "[greenlet switch]");
+  } else if (work.in_greenlet) {
+    mark(work, "[greenlet]");
   }
 }
 

@@ -68,7 +68,8 @@ std::vector<std::byte> stack_record(const std::vector<sampled_frame>& frames,
                                     std::uint8_t flags = 0, std::uint8_t gil = SAMPLER_GIL_HELD,
                                     std::uint32_t task = 0,
                                     const std::vector<std::uint64_t>& native = {},
-                                    std::uint8_t native_end = NATIVE_ROOT) {
+                                    std::uint8_t native_end = NATIVE_ROOT,
+                                    std::uint8_t does = SAMPLER_DOES_CALL) {
   const sampled_stack_head head{.kind = SAMPLER_STACK,
                                 .pid = 7,
                                 .tid = 8,
@@ -78,7 +79,7 @@ std::vector<std::byte> stack_record(const std::vector<sampled_frame>& frames,
                                 .gil = gil,
                                 .flags = flags,
                                 .native_end = native_end,
-                                .does = SAMPLER_DOES_CALL,
+                                .does = does,
                                 .native_count = static_cast<__u32>(native.size()),
                                 .unused_too = 0};
   auto bytes = bytes_of(head);
@@ -330,14 +331,15 @@ TEST_F(RecordsTest, SayWhatTheInnermostFunctionDoes) {
 TEST_F(RecordsTest, HaveAFrameOfTheGarbageCollector) {
   records_.take(code_record(1, "f", "f.py"));
   for (int i = 0; i < 2; ++i) {
-    records_.take(
-        stack_record({{.code = 1, .where = kByteCode | SAMPLER_OUTERMOST}}, SAMPLER_COLLECTS));
+    records_.take(stack_record({{.code = 1, .where = kByteCode | SAMPLER_OUTERMOST}}, 0,
+                               SAMPLER_GIL_HELD, 0, {}, NATIVE_ROOT,
+                               SAMPLER_DOES_CALL | SAMPLER_COLLECTS));
     EXPECT_THAT(frames(), ElementsAre(std::to_string(kGarbageCollector) + "@0", "1@10|"));
   }
   ASSERT_THAT(codes_, SizeIs(2));
   EXPECT_EQ(codes_.back().qualname, "[gc]");
   EXPECT_EQ(codes_.back().number, kGarbageCollector);
-  records_.take(stack_record({}, SAMPLER_COLLECTS));
+  records_.take(stack_record({}, 0, SAMPLER_GIL_HELD, 0, {}, NATIVE_ROOT, SAMPLER_COLLECTS));
   EXPECT_THAT(frames(), SizeIs(0)) << "no Python function: a thread of C";
 }
 

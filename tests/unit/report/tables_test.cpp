@@ -243,6 +243,8 @@ TEST(PythonSymbols, HaveNameFileAndLine) {
 
 TEST(MarkNames, AreThoseOfThisTool) {
   EXPECT_TRUE(is_mark("[task a [b]]"));
+  EXPECT_TRUE(is_mark("[greenlet]"));
+  EXPECT_TRUE(is_mark("[greenlet switch]"));
   EXPECT_TRUE(is_mark("[truncated: stack dump]"));
   EXPECT_FALSE(is_mark("[libc.so.6]"));
 }

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -32,11 +34,27 @@ class TwoFiles : public unwind::FileFinder {
 std::string library(const char* name) { return test::targets_dir() + name; }
 
 // An address in the middle of one of its functions.
-std::uint64_t inside(const std::string& path) {
-  static constexpr std::array<std::string_view, 1> kName{"three"};
+std::uint64_t inside(const std::string& path, std::string_view function = "three") {
+  const std::array names{function};
   auto opened = elf::ElfFile::open(base::UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)});
-  const auto symbol = std::get<elf::ElfFile>(opened).find_symbols(kName).at("three");
+  const auto symbol = std::get<elf::ElfFile>(opened).find_symbols(names).begin()->second;
   return symbol.address.value() + symbol.size / 2;
+}
+
+constexpr auto kOfGreenlet = std::to_array<std::pair<char, std::string_view>>(
+    {{'s', "_ZN8greenlet12UserGreenlet13g_initialstubEPv"},
+     {'r', "_ZN8greenlet12UserGreenlet15inner_bootstrapEP9_greenletP7_object"},
+     {'w', "_ZN8greenlet12UserGreenlet8g_switchEv"},
+     {'v', "_ZN8greenlet8Greenlet13g_switchstackEv"},
+     {'m', "other_function"}});
+
+// The offset in greenlet's module of the function that LETTER stands for; nullopt: of none.
+std::optional<std::uint64_t> in_greenlet(char letter) {
+  const auto* const found =
+      std::ranges::find(kOfGreenlet, letter, &decltype(kOfGreenlet)::value_type::first);
+  return found == kOfGreenlet.end()
+             ? std::nullopt
+             : std::optional{inside(library("/_greenlet.names.so"), found->second)};
 }
 
 }  // namespace
@@ -62,6 +80,8 @@ MadeProcess::MadeProcess() {
   options_.image_path = [](std::uint32_t pid) { return fmt::format("/names/{}", pid); };
 }
 
+std::string MadeProcess::greenlet_module() { return library("/_greenlet.names.so"); }
+
 void MadeProcess::map(std::uint64_t begin, std::uint64_t size, const std::string& file) {
   data_.data +=
       test::made_record(PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER,
@@ -81,6 +101,10 @@ std::vector<std::uint64_t> MadeProcess::chain(std::string_view letters) {
     if (!user) {
       result.push_back(PERF_CONTEXT_USER);
       user = true;
+    }
+    if (const auto offset = in_greenlet(letter)) {
+      result.push_back(kGreenlet + *offset);
+      continue;
     }
     result.push_back(letter == 'E'   ? kEvaluator + 0x10
                      : letter == 'T' ? kArena + 0x10
@@ -170,6 +194,11 @@ std::string MadeProcess::word(std::uint64_t address) const {
   if (kArena <= address && address < kArena + kCodeSize) {
     return "T";
   }
+  for (const auto& [letter, name] : kOfGreenlet) {
+    if (address == kGreenlet + *in_greenlet(letter)) {
+      return {letter};
+    }
+  }
   if (kWithout <= address && address < kWithout + kCodeSize) {
     return "o";
   }
@@ -184,7 +213,7 @@ std::string MadeProcess::word(std::uint64_t address) const {
 }
 
 std::string MadeProcess::name_at(std::uint64_t address) const {
-  static constexpr std::array<std::string_view, 13> kNames{"py::a:f.py",
+  static constexpr std::array<std::string_view, 17> kNames{"py::a:f.py",
                                                            "py::b:f.py",
                                                            "py::x:f.py",
                                                            "py::y:f.py",
@@ -196,6 +225,10 @@ std::string MadeProcess::name_at(std::uint64_t address) const {
                                                            "[preempted]",
                                                            "[truncated: python stack]",
                                                            "[no deferred callchain]",
+                                                           "[greenlet]",
+                                                           "[greenlet switch]",
+                                                           "[unnamed Python functions]",
+                                                           "py::<module>:f.py",
                                                            "[no unwind info: /usr/bin/python]"};
   for (const auto& image : summary_.images) {
     auto opened = elf::ElfFile::open(test::memory_file(

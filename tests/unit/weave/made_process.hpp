@@ -29,19 +29,23 @@ class MadeProcess : public testing::Test {
   static constexpr std::uint64_t kCode = 0x400000;
   static constexpr std::uint64_t kCodeSize = 0x10000;
   static constexpr std::uint64_t kEvaluator = 0x404000;
-  static constexpr std::uint64_t kArena = 0x700000;    // of trampolines
-  static constexpr std::uint64_t kWithout = 0x800000;  // a library without frame pointers
-  static constexpr std::uint64_t kWith = 0x900000;     // and one with frame pointers
+  static constexpr std::uint64_t kArena = 0x700000;     // of trampolines
+  static constexpr std::uint64_t kWithout = 0x800000;   // a library without frame pointers
+  static constexpr std::uint64_t kWith = 0x900000;      // and one with frame pointers
+  static constexpr std::uint64_t kGreenlet = 0xa00000;  // greenlet's module, if mapped
   static constexpr std::uint64_t kKernel = 0xffffffff81000000;
 
   MadeProcess();
 
   void map(std::uint64_t begin, std::uint64_t size, const std::string& file);
+  // A file that stands for greenlet's module.
+  [[nodiscard]] static std::string greenlet_module();
   // The trailer that the kernel appends to records other than samples.
   static std::string behind(std::uint64_t time) { return test::words(kTask, time, kClock); }
   // LETTERS of the callchain, innermost first: c and d are C functions of the interpreter, E the
   // evaluator, T a trampoline, o a function of a library without frame pointers, f one with a
-  // frame, k the kernel.
+  // frame, k the kernel. Of greenlet's module: s is g_initialstub, r inner_bootstrap, w g_switch, v
+  // g_switchstack, m another function.
   void sample(std::uint64_t time, std::string_view letters, std::uint64_t event = kClock,
               std::uint32_t pid = kPid);
   [[nodiscard]] static std::vector<std::uint64_t> chain(std::string_view letters);

@@ -1,0 +1,105 @@
+// Greenlets: their callchains end where their C stack does.
+#include "weave/weaver.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace pyinject::weave {
+
+bool Weaver::may_have_greenlets(std::uint32_t pid) const {
+  return !greenlet_families_.empty() && greenlet_families_.contains(spaces_.family(pid));
+}
+
+// Which parts of CHAIN are in greenlet's module; empty: none.
+std::vector<GreenletModules::Part> Weaver::greenlet_parts(const SampleWork& work) {
+  using Part = GreenletModules::Part;
+  std::vector<Part> parts;
+  if (!may_have_greenlets(work.sample.pid)) {
+    return parts;
+  }
+  for (std::size_t i = 0; i < work.chain.size(); ++i) {
+    const auto address = work.chain[i] - (i == 0 ? 0 : 1);  // for callers this is a return address
+    const auto part =
+        work.kinds[i] != AddressKind::kOther
+            ? Part::kOther
+            : greenlets_.part_of(spaces_.find(work.sample.pid, work.sample.time, address), address);
+    if (part != Part::kOther) {
+      parts.resize(work.chain.size());
+      parts[i] = part;
+    }
+  }
+  return parts;
+}
+
+// The index in CHAIN of the outermost function of the greenlet that runs; nullopt: it is that of
+// the thread itself, as far as the module's functions tell.
+std::optional<std::size_t> Weaver::root_of_greenlet(const SampleWork& work,
+                                                    const std::vector<GreenletModules::Part>& parts,
+                                                    bool names) {
+  using Part = GreenletModules::Part;
+  bool python = false;  // inside of the function
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    python = python || work.kinds[i] != AddressKind::kOther;
+    // The stack of a greenlet that starts another one has the stub of that one before it switches.
+    // Without names, it can be any function of the module that runs Python.
+    if (parts[i] == Part::kRoot || (python && parts[i] == Part::kStub) ||
+        (python && !names && parts[i] == Part::kModule)) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+// Whether the innermost functions may be those of a switch, during which the C stack and the
+// thread's Python functions can be those of different greenlets. g_switch() calls g_switchstack(),
+// which calls slp_switch(), which restores the stack from a copy: before that is done, the stack
+// may lack these callers. Frame pointers may show one of them alone.
+bool Weaver::may_switch(const SampleWork& work, const std::vector<GreenletModules::Part>& parts,
+                        bool by_frame_pointer) {
+  using Part = GreenletModules::Part;
+  const auto evaluator = std::ranges::find_if(
+      work.kinds, [](AddressKind kind) { return kind != AddressKind::kOther; });
+  const auto inside = parts.begin() + (evaluator - work.kinds.begin());
+  const auto has = [&](Part part) { return std::find(parts.begin(), inside, part) != inside; };
+  const auto functions = inside - parts.begin() - std::count(parts.begin(), inside, Part::kOther);
+  if (by_frame_pointer) {
+    return functions > 0;
+  }
+  const bool alone = functions == 0 || (functions == 1 && parts.front() != Part::kOther);
+  return has(Part::kSwitchStack) || (!alone && !has(Part::kSwitch));
+}
+
+// Call it when the kinds of CHAIN are known. Ends CHAIN with the outermost function of the greenlet
+// that runs: what is in memory below it belongs to other greenlets, and may have changed since.
+void Weaver::end_at_greenlet(SampleWork& work, bool by_frame_pointer) {
+  using Part = GreenletModules::Part;
+  const auto parts = greenlet_parts(work);
+  if (parts.empty()) {
+    return;
+  }
+  work.greenlet_switches = may_switch(work, parts, by_frame_pointer);
+  // memcpy() or the like, called by the module.
+  work.greenlet_copied = work.greenlet_switches && parts.size() > 1 && parts[0] == Part::kOther &&
+                         parts[1] != Part::kOther && !is_of_interpreter(work, work.chain[0]);
+  const auto first = std::ranges::find_if(parts, [](Part part) { return part != Part::kOther; });
+  const auto innermost = static_cast<std::size_t>(first - parts.begin());
+  const auto address = work.chain[innermost] - (innermost == 0 ? 0 : 1);
+  const auto* const file = spaces_.find(work.sample.pid, work.sample.time, address);
+  const auto root = root_of_greenlet(work, parts, file != nullptr && greenlets_.has_names(*file));
+  if (!root) {
+    return;
+  }
+  work.in_greenlet = true;
+  work.chain.resize(*root + 1);
+  work.kinds.resize(*root + 1);
+  if (work.registers.size() > *root + 1) {
+    work.registers.resize(*root + 1);
+  }
+  if (work.incomplete_counter != nullptr) {  // of what is below
+    --*work.incomplete_counter;
+    work.incomplete_counter = nullptr;
+  }
+}
+
+}  // namespace pyinject::weave

@@ -1,0 +1,199 @@
+// The stacks of greenlets, which the program's code tells: each sample in a function that burns
+// time has exactly its greenlet's functions, in their order, and the mark at its root.
+#include "e2e/both_engines.hpp"
+#include "e2e/bpf_recording.hpp"
+#include "support/cpu_time.hpp"
+#include "support/paths.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pyinject::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Row {
+  int minor = 0;
+  std::string engine;
+};
+
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
+void PrintTo(const Row& row, std::ostream* stream) {
+  *stream << "3." << row.minor << " " << row.engine;
+}
+
+constexpr std::string_view kMark = "[greenlet]";
+constexpr std::string_view kUnnamed = "[unnamed Python functions]";
+
+// By the innermost Python function, innermost first: "C" is one or more C functions.
+const std::map<std::string, std::vector<Words>>& told() {
+  static const std::map<std::string, std::vector<Words>> all{
+      {"burn_a", {{"burn_a", "work_a", "root_a", "C", "[greenlet]"}}},
+      {"burn_b", {{"burn_b", "key", "C", "root_b", "C", "[greenlet]"}}},
+      {"burn_c", {{"burn_c", "root_c", "C", "[greenlet]"}}},
+      {"burn_main",
+       {{"burn_main", "run", "<module>", "C"},
+        {"burn_main", "run", "C", "deeper", "<module>", "C"}}}};
+  return all;
+}
+
+// The sample's functions as in told(), without C functions inside of the innermost Python one.
+Words words_of(const ScriptedSample& sample) {
+  Words words;
+  for (const auto& frame : sample.frames) {
+    const auto word = frame.python() ? frame.function()
+                      : frame.symbol.starts_with('[') && frame.symbol != "[unknown]" ? frame.symbol
+                                                                                     : "C";
+    if (word != "C" || (!words.empty() && words.back() != "C")) {
+      words.push_back(word);
+    }
+  }
+  return words;
+}
+
+Words without_c(Words words) {
+  std::erase(words, "C");
+  return words;
+}
+
+class Greenlets : public testing::TestWithParam<Row> {
+ protected:
+  void SetUp() override {
+    if (const auto lacks = bpf_engine_lacks(); GetParam().engine == "bpf" && !lacks.empty()) {
+      GTEST_SKIP() << lacks;
+    }
+    python_ = find_interpreter({.minor = GetParam().minor, .module = "greenlet"});
+    if (!python_) {
+      GTEST_SKIP() << "no CPython 3." << GetParam().minor << " with greenlet (scripts/pythons)";
+    }
+  }
+  std::vector<ScriptedSample> record(const Words& args, const Words& options = {}) {
+    PythonProcess target{*python_,
+                         target_source("greenlets.py"),
+                         {.interpreter_args = {}, .args = args, .child = {}}};
+    Words words{"--engine", GetParam().engine,
+                "-F",       "999",
+                "-e",       "cpu-clock",
+                "-o",       data(),
+                "-p",       std::to_string(target.pid().value())};
+    words.insert(words.end(), options.begin(), options.end());
+    RunningRecord running{words};
+    wait_for_cpu_time(target.pid(), std::chrono::milliseconds{1200});
+    EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+    messages_ = running.child().err();
+    target.expect_alive();
+    return scripted_samples(data());
+  }
+  [[nodiscard]] std::string data() const { return directory_ / "data"; }
+  [[nodiscard]] const std::string& messages() const { return messages_; }
+
+ private:
+  TempDir directory_;
+  std::optional<Interpreter> python_;
+  std::string messages_;
+};
+
+// Whether WORDS are those of one of CHAINS. By the trampoline each function has C functions around
+// it, and those entered before the attach may be missing: a mark says so.
+bool is_told(const Words& words, const std::vector<Words>& chains, const std::string& engine) {
+  return std::ranges::any_of(chains, [&](const Words& chain) {
+    if (engine == "bpf") {
+      return words == chain;
+    }
+    auto all = without_c(chain);
+    auto found = without_c(words);
+    const bool missing = std::erase(found, std::string{kUnnamed}) > 0;
+    if (!missing) {
+      return found == all;
+    }
+    const bool marked = std::erase(found, std::string{kMark}) > 0;
+    return marked == (std::erase(all, std::string{kMark}) > 0) &&
+           std::ranges::all_of(found, [&, at = all.begin()](const auto& word) mutable {
+             at = std::find(at, all.end(), word);
+             return at != all.end() && (++at, true);
+           });
+  });
+}
+
+TEST_P(Greenlets, HaveTheirOwnFunctions) {
+  std::map<std::string, std::size_t> exact;
+  std::map<Words, std::size_t> wrong;
+  std::size_t all = 0;
+  for (const auto& sample : record({})) {
+    const auto* const innermost = sample.innermost();
+    const auto chains = innermost == nullptr ? told().end() : told().find(innermost->function());
+    if (chains == told().end()) {
+      continue;
+    }
+    ++all;
+    const auto words = words_of(sample);
+    if (is_told(words, chains->second, GetParam().engine)) {
+      ++exact[chains->first];
+    } else {
+      ++wrong[words];
+    }
+  }
+  std::size_t right = 0;
+  for (const auto& [leaf, chains] : told()) {
+    EXPECT_GE(exact[leaf], 20U) << leaf << messages();
+    right += exact[leaf];
+  }
+  EXPECT_GE(static_cast<double>(right), 0.99 * static_cast<double>(all))
+      << testing::PrintToString(wrong) << messages();
+}
+
+// No sample shows functions of two greenlets, whatever moment of a switch it hits.
+TEST_P(Greenlets, AreNotMixedWhileTheySwitch) {
+  const std::map<std::string, std::string> owners{
+      {"work_a", "a"},      {"root_a", "a"},        {"key", "b"},
+      {"root_b", "b"},      {"root_c", "c"},        {"run", "thread"},
+      {"deeper", "thread"}, {"<module>", "thread"}, {"root_starter", "starter"}};
+  std::map<std::string, std::size_t> seen;
+  for (const auto& sample : record({"spin"})) {
+    std::set<std::string> found;
+    for (const auto& function : sample.chain()) {
+      if (const auto owner = owners.find(function); owner != owners.end()) {
+        found.insert(owner->second);
+      }
+    }
+    EXPECT_LE(found.size(), 1U) << testing::PrintToString(words_of(sample));
+    for (const auto& owner : found) {
+      ++seen[owner];
+    }
+    EXPECT_FALSE(found.contains("thread") && has_mark(sample, kMark))
+        << testing::PrintToString(words_of(sample));
+  }
+  EXPECT_GE(seen["thread"], 20U) << messages();
+  EXPECT_GE(seen["a"], 20U) << messages();
+}
+
+std::vector<Row> rows() {
+  std::vector<Row> all;
+  for (const int minor : {13, 14, 15}) {
+    for (const auto* const engine : {"bpf"}) {
+      all.push_back({.minor = minor, .engine = engine});
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, Greenlets, testing::ValuesIn(rows()),
+                         [](const testing::TestParamInfo<Row>& each) {
+                           return fmt::format("py3_{}_{}", each.param.minor, each.param.engine);
+                         });
+
+}  // namespace
+}  // namespace pyinject::test

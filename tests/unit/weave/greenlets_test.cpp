@@ -1,0 +1,95 @@
+// Callchains of greenlets end where their C stack does: the memory below belongs to others.
+#include "unit/weave/made_process.hpp"
+
+#include <gmock/gmock.h>
+
+namespace pyinject::weave {
+namespace {
+
+class Greenlets : public MadeProcess {
+ protected:
+  Greenlets() { map(kGreenlet, kCodeSize, greenlet_module()); }
+  // With the C functions LETTERS.
+  std::string woven_native(std::string_view letters, const PythonStack& stack,
+                           unwind::EndOfStack end = unwind::EndOfStack::kWhole) {
+    sample(100, "c");
+    record(100, stack, letters, end);
+    return woven().at(0);
+  }
+};
+
+// Counted from the thread's root, x and y would be in the outer evaluators.
+TEST_F(Greenlets, EndAtTheirRoot) {
+  EXPECT_EQ(woven_native("cEcErswmcEcEc", python({"a", "xy"})), "cEyxcEar[greenlet]");
+  EXPECT_EQ(summary_.python_only, 0U);
+}
+
+TEST_F(Greenlets, EndAtTheirRootWithFramePointers) {
+  EXPECT_EQ(woven_one("cEcErmcEcEc", python({"a", "xy"})), "cEyxcEar[greenlet]");
+}
+
+// The innermost one runs.
+TEST_F(Greenlets, AreNotThoseThatStartedThem) {
+  EXPECT_EQ(woven_native("cErswmcErswmcEc", python({"a"})), "cEar[greenlet]");
+}
+
+TEST_F(Greenlets, TheThreadItselfHasNoMark) {
+  EXPECT_EQ(woven_native("cEcEc", python({"a", "xy"})), "cEyxcEac");
+}
+
+TEST_F(Greenlets, WithoutPythonFunctionsHaveAMark) {
+  EXPECT_EQ(woven_native("ccrswmcEc", {}), "ccr[greenlet]");
+}
+
+// What is below the root may be no stack.
+TEST_F(Greenlets, LackNothingBelowTheirRoot) {
+  context_.scope = RecordingContext::Scope::kProcesses;
+  EXPECT_EQ(woven_native("cErsd", python({"a"}), unwind::EndOfStack::kNoInformation),
+            "cEar[greenlet]");
+  EXPECT_EQ(summary_.no_information, 0U);
+  EXPECT_EQ(summary_.stacks.of(perfdata::StackKind::kComplete), 1U);
+}
+
+TEST_F(Greenlets, ArePythonOnlyIfTheyDoNotFit) {
+  EXPECT_EQ(woven_native("cErswmcEcEcEc", python({"a", "b", "x"})), "cxba[greenlet]");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+// An own C stack, but the Python functions of the greenlet before, or the reverse.
+TEST_F(Greenlets, ArePythonOnlyDuringASwitch) {
+  EXPECT_EQ(woven_native("vwmcErs", python({"a"})), "va[greenlet switch]");
+  EXPECT_EQ(summary_.python_only, 1U);
+}
+
+// Before the callers of the function that restores the stack are there.
+TEST_F(Greenlets, ArePythonOnlyWhileTheStackIsCopied) {
+  EXPECT_EQ(woven_native("fmmcEc", python({"a"})), "fa[greenlet switch]");
+}
+
+TEST_F(Greenlets, HaveTheirOrderBeforeAndAfterASwitch) {
+  EXPECT_EQ(woven_native("mwmcEc", python({"a"})), "mwmcEac");
+}
+
+TEST_F(Greenlets, HaveTheirOrderInOtherFunctionsOfTheModule) {
+  EXPECT_EQ(woven_native("mcErs", python({"a"})), "mcEar[greenlet]");
+}
+
+TEST_F(Greenlets, ArePythonOnlyIfTheGroupsAreUnknown) {
+  auto stack = python({"ab"});
+  stack.ungrouped = true;
+  EXPECT_EQ(woven_native("cEcErs", stack), "cba[greenlet]");
+}
+
+// Only the file's name tells what it is.
+TEST_F(Greenlets, AreRecognizedWithoutNames) {
+  map(kGreenlet, kCodeSize, "/usr/lib/greenlet/_greenlet.cpython-313-x86_64-linux-gnu.so");
+  EXPECT_EQ(woven_native("cEcEmmmcEcEc", python({"a", "xy"})), "cEyxcEam[greenlet]");
+}
+
+TEST_F(Greenlets, AreNotExpectedInOtherFiles) {
+  map(kGreenlet, kCodeSize, "/usr/lib/greenlets.so");
+  EXPECT_EQ(woven_native("cErscEc", python({"a", "x"})), "cExrscEac");
+}
+
+}  // namespace
+}  // namespace pyinject::weave
