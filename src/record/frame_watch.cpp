@@ -1,10 +1,12 @@
 #include "record/frame_watch.hpp"
 
 #include "base/format.hpp"
+#include "procfs/maps.hpp"
 #include "procfs/stat.hpp"
 #include "pyinject/python/evaluator.hpp"
 #include "python/layout/layout_facts.hpp"
 #include "record/recording_clock.hpp"
+#include "weave/greenlet_modules.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -24,6 +26,7 @@ constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kPauseOfUnknown{2};  // while a thread's stack is unknown
 // Processor time exempt from the share: the first reads follow each other closely.
 constexpr std::chrono::milliseconds kBurst{5};
+constexpr std::chrono::seconds kBetweenLooksForGreenlets{1};
 constexpr int kShare = 200;  // use at most 1/kShare of a processor
 
 // FIRST_CODE: added to the numbers of code objects.
@@ -214,6 +217,11 @@ void FrameWatch::learn(std::uint32_t pid, Watched& watched, const python::Thread
     return;
   }
   const auto tid = static_cast<std::uint32_t>(stack.tid.value());
+  if (history_.is_other(pid, tid, frames_of(stack, watched.first_code)) &&
+      has_greenlets(pid, watched)) {
+    name(pid, watched, stack);
+    history_.expect_greenlets(pid);
+  }
   if (!watched.partial.contains(stack.tid)) {
     history_.observe(pid, tid, now_by(*clock_), frames_of(stack, watched.first_code),
                      !stack.settled);
@@ -224,6 +232,20 @@ void FrameWatch::learn(std::uint32_t pid, Watched& watched, const python::Thread
   if (stack.settled) {
     watched.partial.erase(stack.tid);
   }
+}
+
+// The module may be imported at any time.
+bool FrameWatch::has_greenlets(std::uint32_t pid, Watched& watched) {
+  const auto now = std::chrono::steady_clock::now();
+  if (watched.greenlets || now < watched.next_look_for_greenlets) {
+    return watched.greenlets;
+  }
+  watched.next_look_for_greenlets = now + kBetweenLooksForGreenlets;
+  const auto maps = procfs::read_maps(base::Pid{static_cast<pid_t>(pid)});
+  watched.greenlets = maps && std::ranges::any_of(*maps, [](const procfs::Mapping& mapping) {
+                        return mapping.executable && weave::is_greenlet_module(mapping.path);
+                      });
+  return watched.greenlets;
 }
 
 void FrameWatch::name(std::uint32_t pid, const Watched& watched, const python::ThreadStack& stack) {

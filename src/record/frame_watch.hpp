@@ -77,12 +77,15 @@ class FrameWatch {
     std::uint64_t first_code = 0;
     std::set<base::Tid> unknown = {};  // threads without any readable stack so far
     std::set<base::Tid> partial = {};  // threads with only outer frames readable so far
+    bool greenlets = false;            // it has mapped greenlet's module
+    std::chrono::steady_clock::time_point next_look_for_greenlets = {};
   };
   const weave::Interpreter& know_interpreter(const python::Target& target);
   void forget_watched(std::uint32_t pid);
   void look_at(std::uint32_t pid, Watched& watched);
   void begin(std::uint32_t pid, Watched& watched, const python::ThreadStack& stack);
   void learn(std::uint32_t pid, Watched& watched, const python::ThreadStack& stack);
+  [[nodiscard]] static bool has_greenlets(std::uint32_t pid, Watched& watched);
   void name(std::uint32_t pid, const Watched& watched, const python::ThreadStack& stack);
   std::map<std::uint32_t, Watched> watched_;
   std::uint64_t targets_added_ = 0;

@@ -3,7 +3,10 @@
 #include "weave/synthetic_names.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <string_view>
+#include <utility>
 
 namespace pyinject::weave {
 
@@ -39,6 +42,28 @@ std::size_t shared_frames(const std::vector<PythonFrame>& first,
   return static_cast<std::size_t>(differing.first - first.begin());
 }
 
+// The frames of FRAMES (outermost first) that the activations without trampolines run, as far as
+// the C stack proves it.
+std::vector<PythonFrame> proven_frames(const std::vector<PythonFrame>& frames,
+                                       const StackQuery& query) {
+  std::vector<PythonFrame> proven;
+  auto group = frames.begin();
+  for (std::size_t n = 0; n < query.plain && group != frames.end(); ++n) {
+    const auto next =
+        std::find_if(group + 1, frames.end(), [](const auto& frame) { return frame.outermost; });
+    const auto run_by = query.frames_of(n);
+    const auto runs = std::find_if(group, next, [&run_by](const auto& frame) {
+      return std::ranges::count(run_by, frame.activation) != 0;
+    });
+    if (runs == next) {
+      break;
+    }
+    proven.insert(proven.end(), group, runs + 1);
+    group = next;
+  }
+  return proven;
+}
+
 }  // namespace
 
 void FrameHistory::begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames,
@@ -49,12 +74,40 @@ void FrameHistory::begin(std::uint32_t pid, std::uint32_t tid, std::vector<Pytho
                                   .observations = {},
                                   .lines = std::vector<std::vector<LineSince>>(count),
                                   .first = first,
-                                  .begun = begun});
+                                  .begun = begun,
+                                  .others = {}});
 }
 
 FrameHistory::Thread* FrameHistory::latest(std::uint32_t pid, std::uint32_t tid) {
   const auto found = threads_.find({pid, tid});
   return found == threads_.end() ? nullptr : &found->second.back();
+}
+
+const FrameHistory::Thread* FrameHistory::latest(std::uint32_t pid, std::uint32_t tid) const {
+  const auto found = threads_.find({pid, tid});
+  return found == threads_.end() ? nullptr : &found->second.back();
+}
+
+bool FrameHistory::is_other(std::uint32_t pid, std::uint32_t tid,
+                            const std::vector<PythonFrame>& frames) const {
+  const auto* const thread = latest(pid, tid);
+  return thread != nullptr && !thread->frames.empty() && !frames.empty() &&
+         !same_place(thread->frames.front(), frames.back());
+}
+
+void FrameHistory::keep_other(std::uint32_t pid, Thread& thread,
+                              const std::vector<PythonFrame>& frames) {
+  if (thread.others.size() >= kMostOthers || thread.others.contains(frames.back().activation)) {
+    return;
+  }
+  const auto count = static_cast<std::ptrdiff_t>(std::min(frames.size(), kMostOtherFrames));
+  std::vector<PythonFrame> other{frames.rbegin(), frames.rbegin() + count};
+  if (begins_thread(pid, other) && !begins_thread(pid, thread.frames)) {
+    thread.frames.swap(other);
+    thread.observations.clear();
+    thread.lines.assign(thread.frames.size(), {});
+  }
+  thread.others.emplace(other.front().activation, std::move(other));
 }
 
 const FrameHistory::Thread* FrameHistory::thread_at(const StackQuery& query) const {
@@ -78,6 +131,10 @@ void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t t
     return;
   }
   auto& thread = *found;
+  if (greenlets_.contains(pid) && is_other(pid, tid, frames)) {
+    keep_other(pid, thread, frames);
+    return;
+  }
   auto& all = thread.observations;
   const std::size_t before = all.empty() ? thread.frames.size() : all.back().left;
   if (inner_unknown && shared_frames(thread.frames, frames) < before) {
@@ -109,6 +166,10 @@ void FrameHistory::extend(std::uint32_t pid, std::uint32_t tid, std::uint64_t ti
     return;
   }
   auto& thread = *found;
+  if (greenlets_.contains(pid) && is_other(pid, tid, frames)) {
+    keep_other(pid, thread, frames);
+    return;
+  }
   const auto known = thread.frames.size();
   const bool all_left = thread.observations.empty() || thread.observations.back().left == known;
   if (all_left && shared_frames(thread.frames, frames) == known && frames.size() > known) {
@@ -127,7 +188,44 @@ PythonStack FrameHistory::at(const StackQuery& query) {
   if (found == nullptr) {
     return {};
   }
-  const auto& thread = *found;
+  return query.greenlets || greenlets_.contains(query.pid) ? at_greenlet(*found, query)
+                                                           : at_thread(*found, query);
+}
+
+// The frames of the greenlet that runs. Without proof, only those of the thread itself: they are
+// known by their outermost function.
+PythonStack FrameHistory::at_greenlet(const Thread& thread, const StackQuery& query) const {
+  if (query.outer_missing) {
+    const auto run_by =
+        query.frames_of && query.evaluators > 0 ? query.frames_of(0) : std::vector<std::uint64_t>{};
+    const bool runs = std::ranges::any_of(thread.frames, [&run_by](const auto& frame) {
+      return std::ranges::count(run_by, frame.activation) != 0;
+    });
+    return runs ? at_thread(thread, query) : PythonStack{};
+  }
+  if (query.frames_of) {
+    auto proven = proven_frames(thread.frames, query);
+    for (auto other = thread.others.begin(); proven.empty() && other != thread.others.end();
+         ++other) {
+      proven = proven_frames(other->second, query);
+    }
+    if (!proven.empty()) {
+      std::ranges::reverse(proven);
+      return {.frames = std::move(proven)};
+    }
+  }
+  return !query.in_greenlet && begins_thread(query.pid, thread.frames) ? at_thread(thread, query)
+                                                                       : PythonStack{};
+}
+
+bool FrameHistory::begins_thread(std::uint32_t pid, const std::vector<PythonFrame>& frames) const {
+  constexpr auto kFirst =
+      std::to_array<std::string_view>({"<module>", "_run_module_as_main", "Thread._bootstrap"});
+  const auto* const code = frames.empty() ? nullptr : name(pid, frames.front().code);
+  return code != nullptr && std::ranges::count(kFirst, code->qualname) != 0;
+}
+
+PythonStack FrameHistory::at_thread(const Thread& thread, const StackQuery& query) const {
   const auto moment = moment_of(thread, query);
   PythonStack result;
   for (std::size_t i = moment.left; i-- > 0;) {
@@ -253,7 +351,7 @@ std::vector<std::uint32_t> FrameHistory::threads(std::uint32_t pid) const {
   for (auto at = threads_.lower_bound({pid, 0}); at != threads_.end() && at->first.first == pid;
        ++at) {
     const auto& observations = at->second.back().observations;
-    if (observations.empty() || observations.back().left > 0) {
+    if (greenlets_.contains(pid) || observations.empty() || observations.back().left > 0) {
       result.push_back(at->first.second);
     }
   }

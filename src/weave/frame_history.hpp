@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -32,6 +33,12 @@ class FrameHistory : public StackSource {
   void extend(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
               const std::vector<PythonFrame>& frames, bool inner_unknown = false);
   void name(std::uint32_t pid, std::uint64_t code, CodeName name);
+  // From now on, frames whose outermost one differs from that of begin() are those of another
+  // greenlet: observe() and extend() keep them apart.
+  void expect_greenlets(std::uint32_t pid) { greenlets_.insert(pid); }
+  // Whether the outermost of FRAMES is another one than at begin().
+  [[nodiscard]] bool is_other(std::uint32_t pid, std::uint32_t tid,
+                              const std::vector<PythonFrame>& frames) const;
 
   [[nodiscard]] PythonStack at(const StackQuery& query) override;
   [[nodiscard]] const CodeName* name(std::uint32_t pid, std::uint64_t code) const override;
@@ -59,7 +66,17 @@ class FrameHistory : public StackSource {
     std::vector<std::vector<LineSince>> lines;  // per frame: its later lines
     bool first = false;
     std::uint64_t begun = 0;
+    // Frames of other greenlets, outermost first, as when they were first seen, by the address of
+    // the outermost one.
+    std::map<std::uint64_t, std::vector<PythonFrame>> others;
   };
+  static constexpr std::size_t kMostOthers = 1024;       // of a thread
+  static constexpr std::size_t kMostOtherFrames = 1024;  // of one of them, the outermost
+  void keep_other(std::uint32_t pid, Thread& thread, const std::vector<PythonFrame>& frames);
+  [[nodiscard]] PythonStack at_greenlet(const Thread& thread, const StackQuery& query) const;
+  // Whether the thread itself, rather than a greenlet, begins with the outermost of FRAMES.
+  [[nodiscard]] bool begins_thread(std::uint32_t pid, const std::vector<PythonFrame>& frames) const;
+  [[nodiscard]] PythonStack at_thread(const Thread& thread, const StackQuery& query) const;
   struct Moment {
     std::size_t left = 0;
     std::size_t observations = 0;  // up to this moment
@@ -74,12 +91,14 @@ class FrameHistory : public StackSource {
 
   // nullptr: not begun.
   [[nodiscard]] Thread* latest(std::uint32_t pid, std::uint32_t tid);
+  [[nodiscard]] const Thread* latest(std::uint32_t pid, std::uint32_t tid) const;
   // Of the program that ran when QUERY's sample was taken; nullptr: its frames are unknown.
   [[nodiscard]] const Thread* thread_at(const StackQuery& query) const;
 
   // One for each activation, in order of time.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Thread>> threads_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, CodeName> names_;
+  std::set<std::uint32_t> greenlets_;  // pids of processes that switch greenlets
 };
 
 }  // namespace pyinject::weave

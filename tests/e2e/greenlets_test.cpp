@@ -183,7 +183,7 @@ TEST_P(Greenlets, AreNotMixedWhileTheySwitch) {
 std::vector<Row> rows() {
   std::vector<Row> all;
   for (const int minor : {13, 14, 15}) {
-    for (const auto* const engine : {"bpf"}) {
+    for (const auto* const engine : {"bpf", "trampoline"}) {
       all.push_back({.minor = minor, .engine = engine});
     }
   }

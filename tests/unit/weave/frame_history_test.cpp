@@ -380,5 +380,58 @@ TEST_F(FrameHistoryTest, NamesAreOfOneProcess) {
   EXPECT_EQ(history_.name(kPid + 1, 'a'), nullptr);
 }
 
+// A query of a greenlet: activation N runs the frames with the addresses of LETTERS[N].
+class FrameHistoryOfGreenlets : public FrameHistoryTest {
+ protected:
+  FrameHistoryOfGreenlets() { history_.expect_greenlets(kPid); }
+  [[nodiscard]] std::string at_greenlet(std::string_view letters, bool in_greenlet = true) {
+    return at({.time = 50,
+               .evaluators = letters.size(),
+               .plain = letters.size(),
+               .greenlets = true,
+               .in_greenlet = in_greenlet,
+               .frames_of = [letters](std::size_t n) {
+                 return std::vector<std::uint64_t>{1, 16 * static_cast<std::uint64_t>(letters[n])};
+               }});
+  }
+};
+
+TEST_F(FrameHistoryOfGreenlets, HaveOnlyWhatIsProven) {
+  begin("AbCd");
+  EXPECT_EQ(at_greenlet("bc"), "AbC");
+  EXPECT_EQ(at_greenlet("b"), "Ab");
+  EXPECT_EQ(at_greenlet("ax"), "A");
+  EXPECT_EQ(at_greenlet("x"), "");
+}
+
+TEST_F(FrameHistoryOfGreenlets, AreKeptApart) {
+  begin("AbC");
+  observe(10, "XyZ");
+  observe(20, "Pq");
+  EXPECT_EQ(at_greenlet("bc"), "AbC") << "has not returned";
+  EXPECT_EQ(at_greenlet("yz"), "XyZ");
+  EXPECT_EQ(at_greenlet("p"), "P");
+}
+
+TEST_F(FrameHistoryOfGreenlets, TheThreadItselfIsKnownByItsFirstFunction) {
+  history_.name(kPid, 'm', {.qualname = "<module>", .file = "f.py", .first_line = 1});
+  begin("Ab");
+  EXPECT_EQ(at_greenlet("?", false), "") << "of a greenlet";
+  observe(10, "Mn");
+  EXPECT_EQ(at_greenlet("?", false), "Mn");
+  EXPECT_EQ(at_greenlet("?", true), "");
+  EXPECT_EQ(at_greenlet("b", true), "Ab");
+  observe(60, "Xy");
+  EXPECT_EQ(at_greenlet("?", false), "Mn");
+}
+
+TEST_F(FrameHistoryOfGreenlets, AnotherThreadsAreNotExpected) {
+  begin("Ab");
+  EXPECT_TRUE(history_.is_other(kPid, kTid, frames("Xy")));
+  EXPECT_FALSE(history_.is_other(kPid, kTid, frames("Ax")));
+  EXPECT_FALSE(history_.is_other(kPid, kTid + 1, frames("Xy")));
+  EXPECT_FALSE(history_.is_other(kPid, kTid, {}));
+}
+
 }  // namespace
 }  // namespace pyinject::weave

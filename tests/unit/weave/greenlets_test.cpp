@@ -1,10 +1,16 @@
 // Callchains of greenlets end where their C stack does: the memory below belongs to others.
 #include "unit/weave/made_process.hpp"
+#include "weave/frame_history.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include <unistd.h>
 
 namespace pyinject::weave {
 namespace {
+
+using testing::ElementsAre;
 
 class Greenlets : public MadeProcess {
  protected:
@@ -89,6 +95,61 @@ TEST_F(Greenlets, AreRecognizedWithoutNames) {
 TEST_F(Greenlets, AreNotExpectedInOtherFiles) {
   map(kGreenlet, kCodeSize, "/usr/lib/greenlets.so");
   EXPECT_EQ(woven_native("cErscEc", python({"a", "x"})), "cExrscEac");
+}
+
+class GreenletsWithTrampolines : public Greenlets {
+ protected:
+  GreenletsWithTrampolines() {
+    context_.stacks = &history_;
+    context_.open_map = [](std::uint32_t) {
+      auto map = test::memory_file(fmt::format("{:x} 20 py::x:f.py\n", kArena));
+      EXPECT_EQ(::lseek(map.get(), 0, SEEK_SET), 0);
+      return map;
+    };
+    history_.name(kPid, 'a', {.qualname = "a", .file = "f.py", .first_line = 10});
+    history_.name(kPid, 'M', {.qualname = "<module>", .file = "f.py", .first_line = 10});
+  }
+  // The thread ran CODE when it was attached.
+  void ran(char code) {
+    history_.begin(
+        kPid, kPid,
+        {{.activation = 16, .code = static_cast<std::uint64_t>(code), .outermost = true}}, true);
+  }
+  std::string woven_by_trampoline(std::string_view letters) {
+    sample(100, letters);
+    return woven().at(0);
+  }
+  FrameHistory history_;
+};
+
+TEST_F(GreenletsWithTrampolines, HaveNoFunctionsOfAnother) {
+  ran('a');
+  EXPECT_EQ(woven_by_trampoline("cETcErmcEc"), "cETcEr[unnamed Python functions][greenlet]");
+}
+
+TEST_F(GreenletsWithTrampolines, HaveNoFunctionsOfTheThread) {
+  ran('M');
+  EXPECT_EQ(woven_by_trampoline("cETcErmcEc"), "cETcEr[unnamed Python functions][greenlet]");
+}
+
+TEST_F(GreenletsWithTrampolines, TheThreadHasNoFunctionsOfAGreenlet) {
+  ran('a');
+  EXPECT_EQ(woven_by_trampoline("cETcEc"), "cETcEc[unnamed Python functions]");
+}
+
+TEST_F(GreenletsWithTrampolines, TheThreadHasItsOwnFunctions) {
+  ran('M');
+  EXPECT_EQ(woven_by_trampoline("cETcEc"), "cETcE<module>c");
+}
+
+TEST_F(GreenletsWithTrampolines, StartedSinceLackNothing) {
+  ran('M');
+  EXPECT_EQ(woven_by_trampoline("cETcETrmcEc"), "cETcETr[greenlet]");
+}
+
+// Half of the stack may be another greenlet's.
+TEST_F(GreenletsWithTrampolines, HaveNoFunctionsWhileTheStackIsCopied) {
+  EXPECT_EQ(woven_by_trampoline("fmmcETcETcEc"), "fm[greenlet switch]");
 }
 
 }  // namespace
