@@ -144,7 +144,7 @@ std::unique_ptr<push::Pusher> start_pushing(const RecordCommand& command, Report
   auto pusher = std::make_unique<push::Pusher>(
       std::move(options),
       [&logger](const std::string& file) { return read_for_push(file, logger); },
-      push::labels_of_process, logger);
+      push::labels_of_process, push::live_process, logger);
   if (const auto left = pusher->counts().spooled; left != 0) {
     logger.info("--push: {} of an earlier run in the spool", base::counted(left, "profile"));
   }
@@ -157,6 +157,7 @@ void note_pushed(const push::Pusher* pusher, Reporter& reporter) {
     reporter.take(record::PushStats{.pushed = counts.pushed,
                                     .retried = counts.retried,
                                     .dropped = counts.dropped,
+                                    .merged = counts.merged,
                                     .spooled = counts.spooled});
   }
 }

@@ -3,11 +3,14 @@
 #include "base/text.hpp"
 #include "procfs/cgroup.hpp"
 #include "procfs/cmdline.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/status.hpp"
 #include "pyinject/base/pid.hpp"
 
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cstdint>
 #include <optional>
 
 #include <unistd.h>
@@ -85,12 +88,16 @@ CgroupFacts facts_of_cgroup(std::string_view path) {
   return facts;
 }
 
-Labels labels_of_process(std::uint32_t pid, const std::string& name) {
-  const base::Pid process{static_cast<pid_t>(pid)};
-  const auto facts = facts_of_cgroup(procfs::read_cgroup(process).value_or(""));
-  auto service = procfs::read_environ_value(process, "OTEL_SERVICE_NAME").value_or("");
+Labels labels_of_process(const RecordedProcess& process) {
+  CgroupFacts facts;
+  std::string service;
+  if (process.lives) {
+    const base::Pid pid{static_cast<pid_t>(process.pid)};
+    facts = facts_of_cgroup(procfs::read_cgroup(pid).value_or(""));
+    service = procfs::read_environ_value(pid, "OTEL_SERVICE_NAME").value_or("");
+  }
   if (service.empty()) {
-    service = facts.unit.empty() ? name : facts.unit;
+    service = facts.unit.empty() ? process.name : facts.unit;
   }
   Labels labels;
   set_label(labels, "service_name", service.empty() ? "unknown" : label_value(service));
@@ -98,6 +105,18 @@ Labels labels_of_process(std::uint32_t pid, const std::string& name) {
   set_label(labels, "container_id", facts.container);
   set_label(labels, "pod_uid", facts.pod);
   return labels;
+}
+
+std::optional<LiveProcess> live_process(std::uint32_t pid) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  const base::Pid process{static_cast<pid_t>(pid)};
+  const auto stat = procfs::read_stat(process);
+  const auto status = procfs::read_status(process);
+  if (!stat || !status) {
+    return std::nullopt;
+  }
+  const auto tick = kSecond / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return LiveProcess{.started = stat->start_time * tick, .user = status->uids[0]};
 }
 
 }  // namespace pyinject::push

@@ -31,10 +31,12 @@ std::chrono::system_clock::time_point time_of(const Profile& profile) {
 
 }  // namespace
 
-Pusher::Pusher(PushOptions options, ProfileReader read, LabelSource labels, base::Logger& logger)
+Pusher::Pusher(PushOptions options, ProfileReader read, LabelSource labels, LiveProcesses live,
+               base::Logger& logger)
     : options_{std::move(options)},
       read_{std::move(read)},
       labels_{std::move(labels)},
+      live_{std::move(live)},
       logger_{logger} {
   for (const auto& destination : options_.destinations) {
     if (destination.is_directory()) {
@@ -100,6 +102,7 @@ PushCounts Pusher::counts() const {
   return {.pushed = counts_.pushed,
           .retried = counts_.retried,
           .dropped = counts_.dropped + (spool_ ? spool_->dropped() : 0),
+          .merged = counts_.merged,
           .spooled = spool_ ? spool_->count() : 0};
 }
 
@@ -142,20 +145,20 @@ void Pusher::export_file(const std::string& file) {
   if (profile->samples.empty()) {
     return;
   }
-  const auto labels = [this](std::uint32_t pid, const std::string& name) {
-    auto all = labels_(pid, name);
+  const auto labels = [this](const RecordedProcess& process) {
+    auto all = labels_(process);
     for (const auto& label : options_.labels) {
       set_label(all, label.name, label.value);
     }
     return all;
   };
-  for (const auto& series : series_of(*profile, labels)) {
+  for (const auto& series : series_of(*profile, labels, live_)) {
     if (series.sets > 1) {
       logger_.warning(
-          "--push: {} sets of labels, those with the fewest samples, are pushed as one profile "
-          "with "
-          "service_name=other: a recording has at most {}",
+          "--push: {} sets of labels are pushed as one profile with service_name=other: a "
+          "recording has at most {}, shared among the users of its processes",
           series.sets, kMostSeries);
+      counts_.merged += series.sets;
     }
     deliver(series);
   }

@@ -48,8 +48,10 @@ using ProfileReader = std::function<std::optional<report::Profile>(const std::st
 class Pusher {
  public:
   // Opens the spool and the directories; what an earlier run left in the spool is sent at once.
-  // Throws base::Error. READ and LABELS are called in a thread of the pusher.
-  Pusher(PushOptions options, ProfileReader read, LabelSource labels, base::Logger& logger);
+  // Throws base::Error. READ, LABELS and LIVE are called in a thread of the
+  // pusher.
+  Pusher(PushOptions options, ProfileReader read, LabelSource labels, LiveProcesses live,
+         base::Logger& logger);
   // Leaves the spool as it is.
   ~Pusher();
   Pusher(const Pusher&) = delete;
@@ -73,6 +75,7 @@ class Pusher {
   PushOptions options_;
   ProfileReader read_;
   LabelSource labels_;
+  LiveProcesses live_;
   base::Logger& logger_;
   LiveCounts counts_;
   std::vector<std::pair<Destination, ProfileDirectory>> directories_;

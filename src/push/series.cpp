@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -125,41 +126,154 @@ Versions versions_in(const Profile& profile) {
 constexpr std::string_view kService = "service_name";
 constexpr std::string_view kOthers = "other";
 
+// The samples with a set of labels.
+struct Part {
+  std::vector<std::uint32_t> samples{};                                // their numbers
+  std::map<std::optional<std::uint32_t>, std::uint64_t> by_user = {};  // how many; nullopt: unknown
+};
+using Parts = std::map<Labels, Part>;
+
+// The sets of labels of each user, those with the most samples of the user first.
+std::vector<std::vector<std::pair<std::uint64_t, const Labels*>>> sets_by_user(const Parts& parts) {
+  std::map<std::optional<std::uint32_t>, std::vector<std::pair<std::uint64_t, const Labels*>>> all;
+  for (const auto& [labels, part] : parts) {
+    for (const auto& [user, count] : part.by_user) {
+      all[user].emplace_back(count, &labels);
+    }
+  }
+  std::vector<std::vector<std::pair<std::uint64_t, const Labels*>>> ordered;
+  for (auto& [user, sets] : all) {
+    std::ranges::stable_sort(sets, std::ranges::greater{},
+                             &std::pair<std::uint64_t, const Labels*>::first);
+    ordered.push_back(std::move(sets));
+  }
+  return ordered;
+}
+
+// In turns: each user's largest set, then each one's second largest.
+std::set<const Labels*> choose_sets(const Parts& parts, std::size_t count) {
+  const auto users = sets_by_user(parts);
+  std::set<const Labels*> chosen;
+  bool more = true;
+  for (std::size_t turn = 0; more; ++turn) {
+    std::vector<std::pair<std::uint64_t, const Labels*>> sets;
+    for (const auto& own : users) {
+      if (turn < own.size()) {
+        sets.push_back(own[turn]);
+      }
+    }
+    more = !sets.empty();
+    std::ranges::stable_sort(sets, std::ranges::greater{},
+                             &std::pair<std::uint64_t, const Labels*>::first);
+    for (const auto& [samples, set] : sets) {
+      if (chosen.size() == count) {
+        return chosen;
+      }
+      chosen.insert(set);
+    }
+  }
+  return chosen;
+}
+
 struct Merged {
   Labels labels;
   std::size_t sets = 1;  // 1: none are merged
 };
 
-// Leaves kMostSeries sets of labels: those with the fewest samples become one, which has the labels
-// that all of them have.
-Merged merge_small(std::map<Labels, std::vector<std::uint32_t>>& samples) {
-  if (samples.size() <= kMostSeries) {
+// Leaves kMostSeries sets of labels: the rest become one, which has the labels that all of them
+// have.
+Merged merge_small(Parts& parts) {
+  if (parts.size() <= kMostSeries) {
     return {};
   }
-  std::vector<std::pair<std::size_t, const Labels*>> sizes;
-  sizes.reserve(samples.size());
-  for (const auto& [labels, numbers] : samples) {
-    sizes.emplace_back(numbers.size(), &labels);
-  }
-  const auto kept = sizes.begin() + static_cast<std::ptrdiff_t>(kMostSeries - 1);
-  std::ranges::nth_element(sizes, kept, std::ranges::greater{},
-                           &std::pair<std::size_t, const Labels*>::first);
-  const auto merged = static_cast<std::size_t>(sizes.end() - kept);
-  Labels common = *kept->second;
+  const auto kept = choose_sets(parts, kMostSeries - 1);
+  std::optional<Labels> common;
   std::vector<std::uint32_t> numbers;
-  for (auto each = kept; each != sizes.end(); ++each) {
-    std::erase_if(common, [&](const Label& label) {
-      return label_of(*each->second, label.name) != label.value;
+  std::size_t merged = 0;
+  for (auto each = parts.begin(); each != parts.end();) {
+    if (kept.contains(&each->first)) {
+      ++each;
+      continue;
+    }
+    ++merged;
+    common = common ? std::move(common) : each->first;
+    std::erase_if(*common, [&](const Label& label) {
+      return label_of(each->first, label.name) != label.value;
     });
-    const auto node = samples.extract(*each->second);
-    numbers.insert(numbers.end(), node.mapped().begin(), node.mapped().end());
+    const auto& samples = each->second.samples;
+    numbers.insert(numbers.end(), samples.begin(), samples.end());
+    each = parts.erase(each);
   }
-  std::ranges::sort(numbers);
-  set_label(common, kService, std::string{kOthers});
-  auto& others = samples[common];
+  set_label(*common, kService, std::string{kOthers});
+  auto& others = parts[*common].samples;
   others.insert(others.end(), numbers.begin(), numbers.end());
-  return {.labels = std::move(common), .sets = merged};
+  std::ranges::sort(others);
+  return {.labels = *std::move(common), .sets = merged};
 }
+
+// Divides the samples of a profile by the labels of their processes.
+class Division {
+ public:
+  Division(const Profile& profile, const LabelSource& labels, const LiveProcesses& live)
+      : profile_{profile},
+        labels_{labels},
+        live_{live},
+        owners_{profile, live},
+        versions_{versions_in(profile)} {}
+
+  Parts take() {
+    for (std::uint32_t number = 0; number < profile_.samples.size(); ++number) {
+      const auto& own = part_of(profile_.samples[number]);
+      own.part->samples.push_back(number);
+      ++own.part->by_user[own.user];
+    }
+    return std::move(parts_);
+  }
+
+ private:
+  struct Own {
+    Part* part = nullptr;
+    std::optional<std::uint32_t> user{};
+  };
+
+  // A pid may be that of one process in the first samples, and that of another one, which lives, in
+  // later ones.
+  const Own& part_of(const report::Sample& sample) {
+    const auto& thread = profile_.threads[sample.thread];
+    const auto start = owners_.start_of(thread.pid, sample.time);
+    auto& own = known_[{thread.pid, start.has_value()}];
+    if (own.part == nullptr) {
+      RecordedProcess process{.pid = thread.pid,
+                              .name = thread.process.empty() ? thread.name : thread.process,
+                              .lives = start.has_value()};
+      own = {.part = &parts_[labels_of(process, start)],
+             .user = owners_.user_of(thread.pid, sample.time)};
+    }
+    return own;
+  }
+
+  Labels labels_of(RecordedProcess& process, std::optional<std::uint64_t> start) const {
+    auto labels = labels_(process);
+    if (start) {
+      // The process may have exited meanwhile, and another one may have its pid.
+      const auto now = live_(process.pid);
+      process.lives = now && now->started == *start;
+      labels = process.lives ? std::move(labels) : labels_(process);
+    }
+    if (const auto version = versions_.find(process.pid); version != versions_.end()) {
+      set_label(labels, "python_version", version->second);
+    }
+    return labels;
+  }
+
+  const Profile& profile_;
+  const LabelSource& labels_;
+  const LiveProcesses& live_;
+  Owners owners_;
+  Versions versions_;
+  Parts parts_;
+  std::map<std::pair<std::uint32_t, bool>, Own> known_;
+};
 
 }  // namespace
 
@@ -180,29 +294,15 @@ std::string python_version_in(const std::string& path) {
                                        : "3." + std::string{digits.substr(0, length)};
 }
 
-std::vector<Series> series_of(const Profile& profile, const LabelSource& labels) {
-  const auto versions = versions_in(profile);
-  std::map<Labels, std::vector<std::uint32_t>> samples;  // their numbers
-  std::map<std::uint32_t, std::vector<std::uint32_t>*> by_pid;
-  for (std::uint32_t number = 0; number < profile.samples.size(); ++number) {
-    const auto& thread = profile.threads[profile.samples[number].thread];
-    auto& own_samples = by_pid[thread.pid];
-    if (own_samples == nullptr) {
-      auto own = labels(thread.pid, thread.process.empty() ? thread.name : thread.process);
-      const auto version = versions.find(thread.pid);
-      if (version != versions.end()) {
-        set_label(own, "python_version", version->second);
-      }
-      own_samples = &samples[std::move(own)];
-    }
-    own_samples->push_back(number);
-  }
-  const auto merged = merge_small(samples);
+std::vector<Series> series_of(const Profile& profile, const LabelSource& labels,
+                              const LiveProcesses& live) {
+  auto parts = Division{profile, labels, live}.take();
+  const auto merged = merge_small(parts);
   std::vector<Series> all;
-  all.reserve(samples.size());
-  for (const auto& [own, numbers] : samples) {
+  all.reserve(parts.size());
+  for (const auto& [own, part] : parts) {
     Selection selection{profile};  // one at a time: each is as large as the tables
-    for (const auto number : numbers) {
+    for (const auto number : part.samples) {
       selection.add(profile.samples[number]);
     }
     all.push_back({.labels = own,

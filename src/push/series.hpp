@@ -2,6 +2,7 @@
 #pragma once
 
 #include "push/labels.hpp"
+#include "push/owners.hpp"
 #include "report/profile.hpp"
 
 #include <cstddef>
@@ -22,15 +23,15 @@ struct Series {
 // would choose how much memory this takes, and what a store has to keep.
 inline constexpr std::size_t kMostSeries = 64;
 
-// The labels of the process PID, which is called NAME.
-using LabelSource = std::function<Labels(std::uint32_t pid, const std::string& name)>;
+using LabelSource = std::function<Labels(const RecordedProcess& process)>;
 
 // Processes with equal labels share a series: the workers of a service are one profile, in which
 // the pid is a label of the samples. Adds python_version where the process's frames show it.
-// PROFILE's processes without samples have no series. Of more than kMostSeries sets of labels,
-// those with the fewest samples share the last series, with service_name="other".
+// PROFILE's processes without samples have no series. Of more than kMostSeries sets of labels, each
+// user of the machine has an equal part, those with the most samples, and what other users leave
+// free; the rest share one series with service_name="other".
 [[nodiscard]] std::vector<Series> series_of(const report::Profile& profile,
-                                            const LabelSource& labels);
+                                            const LabelSource& labels, const LiveProcesses& live);
 
 // "3.13" for ".../bin/python3.13" and ".../libpython3.13.so.1.0"; "": neither.
 [[nodiscard]] std::string python_version_in(const std::string& path);

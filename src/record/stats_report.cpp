@@ -150,6 +150,7 @@ std::string to_json(const StatsReport& report) {
     all["push"] = {{"pushed", report.push->pushed},
                    {"retried", report.push->retried},
                    {"dropped", report.push->dropped},
+                   {"merged", report.push->merged},
                    {"spooled", report.push->spooled}};
   }
   return all.dump(2) + "\n";

@@ -71,6 +71,13 @@ struct Sample {
   Does does = Does::kUnknown;
 };
 
+// The start of a process by fork.
+struct Fork {
+  std::uint32_t pid = 0;
+  std::uint64_t time = 0;
+  std::uint32_t parent = 0;  // its pid
+};
+
 // The clock of Sample::time.
 struct Clock {
   std::optional<int> id{};                     // as of clock_gettime(); nullopt: perf's own clock
@@ -85,6 +92,7 @@ struct Profile {
   std::vector<Event> events;
   std::vector<Thread> threads;
   std::vector<Sample> samples;  // in order of time
+  std::vector<Fork> forks{};    // during the recording, in order of pid and time
   Clock clock;
 
   std::uint64_t lost = 0;  // samples

@@ -164,6 +164,9 @@ void Reader::learn_from(const Record& record) {
       names_.start(input_.time_of(record).value_or(task->time), task->parent_tid, task->tid);
       if (task->pid != task->parent_pid && task->time != 0) {
         spaces_.fork(task->time, task->parent_pid, task->pid);
+        profile_.forks.push_back({.pid = task->pid,
+                                  .time = input_.time_of(record).value_or(task->time),
+                                  .parent = task->parent_pid});
       }
     }
   } else if (record.type == PERF_RECORD_LOST || record.type == PERF_RECORD_LOST_SAMPLES) {
@@ -416,6 +419,9 @@ Profile Reader::read() {
   note_losses();
   note_lost_names();
   std::ranges::stable_sort(profile_.samples, {}, &Sample::time);
+  std::ranges::sort(profile_.forks, {}, [](const Fork& fork) {
+    return std::pair{fork.pid, fork.time};
+  });
   return std::move(profile_);
 }
 

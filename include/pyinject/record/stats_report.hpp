@@ -46,6 +46,7 @@ struct PushStats {
   std::uint64_t pushed = 0;
   std::uint64_t retried = 0;
   std::uint64_t dropped = 0;
+  std::uint64_t merged = 0;   // sets of labels without a profile of their own
   std::uint64_t spooled = 0;  // now
 };
 

@@ -71,7 +71,8 @@ TEST(CgroupFacts, KnowUnitsContainersAndPods) {
 }
 
 TEST(ProcessLabels, AreNameAndHostForAnExitedProcess) {
-  const auto labels = labels_of_process(4'194'305, "gunicorn: x");  // above the largest pid
+  const auto labels =
+      labels_of_process({.pid = 4'194'305, .name = "gunicorn: x"});  // above the largest
   EXPECT_EQ(label_of(labels, "service_name"), "gunicorn: x");
   EXPECT_NE(label_of(labels, "hostname"), "");
   EXPECT_EQ(labels.size(), 2U);

@@ -34,7 +34,7 @@ TEST_F(PusherEnd, IsBoundedAndCountsWhatItLeaves) {
     test::wait_until_asleep(base::Pid{::getpid()});  // finish() waits for this thread
     return read_made(file);
   };
-  Pusher pusher{all, read, made_labels, logger};
+  Pusher pusher{all, read, made_labels, no_process, logger};
   for (int i = 0; i < 3; ++i) {
     pusher.add("web");
   }
@@ -58,7 +58,7 @@ TEST_F(PusherEnd, RecordingsThatFinishFasterThanTheirExportsAreDropped) {
     go.wait(false);
     return read_made(file);
   };
-  Pusher pusher{all, read, made_labels, logger};
+  Pusher pusher{all, read, made_labels, no_process, logger};
   pusher.add("web");
   reads.acquire();
   constexpr int kWaiting = 64;

@@ -40,9 +40,10 @@ inline std::optional<report::Profile> read_made(const std::string& file) {
   return profile;
 }
 
-inline Labels made_labels(std::uint32_t /*pid*/, const std::string& name) {
-  return {{.name = "service_name", .value = name}, {.name = "hostname", .value = "h"}};
+inline Labels made_labels(const RecordedProcess& process) {
+  return {{.name = "service_name", .value = process.name}, {.name = "hostname", .value = "h"}};
 }
+inline std::optional<LiveProcess> no_process(std::uint32_t /*pid*/) { return std::nullopt; }
 
 class PusherTest : public testing::Test {
  protected:
@@ -56,7 +57,9 @@ class PusherTest : public testing::Test {
     all.patience = std::chrono::minutes{1};
     return all;
   }
-  Pusher start(PushOptions all) { return Pusher{std::move(all), read_made, made_labels, logger_}; }
+  Pusher start(PushOptions all) {
+    return Pusher{std::move(all), read_made, made_labels, no_process, logger_};
+  }
   [[nodiscard]] std::string spool() const { return directory_ / "spool"; }
   [[nodiscard]] std::string text(base::LogLevel level) const { return logger_.text(level); }
   [[nodiscard]] const test::TempDir& directory() const { return directory_; }

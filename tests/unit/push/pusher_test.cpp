@@ -296,7 +296,7 @@ TEST_F(PusherTest, UnreadableRecordingIsCounted) {
                   }
                   return file == "idle" ? std::optional{report::Profile{}} : std::nullopt;
                 },
-                made_labels, logger};
+                made_labels, no_process, logger};
   pusher.add("damaged");
   pusher.add("unknown");
   pusher.add("idle");

@@ -43,6 +43,12 @@ class ProfileReader : public testing::Test {
         PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC,
         test::words(task(pid)) + test::padded("other") + test::words(task(pid), time));
   }
+  void fork(std::uint64_t time, std::uint32_t parent, std::uint32_t pid) {
+    data_.data += test::made_record(
+        PERF_RECORD_FORK, 0,
+        test::words(pid | std::uint64_t{parent} << 32U, pid | std::uint64_t{parent} << 32U, time) +
+            test::words(task(pid), time));
+  }
   // The stack of all functions, of which the innermost one has OFFSET.
   void sample(std::uint64_t time, std::uint32_t pid, std::uint64_t offset,
               const std::vector<std::uint64_t>& kernel = {}) {
@@ -129,6 +135,20 @@ TEST_F(ProfileReader, PutsTheKernelInside) {
   const auto frames = frames_of(profile, profile.samples[0].stack);
   EXPECT_EQ(function_of(profile, frames[0]).kind, Kind::kKernel);
   EXPECT_EQ(function_of(profile, frames[1]).kind, Kind::kKernel);
+}
+
+TEST_F(ProfileReader, ListsForksOfProcessesByPid) {
+  sample(40, 7, 1);
+  fork(30, 7, 9);
+  fork(20, 7, 8);
+  fork(10, 6, 9);
+  fork(15, 7, 7);  // a thread
+  std::vector<std::vector<std::uint64_t>> forks;
+  for (const auto& fork : read().forks) {
+    forks.push_back({fork.pid, fork.time, fork.parent});
+  }
+  EXPECT_THAT(forks,
+              ElementsAre(ElementsAre(8, 20, 7), ElementsAre(9, 10, 6), ElementsAre(9, 30, 7)));
 }
 
 TEST_F(ProfileReader, NamesNothingOfUnknownMemoryButTheSample) {
