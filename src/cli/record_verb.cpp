@@ -11,9 +11,11 @@
 #include "cli/reporter.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
+#include "pyinject/base/cancellation.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/record/record_session.hpp"
+#include "pyinject/targets/stop_signals.hpp"
 #include "record/malloc_probes.hpp"
 
 #include <fmt/format.h>
@@ -25,6 +27,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace pyinject::cli {
 
@@ -219,12 +223,19 @@ void parse_record(const VerbArguments& arguments, CommandLine& line) {
 }
 
 // The price comes first: a breakpoint is no small thing for a process in production.
-std::optional<record::MallocProbes> probe_malloc(const std::vector<base::Pid>& pids,
-                                                 base::Logger& logger) {
-  auto probed = record::MallocProbes::of(pids, logger);
+// Otherwise the exit status.
+std::variant<record::MallocProbes, int> probe_malloc(const std::vector<base::Pid>& pids,
+                                                     base::Logger& logger) {
+  base::Cancellation cancellation;
+  targets::StopSignals signals;
+  signals.listen([&cancellation](int) { cancellation.cancel(); });
+  auto probed = record::MallocProbes::of(pids, cancellation, logger);
+  if (const auto signal = signals.next()) {
+    return 128 + *signal;
+  }
   if (const auto* const why_not = std::get_if<std::string>(&probed)) {
     logger.error("--what malloc: {}; or --what alloc, without probes", *why_not);
-    return std::nullopt;
+    return record::kFailure;
   }
   auto probes = std::get<record::MallocProbes>(std::move(probed));
   logger.info(
@@ -268,9 +279,13 @@ int run_record(const CommandLine& line, Reporter& reporter, const Terminal& term
   const auto& command = std::get<RecordCommand>(line.options);
   auto record = command.record;
   auto& logger = reporter.logger();
-  auto probes = wants_malloc(command.what) ? probe_malloc(record.pids, logger) : std::nullopt;
-  if (wants_malloc(command.what) && !probes) {
-    return record::kFailure;
+  std::optional<record::MallocProbes> probes;
+  if (wants_malloc(command.what)) {
+    auto probed = probe_malloc(record.pids, logger);
+    if (const auto* const status = std::get_if<int>(&probed)) {
+      return *status;
+    }
+    probes.emplace(std::get<record::MallocProbes>(std::move(probed)));
   }
   const auto events = probes ? probes->events() : std::vector<std::string>{};
   if (!command.what.empty() && !add_recipes(command.what, events, record, logger)) {

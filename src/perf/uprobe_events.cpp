@@ -46,7 +46,36 @@ std::string why_not_writable(const std::string& list, int error) {
   }
 }
 
+// 0 or errno.
+int write_line(const std::string& list, const std::string& line) {
+  const base::UniqueFd fd{::open(list.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC)};
+  if (!fd.valid()) {
+    return errno;
+  }
+  const auto text = line + "\n";
+  const auto written = ::write(fd.get(), text.data(), text.size());
+  if (written < 0) {
+    return errno;
+  }
+  return static_cast<std::size_t>(written) == text.size() ? 0 : EIO;
+}
+
+int remove_event(const std::string& list, const std::string& group, std::string_view name) {
+  return write_line(list, fmt::format("-:{}/{}", group, name));
+}
+
 }  // namespace
+
+std::size_t remove_group(const std::string& list, const std::string& group) {
+  std::size_t left = 0;
+  for (const auto& event : parse_uprobe_events(base::read_file(list, kMostListed).value_or(""))) {
+    if (event.group == group) {
+      const int error = remove_event(list, group, event.name);
+      left += error == 0 || error == ENOENT ? 0 : 1;
+    }
+  }
+  return left;
+}
 
 std::variant<UprobeEvents, NoTracefs> UprobeEvents::open(const GroupOwner& owner) {
   const auto tracefs = find_tracefs();
@@ -70,22 +99,10 @@ UprobeEvents::UprobeEvents(std::string list, std::string group)
 UprobeEvents::UprobeEvents(UprobeEvents&& other) noexcept
     : list_{std::move(other.list_)},
       group_{std::move(other.group_)},
-      events_{std::exchange(other.events_, {})} {}
+      events_{std::exchange(other.events_, {})},
+      cleaner_{std::move(other.cleaner_)} {}
 
 UprobeEvents::~UprobeEvents() { [[maybe_unused]] const auto left = remove(); }
-
-int UprobeEvents::write_line(const std::string& line) const {
-  const base::UniqueFd fd{::open(list_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC)};
-  if (!fd.valid()) {
-    return errno;
-  }
-  const auto text = line + "\n";
-  const auto written = ::write(fd.get(), text.data(), text.size());
-  if (written < 0) {
-    return errno;
-  }
-  return static_cast<std::size_t>(written) == text.size() ? 0 : EIO;
-}
 
 void UprobeEvents::add(const std::string& name, int file, std::uint64_t offset,
                        std::uint64_t counter_offset, const std::string& arguments) {
@@ -94,8 +111,11 @@ void UprobeEvents::add(const std::string& name, int file, std::uint64_t offset,
   // The kernel resolves the path while this process writes the line.
   const auto line = fmt::format("p:{}/{} {}:0x{:x}{} {}", group_, name,
                                 procfs::own_descriptor_path(file), offset, counter, arguments);
+  if (!cleaner_) {
+    cleaner_ = std::make_unique<EventCleaner>(list_, group_);
+  }
   events_.push_back(fmt::format("{}:{}", group_, name));  // group name identifies a killed owner
-  if (const int error = write_line(line); error != 0) {
+  if (const int error = write_line(list_, line); error != 0) {
     events_.pop_back();
     throw base::Error{fmt::format(
         "the kernel rejects the uprobe event '{}': {}; see the end of error_log next to {}", line,
@@ -108,9 +128,12 @@ std::vector<std::string> UprobeEvents::remove() {
   while (true) {
     std::erase_if(events_, [this](const std::string& event) {
       const auto name = event.substr(event.find(':') + 1);
-      const int error = write_line(fmt::format("-:{}/{}", group_, name));
+      const int error = remove_event(list_, group_, name);
       return error == 0 || error == ENOENT;
     });
+    if (events_.empty() && cleaner_) {
+      std::exchange(cleaner_, nullptr)->dismiss();
+    }
     if (events_.empty() || deadline.expired()) {
       return events_;
     }
@@ -124,7 +147,7 @@ std::size_t UprobeEvents::remove_abandoned(const std::function<bool(const GroupO
     const auto owner = parse_group_name(event.group);
     // EBUSY: a perf that has outlived its session still records; a later session removes the event.
     if (owner && event.group != group_ && !alive(*owner) &&
-        write_line(fmt::format("-:{}/{}", event.group, event.name)) == 0) {
+        remove_event(list_, event.group, event.name) == 0) {
       ++removed;
     }
   }

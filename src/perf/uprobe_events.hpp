@@ -3,14 +3,17 @@
 // perf opens the event, the kernel puts breakpoints into the recorded processes, and removes them
 // afterwards.
 //
-// The events of a session form a group named after the session. A killed session leaves its lines
-// behind; since the group's name identifies the session, a later session can remove them.
+// The events of a session form a group named after the session. If the session is killed, a process
+// of its own removes them (perf/event_cleaner.hpp). If that is killed, too, the lines stay; since
+// the group's name identifies the session, a later session can remove them.
 #pragma once
 
+#include "perf/event_cleaner.hpp"
 #include "pyinject/base/pid.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,6 +53,10 @@ struct NoTracefs {
   std::string why;  // including the remedy
 };
 
+// Removes the events of GROUP in LIST, the path of uprobe_events. Returns how many are left,
+// because a process uses them.
+[[nodiscard]] std::size_t remove_group(const std::string& list, const std::string& group);
+
 class UprobeEvents {
  public:
   // Looks for tracefs at its usual mount points; mounts nothing.
@@ -65,15 +72,16 @@ class UprobeEvents {
 
   // FILE: an open descriptor. The event refers to that file, whatever its names; the kernel holds
   // the file until the event is removed. COUNTER_OFFSET: of a semaphore, 0: none. ARGUMENTS: what
-  // to fetch. Throws base::Error with the kernel's reason.
+  // to fetch. The first call starts the process that removes the events of a killed session. Throws
+  // base::Error with the kernel's reason.
   void add(const std::string& name, int file, std::uint64_t offset, std::uint64_t counter_offset,
            const std::string& arguments);
 
   // "GROUP:NAME", as for perf record -e, in the order of add().
   [[nodiscard]] const std::vector<std::string>& events() const { return events_; }
 
-  // Removes the events. Events that another process has open cannot be removed: returns those left.
-  // May be called again.
+  // Removes the events. Events that another process has open cannot be removed: returns those left,
+  // which are removed once they are closed, within a minute. May be called again.
   [[nodiscard]] std::vector<std::string> remove();
 
   // Removes the events of sessions that have exited, except those in use. Returns the number
@@ -82,11 +90,11 @@ class UprobeEvents {
 
  private:
   UprobeEvents(std::string list, std::string group);
-  [[nodiscard]] int write_line(const std::string& line) const;  // 0 or errno
 
   std::string list_;  // path of uprobe_events
   std::string group_;
   std::vector<std::string> events_;
+  std::unique_ptr<EventCleaner> cleaner_;
 };
 
 }  // namespace pyinject::perf

@@ -37,11 +37,11 @@ std::optional<std::uint64_t> offset_of(const elf::ElfFile& file, base::ElfAddres
   return std::nullopt;
 }
 
-Functions allocators_in(base::UniqueFd file) {
+Functions allocators_in(base::UniqueFd file, const base::Cancellation& cancellation) {
   Functions found;
   auto opened = elf::ElfFile::open(std::move(file));
   if (const auto* const elf = std::get_if<elf::ElfFile>(&opened)) {
-    for (const auto& [name, symbol] : elf->find_symbols(kAllocators)) {
+    for (const auto& [name, symbol] : elf->find_symbols(kAllocators, cancellation)) {
       if (const auto offset = offset_of(*elf, symbol.address); offset && symbol.size > 0) {
         found.emplace_back(name, *offset);
       }
@@ -68,6 +68,7 @@ constexpr std::size_t kMostFiles = 16;
 }  // namespace
 
 std::variant<MallocProbes, std::string> MallocProbes::of(std::span<const base::Pid> pids,
+                                                         const base::Cancellation& cancellation,
                                                          base::Logger& logger) {
   auto opened = perf::UprobeEvents::open(perf::this_owner());
   if (const auto* const missing = std::get_if<perf::NoTracefs>(&opened)) {
@@ -82,6 +83,9 @@ std::variant<MallocProbes, std::string> MallocProbes::of(std::span<const base::P
   std::size_t left_out = 0;
   const auto probe = [&](base::Pid pid, bool c_library) {
     for (const auto& mapping : procfs::read_maps(pid).value_or(std::vector<procfs::Mapping>{})) {
+      if (cancellation.stopped()) {
+        return;
+      }
       if (!mapping.executable || mapping.inode == 0 || is_loader(mapping.path) ||
           is_c_library(mapping.path) != c_library) {
         continue;
@@ -93,7 +97,7 @@ std::variant<MallocProbes, std::string> MallocProbes::of(std::span<const base::P
           !known.emplace(facts.st_dev, facts.st_ino).second) {
         continue;
       }
-      if (const auto functions = allocators_in(base::UniqueFd{::dup(fd->get())});
+      if (const auto functions = allocators_in(base::UniqueFd{::dup(fd->get())}, cancellation);
           !functions.empty() && probes.files_.size() < kMostFiles) {
         probes.add(fd->get(), base::printable(mapping.path), functions);
       } else if (!functions.empty()) {
@@ -127,9 +131,9 @@ void MallocProbes::add(int file, const std::string& path, const Functions& funct
 void MallocProbes::remove(base::Logger& logger) {
   if (const auto left = events_.remove(); !left.empty()) {
     logger.warning(
-        "{} still in use and left in tracefs: the next recording with --what malloc or "
-        "--functions removes them",
-        base::counted(left.size(), "event is", "events are"));
+        "{} in tracefs still in use: the guard removes {} once no perf uses {}, within a minute",
+        base::counted(left.size(), "event is", "events are"), left.size() == 1 ? "it" : "them",
+        left.size() == 1 ? "it" : "them");
   }
 }
 

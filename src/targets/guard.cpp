@@ -2,6 +2,7 @@
 
 #include "base/fault.hpp"
 #include "base/format.hpp"
+#include "base/stand_apart.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "targets/guard_message.hpp"
@@ -10,13 +11,11 @@
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <exception>
 #include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,30 +27,6 @@ namespace {
 
 constexpr std::chrono::seconds kStarts{60};  // for an overloaded machine
 constexpr std::chrono::seconds kGoes{2};
-
-// Hides the guard from kills by process name and from the terminal; the OOM killer takes it last.
-void stand_apart() {
-  (void)::setsid();
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTOU, SIGTTIN}) {
-    (void)std::signal(signal, SIG_IGN);
-  }
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  (void)::prctl(PR_SET_NAME, "pyinject-guard");
-  const base::UniqueFd score{::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)};
-  [[maybe_unused]] const auto written = ::write(score.get(), "-1000", 5);  // needs privilege
-}
-
-// Closes the tool's descriptors, since other processes may wait for their end of file.
-void keep_only(int socket) {
-  const base::UniqueFd nothing{::open("/dev/null", O_RDWR | O_CLOEXEC)};
-  (void)::dup2(nothing.get(), STDIN_FILENO);
-  (void)::dup2(nothing.get(), STDOUT_FILENO);
-  const auto first = static_cast<unsigned>(socket);
-  (void)::close_range(STDERR_FILENO + 1, first - 1, 0);
-  (void)::close_range(first + 1, ~0U, 0);
-}
 
 }  // namespace
 
@@ -73,8 +48,8 @@ Guard::Guard(python::Detector& detector, python::Injector& injector, base::Logge
   if (child == 0) {
     socket_.reset();
     base::set_fault_handler(nullptr);
-    stand_apart();
-    keep_only(its.get());
+    base::stand_apart();
+    base::keep_only(its.get());
     try {
       injector.prepare();
       if (::write(its.get(), "", 1) == 1) {

@@ -35,7 +35,26 @@ TEST_P(FunctionCallsCounted, EndBySignalsInGoodOrder) {
   target.expect_well();
 }
 
-TEST_P(FunctionCallsCounted, OfAKilledToolLeaveNothingBehindTheNextOne) {
+TEST_P(FunctionCallsCounted, OfAKilledToolLeaveNothingBehind) {
+  const Guards guards;
+  Counted target{GetParam()};
+  base::Pid killed;
+  {
+    RunningRecord record{arguments(target.pid()), with_tracefs({tool()})};
+    killed = record.child().pid();
+    EXPECT_EQ(events_of(killed).size(), 2U);
+    target.call("leaves", 1000);
+    record.child().signal(SIGKILL);
+    EXPECT_EQ(record.wait(), (ExitStatus{.code = 0, .signal = SIGKILL}));
+    record.child().close_stdin();
+  }
+  guards.wait_for_orphans({target.id()});  // perf, and the guard
+  expect_calls(calls_in(data()), "leaf", 1000);
+  target.expect_well();
+  EXPECT_TRUE(events_of(killed).empty());
+}
+
+TEST_P(FunctionCallsCounted, OfAToolKilledAfterItsGuardLeaveNothingBehindTheNextOne) {
   be_alone();
   const Guards guards;
   Counted target{GetParam()};
@@ -45,6 +64,10 @@ TEST_P(FunctionCallsCounted, OfAKilledToolLeaveNothingBehindTheNextOne) {
     killed = record.child().pid();
     EXPECT_EQ(events_of(killed).size(), 2U);
     target.call("leaves", 1000);
+    const auto guard = guard_of(killed);
+    ASSERT_TRUE(guard);
+    ::kill(guard->pid.value(), SIGKILL);
+    EXPECT_TRUE(guard->ends());
     record.child().signal(SIGKILL);
     EXPECT_EQ(record.wait(), (ExitStatus{.code = 0, .signal = SIGKILL}));
     record.child().close_stdin();

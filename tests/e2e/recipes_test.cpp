@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <csignal>
 #include <ctime>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <vector>
@@ -215,6 +216,19 @@ TEST_P(Recipes, CountEachAllocation) {
   ASSERT_TRUE(tracefs);
   EXPECT_THAT(base::read_file(*tracefs + "/uprobe_events", kMostListed).value_or(""),
               Not(HasSubstr(fmt::format("perf_pyinject_{}_", recorder().value()))));
+}
+
+TEST_P(Recipes, ProbesAreNotPlacedAfterASignal) {
+  // The signal is pending when the tool starts.
+  const auto result = run({"python3", "-c",
+                           "import os, signal, sys\n"
+                           "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+                           "os.kill(os.getpid(), signal.SIGTERM)\n"
+                           "os.execv(sys.argv[1], sys.argv[1:])\n",
+                           tool(), "record", "-p", pid(), "--what", "malloc", "-o", data()});
+  EXPECT_EQ(result.status, (ExitStatus{.code = 128 + SIGTERM})) << result.err;
+  EXPECT_THAT(result.err, Not(HasSubstr("a breakpoint in malloc")));
+  EXPECT_FALSE(std::filesystem::exists(data()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, Recipes, testing::ValuesIn(builds_without_jit()), BuildName{});

@@ -40,7 +40,7 @@ TEST(MallocProbes, AreNotMoreThanARecordingCanBear) {
   const test::PythonProcess python{pythons.front(), kCopies};
   test::RecordingLogger logger;
   const std::array pids{python.pid()};
-  auto probed = MallocProbes::of(pids, logger);
+  auto probed = MallocProbes::of(pids, base::Cancellation::never(), logger);
   if (const auto* const why = std::get_if<std::string>(&probed)) {
     GTEST_SKIP() << *why;
   }
@@ -50,6 +50,15 @@ TEST(MallocProbes, AreNotMoreThanARecordingCanBear) {
   EXPECT_THAT(logger.text(base::LogLevel::kWarning),
               HasSubstr("5 more files that define malloc are not probed"));
   probes.remove(logger);
+}
+
+TEST(MallocProbes, AreNotPlacedOnceTheUserGaveUp) {
+  const test::PythonProcess python{test::interpreters().at(0), kCopies};
+  test::RecordingLogger logger;
+  base::Cancellation cancellation;
+  cancellation.cancel();
+  const std::array pids{python.pid()};
+  EXPECT_TRUE(std::holds_alternative<std::string>(MallocProbes::of(pids, cancellation, logger)));
 }
 
 }  // namespace

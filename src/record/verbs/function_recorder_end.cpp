@@ -36,7 +36,8 @@ bool FunctionRecorder::remove_events() {
   const auto left = events_->remove();
   if (!left.empty()) {
     logger_.error(
-        "events in use elsewhere stay in tracefs: {}{}; the next record --functions removes them",
+        "events in tracefs are in use elsewhere: {}{}; the guard removes them once no perf uses "
+        "them, within a minute",
         left.front(), left.size() == 1 ? "" : fmt::format(" and {} more", left.size() - 1));
   }
   return left.empty();

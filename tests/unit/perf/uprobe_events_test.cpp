@@ -2,13 +2,23 @@
 
 #include "base/file.hpp"
 #include "procfs/stat.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "pyinject/base/unique_fd.hpp"
+#include "support/patience.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
+#include <csignal>
 #include <fstream>
+#include <string>
+#include <thread>
 
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace pyinject::perf {
@@ -17,6 +27,7 @@ namespace {
 using base::Pid;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr GroupOwner kOwner{.id = {.pid = Pid{4711}, .start_time = 123456},
                             .pid_namespace = 4026531836};
@@ -110,6 +121,33 @@ TEST_F(WrittenEvents, AreRemovedIfTheirSessionDied) {
   EXPECT_EQ(open().remove_abandoned([](const GroupOwner& owner) { return owner.id.pid == Pid{1}; }),
             1U);
   EXPECT_EQ(written(), list + "-:perf_pyinject_4_5_6/entry_0_0\n");
+}
+
+// The guard of a killed session must not hold its descriptors either.
+TEST_F(WrittenEvents, OfAKilledSessionAreRemovedByItsGuard) {
+  const std::string others = "p:perf_pyinject_4_5_6/entry_0_0 /bin/sh:0x1\n";
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const base::UniqueFd read{ends[0]};
+  base::UniqueFd write{ends[1]};
+  const pid_t session = ::fork();
+  if (session == 0) {
+    auto events = open();
+    events.add("entry_0_0", 7, 1, 0, "a=%bx");
+    events.add("entry_0_1", 7, 2, 0, "a=%bx");
+    (void)::raise(SIGKILL);
+  }
+  write.reset();
+  ASSERT_EQ(::waitpid(session, nullptr, 0), session);
+  char byte = 0;
+  EXPECT_EQ(::read(read.get(), &byte, 1), 0) << "an end of file";
+  this->write(written() + others);
+  const auto deadline = base::Deadline::after(test::kPatience);
+  while (written().find("-:perf_pyinject_4711_123456_4026531836/entry_0_1") == std::string::npos) {
+    ASSERT_FALSE(deadline.expired()) << written();
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  EXPECT_THAT(written(), Not(HasSubstr("-:perf_pyinject_4_5_6"))) << "another session's";
 }
 
 TEST(UprobeEvents, AreImpossibleWithAReason) {
