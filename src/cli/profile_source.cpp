@@ -2,6 +2,7 @@
 
 #include "base/file.hpp"
 #include "base/format.hpp"
+#include "base/scratch_directory.hpp"
 #include "base/text.hpp"
 #include "cli/added_recipes.hpp"
 #include "cli/command_line.hpp"
@@ -25,10 +26,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -44,30 +43,6 @@ constexpr int kMostRecordedSeconds = 3600;
 constexpr int kRecordedFrequency = 199;  // no multiple of the usual timers
 constexpr int kMostRecordedFrequency = 10'000;
 constexpr std::string_view kDefaultFile = "perf.data";
-
-// A directory for one recording, removed with all that is in it.
-class RecordingDirectory {
- public:
-  RecordingDirectory() {
-    const char* const temporary = std::getenv("TMPDIR");
-    path_ = fmt::format("{}/perf-pyinject-XXXXXX",
-                        temporary != nullptr && *temporary != '\0' ? temporary : "/tmp");
-    if (::mkdtemp(path_.data()) == nullptr) {
-      throw base::SystemError{path_, errno};
-    }
-  }
-  ~RecordingDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  RecordingDirectory(const RecordingDirectory&) = delete;
-  RecordingDirectory& operator=(const RecordingDirectory&) = delete;
-
-  [[nodiscard]] std::string file() const { return path_ + "/perf.data"; }
-
- private:
-  std::string path_;
-};
 
 record::RecordOptions recording_of(const ParsedWords& parsed, targets::Scope scope) {
   record::RecordOptions record;
@@ -198,11 +173,11 @@ std::optional<report::Profile> read_recording(const std::string& file, Reporter&
 std::variant<report::Profile, int> load_profile(const ProfileSource& source,
                                                 const CommandLine& line, Reporter& reporter,
                                                 const Terminal& terminal, bool may_be_empty) {
-  std::optional<RecordingDirectory> directory;
+  std::optional<base::ScratchDirectory> directory;
   auto file = source.file;
   if (source.record) {
     auto record = *source.record;
-    file = directory.emplace().file();
+    file = directory.emplace("-").path() + "/perf.data";
     record.perf_options.insert(record.perf_options.end(), {"-o", file});
     auto& logger = reporter.logger();
     if (!source.what.empty() && !add_recipes(source.what, {}, record, logger)) {

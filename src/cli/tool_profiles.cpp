@@ -1,6 +1,7 @@
 #include "cli/tool_profiles.hpp"
 
 #include "base/file.hpp"
+#include "base/scratch_directory.hpp"
 #include "base/text.hpp"
 #include "procfs/executable.hpp"
 #include "pyinject/base/child.hpp"
@@ -58,31 +59,16 @@ base::UniqueFd open_pidfd(base::Pid pid) {
 // A directory for the files of one profile, removed with all that is in it.
 class WorkDirectory {
  public:
-  WorkDirectory() {
-    const char* const temporary = std::getenv("TMPDIR");
-    path_ = fmt::format("{}/perf-pyinject-serve-XXXXXX",
-                        temporary != nullptr && *temporary != '\0' ? temporary : "/tmp");
-    if (::mkdtemp(path_.data()) == nullptr) {
-      throw base::SystemError{path_, errno};
-    }
-  }
-  ~WorkDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  WorkDirectory(const WorkDirectory&) = delete;
-  WorkDirectory& operator=(const WorkDirectory&) = delete;
-
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& path() const { return directory_.path(); }
   [[nodiscard]] std::string operator/(std::string_view name) const {
-    return fmt::format("{}/{}", path_, name);
+    return fmt::format("{}/{}", path(), name);
   }
   [[nodiscard]] std::string read(std::string_view name, std::size_t most) const {
     return base::read_file(*this / name, most).value_or("");
   }
 
  private:
-  std::string path_;
+  base::ScratchDirectory directory_{"-serve-"};
 };
 
 Options options_of(serve::Event event) {

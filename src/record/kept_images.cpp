@@ -3,6 +3,7 @@
 #include "base/budget.hpp"
 #include "base/file.hpp"
 #include "base/format.hpp"
+#include "base/scratch_directory.hpp"
 #include "base/text.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/directory.hpp"
@@ -12,10 +13,8 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include <unistd.h>
@@ -74,33 +73,14 @@ void copy(const weave::ReplacedFile& replaced, const base::Directory& directory,
   file.take_place();
 }
 
-std::string temporary_path() {
-  const char* const chosen = ::secure_getenv("TMPDIR");
-  return chosen == nullptr || *chosen == '\0' ? "/tmp" : chosen;
-}
-
 // Exists while perf copies its files into the cache.
 class TemporaryDirectory {
  public:
-  TemporaryDirectory()
-      : parent_{temporary_path()},
-        name_{fmt::format("perf-pyinject.{:08x}", std::random_device{}())},
-        directory_{parent_.make(name_, S_IRWXU, ::geteuid())} {}
-  ~TemporaryDirectory() {
-    try {
-      parent_.remove_with_files(name_);
-    } catch (const base::Error&) {  // empty or full: nothing more can be done
-    }
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
   [[nodiscard]] const base::Directory& directory() const { return directory_; }
 
  private:
-  base::Directory parent_;
-  std::string name_;
-  base::Directory directory_;
+  base::ScratchDirectory scratch_{"."};
+  base::Directory directory_{scratch_.path()};
 };
 
 // A directory that the readers of the file may enter.
