@@ -71,8 +71,8 @@ constexpr std::string_view kDumpHelp =
 Prints what each thread of a Python process does now: its state, the system call
 that it is in with the file or socket that it waits for, the GIL, the lock that
 it waits for with its owner, and its Python stack; threads that wait for each
-other (DEADLOCK); and asyncio's tasks. No process is changed, and without --stop
-and --native none is stopped.
+other (DEADLOCK); asyncio's tasks; and suspended greenlets. No process is
+changed, and without --stop and --native none is stopped.
 
 which processes:
   -p, --pid LIST   these processes

@@ -127,6 +127,7 @@ ProcessSnapshot take_core_snapshot(const std::shared_ptr<CoreImage>& image, cons
   if (python) {
     python->add_objects(process);
     process.all_tasks = process.all_tasks && !core.truncated();
+    process.all_greenlets = process.all_greenlets && !core.truncated();
   }
   return process;
 }

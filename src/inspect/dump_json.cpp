@@ -56,6 +56,16 @@ ordered_json json_of(const python::Wait& wait) {
   return one;
 }
 
+ordered_json json_of(const std::vector<python::AsyncFrame>& frames) {
+  auto all = ordered_json::array();
+  for (const auto& frame : frames) {
+    all.push_back({{"function", printable(frame.names.qualname)},
+                   {"file", printable(frame.names.file)},
+                   {"line", frame.line == 0 ? ordered_json{} : ordered_json(frame.line)}});
+  }
+  return all;
+}
+
 ordered_json json_of(const python::AsyncTask& task, const ProcessSnapshot& process) {
   ordered_json one;
   one["id"] = hexadecimal(task.address);
@@ -63,13 +73,7 @@ ordered_json json_of(const python::AsyncTask& task, const ProcessSnapshot& proce
   one["state"] = python::name(task.state);
   one["loop"] = hexadecimal(task.loop);
   one["tid"] = task.thread ? ordered_json(task.thread->value()) : ordered_json{};
-  one["frames"] = ordered_json::array();
-  for (const auto& frame : task.awaits) {
-    one["frames"].push_back(
-        {{"function", printable(frame.names.qualname)},
-         {"file", printable(frame.names.file)},
-         {"line", frame.line == 0 ? ordered_json{} : ordered_json(frame.line)}});
-  }
+  one["frames"] = json_of(task.awaits);
   one["awaited_by"] = ordered_json::array();
   for (const auto awaiter : task.awaited_by) {
     one["awaited_by"].push_back(hexadecimal(awaiter));
@@ -80,6 +84,15 @@ ordered_json json_of(const python::AsyncTask& task, const ProcessSnapshot& proce
       same_await == process.same_await.end()
           ? ordered_json{}
           : ordered_json(std::chrono::duration<double>{same_await->second}.count());
+  return one;
+}
+
+ordered_json json_of(const python::SuspendedGreenlet& greenlet) {
+  ordered_json one;
+  one["id"] = hexadecimal(greenlet.address);
+  one["type"] = printable(greenlet.type);
+  one["frames"] = json_of(greenlet.frames);
+  one["certain"] = greenlet.certain;
   return one;
 }
 
@@ -181,6 +194,11 @@ ordered_json json_of(const DumpedProcess& process) {
     one["tasks"].push_back(json_of(task, snapshot));
   }
   one["all_tasks"] = snapshot.all_tasks;
+  one["greenlets"] = ordered_json::array();
+  for (const auto& greenlet : snapshot.greenlets) {
+    one["greenlets"].push_back(json_of(greenlet));
+  }
+  one["all_greenlets"] = snapshot.all_greenlets;
   return one;
 }
 

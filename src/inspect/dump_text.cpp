@@ -1,6 +1,7 @@
 #include "inspect/dump_text.hpp"
 
 #include "base/text.hpp"
+#include "inspect/greenlets_text.hpp"
 #include "inspect/tasks_text.hpp"
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ class Writer {
   void deadlocks(const ProcessSnapshot& process);
   void thread(const ProcessSnapshot& process, const ThreadSnapshot& thread);
   void tasks(const ProcessSnapshot& process);
+  void greenlets(const ProcessSnapshot& process);
   [[nodiscard]] std::string take() { return std::move(text_); }
 
  private:
@@ -149,6 +151,14 @@ void Writer::tasks(const ProcessSnapshot& process) {
     text_ +=
         colored(kYellow, process.core ? "  ... more asyncio tasks cannot be read from this core\n"
                                       : "  ... more asyncio tasks changed while they were read\n");
+  }
+}
+
+void Writer::greenlets(const ProcessSnapshot& process) {
+  text_ += greenlets_text(process, options_.verbose);
+  if (!process.all_greenlets && !(process.core && process.greenlets.empty())) {
+    text_ += colored(kYellow, process.core ? "  ... more greenlets cannot be read from this core\n"
+                                           : "  ... more greenlets could not be read in time\n");
   }
 }
 
@@ -329,6 +339,7 @@ std::string to_text(const ProcessSnapshot& process, const TextOptions& options) 
     }
   }
   writer.tasks(process);
+  writer.greenlets(process);
   return writer.take();
 }
 

@@ -183,6 +183,7 @@ void PythonSide::read_objects(const std::function<bool(base::Tid)>& steady) {
     });
   }
   tasks_ = objects_->tasks();
+  greenlets_ = objects_->greenlets();
 }
 
 void PythonSide::read_objects_stopped() {
@@ -216,6 +217,8 @@ void PythonSide::add_objects(ProcessSnapshot& process) {
   }
   process.tasks = std::move(tasks_.tasks);
   process.all_tasks = tasks_.complete;
+  process.greenlets = std::move(greenlets_.greenlets);
+  process.all_greenlets = greenlets_.complete;
 }
 
 std::unique_ptr<PythonSide> python_side_of(const python::Target* target,

@@ -76,6 +76,7 @@ class PythonSide {
   std::vector<python::ThreadName> names_;
   std::vector<python::Wait> waits_;
   python::AsyncTasks tasks_;
+  python::SuspendedGreenlets greenlets_;
   std::map<base::Tid, Stack> stacks_;
   std::map<base::Tid, python::ThreadStack> raw_stacks_;  // the same
 };

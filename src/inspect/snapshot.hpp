@@ -109,6 +109,8 @@ struct ProcessSnapshot {
   std::vector<std::vector<base::Tid>> deadlocks;
   std::vector<python::AsyncTask> tasks;  // of asyncio
   bool all_tasks = true;                 // false: some could not be read
+  std::vector<python::SuspendedGreenlet> greenlets;
+  bool all_greenlets = true;  // false: there may be more
   // For how long tasks, by address, have been seen in the same await; only with a TaskHistory.
   std::map<std::uint64_t, std::chrono::nanoseconds> same_await;
 };

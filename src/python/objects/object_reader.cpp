@@ -6,6 +6,7 @@
 #include "pyinject/base/cancellation.hpp"
 #include "python/layout/frame_reading.hpp"
 #include "python/layout/object_layout.hpp"
+#include "python/objects/greenlet_walk.hpp"
 #include "python/objects/lock_walk.hpp"
 #include "python/objects/remote_objects.hpp"
 #include "python/objects/task_walk.hpp"
@@ -17,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -32,6 +34,8 @@ constexpr std::size_t kMostBytes = std::size_t{64} << 20U;  // of tasks, and of 
 constexpr int kLooks = 4;
 constexpr std::chrono::milliseconds kPatienceForTasks{500};
 constexpr std::chrono::milliseconds kPatienceForNames{250};
+constexpr std::chrono::milliseconds kPatienceForGreenlets{500};
+constexpr std::chrono::milliseconds kPatienceForGreenletsOfStopped{20};
 constexpr std::chrono::milliseconds kPatienceForHolders{250};
 
 std::vector<std::uint64_t> values(const std::vector<RemoteAddress>& addresses) {
@@ -69,8 +73,12 @@ class ObjectReader::Impl {
 
   [[nodiscard]] std::vector<ThreadName> thread_names();
   [[nodiscard]] AsyncTasks tasks();
+  [[nodiscard]] SuspendedGreenlets greenlets();
   [[nodiscard]] std::vector<Wait> waits(std::span<const ThreadStack> stacks);
-  void set_steady(bool steady) { memory_.set_steady(steady); }
+  void set_steady(bool steady) {
+    steady_ = steady;
+    memory_.set_steady(steady);
+  }
 
  private:
   // PATIENCE is for a target that runs.
@@ -89,8 +97,12 @@ class ObjectReader::Impl {
 
   // One look at all tasks.
   [[nodiscard]] RawTasks walk(const TaskLayout& layout, const base::Cancellation& patience);
-  void look_at_codes(const std::vector<RawTask>& tasks);
-  [[nodiscard]] bool knows_codes(const RawTask& task) const;
+  void look_at_codes(const std::vector<RawAwait>& frames);
+  [[nodiscard]] bool knows_codes(const std::vector<RawAwait>& frames) const;
+  // NAME_BYTES: those of all frames so far. False: a name is missing.
+  [[nodiscard]] bool name_frames(const std::vector<RawAwait>& raw, std::size_t& name_bytes,
+                                 std::vector<AsyncFrame>& named) const;
+  [[nodiscard]] RawGreenlets walk_greenlets(const base::Cancellation& patience);
   // NAME_BYTES: those of all tasks so far.
   [[nodiscard]] AsyncTask finished(const RawTask& raw, bool certain, std::size_t& name_bytes);
   // The frames of a task that runs.
@@ -111,6 +123,7 @@ class ObjectReader::Impl {
   Version version_;
   RemoteAddress runtime_;
   memory::SteadyMemory memory_;
+  bool steady_ = false;  // the target is stopped
   RuntimeLayout layout_;
   ObjectLayout object_layout_;
   std::optional<TaskOffsets> offsets_;
@@ -239,20 +252,86 @@ RawTasks ObjectReader::Impl::walk(const TaskLayout& layout, const base::Cancella
   return all;
 }
 
-void ObjectReader::Impl::look_at_codes(const std::vector<RawTask>& tasks) {
-  codes_.begin_round();
-  for (const auto& task : tasks) {
-    for (const auto& await : task.awaits) {
-      if (codes_.find(await.code) == nullptr) {
-        (void)codes_.look_at(std::array{await.code});
-      }
+void ObjectReader::Impl::look_at_codes(const std::vector<RawAwait>& frames) {
+  for (const auto& frame : frames) {
+    if (codes_.find(frame.code) == nullptr) {
+      (void)codes_.look_at(std::array{frame.code});
     }
   }
 }
 
-bool ObjectReader::Impl::knows_codes(const RawTask& task) const {
+bool ObjectReader::Impl::knows_codes(const std::vector<RawAwait>& frames) const {
   return std::ranges::all_of(
-      task.awaits, [this](const RawAwait& await) { return codes_.find(await.code) != nullptr; });
+      frames, [this](const RawAwait& frame) { return codes_.find(frame.code) != nullptr; });
+}
+
+RawGreenlets ObjectReader::Impl::walk_greenlets(const base::Cancellation& patience) {
+  const RemoteObjects objects{pages_, layout_.stack, object_layout_};
+  pages_.refresh({});
+  GreenletWalk walk{objects, [&] {
+                      if (pages_.size() > kMostPagesAtOnce) {
+                        pages_.refresh({});
+                      }
+                      return !patience.stopped();
+                    }};
+  RawGreenlets all;
+  for (const auto interpreter : interpreters_) {
+    if (walk.has_greenlets(interpreter)) {
+      auto found = walk.list(interpreter);
+      all.complete = all.complete && found.complete;
+      std::ranges::move(found.greenlets, std::back_inserter(all.greenlets));
+    }
+  }
+  return all;
+}
+
+// Two looks must agree on a greenlet. One that is switched meanwhile is uncertain.
+SuspendedGreenlets ObjectReader::Impl::greenlets() {
+  const base::Cancellation patience{
+      deadline(steady_ ? kPatienceForGreenletsOfStopped : kPatienceForGreenlets)};
+  update_threads();
+  codes_.begin_round();
+  auto before = walk_greenlets(patience);
+  SuspendedGreenlets result{.greenlets = {}, .complete = before.complete};
+  if (before.greenlets.empty()) {
+    return result;
+  }
+  for (const auto& greenlet : before.greenlets) {
+    look_at_codes(greenlet.frames);
+  }
+  auto now = image_->changes() && !steady_ ? walk_greenlets(patience) : before;
+  std::unordered_map<std::uint64_t, const RawGreenlet*> earlier;
+  for (const auto& greenlet : before.greenlets) {
+    earlier.emplace(greenlet.address.value(), &greenlet);
+  }
+  result.complete = now.complete;
+  std::size_t name_bytes = 0;
+  for (auto& raw : now.greenlets) {
+    const auto found = earlier.find(raw.address.value());
+    SuspendedGreenlet greenlet{.address = raw.address.value(), .type = std::move(raw.type)};
+    const bool named = name_frames(raw.frames, name_bytes, greenlet.frames);
+    greenlet.certain =
+        named && raw.whole && found != earlier.end() && found->second->frames == raw.frames;
+    result.greenlets.push_back(std::move(greenlet));
+  }
+  return result;
+}
+
+bool ObjectReader::Impl::name_frames(const std::vector<RawAwait>& raw, std::size_t& name_bytes,
+                                     std::vector<AsyncFrame>& named) const {
+  bool all = true;
+  for (const auto& frame : raw) {
+    const auto* const code = codes_.find(frame.code);
+    if (code == nullptr || name_bytes > kMostBytes) {
+      named.emplace_back();
+      all = false;
+      continue;
+    }
+    name_bytes += code->names.qualname.size() + code->names.file.size();
+    named.push_back(
+        {.names = code->names, .line = codes_.line(*code, frame.code, frame.instruction)});
+  }
+  return all;
 }
 
 AsyncTasks ObjectReader::Impl::tasks() {
@@ -268,7 +347,10 @@ AsyncTasks ObjectReader::Impl::tasks() {
   auto before = walk(*layout, patience);
   AsyncTasks result;
   for (int attempt = 1; attempt < kLooks; ++attempt) {
-    look_at_codes(before.tasks);
+    codes_.begin_round();
+    for (const auto& task : before.tasks) {
+      look_at_codes(task.awaits);
+    }
     auto now = walk(*layout, patience);
     std::unordered_map<std::uint64_t, const RawTask*> earlier;
     for (const auto& task : before.tasks) {
@@ -279,7 +361,8 @@ AsyncTasks ObjectReader::Impl::tasks() {
     std::vector<bool> certain;
     for (const auto& task : now.tasks) {
       const auto found = earlier.find(task.address.value());
-      certain.push_back(found != earlier.end() && *found->second == task && knows_codes(task));
+      certain.push_back(found != earlier.end() && *found->second == task &&
+                        knows_codes(task.awaits));
       settled = settled && certain.back();
     }
     if (settled || attempt + 1 == kLooks || patience.stopped()) {
@@ -310,17 +393,7 @@ AsyncTask ObjectReader::Impl::finished(const RawTask& raw, bool certain, std::si
     task.certain = task.thread && read_running(raw, *task.thread, task) && task.certain;
     return task;
   }
-  for (const auto& await : raw.awaits) {
-    const auto* const code = codes_.find(await.code);
-    if (code == nullptr || name_bytes > kMostBytes) {
-      task.awaits.emplace_back();
-      task.certain = false;
-    } else {
-      name_bytes += code->names.qualname.size() + code->names.file.size();
-      task.awaits.push_back(
-          {.names = code->names, .line = codes_.line(*code, await.code, await.instruction)});
-    }
-  }
+  task.certain = name_frames(raw.awaits, name_bytes, task.awaits) && task.certain;
   return task;
 }
 
@@ -480,6 +553,7 @@ ObjectReader::~ObjectReader() = default;
 
 std::vector<ThreadName> ObjectReader::thread_names() { return impl_->thread_names(); }
 AsyncTasks ObjectReader::tasks() { return impl_->tasks(); }
+SuspendedGreenlets ObjectReader::greenlets() { return impl_->greenlets(); }
 std::vector<Wait> ObjectReader::waits(std::span<const ThreadStack> stacks) {
   return impl_->waits(stacks);
 }

@@ -65,6 +65,20 @@ struct AsyncTasks {
   bool complete = true;  // false: some tasks could not be read
 };
 
+// A greenlet that is suspended. The one that runs is on its thread's stack.
+struct SuspendedGreenlet {
+  std::uint64_t address = 0;
+  std::string type;                     // the name of its class: "greenlet.greenlet", "Hub"
+  std::vector<AsyncFrame> frames = {};  // innermost first
+  bool certain = true;                  // false: it changed during every read, or is too long
+  bool operator==(const SuspendedGreenlet&) const = default;
+};
+
+struct SuspendedGreenlets {
+  std::vector<SuspendedGreenlet> greenlets;
+  bool complete = true;  // false: there may be more
+};
+
 // An object of a thread that waits for it in acquire(), get(), join() and so on.
 struct Wait {
   enum class Kind {
@@ -106,6 +120,10 @@ class ObjectReader {
   // All tasks of all interpreters that have not ended. Tasks that are not of the type in the module
   // _asyncio are not read. Empty and complete: the target does not use asyncio.
   [[nodiscard]] AsyncTasks tasks();
+
+  // All greenlets of all interpreters that are suspended in Python functions. Empty and complete:
+  // the target does not use greenlet.
+  [[nodiscard]] SuspendedGreenlets greenlets();
 
   // What the threads of STACKS (StackReader) wait for, for those that wait for a known object.
   [[nodiscard]] std::vector<Wait> waits(std::span<const ThreadStack> stacks);

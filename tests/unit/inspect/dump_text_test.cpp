@@ -123,6 +123,40 @@ TEST(DumpText, ShowsTasksBelowThoseThatAwaitThem) {
                         "  ... more asyncio tasks changed while they were read\n"));
 }
 
+python::SuspendedGreenlet greenlet(std::string type, std::uint32_t line) {
+  python::SuspendedGreenlet one;
+  one.type = std::move(type);
+  one.frames = {{.names = {.qualname = "f\x1b", .file = "a.py"}, .line = line}};
+  return one;
+}
+
+TEST(DumpText, ShowsGreenletsWithEqualStacksTogether) {
+  auto process = test::made_snapshot();
+  process.greenlets = {greenlet("Hub", 1),   greenlet("Hub", 1),   greenlet("g.Own", 0),
+                       greenlet("g.Own", 7), greenlet("g.Own", 7), greenlet("g.Own", 7)};
+  process.greenlets[5].certain = false;
+  process.all_greenlets = false;
+  EXPECT_THAT(to_text(process), HasSubstr("  6 greenlets are suspended\n"
+                                          "    2 greenlets (g.Own)\n"
+                                          "      f\\x1b  a.py:7\n"
+                                          "    1 greenlet (g.Own): changed while it was read\n"
+                                          "      f\\x1b  a.py:7\n"
+                                          "    1 greenlet (g.Own)\n"
+                                          "      f\\x1b  a.py:?\n"
+                                          "    2 greenlets (Hub)\n"
+                                          "      f\\x1b  a.py:1\n"
+                                          "  ... more greenlets could not be read in time\n"));
+}
+
+TEST(DumpText, ShowsAHundredStacksOfGreenletsUnlessVerbose) {
+  auto process = test::made_snapshot();
+  for (std::uint32_t line = 1; line <= 150; ++line) {
+    process.greenlets.push_back(greenlet("g.Own", line));
+  }
+  EXPECT_THAT(to_text(process), HasSubstr("    ... 50 more stacks (-v or --json: all)\n"));
+  EXPECT_THAT(to_text(process, {.verbose = true}), HasSubstr("a.py:150\n"));
+}
+
 TEST(DumpText, ShowsAHundredTasksUnlessVerbose) {
   auto process = test::made_snapshot();
   for (std::uint64_t i = 1; i <= 150; ++i) {
