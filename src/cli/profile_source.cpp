@@ -189,7 +189,13 @@ std::variant<report::Profile, int> load_profile(const ProfileSource& source,
     const int status = record::record(record, *detector, *injector, logger, console);
     // Ctrl-C only ends the recording early.
     constexpr int kInterrupted = 128 + SIGINT;
-    if (status != 0 && !(status == kInterrupted && std::filesystem::exists(file))) {
+    const bool exists = std::filesystem::exists(file);
+    if (status != 0 && !(status == kInterrupted && exists)) {
+      if (exists) {
+        logger.warning(
+            "the recording was temporary and is removed: TMPDIR=DIR chooses a directory with more "
+            "room, perf-pyinject record keeps the file");
+      }
       return status;
     }
   }
