@@ -36,9 +36,11 @@ std::string loss_line(const weave::WeaveSummary& facts) {
   std::string advice = facts.by_frequency ? "a lower -F, " : "";
   advice += facts.by_period ? "a larger -c, " : "";
   advice.resize(advice.size() - std::min<std::size_t>(advice.size(), 2));
-  return fmt::format("perf lost {} of the samples ({}): {}{}a larger -m helps",
-                     share < 0.1 ? "less than 0.1 %" : fmt::format("{:.1f} %", share),
-                     grouped(facts.lost), advice, advice.empty() ? "" : " or ");
+  // perf does not say what they were: samples, or mappings, forks and names.
+  return fmt::format("perf lost {}, {} of the samples: {}{}a larger -m helps",
+                     phrase(facts.lost, "record"),
+                     share < 0.1 ? "less than 0.1 %" : fmt::format("up to {:.1f} %", share), advice,
+                     advice.empty() ? "" : " or ");
 }
 
 std::string call_line(const weave::WeaveSummary& facts) {

@@ -345,7 +345,8 @@ void Reader::note_losses() {
   const auto lost = std::max(lost_records_, lost_samples_);
   profile_.lost = lost;
   if (lost != 0) {
-    notes.push_back(fmt::format("perf has lost {} {}", lost, lost == 1 ? "sample" : "samples"));
+    notes.push_back(fmt::format("perf has lost {}, which may have been samples",
+                                base::counted(lost, "record")));
   }
   if (input_.damaged()) {
     notes.push_back(fmt::format("the file is damaged: {}", input_.damage()));

@@ -100,19 +100,22 @@ TEST(SummaryLines, SayWhichShareOfTheSamplesIsLostAndWhatHelps) {
   facts.samples = 38'572;
   facts.lost = 1234;
   facts.by_frequency = true;
-  EXPECT_THAT(summary_lines(slow, "perf"),
-              Contains("perf lost 3.1 % of the samples (1,234): a lower -F or a larger -m helps"));
+  EXPECT_THAT(
+      summary_lines(slow, "perf"),
+      Contains(
+          "perf lost 1,234 records, up to 3.1 % of the samples: a lower -F or a larger -m helps"));
   facts.by_frequency = false;
   facts.by_period = true;
   facts.lost = 1'234'567;
-  EXPECT_THAT(
-      summary_lines(slow, "perf"),
-      Contains("perf lost 97.0 % of the samples (1,234,567): a larger -c or a larger -m helps"));
+  EXPECT_THAT(summary_lines(slow, "perf"),
+              Contains("perf lost 1,234,567 records, up to 97.0 % of the samples: a larger -c or a "
+                       "larger -m helps"));
   facts.by_frequency = true;
   facts.lost = 1;
-  EXPECT_THAT(summary_lines(slow, "perf"),
-              Contains("perf lost less than 0.1 % of the samples (1): a lower -F, a larger -c or a "
-                       "larger -m helps"));
+  EXPECT_THAT(
+      summary_lines(slow, "perf"),
+      Contains("perf lost 1 record, less than 0.1 % of the samples: a lower -F, a larger -c or a "
+               "larger -m helps"));
 }
 
 TEST(SummaryLines, SayHowManyStacksLackWhat) {
