@@ -160,10 +160,17 @@ void keep_images(const KeptImages& kept, base::Logger& logger) {
                    base::printable(kept.folder));
   }
   const auto place = base::Place::of(kept.folder);
-  const auto directory =
-      place.directory.make(place.name, mode_of_directory(kept.like.st_mode), kept.like.st_uid);
+  std::optional<base::Directory> directory;
+  try {
+    directory.emplace(
+        place.directory.make(place.name, mode_of_directory(kept.like.st_mode), kept.like.st_uid));
+  } catch (const base::Error& error) {  // another user's, or a link: the recording has them, too
+    logger.warning("{}: perf report will find no Python names; perf-pyinject report shows them",
+                   error.what());
+    return;
+  }
   for (const auto& image : kept.images) {
-    write_image(image, directory, kept.like);
+    write_image(image, *directory, kept.like);
   }
 }
 

@@ -21,8 +21,8 @@ struct KeptImages {
   struct stat like;     // the recorded file, which sets owner and mode
 };
 
-// Falls back to FOLDER, with a warning, if the cache or the temporary directory fails. Throws
-// base::Error.
+// Falls back to FOLDER, with a warning, if the cache or the temporary directory fails. If FOLDER
+// cannot be used, warns that only the recording itself has the names. Throws base::Error.
 void keep_images(const KeptImages& kept, base::Logger& logger);
 
 // Adds FILES to the build-id cache of PERF, so that their C functions have names. LIKE: as above.
