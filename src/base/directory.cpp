@@ -39,12 +39,25 @@ std::pair<std::string, std::string> split_path(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-std::optional<std::string> link_in(const Place& place) {
+struct Link {
+  std::string target;
+  uid_t owner = 0;
+};
+
+// Both of one link, whatever has its name meanwhile.
+std::optional<Link> link_in(const Place& place) {
+  const UniqueFd link{
+      ::openat(place.directory.fd(), place.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
+  struct stat facts {};
+  if (!link.valid() || ::fstat(link.get(), &facts) != 0 || !S_ISLNK(facts.st_mode)) {
+    return std::nullopt;
+  }
   std::array<char, PATH_MAX> buffer{};
-  const auto length =
-      ::readlinkat(place.directory.fd(), place.name.c_str(), buffer.data(), buffer.size());
-  return length < 0 ? std::nullopt
-                    : std::optional{std::string{buffer.data(), static_cast<std::size_t>(length)}};
+  const auto length = ::readlinkat(link.get(), "", buffer.data(), buffer.size());
+  if (length < 0) {
+    return std::nullopt;
+  }
+  return Link{.target = {buffer.data(), static_cast<std::size_t>(length)}, .owner = facts.st_uid};
 }
 
 // Links on proc (/proc/self/fd/1) may lead to files without a path.
@@ -136,20 +149,16 @@ Place Place::behind(const std::string& path) {
   constexpr int kMostLinks = 40;  // as in the kernel
   auto place = of(path);
   for (int links = 0; links < kMostLinks; ++links) {
-    struct stat facts {};
-    const auto target = link_in(place);
-    if (!target || is_proc(place.directory.fd())) {
+    const auto link = link_in(place);
+    if (!link || is_proc(place.directory.fd())) {
       return place;
     }
-    if (::fstatat(place.directory.fd(), place.name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
-      throw SystemError{"cannot examine " + place.directory.path_of(place.name), errno};
-    }
-    if (facts.st_uid != 0 && facts.st_uid != ::geteuid()) {
+    if (link->owner != 0 && link->owner != ::geteuid()) {
       throw Error{fmt::format("{} is a symbolic link that belongs to uid {}: not followed",
-                              place.directory.path_of(place.name), facts.st_uid)};
+                              place.directory.path_of(place.name), link->owner)};
     }
-    auto [directory, name] = split_path(*target);
-    auto next = target->starts_with('/') ? directory : place.directory.path_of(directory);
+    auto [directory, name] = split_path(link->target);
+    auto next = link->target.starts_with('/') ? directory : place.directory.path_of(directory);
     auto opened = open_path(place.directory.fd(), directory, 0);
     if (!opened.valid()) {
       throw SystemError{"cannot open the directory " + next, errno};
