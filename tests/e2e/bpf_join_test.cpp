@@ -32,6 +32,7 @@ namespace {
 
 using base::Deadline;
 using std::chrono::milliseconds;
+using testing::AllOf;
 using testing::HasSubstr;
 
 using Words = std::vector<std::string>;
@@ -383,6 +384,32 @@ TEST(BpfJoinOfAnother, RefusesAPerfOfAnotherNamespace) {
   EXPECT_THAT(refused.err, HasSubstr("(other_namespace)"));
   outside.write("\n");
   EXPECT_TRUE(outside.wait(Deadline::after(kPatience)));
+}
+
+// The command line of a program that is not perf names a process of root.
+TEST(BpfJoinOfAnother, ReadsNoProcessThatItsUserMayNotRecord) {
+  const auto python = plain_interpreter(13);
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python || ::geteuid() != 0) {
+    GTEST_SKIP() << lacks << " or no Python 3.13 (scripts/pythons), or not root";
+  }
+  ServedTree target{*python};
+  const TempDir directory;
+  std::filesystem::permissions(directory.path(), std::filesystem::perms::all);
+  const auto data = directory / "data";
+  ASSERT_EQ(run(user_perf("perf", data, {"-g", "--", "true"})).status, ExitStatus{});
+  std::filesystem::permissions(data, std::filesystem::perms::all);
+  ChildOptions nobody;
+  nobody.uid = kNobody;
+  ChildProcess disguised{{"python3", "-c",
+                          "import sys\nfile = open(sys.argv[-1])\nprint('open', flush=True)\n"
+                          "sys.stdin.read()",
+                          "record", "-g", "-p", target.pid(), "-o", data},
+                         nobody};
+  ASSERT_EQ(disguised.read_line(Deadline::after(kPatience)), "open");
+  const auto joined = run({tool(), "join", number_of(disguised)});
+  EXPECT_EQ(joined.status, (ExitStatus{.code = 125}));
+  EXPECT_THAT(joined.err, AllOf(HasSubstr("perf record to uid 65534, which may not record it"),
+                                HasSubstr("no Python process that can be read")));
 }
 
 TEST(BpfJoinOfAnother, RefusesWhatIsNoPerfRecord) {

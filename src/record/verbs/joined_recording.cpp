@@ -82,6 +82,7 @@ class Joiner {
  private:
   int steps();
   bool choose_targets();
+  [[nodiscard]] bool may_be_recorded(const procfs::Status& process);
   [[nodiscard]] bool began_after_perf(const std::optional<procfs::Stat>& task) const;
   void warn_of_births(const std::vector<base::Pid>& roots);
   bool wait();
@@ -167,7 +168,7 @@ bool Joiner::choose_targets() {
   for (const auto piece : base::split(targets.tasks, ',')) {
     const auto number = base::parse_number<pid_t>(piece);
     const auto status = number ? procfs::read_status(base::Pid{*number}) : std::nullopt;
-    if (status) {
+    if (status && may_be_recorded(*status)) {
       roots.push_back(status->process);
     }
   }
@@ -175,9 +176,8 @@ bool Joiner::choose_targets() {
   if (targets.launched) {
     roots = targets::children_of({running_.pid});
   }
-  if (named || targets.launched) {
-    target_set_ = targets::TargetSet::of_families(roots);
-  }
+  target_set_ = named || targets.launched ? targets::TargetSet::of_families(roots)
+                                          : targets::TargetSet::of_scope({.user = running_.user});
   chosen_ = target_set_.choose(targets::visible_processes());
   std::erase_if(chosen_, [&](base::Pid pid) {
     return pid == running_.pid || std::ranges::find(roots, pid) != roots.end() ||
@@ -196,6 +196,21 @@ bool Joiner::choose_targets() {
     return false;
   }
   return manager_->activate_all(std::move(selection.targets));
+}
+
+// The words of its command line may name any process: its file must not get what the user of perf
+// may not read.
+bool Joiner::may_be_recorded(const procfs::Status& process) {
+  const bool may = !running_.user || std::ranges::all_of(process.uids, [this](uid_t uid) {
+    return uid == running_.user;
+  });
+  if (!may) {
+    logger_.warning(
+        "pid {}: it belongs to uid {}, and perf record to uid {}, which may not record it: it gets "
+        "no Python stacks",
+        process.process.value(), process.uids[1], *running_.user);
+  }
+  return may;
 }
 
 bool Joiner::began_after_perf(const std::optional<procfs::Stat>& task) const {

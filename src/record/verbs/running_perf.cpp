@@ -4,6 +4,7 @@
 #include "perfdata/input.hpp"
 #include "procfs/cmdline.hpp"
 #include "procfs/descriptors.hpp"
+#include "procfs/namespaces.hpp"
 #include "procfs/own_rights.hpp"
 #include "procfs/status.hpp"
 #include "pyinject/base/error.hpp"
@@ -108,6 +109,18 @@ base::UniqueFd open_file_of(base::Pid pid, int& error) {
   return {};
 }
 
+// A process has all capabilities in a user namespace that it has made.
+std::optional<uid_t> only_user_of(const procfs::Status& perf) {
+  using procfs::Capability;
+  const auto user = perf.uids[1];
+  const bool privileged =
+      user == 0 ||
+      ((procfs::holds(perf.effective_capabilities, Capability::kPerfmon) ||
+        procfs::holds(perf.effective_capabilities, Capability::kSysPtrace)) &&
+       procfs::in_our_namespace(perf.process, procfs::Namespace::kUser).value_or(false));
+  return privileged ? std::nullopt : std::optional{user};
+}
+
 }  // namespace
 
 std::optional<std::string> RunningPerf::path() const {
@@ -132,7 +145,12 @@ std::variant<RunningPerf, Unavailable> inspect_running_perf(base::Pid pid,
   if (!running.process.valid()) {
     return not_perf("there is no such process");
   }
-  if (const auto status = procfs::read_status(pid); status && status->namespace_pids.size() > 1) {
+  const auto status = procfs::read_status(pid);
+  if (!status) {
+    return has_exited();
+  }
+  running.user = only_user_of(*status);
+  if (status->namespace_pids.size() > 1) {
     return Unavailable{.name = "other_namespace",
                        .found = "perf runs in another pid namespace",
                        .remedy = "run this command in that namespace"};

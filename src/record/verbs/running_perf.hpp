@@ -22,6 +22,8 @@ struct RunningPerf {
   perf::ChosenTargets targets;
   base::UniqueFd file;
   std::vector<perfdata::Event> events;
+  // The only user whose processes it may record (perf_event_open(2), "permissions"); nullopt: all.
+  std::optional<uid_t> user = {};
 
   // The current path of its file; nullopt: not visible from here.
   [[nodiscard]] std::optional<std::string> path() const;
