@@ -1,8 +1,10 @@
 #include "export/flamegraph.hpp"
 
+#include "base/text.hpp"
 #include "export/deflate.hpp"
 #include "export/flamegraph_page.hpp"
 #include "export/json_text.hpp"
+#include "export/moved_functions.hpp"
 #include "report/names.hpp"
 #include "report/pair_numbers.hpp"
 
@@ -11,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <string_view>
@@ -35,6 +38,16 @@ struct PageFunction {
   auto operator<=>(const PageFunction&) const = default;
 };
 
+FunctionKey key_of(const PageFunction& function) {
+  return {static_cast<int>(function.kind), function.name, function.file};
+}
+
+PageFunction page_function(const Profile& profile, const report::Function& function) {
+  return {.kind = function.kind,
+          .name = name_of(profile, function),
+          .file = file_of(profile, function)};
+}
+
 struct PageSample {
   std::uint64_t cell = 0;
   std::uint32_t thread = 0;
@@ -50,6 +63,9 @@ struct PageSample {
 class Tables {
  public:
   void add(const Profile& profile, bool old);
+  // BEFORE is added next. Its functions whose files are elsewhere are those that are there. Returns
+  // their number.
+  std::size_t match_moved(const Profile& before);
   // Adds up samples that differ in nothing but their time within a cell.
   void merge();
   [[nodiscard]] std::string json(const FlamegraphOptions& options,
@@ -85,6 +101,7 @@ class Tables {
   std::vector<Node> nodes_{Node{}};
   report::PairNumbers node_numbers_;  // by caller and frame
   std::vector<PageSample> samples_;
+  std::map<FunctionKey, FunctionKey> moved_;
 };
 
 std::uint32_t Tables::event(const report::Event& event) {
@@ -120,10 +137,10 @@ std::uint32_t Tables::thread(const report::Thread& thread) {
 
 std::uint32_t Tables::function(const Profile& profile, std::uint32_t number, Numbers& known) {
   if (known.functions[number] == kNone) {
-    const auto& function = profile.functions[number];
-    PageFunction made{.kind = function.kind,
-                      .name = name_of(profile, function),
-                      .file = file_of(profile, function)};
+    auto made = page_function(profile, profile.functions[number]);
+    if (const auto moved = moved_.find(key_of(made)); moved != moved_.end()) {
+      made.file = std::get<2>(moved->second);
+    }
     const auto [entry, fresh] = function_numbers_.try_emplace(made, functions_.size());
     if (fresh) {
       functions_.push_back(std::move(made));
@@ -159,6 +176,17 @@ std::uint32_t Tables::node(const Profile& profile, std::uint32_t number, Numbers
     known.nodes[path.back()] = result;
   }
   return result;
+}
+
+std::size_t Tables::match_moved(const Profile& before) {
+  std::vector<FunctionKey> old;
+  std::vector<FunctionKey> now;
+  std::ranges::transform(before.functions, std::back_inserter(old), [&](const auto& function) {
+    return key_of(page_function(before, function));
+  });
+  std::ranges::transform(functions_, std::back_inserter(now), key_of);
+  moved_ = moved_functions(old, now);
+  return moved_.size();
 }
 
 void Tables::add(const Profile& profile, bool old) {
@@ -268,11 +296,18 @@ std::string flamegraph(const Profile& profile, const Profile* before,
                        const FlamegraphOptions& options) {
   Tables tables;
   tables.add(profile, false);
+  auto notes = profile.notes;
   if (before != nullptr) {
+    if (const auto moved = tables.match_moved(*before); moved != 0) {
+      notes.push_back(
+          fmt::format("{} in the older recording: matched by name and the end of the path",
+                      base::counted(moved, "function has its file in another directory",
+                                    "functions have their files in other directories")));
+    }
     tables.add(*before, true);
   }
   tables.merge();
-  const auto data = base64(deflated(tables.json(options, profile.notes, before != nullptr)));
+  const auto data = base64(deflated(tables.json(options, notes, before != nullptr)));
   return fmt::format("{}{}{}", kFlamegraphPageBegin, data, kFlamegraphPageEnd);
 }
 

@@ -2,6 +2,7 @@
 
 #include "export/deflate.hpp"
 #include "export/flamegraph.hpp"
+#include "export/moved_functions.hpp"
 #include "support/decoded_message.hpp"
 #include "unit/export/made_profile.hpp"
 
@@ -198,6 +199,44 @@ TEST_F(Page, HasBothRecordingsToCompare) {
   // Functions that both have are there once.
   const auto names = data.at("functions").at("name").get<std::vector<std::string>>();
   EXPECT_EQ(std::ranges::count(names, "memcpy"), 1);
+}
+
+// Each release has a directory of its own.
+TEST_F(Page, ComparesFunctionsWhoseFilesAreElsewhere) {
+  auto before = two_threads();
+  before.functions[0].file = "/srv/v1/a.py";
+  before.objects[0].path = "/opt/v1/lib/libc.so.6";
+  const auto profile = two_threads();
+  const auto data = data_of(flamegraph(profile, &before, {}));
+  const auto same = data_of(flamegraph(profile, &profile, {}));
+  EXPECT_EQ(data.at("functions"), same.at("functions"));
+  EXPECT_EQ(data.at("samples"), same.at("samples"));
+  EXPECT_THAT(
+      data.at("notes").dump(),
+      HasSubstr("2 functions have their files in other directories in the older recording"));
+}
+
+TEST(MovedFunctions, HaveTheLongestCommonEndOfTheirPaths) {
+  const std::vector<FunctionKey> before{{0, "main", "/srv/v1/web/app.py"},
+                                        {0, "main", "/srv/v1/job/app.py"},
+                                        {0, "work", "/srv/v1/web/app.py"},
+                                        {0, "same", "/usr/lib/json.py"},
+                                        {0, "lib", "/v1/xapp.py"}};
+  const std::vector<FunctionKey> after{
+      {0, "main", "/srv/v2/job/app.py"}, {0, "main", "/srv/v2/web/app.py"},
+      {1, "work", "/srv/v2/web/app.py"}, {0, "same", "/usr/lib/json.py"},
+      {0, "same", "/other/json.py"},     {0, "lib", "/v2/app.py"}};
+  const auto moved = moved_functions(before, after);
+  EXPECT_EQ(moved.size(), 2U);
+  EXPECT_EQ(moved.at(before[0]), after[1]);
+  EXPECT_EQ(moved.at(before[1]), after[0]);
+}
+
+TEST(MovedFunctions, AreNotGuessed) {
+  const std::vector<FunctionKey> one{{0, "main", "/srv/v1/app.py"}};
+  const std::vector<FunctionKey> two{{0, "main", "/a/app.py"}, {0, "main", "/b/app.py"}};
+  EXPECT_TRUE(moved_functions(one, two).empty());
+  EXPECT_TRUE(moved_functions(two, one).empty());
 }
 
 }  // namespace
