@@ -9,6 +9,7 @@
 #include "python/layout/stack_owners.hpp"
 #include "python/layout/thread_numbers.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -53,6 +54,8 @@ class GilView {
 
   [[nodiscard]] const std::vector<Gil>& gils() const { return gils_; }
   [[nodiscard]] const std::vector<InterpreterOfThread>& of(base::Tid tid) const;
+  // Of threads with a state.
+  [[nodiscard]] std::size_t thread_count() const { return threads_.size(); }
   // nullptr: unknown.
   [[nodiscard]] const Gil* find(base::RemoteAddress gil) const;
 

@@ -143,6 +143,18 @@ void PythonSide::add_gil(ThreadSnapshot& thread, std::optional<std::uint64_t> fu
   thread.interpreters.erase(end, thread.interpreters.end());
 }
 
+bool PythonSide::may_want_gil(base::Tid tid) const {
+  bool wants = false;
+  for (const auto& one : gils_.of(tid)) {
+    const auto* const gil = gils_.find(one.gil);
+    if (gil != nullptr && gil->holder == tid) {
+      return false;
+    }
+    wants = wants || gil != nullptr;
+  }
+  return wants && gils_.thread_count() > 1;
+}
+
 // A sleeping thread holds a GIL only if it did so throughout its own reads.
 void PythonSide::settle_gil(std::map<base::Tid, ThreadSnapshot>& threads) const {
   for (auto& [tid, thread] : threads) {

@@ -46,6 +46,8 @@ class PythonSide {
   void add_frames(ThreadSnapshot& thread) const;
   // FUTEX: the one that THREAD waits for.
   void add_gil(ThreadSnapshot& thread, std::optional<std::uint64_t> futex) const;
+  // Whether TID has no GIL, and another thread may have one that TID needs.
+  [[nodiscard]] bool may_want_gil(base::Tid tid) const;
   // Reads what is in Python's objects: names, locks, tasks. STEADY: whether a thread has not run
   // since its stack was read.
   void read_objects(const std::function<bool(base::Tid)>& steady);

@@ -11,6 +11,7 @@
 #include "procfs/stat.hpp"
 #include "procfs/status.hpp"
 #include "procfs/tasks.hpp"
+#include "pyinject/base/deadline.hpp"
 #include "python/layout/process_image.hpp"
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -34,6 +36,10 @@ namespace {
 
 // Retries for a thread that ran between two reads.
 constexpr int kAttempts = 3;
+// Threads that wait for a GIL wake up every 5 ms (sys.getswitchinterval()) to request it; on a busy
+// machine, they then wait for a processor.
+constexpr std::chrono::milliseconds kUntilAsleep{60};
+constexpr std::chrono::milliseconds kBetweenLooks{1};
 
 std::optional<std::chrono::nanoseconds> time_of(clockid_t clock) {
   timespec now{};
@@ -179,7 +185,9 @@ std::optional<ThreadSnapshot> SnapshotTaker::read_thread(base::Tid tid) {
 std::vector<ThreadSnapshot> SnapshotTaker::threads() {
   std::map<base::Tid, ThreadSnapshot> threads;
   auto left = procfs::list_tasks(pid_);
-  for (int attempt = 0; attempt < kAttempts && !left.empty(); ++attempt) {
+  const auto deadline = base::Deadline::after(kUntilAsleep);
+  std::vector<base::Tid> awake;  // threads that may wait for a GIL
+  for (int attempt = 0; !left.empty(); ++attempt) {
     std::map<base::Tid, Seen> before;
     for (const auto tid : left) {
       if (const auto seen = look(tid)) {
@@ -190,6 +198,7 @@ std::vector<ThreadSnapshot> SnapshotTaker::threads() {
       python_->read(attempt == 0 ? std::span<const base::Tid>{} : std::span<const base::Tid>{left});
     }
     left.clear();
+    awake.clear();
     for (const auto& [tid, seen] : before) {
       auto thread = read_thread(tid);
       const auto after = look(tid);
@@ -202,8 +211,17 @@ std::vector<ThreadSnapshot> SnapshotTaker::threads() {
       thread->switches = after->switches;
       if (thread->ran_meanwhile || (running && !after->runs())) {
         left.push_back(tid);
+      } else if (running && python_ != nullptr && python_->may_want_gil(tid)) {
+        awake.push_back(tid);
       }
       threads.insert_or_assign(tid, std::move(*thread));
+    }
+    if (attempt + 1 >= kAttempts) {
+      left.clear();
+    }
+    if (!awake.empty() && !deadline.expired()) {
+      left.insert(left.end(), awake.begin(), awake.end());
+      std::this_thread::sleep_for(kBetweenLooks);
     }
   }
   if (python_ != nullptr) {
