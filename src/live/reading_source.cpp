@@ -2,6 +2,7 @@
 #include "live/function_numbers.hpp"
 #include "live/stack_source.hpp"
 #include "memory/process_memory.hpp"
+#include "procfs/status.hpp"
 #include "procfs/tasks.hpp"
 #include "procfs/usage.hpp"
 #include "pyinject/base/deadline.hpp"
@@ -34,6 +35,9 @@ constexpr int kPause = 19;
 // Retries for a stack that keeps changing; fewer if reading is slow.
 constexpr int kAttempts = 3;
 constexpr std::chrono::milliseconds kPatience{50};
+// A stack that may be that of a wait stands for processor time only if no other has been found for
+// so many periods of it: on a machine with one processor, nothing runs while this tool does.
+constexpr int kMostPeriods = 50;
 
 nanoseconds time_of(clockid_t clock) {
   timespec time{};
@@ -52,6 +56,8 @@ struct Process {
   struct Thread {
     nanoseconds on_cpu{};
     nanoseconds unassigned{};  // processor time that no stack stands for yet
+    std::uint64_t waits = 0;   // how many it had begun when works() was called
+    nanoseconds seen{};        // ON_CPU then
   };
 
   python::StackReader reader;
@@ -63,6 +69,27 @@ struct Process {
   nanoseconds next{};    // not to be read before
   NumberedFrames frames;
 };
+
+// A thread that has been woken up is runnable (R), but still in the function that waits, until it
+// gets a processor. This one is on a processor: it has come to one once more than it has left one.
+// Or it has run since the call before, and has not begun to wait.
+bool works(base::Pid pid, Tid tid, Process::Thread& thread) {
+  const auto status = procfs::read_status(pid, tid);
+  const auto usage = procfs::read_thread_usage(pid, tid);
+  if (!status || !usage) {
+    return false;
+  }
+  const bool waited = thread.waits != status->voluntary_switches;
+  const bool ran = thread.seen != usage->on_cpu;
+  thread.waits = status->voluntary_switches;
+  thread.seen = usage->on_cpu;
+  return usage->arrivals == 0 || usage->arrivals > status->switches || (ran && !waited);
+}
+
+bool has_waited(base::Pid pid, Tid tid, const Process::Thread& thread) {
+  const auto status = procfs::read_status(pid, tid);
+  return !status || status->voluntary_switches != thread.waits;
+}
 
 bool holds_gil(Process& process, Tid tid) {
   process.gils.update();
@@ -167,7 +194,8 @@ std::vector<Tid> ReadingSource::running(base::Pid pid, Process& process, nanosec
     thread.unassigned +=
         usage->on_cpu.count() == 0 ? (runs ? since : nanoseconds{}) : usage->on_cpu - thread.on_cpu;
     thread.on_cpu = usage->on_cpu;
-    if (runs && thread.unassigned >= options_.period) {
+    if (runs && thread.unassigned >= options_.period &&
+        (works(pid, tid, thread) || thread.unassigned >= kMostPeriods * options_.period)) {
       tids.push_back(tid);
     }
     threads.emplace(tid, thread);
@@ -177,7 +205,7 @@ std::vector<Tid> ReadingSource::running(base::Pid pid, Process& process, nanosec
 }
 
 // A thread has the GIL if it has it before its stack is read, and afterwards. A thread whose stack
-// cannot be read keeps its time for the next stack.
+// cannot be read, or that began to wait meanwhile, keeps its time for the next stack.
 void ReadingSource::read(base::Pid pid, Process& process, std::vector<Tid> tids) {
   std::map<Tid, python::ThreadStack> stacks;
   std::vector<Tid> unread;
@@ -203,7 +231,10 @@ void ReadingSource::read(base::Pid pid, Process& process, std::vector<Tid> tids)
     unread.insert(unread.end(), process.reader.unread().begin(), process.reader.unread().end());
     for (const auto tid : tids) {
       const auto found = stacks.find(tid);
-      if (std::ranges::find(unread, tid) == unread.end()) {
+      const auto& thread = process.threads[tid];
+      const bool patient = thread.unassigned < kMostPeriods * options_.period;
+      if (std::ranges::find(unread, tid) == unread.end() &&
+          !(patient && has_waited(pid, tid, thread))) {
         add_stack(pid, process, tid, found == stacks.end() ? nullptr : &found->second,
                   held.contains(tid));
       }

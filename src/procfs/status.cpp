@@ -89,6 +89,9 @@ void take_switches(std::string_view key, std::string_view value, Status& status)
   if (key == "voluntary_ctxt_switches" || key == "nonvoluntary_ctxt_switches") {
     status.switches += number_or_zero<std::uint64_t>(value);
   }
+  if (key == "voluntary_ctxt_switches") {
+    status.voluntary_switches = number_or_zero<std::uint64_t>(value);
+  }
 }
 
 std::optional<Status> read_status_file(const std::string& path) {

@@ -35,6 +35,7 @@ struct Status {
   SeccompMode seccomp = SeccompMode::kNone;
   // Voluntary and involuntary context switches of this task: a changed value shows that it ran.
   std::uint64_t switches = 0;
+  std::uint64_t voluntary_switches = 0;  // of these: it began to wait
 };
 
 // nullopt: no State, Tgid or Pid line, so not a status file.

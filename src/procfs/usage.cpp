@@ -37,6 +37,7 @@ std::optional<ThreadUsage> parse_thread_usage(std::string_view stat, std::string
     usage.on_cpu = std::chrono::nanoseconds{base::parse_number<std::int64_t>(times[0]).value_or(0)};
     usage.for_cpu =
         std::chrono::nanoseconds{base::parse_number<std::int64_t>(times[1]).value_or(0)};
+    usage.arrivals = times.size() > 2 ? base::parse_number<std::uint64_t>(times[2]).value_or(0) : 0;
   }
   return usage;
 }

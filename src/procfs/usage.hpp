@@ -17,6 +17,7 @@ struct ThreadUsage {
   std::uint64_t major_faults = 0;      // that had to wait for a disk
   std::chrono::nanoseconds on_cpu{};   // 0: the kernel does not count it
   std::chrono::nanoseconds for_cpu{};  // runnable, but without a CPU
+  std::uint64_t arrivals = 0;          // how often it got a CPU; 0: the kernel does not count it
 };
 
 // STAT, SCHEDSTAT: contents of these files.

@@ -195,6 +195,34 @@ TEST_P(Top, ReadsFromOutsideWithoutBpf) {
   python.expect_alive();
 }
 
+// Works for two milliseconds of processor time, then sleeps: when it is woken up, it is runnable
+// but still in the function that sleeps.
+constexpr auto kTurns = R"(
+import time
+def work(end):
+    while time.thread_time_ns() < end:
+        pass
+def main():
+    print('ready', flush=True)
+    while True:
+        work(time.thread_time_ns() + 2_000_000)
+        time.sleep(0.003)
+main()
+)";
+
+TEST_P(Top, GivesNoTimeToAFunctionThatSleepsWithoutBpf) {
+  PythonOptions options;
+  options.child = environment_of(GetParam());
+  PythonProcess python{python_, kTurns, options};
+  const auto table = read_from_outside(python, std::chrono::seconds{2});
+  std::map<std::string, double> own;
+  for (const auto& row : table.at("functions")) {
+    own[row.at("name")] = row.at("self_seconds");
+  }
+  EXPECT_GT(own["work"], 1);
+  EXPECT_LT(own["main"], 0.05 * own["work"]) << table;
+}
+
 // Two threads: the first holds the GIL for four fifths of its time, the second for one fifth.
 TEST_P(Top, ShowsHowMuchOfItsTimeAThreadHoldsTheGil) {
   PythonOptions options;

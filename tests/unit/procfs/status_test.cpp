@@ -41,6 +41,7 @@ TEST(ParseStatus, TakesEveryField) {
   EXPECT_EQ(status->name, "python: 1");
   EXPECT_EQ(status->state, 't');
   EXPECT_EQ(status->switches, 22U);
+  EXPECT_EQ(status->voluntary_switches, 19U);
   EXPECT_EQ(status->process, Pid{4711});
   EXPECT_EQ(status->task, Tid{4713});
   EXPECT_EQ(status->parent, Pid{1});

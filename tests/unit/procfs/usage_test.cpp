@@ -18,6 +18,7 @@ TEST(ThreadUsage, ParsesFaultsAndTimes) {
   EXPECT_EQ(usage->major_faults, 3);
   EXPECT_EQ(usage->on_cpu, nanoseconds{1000});
   EXPECT_EQ(usage->for_cpu, nanoseconds{200});
+  EXPECT_EQ(usage->arrivals, 5U);
 }
 
 TEST(ThreadUsage, RefusesOtherText) {
