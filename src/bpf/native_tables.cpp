@@ -11,6 +11,8 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -63,6 +65,11 @@ base::UniqueFd make_segment() { return {}; }
 
 bool same(const native_mapping& one, const native_mapping& other) {
   return std::memcmp(&one, &other, sizeof one) == 0;
+}
+
+std::size_t hash_of(const std::vector<native_mapping>& mappings) {
+  return std::hash<std::string_view>{}(
+      {reinterpret_cast<const char*>(mappings.data()), mappings.size() * sizeof(native_mapping)});
 }
 
 bool can_have_table(const procfs::Mapping& mapping) {
@@ -173,16 +180,14 @@ bool NativeTables::scan(base::Pid pid) {
     publish(pid, known->second.get());  // an exec may have removed it
     return false;
   }
-  std::shared_ptr<Range> range;
-  for (const auto& [other, shared] : ranges_) {
-    if (shared->mappings.size() == mappings.size() &&
-        std::ranges::equal(shared->mappings, mappings, same)) {
-      range = shared;
-      break;
-    }
-  }
+  const auto hash = hash_of(mappings);
+  auto range = range_like(mappings, hash);
   if (!range) {
     range = place_range(std::move(mappings), std::move(files), number);
+    if (range) {
+      range->hash = hash;
+      by_hash_.emplace(hash, range);
+    }
   }
   release(pid);
   if (range) {
@@ -190,6 +195,19 @@ bool NativeTables::scan(base::Pid pid) {
   }
   publish(pid, range.get());
   return true;
+}
+
+// Not by a comparison with each process: a family of processes could map thousands of files each.
+std::shared_ptr<NativeTables::Range> NativeTables::range_like(
+    const std::vector<native_mapping>& mappings, std::size_t hash) const {
+  const auto [first, last] = by_hash_.equal_range(hash);
+  for (auto each = first; each != last; ++each) {
+    auto range = each->second.lock();
+    if (range && std::ranges::equal(range->mappings, mappings, same)) {
+      return range;
+    }
+  }
+  return nullptr;
 }
 
 void NativeTables::forked(base::Pid parent, base::Pid child) {
@@ -217,6 +235,12 @@ void NativeTables::release(base::Pid pid) {
   }
   const auto range = std::move(node.mapped());
   if (range.use_count() == 1) {
+    const auto [first, last] = by_hash_.equal_range(range->hash);
+    const auto own =
+        std::find_if(first, last, [&](const auto& each) { return each.second.lock() == range; });
+    if (own != last) {
+      by_hash_.erase(own);
+    }
     bytes_.give_back(range->spender, range->capacity * sizeof(native_mapping));
     retired_.push_back(
         {.place = range->place, .capacity = range->capacity, .since = steady_clock::now()});

@@ -75,6 +75,7 @@ class NativeTables {
     std::size_t capacity = 0;
     std::uint32_t epoch = 0;
     base::Budget::Spender spender = 0;
+    std::size_t hash = 0;  // of MAPPINGS
   };
   struct Retired {
     Place place;
@@ -92,6 +93,9 @@ class NativeTables {
   [[nodiscard]] std::shared_ptr<Range> place_range(std::vector<native_mapping> mappings,
                                                    std::vector<std::shared_ptr<File>> files,
                                                    base::Budget::Spender spender);
+  // That of a process with equal MAPPINGS, whose hash is HASH; nullptr: none.
+  [[nodiscard]] std::shared_ptr<Range> range_like(const std::vector<native_mapping>& mappings,
+                                                  std::size_t hash) const;
   [[nodiscard]] std::optional<Place> allocate_range(std::size_t capacity);
   void publish(base::Pid pid, const Range* range) const;
   void release(base::Pid pid);
@@ -109,7 +113,8 @@ class NativeTables {
   std::map<FileKey, std::weak_ptr<File>> files_;
   std::vector<std::shared_ptr<File>> kept_;  // for the processes that map them next
   std::shared_ptr<File> vdso_;
-  std::unordered_map<std::uint32_t, std::shared_ptr<Range>> ranges_;  // by pid
+  std::unordered_map<std::uint32_t, std::shared_ptr<Range>> ranges_;    // by pid
+  std::unordered_multimap<std::size_t, std::weak_ptr<Range>> by_hash_;  // the same ranges
   std::deque<Retired> retired_;
   std::uint32_t epoch_ = 0;
 };
