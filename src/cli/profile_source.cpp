@@ -31,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -220,13 +221,26 @@ std::string facts_of(const report::Profile& profile) {
 }
 
 OutputFile::OutputFile(std::string path) : path_{std::move(path)} {
-  if (path_ != "-") {
-    file_.emplace(place_.emplace(base::Place::behind(path_)));
+  if (path_ == "-") {
+    return;
   }
+  const auto& place = place_.emplace(base::Place::behind(path_));
+  struct stat facts {};
+  if (::fstatat(place.directory.fd(), place.name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+      (S_ISCHR(facts.st_mode) || S_ISFIFO(facts.st_mode))) {  // /dev/null: must not be replaced
+    device_.reset(::openat(place.directory.fd(), place.name.c_str(),
+                           O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
+    if (!device_.valid()) {
+      throw base::SystemError{path_, errno};
+    }
+    return;
+  }
+  file_.emplace(place);
 }
 
 void OutputFile::write(std::string_view text) {
-  base::write_all(file_ ? file_->fd() : STDOUT_FILENO, text, file_ ? path_ : "standard output");
+  const int fd = file_ ? file_->fd() : device_.valid() ? device_.get() : STDOUT_FILENO;
+  base::write_all(fd, text, fd == STDOUT_FILENO ? "standard output" : path_);
 }
 
 void OutputFile::complete() {

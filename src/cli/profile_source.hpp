@@ -3,6 +3,7 @@
 
 #include "cli/verb_options.hpp"
 #include "pyinject/base/directory.hpp"
+#include "pyinject/base/unique_fd.hpp"
 #include "report/profile.hpp"
 
 #include <optional>
@@ -50,6 +51,7 @@ class OutputFile {
   std::string path_;
   std::optional<base::Place> place_;  // nullopt: standard output
   std::optional<base::NewFile> file_{};
+  base::UniqueFd device_{};  // or a pipe: written as it is
 };
 
 }  // namespace pyinject::cli
