@@ -114,7 +114,7 @@ class Weaver {
       const SampleWork& work, const std::vector<GreenletModules::Part>& parts, bool names);
   [[nodiscard]] static bool may_switch(const SampleWork& work,
                                        const std::vector<GreenletModules::Part>& parts,
-                                       bool by_frame_pointer);
+                                       std::optional<std::size_t> root, bool by_frame_pointer);
   void end_at_greenlet(SampleWork& work, bool by_frame_pointer);
   void add_copied(SampleWork& work);
   void add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,

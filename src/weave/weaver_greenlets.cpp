@@ -56,11 +56,12 @@ std::optional<std::size_t> Weaver::root_of_greenlet(const SampleWork& work,
 // which calls slp_switch(), which restores the stack from a copy: before that is done, the stack
 // may lack these callers. Frame pointers may show one of them alone.
 bool Weaver::may_switch(const SampleWork& work, const std::vector<GreenletModules::Part>& parts,
-                        bool by_frame_pointer) {
+                        std::optional<std::size_t> root, bool by_frame_pointer) {
   using Part = GreenletModules::Part;
   const auto evaluator = std::ranges::find_if(
       work.kinds, [](AddressKind kind) { return kind != AddressKind::kOther; });
-  const auto inside = parts.begin() + (evaluator - work.kinds.begin());
+  const auto end = static_cast<std::ptrdiff_t>(root.value_or(parts.size()));
+  const auto inside = parts.begin() + std::min(evaluator - work.kinds.begin(), end);
   const auto has = [&](Part part) { return std::find(parts.begin(), inside, part) != inside; };
   const auto functions = inside - parts.begin() - std::count(parts.begin(), inside, Part::kOther);
   if (by_frame_pointer) {
@@ -78,15 +79,15 @@ void Weaver::end_at_greenlet(SampleWork& work, bool by_frame_pointer) {
   if (parts.empty()) {
     return;
   }
-  work.greenlet_switches = may_switch(work, parts, by_frame_pointer);
-  // memcpy() or the like, called by the module.
-  work.greenlet_copied = work.greenlet_switches && parts.size() > 1 && parts[0] == Part::kOther &&
-                         parts[1] != Part::kOther && !is_of_interpreter(work, work.chain[0]);
   const auto first = std::ranges::find_if(parts, [](Part part) { return part != Part::kOther; });
   const auto innermost = static_cast<std::size_t>(first - parts.begin());
   const auto address = work.chain[innermost] - (innermost == 0 ? 0 : 1);
   const auto* const file = spaces_.find(work.sample.pid, work.sample.time, address);
   const auto root = root_of_greenlet(work, parts, file != nullptr && greenlets_.has_names(*file));
+  work.greenlet_switches = may_switch(work, parts, root, by_frame_pointer);
+  // memcpy() or the like, called by the module.
+  work.greenlet_copied = work.greenlet_switches && parts.size() > 1 && parts[0] == Part::kOther &&
+                         parts[1] != Part::kOther && !is_of_interpreter(work, work.chain[0]);
   if (!root) {
     return;
   }

@@ -18,6 +18,10 @@ void Weaver::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& eval
   if (work.interpreter != nullptr && work.kind) {
     work.kind = kind_of_whole(work, stack);
   }
+  // Frames are ungrouped only during a switch. A greenlet that starts or ends runs no Python
+  // function: they are those of another one.
+  work.greenlet_switches = work.greenlet_switches || stack.ungrouped ||
+                           (work.in_greenlet && evaluators.empty() && !stack.frames.empty());
   const auto places = places_of(work, evaluators, stack, by_frame_pointer);
   if (stack.frames.empty() || !places.empty()) {
     merge(work.chain, places, stack.frames, address, work.result);
@@ -47,7 +51,7 @@ perfdata::StackKind Weaver::kind_of_whole(const SampleWork& work, const PythonSt
 std::vector<EvaluatorFrame> Weaver::places_of(const SampleWork& work,
                                               const std::vector<EvaluatorFrame>& evaluators,
                                               const PythonStack& stack, bool by_frame_pointer) {
-  if (work.greenlet_switches || stack.ungrouped || work.interpreter == nullptr ||
+  if (work.greenlet_switches || work.interpreter == nullptr ||
       work.interpreter->evaluator.empty() ||
       (by_frame_pointer && !work.interpreter->frame_pointers)) {
     return {};

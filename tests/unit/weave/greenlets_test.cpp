@@ -67,6 +67,15 @@ TEST_F(Greenlets, ArePythonOnlyDuringASwitch) {
   EXPECT_EQ(summary_.python_only, 1U);
 }
 
+// The g_switch() of the one that started it is not its own.
+TEST_F(Greenlets, ArePythonOnlyWhileTheyEnd) {
+  EXPECT_EQ(woven_native("fmmrswmcEc", python({"a"})), "fa[greenlet switch]");
+}
+
+TEST_F(Greenlets, HaveNoFunctionsOfAnotherAtTheirEnd) {
+  EXPECT_EQ(woven_native("mrswmcEc", python({"a"})), "ma[greenlet switch]");
+}
+
 // Before the callers of the function that restores the stack are there.
 TEST_F(Greenlets, ArePythonOnlyWhileTheStackIsCopied) {
   EXPECT_EQ(woven_native("fmmcEc", python({"a"})), "fa[greenlet switch]");
@@ -83,7 +92,7 @@ TEST_F(Greenlets, HaveTheirOrderInOtherFunctionsOfTheModule) {
 TEST_F(Greenlets, ArePythonOnlyIfTheGroupsAreUnknown) {
   auto stack = python({"ab"});
   stack.ungrouped = true;
-  EXPECT_EQ(woven_native("cEcErs", stack), "cba[greenlet]");
+  EXPECT_EQ(woven_native("cEcErs", stack), "cba[greenlet switch]");
 }
 
 // Only the file's name tells what it is.
