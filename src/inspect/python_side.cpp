@@ -195,13 +195,19 @@ void PythonSide::read_objects(const std::function<bool(base::Tid)>& steady) {
     });
   }
   tasks_ = objects_->tasks();
-  greenlets_ = objects_->greenlets();
+}
+
+void PythonSide::read_greenlets() {
+  if (objects_) {
+    greenlets_ = objects_->greenlets();
+  }
 }
 
 void PythonSide::read_objects_stopped() {
   if (objects_) {
     objects_->set_steady(true);
     read_objects([](base::Tid) { return true; });
+    read_greenlets();
     objects_->set_steady(false);
   }
 }

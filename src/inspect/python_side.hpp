@@ -51,6 +51,8 @@ class PythonSide {
   // Reads what is in Python's objects: names, locks, tasks. STEADY: whether a thread has not run
   // since its stack was read.
   void read_objects(const std::function<bool(base::Tid)>& steady);
+  // Walks the lists of the garbage collector, if the process has greenlets.
+  void read_greenlets();
   // The same for all threads, which are stopped.
   void read_objects_stopped();
   // Adds what was read.

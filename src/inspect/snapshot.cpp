@@ -69,7 +69,7 @@ class SnapshotTaker {
   SnapshotTaker(base::Pid pid, base::Pid alive, PythonSide* python)
       : pid_{pid}, memory_{alive}, files_{alive}, python_{python}, alive_{alive} {}
 
-  [[nodiscard]] std::vector<ThreadSnapshot> threads();
+  [[nodiscard]] std::vector<ThreadSnapshot> threads(Pace pace);
 
   // The same with a stop: call look_before() shortly before it, read_stopped() during it, and
   // take_stopped() after it. read_stopped(): false if another stop may show more.
@@ -182,10 +182,11 @@ std::optional<ThreadSnapshot> SnapshotTaker::read_thread(base::Tid tid) {
   return thread;
 }
 
-std::vector<ThreadSnapshot> SnapshotTaker::threads() {
+std::vector<ThreadSnapshot> SnapshotTaker::threads(Pace pace) {
   std::map<base::Tid, ThreadSnapshot> threads;
   auto left = procfs::list_tasks(pid_);
-  const auto deadline = base::Deadline::after(kUntilAsleep);
+  const auto deadline =
+      base::Deadline::after(pace == Pace::kOnce ? kUntilAsleep : std::chrono::milliseconds{0});
   std::vector<base::Tid> awake;  // threads that may wait for a GIL
   for (int attempt = 0; !left.empty(); ++attempt) {
     std::map<base::Tid, Seen> before;
@@ -410,12 +411,13 @@ void note_stop_by_signal(ProcessSnapshot& process) {
 
 }  // namespace
 
-std::optional<ProcessSnapshot> take_snapshot(base::Pid pid, const python::Target* target) {
+std::optional<ProcessSnapshot> take_snapshot(base::Pid pid, const python::Target* target,
+                                             Pace pace) {
   ProcessSnapshot process;
   process.pid = pid;
   const auto python =
       python_side_of(target, std::make_shared<python::RunningProcess>(pid), process);
-  process.threads = SnapshotTaker{pid, living_task(pid), python.get()}.threads();
+  process.threads = SnapshotTaker{pid, living_task(pid), python.get()}.threads(pace);
   if (python) {
     std::set<base::Tid> steady;
     for (const auto& thread : process.threads) {
@@ -424,6 +426,9 @@ std::optional<ProcessSnapshot> take_snapshot(base::Pid pid, const python::Target
       }
     }
     python->read_objects([&steady](base::Tid tid) { return steady.contains(tid); });
+    if (pace == Pace::kOnce) {
+      python->read_greenlets();
+    }
     python->add_objects(process);
   }
   describe_process(process);
@@ -453,6 +458,7 @@ std::variant<ProcessSnapshot, python::Refusal> take_snapshot_stopped(base::Pid p
     // During the stop, most names are known already.
     python->read({});
     python->read_objects([](base::Tid) { return true; });
+    python->read_greenlets();
   }
   taker.look_before();
   std::chrono::nanoseconds stopped{};

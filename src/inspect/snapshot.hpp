@@ -115,10 +115,15 @@ struct ProcessSnapshot {
   std::map<std::uint64_t, std::chrono::nanoseconds> same_await;
 };
 
+// kOften: for a reader that takes many a second. It neither waits for threads that are awake for a
+// moment, because they may want the GIL, nor looks for greenlets.
+enum class Pace { kOnce, kOften };
+
 // Reads without a stop. TARGET: nullptr if its Python stacks cannot be read. nullopt: the process
 // has exited. Throws base::Error if this tool itself is broken.
 [[nodiscard]] std::optional<ProcessSnapshot> take_snapshot(base::Pid pid,
-                                                           const python::Target* target);
+                                                           const python::Target* target,
+                                                           Pace pace = Pace::kOnce);
 
 // The same while STOP holds all threads: everything is of one moment. States and system calls are
 // those that the stop interrupted. A refusal: why there is no snapshot.

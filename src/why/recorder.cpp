@@ -84,7 +84,7 @@ std::variant<std::unique_ptr<Recorder>, std::string> Recorder::open(
     return *why;
   }
   // Polls slow down each system call of the machine, so only event loops are worth it.
-  const auto first = inspect::take_snapshot(target.id.pid, &target);
+  const auto first = inspect::take_snapshot(target.id.pid, &target, inspect::Pace::kOften);
   const bool loops = first && !first->tasks.empty();
   auto opened = self->open_sampler(loops);
   self->recording_.polls = loops && std::holds_alternative<std::unique_ptr<bpf::Sampler>>(opened);
@@ -312,7 +312,7 @@ void Recorder::add_sighting(const inspect::ProcessSnapshot& process,
 
 void Recorder::take_snapshot() {
   const auto before = now();
-  const auto process = inspect::take_snapshot(target_.id.pid, &target_);
+  const auto process = inspect::take_snapshot(target_.id.pid, &target_, inspect::Pace::kOften);
   if (!process) {
     return;
   }
