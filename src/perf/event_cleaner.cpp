@@ -1,17 +1,14 @@
 #include "perf/event_cleaner.hpp"
 
-#include "base/fault.hpp"
-#include "base/file.hpp"
 #include "base/stand_apart.hpp"
 #include "perf/uprobe_events.hpp"
 #include "pyinject/base/deadline.hpp"
-#include "pyinject/base/error.hpp"
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -44,31 +41,17 @@ void clean(const std::string& list, const std::string& group) {
 }  // namespace
 
 EventCleaner::EventCleaner(const std::string& list, const std::string& group) {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw base::SystemError{"guard: cannot make a socket", errno};
-  }
-  socket_.reset(ends[0]);
-  base::UniqueFd its{ends[1]};
-  const pid_t child = ::fork();
-  if (child < 0) {
-    throw base::SystemError{"guard: cannot fork", errno};
-  }
-  if (child == 0) {
-    socket_.reset();
-    base::set_fault_handler(nullptr);
-    base::stand_apart();
-    base::keep_only(its.get());
+  auto started = base::start_apart([&](int socket) {
     (void)::dup2(STDOUT_FILENO, STDERR_FILENO);
     try {
-      if (!is_dismissed(its.get())) {
+      if (!is_dismissed(socket)) {
         clean(list, group);
       }
     } catch (const std::exception&) {  // the next session removes them
     }
-    ::_exit(0);
-  }
-  process_ = base::Pid{child};
+  });
+  process_ = started.pid;
+  socket_ = std::move(started.socket);
 }
 
 void EventCleaner::dismiss() {

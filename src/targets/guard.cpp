@@ -9,7 +9,6 @@
 #include "targets/guard_process.hpp"
 #include "tracee/shared_stops.hpp"
 
-#include <array>
 #include <cerrno>
 #include <exception>
 #include <utility>
@@ -34,35 +33,20 @@ Guard::Guard(python::Detector& detector, python::Injector& injector, base::Logge
              const GuardOptions& options)
     : logger_{logger}, of_activate_{options.session == base::ProcessId{}} {
   tracee::share_stops();
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw base::SystemError{"guard: cannot make a socket", errno};
-  }
-  socket_.reset(ends[0]);
-  base::UniqueFd its{ends[1]};
   const base::Pid tool{::getpid()};
-  const pid_t child = ::fork();
-  if (child < 0) {
-    throw base::SystemError{"guard: cannot fork", errno};
-  }
-  if (child == 0) {
-    socket_.reset();
-    base::set_fault_handler(nullptr);
-    base::stand_apart();
-    base::keep_only(its.get());
+  auto started = base::start_apart([&](int socket) {
     try {
       injector.prepare();
-      if (::write(its.get(), "", 1) == 1) {
-        GuardProcess{detector, injector, logger, options, tool}.run(its.get());
+      if (::write(socket, "", 1) == 1) {
+        GuardProcess{detector, injector, logger, options, tool}.run(socket);
       }
     } catch (const std::exception& error) {
       logger.error("guard: {}", error.what());
     }
-    ::_exit(0);
-  }
-  pid_ = base::Pid{child};
-  pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  its.reset();
+  });
+  pid_ = started.pid;
+  socket_ = std::move(started.socket);
+  pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_.value(), 0)));
   pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
   const auto deadline = base::Deadline::after(kStarts);
   while (::poll(&ready, 1, deadline.remaining_ms()) < 0 && errno == EINTR) {
