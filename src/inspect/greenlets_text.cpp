@@ -73,6 +73,10 @@ std::string greenlets_text(const ProcessSnapshot& process, bool all) {
                         : process.core    ? ": not all of it can be read"
                                           : ": changed while it was read");
     for (const auto& frame : greenlet->frames) {
+      if (frame.names.qualname.empty() && frame.names.file.empty()) {
+        text += "      [unknown]\n";
+        continue;
+      }
       text += fmt::format("      {}  {}:{}\n", printable(frame.names.qualname),
                           printable(frame.names.file),
                           frame.line == 0 ? std::string{"?"} : std::to_string(frame.line));

@@ -148,6 +148,16 @@ TEST(DumpText, ShowsGreenletsWithEqualStacksTogether) {
                                           "  ... more greenlets could not be read in time\n"));
 }
 
+TEST(DumpText, SaysWhereTheFunctionOfAGreenletIsUnknown) {
+  auto process = test::made_snapshot();
+  process.greenlets = {greenlet("g.Own", 7)};
+  process.greenlets[0].frames.emplace_back();
+  process.greenlets[0].certain = false;
+  EXPECT_THAT(to_text(process), HasSubstr("changed while it was read\n"
+                                          "      f\\x1b  a.py:7\n"
+                                          "      [unknown]\n"));
+}
+
 TEST(DumpText, ShowsAHundredStacksOfGreenletsUnlessVerbose) {
   auto process = test::made_snapshot();
   for (std::uint32_t line = 1; line <= 150; ++line) {
