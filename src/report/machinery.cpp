@@ -187,6 +187,10 @@ Leaf Leaves::leaf_by_names(const std::vector<std::uint32_t>& frames, std::size_t
     --outermost;
   }
   const auto function = profile_.frames[frames[outermost - 1]].function;
+  if (profile_.functions[function].name.empty() &&
+      is_interpreters(profile_.functions[function].object, frames)) {
+    return Leaf::kUndecided;
+  }
   return !is_machinery(function) && is_byte_code_name(profile_.functions[function].name)
              ? Leaf::kPython
              : Leaf::kNative;

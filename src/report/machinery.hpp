@@ -21,8 +21,9 @@ namespace pyinject::report {
 
 // What a thread did in a sample, seen from its innermost Python function: interpreting (the
 // evaluator, and what it calls for byte code: arithmetic, look-up of attributes, allocation), a C
-// function that Python had called, or the kernel. `why` divides in the same way.
-enum class Leaf : std::uint8_t { kPython, kNative, kKernel };
+// function that Python had called, or the kernel. `why` divides in the same way. kUndecided: one of
+// the first two; the interpreter has no names that would tell.
+enum class Leaf : std::uint8_t { kPython, kNative, kUndecided, kKernel };
 
 class Leaves {
  public:

@@ -119,8 +119,15 @@ std::string table_text(const Table& table, const TextOptions& options) {
   for (std::size_t i = 0; i < right.size(); ++i) {
     right[i] = i;
   }
-  return title_text(table.event, table.unit, table.weight) +
-         base::to_columns(rows, {.right_aligned = std::move(right), .width = options.width});
+  auto text = title_text(table.event, table.unit, table.weight) +
+              base::to_columns(rows, {.right_aligned = std::move(right), .width = options.width});
+  if (table.undecided != 0) {
+    text += fmt::format(
+        "{} in native may be Python: the interpreter has no symbols; --engine bpf tells them "
+        "apart\n",
+        weight_text(table.unit, table.undecided));
+  }
+  return text;
 }
 
 nlohmann::json row_json(const Row& row, View view) {
@@ -175,6 +182,9 @@ std::string to_json(const std::vector<Table>& tables, const TextOptions& options
                         {"rows", nlohmann::json::array()}};
     for (std::size_t i = 0; i < shown_rows(table, options); ++i) {
       each["rows"].push_back(row_json(table.rows[i], options.view));
+    }
+    if (table.undecided != 0) {
+      each["undecided"] = table.undecided;
     }
     if (table.others) {
       each["others"] = row_json(*table.others, options.view);

@@ -83,6 +83,7 @@ void TableMaker::add(const Slice& slice, const StackFacts& facts) {
   const auto self = functions ? facts.self : group_of(slice, facts);
   auto& own = self ? building.rows[*self] : building.others;
   own.add(facts.leaf, slice.weight);
+  building.table.undecided += facts.leaf == Leaf::kUndecided ? slice.weight : 0;
   if (!functions || !self) {
     own.total += slice.weight;
   }
@@ -147,7 +148,7 @@ std::vector<Table> TableMaker::make() {
 }  // namespace
 
 void Counts::add(Leaf leaf, std::uint64_t weight) {
-  (leaf == Leaf::kPython ? python : leaf == Leaf::kNative ? native : kernel) += weight;
+  (leaf == Leaf::kPython ? python : leaf == Leaf::kKernel ? kernel : native) += weight;
 }
 
 std::vector<Table> make_tables(const Profile& profile, const ViewOptions& options) {

@@ -44,6 +44,7 @@ struct Table {
   std::string event;
   Unit unit = Unit::kSamples;
   std::uint64_t weight = 0;     // of all samples
+  std::uint64_t undecided = 0;  // of those in NATIVE that may be in PYTHON (Leaf::kUndecided)
   std::vector<Row> rows;        // in order
   std::optional<Row> others{};  // kPython: samples without a Python function
 };

@@ -81,6 +81,10 @@ TEST_F(Tables, DivideByNamesWhereASampleDoesNotSayWhatItDoes) {
        {"builtin_sorted", "list_append", "sre_ucs1_match", "gc_collect_main", ""}) {
     EXPECT_FALSE(python(name)) << name;
   }
+  const auto tables = make_tables(profile, {});
+  EXPECT_EQ(tables.front().undecided, 1U) << "the last one has no name";
+  EXPECT_THAT(to_text(tables, {}), HasSubstr("\n1 in native may be Python: "));
+  EXPECT_EQ(nlohmann::json::parse(to_json(tables, {})).at("tables").at(0).at("undecided"), 1);
 }
 
 TEST_F(Tables, NeverAddWaitsToSamples) {
