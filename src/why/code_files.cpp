@@ -70,7 +70,8 @@ void CodeFiles::name_in(std::size_t file, std::vector<std::string>& names) const
     }
   }
   std::vector<std::string> found(codes.size());
-  auto opened = procfs::open_mapped_file(target_.id.pid, mapping);
+  auto opened = file < kMostFiles ? procfs::open_mapped_file(target_.id.pid, mapping)
+                                  : procfs::NotOpened{.why = "too many files"};
   if (auto* const fd = std::get_if<base::UniqueFd>(&opened)) {
     auto parsed = elf::ElfFile::open(std::move(*fd));
     const auto* const elf = std::get_if<elf::ElfFile>(&parsed);

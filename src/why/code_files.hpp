@@ -27,12 +27,13 @@ class CodeFiles {
   [[nodiscard]] Place find(std::uint64_t address);
 
   // By number: "sre_ucs1_match" in the interpreter's file, "deflate in libz.so.1.2.13" in others,
-  // "libz.so.1.2.13" without a symbol; empty: not known. Reads the symbols of the files, through
-  // the process or, once it has exited, not at all.
+  // "libz.so.1.2.13" without a symbol; empty: not known. Reads the symbols of the first files of
+  // which code was found, through the process or, once it has exited, not at all.
   [[nodiscard]] std::vector<std::string> names() const;
 
  private:
   static constexpr std::size_t kMostCodes = 65536;
+  static constexpr std::size_t kMostFiles = 64;  // whose symbols are read: each can be large
 
   [[nodiscard]] std::uint32_t number(std::uint64_t address, const procfs::Mapping& mapping);
   [[nodiscard]] bool is_interpreters(const procfs::Mapping& mapping) const;
