@@ -1,4 +1,5 @@
-// What `report` writes to terminals: the pager and colours.
+// What `report` writes to terminals, the pager and colours; and files of output that are none.
+#include "pyinject/base/unique_fd.hpp"
 #include "support/child_process.hpp"
 #include "support/made_perf_data.hpp"
 #include "support/paths.hpp"
@@ -11,9 +12,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace pyinject {
 namespace {
@@ -61,10 +66,21 @@ class CliReport : public testing::Test {
     return terminal.screen();
   }
 
- private:
   test::TempDir directory_;
   std::string file_;
 };
+
+TEST_F(CliReport, APipeIsWrittenNotReplaced) {
+  const auto pipe = directory_.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const base::UniqueFd reader{::open(pipe.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC)};
+  const auto exported =
+      test::run({test::tool(), "export", "-f", "folded", "-o", pipe.string(), file_});
+  EXPECT_EQ(exported.status, test::ExitStatus{}) << exported.err;
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  std::string text(4096, '\0');
+  EXPECT_GT(::read(reader.get(), text.data(), text.size()), 0);
+}
 
 TEST_F(CliReport, LongTextGoesThroughThePager) {
   EXPECT_THAT(on_terminal(kShort, kMarking, command()),
