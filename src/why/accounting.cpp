@@ -121,29 +121,22 @@ void Accountant::close(std::uint64_t time) {
   }
 }
 
-// As src/report/machinery.hpp divides. Without a Python stack, or if it does not say what the
-// function does, the file decides.
 Use Accountant::use_of(const Event& event, const PythonStack* stack) {
-  if (event.mode == Mode::kKernel) {
+  if (event.code == CodeKind::kKernel) {
     const bool fault = event.work == KernelWork::kFault || event.work == KernelWork::kSwap;
     return fault ? Use::kFault : Use::kKernel;
   }
   if (stack != nullptr && (stack->collects || stack->imports)) {
     return stack->collects ? Use::kCollector : Use::kImport;
   }
-  if (event.mode == Mode::kC || event.mode == Mode::kEvaluator) {
-    return event.mode == Mode::kC ? Use::kC : Use::kPython;
-  }
   const auto does = stack == nullptr ? bpf::Does::kUnknown : stack->does;
-  const bool c =
-      does == bpf::Does::kCall || (does == bpf::Does::kUnknown && event.mode == Mode::kCLibrary);
-  return c ? Use::kC : Use::kPython;
+  return bpf::is_of_c(event.code, does) ? Use::kC : Use::kPython;
 }
 
 void Accountant::add_sample(const Event& event) {
   const auto* const stack = stack_at(event.time);
   Sample sample{.tid = tid_, .time = event.time, .use = use_of(event, stack)};
-  if (event.mode == Mode::kKernel) {
+  if (event.code == CodeKind::kKernel) {
     sample.place = event.place;
   } else if (sample.use == Use::kC && event.place < recording_.codes.size()) {
     sample.place = recording_.codes[event.place];

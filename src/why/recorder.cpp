@@ -1,5 +1,6 @@
 #include "why/recorder.hpp"
 
+#include "base/import_system.hpp"
 #include "procfs/cgroup.hpp"
 #include "procfs/sockets.hpp"
 #include "procfs/stat.hpp"
@@ -30,10 +31,6 @@ constexpr std::size_t kMostEvents = 6'000'000;  // some 200 MB
 constexpr milliseconds kStep{10};
 constexpr milliseconds kBetweenSnapshots{40};
 constexpr int kShareOfSnapshots = 10;  // one tenth of a CPU at most
-
-// What importlib._bootstrap is called, which is frozen: its functions run all imports but those of
-// modules that are there already.
-constexpr std::string_view kImportlib = "<frozen importlib._bootstrap>";
 
 std::uint64_t now() {
   timespec time{};
@@ -145,7 +142,7 @@ void Recorder::begin() {
 void Recorder::on_code(const bpf::Code& code) {
   codes_.insert_or_assign(code.number, KnownCode{.function = recording_.names.number(code.qualname),
                                                  .file = recording_.names.number(code.file),
-                                                 .imports = code.file == kImportlib});
+                                                 .imports = code.file == base::kImportSystem});
 }
 
 void Recorder::on_stack(const bpf::Stack& stack) {
@@ -181,7 +178,7 @@ void Recorder::on_sample(const RingRecord& record, Event& event) {
   event.kind = rings_->is_switch(record.event) ? Event::Kind::kLeaves : Event::Kind::kSample;
   if (event.kind == Event::Kind::kSample && record.user) {
     const auto place = code_.find(record.address);
-    event.mode = place.mode;
+    event.code = place.kind;
     event.place = place.code;
     return;
   }

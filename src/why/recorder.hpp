@@ -2,12 +2,12 @@
 // process is run, written or stopped.
 #pragma once
 
+#include "bpf/code_files.hpp"
 #include "inspect/snapshot.hpp"
 #include "procfs/kernel_symbols.hpp"
 #include "procfs/usage.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/python/target.hpp"
-#include "why/code_files.hpp"
 #include "why/event_rings.hpp"
 #include "why/recording.hpp"
 
@@ -64,7 +64,7 @@ class Recorder {
 
   const python::Target target_;
   procfs::KernelSymbols symbols_ = procfs::KernelSymbols::read();
-  CodeFiles code_;
+  bpf::CodeFiles code_;
   std::optional<EventRings> rings_;
   std::unique_ptr<bpf::Sampler> sampler_;
   Recording recording_;

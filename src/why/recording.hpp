@@ -1,6 +1,7 @@
 // What a recording of some seconds knows about the threads of one process. Plain values.
 #pragma once
 
+#include "bpf/code_files.hpp"
 #include "bpf/sampler.hpp"
 #include "procfs/kernel_work.hpp"
 
@@ -64,8 +65,7 @@ class Stacks {
   std::vector<const Lines*> stacks_;
 };
 
-// Where a thread was on a CPU. kInterpreter: in the interpreter's file, outside of the evaluator.
-enum class Mode : std::uint8_t { kEvaluator, kInterpreter, kCLibrary, kC, kKernel };
+using bpf::CodeKind;
 
 // Times are of CLOCK_MONOTONIC, in nanoseconds.
 struct Event {
@@ -83,7 +83,7 @@ struct Event {
   std::uint64_t time = 0;
   std::uint32_t tid = 0;
   Kind kind = Kind::kIn;
-  Mode mode = Mode::kKernel;               // kSample
+  CodeKind code = CodeKind::kKernel;       // kSample
   KernelWork work = KernelWork::kUnknown;  // kSample in the kernel, kLeaves
   std::uint32_t place = 0;                 // a kernel function; in user space, a number of codes
   std::uint32_t waker = 0;                 // kWakeup: tid; 0: not a thread of this process

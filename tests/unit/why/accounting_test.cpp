@@ -27,10 +27,10 @@ class AccountingTest : public testing::Test, protected MadeRecording {
 
 TEST_F(AccountingTest, SharesOutTheTimeOnACpuByTheSamples) {
   in(1, 0);
-  sample(1, 10, Mode::kEvaluator);
-  sample(1, 20, Mode::kEvaluator);
-  sample(1, 30, Mode::kC);
-  sample(1, 40, Mode::kKernel);
+  sample(1, 10, CodeKind::kEvaluator);
+  sample(1, 20, CodeKind::kEvaluator);
+  sample(1, 30, CodeKind::kC);
+  sample(1, 40, CodeKind::kKernel);
   out(1, 80, KernelWork::kSleep);
   const auto account = account_of_one();
   EXPECT_EQ(account.on_cpu, 80 * kMs);
@@ -43,13 +43,14 @@ TEST_F(AccountingTest, SharesOutTheTimeOnACpuByTheSamples) {
 TEST_F(AccountingTest, DividesTheInterpretersTimeByWhatThePythonFunctionDoes) {
   in(1, 0);
   std::uint64_t ms = 0;
-  for (const auto mode : {Mode::kEvaluator, Mode::kInterpreter, Mode::kCLibrary, Mode::kC}) {
+  for (const auto mode :
+       {CodeKind::kEvaluator, CodeKind::kInterpreter, CodeKind::kCLibrary, CodeKind::kC}) {
     for (const auto does : {bpf::Does::kUnknown, bpf::Does::kByteCode, bpf::Does::kCall}) {
       (void)sample_of(1, ms += 5, mode, does);
     }
   }
-  sample_of(1, ms += 5, Mode::kInterpreter, bpf::Does::kCall).collects = true;
-  sample_of(1, ms += 5, Mode::kEvaluator, bpf::Does::kByteCode).imports = true;
+  sample_of(1, ms += 5, CodeKind::kInterpreter, bpf::Does::kCall).collects = true;
+  sample_of(1, ms += 5, CodeKind::kEvaluator, bpf::Does::kByteCode).imports = true;
   out(1, 70, KernelWork::kSleep);  // 5 ms for each of 14 samples
   const auto account = account_of_one();
   EXPECT_EQ(time_of(account, Use::kPython), 3 * 5 + 2 * 5 + 5) << "the evaluator; byte code";
@@ -68,7 +69,7 @@ TEST_F(AccountingTest, CountsTimeOnACpuWithoutSamplesAsUnknown) {
 
 TEST_F(AccountingTest, CountsTheTimeFromAWakeupOnAsWaitForACpu) {
   in(1, 0);
-  sample(1, 1, Mode::kEvaluator);
+  sample(1, 1, CodeKind::kEvaluator);
   out(1, 20, KernelWork::kDisk);
   event(1, 30, Event::Kind::kWakeup);
   in(1, 70);
@@ -80,7 +81,7 @@ TEST_F(AccountingTest, CountsTheTimeFromAWakeupOnAsWaitForACpu) {
 
 TEST_F(AccountingTest, CountsPreemptionAsWaitForACpuWhateverTheKernelDoes) {
   in(1, 0);
-  sample(1, 1, Mode::kEvaluator);
+  sample(1, 1, CodeKind::kEvaluator);
   event(1, 20, Event::Kind::kPreempted);
   event(1, 30, Event::Kind::kWakeup);
   in(1, 50);
@@ -90,7 +91,7 @@ TEST_F(AccountingTest, CountsPreemptionAsWaitForACpuWhateverTheKernelDoes) {
 TEST_F(AccountingTest, ASnapshotExplainsAWaitThatBeganEarlier) {
   sighting(1, 5, KernelWork::kAccept);
   in(1, 60);
-  sample(1, 61, Mode::kEvaluator);
+  sample(1, 61, CodeKind::kEvaluator);
   EXPECT_EQ(time_of(account_of_one(), Use::kClient), 60);
 }
 
@@ -107,7 +108,7 @@ TEST_F(AccountingTest, AThreadOfWhichNothingIsKnownIsUnknown) {
 TEST_F(AccountingTest, StartsAndEndsWithTheThread) {
   event(1, 20, Event::Kind::kStart);
   in(1, 30);
-  sample(1, 40, Mode::kC);
+  sample(1, 40, CodeKind::kC);
   event(1, 70, Event::Kind::kExit);
   event(1, 71, Event::Kind::kOut);
   const auto account = account_of_one();
@@ -118,7 +119,7 @@ TEST_F(AccountingTest, StartsAndEndsWithTheThread) {
 
 TEST_F(AccountingTest, CountsWhatLiesBehindALostRecordAsUnknown) {
   in(1, 0);
-  sample(1, 1, Mode::kEvaluator);
+  sample(1, 1, CodeKind::kEvaluator);
   out(1, 20, KernelWork::kSleep);
   out(1, 60, KernelWork::kSleep);
   const auto account = account_of_one();
@@ -129,7 +130,7 @@ TEST_F(AccountingTest, CountsWhatLiesBehindALostRecordAsUnknown) {
 TEST_F(AccountingTest, FindsTheStackOfASampleWithinAClocksDifference) {
   const auto work = stack({"work"});
   in(1, 0);
-  sample(1, 10, Mode::kEvaluator, work);
+  sample(1, 10, CodeKind::kEvaluator, work);
   recording.python.back().time += 4'000;
   (void)account_of_one();
   ASSERT_THAT(accounts.samples, SizeIs(1));
@@ -138,7 +139,7 @@ TEST_F(AccountingTest, FindsTheStackOfASampleWithinAClocksDifference) {
 
 TEST_F(AccountingTest, IgnoresWhatHappensAfterTheEnd) {
   in(1, 0);
-  sample(1, 1, Mode::kEvaluator);
+  sample(1, 1, CodeKind::kEvaluator);
   out(1, 120, KernelWork::kSleep);
   in(1, 130);
   EXPECT_EQ(time_of(account_of_one(), Use::kPython), 100);
@@ -146,7 +147,7 @@ TEST_F(AccountingTest, IgnoresWhatHappensAfterTheEnd) {
 
 TEST_F(AccountingTest, CountsFaultsOnACpuAndInAWait) {
   in(1, 0);
-  sample(1, 10, Mode::kKernel);
+  sample(1, 10, CodeKind::kKernel);
   recording.events.back().work = KernelWork::kFault;
   out(1, 50, KernelWork::kSwap);
   EXPECT_EQ(time_of(account_of_one(), Use::kFault), 100);

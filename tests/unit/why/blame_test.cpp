@@ -15,7 +15,7 @@ class BlameTest : public testing::Test, protected MadeRecording {
   // Thread 1 waits for the GIL from 20 to 60 ms.
   void wait_for_gil() {
     in(1, 0);
-    sample(1, 1, Mode::kEvaluator, stack({"waiter"}));
+    sample(1, 1, CodeKind::kEvaluator, stack({"waiter"}));
     out(1, 20, KernelWork::kFutex, stack({"waiter"}), bpf::Gil::kWaitedFor);
     in(1, 60);
   }
@@ -24,11 +24,11 @@ class BlameTest : public testing::Test, protected MadeRecording {
 TEST_F(BlameTest, SharesAWaitForTheGilAmongTheSamplesWithTheGil) {
   wait_for_gil();
   in(2, 0);
-  sample(2, 10, Mode::kEvaluator, stack({"early"}));
-  sample(2, 30, Mode::kEvaluator, stack({"first"}));
-  sample(2, 40, Mode::kEvaluator, stack({"first"}));
-  sample(2, 50, Mode::kEvaluator, stack({"second"}));
-  sample(2, 55, Mode::kEvaluator, stack({"second"}), bpf::Gil::kNone);
+  sample(2, 10, CodeKind::kEvaluator, stack({"early"}));
+  sample(2, 30, CodeKind::kEvaluator, stack({"first"}));
+  sample(2, 40, CodeKind::kEvaluator, stack({"first"}));
+  sample(2, 50, CodeKind::kEvaluator, stack({"second"}));
+  sample(2, 55, CodeKind::kEvaluator, stack({"second"}), bpf::Gil::kNone);
   const auto blames = blame_for_gil(account(recording));
   ASSERT_THAT(blames, SizeIs(2));
   EXPECT_EQ(blames[0].holder, 2);
@@ -42,7 +42,7 @@ TEST_F(BlameTest, SharesAWaitForTheGilAmongTheSamplesWithTheGil) {
 TEST_F(BlameTest, AThreadThatLeavesItsCpuWithTheGilHasItMeanwhile) {
   wait_for_gil();
   in(2, 0);
-  sample(2, 25, Mode::kEvaluator, stack({"busy"}));
+  sample(2, 25, CodeKind::kEvaluator, stack({"busy"}));
   out(2, 30, KernelWork::kFault, stack({"fault"}), bpf::Gil::kHeld);
   in(2, 60);
   const auto blames = blame_for_gil(account(recording));
@@ -89,7 +89,7 @@ TEST_F(BlameTest, TheWakerHadTheLockIfNoSnapshotShowsItsOwner) {
 TEST_F(BlameTest, EachSnapshotStandsForAnEqualPartOfItsWaitForALock) {
   const auto locked = stack({"locked"});
   in(1, 0);
-  sample(1, 1, Mode::kEvaluator);
+  sample(1, 1, CodeKind::kEvaluator);
   out(1, 10, KernelWork::kFutex, locked);
   for (const std::uint32_t owner : {2U, 2U, 3U}) {
     auto& seen = sighting(1, 20 + owner, KernelWork::kFutex, locked);

@@ -40,15 +40,15 @@ struct MadeRecording {
     recording.events.push_back({.time = at(ms), .tid = tid, .kind = kind});
   }
   void in(std::uint32_t tid, std::uint64_t ms) { event(tid, ms, Event::Kind::kIn); }
-  void sample(std::uint32_t tid, std::uint64_t ms, Mode mode, std::uint32_t stack = 0,
+  void sample(std::uint32_t tid, std::uint64_t ms, CodeKind code, std::uint32_t stack = 0,
               bpf::Gil gil = bpf::Gil::kHeld) {
     recording.events.push_back(
-        {.time = at(ms), .tid = tid, .kind = Event::Kind::kSample, .mode = mode});
+        {.time = at(ms), .tid = tid, .kind = Event::Kind::kSample, .code = code});
     recording.python.push_back({.time = at(ms), .tid = tid, .stack = stack, .gil = gil});
   }
   // A sample of a function with a Python stack that DOES that.
-  PythonStack& sample_of(std::uint32_t tid, std::uint64_t ms, Mode mode, bpf::Does does) {
-    sample(tid, ms, mode);
+  PythonStack& sample_of(std::uint32_t tid, std::uint64_t ms, CodeKind code, bpf::Does does) {
+    sample(tid, ms, code);
     recording.python.back().does = does;
     return recording.python.back();
   }

@@ -27,9 +27,9 @@ class ReportTest : public testing::Test, protected MadeRecording {
     return names;
   }
   // Thread TID uses the CPU for all of the time.
-  void busy(std::uint32_t tid, Mode mode = Mode::kEvaluator) {
+  void busy(std::uint32_t tid, CodeKind code = CodeKind::kEvaluator) {
     in(tid, 0);
-    sample(tid, 50, mode, stack({"work"}));
+    sample(tid, 50, code, stack({"work"}));
   }
 };
 
@@ -94,7 +94,7 @@ TEST_F(ReportTest, TheDelaysOfWakeupsAreNoWork) {
     out(1, ms, KernelWork::kSleep);
     event(1, ms + 40, Event::Kind::kWakeup);
     in(1, ms + 44);
-    sample(1, ms + 44, Mode::kEvaluator);
+    sample(1, ms + 44, CodeKind::kEvaluator);
     out(1, ms + 45, KernelWork::kSleep);
   }
   EXPECT_EQ(report().cause, Cause::kNothing);
@@ -103,7 +103,7 @@ TEST_F(ReportTest, TheDelaysOfWakeupsAreNoWork) {
 TEST_F(ReportTest, AContendedGilOutweighsTheWorkOfItsHolder) {
   busy(1);
   in(2, 0);
-  sample(2, 1, Mode::kEvaluator, stack({"other"}));
+  sample(2, 1, CodeKind::kEvaluator, stack({"other"}));
   out(2, 40, KernelWork::kFutex, stack({"other"}), bpf::Gil::kWaitedFor);
   auto made = report();
   EXPECT_EQ(made.cause, Cause::kGil);
@@ -132,7 +132,7 @@ TEST_F(ReportTest, ShowsTheCallersOfTheStandardLibrary) {
                .file = recording.names.number("/usr/lib/python3.12/site-packages/app.py"),
                .line = 6}};
   in(1, 0);
-  sample(1, 50, Mode::kEvaluator, recording.stacks.number(lines));
+  sample(1, 50, CodeKind::kEvaluator, recording.stacks.number(lines));
   const auto made = report();
   EXPECT_EQ(made.groups.front().uses.front().top.front().function, "handler");
 }
@@ -149,7 +149,7 @@ TEST_F(ReportTest, FindsABlockedEventLoop) {
   const auto callback = recording.stacks.number(lines);
   recording.end = at(1000);
   in(1, 0);
-  sample(1, 10, Mode::kEvaluator, loop);
+  sample(1, 10, CodeKind::kEvaluator, loop);
   out(1, 100, KernelWork::kSleep, callback);
   in(1, 500);
   out(1, 510, KernelWork::kPoll, loop);
@@ -174,10 +174,10 @@ TEST_F(ReportTest, ALoopIsBlockedByTheFunctionThatTakesMostOfTheTime) {
   in(1, 0);
   for (std::uint64_t ms = 10; ms < 800; ms += 10) {
     const auto line = static_cast<std::uint32_t>(4 + ms / 10 % 3);
-    sample(1, ms, Mode::kEvaluator,
+    sample(1, ms, CodeKind::kEvaluator,
            ms % 40 == 0 ? callback("after", 20) : callback("hot", line == 6 ? 4 : line));
   }
-  sample(1, 800, Mode::kEvaluator, callback("after", 20));
+  sample(1, 800, CodeKind::kEvaluator, callback("after", 20));
   const auto made = report();
   EXPECT_EQ(made.cause, Cause::kEventLoop);
   EXPECT_THAT(made.verdict, HasSubstr("in hot app.py:4"));
@@ -202,7 +202,7 @@ TEST_F(ReportTest, ARoundOfTheLoopEndsWithAPoll) {
   recording.end = at(1000);
   in(1, 0);
   for (std::uint64_t ms = 10; ms < 900; ms += 10) {
-    sample(1, ms, Mode::kEvaluator, callback);
+    sample(1, ms, CodeKind::kEvaluator, callback);
   }
   EXPECT_EQ(report().cause, Cause::kCpuPython);  // nothing is known about its rounds
   recording.polls = true;

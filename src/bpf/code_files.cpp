@@ -1,4 +1,4 @@
-#include "why/code_files.hpp"
+#include "bpf/code_files.hpp"
 
 #include "base/c_library.hpp"
 #include "elf/elf_file.hpp"
@@ -13,7 +13,13 @@
 #include <utility>
 #include <variant>
 
-namespace pyinject::why {
+namespace pyinject::bpf {
+
+bool is_of_c(CodeKind kind, Does does) {
+  return kind == CodeKind::kC ||
+         (kind != CodeKind::kEvaluator &&
+          (does == Does::kCall || (does == Does::kUnknown && kind == CodeKind::kCLibrary)));
+}
 
 bool CodeFiles::is_interpreters(const procfs::Mapping& mapping) const {
   return mapping.path == target_.interpreter;
@@ -38,27 +44,41 @@ std::uint32_t CodeFiles::number(std::uint64_t address, const procfs::Mapping& ma
   return number;
 }
 
-CodeFiles::Place CodeFiles::find(std::uint64_t address) {
+const procfs::Mapping* CodeFiles::mapping_of(base::RemoteAddress address) {
   constexpr std::chrono::milliseconds kPause{500};
-  const base::RemoteAddress at{address};
-  const auto* mapping = procfs::find_mapping(maps_, at);
+  const auto* mapping = procfs::find_mapping(maps_, address);
   if (mapping == nullptr && again_.expired()) {
     maps_ = procfs::read_maps(target_.id.pid).value_or(std::vector<procfs::Mapping>{});
     again_ = base::Deadline::after(kPause);
-    mapping = procfs::find_mapping(maps_, at);
+    mapping = procfs::find_mapping(maps_, address);
   }
-  const auto runs = [at](const python::CodeRange& range) {
-    return range.begin <= at && at < range.end;
+  const auto runs = [address](const python::CodeRange& range) {
+    return range.begin <= address && address < range.end;
   };
-  if (mapping == nullptr || mapping->path.empty() || std::ranges::any_of(evaluator_, runs)) {
-    return {.mode = Mode::kEvaluator};
-  }
-  const auto code = number(address, *mapping);
-  const bool interpreter = target_.text_begin <= at && at < target_.text_end;
-  return {.mode = interpreter || is_interpreters(*mapping) ? Mode::kInterpreter
-                  : base::is_c_library(mapping->path)      ? Mode::kCLibrary
-                                                           : Mode::kC,
-          .code = code};
+  return mapping == nullptr || mapping->path.empty() || std::ranges::any_of(evaluator_, runs)
+             ? nullptr
+             : mapping;
+}
+
+CodeKind CodeFiles::kind_in(base::RemoteAddress address, const procfs::Mapping& mapping) const {
+  const bool interpreter = target_.text_begin <= address && address < target_.text_end;
+  return interpreter || is_interpreters(mapping) ? CodeKind::kInterpreter
+         : base::is_c_library(mapping.path)      ? CodeKind::kCLibrary
+                                                 : CodeKind::kC;
+}
+
+CodeKind CodeFiles::kind_of(std::uint64_t address) {
+  const base::RemoteAddress at{address};
+  const auto* const mapping = mapping_of(at);
+  return mapping == nullptr ? CodeKind::kEvaluator : kind_in(at, *mapping);
+}
+
+CodeFiles::Place CodeFiles::find(std::uint64_t address) {
+  const base::RemoteAddress at{address};
+  const auto* const mapping = mapping_of(at);
+  return mapping == nullptr
+             ? Place{.kind = CodeKind::kEvaluator}
+             : Place{.kind = kind_in(at, *mapping), .code = number(address, *mapping)};
 }
 
 void CodeFiles::name_in(std::size_t file, std::vector<std::string>& names) const {
@@ -102,4 +122,4 @@ std::vector<std::string> CodeFiles::names() const {
   return names;
 }
 
-}  // namespace pyinject::why
+}  // namespace pyinject::bpf
