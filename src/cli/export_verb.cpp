@@ -53,7 +53,7 @@ records for some seconds.
 formats:
   folded       a line for each stack, for flamegraph.pl and the like
   pprof        go tool pprof, Pyroscope, Parca, Perfetto; with labels for pid,
-               tid, thread, process, task and GIL
+               tid, thread, process, task, GIL and use of time
   speedscope   speedscope
   gecko        the Firefox profiler, with a timeline and markers
   perfetto     Perfetto (ui.perfetto.dev), with a timeline and slices

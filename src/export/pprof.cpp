@@ -3,6 +3,7 @@
 #include "export/formats.hpp"
 #include "export/intern_table.hpp"
 #include "report/clock.hpp"
+#include "report/machinery.hpp"
 #include "report/marks.hpp"
 #include "report/names.hpp"
 
@@ -14,6 +15,7 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -92,7 +94,7 @@ std::int64_t saturated_sum(std::int64_t sum, std::uint64_t period) {
 class PprofWriter {
  public:
   explicit PprofWriter(const Profile& profile)
-      : profile_{profile}, values_{values_of_events(profile)} {}
+      : profile_{profile}, values_{values_of_events(profile)}, leaves_{profile} {}
 
   [[nodiscard]] std::string write();
 
@@ -101,8 +103,10 @@ class PprofWriter {
   void write_type(protozero::pbf_tag_type tag, const std::string& type, const std::string& unit);
   void write_types();
   void write_samples();
-  void write_sample(std::uint32_t thread, std::uint32_t stack,
-                    const std::vector<std::int64_t>& values);
+  // Samples of one thread with the same stack, marks included, and use of time.
+  using Key = std::tuple<std::uint32_t, std::uint32_t, std::string_view>;
+  [[nodiscard]] std::string_view use_of(const report::Sample& sample);
+  void write_sample(const Key& key, const std::vector<std::int64_t>& values);
   void write_label(pbf_writer& sample, const std::string& key, const std::string& value);
   void write_label(pbf_writer& sample, const std::string& key, std::int64_t number);
   [[nodiscard]] std::vector<std::size_t> order_of_objects() const;
@@ -114,6 +118,8 @@ class PprofWriter {
   pbf_writer out_{data_};
   InternTable strings_{""};
   std::vector<EventValues> values_;
+  report::Leaves leaves_;
+  std::map<std::pair<std::uint32_t, report::Does>, std::string_view> uses_;
 };
 
 void PprofWriter::write_type(protozero::pbf_tag_type tag, const std::string& type,
@@ -149,8 +155,24 @@ void PprofWriter::write_label(pbf_writer& sample, const std::string& key, std::i
   label.add_int64(field::label::kNum, number);
 }
 
-void PprofWriter::write_sample(std::uint32_t thread, std::uint32_t stack,
-                               const std::vector<std::int64_t>& values) {
+// Empty: a wait.
+std::string_view PprofWriter::use_of(const report::Sample& sample) {
+  if (profile_.events[sample.event].unit == report::Unit::kWaits) {
+    return {};
+  }
+  const auto [known, fresh] = uses_.try_emplace({sample.stack, sample.does});
+  if (fresh) {
+    auto frames = frames_of(profile_, sample.stack);
+    (void)take_marks(profile_, frames);
+    if (!frames.empty()) {
+      known->second = leaves_.use_of(frames, sample.does);
+    }
+  }
+  return known->second;
+}
+
+void PprofWriter::write_sample(const Key& key, const std::vector<std::int64_t>& values) {
+  const auto& [thread, stack, use] = key;
   auto frames = frames_of(profile_, stack);
   const auto marks = take_marks(profile_, frames);
   for (auto& frame : frames) {
@@ -167,19 +189,20 @@ void PprofWriter::write_sample(std::uint32_t thread, std::uint32_t stack,
   write_label(sample, "task", marks.task);
   write_label(sample, "gil", marks.gil);
   write_label(sample, "wait", marks.wait);
+  write_label(sample, "use", std::string{use});
 }
 
 void PprofWriter::write_samples() {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::int64_t>> values;
+  std::map<Key, std::vector<std::int64_t>> values;
   for (const auto& sample : profile_.samples) {
-    auto& sums = values[{sample.thread, sample.stack}];
+    auto& sums = values[{sample.thread, sample.stack, use_of(sample)}];
     sums.resize(2 * values_.size());
     const auto first = 2 * std::size_t{sample.event};
     ++sums[first];
     sums[first + 1] = saturated_sum(sums[first + 1], sample.period);
   }
   for (const auto& [key, sums] : values) {
-    write_sample(key.first, key.second, sums);
+    write_sample(key, sums);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "report/machinery.hpp"
 
 #include "base/c_library.hpp"
+#include "base/import_system.hpp"
 #include "report/marks.hpp"
 
 #include <algorithm>
@@ -225,6 +226,26 @@ Leaf Leaves::leaf_of(const std::vector<std::uint32_t>& frames, Does does) {
     return Leaf::kPython;
   }
   return does == Does::kCall ? Leaf::kNative : leaf_by_names(frames, python);
+}
+
+std::string_view Leaves::use_of(const std::vector<std::uint32_t>& frames, Does does) {
+  const auto leaf = leaf_of(frames, does);
+  if (leaf == Leaf::kKernel) {
+    return "kernel";
+  }
+  const auto has = [&](auto is) {
+    return std::ranges::any_of(
+        frames, [&](std::uint32_t frame) { return is(function_of(profile_, frame)); });
+  };
+  if (has(is_garbage_collector)) {
+    return "gc";
+  }
+  if (has([](const Function& function) {
+        return function.kind == Kind::kPython && function.file == base::kImportSystem;
+      })) {
+    return "import";
+  }
+  return leaf == Leaf::kPython ? "python" : leaf == Leaf::kUndecided ? "undecided" : "c";
 }
 
 }  // namespace pyinject::report

@@ -31,6 +31,9 @@ class Leaves {
   // FRAMES: innermost first, indices in Profile::frames; not empty. If DOES is unknown, the names
   // of C functions tell.
   [[nodiscard]] Leaf leaf_of(const std::vector<std::uint32_t>& frames, Does does);
+  // The same in the words of `why`: "python", "c", "kernel", or "gc", "import" if FRAMES have a
+  // function of the garbage collector or of the import system; "undecided".
+  [[nodiscard]] std::string_view use_of(const std::vector<std::uint32_t>& frames, Does does);
 
  private:
   enum class Known : std::uint8_t { kNot, kYes, kNo };

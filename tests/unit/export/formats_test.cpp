@@ -92,6 +92,26 @@ TEST(Folded, CountsWaitsInNanosecondsIfThereIsNothingElse) {
 }
 
 // Numbers of fields: proto/profile.proto of pprof.
+TEST(Pprof, SaysWhatTheTimeOfASampleWasUsedFor) {
+  constexpr int kGzip = 31;
+  auto profile = two_threads();
+  profile.samples[1].does = report::Does::kByteCode;
+  const test::DecodedMessage message{inflated(text_of(profile, write_pprof), kGzip)};
+  const auto strings = message.texts(6);
+  std::vector<std::string> uses;
+  for (const auto& sample : message.messages(2)) {
+    std::string use;
+    for (const auto& label : sample.messages(3)) {
+      if (strings.at(label.number(1)) == "use") {
+        use = strings.at(label.number(2));
+      }
+    }
+    uses.push_back(std::to_string(sample.numbers(2).front()) + " " + use);
+  }
+  EXPECT_THAT(uses, UnorderedElementsAre("1 c", "1 python", "0 ", "1 python"))
+      << "memcpy, memcpy for byte code, a wait, a Python function";
+}
+
 TEST(Pprof, SumsOfForgedPeriodsStayInRange) {
   constexpr int kGzip = 31;
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
