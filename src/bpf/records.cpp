@@ -124,6 +124,7 @@ void Records::take_stack(std::span<const std::byte> record) {
               .time = head->time,
               .by_clock = (head->flags & SAMPLER_BY_CLOCK) != 0,
               .traced = (head->flags & SAMPLER_TRACED) != 0,
+              .address = head->address,
               .truncated = (head->flags & SAMPLER_TRUNCATED) != 0,
               .unreadable = (head->flags & SAMPLER_UNREADABLE) != 0,
               .ungrouped = (head->flags & SAMPLER_UNGROUPED) != 0,

@@ -69,7 +69,9 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
   work->named = 0;
   work->restocked = 0;
   bool in_kernel = !ctx || IN_KERNEL(ctx);
+  stack->head.address = 0;
   if (ctx && !in_kernel) {
+    stack->head.address = PROGRAM_COUNTER(ctx);
     TAKE_REGISTERS(work->registers, ctx);
     work->stack_pointer = STACK_POINTER(ctx);
   } else {

@@ -67,6 +67,7 @@ struct Stack {
   bool by_clock = false;   // TIME is from CLOCK_MONOTONIC, within a few microseconds
   // Of a tracepoint or probe: TIME is from CLOCK_MONOTONIC, shortly before the samples of this hit.
   bool traced = false;
+  std::uint64_t address = 0;       // of the instruction that ran; 0: in the kernel
   std::vector<Frame> frames = {};  // innermost first
   bool truncated = false;          // more than 512 frames
   bool unreadable = false;         // the outermost frames could not be read

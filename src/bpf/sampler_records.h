@@ -160,6 +160,7 @@ struct sampled_stack_head {
   __u32 tid;
   __u32 count;
   __u64 time; /* the sample's own, by the event's clock; see SAMPLER_BY_CLOCK, SAMPLER_TRACED */
+  __u64 address; /* of the instruction that ran; 0: in the kernel */
   __u32 task; /* number of a SAMPLER_TASK; 0: none, or not requested */
   __u8 gil;
   __u8 flags;

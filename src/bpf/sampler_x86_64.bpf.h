@@ -30,6 +30,7 @@ enum {
 #define THREAD_POINTER(task) ((task)->thread.fsbase)
 
 #define STACK_POINTER(ctx) ((ctx)->regs.rsp)
+#define PROGRAM_COUNTER(ctx) ((ctx)->regs.rip)
 
 #define IN_KERNEL(ctx) (((ctx)->regs.cs & 3) == 0)
 

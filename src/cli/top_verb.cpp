@@ -68,7 +68,8 @@ constexpr std::string_view kTopHelp =
                           -G CGROUP] [OPTION...]
 
 Shows which Python functions, lines, threads, asyncio tasks and processes use
-the CPU now, and where threads wait (WAIT%). A BPF program reads the stacks
+the CPU now, for what (byte code, C functions, gc, import, kernel), and where
+threads wait (WAIT%). A BPF program reads the stacks
 (root, or CAP_BPF with CAP_PERFMON; Linux 5.17 with BTF); otherwise they are
 read from outside, less often and without tasks. No process is stopped or
 changed, and no file is written.
@@ -211,7 +212,8 @@ void Top::show_once() {
     base::write_all(STDOUT_FILENO, live::to_json(sampler_.profile(), facts()), "standard output");
     return;
   }
-  std::string text;
+  std::string text =
+      sampler_.no_bpf().empty() ? live::uses_text(sampler_.profile()) + "\n\n" : std::string{};
   for (const auto view : {live::View::kFunctions, live::View::kLines, live::View::kThreads}) {
     constexpr std::size_t kMostRows = 20;
     text += live::to_text(sampler_.profile(), {.view = view, .most = kMostRows}) + "\n";

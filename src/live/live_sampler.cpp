@@ -1,6 +1,7 @@
 #include "live/live_sampler.hpp"
 
 #include "base/format.hpp"
+#include "base/import_system.hpp"
 #include "base/text.hpp"
 #include "procfs/cmdline.hpp"
 #include "procfs/tasks.hpp"
@@ -54,7 +55,7 @@ std::variant<std::unique_ptr<LiveSampler>, std::string> LiveSampler::start(
   auto* const sampler = self.get();
   const SourceOptions how{.period = options.period, .gil = options.gil, .tasks = options.tasks};
   const StackReceiver receiver{
-      .code = [sampler](bpf::Code code) { sampler->profile_.name(std::move(code)); },
+      .code = [sampler](bpf::Code code) { sampler->on_code(std::move(code)); },
       .stack = [sampler](const bpf::Stack& stack,
                          std::uint64_t count) { sampler->on_stack(stack, count); }};
   auto made = make_bpf_source(how, receiver);
@@ -146,8 +147,7 @@ nanoseconds LiveSampler::look() {
   for (const auto& [pid, known] : known_) {
     if (!present.contains(pid)) {
       source_->remove(pid);
-      waits_.remove(pid);
-      comms_.erase(pid);
+      forget(pid);
       forget_names(pid);
     }
   }
@@ -191,8 +191,7 @@ void LiveSampler::examine(const std::vector<base::Pid>& pids) {
     known.refused = !add(pids[i], detection);
     if (known.refused) {
       source_->remove(pids[i]);  // it has been sampled before its exec
-      waits_.remove(pids[i]);
-      comms_.erase(pids[i]);
+      forget(pids[i]);
     }
     const auto* const refused = std::get_if<python::Refused>(&detection);
     if (refused == nullptr || !may_change(refused->refusal.reason)) {
@@ -217,8 +216,9 @@ bool LiveSampler::add(base::Pid pid, const python::Detection& detection) {
   if (const auto why = source_->add(target)) {
     return refuse(*why);
   }
+  forget(pid);  // its program before an exec
   waits_.add(target);
-  comms_.erase(pid);  // of its program before an exec
+  code_files_.emplace(pid, target);
   if (auto comms = python::ThreadComms::of(target)) {
     comms_.emplace(pid, std::move(*comms));
   }
@@ -245,11 +245,46 @@ void LiveSampler::forget_names(base::Pid pid) {
                        named_threads_.upper_bound({number, UINT32_MAX}));
 }
 
+void LiveSampler::forget(base::Pid pid) {
+  waits_.remove(pid);
+  comms_.erase(pid);
+  code_files_.erase(pid);
+}
+
+void LiveSampler::on_code(bpf::Code code) {
+  constexpr std::size_t kMost = 4096;  // it has some hundred
+  if (code.file == base::kImportSystem && import_system_.size() < kMost) {
+    import_system_.insert(code.number);
+  }
+  profile_.name(std::move(code));
+}
+
+Use LiveSampler::use_of(const bpf::Stack& stack) {
+  if (!no_bpf_.empty()) {
+    return Use::kUnknown;
+  }
+  if (stack.address == 0) {
+    return Use::kKernel;
+  }
+  bool imports = false;
+  for (const auto& frame : stack.frames) {
+    if (frame.code == bpf::kGarbageCollector) {
+      return Use::kCollector;
+    }
+    imports = imports || import_system_.contains(frame.code);
+  }
+  const auto files = code_files_.find(base::Pid{static_cast<pid_t>(stack.pid)});
+  return imports                                                          ? Use::kImport
+         : files == code_files_.end()                                     ? Use::kUnknown
+         : bpf::is_of_c(files->second.kind_of(stack.address), stack.does) ? Use::kC
+                                                                          : Use::kPython;
+}
+
 void LiveSampler::on_stack(const bpf::Stack& stack, std::uint64_t count) {
   const base::Pid pid{static_cast<pid_t>(stack.pid)};
   if (wants(pid)) {
     name(stack);
-    profile_.add(stack, count);
+    profile_.add(stack, count, use_of(stack));
   }
 }
 

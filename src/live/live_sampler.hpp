@@ -2,6 +2,7 @@
 // change.
 #pragma once
 
+#include "bpf/code_files.hpp"
 #include "bpf/sampler.hpp"
 #include "live/profile.hpp"
 #include "live/stack_source.hpp"
@@ -19,6 +20,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -87,6 +89,10 @@ class LiveSampler {
   void read_thread_names();
   void on_wait(const bpf::Stack& stack, std::chrono::nanoseconds length);
   void on_stack(const bpf::Stack& stack, std::uint64_t count);
+  void on_code(bpf::Code code);
+  [[nodiscard]] Use use_of(const bpf::Stack& stack);
+  // What is known of a process that is sampled no longer, or whose program is another one.
+  void forget(base::Pid pid);
 
   const SamplerOptions options_;
   Profile profile_;
@@ -102,7 +108,9 @@ class LiveSampler {
   std::vector<std::string> refusals_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> named_threads_;
   std::map<base::Pid, python::ThreadComms> comms_;  // of processes that have such threads
-  std::map<base::Pid, bool> wanted_;                // processes that forked since the latest look()
+  std::map<base::Pid, bpf::CodeFiles> code_files_;
+  std::unordered_set<std::uint32_t> import_system_;  // Code::number of its functions
+  std::map<base::Pid, bool> wanted_;  // processes that forked since the latest look()
 };
 
 }  // namespace pyinject::live

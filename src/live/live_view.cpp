@@ -16,6 +16,8 @@ namespace pyinject::live {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct ViewName {
   View view;
   char key;
@@ -44,6 +46,10 @@ constexpr auto kOrders = std::to_array<OrderName>({
     {Order::kGil, "GIL%", 5},
     {Order::kWait, "WAIT%", 6},
 });
+
+// By Use; the same words as those of `why`.
+constexpr std::array<std::string_view, kUses> kUseNames{"python", "c",      "gc",
+                                                        "import", "kernel", "unknown"};
 
 constexpr std::size_t kTrend = 10;  // intervals that are drawn
 constexpr std::size_t kLeastStack = 5;
@@ -323,6 +329,7 @@ void LiveView::add_help(std::vector<ScreenLine>& lines) {
         "h ?           this help", "q             quit", "",
         "SELF%, TOTAL%: share of one CPU in the latest ten seconds, without and with",
         "the functions that it calls. SELF s, TOTAL s: since the start, or since r.",
+        "python: what the interpreter does for byte code; c: C functions that Python called.",
         "GIL%: the part of SELF% in which the thread held the GIL.",
         "WAIT%: threads off the CPU in this function, without those that it calls:",
         "100 % is one thread that waits all the time."}) {
@@ -347,6 +354,10 @@ std::vector<ScreenLine> LiveView::lines(const Profile& profile, const SessionFac
     views += fmt::format("{}{} {}{} ", chosen ? '[' : ' ', each.key, each.name, chosen ? ']' : ' ');
   }
   lines.push_back({.text = views});
+  constexpr std::size_t kEnough = 16;  // smaller screens need their rows for the table
+  if (facts.bpf && size.rows >= kEnough) {
+    lines.push_back({.text = uses_text(profile)});
+  }
   if (help_) {
     add_help(lines);
   } else {
@@ -382,6 +393,19 @@ std::vector<ScreenLine> LiveView::lines(const Profile& profile, const SessionFac
   return lines;
 }
 
+std::string uses_text(const Profile& profile) {
+  const auto uses = profile.uses();
+  auto text = fmt::format("CPU {:.1f}%:", 100 * profile.share());
+  for (std::size_t use = 0; use < kUses; ++use) {
+    const bool always = static_cast<Use>(use) != Use::kUnknown;
+    if (always || uses.at(use) > 0) {
+      text += fmt::format(" {} {:.1f}% ", kUseNames.at(use), 100 * uses.at(use));
+    }
+  }
+  text.pop_back();
+  return text;
+}
+
 std::string to_text(const Profile& profile, const TableOptions& options) {
   const auto table = profile.table(options);
   auto text = fmt::format("{} {}\n", heading_of({}), name_of(options.view).heading);
@@ -395,8 +419,19 @@ std::string to_text(const Profile& profile, const TableOptions& options) {
   return text;
 }
 
+namespace {
+
+Json uses_json(const Uses& uses) {
+  auto json = Json::object();
+  for (std::size_t use = 0; use < kUses; ++use) {
+    json[std::string{kUseNames.at(use)}] = uses.at(use);
+  }
+  return json;
+}
+
+}  // namespace
+
 std::string to_json(const Profile& profile, const SessionFacts& facts) {
-  using Json = nlohmann::ordered_json;
   Json json{{"version", 1},
             {"processes_sampled", facts.processes},
             {"frequency", facts.frequency},
@@ -406,6 +441,9 @@ std::string to_json(const Profile& profile, const SessionFacts& facts) {
             {"lost", facts.lost},
             {"cpu", profile.share()},
             {"gil", profile.gil_share()}};
+  if (facts.bpf) {
+    json["uses"] = uses_json(profile.uses());
+  }
   for (const auto& each : kViews) {
     auto rows = Json::array();
     for (const auto& row : profile.table({.view = each.view}).rows) {
@@ -421,6 +459,9 @@ std::string to_json(const Profile& profile, const SessionFacts& facts) {
       one["self_seconds"] = seconds_of(row.self_time);
       one["total_seconds"] = seconds_of(row.total_time);
       one["gil"] = row.gil;
+      if (facts.bpf) {
+        one["uses"] = uses_json(row.uses);
+      }
       one["wait"] = row.wait;
       one["wait_seconds"] = seconds_of(row.wait_time);
       rows.push_back(std::move(one));

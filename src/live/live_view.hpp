@@ -79,6 +79,8 @@ class LiveView {
   std::uint64_t selected_id_ = 0;
 };
 
+// "CPU 98.2%: python 10.4%  c 52.0%  gc ...": shares of one CPU. For stacks read by BPF only.
+[[nodiscard]] std::string uses_text(const Profile& profile);
 // The table for --once.
 [[nodiscard]] std::string to_text(const Profile& profile, const TableOptions& options);
 // docs/top-json.md describes the format.

@@ -127,11 +127,14 @@ void Profile::name_process(std::uint32_t pid, std::string name) {
   }
 }
 
-void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it) {
+void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it, Use use) {
   samples_ += count_of_it;
   ++added_;
   const Weight all{.count = static_cast<std::uint32_t>(count_of_it),
-                   .gil = stack.gil == bpf::Gil::kHeld};
+                   .gil = stack.gil == bpf::Gil::kHeld,
+                   .use = use};
+  uses_.at(current_).at(static_cast<std::size_t>(use)) += all.count;
+  uses_since_start_.at(static_cast<std::size_t>(use)) += all.count;
   std::uint64_t task = 0;
   if (!stack.task.empty()) {
     if (tasks_.size() >= kMostNames && !task_numbers_.contains({stack.pid, stack.task})) {
@@ -217,6 +220,7 @@ void Profile::count(View view, std::uint64_t id, const Weight& weight) {
     entry.self += weight.count;
     now.gil += weight.gil ? weight.count : 0;
     entry.gil += weight.gil ? weight.count : 0;
+    entry.uses.at(static_cast<std::size_t>(weight.use)) += weight.count;
   }
   now.waited += std::chrono::duration<float>{weight.waited}.count();
   entry.waited += weight.waited;
@@ -251,6 +255,7 @@ void Profile::end_interval(nanoseconds length) {
   ended_ = std::min(ended_ + 1, kHistory - 1);
   current_ = (current_ + 1) % kHistory;
   lengths_.at(current_) = {};
+  uses_.at(current_) = {};
   for (auto& [view, entries] : entries_) {
     for (auto& [id, entry] : entries) {
       entry.intervals.at(current_) = {};
@@ -262,6 +267,8 @@ void Profile::reset() {
   entries_.clear();
   stacks_.clear();
   lengths_ = {};
+  uses_ = {};
+  uses_since_start_ = {};
   ended_ = 0;
   samples_ = 0;
   length_ = {};
@@ -308,6 +315,9 @@ Row Profile::row_of(std::uint64_t id, const Entry& entry) const {
   row.wait_time = entry.waited;
   row.self_time = period_ * static_cast<std::int64_t>(entry.self);
   row.total_time = period_ * static_cast<std::int64_t>(entry.total);
+  for (std::size_t use = 0; use < kUses; ++use) {
+    row.uses.at(use) = share_of(entry.uses.at(use), length_);
+  }
   return row;
 }
 
@@ -444,6 +454,19 @@ double Profile::share() const {
     }
   }
   return share;
+}
+
+Uses Profile::uses() const {
+  Uses uses{};
+  const auto time = time_of_shares();
+  for (std::size_t use = 0; use < kUses; ++use) {
+    std::uint64_t count = since_start_ ? uses_since_start_.at(use) : 0;
+    for (std::size_t age = since_start_ ? 0 : ended_; age > 0; --age) {
+      count += uses_.at((current_ + kHistory - age) % kHistory).at(use);
+    }
+    uses.at(use) = share_of(count, time);
+  }
+  return uses;
 }
 
 double Profile::gil_share() const {

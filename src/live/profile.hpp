@@ -21,6 +21,13 @@ namespace pyinject::live {
 enum class View { kFunctions, kLines, kThreads, kTasks, kProcesses };
 enum class Order { kSelf, kTotal, kSelfTime, kTotalTime, kGil, kWait };
 
+// What a thread did in a sample, seen from its innermost Python function, as `why` divides.
+// kUnknown: the stack was read from outside, or its process has just been forked.
+enum class Use : std::uint8_t { kPython, kC, kCollector, kImport, kKernel, kUnknown };
+inline constexpr std::size_t kUses = 6;
+// Shares of one CPU, by Use.
+using Uses = std::array<double, kUses>;
+
 // Intervals of the history in a row.
 inline constexpr std::size_t kHistory = 20;
 
@@ -38,6 +45,7 @@ struct Row {
   std::chrono::nanoseconds self_time{};  // since the start, or the latest reset()
   std::chrono::nanoseconds total_time{};
   std::chrono::nanoseconds wait_time{};
+  Uses uses{};                  // parts of SELF, since the start, or the latest reset()
   std::vector<double> history;  // SELF of each interval, the latest last; at most kHistory
 };
 
@@ -72,7 +80,7 @@ class Profile {
   void name(bpf::Code code);
   void name_thread(std::uint32_t pid, std::uint32_t tid, std::string name);
   void name_process(std::uint32_t pid, std::string name);
-  void add(const bpf::Stack& stack, std::uint64_t count = 1);
+  void add(const bpf::Stack& stack, std::uint64_t count = 1, Use use = Use::kUnknown);
   // The thread of STACK was off the CPU for LENGTH.
   void add_wait(const bpf::Stack& stack, std::chrono::nanoseconds length);
   // Ends an interval of this LENGTH.
@@ -91,8 +99,10 @@ class Profile {
   // Use of CPUs in the same time as in the tables.
   [[nodiscard]] double share() const;
   [[nodiscard]] double gil_share() const;
+  [[nodiscard]] Uses uses() const;
 
  private:
+  using UseCounts = std::array<std::uint32_t, kUses>;
   struct Count {
     std::uint32_t self = 0;
     std::uint32_t total = 0;
@@ -106,6 +116,7 @@ class Profile {
     std::uint64_t gil = 0;
     std::chrono::nanoseconds waited{};
     std::uint64_t latest = 0;  // number of the latest stack
+    UseCounts uses{};          // of SELF
   };
   // By a number that is unique in its view.
   using Entries = std::unordered_map<std::uint64_t, Entry>;
@@ -123,6 +134,7 @@ class Profile {
     bool self = true;
     bool gil = false;
     std::chrono::nanoseconds waited{};
+    Use use = Use::kUnknown;
   };
 
   [[nodiscard]] bpf::Frame known_as(bpf::Frame frame) const;
@@ -164,6 +176,8 @@ class Profile {
   std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> task_numbers_;
   std::unordered_map<std::uint64_t, KnownStack> stacks_;  // by their hash
   std::array<std::chrono::nanoseconds, kHistory> lengths_{};
+  std::array<UseCounts, kHistory> uses_{};  // of all stacks, by interval
+  UseCounts uses_since_start_{};
   std::size_t current_ = 0;  // index of the interval that counts
   std::size_t ended_ = 0;    // intervals, at most kHistory - 1
   std::uint64_t samples_ = 0;

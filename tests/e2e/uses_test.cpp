@@ -1,6 +1,8 @@
-// What a process does on a CPU: `why` and `report` divide its time as it tells it itself.
+// What a process does on a CPU: `why`, `top`, `report` and the labels of pprof divide its time as
+// it tells it itself.
 #include "e2e/bpf_recording.hpp"
 #include "support/covering.hpp"
+#include "support/decoded_message.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
 #include "support/python_process.hpp"
@@ -108,7 +110,43 @@ TEST_P(UsesOfTime, AreDividedByWhyAsTheProcessTells) {
   expect_near(found, shares, report.at("samples").get<double>());
 }
 
-TEST_P(UsesOfTime, AreDividedByReportAsTheProcessTells) {
+TEST_P(UsesOfTime, AreDividedByTopAsTheProcessTells) {
+  ToldTimes told{python_};
+  const auto shown = run({tool(), "top", "--once", "--json", "-d", "4", "-p", pid_});
+  const auto shares = told.shares();
+  ASSERT_EQ(shown.status, ExitStatus{}) << shown.err;
+  const auto top = json::parse(shown.out);
+  const auto all = top.at("cpu").get<double>();
+  Shares found;
+  for (const auto& [use, share] : top.at("uses").items()) {
+    found[use] = share.get<double>() / all;
+  }
+  expect_near(found, shares, top.at("samples").get<double>());
+  EXPECT_LT(found.at("unknown"), 0.01);
+}
+
+// Of the labels "use" of a profile in the format of pprof (its proto/profile.proto).
+Shares shares_of_labels(const std::string& pprof) {
+  const DecodedMessage profile{pprof};
+  const auto strings = profile.texts(6);
+  Shares shares;
+  double all = 0;
+  for (const auto& sample : profile.messages(2)) {
+    const auto count = static_cast<double>(sample.numbers(2).at(0));
+    for (const auto& label : sample.messages(3)) {
+      if (strings.at(label.number(1)) == "use") {
+        shares[strings.at(label.number(2))] += count;
+      }
+    }
+    all += count;
+  }
+  for (auto& [use, share] : shares) {
+    share /= all;
+  }
+  return shares;
+}
+
+TEST_P(UsesOfTime, AreDividedByReportAndPprofAsTheProcessTells) {
   const TempDir directory;
   const auto data = (directory.path() / "uses.data").string();
   std::vector<std::string> record{tool(), "record"};
@@ -139,6 +177,10 @@ TEST_P(UsesOfTime, AreDividedByReportAsTheProcessTells) {
     }
   }
   expect_near(found, shares, all);
+  const auto pprof = (directory.path() / "uses.pb.gz").string();
+  const auto exported = run({tool(), "export", "-f", "pprof", "-o", pprof, data});
+  ASSERT_EQ(exported.status, ExitStatus{}) << exported.err;
+  expect_near(shares_of_labels(run({"gzip", "-dc", pprof}).out), shares, all);
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ std::vector<std::byte> stack_record(const std::vector<sampled_frame>& frames,
                                 .tid = 8,
                                 .count = static_cast<__u32>(frames.size()),
                                 .time = 1234,
+                                .address = 0x40,
                                 .task = task,
                                 .gil = gil,
                                 .flags = flags,
@@ -136,6 +137,7 @@ TEST_F(RecordsTest, FramesHaveTheLinesOfTheirInstructions) {
   ASSERT_THAT(stacks_, SizeIs(1));
   EXPECT_EQ(stacks_[0].pid, 7U);
   EXPECT_EQ(stacks_[0].tid, 8U);
+  EXPECT_EQ(stacks_[0].address, 0x40U);
   EXPECT_EQ(stacks_[0].time, 1234U);
   EXPECT_EQ(stacks_[0].gil, Gil::kHeld);
   EXPECT_TRUE(stacks_[0].python_thread);

@@ -191,6 +191,29 @@ TEST_F(LiveViewTest, KeepsTheSelectedRowOnTheScreen) {
   EXPECT_THAT(text(), Not(HasSubstr("inner")));
 }
 
+// Stacks that are read from outside do not tell: there are no zeros in their place.
+TEST_F(LiveViewTest, DividesTheTimeOnlyIfTheStacksTell) {
+  bpf::Stack stack;
+  stack.pid = 7;
+  stack.frames = {{.code = 1, .line = 11}};
+  profile.add(stack, 20, Use::kC);
+  profile.end_interval(seconds{1});
+  EXPECT_EQ(uses_text(profile),
+            "CPU 35.0%: python 0.0%  c 10.0%  gc 0.0%  import 0.0%  kernel 0.0%  unknown 25.0%");
+  const auto with = nlohmann::json::parse(to_json(profile, {.processes = 1, .bpf = true}));
+  EXPECT_DOUBLE_EQ(with.at("uses").at("c").get<double>(), 0.1);
+  EXPECT_DOUBLE_EQ(with.at("functions").at(0).at("uses").at("unknown").get<double>(), 0.25);
+  const auto without = nlohmann::json::parse(to_json(profile, {.processes = 1, .bpf = false}));
+  EXPECT_FALSE(without.contains("uses"));
+  EXPECT_FALSE(without.at("functions").at(0).contains("uses"));
+  const auto shown = [this](const SessionFacts& facts, std::size_t rows) {
+    return view.lines(profile, facts, {.columns = 80, .rows = rows}).at(2).text;
+  };
+  EXPECT_THAT(shown({.bpf = true}, 24), StartsWith("CPU 35.0%: python "));
+  EXPECT_THAT(shown({.bpf = false}, 24), Not(HasSubstr("python")));
+  EXPECT_THAT(shown({.bpf = true}, 10), Not(HasSubstr("python"))) << "no room";
+}
+
 TEST_F(LiveViewTest, HasTextAndJsonForScripts) {
   EXPECT_THAT(to_text(profile, {}), AllOf(StartsWith(" SELF%  TOTAL%"), HasSubstr(" inner  /srv")));
   const auto json = nlohmann::json::parse(to_json(profile, {.processes = 1, .frequency = 100}));

@@ -74,6 +74,29 @@ TEST_F(LiveProfile, HasTheSharesOfAllTheTimeIfAsked) {
   EXPECT_THAT(table.rows[1].wait, DoubleNear(0.15, 1e-9));
 }
 
+TEST_F(LiveProfile, DividesTheTimeByUse) {
+  const auto inner = stack_of({{.code = 1, .line = 11}, {.code = 2, .line = 21}});
+  profile.add(inner, 30, Use::kPython);
+  profile.add(inner, 10, Use::kC);
+  profile.end_interval(seconds{1});
+  profile.add(stack_of({{.code = 2, .line = 21}}), 20, Use::kKernel);
+  profile.end_interval(seconds{1});
+  EXPECT_THAT(profile.uses(), ElementsAre(0.15, 0.05, 0, 0, 0.1, 0));
+  const auto rows = profile.table({}).rows;
+  ASSERT_THAT(rows, SizeIs(2));
+  EXPECT_THAT(rows[0].uses, ElementsAre(0.15, 0.05, 0, 0, 0, 0));
+  EXPECT_THAT(rows[1].uses, ElementsAre(0, 0, 0, 0, 0.1, 0)) << "without the functions it calls";
+  for (std::size_t i = 0; i < kHistory; ++i) {
+    profile.end_interval(seconds{1});
+  }
+  EXPECT_THAT(profile.uses(), ElementsAre(0, 0, 0, 0, 0, 0)) << "long ago";
+  profile.share_since_start();
+  EXPECT_THAT(profile.uses(), ElementsAre(DoubleNear(0.3 / 22, 1e-9), DoubleNear(0.1 / 22, 1e-9), 0,
+                                          0, DoubleNear(0.2 / 22, 1e-9), 0));
+  profile.reset();
+  EXPECT_THAT(profile.uses(), ElementsAre(0, 0, 0, 0, 0, 0));
+}
+
 // A program that makes functions all the time does not take the names of others.
 TEST_F(LiveProfile, KeepsTheNamesThatHaveSamples) {
   constexpr std::uint32_t kMany = 200'000;
