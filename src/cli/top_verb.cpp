@@ -20,6 +20,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -136,7 +137,7 @@ class Top {
   Top(const TopCommand& command, live::LiveSampler& sampler, targets::StopSignals& signals)
       : command_{command}, sampler_{sampler}, signals_{signals} {}
 
-  void show_once();
+  void show_once(base::Logger& logger);
   void show();
   // The signal that ended it; 0: none.
   [[nodiscard]] int signal() const { return signal_; }
@@ -149,7 +150,7 @@ class Top {
   static bool press_keys(Screen& screen, live::LiveView& view);
   [[nodiscard]] live::SessionFacts facts() const {
     return {.processes = sampler_.processes(),
-            .lost = sampler_.lost(),
+            .lost = sampler_.lost() - lost_before_,
             .frequency = command_.frequency,
             .bpf = sampler_.no_bpf().empty(),
             .note = sampler_.ended()                                      ? "all have exited"
@@ -163,6 +164,7 @@ class Top {
   steady_clock::time_point began_ = steady_clock::now();
   steady_clock::time_point next_look_ = began_;
   int signal_ = 0;
+  std::uint64_t lost_before_ = 0;  // the latest reset of the profile
 };
 
 bool Top::wait_until(const Deadline& end, bool with_input) {
@@ -200,13 +202,16 @@ void Top::end_interval() {
   }
 }
 
-void Top::show_once() {
+void Top::show_once(base::Logger& logger) {
   const auto end = Deadline::after(command_.duration);
   sampler_.profile().share_since_start();
   while (signal_ == 0 && !end.expired() && !sampler_.ended()) {
     const auto left = nanoseconds{milliseconds{end.remaining_ms()}};
     (void)wait_until(Deadline::after(std::min<nanoseconds>(kInterval, left)), false);
     end_interval();
+  }
+  if (const auto lacks = live::incompleteness(sampler_.profile(), facts()); !lacks.empty()) {
+    logger.warning("{}", lacks);
   }
   if (command_.json) {
     base::write_all(STDOUT_FILENO, live::to_json(sampler_.profile(), facts()), "standard output");
@@ -247,6 +252,7 @@ void Top::show() {
     if (view.take_reset()) {
       sampler_.take();
       sampler_.profile().reset();
+      lost_before_ = sampler_.lost();
       began_ = steady_clock::now();
       paused.reset();
     }
@@ -293,7 +299,7 @@ int run_top(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
     return kFailure;
   }
   Top top{command, sampler, signals};
-  command.once ? top.show_once() : top.show();
+  command.once ? top.show_once(logger) : top.show();
   return top.signal() == 0 ? 0 : kSignalled + top.signal();
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/columns.hpp"
 #include "base/text.hpp"
+#include "bpf/stack_kind.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -358,6 +359,9 @@ std::vector<ScreenLine> LiveView::lines(const Profile& profile, const SessionFac
   if (facts.bpf && size.rows >= kEnough) {
     lines.push_back({.text = uses_text(profile)});
   }
+  if (auto lacks = incompleteness(profile, facts); !lacks.empty()) {
+    lines.push_back({.text = std::move(lacks)});
+  }
   if (help_) {
     add_help(lines);
   } else {
@@ -406,6 +410,22 @@ std::string uses_text(const Profile& profile) {
   return text;
 }
 
+namespace {
+
+perfdata::StackCounts stack_counts(const Profile& profile, const SessionFacts& facts) {
+  auto counts = profile.kinds();
+  // Time in which a stack could not be read from outside counts for the next stack of its thread.
+  counts.counts.at(static_cast<std::size_t>(perfdata::StackKind::kUnread)) +=
+      facts.bpf ? facts.lost : 0;
+  return counts;
+}
+
+}  // namespace
+
+std::string incompleteness(const Profile& profile, const SessionFacts& facts) {
+  return perfdata::incompleteness(stack_counts(profile, facts), false);
+}
+
 std::string to_text(const Profile& profile, const TableOptions& options) {
   const auto table = profile.table(options);
   auto text = fmt::format("{} {}\n", heading_of({}), name_of(options.view).heading);
@@ -432,6 +452,11 @@ Json uses_json(const Uses& uses) {
 }  // namespace
 
 std::string to_json(const Profile& profile, const SessionFacts& facts) {
+  const auto kinds = stack_counts(profile, facts);
+  auto stacks = Json::object();
+  for (const auto kind : bpf::kKindsOfStacks) {
+    stacks[std::string{perfdata::name(kind)}] = kinds.of(kind);
+  }
   Json json{{"version", 1},
             {"processes_sampled", facts.processes},
             {"frequency", facts.frequency},
@@ -439,6 +464,7 @@ std::string to_json(const Profile& profile, const SessionFacts& facts) {
             {"seconds", seconds_of(profile.length())},
             {"samples", profile.samples()},
             {"lost", facts.lost},
+            {"stacks", std::move(stacks)},
             {"cpu", profile.share()},
             {"gil", profile.gil_share()}};
   if (facts.bpf) {

@@ -81,6 +81,8 @@ class LiveView {
 
 // "CPU 98.2%: python 10.4%  c 52.0%  gc ...": shares of one CPU. For stacks read by BPF only.
 [[nodiscard]] std::string uses_text(const Profile& profile);
+// A sentence if more than 1 % of the samples lack Python functions, else empty.
+[[nodiscard]] std::string incompleteness(const Profile& profile, const SessionFacts& facts);
 // The table for --once.
 [[nodiscard]] std::string to_text(const Profile& profile, const TableOptions& options);
 // docs/top-json.md describes the format.

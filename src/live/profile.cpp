@@ -1,5 +1,7 @@
 #include "live/profile.hpp"
 
+#include "bpf/stack_kind.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -129,6 +131,7 @@ void Profile::name_process(std::uint32_t pid, std::string name) {
 
 void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it, Use use) {
   samples_ += count_of_it;
+  kinds_.counts.at(static_cast<std::size_t>(bpf::stack_kind(stack))) += count_of_it;
   ++added_;
   const Weight all{.count = static_cast<std::uint32_t>(count_of_it),
                    .gil = stack.gil == bpf::Gil::kHeld,
@@ -271,6 +274,7 @@ void Profile::reset() {
   uses_since_start_ = {};
   ended_ = 0;
   samples_ = 0;
+  kinds_ = {};
   length_ = {};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bpf/sampler.hpp"
+#include "pyinject/perfdata/stack_counts.hpp"
 
 #include <array>
 #include <chrono>
@@ -95,6 +96,8 @@ class Profile {
   [[nodiscard]] std::vector<Place> stack_of(View view, std::uint64_t id) const;
 
   [[nodiscard]] std::uint64_t samples() const { return samples_; }
+  // Since the start, or the latest reset().
+  [[nodiscard]] const perfdata::StackCounts& kinds() const { return kinds_; }
   [[nodiscard]] std::chrono::nanoseconds length() const { return length_; }
   // Use of CPUs in the same time as in the tables.
   [[nodiscard]] double share() const;
@@ -181,6 +184,7 @@ class Profile {
   std::size_t current_ = 0;  // index of the interval that counts
   std::size_t ended_ = 0;    // intervals, at most kHistory - 1
   std::uint64_t samples_ = 0;
+  perfdata::StackCounts kinds_;
   std::uint64_t added_ = 0;  // stacks
   std::chrono::nanoseconds length_{};
   bool since_start_ = false;

@@ -30,6 +30,9 @@ constexpr std::array<Words, kStackKinds> kWords{{
     {"other_program", "of other programs"},
 }};
 
+constexpr std::string_view kUnmarkedCut =
+    "cut at the root (more than 512 functions, or memory that was not there)";
+
 // The counts of a damaged file may have any sum.
 std::uint64_t sum(std::uint64_t one, std::uint64_t other) {
   std::uint64_t both = 0;
@@ -52,18 +55,19 @@ std::uint64_t StackCounts::all() const {
   return all;
 }
 
-std::string what_lacks(const StackCounts& counts) {
+std::string what_lacks(const StackCounts& counts, bool marked) {
   std::string text;
   for (std::size_t i = 0; i < kStackKinds; ++i) {
     if (counts.counts.at(i) != 0 && !kWords.at(i).lack.empty()) {
+      const bool unmarked = !marked && static_cast<StackKind>(i) == StackKind::kCut;
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", base::grouped(counts.counts.at(i)),
-                          kWords.at(i).lack);
+                          unmarked ? kUnmarkedCut : kWords.at(i).lack);
     }
   }
   return text;
 }
 
-std::string incompleteness(const StackCounts& counts) {
+std::string incompleteness(const StackCounts& counts, bool marked) {
   double all = 0;  // not the sum of integers, which is limited
   for (const auto count : counts.counts) {
     all += static_cast<double>(count);
@@ -76,7 +80,8 @@ std::string incompleteness(const StackCounts& counts) {
     return {};
   }
   return fmt::format("{:.1f} % of the {} samples lack Python functions: {}",
-                     100 * (all - whole) / all, base::grouped(counts.all()), what_lacks(counts));
+                     100 * (all - whole) / all, base::grouped(counts.all()),
+                     what_lacks(counts, marked));
 }
 
 std::string to_section(const StackCounts& counts) {

@@ -146,6 +146,7 @@ void Accountant::add_sample(const Event& event) {
     sample.gil = stack->gil;
   }
   ++account_.samples;
+  accounts_.kinds.add(stack == nullptr ? perfdata::StackKind::kUnread : stack->kind);
   accounts_.samples.push_back(sample);
 }
 

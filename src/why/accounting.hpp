@@ -92,6 +92,7 @@ struct Accounts {
   std::vector<Wait> waits;                         // ascending by tid, then by time
   std::vector<Sample> samples;                     // the same
   std::vector<Poll> polls;                         // the same
+  perfdata::StackCounts kinds;                     // of the stacks of SAMPLES
 };
 
 // Sorts the parts of RECORDING.

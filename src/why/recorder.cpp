@@ -1,6 +1,7 @@
 #include "why/recorder.hpp"
 
 #include "base/import_system.hpp"
+#include "bpf/stack_kind.hpp"
 #include "procfs/cgroup.hpp"
 #include "procfs/sockets.hpp"
 #include "procfs/stat.hpp"
@@ -150,7 +151,11 @@ void Recorder::on_stack(const bpf::Stack& stack) {
       recording_.python.size() + recording_.wakers.size() >= kMostEvents) {
     return;
   }
-  PythonStack python{.time = stack.time, .tid = stack.tid, .gil = stack.gil, .does = stack.does};
+  PythonStack python{.time = stack.time,
+                     .tid = stack.tid,
+                     .gil = stack.gil,
+                     .does = stack.does,
+                     .kind = bpf::stack_kind(stack)};
   Lines lines;
   lines.reserve(stack.frames.size());
   for (const auto& frame : stack.frames) {

@@ -4,6 +4,7 @@
 #include "bpf/code_files.hpp"
 #include "bpf/sampler.hpp"
 #include "procfs/kernel_work.hpp"
+#include "pyinject/perfdata/stack_counts.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -95,6 +96,7 @@ struct PythonStack {
   std::uint32_t stack = 0;
   bpf::Gil gil = bpf::Gil::kUnknown;
   bpf::Does does = bpf::Does::kUnknown;
+  perfdata::StackKind kind = perfdata::StackKind::kComplete;
   bool collects = false;  // runs the garbage collector
   bool imports = false;   // runs an import: a function of importlib._bootstrap is in the stack
 };

@@ -226,6 +226,7 @@ Report make_report(Recording& recording) {
   }
   report.snapshots = recording.snapshots;
   report.lost = recording.lost;
+  report.kinds = accounts.kinds;
   judge(recording, accounts, loop_blocks(recording, accounts, kShortestBlock), report);
   return report;
 }

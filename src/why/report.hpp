@@ -93,6 +93,7 @@ struct Report {
   std::uint64_t samples = 0;
   std::uint64_t switches = 0;
   std::uint64_t snapshots = 0;
+  perfdata::StackCounts kinds = {};  // of the stacks of the samples
   std::uint64_t lost = 0;
 };
 

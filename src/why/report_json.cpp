@@ -1,4 +1,5 @@
 #include "base/text.hpp"
+#include "bpf/stack_kind.hpp"
 #include "why/report_text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -77,6 +78,10 @@ std::string to_json(const Report& report) {
     unusual.push_back(
         {{"name", each.name}, {"text", each.text}, {"next", text_or_null(each.next)}});
   }
+  auto stacks = ordered_json::object();
+  for (const auto kind : bpf::kKindsOfStacks) {
+    stacks[std::string{perfdata::name(kind)}] = report.kinds.of(kind);
+  }
   const ordered_json all{{"version", kVersion},
                          {"pid", report.pid},
                          {"command", text_or_null(report.command)},
@@ -90,6 +95,7 @@ std::string to_json(const Report& report) {
                          {"gil", holders(report.gil)},
                          {"locks", holders(report.locks)},
                          {"samples", report.samples},
+                         {"stacks", std::move(stacks)},
                          {"switches", report.switches},
                          {"snapshots", report.snapshots},
                          {"lost", report.lost}};

@@ -415,6 +415,9 @@ void Judge::add_gaps() {
                     base::counted(recording_.lost, "record")),
         fmt::format("perf-pyinject why -p {} -F 99", recording_.pid));
   }
+  if (const auto lacks = perfdata::incompleteness(accounts_.kinds, false); !lacks.empty()) {
+    add("stacks", lacks, fmt::format("perf-pyinject dump -p {}", recording_.pid));
+  }
   if (recording_.cut) {
     add("cut", "more events than fit into memory: the end of the recording is missing",
         fmt::format("perf-pyinject why -p {} -d 1", recording_.pid));

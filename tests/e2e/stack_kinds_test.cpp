@@ -177,6 +177,13 @@ TEST_P(StackKinds, OfAStackThatIsTooDeepHasAMark) {
   if (GetParam().engine == "bpf") {
     EXPECT_EQ(of("cut"), samples_with(samples(), "[truncated: python stack]")) << kinds();
     EXPECT_GE(of("cut"), kFew) << kinds();
+    const auto pid = std::to_string(target.pid().value());
+    const auto top = run_tool({"top", "--once", "-d", "1", "--json", "-p", pid});
+    ASSERT_EQ(top.status, ExitStatus{}) << top.err;
+    EXPECT_THAT(top.err, HasSubstr(" lack Python functions: "));
+    EXPECT_EQ(nlohmann::json::parse(top.out).at("stacks").at("complete"), 0);
+    const auto why = run_tool({"why", "-d", "1", "-p", pid});
+    EXPECT_THAT(why.out, HasSubstr(" lack Python functions: ")) << why.err;
     return;
   }
   EXPECT_EQ(of("unnamed"), samples_with(samples(), "[unnamed Python functions]")) << kinds();

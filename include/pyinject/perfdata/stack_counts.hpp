@@ -45,10 +45,11 @@ struct StackCounts {
 
 // What lacks, by kind, with remedies: "400 of a program that was executed later (record it by
 // itself), 86 cut (...)". Empty: nothing.
-[[nodiscard]] std::string what_lacks(const StackCounts& counts);
+[[nodiscard]] std::string what_lacks(const StackCounts& counts, bool marked = true);
 
 // A sentence with it if more than 1 % of the samples lack Python functions, else empty. Samples of
-// other programs that were started do not make it due: they have none.
-[[nodiscard]] std::string incompleteness(const StackCounts& counts);
+// other programs that were started do not make it due: they have none. MARKED: the stacks that are
+// shown have marks.
+[[nodiscard]] std::string incompleteness(const StackCounts& counts, bool marked = true);
 
 }  // namespace pyinject::perfdata

@@ -214,6 +214,27 @@ TEST_F(LiveViewTest, DividesTheTimeOnlyIfTheStacksTell) {
   EXPECT_THAT(shown({.bpf = true}, 10), Not(HasSubstr("python"))) << "no room";
 }
 
+TEST_F(LiveViewTest, SaysThatSamplesLackFunctions) {
+  EXPECT_EQ(incompleteness(profile, {.bpf = true}), "");
+  bpf::Stack stack;
+  stack.frames = {{.code = 1, .line = 11}};
+  stack.truncated = true;
+  profile.add(stack);
+  stack.truncated = false;
+  stack.frames.push_back({.code = 0});
+  profile.add(stack);
+  profile.add({});
+  const SessionFacts facts{.lost = 3, .bpf = true};
+  const std::string sentence =
+      "8.9 % of the 56 samples lack Python functions: 1 cut at the root (more than 512 functions, "
+      "or memory that was not there), 4 that could not be read (a lower -F helps if records were "
+      "lost)";
+  EXPECT_EQ(incompleteness(profile, facts), sentence);
+  EXPECT_THAT(view.lines(profile, facts, {.columns = 200, .rows = 24}).at(3).text, sentence);
+  const auto stacks = nlohmann::json::parse(to_json(profile, facts)).at("stacks");
+  EXPECT_EQ(stacks.dump(), R"({"complete":50,"cut":1,"no_python":1,"unread":4})");
+}
+
 TEST_F(LiveViewTest, HasTextAndJsonForScripts) {
   EXPECT_THAT(to_text(profile, {}), AllOf(StartsWith(" SELF%  TOTAL%"), HasSubstr(" inner  /srv")));
   const auto json = nlohmann::json::parse(to_json(profile, {.processes = 1, .frequency = 100}));

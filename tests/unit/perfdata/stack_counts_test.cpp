@@ -40,6 +40,9 @@ TEST(StackCounts, OfADamagedSectionAreThoseThatCanBeRead) {
 TEST(StackCounts, SayWhatLacksIfItIsMoreThanOnePercent) {
   EXPECT_EQ(incompleteness({}), "");
   EXPECT_EQ(incompleteness(made(99, StackKind::kUnread, 1)), "");
+  EXPECT_EQ(incompleteness(made(0, StackKind::kCut, 2), false),
+            "100.0 % of the 2 samples lack Python functions: 2 cut at the root (more than 512 "
+            "functions, or memory that was not there)");
   EXPECT_EQ(incompleteness(made(81, StackKind::kLaterProgram, 486)),
             "85.7 % of the 567 samples lack Python functions: 486 of a program that was executed "
             "later (record it by itself)");

@@ -47,6 +47,20 @@ TEST_F(ReportTest, SaysWhatThreadsWithoutWorkDo) {
                          "wait in call gw.py:8\n"));
 }
 
+TEST_F(ReportTest, SaysThatSamplesLackPythonFunctions) {
+  thread(1, "main");
+  busy(1);
+  EXPECT_THAT(unusual(report()), Not(testing::Contains("stacks")));
+  recording.python.back().kind = perfdata::StackKind::kCut;
+  const auto cut = report();
+  EXPECT_THAT(unusual(cut), testing::Contains("stacks"));
+  EXPECT_THAT(to_text(cut), HasSubstr("100.0 % of the 1 samples lack Python functions: 1 cut"));
+  recording.python.clear();
+  const auto unread = nlohmann::json::parse(to_json(report()));
+  EXPECT_EQ(unread.at("stacks").at("unread"), 1) << "there is a sample, but no stack";
+  EXPECT_EQ(unread.at("stacks").at("complete"), 0);
+}
+
 TEST_F(ReportTest, SaysThatAProcessCannotRun) {
   sighting(1, 5, KernelWork::kSleep);
   thread(1, "one");
