@@ -91,6 +91,7 @@ ordered_json json_of(const python::SuspendedGreenlet& greenlet) {
   ordered_json one;
   one["id"] = hexadecimal(greenlet.address);
   one["type"] = printable(greenlet.type);
+  one["tid"] = greenlet.thread ? ordered_json(greenlet.thread->value()) : ordered_json{};
   one["frames"] = json_of(greenlet.frames);
   one["certain"] = greenlet.certain;
   return one;

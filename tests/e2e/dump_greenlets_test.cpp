@@ -50,11 +50,13 @@ def told(g):
         frames.append({"function": frame.f_code.co_qualname, "file": frame.f_code.co_filename, "line": frame.f_lineno})
         frame = frame.f_back
     name = "Own" if type(g) is Own else "greenlet.greenlet"
-    return {"type": name, "frames": frames}
+    return {"type": name, "tid": tids[g], "frames": frames}
+tids = {greenlet.getcurrent(): threading.get_native_id()}
 suspended, ready, end = [], threading.Event(), threading.Event()
 def make(count):
     for i in range(count):
         suspended.append((Own if i % 2 else greenlet.greenlet)([root_inner, root_sorted, root_generator][i % 3]))
+        tids[suspended[-1]] = threading.get_native_id()
         suspended[-1].switch()
 def in_thread():
     make(6)
@@ -100,7 +102,9 @@ TEST_P(DumpGreenlets, AreThoseOfTheProgram) {
     std::vector<json> found;
     for (const auto& greenlet : process.at("greenlets")) {
       EXPECT_EQ(greenlet.at("certain"), true);
-      found.push_back({{"type", greenlet.at("type")}, {"frames", greenlet.at("frames")}});
+      found.push_back({{"type", greenlet.at("type")},
+                       {"tid", greenlet.at("tid")},
+                       {"frames", greenlet.at("frames")}});
     }
     std::ranges::sort(told);
     std::ranges::sort(found);

@@ -21,4 +21,17 @@ base::Tid StackOwners::owner(const memory::MemoryReader& memory, base::RemoteAdd
   return above != threads_.end() ? above->second : main_.value_or(own);
 }
 
+std::optional<base::Tid> StackOwners::at(base::RemoteAddress address,
+                                         const std::vector<procfs::Mapping>& mappings) const {
+  const auto* const mapping = procfs::find_mapping(mappings, address);
+  const auto above = threads_.upper_bound(address.value());
+  if (mapping == nullptr) {
+    return std::nullopt;
+  }
+  if (above != threads_.end() && mapping->contains(base::RemoteAddress{above->first})) {
+    return above->second;
+  }
+  return mapping->path == "[stack]" ? main_ : std::nullopt;
+}
+
 }  // namespace pyinject::python

@@ -1,7 +1,8 @@
-// Which thread runs an interpreter of 3.12.
+// Which thread a stack belongs to, and so which one runs an interpreter of 3.12.
 #pragma once
 
 #include "memory/process_memory.hpp"
+#include "procfs/maps.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/base/remote_address.hpp"
 #include "python/layout/runtime_layout.hpp"
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 namespace pyinject::python {
 
@@ -31,6 +33,10 @@ class StackOwners {
   // that the state names, if none runs any.
   [[nodiscard]] base::Tid owner(const memory::MemoryReader& memory, base::RemoteAddress state,
                                 base::Tid own) const;
+  // The thread whose stack contains ADDRESS. MAPPINGS: in ascending order. nullopt: unknown, as for
+  // a thread that has exited.
+  [[nodiscard]] std::optional<base::Tid> at(base::RemoteAddress address,
+                                            const std::vector<procfs::Mapping>& mappings) const;
 
  private:
   const RuntimeLayout& layout_;

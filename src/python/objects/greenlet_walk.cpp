@@ -187,7 +187,9 @@ RawGreenlets GreenletWalk::list(RemoteAddress interpreter) {
     if (!state || state->top_frame.is_null()) {
       continue;
     }
-    RawGreenlet greenlet{.address = address, .type = objects_.type_name(address)};
+    RawGreenlet greenlet{.address = address,
+                         .type = objects_.type_name(address),
+                         .stack = RemoteAddress{state->stack_start}};
     read_frames(*state, greenlet);
     if (!greenlet.frames.empty()) {
       result.greenlets.push_back(std::move(greenlet));

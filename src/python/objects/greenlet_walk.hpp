@@ -20,6 +20,7 @@ struct RawGreenlet {
   base::RemoteAddress address;
   std::string type = {};
   std::vector<RawAwait> frames = {};  // innermost first
+  base::RemoteAddress stack = {};     // an address in the C stack that it uses
   bool whole = true;                  // false: outer functions could not be read
   bool operator==(const RawGreenlet&) const = default;
 };

@@ -6,6 +6,7 @@
 #include "pyinject/base/cancellation.hpp"
 #include "python/layout/frame_reading.hpp"
 #include "python/layout/object_layout.hpp"
+#include "python/layout/stack_owners.hpp"
 #include "python/objects/greenlet_walk.hpp"
 #include "python/objects/lock_walk.hpp"
 #include "python/objects/remote_objects.hpp"
@@ -55,6 +56,7 @@ class ObjectReader::Impl {
        const RuntimeLayout& runtime, const ObjectLayout& objects,
        std::optional<TaskOffsets> offsets, RemoteAddress code_type)
       : image_{std::move(image)},
+        pid_{target.id.pid},
         version_{target.version},
         runtime_{target.addresses.runtime},
         memory_{image_->memory()},
@@ -120,6 +122,7 @@ class ObjectReader::Impl {
   void find_holders(std::span<const ThreadStack> stacks, std::vector<Wait>& waits) const;
 
   std::shared_ptr<const ProcessImage> image_;
+  base::Pid pid_;
   Version version_;
   RemoteAddress runtime_;
   memory::SteadyMemory memory_;
@@ -133,15 +136,21 @@ class ObjectReader::Impl {
   LiveStacks stacks_;
   std::vector<RemoteAddress> interpreters_;
   std::unordered_map<std::uint64_t, base::Tid> idents_;  // pthread_self() of each thread
+  StackOwners stack_owners_{layout_};
 };
 
 void ObjectReader::Impl::update_threads() {
   (void)threads_.update();
   idents_.clear();
+  stack_owners_.clear();
   interpreters_.clear();
   for (const auto& thread : threads_.threads()) {
     if (const auto ident = memory_.read_value<std::uint64_t>(thread.address + layout_.thread_id)) {
       idents_.emplace(*ident, thread.tid);
+      stack_owners_.add(*ident, thread.tid);
+      if (thread.tid.value() == pid_.value()) {
+        stack_owners_.set_main(thread.tid);
+      }
     }
     interpreters_.push_back(thread.interpreter);
   }
@@ -305,10 +314,12 @@ SuspendedGreenlets ObjectReader::Impl::greenlets() {
     earlier.emplace(greenlet.address.value(), &greenlet);
   }
   result.complete = now.complete;
+  const auto mappings = image_->mappings().value_or(std::vector<procfs::Mapping>{});
   std::size_t name_bytes = 0;
   for (auto& raw : now.greenlets) {
     const auto found = earlier.find(raw.address.value());
     SuspendedGreenlet greenlet{.address = raw.address.value(), .type = std::move(raw.type)};
+    greenlet.thread = stack_owners_.at(raw.stack, mappings);
     const bool named = name_frames(raw.frames, name_bytes, greenlet.frames);
     greenlet.certain =
         named && raw.whole && found != earlier.end() && found->second->frames == raw.frames;

@@ -68,9 +68,10 @@ struct AsyncTasks {
 // A greenlet that is suspended. The one that runs is on its thread's stack.
 struct SuspendedGreenlet {
   std::uint64_t address = 0;
-  std::string type;                     // the name of its class: "greenlet.greenlet", "Hub"
-  std::vector<AsyncFrame> frames = {};  // innermost first
-  bool certain = true;                  // false: it changed during every read, or is too long
+  std::string type;                      // the name of its class: "greenlet.greenlet", "Hub"
+  std::vector<AsyncFrame> frames = {};   // innermost first
+  std::optional<base::Tid> thread = {};  // nullopt: unknown
+  bool certain = true;                   // false: it changed during every read, or is too long
   bool operator==(const SuspendedGreenlet&) const = default;
 };
 
