@@ -55,8 +55,9 @@ constexpr std::string_view kWhyHelp =
 Records a Python process for some seconds and prints where the wall time of its
 threads goes: Python, C functions, the garbage collector, imports, the kernel,
 page faults, and waits for the GIL, locks, files, the network or a CPU; the
-lines with most of it; who has the GIL or a lock while others wait; and what is
-unusual, with the next command to type. The first line is the verdict.
+lines with most of it; who has the GIL or a lock while others wait; which
+greenlets are suspended; and what is unusual, with the next command to type.
+The first line is the verdict.
 
 The process is not stopped or changed, and no file is written. Needs root, or
 CAP_BPF with CAP_PERFMON; kernel functions have names only for root. Linux 5.17

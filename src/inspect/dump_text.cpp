@@ -155,7 +155,11 @@ void Writer::tasks(const ProcessSnapshot& process) {
 }
 
 void Writer::greenlets(const ProcessSnapshot& process) {
-  text_ += greenlets_text(process, options_.verbose);
+  GreenletsForm form{.core = process.core.has_value()};
+  if (options_.verbose) {
+    form.most_stacks = process.greenlets.size();
+  }
+  text_ += greenlets_text(process.greenlets, form);
   if (!process.all_greenlets && !(process.core && process.greenlets.empty())) {
     text_ += colored(kYellow, process.core ? "  ... more greenlets cannot be read from this core\n"
                                            : "  ... more greenlets could not be read in time\n");

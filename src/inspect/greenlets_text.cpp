@@ -17,14 +17,27 @@ namespace {
 using base::printable;
 using python::SuspendedGreenlet;
 
-constexpr std::size_t kMostStacks = 100;
+void add_functions(const SuspendedGreenlet& greenlet, const GreenletsForm& form,
+                   std::string& text) {
+  const auto shown = std::min(greenlet.frames.size(), form.most_functions);
+  for (const auto& frame : std::span{greenlet.frames}.first(shown)) {
+    if (frame.names.qualname.empty() && frame.names.file.empty()) {
+      text += fmt::format("{}    [unknown]\n", form.indent);
+      continue;
+    }
+    text += fmt::format("{}    {}  {}:{}\n", form.indent, printable(frame.names.qualname),
+                        printable(frame.names.file),
+                        frame.line == 0 ? std::string{"?"} : std::to_string(frame.line));
+  }
+  if (shown != greenlet.frames.size()) {
+    text += fmt::format("{}    ... {} ({})\n", form.indent,
+                        base::counted(greenlet.frames.size() - shown, "outer function"), form.rest);
+  }
+}
 
-struct Alike {
-  const SuspendedGreenlet* first = nullptr;
-  std::size_t count = 0;
-};
+}  // namespace
 
-std::vector<Alike> alike(const std::vector<SuspendedGreenlet>& greenlets) {
+std::vector<AlikeGreenlets> alike(const std::vector<SuspendedGreenlet>& greenlets) {
   std::vector<const SuspendedGreenlet*> sorted;
   sorted.reserve(greenlets.size());
   for (const auto& greenlet : greenlets) {
@@ -41,14 +54,14 @@ std::vector<Alike> alike(const std::vector<SuspendedGreenlet>& greenlets) {
                ? std::tie(a->type, a->certain) < std::tie(b->type, b->certain)
                : std::ranges::lexicographical_compare(a->frames, b->frames, {}, key, key);
   });
-  std::vector<Alike> groups;
+  std::vector<AlikeGreenlets> groups;
   for (const auto* const greenlet : sorted) {
     if (groups.empty() || !is_equal(*groups.back().first, *greenlet)) {
       groups.push_back({.first = greenlet, .count = 0});
     }
     ++groups.back().count;
   }
-  std::ranges::stable_sort(groups, [](const Alike& a, const Alike& b) {
+  std::ranges::stable_sort(groups, [](const AlikeGreenlets& a, const AlikeGreenlets& b) {
     const bool a_is_hub = a.first->type == "Hub";
     const bool b_is_hub = b.first->type == "Hub";
     return a_is_hub != b_is_hub ? b_is_hub : a.count > b.count;
@@ -56,35 +69,26 @@ std::vector<Alike> alike(const std::vector<SuspendedGreenlet>& greenlets) {
   return groups;
 }
 
-}  // namespace
-
-std::string greenlets_text(const ProcessSnapshot& process, bool all) {
-  if (process.greenlets.empty()) {
+std::string greenlets_text(const std::vector<SuspendedGreenlet>& greenlets,
+                           const GreenletsForm& form) {
+  if (greenlets.empty()) {
     return {};
   }
-  auto text = fmt::format("  {} suspended\n",
-                          base::counted(process.greenlets.size(), "greenlet is", "greenlets are"));
-  const auto groups = alike(process.greenlets);
-  const auto shown = all ? groups.size() : std::min(groups.size(), kMostStacks);
+  auto text = fmt::format("{}{} suspended\n", form.indent,
+                          base::counted(greenlets.size(), "greenlet is", "greenlets are"));
+  const auto groups = alike(greenlets);
+  const auto shown = std::min(groups.size(), form.most_stacks);
   for (const auto& [greenlet, count] : std::span{groups}.first(shown)) {
-    text += fmt::format("    {} ({}){}\n", base::counted(count, "greenlet", "greenlets"),
-                        printable(greenlet->type),
+    text += fmt::format("{}  {} ({}){}\n", form.indent,
+                        base::counted(count, "greenlet", "greenlets"), printable(greenlet->type),
                         greenlet->certain ? ""
-                        : process.core    ? ": not all of it can be read"
+                        : form.core       ? ": not all of it can be read"
                                           : ": changed while it was read");
-    for (const auto& frame : greenlet->frames) {
-      if (frame.names.qualname.empty() && frame.names.file.empty()) {
-        text += "      [unknown]\n";
-        continue;
-      }
-      text += fmt::format("      {}  {}:{}\n", printable(frame.names.qualname),
-                          printable(frame.names.file),
-                          frame.line == 0 ? std::string{"?"} : std::to_string(frame.line));
-    }
+    add_functions(*greenlet, form, text);
   }
   if (shown != groups.size()) {
-    text += fmt::format("    ... {} (-v or --json: all)\n",
-                        base::counted(groups.size() - shown, "more stack"));
+    text += fmt::format("{}  ... {} ({})\n", form.indent,
+                        base::counted(groups.size() - shown, "more stack"), form.rest);
   }
   return text;
 }

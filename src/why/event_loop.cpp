@@ -25,6 +25,24 @@ Where where(const Recording& recording, std::uint32_t stack) {
   return found;
 }
 
+bool is_line_of_hub(const Recording& recording, const Line& line) {
+  return is_hub(recording.names.text(line.function), recording.names.text(line.file));
+}
+
+// In a thread that has a hub. What greenlets and the hub's callbacks do keeps the loop from
+// running; it runs where nothing but gevent is on the hub's stack.
+Where where_beside_hub(const Recording& recording, std::uint32_t stack) {
+  const auto& lines = recording.stacks.lines(stack);
+  const auto hub = std::ranges::find_if(
+      lines, [&](const Line& line) { return is_line_of_hub(recording, line); });
+  const bool polls = std::all_of(lines.begin(), hub, [&](const Line& line) {
+    return recording.names.text(line.file).find("/gevent/") != std::string::npos;
+  });
+  return lines.empty()                 ? Where::kNoLoop
+         : hub != lines.end() && polls ? Where::kLoop
+                                       : Where::kCallback;
+}
+
 // A poll, a sample or a wait, in order of time.
 struct Mark {
   std::uint64_t begin = 0;
@@ -53,24 +71,41 @@ std::vector<Mark> marks_of(const Accounts& accounts, std::uint32_t tid) {
   return marks;
 }
 
+// Whether thread TID has a hub: a snapshot or one of MARKS shows it.
+bool has_hub(const Recording& recording, std::uint32_t tid, const std::vector<Mark>& marks) {
+  const auto facts = recording.threads.find(tid);
+  return (facts != recording.threads.end() && facts->second.hub) ||
+         std::ranges::any_of(marks, [&](const Mark& mark) {
+           return std::ranges::any_of(recording.stacks.lines(mark.stack), [&](const Line& line) {
+             return is_line_of_hub(recording, line);
+           });
+         });
+}
+
 }  // namespace
+
+bool is_hub(std::string_view function, std::string_view file) {
+  return function == "Hub.run" && file.ends_with("gevent/hub.py");
+}
 
 std::vector<LoopBlock> loop_blocks(const Recording& recording, const Accounts& accounts,
                                    std::uint64_t shortest) {
   std::vector<LoopBlock> blocks;
-  std::unordered_map<std::uint32_t, Where> known;
   for (const auto& [tid, account] : accounts.threads) {
-    LoopBlock block{.tid = tid};
+    const auto marks = marks_of(accounts, tid);
+    const bool hub = has_hub(recording, tid, marks);
+    std::unordered_map<std::uint32_t, Where> known;
+    LoopBlock block{.tid = tid, .hub = hub};
     const auto close = [&, tid = tid] {
       if (block.length() >= shortest && !block.spent.empty()) {
         blocks.push_back(block);
       }
-      block = {.tid = tid};
+      block = {.tid = tid, .hub = hub};
     };
-    for (const auto& mark : marks_of(accounts, tid)) {
+    for (const auto& mark : marks) {
       auto [at, fresh] = known.try_emplace(mark.stack, Where::kNoLoop);
       if (fresh) {
-        at->second = where(recording, mark.stack);
+        at->second = hub ? where_beside_hub(recording, mark.stack) : where(recording, mark.stack);
       }
       // Without polls, only a single wait is sure to be in one round of the loop.
       if (mark.poll || at->second != Where::kCallback || !recording.polls) {

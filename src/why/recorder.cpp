@@ -8,6 +8,7 @@
 #include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
 #include "python/layout/frame_layout.hpp"
+#include "why/event_loop.hpp"
 
 #include <fmt/format.h>
 
@@ -71,6 +72,12 @@ bool is_blocked(const inspect::ThreadSnapshot& thread) {
                                    thread.activity == inspect::Activity::kUninterruptible);
 }
 
+bool runs_hub(const python::SuspendedGreenlet& greenlet) {
+  return std::ranges::any_of(greenlet.frames, [](const auto& frame) {
+    return is_hub(frame.names.qualname, frame.names.file);
+  });
+}
+
 }  // namespace
 
 std::variant<std::unique_ptr<Recorder>, std::string> Recorder::open(
@@ -81,9 +88,10 @@ std::variant<std::unique_ptr<Recorder>, std::string> Recorder::open(
   if (const auto* const why = std::get_if<std::string>(&layout)) {
     return *why;
   }
-  // Polls slow down each system call of the machine, so only event loops are worth it.
-  const auto first = inspect::take_snapshot(target.id.pid, &target, inspect::Pace::kOften);
-  const bool loops = first && !first->tasks.empty();
+  // Polls slow down each system call of the machine, so only event loops are worth it. gevent's may
+  // start to run, or another greenlet instead, between the looks at stacks and at greenlets.
+  const auto first = inspect::take_snapshot(target.id.pid, &target);
+  const bool loops = first && (!first->tasks.empty() || !first->greenlets.empty());
   auto opened = self->open_sampler(loops);
   self->recording_.polls = loops && std::holds_alternative<std::unique_ptr<bpf::Sampler>>(opened);
   if (loops && !self->recording_.polls) {  // a kernel without tracepoints of system calls
@@ -312,6 +320,32 @@ void Recorder::add_sighting(const inspect::ProcessSnapshot& process,
   recording_.sightings.push_back(sighting);
 }
 
+// That of the innermost function of the program itself.
+Line Recorder::own_line(const std::vector<python::AsyncFrame>& frames) {
+  const auto own = std::ranges::find_if(frames, [](const auto& frame) {
+    return frame.names.file.find("/lib/python3") == std::string::npos;
+  });
+  const auto& frame = own == frames.end() ? frames.back() : *own;
+  return {.function = recording_.names.number(frame.names.qualname),
+          .file = recording_.names.number(frame.names.file),
+          .line = frame.line};
+}
+
+// Takes longer than the buffers of a recording hold.
+void Recorder::look_at_greenlets(inspect::ProcessSnapshot process) {
+  for (const auto& greenlet : process.greenlets) {
+    if (runs_hub(greenlet)) {
+      if (greenlet.thread) {
+        recording_.threads[static_cast<std::uint32_t>(greenlet.thread->value())].hub = true;
+      }
+    } else {
+      ++recording_.switched_away[own_line(greenlet.frames)];
+    }
+  }
+  recording_.greenlets = std::move(process.greenlets);
+  recording_.all_greenlets = process.all_greenlets;
+}
+
 void Recorder::take_snapshot() {
   const auto before = now();
   const auto process = inspect::take_snapshot(target_.id.pid, &target_, inspect::Pace::kOften);
@@ -330,17 +364,7 @@ void Recorder::take_snapshot() {
   recording_.awaited.clear();
   for (const auto& task : process->tasks) {
     if (task.state == python::AsyncTask::State::kPending && !task.awaits.empty()) {
-      // The innermost function of the program itself.
-      const auto own = std::ranges::find_if(task.awaits, [](const auto& frame) {
-        return frame.names.file.find("/lib/python3") == std::string::npos;
-      });
-      const auto& frame = own == task.awaits.end() ? task.awaits.back() : *own;
-      ++recording_.awaited[Line{.function = recording_.names.number(frame.names.qualname),
-                                .file = recording_.names.number(frame.names.file),
-                                .line = frame.line}];
-    }
-    if (task.thread) {
-      recording_.threads[static_cast<std::uint32_t>(task.thread->value())].event_loop = true;
+      ++recording_.awaited[own_line(task.awaits)];
     }
   }
   for (const auto& deadlock : process->deadlocks) {
@@ -367,6 +391,9 @@ Recording Recorder::finish() {
   recording_.end = now();
   rings_->disable();
   drain();
+  if (auto process = inspect::take_snapshot(target_.id.pid, &target_)) {
+    look_at_greenlets(std::move(*process));
+  }
   for (const auto& name : code_.names()) {
     recording_.codes.push_back(recording_.names.number(name));
   }

@@ -50,6 +50,8 @@ class Recorder {
   void on_sample(const RingRecord& record, Event& event);
   void drain();
   void take_snapshot();
+  void look_at_greenlets(inspect::ProcessSnapshot process);
+  [[nodiscard]] Line own_line(const std::vector<python::AsyncFrame>& frames);
   void add_thread(const inspect::ThreadSnapshot& thread);
   void add_sighting(const inspect::ProcessSnapshot& process, const inspect::ThreadSnapshot& thread,
                     std::uint64_t time);

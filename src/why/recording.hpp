@@ -5,6 +5,7 @@
 #include "bpf/sampler.hpp"
 #include "procfs/kernel_work.hpp"
 #include "pyinject/perfdata/stack_counts.hpp"
+#include "python/objects/object_reader.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -126,8 +127,8 @@ struct Sighting {
 };
 
 struct ThreadFacts {
-  std::string name;         // Thread.name, else the kernel's
-  bool event_loop = false;  // it has asyncio tasks
+  std::string name;  // Thread.name, else the kernel's
+  bool hub = false;  // it runs gevent's event loop
   std::uint64_t minor_faults = 0;
   std::uint64_t major_faults = 0;
   std::uint64_t on_cpu = 0;   // by the kernel's count, in nanoseconds
@@ -160,6 +161,10 @@ struct Recording {
   std::string frozen = {};  // at the end: by the cgroup with this directory
   // Pending asyncio tasks at the last look, by what they await.
   std::map<Line, std::size_t> awaited = {};
+  // At the end.
+  std::vector<python::SuspendedGreenlet> greenlets = {};
+  bool all_greenlets = true;                       // false: there may be more
+  std::map<Line, std::size_t> switched_away = {};  // where they are, but for gevent's hubs
   std::uint64_t resident_kb_before = 0;
   std::uint64_t resident_kb = 0;  // at the end
   bool kernel_names = false;      // the kernel's functions have names

@@ -227,6 +227,8 @@ Report make_report(Recording& recording) {
   report.snapshots = recording.snapshots;
   report.lost = recording.lost;
   report.kinds = accounts.kinds;
+  report.greenlets = std::move(recording.greenlets);
+  report.all_greenlets = recording.all_greenlets;
   judge(recording, accounts, loop_blocks(recording, accounts, kShortestBlock), report);
   return report;
 }

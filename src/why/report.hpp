@@ -90,6 +90,8 @@ struct Report {
   std::vector<Holder> gil = {};    // the longest first
   std::vector<Holder> locks = {};  // the same
   std::vector<Unusual> unusual = {};
+  std::vector<python::SuspendedGreenlet> greenlets = {};  // at the end
+  bool all_greenlets = true;                              // false: there may be more
   std::uint64_t samples = 0;
   std::uint64_t switches = 0;
   std::uint64_t snapshots = 0;

@@ -1,8 +1,13 @@
 #include "base/text.hpp"
 #include "bpf/stack_kind.hpp"
+#include "inspect/greenlets_text.hpp"
 #include "why/report_text.hpp"
 
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
 
 namespace pyinject::why {
 
@@ -12,6 +17,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
+constexpr std::size_t kMostGreenletStacks = 1000;
 
 ordered_json text_or_null(const std::string& text) {
   return text.empty() ? ordered_json{} : ordered_json(base::printable(text));
@@ -66,6 +72,25 @@ ordered_json holders(const std::vector<Holder>& holders) {
   return all;
 }
 
+ordered_json greenlets(const std::vector<python::SuspendedGreenlet>& greenlets) {
+  auto all = ordered_json::array();
+  const auto groups = inspect::alike(greenlets);
+  for (const auto& [first, count] :
+       std::span{groups}.first(std::min(groups.size(), kMostGreenletStacks))) {
+    auto frames = ordered_json::array();
+    for (const auto& frame : first->frames) {
+      frames.push_back({{"function", text_or_null(frame.names.qualname)},
+                        {"file", text_or_null(frame.names.file)},
+                        {"line", frame.line == 0 ? ordered_json{} : ordered_json(frame.line)}});
+    }
+    all.push_back({{"count", count},
+                   {"type", base::printable(first->type)},
+                   {"frames", std::move(frames)},
+                   {"certain", first->certain}});
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string to_json(const Report& report) {
@@ -94,6 +119,9 @@ std::string to_json(const Report& report) {
                          {"groups", std::move(groups)},
                          {"gil", holders(report.gil)},
                          {"locks", holders(report.locks)},
+                         {"greenlets", report.greenlets.size()},
+                         {"all_greenlets", report.all_greenlets},
+                         {"greenlet_stacks", greenlets(report.greenlets)},
                          {"samples", report.samples},
                          {"stacks", std::move(stacks)},
                          {"switches", report.switches},

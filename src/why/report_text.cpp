@@ -1,6 +1,7 @@
 #include "why/report_text.hpp"
 
 #include "base/text.hpp"
+#include "inspect/greenlets_text.hpp"
 
 #include <fmt/format.h>
 
@@ -12,6 +13,8 @@ namespace {
 
 constexpr std::size_t kShownGroups = 6;
 constexpr std::size_t kShownHolders = 3;
+constexpr std::size_t kShownGreenletStacks = 5;
+constexpr std::size_t kShownFunctions = 10;
 constexpr double kLeast = 0.01;  // of a group's time
 constexpr double kWithLines = 0.05;
 constexpr std::size_t kMostOfText = 60;
@@ -91,6 +94,15 @@ std::string to_text(const Report& report) {
   }
   add_holders(report.gil, "who has the GIL while others wait:", report.length, text);
   add_holders(report.locks, "who has the lock while others wait:", report.length, text);
+  const auto greenlets = inspect::greenlets_text(
+      report.greenlets, {.indent = "",
+                         .most_stacks = kShownGreenletStacks,
+                         .most_functions = kShownFunctions,
+                         .rest = fmt::format("perf-pyinject dump -p {}", report.pid)});
+  text += greenlets.empty() ? "" : "\n" + greenlets;
+  if (!report.all_greenlets) {
+    text += "... more greenlets could not be read in time\n";
+  }
   if (!report.unusual.empty()) {
     text += "\nunusual:\n";
   }

@@ -187,6 +187,8 @@ class Judge {
  private:
   [[nodiscard]] bool is_idle() const { return share(totals_.busy, report_.length) < kOfThreadIdle; }
   [[nodiscard]] std::string idle_text() const;
+  [[nodiscard]] std::string most_wait(const std::map<Line, std::size_t>& all,
+                                      std::string_view kind) const;
   [[nodiscard]] Spent most_spent(const std::vector<LoopBlock>& blocks, std::uint32_t tid) const;
   void add(std::string name, std::string text, std::string next) {
     report_.unusual.push_back(
@@ -248,19 +250,25 @@ std::string Judge::idle_text() const {
     text += fmt::format("; {} % of their time: {}", percent(share(totals_.of(most), all)),
                         describe(most));
   }
-  if (!recording_.awaited.empty()) {
-    const auto [line, count] = *std::ranges::max_element(
-        recording_.awaited, {}, [](const auto& each) { return each.second; });
-    std::size_t tasks = 0;
-    for (const auto& each : recording_.awaited) {
-      tasks += each.second;
-    }
-    text += fmt::format("; {} of {} wait in {}", count, base::counted(tasks, "asyncio task"),
-                        short_place({.function = recording_.names.text(line.function),
-                                     .file = recording_.names.text(line.file),
-                                     .line = line.line}));
+  return text + most_wait(recording_.awaited, "asyncio task") +
+         most_wait(recording_.switched_away, "greenlet");
+}
+
+// Where most of them wait, of ALL by line.
+std::string Judge::most_wait(const std::map<Line, std::size_t>& all, std::string_view kind) const {
+  if (all.empty()) {
+    return {};
   }
-  return text;
+  const auto [line, most] =
+      *std::ranges::max_element(all, {}, [](const auto& each) { return each.second; });
+  std::size_t count = 0;
+  for (const auto& each : all) {
+    count += each.second;
+  }
+  return fmt::format("; {} of {} wait in {}", most, base::counted(count, kind),
+                     short_place({.function = recording_.names.text(line.function),
+                                  .file = recording_.names.text(line.file),
+                                  .line = line.line}));
 }
 
 void Judge::set_cause() {
@@ -317,10 +325,11 @@ bool Judge::judge_loops(const std::vector<LoopBlock>& blocks) {
       return block.tid == tid ? block.length() : 0;
     });
     const auto wall = accounts_.threads.at(tid).wall();
-    const auto text = fmt::format(
-        "callbacks keep {} from its event loop for {} % of the time, up to {:.0f} ms, in {}",
-        thread(tid), percent(share(sum, wall)), seconds(worst->length()) * 1e3,
-        short_place(most_spent(blocks, tid)));
+    const auto text =
+        fmt::format("{} keep {} from {} for {} % of the time, up to {:.0f} ms, in {}",
+                    worst->hub ? "greenlets" : "callbacks", thread(tid),
+                    worst->hub ? "gevent's hub" : "its event loop", percent(share(sum, wall)),
+                    seconds(worst->length()) * 1e3, short_place(most_spent(blocks, tid)));
     if (!cause && share(sum, wall) >= kLoopBlocked) {
       cause = true;
       report_.cause = Cause::kEventLoop;

@@ -227,6 +227,96 @@ TEST_F(ReportTest, ARoundOfTheLoopEndsWithAPoll) {
   EXPECT_EQ(report().cause, Cause::kCpuPython);
 }
 
+// gevent's hub is on the stack only while nothing else runs, or in callbacks of the loop.
+TEST_F(ReportTest, GreenletsBlockGeventsHub) {
+  const auto hub_line = Line{.function = recording.names.number("Hub.run"),
+                             .file = recording.names.number("/srv/lib/gevent/hub.py"),
+                             .line = 647};
+  const auto line = [&](const char* function, const char* file) {
+    return Line{.function = recording.names.number(function),
+                .file = recording.names.number(file),
+                .line = 4};
+  };
+  const auto hub =
+      recording.stacks.number({line("loop.run", "/srv/lib/gevent/_ffi/loop.py"), hub_line});
+  const auto callback = recording.stacks.number({line("timer", "/srv/app.py"), hub_line});
+  recording.end = at(1000);
+  recording.polls = true;
+  thread(1, "main");
+  in(1, 0);
+  for (std::uint64_t ms = 10; ms < 400; ms += 10) {
+    sample(1, ms, CodeKind::kEvaluator, hub);
+  }
+  event(1, 395, Event::Kind::kPoll);
+  for (std::uint64_t ms = 400; ms <= 700; ms += 10) {
+    sample(1, ms, CodeKind::kEvaluator, ms < 500 ? callback : stack({"handler"}));
+  }
+  event(1, 705, Event::Kind::kPoll);
+  sample(1, 710, CodeKind::kEvaluator, stack({"short"}));
+  event(1, 715, Event::Kind::kPoll);
+  const auto made = report();
+  EXPECT_EQ(made.cause, Cause::kEventLoop);
+  EXPECT_THAT(made.verdict, StartsWith("blocked event loop: greenlets keep thread 1 \"main\" from "
+                                       "gevent's hub for 30 % of the time, up to 300 ms, in "
+                                       "handler app.py:10"));
+}
+
+// The hub may be suspended all the time.
+TEST_F(ReportTest, AGreenletMayBlockGeventsHubForever) {
+  recording.end = at(1000);
+  recording.polls = true;
+  in(1, 0);
+  for (std::uint64_t ms = 10; ms < 1000; ms += 10) {
+    sample(1, ms, CodeKind::kEvaluator, stack({"handler"}));
+  }
+  EXPECT_EQ(report().cause, Cause::kCpuPython);
+  recording.threads[1].hub = true;
+  EXPECT_EQ(report().cause, Cause::kEventLoop);
+}
+
+python::SuspendedGreenlet greenlet(std::uint32_t functions) {
+  python::SuspendedGreenlet one;
+  one.type = "g.Own\x1b";
+  for (std::uint32_t line = 1; line <= functions; ++line) {
+    one.frames.push_back({.names = {.qualname = "f\x1b", .file = "a.py"}, .line = line});
+  }
+  return one;
+}
+
+TEST_F(ReportTest, ListsSuspendedGreenlets) {
+  thread(1, "main");
+  sighting(1, 5, KernelWork::kPoll);
+  recording.greenlets = {greenlet(1), greenlet(12), greenlet(1), greenlet(2),
+                         greenlet(3), greenlet(4),  greenlet(5)};
+  recording.all_greenlets = false;
+  recording.switched_away = {
+      {{.function = recording.names.number("call"), .file = 0, .line = 8}, 6},
+      {{.function = recording.names.number("tick"), .file = 0, .line = 8}, 1}};
+  const auto made = report();
+  EXPECT_THAT(made.verdict, testing::EndsWith("; 6 of 7 greenlets wait in call :8"));
+  EXPECT_THAT(to_text(made), HasSubstr("\n\n7 greenlets are suspended\n"
+                                       "  2 greenlets (g.Own\\x1b)\n"
+                                       "    f\\x1b  a.py:1\n"
+                                       "  1 greenlet (g.Own\\x1b)\n"
+                                       "    f\\x1b  a.py:1\n"
+                                       "    f\\x1b  a.py:2\n"));
+  EXPECT_THAT(to_text(made), HasSubstr("  ... 1 more stack (perf-pyinject dump -p 7)\n"
+                                       "... more greenlets could not be read in time\n"));
+  const auto all = nlohmann::json::parse(to_json(made));
+  EXPECT_EQ(all.at("greenlets"), 7);
+  EXPECT_EQ(all.at("all_greenlets"), false);
+  ASSERT_THAT(all.at("greenlet_stacks"), SizeIs(6));
+  const auto& first = all.at("greenlet_stacks").at(0);
+  EXPECT_EQ(first.at("count"), 2);
+  EXPECT_EQ(first.at("type"), "g.Own\\x1b");
+  EXPECT_EQ(first.at("frames").at(0).at("function"), "f\\x1b");
+  EXPECT_EQ(first.at("frames").at(0).at("line"), 1);
+  recording.greenlets = {greenlet(12)};
+  EXPECT_THAT(to_text(report()),
+              HasSubstr("    f\\x1b  a.py:10\n"
+                        "    ... 2 outer functions (perf-pyinject dump -p 7)\n"));
+}
+
 TEST_F(ReportTest, ListsWhatIsUnusualWithTheNextCommand) {
   busy(1);
   thread(1, "main");
