@@ -5,12 +5,15 @@
 #include "procfs/stat.hpp"
 #include "pyinject/python/evaluator.hpp"
 #include "python/layout/layout_facts.hpp"
+#include "python/objects/object_reader.hpp"
 #include "record/recording_clock.hpp"
 #include "weave/greenlet_modules.hpp"
 
 #include <algorithm>
 #include <exception>
 #include <iterator>
+#include <map>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -27,6 +30,7 @@ constexpr std::chrono::milliseconds kPauseOfUnknown{2};  // while a thread's sta
 // Processor time exempt from the share: the first reads follow each other closely.
 constexpr std::chrono::milliseconds kBurst{5};
 constexpr std::chrono::seconds kBetweenLooksForGreenlets{1};
+constexpr std::chrono::milliseconds kPatienceForSuspended{200};
 constexpr int kShare = 200;  // use at most 1/kShare of a processor
 
 // FIRST_CODE: added to the numbers of code objects.
@@ -87,7 +91,8 @@ void FrameWatch::add(const targets::ActiveTarget& active) {
   }
   const auto since = static_cast<std::uint64_t>(active.activation.until_active.count());
   constexpr std::uint64_t kMostCodes = std::uint64_t{1} << 40U;
-  Watched watched{.reader = std::get<python::StackReader>(std::move(opened)),
+  Watched watched{.target = target,
+                  .reader = std::get<python::StackReader>(std::move(opened)),
                   .first = first,
                   .begun = now > since ? now - since : 0,
                   .first_code = kMostCodes * targets_added_++};
@@ -95,6 +100,9 @@ void FrameWatch::add(const targets::ActiveTarget& active) {
     begin(pid, watched, stack);
   }
   watched.unknown.insert(watched.reader.unread().begin(), watched.reader.unread().end());
+  if (has_greenlets(pid, watched)) {
+    look_at_suspended(pid, watched);
+  }
   forget_watched(pid);
   watched_.emplace(pid, std::move(watched));
   pause_ = kFirstPause;
@@ -168,7 +176,7 @@ nanoseconds FrameWatch::next_pause() {
   const bool unknown =
       std::ranges::any_of(watched_, [](const auto& each) { return !each.second.unknown.empty(); });
   pause_ = std::min<nanoseconds>(pause_ * 5 / 4, unknown ? kPauseOfUnknown : kPeriod);
-  const nanoseconds allowed_since = (effort_.processor_time - kBurst) * kShare;
+  const nanoseconds allowed_since = (effort_.processor_time - exempt_ - kBurst) * kShare;
   return std::max<nanoseconds>(pause_, began_ + allowed_since - std::chrono::steady_clock::now());
 }
 
@@ -221,6 +229,9 @@ void FrameWatch::learn(std::uint32_t pid, Watched& watched, const python::Thread
       has_greenlets(pid, watched)) {
     name(pid, watched, stack);
     history_.expect_greenlets(pid);
+    const auto before = now_by(CLOCK_THREAD_CPUTIME_ID);
+    look_at_suspended(pid, watched);
+    exempt_ += nanoseconds{now_by(CLOCK_THREAD_CPUTIME_ID) - before};
   }
   if (!watched.partial.contains(stack.tid)) {
     history_.observe(pid, tid, now_by(*clock_), frames_of(stack, watched.first_code),
@@ -246,6 +257,47 @@ bool FrameWatch::has_greenlets(std::uint32_t pid, Watched& watched) {
                         return mapping.executable && weave::is_greenlet_module(mapping.path);
                       });
   return watched.greenlets;
+}
+
+// Those that run only now and then might never run at the moment of a read. The one that runs
+// during a look is not seen, so there are several looks.
+void FrameWatch::look_at_suspended(std::uint32_t pid, Watched& watched) {
+  constexpr std::uint64_t kLooks = 4;
+  // Behind the numbers that READER gives, apart for each look.
+  constexpr std::uint64_t kFirstCode = std::uint64_t{1} << 39U;
+  constexpr std::uint64_t kCodesOfLook = std::uint64_t{1} << 32U;
+  const auto look = watched.looks_at_suspended;
+  if (look == kLooks) {
+    return;
+  }
+  ++watched.looks_at_suspended;
+  auto opened = python::ObjectReader::of(watched.target);
+  auto* const objects = std::get_if<python::ObjectReader>(&opened);
+  if (objects == nullptr) {
+    return;
+  }
+  const auto first = watched.first_code + kFirstCode + look * kCodesOfLook;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> codes;
+  for (const auto& greenlet : objects->greenlets(kPatienceForSuspended).greenlets) {
+    std::vector<weave::PythonFrame> frames;
+    for (auto i = greenlet.frames.size() - greenlet.outer_certain;
+         greenlet.thread && i < greenlet.frames.size(); ++i) {
+      const auto& [names, line] = greenlet.frames[i];
+      const auto [code, fresh] =
+          codes.try_emplace({names.qualname, names.file}, first + codes.size());
+      if (fresh) {
+        history_.name(
+            pid, code->second,
+            {.qualname = names.qualname, .file = names.file, .first_line = names.first_line});
+      }
+      frames.push_back({.activation = greenlet.activations[i], .code = code->second, .line = line});
+    }
+    const bool named = std::ranges::none_of(
+        greenlet.frames, [](const auto& frame) { return frame.names.qualname.empty(); });
+    if (greenlet.thread && named) {
+      history_.keep_suspended(pid, static_cast<std::uint32_t>(greenlet.thread->value()), frames);
+    }
+  }
 }
 
 void FrameWatch::name(std::uint32_t pid, const Watched& watched, const python::ThreadStack& stack) {

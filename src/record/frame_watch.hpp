@@ -70,6 +70,7 @@ class FrameWatch {
   std::condition_variable wake_;
   bool ending_ = false;
   struct Watched {
+    python::Target target;
     python::StackReader reader;
     bool first = false;       // first activation of the program
     std::uint64_t begun = 0;  // about when, by the recording's clock; 0: unknown
@@ -78,6 +79,7 @@ class FrameWatch {
     std::set<base::Tid> unknown = {};  // threads without any readable stack so far
     std::set<base::Tid> partial = {};  // threads with only outer frames readable so far
     bool greenlets = false;            // it has mapped greenlet's module
+    std::uint64_t looks_at_suspended = 0;
     std::chrono::steady_clock::time_point next_look_for_greenlets = {};
   };
   const weave::Interpreter& know_interpreter(const python::Target& target);
@@ -86,6 +88,7 @@ class FrameWatch {
   void begin(std::uint32_t pid, Watched& watched, const python::ThreadStack& stack);
   void learn(std::uint32_t pid, Watched& watched, const python::ThreadStack& stack);
   [[nodiscard]] static bool has_greenlets(std::uint32_t pid, Watched& watched);
+  void look_at_suspended(std::uint32_t pid, Watched& watched);
   void name(std::uint32_t pid, const Watched& watched, const python::ThreadStack& stack);
   std::map<std::uint32_t, Watched> watched_;
   std::uint64_t targets_added_ = 0;
@@ -93,6 +96,7 @@ class FrameWatch {
   weave::FrameHistory history_;
   weave::Interpreters interpreters_;
   Effort effort_;
+  std::chrono::nanoseconds exempt_{};  // processor time that does not count for the share
   std::chrono::nanoseconds pause_{};
   std::chrono::steady_clock::time_point began_;
   std::thread thread_;

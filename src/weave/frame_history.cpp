@@ -46,6 +46,7 @@ std::size_t shared_frames(const std::vector<PythonFrame>& first,
 // the C stack proves it.
 std::vector<PythonFrame> proven_frames(const std::vector<PythonFrame>& frames,
                                        const StackQuery& query) {
+  const bool grouped = !frames.empty() && frames.front().outermost;
   std::vector<PythonFrame> proven;
   auto group = frames.begin();
   for (std::size_t n = 0; n < query.plain && group != frames.end(); ++n) {
@@ -58,8 +59,10 @@ std::vector<PythonFrame> proven_frames(const std::vector<PythonFrame>& frames,
     if (runs == next) {
       break;
     }
+    const auto first = proven.size();
     proven.insert(proven.end(), group, runs + 1);
-    group = next;
+    proven[first].outermost = true;
+    group = grouped ? next : runs + 1;
   }
   return proven;
 }
@@ -75,7 +78,8 @@ void FrameHistory::begin(std::uint32_t pid, std::uint32_t tid, std::vector<Pytho
                                   .lines = std::vector<std::vector<LineSince>>(count),
                                   .first = first,
                                   .begun = begun,
-                                  .others = {}});
+                                  .others = {},
+                                  .other_of = {}});
 }
 
 FrameHistory::Thread* FrameHistory::latest(std::uint32_t pid, std::uint32_t tid) {
@@ -97,17 +101,40 @@ bool FrameHistory::is_other(std::uint32_t pid, std::uint32_t tid,
 
 void FrameHistory::keep_other(std::uint32_t pid, Thread& thread,
                               const std::vector<PythonFrame>& frames) {
-  if (thread.others.size() >= kMostOthers || thread.others.contains(frames.back().activation)) {
+  if (thread.others.size() >= kMostOthers) {
     return;
   }
   const auto count = static_cast<std::ptrdiff_t>(std::min(frames.size(), kMostOtherFrames));
   std::vector<PythonFrame> other{frames.rbegin(), frames.rbegin() + count};
-  if (begins_thread(pid, other) && !begins_thread(pid, thread.frames)) {
+  const bool own = begins_thread(pid, other) && !begins_thread(pid, thread.frames);
+  if (!own && thread.others.contains(frames.back().activation)) {
+    return;
+  }
+  if (own) {
     thread.frames.swap(other);
     thread.observations.clear();
     thread.lines.assign(thread.frames.size(), {});
   }
-  thread.others.emplace(other.front().activation, std::move(other));
+  keep(thread, std::move(other));
+}
+
+void FrameHistory::keep(Thread& thread, std::vector<PythonFrame> other) {
+  const auto outermost = other.front().activation;
+  for (const auto& frame : other) {
+    thread.other_of.emplace(frame.activation, outermost);
+  }
+  thread.others.emplace(outermost, std::move(other));
+}
+
+void FrameHistory::keep_suspended(std::uint32_t pid, std::uint32_t tid,
+                                  const std::vector<PythonFrame>& frames) {
+  auto* const thread = latest(pid, tid);
+  if (thread == nullptr || frames.empty() || thread->others.size() >= kMostOthers ||
+      thread->others.contains(frames.back().activation)) {
+    return;
+  }
+  const auto count = static_cast<std::ptrdiff_t>(std::min(frames.size(), kMostOtherFrames));
+  keep(*thread, {frames.rbegin(), frames.rbegin() + count});
 }
 
 const FrameHistory::Thread* FrameHistory::thread_at(const StackQuery& query) const {
@@ -205,9 +232,12 @@ PythonStack FrameHistory::at_greenlet(const Thread& thread, const StackQuery& qu
   }
   if (query.frames_of) {
     auto proven = proven_frames(thread.frames, query);
-    for (auto other = thread.others.begin(); proven.empty() && other != thread.others.end();
-         ++other) {
-      proven = proven_frames(other->second, query);
+    const auto run_by =
+        proven.empty() && query.plain > 0 ? query.frames_of(0) : std::vector<std::uint64_t>{};
+    for (auto address = run_by.begin(); proven.empty() && address != run_by.end(); ++address) {
+      if (const auto other = thread.other_of.find(*address); other != thread.other_of.end()) {
+        proven = proven_frames(thread.others.at(other->second), query);
+      }
     }
     if (!proven.empty()) {
       std::ranges::reverse(proven);

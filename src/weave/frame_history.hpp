@@ -36,6 +36,9 @@ class FrameHistory : public StackSource {
   // From now on, frames whose outermost one differs from that of begin() are those of another
   // greenlet: observe() and extend() keep them apart.
   void expect_greenlets(std::uint32_t pid) { greenlets_.insert(pid); }
+  // FRAMES of a greenlet of the thread that was suspended. None of them is outermost, since it is
+  // not known which ones share an activation of the evaluator.
+  void keep_suspended(std::uint32_t pid, std::uint32_t tid, const std::vector<PythonFrame>& frames);
   // Whether the outermost of FRAMES is another one than at begin().
   [[nodiscard]] bool is_other(std::uint32_t pid, std::uint32_t tid,
                               const std::vector<PythonFrame>& frames) const;
@@ -69,10 +72,14 @@ class FrameHistory : public StackSource {
     // Frames of other greenlets, outermost first, as when they were first seen, by the address of
     // the outermost one.
     std::map<std::uint64_t, std::vector<PythonFrame>> others;
+    // The same address, by those of all its frames. A frame from before the attach has its address
+    // for itself.
+    std::unordered_map<std::uint64_t, std::uint64_t> other_of;
   };
   static constexpr std::size_t kMostOthers = 1024;       // of a thread
   static constexpr std::size_t kMostOtherFrames = 1024;  // of one of them, the outermost
   void keep_other(std::uint32_t pid, Thread& thread, const std::vector<PythonFrame>& frames);
+  static void keep(Thread& thread, std::vector<PythonFrame> other);
   [[nodiscard]] PythonStack at_greenlet(const Thread& thread, const StackQuery& query) const;
   // Whether the thread itself, rather than a greenlet, begins with the outermost of FRAMES.
   [[nodiscard]] bool begins_thread(std::uint32_t pid, const std::vector<PythonFrame>& frames) const;

@@ -97,6 +97,7 @@ class Greenlets : public testing::TestWithParam<Row> {
     target.expect_alive();
     return scripted_samples(data());
   }
+  [[nodiscard]] const Interpreter& python() const { return *python_; }
   [[nodiscard]] std::string data() const { return directory_ / "data"; }
   [[nodiscard]] const std::string& messages() const { return messages_; }
 
@@ -178,6 +179,58 @@ TEST_P(Greenlets, AreNotMixedWhileTheySwitch) {
   }
   EXPECT_GE(seen["thread"], 20U) << messages();
   EXPECT_GE(seen["a"], 20U) << messages();
+}
+
+// Each of them runs for a moment only, which the periodic reads of the thread mostly miss.
+constexpr auto kSuspended = R"(
+import sys, greenlet
+def burn(count):
+    for _ in range(count):
+        pass
+def work():
+    hub.switch()
+    burn(400000)
+def root():
+    work()
+hub = greenlet.getcurrent()
+suspended = [greenlet.greenlet(root) for i in range(40)]
+for each in suspended:
+    each.switch()
+print("ready", flush=True)
+sys.stdin.readline()
+for each in suspended:
+    each.switch()
+print("done", flush=True)
+sys.stdin.readline()
+)";
+
+TEST_P(Greenlets, AreNamedIfTheyWereSuspendedAtTheAttach) {
+  PythonProcess target{python(), kSuspended};
+  RunningRecord running{{"--engine", GetParam().engine, "-F", "999", "-e", "cpu-clock",
+                         "--call-graph", "dwarf", "-o", data(), "-p",
+                         std::to_string(target.pid().value())}};
+  target.send_line("go");
+  EXPECT_EQ(target.read_line(), "done");
+  EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  std::map<Words, std::size_t> wrong;
+  std::size_t right = 0;
+  std::size_t all = 0;
+  for (const auto& sample : scripted_samples(data())) {
+    const auto* const innermost = sample.innermost();
+    if (innermost == nullptr || innermost->function() != "burn") {
+      continue;
+    }
+    ++all;
+    const auto words = without_c(words_of(sample));
+    if (words == Words{"burn", "work", "root", "[greenlet]"}) {
+      ++right;
+    } else {
+      ++wrong[words];
+    }
+  }
+  EXPECT_GE(right, 20U) << running.child().err();
+  EXPECT_GE(static_cast<double>(right), 0.99 * static_cast<double>(all))
+      << testing::PrintToString(wrong);
 }
 
 std::vector<Row> rows() {

@@ -48,6 +48,14 @@ std::vector<std::uint64_t> values(const std::vector<RemoteAddress>& addresses) {
   return values;
 }
 
+// Number of outermost frames that run the same functions in both.
+std::size_t equal_outer(const std::vector<RawAwait>& first, const std::vector<RawAwait>& second) {
+  const auto differing = std::mismatch(
+      first.rbegin(), first.rend(), second.rbegin(), second.rend(),
+      [](const RawAwait& a, const RawAwait& b) { return a.frame == b.frame && a.code == b.code; });
+  return static_cast<std::size_t>(differing.first - first.rbegin());
+}
+
 }  // namespace
 
 class ObjectReader::Impl {
@@ -75,7 +83,7 @@ class ObjectReader::Impl {
 
   [[nodiscard]] std::vector<ThreadName> thread_names();
   [[nodiscard]] AsyncTasks tasks();
-  [[nodiscard]] SuspendedGreenlets greenlets();
+  [[nodiscard]] SuspendedGreenlets greenlets(std::chrono::milliseconds patience);
   [[nodiscard]] std::vector<Wait> waits(std::span<const ThreadStack> stacks);
   void set_steady(bool steady) {
     steady_ = steady;
@@ -295,9 +303,8 @@ RawGreenlets ObjectReader::Impl::walk_greenlets(const base::Cancellation& patien
 }
 
 // Two looks must agree on a greenlet. One that is switched meanwhile is uncertain.
-SuspendedGreenlets ObjectReader::Impl::greenlets() {
-  const base::Cancellation patience{
-      deadline(steady_ ? kPatienceForGreenletsOfStopped : kPatienceForGreenlets)};
+SuspendedGreenlets ObjectReader::Impl::greenlets(std::chrono::milliseconds limit) {
+  const base::Cancellation patience{deadline(steady_ ? kPatienceForGreenletsOfStopped : limit)};
   update_threads();
   codes_.begin_round();
   auto before = walk_greenlets(patience);
@@ -323,6 +330,10 @@ SuspendedGreenlets ObjectReader::Impl::greenlets() {
     const bool named = name_frames(raw.frames, name_bytes, greenlet.frames);
     greenlet.certain =
         named && raw.whole && found != earlier.end() && found->second->frames == raw.frames;
+    greenlet.outer_certain =
+        raw.whole && found != earlier.end() ? equal_outer(found->second->frames, raw.frames) : 0;
+    std::ranges::transform(raw.frames, std::back_inserter(greenlet.activations),
+                           [](const RawAwait& frame) { return frame.frame.value(); });
     result.greenlets.push_back(std::move(greenlet));
   }
   return result;
@@ -564,7 +575,9 @@ ObjectReader::~ObjectReader() = default;
 
 std::vector<ThreadName> ObjectReader::thread_names() { return impl_->thread_names(); }
 AsyncTasks ObjectReader::tasks() { return impl_->tasks(); }
-SuspendedGreenlets ObjectReader::greenlets() { return impl_->greenlets(); }
+SuspendedGreenlets ObjectReader::greenlets(std::optional<std::chrono::milliseconds> patience) {
+  return impl_->greenlets(patience.value_or(kPatienceForGreenlets));
+}
 std::vector<Wait> ObjectReader::waits(std::span<const ThreadStack> stacks) {
   return impl_->waits(stacks);
 }

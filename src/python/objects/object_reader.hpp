@@ -8,6 +8,7 @@
 #include "pyinject/python/target.hpp"
 #include "python/layout/process_image.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -68,10 +69,12 @@ struct AsyncTasks {
 // A greenlet that is suspended. The one that runs is on its thread's stack.
 struct SuspendedGreenlet {
   std::uint64_t address = 0;
-  std::string type;                      // the name of its class: "greenlet.greenlet", "Hub"
-  std::vector<AsyncFrame> frames = {};   // innermost first
-  std::optional<base::Tid> thread = {};  // nullopt: unknown
-  bool certain = true;                   // false: it changed during every read, or is too long
+  std::string type;                             // the name of its class: "greenlet.greenlet", "Hub"
+  std::vector<AsyncFrame> frames = {};          // innermost first
+  std::vector<std::uint64_t> activations = {};  // the addresses of the frames
+  std::optional<base::Tid> thread = {};         // nullopt: unknown
+  bool certain = true;            // false: it changed during every read, or is too long
+  std::size_t outer_certain = 0;  // that many outer frames did not change
   bool operator==(const SuspendedGreenlet&) const = default;
 };
 
@@ -124,7 +127,9 @@ class ObjectReader {
 
   // All greenlets of all interpreters that are suspended in Python functions. Empty and complete:
   // the target does not use greenlet.
-  [[nodiscard]] SuspendedGreenlets greenlets();
+  // PATIENCE: for a target that runs; nullopt: half a second.
+  [[nodiscard]] SuspendedGreenlets greenlets(
+      std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
   // What the threads of STACKS (StackReader) wait for, for those that wait for a known object.
   [[nodiscard]] std::vector<Wait> waits(std::span<const ThreadStack> stacks);

@@ -413,6 +413,17 @@ TEST_F(FrameHistoryOfGreenlets, AreKeptApart) {
   EXPECT_EQ(at_greenlet("p"), "P");
 }
 
+// Which frames share an activation is known by those that activations run now.
+TEST_F(FrameHistoryOfGreenlets, AreKnownWhileTheyAreSuspended) {
+  begin("AbC");
+  history_.keep_suspended(kPid, kTid, frames("wxyz"));
+  EXPECT_EQ(at_greenlet("xz"), "WxYz");
+  EXPECT_EQ(at_greenlet("y"), "Wxy");
+  EXPECT_EQ(at_greenlet("xq"), "Wx");
+  EXPECT_EQ(at_greenlet("bc"), "AbC");
+  EXPECT_EQ(at_greenlet("q"), "");
+}
+
 TEST_F(FrameHistoryOfGreenlets, TheThreadItselfIsKnownByItsFirstFunction) {
   history_.name(kPid, 'm', {.qualname = "<module>", .file = "f.py", .first_line = 1});
   begin("Ab");
