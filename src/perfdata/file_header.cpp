@@ -129,9 +129,6 @@ class HeaderReader {
           return UnsupportedFile{"it holds AUX data"};
         }
       }
-      if (feature.bit == kFeatureFolder) {
-        return UnsupportedFile{"it is part of a directory (--threads)"};
-      }
       if (feature.bit == kFeatureEventDescription) {
         auto description = contents<std::byte>(feature.section, kMostDescription);
         if (!description || !change_all(*description, remove_user_stacks)) {

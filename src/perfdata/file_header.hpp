@@ -5,6 +5,7 @@
 #include "perfdata/file_access.hpp"
 #include "perfdata/input.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +61,10 @@ struct FileHeader {
   std::vector<Feature> features;  // ordered by bit
   std::vector<Event> events;
   std::vector<std::byte> event_description;  // contents of the feature
+
+  [[nodiscard]] bool has(FeatureBit bit) const {
+    return std::ranges::find(features, unsigned{bit}, &Feature::bit) != features.end();
+  }
 };
 
 enum class PerfState {

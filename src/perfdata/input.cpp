@@ -34,14 +34,55 @@ std::optional<Bytes> compressed2(Bytes record) {
   return size > record.size() - kData ? std::nullopt : std::optional{record.subspan(kData, size)};
 }
 
+std::string piece_name(unsigned number) { return fmt::format("data.{}", number); }
+
 }  // namespace
 
-Input::Impl::Impl(base::UniqueFd file, std::string name, FileHeader header)
+Input::Impl::Impl(base::UniqueFd file, base::UniqueFd folder, std::string name, FileHeader header)
     : file_{std::move(file)},
+      folder_{std::move(folder)},
       name_{std::move(name)},
       header_{std::move(header)},
       index_{header_.events},
-      reader_{file_.get(), header_.data, name_} {}
+      size_{header_.data.end()},
+      reader_{file_.get(), header_.data, name_} {
+  struct stat info {};
+  for (unsigned i = 0; folder_.valid() && ::fstatat(folder_.get(), piece_name(i).c_str(), &info,
+                                                    AT_SYMLINK_NOFOLLOW) == 0;
+       ++i) {
+    size_ += static_cast<std::uint64_t>(std::max<off_t>(info.st_size, 0));
+  }
+}
+
+// perf.data-directory-format.txt of linux, tools/perf/Documentation: the pieces have records and no
+// header. perf compresses each one by itself.
+bool Input::Impl::next_piece() {
+  if (!folder_.valid()) {
+    return false;
+  }
+  const auto name = piece_name(pieces_);
+  base::UniqueFd piece{::openat(folder_.get(), name.c_str(),
+                                O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK)};
+  if (!piece.valid() && errno == ENOENT) {
+    return false;
+  }
+  struct stat info {};
+  if (!piece.valid() || ::fstat(piece.get(), &info) != 0) {
+    throw base::SystemError{fmt::format("cannot open {}/{}", name_, name), errno};
+  }
+  if (!S_ISREG(info.st_mode)) {
+    damage_ = name + " is not a regular file";
+    return false;
+  }
+  before_ += reader_.position();
+  piece_ = std::move(piece);
+  reader_ = RecordReader{piece_.get(),
+                         {.offset = 0, .size = static_cast<std::uint64_t>(info.st_size)},
+                         fmt::format("{}/{}", name_, name)};
+  decompressor_.rewind();
+  ++pieces_;
+  return true;
+}
 
 std::optional<Record> Input::Impl::end(std::string damage) {
   damage_ = std::move(damage);
@@ -78,7 +119,10 @@ std::optional<Record> Input::Impl::next(bool whole) {
     if (!record) {
       // A partial record in the decompressor is no damage: perf record keeps the last bytes of
       // incompressible data in its own buffer (seen with 6.1, 6.12, 7.2).
-      return end(reader_.damage());
+      if (reader_.damage().empty() && next_piece()) {
+        continue;
+      }
+      return end(damage_.empty() ? reader_.damage() : damage_);
     }
     switch (record->type) {
       case kCompressed:
@@ -101,7 +145,10 @@ std::optional<Record> Input::Impl::next(bool whole) {
 }
 
 void Input::Impl::rewind() {
-  reader_.rewind();
+  reader_ = RecordReader{file_.get(), header_.data, name_};
+  piece_.reset();
+  pieces_ = 0;
+  before_ = 0;
   decompressor_.rewind();
   damage_.clear();
   ended_ = false;
@@ -141,8 +188,17 @@ std::variant<Input, UnsupportedFile> Input::open(base::UniqueFd file, const std:
   if (::fstat(file.get(), &info) != 0) {
     throw base::SystemError{"cannot stat " + name, errno};
   }
-  if (S_ISDIR(info.st_mode)) {
-    return UnsupportedFile{"it is a directory (--threads)"};
+  base::UniqueFd folder;
+  if (S_ISDIR(info.st_mode) && !unfinished) {
+    folder = std::move(file);
+    file.reset(
+        ::openat(folder.get(), "data", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK));
+    if (!file.valid() && errno == ENOENT) {
+      return UnsupportedFile{"it is a directory that perf record --threads has not written"};
+    }
+    if (!file.valid() || ::fstat(file.get(), &info) != 0) {
+      throw base::SystemError{fmt::format("cannot open {}/data", name), errno};
+    }
   }
   if (!S_ISREG(info.st_mode)) {
     return UnsupportedFile{"it is not a regular file"};
@@ -152,8 +208,13 @@ std::variant<Input, UnsupportedFile> Input::open(base::UniqueFd file, const std:
   if (auto* const not_treatable = std::get_if<UnsupportedFile>(&header)) {
     return std::move(*not_treatable);
   }
-  return Input{
-      std::make_unique<Impl>(std::move(file), name, std::get<FileHeader>(std::move(header)))};
+  auto& read = std::get<FileHeader>(header);
+  if (read.has(kFeatureFolder) != folder.valid()) {
+    return UnsupportedFile{folder.valid()
+                               ? "its file data is not one of a directory (--threads)"
+                               : "it is part of a directory (--threads): give the directory"};
+  }
+  return Input{std::make_unique<Impl>(std::move(file), std::move(folder), name, std::move(read))};
 }
 
 Input Input::another() const {
@@ -161,7 +222,15 @@ Input Input::another() const {
   if (!file.valid()) {
     throw base::SystemError{"cannot open " + impl_->name() + " again", errno};
   }
-  return Input{std::make_unique<Impl>(std::move(file), impl_->name(), impl_->header())};
+  base::UniqueFd folder;
+  if (impl_->folder().valid()) {
+    folder.reset(::fcntl(impl_->folder().get(), F_DUPFD_CLOEXEC, 0));
+    if (!folder.valid()) {
+      throw base::SystemError{"cannot open " + impl_->name() + " again", errno};
+    }
+  }
+  return Input{
+      std::make_unique<Impl>(std::move(file), std::move(folder), impl_->name(), impl_->header())};
 }
 
 std::optional<std::vector<std::byte>> Input::Impl::feature(FeatureBit bit,
@@ -219,7 +288,8 @@ std::optional<Record> Input::next_head() { return impl_->next(false); }
 const std::string& Input::damage() const { return impl_->damage(); }
 void Input::rewind() { impl_->rewind(); }
 std::uint64_t Input::position() const { return impl_->position(); }
-std::uint64_t Input::size() const { return impl_->header().data.end(); }
+std::uint64_t Input::size() const { return impl_->size(); }
+bool Input::is_directory() const { return impl_->folder().valid(); }
 const Event* Input::event_of(const Record& record) const { return impl_->index().event_of(record); }
 
 bool Input::parse(const Record& record, Sample& out) const {

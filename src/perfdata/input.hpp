@@ -45,9 +45,10 @@ struct ClockData {
 
 class Input {
  public:
-  // Throws SystemError if PATH cannot be opened or read. UNFINISHED: accepts only a file that its
-  // perf did not complete because it died: the file has all records written so far, the last one
-  // perhaps truncated, and no features.
+  // PATH may be a directory of `perf record --threads`: its files are read one after the other, so
+  // records are ordered by time only within each of them. Throws SystemError if PATH cannot be
+  // opened or read. UNFINISHED: accepts only a file that its perf did not complete because it died:
+  // the file has all records written so far, the last one perhaps truncated, and no features.
   [[nodiscard]] static std::variant<Input, UnsupportedFile> open(const std::string& path,
                                                                  bool unfinished = false);
   // NAME: for messages.
@@ -72,6 +73,7 @@ class Input {
   [[nodiscard]] bool damaged() const { return !damage().empty(); }
   [[nodiscard]] const std::string& damage() const;
   void rewind();
+  [[nodiscard]] bool is_directory() const;
   // A reader of the same file at its first record, independent of this one.
   [[nodiscard]] Input another() const;
 

@@ -179,8 +179,9 @@ class Output::Impl {
 
   void write_features(std::span<const BuildId> additional, Bytes names, const std::string& counts) {
     auto features = input_.impl().header().features;
-    std::erase_if(features,
-                  [](const Feature& feature) { return feature.bit == kFeatureCompressed; });
+    std::erase_if(features, [](const Feature& feature) {
+      return feature.bit == kFeatureCompressed || feature.bit == kFeatureFolder;
+    });
     if (!additional.empty()) {
       std::erase_if(features,
                     [](const Feature& feature) { return feature.bit == kFeatureAuxtrace; });

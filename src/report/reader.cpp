@@ -63,7 +63,8 @@ std::string event_key(std::string_view name) {
 
 class Reader {
  public:
-  Reader(Input& input, const ReadOptions& options) : input_{input}, options_{options} {}
+  Reader(Input& input, const std::string& file, const ReadOptions& options)
+      : input_{input}, file_{file}, options_{options} {}
 
   [[nodiscard]] Profile read();
 
@@ -80,11 +81,13 @@ class Reader {
   void name_stacks();
   void judge_waits();
   void note_losses();
+  void note_unprocessed();
   [[nodiscard]] std::ptrdiff_t samples_in(const std::vector<bool>& lost) const;
   void note_lost_names();
   bool go_on(double part);
 
   Input& input_;
+  const std::string& file_;
   const ReadOptions& options_;
   unwind::AddressSpaces spaces_;
   ThreadNames names_;
@@ -101,6 +104,7 @@ class Reader {
   std::uint64_t lost_samples_ = 0;
   std::uint64_t without_room_ = 0;
   std::uint64_t unreadable_ = 0;
+  std::uint64_t copied_ = 0;              // samples with a copied stack
   std::vector<std::uint32_t> innermost_;  // places, by sample, whose stack is that of the caller
   std::vector<std::uint64_t> user_;       // of the current sample
   std::vector<std::uint64_t> kernel_;
@@ -280,6 +284,7 @@ void Reader::take(perfdata::Sample& sample) {
   if (event == events_.end()) {
     return;
   }
+  copied_ += sample.event->has_user_stacks() ? 1 : 0;
   const bool room = !stacks_->full();
   without_room_ += room ? 0 : 1;
   const auto stack = room ? stack_of(sample) : RawStack{};
@@ -360,6 +365,23 @@ void Reader::note_losses() {
   }
 }
 
+// What only post-processing gives.
+void Reader::note_unprocessed() {
+  const auto name = base::printable(file_);
+  if (input_.is_directory()) {
+    profile_.notes.push_back(
+        fmt::format("{} is a directory (--threads), which record does not post-process: stacks "
+                    "lack the Python functions that were entered before the attach",
+                    name));
+  }
+  if (copied_ != 0) {
+    profile_.notes.push_back(fmt::format(
+        "the copied stacks of {} of {} samples are not unwound, only their innermost functions are "
+        "shown: perf-pyinject weave {} -o FILE unwinds them",
+        copied_, profile_.samples.size(), name));
+  }
+}
+
 // Number of samples whose stack has a function of an object in LOST.
 std::ptrdiff_t Reader::samples_in(const std::vector<bool>& lost) const {
   std::vector<bool> below(profile_.nodes.size());  // whether a node or a caller of it is in one
@@ -417,6 +439,7 @@ Profile Reader::read() {
   if (auto incomplete = perfdata::incompleteness(input_.stack_counts()); !incomplete.empty()) {
     profile_.notes.push_back(std::move(incomplete));
   }
+  note_unprocessed();
   note_losses();
   note_lost_names();
   std::ranges::stable_sort(profile_.samples, {}, &Sample::time);
@@ -434,7 +457,7 @@ std::variant<Profile, perfdata::UnsupportedFile> read_profile(const std::string&
   if (auto* const unsupported = std::get_if<perfdata::UnsupportedFile>(&opened)) {
     return std::move(*unsupported);
   }
-  return Reader{std::get<Input>(opened), options}.read();
+  return Reader{std::get<Input>(opened), file, options}.read();
 }
 
 }  // namespace pyinject::report

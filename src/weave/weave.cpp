@@ -48,7 +48,15 @@ std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
                                             unwind::FileFinder& files) {
   const auto place = base::Place::behind(options.output);
   auto file = open_input(options, place);
-  const auto facts = facts_of(file.get(), options.input);
+  auto facts = facts_of(file.get(), options.input);
+  if (S_ISDIR(facts.st_mode) && (options.recorded || options.input == options.output)) {
+    return Untouched{
+        .why = "it is a directory (--threads): weave DIRECTORY -o FILE unwinds its stacks"};
+  }
+  if (S_ISDIR(facts.st_mode)) {
+    constexpr mode_t kOfFiles = 0666;
+    facts.st_mode = S_IFREG | (facts.st_mode & kOfFiles);
+  }
   auto opened = perfdata::Input::open(std::move(file), options.input, options.unfinished);
   if (auto* const not_treatable = std::get_if<perfdata::UnsupportedFile>(&opened)) {
     return Untouched{.why = std::move(not_treatable->why)};

@@ -183,6 +183,34 @@ TEST_F(RecordOutput, LeavesADirectoryUnprocessed) {
   EXPECT_EQ(run({"perf", "report", "--stdio", "-i", data}).status, ExitStatus{});
 }
 
+TEST_F(RecordOutput, IsReadFromADirectory) {
+  const std::string data = directory_ / "perf.data";
+  const auto recorded =
+      run_recording(command() + " --engine trampoline --call-graph dwarf,8192 --threads -o " +
+                    data + " -- \"$@\"");
+  EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  EXPECT_THAT(recorded.err, HasSubstr("weave DIRECTORY -o FILE"));
+  for (const auto& verb : {std::vector<std::string>{"report"},
+                           {"export", "-f", "folded", "-o", "-"},
+                           {"flamegraph", "-o", directory_ / "picture.html"}}) {
+    std::vector<std::string> command{test::tool()};
+    command.insert(command.end(), verb.begin(), verb.end());
+    command.push_back(data);
+    const auto result = run(command);
+    EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("is a directory (--threads)")) << verb.front();
+    EXPECT_THAT(result.err, HasSubstr("are not unwound")) << verb.front();
+  }
+  const std::string whole = directory_ / "whole.data";
+  const auto result = weave({data, "-o", whole});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  EXPECT_EQ(fs::status(whole).permissions() & fs::perms{0111}, fs::perms{});
+  const auto report = run({test::tool(), "report", "--by", "native", whole});
+  EXPECT_EQ(report.status, ExitStatus{}) << report.err;
+  EXPECT_EQ(report.err.find("not unwound"), std::string::npos) << report.err;
+  EXPECT_FALSE(has_stacks(whole));
+}
+
 // The user asked for off-CPU times, which only a completed file has.
 TEST_F(RecordOutput, FailsIfItsFileCannotBeProcessed) {
   const std::string data = directory_ / "perf.data";

@@ -301,10 +301,18 @@ TEST_P(PerfDataModes, TracepointsKeepTheirSamples) {
   expect_same(path, rewritten.path, "comm,tid,time,period,event,trace");
 }
 
-TEST_P(PerfDataModes, PipesAndDirectoriesAreNotForUs) {
-  (void)record({"-e", "cpu-clock", "--threads"});
-  EXPECT_THAT(why_not(directory() / "perf.data"), HasSubstr("--threads"));
-  EXPECT_THAT(why_not(directory() / "perf.data/data"), HasSubstr("--threads"));
+TEST_P(PerfDataModes, ADirectoryBecomesOneFile) {
+  for (const auto* const option : {"-v", "-z"}) {
+    const auto path = record({"-e", "cpu-clock", "-g", "--threads", option});
+    const auto rewritten = rewrite(path);
+    EXPECT_GE(rewritten.samples, 10U);
+    expect_same(path, rewritten.path, "comm,tid,time,period,event,ip");
+    EXPECT_THAT(why_not(path + "/data"), HasSubstr("--threads"));
+    std::filesystem::remove_all(path);
+  }
+}
+
+TEST_P(PerfDataModes, PipesAreNotForUs) {
   const RunResult piped = perf({"record", "-q", "-e", "cpu-clock", "-o", "-", "--", "true"});
   EXPECT_THAT(why_not(directory().file("piped", piped.out)), HasSubstr("pipe"));
 }

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <variant>
 #include <vector>
@@ -163,13 +164,62 @@ TEST(PerfDataInput, RefusesIdsOnTopOfEachOther) {
   EXPECT_THAT(why_not(bytes), HasSubstr("ids of an event"));
 }
 
+std::vector<std::uint32_t> types_in(Input& input) {
+  std::vector<std::uint32_t> types;
+  while (const auto record = input.next()) {
+    types.push_back(record->type);
+  }
+  return types;
+}
+
+TEST(PerfDataInput, ReadsTheFilesOfADirectoryOneAfterTheOther) {
+  const auto lost = test::made_record(PERF_RECORD_LOST, 0, words(1, 2, 0));
+  const auto exit = test::made_record(PERF_RECORD_EXIT, 0, words(1, 2, 3, 0));
+  const test::TempDir directory;
+  auto made = one_event(lost);
+  made.features[24] = words(1);
+  (void)directory.file("data", made.bytes());
+  (void)directory.file("data.0", exit + lost);
+  (void)directory.file("data.1", "");
+  (void)directory.file("data.2", exit);
+  (void)directory.file("data.4", lost);  // of nobody: there is no data.3
+  auto input = std::get<Input>(Input::open(directory.path()));
+  EXPECT_TRUE(input.is_directory());
+  const std::vector<std::uint32_t> all{PERF_RECORD_LOST, PERF_RECORD_EXIT, PERF_RECORD_LOST,
+                                       PERF_RECORD_EXIT};
+  EXPECT_EQ(types_in(input), all);
+  EXPECT_EQ(input.damage(), "");
+  EXPECT_EQ(input.position(), input.size());
+  input.rewind();
+  EXPECT_EQ(types_in(input), all);
+  auto another = input.another();
+  EXPECT_EQ(types_in(another), all);
+
+  (void)directory.file("data.1", exit.substr(0, 20));
+  input.rewind();
+  EXPECT_EQ(types_in(input).size(), 3U);
+  EXPECT_THAT(input.damage(), HasSubstr("cut off"));
+  std::filesystem::remove(directory / "data.1");
+  std::filesystem::create_symlink("data.0", directory / "data.1");
+  EXPECT_THROW(
+      {
+        input.rewind();
+        (void)types_in(input);
+      },
+      base::SystemError);
+
+  (void)directory.file("data", one_event(lost).bytes());
+  const auto other = Input::open(directory.path());
+  EXPECT_THAT(std::get<UnsupportedFile>(other).why, HasSubstr("not one of a directory"));
+}
+
 TEST(PerfDataInput, RefusesWhatIsNoRegularFile) {
   const test::TempDir directory;
   const auto why = [](const std::string& path) {
     const auto input = Input::open(path);
     return std::get<UnsupportedFile>(input).why;
   };
-  EXPECT_THAT(why(directory.path()), HasSubstr("--threads"));
+  EXPECT_THAT(why(directory.path()), HasSubstr("perf record --threads has not written"));
   EXPECT_THAT(why("/dev/null"), HasSubstr("not a regular file"));
   EXPECT_THROW((void)Input::open(directory / "none"), base::SystemError);
 }
