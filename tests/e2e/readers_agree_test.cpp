@@ -2,6 +2,7 @@
 // the same Python functions.
 #include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
+#include "e2e/perf_attributes.hpp"
 #include "e2e/served_tree.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/find_perf.hpp"
@@ -338,6 +339,32 @@ TEST_P(OptionsOfPerf, LeavePerfsSamplesAndAllStacks) {
   // 0.4 s of processor time: 200 samples. The others are of the start and the end of the work.
   EXPECT_GE(working(ours), 50U) << messages;
   EXPECT_TRUE(share_is_at_least({.count = working(ours), .all = all}, 0.8)) << messages;
+}
+
+TEST_P(OptionsOfPerf, KeepPerfsAttributes) {
+  auto given = GetParam();
+  const auto pythons =
+      interpreters({.minor = given.minor, .trampoline = true, .each_version = Prefer::kChrooted});
+  const auto lacks = given.engine == "bpf" ? bpf_engine_lacks() : "";
+  const auto perf = find_perf(given.perf);
+  if (!lacks.empty() || pythons.empty() || !perf) {
+    GTEST_SKIP() << "as above";
+  }
+  given.perf = *perf;
+  const TempDir directory;
+  const auto ours = directory / "ours";
+  const auto messages = record(given, pythons.front(), ours);
+  const auto perfs = directory / "perfs";
+  const ChildProcess waiting{{"cat"}};
+  std::vector<std::string> alone{*perf, "record", "-F", "499", "-e", "cpu-clock", "-o", perfs};
+  for (const auto word : base::split(given.option, ' ')) {
+    alone.emplace_back(word);
+  }
+  alone.insert(alone.end(), {"-p", std::to_string(waiting.pid().value()), "--", "true"});
+  const auto result = run(alone);
+  ASSERT_EQ(result.status, ExitStatus{}) << result.err;
+  const bool copies = messages.find("--call-graph dwarf,") != std::string::npos;
+  EXPECT_THAT(attribute_differences(perfs, ours, copies), IsEmpty()) << messages;
 }
 
 // By both engines, each version and perf in rotation.
