@@ -1,3 +1,4 @@
+#include "base/text.hpp"
 #include "export/formats.hpp"
 #include "export/intern_table.hpp"
 #include "export/json_text.hpp"
@@ -29,9 +30,24 @@ struct Category {
   std::string_view name;
   std::string_view color;
 };
-// By Kind.
-constexpr std::array<Category, 4> kCategories{
-    {{"Python", "blue"}, {"Native", "yellow"}, {"Kernel", "orange"}, {"Other", "grey"}}};
+// By Kind; then those of markers only.
+constexpr std::array<Category, 5> kCategories{{{"Python", "blue"},
+                                               {"Native", "yellow"},
+                                               {"Kernel", "orange"},
+                                               {"Other", "grey"},
+                                               {"GC", "purple"}}};
+constexpr int kOther = 3;
+constexpr int kCollector = 4;
+
+// By type of marker. The profiler shows no marker without one.
+constexpr std::string_view kMarkerSchema =
+    R"({"name":"tracing","display":["marker-chart","marker-table","timeline-overview"],)"
+    R"("data":[]},)"
+    R"({"name":"GC","tooltipLabel":"Garbage collection, seen in {marker.data.seen}",)"
+    R"("tableLabel":"seen in {marker.data.seen}","chartLabel":"seen in {marker.data.seen}",)"
+    R"("display":["marker-chart","marker-table","timeline-overview","timeline-memory"],)"
+    R"("data":[{"key":"seen","label":"Seen in","format":"string"},{"label":"Description",)"
+    R"("value":"From samples: its real beginning and end are up to one period away."}]})";
 
 // The tables of one thread.
 class GeckoThread {
@@ -94,26 +110,31 @@ std::int64_t GeckoThread::stack(std::uint32_t node) {
 }
 
 void GeckoThread::add(const report::Sample& sample) {
-  const bool is_wait = profile_.events[sample.event].unit == report::Unit::kWaits;
-  states_.add(sample, is_wait, unmarked_.all_marks()[unmarked_.marks(sample.stack)]);
-  if (!is_wait) {
+  const auto unit = profile_.events[sample.event].unit;
+  states_.add(sample, unit, unmarked_.all_marks()[unmarked_.marks(sample.stack)],
+              unmarked_.collects(sample.stack));
+  if (unit != report::Unit::kWaits) {
     samples_.emplace_back(stack(sample.stack), milliseconds(sample.time));
   }
 }
 
 std::string GeckoThread::markers() {
   std::vector<const State*> markers;
-  for (const auto kind : {StateKind::kGil, StateKind::kTask, StateKind::kWait}) {
-    for (const auto& state : states_.of(kind)) {
+  for (std::size_t kind = 0; kind < kStateKinds; ++kind) {
+    for (const auto& state : states_.of(static_cast<StateKind>(kind))) {
       markers.push_back(&state);
     }
   }
   std::ranges::stable_sort(markers, {}, &State::begin);
   std::string out;
   append_list(out, markers, [&](const State* marker) {
-    out += fmt::format(R"([{},{:.6f},{:.6f},1,3,{{"type":"tracing","category":"Python"}}])",
-                       strings_.number(marker->name), milliseconds(marker->begin),
-                       milliseconds(marker->end));
+    const bool collection = marker->samples != 0;
+    out += fmt::format("[{},{:.6f},{:.6f},1,{},{}]", strings_.number(marker->name),
+                       milliseconds(marker->begin), milliseconds(marker->end),
+                       collection ? kCollector : kOther,
+                       collection ? fmt::format(R"({{"type":"GC","seen":"{}"}})",
+                                                base::counted(marker->samples, "sample"))
+                                  : R"({"type":"tracing","category":"Python"})");
   });
   return out;
 }
@@ -157,7 +178,8 @@ std::string meta(double interval) {
     out += fmt::format(R"({{"name":"{}","color":"{}","subcategories":["Other"]}})", category.name,
                        category.color);
   });
-  out += R"(,"markerSchema":[]},"libs":[],"processes":[],"pausedRanges":[],"threads":[)";
+  out += fmt::format(R"(,"markerSchema":[{}]}},)", kMarkerSchema);
+  out += R"("libs":[],"processes":[],"pausedRanges":[],"threads":[)";
   return out;
 }
 

@@ -1,3 +1,4 @@
+#include "base/text.hpp"
 #include "export/formats.hpp"
 #include "export/perfetto_fields.hpp"
 #include "export/perfetto_stacks.hpp"
@@ -49,7 +50,7 @@ constexpr auto kPerfCounters = std::to_array<PerfCounter>({{"cpu-clock", 1},
                                                            {"branch-misses", 15}});
 
 // By StateKind.
-constexpr std::array<const char*, kStateKinds> kTrackNames{"GIL", "Tasks", "Waits"};
+constexpr std::array<const char*, kStateKinds> kTrackNames{"GIL", "Tasks", "GC", "Waits"};
 
 std::uint32_t clock_id(const report::Clock& clock) {
   switch (clock.id.value_or(-1)) {
@@ -201,10 +202,11 @@ void PerfettoWriter::take_threads() {
 
 void PerfettoWriter::write_sample(const report::Sample& sample) {
   const auto& thread = profile_.threads[sample.thread];
-  const bool is_wait = profile_.events[sample.event].unit == Unit::kWaits;
+  const auto unit = profile_.events[sample.event].unit;
   threads_.at({thread.pid, thread.tid})
-      .states.add(sample, is_wait, stacks_.all_marks()[stacks_.marks(sample.stack)]);
-  if (is_wait) {
+      .states.add(sample, unit, stacks_.all_marks()[stacks_.marks(sample.stack)],
+                  stacks_.collects(sample.stack));
+  if (unit == Unit::kWaits) {
     return;
   }
   auto& sequence = sequences_[sample.event + std::size_t{1}];
@@ -239,6 +241,11 @@ void PerfettoWriter::write_slice(std::uint64_t track, const State& state, std::u
     slice.add_uint64(perfetto::track_event::kTrack, track);
     slice.add_string(perfetto::track_event::kCategory, "python");
     slice.add_string(perfetto::track_event::kName, state.name);
+    if (state.samples != 0) {
+      pbf_writer seen{slice, perfetto::track_event::kDebugAnnotation};
+      seen.add_string(perfetto::debug_annotation::kName, "seen in");
+      seen.add_string(perfetto::debug_annotation::kString, base::counted(state.samples, "sample"));
+    }
     if (callstack != 0) {
       slice.add_uint64(perfetto::track_event::kCallstack, callstack);
     }
@@ -259,9 +266,10 @@ void PerfettoWriter::write_states(const ThreadTrack& thread, std::size_t kind) {
   const auto track = ++tracks_;
   write_track(track, thread.uuid, kTrackNames.at(kind));
   for (std::size_t i = 0; i < states.size(); ++i) {
-    // A sample stands for an interval: a state that one sample shows has a length, too.
     auto end = states[i].end;
-    if (static_cast<StateKind>(kind) != StateKind::kWait) {
+    // A sample stands for an interval: a state that one sample shows has a length, too.
+    if (const auto is = static_cast<StateKind>(kind);
+        is == StateKind::kGil || is == StateKind::kTask) {
       end = std::max(end, end + interval_);
       end = i + 1 < states.size() ? std::min(end, states[i + 1].begin) : end;
     }

@@ -2,7 +2,8 @@
 // trace.proto, trace_packet.proto, trace_packet_defaults.proto, clock_snapshot.proto,
 // interned_data/interned_data.proto, profiling/profile_common.proto,
 // profiling/profile_packet.proto, track_event/{track_descriptor, process_descriptor,
-// thread_descriptor, track_event}.proto; protos/perfetto/common/perf_events.proto.
+// thread_descriptor, track_event, debug_annotation}.proto;
+// protos/perfetto/common/perf_events.proto.
 #pragma once
 
 #include <cstdint>
@@ -103,6 +104,7 @@ constexpr protozero::pbf_tag_type kTid = 2;
 constexpr protozero::pbf_tag_type kName = 5;
 }  // namespace thread
 namespace track_event {
+constexpr protozero::pbf_tag_type kDebugAnnotation = 4;
 constexpr protozero::pbf_tag_type kType = 9;
 constexpr protozero::pbf_tag_type kTrack = 11;
 constexpr protozero::pbf_tag_type kCategory = 22;
@@ -111,5 +113,9 @@ constexpr protozero::pbf_tag_type kCallstack = 56;
 constexpr std::uint32_t kSliceBegin = 1;
 constexpr std::uint32_t kSliceEnd = 2;
 }  // namespace track_event
+namespace debug_annotation {
+constexpr protozero::pbf_tag_type kString = 6;
+constexpr protozero::pbf_tag_type kName = 10;
+}  // namespace debug_annotation
 
 }  // namespace pyinject::exports::perfetto

@@ -1,4 +1,4 @@
-// What a thread did over time, by the marks of its samples: markers and slices of timelines.
+// What a thread did over time, by its samples: markers and slices of timelines.
 #pragma once
 
 #include "report/marks.hpp"
@@ -12,14 +12,18 @@
 
 namespace pyinject::exports {
 
-enum class StateKind : std::uint8_t { kGil, kTask, kWait };
-constexpr std::size_t kStateKinds = 3;
+enum class StateKind : std::uint8_t { kGil, kTask, kCollection, kWait };
+constexpr std::size_t kStateKinds = 4;
 
 struct State {
-  std::string name;         // "GIL held", "Waiting for the GIL", "Task fetch", "Wait", "Preempted"
+  // "GIL held", "Waiting for the GIL", "Task fetch", "GC", "Wait", "Preempted"
+  std::string name;
   std::uint64_t begin = 0;  // as Sample::time
-  std::uint64_t end = 0;    // of a wait; else the time of the last sample with the state
-  std::uint32_t stack = 0;  // of a wait, as Sample::stack
+  // Of a wait. Of a collection: of what its last sample stands for. Else the time of the last
+  // sample with the state.
+  std::uint64_t end = 0;
+  std::uint32_t stack = 0;    // of a wait, as Sample::stack
+  std::uint64_t samples = 0;  // of a collection
 };
 
 // Nanoseconds between samples of one thread: their period if that is a time, else a guess.
@@ -29,8 +33,10 @@ class ThreadStates {
  public:
   explicit ThreadStates(std::uint64_t interval) : interval_{interval} {}
 
-  // Takes the samples of a thread in order of time. IS_WAIT: SAMPLE is one of Unit::kWaits.
-  void add(const report::Sample& sample, bool is_wait, const report::Marks& marks);
+  // Takes the samples of a thread in order of time. UNIT: of the event of SAMPLE. COLLECTS: its
+  // stack has the frame of the garbage collector.
+  void add(const report::Sample& sample, report::Unit unit, const report::Marks& marks,
+           bool collects);
   // In order of time; those of a kind do not overlap.
   [[nodiscard]] const std::vector<State>& of(StateKind kind) const {
     return states_.at(static_cast<std::size_t>(kind));
@@ -38,8 +44,10 @@ class ThreadStates {
 
  private:
   void extend(StateKind kind, const std::string& name, std::uint64_t time);
+  void extend_collection(const report::Sample& sample, report::Unit unit, bool collects);
 
   std::uint64_t interval_;
+  bool collects_ = false;  // the thread's last sample
   std::array<std::vector<State>, kStateKinds> states_;
 };
 

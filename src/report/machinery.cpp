@@ -3,6 +3,7 @@
 #include "base/c_library.hpp"
 #include "base/import_system.hpp"
 #include "report/marks.hpp"
+#include "report/names.hpp"
 
 #include <algorithm>
 #include <array>
@@ -81,11 +82,6 @@ constexpr auto kSlots = std::to_array<std::string_view>(
      "_repeat",   "_richcompare", "_item",     "_subscript", "_ass_subscript", "_ass_item",
      "_contains", "_iter",        "_iternext", "iter_next",  "_length",        "_getattro",
      "_setattro", "_descr_get",   "dealloc",   "_negative",  "_positive",      "_concatenate"});
-
-// The frame that `--engine bpf` adds while the garbage collector runs (bpf/sampler.hpp).
-bool is_garbage_collector(const Function& function) {
-  return function.kind == Kind::kPython && function.name == "[gc]" && function.file.empty();
-}
 
 bool is_interpreter_file(std::string_view path) {
   const auto name = path.substr(path.rfind('/') + 1);

@@ -1,5 +1,6 @@
 #include "report/marks.hpp"
 
+#include "report/names.hpp"
 #include "report/pair_numbers.hpp"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ Marks take_marks(const Profile& profile, std::vector<std::uint32_t>& frames) {
 }
 
 UnmarkedStacks::UnmarkedStacks(const Profile& profile)
-    : node_(profile.nodes.size()), marks_(profile.nodes.size()) {
+    : node_(profile.nodes.size()), marks_(profile.nodes.size()), collects_(profile.nodes.size()) {
   PairNumbers children;
   std::map<Marks, std::uint32_t> numbers{{Marks{}, 0}};
   for (std::size_t i = 1; i < profile.nodes.size(); ++i) {
@@ -62,6 +63,7 @@ UnmarkedStacks::UnmarkedStacks(const Profile& profile)
     node_[i] = node_[caller];
     marks_[i] = marks_[caller];
     const auto& function = function_of(profile, frame);
+    collects_[i] = collects_[caller] || is_garbage_collector(function);
     auto marks = function.kind == Kind::kMark ? all_marks_[marks_[caller]] : Marks{};
     if (function.kind == Kind::kMark && take_mark(function.name, marks)) {
       const auto [entry, fresh] =

@@ -32,6 +32,8 @@ class UnmarkedStacks {
   // The node of STACK, one of the profile's, among nodes(). 0: no frames.
   [[nodiscard]] std::uint32_t node(std::uint32_t stack) const { return node_[stack]; }
   [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
+  // Whether STACK has the frame of the garbage collector.
+  [[nodiscard]] bool collects(std::uint32_t stack) const { return collects_[stack]; }
   // The same number for the same marks, less than all_marks().size().
   [[nodiscard]] std::uint32_t marks(std::uint32_t stack) const { return marks_[stack]; }
   [[nodiscard]] const std::vector<Marks>& all_marks() const { return all_marks_; }
@@ -39,6 +41,7 @@ class UnmarkedStacks {
  private:
   std::vector<std::uint32_t> node_;   // by the profile's node
   std::vector<std::uint32_t> marks_;  // likewise
+  std::vector<bool> collects_;        // likewise
   std::vector<Node> nodes_{Node{}};
   std::vector<Marks> all_marks_{Marks{}};
 };

@@ -42,6 +42,10 @@ std::string name_of(const Profile& profile, const Function& function) {
   return fmt::format("[{}]", name.empty() ? "unknown" : name);
 }
 
+bool is_garbage_collector(const Function& function) {
+  return function.kind == Kind::kPython && function.name == "[gc]" && function.file.empty();
+}
+
 std::uint64_t weight_of(const Profile& profile, const Sample& sample) {
   return profile.events[sample.event].unit == Unit::kWaits ? sample.period : 1;
 }

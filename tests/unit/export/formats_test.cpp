@@ -15,6 +15,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <zlib.h>
@@ -156,6 +157,31 @@ TEST(Gecko, HasSamplesWithStacksAndMarkersOfStates) {
   ASSERT_EQ(worker.at("markers").at("data").size(), 2U);
   EXPECT_EQ(worker.at("markers").at("data").at(0).at(1), 2.0);
   EXPECT_EQ(worker.at("markers").at("data").at(0).at(2), 2.0007);
+}
+
+TEST(Gecko, HasAMarkerOfEachCollection) {
+  const auto json = nlohmann::json::parse(text_of(collections(), write_gecko));
+  const auto& thread = json.at("threads").at(0);
+  const auto& schemas = json.at("meta").at("markerSchema");
+  using Found = std::tuple<std::string, double, double, std::string>;
+  std::vector<Found> found;
+  for (const auto& marker : thread.at("markers").at("data")) {
+    const auto& data = marker.at(5);
+    EXPECT_TRUE(std::ranges::any_of(schemas, [&](const auto& schema) {
+      return schema.at("name") == data.at("type");
+    })) << data;
+    if (data.at("type") == "GC") {
+      const auto category = marker.at(4).get<std::size_t>();
+      EXPECT_EQ(json.at("meta").at("categories").at(category).at("name"), "GC");
+      found.emplace_back(thread.at("stringTable").at(marker.at(0).get<std::size_t>()), marker.at(1),
+                         marker.at(2), data.at("seen"));
+    }
+  }
+  // From the first sample, at 5 ms.
+  EXPECT_THAT(found,
+              ElementsAre(Found{"GC", 0, 15, "3 samples"}, Found{"GC", 20, 22, "1 sample"},
+                          Found{"GC", 25, 67, "2 samples"}, Found{"GC", 995, 1000, "1 sample"},
+                          Found{"GC", 1995, 1995, "1 sample"}));
 }
 
 TEST(JsonLines, HaveAnObjectForEachSample) {

@@ -49,6 +49,47 @@ namespace pyinject::exports {
   return profile;
 }
 
+// One thread, samples of 5 ms: the garbage collector in three, in none, in one that is followed 2
+// ms later by one without it; later in one that is preempted for 40 ms, and 1 s later in another
+// one. At last, the only sample of an event whose period is not a time.
+[[nodiscard]] inline report::Profile collections() {
+  using report::Kind;
+  using report::Unit;
+  report::Profile profile;
+  profile.objects = {{.path = "/usr/bin/python3.15"}};
+  profile.functions = {{.kind = Kind::kPython, .name = "outer", .file = "/srv/a.py"},
+                       {.kind = Kind::kPython, .name = "[gc]"},
+                       {.kind = Kind::kNative, .name = "visit_decref", .object = 0}};
+  profile.frames = {{.function = 0}, {.function = 1}, {.function = 2}};
+  profile.nodes = {{},
+                   {.caller = 0, .frame = 0},   // 1: outer
+                   {.caller = 1, .frame = 1},   // 2: [gc]
+                   {.caller = 2, .frame = 2}};  // 3: visit_decref
+  profile.events = {{.name = "cpu-clock", .unit = Unit::kNanoseconds},
+                    {.name = "context-switches", .unit = Unit::kWaits},
+                    {.name = "page-faults", .unit = Unit::kSamples}};
+  profile.threads = {{.pid = 10, .tid = 10, .name = "web", .process = "web"}};
+  constexpr std::uint64_t kMillisecond = 1'000'000;
+  const auto add = [&](std::uint64_t time, std::uint32_t stack, std::uint32_t event = 0,
+                       std::uint64_t period = 5) {
+    profile.samples.push_back({.time = time * kMillisecond,
+                               .period = period * kMillisecond,
+                               .stack = stack,
+                               .event = event});
+  };
+  add(5, 3);
+  add(10, 2);
+  add(15, 3);
+  add(20, 1);
+  add(25, 3);
+  add(27, 1);
+  add(30, 3);
+  add(32, 3, 1, 40);
+  add(1000, 3);
+  add(2000, 3, 2);
+  return profile;
+}
+
 [[nodiscard]] inline std::string text_of(const report::Profile& profile,
                                          void (*write)(const report::Profile&, const Sink&)) {
   std::string text;

@@ -181,6 +181,29 @@ TEST_F(Perfetto, HasSlicesOfStatesAndWaits) {
                                    Slice{"11 Tasks", "Task fetch 1", 4'000'000, 9'000'000}));
 }
 
+TEST_F(Perfetto, HasASliceOfEachCollection) {
+  decode(collections());
+  std::uint64_t track = 0;
+  for (const auto& packet : with(60)) {
+    track = packet.message(60).text(2) == "GC" ? packet.message(60).number(1) : track;
+  }
+  std::vector<std::uint64_t> times;
+  std::vector<std::string> seen;
+  for (const auto& packet : with(11)) {
+    const auto event = packet.message(11);
+    if (event.number(11) == track) {
+      times.push_back(packet.number(8) / 1'000'000);
+      if (event.number(9) == 1) {
+        EXPECT_EQ(event.text(23), "GC");
+        EXPECT_EQ(event.message(4).text(10), "seen in");
+        seen.push_back(event.message(4).text(6));
+      }
+    }
+  }
+  EXPECT_THAT(times, ElementsAre(5, 20, 25, 27, 30, 72, 1000, 1005, 2000, 2000));
+  EXPECT_THAT(seen, ElementsAre("3 samples", "1 sample", "2 samples", "1 sample", "1 sample"));
+}
+
 TEST_F(Perfetto, KeepsTasksOfOneThreadApart) {
   auto profile = two_threads();
   profile.functions.push_back({.kind = report::Kind::kMark, .name = "[task fetch 2]"});
