@@ -122,26 +122,18 @@ bool is_byte_code_name(std::string_view name) {
          });
 }
 
-Leaves::Leaves(const Profile& profile) : profile_{profile}, machinery_(profile.functions.size()) {
+Interpreters::Interpreters(const Profile& profile) : profile_{profile} {
   for (const auto& object : profile.objects) {
-    interpreter_files_.push_back(is_interpreter_file(object.path));
+    files_.push_back(is_interpreter_file(object.path));
   }
-}
-
-bool Leaves::is_machinery(std::uint32_t function) {
-  auto& known = machinery_[function];
-  if (known == Known::kNot) {
-    known = is_machinery_name(profile_.functions[function].name) ? Known::kYes : Known::kNo;
-  }
-  return known == Known::kYes;
 }
 
 // A trampoline's caller is always the interpreter.
-bool Leaves::is_interpreters(std::uint32_t object, const std::vector<std::uint32_t>& frames) const {
+bool Interpreters::have(std::uint32_t object, const std::vector<std::uint32_t>& frames) const {
   if (profile_.objects[object].path.empty()) {
     return false;
   }
-  if (interpreter_files_[object]) {
+  if (files_[object]) {
     return true;
   }
   for (std::size_t i = 1; i < frames.size(); ++i) {
@@ -154,13 +146,24 @@ bool Leaves::is_interpreters(std::uint32_t object, const std::vector<std::uint32
   return false;
 }
 
+Leaves::Leaves(const Profile& profile)
+    : profile_{profile}, interpreters_{profile}, machinery_(profile.functions.size()) {}
+
+bool Leaves::is_machinery(std::uint32_t function) {
+  auto& known = machinery_[function];
+  if (known == Known::kNot) {
+    known = is_machinery_name(profile_.functions[function].name) ? Known::kYes : Known::kNo;
+  }
+  return known == Known::kYes;
+}
+
 // Whether FRAME, one of FRAMES outside of PYTHON, their innermost Python function, is the
 // evaluator.
 bool Leaves::is_evaluator(const std::vector<std::uint32_t>& frames, std::size_t frame,
                           std::size_t python) {
   const auto& function = function_of(profile_, frames[frame]);
   const auto& name = function.name;
-  return function.kind == Kind::kNative && is_interpreters(function.object, frames) &&
+  return function.kind == Kind::kNative && interpreters_.have(function.object, frames) &&
          (name.empty() ? frame + 1 == python
                        : name.starts_with("_PyEval_EvalFrame") || name.starts_with("_TAIL_CALL_") ||
                              name.ends_with("trampoline_evaluator"));
@@ -173,7 +176,7 @@ Leaf Leaves::leaf_by_names(const std::vector<std::uint32_t>& frames, std::size_t
   for (std::size_t i = 0; i < python; ++i) {
     all_machinery =
         all_machinery && (is_evaluator(frames, i, python) ||
-                          (is_interpreters(function_of(profile_, frames[i]).object, frames) &&
+                          (interpreters_.have(function_of(profile_, frames[i]).object, frames) &&
                            is_machinery(profile_.frames[frames[i]].function)));
   }
   if (all_machinery) {
@@ -185,7 +188,7 @@ Leaf Leaves::leaf_by_names(const std::vector<std::uint32_t>& frames, std::size_t
   }
   const auto function = profile_.frames[frames[outermost - 1]].function;
   if (profile_.functions[function].name.empty() &&
-      is_interpreters(profile_.functions[function].object, frames)) {
+      interpreters_.have(profile_.functions[function].object, frames)) {
     return Leaf::kUndecided;
   }
   return !is_machinery(function) && is_byte_code_name(profile_.functions[function].name)
@@ -208,12 +211,9 @@ Leaf Leaves::leaf_of(const std::vector<std::uint32_t>& frames, Does does) {
   for (std::size_t i = 0; i < python; ++i) {
     const auto& function = function_of(profile_, frames[i]);
     const auto& file = profile_.objects[function.object].path;
-    const bool own = file.empty() || is_interpreters(function.object, frames);
+    const bool own = file.empty() || interpreters_.have(function.object, frames);
     // Byte code, too, leads to extension modules: a + b of arrays.
     if (function.kind == Kind::kNative && !own && !base::is_c_library(file)) {
-      return Leaf::kNative;
-    }
-    if (own && function.name.starts_with("gc_collect")) {
       return Leaf::kNative;
     }
     only_evaluator = only_evaluator && is_evaluator(frames, i, python);

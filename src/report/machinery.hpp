@@ -25,6 +25,19 @@ namespace pyinject::report {
 // the first two; the interpreter has no names that would tell.
 enum class Leaf : std::uint8_t { kPython, kNative, kUndecided, kKernel };
 
+// The files that are the interpreter.
+class Interpreters {
+ public:
+  explicit Interpreters(const Profile& profile);
+  // Whether OBJECT is one: by its name, or because one of its functions runs a Python function in
+  // FRAMES, indices in Profile::frames, innermost first.
+  [[nodiscard]] bool have(std::uint32_t object, const std::vector<std::uint32_t>& frames) const;
+
+ private:
+  const Profile& profile_;
+  std::vector<bool> files_;  // by object: its name says so
+};
+
 class Leaves {
  public:
   explicit Leaves(const Profile& profile);
@@ -37,16 +50,14 @@ class Leaves {
 
  private:
   enum class Known : std::uint8_t { kNot, kYes, kNo };
-  [[nodiscard]] bool is_interpreters(std::uint32_t object,
-                                     const std::vector<std::uint32_t>& frames) const;
   [[nodiscard]] bool is_machinery(std::uint32_t function);
   [[nodiscard]] bool is_evaluator(const std::vector<std::uint32_t>& frames, std::size_t frame,
                                   std::size_t python);
   [[nodiscard]] Leaf leaf_by_names(const std::vector<std::uint32_t>& frames, std::size_t python);
 
   const Profile& profile_;
-  std::vector<bool> interpreter_files_;  // by object: its name says so
-  std::vector<Known> machinery_;         // by function: its name says so
+  Interpreters interpreters_;
+  std::vector<Known> machinery_;  // by function: its name says so
 };
 
 }  // namespace pyinject::report

@@ -43,7 +43,8 @@ std::string name_of(const Profile& profile, const Function& function) {
 }
 
 bool is_garbage_collector(const Function& function) {
-  return function.kind == Kind::kPython && function.name == "[gc]" && function.file.empty();
+  return function.kind == Kind::kPython && function.name == kGarbageCollector &&
+         function.file.empty();
 }
 
 std::uint64_t weight_of(const Profile& profile, const Sample& sample) {

@@ -13,7 +13,8 @@ namespace pyinject::report {
 [[nodiscard]] std::string name_of(const Profile& profile, const Function& function);
 // Its source file, or the file with its code.
 [[nodiscard]] std::string file_of(const Profile& profile, const Function& function);
-// Whether FUNCTION is the frame `[gc]`, which stands for the garbage collector.
+// The name of the Python function that stands for the garbage collector; it has no file.
+inline constexpr const char* kGarbageCollector = "[gc]";
 [[nodiscard]] bool is_garbage_collector(const Function& function);
 // What SAMPLE counts in tables of its event: 1, or the nanoseconds of a wait.
 [[nodiscard]] std::uint64_t weight_of(const Profile& profile, const Sample& sample);

@@ -5,6 +5,7 @@
 #include "perfdata/record.hpp"
 #include "report/clock.hpp"
 #include "report/code_places.hpp"
+#include "report/collections.hpp"
 #include "report/pair_numbers.hpp"
 #include "report/raw_stacks.hpp"
 #include "report/thread_names.hpp"
@@ -329,6 +330,7 @@ void Reader::name_stacks() {
     sample.does = own != Does::kUnknown ? own : does[sample.stack];
     sample.stack = child(nodes[sample.stack], frames[innermost_[i]]);
   }
+  add_collections(profile_, child);
 }
 
 // `record --off-cpu` replaces the period of a switch, 1, by the time until the thread ran again. In

@@ -1,6 +1,10 @@
 // What a process does on a CPU: `why`, `top`, `report` and the labels of pprof divide its time as
 // it tells it itself.
+#include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
+#include "elf/elf_file.hpp"
+#include "procfs/maps.hpp"
+#include "pyinject/base/unique_fd.hpp"
 #include "support/covering.hpp"
 #include "support/decoded_message.hpp"
 #include "support/interpreters.hpp"
@@ -8,6 +12,7 @@
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +21,11 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
+
+#include <fcntl.h>
 
 namespace pyinject::test {
 namespace {
@@ -73,6 +82,34 @@ void expect_near(const Shares& found, const Shares& told, double samples) {
   }
 }
 
+// Whether a file of the interpreter has the names of all its functions.
+bool has_all_names(base::Pid pid) {
+  const auto maps = procfs::read_maps(pid);
+  return maps && std::ranges::any_of(*maps, [&](const procfs::Mapping& mapping) {
+           if (!mapping.executable || mapping.path.find("python") == std::string::npos) {
+             return false;
+           }
+           const auto path = fmt::format("/proc/{}/root{}", pid.value(), mapping.path);
+           const auto file =
+               elf::ElfFile::open(base::UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)});
+           const auto* const opened = std::get_if<elf::ElfFile>(&file);
+           return opened != nullptr && opened->section(".symtab").has_value();
+         });
+}
+
+// The number of samples with [gc] as a Python function, in the text of `export -f folded`.
+double folded_collections(const std::string& data) {
+  const auto folded = run({tool(), "export", "-f", "folded", data, "-o", "-"});
+  EXPECT_EQ(folded.status, ExitStatus{}) << folded.err;
+  double sum = 0;
+  for (const auto line : base::split(base::trim(folded.out), '\n')) {
+    if (line.find(";py::[gc]") != std::string_view::npos) {
+      sum += base::parse_number<int>(line.substr(line.rfind(' ') + 1)).value_or(0);
+    }
+  }
+  return sum;
+}
+
 class UsesOfTime : public testing::TestWithParam<Interpreter> {
  protected:
   void SetUp() override {
@@ -108,6 +145,32 @@ TEST_P(UsesOfTime, AreDividedByWhyAsTheProcessTells) {
     share /= all;
   }
   expect_near(found, shares, report.at("samples").get<double>());
+}
+
+TEST_P(UsesOfTime, IncludeTheCollectorWithTheTrampolineIfItsFunctionsHaveNames) {
+  const TempDir directory;
+  const auto data = (directory.path() / "uses.data").string();
+  ToldTimes told{python_};
+  const auto recorded = run({tool(), "record", "-p", pid_, "-F", "999", "-e", "cpu-clock", "-o",
+                             data, "--", "sleep", "4"});
+  const auto shares = told.shares();
+  ASSERT_EQ(recorded.status, ExitStatus{}) << recorded.err;
+  python_.pause();
+  const auto report = run({tool(), "report", "--json", data});
+  ASSERT_EQ(report.status, ExitStatus{}) << report.err;
+  const auto table = json::parse(report.out).at("tables").at(0);
+  const auto all = table.at("all").get<double>();
+  double collects = 0;
+  for (const auto& row : table.at("rows")) {
+    collects += row.at("name") == "[gc]" ? row.at("self").get<double>() : 0;
+  }
+  EXPECT_EQ(folded_collections(data), collects);
+  if (has_all_names(python_.pid())) {
+    expect_near({{"gc", collects / all}}, {{"gc", shares.at("gc")}}, all);
+  } else {
+    EXPECT_EQ(collects, 0);
+    EXPECT_GT(table.value("undecided", 0), all * shares.at("gc") / 2) << report.out;
+  }
 }
 
 TEST_P(UsesOfTime, AreDividedByTopAsTheProcessTells) {
