@@ -116,7 +116,9 @@ void add_collections(
   CollectionAdder adder{profile, child};
   std::unordered_map<std::uint32_t, std::uint32_t> known;
   for (auto& sample : profile.samples) {
-    if (nodes[sample.stack]) {
+    // The BPF program reads CPython's own flag.
+    const bool told = sample.does != Does::kUnknown;
+    if (!told && nodes[sample.stack]) {
       const auto [entry, fresh] = known.try_emplace(sample.stack, sample.stack);
       if (fresh) {
         entry->second = adder.stack(sample.stack);

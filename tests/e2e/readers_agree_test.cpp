@@ -69,7 +69,8 @@ std::vector<Start> starts() {
   return all;
 }
 
-// Samples by pid, tid, and Python functions with their files, outermost first.
+// Samples by pid, tid, and Python functions with their files, outermost first. Without the frame
+// [gc]: in recordings by the trampoline, only export has it.
 using Counts = std::map<std::string, std::size_t>;
 
 std::string key(const std::string& pid, const std::string& tid,
@@ -83,7 +84,7 @@ Counts counts_of_perf(const std::string& data, const std::string& perf,
   for (const auto& sample : scripted_samples(data, {}, perf, options)) {
     std::vector<std::string> functions;
     for (const auto& frame : sample.frames) {
-      if (frame.python()) {
+      if (frame.python() && frame.function() != "[gc]") {
         functions.push_back(frame.function() + " " + frame.file());
       }
     }
@@ -101,7 +102,7 @@ Counts counts_of_export(const std::string& data, const ChildOptions& options = {
     const auto sample = nlohmann::json::parse(line);
     std::vector<std::string> functions;
     for (const auto& frame : sample.at("stack")) {
-      if (frame.at("kind") == "python") {
+      if (frame.at("kind") == "python" && frame.at("name") != "[gc]") {
         functions.push_back(frame.at("name").get<std::string>() + " " +
                             frame.at("file").get<std::string>());
       }
