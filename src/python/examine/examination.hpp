@@ -96,6 +96,7 @@ class Examination {
   void read_state();
   void look_at_surroundings();
   void refuse_traced() const;
+  void refuse_jit_dump() const;
   void check_stacks() const;
   void check_exit();
   void check_watchers() const;

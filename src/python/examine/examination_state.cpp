@@ -3,6 +3,7 @@
 #include "python/examine/code_arenas.hpp"
 #include "python/examine/examination.hpp"
 #include "python/examine/map_file_check.hpp"
+#include "python/examine/resource_check.hpp"
 #include "python/layout/code_probe.hpp"
 #include "python/layout/runtime_view.hpp"
 #include "python/layout/version_policy.hpp"
@@ -32,6 +33,9 @@ void Examination::read_state() {
                              module == nullptr ? "no mapping" : base::printable(module->path)),
                  "disable whatever installed it (a debugger, torch.compile ...)"};
   }
+  if (*state == TrampolineState::kOnByItself) {
+    refuse_jit_dump();
+  }
   target_.state = *state;
   if (*state == TrampolineState::kOnByUs && mailbox) {
     target_.owner = {.pid = base::Pid{mailbox->owner_pid}, .start_time = mailbox->owner_start};
@@ -56,6 +60,21 @@ void Examination::read_state() {
                  "it was forked by a process that had been activated before",
                  "a second activation crashes Python 3.14 and later (cpython gh-146522): restart "
                  "it, or record its parent while the parent forks it again"};
+  }
+}
+
+// -X perf_jit (3.13 and later) maps the start of its file, so that perf records its name.
+void Examination::refuse_jit_dump() const {
+  const auto file = fmt::format("/jit-{}.dump", target_.inner_pid.value());
+  const bool writes_dump = std::ranges::any_of(maps_, [&](const procfs::Mapping& mapping) {
+    return mapping.executable && mapping.path.ends_with(file);
+  });
+  if (writes_dump) {
+    throw Refuse{Reason::kMapNotWritten,
+                 fmt::format("its trampoline writes /tmp{} instead of a perf map (-X perf_jit or "
+                             "PYTHON_PERF_JIT_SUPPORT)",
+                             file),
+                 "record --engine bpf, or start it with -X perf"};
   }
 }
 
@@ -221,6 +240,9 @@ void Examination::look_at_surroundings() {
   check_names();
   check_stacks();
   check_exit();
+  if (auto refusal = check_resources(pid_, target_.version, status_, maps_)) {
+    throw Refuse{refusal->reason, refusal->found, refusal->remedy};
+  }
   if (auto refusal = check_map_file(pid_, status_, target_.id.start_time, target_.map_path)) {
     throw Refuse{refusal->reason, refusal->found, refusal->remedy};
   }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <variant>
 
@@ -99,11 +100,16 @@ std::optional<Refusal> check_room(base::Pid pid, const struct statvfs& file_syst
         .found = fmt::format("its {} is full ({} kB left)", kDirectory, room / 1000),
         .remedy = "CPython writes its perf map there: make room, or record --engine bpf"};
   }
-  const auto limit = procfs::read_file_size_limit(pid);
-  if (limit && *limit < kLeast) {
+  const auto limits = procfs::read_limits(pid);
+  const auto limit = limits ? limits->file_size : procfs::Limits::kUnlimited;
+  // CPython ignores the signal, unless it is embedded or the program has changed that.
+  constexpr auto kLarge = std::uint64_t{1} << 30U;  // some 10 million functions
+  const bool ends_it = limit < kLarge && !procfs::ignores_signal(pid, SIGXFSZ);
+  if (limit < kLeast || ends_it) {
     return Refusal{
         .reason = Reason::kMapDirectory,
-        .found = fmt::format("its files may have {} bytes at most (RLIMIT_FSIZE)", *limit),
+        .found = fmt::format("its files may have {} bytes at most (RLIMIT_FSIZE){}", limit,
+                             ends_it ? ", and it does not ignore the signal SIGXFSZ" : ""),
         .remedy = fmt::format("CPython writes its perf map: prlimit --pid {} --fsize=unlimited, "
                               "or record --engine bpf",
                               pid.value())};
