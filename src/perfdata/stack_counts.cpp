@@ -76,7 +76,8 @@ std::string incompleteness(const StackCounts& counts, bool marked) {
                      static_cast<double>(counts.of(StackKind::kNoPython));
   const auto others = static_cast<double>(counts.of(StackKind::kOtherProgram));
   constexpr double kMostLacking = 0.01;
-  if (all - whole - others <= kMostLacking * all) {
+  const bool none = whole == 0 && others != 0;  // no recorded Python process ran, or it was refused
+  if (!none && all - whole - others <= kMostLacking * all) {
     return {};
   }
   return fmt::format("{:.1f} % of the {} samples lack Python functions: {}",

@@ -62,6 +62,11 @@ std::string event_key(std::string_view name) {
   return std::string{name};
 }
 
+bool has_user_part(const perfdata::Sample& sample) {
+  return std::ranges::find(sample.chain, static_cast<std::uint64_t>(PERF_CONTEXT_USER)) !=
+         sample.chain.end();
+}
+
 class Reader {
  public:
   Reader(Input& input, const std::string& file, const ReadOptions& options)
@@ -106,6 +111,7 @@ class Reader {
   std::uint64_t without_room_ = 0;
   std::uint64_t unreadable_ = 0;
   std::uint64_t copied_ = 0;              // samples with a copied stack
+  std::uint64_t kernel_only_ = 0;         // samples with no more than the kernel's part of a stack
   std::vector<std::uint32_t> innermost_;  // places, by sample, whose stack is that of the caller
   std::vector<std::uint64_t> user_;       // of the current sample
   std::vector<std::uint64_t> kernel_;
@@ -285,7 +291,10 @@ void Reader::take(perfdata::Sample& sample) {
   if (event == events_.end()) {
     return;
   }
-  copied_ += sample.event->has_user_stacks() ? 1 : 0;
+  const bool copied = sample.event->has_user_stacks();
+  copied_ += copied ? 1 : 0;
+  kernel_only_ +=
+      !copied && sample.event->attr.exclude_callchain_user != 0 && !has_user_part(sample) ? 1 : 0;
   const bool room = !stacks_->full();
   without_room_ += room ? 0 : 1;
   const auto stack = room ? stack_of(sample) : RawStack{};
@@ -381,6 +390,20 @@ void Reader::note_unprocessed() {
         "the copied stacks of {} of {} samples are not unwound, only their innermost functions are "
         "shown: perf-pyinject weave {} -o FILE unwinds them",
         copied_, profile_.samples.size(), name));
+  }
+  // Post-processing adds the rest, and counts the stacks.
+  const bool processed = input_.stack_counts().all() != 0;
+  if (kernel_only_ != 0 && !processed) {
+    profile_.notes.push_back(fmt::format(
+        "{} of {} samples have only the kernel's part of their stacks: the recording was not "
+        "post-processed, as its messages say; record again",
+        kernel_only_, profile_.samples.size()));
+  }
+  // perf describes its events when it ends; weave() keeps that.
+  const auto& events = input_.events();
+  if (processed && std::ranges::all_of(events, [](const auto& one) { return one.name.empty(); })) {
+    profile_.notes.emplace_back(
+        "perf record died before it completed the file: samples of its end are missing");
   }
 }
 

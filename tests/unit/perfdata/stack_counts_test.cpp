@@ -55,6 +55,8 @@ TEST(StackCounts, SayWhatLacksIfItIsMoreThanOnePercent) {
 TEST(StackCounts, SamplesWithoutPythonAreNotALack) {
   EXPECT_EQ(incompleteness(made(1, StackKind::kNoPython, 1000)), "");
   EXPECT_EQ(incompleteness(made(1, StackKind::kOtherProgram, 1000)), "");
+  EXPECT_EQ(incompleteness(made(0, StackKind::kOtherProgram, 1000)),
+            "100.0 % of the 1,000 samples lack Python functions: 1,000 of other programs");
 }
 
 }  // namespace
