@@ -146,6 +146,18 @@ std::string grouped(std::uint64_t number) {
   return text;
 }
 
+std::string bytes_text(std::uint64_t bytes) {
+  if (bytes < 1000) {
+    return fmt::format("{} B", bytes);
+  }
+  const auto kilobytes = static_cast<double>(bytes) / 1000;
+  if (kilobytes < 1000) {
+    return fmt::format("{:.0f} kB", kilobytes);
+  }
+  return kilobytes < 1'000'000 ? fmt::format("{:.1f} MB", kilobytes / 1000)
+                               : fmt::format("{:.1f} GB", kilobytes / 1'000'000);
+}
+
 std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
   if (count == 1) {
     return fmt::format("1 {}", one);

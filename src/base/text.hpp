@@ -45,6 +45,9 @@ template <std::integral Number>
 // "1,234,567".
 [[nodiscard]] std::string grouped(std::uint64_t number);
 
+// "312 B", "31 kB", "1.2 MB".
+[[nodiscard]] std::string bytes_text(std::uint64_t bytes);
+
 // "1 thread", "2 threads"; MANY where the plural is not ONE and an s.
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view one,
                                   std::string_view many = {});

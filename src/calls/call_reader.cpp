@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "calls/tracing_data.hpp"
 #include "perfdata/input.hpp"
+#include "perfdata/sample_parser.hpp"
 
 #include <fmt/format.h>
 
@@ -90,15 +91,6 @@ std::optional<std::string_view> text_in(Bytes raw, tep_format_field* field) {
   return text.substr(0, text.find('\0'));
 }
 
-// The payload of a tracepoint, in the part that Sample names BETWEEN.
-Bytes payload_of(const perfdata::Sample& sample) {
-  if (sample.event == nullptr || !sample.event->samples(PERF_SAMPLE_RAW)) {
-    return {};
-  }
-  base::ByteCursor cursor{sample.between};
-  return cursor.take(cursor.number<std::uint32_t>());
-}
-
 class Reader {
  public:
   explicit Reader(perfdata::Input input) : input_{std::move(input)} {
@@ -164,7 +156,7 @@ class Reader {
     if (probe == nullptr) {
       return;
     }
-    const auto raw = payload_of(sample);
+    const auto raw = perfdata::payload_of(sample);
     const auto file = text_in(raw, probe->file);
     const auto name = text_in(raw, probe->function);
     const auto line = number_in(raw, probe->line);

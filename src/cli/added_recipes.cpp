@@ -44,6 +44,7 @@ bool add_recipes(const std::vector<std::string>& names, const std::vector<std::s
     logger.info("{}: functions have no line numbers with --engine trampoline", what);
   }
   record.flags.timed_calls = std::move(recipes.timed_calls);
+  record.flags.memory_calls = std::move(recipes.memory_calls);
   return true;
 }
 

@@ -55,6 +55,23 @@ std::string call_line(const weave::WeaveSummary& facts) {
   return line;
 }
 
+std::string memory_line(const weave::WeaveSummary& facts) {
+  auto line = fmt::format("{} of {} that system calls have mapped are still mapped (period)",
+                          base::bytes_text(facts.kept_bytes), base::bytes_text(facts.mapped_bytes));
+  if (facts.young_bytes != 0) {
+    line += fmt::format("; {} more since the last tenth of the time: perhaps only in use",
+                        base::bytes_text(facts.young_bytes));
+  }
+  if (facts.unknown_breaks != 0) {
+    line += fmt::format("; the length of {} is unknown",
+                        base::counted(facts.unknown_breaks, "call of brk", "calls of brk"));
+  }
+  if (facts.memory_calls_cut) {
+    line += "; there were too many calls: later ones are missing";
+  }
+  return line;
+}
+
 std::string who_is(const python::Target& target) {
   return fmt::format("pid {}: Python {}", target.id.pid.value(), python::version_text(target));
 }
@@ -77,18 +94,6 @@ std::string format_elapsed(std::chrono::nanoseconds elapsed) {
     return fmt::format("{} min {:02} s", seconds / 60, seconds % 60);
   }
   return fmt::format("{} h {:02} min", seconds / 3600, seconds / 60 % 60);
-}
-
-std::string format_bytes(std::uint64_t bytes) {
-  if (bytes < 1000) {
-    return fmt::format("{} B", bytes);
-  }
-  const auto kilobytes = static_cast<double>(bytes) / 1000;
-  if (kilobytes < 1000) {
-    return fmt::format("{:.0f} kB", kilobytes);
-  }
-  return kilobytes < 1'000'000 ? fmt::format("{:.1f} MB", kilobytes / 1000)
-                               : fmt::format("{:.1f} GB", kilobytes / 1'000'000);
 }
 
 std::string shell_word(const std::string& text) {
@@ -131,7 +136,7 @@ std::vector<std::string> woven_lines(const record::WovenFile& file, const std::s
   const auto& facts = file.summary;
   std::vector<std::string> lines{
       fmt::format("{}: {}, {}, {}", done, base::counted(facts.samples, "sample"),
-                  format_bytes(facts.bytes_after), base::printable(file.path))};
+                  base::bytes_text(facts.bytes_after), base::printable(file.path))};
   const auto bad =
       facts.cut + facts.no_information + facts.broken + facts.limited + facts.no_user_part;
   if (bad > 0) {
@@ -180,6 +185,9 @@ std::vector<std::string> woven_lines(const record::WovenFile& file, const std::s
   }
   if (facts.timed_calls + facts.untimed_calls > 0) {
     lines.push_back(call_line(facts));
+  }
+  if (facts.mapped_bytes + facts.unknown_breaks > 0) {
+    lines.push_back(memory_line(facts));
   }
   if (!facts.damage.empty()) {
     lines.push_back(fmt::format("perf's file is cut short: {}", facts.damage));
@@ -369,7 +377,7 @@ void Console::progress(std::chrono::nanoseconds elapsed, std::optional<std::uint
   if (!live_) {
     return;
   }
-  draw("recording " + format_elapsed(elapsed) + (bytes ? ", " + format_bytes(*bytes) : ""));
+  draw("recording " + format_elapsed(elapsed) + (bytes ? ", " + base::bytes_text(*bytes) : ""));
 }
 
 void Console::post_processing(double done, std::uint64_t samples) {

@@ -17,8 +17,6 @@ namespace pyinject::cli {
 
 // "12 s", "3 min 05 s", "2 h 03 min".
 [[nodiscard]] std::string format_elapsed(std::chrono::nanoseconds elapsed);
-// "312 B", "1.2 MB".
-[[nodiscard]] std::string format_bytes(std::uint64_t bytes);
 // Quoted as one word of a shell command line.
 [[nodiscard]] std::string shell_word(const std::string& text);
 // "pid 12: Python 3.14.0: trampoline on by store (threads stopped for 37 us, active after 1.2 ms)"

@@ -32,12 +32,17 @@ constexpr auto kCallsOfLocks = std::to_array<std::string_view>({"futex"});
 constexpr auto kCallsOfMemory =
     std::to_array<std::string_view>({"brk", "mmap", "munmap", "mremap"});
 
+// In the order of weave::MemoryCall::Kind.
+constexpr auto kCallsThatMap =
+    std::to_array<std::string_view>({"mmap", "munmap", "mremap", "brk", "mprotect"});
+
 constexpr std::string_view kSwitch = "sched:sched_switch";
 
 struct Recipe {
   std::string_view name;
   std::span<const std::string_view> calls = {};  // system calls
   bool timed = false;                            // the calls
+  bool kept = false;                             // the calls' memory
   std::string_view tracepoint = {};
   bool page_faults = false;
   bool cache_misses = false;
@@ -57,7 +62,11 @@ constexpr auto kRecipes = std::to_array<Recipe>({
     {.name = "alloc",
      .calls = kCallsOfMemory,
      .page_faults = true,
-     .instead = "--what faults shows where memory grows, without tracepoints"},
+     .instead = "--what faults shows where memory is touched, kept or not, without tracepoints"},
+    {.name = "memory",
+     .calls = kCallsThatMap,
+     .kept = true,
+     .instead = "--what faults shows where memory is touched, kept or not, without tracepoints"},
     {.name = "faults", .page_faults = true},
     {.name = kMallocRecipe, .probes = true},
     {.name = "cache", .cache_misses = true},
@@ -92,6 +101,12 @@ class Expander {
       return fmt::format(
           "--what {}: this machine counts no cache misses: it has no hardware counters, as most "
           "virtual machines; -e cpu-clock shows where the time goes",
+          recipe.name);
+    }
+    if (recipe.kept && request_.frequency) {
+      return fmt::format(
+          "--what {}: with -F, only some of the calls are sampled, and what is given back is not "
+          "known: omit -F",
           recipe.name);
     }
     if (recipe.probes) {
@@ -136,7 +151,7 @@ class Expander {
   // False: the kernel has none of them.
   bool add_calls(const Recipe& recipe) {
     bool any = false;
-    for (const auto call : recipe.calls) {
+    for (const auto& call : recipe.calls) {
       const auto enter = fmt::format("syscalls:sys_enter_{}", call);
       const auto exit = fmt::format("syscalls:sys_exit_{}", call);
       const auto entered = known_.id_of(enter);
@@ -144,6 +159,11 @@ class Expander {
         continue;
       }
       any = true;
+      if (recipe.kept) {
+        add_memory_call(enter, exit,
+                        static_cast<weave::MemoryCall::Kind>(&call - recipe.calls.data()));
+        continue;
+      }
       add_event(enter);
       if (const auto left = known_.id_of(exit); recipe.timed && !request_.frequency && left) {
         ends_.push_back(exit + "/call-graph=no/");
@@ -151,6 +171,23 @@ class Expander {
       }
     }
     return any;
+  }
+
+  // Stacks say who maps memory, not who gives it back.
+  void add_memory_call(const std::string& enter, const std::string& exit,
+                       weave::MemoryCall::Kind kind) {
+    const auto entered = known_.id_of(enter);
+    const auto left = known_.id_of(exit);
+    if (!entered || !left) {
+      return;
+    }
+    if (kind == weave::MemoryCall::Kind::kUnmap) {
+      ends_.push_back(enter + "/call-graph=no/");
+    } else {
+      add_event(enter);
+    }
+    ends_.push_back(exit + "/call-graph=no/");
+    result_.memory_calls.push_back({.kind = kind, .enter = *entered, .exit = *left});
   }
 
   const RecipeRequest& request_;

@@ -41,6 +41,7 @@ struct Expansion {
   std::string events;  // for perf record -e; empty: none
   // For the weave flags: system calls with both tracepoints in EVENTS.
   std::vector<weave::TimedCall> timed_calls;
+  std::vector<weave::MemoryCall> memory_calls;  // likewise
   std::vector<std::string> notes;
 };
 

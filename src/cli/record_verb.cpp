@@ -93,8 +93,8 @@ how:
                    (needs CAP_BPF, CAP_PERFMON, Linux 5.17 with BTF); auto: bpf
                    where possible. Default: $PYINJECT_ENGINE, else trampoline
       --off-cpu    show where threads wait and for how long, deadlocks included
-      --what LIST  the events for io, net, locks (and how long each call takes),
-                   alloc, faults, malloc (-p), cache or sched; implies bpf
+      --what LIST  events for io, net, locks (timed), memory (kept), faults
+                   (touched), alloc, malloc (-p), cache, sched; implies bpf
       --gil, --tasks  mark GIL holders, asyncio tasks (3.14+); implies bpf
       --functions  record every call and return instead of samples (-p; 3.15
                    --with-dtrace; root): 1 to 3 us each; see functions --help

@@ -13,7 +13,7 @@ namespace pyinject::exports {
 struct EventValues {
   std::string count;  // "samples"; its unit is "count"
   std::string sum;    // "cpu", "cycles"
-  std::string unit;   // of the sum: "nanoseconds", "count"
+  std::string unit;   // of the sum: "nanoseconds", "bytes", "count"
 };
 
 // By event. Go's names for the first one that is not a wait: "samples" and "cpu".
@@ -28,7 +28,9 @@ struct EventValues {
     const bool time = event.unit == report::Unit::kNanoseconds;
     values.push_back({.count = first ? "samples" : event.name + " samples",
                       .sum = first && time ? "cpu" : event.name,
-                      .unit = time ? "nanoseconds" : "count"});
+                      .unit = time                                 ? "nanoseconds"
+                              : event.unit == report::Unit::kBytes ? "bytes"
+                                                                   : "count"});
     first = false;
   }
   return values;

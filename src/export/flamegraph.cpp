@@ -275,8 +275,11 @@ std::string Tables::json(const FlamegraphOptions& options, const std::vector<std
   out += R"(,"events":)";
   append_list(out, events_, [&](const report::Event& one) {
     const bool waits = one.unit == report::Unit::kWaits;
+    const std::string_view unit = waits                              ? "ns"
+                                  : one.unit == report::Unit::kBytes ? "bytes"
+                                                                     : "samples";
     out += fmt::format(R"({{"name":{},"label":{},"unit":"{}"}})", json_string(one.name),
-                       json_string(waits ? "Waits" : one.name), waits ? "ns" : "samples");
+                       json_string(waits ? "Waits" : one.name), unit);
   });
   out += R"(,"threads":)";
   append_list(out, threads_, [&](const report::Thread& one) {

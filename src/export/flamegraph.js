@@ -180,6 +180,9 @@ class Tree {
   }
 
   amount(weight) {
+    if (this.unit === 'bytes') {
+      return weight >= 1e6 ? `${(weight / 1e6).toFixed(1)} MB` : `${(weight / 1e3).toFixed(0)} kB`;
+    }
     if (this.unit !== 'ns') {
       return `${weight.toLocaleString('en')} ${weight === 1 ? 'sample' : 'samples'}`;
     }

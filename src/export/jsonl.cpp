@@ -40,8 +40,10 @@ void write_jsonl(const report::Profile& profile, const Sink& out) {
     auto line = fmt::format(
         R"({{"time_ns":{},"event":{},"period":{},"unit":"{}","pid":{},"tid":{},"comm":{},"stack":)",
         sample.time, json_string(event.name), sample.period,
-        event.unit == report::Unit::kSamples ? "count" : "ns", thread.pid, thread.tid,
-        json_string(thread.name));
+        has_time(event.unit)                 ? "ns"
+        : event.unit == report::Unit::kBytes ? "bytes"
+                                             : "count",
+        thread.pid, thread.tid, json_string(thread.name));
     append_list(line, frames_of(profile, sample.stack),
                 [&](std::uint32_t frame) { line += frames[frame]; });
     line += "}\n";

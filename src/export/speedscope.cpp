@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,9 @@ void append_profile(std::string& out, const Profile& profile,
                     const std::vector<const report::Sample*>& samples) {
   const auto& event = profile.events[samples.front()->event];
   const auto& thread = profile.threads[samples.front()->thread];
-  const bool waits = event.unit == report::Unit::kWaits;
+  const std::string_view unit = event.unit == report::Unit::kWaits   ? "nanoseconds"
+                                : event.unit == report::Unit::kBytes ? "bytes"
+                                                                     : "none";
   std::uint64_t sum = 0;
   for (const auto* sample : samples) {
     sum += weight_of(profile, *sample);
@@ -41,7 +44,7 @@ void append_profile(std::string& out, const Profile& profile,
                                 profile.events.size() > 1 ? ", " + event.name : "");
   out += fmt::format(
       R"({{"type":"sampled","name":{},"unit":"{}","startValue":0,"endValue":{},"samples":)",
-      json_string(name), waits ? "nanoseconds" : "none", sum);
+      json_string(name), unit, sum);
   append_list(out, samples, [&](const report::Sample* sample) {
     auto frames = frames_of(profile, sample->stack);
     std::ranges::reverse(frames);

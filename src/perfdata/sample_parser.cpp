@@ -216,4 +216,12 @@ bool parse_sample(const Event& event, const Record& record, Sample& out) {
   return SampleParser{event, record}.parse(out, true);
 }
 
+Bytes payload_of(const Sample& sample) {
+  if (sample.event == nullptr || !sample.event->samples(PERF_SAMPLE_RAW)) {
+    return {};
+  }
+  ByteCursor cursor{sample.between};
+  return cursor.take(cursor.number<std::uint32_t>());
+}
+
 }  // namespace pyinject::perfdata

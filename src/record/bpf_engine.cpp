@@ -16,10 +16,25 @@
 
 namespace pyinject::record {
 
+namespace {
+
+std::vector<std::uint64_t> tracepoints_without_stacks(const weave::WeaveFlags& flags) {
+  std::vector<std::uint64_t> all;
+  for (const auto& call : flags.timed_calls) {
+    all.push_back(call.exit);
+  }
+  for (const auto& call : flags.memory_calls) {
+    all.insert(all.end(), {call.enter, call.exit});
+  }
+  return all;
+}
+
+}  // namespace
+
 BpfEngine::BpfEngine(const RecordOptions& options, std::unique_ptr<StackSampler> sampler,
                      base::Logger& logger, RecordObserver& observer)
     : clock_{recording_clock(perf::parse_options(options.perf_options))},
-      timed_calls_{options.flags.timed_calls},
+      without_stacks_{tracepoints_without_stacks(options.flags)},
       sampler_{std::move(sampler)},
       targets_{*sampler_},
       detector_{python::make_detector(python::Purpose::kObserve)},
@@ -44,7 +59,7 @@ bool BpfEngine::activated(const targets::ActiveTarget& /*active*/) {
 // the program also runs at the ends of calls, which only costs time.
 std::vector<std::uint64_t> BpfEngine::ends_of_calls(const std::string& file) const {
   std::vector<std::uint64_t> ids;
-  if (timed_calls_.empty()) {
+  if (without_stacks_.empty()) {
     return ids;
   }
   const base::UniqueFd opened{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
@@ -54,8 +69,8 @@ std::vector<std::uint64_t> BpfEngine::ends_of_calls(const std::string& file) con
   const auto events = perfdata::events_of_running(opened, file);
   if (const auto* const all = std::get_if<std::vector<perfdata::Event>>(&events)) {
     for (const auto& event : *all) {
-      const bool is_end = std::ranges::any_of(timed_calls_, [&event](const auto& call) {
-        return event.samples_each_hit_of(call.exit) && !event.samples(PERF_SAMPLE_CALLCHAIN);
+      const bool is_end = std::ranges::any_of(without_stacks_, [&event](std::uint64_t tracepoint) {
+        return event.samples_each_hit_of(tracepoint) && !event.samples(PERF_SAMPLE_CALLCHAIN);
       });
       if (is_end) {
         ids.insert(ids.end(), event.ids.begin(), event.ids.end());

@@ -49,8 +49,8 @@ class BpfEngine : public Engine {
  private:
   [[nodiscard]] std::vector<std::uint64_t> ends_of_calls(const std::string& file) const;
 
-  const std::optional<clockid_t> clock_;  // of the recording
-  const std::vector<weave::TimedCall> timed_calls_;
+  const std::optional<clockid_t> clock_;             // of the recording
+  const std::vector<std::uint64_t> without_stacks_;  // tracepoints
   std::unique_ptr<StackSampler> sampler_;
   SampledTargets targets_;
   std::unique_ptr<python::Detector> detector_;

@@ -56,7 +56,7 @@ bool fits(const RecordOptions& options, const std::string& where, base::Logger& 
     logger.error("-u and --comm need {}", why);
   } else if (options.flags.off_cpu) {
     logger.error("--off-cpu needs {}", why);
-  } else if (!options.flags.timed_calls.empty()) {
+  } else if (!options.flags.timed_calls.empty() || !options.flags.memory_calls.empty()) {
     logger.error("--what needs {}", why);
   } else if (options.engine == EngineChoice::kBpf) {
     logger.error("{} needs {}, or use --engine trampoline", spelled(options), why);

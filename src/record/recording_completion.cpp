@@ -162,6 +162,9 @@ std::string Recording::lost_with_completion() const {
   if (!options_.flags.timed_calls.empty()) {
     what += what.empty() ? "times of system calls" : " and times of system calls";
   }
+  if (!options_.flags.memory_calls.empty()) {
+    what += what.empty() ? "sizes of memory" : " and sizes of memory";
+  }
   return what;
 }
 

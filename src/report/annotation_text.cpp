@@ -39,8 +39,9 @@ Cells cells_of(const Annotation& annotation, const Shown& shown,
   Cells cells;
   if (shown.cpu) {
     const auto& line = counts[*shown.cpu];
+    const auto unit = annotation.columns[*shown.cpu].unit;
     cells = {line.total == 0 ? "" : percent_text(line.total, annotation.columns[*shown.cpu].all),
-             count_cell(Unit::kSamples, line.total), count_cell(Unit::kSamples, line.self)};
+             count_cell(unit, line.total), count_cell(unit, line.self)};
   }
   if (shown.waits) {
     cells.push_back(count_cell(Unit::kWaits, counts[*shown.waits].total));

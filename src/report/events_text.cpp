@@ -15,9 +15,9 @@ namespace pyinject::report {
 
 namespace {
 
-bool is_time(const EventColumn& column) { return column.unit != Unit::kSamples; }
-
-std::string_view period_unit(const EventColumn& column) { return is_time(column) ? "ns" : "count"; }
+std::string_view period_unit(const EventColumn& column) {
+  return has_time(column.unit) ? "ns" : column.unit == Unit::kBytes ? "bytes" : "count";
+}
 
 std::string column_name(const EventColumn& column) {
   return column.unit == Unit::kWaits ? "waits" : base::printable(column.event);
@@ -39,7 +39,10 @@ std::string count_text(std::uint64_t count) {
 }
 
 std::string amount_text(const EventColumn& column, std::uint64_t amount) {
-  return amount == 0 ? "" : is_time(column) ? seconds_text(amount) : count_text(amount);
+  return amount == 0                   ? ""
+         : has_time(column.unit)       ? seconds_text(amount)
+         : column.unit == Unit::kBytes ? base::bytes_text(amount)
+                                       : count_text(amount);
 }
 
 std::size_t shown_events(const EventTable& events, const TextOptions& options) {

@@ -48,7 +48,8 @@ bool is_garbage_collector(const Function& function) {
 }
 
 std::uint64_t weight_of(const Profile& profile, const Sample& sample) {
-  return profile.events[sample.event].unit == Unit::kWaits ? sample.period : 1;
+  const auto unit = profile.events[sample.event].unit;
+  return unit == Unit::kWaits || unit == Unit::kBytes ? sample.period : 1;
 }
 
 }  // namespace pyinject::report

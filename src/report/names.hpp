@@ -16,7 +16,7 @@ namespace pyinject::report {
 // The name of the Python function that stands for the garbage collector; it has no file.
 inline constexpr const char* kGarbageCollector = "[gc]";
 [[nodiscard]] bool is_garbage_collector(const Function& function);
-// What SAMPLE counts in tables of its event: 1, or the nanoseconds of a wait.
+// What SAMPLE counts in tables of its event: 1, the nanoseconds of a wait, or bytes.
 [[nodiscard]] std::uint64_t weight_of(const Profile& profile, const Sample& sample);
 
 }  // namespace pyinject::report

@@ -44,7 +44,13 @@ enum class Unit : std::uint8_t {
   kSamples,      // 1 each: the period is a number of events or cycles, or is not recorded
   kNanoseconds,  // the period is time: cpu-clock, task-clock
   kWaits,        // the period is the time that the thread waited: context-switches of --off-cpu
+  kBytes,        // the period is memory that a system call has mapped: record --what memory
 };
+
+// Whether the period is a time.
+[[nodiscard]] constexpr bool has_time(Unit unit) {
+  return unit == Unit::kNanoseconds || unit == Unit::kWaits;
+}
 
 struct Event {
   std::string name;  // as perf prints it: "cpu-clock", "context-switches"

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <map>
@@ -86,6 +87,7 @@ class Reader {
   [[nodiscard]] std::uint32_t thread_of(const perfdata::Sample& sample);
   void name_stacks();
   void judge_waits();
+  void judge_memory();
   void note_losses();
   void note_unprocessed();
   [[nodiscard]] std::ptrdiff_t samples_in(const std::vector<bool>& lost) const;
@@ -356,6 +358,32 @@ void Reader::judge_waits() {
   }
 }
 
+// `record --what memory` replaces the period of a call, 1, by the number of bytes. What it was that
+// mapped them, the C functions show.
+void Reader::judge_memory() {
+  constexpr auto kCalls =
+      std::to_array<std::string_view>({"syscalls:sys_enter_mmap", "syscalls:sys_enter_mremap",
+                                       "syscalls:sys_enter_brk", "syscalls:sys_enter_mprotect"});
+  std::vector<bool> maps;
+  maps.reserve(profile_.events.size());
+  for (const auto& event : profile_.events) {
+    maps.push_back(std::ranges::find(kCalls, event.name) != kCalls.end());
+  }
+  for (const auto& [event, number] : events_) {
+    maps[number] = maps[number] && event->samples_each_hit_of(event->attr.config);
+  }
+  const auto first = std::ranges::find(maps, true) - maps.begin();
+  if (std::ranges::none_of(profile_.samples, [&](const Sample& sample) {
+        return maps[sample.event] && sample.period > 1;
+      })) {
+    return;
+  }
+  profile_.events[static_cast<std::size_t>(first)] = {.name = "memory", .unit = Unit::kBytes};
+  for (auto& sample : profile_.samples) {
+    sample.event = maps[sample.event] ? static_cast<std::uint32_t>(first) : sample.event;
+  }
+}
+
 void Reader::note_losses() {
   auto& notes = profile_.notes;
   const auto lost = std::max(lost_records_, lost_samples_);
@@ -461,6 +489,7 @@ Profile Reader::read() {
   }
   name_stacks();
   judge_waits();
+  judge_memory();
   if (auto incomplete = perfdata::incompleteness(input_.stack_counts()); !incomplete.empty()) {
     profile_.notes.push_back(std::move(incomplete));
   }

@@ -38,7 +38,9 @@ std::string seconds_text(std::uint64_t nanoseconds) {
 }
 
 std::string weight_text(Unit unit, std::uint64_t weight) {
-  return unit == Unit::kWaits ? seconds_text(weight) : std::to_string(weight);
+  return unit == Unit::kWaits   ? seconds_text(weight)
+         : unit == Unit::kBytes ? weight == 0 ? "0" : base::bytes_text(weight)
+                                : std::to_string(weight);
 }
 
 std::string percent_text(std::uint64_t part, std::uint64_t all) {
@@ -46,12 +48,21 @@ std::string percent_text(std::uint64_t part, std::uint64_t all) {
                      all == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(all));
 }
 
-std::string_view unit_text(Unit unit) { return unit == Unit::kWaits ? "ns" : "samples"; }
+std::string_view unit_text(Unit unit) {
+  return unit == Unit::kWaits ? "ns" : unit == Unit::kBytes ? "bytes" : "samples";
+}
 
 std::string title_text(const std::string& event, Unit unit, std::uint64_t weight) {
-  return unit == Unit::kWaits
-             ? fmt::format("waits: {} in all\n", seconds_text(weight))
-             : fmt::format("{}: {}\n", base::printable(event), base::counted(weight, "sample"));
+  if (unit == Unit::kWaits) {
+    return fmt::format("waits: {} in all\n", seconds_text(weight));
+  }
+  if (unit == Unit::kBytes) {
+    return fmt::format("{}: {} mapped and not given back\n", base::printable(event),
+                       base::bytes_text(weight));
+  }
+  const bool touched = event.starts_with("page-faults") || event.starts_with("minor-faults");
+  return fmt::format("{}: {}{}\n", base::printable(event), base::counted(weight, "sample"),
+                     touched ? ": memory touched, kept or not" : "");
 }
 
 std::string short_name(std::string_view name) {

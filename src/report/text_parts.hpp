@@ -14,10 +14,10 @@ namespace pyinject::report {
 [[nodiscard]] std::string_view name_of(View view);
 // "3.82 s": three digits and a unit.
 [[nodiscard]] std::string seconds_text(std::uint64_t nanoseconds);
-// A weight: seconds of waits, a number of samples.
+// A weight: seconds of waits, bytes, a number of samples.
 [[nodiscard]] std::string weight_text(Unit unit, std::uint64_t weight);
 [[nodiscard]] std::string percent_text(std::uint64_t part, std::uint64_t all);
-// "ns" or "samples": the unit of weights in JSON.
+// "ns", "bytes" or "samples": the unit of weights in JSON.
 [[nodiscard]] std::string_view unit_text(Unit unit);
 // "cpu-clock: 12 samples" or "waits: 3.00 ms in all", with a line break.
 [[nodiscard]] std::string title_text(const std::string& event, Unit unit, std::uint64_t weight);

@@ -11,6 +11,7 @@
 #include "weave/deferred_chains.hpp"
 #include "weave/earlier_names.hpp"
 #include "weave/greenlet_modules.hpp"
+#include "weave/kept_mappings.hpp"
 #include "weave/merge.hpp"
 #include "weave/off_cpu.hpp"
 #include "weave/perf_maps.hpp"
@@ -60,8 +61,19 @@ class Weaver {
     bool is_end = false;
   };
 
+  // An event of a call that maps memory or gives it back.
+  struct MemoryEvent {
+    MemoryCall::Kind kind{};
+    bool is_end = false;
+  };
+
   void choose_switches();
+  [[nodiscard]] const perfdata::Event* event_of_each_hit(std::uint64_t tracepoint) const;
   void choose_calls();
+  void choose_memory_calls();
+  void learn_memory();
+  void learn_memory_call(const perfdata::Sample& sample);
+  [[nodiscard]] bool keeps_no_memory(const perfdata::Record& record) const;
   void learn_from(const perfdata::Record& record);
   void learn_from_sample(const perfdata::Record& record);
   void learn_loss(const perfdata::Record& record);
@@ -194,6 +206,8 @@ class Weaver {
   std::optional<DeferredChains> deferred_;  // if an event has any
   std::unordered_map<const perfdata::Event*, CallEvent> call_events_;
   CallDurations calls_;
+  std::unordered_map<const perfdata::Event*, MemoryEvent> memory_events_;
+  KeptMappings kept_;
   std::uint64_t first_time_ = 0;  // first record time of the recording; 0: records have no time
   bool waits_written_ = false;
   std::unordered_map<std::uint32_t, ForkedThread> forked_;  // by the child's pid

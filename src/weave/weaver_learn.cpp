@@ -54,6 +54,7 @@ Weaver::Weaver(const WeaveOptions& options, const RecordingContext& context,
     choose_switches();
   }
   choose_calls();
+  choose_memory_calls();
   if (context_.comms != nullptr) {
     context_.comms->forget_starts();  // of another file
   }
@@ -80,18 +81,19 @@ void Weaver::choose_switches() {
 
 // An event without a period for each hit has no pairs. A user's own event of the same tracepoint
 // precedes this tool's, and stays as it is.
+const perfdata::Event* Weaver::event_of_each_hit(std::uint64_t tracepoint) const {
+  const perfdata::Event* found = nullptr;
+  for (const auto& event : input_.events()) {
+    found = event.samples_each_hit_of(tracepoint) ? &event : found;
+  }
+  return found;
+}
+
 void Weaver::choose_calls() {
-  const auto find = [this](std::uint64_t tracepoint) -> const perfdata::Event* {
-    const perfdata::Event* found = nullptr;
-    for (const auto& event : input_.events()) {
-      found = event.samples_each_hit_of(tracepoint) ? &event : found;
-    }
-    return found;
-  };
   const auto& wanted = options_.flags.timed_calls;
   for (std::size_t i = 0; i < std::min(wanted.size(), CallDurations::kMostCalls); ++i) {
-    const auto* const enter = find(wanted[i].enter);
-    const auto* const exit = find(wanted[i].exit);
+    const auto* const enter = event_of_each_hit(wanted[i].enter);
+    const auto* const exit = event_of_each_hit(wanted[i].exit);
     if (enter != nullptr && exit != nullptr) {
       call_events_.emplace(enter, CallEvent{.call = i, .is_end = false});
       call_events_.emplace(exit, CallEvent{.call = i, .is_end = true});
@@ -133,6 +135,7 @@ bool Weaver::learn() {
   off_cpu_.complete();
   calls_.ends(options_.ended_at);
   calls_.complete();
+  learn_memory();
   for (const auto& file : spaces_.files()) {
     if (file.executable && file.path.starts_with("//anon") &&
         has_names(file.mapped_by, file.begin, file.end)) {

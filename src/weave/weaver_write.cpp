@@ -97,10 +97,12 @@ void Weaver::name_range(perfdata::Output& output, const Record& record, std::uin
 
 // The same for all events with these attributes.
 bool Weaver::takes_period(const perfdata::Event& event) const {
+  const auto is_entered = [&](const auto& each) {
+    return !each.second.is_end && event.samples_each_hit_of(each.first->attr.config);
+  };
   return (switch_periods_ && event.samples_each_switch()) ||
-         std::ranges::any_of(call_events_, [&](const auto& each) {
-           return !each.second.is_end && event.samples_each_hit_of(each.first->attr.config);
-         });
+         std::ranges::any_of(call_events_, is_entered) ||
+         std::ranges::any_of(memory_events_, is_entered);
 }
 
 bool Weaver::is_end_of_call(const Record& record) const {
@@ -113,7 +115,7 @@ bool Weaver::is_end_of_call(const Record& record) const {
 
 void Weaver::write(perfdata::Output& output, const Record& record, SampleWork& work) {
   if (record.type == PERF_RECORD_SAMPLE) {
-    if (is_end_of_call(record)) {
+    if (is_end_of_call(record) || keeps_no_memory(record)) {
       return;
     }
     if (input_.parse(record, work.sample)) {
@@ -274,6 +276,9 @@ std::optional<std::uint64_t> Weaver::period_of(SampleWork& work) {
       mark(work, "[preempted]");
     }
     return absence->nanoseconds;
+  }
+  if (memory_events_.contains(sample.event)) {
+    return kept_.of(sample.tid, sample.time);
   }
   const auto event = call_events_.empty() ? call_events_.end() : call_events_.find(sample.event);
   if (event == call_events_.end()) {

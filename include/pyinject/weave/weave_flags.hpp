@@ -15,6 +15,15 @@ struct TimedCall {
   bool operator==(const TimedCall&) const = default;
 };
 
+// The same of a call that maps memory or gives it back: mmap, munmap, mremap, brk, mprotect.
+struct MemoryCall {
+  enum class Kind : std::uint8_t { kMap, kUnmap, kRemap, kBreak, kProtect };
+  Kind kind{};
+  std::uint64_t enter = 0;
+  std::uint64_t exit = 0;
+  bool operator==(const MemoryCall&) const = default;
+};
+
 struct WeaveFlags {
   // Append the line to the names of Python frames: "py::f:file:12".
   bool lines = false;
@@ -28,6 +37,10 @@ struct WeaveFlags {
   // Samples of ENTER get the time until the thread leaves the call as period, in nanoseconds; those
   // of EXIT are dropped. Only of events that sample each hit; of several events the last one.
   std::vector<TimedCall> timed_calls = {};
+  // Samples of ENTER get the number of bytes as period that the call has mapped and that are still
+  // mapped at the end; those without such bytes are dropped, as are those of EXIT. Likewise only of
+  // events that sample each hit.
+  std::vector<MemoryCall> memory_calls = {};
   // Reduce callchains with Python functions to these, so that the innermost one is where the thread
   // was: its Self column in perf report. Other callchains stay.
   bool python_only = false;

@@ -66,10 +66,15 @@ struct WeaveSummary {
   std::uint64_t off_cpu = 0;           // samples whose period is their off-CPU time
   // Of these: added for threads that were waiting before the recording (or file) started.
   std::uint64_t waits = 0;
-  std::uint64_t waits_unknown = 0;  // such threads with an unknown end of the wait
-  std::uint64_t timed_calls = 0;    // samples whose period is the duration of their system call
-  std::uint64_t lasting_calls = 0;  // of these: until the recording ended
-  std::uint64_t untimed_calls = 0;  // samples of such calls with an unknown end: the period is 1
+  std::uint64_t waits_unknown = 0;   // such threads with an unknown end of the wait
+  std::uint64_t timed_calls = 0;     // samples whose period is the duration of their system call
+  std::uint64_t lasting_calls = 0;   // of these: until the recording ended
+  std::uint64_t untimed_calls = 0;   // samples of such calls with an unknown end: the period is 1
+  std::uint64_t mapped_bytes = 0;    // by the calls of WeaveFlags::memory_calls
+  std::uint64_t kept_bytes = 0;      // of these: still mapped at the end
+  std::uint64_t young_bytes = 0;     // likewise, but mapped in the last tenth of the time: not kept
+  std::uint64_t unknown_breaks = 0;  // calls of brk whose length is unknown: the first of a process
+  bool memory_calls_cut = false;     // there were too many: the later ones are missing
   NoOffCpu no_off_cpu = NoOffCpu::kNone;
   std::uint64_t limited = 0;     // callchains truncated by perf or by the file format
   std::uint64_t unreadable = 0;  // damaged samples: not in the output

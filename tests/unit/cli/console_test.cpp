@@ -33,10 +33,10 @@ TEST(Format, ReadsWell) {
   EXPECT_EQ(format_elapsed(seconds{12}), "12 s");
   EXPECT_EQ(format_elapsed(seconds{185}), "3 min 05 s");
   EXPECT_EQ(format_elapsed(seconds{7380}), "2 h 03 min");
-  EXPECT_EQ(format_bytes(312), "312 B");
-  EXPECT_EQ(format_bytes(31'200), "31 kB");
-  EXPECT_EQ(format_bytes(1'234'567), "1.2 MB");
-  EXPECT_EQ(format_bytes(1'234'567'890), "1.2 GB");
+  EXPECT_EQ(base::bytes_text(312), "312 B");
+  EXPECT_EQ(base::bytes_text(31'200), "31 kB");
+  EXPECT_EQ(base::bytes_text(1'234'567), "1.2 MB");
+  EXPECT_EQ(base::bytes_text(1'234'567'890), "1.2 GB");
   EXPECT_EQ(shell_word("perf.data"), "perf.data");
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
   EXPECT_EQ(shell_word(""), "''");

@@ -50,8 +50,8 @@ TEST(Recipes, AreAList) {
       ADD_FAILURE() << list;
     } catch (const CommandLineError& error) {
       EXPECT_EQ(error.what(),
-                fmt::format("--what {}: expected a list of io, net, alloc, faults, malloc, cache, "
-                            "locks, sched",
+                fmt::format("--what {}: expected a list of io, net, alloc, memory, faults, malloc, "
+                            "cache, locks, sched",
                             list));
       EXPECT_EQ(error.status(), record::kUsage);
     }
@@ -100,6 +100,23 @@ TEST(Recipes, ExpandOtherEvents) {
   EXPECT_EQ(expanded({.names = {"faults", "alloc"}}).events, alloc.events);
   EXPECT_EQ(expanded({.names = {"malloc", "faults"}, .probes = {"g:malloc", "g:calloc"}}).events,
             "page-faults/period=1/,g:malloc,g:calloc");
+}
+
+TEST(Recipes, FollowMemoryUntilItIsGivenBack) {
+  const auto memory = expanded({.names = {"memory"}}, with({{"syscalls:sys_enter_mmap", 10},
+                                                            {"syscalls:sys_exit_mmap", 9},
+                                                            {"syscalls:sys_enter_munmap", 20},
+                                                            {"syscalls:sys_exit_munmap", 19}}));
+  EXPECT_EQ(memory.events,
+            "syscalls:sys_enter_mmap,syscalls:sys_exit_mmap/call-graph=no/,"
+            "syscalls:sys_enter_munmap/call-graph=no/,syscalls:sys_exit_munmap/call-graph=no/");
+  using weave::MemoryCall;
+  EXPECT_THAT(memory.memory_calls,
+              ElementsAre(MemoryCall{.kind = MemoryCall::Kind::kMap, .enter = 10, .exit = 9},
+                          MemoryCall{.kind = MemoryCall::Kind::kUnmap, .enter = 20, .exit = 19}));
+  EXPECT_THAT(expanded({.names = {"memory"}}).events, HasSubstr("sys_enter_mprotect,"));
+  const auto refused = expand({.names = {"memory"}, .rate = true, .frequency = true}, {});
+  ASSERT_EQ(refused.index(), 1U);
 }
 
 // Their ends come last, so that perf report shows the events with samples first.

@@ -193,5 +193,55 @@ TEST(GroupReader, HasASampleOfEachMemberBesideWaits) {
   EXPECT_THAT(profile.notes, ElementsAre("1 samples cannot be read"));
 }
 
+// `record --what memory`, and system calls whose samples have their own periods.
+class MemoryReader : public testing::Test {
+ protected:
+  // Event, unit and period of each sample.
+  static std::vector<std::string> read(bool each_hit, std::uint64_t period) {
+    constexpr std::uint64_t kType =
+        PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+    constexpr std::uint64_t kTask = std::uint64_t{7} << 32U | 7U;
+    test::MadePerfData made;
+    for (const auto* const name : {"mmap", "read", "brk"}) {
+      auto& event = made.events.emplace_back(
+          test::made_event(kType | PERF_SAMPLE_PERIOD, {10 + made.events.size()}));
+      event.name = fmt::format("syscalls:sys_enter_{}", name);
+      event.attr.type = PERF_TYPE_TRACEPOINT;
+      event.attr.config = made.events.size();
+      event.attr.sample_period = 1;
+      event.attr.freq = each_hit ? 0 : 1;
+    }
+    for (std::uint64_t id = 10; id < 13; ++id) {
+      made.data += test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER,
+                                     test::words(id, kCode, kTask, id, period));
+    }
+    constexpr unsigned kDescription = 12;
+    made.features[kDescription] = made.description();
+    const test::TempDir directory;
+    const auto read = read_profile(directory.file("perf.data", made.bytes()), {});
+    std::vector<std::string> samples;
+    if (const auto* const profile = std::get_if<Profile>(&read)) {
+      for (const auto& each : profile->samples) {
+        const auto& event = profile->events.at(each.event);
+        samples.push_back(fmt::format("{}{} {}", event.name,
+                                      event.unit == Unit::kBytes ? " bytes" : "", each.period));
+      }
+    }
+    return samples;
+  }
+};
+
+TEST_F(MemoryReader, AddsTheCallsUpAsOneEvent) {
+  EXPECT_THAT(read(true, 8192), ElementsAre("memory bytes 8192", "syscalls:sys_enter_read 8192",
+                                            "memory bytes 8192"));
+}
+
+TEST_F(MemoryReader, LeavesCallsThatAreOnlyCounted) {
+  EXPECT_THAT(read(true, 1), ElementsAre("syscalls:sys_enter_mmap 1", "syscalls:sys_enter_read 1",
+                                         "syscalls:sys_enter_brk 1"));
+  EXPECT_THAT(read(false, 8), ElementsAre("syscalls:sys_enter_mmap 8", "syscalls:sys_enter_read 8",
+                                          "syscalls:sys_enter_brk 8"));
+}
+
 }  // namespace
 }  // namespace pyinject::report

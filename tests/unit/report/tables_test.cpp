@@ -99,6 +99,23 @@ TEST_F(Tables, NeverAddWaitsToSamples) {
   EXPECT_THAT(text, HasSubstr("waits: 3.00 ms in all"));
 }
 
+TEST_F(Tables, CountMemoryInBytes) {
+  profile.events[1] = {.name = "memory", .unit = Unit::kBytes};
+  add(5, 2);
+  profile.samples.back().period = 2'000'000;
+  const auto tables = make_tables(profile, {});
+  EXPECT_EQ(tables.front().weight, 2'000'010U);
+  EXPECT_THAT(to_text(tables, {}), HasSubstr("memory: 2.0 MB mapped and not given back\n"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(tables, {})).at("tables").at(0).at("unit"), "bytes");
+}
+
+TEST_F(Tables, SayThatFaultsAreOfMemoryTouched) {
+  profile.events[1] = {.name = "page-faults/period=1/", .unit = Unit::kSamples};
+  add(5, 2);
+  EXPECT_THAT(to_text(make_tables(profile, {}), {}),
+              HasSubstr("page-faults/period=1/: 2 samples: memory touched, kept or not\n"));
+}
+
 TEST_F(Tables, ChargeLibrariesToMine) {
   add(5, 3);
   const auto tables = make_tables(profile, {.mine = "/srv/app"});

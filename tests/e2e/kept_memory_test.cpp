@@ -1,0 +1,91 @@
+// record --what memory: the lines whose memory is not given back, not those that use more of it for
+// a moment.
+#include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
+#include "support/interpreters.hpp"
+#include "support/paths.hpp"
+#include "support/patience.hpp"
+#include "support/python_process.hpp"
+#include "support/temp_dir.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace pyinject::test {
+namespace {
+
+using nlohmann::json;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class KeptMemory : public testing::TestWithParam<Interpreter> {
+ protected:
+  void SetUp() override {
+    if (const auto lack = bpf_engine_lacks(); !lack.empty()) {
+      GTEST_SKIP() << lack;
+    }
+    if (!has_tracepoints()) {
+      GTEST_SKIP() << "no tracefs is mounted";
+    }
+  }
+  [[nodiscard]] std::string report(const std::vector<std::string>& options) const {
+    std::vector<std::string> arguments{"report", data_};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const auto shown = run_tool(arguments);
+    EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
+    return shown.out;
+  }
+  TempDir directory_;
+  const std::string data_ = directory_ / "perf.data";
+  PythonProcess python_{GetParam(), target_source("leaks.py")};
+};
+INSTANTIATE_TEST_SUITE_P(Pythons, KeptMemory, testing::ValuesIn(interpreters({})),
+                         InterpreterName{});
+
+TEST_P(KeptMemory, IsThatOfTheLinesThatLeak) {
+  const auto before = std::chrono::steady_clock::now();
+  RunningRecord running{
+      {"-p", std::to_string(python_.pid().value()), "--what", "memory", "--lines", "-o", data_}};
+  python_.send_line("12");
+  const auto wanted = json::parse(python_.read_line(kPatience));
+  // All of it is older than a tenth of the recording.
+  std::this_thread::sleep_for((std::chrono::steady_clock::now() - before) / 4);
+  EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  EXPECT_THAT(running.child().err(), ContainsRegex("[0-9.]+ MB of [0-9.]+ GB that system calls "
+                                                   "have mapped are still mapped"));
+  const auto shown = json::parse(report({"--view", "lines", "--json"}));
+  ASSERT_EQ(shown.at("tables").size(), 1U) << shown;
+  const auto table = shown.at("tables").at(0);
+  EXPECT_EQ(table.at("event"), "memory");
+  EXPECT_EQ(table.at("unit"), "bytes");
+  EXPECT_EQ(table.at("rows").at(0).at("name"), "leak_big") << table;
+  EXPECT_GT(table.at("rows").at(0).at("line"), 0);
+  std::map<std::string, double> found;
+  double all = 0;
+  for (const auto& row : table.at("rows")) {
+    found[row.at("name").get<std::string>()] += row.at("self").get<double>();
+    all += row.at("self").get<double>();
+  }
+  for (const auto& [name, bytes] : wanted.items()) {
+    // Arenas and the heap grow by more than what is asked for, and had some memory free.
+    EXPECT_GT(found[name], 0.8 * bytes.get<double>()) << name << " " << table;
+    EXPECT_LT(found[name], 1.4 * bytes.get<double>()) << name << " " << table;
+    const auto other = "use_" + name.substr(name.find('_') + 1);
+    EXPECT_LT(found[other], 0.15 * found[name]) << other << " " << table;
+  }
+  EXPECT_GT(found["leak_big"] + found["leak_small"] + found["leak_medium"], 0.9 * all) << table;
+  const auto text = report({"--limit", "1"});
+  EXPECT_THAT(text, StartsWith("memory: "));
+  EXPECT_THAT(text, HasSubstr(" MB mapped and not given back\n"));
+}
+
+}  // namespace
+}  // namespace pyinject::test
