@@ -423,8 +423,8 @@ void Reader::note_unprocessed() {
   const bool processed = input_.stack_counts().all() != 0;
   if (kernel_only_ != 0 && !processed) {
     profile_.notes.push_back(fmt::format(
-        "{} of {} samples have only the kernel's part of their stacks: the recording was not "
-        "post-processed, as its messages say; record again",
+        "{} of {} samples have only the kernel's part of their stacks: perf recorded no more "
+        "(--kernel-callchains), and they were not post-processed: record again",
         kernel_only_, profile_.samples.size()));
   }
   // perf describes its events when it ends; weave() keeps that.
