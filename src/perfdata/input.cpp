@@ -190,7 +190,7 @@ std::variant<Input, UnsupportedFile> Input::open(base::UniqueFd file, const std:
   }
   base::UniqueFd folder;
   if (S_ISDIR(info.st_mode) && !unfinished) {
-    folder = std::move(file);
+    folder.reset(file.release());
     file.reset(
         ::openat(folder.get(), "data", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK));
     if (!file.valid() && errno == ENOENT) {

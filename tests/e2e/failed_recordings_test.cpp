@@ -4,8 +4,10 @@
 #include "e2e/both_engines.hpp"
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
+#include "pyinject/base/deadline.hpp"
 #include "support/cpu_time.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/python_process.hpp"
 #include "support/temp_dir.hpp"
 
@@ -13,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>

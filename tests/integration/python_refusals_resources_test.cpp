@@ -8,6 +8,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string>
 
 #include <sys/resource.h>
 

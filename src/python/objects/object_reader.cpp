@@ -83,7 +83,7 @@ class ObjectReader::Impl {
 
   [[nodiscard]] std::vector<ThreadName> thread_names();
   [[nodiscard]] AsyncTasks tasks();
-  [[nodiscard]] SuspendedGreenlets greenlets(std::chrono::milliseconds patience);
+  [[nodiscard]] SuspendedGreenlets greenlets(std::chrono::milliseconds limit);
   [[nodiscard]] std::vector<Wait> waits(std::span<const ThreadStack> stacks);
   void set_steady(bool steady) {
     steady_ = steady;
