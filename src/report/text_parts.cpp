@@ -57,8 +57,10 @@ std::string title_text(const std::string& event, Unit unit, std::uint64_t weight
     return fmt::format("waits: {} in all\n", seconds_text(weight));
   }
   if (unit == Unit::kBytes) {
-    return fmt::format("{}: {} mapped and not given back\n", base::printable(event),
-                       base::bytes_text(weight));
+    return fmt::format(
+        "{}: {} mapped and not given back (small objects: by the line that made their memory "
+        "grow)\n",
+        base::printable(event), base::bytes_text(weight));
   }
   const bool touched = event.starts_with("page-faults") || event.starts_with("minor-faults");
   return fmt::format("{}: {}{}\n", base::printable(event), base::counted(weight, "sample"),

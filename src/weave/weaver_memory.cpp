@@ -50,7 +50,6 @@ void Weaver::learn_memory() {
   const auto end = std::max(options_.ended_at, last);
   kept_.complete(end - (end - std::min(begin, end)) / kTenth);
   summary_.mapped_bytes = kept_.mapped();
-  summary_.kept_bytes = kept_.kept();
   summary_.young_bytes = kept_.young();
   summary_.unknown_breaks = kept_.unknown();
   summary_.memory_calls_cut = kept_.full();

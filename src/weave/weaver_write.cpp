@@ -278,7 +278,9 @@ std::optional<std::uint64_t> Weaver::period_of(SampleWork& work) {
     return absence->nanoseconds;
   }
   if (memory_events_.contains(sample.event)) {
-    return kept_.of(sample.tid, sample.time);
+    const auto bytes = kept_.of(sample.tid, sample.time);
+    summary_.kept_bytes += bytes;
+    return bytes;
   }
   const auto event = call_events_.empty() ? call_events_.end() : call_events_.find(sample.event);
   if (event == call_events_.end()) {
