@@ -15,6 +15,7 @@
 #include <map>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -31,7 +32,8 @@ constexpr std::chrono::milliseconds kPauseOfUnknown{2};  // while a thread's sta
 constexpr std::chrono::milliseconds kBurst{5};
 constexpr std::chrono::seconds kBetweenLooksForGreenlets{1};
 constexpr std::chrono::milliseconds kPatienceForSuspended{200};
-constexpr int kShare = 200;  // use at most 1/kShare of a processor
+constexpr std::chrono::seconds kMostForSuspended{1};  // processor time, for all targets
+constexpr int kShare = 200;                           // use at most 1/kShare of a processor
 
 // FIRST_CODE: added to the numbers of code objects.
 std::vector<weave::PythonFrame> frames_of(const python::ThreadStack& stack,
@@ -229,9 +231,9 @@ void FrameWatch::learn(std::uint32_t pid, Watched& watched, const python::Thread
       has_greenlets(pid, watched)) {
     name(pid, watched, stack);
     history_.expect_greenlets(pid);
-    const auto before = now_by(CLOCK_THREAD_CPUTIME_ID);
+    const auto before = for_suspended_;
     look_at_suspended(pid, watched);
-    exempt_ += nanoseconds{now_by(CLOCK_THREAD_CPUTIME_ID) - before};
+    exempt_ += for_suspended_ - before;
   }
   if (!watched.partial.contains(stack.tid)) {
     history_.observe(pid, tid, now_by(*clock_), frames_of(stack, watched.first_code),
@@ -267,9 +269,10 @@ void FrameWatch::look_at_suspended(std::uint32_t pid, Watched& watched) {
   constexpr std::uint64_t kFirstCode = std::uint64_t{1} << 39U;
   constexpr std::uint64_t kCodesOfLook = std::uint64_t{1} << 32U;
   const auto look = watched.looks_at_suspended;
-  if (look == kLooks) {
+  if (look == kLooks || for_suspended_ >= kMostForSuspended) {
     return;
   }
+  const auto began = now_by(CLOCK_THREAD_CPUTIME_ID);
   ++watched.looks_at_suspended;
   auto opened = python::ObjectReader::of(watched.target);
   auto* const objects = std::get_if<python::ObjectReader>(&opened);
@@ -277,14 +280,14 @@ void FrameWatch::look_at_suspended(std::uint32_t pid, Watched& watched) {
     return;
   }
   const auto first = watched.first_code + kFirstCode + look * kCodesOfLook;
-  std::map<std::pair<std::string, std::string>, std::uint64_t> codes;
+  std::map<std::tuple<std::string, std::string, std::uint32_t>, std::uint64_t> codes;
   for (const auto& greenlet : objects->greenlets(kPatienceForSuspended).greenlets) {
     std::vector<weave::PythonFrame> frames;
     for (auto i = greenlet.frames.size() - greenlet.outer_certain;
          greenlet.thread && i < greenlet.frames.size(); ++i) {
       const auto& [names, line] = greenlet.frames[i];
       const auto [code, fresh] =
-          codes.try_emplace({names.qualname, names.file}, first + codes.size());
+          codes.try_emplace({names.qualname, names.file, names.first_line}, first + codes.size());
       if (fresh) {
         history_.name(
             pid, code->second,
@@ -298,6 +301,7 @@ void FrameWatch::look_at_suspended(std::uint32_t pid, Watched& watched) {
       history_.keep_suspended(pid, static_cast<std::uint32_t>(greenlet.thread->value()), frames);
     }
   }
+  for_suspended_ += nanoseconds{now_by(CLOCK_THREAD_CPUTIME_ID) - began};
 }
 
 void FrameWatch::name(std::uint32_t pid, const Watched& watched, const python::ThreadStack& stack) {

@@ -36,7 +36,7 @@ class FrameWatch {
   // Call it when the target has just been activated. Reads its threads without stopping them, and
   // again periodically from a separate thread: at first at short intervals, since most of the
   // running functions return soon, later 20 times a second. Less often if it would take more than
-  // 0.5 % of a processor.
+  // 0.5 % of a processor, not counting a few looks at suspended greenlets.
   void add(const targets::ActiveTarget& active);
   // Only for interpreters(): a target without functions that were entered before its activation.
   void know(const targets::ActiveTarget& active);
@@ -96,7 +96,8 @@ class FrameWatch {
   weave::FrameHistory history_;
   weave::Interpreters interpreters_;
   Effort effort_;
-  std::chrono::nanoseconds exempt_{};  // processor time that does not count for the share
+  std::chrono::nanoseconds for_suspended_{};  // processor time for looks at suspended greenlets
+  std::chrono::nanoseconds exempt_{};         // the part of it that EFFORT_ has
   std::chrono::nanoseconds pause_{};
   std::chrono::steady_clock::time_point began_;
   std::thread thread_;
