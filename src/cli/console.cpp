@@ -337,6 +337,12 @@ std::vector<std::string> summary_lines(const record::RecordSummary& summary,
   if (perf.empty()) {
     return without_paths(std::move(lines), summary);
   }
+  const auto keeps_nothing = [](const record::WovenFile& file) {
+    return file.summary.samples == 0 && file.summary.mapped_bytes != 0;
+  };
+  if (!summary.woven.empty() && std::ranges::all_of(summary.woven, keeps_nothing)) {
+    return lines;  // there is nothing to report
+  }
   const auto file =
       shell_word(summary.files.empty() ? summary.output.path : summary.files.front().path);
   std::size_t longest = 0;

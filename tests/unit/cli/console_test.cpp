@@ -135,6 +135,28 @@ TEST(SummaryLines, SayHowManyStacksLackWhat) {
               "short), 3 in threads that are not Python's, 1 unmatched");
 }
 
+// A report of no samples would be an error.
+TEST(SummaryLines, SayWhatKeepsMemoryAndNoNextStepIfNothingDoes) {
+  auto kept = summary();
+  kept.woven.push_back({.path = "my file", .summary = {}});
+  auto& facts = kept.woven[0].summary;
+  facts.samples = 2;
+  facts.mapped_bytes = 5'700'000;
+  facts.kept_bytes = 120'000;
+  facts.unknown_breaks = 1;
+  const auto lines = summary_lines(kept, "perf");
+  EXPECT_THAT(lines, Contains("120 kB of 5.7 MB that system calls have mapped are still mapped "
+                              "(period); the length of 1 call of brk is unknown"));
+  EXPECT_THAT(lines.back(), StartsWith("next: perf report"));
+  facts.samples = 0;
+  facts.kept_bytes = 0;
+  facts.unknown_breaks = 0;
+  facts.young_bytes = 40'000'000;
+  EXPECT_EQ(summary_lines(kept, "perf").back(),
+            "0 B of 5.7 MB that system calls have mapped are still mapped (period); 40.0 MB more "
+            "since the last tenth of the time: perhaps only in use");
+}
+
 TEST(ActivationLine, NamesMechanismAndTimes) {
   targets::ActiveTarget active;
   active.target.id.pid = base::Pid{12};
