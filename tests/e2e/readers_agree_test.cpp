@@ -24,6 +24,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -314,25 +315,35 @@ constexpr std::array kOptions{
     "-e cpu-clock:u",
 };
 
-class OptionsOfPerf : public testing::TestWithParam<Start> {};
+class OptionsOfPerf : public testing::TestWithParam<Start> {
+ protected:
+  void SetUp() override {
+    const auto pythons = interpreters(
+        {.minor = given_.minor, .trampoline = true, .each_version = Prefer::kChrooted});
+    const auto lacks = given_.engine == "bpf" ? bpf_engine_lacks() : "";
+    const auto perf = find_perf(given_.perf);
+    if (!lacks.empty() || pythons.empty() || !perf) {
+      GTEST_SKIP() << (!perf             ? "no such perf (scripts/pythons)"
+                       : pythons.empty() ? "no such CPython (scripts/pythons)"
+                                         : lacks);
+    }
+    given_.perf = *perf;
+    python_ = pythons.front();
+  }
+  [[nodiscard]] const Start& given() const { return given_; }
+  [[nodiscard]] const Interpreter& python() const { return *python_; }
+
+ private:
+  Start given_ = GetParam();  // with the path of its perf
+  std::optional<Interpreter> python_;
+};
 
 TEST_P(OptionsOfPerf, LeavePerfsSamplesAndAllStacks) {
-  auto given = GetParam();
-  const auto pythons =
-      interpreters({.minor = given.minor, .trampoline = true, .each_version = Prefer::kChrooted});
-  const auto lacks = given.engine == "bpf" ? bpf_engine_lacks() : "";
-  const auto perf = find_perf(given.perf);
-  if (!lacks.empty() || pythons.empty() || !perf) {
-    GTEST_SKIP() << (!perf             ? "no such perf (scripts/pythons)"
-                     : pythons.empty() ? "no such CPython (scripts/pythons)"
-                                       : lacks);
-  }
-  given.perf = *perf;
   const TempDir directory;
   const auto data = directory / "data";
-  const auto messages = record(given, pythons.front(), data);
+  const auto messages = record(given(), python(), data);
   const auto ours = counts_of_export(data);
-  EXPECT_THAT(differences(ours, counts_of_perf(data, *perf)), IsEmpty()) << messages;
+  EXPECT_THAT(differences(ours, counts_of_perf(data, given().perf)), IsEmpty()) << messages;
   if (messages.find("only the innermost function of a sample is known") != std::string::npos) {
     return;  // frame pointers were asked for, and there are none
   }
@@ -343,22 +354,14 @@ TEST_P(OptionsOfPerf, LeavePerfsSamplesAndAllStacks) {
 }
 
 TEST_P(OptionsOfPerf, KeepPerfsAttributes) {
-  auto given = GetParam();
-  const auto pythons =
-      interpreters({.minor = given.minor, .trampoline = true, .each_version = Prefer::kChrooted});
-  const auto lacks = given.engine == "bpf" ? bpf_engine_lacks() : "";
-  const auto perf = find_perf(given.perf);
-  if (!lacks.empty() || pythons.empty() || !perf) {
-    GTEST_SKIP() << "as above";
-  }
-  given.perf = *perf;
   const TempDir directory;
   const auto ours = directory / "ours";
-  const auto messages = record(given, pythons.front(), ours);
+  const auto messages = record(given(), python(), ours);
   const auto perfs = directory / "perfs";
   const ChildProcess waiting{{"cat"}};
-  std::vector<std::string> alone{*perf, "record", "-F", "499", "-e", "cpu-clock", "-o", perfs};
-  for (const auto word : base::split(given.option, ' ')) {
+  std::vector<std::string> alone{given().perf, "record",    "-F", "499",
+                                 "-e",         "cpu-clock", "-o", perfs};
+  for (const auto word : base::split(given().option, ' ')) {
     alone.emplace_back(word);
   }
   alone.insert(alone.end(), {"-p", std::to_string(waiting.pid().value()), "--", "true"});
