@@ -5,6 +5,7 @@
 #include "export/flamegraph_page.hpp"
 #include "export/json_text.hpp"
 #include "export/moved_functions.hpp"
+#include "report/machinery.hpp"
 #include "report/names.hpp"
 #include "report/pair_numbers.hpp"
 
@@ -53,10 +54,11 @@ struct PageSample {
   std::uint32_t thread = 0;
   std::uint32_t event = 0;
   std::uint32_t stack = 0;
+  std::uint32_t use = 0;
   bool old = false;
   std::uint64_t weight = 0;
 
-  [[nodiscard]] auto key() const { return std::tie(old, cell, event, thread, stack); }
+  [[nodiscard]] auto key() const { return std::tie(old, cell, event, thread, stack, use); }
 };
 
 // The tables of the page: those of one or two profiles, without what no sample needs.
@@ -84,6 +86,7 @@ class Tables {
   std::uint32_t event(const report::Event& event);
   void add_events(const Profile& profile);
   std::uint32_t thread(const report::Thread& thread);
+  std::uint32_t use(std::string_view name);
   std::uint32_t function(const Profile& profile, std::uint32_t number, Numbers& known);
   std::uint32_t frame(std::uint32_t function, std::uint32_t line);
   std::uint32_t node(const Profile& profile, std::uint32_t number, Numbers& known);
@@ -99,7 +102,8 @@ class Tables {
   std::vector<report::Frame> frames_;
   report::PairNumbers frame_numbers_;  // by function and line
   std::vector<Node> nodes_{Node{}};
-  report::PairNumbers node_numbers_;  // by caller and frame
+  report::PairNumbers node_numbers_;    // by caller and frame
+  std::vector<std::string_view> uses_;  // report::Uses
   std::vector<PageSample> samples_;
   std::map<FunctionKey, FunctionKey> moved_;
 };
@@ -133,6 +137,14 @@ std::uint32_t Tables::thread(const report::Thread& thread) {
     threads_.push_back(thread);
   }
   return entry->second;
+}
+
+std::uint32_t Tables::use(std::string_view name) {
+  const auto number = static_cast<std::uint32_t>(std::ranges::find(uses_, name) - uses_.begin());
+  if (number == uses_.size()) {
+    uses_.push_back(name);
+  }
+  return number;
 }
 
 std::uint32_t Tables::function(const Profile& profile, std::uint32_t number, Numbers& known) {
@@ -199,11 +211,13 @@ void Tables::add(const Profile& profile, bool old) {
   add_events(profile);
   const auto [first, last] = std::ranges::minmax(profile.samples, {}, &report::Sample::time);
   cell_ = std::max(cell_, (last.time - first.time) / kMostCells + 1);
+  report::Uses uses{profile};
   for (const auto& sample : profile.samples) {
     samples_.push_back({.cell = sample.time - first.time,
                         .thread = thread(profile.threads[sample.thread]),
                         .event = event(profile.events[sample.event]),
                         .stack = node(profile, sample.stack, known),
+                        .use = use(uses.of(sample)),
                         .old = old,
                         .weight = weight_of(profile, sample)});
   }
@@ -259,6 +273,8 @@ void Tables::append_samples(std::string& out) const {
   append_numbers(out, samples_, [](const PageSample& one) { return one.event; });
   out += R"(,"stack":)";
   append_numbers(out, samples_, [](const PageSample& one) { return one.stack; });
+  out += R"(,"use":)";
+  append_numbers(out, samples_, [](const PageSample& one) { return one.use; });
   out += R"(,"weight":)";
   append_numbers(out, samples_, [](const PageSample& one) { return one.weight; });
   out += R"(,"old":)";
@@ -286,6 +302,8 @@ std::string Tables::json(const FlamegraphOptions& options, const std::vector<std
     out +=
         fmt::format(R"({{"pid":{},"tid":{},"name":{}}})", one.pid, one.tid, json_string(one.name));
   });
+  out += R"(,"uses":)";
+  append_list(out, uses_, [&](std::string_view one) { out += fmt::format(R"("{}")", one); });
   out += ',';
   append_functions(out);
   append_samples(out);

@@ -30,7 +30,7 @@ struct Category {
   std::string_view name;
   std::string_view color;
 };
-// By Kind; then those of markers only.
+// By Kind; then others.
 constexpr std::array<Category, 5> kCategories{{{"Python", "blue"},
                                                {"Native", "yellow"},
                                                {"Kernel", "orange"},
@@ -88,9 +88,9 @@ std::size_t GeckoThread::frame(std::uint32_t number) {
     const auto file = file_of(profile_, function);
     const auto text = name_of(profile_, function);
     const auto name = strings_.number(file.empty() ? text : fmt::format("{} (in {})", text, file));
-    frames_.push_back(fmt::format("[{},false,0,null,null,{},null,{},0]", name,
-                                  line == 0 ? "null" : std::to_string(line),
-                                  static_cast<int>(function.kind)));
+    frames_.push_back(fmt::format(
+        "[{},false,0,null,null,{},null,{},0]", name, line == 0 ? "null" : std::to_string(line),
+        is_garbage_collector(function) ? kCollector : static_cast<int>(function.kind)));
   }
   return entry->second;
 }

@@ -94,7 +94,7 @@ std::int64_t saturated_sum(std::int64_t sum, std::uint64_t period) {
 class PprofWriter {
  public:
   explicit PprofWriter(const Profile& profile)
-      : profile_{profile}, values_{values_of_events(profile)}, leaves_{profile} {}
+      : profile_{profile}, values_{values_of_events(profile)}, uses_{profile} {}
 
   [[nodiscard]] std::string write();
 
@@ -105,7 +105,6 @@ class PprofWriter {
   void write_samples();
   // Samples of one thread with the same stack, marks included, and use of time.
   using Key = std::tuple<std::uint32_t, std::uint32_t, std::string_view>;
-  [[nodiscard]] std::string_view use_of(const report::Sample& sample);
   void write_sample(const Key& key, const std::vector<std::int64_t>& values);
   void write_label(pbf_writer& sample, const std::string& key, const std::string& value);
   void write_label(pbf_writer& sample, const std::string& key, std::int64_t number);
@@ -118,8 +117,7 @@ class PprofWriter {
   pbf_writer out_{data_};
   InternTable strings_{""};
   std::vector<EventValues> values_;
-  report::Leaves leaves_;
-  std::map<std::pair<std::uint32_t, report::Does>, std::string_view> uses_;
+  report::Uses uses_;
 };
 
 void PprofWriter::write_type(protozero::pbf_tag_type tag, const std::string& type,
@@ -155,22 +153,6 @@ void PprofWriter::write_label(pbf_writer& sample, const std::string& key, std::i
   label.add_int64(field::label::kNum, number);
 }
 
-// Empty: a wait.
-std::string_view PprofWriter::use_of(const report::Sample& sample) {
-  if (profile_.events[sample.event].unit == report::Unit::kWaits) {
-    return {};
-  }
-  const auto [known, fresh] = uses_.try_emplace({sample.stack, sample.does});
-  if (fresh) {
-    auto frames = frames_of(profile_, sample.stack);
-    (void)take_marks(profile_, frames);
-    if (!frames.empty()) {
-      known->second = leaves_.use_of(frames, sample.does);
-    }
-  }
-  return known->second;
-}
-
 void PprofWriter::write_sample(const Key& key, const std::vector<std::int64_t>& values) {
   const auto& [thread, stack, use] = key;
   auto frames = frames_of(profile_, stack);
@@ -195,7 +177,7 @@ void PprofWriter::write_sample(const Key& key, const std::vector<std::int64_t>& 
 void PprofWriter::write_samples() {
   std::map<Key, std::vector<std::int64_t>> values;
   for (const auto& sample : profile_.samples) {
-    auto& sums = values[{sample.thread, sample.stack, use_of(sample)}];
+    auto& sums = values[{sample.thread, sample.stack, uses_.of(sample)}];
     sums.resize(2 * values_.size());
     const auto first = 2 * std::size_t{sample.event};
     ++sums[first];

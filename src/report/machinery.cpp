@@ -244,4 +244,19 @@ std::string_view Leaves::use_of(const std::vector<std::uint32_t>& frames, Does d
   return leaf == Leaf::kPython ? "python" : leaf == Leaf::kUndecided ? "undecided" : "c";
 }
 
+std::string_view Uses::of(const Sample& sample) {
+  if (profile_.events[sample.event].unit == Unit::kWaits) {
+    return {};
+  }
+  const auto [known, fresh] = known_.try_emplace({sample.stack, sample.does});
+  if (fresh) {
+    auto frames = frames_of(profile_, sample.stack);
+    (void)take_marks(profile_, frames);
+    if (!frames.empty()) {
+      known->second = leaves_.use_of(frames, sample.does);
+    }
+  }
+  return known->second;
+}
+
 }  // namespace pyinject::report

@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pyinject::report {
@@ -58,6 +60,19 @@ class Leaves {
   const Profile& profile_;
   Interpreters interpreters_;
   std::vector<Known> machinery_;  // by function: its name says so
+};
+
+// What threads did in the samples of a profile; each stack is looked at once.
+class Uses {
+ public:
+  explicit Uses(const Profile& profile) : profile_{profile}, leaves_{profile} {}
+  // As Leaves::use_of; empty: a wait, or nothing but marks.
+  [[nodiscard]] std::string_view of(const Sample& sample);
+
+ private:
+  const Profile& profile_;
+  Leaves leaves_;
+  std::map<std::pair<std::uint32_t, Does>, std::string_view> known_;  // by stack
 };
 
 }  // namespace pyinject::report

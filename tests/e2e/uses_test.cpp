@@ -1,5 +1,5 @@
-// What a process does on a CPU: `why`, `top`, `report` and the labels of pprof divide its time as
-// it tells it itself.
+// What a process does on a CPU: `why`, `top`, `report`, the labels of pprof and the page of
+// `flamegraph` divide its time as it tells it itself.
 #include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
 #include "elf/elf_file.hpp"
@@ -209,7 +209,29 @@ Shares shares_of_labels(const std::string& pprof) {
   return shares;
 }
 
-TEST_P(UsesOfTime, AreDividedByReportAndPprofAsTheProcessTells) {
+// Of the samples in the page that `flamegraph` writes.
+Shares shares_of_page(const std::string& page) {
+  constexpr auto kDecode = R"(
+import base64, re, sys, zlib
+data = re.search('type="application/octet-stream">([^<]*)<', open(sys.argv[1]).read()).group(1)
+sys.stdout.write(zlib.decompress(base64.b64decode(data)).decode())
+)";
+  const auto data = json::parse(run({"python3", "-c", kDecode, page}).out);
+  const auto& samples = data.at("samples");
+  Shares shares;
+  double all = 0;
+  for (std::size_t i = 0; i < samples.at("use").size(); ++i) {
+    const auto weight = samples.at("weight").at(i).get<double>();
+    shares[data.at("uses").at(samples.at("use").at(i).get<std::size_t>())] += weight;
+    all += weight;
+  }
+  for (auto& [use, share] : shares) {
+    share /= all;
+  }
+  return shares;
+}
+
+TEST_P(UsesOfTime, AreDividedByReportAndPprofAndThePageAsTheProcessTells) {
   const TempDir directory;
   const auto data = (directory.path() / "uses.data").string();
   std::vector<std::string> record{tool(), "record"};
@@ -244,6 +266,10 @@ TEST_P(UsesOfTime, AreDividedByReportAndPprofAsTheProcessTells) {
   const auto exported = run({tool(), "export", "-f", "pprof", "-o", pprof, data});
   ASSERT_EQ(exported.status, ExitStatus{}) << exported.err;
   expect_near(shares_of_labels(run({"gzip", "-dc", pprof}).out), shares, all);
+  const auto page = (directory.path() / "uses.html").string();
+  const auto drawn = run({tool(), "flamegraph", "-o", page, data});
+  ASSERT_EQ(drawn.status, ExitStatus{}) << drawn.err;
+  expect_near(shares_of_page(page), shares, all);
 }
 
 }  // namespace

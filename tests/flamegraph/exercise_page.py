@@ -38,7 +38,9 @@ def hover_and_zoom(page, function):
     check(place and "x" in place, "%s is not drawn" % function)
     page.move(place["x"], place["y"])
     tip = page.evaluate("document.getElementById('tooltip').textContent")
-    check(tip.startswith(function) and "total:" in tip and "self:" in tip, "the tooltip says: " + tip)
+    parts = ("total:", "self:", "of the total: Python ")
+    check(tip.startswith(function) and all(part in tip for part in parts), "the tooltip says: " + tip)
+    check("samples · Python " in heading(page), "the heading says: " + heading(page))
     page.click(place["x"], place["y"])
     check(page.evaluate("page.panes[0].zoomed") == place["node"], "a click does not zoom")
     wide = page.evaluate(FIND % function)["width"]

@@ -233,6 +233,18 @@ TEST_F(Page, HasItsDataAndNothingOfTheNetwork) {
   EXPECT_FALSE(data.at("compares").get<bool>());
 }
 
+TEST_F(Page, SaysWhatTheTimeWasUsedFor) {
+  auto profile = two_threads();
+  profile.samples[1].does = report::Does::kByteCode;
+  const auto data = data_of(flamegraph(profile, nullptr, {}));
+  const auto uses = data.at("uses").get<std::vector<std::string>>();
+  std::vector<std::string> shown;
+  for (const auto& use : data.at("samples").at("use")) {
+    shown.push_back(uses.at(use.get<std::size_t>()));
+  }
+  EXPECT_THAT(shown, ElementsAre("c", "python", "python", ""));
+}
+
 TEST_F(Page, HasBothRecordingsToCompare) {
   auto before = two_threads();
   before.functions[0].name = "gone";
