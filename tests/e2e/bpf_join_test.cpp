@@ -49,9 +49,11 @@ Words user_perf(const std::string& perf, const std::string& data, const Words& o
 
 std::string number_of(const ChildProcess& child) { return std::to_string(child.pid().value()); }
 
-// Until perf has described its events in DATA: then it records.
-template <typename Work>
-void await_header(const std::string& data, const Work& work) {
+// Until perf has described its events in DATA: then it records. Nobody waits long for the file of a
+// perf that has just started, and under load that takes long.
+void await_header(
+    const std::string& data,
+    const std::function<void()>& work = [] { std::this_thread::sleep_for(milliseconds{5}); }) {
   const auto deadline = Deadline::after(kPatience);
   while (!base::read_file(data, 8).value_or("").starts_with("PERFILE2") && !deadline.expired()) {
     work();
@@ -131,6 +133,7 @@ TEST_P(BpfJoin, GivesWholeStacksFromThenOn) {
 TEST_P(BpfJoin, LeavesPerfAsItWasWhenItIsKilled) {
   ServedTree target{python()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
+  await_header(data());
   std::optional<ChildProcess> joined{std::in_place, join(running)};
   await(*joined, "joined perf record");
   target.serve(20);
@@ -154,6 +157,7 @@ TEST_P(BpfJoin, LeavesPerfAsItWasWhenItIsKilled) {
 TEST_P(BpfJoin, LeavesPerfAtASignalAndPutsInWhatItHas) {
   ServedTree target{python()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
+  await_header(data());
   ChildProcess joined{join(running)};
   await(joined, "joined perf record");
   target.serve(5, kWhile);
@@ -176,6 +180,7 @@ TEST_P(BpfJoin, LeavesPerfAtASignalAndPutsInWhatItHas) {
 TEST_P(BpfJoin, KeepsTheNamesNextToTheFileIfThereIsNoPerf) {
   ServedTree target{python()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-k", "mono", "-p", target.pid()})};
+  await_header(data());
   ChildOptions without;
   without.env["PATH"] = "/nonexistent";
   without.env["PERF"] = "";
@@ -252,6 +257,7 @@ TEST_P(BpfJoinOfOnePerf, WaitsForAPerfThatBegins) {
 TEST_P(BpfJoinOfOnePerf, RefusesAPerfThatRunsAProgramAlready) {
   ServedTree target{python()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
+  await_header(data());
   ChildProcess joined{join(running)};
   await(joined, "joined perf record");
   const auto second = run(join(running));
@@ -266,6 +272,7 @@ TEST_P(BpfJoinOfOnePerf, RefusesAPerfThatRunsAProgramAlready) {
 TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileIsGone) {
   ServedTree target{python()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
+  await_header(data());
   ChildProcess joined{join(running)};
   await(joined, "joined perf record");
   target.serve(20);
@@ -281,6 +288,7 @@ TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileIsGone) {
 TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileCannotBeCompleted) {
   ServedTree target{python()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
+  await_header(data());
   auto command = join(running);
   command.emplace_back("--keep-raw");
   ChildProcess joined{command};
@@ -297,6 +305,7 @@ TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileCannotBeCompleted) {
 TEST_P(BpfJoinOfOnePerf, CompletesTheFileOfAPerfThatDies) {
   ServedTree target{python()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-m", "16", "-p", target.pid()})};
+  await_header(data());
   ChildProcess joined{join(running)};
   await(joined, "joined perf record");
   const auto deadline = Deadline::after(kPatience);
