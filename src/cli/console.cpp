@@ -55,13 +55,16 @@ std::string call_line(const weave::WeaveSummary& facts) {
   return line;
 }
 
+std::string younger(std::uint64_t bytes) {
+  return bytes == 0 ? ""
+                    : fmt::format("; {} more since the last tenth of the time: perhaps only in use",
+                                  base::bytes_text(bytes));
+}
+
 std::string memory_line(const weave::WeaveSummary& facts) {
   auto line = fmt::format("{} of {} that system calls have mapped are still mapped (period)",
                           base::bytes_text(facts.kept_bytes), base::bytes_text(facts.mapped_bytes));
-  if (facts.young_bytes != 0) {
-    line += fmt::format("; {} more since the last tenth of the time: perhaps only in use",
-                        base::bytes_text(facts.young_bytes));
-  }
+  line += younger(facts.young_bytes);
   if (facts.unknown_breaks != 0) {
     line += fmt::format("; the length of {} is unknown",
                         base::counted(facts.unknown_breaks, "call of brk", "calls of brk"));
@@ -188,6 +191,12 @@ std::vector<std::string> woven_lines(const record::WovenFile& file, const std::s
   }
   if (facts.mapped_bytes + facts.unknown_breaks > 0) {
     lines.push_back(memory_line(facts));
+  }
+  if (facts.allocated_bytes > 0) {
+    lines.push_back(
+        fmt::format("{} of {} that the allocator has told are not freed (period, an estimate){}",
+                    base::bytes_text(facts.kept_blocks_bytes),
+                    base::bytes_text(facts.allocated_bytes), younger(facts.young_blocks_bytes)));
   }
   if (!facts.damage.empty()) {
     lines.push_back(fmt::format("perf's file is cut short: {}", facts.damage));
@@ -338,7 +347,8 @@ std::vector<std::string> summary_lines(const record::RecordSummary& summary,
     return without_paths(std::move(lines), summary);
   }
   const auto keeps_nothing = [](const record::WovenFile& file) {
-    return file.summary.samples == 0 && file.summary.mapped_bytes != 0;
+    return file.summary.samples == 0 &&
+           file.summary.mapped_bytes + file.summary.allocated_bytes != 0;
   };
   if (!summary.woven.empty() && std::ranges::all_of(summary.woven, keeps_nothing)) {
     return lines;  // there is nothing to report

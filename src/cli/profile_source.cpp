@@ -181,13 +181,19 @@ std::variant<report::Profile, int> load_profile(const ProfileSource& source,
     file = directory.emplace("-").path() + "/perf.data";
     record.perf_options.insert(record.perf_options.end(), {"-o", file});
     auto& logger = reporter.logger();
-    if (!source.what.empty() && !add_recipes(source.what, {}, record, logger)) {
+    auto probed = RecipeProbes::of(source.what, record.pids, logger);
+    if (const auto* const status = std::get_if<int>(&probed)) {
+      return *status;
+    }
+    auto& probes = std::get<RecipeProbes>(probed);
+    if (!source.what.empty() && !add_recipes(source.what, probes, record, logger)) {
       return record::kFailure;
     }
     Console console{logger, is_live(line, terminal), "", &reporter};
     const auto detector = python::make_detector();
     const auto injector = python::make_injector();
     const int status = record::record(record, *detector, *injector, logger, console);
+    probes.remove(logger);
     // Ctrl-C only ends the recording early.
     constexpr int kInterrupted = 128 + SIGINT;
     const bool exists = std::filesystem::exists(file);

@@ -63,7 +63,7 @@ constexpr auto kRecipes = std::to_array<Recipe>({
      .calls = kCallsOfMemory,
      .page_faults = true,
      .instead = "--what faults shows where memory is touched, kept or not, without tracepoints"},
-    {.name = "memory",
+    {.name = kMemoryRecipe,
      .calls = kCallsThatMap,
      .kept = true,
      .instead = "--what faults shows where memory is touched, kept or not, without tracepoints"},
@@ -127,6 +127,9 @@ class Expander {
                          recipe.calls.empty() ? recipe.tracepoint : "CONFIG_FTRACE_SYSCALLS",
                          recipe.instead);
     }
+    if (recipe.kept) {
+      add_blocks();
+    }
     if (recipe.timed && request_.frequency) {
       result_.notes.push_back(
           fmt::format("--what {}: with -F, only some of the calls are sampled, and none is timed",
@@ -188,6 +191,18 @@ class Expander {
     }
     ends_.push_back(exit + "/call-graph=no/");
     result_.memory_calls.push_back({.kind = kind, .enter = *entered, .exit = *left});
+  }
+
+  void add_blocks() {
+    for (const auto& event : request_.blocks) {
+      const bool is_free = event.find(":heap_free") != std::string::npos;
+      if (const auto id = known_.id_of(event)) {
+        is_free ? ends_.push_back(event + "/call-graph=no/") : add_event(event);
+        result_.memory_calls.push_back(
+            {.kind = is_free ? weave::MemoryCall::Kind::kFree : weave::MemoryCall::Kind::kAllocate,
+             .enter = *id});
+      }
+    }
   }
 
   const RecipeRequest& request_;

@@ -26,8 +26,10 @@ struct KnownEvents {
 };
 [[nodiscard]] KnownEvents events_of_this_machine();
 
-// The recipe that needs probes on the allocator of the targets (record/malloc_probes.hpp).
+// The recipe that needs probes on the allocator of the targets, and the one that takes what the
+// allocator itself tells (record/malloc_probes.hpp).
 inline constexpr std::string_view kMallocRecipe = "malloc";
+inline constexpr std::string_view kMemoryRecipe = "memory";
 
 struct RecipeRequest {
   std::vector<std::string> names;
@@ -35,6 +37,7 @@ struct RecipeRequest {
   bool frequency = false;  // by -F: perf samples each hit of a tracepoint otherwise, even with -c
   bool off_cpu = false;    // --off-cpu samples each switch, too
   std::vector<std::string> probes = {};  // the events of "malloc"
+  std::vector<std::string> blocks = {};  // of "memory": GROUP:heap_alloc, GROUP:heap_free
 };
 
 struct Expansion {

@@ -11,12 +11,9 @@
 #include "cli/reporter.hpp"
 #include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
-#include "pyinject/base/cancellation.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
 #include "pyinject/record/record_session.hpp"
-#include "pyinject/targets/stop_signals.hpp"
-#include "record/malloc_probes.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -222,29 +219,6 @@ void parse_record(const VerbArguments& arguments, CommandLine& line) {
   line.options = std::move(command);
 }
 
-// The price comes first: a breakpoint is no small thing for a process in production.
-// Otherwise the exit status.
-std::variant<record::MallocProbes, int> probe_malloc(const std::vector<base::Pid>& pids,
-                                                     base::Logger& logger) {
-  base::Cancellation cancellation;
-  targets::StopSignals signals;
-  signals.listen([&cancellation](int) { cancellation.cancel(); });
-  auto probed = record::MallocProbes::of(pids, cancellation, logger);
-  if (const auto signal = signals.next()) {
-    return 128 + *signal;
-  }
-  if (const auto* const why_not = std::get_if<std::string>(&probed)) {
-    logger.error("--what malloc: {}; or --what alloc, without probes", *why_not);
-    return record::kFailure;
-  }
-  auto probes = std::get<record::MallocProbes>(std::move(probed));
-  logger.info(
-      "--what malloc: a breakpoint in malloc, calloc and realloc of {}: during the recording, each "
-      "call in the recorded processes takes 5 to 10 us longer and a few hundred bytes in the file",
-      fmt::join(probes.files(), ", "));
-  return probes;
-}
-
 int record_by(const CommandLine& line, const record::RecordOptions& record, Reporter& reporter,
               const Terminal& terminal) {
   const auto& command = std::get<RecordCommand>(line.options);
@@ -279,22 +253,16 @@ int run_record(const CommandLine& line, Reporter& reporter, const Terminal& term
   const auto& command = std::get<RecordCommand>(line.options);
   auto record = command.record;
   auto& logger = reporter.logger();
-  std::optional<record::MallocProbes> probes;
-  if (wants_malloc(command.what)) {
-    auto probed = probe_malloc(record.pids, logger);
-    if (const auto* const status = std::get_if<int>(&probed)) {
-      return *status;
-    }
-    probes.emplace(std::get<record::MallocProbes>(std::move(probed)));
+  auto probed = RecipeProbes::of(command.what, record.pids, logger);
+  if (const auto* const status = std::get_if<int>(&probed)) {
+    return *status;
   }
-  const auto events = probes ? probes->events() : std::vector<std::string>{};
-  if (!command.what.empty() && !add_recipes(command.what, events, record, logger)) {
+  auto& probes = std::get<RecipeProbes>(probed);
+  if (!command.what.empty() && !add_recipes(command.what, probes, record, logger)) {
     return record::kFailure;
   }
   const int status = record_by(line, record, reporter, terminal);
-  if (probes) {
-    probes->remove(logger);
-  }
+  probes.remove(logger);
   return status;
 }
 

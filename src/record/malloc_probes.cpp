@@ -2,17 +2,16 @@
 
 #include "base/format.hpp"
 #include "base/text.hpp"
-#include "elf/elf_file.hpp"
 #include "procfs/maps.hpp"
 #include "procfs/open_mapped.hpp"
 #include "pyinject/base/unique_fd.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -22,8 +21,6 @@
 namespace pyinject::record {
 
 namespace {
-
-using Functions = std::vector<std::pair<std::string, std::uint64_t>>;  // name, offset in the file
 
 constexpr auto kAllocators = std::to_array<std::string_view>({"malloc", "calloc", "realloc"});
 
@@ -37,17 +34,38 @@ std::optional<std::uint64_t> offset_of(const elf::ElfFile& file, base::ElfAddres
   return std::nullopt;
 }
 
-Functions allocators_in(base::UniqueFd file, const base::Cancellation& cancellation) {
-  Functions found;
-  auto opened = elf::ElfFile::open(std::move(file));
-  if (const auto* const elf = std::get_if<elf::ElfFile>(&opened)) {
-    for (const auto& [name, symbol] : elf->find_symbols(kAllocators, cancellation)) {
-      if (const auto offset = offset_of(*elf, symbol.address); offset && symbol.size > 0) {
-        found.emplace_back(name, *offset);
-      }
+std::vector<ProbePlace> functions_in(const elf::ElfFile& file,
+                                     const base::Cancellation& cancellation) {
+  std::vector<ProbePlace> found;
+  for (const auto& [name, symbol] : file.find_symbols(kAllocators, cancellation)) {
+    if (const auto offset = offset_of(file, symbol.address); offset && symbol.size > 0) {
+      found.push_back({.name = name, .offset = *offset});
     }
   }
   return found;
+}
+
+constexpr std::string_view kAllocate = "heap_alloc";
+constexpr std::string_view kFree = "heap_free";
+// Compilers copy the code around a probe.
+constexpr std::size_t kMostPlaces = 64;
+
+// "ptr=%di:u64 size=%si:u64 weight=%dx:u64": as MemoryCall needs them.
+std::optional<std::string> fetched(const elf::UsdtProbe& probe, std::size_t count) {
+  constexpr auto kNames = std::to_array<std::string_view>({"ptr", "size", "weight"});
+  const auto texts = base::split(probe.arguments, ' ');
+  if (texts.size() < count) {
+    return std::nullopt;
+  }
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto argument = elf::parse_usdt_argument(texts[i]);
+    if (!argument || argument->bytes != 8) {
+      return std::nullopt;
+    }
+    all += fmt::format("{}{}={}:u64", i == 0 ? "" : " ", kNames.at(i), argument->fetch);
+  }
+  return all;
 }
 
 // The dynamic loader has an allocator of its own, which programs do not use.
@@ -67,9 +85,47 @@ constexpr std::size_t kMostFiles = 16;
 
 }  // namespace
 
-std::variant<MallocProbes, std::string> MallocProbes::of(std::span<const base::Pid> pids,
-                                                         const base::Cancellation& cancellation,
-                                                         base::Logger& logger) {
+AllocatorPlaces allocator_places(const std::vector<elf::UsdtProbe>& probes,
+                                 std::span<const elf::Segment> segments) {
+  AllocatorPlaces found;
+  bool allocates = false;
+  bool frees = false;
+  for (const auto& probe : probes) {
+    const bool is_free = probe.name == "free";
+    if ((probe.provider != "otel_memory" && probe.provider != "ddheap") ||
+        (!is_free && probe.name != "alloc")) {
+      continue;
+    }
+    const auto place = elf::file_offset(segments, probe.location, 1);
+    const auto counter = probe.semaphore.value() == 0
+                             ? std::optional<std::uint64_t>{0}
+                             : elf::file_offset(segments, probe.semaphore, 2);
+    const auto arguments = fetched(probe, is_free ? 1 : 3);
+    if (!place || !counter || !arguments) {
+      return {.places = {},
+              .lack = fmt::format("the kernel cannot fetch the arguments of its probe {}: '{}'",
+                                  probe.name, base::printable(probe.arguments, 100))};
+    }
+    (is_free ? frees : allocates) = true;
+    const bool known = std::ranges::any_of(
+        found.places, [&](const ProbePlace& other) { return other.offset == *place; });
+    if (!known) {
+      found.places.push_back({.name = std::string{is_free ? kFree : kAllocate},
+                              .offset = *place,
+                              .counter_offset = *counter,
+                              .arguments = *arguments});
+    }
+  }
+  if (allocates != frees) {
+    return {.places = {}, .lack = "it tells what is allocated or freed, not both"};
+  }
+  if (found.places.size() > kMostPlaces) {
+    return {.places = {}, .lack = fmt::format("it claims {} probes", found.places.size())};
+  }
+  return found;
+}
+
+std::variant<MallocProbes, std::string> MallocProbes::open(base::Logger& logger) {
   auto opened = perf::UprobeEvents::open(perf::this_owner());
   if (const auto* const missing = std::get_if<perf::NoTracefs>(&opened)) {
     return missing->why;
@@ -78,52 +134,99 @@ std::variant<MallocProbes, std::string> MallocProbes::of(std::span<const base::P
   if (const auto count = probes.events_.remove_abandoned(perf::is_alive); count > 0) {
     logger.info("removed {} left in tracefs by killed sessions", base::counted(count, "event"));
   }
-  // Two events at one address would count each call twice.
-  std::set<std::pair<dev_t, ino_t>> known;
+  return probes;
+}
+
+std::size_t MallocProbes::probe(base::Pid pid, bool c_library,
+                                const base::Cancellation& cancellation, const PlacesOf& places_of) {
   std::size_t left_out = 0;
-  const auto probe = [&](base::Pid pid, bool c_library) {
-    for (const auto& mapping : procfs::read_maps(pid).value_or(std::vector<procfs::Mapping>{})) {
-      if (cancellation.stopped()) {
-        return;
-      }
-      if (!mapping.executable || mapping.inode == 0 || is_loader(mapping.path) ||
-          is_c_library(mapping.path) != c_library) {
-        continue;
-      }
-      auto file = procfs::open_mapped_file(pid, mapping);
-      auto* const fd = std::get_if<base::UniqueFd>(&file);
-      struct stat facts {};
-      if (fd == nullptr || ::fstat(fd->get(), &facts) != 0 ||
-          !known.emplace(facts.st_dev, facts.st_ino).second) {
-        continue;
-      }
-      if (const auto functions = allocators_in(base::UniqueFd{::dup(fd->get())}, cancellation);
-          !functions.empty() && probes.files_.size() < kMostFiles) {
-        probes.add(fd->get(), base::printable(mapping.path), functions);
-      } else if (!functions.empty()) {
-        ++left_out;
-      }
+  for (const auto& mapping : procfs::read_maps(pid).value_or(std::vector<procfs::Mapping>{})) {
+    if (cancellation.stopped()) {
+      break;
     }
-  };
+    if (!mapping.executable || mapping.inode == 0 || is_loader(mapping.path) ||
+        is_c_library(mapping.path) != c_library) {
+      continue;
+    }
+    auto file = procfs::open_mapped_file(pid, mapping);
+    auto* const fd = std::get_if<base::UniqueFd>(&file);
+    struct stat facts {};
+    if (fd == nullptr || ::fstat(fd->get(), &facts) != 0 ||
+        !known_.emplace(facts.st_dev, facts.st_ino).second) {
+      continue;
+    }
+    const auto elf = elf::ElfFile::open(base::UniqueFd{::dup(fd->get())});
+    const auto path = base::printable(mapping.path);
+    const auto places = std::holds_alternative<elf::ElfFile>(elf)
+                            ? places_of(std::get<elf::ElfFile>(elf), path)
+                            : std::vector<ProbePlace>{};
+    if (!places.empty() && files_.size() < kMostFiles) {
+      add(fd->get(), path, places);
+    } else if (!places.empty()) {
+      ++left_out;
+    }
+  }
+  return left_out;
+}
+
+std::variant<MallocProbes, std::string> MallocProbes::of(std::span<const base::Pid> pids,
+                                                         const base::Cancellation& cancellation,
+                                                         base::Logger& logger) {
+  auto opened = open(logger);
+  auto* const probes = std::get_if<MallocProbes>(&opened);
+  if (probes == nullptr) {
+    return opened;
+  }
+  std::size_t left_out = 0;
   for (const bool c_library : {true, false}) {
     for (const auto pid : pids) {
-      probe(pid, c_library);
+      left_out += probes->probe(pid, c_library, cancellation,
+                                [&](const elf::ElfFile& file, const std::string&) {
+                                  return functions_in(file, cancellation);
+                                });
     }
   }
   if (left_out != 0) {
     logger.warning("--what malloc: {} that define malloc are not probed: at most {} are",
                    base::counted(left_out, "more file", "more files"), kMostFiles);
   }
-  if (probes.events().empty()) {
+  if (probes->events().empty()) {
     return "no file of the processes defines malloc, or none is readable: run as root";
   }
-  return probes;
+  return opened;
 }
 
-void MallocProbes::add(int file, const std::string& path, const Functions& functions) {
-  for (const auto& [name, offset] : functions) {
-    events_.add(files_.empty() ? name : fmt::format("{}_{}", name, files_.size() + 1), file, offset,
-                0, "");
+std::variant<MallocProbes, std::string> MallocProbes::that_tell(
+    std::span<const base::Pid> pids, const base::Cancellation& cancellation, base::Logger& logger) {
+  auto opened = open(logger);
+  auto* const probes = std::get_if<MallocProbes>(&opened);
+  if (probes == nullptr) {
+    return opened;
+  }
+  const auto places_of = [&](const elf::ElfFile& file, const std::string& path) {
+    auto found = allocator_places(elf::read_usdt_probes(file), file.segments());
+    if (!found.lack.empty()) {
+      logger.warning("--what memory: what the allocator in {} samples is left out: {}", path,
+                     found.lack);
+    }
+    return std::move(found.places);
+  };
+  std::size_t left_out = 0;
+  for (const auto pid : pids) {
+    left_out += probes->probe(pid, false, cancellation, places_of);
+  }
+  if (left_out != 0) {
+    logger.warning("--what memory: {} that tell allocations are not probed: at most {} are",
+                   base::counted(left_out, "more file", "more files"), kMostFiles);
+  }
+  return opened;
+}
+
+void MallocProbes::add(int file, const std::string& path, const std::vector<ProbePlace>& places) {
+  for (const auto& place : places) {
+    const auto number = ++names_[place.name];
+    events_.add(number == 1 ? place.name : fmt::format("{}_{}", place.name, number), file,
+                place.offset, place.counter_offset, place.arguments);
   }
   files_.push_back(path);
 }

@@ -1,19 +1,49 @@
-// Uprobes on the memory allocator of running processes, as events for perf (--what malloc).
+// Uprobes on the memory allocator of running processes, as events for perf: on its functions
+// (--what malloc), or at its own static probes (--what memory).
 #pragma once
 
+#include "elf/elf_file.hpp"
+#include "elf/usdt.hpp"
 #include "perf/uprobe_events.hpp"
 #include "pyinject/base/cancellation.hpp"
 #include "pyinject/base/log.hpp"
 #include "pyinject/base/pid.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace pyinject::record {
+
+// A place in a file for a uprobe event.
+struct ProbePlace {
+  std::string name;                  // of the event
+  std::uint64_t offset = 0;          // in the file
+  std::uint64_t counter_offset = 0;  // of its semaphore in the file; 0: none
+  std::string arguments = {};        // what to fetch
+};
+
+// What an allocator that samples itself tells, or why it cannot be used. Both empty: it tells
+// nothing.
+struct AllocatorPlaces {
+  std::vector<ProbePlace> places;
+  std::string lack;
+};
+// The static probes of a file with PROBES and SEGMENTS that tell allocated and freed blocks:
+// otel_memory:alloc(address, size, weight) and otel_memory:free(address)
+// (open-telemetry/opentelemetry-ebpf-profiler, design-docs/00003-memory-profiling), or the same of
+// the provider ddheap, which came before. The events are heap_alloc and heap_free. Pure.
+[[nodiscard]] AllocatorPlaces allocator_places(const std::vector<elf::UsdtProbe>& probes,
+                                               std::span<const elf::Segment> segments);
 
 class MallocProbes {
  public:
@@ -23,6 +53,10 @@ class MallocProbes {
   // killed sessions left in tracefs. A probe costs nothing until perf opens it. Once CANCELLATION
   // is stopped, returns what there is.
   [[nodiscard]] static std::variant<MallocProbes, std::string> of(
+      std::span<const base::Pid> pids, const base::Cancellation& cancellation,
+      base::Logger& logger);
+  // The same at allocator_places(). A string: tracefs is missing. May have no events.
+  [[nodiscard]] static std::variant<MallocProbes, std::string> that_tell(
       std::span<const base::Pid> pids, const base::Cancellation& cancellation,
       base::Logger& logger);
 
@@ -36,11 +70,18 @@ class MallocProbes {
   void remove(base::Logger& logger);
 
  private:
+  using PlacesOf =
+      std::function<std::vector<ProbePlace>(const elf::ElfFile&, const std::string& path)>;
   explicit MallocProbes(perf::UprobeEvents events) : events_{std::move(events)} {}
-  void add(int file, const std::string& path,
-           const std::vector<std::pair<std::string, std::uint64_t>>& functions);
+  // PLACES_OF tells the places in a file. Returns the number of files that are left out.
+  std::size_t probe(base::Pid pid, bool c_library, const base::Cancellation& cancellation,
+                    const PlacesOf& places_of);
+  void add(int file, const std::string& path, const std::vector<ProbePlace>& places);
+  static std::variant<MallocProbes, std::string> open(base::Logger& logger);
 
   perf::UprobeEvents events_;
+  std::set<std::pair<dev_t, ino_t>> known_;  // two events at one address count each call twice
+  std::map<std::string, std::size_t> names_;
   std::vector<std::string> files_;
 };
 

@@ -16,6 +16,9 @@ namespace pyinject::report {
 // The name of the Python function that stands for the garbage collector; it has no file.
 inline constexpr const char* kGarbageCollector = "[gc]";
 [[nodiscard]] bool is_garbage_collector(const Function& function);
+// The events, in bytes, that stand for those of `record --what memory`.
+inline constexpr const char* kMappedMemory = "memory";   // by system calls
+inline constexpr const char* kAllocatedMemory = "heap";  // blocks that the allocator samples
 // What SAMPLE counts in tables of its event: 1, the nanoseconds of a wait, or bytes.
 [[nodiscard]] std::uint64_t weight_of(const Profile& profile, const Sample& sample);
 

@@ -88,6 +88,8 @@ class Reader {
   void name_stacks();
   void judge_waits();
   void judge_memory();
+  // The events whose names IS_ONE admits become one, AS, if their samples have bytes.
+  void add_up(const char* as, const std::function<bool(const std::string&)>& is_one);
   void note_losses();
   void note_unprocessed();
   [[nodiscard]] std::ptrdiff_t samples_in(const std::vector<bool>& lost) const;
@@ -359,15 +361,24 @@ void Reader::judge_waits() {
 }
 
 // `record --what memory` replaces the period of a call, 1, by the number of bytes. What it was that
-// mapped them, the C functions show.
+// mapped them, the C functions show. The same of blocks of the allocator.
 void Reader::judge_memory() {
   constexpr auto kCalls =
       std::to_array<std::string_view>({"syscalls:sys_enter_mmap", "syscalls:sys_enter_mremap",
                                        "syscalls:sys_enter_brk", "syscalls:sys_enter_mprotect"});
+  add_up(kMappedMemory,
+         [&](const std::string& name) { return std::ranges::find(kCalls, name) != kCalls.end(); });
+  // record/malloc_probes.cpp, in the group of a session (perf/uprobe_events.hpp).
+  add_up(kAllocatedMemory, [](const std::string& name) {
+    return name.starts_with("perf_pyinject_") && name.find(":heap_alloc") != std::string::npos;
+  });
+}
+
+void Reader::add_up(const char* as, const std::function<bool(const std::string&)>& is_one) {
   std::vector<bool> maps;
   maps.reserve(profile_.events.size());
   for (const auto& event : profile_.events) {
-    maps.push_back(std::ranges::find(kCalls, event.name) != kCalls.end());
+    maps.push_back(is_one(event.name));
   }
   for (const auto& [event, number] : events_) {
     maps[number] = maps[number] && event->samples_each_hit_of(event->attr.config);
@@ -378,7 +389,7 @@ void Reader::judge_memory() {
       })) {
     return;
   }
-  profile_.events[static_cast<std::size_t>(first)] = {.name = "memory", .unit = Unit::kBytes};
+  profile_.events[static_cast<std::size_t>(first)] = {.name = as, .unit = Unit::kBytes};
   for (auto& sample : profile_.samples) {
     sample.event = maps[sample.event] ? static_cast<std::uint32_t>(first) : sample.event;
   }

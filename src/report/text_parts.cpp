@@ -2,6 +2,7 @@
 
 #include "base/format.hpp"
 #include "base/text.hpp"
+#include "report/names.hpp"
 
 #include <fmt/format.h>
 
@@ -58,9 +59,10 @@ std::string title_text(const std::string& event, Unit unit, std::uint64_t weight
   }
   if (unit == Unit::kBytes) {
     return fmt::format(
-        "{}: {} mapped and not given back (small objects: by the line that made their memory "
-        "grow)\n",
-        base::printable(event), base::bytes_text(weight));
+        "{}: {} {}\n", base::printable(event), base::bytes_text(weight),
+        event == kAllocatedMemory
+            ? "allocated and not freed (an estimate from what the allocator samples)"
+            : "mapped and not given back (small objects: by the line that made their memory grow)");
   }
   const bool touched = event.starts_with("page-faults") || event.starts_with("minor-faults");
   return fmt::format("{}: {}{}\n", base::printable(event), base::counted(weight, "sample"),

@@ -21,6 +21,12 @@ std::uint64_t end_of(std::uint64_t begin, std::uint64_t length) {
   return (end + kPage - 1) / kPage * kPage;
 }
 
+void add_to(std::uint64_t& sum, std::uint64_t bytes) {
+  if (__builtin_add_overflow(sum, bytes, &sum)) {
+    sum = ~std::uint64_t{0};
+  }
+}
+
 bool failed(std::uint64_t result) { return result >= ~std::uint64_t{0} - (kPage - 1); }
 
 }  // namespace
@@ -82,9 +88,7 @@ void KeptMappings::insert(Pieces& pieces, std::uint64_t begin, std::uint64_t end
 
 void KeptMappings::map(Pieces& pieces, std::uint64_t begin, std::uint64_t end, Owner owner) {
   insert(pieces, begin, end, owner);
-  if (begin < end && __builtin_add_overflow(mapped_, end - begin, &mapped_)) {
-    mapped_ = ~std::uint64_t{0};
-  }
+  add_to(mapped_, begin < end ? end - begin : 0);
 }
 
 void KeptMappings::fill(Pieces& pieces, std::uint64_t begin, std::uint64_t end, Owner owner) {
@@ -98,8 +102,34 @@ void KeptMappings::fill(Pieces& pieces, std::uint64_t begin, std::uint64_t end, 
   map(pieces, from, end, owner);
 }
 
+void KeptMappings::free(Process& process, std::uint64_t address) {
+  if (const auto block = process.blocks.find(address); block != process.blocks.end()) {
+    owners_[block->second].bytes = 0;
+    process.blocks.erase(block);
+  }
+}
+
+// A block at the address of another one: that one was freed, and the record of it is lost.
+void KeptMappings::allocate(const Moment& moment) {
+  const auto [address, size, weight] = moment.values;
+  auto& process = processes_[moment.thread.pid];
+  free(process, address);
+  const auto number = owner(moment.thread.tid, moment.time);
+  owners_[number].bytes = weight;
+  process.blocks.emplace(address, number);
+  add_to(mapped_, weight);
+}
+
 // What another thread maps at the same addresses meanwhile is mapped after this.
 void KeptMappings::enter(const Moment& moment) {
+  if (moment.kind == Kind::kAllocate) {
+    allocate(moment);
+    return;
+  }
+  if (moment.kind == Kind::kFree) {
+    free(processes_[moment.thread.pid], moment.values[0]);
+    return;
+  }
   auto& call = pending_[moment.thread.tid];
   call = {.kind = moment.kind, .time = moment.time, .arguments = moment.values};
   if (moment.kind == Kind::kUnmap || moment.kind == Kind::kRemap) {
@@ -161,6 +191,8 @@ void KeptMappings::leave(const Moment& moment) {
       map(process.pieces, result, end_of(result, length), owner(tid, call.time));
       break;
     case Kind::kUnmap:
+    case Kind::kAllocate:
+    case Kind::kFree:
       break;
     case Kind::kRemap:
       remap(process, call, tid, result);
@@ -181,6 +213,16 @@ void KeptMappings::leave(const Moment& moment) {
   }
 }
 
+void KeptMappings::end(std::uint32_t pid) {
+  if (const auto process = processes_.find(pid); process != processes_.end()) {
+    remove(process->second.pieces, 0, ~std::uint64_t{0});
+    for (const auto& [address, number] : process->second.blocks) {
+      owners_[number].bytes = 0;
+    }
+    processes_.erase(process);
+  }
+}
+
 void KeptMappings::complete(std::uint64_t young_since) {
   std::ranges::stable_sort(moments_, {}, &Moment::time);
   for (const auto& moment : moments_) {
@@ -192,19 +234,16 @@ void KeptMappings::complete(std::uint64_t young_since) {
         leave(moment);
         break;
       case What::kEnds:
-        if (const auto process = processes_.find(moment.thread.pid); process != processes_.end()) {
-          remove(process->second.pieces, 0, ~std::uint64_t{0});
-          processes_.erase(process);
-        }
+        end(moment.thread.pid);
         break;
     }
   }
   for (const auto& call : owners_) {
     if (call.time >= young_since) {
-      young_ += call.bytes;
+      add_to(young_, call.bytes);
     } else if (call.bytes != 0) {
-      kept_of_[{call.tid, call.time}] += call.bytes;
-      kept_ += call.bytes;
+      add_to(kept_of_[{call.tid, call.time}], call.bytes);
+      add_to(kept_, call.bytes);
     }
   }
 }

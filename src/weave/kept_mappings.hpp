@@ -1,5 +1,5 @@
 // Which of the bytes that system calls have mapped are still mapped at the end of a recording, by
-// call. Pure.
+// call; and which of those that an allocator tells are not freed. Pure.
 #pragma once
 
 #include "pyinject/weave/weave_flags.hpp"
@@ -26,6 +26,7 @@ class KeptMappings {
   };
 
   // Call these in any order, then complete(). Times are by the recording's clock.
+  // Nothing leaves kAllocate and kFree.
   void enters(Thread thread, std::uint64_t time, Kind kind, const Arguments& arguments);
   void leaves(Thread thread, std::uint64_t time, Kind kind, std::uint64_t result);
   // The process executes another program, or has exited: all its memory is given back.
@@ -69,6 +70,7 @@ class KeptMappings {
   struct Process {
     Pieces pieces;
     std::optional<std::uint64_t> heap_end;
+    std::unordered_map<std::uint64_t, Owner> blocks;  // of kAllocate, by address
   };
   // A call that has not returned.
   struct Pending {
@@ -81,6 +83,9 @@ class KeptMappings {
   void add(const Moment& moment);
   void enter(const Moment& moment);
   void leave(const Moment& moment);
+  void end(std::uint32_t pid);
+  void allocate(const Moment& moment);
+  void free(Process& process, std::uint64_t address);
   void remap(Process& process, const Pending& call, std::uint32_t tid, std::uint64_t result);
   void set_heap_end(Process& process, const Pending& call, std::uint32_t tid, std::uint64_t result);
   Owner owner(std::uint32_t tid, std::uint64_t time);

@@ -65,6 +65,13 @@ class Weaver {
   struct MemoryEvent {
     MemoryCall::Kind kind{};
     bool is_end = false;
+    [[nodiscard]] bool of_allocator() const {
+      return kind == MemoryCall::Kind::kAllocate || kind == MemoryCall::Kind::kFree;
+    }
+    // Whether its samples may own memory.
+    [[nodiscard]] bool owns() const {
+      return !is_end && kind != MemoryCall::Kind::kUnmap && kind != MemoryCall::Kind::kFree;
+    }
   };
 
   void choose_switches();
@@ -208,6 +215,7 @@ class Weaver {
   CallDurations calls_;
   std::unordered_map<const perfdata::Event*, MemoryEvent> memory_events_;
   KeptMappings kept_;
+  KeptMappings blocks_;           // of allocators that tell them
   std::uint64_t first_time_ = 0;  // first record time of the recording; 0: records have no time
   bool waits_written_ = false;
   std::unordered_map<std::uint32_t, ForkedThread> forked_;  // by the child's pid

@@ -277,9 +277,10 @@ std::optional<std::uint64_t> Weaver::period_of(SampleWork& work) {
     }
     return absence->nanoseconds;
   }
-  if (memory_events_.contains(sample.event)) {
-    const auto bytes = kept_.of(sample.tid, sample.time);
-    summary_.kept_bytes += bytes;
+  if (const auto memory = memory_events_.find(sample.event); memory != memory_events_.end()) {
+    const bool block = memory->second.of_allocator();
+    const auto bytes = (block ? blocks_ : kept_).of(sample.tid, sample.time);
+    (block ? summary_.kept_blocks_bytes : summary_.kept_bytes) += bytes;
     return bytes;
   }
   const auto event = call_events_.empty() ? call_events_.end() : call_events_.find(sample.event);

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <string>
@@ -24,6 +25,7 @@ namespace {
 using nlohmann::json;
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class KeptMemory : public testing::TestWithParam<Interpreter> {
@@ -43,24 +45,32 @@ class KeptMemory : public testing::TestWithParam<Interpreter> {
     EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;
     return shown.out;
   }
+  // Records PYTHON while it runs ROUNDS. Returns what it says that it keeps, and the messages.
+  [[nodiscard]] json record(PythonProcess& python, const std::string& rounds,
+                            std::string& messages) {
+    const auto before = std::chrono::steady_clock::now();
+    RunningRecord running{
+        {"-p", std::to_string(python.pid().value()), "--what", "memory", "--lines", "-o", data_}};
+    python.send_line(rounds);
+    auto wanted = json::parse(python.read_line(kPatience));
+    // All of it is older than a tenth of the recording.
+    std::this_thread::sleep_for((std::chrono::steady_clock::now() - before) / 4);
+    EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+    messages = running.child().err();
+    return wanted;
+  }
   TempDir directory_;
   const std::string data_ = directory_ / "perf.data";
-  PythonProcess python_{GetParam(), target_source("leaks.py")};
 };
 INSTANTIATE_TEST_SUITE_P(Pythons, KeptMemory, testing::ValuesIn(interpreters({})),
                          InterpreterName{});
 
 TEST_P(KeptMemory, IsThatOfTheLinesThatLeak) {
-  const auto before = std::chrono::steady_clock::now();
-  RunningRecord running{
-      {"-p", std::to_string(python_.pid().value()), "--what", "memory", "--lines", "-o", data_}};
-  python_.send_line("12");
-  const auto wanted = json::parse(python_.read_line(kPatience));
-  // All of it is older than a tenth of the recording.
-  std::this_thread::sleep_for((std::chrono::steady_clock::now() - before) / 4);
-  EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
-  EXPECT_THAT(running.child().err(), ContainsRegex("[0-9.]+ MB of [0-9.]+ GB that system calls "
-                                                   "have mapped are still mapped"));
+  PythonProcess python{GetParam(), target_source("leaks.py")};
+  std::string messages;
+  const auto wanted = record(python, "12", messages);
+  EXPECT_THAT(messages, ContainsRegex("[0-9.]+ MB of [0-9.]+ GB that system calls have mapped are "
+                                      "still mapped"));
   const auto shown = json::parse(report({"--view", "lines", "--json"}));
   ASSERT_EQ(shown.at("tables").size(), 1U) << shown;
   const auto table = shown.at("tables").at(0);
@@ -85,6 +95,36 @@ TEST_P(KeptMemory, IsThatOfTheLinesThatLeak) {
   const auto text = report({"--limit", "1"});
   EXPECT_THAT(text, StartsWith("memory: "));
   EXPECT_THAT(text, HasSubstr(" MB mapped and not given back ("));
+}
+
+// Of an allocator that is a library of this machine.
+class ToldBlocks : public KeptMemory {};
+INSTANTIATE_TEST_SUITE_P(Pythons, ToldBlocks,
+                         testing::ValuesIn(interpreters(
+                             {.root = false, .module = "ctypes", .each_version = Prefer::kLoader})),
+                         InterpreterName{});
+
+TEST_P(ToldBlocks, HaveTheirWeightUntilTheyAreFreed) {
+  PythonOptions options;
+  options.args = {targets_dir() + "/sampled_heap.so"};
+  PythonProcess python{GetParam(), target_source("sampled_heap.py"), options};
+  std::string messages;
+  const auto wanted = record(python, "200", messages);
+  EXPECT_THAT(messages, HasSubstr("sampled_heap.so tells a sample of its blocks"));
+  EXPECT_THAT(messages, HasSubstr("104.9 MB of 314.6 MB that the allocator has told are "
+                                  "not freed"));
+  const auto shown = json::parse(report({"--view", "lines", "--json"}));
+  const auto& tables = shown.at("tables");
+  const auto heap =
+      std::ranges::find_if(tables, [](const json& table) { return table.at("event") == "heap"; });
+  ASSERT_NE(heap, tables.end()) << shown;
+  EXPECT_EQ(heap->at("unit"), "bytes");
+  const auto& row = heap->at("rows").at(0);
+  EXPECT_EQ(row.at("name"), "keep_block");
+  EXPECT_EQ(row.at("self"), wanted.at("keep_block")) << *heap;
+  EXPECT_GT(row.at("line"), 0);
+  EXPECT_THAT(heap->dump(), Not(HasSubstr("use_block")));
+  EXPECT_THAT(report({}), HasSubstr("heap: 104.9 MB allocated and not freed (an estimate"));
 }
 
 }  // namespace

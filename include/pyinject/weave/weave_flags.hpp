@@ -15,9 +15,11 @@ struct TimedCall {
   bool operator==(const TimedCall&) const = default;
 };
 
-// The same of a call that maps memory or gives it back: mmap, munmap, mremap, brk, mprotect.
+// The same of a call that maps memory or gives it back: mmap, munmap, mremap, brk, mprotect. Or the
+// event of an allocator's static probe, which has no EXIT; it fetches, as 64-bit words, the address
+// of the block, and of kAllocate its size and its weight: the bytes that it stands for.
 struct MemoryCall {
-  enum class Kind : std::uint8_t { kMap, kUnmap, kRemap, kBreak, kProtect };
+  enum class Kind : std::uint8_t { kMap, kUnmap, kRemap, kBreak, kProtect, kAllocate, kFree };
   Kind kind{};
   std::uint64_t enter = 0;
   std::uint64_t exit = 0;
@@ -38,8 +40,9 @@ struct WeaveFlags {
   // of EXIT are dropped. Only of events that sample each hit; of several events the last one.
   std::vector<TimedCall> timed_calls = {};
   // Samples of ENTER get the number of bytes as period that the call has mapped and that are still
-  // mapped at the end; those without such bytes are dropped, as are those of EXIT. Likewise only of
-  // events that sample each hit.
+  // mapped at the end, those of kAllocate the weight of the block if it is not freed; those without
+  // such bytes are dropped, as are those of EXIT and kFree. Likewise only of events that sample
+  // each hit.
   std::vector<MemoryCall> memory_calls = {};
   // Reduce callchains with Python functions to these, so that the innermost one is where the thread
   // was: its Self column in perf report. Other callchains stay.

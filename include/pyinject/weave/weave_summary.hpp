@@ -75,6 +75,9 @@ struct WeaveSummary {
   std::uint64_t young_bytes = 0;     // likewise, but mapped in the last tenth of the time: not kept
   std::uint64_t unknown_breaks = 0;  // calls of brk whose length is unknown: the first of a process
   bool memory_calls_cut = false;     // there were too many: the later ones are missing
+  std::uint64_t allocated_bytes = 0;     // as the allocator tells: of MemoryCall::Kind::kAllocate
+  std::uint64_t kept_blocks_bytes = 0;   // of these: not freed at the end
+  std::uint64_t young_blocks_bytes = 0;  // likewise, but allocated in the last tenth of the time
   NoOffCpu no_off_cpu = NoOffCpu::kNone;
   std::uint64_t limited = 0;     // callchains truncated by perf or by the file format
   std::uint64_t unreadable = 0;  // damaged samples: not in the output

@@ -115,6 +115,18 @@ TEST(Recipes, FollowMemoryUntilItIsGivenBack) {
               ElementsAre(MemoryCall{.kind = MemoryCall::Kind::kMap, .enter = 10, .exit = 9},
                           MemoryCall{.kind = MemoryCall::Kind::kUnmap, .enter = 20, .exit = 19}));
   EXPECT_THAT(expanded({.names = {"memory"}}).events, HasSubstr("sys_enter_mprotect,"));
+  const auto told = expanded({.names = {"memory"}, .blocks = {"g:heap_alloc", "g:heap_free"}},
+                             with({{"syscalls:sys_enter_brk", 10},
+                                   {"syscalls:sys_exit_brk", 9},
+                                   {"g:heap_alloc", 5},
+                                   {"g:heap_free", 6}}));
+  EXPECT_EQ(told.events,
+            "syscalls:sys_enter_brk,g:heap_alloc,syscalls:sys_exit_brk/call-graph=no/,"
+            "g:heap_free/call-graph=no/");
+  EXPECT_THAT(told.memory_calls,
+              ElementsAre(MemoryCall{.kind = MemoryCall::Kind::kBreak, .enter = 10, .exit = 9},
+                          MemoryCall{.kind = MemoryCall::Kind::kAllocate, .enter = 5},
+                          MemoryCall{.kind = MemoryCall::Kind::kFree, .enter = 6}));
   const auto refused = expand({.names = {"memory"}, .rate = true, .frequency = true}, {});
   ASSERT_EQ(refused.index(), 1U);
 }

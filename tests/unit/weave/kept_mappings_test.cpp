@@ -128,6 +128,27 @@ TEST_F(KeptMappingsTest, OfAnotherThreadAreNotUnmapped) {
   EXPECT_EQ(pages_of(199, 9), 4U);
 }
 
+TEST_F(KeptMappingsTest, OfAnAllocatorAreItsBlocksByTheirWeight) {
+  const auto allocate = [&](std::uint64_t at, std::uint64_t pages, std::uint32_t pid = 7) {
+    return call(Kind::kAllocate, {at, 100, pages * kPage}, 0, pid);
+  };
+  const auto kept = allocate(0x100, 2);
+  const auto freed = allocate(0x200, 3);
+  (void)call(Kind::kFree, {0x200}, 0);
+  (void)call(Kind::kFree, {0x300}, 0);  // allocated before the recording
+  const auto forgotten = allocate(0x400, 4);
+  const auto next = allocate(0x400, 5);
+  const auto other = allocate(0x100, 6, 8);
+  kept_.ends(8, ~std::uint64_t{0});
+  EXPECT_EQ(pages_of(kept), 2U);
+  EXPECT_EQ(pages_of(freed), 0U);
+  EXPECT_EQ(pages_of(forgotten), 0U) << "its free was lost";
+  EXPECT_EQ(pages_of(next), 5U);
+  EXPECT_EQ(pages_of(other, 8), 0U);
+  EXPECT_EQ(kept_.mapped(), 20 * kPage);
+  EXPECT_EQ(kept_.kept(), 7 * kPage);
+}
+
 TEST_F(KeptMappingsTest, AreGivenBackAtTheEndOfAProcess) {
   const auto mapped = map(0x10000, 4);
   kept_.ends(7, 150);
