@@ -66,7 +66,7 @@ Refusal refusal_of(const tracee::StopFailure& failure) {
   }
   return {.reason = Reason::kStopDeadline,
           .found = "it could not be stopped: " + who,
-          .remedy = "try again when it no longer waits inside the kernel"};
+          .remedy = "try again when it no longer waits inside the kernel, or for a CPU"};
 }
 
 }  // namespace
