@@ -164,7 +164,7 @@ TEST_P(MapRefusals, NamesALimitOfFiles) {
   ASSERT_EQ(::prlimit(pid().value(), RLIMIT_FSIZE, nullptr, &before), 0);
   const rlimit limit{.rlim_cur = kSmall, .rlim_max = before.rlim_max};
   ASSERT_EQ(::prlimit(pid().value(), RLIMIT_FSIZE, &limit, nullptr), 0);
-  expect_refused_untouched(pid(), Reason::kMapDirectory,
+  expect_refused_untouched(pid(), Reason::kResourceLimit,
                            {"4096 bytes at most", "prlimit --pid", "--engine bpf"});
   ASSERT_EQ(::prlimit(pid().value(), RLIMIT_FSIZE, &before, nullptr), 0);
   expect_ready(pid());

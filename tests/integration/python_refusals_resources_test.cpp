@@ -49,13 +49,12 @@ INSTANTIATE_TEST_SUITE_P(Pythons, ResourceRefusals, testing::ValuesIn(interprete
 TEST_P(ResourceRefusals, NameALimitOfTheAddressSpace) {
   start();
   const auto before = limit(RLIMIT_AS, mapped() + 65536);
-  expect_refused_untouched(pid(), Reason::kActivationFailed,
-                           {"RLIMIT_AS", "--as=unlimited", "bpf"});
+  expect_refused_untouched(pid(), Reason::kResourceLimit, {"RLIMIT_AS", "--as=unlimited", "bpf"});
   // Far from the limit, too, where CPython would crash at it.
   constexpr rlim_t kFar = rlim_t{1} << 30U;
   (void)limit(RLIMIT_AS, mapped() + kFar);
   if (GetParam().minor == 12 || GetParam().minor >= 15) {
-    expect_refused_untouched(pid(), Reason::kActivationFailed, {"crashes", "--as=unlimited"});
+    expect_refused_untouched(pid(), Reason::kResourceLimit, {"crashes", "--as=unlimited"});
   } else {
     expect_ready(pid());
   }
@@ -67,7 +66,7 @@ TEST_P(ResourceRefusals, NameALimitOfDescriptors) {
   start();
   constexpr rlim_t kFew = 5;
   const auto before = limit(RLIMIT_NOFILE, kFew);
-  expect_refused_untouched(pid(), Reason::kMapDirectory, {"of 5 descriptors", "RLIMIT_NOFILE"});
+  expect_refused_untouched(pid(), Reason::kResourceLimit, {"of 5 descriptors", "RLIMIT_NOFILE"});
   (void)limit(RLIMIT_NOFILE, before);
   expect_ready(pid());
 }
@@ -79,7 +78,7 @@ TEST_P(ResourceRefusals, NameTheSignalAtALimitOfFiles) {
   expect_ready(pid());  // CPython ignores the signal
   start(std::string{"import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n"} + kIdle);
   (void)limit(RLIMIT_FSIZE, kLarge);
-  expect_refused_untouched(pid(), Reason::kMapDirectory, {"SIGXFSZ", "--fsize=unlimited"});
+  expect_refused_untouched(pid(), Reason::kResourceLimit, {"SIGXFSZ", "--fsize=unlimited"});
 }
 
 TEST_P(ResourceRefusals, NameAProgramThatWritesAJitDump) {

@@ -51,6 +51,7 @@ enum class Reason {
   kMapForeign,
   kMapNotRegular,
   kNameNotUtf8,
+  kResourceLimit,
   // Found by trying.
   kStopDeadline,
   kDeadline,

@@ -107,7 +107,7 @@ std::optional<Refusal> check_room(base::Pid pid, const struct statvfs& file_syst
   const bool ends_it = limit < kLarge && !procfs::ignores_signal(pid, SIGXFSZ);
   if (limit < kLeast || ends_it) {
     return Refusal{
-        .reason = Reason::kMapDirectory,
+        .reason = Reason::kResourceLimit,
         .found = fmt::format("its files may have {} bytes at most (RLIMIT_FSIZE){}", limit,
                              ends_it ? ", and it does not ignore the signal SIGXFSZ" : ""),
         .remedy = fmt::format("CPython writes its perf map: prlimit --pid {} --fsize=unlimited, "

@@ -37,7 +37,7 @@ std::optional<Refusal> check_descriptors(base::Pid pid, const procfs::Limits& li
     return std::nullopt;
   }
   return Refusal{
-      .reason = Reason::kMapDirectory,
+      .reason = Reason::kResourceLimit,
       .found = fmt::format("it has {} of {} descriptors in use (RLIMIT_NOFILE)", used,
                            limits.open_files),
       .remedy = fmt::format("CPython opens its perf map: prlimit --pid {} --nofile={}:, or record "
@@ -54,7 +54,7 @@ std::optional<Refusal> check_address_space(base::Pid pid, const Version& version
   constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;  // 16 arenas
   constexpr std::size_t kLeastMappings = 64;
   if (maps.size() + kLeastMappings > most_mappings) {
-    return Refusal{.reason = Reason::kActivationFailed,
+    return Refusal{.reason = Reason::kResourceLimit,
                    .found = fmt::format("it has {} of {} mappings (vm.max_map_count)", maps.size(),
                                         most_mappings),
                    .remedy =
@@ -73,7 +73,7 @@ std::optional<Refusal> check_address_space(base::Pid pid, const Version& version
     return std::nullopt;
   }
   return Refusal{
-      .reason = Reason::kActivationFailed,
+      .reason = Reason::kResourceLimit,
       .found = fmt::format("it uses {} of {} MB of memory that it may map (RLIMIT_AS)",
                            used / 1'000'000, limits.address_space / 1'000'000),
       .remedy = fmt::format("{}: prlimit --pid {} --as=unlimited, or record --engine bpf",

@@ -69,6 +69,8 @@ constexpr auto kKnown = std::to_array<Known>({
      std::errc::permission_denied},
     {Reason::kNameNotUtf8, "name_not_utf8",
      "a directory or file of its code has a name that is not UTF-8"},
+    {Reason::kResourceLimit, "resource_limit",
+     "its limits leave no room for trampolines or for its perf map"},
     {Reason::kStopDeadline, "stop_deadline", "a thread could not be stopped in time",
      std::errc::timed_out},
     {Reason::kDeadline, "deadline", "it reached no safe point in time", std::errc::timed_out},
