@@ -51,7 +51,7 @@ std::string frame_name(const Profile& profile, std::uint32_t frame) {
   auto name = name_of(profile, function);
   switch (function.kind) {
     case Kind::kPython:
-      name = fmt::format("py::{}:{}", name, function.file);
+      name = fmt::format("py::{}{}{}", name, function.file.empty() ? "" : ":", function.file);
       name += line == 0 ? "" : fmt::format(":{}", line);
       break;
     case Kind::kKernel:

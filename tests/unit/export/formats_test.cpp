@@ -92,6 +92,13 @@ TEST(Folded, CountsWaitsInNanosecondsIfThereIsNothingElse) {
             "worker_3;py::outer:/srv/a.py;[python3.15];do_idle_[k] 700\n");
 }
 
+TEST(Folded, HasNoFileOfTheGarbageCollector) {
+  auto profile = two_threads();
+  profile.functions[0].name = "[gc]";
+  profile.functions[0].file.clear();
+  EXPECT_THAT(text_of(profile, write_folded), HasSubstr("[task fetch 1];py::[gc] 1\n"));
+}
+
 // Numbers of fields: proto/profile.proto of pprof.
 TEST(Pprof, SaysWhatTheTimeOfASampleWasUsedFor) {
   constexpr int kGzip = 31;
