@@ -155,4 +155,5 @@ def main():
         print("replaced", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

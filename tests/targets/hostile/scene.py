@@ -4,12 +4,14 @@
 #
 # HOSTILE is a program of this directory. The system's Python runs a copy of it as the user nobody; if it fakes structures of
 # PYTHON, then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline and bpf record the machine with that
-# engine, for SECONDS and at least until the innocent Python has used two fifths of SECONDS of CPU time; status runs `status`,
-# dump runs `dump -a`; live runs side by side, for SECONDS, `top -a` with BPF and without it, `why` of the innocent Python, and
-# `why` of the hostile program, which may be refused. First all this runs without the hostile program, then with it. The tool is
-# interrupted (SIGINT) INTERRUPTIONS times with the hostile program, each time at a random moment; a recording is also
-# interrupted as often without it, in its middle, and with PYINJECT_HOSTILE=full a recording by stock perf with it, near its
-# end. Each recording that is not interrupted is read by each view and format. Prints the measurements as one line of JSON.
+# engine, for SECONDS and at least until the innocent Python has used two fifths of SECONDS of CPU time; readers does so by BPF,
+# with waits, tasks, the GIL and lines; status runs `status`, dump runs `dump -a`; live runs side by side, for SECONDS, `top -a`
+# with BPF and without it, `why` of the innocent Python, and `why` of the hostile program, which may be refused. First all this
+# runs without the hostile program, then with it. The tool is interrupted (SIGINT) INTERRUPTIONS times with the hostile program,
+# each time at a random moment; a recording is also interrupted as often without it, in its middle, and with
+# PYINJECT_HOSTILE=full a recording by stock perf with it, near its end. In the modes trampoline and readers, each reader of
+# readers.py reads the recording that is not interrupted; in the mode readers, the tool also pushes and serves profiles. Prints the
+# measurements as one line of JSON.
 import json
 import os
 import random
@@ -21,12 +23,14 @@ import sys
 import tempfile
 import time
 
+import readers
+
 tool, data, hostile, python, mode, seconds, interruptions = sys.argv[1:]
 seconds, interruptions = float(seconds), int(interruptions)
 here = os.path.dirname(os.path.abspath(__file__))
-HANG = 200  # seconds: no working command takes as long, even on a busy machine
+HANG = readers.HANG
 NOBODY = 65534
-records = mode in ("trampoline", "bpf")
+records = mode in ("trampoline", "bpf", "readers")
 full = os.environ.get("PYINJECT_HOSTILE") == "full"
 MADE_UP = ["circle", "threads", "changing", "gil", "names", "lines", "tasks"]
 
@@ -45,7 +49,7 @@ def main():
     serve()
 main()
 """
-CHAIN = ["<module>", "main", "serve", "handle", "work"]
+CHAIN = readers.CHAIN
 
 
 def start(arguments, user=None, directory="/", environment=None):
@@ -81,7 +85,8 @@ def command(output):
             [ $? -le 125 ] && wait $top && wait $reading && wait $why"""
         return ["sh", "-c", script]
     # cpu-clock is available everywhere, perf's default event is not on virtual machines.
-    return [tool, "record", "--engine", mode, "-a", "-F", "499", "-e", "cpu-clock", "-o", output, "--", *RECORDED]
+    return [tool, "record", *(readers.ALL_MARKS if mode == "readers" else ["--engine", mode]), "-a", "-F", "499", "-e", "cpu-clock",
+            "-o", output, "--", *RECORDED]
 
 
 def stock_command(output):
@@ -199,7 +204,7 @@ def run(output, interrupt_after=None, interrupt_at=None, of=command):
 
 def stacks(pid):
     """The number of samples of PID, and how many of them have the complete chain of its Python functions."""
-    script = subprocess.run(["perf", "script", "-i", data, "--pid", str(pid), "--no-inline", "-F", "comm,ip,sym"],
+    script = subprocess.run(["perf", "script", "-i", data, "--pid", str(pid), "--no-inline", "--no-demangle", "-F", "comm,ip,sym"],
                             capture_output=True, text=True)
     samples = whole = 0
     for sample in script.stdout.split("\n\n"):
@@ -229,41 +234,18 @@ def state(pid):
     return json.loads(told.stdout)["processes"][0]["trampoline"]
 
 
-READERS = [["report", "--json", "--view", view] for view in ("functions", "lines", "threads", "processes", "tree", "events")]
-READERS += [["report", "--json", "--by", "native"], ["report", "--json", "--by", "mixed"]]
-READERS += [["flamegraph", "-o", f"{data}.read"]]
-READERS += [["export", "-f", form, "-o", f"{data}.read"] for form in ("folded", "pprof", "gecko", "speedscope", "jsonl", "perfetto", "otlp")]
-
-
-def read(reader):
-    """What READER takes for the recording."""
-    with tempfile.TemporaryFile() as messages:
-        process = subprocess.Popen([tool, *reader, data], stdout=subprocess.DEVNULL, stderr=messages, stdin=subprocess.DEVNULL)
-        watched = os.pidfd_open(process.pid)
-        if not (ended := bool(select.select([watched], [], [], HANG)[0])):
-            os.kill(process.pid, signal.SIGKILL)
-        os.close(watched)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        messages.seek(0)
-        return {"reader": " ".join(reader), "status": process.returncode, "ended": ended,
-                "processor_seconds": usage.ru_utime + usage.ru_stime, "mebibytes": usage.ru_maxrss / 1024,
-                "err": messages.read().decode(errors="replace")[-1000:]}
-
-
-def shown(pid):
-    """By our own reader: the number of samples of PID, and in how many its function serve() is."""
-    told = subprocess.run([tool, "report", "--json", "-p", str(pid), data], capture_output=True, text=True)
-    table = json.loads(told.stdout)["tables"][0]
-    return {"shown": table["all"], "shown_whole": sum(row["total"] for row in table["rows"] if row["name"] == "serve")}
-
-
 def uninterrupted():
     one = run(data)
     if one["status"] == 0 and records:
-        one.update(stacks(innocent.pid))
-        one.update(shown(innocent.pid))
-        one["readers"] = [read(reader) for reader in READERS]
+        one.update(readers.shown(tool, data, innocent.pid))
+        if mode == "readers":
+            one["readers"] = [readers.read(tool, reader, data) for reader in readers.all_of(data)]
+            one["pushed"] = readers.push(tool, data, innocent.pid)
+            one["served"] = readers.serve(tool, innocent.pid)
+        else:
+            one.update(stacks(innocent.pid))
+        if mode == "trampoline":
+            one["readers"] = [readers.read(tool, reader, data) for reader in readers.without_waits(data)]
     elif one["status"] == 0 and mode == "live":
         one.update(answers())
     return one
