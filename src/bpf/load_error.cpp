@@ -3,11 +3,16 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "pyinject/base/error.hpp"
+#include "pyinject/base/unique_fd.hpp"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <string>
+
+#include <fcntl.h>
 
 namespace pyinject::bpf {
 
@@ -19,6 +24,24 @@ bool locked_down() {
              .value_or("")
              .find("[confidentiality]") != std::string::npos;
 }
+
+namespace {
+
+// libbpf tries what the kernel can do. If it has no descriptors for that, it takes the kernel for
+// an older one, and the kernel rejects what it then loads. EMFILE, ENFILE; 0: there are enough.
+int lack_of_descriptors() {
+  constexpr std::size_t kNeeded = 32;  // for all maps and programs
+  std::array<base::UniqueFd, kNeeded> tried;
+  for (auto& one : tried) {
+    one = base::UniqueFd{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+    if (!one.valid()) {
+      return errno == EMFILE || errno == ENFILE ? errno : 0;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
 
 Unavailable explain_load_failure(int error, std::string_view said) {
   const auto detail = said.empty() ? std::string{} : fmt::format(" ({})", base::printable(said));
@@ -37,10 +60,11 @@ Unavailable explain_load_failure(int error, std::string_view said) {
             .found = "not enough memory for the BPF program: " + base::errno_text(error),
             .remedy = "free memory, or raise the limit of this cgroup (memory.max)"};
   }
-  if (error == EMFILE || error == ENFILE) {
+  const int lacks = error == EMFILE || error == ENFILE ? error : lack_of_descriptors();
+  if (lacks != 0) {
     return {.name = "no_descriptors",
-            .found = "the BPF program cannot be loaded: " + base::errno_text(error),
-            .remedy = error == EMFILE ? "raise this process's limit of open files (ulimit -n)"
+            .found = "the BPF program cannot be loaded: " + base::errno_text(lacks),
+            .remedy = lacks == EMFILE ? "raise this process's limit of open files (ulimit -n)"
                                       : "raise the limit of open files (sysctl fs.file-max)"};
   }
   return {.name = "kernel_too_old",
