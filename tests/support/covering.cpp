@@ -47,6 +47,12 @@ std::map<std::string, std::size_t, std::less<>>& covers() {
   return all;
 }
 
+// How many tests of a suite a run covers, if not all.
+std::map<std::string, std::size_t, std::less<>>& test_covers() {
+  static std::map<std::string, std::size_t, std::less<>> all;
+  return all;
+}
+
 using Rows = std::vector<std::string>;
 
 Rows chosen(const std::string& key, const Rows& rows, std::string_view suite, std::uint64_t seed) {
@@ -67,6 +73,28 @@ Rows chosen(const std::string& key, const Rows& rows, std::string_view suite, st
   }
   for (std::size_t i = 0; i < wanted; ++i) {
     result.push_back(rows[pick(key, rows.size(), seed * wanted + i)]);
+  }
+  return result;
+}
+
+// The names of the tests that are covered of each suite that does not cover all.
+std::map<std::string, std::set<std::string, std::less<>>, std::less<>> chosen_tests(
+    const std::vector<ListedTest>& all, std::uint64_t seed) {
+  std::map<std::string, Rows> names;
+  for (const auto& one : all) {
+    if (covers_some_tests_of(one.base_suite())) {
+      auto& known = names[std::string{one.base_suite()}];
+      if (std::ranges::find(known, one.base_test()) == known.end()) {
+        known.emplace_back(one.base_test());
+      }
+    }
+  }
+  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> result;
+  for (const auto& [suite, tests] : names) {
+    const auto wanted = std::min(test_covers().find(suite)->second, tests.size());
+    for (std::size_t i = 0; i < wanted; ++i) {
+      result[suite].insert(tests[pick(suite + " tests", tests.size(), seed * wanted + i)]);
+    }
   }
   return result;
 }
@@ -117,6 +145,12 @@ std::size_t cover_of(std::string_view suite) {
   return found == covers().end() ? 1 : found->second;
 }
 
+bool declare_tests(std::string_view suite, std::size_t tests) {
+  return test_covers().emplace(suite, tests).second;
+}
+
+bool covers_some_tests_of(std::string_view suite) { return test_covers().contains(suite); }
+
 std::vector<ListedTest> covering(const std::vector<ListedTest>& all, RowChoice choice,
                                  std::uint64_t seed) {
   // A suite may have several instances, whose rows are alike.
@@ -131,6 +165,8 @@ std::vector<ListedTest> covering(const std::vector<ListedTest>& all, RowChoice c
       known.emplace_back(one.row());
     }
   }
+  const auto some = choice == RowChoice::kPerSuite ? chosen_tests(all, seed)
+                                                   : decltype(chosen_tests(all, seed)){};
   std::map<std::string, std::set<std::string, std::less<>>> wanted;
   std::vector<ListedTest> result;
   for (const auto& one : all) {
@@ -140,7 +176,9 @@ std::vector<ListedTest> covering(const std::vector<ListedTest>& all, RowChoice c
       const auto picked = chosen(key, rows[key], one.base_suite(), seed);
       found->second.insert(picked.begin(), picked.end());
     }
-    if (found->second.contains(one.row())) {
+    const auto tests = some.find(one.base_suite());
+    if (found->second.contains(one.row()) &&
+        (tests == some.end() || tests->second.contains(one.base_test()))) {
       result.push_back(one);
     }
   }

@@ -54,6 +54,11 @@ enum class RowChoice {
 bool declare_cover(std::string_view suite, std::size_t rows);
 [[nodiscard]] std::size_t cover_of(std::string_view suite);
 
+// Declares how many tests of SUITE, which are alike, run for a change: others with each seed. Use
+// COVER_TESTS. Only where the suite shares a row.
+bool declare_tests(std::string_view suite, std::size_t tests);
+[[nodiscard]] bool covers_some_tests_of(std::string_view suite);
+
 // The tests of ALL that a run with SEED covers, in the order of ALL.
 [[nodiscard]] std::vector<ListedTest> covering(const std::vector<ListedTest>& all, RowChoice choice,
                                                std::uint64_t seed);
@@ -67,3 +72,8 @@ bool declare_cover(std::string_view suite, std::size_t rows);
 #define COVER(suite, rows)          \
   static_assert(sizeof(suite) > 0); \
   [[maybe_unused]] const bool suite##Cover = ::pyinject::test::declare_cover(#suite, rows)
+
+// COVER_TESTS(FailedRecordings, 6);
+#define COVER_TESTS(suite, tests)   \
+  static_assert(sizeof(suite) > 0); \
+  [[maybe_unused]] const bool suite##Tests = ::pyinject::test::declare_tests(#suite, tests)

@@ -88,16 +88,26 @@ std::vector<ListedTest> runnable(const std::vector<ListedTest>& all) {
 
 int list_entries(std::string_view kind) {
   auto tests = tests_of_this_program();
-  if (kind != "suite" && std::getenv("PYINJECT_TEST_ALL") == nullptr) {
+  const bool every = kind == "suite" || std::getenv("PYINJECT_TEST_ALL") != nullptr;
+  if (!every) {
     tests = covering(runnable(tests), kind == "row" ? RowChoice::kPerSuite : RowChoice::kPerTest,
                      seed());
   }
   std::vector<Entry> entries;
   std::map<std::string, int> counts;
+  std::map<std::string, std::size_t> places;
   for (const auto& one : tests) {
     auto entry = entry_of(one, kind);
-    if (++counts[entry.name] == 1) {
+    ++counts[entry.name];
+    const auto [place, first] = places.try_emplace(entry.name, entries.size());
+    const bool some = !every && kind == "row" && covers_some_tests_of(one.base_suite());
+    if (some) {
+      entry.filter = one.full_name();
+    }
+    if (first) {
       entries.push_back(std::move(entry));
+    } else if (some) {
+      entries[place->second].filter += ":" + entry.filter;
     }
   }
   for (const auto& entry : entries) {

@@ -35,6 +35,9 @@ std::map<std::string, std::set<std::string>> rows_by_test(const std::vector<List
   return rows;
 }
 
+class MadeWays {};
+COVER_TESTS(MadeWays, 2);
+
 class MadeVersions {};
 COVER(MadeVersions, kEveryVersion);
 
@@ -50,6 +53,22 @@ TEST(Covering, TakesTheSameRowForAllTestsOfASharingSuite) {
     const auto rows = rows_by_test(covering(made_tests(), RowChoice::kPerSuite, seed));
     EXPECT_EQ(rows.at("Pythons/MadeSuite.First"), rows.at("Pythons/MadeSuite.Second"));
   }
+}
+
+TEST(Covering, TakesSomeTestsOfASuiteAndReachesAll) {
+  std::vector<ListedTest> all;
+  for (const auto* const test : {"First/", "Second/", "Third/", "Fourth/"}) {
+    for (const auto* const row : {"py3_13_path", "py3_14_path"}) {
+      all.push_back({.suite = "Pythons/MadeWays", .test = std::string{test} + row});
+    }
+  }
+  std::map<std::string, std::set<std::string>> reached;
+  for (std::uint64_t seed = 0; seed < 2; ++seed) {
+    const auto rows = rows_by_test(covering(all, RowChoice::kPerSuite, seed));
+    EXPECT_THAT(rows, SizeIs(2));
+    reached.insert(rows.begin(), rows.end());
+  }
+  EXPECT_THAT(reached, SizeIs(4));
 }
 
 TEST(Covering, IsTheSameForTheSameSeed) {
