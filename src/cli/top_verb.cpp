@@ -13,6 +13,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/targets/stop_signals.hpp"
 #include "pyinject/targets/target_selection.hpp"
+#include "targets/cannot_run.hpp"
 
 #include <fmt/format.h>
 
@@ -212,6 +213,9 @@ void Top::show_once(base::Logger& logger) {
   }
   if (const auto lacks = live::incompleteness(sampler_.profile(), facts()); !lacks.empty()) {
     logger.warning("{}", lacks);
+  }
+  for (const auto pid : command_.pids) {
+    targets::warn_if_it_cannot_run(pid, logger);
   }
   if (command_.json) {
     base::write_all(STDOUT_FILENO, live::to_json(sampler_.profile(), facts()), "standard output");

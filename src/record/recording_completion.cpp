@@ -7,6 +7,7 @@
 #include "record/completion.hpp"
 #include "record/recording.hpp"
 #include "record/recording_clock.hpp"
+#include "targets/cannot_run.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -40,6 +41,11 @@ int Recording::finish(EndOfRecording end) {
   }
   if (waits_) {
     waits_->look_again();
+  }
+  if (!options_.all) {  // on a whole machine, some are always stopped
+    for (const auto& active : manager_->active()) {
+      targets::warn_if_it_cannot_run(active->target.id.pid, logger_);
+    }
   }
   const auto answer = perf_.disable(signals_.fd());
   if (answer == perf::Answer::kInterrupted) {

@@ -1,11 +1,12 @@
 // Recordings that are made to fail, wholly or in part: whatever is missing in an output, a line of
-// the recording and of each verb that reads the file says so. StackKinds has those whose samples
-// are counted (exec, other programs, sub-interpreters, deep stacks), Readers the lost names.
-#include "e2e/both_engines.hpp"
-#include "e2e/bpf_recording.hpp"
+// the recording and of each verb that reads the file says so. failed_targets_test.cpp has more
+// ways; StackKinds those whose samples are counted (exec, other programs, sub-interpreters, deep
+// stacks), Readers the lost names.
+#include "e2e/failed_recordings.hpp"
+
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/deadline.hpp"
-#include "support/cpu_time.hpp"
+#include "support/covering.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
@@ -33,96 +34,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
+using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
-
-constexpr milliseconds kWorked{300};
-
-// Works in `first`; after a line in functions that are new.
-constexpr auto kWorks = R"py(
-import select, sys
-def first():
-    for _ in range(1000):
-        pass
-print("ready", flush=True)
-while not select.select([sys.stdin], [], [], 0)[0]:
-    first()
-sys.stdin.readline()
-names = {}
-exec("def second():\n  for _ in range(1000): pass\ndef third():\n  while True: second()", names)
-print("new", flush=True)
-names["third"]()
-)py";
-
-class FailedRecordings : public testing::TestWithParam<Recorded> {
- protected:
-  void SetUp() override {
-    if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
-      GTEST_SKIP() << lacks;  // without BPF, the trampoline fails in other ways
-    }
-  }
-  [[nodiscard]] static bool trampoline() { return GetParam().engine == "trampoline"; }
-  // Its stacks are callchains of the kernel, which perf's file has without post-processing.
-  [[nodiscard]] static bool has_frame_pointers() {
-    return trampoline() && GetParam().python.minor >= 15;
-  }
-  [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
-  [[nodiscard]] const TempDir& directory() const { return directory_; }
-  PythonProcess& start(const std::string& program = kWorks, const PythonOptions& options = {}) {
-    return target_.emplace(GetParam().python, program, options);
-  }
-  [[nodiscard]] std::string pid() const { return std::to_string(target_->pid().value()); }
-  [[nodiscard]] std::string map() const {
-    return fmt::format("{}/tmp/perf-{}.map", GetParam().python.root, pid());
-  }
-  [[nodiscard]] std::vector<std::string> arguments(std::vector<std::string> more = {},
-                                                   const std::string& output = {}) const {
-    std::vector<std::string> words{
-        "--engine", GetParam().engine, "-F", "999",
-        "-e",       "cpu-clock",       "-o", output.empty() ? data() : output};
-    words.insert(words.end(), more.begin(), more.end());
-    words.insert(words.end(), {"-p", pid()});
-    return words;
-  }
-  void work() const { wait_for_cpu_time(target_->pid(), kWorked); }
-  void limit(__rlimit_resource resource, rlim_t value) const {
-    rlimit limits{};
-    ASSERT_EQ(::prlimit(target_->pid().value(), resource, nullptr, &limits), 0);
-    limits.rlim_cur = value;
-    ASSERT_EQ(::prlimit(target_->pid().value(), resource, &limits, nullptr), 0);
-  }
-
-  // No recording is made, and the message has WORDS.
-  void expect_refused(const std::vector<std::string>& words) const {
-    auto command = arguments();
-    command.insert(command.begin(), "record");
-    command.insert(command.end(), {"--", "true"});
-    const auto result = run_tool(command);
-    EXPECT_EQ(result.status, ExitStatus{.code = 125}) << result.err;
-    for (const auto& word : words) {
-      EXPECT_THAT(result.err, HasSubstr(word));
-    }
-    EXPECT_FALSE(fs::exists(data()));
-  }
-  // Each verb that reads FILE says what MESSAGE matches.
-  void expect_readers_say(const testing::Matcher<std::string>& message,
-                          const std::string& file = {}) const {
-    const std::vector<std::vector<std::string>> verbs{
-        {"report"},
-        {"flamegraph", "-o", directory_ / "page.html"},
-        {"export", "-f", "folded", "-o", directory_ / "folded"}};
-    for (auto verb : verbs) {
-      verb.push_back(file.empty() ? data() : file);
-      EXPECT_THAT(run_tool(verb).err, message) << verb.front();
-    }
-  }
-
-  [[nodiscard]] base::Pid process() const { return target_->pid(); }
-
- private:
-  TempDir directory_;
-  std::optional<PythonProcess> target_;
-};
 
 TEST_P(FailedRecordings, SayThatPerfWasKilled) {
   start();
@@ -292,10 +206,8 @@ TEST_P(FailedRecordings, SayThatTheTargetIsStopped) {
     expect_refused({"stopped by job control", "(deadline)", "the request was withdrawn"});
     return;
   }
-  auto command = arguments();
-  command.insert(command.begin(), "record");
-  command.insert(command.end(), {"--", "true"});
-  EXPECT_THAT(run_tool(command).err, HasSubstr(": 0 samples"));
+  EXPECT_THAT(run_tool(record_until()).err,
+              AllOf(HasSubstr(": 0 samples"), HasSubstr("stopped by job control")));
   expect_readers_say(HasSubstr("no samples"));
 }
 
@@ -303,7 +215,7 @@ TEST_P(FailedRecordings, SayThatTheProgramWritesAJitDump) {
   if (GetParam().python.minor < 13) {
     GTEST_SKIP() << "-X perf_jit came with 3.13";
   }
-  start(kWorks, {.interpreter_args = {"-X", "perf_jit"}, .args = {}, .child = {}});
+  start(working_program(), {.interpreter_args = {"-X", "perf_jit"}, .args = {}, .child = {}});
   if (trampoline()) {
     expect_refused({"-X perf_jit", "(map_not_written)", "--engine bpf"});
   } else {
@@ -372,6 +284,7 @@ TEST_P(FailedRecordings, SayThatTheTrampolineStaysOff) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, FailedRecordings, testing::ValuesIn(recordings()), recorded_name);
+COVER_TESTS(FailedRecordings, 6);
 
 }  // namespace
 }  // namespace pyinject::test

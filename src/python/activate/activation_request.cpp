@@ -2,6 +2,7 @@
 
 #include "base/fault.hpp"
 #include "base/text.hpp"
+#include "procfs/cgroup.hpp"
 #include "procfs/seccomp_filter.hpp"
 #include "tracee/seccomp.hpp"
 #include "tracee/signal_frames.hpp"
@@ -245,6 +246,9 @@ bool Request::carry_out(Mechanism mechanism) {
 std::string Request::whereabouts() const {
   if (main_.job_control) {
     return "it is stopped by job control (SIGSTOP or Ctrl-Z)";
+  }
+  if (const auto frozen = procfs::read_frozen(context().target.id.pid)) {
+    return fmt::format("it is frozen by its cgroup {} (cgroup.freeze)", base::printable(*frozen));
   }
   const auto where = fmt::format("its main thread (tid {})", main_.tid.value());
   const auto gil = main_.holds_gil ? " with the GIL held" : "";

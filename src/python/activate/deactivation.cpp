@@ -46,6 +46,15 @@ bool Deactivate::nothing_to_do() const {
   return evaluator && evaluator->is_null() && (!mailbox || !open(*mailbox));
 }
 
+// Of a target that is off: what this session switched on is off, and no session did that. At its
+// end, the interpreter does.
+bool Deactivate::switched_off_by_itself() const {
+  const auto mailbox = read_mailbox(context_.memory, context_.target.addresses.mailbox);
+  return mailbox && options_.only_of && mailbox->owner_pid == options_.only_of->pid.value() &&
+         mailbox->owner_start == options_.only_of->start_time && context_.view.initialized() &&
+         !context_.view.finalizing();
+}
+
 // Checked without a stop: another session, which still runs, switched the target on.
 bool Deactivate::others_session() {
   const auto mailbox = read_mailbox(context_.memory, context_.target.addresses.mailbox);
@@ -138,6 +147,12 @@ bool Deactivate::attempt(const AttachedTarget& attached) {
 
 std::variant<Deactivation, Refusal> Deactivate::run() {
   if (nothing_to_do()) {
+    if (switched_off_by_itself()) {
+      result_.note =
+          "the program has switched the trampoline off (sys.deactivate_stack_trampoline): the "
+          "functions that it called after that are missing, and no mark shows where: use "
+          "--engine bpf";
+    }
     return result_;
   }
   if (others_session()) {

@@ -24,6 +24,7 @@ class Deactivate {
   [[nodiscard]] bool settle(const AttachedTarget& attached, Mailbox mailbox);
   [[nodiscard]] bool concerns_us(const Mailbox& mailbox);
   [[nodiscard]] bool nothing_to_do() const;
+  [[nodiscard]] bool switched_off_by_itself() const;
   [[nodiscard]] bool others_session();
   void blank_open_request();
   void blank_payload() const;
