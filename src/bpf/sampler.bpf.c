@@ -150,10 +150,10 @@ SEC("perf_event")
 int at_sample(struct bpf_perf_event_data *ctx) {
   struct bpf_perf_event_data_kern *kernel = bpf_cast_to_kern_ctx(ctx);
   struct perf_sample_data *data = BPF_CORE_READ(kernel, data);
-  if (BPF_CORE_READ(data, sample_flags) & PERF_SAMPLE_TIME) {
-    return sample(ctx, BPF_CORE_READ(data, time), 0);
-  }
-  return sample(ctx, bpf_ktime_get_ns(), SAMPLER_BY_CLOCK);
+  /* One call: the verifier would check two copies of the program. */
+  bool has_time = (BPF_CORE_READ(data, sample_flags) & PERF_SAMPLE_TIME) != 0;
+  return sample(ctx, has_time ? BPF_CORE_READ(data, time) : bpf_ktime_get_ns(),
+                has_time ? 0 : SAMPLER_BY_CLOCK);
 }
 
 /* Older kernels: the clock of -k mono, read within some microseconds of the sample's time. */

@@ -53,7 +53,7 @@ static __always_inline struct sampled_name *new_name(void) {
 }
 
 /* Takes one new name from the process's stock. False: none is left. */
-static __noinline bool take_from_stock(struct work *work) {
+CHECKED_ONCE bool take_from_stock(struct work *work) {
   if (!work) {
     return false;
   }
@@ -91,8 +91,8 @@ static __always_inline bool name_later(struct sampled_name *name) {
 }
 
 /* False: no room for the record. The loader reads what is not in memory (cold_names.hpp). */
-static __noinline bool name_code(struct work *work, const struct object_key *key, __u64 fingerprint,
-                                 __u32 number) {
+CHECKED_ONCE bool name_code(struct work *work, const struct object_key *key, __u64 fingerprint,
+                            __u32 number) {
   struct sampled_name *name = new_name();
   if (!work || !name || !key) {
     return false;

@@ -225,8 +225,11 @@ static __always_inline bool is_still(const struct sampled_process *at,
 /* Returns 0, or why there are no states (enum sampler_flags). The duration of a search grows with
  * the list, and nothing else runs on this processor meanwhile. So threads without a state are
  * searched for only now and then, to detect when they have become Python threads. */
-static __always_inline __u8 find_states(struct work *work, struct known_thread *thread,
-                                        __u64 thread_pointer) {
+CHECKED_ONCE __u8 find_states(struct work *work, struct known_thread *thread,
+                              __u64 thread_pointer) {
+  if (!work || !thread) {
+    return SAMPLER_NO_STATE;
+  }
   const struct sampled_process *at = &work->at;
   __u64 newest = read_word(at->interpreters);
   bool several = newest != read_word(at->interpreters + sizeof(__u64));

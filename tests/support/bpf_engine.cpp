@@ -48,6 +48,20 @@ std::string bpf_engine_lacks() {
   return version.out.find(", bpf") == std::string::npos ? "it is not built in" : "";
 }
 
+long sum_of_programs(base::Pid tool, std::string_view field) {
+  long sum = 0;
+  const auto directory = fmt::format("/proc/{}/fdinfo", tool.value());
+  for (const auto& entry : std::filesystem::directory_iterator{directory}) {
+    const auto text = base::read_file(entry.path().string()).value_or("");
+    for (const auto line : base::split(text, '\n')) {
+      if (line.starts_with(field)) {
+        sum += base::parse_number<long>(base::trim(line.substr(field.size()))).value_or(0);
+      }
+    }
+  }
+  return sum;
+}
+
 BpfTimeCount::BpfTimeCount(base::Pid tool) : tool_{tool} {
   bpf_attr attributes{};
   attributes.enable_stats.type = BPF_STATS_RUN_TIME;
@@ -59,19 +73,7 @@ BpfTimeCount::BpfTimeCount(base::Pid tool) : tool_{tool} {
 }
 
 std::chrono::nanoseconds BpfTimeCount::time() const {
-  std::chrono::nanoseconds sum{};
-  const auto directory = fmt::format("/proc/{}/fdinfo", tool_.value());
-  for (const auto& entry : std::filesystem::directory_iterator{directory}) {
-    const auto text = base::read_file(entry.path().string()).value_or("");
-    for (const auto line : base::split(text, '\n')) {
-      constexpr std::string_view kField = "run_time_ns:";
-      if (line.starts_with(kField)) {
-        const auto digits = base::trim(line.substr(kField.size()));
-        sum += std::chrono::nanoseconds{base::parse_number<long>(digits).value_or(0)};
-      }
-    }
-  }
-  return sum;
+  return std::chrono::nanoseconds{sum_of_programs(tool_, "run_time_ns:")};
 }
 
 }  // namespace pyinject::test

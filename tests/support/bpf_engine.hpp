@@ -6,11 +6,15 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 namespace pyinject::test {
 
 // What the BPF engine needs that this machine, user or build lacks; empty: nothing.
 [[nodiscard]] std::string bpf_engine_lacks();
+
+// The sum of FIELD, such as "verified_insns:", of all BPF programs of TOOL.
+[[nodiscard]] long sum_of_programs(base::Pid tool, std::string_view field);
 
 // The CPU time of a tool's BPF programs. The kernel counts it while this object exists.
 class BpfTimeCount {
