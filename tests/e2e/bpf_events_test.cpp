@@ -100,7 +100,7 @@ class BpfEvents : public testing::TestWithParam<Build> {
 // perf writes one sample per call; its buffers are large enough for all of them.
 TEST_P(BpfEvents, OfSystemCallsHaveTheFunctionsThatMadeThem) {
   record({"-e", kWrite, "-e", kRead, "-e", "cpu-clock", "-m", "8M"});
-  const auto samples = scripted_samples(data());
+  const auto samples = samples_without_kernel_names(data());
   const auto written = count_of(samples, kWrite, "writes");
   const auto read = count_of(samples, kRead, "reads");
   EXPECT_GE(written.right, kWrites) << messages();
@@ -132,11 +132,11 @@ TEST_P(BpfEventsOfOne, TakeNoSampleFromAnotherPerf) {
   EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   perf.write("\n");
   EXPECT_EQ(perf.wait(Deadline::after(kPatience)), ExitStatus{}) << perf.err();
-  const auto foreign_samples = scripted_samples(foreign);
+  const auto foreign_samples = samples_without_kernel_names(foreign);
   EXPECT_EQ(foreign_samples.size(), kReads);
   EXPECT_TRUE(std::ranges::none_of(
       foreign_samples, [](const auto& sample) { return sample.innermost() != nullptr; }));
-  EXPECT_EQ(count_of(scripted_samples(data()), kRead, "reads").right, kReads);
+  EXPECT_EQ(count_of(samples_without_kernel_names(data()), kRead, "reads").right, kReads);
 }
 
 TEST_P(BpfEventsOfOne, OfARunningPerfAreJoined) {
@@ -150,14 +150,15 @@ TEST_P(BpfEventsOfOne, OfARunningPerfAreJoined) {
   perf.write("\n");
   EXPECT_EQ(perf.wait(Deadline::after(kPatience)), ExitStatus{}) << perf.err();
   EXPECT_EQ(join.wait(Deadline::after(kPatience)), ExitStatus{}) << join.err();
-  EXPECT_EQ(count_of(scripted_samples(data()), kRead, "reads").right, kReads) << join.err();
+  EXPECT_EQ(count_of(samples_without_kernel_names(data()), kRead, "reads").right, kReads)
+      << join.err();
 }
 
 // Their times are read before perf's: only -k mono is the program's clock.
 TEST_P(BpfEventsOfOne, OfAnotherClockAreReported) {
   record({"-e", kRead, "-k", "CLOCK_MONOTONIC_RAW"});
   EXPECT_THAT(messages(), HasSubstr("tracepoints and probes need -k mono"));
-  EXPECT_EQ(count_of(scripted_samples(data()), kRead, "reads").right, 0U);
+  EXPECT_EQ(count_of(samples_without_kernel_names(data()), kRead, "reads").right, 0U);
 }
 
 // From the call in libc through the evaluator to the first C function. (An interpreter may be
@@ -165,7 +166,7 @@ TEST_P(BpfEventsOfOne, OfAnotherClockAreReported) {
 TEST_P(BpfEventsOfOne, WithCopiedStacksHaveTheCFunctions) {
   record({"-e", kRead, "--call-graph", "dwarf,16384", "-m", "32M"});
   std::size_t whole = 0;
-  for (const auto& sample : scripted_samples(data())) {
+  for (const auto& sample : samples_without_kernel_names(data())) {
     const auto& frames = sample.frames;
     const auto innermost = std::ranges::find_if(frames, &ScriptFrame::python);
     const auto inside = std::distance(frames.begin(), innermost);
@@ -189,7 +190,7 @@ TEST_P(BpfEventsOfOne, OfTheExampleAreInItsProportions) {
   wait_for_cpu_time(shop.pid(), std::chrono::milliseconds{500});
   EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   std::map<std::string, std::map<std::string, double>> counts;  // by event and function
-  for (const auto& sample : scripted_samples(data())) {
+  for (const auto& sample : samples_without_kernel_names(data())) {
     for (const auto& frame : sample.frames) {
       counts[sample.event][frame.python() ? frame.function() : ""] += 1;
     }
@@ -236,7 +237,7 @@ TEST_P(BpfEventsOfOne, OfAUprobeHaveTheFunctionsThatCalledIt) {
   }
   const Uprobe probe{target()};
   record({"-e", probe.event(), "-e", kRead, "-m", "8M"});
-  const auto samples = scripted_samples(data());
+  const auto samples = samples_without_kernel_names(data());
   EXPECT_EQ(count_of(samples, probe.event(), "masks").right, kMasks) << messages();
   EXPECT_EQ(count_of(samples, kRead, "reads").right, kReads) << messages();
 }

@@ -148,7 +148,7 @@ TEST_P(BpfJoin, LeavesPerfAsItWasWhenItIsKilled) {
   ASSERT_TRUE(running.wait(Deadline::after(kPatience)));
   EXPECT_THAT(running.err(), HasSubstr("Captured and wrote"));
   EXPECT_THAT(files(), testing::ElementsAre("data"));
-  const auto samples = scripted_samples(data(), {}, perf());
+  const auto samples = samples_without_kernel_names(data(), perf());
   EXPECT_GE(samples.size(), 50U);
   EXPECT_TRUE(std::ranges::all_of(
       samples, [](const ScriptedSample& sample) { return sample.innermost() == nullptr; }));
@@ -169,7 +169,7 @@ TEST_P(BpfJoin, LeavesPerfAtASignalAndPutsInWhatItHas) {
   running.signal(SIGINT);
   ASSERT_TRUE(running.wait(Deadline::after(kPatience)));
   EXPECT_EQ(joined.wait(Deadline::after(kPatience)), (ExitStatus{.code = 130})) << joined.err();
-  const auto samples = scripted_samples(data(), {}, perf());
+  const auto samples = samples_without_kernel_names(data(), perf());
   const auto python = [](const ScriptedSample& sample) { return sample.innermost() != nullptr; };
   const auto with = std::ranges::count_if(samples, python);
   const auto last = std::find_if(samples.rbegin(), samples.rend(), python);
@@ -191,7 +191,7 @@ TEST_P(BpfJoin, KeepsTheNamesNextToTheFileIfThereIsNoPerf) {
   ASSERT_TRUE(running.wait(Deadline::after(kPatience)));
   ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
   EXPECT_THAT(files(), testing::UnorderedElementsAre("data", "data.names"));
-  const auto samples = scripted_samples(data(), {}, perf());
+  const auto samples = samples_without_kernel_names(data(), perf());
   const auto named = std::ranges::count_if(
       samples, [](const ScriptedSample& sample) { return sample.innermost() != nullptr; });
   EXPECT_GE(named, 50) << joined.err();
@@ -234,7 +234,7 @@ else:
   running.write("\n");
   ASSERT_EQ(running.wait(Deadline::after(kPatience)), ExitStatus{}) << running.err();
   ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
-  const auto samples = scripted_samples(data(), {}, perf());
+  const auto samples = samples_without_kernel_names(data(), perf());
   const auto spinning = std::ranges::count_if(samples, [](const ScriptedSample& sample) {
     return sample.chain() == Words{"<module>", "spin"};
   });
@@ -315,7 +315,7 @@ TEST_P(BpfJoinOfOnePerf, CompletesTheFileOfAPerfThatDies) {
   running.signal(SIGKILL);
   ASSERT_EQ(joined.wait(Deadline::after(kPatience)), ExitStatus{}) << joined.err();
   EXPECT_THAT(joined.err(), HasSubstr("died; " + data() + " has the samples written until then"));
-  const auto samples = scripted_samples(data());
+  const auto samples = samples_without_kernel_names(data());
   EXPECT_GE(
       std::ranges::count_if(samples, [](const auto& one) { return one.innermost() != nullptr; }),
       50)

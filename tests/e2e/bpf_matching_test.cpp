@@ -165,7 +165,7 @@ TEST_P(BpfMatching, HasARecordForEverySample) {
   const auto unreadable = said_unreadable(messages, figures.at("matched"));
   // The file confirms the counts.
   const auto pid = std::to_string(target.pid().value());
-  const auto samples = scripted_samples(directory / "data");
+  const auto samples = samples_without_kernel_names(directory / "data");
   const auto seen = between_start_and_end(samples, pid);
   EXPECT_GE(seen.user, static_cast<std::size_t>(frequency) / 4);
   EXPECT_LE(seen.without, unreadable) << messages;
@@ -194,7 +194,7 @@ TEST(BpfMatchingOfLaunched, WhatIsNoPythonIsNotMissed) {
                                 directory / "data", "--stats", directory / "stats.json", "--",
                                 "/bin/sh", "-c", script});
   ASSERT_EQ(result.status, ExitStatus{}) << result.err;
-  const auto samples = scripted_samples(directory / "data");
+  const auto samples = samples_without_kernel_names(directory / "data");
   ASSERT_FALSE(samples.empty());
   const auto of_shell = static_cast<std::size_t>(
       std::ranges::count(samples, samples.front().pid, &ScriptedSample::pid));
@@ -243,7 +243,7 @@ TEST_P(BpfNewThreads, AreCovered) {
   target.send_line("");
   EXPECT_GE(std::stoi(target.read_line(kPatience)), 200);
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
-  const auto seen = between_start_and_end(scripted_samples(directory / "data"), pid);
+  const auto seen = between_start_and_end(samples_without_kernel_names(directory / "data"), pid);
   const auto figures = bpf_figures(directory / "stats.json");
   const auto unmatched = figures.at("unmatched").get<std::size_t>();
   const auto all = figures.at("matched").get<std::size_t>() + unmatched;

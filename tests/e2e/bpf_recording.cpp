@@ -5,6 +5,7 @@
 #include "e2e/served_tree.hpp"
 #include "e2e/take_word.hpp"
 #include "pyinject/base/error.hpp"
+#include "support/find_perf.hpp"
 #include "support/statistics.hpp"
 
 #include <fmt/format.h>
@@ -168,7 +169,7 @@ std::pair<std::size_t, std::size_t> count_chain(const std::string& data, const s
                                                 const std::vector<std::string>& chain) {
   std::size_t right = 0;
   std::size_t user = 0;
-  for (const auto& sample : scripted_samples(data)) {
+  for (const auto& sample : samples_without_kernel_names(data)) {
     user += sample.pid == pid && sample.user ? 1 : 0;
     right += sample.pid == pid && sample.user && sample.chain() == chain ? 1 : 0;
   }
@@ -197,6 +198,11 @@ std::vector<ScriptedSample> scripted_samples(const std::string& data,
     rest = base::trim(rest.substr(end));
   }
   return samples;
+}
+
+std::vector<ScriptedSample> samples_without_kernel_names(const std::string& data,
+                                                         const std::string& perf) {
+  return scripted_samples(data, {"--kallsyms", few_kernel_symbols()}, perf);
 }
 
 }  // namespace pyinject::test

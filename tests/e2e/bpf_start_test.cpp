@@ -44,7 +44,7 @@ class BpfStart : public testing::Test {
   [[nodiscard]] std::string data() const { return directory_ / "data"; }
   [[nodiscard]] std::set<std::string> sampled_processes() const {
     std::set<std::string> pids;
-    for (const auto& sample : scripted_samples(data())) {
+    for (const auto& sample : samples_without_kernel_names(data())) {
       pids.insert(sample.pid);
     }
     return pids;

@@ -82,7 +82,7 @@ TEST_P(BpfWaits, AreAsLongAsTheProgramSays) {
   const auto told = record("waits.py", "60", {"--off-cpu"});
   const std::array<std::string, 3> functions{"sleeps", "waits_for_a_lock", "waits_for_a_socket"};
   std::map<std::string, double> off;
-  for (const auto& sample : scripted_samples(data())) {
+  for (const auto& sample : samples_without_kernel_names(data())) {
     for (const auto& function : functions) {
       if (sample.event.starts_with("context-switches") && has(sample, function)) {
         off[function] += static_cast<double>(sample.period);
@@ -131,7 +131,7 @@ TEST_P(BpfWaitsAtTheEnd, CountUntilThen) {
   ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
   const auto after = nanoseconds_now();
   std::map<std::string, double> longest;
-  for (const auto& sample : scripted_samples(data)) {
+  for (const auto& sample : samples_without_kernel_names(data)) {
     if (sample.event.starts_with("context-switches")) {
       longest[sample.tid] = std::max(longest[sample.tid], static_cast<double>(sample.period));
     }
@@ -158,7 +158,7 @@ struct GilShare {
 TEST_P(BpfGil, IsHeldForAsLongAsTheProgramSays) {
   const auto told = record("gil_shares.py", "12", {"--gil", "-F", "4999"});
   std::map<std::string, GilShare> shares;
-  for (const auto& sample : scripted_samples(data())) {
+  for (const auto& sample : samples_without_kernel_names(data())) {
     for (const std::string thread : {"first", "second"}) {
       if (has(sample, thread)) {
         shares[thread].all += 1;
@@ -188,7 +188,7 @@ TEST_P(BpfGil, IsWaitedForAsLongAsTheProgramSays) {
   ASSERT_EQ(told.size(), 3U);
   std::map<std::string, GilShare> off;  // with: the time waiting for the GIL
   GilShare held;
-  for (const auto& sample : scripted_samples(data())) {
+  for (const auto& sample : samples_without_kernel_names(data())) {
     const bool waits = has_mark(sample, "[waiting for the GIL]");
     if (!sample.event.starts_with("context-switches")) {
       EXPECT_FALSE(waits && sample.user) << testing::PrintToString(sample.chain());

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "support/child_process.hpp"
+#include "support/find_perf.hpp"
 #include "support/own_tmp.hpp"
 #include "support/paths.hpp"
 
@@ -12,7 +13,8 @@
 namespace pyinject::test {
 
 std::set<std::string> names_in(const std::string& data) {
-  const auto script = run({"perf", "script", "-i", data, "-F", "ip,sym"},
+  const auto script = run({"perf", "script", "--no-inline", "--kallsyms", few_kernel_symbols(),
+                           "-i", data, "-F", "ip,sym"},
                           {.child = {}, .input = {}, .deadline = std::chrono::minutes{2}});
   EXPECT_EQ(script.status, ExitStatus{}) << script.err;
   std::set<std::string> names;

@@ -60,7 +60,7 @@ TEST_P(NativeChanges, AreFollowed) {
   ASSERT_EQ(python.read_line(), "over");
   ASSERT_EQ(record.finish(), ExitStatus{}) << record.child().err();
   std::map<std::string, std::vector<bool>> incomplete;
-  for (const auto& sample : scripted_samples(data)) {
+  for (const auto& sample : samples_without_kernel_names(data)) {
     const auto part = parts.find(sample.pid);
     if (part != parts.end()) {
       incomplete[part->second].push_back(!is_whole(sample));

@@ -78,7 +78,7 @@ TEST_P(ReplacedFiles, HaveTheirNames) {
   for (const auto& perf : perfs_that_read("perf")) {
     std::size_t working = 0;
     std::size_t named = 0;
-    for (const auto& sample : scripted_samples(data, {}, perf)) {
+    for (const auto& sample : samples_without_kernel_names(data, perf)) {
       const auto chain = sample.chain();
       const bool works = !chain.empty() && chain.back() == "work";
       working += works ? 1 : 0;

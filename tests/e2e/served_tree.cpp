@@ -1,12 +1,11 @@
 #include "e2e/served_tree.hpp"
 
-#include "base/file.hpp"
 #include "base/text.hpp"
 #include "pyinject/base/error.hpp"
 #include "support/cpu_time.hpp"
+#include "support/find_perf.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
-#include "support/temp_dir.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -23,8 +22,6 @@ namespace {
 
 using base::Deadline;
 using std::chrono::seconds;
-
-constexpr std::size_t kMostKernelSymbols = std::size_t{64} << 20U;
 
 std::vector<std::string> record_command(std::vector<std::string> program,
                                         const std::vector<std::string>& arguments) {
@@ -48,23 +45,6 @@ std::optional<std::string> own_function(std::string_view symbol) {
   symbol.remove_prefix(kPrefix.size());
   symbol.remove_suffix(kSuffix.size());
   return std::string{symbol};
-}
-
-// The kernel's functions have no names in a ScriptSample. To read them all takes perf longer than
-// anything else here.
-const std::string& few_kernel_symbols() {
-  static const TempDir directory;
-  static const std::string path = [] {
-    std::string few;
-    const auto all = base::read_file("/proc/kallsyms", kMostKernelSymbols).value_or("");
-    for (const auto line : base::split(all, '\n')) {
-      if (line.ends_with(" _text") || line.ends_with(" _stext") || line.ends_with(" _etext")) {
-        few += fmt::format("{}\n", line);
-      }
-    }
-    return directory.file("kallsyms", few);
-  }();
-  return path;
 }
 
 bool in_kernel(std::string_view address) { return address.size() == 16 && address[0] == 'f'; }

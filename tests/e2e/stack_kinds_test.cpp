@@ -54,7 +54,7 @@ class StackKinds : public testing::TestWithParam<Recorded> {
   }
   void read(const std::string& messages) {
     messages_ = messages;
-    samples_ = scripted_samples(data());
+    samples_ = samples_without_kernel_names(data());
     kinds_ = nlohmann::json::parse(contents_of(directory_ / "stats")).at("stacks");
     std::size_t all = 0;
     for (const auto& [kind, count] : kinds_.items()) {

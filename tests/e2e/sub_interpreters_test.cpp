@@ -102,7 +102,7 @@ class BpfInterpreters : public testing::TestWithParam<Build> {
     wait_for_cpu_time(target.pid(), milliseconds{mode == "short" ? 2000 : 600});
     EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
     target.pause();
-    auto samples = scripted_samples(directory / "data");
+    auto samples = samples_without_kernel_names(directory / "data");
     const auto all = samples.size();
     std::erase_if(samples, [](const auto& sample) { return !sample.user; });
     const auto without =

@@ -6,6 +6,7 @@
 #include "e2e/take_word.hpp"
 #include "pyinject/base/error.hpp"
 #include "support/cpu_time.hpp"
+#include "support/find_perf.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 
@@ -62,7 +63,8 @@ ChainSample parse_chain(std::string_view block) {
 
 std::string script_of(const std::string& perf, const std::string& data, const std::string& fields,
                       const std::vector<std::string>& options) {
-  std::vector<std::string> command{perf, "script", "--no-inline", "-i", data, "-F", fields};
+  std::vector<std::string> command{
+      perf, "script", "--no-inline", "--kallsyms", few_kernel_symbols(), "-i", data, "-F", fields};
   command.insert(command.end(), options.begin(), options.end());
   auto script = run(command, {.child = {}, .input = {}, .deadline = kPatience});
   if (script.status != ExitStatus{}) {

@@ -3,6 +3,7 @@
 #include "e2e/served_tree.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
+#include "support/find_perf.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
@@ -40,7 +41,8 @@ std::vector<std::string> words_of(const std::string& line) {
 
 // The Python functions with names in the samples of each process.
 std::map<std::string, std::set<std::string>> names_by_process(const std::string& data) {
-  const auto text = run({"perf", "script", "-i", data, "-F", "pid,ip,sym"},
+  const auto text = run({"perf", "script", "--no-inline", "--kallsyms", few_kernel_symbols(), "-i",
+                         data, "-F", "pid,ip,sym"},
                         {.child = {}, .input = {}, .deadline = std::chrono::minutes{2}});
   std::map<std::string, std::set<std::string>> names;
   std::string pid;

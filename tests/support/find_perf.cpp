@@ -1,8 +1,13 @@
 #include "support/find_perf.hpp"
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "support/child_process.hpp"
+#include "support/temp_dir.hpp"
 
+#include <fmt/format.h>
+
+#include <cstddef>
 #include <cstdlib>
 #include <string_view>
 
@@ -23,6 +28,8 @@ std::string roots_bin() {
 }
 
 bool runnable(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
+
+constexpr std::size_t kMostKernelSymbols = std::size_t{64} << 20U;
 
 }  // namespace
 
@@ -61,6 +68,21 @@ std::vector<std::string> perfs_that_read(const std::string& recorder) {
     }
   }
   return found;
+}
+
+const std::string& few_kernel_symbols() {
+  static const TempDir directory;
+  static const std::string path = [] {
+    std::string few;
+    const auto all = base::read_file("/proc/kallsyms", kMostKernelSymbols).value_or("");
+    for (const auto line : base::split(all, '\n')) {
+      if (line.ends_with(" _text") || line.ends_with(" _stext") || line.ends_with(" _etext")) {
+        few += fmt::format("{}\n", line);
+      }
+    }
+    return directory.file("kallsyms", few);
+  }();
+  return path;
 }
 
 }  // namespace pyinject::test

@@ -17,4 +17,8 @@ namespace pyinject::test {
 // The perfs that can read a file of RECORDER: an older one does not know all of its attributes.
 [[nodiscard]] std::vector<std::string> perfs_that_read(const std::string& recorder);
 
+// A file for the option --kallsyms of perf script, if the test does not look at names of the
+// kernel's functions: to read them all takes perf longer than everything else.
+[[nodiscard]] const std::string& few_kernel_symbols();
+
 }  // namespace pyinject::test
