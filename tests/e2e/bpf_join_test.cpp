@@ -131,7 +131,7 @@ TEST_P(BpfJoin, GivesWholeStacksFromThenOn) {
 
 // A killed tool leaves neither files nor anything that prevents another tool from joining.
 TEST_P(BpfJoin, LeavesPerfAsItWasWhenItIsKilled) {
-  ServedTree target{python()};
+  ServedTree target{python(), on_request()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
   await_header(data());
   std::optional<ChildProcess> joined{std::in_place, join(running)};
@@ -155,7 +155,7 @@ TEST_P(BpfJoin, LeavesPerfAsItWasWhenItIsKilled) {
 }
 
 TEST_P(BpfJoin, LeavesPerfAtASignalAndPutsInWhatItHas) {
-  ServedTree target{python()};
+  ServedTree target{python(), on_request()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
   await_header(data());
   ChildProcess joined{join(running)};
@@ -178,7 +178,7 @@ TEST_P(BpfJoin, LeavesPerfAtASignalAndPutsInWhatItHas) {
 }
 
 TEST_P(BpfJoin, KeepsTheNamesNextToTheFileIfThereIsNoPerf) {
-  ServedTree target{python()};
+  ServedTree target{python(), on_request()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-k", "mono", "-p", target.pid()})};
   await_header(data());
   ChildOptions without;
@@ -243,7 +243,7 @@ else:
 
 // The process may not even have exec'ed perf yet.
 TEST_P(BpfJoinOfOnePerf, WaitsForAPerfThatBegins) {
-  ServedTree target{python()};
+  ServedTree target{python(), on_request()};
   ChildProcess joined{{"sh", "-c",
                        "perf record -F 999 -e cpu-clock -g -o \"$1\" -p \"$2\" 2> \"$1.err\" & "
                        "exec \"$0\" join $!",
@@ -255,7 +255,7 @@ TEST_P(BpfJoinOfOnePerf, WaitsForAPerfThatBegins) {
 }
 
 TEST_P(BpfJoinOfOnePerf, RefusesAPerfThatRunsAProgramAlready) {
-  ServedTree target{python()};
+  ServedTree target{python(), on_request()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
   await_header(data());
   ChildProcess joined{join(running)};
@@ -270,7 +270,7 @@ TEST_P(BpfJoinOfOnePerf, RefusesAPerfThatRunsAProgramAlready) {
 }
 
 TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileIsGone) {
-  ServedTree target{python()};
+  ServedTree target{python(), on_request()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
   await_header(data());
   ChildProcess joined{join(running)};
@@ -286,7 +286,7 @@ TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileIsGone) {
 // perf was killed and its header is missing: the file remains unchanged, with and without
 // --keep-raw.
 TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileCannotBeCompleted) {
-  ServedTree target{python()};
+  ServedTree target{python(), on_request()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-p", target.pid()})};
   await_header(data());
   auto command = join(running);
@@ -303,7 +303,7 @@ TEST_P(BpfJoinOfOnePerf, FailsWhenItsFileCannotBeCompleted) {
 
 // Without the tool, no program could read the file.
 TEST_P(BpfJoinOfOnePerf, CompletesTheFileOfAPerfThatDies) {
-  ServedTree target{python()};
+  ServedTree target{python(), on_request()};
   ChildProcess running{user_perf(perf(), data(), {"-g", "-m", "16", "-p", target.pid()})};
   await_header(data());
   ChildProcess joined{join(running)};
@@ -356,7 +356,7 @@ TEST_P(BpfJoinRefusal, NamesTheReason) {
   if (GetParam().event == kTracepoint && !has_tracepoints()) {
     GTEST_SKIP() << "no tracefs is mounted";
   }
-  ServedTree target{*python};
+  ServedTree target{*python, on_request()};
   const TempDir directory;
   auto options = GetParam().options;
   options.insert(options.end(), {"-p", target.pid()});
@@ -401,7 +401,7 @@ TEST(BpfJoinOfAnother, ReadsNoProcessThatItsUserMayNotRecord) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python || ::geteuid() != 0) {
     GTEST_SKIP() << lacks << " or no Python 3.13 (scripts/pythons), or not root";
   }
-  ServedTree target{*python};
+  ServedTree target{*python, on_request()};
   const TempDir directory;
   std::filesystem::permissions(directory.path(), std::filesystem::perms::all);
   const auto data = directory / "data";

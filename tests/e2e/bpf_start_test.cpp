@@ -72,7 +72,7 @@ TEST_F(BpfStart, RunsPerfAgainWhenItGivesUp) {
   const TempDir directory;
   const auto perf = giving_up_perf(directory, fmt::format("mv {0} {0}.old; : > {0}", data()));
   std::ofstream{data()} << "earlier";
-  ServedTree target{*plain_interpreter(13)};
+  ServedTree target{*plain_interpreter(13), on_request()};
   auto arguments = bpf_record(target.pid(), data());
   arguments.insert(arguments.end(), {"--perf", perf});
   RunningRecord running{arguments};
@@ -87,7 +87,7 @@ TEST_F(BpfStart, RunsPerfAgainWhenItGivesUp) {
 
 TEST_F(BpfStart, FallsBackToTheTrampolineIfNoEventTakesAProgram) {
   const std::vector<std::string> here{targets_dir() + "/without", "event-programs", tool()};
-  ServedTree target{*plain_interpreter(13)};
+  const ServedTree idle{*plain_interpreter(13), on_request()};
   for (const auto* const perf : {"perf", "perf6.12", "perf7"}) {
     SCOPED_TRACE(perf);
     const auto path = find_perf(perf);
@@ -95,13 +95,14 @@ TEST_F(BpfStart, FallsBackToTheTrampolineIfNoEventTakesAProgram) {
       continue;
     }
     auto refused = here;
-    refused.insert(refused.end(), {"record", "--engine", "bpf", "-p", target.pid(), "-e",
-                                   "cpu-clock", "--perf", *path, "-o", data(), "--", "true"});
+    refused.insert(refused.end(), {"record", "--engine", "bpf", "-p", idle.pid(), "-e", "cpu-clock",
+                                   "--perf", *path, "-o", data(), "--", "true"});
     const auto result = run(refused);
     EXPECT_EQ(result.status, (ExitStatus{.code = 125})) << result.err;
     EXPECT_THAT(result.err, HasSubstr("none of the sampling events takes it"));
     EXPECT_FALSE(filesystem::exists(data())) << "nothing was recorded";
   }
+  const ServedTree target{*plain_interpreter(13)};
   RunningRecord running{{"--engine", "auto", "-p", target.pid(), "-e", "cpu-clock", "-o", data()},
                         here};
   EXPECT_EQ(trampoline_of(target.pid()), "on by us");
@@ -117,7 +118,7 @@ TEST_F(BpfStart, RecordsNoOtherProcessWithTracepoints) {
   }
   const TempDir directory;
   const auto perf = giving_up_perf(directory);
-  ServedTree target{*plain_interpreter(13)};
+  ServedTree target{*plain_interpreter(13), on_request()};
   auto arguments = bpf_record(target.pid(), data());
   arguments.insert(arguments.end(), {"-e", kTracepoint, "--perf", perf});
   RunningRecord running{arguments};

@@ -139,7 +139,7 @@ TEST_F(BpfTargets, ChildrenThatExecuteAnotherPythonAreOfTheFamily) {
 TEST_F(BpfTargets, ThatEndMeanwhileKeepTheirNames) {
   for (const bool killed : {false, true}) {
     SCOPED_TRACE(killed);
-    ServedTree target{*plain_interpreter(13)};
+    ServedTree target{*plain_interpreter(13), on_request()};
     RunningRecord running{bpf_record(target.pid(), data())};
     target.serve(5, milliseconds{500});
     if (killed) {
@@ -160,7 +160,7 @@ TEST_F(BpfTargets, ThatEndMeanwhileKeepTheirNames) {
 // A map left by an earlier process with the same pid, which ran the same program with the
 // trampoline: its addresses are not valid for this one.
 TEST_F(BpfTargets, AMapOfAnotherProcessIsNotBelieved) {
-  ServedTree target{*plain_interpreter(13)};
+  ServedTree target{*plain_interpreter(13), on_request()};
   const auto map = fmt::format("/tmp/perf-{}.map", target.pid());
   std::ofstream{map} << "7fb6572f8000 200 py::burn_method:<string>\n"
                         "7fb6572f8200 200 py::request:<string>\n";
@@ -215,7 +215,7 @@ void expect_gone(const std::set<std::pair<int, std::uint32_t>>& objects) {
 }
 
 TEST_F(BpfTargets, NothingIsLeftInTheKernelAfterARecording) {
-  ServedTree target{*plain_interpreter(15)};
+  ServedTree target{*plain_interpreter(15), on_request()};
   RunningRecord running{bpf_record(target.pid(), data())};
   const auto objects = bpf_objects_of(running.child().pid());
   EXPECT_GE(objects.size(), 2U) << "at least a program and a map";
@@ -226,7 +226,7 @@ TEST_F(BpfTargets, NothingIsLeftInTheKernelAfterARecording) {
 
 TEST_F(BpfTargets, NothingIsLeftOfAToolThatIsKilled) {
   const Guards guards;
-  ServedTree target{*plain_interpreter(15)};
+  ServedTree target{*plain_interpreter(15), on_request()};
   const base::Pid pid{std::stoi(target.pid())};
   target.serve(20);
   const auto before = take_snapshot(pid);

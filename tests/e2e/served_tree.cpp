@@ -97,6 +97,12 @@ void remove_maps(const Interpreter& python, const std::string& pid) {
   }
 }
 
+PythonOptions on_request() {
+  PythonOptions options;
+  options.args = {"on-request"};
+  return options;
+}
+
 ServedTree::ServedTree(const Interpreter& python, const PythonOptions& options)
     : python_{python}, process_{std::in_place, python, target_source("served_tree.py"), options} {}
 

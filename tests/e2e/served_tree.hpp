@@ -24,6 +24,10 @@ using Chain = std::vector<std::string>;
 // Removes the map files that a process of that interpreter left in /tmp.
 void remove_maps(const Interpreter& python, const std::string& pid);
 
+// It works only while serve() waits for it, and otherwise leaves the processors to the other tests.
+// For engines that change nothing in it, so that it does not matter where they meet it.
+[[nodiscard]] PythonOptions on_request();
+
 class ServedTree {
  public:
   explicit ServedTree(const Interpreter& python, const PythonOptions& options = {});

@@ -1,8 +1,8 @@
 """A program that serves requests forever; every request runs the same known call tree.
 
-    served_tree.py [COUNT]
+    served_tree.py [COUNT] [on-request]
 
-It prints `ready` once it has started. A line with a number N on stdin is answered after N more requests with the number
+It prints `ready` once it has started; with `on-request`, it then works only to answer. A line with a number N on stdin is answered after N more requests with the number
 of requests served and the number of wrong results among them. It exits when its stdin is closed.
 
 Nearly all time is spent in the functions named burn_*, each a loop of COUNT turns, so the chain of nearly every sample is one of those in tests/e2e/served_tree.hpp.
@@ -11,7 +11,8 @@ Nearly all time is spent in the functions named burn_*, each a loop of COUNT tur
 import select
 import sys
 
-COUNT = int(sys.argv[1]) if sys.argv[1:] else 32000
+ON_REQUEST = "on-request" in sys.argv[1:]
+COUNT = next((int(word) for word in sys.argv[1:] if word.isdigit()), 32000)
 BURNT = COUNT // 8 * 28  # 0 + 1 + ... + 7 that many times
 
 
@@ -128,7 +129,8 @@ def serve():
         wrong += request(COUNT) != 4 * BURNT
         if served == answer_at:
             print(served, wrong, flush=True)
-        if select.select([sys.stdin], [], [], 0)[0]:
+            answer_at = None
+        if select.select([sys.stdin], [], [], None if ON_REQUEST and answer_at is None else 0)[0]:
             line = sys.stdin.readline()
             if not line:
                 return
