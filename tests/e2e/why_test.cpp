@@ -6,9 +6,11 @@
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
 #include "support/python_process.hpp"
+#include "support/shared.hpp"
 #include "support/temp_dir.hpp"
 #include "support/untouched.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -118,8 +120,18 @@ class WhyOfOne : public testing::TestWithParam<int>, public WhyBase {
       GTEST_SKIP() << lack;
     }
   }
-  [[nodiscard]] static RunningService start(const std::string& name) {
-    return RunningService{*plain_interpreter(GetParam()), name};
+  static void TearDownTestSuite() { reports().forget(); }
+  // Made once for all tests that look at it.
+  [[nodiscard]] static const json& report_on(const std::string& name) {
+    return reports().of(fmt::format("{} {}", GetParam(), name), [&] {
+      return RunningService{*plain_interpreter(GetParam()), name}.report();
+    });
+  }
+
+ private:
+  static Shared<json>& reports() {
+    static Shared<json> all;
+    return all;
   }
 };
 struct NameOfMinor {
@@ -150,8 +162,7 @@ double seconds_of(const json& group, const std::string& use) {
 }
 
 TEST_P(WhyOfOne, AccountsForEachThreadsWallTime) {
-  const auto running = start("gil");
-  const auto report = running.report();
+  const auto& report = report_on("gil");
   EXPECT_EQ(report.at("version"), 1);
   EXPECT_EQ(report.at("cause"), "gil");
   EXPECT_EQ(report.at("lost"), 0);
@@ -168,8 +179,7 @@ TEST_P(WhyOfOne, AccountsForEachThreadsWallTime) {
 }
 
 TEST_P(WhyOfOne, SaysWhoHasTheGil) {
-  const auto running = start("gil");
-  const auto report = running.report();
+  const auto& report = report_on("gil");
   const auto waited = seconds_of(group_in(report, "worker-*"), "gil");
   ASSERT_GT(waited, 0);
   double known = 0;
@@ -192,8 +202,7 @@ TEST_P(WhyOfOne, SaysWhoHasTheGil) {
 }
 
 TEST_P(WhyOfOne, SaysWhoHasALock) {
-  const auto running = start("lock");
-  const auto report = running.report();
+  const auto& report = report_on("lock");
   const auto waited = seconds_of(group_in(report, "worker-*"), "lock");
   double known = 0;
   for (const auto& holder : report.at("locks")) {
@@ -209,7 +218,18 @@ TEST_P(WhyOfOne, SaysWhoHasALock) {
   EXPECT_GT(known, 0.9 * waited);
 }
 
-TEST_P(WhyOfOne, SaysThatAProcessCannotRun) {
+// Of processes that do nothing: other tests may run meanwhile.
+class WhyOfIdle : public testing::TestWithParam<int>, public WhyBase {
+ protected:
+  void SetUp() override {
+    if (const auto lack = lacks(GetParam()); !lack.empty()) {
+      GTEST_SKIP() << lack;
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Versions, WhyOfIdle, testing::Values(12, 13, 14, 15), NameOfMinor{});
+
+TEST_P(WhyOfIdle, SaysThatAProcessCannotRun) {
   PythonProcess python{*plain_interpreter(GetParam()), R"(
 import os, threading
 both, red, blue = threading.Barrier(2), threading.RLock(), threading.RLock()
@@ -231,7 +251,7 @@ lock(red, blue)
   EXPECT_THAT(stopped.out, HasSubstr(": stopped by a signal")) << stopped.err;
 }
 
-TEST_P(WhyOfOne, LeavesTheProcessUntouched) {
+TEST_P(WhyOfIdle, LeavesTheProcessUntouched) {
   const PythonProcess python{*plain_interpreter(GetParam()),
                              target_source("dumped.py"),
                              {.interpreter_args = {}, .args = {"3", "0"}, .child = {}}};
