@@ -69,9 +69,9 @@ constexpr std::string_view kTopHelp =
     R"(usage: perf-pyinject top [-p PID[,PID...] | -a | -u USER | --comm GLOB |
                           -G CGROUP] [OPTION...]
 
-Shows which Python functions, lines, threads, asyncio tasks and processes use
-the CPU now, for what (byte code, C functions, gc, import, kernel), and where
-threads wait (WAIT%). A BPF program reads the stacks
+Shows which Python functions, lines, threads, asyncio tasks, greenlets and
+processes use the CPU now, for what (byte code, C functions, gc, import,
+kernel), and where threads wait (WAIT%). A BPF program reads the stacks
 (root, or CAP_BPF with CAP_PERFMON; Linux 5.17 with BTF); otherwise they are
 read from outside, less often and without tasks. No process is stopped or
 changed, and no file is written.
@@ -92,9 +92,9 @@ how:
   -q, --quiet      only warnings and errors
   -v, --verbose    more messages
 
-keys: f functions, l lines, t threads, a tasks, P processes; 1 to 6 sort by a
-column; up and down select a row, enter shows its stack; / filter; p pause;
-r start again from zero; h help; q quit
+keys: f functions, l lines, t threads, a tasks and greenlets, P processes; 1 to
+6 sort by a column; up and down select a row, enter shows its stack; / filter;
+p pause; r start again from zero; h help; q quit
 
 exit status: 0; 125 nothing can be sampled; 128 + N after signal N; 129 usage
 

@@ -1,9 +1,11 @@
+#include "live/greenlet_stacks.hpp"
 #include "live/own_events.hpp"
 #include "live/stack_source.hpp"
 #include "python/layout/frame_layout.hpp"
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include <unistd.h>
@@ -14,13 +16,21 @@ namespace {
 
 class BpfSource : public StackSource {
  public:
-  BpfSource(std::unique_ptr<bpf::Sampler> sampler, OwnEvents events)
-      : sampler_{std::move(sampler)}, events_{std::move(events)} {}
+  explicit BpfSource(StackReceiver receiver) : receiver_{std::move(receiver)} {}
+
+  // A string says why it cannot sample.
+  [[nodiscard]] std::optional<std::string> open(const SourceOptions& options);
 
   std::optional<std::string> add(const python::Target& target) override;
-  void remove(base::Pid pid) override { sampler_->remove(pid); }
+  void remove(base::Pid pid) override {
+    sampler_->remove(pid);
+    greenlets_->remove(pid);
+  }
   std::optional<std::string> begin() override;
-  void look_for_tasks() override { sampler_->look_for_tasks(); }
+  void look_for_tasks() override {
+    sampler_->look_for_tasks();
+    greenlets_->look();
+  }
   [[nodiscard]] int fd() const override { return sampler_->fd(); }
   void take() override {
     while (sampler_->consume()) {
@@ -29,9 +39,35 @@ class BpfSource : public StackSource {
   [[nodiscard]] std::uint64_t lost() const override { return sampler_->counters().lost; }
 
  private:
+  void on_stack(const bpf::Stack& stack) {
+    if (stack.added) {
+      receiver_.stack(stack, 1, greenlets_->has(stack));
+    }
+  }
+
+  StackReceiver receiver_;
   std::unique_ptr<bpf::Sampler> sampler_;
-  OwnEvents events_;
+  std::optional<GreenletStacks> greenlets_;
+  std::optional<OwnEvents> events_;
 };
+
+std::optional<std::string> BpfSource::open(const SourceOptions& options) {
+  auto opened = bpf::Sampler::open(
+      {.gil = options.gil, .tasks = options.tasks, .native = true},
+      {.code = receiver_.code, .stack = [this](const bpf::Stack& stack) { on_stack(stack); }});
+  if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
+    return fmt::format("{} ({}){}{}", why->found, why->name, why->remedy.empty() ? "" : ": ",
+                       why->remedy);
+  }
+  sampler_ = std::get<std::unique_ptr<bpf::Sampler>>(std::move(opened));
+  greenlets_.emplace(*sampler_->native_tables());
+  auto events = OwnEvents::open(options.period);
+  if (auto* const why = std::get_if<std::string>(&events)) {
+    return std::move(*why);
+  }
+  events_ = std::get<OwnEvents>(std::move(events));
+  return std::nullopt;
+}
 
 std::optional<std::string> BpfSource::add(const python::Target& target) {
   const auto layout = python::frame_layout(target);
@@ -42,6 +78,7 @@ std::optional<std::string> BpfSource::add(const python::Target& target) {
       bpf::Sampler::Added::kYes) {
     return "too many processes, or its frames are too large";
   }
+  greenlets_->add(target.id.pid);
   return std::nullopt;
 }
 
@@ -50,7 +87,7 @@ std::optional<std::string> BpfSource::begin() {
   if (attached.events == 0) {
     return "the BPF program cannot be attached: " + attached.why;
   }
-  events_.enable();
+  events_->enable();
   return std::nullopt;
 }
 
@@ -58,20 +95,11 @@ std::optional<std::string> BpfSource::begin() {
 
 std::variant<std::unique_ptr<StackSource>, std::string> make_bpf_source(
     const SourceOptions& options, StackReceiver receiver) {
-  auto opened = bpf::Sampler::open(
-      {.gil = options.gil, .tasks = options.tasks},
-      {.code = std::move(receiver.code),
-       .stack = [take = std::move(receiver.stack)](const bpf::Stack& stack) { take(stack, 1); }});
-  if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
-    return fmt::format("{} ({}){}{}", why->found, why->name, why->remedy.empty() ? "" : ": ",
-                       why->remedy);
-  }
-  auto events = OwnEvents::open(options.period);
-  if (auto* const why = std::get_if<std::string>(&events)) {
+  auto source = std::make_unique<BpfSource>(std::move(receiver));
+  if (auto why = source->open(options)) {
     return std::move(*why);
   }
-  return std::make_unique<BpfSource>(std::get<std::unique_ptr<bpf::Sampler>>(std::move(opened)),
-                                     std::get<OwnEvents>(std::move(events)));
+  return source;
 }
 
 }  // namespace pyinject::live

@@ -56,8 +56,8 @@ std::variant<std::unique_ptr<LiveSampler>, std::string> LiveSampler::start(
   const SourceOptions how{.period = options.period, .gil = options.gil, .tasks = options.tasks};
   const StackReceiver receiver{
       .code = [sampler](bpf::Code code) { sampler->on_code(std::move(code)); },
-      .stack = [sampler](const bpf::Stack& stack,
-                         std::uint64_t count) { sampler->on_stack(stack, count); }};
+      .stack = [sampler](const bpf::Stack& stack, std::uint64_t count,
+                         bool in_greenlet) { sampler->on_stack(stack, count, in_greenlet); }};
   auto made = make_bpf_source(how, receiver);
   if (auto* const why = std::get_if<std::string>(&made)) {
     self->no_bpf_ = std::move(*why);
@@ -280,11 +280,11 @@ Use LiveSampler::use_of(const bpf::Stack& stack) {
                                                                           : Use::kPython;
 }
 
-void LiveSampler::on_stack(const bpf::Stack& stack, std::uint64_t count) {
+void LiveSampler::on_stack(const bpf::Stack& stack, std::uint64_t count, bool in_greenlet) {
   const base::Pid pid{static_cast<pid_t>(stack.pid)};
   if (wants(pid)) {
     name(stack);
-    profile_.add(stack, count, use_of(stack));
+    profile_.add(stack, count, use_of(stack), in_greenlet);
   }
 }
 

@@ -33,7 +33,7 @@ struct SamplerOptions {
   bool children = false;  // also all descendants of PIDS
   std::chrono::nanoseconds period{};
   bool gil = false;
-  bool tasks = false;
+  bool tasks = false;  // and greenlets
 };
 
 class LiveSampler {
@@ -88,7 +88,7 @@ class LiveSampler {
   // Replaces the names of threads that have names only in their program.
   void read_thread_names();
   void on_wait(const bpf::Stack& stack, std::chrono::nanoseconds length);
-  void on_stack(const bpf::Stack& stack, std::uint64_t count);
+  void on_stack(const bpf::Stack& stack, std::uint64_t count, bool in_greenlet);
   void on_code(bpf::Code code);
   [[nodiscard]] Use use_of(const bpf::Stack& stack);
   // What is known of a process that is sampled no longer, or whose program is another one.

@@ -322,7 +322,7 @@ void LiveView::add_stack(const Profile& profile, Size size, std::vector<ScreenLi
 
 void LiveView::add_help(std::vector<ScreenLine>& lines) {
   for (const auto* const text :
-       {"f functions   l lines   t threads   a asyncio tasks   P processes",
+       {"f functions   l lines   t threads   a tasks, greenlets   P processes",
         "1 to 6        sort by that column", "up down j k   select a row",
         "enter         show the most frequent stack of the selected row",
         "/             show only rows that contain the text; escape: all",
@@ -474,6 +474,9 @@ std::string to_json(const Profile& profile, const SessionFacts& facts) {
     auto rows = Json::array();
     for (const auto& row : profile.table({.view = each.view}).rows) {
       Json one{{"name", base::printable(row.name)}};
+      if (each.view == View::kTasks) {
+        one["kind"] = row.greenlet ? "greenlet" : "task";
+      }
       if (!row.place.empty()) {
         one["place"] = base::printable(row.place);
       }

@@ -19,7 +19,6 @@ using std::chrono::nanoseconds;
 constexpr std::size_t kMostEntries = 65536;  // of a view
 constexpr std::size_t kMostFresh = 1024;     // lines of a stack of more than 512 functions
 constexpr std::size_t kMostStacks = 8192;
-constexpr std::size_t kMostNames = 65536;
 constexpr unsigned kHalf = 32;
 
 std::uint64_t thread_id(std::uint32_t pid, std::uint32_t tid) {
@@ -129,7 +128,7 @@ void Profile::name_process(std::uint32_t pid, std::string name) {
   }
 }
 
-void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it, Use use) {
+void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it, Use use, bool in_greenlet) {
   samples_ += count_of_it;
   kinds_.counts.at(static_cast<std::size_t>(bpf::stack_kind(stack))) += count_of_it;
   ++added_;
@@ -138,17 +137,8 @@ void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it, Use use) {
                    .use = use};
   uses_.at(current_).at(static_cast<std::size_t>(use)) += all.count;
   uses_since_start_.at(static_cast<std::size_t>(use)) += all.count;
-  std::uint64_t task = 0;
-  if (!stack.task.empty()) {
-    if (tasks_.size() >= kMostNames && !task_numbers_.contains({stack.pid, stack.task})) {
-      forget_tasks();
-    }
-    const auto [known, inserted] =
-        task_numbers_.try_emplace({stack.pid, stack.task}, tasks_.size() + 1);
-    if (inserted) {
-      tasks_.emplace_back(stack.pid, stack.task);
-    }
-    task = known->second;
+  const auto task = task_of(stack, in_greenlet);
+  if (task != 0) {
     count(View::kTasks, task, all);
   }
   count(View::kThreads, thread_id(stack.pid, stack.tid), all);
@@ -191,16 +181,6 @@ void Profile::add_wait(const bpf::Stack& stack, nanoseconds length) {
     count(View::kLines, line_id(innermost), weight);
   }
   remember(stack, 0, static_cast<std::uint64_t>(std::max<std::int64_t>(length / period_, 1)));
-}
-
-// Each task of a server may have a name of its own.
-void Profile::forget_tasks() {
-  tasks_.clear();
-  task_numbers_.clear();
-  entries_[View::kTasks].clear();
-  for (auto& [hash, known] : stacks_) {
-    known.task = 0;
-  }
 }
 
 void Profile::count(View view, std::uint64_t id, const Weight& weight) {
@@ -349,8 +329,9 @@ void Profile::describe(View view, Row& row) const {
       break;
     }
     case View::kTasks:
-      row.name = tasks_.at(id - 1).second;
-      row.place = fmt::format("pid {}", tasks_.at(id - 1).first);
+      row.name = tasks_.at(id - 1).name;
+      row.place = fmt::format("pid {}", tasks_.at(id - 1).pid);
+      row.greenlet = tasks_.at(id - 1).kind == TaskKind::kGreenlet;
       break;
     case View::kProcesses: {
       const auto known = processes_.find(static_cast<std::uint32_t>(id));

@@ -1,5 +1,5 @@
-// The profile behind a live view: counts of samples by function, line, thread, task and process, in
-// total and in the latest intervals. Pure: stacks in, tables out.
+// The profile behind a live view: counts of samples by function, line, thread, task or greenlet,
+// and process, in total and in the latest intervals. Pure: stacks in, tables out.
 #pragma once
 
 #include "bpf/sampler.hpp"
@@ -7,6 +7,7 @@
 
 #include <array>
 #include <chrono>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -31,6 +32,8 @@ using Uses = std::array<double, kUses>;
 
 // Intervals of the history in a row.
 inline constexpr std::size_t kHistory = 20;
+// Functions, threads, processes, tasks: a program that makes new ones all the time fills no more.
+inline constexpr std::size_t kMostNames = 65536;
 
 // Shares are of one CPU. TOTAL counts a sample once, however often a function is in its stack.
 struct Row {
@@ -38,6 +41,7 @@ struct Row {
   std::string name;      // not made printable
   std::string place;     // a function's file; empty for other rows
   std::uint32_t line = 0;
+  bool greenlet = false;  // of tasks: it is no task, but the greenlets with this name
   // Shares: in the latest intervals, unless they are since the start.
   double self = 0;  // for threads, tasks and processes the same as TOTAL
   double total = 0;
@@ -81,7 +85,9 @@ class Profile {
   void name(bpf::Code code);
   void name_thread(std::uint32_t pid, std::uint32_t tid, std::string name);
   void name_process(std::uint32_t pid, std::string name);
-  void add(const bpf::Stack& stack, std::uint64_t count = 1, Use use = Use::kUnknown);
+  // IN_GREENLET: it counts for a greenlet if it has no task, which may use greenlets.
+  void add(const bpf::Stack& stack, std::uint64_t count = 1, Use use = Use::kUnknown,
+           bool in_greenlet = false);
   // The thread of STACK was off the CPU for LENGTH.
   void add_wait(const bpf::Stack& stack, std::chrono::nanoseconds length);
   // Ends an interval of this LENGTH.
@@ -140,7 +146,18 @@ class Profile {
     Use use = Use::kUnknown;
   };
 
+  enum class TaskKind : std::uint8_t { kTask, kGreenlet };
+  struct Task {
+    std::uint32_t pid = 0;
+    std::string name;
+    TaskKind kind = TaskKind::kTask;
+    auto operator<=>(const Task&) const = default;
+  };
+
   [[nodiscard]] bpf::Frame known_as(bpf::Frame frame) const;
+  [[nodiscard]] std::string greenlet_of(const bpf::Stack& stack) const;
+  // 0: STACK has none.
+  [[nodiscard]] std::uint64_t task_of(const bpf::Stack& stack, bool in_greenlet);
   void count_name(std::uint32_t code, std::uint32_t samples);
   void forget_names();
   [[nodiscard]] bool makes_room();
@@ -175,8 +192,8 @@ class Profile {
   std::map<std::tuple<std::string, std::uint32_t, std::string>, std::uint32_t> numbers_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> threads_;
   std::map<std::uint32_t, std::string> processes_;
-  std::vector<std::pair<std::uint32_t, std::string>> tasks_;  // pid, name; by number - 1
-  std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> task_numbers_;
+  std::vector<Task> tasks_;  // by number - 1
+  std::map<Task, std::uint64_t> task_numbers_;
   std::unordered_map<std::uint64_t, KnownStack> stacks_;  // by their hash
   std::array<std::chrono::nanoseconds, kHistory> lengths_{};
   std::array<UseCounts, kHistory> uses_{};  // of all stacks, by interval

@@ -134,7 +134,7 @@ class ReadingSource : public StackSource {
 
   SourceOptions options_;
   FunctionNumbers functions_;
-  std::function<void(const bpf::Stack&, std::uint64_t)> receiver_;
+  std::function<void(const bpf::Stack&, std::uint64_t, bool)> receiver_;
   base::UniqueFd timer_;
   std::map<base::Pid, Process> processes_;
   std::uint64_t lost_ = 0;
@@ -258,7 +258,7 @@ void ReadingSource::add_stack(base::Pid pid, Process& process, Tid tid,
   if (options_.gil && stack != nullptr) {
     one.gil = held_before && holds_gil(process, tid) ? bpf::Gil::kHeld : bpf::Gil::kNone;
   }
-  receiver_(one, static_cast<std::uint64_t>(count));
+  receiver_(one, static_cast<std::uint64_t>(count), false);
 }
 
 }  // namespace

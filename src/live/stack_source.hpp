@@ -18,8 +18,9 @@ namespace pyinject::live {
 // Called by take(). A code object is reported before the first stack that contains it.
 struct StackReceiver {
   std::function<void(bpf::Code)> code;
-  // COUNT: how many samples, of one period each, the stack stands for.
-  std::function<void(const bpf::Stack&, std::uint64_t count)> stack;
+  // COUNT: how many samples, of one period each, the stack stands for. IN_GREENLET: it is that of a
+  // greenlet, not of the thread itself.
+  std::function<void(const bpf::Stack&, std::uint64_t count, bool in_greenlet)> stack;
 };
 
 class StackSource {
@@ -34,7 +35,7 @@ class StackSource {
   virtual void remove(base::Pid pid) = 0;
   // Starts to sample; call it after the first add(). A string says why not.
   [[nodiscard]] virtual std::optional<std::string> begin() = 0;
-  // Call it a few times a second if tasks are requested.
+  // Also for greenlets. Call it about once a second if tasks are requested.
   virtual void look_for_tasks() = 0;
   // Readable when take() has something to do.
   [[nodiscard]] virtual int fd() const = 0;
@@ -55,7 +56,7 @@ struct SourceOptions {
 // Reads the stacks of threads that run, from outside, at most once per PERIOD and so rarely that
 // all processes together take no more than a twentieth of a processor, and each its equal part of
 // that. A stack counts for the processor time that its thread has used since the one before. Knows
-// no tasks. Throws base::Error.
+// no tasks and no greenlets. Throws base::Error.
 [[nodiscard]] std::unique_ptr<StackSource> make_reading_source(const SourceOptions& options,
                                                                StackReceiver receiver);
 

@@ -1,13 +1,13 @@
 #include "record/frame_watch.hpp"
 
 #include "base/format.hpp"
+#include "elf/greenlet_functions.hpp"
 #include "procfs/maps.hpp"
 #include "procfs/stat.hpp"
 #include "pyinject/python/evaluator.hpp"
 #include "python/layout/layout_facts.hpp"
 #include "python/objects/object_reader.hpp"
 #include "record/recording_clock.hpp"
-#include "weave/greenlet_modules.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -256,7 +256,7 @@ bool FrameWatch::has_greenlets(std::uint32_t pid, Watched& watched) {
   watched.next_look_for_greenlets = now + kBetweenLooksForGreenlets;
   const auto maps = procfs::read_maps(base::Pid{static_cast<pid_t>(pid)});
   watched.greenlets = maps && std::ranges::any_of(*maps, [](const procfs::Mapping& mapping) {
-                        return mapping.executable && weave::is_greenlet_module(mapping.path);
+                        return mapping.executable && elf::is_greenlet_module(mapping.path);
                       });
   return watched.greenlets;
 }

@@ -5,8 +5,6 @@
 #include "pyinject/base/remote_address.hpp"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -19,25 +17,7 @@ using Part = GreenletModules::Part;
 // Of all processes of a recording. A file that is not opened counts as one without names.
 constexpr std::size_t kMostOpened = 256;
 
-// Exported by greenlet 3.0 to 3.5 (TGreenlet.hpp; greenlet_greenlet.hpp up to 3.1).
-struct NamedPart {
-  std::string_view name;
-  Part part;
-};
-constexpr auto kNamedParts = std::to_array<NamedPart>(
-    {{"_ZN8greenlet12UserGreenlet13g_initialstubEPv", Part::kStub},
-     {"_ZN8greenlet12UserGreenlet15inner_bootstrapEP9_greenletP7_object", Part::kRoot},
-     {"_ZN8greenlet12UserGreenlet8g_switchEv", Part::kSwitch},
-     {"_ZN8greenlet12MainGreenlet8g_switchEv", Part::kSwitch},
-     {"_ZN8greenlet8Greenlet13g_switchstackEv", Part::kSwitchStack}});
-
 }  // namespace
-
-bool is_greenlet_module(std::string_view path) {
-  const auto name = path.substr(path.rfind('/') + 1);
-  return path.starts_with('/') && name.starts_with("_greenlet.") &&
-         name.find(".so") != std::string_view::npos;
-}
 
 Part GreenletModules::part_of(const unwind::MappedFile* file, std::uint64_t address) {
   if (file == nullptr) {
@@ -47,14 +27,14 @@ Part GreenletModules::part_of(const unwind::MappedFile* file, std::uint64_t addr
   if (!module.is) {
     return Part::kOther;
   }
-  const auto function = std::ranges::find_if(module.functions, [address](const Function& each) {
+  const auto function = std::ranges::find_if(module.functions, [address](const auto& each) {
     return each.begin <= address && address < each.end;
   });
   return function == module.functions.end() ? Part::kModule : function->part;
 }
 
 bool GreenletModules::has_names(const unwind::MappedFile& file) {
-  return module_of(file).functions.size() == kNamedParts.size();
+  return module_of(file).functions.size() == elf::kGreenletFunctions;
 }
 
 const GreenletModules::Module& GreenletModules::module_of(const unwind::MappedFile& file) {
@@ -79,16 +59,7 @@ GreenletModules::Module GreenletModules::load(const unwind::MappedFile& file) {
     if (!bias) {
       continue;
     }
-    std::array<std::string_view, kNamedParts.size()> names;
-    std::ranges::transform(kNamedParts, names.begin(), &NamedPart::name);
-    const auto symbols = elf->find_symbols(names);
-    for (const auto& [name, part] : kNamedParts) {
-      if (const auto symbol = symbols.find(name); symbol != symbols.end()) {
-        const auto begin = bias->apply(symbol->second.address).value();
-        module.functions.push_back(
-            {.begin = begin, .end = begin + symbol->second.size, .part = part});
-      }
-    }
+    module.functions = elf::greenlet_functions(*elf, *bias);
     break;
   }
   return module;

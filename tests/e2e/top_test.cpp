@@ -280,6 +280,45 @@ TEST_P(Top, HasTheSharesOfTasks) {
   EXPECT_TRUE(share_is_at_least(part(spent["Task-1"], all), 1.0 / 3 - kOfTheTurns));
 }
 
+// Greenlets that burn time in turns with the thread itself; one starts others all the time.
+TEST_P(Top, HasTheSharesOfGreenlets) {
+  const auto found = find_interpreter({.minor = GetParam().minor, .module = "greenlet"});
+  if (!found) {
+    GTEST_SKIP() << "no CPython 3." << GetParam().minor << " with greenlet (scripts/pythons)";
+  }
+  PythonOptions options;
+  options.child = environment_of(GetParam());
+  PythonProcess python{*found, target_source("greenlets.py"), options};
+  const auto table = sample(python);
+  std::map<std::string, double> functions;
+  for (const auto& row : table.at("functions")) {
+    functions[row.at("name")] = row.at("total_seconds");
+  }
+  std::map<std::string, double> greenlets;
+  double all = 0;
+  for (const auto& row : table.at("tasks")) {
+    EXPECT_EQ(row.at("kind"), "greenlet");
+    EXPECT_EQ(row.at("place"), "pid " + pid_of(python));
+    greenlets[row.at("name")] = row.at("total_seconds");
+    all += row.at("total_seconds").get<double>();
+  }
+  // Except in switches, which take some microseconds between turns of some hundred.
+  for (const std::string root : {"root_a", "root_b", "root_c"}) {
+    const auto spent = greenlets["[greenlet] " + root];
+    EXPECT_GT(functions[root], 0.05) << table;
+    EXPECT_LE(spent, functions[root] + 1e-9);
+    EXPECT_GE(spent, 0.9 * functions[root]) << table;
+  }
+  // A greenlet that starts or ends runs no Python function.
+  const auto unnamed = greenlets["[greenlet]"];
+  greenlets.erase("[greenlet]");
+  greenlets.erase("[greenlet] root_starter");
+  EXPECT_EQ(greenlets.size(), 3U) << table;
+  EXPECT_GT(functions["burn_main"], 0.05) << "the thread itself";
+  EXPECT_LE(all - unnamed, functions["root_a"] + functions["root_b"] + functions["root_c"] +
+                               functions["root_starter"] + 1e-9);
+}
+
 class TopOfOne : public Top {
  protected:
   void SetUp() override {

@@ -245,5 +245,20 @@ TEST_F(LiveViewTest, HasTextAndJsonForScripts) {
   EXPECT_EQ(json.at("lines").at(0).at("line"), 11);
 }
 
+TEST_F(LiveViewTest, TellsGreenletsFromTasksInJson) {
+  bpf::Stack stack;
+  stack.frames = {{.code = 1, .line = 11}};
+  profile.add(stack, 2, Use::kPython, true);
+  stack.task = "[greenlet] inner";
+  profile.add(stack, 1, Use::kPython, true);
+  const auto json = nlohmann::json::parse(to_json(profile, {.processes = 1}));
+  const auto& rows = json.at("tasks");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows.at(0).at("kind"), "greenlet");
+  EXPECT_EQ(rows.at(0).at("name"), "[greenlet] inner");
+  EXPECT_EQ(rows.at(1).at("kind"), "task");
+  EXPECT_FALSE(json.at("threads").at(0).contains("kind"));
+}
+
 }  // namespace
 }  // namespace pyinject::live

@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace pyinject::live {
 namespace {
 
@@ -189,6 +194,35 @@ TEST_F(LiveProfile, KnowsLinesThreadsTasksAndProcesses) {
   EXPECT_EQ(row(View::kProcesses).name, "1 service.py");
   EXPECT_THAT(row(View::kProcesses).gil, DoubleNear(0.5, 1e-9));
   EXPECT_THAT(profile.gil_share(), DoubleNear(0.5, 1e-9));
+}
+
+TEST_F(LiveProfile, CountsGreenletsByTheFunctionThatTheyRun) {
+  profile.name({.number = 3, .qualname = "Greenlet.run", .file = "/lib/gevent/greenlet.py"});
+  profile.name({.number = bpf::kGarbageCollector, .qualname = "[gc]", .file = ""});
+  const auto with = [this](std::vector<bpf::Frame> frames, bool in_greenlet, bool truncated = false,
+                           std::string task = {}) {
+    auto stack = stack_of(std::move(frames));
+    stack.truncated = truncated;
+    stack.task = std::move(task);
+    profile.add(stack, 1, Use::kUnknown, in_greenlet);
+  };
+  with({{.code = 1}, {.code = 2}, {.code = 3}}, true);
+  with({{.code = 2}}, true);
+  with({{.code = bpf::kGarbageCollector}}, true);
+  with({{.code = 1}, {.code = 9}}, true);
+  with({{.code = 1}, {.code = 2}}, true, true);
+  with({{.code = 1}, {.code = 2}}, true, false, "Task-1");
+  with({{.code = 1}, {.code = 2}}, false);
+  profile.end_interval(seconds{1});
+  std::map<std::string, std::pair<bool, std::chrono::nanoseconds>> rows;
+  for (const auto& row : profile.table({.view = View::kTasks}).rows) {
+    rows[row.name] = {row.greenlet, row.self_time};
+    EXPECT_EQ(row.place, "pid 1");
+  }
+  EXPECT_EQ(rows, (decltype(rows){{"[greenlet]", {true, milliseconds{10}}},
+                                  {"[greenlet] outer", {true, milliseconds{20}}},
+                                  {"[greenlet] [unknown]", {true, milliseconds{20}}},
+                                  {"Task-1", {false, milliseconds{10}}}}));
 }
 
 TEST_F(LiveProfile, ForgetsSharesButNotTimes) {
