@@ -52,7 +52,7 @@ waits (record --off-cpu) in seconds; they have separate tables.
       --view V     functions (default); lines, annotate: the source (record
                    --lines); tree: who calls whom; waits: for what (record
                    --off-cpu); events, side by side; threads, processes, tasks
-                   (record --tasks), gil (record --gil)
+                   (record --tasks) and greenlets, gil (record --gil)
       --by WHAT    functions with rows: python (default), native (only C and
                    kernel functions), mixed (all)
       --mine DIR   charge the time of libraries to the innermost function with a
@@ -65,7 +65,7 @@ only samples:
   -p, --pid LIST   of these processes
       --tid TID    of this thread
       --comm NAME  of threads with this name
-      --task NAME  of this asyncio task
+      --task NAME  of this asyncio task or greenlet: '[greenlet] serve'
       --function F  with the function F in the stack; annotate: show F
       --time RANGE  in this time, in seconds from the first sample: 2-5, 10-, -3
 output (long text goes through $PERF_PAGER or $PAGER on a terminal):

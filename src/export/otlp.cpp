@@ -162,7 +162,7 @@ std::vector<std::uint32_t> OtlpWriter::attributes_of(const Key& key) {
       dictionary_.attribute("process.executable.name", thread.process),
       dictionary_.attribute("thread.id", thread.tid),
       dictionary_.attribute("thread.name", thread.name),
-      dictionary_.attribute("pyinject.task", marks.task),
+      dictionary_.attribute("pyinject.task", marks.task_or_greenlet()),
       dictionary_.attribute("pyinject.gil", marks.gil),
       dictionary_.attribute("pyinject.wait", marks.wait)};
   std::erase(attributes, 0U);

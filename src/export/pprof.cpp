@@ -168,7 +168,7 @@ void PprofWriter::write_sample(const Key& key, const std::vector<std::int64_t>& 
   write_label(sample, "tid", who.tid);
   write_label(sample, "process", who.process);
   write_label(sample, "thread", who.name);
-  write_label(sample, "task", marks.task);
+  write_label(sample, "task", marks.task_or_greenlet());
   write_label(sample, "gil", marks.gil);
   write_label(sample, "wait", marks.wait);
   write_label(sample, "use", std::string{use});

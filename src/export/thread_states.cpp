@@ -79,6 +79,8 @@ void ThreadStates::add(const report::Sample& sample, report::Unit unit, const re
   }
   if (!marks.task.empty()) {
     extend(StateKind::kTask, "Task " + marks.task, sample.time);
+  } else if (marks.greenlet) {
+    extend(StateKind::kTask, marks.greenlet->text(), sample.time);
   }
 }
 

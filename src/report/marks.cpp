@@ -14,8 +14,9 @@ namespace pyinject::report {
 namespace {
 
 constexpr std::string_view kTask = "[task ";
+constexpr std::string_view kGreenlet = "[greenlet]";
 
-// False: MARK is of another kind.
+// False: MARK stays in the stack.
 bool take_mark(std::string_view mark, Marks& marks) {
   if (mark == "[GIL held]") {
     marks.gil = "held";
@@ -26,12 +27,26 @@ bool take_mark(std::string_view mark, Marks& marks) {
   } else if (mark.starts_with(kTask) && mark.ends_with(']')) {
     marks.task = mark.substr(kTask.size(), mark.size() - kTask.size() - 1);
   } else {
+    if (mark == kGreenlet) {
+      marks.greenlet.emplace();
+    } else if (marks.greenlet) {
+      marks.greenlet->add_unknown();  // "[unnamed Python functions]", "[truncated: python stack]"
+    }
     return false;
   }
   return true;
 }
 
+bool names_greenlet(const Function& function, const Marks& marks) {
+  return marks.greenlet && marks.greenlet->open() && function.kind == Kind::kPython &&
+         !is_garbage_collector(function);
+}
+
 }  // namespace
+
+std::string Marks::task_or_greenlet() const {
+  return !task.empty() || !greenlet ? task : greenlet->text();
+}
 
 std::vector<std::uint32_t> frames_of(const Profile& profile, std::uint32_t stack) {
   std::vector<std::uint32_t> frames;
@@ -47,10 +62,19 @@ const Function& function_of(const Profile& profile, std::uint32_t frame) {
 
 Marks take_marks(const Profile& profile, std::vector<std::uint32_t>& frames) {
   Marks marks;
-  std::erase_if(frames, [&](std::uint32_t frame) {
+  std::vector<std::uint32_t> kept;
+  kept.reserve(frames.size());
+  std::ranges::reverse(frames);
+  for (const auto frame : frames) {
     const auto& function = function_of(profile, frame);
-    return function.kind == Kind::kMark && take_mark(function.name, marks);
-  });
+    if (names_greenlet(function, marks)) {
+      marks.greenlet->add(function.name, function.file);
+    }
+    if (function.kind != Kind::kMark || !take_mark(function.name, marks)) {
+      kept.push_back(frame);
+    }
+  }
+  frames.assign(kept.rbegin(), kept.rend());
   return marks;
 }
 
@@ -64,14 +88,23 @@ UnmarkedStacks::UnmarkedStacks(const Profile& profile)
     marks_[i] = marks_[caller];
     const auto& function = function_of(profile, frame);
     collects_[i] = collects_[caller] || is_garbage_collector(function);
-    auto marks = function.kind == Kind::kMark ? all_marks_[marks_[caller]] : Marks{};
-    if (function.kind == Kind::kMark && take_mark(function.name, marks)) {
+    const bool is_mark = function.kind == Kind::kMark;
+    bool taken = false;
+    if (is_mark || names_greenlet(function, all_marks_[marks_[caller]])) {
+      auto marks = all_marks_[marks_[caller]];
+      if (is_mark) {
+        taken = take_mark(function.name, marks);
+      } else {
+        marks.greenlet->add(function.name, function.file);
+      }
       const auto [entry, fresh] =
           numbers.try_emplace(marks, static_cast<std::uint32_t>(all_marks_.size()));
       if (fresh) {
         all_marks_.push_back(std::move(marks));
       }
       marks_[i] = entry->second;
+    }
+    if (taken) {
       continue;
     }
     const auto [number, fresh] = children.try_emplace(node_[caller], frame, nodes_.size());

@@ -1,9 +1,11 @@
 // Marks are entries at the root of a stack that name a state instead of a function.
 #pragma once
 
+#include "base/greenlet_name.hpp"
 #include "report/profile.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,20 +13,23 @@ namespace pyinject::report {
 
 // What the marks of a stack say; empty: nothing.
 struct Marks {
-  std::string task;  // the asyncio task that ran
-  std::string gil;   // "held", "waiting"
-  std::string wait;  // "preempted"
+  std::string task;                            // the asyncio task that ran
+  std::string gil;                             // "held", "waiting"
+  std::string wait;                            // "preempted"
+  std::optional<base::GreenletName> greenlet;  // that ran; its mark stays in the stack
+  // The task, or else the greenlet: "[greenlet] handle".
+  [[nodiscard]] std::string task_or_greenlet() const;
   auto operator<=>(const Marks&) const = default;
 };
 
 // The frames of STACK, innermost first, as indices in Profile::frames.
 [[nodiscard]] std::vector<std::uint32_t> frames_of(const Profile& profile, std::uint32_t stack);
 [[nodiscard]] const Function& function_of(const Profile& profile, std::uint32_t frame);
-// Removes from FRAMES the marks that Marks can hold, and returns them.
+// Removes from FRAMES the marks that Marks can hold, except that of a greenlet, and returns them.
 [[nodiscard]] Marks take_marks(const Profile& profile, std::vector<std::uint32_t>& frames);
 
-// All stacks of a profile without the marks that Marks can hold: a tree in which stacks of the same
-// frames are one node.
+// All stacks of a profile without the marks that take_marks() removes: a tree in which stacks of
+// the same frames are one node.
 class UnmarkedStacks {
  public:
   explicit UnmarkedStacks(const Profile& profile);

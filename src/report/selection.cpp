@@ -127,7 +127,7 @@ StackFacts Selection::facts_of(std::uint32_t stack, Does does) {
   StackFacts facts{.frames = frames_of(profile_, stack)};
   facts.leaf = facts.frames.empty() ? Leaf::kNative : leaves_.leaf_of(facts.frames, does);
   facts.marks = take_marks(profile_, facts.frames);
-  facts.admitted = (options_.task.empty() || facts.marks.task == options_.task) &&
+  facts.admitted = (options_.task.empty() || facts.marks.task_or_greenlet() == options_.task) &&
                    (asked_for_.empty() || std::ranges::any_of(facts.frames, [&](auto frame) {
                       return asked_for_[profile_.frames[frame].function];
                     }));

@@ -52,10 +52,8 @@ std::optional<std::uint32_t> TableMaker::group_of(const Slice& slice, const Stac
     name = fmt::format("{} {}/{}", thread.name, thread.pid, thread.tid);
   } else if (options_.view == View::kProcesses) {
     name = fmt::format("{} {}", thread.process, thread.pid);
-  } else if (facts.marks.task.empty()) {
+  } else if (name = facts.marks.task_or_greenlet(); name.empty()) {
     return std::nullopt;
-  } else {
-    name = facts.marks.task;
   }
   const auto [entry, fresh] =
       groups_.try_emplace(name, static_cast<std::uint32_t>(group_names_.size()));

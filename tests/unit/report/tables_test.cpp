@@ -3,6 +3,7 @@
 #include "report/code_places.hpp"
 #include "report/demangled.hpp"
 #include "report/machinery.hpp"
+#include "report/marks.hpp"
 #include "report/report_text.hpp"
 #include "report/thread_names.hpp"
 #include "unit/report/made_profile.hpp"
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pyinject::report {
@@ -140,6 +142,50 @@ TEST_F(Tables, HaveRowsOfLinesThreadsAndTasks) {
   EXPECT_EQ(tasks.front().rows[0].name, "fetch");
   EXPECT_EQ(tasks.front().rows[0].counts.self(), 4U);
   EXPECT_EQ(tasks.front().others->counts.self(), 3U);
+}
+
+// Below each mark main(), which calls load(), as if they started greenlets or not.
+TEST_F(Tables, HaveRowsOfGreenlets) {
+  profile.functions.push_back({.kind = Kind::kMark, .name = "[greenlet]"});
+  profile.functions.push_back({.kind = Kind::kMark, .name = "[unnamed Python functions]"});
+  const auto mark = static_cast<std::uint32_t>(profile.frames.size());
+  profile.frames.push_back({.function = 7});
+  profile.frames.push_back({.function = 8});
+  const auto below = [&](std::vector<std::uint32_t> frames) {
+    std::uint32_t node = 0;
+    for (const auto frame : frames) {
+      profile.nodes.push_back({.caller = node, .frame = frame});
+      node = static_cast<std::uint32_t>(profile.nodes.size() - 1);
+    }
+    return node;
+  };
+  const std::vector<std::pair<std::uint32_t, std::string>> stacks{
+      {below({mark, 2, 0, 1}), "[greenlet] main"},
+      {below({5, mark, 2}), "[greenlet]"},
+      {below({mark, mark + 1, 2, 0}), "[greenlet] [unknown]"},
+      {below({6, mark, 0}), "fetch"}};
+  const UnmarkedStacks unmarked{profile};
+  for (const auto& [stack, name] : stacks) {
+    auto frames = frames_of(profile, stack);
+    const auto marks = take_marks(profile, frames);
+    EXPECT_EQ(marks.task_or_greenlet(), name);
+    EXPECT_EQ(unmarked.all_marks()[unmarked.marks(stack)], marks);
+  }
+  add(stacks[0].first, 3);
+  add(stacks[3].first, 1);
+  add(5, 2);
+  const auto tables = make_tables(profile, {.view = View::kTasks});
+  ASSERT_THAT(tables.front().rows, SizeIs(2));
+  EXPECT_EQ(tables.front().rows[0].name, "[greenlet] main");
+  EXPECT_EQ(tables.front().rows[0].counts.self(), 3U);
+  EXPECT_EQ(tables.front().others->counts.self(), 2U);
+  EXPECT_EQ(make_tables(profile, {.task = "[greenlet] main"}).front().weight, 3U);
+  profile.functions[0].file = "/usr/lib/python3/dist-packages/gevent/greenlet.py";
+  auto frames = frames_of(profile, stacks[0].first);
+  const auto marks = take_marks(profile, frames);
+  EXPECT_EQ(marks.task_or_greenlet(), "[greenlet] load");
+  const UnmarkedStacks again{profile};
+  EXPECT_EQ(again.all_marks()[again.marks(stacks[0].first)], marks);
 }
 
 TEST_F(Tables, NameTheHolderOfTheGil) {
