@@ -57,13 +57,11 @@ std::variant<RecipeProbes, int> RecipeProbes::of(const std::vector<std::string>&
     tell_price(all.functions.emplace(std::get<record::MallocProbes>(std::move(probed))), logger);
   }
   if (wants(kMemoryRecipe)) {
-    auto probed = record::MallocProbes::that_tell(pids, cancellation, logger);
+    auto probes = record::MallocProbes::that_tell(pids, cancellation, logger);
     if (const auto signal = signals.next()) {
       return 128 + *signal;
     }
-    // Without tracefs, the recipe is refused.
-    auto* const probes = std::get_if<record::MallocProbes>(&probed);
-    if (probes != nullptr && !probes->events().empty()) {
+    if (probes) {
       logger.info(
           "--what memory: the allocator in {} tells a sample of its blocks: event heap, allocated "
           "and not freed",

@@ -4,18 +4,22 @@
 #include "base/text.hpp"
 #include "procfs/maps.hpp"
 #include "procfs/open_mapped.hpp"
+#include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <functional>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 namespace pyinject::record {
@@ -83,6 +87,61 @@ bool is_c_library(std::string_view path) {
 // processor, which takes up to 100 ms each; a process can map thousands.
 constexpr std::size_t kMostFiles = 16;
 
+struct ProbedFile {
+  base::UniqueFd file;
+  std::string path;  // as its process sees it
+  std::vector<ProbePlace> places;
+};
+
+// Looks for files with places for probes, each file once: two events at one address would count
+// each call twice.
+class Search {
+ public:
+  using PlacesOf = std::function<std::vector<ProbePlace>(const elf::ElfFile&, const std::string&)>;
+  Search(const base::Cancellation& cancellation, PlacesOf places_of)
+      : cancellation_{cancellation}, places_of_{std::move(places_of)} {}
+
+  void look_at(base::Pid pid, bool c_library);
+  [[nodiscard]] const std::vector<ProbedFile>& found() const { return found_; }
+  [[nodiscard]] std::size_t left_out() const { return left_out_; }  // more than kMostFiles
+
+ private:
+  const base::Cancellation& cancellation_;
+  PlacesOf places_of_;
+  std::set<std::pair<dev_t, ino_t>> known_;
+  std::vector<ProbedFile> found_;
+  std::size_t left_out_ = 0;
+};
+
+void Search::look_at(base::Pid pid, bool c_library) {
+  for (const auto& mapping : procfs::read_maps(pid).value_or(std::vector<procfs::Mapping>{})) {
+    if (cancellation_.stopped()) {
+      return;
+    }
+    if (!mapping.executable || mapping.inode == 0 || is_loader(mapping.path) ||
+        is_c_library(mapping.path) != c_library) {
+      continue;
+    }
+    auto file = procfs::open_mapped_file(pid, mapping);
+    auto* const fd = std::get_if<base::UniqueFd>(&file);
+    struct stat facts {};
+    if (fd == nullptr || ::fstat(fd->get(), &facts) != 0 ||
+        !known_.emplace(facts.st_dev, facts.st_ino).second) {
+      continue;
+    }
+    const auto elf = elf::ElfFile::open(base::UniqueFd{::dup(fd->get())});
+    const auto path = base::printable(mapping.path);
+    auto places = std::holds_alternative<elf::ElfFile>(elf)
+                      ? places_of_(std::get<elf::ElfFile>(elf), path)
+                      : std::vector<ProbePlace>{};
+    if (!places.empty() && found_.size() < kMostFiles) {
+      found_.push_back({.file = std::move(*fd), .path = path, .places = std::move(places)});
+    } else if (!places.empty()) {
+      ++left_out_;
+    }
+  }
+}
+
 }  // namespace
 
 AllocatorPlaces allocator_places(const std::vector<elf::UsdtProbe>& probes,
@@ -137,38 +196,6 @@ std::variant<MallocProbes, std::string> MallocProbes::open(base::Logger& logger)
   return probes;
 }
 
-std::size_t MallocProbes::probe(base::Pid pid, bool c_library,
-                                const base::Cancellation& cancellation, const PlacesOf& places_of) {
-  std::size_t left_out = 0;
-  for (const auto& mapping : procfs::read_maps(pid).value_or(std::vector<procfs::Mapping>{})) {
-    if (cancellation.stopped()) {
-      break;
-    }
-    if (!mapping.executable || mapping.inode == 0 || is_loader(mapping.path) ||
-        is_c_library(mapping.path) != c_library) {
-      continue;
-    }
-    auto file = procfs::open_mapped_file(pid, mapping);
-    auto* const fd = std::get_if<base::UniqueFd>(&file);
-    struct stat facts {};
-    if (fd == nullptr || ::fstat(fd->get(), &facts) != 0 ||
-        !known_.emplace(facts.st_dev, facts.st_ino).second) {
-      continue;
-    }
-    const auto elf = elf::ElfFile::open(base::UniqueFd{::dup(fd->get())});
-    const auto path = base::printable(mapping.path);
-    const auto places = std::holds_alternative<elf::ElfFile>(elf)
-                            ? places_of(std::get<elf::ElfFile>(elf), path)
-                            : std::vector<ProbePlace>{};
-    if (!places.empty() && files_.size() < kMostFiles) {
-      add(fd->get(), path, places);
-    } else if (!places.empty()) {
-      ++left_out;
-    }
-  }
-  return left_out;
-}
-
 std::variant<MallocProbes, std::string> MallocProbes::of(std::span<const base::Pid> pids,
                                                          const base::Cancellation& cancellation,
                                                          base::Logger& logger) {
@@ -177,49 +204,65 @@ std::variant<MallocProbes, std::string> MallocProbes::of(std::span<const base::P
   if (probes == nullptr) {
     return opened;
   }
-  std::size_t left_out = 0;
+  Search search{cancellation, [&](const elf::ElfFile& file, const std::string&) {
+                  return functions_in(file, cancellation);
+                }};
   for (const bool c_library : {true, false}) {
     for (const auto pid : pids) {
-      left_out += probes->probe(pid, c_library, cancellation,
-                                [&](const elf::ElfFile& file, const std::string&) {
-                                  return functions_in(file, cancellation);
-                                });
+      search.look_at(pid, c_library);
     }
   }
-  if (left_out != 0) {
+  if (search.left_out() != 0) {
     logger.warning("--what malloc: {} that define malloc are not probed: at most {} are",
-                   base::counted(left_out, "more file", "more files"), kMostFiles);
+                   base::counted(search.left_out(), "more file", "more files"), kMostFiles);
   }
-  if (probes->events().empty()) {
+  if (search.found().empty()) {
     return "no file of the processes defines malloc, or none is readable: run as root";
+  }
+  for (const auto& [file, path, places] : search.found()) {
+    probes->add(file.get(), path, places);
   }
   return opened;
 }
 
-std::variant<MallocProbes, std::string> MallocProbes::that_tell(
-    std::span<const base::Pid> pids, const base::Cancellation& cancellation, base::Logger& logger) {
-  auto opened = open(logger);
-  auto* const probes = std::get_if<MallocProbes>(&opened);
-  if (probes == nullptr) {
-    return opened;
-  }
-  const auto places_of = [&](const elf::ElfFile& file, const std::string& path) {
-    auto found = allocator_places(elf::read_usdt_probes(file), file.segments());
-    if (!found.lack.empty()) {
-      logger.warning("--what memory: what the allocator in {} samples is left out: {}", path,
-                     found.lack);
-    }
-    return std::move(found.places);
+std::optional<MallocProbes> MallocProbes::that_tell(std::span<const base::Pid> pids,
+                                                    const base::Cancellation& cancellation,
+                                                    base::Logger& logger) {
+  const auto leave_out = [&logger](const std::string& path, const std::string& why) {
+    logger.warning("--what memory: what the allocator in {} samples is left out: {}", path, why);
   };
-  std::size_t left_out = 0;
+  Search search{cancellation, [&](const elf::ElfFile& file, const std::string& path) {
+                  auto found = allocator_places(elf::read_usdt_probes(file), file.segments());
+                  if (!found.lack.empty()) {
+                    leave_out(path, found.lack);
+                  }
+                  return std::move(found.places);
+                }};
   for (const auto pid : pids) {
-    left_out += probes->probe(pid, false, cancellation, places_of);
+    search.look_at(pid, false);
   }
-  if (left_out != 0) {
+  if (search.left_out() != 0) {
     logger.warning("--what memory: {} that tell allocations are not probed: at most {} are",
-                   base::counted(left_out, "more file", "more files"), kMostFiles);
+                   base::counted(search.left_out(), "more file", "more files"), kMostFiles);
   }
-  return opened;
+  if (search.found().empty() || cancellation.stopped()) {
+    return std::nullopt;
+  }
+  auto opened = open(logger);
+  if (const auto* const why = std::get_if<std::string>(&opened)) {
+    leave_out(search.found().front().path, *why);
+    return std::nullopt;
+  }
+  auto& probes = std::get<MallocProbes>(opened);
+  for (const auto& [file, path, places] : search.found()) {
+    try {
+      probes.add(file.get(), path, places);
+    } catch (const base::Error& error) {
+      leave_out(path, error.what());
+      return std::nullopt;
+    }
+  }
+  return std::move(probes);
 }
 
 void MallocProbes::add(int file, const std::string& path, const std::vector<ProbePlace>& places) {

@@ -11,16 +11,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <set>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include <sys/types.h>
 
 namespace pyinject::record {
 
@@ -55,10 +52,11 @@ class MallocProbes {
   [[nodiscard]] static std::variant<MallocProbes, std::string> of(
       std::span<const base::Pid> pids, const base::Cancellation& cancellation,
       base::Logger& logger);
-  // The same at allocator_places(). A string: tracefs is missing. May have no events.
-  [[nodiscard]] static std::variant<MallocProbes, std::string> that_tell(
-      std::span<const base::Pid> pids, const base::Cancellation& cancellation,
-      base::Logger& logger);
+  // Likewise at allocator_places(). nullopt: no allocator tells, or the probes cannot be placed,
+  // which a warning says. Throws nothing of the kernel's.
+  [[nodiscard]] static std::optional<MallocProbes> that_tell(std::span<const base::Pid> pids,
+                                                             const base::Cancellation& cancellation,
+                                                             base::Logger& logger);
 
   // As for perf record -e.
   [[nodiscard]] const std::vector<std::string>& events() const { return events_.events(); }
@@ -70,18 +68,12 @@ class MallocProbes {
   void remove(base::Logger& logger);
 
  private:
-  using PlacesOf =
-      std::function<std::vector<ProbePlace>(const elf::ElfFile&, const std::string& path)>;
   explicit MallocProbes(perf::UprobeEvents events) : events_{std::move(events)} {}
-  // PLACES_OF tells the places in a file. Returns the number of files that are left out.
-  std::size_t probe(base::Pid pid, bool c_library, const base::Cancellation& cancellation,
-                    const PlacesOf& places_of);
   void add(int file, const std::string& path, const std::vector<ProbePlace>& places);
   static std::variant<MallocProbes, std::string> open(base::Logger& logger);
 
   perf::UprobeEvents events_;
-  std::set<std::pair<dev_t, ino_t>> known_;  // two events at one address count each call twice
-  std::map<std::string, std::size_t> names_;
+  std::map<std::string, std::size_t> names_;  // of events: how many have it
   std::vector<std::string> files_;
 };
 

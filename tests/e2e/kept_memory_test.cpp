@@ -2,6 +2,7 @@
 // a moment.
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
+#include "perf/tracefs.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
@@ -18,6 +19,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <unistd.h>
 
 namespace pyinject::test {
 namespace {
@@ -125,6 +128,24 @@ TEST_P(ToldBlocks, HaveTheirWeightUntilTheyAreFreed) {
   EXPECT_GT(row.at("line"), 0);
   EXPECT_THAT(heap->dump(), Not(HasSubstr("use_block")));
   EXPECT_THAT(report({}), HasSubstr("heap: 104.9 MB allocated and not freed (an estimate"));
+}
+
+TEST_P(ToldBlocks, AreLeftOutWithAWarningIfProbesCannotBePlaced) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "mounting needs root";
+  }
+  const auto tracefs = perf::find_tracefs();
+  ASSERT_TRUE(tracefs);
+  PythonOptions options;
+  options.args = {targets_dir() + "/sampled_heap.so"};
+  PythonProcess python{GetParam(), target_source("sampled_heap.py"), options};
+  const auto result =
+      run({"unshare", "--mount", "sh", "-c",
+           "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"", *tracefs,
+           tool(), "record", "-p", std::to_string(python.pid().value()), "--what", "memory", "-o",
+           data_, "--", "true"});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("sampled_heap.so samples is left out: "));
 }
 
 }  // namespace
