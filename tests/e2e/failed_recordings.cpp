@@ -72,6 +72,17 @@ void FailedRecordings::limit(__rlimit_resource resource, rlim_t value) const {
   ASSERT_EQ(::prlimit(process().value(), resource, &limits, nullptr), 0);
 }
 
+std::string FailedRecordings::record_new_functions(const std::string& program) {
+  auto& target = start(program);
+  RunningRecord running{arguments()};
+  work();
+  target.send_line("more");
+  EXPECT_EQ(target.read_line(), "new");
+  work();
+  EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  return running.child().err();
+}
+
 void FailedRecordings::expect_refused(const std::vector<std::string>& words,
                                       const std::vector<std::string>& prefix) const {
   auto command = prefix;

@@ -45,6 +45,9 @@ class FailedRecordings : public testing::TestWithParam<Recorded> {
   void work() const;
   void limit(__rlimit_resource resource, rlim_t value) const;
 
+  // Records PROGRAM, before and after it goes on to functions that are new. Returns the messages.
+  [[nodiscard]] std::string record_new_functions(const std::string& program);
+
   // No recording is made, and the message has WORDS. PREFIX runs the tool.
   void expect_refused(const std::vector<std::string>& words,
                       const std::vector<std::string>& prefix = {}) const;

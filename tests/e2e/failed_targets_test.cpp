@@ -157,14 +157,8 @@ TEST_P(FailedRecordings, SayThatALaterSeccompFilterForbidsTrampolines) {
   if (GetParam().python.minor == 12) {
     GTEST_SKIP() << "CPython 3.12 crashes then, also with -X perf (docs/safety.md)";
   }
-  auto& target = start(working_program(kForbidsMmap));
-  RunningRecord running{arguments()};
-  work();
-  target.send_line("more");
-  ASSERT_EQ(target.read_line(), "new");
-  work();
-  EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
-  EXPECT_THAT(running.child().err(), HasSubstr("with functions that have no name"));
+  const auto messages = record_new_functions(working_program(kForbidsMmap));
+  EXPECT_THAT(messages, HasSubstr("with functions that have no name"));
   expect_readers_say(HasSubstr("with functions that have no name"));
 }
 
@@ -172,14 +166,8 @@ TEST_P(FailedRecordings, SayThatTheProgramClosedItsMap) {
   if (!trampoline()) {
     GTEST_SKIP() << "there is no map";
   }
-  auto& target = start(working_program("import os\nos.closerange(3, 256)"));
-  RunningRecord running{arguments()};
-  work();
-  target.send_line("more");
-  ASSERT_EQ(target.read_line(), "new");
-  work();
-  EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
-  EXPECT_THAT(running.child().err(), HasSubstr("with functions that have no name"));
+  const auto messages = record_new_functions(working_program("import os\nos.closerange(3, 256)"));
+  EXPECT_THAT(messages, HasSubstr("with functions that have no name"));
   expect_readers_say(HasSubstr("with functions that have no name"));
 }
 
@@ -187,14 +175,8 @@ TEST_P(FailedRecordings, SayThatTheProgramSwitchedTheTrampolineOff) {
   if (!trampoline()) {
     GTEST_SKIP() << "needs no trampoline";
   }
-  auto& target = start(working_program("sys.deactivate_stack_trampoline()"));
-  RunningRecord running{arguments()};
-  work();
-  target.send_line("more");
-  ASSERT_EQ(target.read_line(), "new");
-  work();
-  EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
-  EXPECT_THAT(running.child().err(), HasSubstr("the program has switched the trampoline off"));
+  const auto messages = record_new_functions(working_program("sys.deactivate_stack_trampoline()"));
+  EXPECT_THAT(messages, HasSubstr("the program has switched the trampoline off"));
 }
 
 TEST_P(FailedRecordings, SayThatRightsAreMissing) {
