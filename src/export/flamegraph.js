@@ -6,7 +6,9 @@ const kLeast = 0.4;      // narrower functions are not drawn
 const kCells = 50;       // cells of a column of the heat map
 const KIND = ['python', 'native', 'kernel', 'mark', 'thread'];
 // What the threads did, as `why` divides; in this order.
-const USE = {python: 'Python', c: 'C', undecided: 'Python or C', gc: 'GC', import: 'import', kernel: 'kernel'};
+const USE = {
+  python: 'Python', c: 'C', undecided: 'Python or C', gc: 'GC', import: 'import', kernel: 'kernel', '': 'unknown',
+};
 const HUE = [207, 38, 8, 285, 150];
 
 const element = id => document.getElementById(id);
@@ -31,7 +33,7 @@ class Profile {
     this.compares = data.compares;
     this.frame = data.nodes.frame;
     this.caller = data.nodes.back.map((back, node) => node - back);
-    this.uses = data.uses;            // keys of USE; '': a wait
+    this.uses = data.uses;            // keys of USE; '': a wait, or no function
     this.samples = data.samples;      // {cell, thread, event, stack, use, weight, old}
     let cell = 0;
     this.samples.cell = data.samples.cell.map(step => cell += step);
