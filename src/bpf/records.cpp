@@ -142,21 +142,27 @@ void Records::take_stack(std::span<const std::byte> record) {
     frames = in_order_of_places(frames);
   }
   if (!frames.empty() && (head->does & SAMPLER_COLLECTS) != 0) {
-    add_garbage_collector(stack);
+    add_stand_in(kGarbageCollector, kGarbageCollectorName, stack.frames);
   }
   bool shown = false;  // the group has a frame in the result
+  auto* into = &stack.frames;
   for (const auto& frame : frames) {
+    if (frame.code == SAMPLER_PARENT) {
+      into = &stack.parents;
+      add_stand_in(kGreenlet, kGreenletName, *into);
+      continue;
+    }
     const bool outermost = (frame.where & SAMPLER_OUTERMOST) != 0;
     const auto number = numbers_.find(frame.code);
     const auto code = number == numbers_.end() ? codes_.end() : codes_.find(number->second);
     if (code == codes_.end() || !code->second.is_init_cleanup()) {
-      stack.frames.push_back(
+      into->push_back(
           {.code = code == codes_.end() ? 0 : code->first,
            .line = code == codes_.end() ? 0 : code->second.line_at(frame.where & SAMPLER_OFFSET),
            .outermost = outermost});
       shown = true;
     } else if (outermost && shown) {
-      stack.frames.back().outermost = true;
+      into->back().outermost = true;
     }
     shown = shown && !outermost;
   }
@@ -171,11 +177,11 @@ void Records::take_stack(std::span<const std::byte> record) {
   receiver_.stack(std::move(stack));
 }
 
-void Records::add_garbage_collector(Stack& stack) {
-  if (!std::exchange(garbage_collector_, true)) {
-    receiver_.code({.number = kGarbageCollector, .qualname = kGarbageCollectorName, .file = ""});
+void Records::add_stand_in(std::uint32_t number, const char* name, std::vector<Frame>& frames) {
+  if (stand_ins_.insert(number).second) {
+    receiver_.code({.number = number, .qualname = name, .file = ""});
   }
-  stack.frames.push_back({.code = kGarbageCollector});
+  frames.push_back({.code = number});
 }
 
 void Records::take_moment(std::span<const std::byte> record) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -31,7 +32,8 @@ class Records {
 
  private:
   void take_stack(std::span<const std::byte> record);
-  void add_garbage_collector(Stack& stack);
+  // A frame for what is not a code object.
+  void add_stand_in(std::uint32_t number, const char* name, std::vector<Frame>& frames);
   void take_code(std::span<const std::byte> record);
   void take_task(std::span<const std::byte> record);
   void take_moment(std::span<const std::byte> record);
@@ -47,7 +49,7 @@ class Records {
   std::unordered_map<std::string, std::uint32_t> first_numbers_;  // by description
   std::unordered_map<std::uint32_t, python::CodeDescription> codes_;
   std::unordered_map<std::uint32_t, std::string> tasks_;
-  bool garbage_collector_ = false;  // it was reported
+  std::set<std::uint32_t> stand_ins_;  // that were reported
 };
 
 }  // namespace pyinject::bpf

@@ -72,7 +72,9 @@ std::optional<sampled_process> process_of(const python::FrameLayout& from) {
       .gil_last_holder = from.gil_last_holder,
       .gil_locked = from.gil_locked,
       .gc_collecting = from.gc_collecting,
-      .calls_c = {from.calls_c[0], from.calls_c[1], from.calls_c[2], from.calls_c[3]}};
+      .calls_c = {from.calls_c[0], from.calls_c[1], from.calls_c[2], from.calls_c[3]},
+      .greenlet_module = 0,
+      .unused = 0};
   return fits(process) ? std::optional{process} : std::nullopt;
 }
 

@@ -13,6 +13,7 @@
 
 #include "sampler_frames.bpf.h"
 #include "sampler_gil.bpf.h"
+#include "sampler_greenlets.bpf.h"
 #include "sampler_kernel.bpf.h"
 #include "sampler_names.bpf.h"
 #include "sampler_native.bpf.h"
@@ -110,6 +111,9 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, __u64 time, _
     }
     if (walk->count == 0) {
       count(SAMPLER_COUNT_NO_FRAMES);
+    } else if (work->at.greenlet_module != 0 && !walk->placed &&
+               !(walk->flags & (SAMPLER_TRUNCATED | SAMPLER_UNREADABLE | SAMPLER_UNGROUPED))) {
+      read_parents(work, THREAD_POINTER(task));
     }
   }
   stack->head.count = walk->count;

@@ -5,6 +5,7 @@
 #if PYINJECT_BPF
 
 #include "bpf/cold_names.hpp"
+#include "bpf/greenlet_module.hpp"
 #include "bpf/libbpf_messages.hpp"
 #include "bpf/load_error.hpp"
 #include "bpf/native_tables.hpp"
@@ -89,10 +90,11 @@ class LoadedSampler : public Sampler {
   }
 
   Added add(base::Pid pid, const python::FrameLayout& layout) override {
-    const auto process = process_of(layout);
+    auto process = process_of(layout);
     if (!process) {
       return Added::kUnfit;
     }
+    process->greenlet_module = thread_locals_of_greenlet(pid);
     const auto key = static_cast<__u32>(pid.value());
     (void)bpf_map_delete_elem(bpf_map__fd(skeleton_->maps.stocks), &key);
     return bpf_map_update_elem(bpf_map__fd(skeleton_->maps.processes), &key, &*process, BPF_ANY) ==
@@ -106,7 +108,7 @@ class LoadedSampler : public Sampler {
     (void)bpf_map_delete_elem(bpf_map__fd(skeleton_->maps.processes), &key);
   }
 
-  void look_for_tasks() override;
+  void look_for_modules() override;
   [[nodiscard]] NativeTables* native_tables() override {
     return native_tables_ ? &*native_tables_ : nullptr;
   }
@@ -197,7 +199,13 @@ class LoadedSampler : public Sampler {
       (void)bpf_map_update_elem(map, &pid, &stock, BPF_ANY);
     }
   }
-  [[nodiscard]] std::vector<__u32> without_tasks() const;
+  [[nodiscard]] bool awaits_tasks(const sampled_process& process) const {
+    return skeleton_->rodata->with_tasks != 0 && process.tasks_later != 0;
+  }
+  [[nodiscard]] bool lacks_module(const sampled_process& process) const {
+    return awaits_tasks(process) || process.greenlet_module == 0;
+  }
+  [[nodiscard]] std::vector<__u32> without_modules() const;
   [[nodiscard]] std::uint64_t counter(__u32 which) const {
     const int processors = std::max(libbpf_num_possible_cpus(), 1);
     std::vector<std::uint64_t> values(static_cast<std::size_t>(processors));
@@ -228,8 +236,8 @@ class LoadedSampler : public Sampler {
   TracedPrograms traced_{skeleton_->obj};
   std::vector<base::UniqueFd> links_;  // one per joined event
   bool by_clock_;
-  __u32 looked_for_tasks_ = 0;  // the last one of without_tasks() that was checked
-  int left_ = 0;                // remaining records of this consume()
+  __u32 looked_for_modules_ = 0;  // the last one of without_modules() that was checked
+  int left_ = 0;                  // remaining records of this consume()
 };
 
 Sampler::Attached LoadedSampler::set_on_each_event(base::Pid perf, const Set& set) {
@@ -249,7 +257,7 @@ Sampler::Attached LoadedSampler::set_on_each_event(base::Pid perf, const Set& se
 }
 
 // In ascending order.
-std::vector<__u32> LoadedSampler::without_tasks() const {
+std::vector<__u32> LoadedSampler::without_modules() const {
   const auto* const map = skeleton_->maps.processes;
   std::vector<__u32> found;
   __u32 key = 0;
@@ -258,7 +266,7 @@ std::vector<__u32> LoadedSampler::without_tasks() const {
   for (auto left = bpf_map__max_entries(map);
        left > 0 && bpf_map_get_next_key(bpf_map__fd(map), last, &key) == 0; --left) {
     last = &key;
-    if (const auto process = find(key); process && process->tasks_later != 0) {
+    if (const auto process = find(key); process && lacks_module(*process)) {
       found.push_back(key);
     }
   }
@@ -283,20 +291,27 @@ std::vector<LostNames> LoadedSampler::lost_names() const {
 }
 
 // Checks a few processes per call, in turn: each check reads all mappings of the process.
-void LoadedSampler::look_for_tasks() {
+void LoadedSampler::look_for_modules() {
   constexpr std::size_t kAtOnce = 16;
-  auto pids = without_tasks();
-  std::rotate(pids.begin(), std::ranges::upper_bound(pids, looked_for_tasks_), pids.end());
+  auto pids = without_modules();
+  std::rotate(pids.begin(), std::ranges::upper_bound(pids, looked_for_modules_), pids.end());
   pids.resize(std::min(pids.size(), kAtOnce));
   for (const auto pid : pids) {
-    looked_for_tasks_ = pid;
+    looked_for_modules_ = pid;
     const auto before = find(pid);
-    const auto offsets = python::loaded_task_offsets(base::Pid{static_cast<int>(pid)});
+    const base::Pid of{static_cast<int>(pid)};
+    const auto offsets =
+        before && awaits_tasks(*before) ? python::loaded_task_offsets(of) : std::nullopt;
+    const auto greenlet =
+        before && before->greenlet_module == 0 ? thread_locals_of_greenlet(of) : 0;
     auto process = find(pid);
-    if (before && offsets && process && process->interpreters == before->interpreters) {
-      process->running_task = offsets->running;
-      process->task_name = offsets->name;
-      process->tasks_later = 0;
+    if ((offsets || greenlet != 0) && process && process->interpreters == before->interpreters) {
+      if (offsets) {
+        process->running_task = offsets->running;
+        process->task_name = offsets->name;
+        process->tasks_later = 0;
+      }
+      process->greenlet_module = greenlet != 0 ? greenlet : process->greenlet_module;
       (void)bpf_map_update_elem(bpf_map__fd(skeleton_->maps.processes), &pid, &*process, BPF_EXIST);
     }
   }

@@ -50,6 +50,12 @@ struct Frame {
   bool outermost = false;
 };
 
+// Code::number of a Python frame that stands for the start of a greenlet: the frames behind it are
+// those of its parent.
+inline constexpr std::uint32_t kGreenlet = 0xfffffffcU;
+// Its name; it has no file.
+inline constexpr const char* kGreenletName = "[greenlet]";
+
 enum class NativeEnd : std::uint8_t {
   kNotRead,  // the process has no tables
   kRoot,
@@ -69,9 +75,13 @@ struct Stack {
   bool traced = false;
   std::uint64_t address = 0;       // of the instruction that ran; 0: in the kernel
   std::vector<Frame> frames = {};  // innermost first
-  bool truncated = false;          // more than 512 frames
-  bool unreadable = false;         // the outermost frames could not be read
-  bool ungrouped = false;          // the frames do not tell which is the outermost of a group
+  // The frames of the suspended greenlets that are the parents of the one that runs, innermost
+  // first: those of each follow a kGreenlet. Not known during a switch: they may be those of
+  // another one.
+  std::vector<Frame> parents = {};
+  bool truncated = false;   // more than 512 frames
+  bool unreadable = false;  // the outermost frames could not be read
+  bool ungrouped = false;   // the frames do not tell which is the outermost of a group
   Does does = Does::kUnknown;
   bool python_thread = true;  // false: a C thread unknown to CPython
   bool added = true;          // false: only NATIVE is read of this process
@@ -162,9 +172,9 @@ class Sampler {
   };
   [[nodiscard]] virtual Added add(base::Pid pid, const python::FrameLayout& layout) = 0;
   virtual void remove(base::Pid pid) = 0;
-  // Checks whether processes that had not loaded asyncio when added have loaded it since. Call it a
-  // few times a second if tasks are requested.
-  virtual void look_for_tasks() = 0;
+  // Checks whether processes that had not loaded asyncio or greenlet when added have loaded it
+  // since. Call it once a second, a few times a second if tasks are requested.
+  virtual void look_for_modules() = 0;
   // nullptr: not requested.
   [[nodiscard]] virtual NativeTables* native_tables() = 0;
   // For events of the whole system: the kernel drops samples of all processes except PIDS and what

@@ -118,16 +118,15 @@ static long step_frame(__u32 index, struct walker *walker) {
   if (place == 0) {
     work->stack.head.does = does_of(at, instruction);
   }
-  __u32 number = 0;
-  if (code == walk->last_code) { /* recursion */
-    number = walk->last_number;
-  } else if (!identify_code(work, code, &number)) {
+  /* The same as in the frame before: recursion. */
+  __s64 number = code == walk->last_code ? walk->last_number : number_of_code(work, code);
+  if (number == kNoCode) {
     walk->flags |= SAMPLER_UNREADABLE;
     return 1;
   }
   walk->last_code = code;
-  walk->last_number = number;
-  work->stack.frames[place].code = number;
+  walk->last_number = (__u32)number;
+  work->stack.frames[place].code = (__u32)number;
   work->stack.frames[place].where = (__u32)instruction_offset(work, code, instruction) & SAMPLER_OFFSET;
   walk->count = place + 1;
   return 0;

@@ -43,6 +43,14 @@ struct bpf_perf_event_data_kern {
 };
 #pragma clang attribute pop
 
+/* 0: unreadable. The helper then clears WORD (bpf_probe_read_user_common() in
+ * kernel/trace/bpf_trace.c). A branch would double the paths that the verifier checks. */
+static __always_inline __u64 read_word(__u64 address) {
+  __u64 word = 0;
+  bpf_probe_read_user(&word, sizeof word, (void*)address);
+  return word;
+}
+
 #include "../elf/unwind_rule.h"
 #include "sampler_native.h"
 #include "sampler_x86_64.bpf.h"

@@ -167,12 +167,17 @@ static __always_inline void remember(const struct object_key *key, __u64 fingerp
 }
 
 /* Identifies the code object at ADDRESS by its constant part, which contains pointers, lines and
- * co_version, a number that CPython assigns once. False: not a code object. */
-static __always_inline bool identify_code(struct work *work, __u64 address, __u32 *number) {
+ * co_version, a number that CPython assigns once. Returns its number, 0 if its name was lost, or
+ * kNoCode. */
+enum { kNoCode = -1 };
+CHECKED_ONCE __s64 number_of_code(struct work *work, __u64 address) {
+  if (!work) {
+    return kNoCode;
+  }
   const struct sampled_process *at = &work->at;
   if (bpf_probe_read_user(work->code, SAMPLER_CODE_BYTES, (void *)address) != 0 ||
       word_of(work->code, at->type, 0xf8) != at->code_type) {
-    return false;
+    return kNoCode;
   }
   __u64 fingerprint = 0;
   for (__u32 i = 0; i < SAMPLER_CODE_WORDS; ++i) {
@@ -180,17 +185,17 @@ static __always_inline bool identify_code(struct work *work, __u64 address, __u3
   }
   struct object_key key = {
       .address = address, .pid = work->stack.head.pid, .interpreter = work->walk.interpreter};
-  *number = known_number(&key, fingerprint);
-  if (*number == 0 && take_from_stock(work)) {
-    *number = new_number();
-    if (name_code(work, &key, fingerprint, *number)) {
-      remember(&key, fingerprint, *number);
+  __u32 number = known_number(&key, fingerprint);
+  if (number == 0 && take_from_stock(work)) {
+    number = new_number();
+    if (name_code(work, &key, fingerprint, number)) {
+      remember(&key, fingerprint, number);
     } else {
-      *number = 0;
+      number = 0;
       count(SAMPLER_COUNT_LOST_NAMES);
     }
   }
-  return true;
+  return number;
 }
 
 #endif

@@ -83,6 +83,9 @@ struct sampled_process {
   __u32 gc_collecting;
   /* The opcodes that call C functions, as bits; none: not known. */
   __u64 calls_c[4];
+  /* The number of greenlet's module among those with thread-local variables; 0: not loaded. */
+  __u32 greenlet_module;
+  __u32 unused;
 };
 
 /* Identical in all versions of CPython: FrameOwners and TextForm of
@@ -141,6 +144,7 @@ enum sampler_where {
  * frame on the C stack. The groups of one interpreter follow those of another one: only their
  * places tell which group calls which. */
 enum sampler_word {
+  SAMPLER_PARENT = 0xfffffffcU,    /* the frames of the parent of the greenlet that runs follow */
   SAMPLER_PLACE = 0xfffffffeU,     /* WHERE: in words above the stack pointer */
   SAMPLER_STATE_END = 0xffffffffU, /* the last word of an interpreter. WHERE, unless 0: its groups
                                     * outside of the last place are missing */

@@ -146,6 +146,8 @@ struct work {
   __u64 stack_pointer;
   __u8 frame[128];
   __u8 code[256];
+  __u64 greenlet[32]; /* of the implementation of a greenlet */
+  __u32 parent_steps; /* not on the stack, where the verifier would check each value */
   struct sampled_stack stack;
 };
 
@@ -170,14 +172,6 @@ static __always_inline void count(__u32 which) {
   if (counter) {
     ++*counter;
   }
-}
-
-/* 0: unreadable. The helper then clears WORD (bpf_probe_read_user_common() in
- * kernel/trace/bpf_trace.c). A branch would double the paths that the verifier checks. */
-static __always_inline __u64 read_word(__u64 address) {
-  __u64 word = 0;
-  bpf_probe_read_user(&word, sizeof word, (void*)address);
-  return word;
 }
 
 static __always_inline __u64 word_of(const __u8* bytes, __u32 offset, __u32 mask) {

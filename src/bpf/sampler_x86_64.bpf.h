@@ -29,6 +29,17 @@ enum {
 /* pthread_self(), which is the value of PyThreadState.thread_id. */
 #define THREAD_POINTER(task) ((task)->thread.fsbase)
 
+/* The thread-local variables of the module with number MODULE; 0: the thread has not used them. glibc:
+ * the pointer to the thread's vector is behind the one that the thread pointer points to
+ * (sysdeps/x86_64/nptl/tls.h), and has two words for each module, after two words with the number of
+ * modules for which it has room (sysdeps/generic/dl-dtv.h). */
+static __always_inline __u64 thread_locals(__u64 thread_pointer, __u32 module) {
+  __u64 vector = read_word(thread_pointer + sizeof(__u64));
+  __u64 room = read_word(vector - 2 * sizeof(__u64));
+  __u64 block = module <= room ? read_word(vector + 2 * sizeof(__u64) * module) : 0;
+  return block == ~0ULL ? 0 : block; /* TLS_DTV_UNALLOCATED */
+}
+
 #define STACK_POINTER(ctx) ((ctx)->regs.rsp)
 #define PROGRAM_COUNTER(ctx) ((ctx)->regs.rip)
 

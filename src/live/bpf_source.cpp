@@ -27,8 +27,8 @@ class BpfSource : public StackSource {
     greenlets_->remove(pid);
   }
   std::optional<std::string> begin() override;
-  void look_for_tasks() override {
-    sampler_->look_for_tasks();
+  void look_for_modules() override {
+    sampler_->look_for_modules();
     greenlets_->look();
   }
   [[nodiscard]] int fd() const override { return sampler_->fd(); }

@@ -1,8 +1,6 @@
 #include "live/greenlet_stacks.hpp"
 
-#include "elf/elf_file.hpp"
-#include "elf/load_bias.hpp"
-#include "procfs/open_mapped.hpp"
+#include "bpf/greenlet_module.hpp"
 #include "pyinject/base/cancellation.hpp"
 #include "pyinject/base/deadline.hpp"
 
@@ -10,7 +8,6 @@
 #include <chrono>
 #include <cstddef>
 #include <utility>
-#include <variant>
 
 namespace pyinject::live {
 
@@ -49,10 +46,8 @@ void GreenletStacks::look_at(base::Pid pid, Module& module) {
     if (!maps) {
       return;
     }
-    const auto mapping = std::ranges::find_if(*maps, [](const procfs::Mapping& each) {
-      return each.executable && elf::is_greenlet_module(each.path);
-    });
-    if (mapping == maps->end()) {
+    const auto* const mapping = bpf::find_greenlet_module(*maps);
+    if (mapping == nullptr) {
       return;
     }
     examine(pid, *mapping, module);
@@ -66,21 +61,11 @@ void GreenletStacks::examine(base::Pid pid, const procfs::Mapping& mapping, Modu
   module.examined = true;
   module.begin = mapping.begin.value();
   module.end = mapping.end.value();
-  auto opened = procfs::open_mapped_file(pid, mapping);
-  auto* const descriptor = std::get_if<base::UniqueFd>(&opened);
-  if (descriptor == nullptr) {
-    return;
-  }
-  const auto parsed = elf::ElfFile::open(std::move(*descriptor));
-  const auto* const elf = std::get_if<elf::ElfFile>(&parsed);
-  const auto bias = elf == nullptr ? std::nullopt
-                                   : elf::load_bias(elf->segments(), mapping.begin, mapping.offset,
-                                                    mapping.executable);
-  if (bias) {
+  if (const auto opened = bpf::open_greenlet_module(pid, mapping)) {
     const base::Cancellation patience{base::Cancellation::never(),
                                       base::Deadline::after(kPatienceForModule),
                                       base::CpuLimit{kTimeForModule}};
-    auto functions = elf::greenlet_functions(*elf, *bias, patience);
+    auto functions = elf::greenlet_functions(opened->file, opened->bias, patience);
     if (functions.size() == elf::kGreenletFunctions) {
       module.functions = std::move(functions);
     }

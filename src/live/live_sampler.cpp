@@ -174,7 +174,7 @@ nanoseconds LiveSampler::look() {
   looked_ = true;
   read_thread_names();
   if (options_.tasks) {
-    source_->look_for_tasks();
+    source_->look_for_modules();
   }
   return std::max<nanoseconds>(seconds{1}, kMostCost * (processor_time() - begin));
 }

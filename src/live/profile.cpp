@@ -145,11 +145,15 @@ void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it, Use use, b
   count(View::kProcesses, stack.pid, all);
   std::set<std::uint64_t> functions;
   std::set<std::uint64_t> lines;
-  for (const auto& each : stack.frames) {
+  auto with_parents = stack.frames;
+  if (in_greenlet) {
+    with_parents.insert(with_parents.end(), stack.parents.begin(), stack.parents.end());
+  }
+  for (const auto& each : with_parents) {
     auto weight = all;
-    weight.self = &each == &stack.frames.front();
+    weight.self = &each == &with_parents.front();
     const auto frame = known_as(each);
-    if (frame.code == 0) {
+    if (frame.code == 0 || frame.code == bpf::kGreenlet) {
       continue;
     }
     count_name(frame.code, all.count);
@@ -167,7 +171,7 @@ void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it, Use use, b
     count(View::kFunctions, 0, all);
     count(View::kLines, 0, all);
   }
-  remember(stack, task, count_of_it);
+  remember(stack, with_parents, task, count_of_it);
 }
 
 void Profile::add_wait(const bpf::Stack& stack, nanoseconds length) {
@@ -180,7 +184,8 @@ void Profile::add_wait(const bpf::Stack& stack, nanoseconds length) {
     count(View::kFunctions, innermost.code, weight);
     count(View::kLines, line_id(innermost), weight);
   }
-  remember(stack, 0, static_cast<std::uint64_t>(std::max<std::int64_t>(length / period_, 1)));
+  remember(stack, stack.frames, 0,
+           static_cast<std::uint64_t>(std::max<std::int64_t>(length / period_, 1)));
 }
 
 void Profile::count(View view, std::uint64_t id, const Weight& weight) {
@@ -209,9 +214,10 @@ void Profile::count(View view, std::uint64_t id, const Weight& weight) {
   entry.waited += weight.waited;
 }
 
-void Profile::remember(const bpf::Stack& stack, std::uint64_t task, std::uint64_t count) {
+void Profile::remember(const bpf::Stack& stack, const std::vector<bpf::Frame>& frames,
+                       std::uint64_t task, std::uint64_t count) {
   std::uint64_t hash = mix(mix(stack.pid, stack.tid), task);
-  for (const auto& frame : stack.frames) {
+  for (const auto& frame : frames) {
     hash = mix(hash, line_id(known_as(frame)));
   }
   if (stacks_.size() >= kMostStacks && !stacks_.contains(hash)) {
@@ -222,7 +228,7 @@ void Profile::remember(const bpf::Stack& stack, std::uint64_t task, std::uint64_
   }
   auto& known = stacks_[hash];
   if (known.count == 0) {
-    known.frames = stack.frames;
+    known.frames = frames;
     std::ranges::transform(known.frames, known.frames.begin(),
                            [this](const bpf::Frame& frame) { return known_as(frame); });
     known.pid = stack.pid;

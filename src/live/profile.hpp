@@ -177,7 +177,9 @@ class Profile {
   };
   [[nodiscard]] Sum sum_of(const Entry& entry) const;
   [[nodiscard]] std::chrono::nanoseconds time_of_shares() const;
-  void remember(const bpf::Stack& stack, std::uint64_t task, std::uint64_t count);
+  // FRAMES: those of STACK, perhaps with the parents of a greenlet.
+  void remember(const bpf::Stack& stack, const std::vector<bpf::Frame>& frames, std::uint64_t task,
+                std::uint64_t count);
   [[nodiscard]] static bool has(const KnownStack& stack, View view, std::uint64_t id);
 
   std::chrono::nanoseconds period_;

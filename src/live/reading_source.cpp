@@ -120,7 +120,7 @@ class ReadingSource : public StackSource {
     }
     return std::nullopt;
   }
-  void look_for_tasks() override {}
+  void look_for_modules() override {}
   [[nodiscard]] int fd() const override { return timer_.get(); }
   void take() override;
   [[nodiscard]] std::uint64_t lost() const override { return lost_; }

@@ -36,7 +36,7 @@ class StackSource {
   // Starts to sample; call it after the first add(). A string says why not.
   [[nodiscard]] virtual std::optional<std::string> begin() = 0;
   // Also for greenlets. Call it about once a second if tasks are requested.
-  virtual void look_for_tasks() = 0;
+  virtual void look_for_modules() = 0;
   // Readable when take() has something to do.
   [[nodiscard]] virtual int fd() const = 0;
   virtual void take() = 0;

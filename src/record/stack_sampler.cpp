@@ -33,7 +33,18 @@ using std::chrono::nanoseconds;
 constexpr milliseconds kPollInterval{50};
 // perf's files are closed shortly before it becomes waitable.
 constexpr milliseconds kUntilWaitable{500};
-constexpr milliseconds kTaskPollInterval{200};
+constexpr milliseconds kLookForModules{1000};
+constexpr milliseconds kLookForModulesWithTasks{200};
+
+std::vector<weave::PythonFrame> frames_of(const std::vector<bpf::Frame>& frames) {
+  std::vector<weave::PythonFrame> result;
+  result.reserve(frames.size());
+  for (const auto& frame : frames) {
+    result.push_back(
+        {.activation = 0, .code = frame.code, .line = frame.line, .outermost = frame.outermost});
+  }
+  return result;
+}
 
 weave::GilState gil_state(bpf::Gil gil) {
   switch (gil) {
@@ -296,7 +307,7 @@ void StackSampler::run() {
   try {
     bool last = false;
     bool more = false;
-    base::Deadline next_look_for_tasks = base::Deadline::after(nanoseconds{0});
+    base::Deadline next_look_for_modules = base::Deadline::after(nanoseconds{0});
     while (!last || more) {
       last = ending_;
       std::array<pollfd, 2> readable{
@@ -310,9 +321,10 @@ void StackSampler::run() {
       if (native_ && !last) {
         native_->refresh();
       }
-      if (tasks_ && !last && next_look_for_tasks.expired()) {
-        sampler_->look_for_tasks();
-        next_look_for_tasks = base::Deadline::after(kTaskPollInterval);
+      if (!last && next_look_for_modules.expired()) {
+        sampler_->look_for_modules();
+        next_look_for_modules =
+            base::Deadline::after(tasks_ ? kLookForModulesWithTasks : kLookForModules);
       }
     }
   } catch (const std::exception& error) {  // leaving the thread, it would kill this tool
@@ -333,11 +345,8 @@ void StackSampler::take(const bpf::Stack& stack) {
                              .gil = gil_state(stack.gil),
                              .task = stack.task,
                              .observed = stack.added};
-  sampled.frames.reserve(stack.frames.size());
-  for (const auto& frame : stack.frames) {
-    sampled.frames.push_back(
-        {.activation = 0, .code = frame.code, .line = frame.line, .outermost = frame.outermost});
-  }
+  sampled.frames = frames_of(stack.frames);
+  sampled.parents = frames_of(stack.parents);
   if (!sampled.frames.empty()) {
     sampled.frames.front().does = does_of(stack);
   }

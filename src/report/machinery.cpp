@@ -229,9 +229,13 @@ std::string_view Leaves::use_of(const std::vector<std::uint32_t>& frames, Does d
   if (leaf == Leaf::kKernel) {
     return "kernel";
   }
+  // The functions of a greenlet's parents do not run.
+  const auto end = std::ranges::find_if(frames, [&](std::uint32_t frame) {
+    return is_start_of_greenlet(function_of(profile_, frame));
+  });
   const auto has = [&](auto is) {
-    return std::ranges::any_of(
-        frames, [&](std::uint32_t frame) { return is(function_of(profile_, frame)); });
+    return std::any_of(frames.begin(), end,
+                       [&](std::uint32_t frame) { return is(function_of(profile_, frame)); });
   };
   if (has(is_garbage_collector)) {
     return "gc";

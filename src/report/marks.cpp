@@ -14,10 +14,10 @@ namespace pyinject::report {
 namespace {
 
 constexpr std::string_view kTask = "[task ";
-constexpr std::string_view kGreenlet = "[greenlet]";
 
-// False: MARK stays in the stack.
-bool take_mark(std::string_view mark, Marks& marks) {
+// False: the mark stays in the stack.
+bool take_mark(const Function& function, Marks& marks) {
+  const std::string_view mark = function.name;
   if (mark == "[GIL held]") {
     marks.gil = "held";
   } else if (mark == "[waiting for the GIL]") {
@@ -27,7 +27,7 @@ bool take_mark(std::string_view mark, Marks& marks) {
   } else if (mark.starts_with(kTask) && mark.ends_with(']')) {
     marks.task = mark.substr(kTask.size(), mark.size() - kTask.size() - 1);
   } else {
-    if (mark == kGreenlet) {
+    if (is_start_of_greenlet(function)) {
       marks.greenlet.emplace();
     } else if (marks.greenlet) {
       marks.greenlet->add_unknown();  // "[unnamed Python functions]", "[truncated: python stack]"
@@ -70,7 +70,7 @@ Marks take_marks(const Profile& profile, std::vector<std::uint32_t>& frames) {
     if (names_greenlet(function, marks)) {
       marks.greenlet->add(function.name, function.file);
     }
-    if (function.kind != Kind::kMark || !take_mark(function.name, marks)) {
+    if (function.kind != Kind::kMark || !take_mark(function, marks)) {
       kept.push_back(frame);
     }
   }
@@ -93,7 +93,7 @@ UnmarkedStacks::UnmarkedStacks(const Profile& profile)
     if (is_mark || names_greenlet(function, all_marks_[marks_[caller]])) {
       auto marks = all_marks_[marks_[caller]];
       if (is_mark) {
-        taken = take_mark(function.name, marks);
+        taken = take_mark(function, marks);
       } else {
         marks.greenlet->add(function.name, function.file);
       }

@@ -47,6 +47,10 @@ bool is_garbage_collector(const Function& function) {
          function.file.empty();
 }
 
+bool is_start_of_greenlet(const Function& function) {
+  return function.kind == Kind::kMark && function.name == "[greenlet]";
+}
+
 std::uint64_t weight_of(const Profile& profile, const Sample& sample) {
   const auto unit = profile.events[sample.event].unit;
   return unit == Unit::kWaits || unit == Unit::kBytes ? sample.period : 1;

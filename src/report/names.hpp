@@ -16,6 +16,9 @@ namespace pyinject::report {
 // The name of the Python function that stands for the garbage collector; it has no file.
 inline constexpr const char* kGarbageCollector = "[gc]";
 [[nodiscard]] bool is_garbage_collector(const Function& function);
+// The mark at the root of a greenlet; functions below it are those of its parents, which do not
+// run.
+[[nodiscard]] bool is_start_of_greenlet(const Function& function);
 // The events, in bytes, that stand for those of `record --what memory`.
 inline constexpr const char* kMappedMemory = "memory";   // by system calls
 inline constexpr const char* kAllocatedMemory = "heap";  // blocks that the allocator samples

@@ -27,6 +27,10 @@ struct PythonFrame {
   bool operator==(const PythonFrame&) const = default;
 };
 
+// PythonFrame::code of what is no frame: the start of a greenlet. The frames behind it are those of
+// its parent.
+inline constexpr std::uint64_t kStartOfGreenlet = 0xfffffffcU;
+
 struct CodeName {
   std::string qualname;
   std::string file;
@@ -45,6 +49,9 @@ struct NativeStack {
 struct PythonStack {
   // Innermost first; complete from the outermost frame up to some inner one.
   std::vector<PythonFrame> frames{};
+  // Those of the suspended greenlets that are the parents of the one that runs, innermost first:
+  // those of each follow a kStartOfGreenlet. Empty: unknown, or no greenlet runs.
+  std::vector<PythonFrame> parents{};
   // All frames of that instant are known; the fields below are set for such stacks only.
   bool whole = false;
   bool truncated = false;  // complete except for some frames at the root

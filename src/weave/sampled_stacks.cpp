@@ -35,8 +35,9 @@ std::size_t SampledStacks::NodeHash::operator()(const Node& node) const {
 
 bool SampledStacks::keep_frames(std::uint32_t pid, const PythonStack& stack, Entry& entry) {
   constexpr std::size_t kOfNode = 2 * sizeof(Node) + 4 * sizeof(void*);
-  for (std::size_t i = stack.frames.size(); i-- > 0;) {
-    const auto& frame = stack.frames[i];
+  const auto own = stack.frames.size();
+  for (auto i = own + stack.parents.size(); i-- > 0;) {
+    const auto& frame = i < own ? stack.frames[i] : stack.parents[i - own];
     const Node node{.code = frame.code,
                     .caller = entry.innermost,
                     .line = frame.line,
@@ -180,9 +181,11 @@ PythonStack SampledStacks::at(const StackQuery& query) {
                     .ungrouped = entry->ungrouped,
                     .gil = entry->gil,
                     .task = tasks_[entry->task]};
+  auto* into = &stack.frames;
   for (auto number = entry->innermost; number != kRoot; number = nodes_[number].caller) {
     const auto& node = nodes_[number];
-    stack.frames.push_back({.code = node.code, .line = node.line, .outermost = node.outermost});
+    into = node.code == kStartOfGreenlet ? &stack.parents : into;
+    into->push_back({.code = node.code, .line = node.line, .outermost = node.outermost});
   }
   if (!stack.frames.empty()) {
     stack.frames.front().does = entry->does;

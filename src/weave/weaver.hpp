@@ -169,6 +169,7 @@ class Weaver {
   void add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
                  const PythonStack& stack, bool by_frame_pointer);
   void mark_greenlet(SampleWork& work);
+  void add_parents(SampleWork& work, const PythonStack& stack);
   void mark_root(SampleWork& work, const PythonStack& stack);
   void mark(SampleWork& work, const std::string& text);
   [[nodiscard]] std::string trampoline_of(const SampleWork& work,

@@ -82,6 +82,7 @@ void Weaver::mark_root(SampleWork& work, const PythonStack& stack) {
     mark(work, "[truncated: python stack]");
   }
   mark_greenlet(work);
+  add_parents(work, stack);
   if (options_.flags.tasks && !stack.task.empty()) {
     mark(work, fmt::format("[task {}]", base::printable(stack.task)));
   }
@@ -98,6 +99,19 @@ void Weaver::mark_greenlet(SampleWork& work) {
     mark(work, "[greenlet switch]");
   } else if (work.in_greenlet) {
     mark(work, "[greenlet]");
+  }
+}
+
+// Below the mark of the greenlet that runs: its parents, whose C functions are not known.
+void Weaver::add_parents(SampleWork& work, const PythonStack& stack) {
+  if (work.greenlet_switches || !work.in_greenlet || stack.parents.empty() ||
+      !spaces_.settled_since(work.sample.pid)) {
+    return;
+  }
+  for (auto frame = stack.parents.begin() + 1; frame != stack.parents.end(); ++frame) {
+    work.result.push_back(frame->code == kStartOfGreenlet
+                              ? address_of_mark("[greenlet]")
+                              : address_of(*frame, work.sample.pid, work.sample.time));
   }
 }
 

@@ -1,5 +1,6 @@
 // The stacks of greenlets, which the program's code tells: each sample in a function that burns
-// time has exactly its greenlet's functions, in their order, and the mark at its root.
+// time has exactly its greenlet's functions, in their order, the mark at its root and, by BPF,
+// those of its parents.
 #include "e2e/both_engines.hpp"
 #include "e2e/bpf_recording.hpp"
 #include "support/cpu_time.hpp"
@@ -38,12 +39,23 @@ void PrintTo(const Row& row, std::ostream* stream) {
 constexpr std::string_view kMark = "[greenlet]";
 constexpr std::string_view kUnnamed = "[unnamed Python functions]";
 
+// OWN with the functions of the thread, in which the parent of a greenlet is suspended.
+std::vector<Words> with_thread(const Words& own) {
+  std::vector<Words> all;
+  for (const auto& thread : {Words{"run", "<module>"}, Words{"run", "deeper", "<module>"}}) {
+    all.push_back(own);
+    all.back().insert(all.back().end(), thread.begin(), thread.end());
+  }
+  return all;
+}
+
 // By the innermost Python function, innermost first: "C" is one or more C functions.
 const std::map<std::string, std::vector<Words>>& told() {
   static const std::map<std::string, std::vector<Words>> all{
-      {"burn_a", {{"burn_a", "work_a", "root_a", "C", "[greenlet]"}}},
-      {"burn_b", {{"burn_b", "key", "C", "root_b", "C", "[greenlet]"}}},
-      {"burn_c", {{"burn_c", "root_c", "C", "[greenlet]"}}},
+      {"burn_a", with_thread({"burn_a", "work_a", "root_a", "C", "[greenlet]"})},
+      {"burn_b", with_thread({"burn_b", "key", "C", "root_b", "C", "[greenlet]"})},
+      {"burn_c",
+       with_thread({"burn_c", "root_c", "C", "[greenlet]", "root_starter", "[greenlet]"})},
       {"burn_main",
        {{"burn_main", "run", "<module>", "C"},
         {"burn_main", "run", "C", "deeper", "<module>", "C"}}}};
@@ -64,7 +76,10 @@ Words words_of(const ScriptedSample& sample) {
   return words;
 }
 
-Words without_c(Words words) {
+// The Python functions of the greenlet that runs, and its mark.
+Words python_of(Words words) {
+  const auto mark = std::ranges::find(words, kMark);
+  words.erase(mark == words.end() ? mark : mark + 1, words.end());
   std::erase(words, "C");
   return words;
 }
@@ -114,8 +129,8 @@ bool is_told(const Words& words, const std::vector<Words>& chains, const std::st
     if (engine == "bpf") {
       return words == chain;
     }
-    auto all = without_c(chain);
-    auto found = without_c(words);
+    auto all = python_of(chain);
+    auto found = python_of(words);
     const bool missing = std::erase(found, std::string{kUnnamed}) > 0;
     if (!missing) {
       return found == all;
@@ -162,20 +177,29 @@ TEST_P(Greenlets, AreNotMixedWhileTheySwitch) {
       {"work_a", "a"},      {"root_a", "a"},        {"key", "b"},
       {"root_b", "b"},      {"root_c", "c"},        {"run", "thread"},
       {"deeper", "thread"}, {"<module>", "thread"}, {"root_starter", "starter"}};
-  std::map<std::string, std::size_t> seen;
-  for (const auto& sample : record({"spin"})) {
+  const auto owners_of = [&](auto begin, auto end) {
     std::set<std::string> found;
-    for (const auto& function : sample.chain()) {
-      if (const auto owner = owners.find(function); owner != owners.end()) {
+    for (; begin != end; ++begin) {
+      if (const auto owner = owners.find(*begin); owner != owners.end()) {
         found.insert(owner->second);
       }
     }
-    EXPECT_LE(found.size(), 1U) << testing::PrintToString(words_of(sample));
+    return found;
+  };
+  std::map<std::string, std::size_t> seen;
+  for (const auto& sample : record({"spin"})) {
+    const auto words = words_of(sample);
+    const auto mark = std::ranges::find(words, kMark);
+    const auto found = owners_of(words.begin(), mark);
+    const auto parents = owners_of(mark, words.end());
+    EXPECT_LE(found.size(), 1U) << testing::PrintToString(words);
+    EXPECT_FALSE(found.contains("thread") && mark != words.end()) << testing::PrintToString(words);
+    const auto legal = found.contains("c") ? std::set<std::string>{"starter", "thread"}
+                                           : std::set<std::string>{"thread"};
+    EXPECT_TRUE(parents.empty() || parents == legal) << testing::PrintToString(words);
     for (const auto& owner : found) {
       ++seen[owner];
     }
-    EXPECT_FALSE(found.contains("thread") && has_mark(sample, kMark))
-        << testing::PrintToString(words_of(sample));
   }
   EXPECT_GE(seen["thread"], 5U) << messages();
   EXPECT_GE(seen["a"], 5U) << messages();
@@ -222,7 +246,7 @@ TEST_P(Greenlets, AreNamedIfTheyWereSuspendedAtTheAttach) {
       continue;
     }
     ++all;
-    const auto words = without_c(words_of(sample));
+    const auto words = python_of(words_of(sample));
     if (words == Words{"burn", "work", "root", "[greenlet]"}) {
       ++right;
     } else if (std::ranges::find(words, kUnnamed) == words.end()) {
@@ -232,6 +256,69 @@ TEST_P(Greenlets, AreNamedIfTheyWereSuspendedAtTheAttach) {
   EXPECT_GE(right, 20U) << running.child().err();
   EXPECT_GE(static_cast<double>(right), 0.6 * static_cast<double>(all)) << running.child().err();
   EXPECT_THAT(wrong, testing::IsEmpty());
+}
+
+// As greenlet_spawn() of SQLAlchemy. The greenlets of both coroutines begin at the same address.
+constexpr auto kSpawned = R"(
+import asyncio, greenlet
+async def spawn(function):
+    context = greenlet.greenlet(function, greenlet.getcurrent())
+    result = context.switch()
+    while not context.dead:
+        result = context.switch(await result)
+def burn_a():
+    for _ in range(20000):
+        pass
+def burn_b():
+    for _ in range(20000):
+        pass
+def execute(burn):
+    burn()
+    greenlet.getcurrent().parent.switch(asyncio.sleep(0))
+    burn()
+async def order_a():
+    await spawn(lambda: execute(burn_a))
+async def order_b():
+    await spawn(lambda: execute(burn_b))
+async def main():
+    print("ready", flush=True)
+    while True:
+        await asyncio.gather(order_a(), order_b())
+asyncio.run(main())
+)";
+
+TEST_P(Greenlets, AreBelowTheCoroutineThatWaitsForThem) {
+  PythonProcess target{python(), kSpawned};
+  RunningRecord running{{"--engine", GetParam().engine, "-F", "999", "-e", "cpu-clock", "-o",
+                         data(), "-p", std::to_string(target.pid().value())}};
+  wait_for_cpu_time(target.pid(), std::chrono::milliseconds{700});
+  EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  std::map<std::string, std::size_t> right;
+  std::map<Words, std::size_t> wrong;
+  std::size_t all = 0;
+  for (const auto& sample : scripted_samples(data())) {
+    const auto words = words_of(sample);
+    if (words.empty() || !words[0].starts_with("burn_")) {
+      continue;
+    }
+    ++all;
+    const auto letter = words[0].substr(5);
+    const auto own = python_of(words);
+    const Words parents{std::ranges::find(words, kMark), words.end()};
+    const bool told = GetParam().engine == "bpf"
+                          ? parents.size() > 3 && parents[1] == "spawn" &&
+                                parents[2] == "order_" + letter && parents.back() == "<module>"
+                          : parents.size() == 1;
+    if (told && own.size() == 4 && own[1] == "execute" && own[3] == kMark) {
+      ++right[letter];
+    } else {
+      ++wrong[words];
+    }
+  }
+  EXPECT_GE(right["a"], 20U) << running.child().err();
+  EXPECT_GE(right["b"], 20U) << running.child().err();
+  EXPECT_GE(static_cast<double>(right["a"] + right["b"]), 0.99 * static_cast<double>(all))
+      << testing::PrintToString(wrong);
 }
 
 std::vector<Row> rows() {

@@ -97,10 +97,10 @@ asyncio.run(main())
   open({.tasks = true});
   sample(python.pid());
   EXPECT_EQ(layout_.tasks_later, !since(15));
-  sampler_->look_for_tasks();  // not loaded yet
+  sampler_->look_for_modules();  // not loaded yet
   python.send_line("go");
   ASSERT_EQ(python.read_line(), "ready");
-  sampler_->look_for_tasks();
+  sampler_->look_for_modules();
   collect(20, in_task);
 }
 

@@ -330,6 +330,19 @@ TEST_F(RecordsTest, SayWhatTheInnermostFunctionDoes) {
   EXPECT_EQ(stacks_.back().does, Does::kCall);
 }
 
+TEST_F(RecordsTest, HaveTheParentsOfAGreenlet) {
+  records_.take(code_record(1, "f", "f.py"));
+  const sampled_frame frame{.code = 1, .where = kByteCode};
+  records_.take(stack_record({frame, {.code = SAMPLER_PARENT, .where = 0}, frame, frame}));
+  EXPECT_THAT(frames(), ElementsAre("1@10"));
+  std::vector<std::uint32_t> parents;
+  for (const auto& each : stacks_.back().parents) {
+    parents.push_back(each.code);
+  }
+  EXPECT_THAT(parents, ElementsAre(kGreenlet, 1U, 1U));
+  EXPECT_EQ(codes_.back().qualname, "[greenlet]");
+}
+
 TEST_F(RecordsTest, HaveAFrameOfTheGarbageCollector) {
   records_.take(code_record(1, "f", "f.py"));
   for (int i = 0; i < 2; ++i) {

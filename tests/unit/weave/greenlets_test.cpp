@@ -30,6 +30,21 @@ TEST_F(Greenlets, EndAtTheirRoot) {
   EXPECT_EQ(summary_.python_only, 0U);
 }
 
+TEST_F(Greenlets, AreFollowedByTheirParents) {
+  auto stack = python({"a", "xy"});
+  const auto suspended = python({"bx"}).frames;
+  const PythonFrame start{.code = kStartOfGreenlet};
+  stack.parents = {start, suspended[0], suspended[1], start, suspended[1]};
+  EXPECT_EQ(woven_native("cEcErswmcEcEc", stack), "cEyxcEar[greenlet]xb[greenlet]b");
+}
+
+// In a switch, they may be those of another one.
+TEST_F(Greenlets, HaveNoParentsDuringASwitch) {
+  auto stack = python({"a"});
+  stack.parents = {{.code = kStartOfGreenlet}, stack.frames[0]};
+  EXPECT_EQ(woven_native("vwmcErs", stack), "va[greenlet switch]");
+}
+
 TEST_F(Greenlets, EndAtTheirRootWithFramePointers) {
   EXPECT_EQ(woven_one("cEcErmcEcEc", python({"a", "xy"})), "cEyxcEar[greenlet]");
 }
