@@ -6,7 +6,7 @@
 namespace pyinject::test {
 
 // Generous: the machine may be busy.
-inline constexpr std::chrono::seconds kPatience{60};
+inline constexpr std::chrono::seconds kPatience{120};
 // In milliseconds, for poll(2).
 inline constexpr int kPatienceMs = kPatience / std::chrono::milliseconds{1};
 
