@@ -15,10 +15,10 @@
 
 namespace pyinject::bpf {
 
-bool is_of_c(CodeKind kind, Does does) {
-  return kind == CodeKind::kC ||
-         (kind != CodeKind::kEvaluator &&
-          (does == Does::kCall || (does == Does::kUnknown && kind == CodeKind::kCLibrary)));
+bool is_of_c(CodeKind kind, sample::Does does) {
+  return kind == CodeKind::kC || (kind != CodeKind::kEvaluator &&
+                                  (does == sample::Does::kCall || (does == sample::Does::kUnknown &&
+                                                                   kind == CodeKind::kCLibrary)));
 }
 
 bool CodeFiles::is_interpreters(const procfs::Mapping& mapping) const {

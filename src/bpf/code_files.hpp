@@ -6,6 +6,7 @@
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/python/evaluator.hpp"
 #include "pyinject/python/target.hpp"
+#include "sample/states.hpp"
 
 #include <cstdint>
 #include <string>
@@ -21,7 +22,7 @@ enum class CodeKind : std::uint8_t { kEvaluator, kInterpreter, kCLibrary, kC, kK
 // Whether code of KIND, not kKernel, is a C function that Python called, or what one calls, and not
 // what the interpreter does for byte code. As src/report/machinery.hpp divides; where it is not
 // known what the Python function DOES, the file decides.
-[[nodiscard]] bool is_of_c(CodeKind kind, Does does);
+[[nodiscard]] bool is_of_c(CodeKind kind, sample::Does does);
 
 class CodeFiles {
  public:

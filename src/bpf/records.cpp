@@ -36,16 +36,16 @@ std::span<const std::byte> take_first(std::span<const std::byte>& bytes, std::si
   return taken;
 }
 
-Gil gil_of(std::uint8_t value) {
+sample::Gil gil_of(std::uint8_t value) {
   switch (value) {
     case SAMPLER_GIL_NONE:
-      return Gil::kNone;
+      return sample::Gil::kNone;
     case SAMPLER_GIL_HELD:
-      return Gil::kHeld;
+      return sample::Gil::kHeld;
     case SAMPLER_GIL_WAITED_FOR:
-      return Gil::kWaitedFor;
+      return sample::Gil::kWaitedFor;
     default:
-      return Gil::kUnknown;
+      return sample::Gil::kUnknown;
   }
 }
 
@@ -58,10 +58,10 @@ std::string key_of(const std::string& qualname, const python::CodeNames& names,
                      std::hash<std::string_view>{}(text), qualname, names.file);
 }
 
-Does does_of(unsigned value) {
-  return value == SAMPLER_DOES_CALL        ? Does::kCall
-         : value == SAMPLER_DOES_BYTE_CODE ? Does::kByteCode
-                                           : Does::kUnknown;
+sample::Does does_of(unsigned value) {
+  return value == SAMPLER_DOES_CALL        ? sample::Does::kCall
+         : value == SAMPLER_DOES_BYTE_CODE ? sample::Does::kByteCode
+                                           : sample::Does::kUnknown;
 }
 
 NativeEnd native_end_of(std::uint8_t value) {

@@ -5,6 +5,7 @@
 #include "base/budget.hpp"
 #include "pyinject/base/pid.hpp"
 #include "python/layout/frame_layout.hpp"
+#include "sample/states.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -30,12 +31,6 @@ class NativeTables;
 
 // Whether this build includes the sampler.
 [[nodiscard]] bool built_in();
-
-enum class Gil : std::uint8_t { kUnknown, kNone, kHeld, kWaitedFor };
-
-// What the innermost Python function was interpreted to do: C code below it was called by that
-// function, or belongs to the interpreter (arithmetic, look-up of attributes, allocation).
-enum class Does : std::uint8_t { kUnknown, kByteCode, kCall };
 
 // Code::number of a Python frame that stands for the garbage collector. Its caller is the function
 // in which it started, or, inside of it, the innermost function that it has called (a finalizer).
@@ -82,11 +77,11 @@ struct Stack {
   bool truncated = false;   // more than 512 frames
   bool unreadable = false;  // the outermost frames could not be read
   bool ungrouped = false;   // the frames do not tell which is the outermost of a group
-  Does does = Does::kUnknown;
-  bool python_thread = true;  // false: a C thread unknown to CPython
-  bool added = true;          // false: only NATIVE is read of this process
-  Gil gil = Gil::kUnknown;    // if requested
-  std::string task = {};      // name of the running asyncio task, if requested; empty: none
+  sample::Does does = sample::Does::kUnknown;
+  bool python_thread = true;                // false: a C thread unknown to CPython
+  bool added = true;                        // false: only NATIVE is read of this process
+  sample::Gil gil = sample::Gil::kUnknown;  // if requested
+  std::string task = {};  // name of the running asyncio task, if requested; empty: none
   // Program counters, innermost first; for callers, of the last byte of the call instruction.
   std::vector<std::uint64_t> native = {};
   NativeEnd native_end = NativeEnd::kNotRead;

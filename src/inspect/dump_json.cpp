@@ -31,15 +31,15 @@ ordered_json json_of(const DescribedCall& call) {
   return one;
 }
 
-const char* name_of(GilState state) {
+const char* name_of(sample::Gil state) {
   switch (state) {
-    case GilState::kNone:
+    case sample::Gil::kNone:
       return "none";
-    case GilState::kHeld:
+    case sample::Gil::kHeld:
       return "held";
-    case GilState::kAwaited:
+    case sample::Gil::kWaitedFor:
       return "awaited";
-    case GilState::kUnknown:
+    case sample::Gil::kUnknown:
       break;
   }
   return nullptr;

@@ -255,9 +255,9 @@ std::string Writer::state_of(const ProcessSnapshot& process, const ThreadSnapsho
   if (process.core && process.core->signal != 0 && process.core->thread == thread.tid) {
     gil = colored(kRed, "received " + printable(process.core->signal_name)) + ", ";
   }
-  if (thread.gil == GilState::kHeld) {
+  if (thread.gil == sample::Gil::kHeld) {
     gil += colored(kGreen, "holds the GIL") + ", ";
-  } else if (thread.gil == GilState::kAwaited) {
+  } else if (thread.gil == sample::Gil::kWaitedFor) {
     const auto holder = thread.gil_holder
                             ? fmt::format(" (held by thread {})", thread.gil_holder->value())
                             : std::string{};

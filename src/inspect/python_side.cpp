@@ -116,7 +116,7 @@ void PythonSide::add_frames(ThreadSnapshot& thread) const {
 }
 
 void PythonSide::add_gil(ThreadSnapshot& thread, std::optional<std::uint64_t> futex) const {
-  thread.gil = GilState::kUnknown;
+  thread.gil = sample::Gil::kUnknown;
   thread.gil_holder.reset();
   thread.interpreters.clear();
   for (const auto& one : gils_.of(thread.tid)) {
@@ -128,14 +128,14 @@ void PythonSide::add_gil(ThreadSnapshot& thread, std::optional<std::uint64_t> fu
       continue;
     }
     if (gil->holder == thread.tid) {
-      thread.gil = GilState::kHeld;
+      thread.gil = sample::Gil::kHeld;
       thread.gil_address = one.gil;
-    } else if (futex && gil->contains_futex(*futex) && thread.gil != GilState::kHeld) {
-      thread.gil = GilState::kAwaited;
+    } else if (futex && gil->contains_futex(*futex) && thread.gil != sample::Gil::kHeld) {
+      thread.gil = sample::Gil::kWaitedFor;
       thread.gil_address = one.gil;
       thread.gil_holder = gil->holder;
-    } else if (thread.gil == GilState::kUnknown) {
-      thread.gil = GilState::kNone;
+    } else if (thread.gil == sample::Gil::kUnknown) {
+      thread.gil = sample::Gil::kNone;
     }
   }
   std::ranges::sort(thread.interpreters);
@@ -165,9 +165,9 @@ void PythonSide::settle_gil(std::map<base::Tid, ThreadSnapshot>& threads) const 
     for (const auto& one : gils_.of(tid)) {
       const auto* const gil = gils_.find(one.gil);
       const auto holder = gil != nullptr ? gil->holder : std::nullopt;
-      if (thread.gil == GilState::kHeld && thread.gil_address == one.gil && holder != tid) {
-        thread.gil = GilState::kNone;
-      } else if (thread.gil == GilState::kAwaited && thread.gil_address == one.gil) {
+      if (thread.gil == sample::Gil::kHeld && thread.gil_address == one.gil && holder != tid) {
+        thread.gil = sample::Gil::kNone;
+      } else if (thread.gil == sample::Gil::kWaitedFor && thread.gil_address == one.gil) {
         thread.gil_holder = holder != tid ? holder : std::nullopt;
       }
     }

@@ -8,6 +8,7 @@
 #include "pyinject/base/remote_address.hpp"
 #include "pyinject/python/target.hpp"
 #include "python/objects/object_reader.hpp"
+#include "sample/states.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -34,8 +35,6 @@ enum class Activity {
 };
 // The stable name: "on_cpu", "runnable", "running_or_runnable", ...
 [[nodiscard]] std::string_view name(Activity activity);
-
-enum class GilState { kUnknown, kNone, kHeld, kAwaited };
 
 // Texts are as the process has them: not made printable.
 struct Frame {
@@ -64,9 +63,9 @@ struct ThreadSnapshot {
   bool python = false;                     // it has a Python thread state
   std::uint64_t python_id = 0;             // threading.get_ident()
   std::vector<std::int64_t> interpreters;  // ids, ascending; 0: the main one
-  GilState gil = GilState::kUnknown;
-  base::RemoteAddress gil_address;      // kHeld, kAwaited
-  std::optional<base::Tid> gil_holder;  // kAwaited: nullopt if unknown or free
+  sample::Gil gil = sample::Gil::kUnknown;
+  base::RemoteAddress gil_address;      // kHeld, kWaitedFor
+  std::optional<base::Tid> gil_holder;  // kWaitedFor: nullopt if unknown or free
 
   std::optional<python::Wait> wait;  // the lock, queue, ... that it waits for
 

@@ -133,7 +133,7 @@ void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it, Use use, b
   kinds_.counts.at(static_cast<std::size_t>(bpf::stack_kind(stack))) += count_of_it;
   ++added_;
   const Weight all{.count = static_cast<std::uint32_t>(count_of_it),
-                   .gil = stack.gil == bpf::Gil::kHeld,
+                   .gil = stack.gil == sample::Gil::kHeld,
                    .use = use};
   uses_.at(current_).at(static_cast<std::size_t>(use)) += all.count;
   uses_since_start_.at(static_cast<std::size_t>(use)) += all.count;

@@ -256,7 +256,7 @@ void ReadingSource::add_stack(base::Pid pid, Process& process, Tid tid,
     one.frames = process.frames.of(*stack, process.reader, functions_);
   }
   if (options_.gil && stack != nullptr) {
-    one.gil = held_before && holds_gil(process, tid) ? bpf::Gil::kHeld : bpf::Gil::kNone;
+    one.gil = held_before && holds_gil(process, tid) ? sample::Gil::kHeld : sample::Gil::kNone;
   }
   receiver_(one, static_cast<std::uint64_t>(count), false);
 }

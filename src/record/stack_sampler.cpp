@@ -46,26 +46,9 @@ std::vector<weave::PythonFrame> frames_of(const std::vector<bpf::Frame>& frames)
   return result;
 }
 
-weave::GilState gil_state(bpf::Gil gil) {
-  switch (gil) {
-    case bpf::Gil::kUnknown:
-      return weave::GilState::kUnknown;
-    case bpf::Gil::kNone:
-      return weave::GilState::kNone;
-    case bpf::Gil::kHeld:
-      return weave::GilState::kHeld;
-    case bpf::Gil::kWaitedFor:
-      return weave::GilState::kWaitedFor;
-  }
-  return weave::GilState::kUnknown;
-}
-
 // Of the innermost frame.
-weave::Does does_of(const bpf::Stack& stack) {
-  return stack.frames.front().code == bpf::kGarbageCollector ? weave::Does::kUnknown
-         : stack.does == bpf::Does::kCall                    ? weave::Does::kCall
-         : stack.does == bpf::Does::kByteCode                ? weave::Does::kByteCode
-                                                             : weave::Does::kUnknown;
+sample::Does does_of(const bpf::Stack& stack) {
+  return stack.frames.front().code == bpf::kGarbageCollector ? sample::Does::kUnknown : stack.does;
 }
 
 unwind::EndOfStack end_of_stack(bpf::NativeEnd end) {
@@ -342,7 +325,7 @@ void StackSampler::take(const bpf::Stack& stack) {
   }
   weave::PythonStack sampled{.truncated = stack.truncated || stack.unreadable,
                              .ungrouped = stack.ungrouped,
-                             .gil = gil_state(stack.gil),
+                             .gil = stack.gil,
                              .task = stack.task,
                              .observed = stack.added};
   sampled.frames = frames_of(stack.frames);

@@ -221,19 +221,10 @@ void CodePlaces::name_by_files(std::vector<std::string>& names) {
   }
 }
 
-Does CodePlaces::does_of(std::uint32_t place) const {
+sample::Does CodePlaces::does_of(std::uint32_t place) const {
   const auto& [kind, object, address] = places_[place];
-  if (kind != PlaceKind::kFile || !objects_[object].synthetic) {
-    return Does::kUnknown;
-  }
-  switch (weave::SyntheticNames::does_at(address)) {
-    case weave::Does::kByteCode:
-      return Does::kByteCode;
-    case weave::Does::kCall:
-      return Does::kCall;
-    default:
-      return Does::kUnknown;
-  }
+  const bool synthetic = kind == PlaceKind::kFile && objects_[object].synthetic;
+  return synthetic ? weave::SyntheticNames::does_at(address) : sample::Does::kUnknown;
 }
 
 std::vector<bool> CodePlaces::lost_names() const {

@@ -46,7 +46,7 @@ class CodePlaces {
   void set_kernel(const std::string& symbol, std::uint64_t address);
 
   // What the Python function at PLACE does; kUnknown: it does not say so, or is none.
-  [[nodiscard]] Does does_of(std::uint32_t place) const;
+  [[nodiscard]] sample::Does does_of(std::uint32_t place) const;
 
   // Adds functions and frames of all places to PROFILE, and returns the frame of each place.
   [[nodiscard]] std::vector<std::uint32_t> name_all(Profile& profile);

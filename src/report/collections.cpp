@@ -117,7 +117,7 @@ void add_collections(
   std::unordered_map<std::uint32_t, std::uint32_t> known;
   for (auto& sample : profile.samples) {
     // The BPF program reads CPython's own flag.
-    const bool told = sample.does != Does::kUnknown;
+    const bool told = sample.does != sample::Does::kUnknown;
     if (!told && nodes[sample.stack]) {
       const auto [entry, fresh] = known.try_emplace(sample.stack, sample.stack);
       if (fresh) {

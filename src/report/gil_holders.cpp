@@ -10,10 +10,8 @@ namespace pyinject::report {
 
 namespace {
 
-enum class GilState : std::uint8_t { kNone, kHeld, kWaited };
-
 struct GilStack {
-  GilState state = GilState::kNone;
+  sample::Gil state = sample::Gil::kNone;
   std::uint32_t row = 0;
 };
 
@@ -47,8 +45,9 @@ const GilStack& HolderFinder::stack_of(const Sample& sample) {
   if (fresh) {
     const auto facts = selection_.facts_of(sample.stack);
     if (facts.admitted && facts.self && !facts.marks.gil.empty()) {
-      entry->second = {.state = facts.marks.gil == "held" ? GilState::kHeld : GilState::kWaited,
-                       .row = *facts.self};
+      entry->second = {
+          .state = facts.marks.gil == "held" ? sample::Gil::kHeld : sample::Gil::kWaitedFor,
+          .row = *facts.self};
     }
   }
   return entry->second;
@@ -76,9 +75,9 @@ std::map<RowKey, std::vector<Holder>> HolderFinder::find() {
     }
     const auto& stack = stack_of(sample);
     const bool wait = profile_.events[sample.event].unit == Unit::kWaits;
-    if (wait && stack.state == GilState::kWaited) {
+    if (wait && stack.state == sample::Gil::kWaitedFor) {
       waits.emplace_back(&sample, stack.row);
-    } else if (!wait && stack.state == GilState::kHeld) {
+    } else if (!wait && stack.state == sample::Gil::kHeld) {
       held_[profile_.threads[sample.thread].pid].push_back({.time = sample.time, .row = stack.row});
     }
   }

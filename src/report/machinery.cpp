@@ -196,7 +196,7 @@ Leaf Leaves::leaf_by_names(const std::vector<std::uint32_t>& frames, std::size_t
              : Leaf::kNative;
 }
 
-Leaf Leaves::leaf_of(const std::vector<std::uint32_t>& frames, Does does) {
+Leaf Leaves::leaf_of(const std::vector<std::uint32_t>& frames, sample::Does does) {
   if (function_of(profile_, frames.front()).kind == Kind::kKernel) {
     return Leaf::kKernel;
   }
@@ -218,13 +218,13 @@ Leaf Leaves::leaf_of(const std::vector<std::uint32_t>& frames, Does does) {
     }
     only_evaluator = only_evaluator && is_evaluator(frames, i, python);
   }
-  if (only_evaluator || does == Does::kByteCode) {
+  if (only_evaluator || does == sample::Does::kByteCode) {
     return Leaf::kPython;
   }
-  return does == Does::kCall ? Leaf::kNative : leaf_by_names(frames, python);
+  return does == sample::Does::kCall ? Leaf::kNative : leaf_by_names(frames, python);
 }
 
-std::string_view Leaves::use_of(const std::vector<std::uint32_t>& frames, Does does) {
+std::string_view Leaves::use_of(const std::vector<std::uint32_t>& frames, sample::Does does) {
   const auto leaf = leaf_of(frames, does);
   if (leaf == Leaf::kKernel) {
     return "kernel";

@@ -45,10 +45,11 @@ class Leaves {
   explicit Leaves(const Profile& profile);
   // FRAMES: innermost first, indices in Profile::frames; not empty. If DOES is unknown, the names
   // of C functions tell.
-  [[nodiscard]] Leaf leaf_of(const std::vector<std::uint32_t>& frames, Does does);
+  [[nodiscard]] Leaf leaf_of(const std::vector<std::uint32_t>& frames, sample::Does does);
   // The same in the words of `why`: "python", "c", "kernel", or "gc", "import" if FRAMES have a
   // function of the garbage collector or of the import system; "undecided".
-  [[nodiscard]] std::string_view use_of(const std::vector<std::uint32_t>& frames, Does does);
+  [[nodiscard]] std::string_view use_of(const std::vector<std::uint32_t>& frames,
+                                        sample::Does does);
 
  private:
   enum class Known : std::uint8_t { kNot, kYes, kNo };
@@ -72,7 +73,7 @@ class Uses {
  private:
   const Profile& profile_;
   Leaves leaves_;
-  std::map<std::pair<std::uint32_t, Does>, std::string_view> known_;  // by stack
+  std::map<std::pair<std::uint32_t, sample::Does>, std::string_view> known_;  // by stack
 };
 
 }  // namespace pyinject::report

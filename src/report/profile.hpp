@@ -2,6 +2,8 @@
 // read_profile() (src/report/reader.hpp) makes one from a perf.data file.
 #pragma once
 
+#include "sample/states.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -64,17 +66,13 @@ struct Thread {
   std::string process{};  // the name of the process's main thread; may be empty
 };
 
-// What the innermost Python function of a sample was interpreted to do: C code below it was called
-// by it (kCall), or belongs to the interpreter (kByteCode).
-enum class Does : std::uint8_t { kUnknown, kByteCode, kCall };
-
 struct Sample {
   std::uint64_t time = 0;    // nanoseconds, by the recording's clock
   std::uint64_t period = 1;  // in the event's own unit
   std::uint32_t stack = 0;   // innermost node; 0: no stack
   std::uint32_t thread = 0;  // index in Profile::threads
   std::uint32_t event = 0;   // index in Profile::events
-  Does does = Does::kUnknown;
+  sample::Does does = sample::Does::kUnknown;
 };
 
 // The start of a process by fork.

@@ -316,7 +316,7 @@ void Reader::name_stacks() {
   const auto frames = places_->name_all(profile_);
   const auto& raw = stacks_->nodes();
   std::vector<std::uint32_t> nodes(raw.size());
-  std::vector<Does> does(raw.size());
+  std::vector<sample::Does> does(raw.size());
   PairNumbers numbers;
   const auto child = [&](std::uint32_t caller, std::uint32_t frame) {
     const auto [number, fresh] = numbers.try_emplace(caller, frame, profile_.nodes.size());
@@ -331,7 +331,7 @@ void Reader::name_stacks() {
     nodes[i] = dropped ? 0 : child(caller, frames[raw[i].place]);
     // Only the innermost Python function says so.
     const auto own = places_->does_of(raw[i].place);
-    does[i] = own != Does::kUnknown ? own : does[raw[i].caller];
+    does[i] = own != sample::Does::kUnknown ? own : does[raw[i].caller];
   }
   for (std::size_t i = 0; i < innermost_.size(); ++i) {
     auto& sample = profile_.samples[i];
@@ -340,7 +340,7 @@ void Reader::name_stacks() {
       continue;
     }
     const auto own = places_->does_of(innermost_[i]);
-    sample.does = own != Does::kUnknown ? own : does[sample.stack];
+    sample.does = own != sample::Does::kUnknown ? own : does[sample.stack];
     sample.stack = child(nodes[sample.stack], frames[innermost_[i]]);
   }
   add_collections(profile_, child);

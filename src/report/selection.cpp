@@ -24,7 +24,7 @@ struct SliceKey {
   std::uint32_t stack = 0;
   std::uint32_t event = 0;
   std::uint32_t thread = 0;
-  Does does = Does::kUnknown;
+  sample::Does does = sample::Does::kUnknown;
   bool operator==(const SliceKey&) const = default;
 };
 
@@ -123,7 +123,7 @@ void Selection::choose_rows(StackFacts& facts) {
   facts.all.erase(std::unique(facts.all.begin(), facts.all.end()), facts.all.end());
 }
 
-StackFacts Selection::facts_of(std::uint32_t stack, Does does) {
+StackFacts Selection::facts_of(std::uint32_t stack, sample::Does does) {
   StackFacts facts{.frames = frames_of(profile_, stack)};
   facts.leaf = facts.frames.empty() ? Leaf::kNative : leaves_.leaf_of(facts.frames, does);
   facts.marks = take_marks(profile_, facts.frames);
@@ -165,7 +165,7 @@ std::vector<Slice> Selection::slices() const {
 
 void Selection::visit(const std::function<void(const Slice&, const StackFacts&)>& take) {
   std::optional<StackFacts> facts;
-  std::pair<std::uint32_t, Does> last;
+  std::pair<std::uint32_t, sample::Does> last;
   for (const auto& slice : slices()) {
     if (!facts || last != std::pair{slice.stack, slice.does}) {
       last = {slice.stack, slice.does};

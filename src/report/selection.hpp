@@ -22,7 +22,7 @@ struct Slice {
   std::uint32_t stack = 0;
   std::uint32_t event = 0;
   std::uint32_t thread = 0;
-  Does does = Does::kUnknown;
+  sample::Does does = sample::Does::kUnknown;
   std::uint64_t samples = 0;
   std::uint64_t weight =
       0;  // in the unit of tables: the number of samples, or nanoseconds of waits
@@ -76,7 +76,8 @@ class Selection {
 
   // Whether the filters leave SAMPLE, apart from those that ask for its stack.
   [[nodiscard]] bool admits(const Sample& sample) const;
-  [[nodiscard]] StackFacts facts_of(std::uint32_t stack, Does does = Does::kUnknown);
+  [[nodiscard]] StackFacts facts_of(std::uint32_t stack,
+                                    sample::Does does = sample::Does::kUnknown);
   // Visits all admitted samples. Slices of one stack follow each other.
   void visit(const std::function<void(const Slice&, const StackFacts&)>& take);
   [[nodiscard]] const RowKey& key(std::uint32_t row) const { return names_.key(row); }

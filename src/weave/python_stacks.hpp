@@ -2,6 +2,7 @@
 // frames (the low-rate reader; a BPF program) is a StackSource.
 #pragma once
 
+#include "sample/states.hpp"
 #include "unwind/unwinder.hpp"
 
 #include <cstddef>
@@ -12,10 +13,6 @@
 
 namespace pyinject::weave {
 
-// What a Python function was interpreted to do. C code below it was called by it (kCall), or
-// belongs to the interpreter: arithmetic, look-up of attributes, allocation (kByteCode).
-enum class Does : std::uint8_t { kUnknown, kByteCode, kCall };
-
 struct PythonFrame {
   std::uint64_t activation = 0;  // identity of the frame: its address
   std::uint64_t code = 0;        // its code object, by a unique number
@@ -23,7 +20,7 @@ struct PythonFrame {
   // The outermost of the frames that share one C activation of the evaluator (the previous frame is
   // an entry frame).
   bool outermost = false;
-  Does does = Does::kUnknown;  // only of the innermost one
+  sample::Does does = sample::Does::kUnknown;  // only of the innermost one
   bool operator==(const PythonFrame&) const = default;
 };
 
@@ -36,9 +33,6 @@ struct CodeName {
   std::string file;
   std::uint32_t first_line = 0;  // 0: unknown
 };
-
-// State of the thread with respect to the GIL.
-enum class GilState : std::uint8_t { kUnknown, kNone, kHeld, kWaitedFor };
 
 // The C functions of a sample, unwound when it was taken.
 struct NativeStack {
@@ -56,7 +50,7 @@ struct PythonStack {
   bool whole = false;
   bool truncated = false;  // complete except for some frames at the root
   bool ungrouped = false;  // `outermost` of the frames is not known
-  GilState gil = GilState::kUnknown;
+  sample::Gil gil = sample::Gil::kUnknown;
   std::string task{};    // name of the running asyncio task; empty: none
   bool observed = true;  // false: of a process whose Python stacks are not read
 };

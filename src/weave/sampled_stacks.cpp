@@ -87,7 +87,7 @@ void SampledStacks::add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time
   Entry entry{.time = time,
               .pid = pid,
               .gil = stack.gil,
-              .does = stack.frames.empty() ? Does::kUnknown : stack.frames.front().does,
+              .does = stack.frames.empty() ? sample::Does::kUnknown : stack.frames.front().does,
               .truncated = stack.truncated,
               .ungrouped = stack.ungrouped,
               .used = false,

@@ -96,8 +96,8 @@ class SampledStacks : public StackSource {
     std::uint32_t native = kRoot;
     std::uint32_t task = 0;
     std::uint32_t pid = 0;
-    GilState gil = GilState::kUnknown;
-    Does does = Does::kUnknown;
+    sample::Gil gil = sample::Gil::kUnknown;
+    sample::Does does = sample::Does::kUnknown;
     bool truncated = false;
     bool ungrouped = false;
     bool used = false;

@@ -39,15 +39,15 @@ void SyntheticNames::expect(const NamedCode& code, std::uint32_t last_line) {
   }
 }
 
-std::uint64_t SyntheticNames::Place::address(std::uint32_t line, Does does) const {
+std::uint64_t SyntheticNames::Place::address(std::uint32_t line, sample::Does does) const {
   const bool has_it = first_line <= line && line <= last_line;
   return begin + kInside + std::uint64_t{kBytesOfLine} * (has_it ? line - first_line : 0) + 1 +
          static_cast<std::uint64_t>(does);
 }
 
-Does SyntheticNames::does_at(std::uint64_t address) {
+sample::Does SyntheticNames::does_at(std::uint64_t address) {
   const auto number = address % kBytesOfLine;
-  return number == 0 ? Does::kUnknown : static_cast<Does>(number - 1);
+  return number == 0 ? sample::Does::kUnknown : static_cast<sample::Does>(number - 1);
 }
 
 SyntheticNames::Place SyntheticNames::Place::at(std::uint64_t address) {

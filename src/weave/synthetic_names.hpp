@@ -29,7 +29,7 @@ class SyntheticNames {
   static constexpr std::uint64_t kSize = std::uint64_t{256} << 20U;  // of the range, in bytes
 
   // What address() encodes in ADDRESS, of a range that begins at a multiple of kStride.
-  [[nodiscard]] static Does does_at(std::uint64_t address);
+  [[nodiscard]] static sample::Does does_at(std::uint64_t address);
 
   // Maximum number of lines that have addresses, shared among processes (base/budget.hpp).
   static constexpr std::uint64_t kMostForLines = std::uint64_t{16} << 20U;
@@ -48,7 +48,8 @@ class SyntheticNames {
     std::uint32_t last_line = 0;  // 0: no lines
     // The address of LINE: BEGIN + 8 + 4 times its distance from the first line, plus 1, and what
     // DOES is as a number. For 0 and for lines out of range, the address of the first line.
-    [[nodiscard]] std::uint64_t address(std::uint32_t line = 0, Does does = Does::kUnknown) const;
+    [[nodiscard]] std::uint64_t address(std::uint32_t line = 0,
+                                        sample::Does does = sample::Does::kUnknown) const;
     // A place with only ADDRESS, which has its name elsewhere.
     [[nodiscard]] static Place at(std::uint64_t address);
   };

@@ -86,9 +86,9 @@ void Weaver::mark_root(SampleWork& work, const PythonStack& stack) {
   if (options_.flags.tasks && !stack.task.empty()) {
     mark(work, fmt::format("[task {}]", base::printable(stack.task)));
   }
-  if (options_.flags.gil && stack.gil == GilState::kHeld) {
+  if (options_.flags.gil && stack.gil == sample::Gil::kHeld) {
     mark(work, "[GIL held]");
-  } else if (options_.flags.gil && stack.gil == GilState::kWaitedFor) {
+  } else if (options_.flags.gil && stack.gil == sample::Gil::kWaitedFor) {
     mark(work, "[waiting for the GIL]");
   }
 }

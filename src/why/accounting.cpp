@@ -129,7 +129,7 @@ Use Accountant::use_of(const Event& event, const PythonStack* stack) {
   if (stack != nullptr && (stack->collects || stack->imports)) {
     return stack->collects ? Use::kCollector : Use::kImport;
   }
-  const auto does = stack == nullptr ? bpf::Does::kUnknown : stack->does;
+  const auto does = stack == nullptr ? sample::Does::kUnknown : stack->does;
   return bpf::is_of_c(event.code, does) ? Use::kC : Use::kPython;
 }
 

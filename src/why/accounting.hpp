@@ -1,6 +1,7 @@
 // Accounts for the wall time of each thread of a recording. Pure.
 #pragma once
 
+#include "sample/states.hpp"
 #include "why/recording.hpp"
 
 #include <array>
@@ -51,7 +52,7 @@ struct Wait {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   Use use = Use::kUnknown;
-  bpf::Gil gil = bpf::Gil::kUnknown;  // kHeld: it kept the GIL meanwhile
+  sample::Gil gil = sample::Gil::kUnknown;  // kHeld: it kept the GIL meanwhile
   std::uint32_t stack = 0;
   std::uint32_t place = 0;   // a kernel function
   std::uint32_t object = 0;  // the class of a Python object; 0: unknown
@@ -65,7 +66,7 @@ struct Sample {
   std::uint32_t tid = 0;
   std::uint64_t time = 0;
   Use use = Use::kUnknown;
-  bpf::Gil gil = bpf::Gil::kUnknown;
+  sample::Gil gil = sample::Gil::kUnknown;
   std::uint32_t stack = 0;
   std::uint32_t place = 0;  // a kernel function, or a C function or its file
   double weight = 0;        // nanoseconds that it stands for

@@ -55,13 +55,13 @@ struct Holds {
 Holds holds_of(const Accounts& accounts) {
   Holds holds;
   for (const auto& wait : accounts.waits) {
-    if (wait.gil == bpf::Gil::kHeld && wait.use != Use::kGil) {
+    if (wait.gil == sample::Gil::kHeld && wait.use != Use::kGil) {
       holds.waits.push_back(
           {.begin = wait.begin, .end = wait.end, .tid = wait.tid, .stack = wait.stack});
     }
   }
   for (const auto& sample : accounts.samples) {
-    if (sample.gil == bpf::Gil::kHeld) {
+    if (sample.gil == sample::Gil::kHeld) {
       holds.samples.push_back(
           {.begin = sample.time, .end = sample.time, .tid = sample.tid, .stack = sample.stack});
     }

@@ -53,20 +53,6 @@ Sighting::Object object_of(python::Wait::Kind kind) {
              : Sighting::Object::kThread;
 }
 
-bpf::Gil gil_of(inspect::GilState state) {
-  switch (state) {
-    case inspect::GilState::kHeld:
-      return bpf::Gil::kHeld;
-    case inspect::GilState::kAwaited:
-      return bpf::Gil::kWaitedFor;
-    case inspect::GilState::kNone:
-      return bpf::Gil::kNone;
-    case inspect::GilState::kUnknown:
-      break;
-  }
-  return bpf::Gil::kUnknown;
-}
-
 bool is_blocked(const inspect::ThreadSnapshot& thread) {
   return !thread.ran_meanwhile && (thread.activity == inspect::Activity::kSleeping ||
                                    thread.activity == inspect::Activity::kUninterruptible);
@@ -292,7 +278,7 @@ void Recorder::add_sighting(const inspect::ProcessSnapshot& process,
   Sighting sighting{.time = time,
                     .tid = static_cast<std::uint32_t>(thread.tid.value()),
                     .work = found.work,
-                    .gil = gil_of(thread.gil),
+                    .gil = thread.gil,
                     .stack = stack_of(thread.frames)};
   if (!functions.empty()) {
     sighting.place =

@@ -6,6 +6,7 @@
 #include "procfs/kernel_work.hpp"
 #include "pyinject/perfdata/stack_counts.hpp"
 #include "python/objects/object_reader.hpp"
+#include "sample/states.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -95,8 +96,8 @@ struct PythonStack {
   std::uint64_t time = 0;  // of a kSample or kLeaves of the same thread, or of its kWakeup
   std::uint32_t tid = 0;
   std::uint32_t stack = 0;
-  bpf::Gil gil = bpf::Gil::kUnknown;
-  bpf::Does does = bpf::Does::kUnknown;
+  sample::Gil gil = sample::Gil::kUnknown;
+  sample::Does does = sample::Does::kUnknown;
   perfdata::StackKind kind = perfdata::StackKind::kComplete;
   bool collects = false;  // runs the garbage collector
   bool imports = false;   // runs an import: a function of importlib._bootstrap is in the stack
@@ -117,7 +118,7 @@ struct Sighting {
   bool connected = false;   // the call waits for one connected socket
   bool unnamed = false;     // the call waits for a local socket without a name
   bool by_client = false;   // the peer of the socket has connected to this process
-  bpf::Gil gil = bpf::Gil::kUnknown;
+  sample::Gil gil = sample::Gil::kUnknown;
   Object object = Object::kNone;
   std::uint32_t object_class = 0;  // "Lock"
   std::uint32_t object_name = 0;   // "Lock 0x7f..."

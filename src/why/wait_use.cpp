@@ -55,7 +55,7 @@ Use of_work(KernelWork work, const Sighting* sighting) {
 
 WaitUses::WaitUses(const Recording& recording) {
   for (const auto& sighting : recording.sightings) {
-    if (sighting.stack != 0 && sighting.gil != bpf::Gil::kWaitedFor) {
+    if (sighting.stack != 0 && sighting.gil != sample::Gil::kWaitedFor) {
       auto& known = by_stack_[sighting.stack];
       if (known == nullptr || known->object == Sighting::Object::kNone) {
         known = &sighting;
@@ -66,8 +66,8 @@ WaitUses::WaitUses(const Recording& recording) {
 
 WaitUses::Found WaitUses::of(const WaitFacts& facts) const {
   const auto* sighting = facts.sighting;
-  if (facts.gil == bpf::Gil::kWaitedFor ||
-      (sighting != nullptr && sighting->gil == bpf::Gil::kWaitedFor)) {
+  if (facts.gil == sample::Gil::kWaitedFor ||
+      (sighting != nullptr && sighting->gil == sample::Gil::kWaitedFor)) {
     return {.use = Use::kGil};
   }
   const auto work = facts.work != KernelWork::kUnknown ? facts.work

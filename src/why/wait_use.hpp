@@ -2,6 +2,7 @@
 // Pure.
 #pragma once
 
+#include "sample/states.hpp"
 #include "why/accounting.hpp"
 #include "why/recording.hpp"
 
@@ -12,7 +13,7 @@ namespace pyinject::why {
 
 struct WaitFacts {
   KernelWork work = KernelWork::kUnknown;
-  bpf::Gil gil = bpf::Gil::kUnknown;
+  sample::Gil gil = sample::Gil::kUnknown;
   std::uint32_t stack = 0;
   const Sighting* sighting = nullptr;  // during this wait; nullptr: none
 };

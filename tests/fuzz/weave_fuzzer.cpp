@@ -55,7 +55,7 @@ class AnyFrames : public weave::StackSource {
     return {.frames = query.time % 8 == 6 ? std::vector<weave::PythonFrame>{} : frames_,
             .whole = whole_,
             .truncated = query.time % 4 == 3,
-            .gil = static_cast<weave::GilState>(query.time % 4),
+            .gil = static_cast<sample::Gil>(query.time % 4),
             .task = query.time % 4 == 2 ? "\x1b[1m" : ""};
   }
   [[nodiscard]] const weave::CodeName* name(std::uint32_t pid, std::uint64_t code) const override {

@@ -11,11 +11,11 @@
 namespace pyinject::test {
 namespace {
 
-using bpf::Gil;
+using sample::Gil;
 
 class BpfGilTest : public BpfSampling {
  protected:
-  [[nodiscard]] std::size_t count(Gil gil) const {
+  [[nodiscard]] std::size_t count(sample::Gil gil) const {
     return static_cast<std::size_t>(std::ranges::count(stacks_, gil, &bpf::Stack::gil));
   }
   [[nodiscard]] base::RemoteAddress gil_of(base::Pid pid) const {
@@ -26,8 +26,8 @@ class BpfGilTest : public BpfSampling {
   }
   void expect_held() {
     std::erase_if(stacks_, [this](const auto& stack) { return !text(stack).starts_with("spin "); });
-    EXPECT_GT(count(Gil::kHeld), stacks_.size() * 9 / 10);
-    EXPECT_EQ(count(Gil::kUnknown), 0U);
+    EXPECT_GT(count(sample::Gil::kHeld), stacks_.size() * 9 / 10);
+    EXPECT_EQ(count(sample::Gil::kUnknown), 0U);
   }
 };
 
@@ -75,7 +75,7 @@ spin()
 )"};
   open({.gil = true});
   sample(python.pid(), SampledEvent::kSwitches);
-  collect(20, [](const auto& stack) { return stack.gil == Gil::kWaitedFor; });
+  collect(20, [](const auto& stack) { return stack.gil == sample::Gil::kWaitedFor; });
 }
 
 // Makes the system call that releasing the GIL makes: a wakeup of one of the GIL's futexes.
@@ -95,8 +95,8 @@ while True:
   python.send_line(std::to_string(gil.value()));
   collect(500);
   // ctypes releases the GIL for the call.
-  collect(50, [](const auto& stack) { return stack.gil == Gil::kNone; });
-  EXPECT_EQ(count(Gil::kWaitedFor), 0U);
+  collect(50, [](const auto& stack) { return stack.gil == sample::Gil::kNone; });
+  EXPECT_EQ(count(sample::Gil::kWaitedFor), 0U);
 }
 
 // A musl-style condition variable, at a place that glibc does not read while there are no waiters.
@@ -104,7 +104,7 @@ while True:
 // `other`, which is in no list.
 class BpfGilListTest : public BpfGilTest {
  protected:
-  void wait_in(const std::string& node, std::uint64_t condition, Gil wanted) {
+  void wait_in(const std::string& node, std::uint64_t condition, sample::Gil wanted) {
     PythonProcess python{GetParam(), std::string{kReady} + R"(
 import ctypes
 call = ctypes.CDLL(None).syscall
@@ -130,16 +130,16 @@ while True:
 };
 
 TEST_P(BpfGilListTest, MarksAThreadThatWaitsInTheListOfTheLock) {
-  wait_in("newer", 16, Gil::kWaitedFor);
+  wait_in("newer", 16, sample::Gil::kWaitedFor);
 }
 
 TEST_P(BpfGilListTest, MarksAnOlderWaiterInTheList) {
-  wait_in("older", 16 + 48 + 40, Gil::kWaitedFor);
+  wait_in("older", 16 + 48 + 40, sample::Gil::kWaitedFor);
 }
 
 TEST_P(BpfGilListTest, DoesNotMarkAThreadThatIsInNoList) {
-  wait_in("other", 16, Gil::kNone);
-  EXPECT_EQ(count(Gil::kWaitedFor), 0U);
+  wait_in("other", 16, sample::Gil::kNone);
+  EXPECT_EQ(count(sample::Gil::kWaitedFor), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfGilListTest,

@@ -262,16 +262,16 @@ TEST_P(BadInput, HasItsMessageAndStatus) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, BadInput,
-    testing::Values(
-        std::tuple{std::vector<std::string>{"recrod"}, 129, "unknown verb 'recrod'"},
-        std::tuple{std::vector<std::string>{"record", "-p", "4194304", "true"}, kFailure,
-                   "pid 4194304: "},
-        std::tuple{std::vector<std::string>{"record", "-p", "1", "no-such-command"}, 127,
-                   "cannot run 'no-such-command'"},
-        std::tuple{std::vector<std::string>{"record", "-p", "1", "/etc/passwd"}, 126,
-                   "cannot run '/etc/passwd': Permission denied"},
-        std::tuple{std::vector<std::string>{"record", "-p", "1", "--perf", "/no/perf", "true"},
-                   kFailure, "cannot run '/no/perf'"}));
+    testing::Values(std::tuple{std::vector<std::string>{"recrod"}, 129, "unknown verb 'recrod'"},
+                    std::tuple{std::vector<std::string>{"record", "-p", "4194304", "true"},
+                               kFailure, "pid 4194304: "},
+                    std::tuple{std::vector<std::string>{"record", "-p", "1", "no-such-command"},
+                               127, "cannot run 'no-such-command'"},
+                    std::tuple{std::vector<std::string>{"record", "-p", "1", "/etc/passwd"}, 126,
+                               "cannot run '/etc/passwd': Permission denied"},
+                    std::tuple{
+                        std::vector<std::string>{"record", "-p", "1", "--perf", "/no/perf", "true"},
+                        kFailure, "cannot run '/no/perf'"}));
 
 TEST(Cli, RefusesAKernelThread) {
   for (const auto pid : procfs::list_processes()) {

@@ -139,7 +139,7 @@ TEST_F(RecordsTest, FramesHaveTheLinesOfTheirInstructions) {
   EXPECT_EQ(stacks_[0].tid, 8U);
   EXPECT_EQ(stacks_[0].address, 0x40U);
   EXPECT_EQ(stacks_[0].time, 1234U);
-  EXPECT_EQ(stacks_[0].gil, Gil::kHeld);
+  EXPECT_EQ(stacks_[0].gil, sample::Gil::kHeld);
   EXPECT_TRUE(stacks_[0].python_thread);
   EXPECT_THAT(frames(), ElementsAre("1@12", "2@10|"));
 }
@@ -216,11 +216,11 @@ TEST_F(RecordsTest, FlagsSayWhatTheStackIsNot) {
   EXPECT_TRUE(stacks_[0].truncated);
   EXPECT_TRUE(stacks_[0].by_clock);
   EXPECT_FALSE(stacks_[0].unreadable);
-  EXPECT_EQ(stacks_[0].gil, Gil::kWaitedFor);
+  EXPECT_EQ(stacks_[0].gil, sample::Gil::kWaitedFor);
   EXPECT_TRUE(stacks_[1].unreadable);
-  EXPECT_EQ(stacks_[1].gil, Gil::kNone);
+  EXPECT_EQ(stacks_[1].gil, sample::Gil::kNone);
   EXPECT_FALSE(stacks_[2].python_thread);
-  EXPECT_EQ(stacks_[2].gil, Gil::kUnknown);
+  EXPECT_EQ(stacks_[2].gil, sample::Gil::kUnknown);
 }
 
 TEST_F(RecordsTest, TasksHaveTheirNamesOrTheNumberThatCPythonWouldShow) {
@@ -327,7 +327,7 @@ TEST(RecordsBudget, KeepsNoMoreNamesThanTheShareOfTheirProcess) {
 
 TEST_F(RecordsTest, SayWhatTheInnermostFunctionDoes) {
   records_.take(stack_record({{.code = 0, .where = SAMPLER_OUTERMOST}}));
-  EXPECT_EQ(stacks_.back().does, Does::kCall);
+  EXPECT_EQ(stacks_.back().does, sample::Does::kCall);
 }
 
 TEST_F(RecordsTest, HaveTheParentsOfAGreenlet) {

@@ -103,7 +103,7 @@ TEST(Folded, HasNoFileOfTheGarbageCollector) {
 TEST(Pprof, SaysWhatTheTimeOfASampleWasUsedFor) {
   constexpr int kGzip = 31;
   auto profile = two_threads();
-  profile.samples[1].does = report::Does::kByteCode;
+  profile.samples[1].does = sample::Does::kByteCode;
   const test::DecodedMessage message{inflated(text_of(profile, write_pprof), kGzip)};
   const auto strings = message.texts(6);
   std::vector<std::string> uses;
@@ -242,7 +242,7 @@ TEST_F(Page, HasItsDataAndNothingOfTheNetwork) {
 
 TEST_F(Page, SaysWhatTheTimeWasUsedFor) {
   auto profile = two_threads();
-  profile.samples[1].does = report::Does::kByteCode;
+  profile.samples[1].does = sample::Does::kByteCode;
   const auto data = data_of(flamegraph(profile, nullptr, {}));
   const auto uses = data.at("uses").get<std::vector<std::string>>();
   std::vector<std::string> shown;

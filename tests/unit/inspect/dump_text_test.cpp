@@ -184,7 +184,7 @@ TEST(DumpText, NamesEachState) {
     thread.processor = 3;
     thread.kernel.clear();
     thread.call.reset();
-    thread.gil = GilState::kHeld;
+    thread.gil = sample::Gil::kHeld;
     return to_text(process);
   };
   EXPECT_THAT(state(Activity::kOnProcessor), HasSubstr(": holds the GIL, running on CPU 3\n"));

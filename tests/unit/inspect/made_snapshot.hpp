@@ -30,7 +30,7 @@ inline inspect::ProcessSnapshot made_snapshot() {
   main.python = true;
   main.python_id = 77;
   main.interpreters = {0};
-  main.gil = GilState::kNone;
+  main.gil = sample::Gil::kNone;
   main.frames = {{.function = "wait", .file = "/srv/app.py", .line = 7},
                  {.function = "<module>", .file = "/srv/app.py", .line = 0}};
   ThreadSnapshot native;
@@ -43,7 +43,7 @@ inline inspect::ProcessSnapshot made_snapshot() {
   worker.activity = Activity::kSleeping;
   worker.python = true;
   worker.interpreters = {1};
-  worker.gil = GilState::kAwaited;
+  worker.gil = sample::Gil::kWaitedFor;
   worker.gil_holder = base::Tid{10};
   worker.frames = {{.function = "work", .file = "/srv/app.py", .line = 3}};
   worker.settled = false;

@@ -24,7 +24,7 @@ class LiveViewTest : public testing::Test {
     bpf::Stack stack;
     stack.pid = 7;
     stack.tid = 8;
-    stack.gil = bpf::Gil::kHeld;
+    stack.gil = sample::Gil::kHeld;
     stack.frames = {{.code = 1, .line = 11}, {.code = 2, .line = 21}};
     for (int i = 0; i < 50; ++i) {
       profile.add(stack);

@@ -62,7 +62,7 @@ TEST_F(LiveProfile, CountsFunctionsOnceForEachSample) {
 // More intervals than the history has.
 TEST_F(LiveProfile, HasTheSharesOfAllTheTimeIfAsked) {
   auto held = stack_of({{.code = 1, .line = 11}});
-  held.gil = bpf::Gil::kHeld;
+  held.gil = sample::Gil::kHeld;
   add(held, 40);
   profile.add_wait(stack_of({{.code = 2, .line = 22}}), milliseconds{3000});
   for (std::size_t i = 0; i < 2 * kHistory; ++i) {
@@ -182,7 +182,7 @@ TEST_F(LiveProfile, OrdersAndFilters) {
 TEST_F(LiveProfile, KnowsLinesThreadsTasksAndProcesses) {
   auto stack = stack_of({{.code = 1, .line = 11}}, 7);
   stack.task = "Task-3";
-  stack.gil = bpf::Gil::kHeld;
+  stack.gil = sample::Gil::kHeld;
   profile.name_thread(1, 7, "worker");
   profile.name_process(1, "service.py");
   add(stack, 50);

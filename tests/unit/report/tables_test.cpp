@@ -48,7 +48,7 @@ TEST_F(Tables, ChargeCToItsPythonCaller) {
 }
 
 TEST_F(Tables, KnowWhatAFunctionDoes) {
-  const auto figures_of_memcpy = [&](Does does) {
+  const auto figures_of_memcpy = [&](sample::Does does) {
     profile.samples.clear();
     add(5, 3);
     for (auto& sample : profile.samples) {
@@ -56,10 +56,12 @@ TEST_F(Tables, KnowWhatAFunctionDoes) {
     }
     return figures(make_tables(profile, {}).front().rows[0]);
   };
-  EXPECT_THAT(figures_of_memcpy(Does::kCall), ElementsAre(3, 0, 3, 0, 3));
-  EXPECT_THAT(figures_of_memcpy(Does::kByteCode), ElementsAre(3, 3, 0, 0, 3)) << "a long text";
+  EXPECT_THAT(figures_of_memcpy(sample::Does::kCall), ElementsAre(3, 0, 3, 0, 3));
+  EXPECT_THAT(figures_of_memcpy(sample::Does::kByteCode), ElementsAre(3, 3, 0, 0, 3))
+      << "a long text";
   profile.objects[1].path = "/srv/app/fast.so";
-  EXPECT_THAT(figures_of_memcpy(Does::kByteCode), ElementsAre(3, 0, 3, 0, 3)) << "a + b of arrays";
+  EXPECT_THAT(figures_of_memcpy(sample::Does::kByteCode), ElementsAre(3, 0, 3, 0, 3))
+      << "a + b of arrays";
   profile.functions[0].name = "[gc]";
   profile.functions[0].file = "";
   profile.samples.clear();

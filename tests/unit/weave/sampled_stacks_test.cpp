@@ -36,13 +36,13 @@ TEST(SampledStacks, GivesWhatItWasGiven) {
                                         {.code = 2, .line = 21, .outermost = true},
                                         {.code = 1, .line = 11, .outermost = true}};
   stacks.add(kRecorded, kThread, 100,
-             {.frames = frames, .truncated = true, .gil = GilState::kWaitedFor, .task = "a"});
+             {.frames = frames, .truncated = true, .gil = sample::Gil::kWaitedFor, .task = "a"});
   EXPECT_FALSE(stacks.empty());
   const auto found = at(stacks, 100);
   EXPECT_EQ(found.frames, frames);
   EXPECT_TRUE(found.whole);
   EXPECT_TRUE(found.truncated);
-  EXPECT_EQ(found.gil, GilState::kWaitedFor);
+  EXPECT_EQ(found.gil, sample::Gil::kWaitedFor);
   EXPECT_EQ(found.task, "a");
 }
 
@@ -57,7 +57,7 @@ TEST(SampledStacks, KnowsWhenItWasFed) {
 
 TEST(SampledStacks, AThreadWithoutPythonFramesIsKnown) {
   SampledStacks stacks;
-  stacks.add(kRecorded, kThread, 100, {.gil = GilState::kNone});
+  stacks.add(kRecorded, kThread, 100, {.gil = sample::Gil::kNone});
   EXPECT_TRUE(at(stacks, 100).whole);
   EXPECT_THAT(at(stacks, 100).frames, IsEmpty());
   EXPECT_FALSE(at(stacks, 101).whole);

@@ -47,7 +47,7 @@ TEST(SyntheticNames, AnAddressTellsTheLine) {
 TEST(SyntheticNames, AnAddressTellsWhatItsFunctionDoes) {
   SyntheticNames names{kBase};
   names.expect(code("f", 10), 50);
-  for (const auto does : {Does::kUnknown, Does::kByteCode, Does::kCall}) {
+  for (const auto does : {sample::Does::kUnknown, sample::Does::kByteCode, sample::Does::kCall}) {
     for (const auto line : {10U, 11U, 50U}) {
       const auto address = names.place(code("f", 10)).address(line, does);
       EXPECT_EQ(SyntheticNames::does_at(address), does);

@@ -354,13 +354,13 @@ TEST_F(WholeStacks, MarksAreAtTheRoot) {
   auto stack = python({"a"});
   stack.truncated = true;
   stack.task = "main";
-  stack.gil = GilState::kHeld;
+  stack.gil = sample::Gil::kHeld;
   EXPECT_EQ(woven_one("Ec", stack), "Eac[truncated: python stack]")
       << "other marks only on request";
   EXPECT_EQ(summary_.truncated, 1U);
   options_.flags.gil = options_.flags.tasks = true;
   EXPECT_THAT(woven(), ElementsAre("Eac[truncated: python stack][task main][GIL held]"));
-  stack.gil = GilState::kWaitedFor;
+  stack.gil = sample::Gil::kWaitedFor;
   sample(200, "Ec");
   record(200, stack);
   EXPECT_EQ(woven().at(1), "Eac[truncated: python stack][task main][waiting for the GIL]");
@@ -368,7 +368,7 @@ TEST_F(WholeStacks, MarksAreAtTheRoot) {
 
 TEST_F(WholeStacks, HaveNoMarkIfTheGilIsUnknown) {
   options_.flags.gil = options_.flags.tasks = true;
-  for (const auto state : {GilState::kUnknown, GilState::kNone}) {
+  for (const auto state : {sample::Gil::kUnknown, sample::Gil::kNone}) {
     auto stack = python({"a"});
     stack.gil = state;
     record(static_cast<std::uint64_t>(state) + 100, stack);

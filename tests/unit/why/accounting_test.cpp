@@ -45,12 +45,12 @@ TEST_F(AccountingTest, DividesTheInterpretersTimeByWhatThePythonFunctionDoes) {
   std::uint64_t ms = 0;
   for (const auto mode :
        {CodeKind::kEvaluator, CodeKind::kInterpreter, CodeKind::kCLibrary, CodeKind::kC}) {
-    for (const auto does : {bpf::Does::kUnknown, bpf::Does::kByteCode, bpf::Does::kCall}) {
+    for (const auto does : {sample::Does::kUnknown, sample::Does::kByteCode, sample::Does::kCall}) {
       (void)sample_of(1, ms += 5, mode, does);
     }
   }
-  sample_of(1, ms += 5, CodeKind::kInterpreter, bpf::Does::kCall).collects = true;
-  sample_of(1, ms += 5, CodeKind::kEvaluator, bpf::Does::kByteCode).imports = true;
+  sample_of(1, ms += 5, CodeKind::kInterpreter, sample::Does::kCall).collects = true;
+  sample_of(1, ms += 5, CodeKind::kEvaluator, sample::Does::kByteCode).imports = true;
   out(1, 70, KernelWork::kSleep);  // 5 ms for each of 14 samples
   const auto account = account_of_one();
   EXPECT_EQ(time_of(account, Use::kPython), 3 * 5 + 2 * 5 + 5) << "the evaluator; byte code";

@@ -16,7 +16,7 @@ class BlameTest : public testing::Test, protected MadeRecording {
   void wait_for_gil() {
     in(1, 0);
     sample(1, 1, CodeKind::kEvaluator, stack({"waiter"}));
-    out(1, 20, KernelWork::kFutex, stack({"waiter"}), bpf::Gil::kWaitedFor);
+    out(1, 20, KernelWork::kFutex, stack({"waiter"}), sample::Gil::kWaitedFor);
     in(1, 60);
   }
 };
@@ -28,7 +28,7 @@ TEST_F(BlameTest, SharesAWaitForTheGilAmongTheSamplesWithTheGil) {
   sample(2, 30, CodeKind::kEvaluator, stack({"first"}));
   sample(2, 40, CodeKind::kEvaluator, stack({"first"}));
   sample(2, 50, CodeKind::kEvaluator, stack({"second"}));
-  sample(2, 55, CodeKind::kEvaluator, stack({"second"}), bpf::Gil::kNone);
+  sample(2, 55, CodeKind::kEvaluator, stack({"second"}), sample::Gil::kNone);
   const auto blames = blame_for_gil(account(recording));
   ASSERT_THAT(blames, SizeIs(2));
   EXPECT_EQ(blames[0].holder, 2);
@@ -43,7 +43,7 @@ TEST_F(BlameTest, AThreadThatLeavesItsCpuWithTheGilHasItMeanwhile) {
   wait_for_gil();
   in(2, 0);
   sample(2, 25, CodeKind::kEvaluator, stack({"busy"}));
-  out(2, 30, KernelWork::kFault, stack({"fault"}), bpf::Gil::kHeld);
+  out(2, 30, KernelWork::kFault, stack({"fault"}), sample::Gil::kHeld);
   in(2, 60);
   const auto blames = blame_for_gil(account(recording));
   ASSERT_THAT(blames, SizeIs(2));

@@ -1,6 +1,7 @@
 // Recordings for tests, made of words.
 #pragma once
 
+#include "sample/states.hpp"
 #include "why/accounting.hpp"
 #include "why/recording.hpp"
 
@@ -41,20 +42,20 @@ struct MadeRecording {
   }
   void in(std::uint32_t tid, std::uint64_t ms) { event(tid, ms, Event::Kind::kIn); }
   void sample(std::uint32_t tid, std::uint64_t ms, CodeKind code, std::uint32_t stack = 0,
-              bpf::Gil gil = bpf::Gil::kHeld) {
+              sample::Gil gil = sample::Gil::kHeld) {
     recording.events.push_back(
         {.time = at(ms), .tid = tid, .kind = Event::Kind::kSample, .code = code});
     recording.python.push_back({.time = at(ms), .tid = tid, .stack = stack, .gil = gil});
   }
   // A sample of a function with a Python stack that DOES that.
-  PythonStack& sample_of(std::uint32_t tid, std::uint64_t ms, CodeKind code, bpf::Does does) {
+  PythonStack& sample_of(std::uint32_t tid, std::uint64_t ms, CodeKind code, sample::Does does) {
     sample(tid, ms, code);
     recording.python.back().does = does;
     return recording.python.back();
   }
   // Leaves the CPU.
   void out(std::uint32_t tid, std::uint64_t ms, KernelWork work, std::uint32_t stack = 0,
-           bpf::Gil gil = bpf::Gil::kNone) {
+           sample::Gil gil = sample::Gil::kNone) {
     recording.events.push_back(
         {.time = at(ms) - 1, .tid = tid, .kind = Event::Kind::kLeaves, .work = work});
     recording.python.push_back({.time = at(ms) - 1, .tid = tid, .stack = stack, .gil = gil});

@@ -118,7 +118,7 @@ TEST_F(ReportTest, AContendedGilOutweighsTheWorkOfItsHolder) {
   busy(1);
   in(2, 0);
   sample(2, 1, CodeKind::kEvaluator, stack({"other"}));
-  out(2, 40, KernelWork::kFutex, stack({"other"}), bpf::Gil::kWaitedFor);
+  out(2, 40, KernelWork::kFutex, stack({"other"}), sample::Gil::kWaitedFor);
   auto made = report();
   EXPECT_EQ(made.cause, Cause::kGil);
   EXPECT_THAT(to_text(made), AllOf(HasSubstr("GIL-bound: "), HasSubstr("who has the GIL"),
