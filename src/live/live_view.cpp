@@ -48,10 +48,6 @@ constexpr auto kOrders = std::to_array<OrderName>({
     {Order::kWait, "WAIT%", 6},
 });
 
-// By Use; the same words as those of `why`.
-constexpr std::array<std::string_view, kUses> kUseNames{"python", "c",      "gc",
-                                                        "import", "kernel", "unknown"};
-
 constexpr std::size_t kTrend = 10;  // intervals that are drawn
 constexpr std::size_t kLeastStack = 5;
 constexpr std::size_t kLeastName = 24;  // columns for names: narrow terminals have fewer others
@@ -400,10 +396,10 @@ std::vector<ScreenLine> LiveView::lines(const Profile& profile, const SessionFac
 std::string uses_text(const Profile& profile) {
   const auto uses = profile.uses();
   auto text = fmt::format("CPU {:.1f}%:", 100 * profile.share());
-  for (std::size_t use = 0; use < kUses; ++use) {
+  for (std::size_t use = 0; use < sample::kCpuUses; ++use) {
     const bool always = static_cast<Use>(use) != Use::kUnknown;
     if (always || uses.at(use) > 0) {
-      text += fmt::format(" {} {:.1f}% ", kUseNames.at(use), 100 * uses.at(use));
+      text += fmt::format(" {} {:.1f}% ", sample::kUseFacts.at(use).name, 100 * uses.at(use));
     }
   }
   text.pop_back();
@@ -443,8 +439,8 @@ namespace {
 
 Json uses_json(const Uses& uses) {
   auto json = Json::object();
-  for (std::size_t use = 0; use < kUses; ++use) {
-    json[std::string{kUseNames.at(use)}] = uses.at(use);
+  for (std::size_t use = 0; use < sample::kCpuUses; ++use) {
+    json[std::string{sample::kUseFacts.at(use).name}] = uses.at(use);
   }
   return json;
 }

@@ -305,7 +305,7 @@ Row Profile::row_of(std::uint64_t id, const Entry& entry) const {
   row.wait_time = entry.waited;
   row.self_time = period_ * static_cast<std::int64_t>(entry.self);
   row.total_time = period_ * static_cast<std::int64_t>(entry.total);
-  for (std::size_t use = 0; use < kUses; ++use) {
+  for (std::size_t use = 0; use < sample::kCpuUses; ++use) {
     row.uses.at(use) = share_of(entry.uses.at(use), length_);
   }
   return row;
@@ -450,7 +450,7 @@ double Profile::share() const {
 Uses Profile::uses() const {
   Uses uses{};
   const auto time = time_of_shares();
-  for (std::size_t use = 0; use < kUses; ++use) {
+  for (std::size_t use = 0; use < sample::kCpuUses; ++use) {
     std::uint64_t count = since_start_ ? uses_since_start_.at(use) : 0;
     for (std::size_t age = since_start_ ? 0 : ended_; age > 0; --age) {
       count += uses_.at((current_ + kHistory - age) % kHistory).at(use);

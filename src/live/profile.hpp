@@ -4,6 +4,7 @@
 
 #include "bpf/sampler.hpp"
 #include "pyinject/perfdata/stack_counts.hpp"
+#include "sample/use.hpp"
 
 #include <array>
 #include <chrono>
@@ -23,12 +24,11 @@ namespace pyinject::live {
 enum class View { kFunctions, kLines, kThreads, kTasks, kProcesses };
 enum class Order { kSelf, kTotal, kSelfTime, kTotalTime, kGil, kWait };
 
-// What a thread did in a sample, seen from its innermost Python function, as `why` divides.
-// kUnknown: the stack was read from outside, or its process has just been forked.
-enum class Use : std::uint8_t { kPython, kC, kCollector, kImport, kKernel, kUnknown };
-inline constexpr std::size_t kUses = 6;
+// What a thread did in a sample, up to kUnknown: the stack was read from outside, or its process
+// has just been forked.
+using sample::Use;
 // Shares of one CPU, by Use.
-using Uses = std::array<double, kUses>;
+using Uses = std::array<double, sample::kCpuUses>;
 
 // Intervals of the history in a row.
 inline constexpr std::size_t kHistory = 20;
@@ -111,7 +111,7 @@ class Profile {
   [[nodiscard]] Uses uses() const;
 
  private:
-  using UseCounts = std::array<std::uint32_t, kUses>;
+  using UseCounts = std::array<std::uint32_t, sample::kCpuUses>;
   struct Count {
     std::uint32_t self = 0;
     std::uint32_t total = 0;

@@ -224,10 +224,10 @@ Leaf Leaves::leaf_of(const std::vector<std::uint32_t>& frames, sample::Does does
   return does == sample::Does::kCall ? Leaf::kNative : leaf_by_names(frames, python);
 }
 
-std::string_view Leaves::use_of(const std::vector<std::uint32_t>& frames, sample::Does does) {
+sample::Use Leaves::use_of(const std::vector<std::uint32_t>& frames, sample::Does does) {
   const auto leaf = leaf_of(frames, does);
   if (leaf == Leaf::kKernel) {
-    return "kernel";
+    return sample::Use::kKernel;
   }
   // The functions of a greenlet's parents do not run.
   const auto end = std::ranges::find_if(frames, [&](std::uint32_t frame) {
@@ -238,14 +238,16 @@ std::string_view Leaves::use_of(const std::vector<std::uint32_t>& frames, sample
                        [&](std::uint32_t frame) { return is(function_of(profile_, frame)); });
   };
   if (has(is_garbage_collector)) {
-    return "gc";
+    return sample::Use::kCollector;
   }
   if (has([](const Function& function) {
         return function.kind == Kind::kPython && function.file == base::kImportSystem;
       })) {
-    return "import";
+    return sample::Use::kImport;
   }
-  return leaf == Leaf::kPython ? "python" : leaf == Leaf::kUndecided ? "undecided" : "c";
+  return leaf == Leaf::kPython      ? sample::Use::kPython
+         : leaf == Leaf::kUndecided ? sample::Use::kUnknown
+                                    : sample::Use::kC;
 }
 
 std::string_view Uses::of(const Sample& sample) {
@@ -257,7 +259,8 @@ std::string_view Uses::of(const Sample& sample) {
     auto frames = frames_of(profile_, sample.stack);
     (void)take_marks(profile_, frames);
     if (!frames.empty()) {
-      known->second = leaves_.use_of(frames, sample.does);
+      const auto use = leaves_.use_of(frames, sample.does);
+      known->second = use == sample::Use::kUnknown ? "undecided" : sample::facts(use).name;
     }
   }
   return known->second;

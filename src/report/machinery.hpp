@@ -4,6 +4,7 @@
 #pragma once
 
 #include "report/profile.hpp"
+#include "sample/use.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -46,10 +47,9 @@ class Leaves {
   // FRAMES: innermost first, indices in Profile::frames; not empty. If DOES is unknown, the names
   // of C functions tell.
   [[nodiscard]] Leaf leaf_of(const std::vector<std::uint32_t>& frames, sample::Does does);
-  // The same in the words of `why`: "python", "c", "kernel", or "gc", "import" if FRAMES have a
-  // function of the garbage collector or of the import system; "undecided".
-  [[nodiscard]] std::string_view use_of(const std::vector<std::uint32_t>& frames,
-                                        sample::Does does);
+  // The same as `why` divides: kCollector or kImport if FRAMES have a function of the garbage
+  // collector or of the import system. kUnknown: undecided.
+  [[nodiscard]] sample::Use use_of(const std::vector<std::uint32_t>& frames, sample::Does does);
 
  private:
   enum class Known : std::uint8_t { kNot, kYes, kNo };
@@ -67,7 +67,7 @@ class Leaves {
 class Uses {
  public:
   explicit Uses(const Profile& profile) : profile_{profile}, leaves_{profile} {}
-  // As Leaves::use_of; empty: a wait, or nothing but marks.
+  // The name of Leaves::use_of; "undecided"; empty: a wait, or nothing but marks.
   [[nodiscard]] std::string_view of(const Sample& sample);
 
  private:

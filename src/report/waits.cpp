@@ -1,6 +1,7 @@
 #include "report/waits.hpp"
 
 #include "procfs/kernel_work.hpp"
+#include "sample/use.hpp"
 
 #include <algorithm>
 #include <map>
@@ -23,37 +24,6 @@ struct Waited {
   std::uint64_t count = 0;
   std::uint64_t nanoseconds = 0;
 };
-
-std::string_view name_of(procfs::KernelWork work) {
-  using enum procfs::KernelWork;
-  switch (work) {
-    case kFault:
-      return "page fault";
-    case kSwap:
-      return "swap";
-    case kFutex:
-      return "futex";
-    case kSleep:
-      return "sleep";
-    case kAccept:
-      return "connection";
-    case kNetwork:
-      return "network";
-    case kPoll:
-      return "poll";
-    case kPipe:
-      return "pipe";
-    case kChild:
-      return "child process";
-    case kDisk:
-      return "disk";
-    case kSignal:
-      return "signal";
-    case kUnknown:
-      break;
-  }
-  return "other";
-}
 
 // Every thread that stops running is in these, whatever it waits for.
 bool is_schedulers(std::string_view function) {
@@ -80,7 +50,7 @@ std::string what_of(const StackFacts& facts, const std::vector<std::string_view>
   if (facts.marks.gil == "waiting") {
     return "GIL";
   }
-  return std::string{name_of(procfs::kernel_work(functions).work)};
+  return std::string{sample::facts(procfs::kernel_work(functions).use).wait};
 }
 
 }  // namespace

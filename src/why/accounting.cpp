@@ -84,7 +84,7 @@ void Accountant::add_wait(std::uint64_t end) {
   if (preempted_) {
     wait.use = Use::kPreempted;
   } else {
-    const auto found = uses_.of({.work = leaves_ ? leaves_->work : KernelWork::kUnknown,
+    const auto found = uses_.of({.work = leaves_ ? leaves_->work : Use::kUnknown,
                                  .gil = wait.gil,
                                  .stack = wait.stack,
                                  .sighting = sighting});
@@ -123,7 +123,7 @@ void Accountant::close(std::uint64_t time) {
 
 Use Accountant::use_of(const Event& event, const PythonStack* stack) {
   if (event.code == CodeKind::kKernel) {
-    const bool fault = event.work == KernelWork::kFault || event.work == KernelWork::kSwap;
+    const bool fault = event.work == Use::kFault || event.work == Use::kSwap;
     return fault ? Use::kFault : Use::kKernel;
   }
   if (stack != nullptr && (stack->collects || stack->imports)) {
@@ -240,7 +240,7 @@ void Accountant::share_out(std::size_t first_sample) {
     account_.times.at(static_cast<std::size_t>(Use::kUnknown)) += account_.on_cpu;
     return;
   }
-  std::array<std::uint64_t, kUses> counts{};
+  std::array<std::uint64_t, sample::kUses> counts{};
   const double weight =
       static_cast<double>(account_.on_cpu) / static_cast<double>(account_.samples);
   for (auto i = first_sample; i < accounts_.samples.size(); ++i) {
@@ -250,7 +250,7 @@ void Accountant::share_out(std::size_t first_sample) {
   }
   auto left = account_.on_cpu;
   auto samples = account_.samples;
-  for (std::size_t use = 0; use < kUses; ++use) {  // exact in total
+  for (std::size_t use = 0; use < sample::kUses; ++use) {  // exact in total
     if (counts.at(use) != 0) {
       const auto share = static_cast<std::uint64_t>(
           std::llround(static_cast<long double>(left) * static_cast<long double>(counts.at(use)) /
@@ -285,52 +285,6 @@ Accounts account(Recording& recording) {
     accountant.add(tid);
   }
   return accounts;
-}
-
-std::string_view name(Use use) {
-  static constexpr std::array<std::string_view, kUses> kNames{
-      "python", "c",    "gc",      "import", "kernel",    "fault",  "gil",
-      "lock",   "disk", "network", "child",  "preempted", "thread", "client",
-      "poll",   "pipe", "futex",   "sleep",  "unknown"};
-  return kNames.at(static_cast<std::size_t>(use));
-}
-
-std::string_view describe(Use use) {
-  static constexpr std::array<std::string_view, kUses> kTexts{"CPU: Python",
-                                                              "CPU: C function",
-                                                              "CPU: garbage collector",
-                                                              "CPU: import",
-                                                              "CPU: kernel",
-                                                              "page faults",
-                                                              "waits for the GIL",
-                                                              "waits for a lock",
-                                                              "waits for the disk",
-                                                              "waits for the network",
-                                                              "waits for a process",
-                                                              "waits for a CPU",
-                                                              "waits for a thread",
-                                                              "waits for a client",
-                                                              "waits for events",
-                                                              "waits for a pipe",
-                                                              "waits for a futex",
-                                                              "sleeps",
-                                                              "unknown"};
-  return kTexts.at(static_cast<std::size_t>(use));
-}
-
-bool is_idle(Use use) {
-  switch (use) {
-    case Use::kThread:
-    case Use::kClient:
-    case Use::kPoll:
-    case Use::kPipe:
-    case Use::kFutex:
-    case Use::kSleep:
-    case Use::kUnknown:
-      return true;
-    default:
-      return false;
-  }
 }
 
 }  // namespace pyinject::why

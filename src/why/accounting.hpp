@@ -13,38 +13,8 @@
 
 namespace pyinject::why {
 
-// Each nanosecond of a thread belongs to exactly one of these.
-enum class Use : std::uint8_t {
-  kPython,     // on a CPU, interpreting: the evaluator, and what it calls for byte code
-  kC,          // on a CPU, in a C function that Python called, or in an extension module
-  kCollector,  // on a CPU, in the garbage collector
-  kImport,     // on a CPU, in an import
-  kKernel,     // on a CPU, in a system call
-  kFault,      // a page fault, on a CPU or waiting
-  kGil,        // waits for the GIL
-  kLock,       // waits for a lock of Python
-  kDisk,       // waits for a file
-  kNetwork,    // waits for a server
-  kChild,      // waits for a child process
-  kPreempted,  // could run, but other threads have the CPU
-  kThread,     // waits for what another thread does next: queue, event, condition, future, join
-  kClient,     // waits for a connection or a request
-  kPoll,       // waits for one of several files, as event loops do
-  kPipe,
-  kFutex,  // waits for a futex that is neither the GIL nor a known lock
-  kSleep,
-  kUnknown,
-};
-inline constexpr std::size_t kUses = static_cast<std::size_t>(Use::kUnknown) + 1;
-
-// The stable name: "python", "gil", ...
-[[nodiscard]] std::string_view name(Use use);
-// For people: "CPU in Python", "waits for the GIL", ...
-[[nodiscard]] std::string_view describe(Use use);
-// Whether a thread without work spends its time so.
-[[nodiscard]] bool is_idle(Use use);
-
-using Times = std::array<std::uint64_t, kUses>;  // nanoseconds
+// Each nanosecond of a thread belongs to exactly one use.
+using Times = std::array<std::uint64_t, sample::kUses>;  // nanoseconds
 
 // One time off the CPU.
 struct Wait {

@@ -187,8 +187,8 @@ void Recorder::on_sample(const RingRecord& record, Event& event) {
     functions.push_back(symbols_.name(address));
   }
   const auto found = kernel_work(functions);
-  event.work = found.work;
-  const bool known = found.work != KernelWork::kUnknown;
+  event.work = found.use;
+  const bool known = found.use != Use::kUnknown;
   if (!functions.empty()) {
     event.place = recording_.names.number(functions[known ? found.function : 0]);
   }
@@ -277,12 +277,12 @@ void Recorder::add_sighting(const inspect::ProcessSnapshot& process,
   const auto found = kernel_work(functions);
   Sighting sighting{.time = time,
                     .tid = static_cast<std::uint32_t>(thread.tid.value()),
-                    .work = found.work,
+                    .work = found.use,
                     .gil = thread.gil,
                     .stack = stack_of(thread.frames)};
   if (!functions.empty()) {
     sighting.place =
-        recording_.names.number(functions[found.work == KernelWork::kUnknown ? 0 : found.function]);
+        recording_.names.number(functions[found.use == Use::kUnknown ? 0 : found.function]);
   }
   if (thread.call) {
     sighting.call = recording_.names.number(inspect::to_string(*thread.call));

@@ -7,6 +7,7 @@
 #include "pyinject/perfdata/stack_counts.hpp"
 #include "python/objects/object_reader.hpp"
 #include "sample/states.hpp"
+#include "sample/use.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +21,7 @@
 namespace pyinject::why {
 
 using procfs::kernel_work;
-using procfs::KernelWork;
+using sample::Use;
 
 // Texts by number; 0 is the empty text.
 class Names {
@@ -86,10 +87,10 @@ struct Event {
   std::uint64_t time = 0;
   std::uint32_t tid = 0;
   Kind kind = Kind::kIn;
-  CodeKind code = CodeKind::kKernel;       // kSample
-  KernelWork work = KernelWork::kUnknown;  // kSample in the kernel, kLeaves
-  std::uint32_t place = 0;                 // a kernel function; in user space, a number of codes
-  std::uint32_t waker = 0;                 // kWakeup: tid; 0: not a thread of this process
+  CodeKind code = CodeKind::kKernel;  // kSample
+  Use work = Use::kUnknown;           // kSample in the kernel, kLeaves, by the kernel's functions
+  std::uint32_t place = 0;            // a kernel function; in user space, a number of codes
+  std::uint32_t waker = 0;            // kWakeup: tid; 0: not a thread of this process
 };
 
 struct PythonStack {
@@ -112,7 +113,7 @@ struct Sighting {
   };
   std::uint64_t time = 0;
   std::uint32_t tid = 0;
-  KernelWork work = KernelWork::kUnknown;
+  Use work = Use::kUnknown;
   std::uint32_t place = 0;  // a kernel function
   std::uint32_t call = 0;   // "recvfrom(fd 7: TCP ...)"
   bool connected = false;   // the call waits for one connected socket

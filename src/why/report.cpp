@@ -155,7 +155,7 @@ Group make_group(const Recording& recording, const Accounts& accounts,
   for (const auto tid : tids) {
     const auto& account = accounts.threads.at(tid);
     group.wall += account.wall();
-    for (std::size_t use = 0; use < kUses; ++use) {
+    for (std::size_t use = 0; use < sample::kUses; ++use) {
       times.at(use) += account.times.at(use);
     }
     if (const auto facts = recording.threads.find(tid); facts != recording.threads.end()) {
@@ -164,11 +164,11 @@ Group make_group(const Recording& recording, const Accounts& accounts,
     }
   }
   const auto places = places_of(recording, accounts, tids);
-  for (std::size_t i = 0; i < kUses; ++i) {
+  for (std::size_t i = 0; i < sample::kUses; ++i) {
     const auto use = static_cast<Use>(i);
     if (times.at(i) != 0) {
       group.uses.push_back({.use = use, .time = times.at(i), .top = places.top(recording, use)});
-      group.busy += is_idle(use) ? 0 : times.at(i);
+      group.busy += sample::facts(use).idle ? 0 : times.at(i);
     }
   }
   std::ranges::stable_sort(group.uses, std::ranges::greater{}, &UseOfGroup::time);

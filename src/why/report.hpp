@@ -12,28 +12,6 @@
 
 namespace pyinject::why {
 
-// Why the process is not faster.
-enum class Cause {
-  kNothing,  // its threads wait for work
-  kExited,
-  kStopped,  // by a signal, a debugger or its cgroup
-  kDeadlock,
-  kEventLoop,
-  kGil,
-  kLock,
-  kDisk,
-  kNetwork,
-  kFaults,
-  kPreempted,
-  kChild,
-  kCpuC,
-  kCpuPython,
-  kCpuCollector,
-  kCpuImport,
-  kCpuKernel,
-};
-[[nodiscard]] std::string_view name(Cause cause);  // "gil", "cpu_c", ...
-
 // Part of the time of one use.
 struct Spent {
   std::string function = {};  // empty: no Python function
@@ -83,7 +61,9 @@ struct Report {
   std::string command = {};
   std::string version = {};
   std::uint64_t length = 0;  // nanoseconds
-  Cause cause = Cause::kNothing;
+  // Why the process is not faster: UseFacts::cause, or "nothing" (its threads wait for work),
+  // "exited", "stopped" (by a signal, a debugger or its cgroup), "deadlock", "event_loop".
+  std::string_view cause = "nothing";
   std::string verdict = {};        // the first line
   std::string next = {};           // a command
   std::vector<Group> groups = {};  // the busiest first

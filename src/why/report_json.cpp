@@ -37,8 +37,8 @@ ordered_json use(const UseOfGroup& use) {
     one["seconds"] = seconds(spent.time);
     top.push_back(std::move(one));
   }
-  return {{"use", name(use.use)},
-          {"idle", is_idle(use.use)},
+  return {{"use", sample::facts(use.use).name},
+          {"idle", sample::facts(use.use).idle},
           {"seconds", seconds(use.time)},
           {"top", std::move(top)}};
 }
@@ -112,7 +112,7 @@ std::string to_json(const Report& report) {
                          {"command", text_or_null(report.command)},
                          {"python", report.version},
                          {"seconds", seconds(report.length)},
-                         {"cause", name(report.cause)},
+                         {"cause", report.cause},
                          {"verdict", report.verdict},
                          {"next", text_or_null(report.next)},
                          {"unusual", std::move(unusual)},

@@ -44,8 +44,10 @@ void add_group(const Group& group, std::string& text) {
     if (part < kLeast) {
       continue;
     }
-    text += fmt::format("{:5.0f} %  {}\n", part * 100, describe(use.use));
-    const std::size_t most = is_idle(use.use) ? 1 : part < kWithLines ? 0 : use.top.size();
+    text += fmt::format("{:5.0f} %  {}\n", part * 100, sample::facts(use.use).text);
+    const std::size_t most = sample::facts(use.use).idle ? 1
+                             : part < kWithLines         ? 0
+                                                         : use.top.size();
     for (std::size_t i = 0; i < std::min(most, use.top.size()); ++i) {
       const auto& spent = use.top[i];
       const auto where = place_of(spent);

@@ -18,6 +18,8 @@ namespace pyinject::why {
 
 namespace {
 
+using sample::UseFacts;
+
 constexpr double kOfThreadIdle = 0.05;  // of one thread: less work than this is idle
 constexpr double kContended = 0.30;     // of the working time: then it outweighs what it waits for
 constexpr double kShortage = 0.10;      // of the recording
@@ -60,9 +62,9 @@ Totals totals_of(const Recording& recording, const Accounts& accounts) {
   Totals waiting;
   for (const auto& [tid, account] : accounts.threads) {
     auto& sum = waits_for_orders(recording, accounts, tid) ? waiting : totals;
-    for (std::size_t i = 0; i < kUses; ++i) {
+    for (std::size_t i = 0; i < sample::kUses; ++i) {
       sum.times.at(i) += account.times.at(i);
-      sum.busy += is_idle(static_cast<Use>(i)) ? 0 : account.times.at(i);
+      sum.busy += sample::kUseFacts.at(i).idle ? 0 : account.times.at(i);
     }
   }
   return share(totals.busy, recording.end - recording.begin) < kOfThreadIdle ? totals + waiting
@@ -79,37 +81,17 @@ Totals without_short_delays(Totals totals, std::uint64_t length) {
   return totals;
 }
 
-struct CauseOfUse {
-  Use use;
-  Cause cause;
-  const char* text;  // of the verdict, before the share
-};
-constexpr auto kCauses = std::to_array<CauseOfUse>({
-    {Use::kGil, Cause::kGil, "GIL-bound: threads with work wait for the GIL"},
-    {Use::kLock, Cause::kLock, "lock-bound: threads with work wait for a lock"},
-    {Use::kDisk, Cause::kDisk, "disk-bound: threads with work wait for files"},
-    {Use::kNetwork, Cause::kNetwork, "network-bound: threads with work wait for other servers"},
-    {Use::kFault, Cause::kFaults, "memory-bound: threads with work handle page faults"},
-    {Use::kPreempted, Cause::kPreempted, "short of CPUs: threads with work wait for a CPU"},
-    {Use::kChild, Cause::kChild, "waits for child processes: threads with work wait for them"},
-    {Use::kC, Cause::kCpuC, "CPU-bound in C: threads with work run C functions"},
-    {Use::kPython, Cause::kCpuPython, "CPU-bound in Python: threads with work run Python code"},
-    {Use::kCollector, Cause::kCpuCollector,
-     "CPU-bound in the garbage collector: threads with work collect garbage"},
-    {Use::kImport, Cause::kCpuImport, "CPU-bound in imports: threads with work import modules"},
-    {Use::kKernel, Cause::kCpuKernel,
-     "CPU-bound in the kernel: threads with work are in system calls"},
-});
-
 // A contended GIL or lock explains the time of the threads that have it, too.
-const CauseOfUse& largest(const Totals& totals) {
-  for (const auto& each : {kCauses[0], kCauses[1]}) {
-    if (share(totals.of(each.use), totals.busy) >= kContended) {
-      return *std::ranges::find(kCauses, each.use, &CauseOfUse::use);
+const UseFacts& largest(const Totals& totals) {
+  for (const auto use : {Use::kGil, Use::kLock}) {
+    if (share(totals.of(use), totals.busy) >= kContended) {
+      return sample::facts(use);
     }
   }
-  return *std::ranges::max_element(kCauses, {},
-                                   [&](const CauseOfUse& each) { return totals.of(each.use); });
+  // If a wait and a CPU take the same time, the wait, which is later in the list.
+  return *std::ranges::max_element(
+      sample::kUseFacts.rbegin(), sample::kUseFacts.rend(), {},
+      [&](const UseFacts& each) { return each.cause.empty() ? 0 : totals.of(each.use); });
 }
 
 // The longest place of USE.
@@ -130,41 +112,12 @@ std::string record_command(const Recording& recording, std::string_view options)
                      options);
 }
 
-std::string next_of(const Recording& recording, Cause cause) {
-  const auto pid = recording.pid;
-  switch (cause) {
-    case Cause::kExited:
-      return "";
-    case Cause::kStopped:
-      return !recording.frozen.empty()
-                 ? fmt::format("echo 0 > {}/cgroup.freeze", base::printable(recording.frozen))
-             : recording.stopped ? fmt::format("kill -CONT {}", pid)
-                                 : fmt::format("grep TracerPid /proc/{}/status", pid);
-    case Cause::kNothing:
-    case Cause::kDeadlock:
-    case Cause::kEventLoop:
-    case Cause::kLock:
-    case Cause::kNetwork:
-    case Cause::kChild:
-      return fmt::format("perf-pyinject dump -p {}", pid);
-    case Cause::kGil:
-      return record_command(recording, "--gil --off-cpu ");
-    case Cause::kDisk:
-      return record_command(recording, "--off-cpu ");
-    case Cause::kFaults:
-      return record_command(recording, "-e page-faults -c 1 ");
-    case Cause::kPreempted:
-      return "uptime";
-    case Cause::kCpuC:
-    case Cause::kCpuCollector:
-    case Cause::kCpuImport:
-    case Cause::kCpuKernel:
-      return record_command(recording, "");
-    case Cause::kCpuPython:
-      return fmt::format("perf-pyinject top -p {}", pid);
-  }
-  return "";
+// NEXT: UseFacts::next.
+std::string next_of(const Recording& recording, std::string_view next) {
+  return fmt::format(fmt::runtime(next), recording.pid);
 }
+
+std::string dump_of(const Recording& recording) { return next_of(recording, sample::kNextDump); }
 
 class Judge {
  public:
@@ -190,6 +143,11 @@ class Judge {
   [[nodiscard]] std::string most_wait(const std::map<Line, std::size_t>& all,
                                       std::string_view kind) const;
   [[nodiscard]] Spent most_spent(const std::vector<LoopBlock>& blocks, std::uint32_t tid) const;
+  void set(std::string_view cause, std::string verdict, std::string next) {
+    report_.cause = cause;
+    report_.verdict = std::move(verdict);
+    report_.next = std::move(next);
+  }
   void add(std::string name, std::string text, std::string next) {
     report_.unusual.push_back(
         {.name = std::move(name), .text = std::move(text), .next = std::move(next)});
@@ -209,46 +167,44 @@ class Judge {
 
 // Returns whether it cannot run.
 bool Judge::judge_standstill() {
+  const auto pid = recording_.pid;
   const auto& frozen = recording_.frozen;
   if (recording_.exited && is_idle()) {
-    report_.cause = Cause::kExited;
-    report_.verdict =
-        fmt::format("it exited after {:.1f} s of the recording", seconds(report_.length));
+    set("exited", fmt::format("it exited after {:.1f} s of the recording", seconds(report_.length)),
+        "");
   } else if (!frozen.empty()) {
-    report_.cause = Cause::kStopped;
-    report_.verdict =
-        fmt::format("frozen by its cgroup {} (cgroup.freeze)", base::printable(frozen));
+    set("stopped", fmt::format("frozen by its cgroup {} (cgroup.freeze)", base::printable(frozen)),
+        fmt::format("echo 0 > {}/cgroup.freeze", base::printable(frozen)));
   } else if (recording_.stopped) {
-    report_.cause = Cause::kStopped;
-    report_.verdict = "stopped by a signal (SIGSTOP, Ctrl-Z)";
+    set("stopped", "stopped by a signal (SIGSTOP, Ctrl-Z)", fmt::format("kill -CONT {}", pid));
   } else if (recording_.traced) {
-    report_.cause = Cause::kStopped;
-    report_.verdict = "stopped by its debugger";
+    set("stopped", "stopped by its debugger", fmt::format("grep TracerPid /proc/{}/status", pid));
   } else if (!recording_.deadlocks.empty()) {
-    report_.cause = Cause::kDeadlock;
     std::string threads;
     for (const auto tid : recording_.deadlocks.front()) {
       threads += (threads.empty() ? "" : ", ") + thread(tid);
     }
-    report_.verdict = fmt::format("deadlock: {} wait for each other", threads);
+    set("deadlock", fmt::format("deadlock: {} wait for each other", threads), dump_of(recording_));
+  } else {
+    return false;
   }
-  return report_.cause != Cause::kNothing;
+  return true;
 }
 
 // What its threads do instead of working.
 std::string Judge::idle_text() const {
   std::uint64_t all = 0;
   auto most = Use::kSleep;
-  for (std::size_t i = 0; i < kUses; ++i) {
+  for (std::size_t i = 0; i < sample::kUses; ++i) {
     const auto use = static_cast<Use>(i);
     all += totals_.of(use);
-    most = why::is_idle(use) && totals_.of(use) > totals_.of(most) ? use : most;
+    most = sample::facts(use).idle && totals_.of(use) > totals_.of(most) ? use : most;
   }
   auto text = fmt::format("idle: its threads have work for {:.1f} of {:.1f} s",
                           seconds(totals_.busy), seconds(report_.length));
   if (totals_.of(most) != 0) {
     text += fmt::format("; {} % of their time: {}", percent(share(totals_.of(most), all)),
-                        describe(most));
+                        sample::facts(most).text);
   }
   return text + most_wait(recording_.awaited, "asyncio task") +
          most_wait(recording_.switched_away, "greenlet");
@@ -273,18 +229,17 @@ std::string Judge::most_wait(const std::map<Line, std::size_t>& all, std::string
 
 void Judge::set_cause() {
   if (is_idle()) {
-    report_.verdict = idle_text();
+    set("nothing", idle_text(), dump_of(recording_));
     return;
   }
-  const auto& cause = largest(totals_);
-  report_.cause = cause.cause;
-  const auto place = longest(report_, cause.use);
-  report_.verdict =
-      fmt::format("{} for {} % of their working time, mostly in {}", cause.text,
-                  percent(share(totals_.of(cause.use), totals_.busy)), short_place(place));
-  if (cause.use == Use::kC && !place.detail.empty()) {
-    report_.verdict += fmt::format(" ({})", base::printable(place.detail));
+  const auto& facts = largest(totals_);
+  const auto place = longest(report_, facts.use);
+  auto text = fmt::format("{} for {} % of their working time, mostly in {}", facts.verdict,
+                          percent(share(totals_.of(facts.use), totals_.busy)), short_place(place));
+  if (facts.use == Use::kC && !place.detail.empty()) {
+    text += fmt::format(" ({})", base::printable(place.detail));
   }
+  set(facts.cause, std::move(text), next_of(recording_, facts.next));
 }
 
 // Where the callbacks of thread TID spent most of the time of BLOCKS: the function, and in it the
@@ -332,10 +287,9 @@ bool Judge::judge_loops(const std::vector<LoopBlock>& blocks) {
                     seconds(worst->length()) * 1e3, short_place(most_spent(blocks, tid)));
     if (!cause && share(sum, wall) >= kLoopBlocked) {
       cause = true;
-      report_.cause = Cause::kEventLoop;
-      report_.verdict = "blocked event loop: " + text;
+      set("event_loop", "blocked event loop: " + text, dump_of(recording_));
     } else {
-      add("event_loop", text, next_of(recording_, Cause::kEventLoop));
+      add("event_loop", text, dump_of(recording_));
     }
   }
   return cause;
@@ -354,7 +308,7 @@ void Judge::add_gil_hog() {
       add("gil_holder",
           fmt::format("{} has the GIL for {} % of the time that others wait for it", thread(tid),
                       percent(share(time, waited))),
-          next_of(recording_, Cause::kGil));
+          next_of(recording_, sample::kNextGil));
     }
   }
 }
@@ -391,7 +345,7 @@ void Judge::add_scheduling() {
   for (const auto& group : report_.groups) {
     for_cpu += group.for_cpu;
   }
-  if (report_.cause != Cause::kPreempted && share(for_cpu, totals_.busy) >= kMuch &&
+  if (report_.cause != "preempted" && share(for_cpu, totals_.busy) >= kMuch &&
       share(for_cpu, report_.length) >= kOfThreadIdle) {
     add("run_queue",
         fmt::format("its threads were ready to run but without a CPU for {:.1f} s",
@@ -408,11 +362,11 @@ void Judge::add_scheduling() {
 }
 
 void Judge::add_deadlocks() {
-  const std::size_t told = report_.cause == Cause::kDeadlock ? 1 : 0;
+  const std::size_t told = report_.cause == "deadlock" ? 1 : 0;
   for (std::size_t i = told; i < recording_.deadlocks.size(); ++i) {
     const auto& deadlock = recording_.deadlocks[i];
     add("deadlock", fmt::format("{} wait for each other", base::counted(deadlock.size(), "thread")),
-        fmt::format("perf-pyinject dump -p {}", recording_.pid));
+        dump_of(recording_));
   }
 }
 
@@ -425,13 +379,13 @@ void Judge::add_gaps() {
         fmt::format("perf-pyinject why -p {} -F 99", recording_.pid));
   }
   if (const auto lacks = perfdata::incompleteness(accounts_.kinds, false); !lacks.empty()) {
-    add("stacks", lacks, fmt::format("perf-pyinject dump -p {}", recording_.pid));
+    add("stacks", lacks, dump_of(recording_));
   }
   if (recording_.cut) {
     add("cut", "more events than fit into memory: the end of the recording is missing",
         fmt::format("perf-pyinject why -p {} -d 1", recording_.pid));
   }
-  if (recording_.exited && report_.cause != Cause::kExited) {
+  if (recording_.exited && report_.cause != "exited") {
     add("exited", "the process exited during the recording", "");
   }
   const auto all = std::accumulate(totals_.times.begin(), totals_.times.end(), std::uint64_t{0});
@@ -458,47 +412,6 @@ void judge(const Recording& recording, const Accounts& accounts,
   judge.add_scheduling();
   judge.add_deadlocks();
   judge.add_gaps();
-  report.next = next_of(recording, report.cause);
-}
-
-std::string_view name(Cause cause) {
-  switch (cause) {
-    case Cause::kNothing:
-      return "nothing";
-    case Cause::kExited:
-      return "exited";
-    case Cause::kStopped:
-      return "stopped";
-    case Cause::kDeadlock:
-      return "deadlock";
-    case Cause::kEventLoop:
-      return "event_loop";
-    case Cause::kGil:
-      return "gil";
-    case Cause::kLock:
-      return "lock";
-    case Cause::kDisk:
-      return "disk";
-    case Cause::kNetwork:
-      return "network";
-    case Cause::kFaults:
-      return "faults";
-    case Cause::kPreempted:
-      return "preempted";
-    case Cause::kChild:
-      return "child";
-    case Cause::kCpuC:
-      return "cpu_c";
-    case Cause::kCpuPython:
-      return "cpu_python";
-    case Cause::kCpuCollector:
-      return "cpu_gc";
-    case Cause::kCpuImport:
-      return "cpu_import";
-    case Cause::kCpuKernel:
-      return "cpu_kernel";
-  }
-  return "nothing";
 }
 
 }  // namespace pyinject::why

@@ -23,32 +23,22 @@ Use of_connection(const Sighting& sighting) {
   return sighting.by_client ? Use::kClient : Use::kNetwork;
 }
 
-Use of_work(KernelWork work, const Sighting* sighting) {
+// WORK, but for what only snapshots tell.
+Use of_work(Use work, const Sighting* sighting) {
   switch (work) {
-    case KernelWork::kFault:
-    case KernelWork::kSwap:
+    case Use::kSwap:
       return Use::kFault;
-    case KernelWork::kFutex:
+    case Use::kFutex:
       return of_futex(sighting);
-    case KernelWork::kSleep:
-    case KernelWork::kSignal:
+    case Use::kSignal:
       return Use::kSleep;
-    case KernelWork::kAccept:
-      return Use::kClient;
-    case KernelWork::kNetwork:
+    case Use::kNetwork:
       return sighting != nullptr ? of_connection(*sighting) : Use::kNetwork;
-    case KernelWork::kPoll:  // a socket with a timeout is polled, too
+    case Use::kPoll:  // a socket with a timeout is polled, too
       return sighting != nullptr && sighting->connected ? of_connection(*sighting) : Use::kPoll;
-    case KernelWork::kPipe:
-      return Use::kPipe;
-    case KernelWork::kChild:
-      return Use::kChild;
-    case KernelWork::kDisk:
-      return Use::kDisk;
-    case KernelWork::kUnknown:
-      break;
+    default:
+      return work;
   }
-  return Use::kUnknown;
 }
 
 }  // namespace
@@ -70,11 +60,10 @@ WaitUses::Found WaitUses::of(const WaitFacts& facts) const {
       (sighting != nullptr && sighting->gil == sample::Gil::kWaitedFor)) {
     return {.use = Use::kGil};
   }
-  const auto work = facts.work != KernelWork::kUnknown ? facts.work
-                    : sighting != nullptr              ? sighting->work
-                                                       : KernelWork::kUnknown;
-  if (sighting == nullptr ||
-      (work == KernelWork::kFutex && sighting->object == Sighting::Object::kNone)) {
+  const auto work = facts.work != Use::kUnknown ? facts.work
+                    : sighting != nullptr       ? sighting->work
+                                                : Use::kUnknown;
+  if (sighting == nullptr || (work == Use::kFutex && sighting->object == Sighting::Object::kNone)) {
     const auto known = by_stack_.find(facts.stack);
     sighting = known != by_stack_.end() && known->second->work == work ? known->second : sighting;
   }

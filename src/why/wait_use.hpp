@@ -12,7 +12,7 @@
 namespace pyinject::why {
 
 struct WaitFacts {
-  KernelWork work = KernelWork::kUnknown;
+  Use work = Use::kUnknown;
   sample::Gil gil = sample::Gil::kUnknown;
   std::uint32_t stack = 0;
   const Sighting* sighting = nullptr;  // during this wait; nullptr: none

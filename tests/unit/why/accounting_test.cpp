@@ -31,7 +31,7 @@ TEST_F(AccountingTest, SharesOutTheTimeOnACpuByTheSamples) {
   sample(1, 20, CodeKind::kEvaluator);
   sample(1, 30, CodeKind::kC);
   sample(1, 40, CodeKind::kKernel);
-  out(1, 80, KernelWork::kSleep);
+  out(1, 80, Use::kSleep);
   const auto account = account_of_one();
   EXPECT_EQ(account.on_cpu, 80 * kMs);
   EXPECT_EQ(time_of(account, Use::kPython), 40);
@@ -51,7 +51,7 @@ TEST_F(AccountingTest, DividesTheInterpretersTimeByWhatThePythonFunctionDoes) {
   }
   sample_of(1, ms += 5, CodeKind::kInterpreter, sample::Does::kCall).collects = true;
   sample_of(1, ms += 5, CodeKind::kEvaluator, sample::Does::kByteCode).imports = true;
-  out(1, 70, KernelWork::kSleep);  // 5 ms for each of 14 samples
+  out(1, 70, Use::kSleep);  // 5 ms for each of 14 samples
   const auto account = account_of_one();
   EXPECT_EQ(time_of(account, Use::kPython), 3 * 5 + 2 * 5 + 5) << "the evaluator; byte code";
   EXPECT_EQ(time_of(account, Use::kC), 3 * 5 + 2 * 5 + 5) << "extension modules; calls";
@@ -61,7 +61,7 @@ TEST_F(AccountingTest, DividesTheInterpretersTimeByWhatThePythonFunctionDoes) {
 
 TEST_F(AccountingTest, CountsTimeOnACpuWithoutSamplesAsUnknown) {
   in(1, 40);
-  out(1, 60, KernelWork::kSleep);
+  out(1, 60, Use::kSleep);
   const auto account = account_of_one();
   EXPECT_EQ(time_of(account, Use::kUnknown), 60);
   EXPECT_EQ(time_of(account, Use::kSleep), 40);
@@ -70,7 +70,7 @@ TEST_F(AccountingTest, CountsTimeOnACpuWithoutSamplesAsUnknown) {
 TEST_F(AccountingTest, CountsTheTimeFromAWakeupOnAsWaitForACpu) {
   in(1, 0);
   sample(1, 1, CodeKind::kEvaluator);
-  out(1, 20, KernelWork::kDisk);
+  out(1, 20, Use::kDisk);
   event(1, 30, Event::Kind::kWakeup);
   in(1, 70);
   const auto account = account_of_one();
@@ -89,14 +89,14 @@ TEST_F(AccountingTest, CountsPreemptionAsWaitForACpuWhateverTheKernelDoes) {
 }
 
 TEST_F(AccountingTest, ASnapshotExplainsAWaitThatBeganEarlier) {
-  sighting(1, 5, KernelWork::kAccept);
+  sighting(1, 5, Use::kClient);
   in(1, 60);
   sample(1, 61, CodeKind::kEvaluator);
   EXPECT_EQ(time_of(account_of_one(), Use::kClient), 60);
 }
 
 TEST_F(AccountingTest, ASnapshotExplainsAThreadThatNeverRuns) {
-  sighting(1, 5, KernelWork::kPoll);
+  sighting(1, 5, Use::kPoll);
   EXPECT_EQ(time_of(account_of_one(), Use::kPoll), 100);
 }
 
@@ -120,8 +120,8 @@ TEST_F(AccountingTest, StartsAndEndsWithTheThread) {
 TEST_F(AccountingTest, CountsWhatLiesBehindALostRecordAsUnknown) {
   in(1, 0);
   sample(1, 1, CodeKind::kEvaluator);
-  out(1, 20, KernelWork::kSleep);
-  out(1, 60, KernelWork::kSleep);
+  out(1, 20, Use::kSleep);
+  out(1, 60, Use::kSleep);
   const auto account = account_of_one();
   EXPECT_EQ(time_of(account, Use::kUnknown), 40);
   EXPECT_EQ(time_of(account, Use::kSleep), 40);
@@ -140,7 +140,7 @@ TEST_F(AccountingTest, FindsTheStackOfASampleWithinAClocksDifference) {
 TEST_F(AccountingTest, IgnoresWhatHappensAfterTheEnd) {
   in(1, 0);
   sample(1, 1, CodeKind::kEvaluator);
-  out(1, 120, KernelWork::kSleep);
+  out(1, 120, Use::kSleep);
   in(1, 130);
   EXPECT_EQ(time_of(account_of_one(), Use::kPython), 100);
 }
@@ -148,8 +148,8 @@ TEST_F(AccountingTest, IgnoresWhatHappensAfterTheEnd) {
 TEST_F(AccountingTest, CountsFaultsOnACpuAndInAWait) {
   in(1, 0);
   sample(1, 10, CodeKind::kKernel);
-  recording.events.back().work = KernelWork::kFault;
-  out(1, 50, KernelWork::kSwap);
+  recording.events.back().work = Use::kFault;
+  out(1, 50, Use::kSwap);
   EXPECT_EQ(time_of(account_of_one(), Use::kFault), 100);
 }
 

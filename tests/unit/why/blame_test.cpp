@@ -16,7 +16,7 @@ class BlameTest : public testing::Test, protected MadeRecording {
   void wait_for_gil() {
     in(1, 0);
     sample(1, 1, CodeKind::kEvaluator, stack({"waiter"}));
-    out(1, 20, KernelWork::kFutex, stack({"waiter"}), sample::Gil::kWaitedFor);
+    out(1, 20, Use::kFutex, stack({"waiter"}), sample::Gil::kWaitedFor);
     in(1, 60);
   }
 };
@@ -43,7 +43,7 @@ TEST_F(BlameTest, AThreadThatLeavesItsCpuWithTheGilHasItMeanwhile) {
   wait_for_gil();
   in(2, 0);
   sample(2, 25, CodeKind::kEvaluator, stack({"busy"}));
-  out(2, 30, KernelWork::kFault, stack({"fault"}), sample::Gil::kHeld);
+  out(2, 30, Use::kFault, stack({"fault"}), sample::Gil::kHeld);
   in(2, 60);
   const auto blames = blame_for_gil(account(recording));
   ASSERT_THAT(blames, SizeIs(2));
@@ -64,13 +64,13 @@ TEST_F(BlameTest, AWaitWithoutAnySampleHasNoKnownHolder) {
 TEST_F(BlameTest, TheWakerHadTheLockIfNoSnapshotShowsItsOwner) {
   const auto locked = stack({"locked"});
   const auto releases = stack({"releases"});
-  auto& seen = sighting(1, 5, KernelWork::kFutex, locked);  // in the first wait: its kind
+  auto& seen = sighting(1, 5, Use::kFutex, locked);  // in the first wait: its kind
   seen.object = Sighting::Object::kLock;
   seen.object_name = recording.names.number("Lock 0x1");
-  out(1, 1, KernelWork::kFutex, locked);
+  out(1, 1, Use::kFutex, locked);
   wakeup(1, 31, 2, releases);
   in(1, 32);
-  out(1, 40, KernelWork::kFutex, locked);
+  out(1, 40, Use::kFutex, locked);
   wakeup(1, 60, 0, 0);  // a timeout
   in(1, 61);
   const auto accounts = account(recording);
@@ -90,9 +90,9 @@ TEST_F(BlameTest, EachSnapshotStandsForAnEqualPartOfItsWaitForALock) {
   const auto locked = stack({"locked"});
   in(1, 0);
   sample(1, 1, CodeKind::kEvaluator);
-  out(1, 10, KernelWork::kFutex, locked);
+  out(1, 10, Use::kFutex, locked);
   for (const std::uint32_t owner : {2U, 2U, 3U}) {
-    auto& seen = sighting(1, 20 + owner, KernelWork::kFutex, locked);
+    auto& seen = sighting(1, 20 + owner, Use::kFutex, locked);
     seen.object = Sighting::Object::kLock;
     seen.object_name = recording.names.number("Lock 0x1");
     seen.owner = owner;

@@ -54,7 +54,7 @@ struct MadeRecording {
     return recording.python.back();
   }
   // Leaves the CPU.
-  void out(std::uint32_t tid, std::uint64_t ms, KernelWork work, std::uint32_t stack = 0,
+  void out(std::uint32_t tid, std::uint64_t ms, Use work, std::uint32_t stack = 0,
            sample::Gil gil = sample::Gil::kNone) {
     recording.events.push_back(
         {.time = at(ms) - 1, .tid = tid, .kind = Event::Kind::kLeaves, .work = work});
@@ -69,8 +69,7 @@ struct MadeRecording {
       recording.wakers.push_back({.time = at(ms), .tid = waker, .stack = stack});
     }
   }
-  Sighting& sighting(std::uint32_t tid, std::uint64_t ms, KernelWork work,
-                     std::uint32_t stack = 0) {
+  Sighting& sighting(std::uint32_t tid, std::uint64_t ms, Use work, std::uint32_t stack = 0) {
     recording.sightings.push_back({.time = at(ms), .tid = tid, .work = work, .stack = stack});
     return recording.sightings.back();
   }
