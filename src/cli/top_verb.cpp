@@ -214,8 +214,12 @@ void Top::show_once(base::Logger& logger) {
   if (const auto lacks = live::incompleteness(sampler_.profile(), facts()); !lacks.empty()) {
     logger.warning("{}", lacks);
   }
+  perfdata::TargetGaps gaps;
   for (const auto pid : command_.pids) {
-    targets::warn_if_it_cannot_run(pid, logger);
+    targets::add_if_it_cannot_run(pid, gaps);
+  }
+  for (const auto& gap : perfdata::sentences(gaps)) {
+    logger.warning("{}", gap);
   }
   if (command_.json) {
     base::write_all(STDOUT_FILENO, live::to_json(sampler_.profile(), facts()), "standard output");

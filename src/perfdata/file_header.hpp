@@ -24,8 +24,8 @@ enum FeatureBit : std::uint8_t {
   kFeatureFolder = 24,  // HEADER_DIR_FORMAT: --threads
   kFeatureCompressed = 27,
   kFeatureClockData = 29,
-  // Not perf's: the kinds of stacks (stack_counts_section.hpp), the names (names_section.hpp). perf
-  // reads the features below its
+  // Not perf's: the kinds of stacks (stack_counts_section.hpp) and the gaps of targets
+  // (target_gaps.hpp), the names (names_section.hpp). perf reads the features below its
   // HEADER_LAST_FEATURE (6.1: 32), of which there can be 256, and skips all others; Android's
   // simpleperf has 128 to 134.
   kFeatureStackCounts = 254,

@@ -261,9 +261,13 @@ std::vector<std::vector<std::byte>> Input::images() const {
 }
 
 StackCounts Input::stack_counts() const {
-  constexpr std::uint64_t kMost = 4096;
-  const auto section = impl_->feature(kFeatureStackCounts, kMost);
+  const auto section = impl_->feature(kFeatureStackCounts, kMostStackCounts);
   return section ? parse_stack_counts(*section) : StackCounts{};
+}
+
+TargetGaps Input::target_gaps() const {
+  const auto section = impl_->feature(kFeatureStackCounts, kMostStackCounts);
+  return section ? parse_target_gaps(*section) : TargetGaps{};
 }
 
 // linux, tools/perf/util/header.c, write_clock_data().

@@ -4,6 +4,7 @@
 
 #include "perfdata/record.hpp"
 #include "perfdata/sample.hpp"
+#include "perfdata/target_gaps.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/perfdata/stack_counts.hpp"
 
@@ -90,6 +91,8 @@ class Input {
   // Of what kind the stacks are, as this tool counted them when it wrote the file; all 0: unknown.
   // Throws as above.
   [[nodiscard]] StackCounts stack_counts() const;
+  // What the samples do not show of the targets, as this tool saw it. Throws as above.
+  [[nodiscard]] TargetGaps target_gaps() const;
 
   // HEADER_CLOCK_DATA; nullopt: recorded by perf's own clock, or by a perf before 5.9. Throws
   // SystemError.

@@ -104,11 +104,12 @@ class Output::Impl {
   }
 
   std::size_t finish(std::span<const BuildId> additional, std::span<const Bytes> images,
-                     const StackCounts& counts) {
+                     const StackCounts& counts, const TargetGaps& gaps) {
     start_.data.size = size() - start_.data.offset;
     std::size_t left_out = 0;
     const auto names = compressed(images, left_out);
-    write_features(additional, names, counts.all() == 0 ? std::string{} : to_section(counts));
+    write_features(additional, names,
+                   counts.all() == 0 && gaps.empty() ? "" : to_section(counts) + to_section(gaps));
     flush();
     start_.magic = kMagic;
     start_.size = sizeof start_;
@@ -283,8 +284,8 @@ bool Output::write_sample(const Sample& sample, std::span<const std::uint64_t> c
   return impl_->write_sample(sample, chain, period, cut_mark);
 }
 std::size_t Output::finish(std::span<const BuildId> additional, std::span<const Bytes> images,
-                           const StackCounts& counts) {
-  return impl_->finish(additional, images, counts);
+                           const StackCounts& counts, const TargetGaps& gaps) {
+  return impl_->finish(additional, images, counts, gaps);
 }
 std::uint64_t Output::size() const { return impl_->size(); }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "perfdata/input.hpp"
+#include "perfdata/target_gaps.hpp"
 #include "pyinject/perfdata/stack_counts.hpp"
 
 #include <cstddef>
@@ -56,10 +57,10 @@ class Output {
                     std::optional<std::uint64_t> cut_mark = std::nullopt);
   // Writes the features, the table of build ids with ADDITIONAL (and the mark that makes `perf
   // archive` include all files in the table), IMAGES behind those of INPUT, and finally the header.
-  // Returns how many IMAGES are left out because of kMostNames (names_section.hpp). COUNTS replace
-  // those of INPUT, unless nothing was counted.
+  // Returns how many IMAGES are left out because of kMostNames (names_section.hpp). COUNTS and
+  // GAPS replace those of INPUT, unless nothing was counted and there are none.
   std::size_t finish(std::span<const BuildId> additional, std::span<const Bytes> images = {},
-                     const StackCounts& counts = {});
+                     const StackCounts& counts = {}, const TargetGaps& gaps = {});
 
   // Bytes written so far.
   [[nodiscard]] std::uint64_t size() const;

@@ -1,12 +1,12 @@
 #include "pyinject/perfdata/stack_counts.hpp"
 
 #include "base/text.hpp"
+#include "perfdata/section_lines.hpp"
 #include "perfdata/stack_counts_section.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 namespace pyinject::perfdata {
 
@@ -95,18 +95,12 @@ std::string to_section(const StackCounts& counts) {
 
 StackCounts parse_stack_counts(Bytes section) {
   StackCounts counts;
-  std::string text;
-  std::ranges::transform(section, std::back_inserter(text),
-                         [](std::byte byte) { return static_cast<char>(byte); });
-  for (const auto line : base::split(text, '\n')) {
-    const auto blank = line.find(' ');
-    const auto words = std::ranges::find(kWords, line.substr(0, blank), &Words::name);
-    if (blank == std::string_view::npos || words == kWords.end()) {
-      continue;
+  for_each_line(section, [&](std::string_view name, std::string_view count) {
+    if (const auto words = std::ranges::find(kWords, name, &Words::name); words != kWords.end()) {
+      const auto at = static_cast<std::size_t>(words - kWords.begin());
+      counts.counts.at(at) = base::parse_number<std::uint64_t>(count).value_or(0);
     }
-    const auto at = static_cast<std::size_t>(words - kWords.begin());
-    counts.counts.at(at) = base::parse_number<std::uint64_t>(line.substr(blank + 1)).value_or(0);
-  }
+  });
   return counts;
 }
 

@@ -53,6 +53,7 @@ Processed Completion::write(const std::string& input, const std::string& output,
       .followed = options.followed,
       .begun_at = options.begun_at,
       .ended_at = options.ended_at,
+      .gaps = options.gaps,
       .most_entries = most_callchain_entries(),
       .image_path = [&](std::uint32_t pid) { return path_of_image(folder, pid); },
       .progress =

@@ -1,6 +1,7 @@
 // Turns perf's file into the finished file: complete stacks, lasting names.
 #pragma once
 
+#include "perfdata/target_gaps.hpp"
 #include "pyinject/base/log.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/perf/perf_locator.hpp"
@@ -22,6 +23,7 @@ struct CompletionOptions {
   bool followed = false;                   // as WeaveOptions
   std::uint64_t begun_at = 0;              // as WeaveOptions
   std::uint64_t ended_at = 0;              // the same
+  perfdata::TargetGaps gaps = {};          // as WeaveOptions
   std::string perf;                        // the executable, for its build-id cache
   bool names_beside = false;               // not in that perf's build-id cache
   std::string lost = {};                   // what is lost if the file is left unprocessed

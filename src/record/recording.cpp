@@ -57,7 +57,13 @@ targets::ManagerOptions Recording::manager_options() {
           .cancellation = &interrupted_,
           .before_activation =
               [this](const python::Target& target) { engine_->before_activation(target); },
-          .on_event = [this](const targets::Event& event) { observer_.on_event(event); }};
+          .on_event =
+              [this](const targets::Event& event) {
+                if (event.off_by_program) {
+                  gaps_.add(perfdata::Gap::kSwitchedOff, event.pid);
+                }
+                observer_.on_event(event);
+              }};
 }
 
 bool Recording::take_signal() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "perf/record_options.hpp"
+#include "perfdata/target_gaps.hpp"
 #include "pyinject/base/cancellation.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/log.hpp"
@@ -86,6 +87,7 @@ class Recording {
   std::optional<int> post_process();
   [[nodiscard]] std::function<bool(std::uint32_t)> wanted_samples() const;
   [[nodiscard]] weave::RecordingContext recording_context();
+  [[nodiscard]] perfdata::TargetGaps gaps_before_end() const;
   // UNFINISHED: perf died.
   Processed post_process_file(const std::string& path, bool last, bool unfinished = false);
   [[nodiscard]] std::string lost_with_completion() const;
@@ -119,6 +121,7 @@ class Recording {
   // By the recording's clock; 0: unknown.
   std::uint64_t begun_at_ = 0;
   std::uint64_t ended_at_ = 0;
+  perfdata::TargetGaps gaps_;
   targets::MapCopies maps_;
   std::vector<WovenFile> woven_;
   weave::RecordedFiles files_;

@@ -44,7 +44,7 @@ int Recording::finish(EndOfRecording end) {
   }
   if (!options_.all) {  // on a whole machine, some are always stopped
     for (const auto& active : manager_->active()) {
-      targets::warn_if_it_cannot_run(active->target.id.pid, logger_);
+      targets::add_if_it_cannot_run(active->target.id.pid, gaps_);
     }
   }
   const auto answer = perf_.disable(signals_.fd());
@@ -199,6 +199,13 @@ weave::RecordingContext Recording::recording_context() {
   return context;
 }
 
+// Those of a file that more files follow.
+perfdata::TargetGaps Recording::gaps_before_end() const {
+  auto gaps = gaps_;
+  gaps.of(perfdata::Gap::kFrozen) = gaps.of(perfdata::Gap::kStopped) = {};
+  return gaps;
+}
+
 Processed Recording::post_process_file(const std::string& path, bool last, bool unfinished) {
   WovenFile woven{.path = path, .summary = {}};
   const auto processed = Completion{files_, logger_, observer_}.replace(
@@ -209,6 +216,7 @@ Processed Recording::post_process_file(const std::string& path, bool last, bool 
        .followed = !last,
        .begun_at = begun_at_,
        .ended_at = last ? ended_at_ : 0,
+       .gaps = last ? gaps_ : gaps_before_end(),
        .perf = located_.path,
        .names_beside = options_.names_beside,
        .lost = lost_with_completion(),
@@ -226,6 +234,9 @@ Processed Recording::post_process_file(const std::string& path, bool last, bool 
 void Recording::summarize() {
   perf_.repeat_messages(base::LogLevel::kDebug);
   warn_without_off_cpu(woven_, logger_);
+  for (const auto& gap : perfdata::sentences(gaps_)) {
+    logger_.warning("{}", gap);
+  }
   if (waits_) {
     waits_->warn();
   }

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -504,6 +505,7 @@ Profile Reader::read() {
   if (auto incomplete = perfdata::incompleteness(input_.stack_counts()); !incomplete.empty()) {
     profile_.notes.push_back(std::move(incomplete));
   }
+  std::ranges::move(perfdata::sentences(input_.target_gaps()), std::back_inserter(profile_.notes));
   note_unprocessed();
   note_losses();
   note_lost_names();

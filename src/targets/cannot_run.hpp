@@ -1,12 +1,12 @@
 // Targets that cannot run, which resembles being idle: they have no samples.
 #pragma once
 
-#include "pyinject/base/log.hpp"
+#include "perfdata/target_gaps.hpp"
 #include "pyinject/base/pid.hpp"
 
 namespace pyinject::targets {
 
-// Warns if the process is frozen by its cgroup or stopped by job control.
-void warn_if_it_cannot_run(base::Pid pid, base::Logger& logger);
+// Adds the process to GAPS if it is frozen by its cgroup or stopped by job control.
+void add_if_it_cannot_run(base::Pid pid, perfdata::TargetGaps& gaps);
 
 }  // namespace pyinject::targets

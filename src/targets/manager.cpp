@@ -301,13 +301,15 @@ bool ProcessManager::deactivate_one(const python::Target& target, nanoseconds de
   const auto* refusal = std::get_if<Refusal>(&result);
   if (refusal == nullptr) {
     ++stats_.deactivated;
-    if (const auto& note = std::get<python::Deactivation>(result).note; !note.empty()) {
-      logger_.warning("pid {}: {}", target.id.pid.value(), note);
+    const auto& deactivation = std::get<python::Deactivation>(result);
+    if (!deactivation.note.empty()) {
+      logger_.warning("pid {}: {}", target.id.pid.value(), deactivation.note);
     }
     tell({.kind = EventKind::kDeactivated,
           .pid = target.id.pid,
           .reason = {},
-          .duration = Clock::now() - begin});
+          .duration = Clock::now() - begin,
+          .off_by_program = deactivation.off_by_program});
     return true;
   }
   // An interpreter that is finalizing runs no request, and its trampoline ends with it.

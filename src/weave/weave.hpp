@@ -2,6 +2,7 @@
 // attach, into a plain recording with a complete stack for every sample, which stock perf reads.
 #pragma once
 
+#include "perfdata/target_gaps.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "pyinject/weave/weave_flags.hpp"
 #include "pyinject/weave/weave_summary.hpp"
@@ -110,6 +111,8 @@ struct WeaveOptions {
   std::uint64_t begun_at = 0;
   // End of the waits that still last, by the recording's clock; 0: the last record.
   std::uint64_t ended_at = 0;
+  // Becomes part of OUTPUT.
+  perfdata::TargetGaps gaps = {};
   // kernel.perf_event_max_stack: a callchain with this many entries may lack outer functions.
   std::size_t most_entries = 127;
   // The path in the file of the image with the names of PID; 0: names without a process.

@@ -69,7 +69,7 @@ bool Weaver::rewrite(int fd) {
   for (const auto& one : summary_.images) {
     images.emplace_back(one.image.bytes);
   }
-  summary_.images_left_out = output.finish(build_ids, images, summary_.stacks);
+  summary_.images_left_out = output.finish(build_ids, images, summary_.stacks, options_.gaps);
   summarize_dropped();
   summary_.bytes_after = output.size();
   summary_.damage = input_.damage();

@@ -97,6 +97,14 @@ void FailedRecordings::expect_refused(const std::vector<std::string>& words,
   EXPECT_FALSE(std::filesystem::exists(data()));
 }
 
+void FailedRecordings::expect_readers_repeat(const std::string& messages,
+                                             const std::string& words) const {
+  const auto at = messages.find(words);
+  ASSERT_NE(at, std::string::npos) << "no " << words << " in: " << messages;
+  const auto begin = messages.rfind('\n', at) + 1;  // 0 on the first line
+  expect_readers_say(testing::HasSubstr(messages.substr(begin, messages.find('\n', at) - begin)));
+}
+
 void FailedRecordings::expect_readers_say(const testing::Matcher<std::string>& message,
                                           const std::string& file) const {
   const std::vector<std::vector<std::string>> verbs{

@@ -51,6 +51,8 @@ class FailedRecordings : public testing::TestWithParam<Recorded> {
   // No recording is made, and the message has WORDS. PREFIX runs the tool.
   void expect_refused(const std::vector<std::string>& words,
                       const std::vector<std::string>& prefix = {}) const;
+  // MESSAGES of `record` have a line with WORDS, and each verb that reads the file has the same.
+  void expect_readers_repeat(const std::string& messages, const std::string& words) const;
   // Each verb that reads FILE says what MESSAGE matches.
   void expect_readers_say(const testing::Matcher<std::string>& message,
                           const std::string& file = {}) const;

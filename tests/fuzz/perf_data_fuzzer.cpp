@@ -118,6 +118,9 @@ void run(Input input) {
     const auto id = weave::proven_build_id(image);
     require(id.empty() || id.size() == 20, "a build-id is a SHA-1");
   }
+  for (const auto& gap : perfdata::sentences(file->target_gaps())) {
+    require(is_printable(gap), "what targets hid is told in plain text");
+  }
   const bool switch_periods = file->events().size() % 2 != 0;
   auto first = rewrite(*file, switch_periods);
   const auto text = contents(first);

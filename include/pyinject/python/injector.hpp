@@ -61,7 +61,8 @@ struct DeactivateOptions {
 struct Deactivation {
   Mechanism mechanism = Mechanism::kNone;  // kStore: the trampoline was on
   std::chrono::nanoseconds stopped{};
-  std::string note = {};  // what the user should know; usually empty
+  std::string note = {};        // what the user should know; usually empty
+  bool off_by_program = false;  // the program has switched off what the session had switched on
 };
 
 // Largest stack use among the target's threads, for the dump size of --call-graph dwarf.

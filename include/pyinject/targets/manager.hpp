@@ -32,6 +32,8 @@ struct Event {
   base::Pid pid;
   std::optional<python::Reason> reason = {};
   std::chrono::nanoseconds duration{};  // of that step
+  // kDeactivated: the program had switched the trampoline off itself, after its activation.
+  bool off_by_program = false;
 };
 
 struct ManagerOptions {

@@ -147,12 +147,7 @@ bool Deactivate::attempt(const AttachedTarget& attached) {
 
 std::variant<Deactivation, Refusal> Deactivate::run() {
   if (nothing_to_do()) {
-    if (switched_off_by_itself()) {
-      result_.note =
-          "the program has switched the trampoline off (sys.deactivate_stack_trampoline): the "
-          "functions that it called after that are missing, and no mark shows where: use "
-          "--engine bpf";
-    }
+    result_.off_by_program = switched_off_by_itself();
     return result_;
   }
   if (others_session()) {
