@@ -60,6 +60,10 @@ std::optional<Link> link_in(const Place& place) {
   return Link{.target = {buffer.data(), static_cast<std::size_t>(length)}, .owner = facts.st_uid};
 }
 
+bool same_file(const struct stat& one, const struct stat& other) {
+  return one.st_ino == other.st_ino && one.st_dev == other.st_dev;
+}
+
 // Links on proc (/proc/self/fd/1) may lead to files without a path.
 bool is_proc(int fd) {
   struct statfs facts {};
@@ -115,14 +119,18 @@ void Directory::remove(const std::string& name) const {
   }
 }
 
-void Directory::remove_with_files(const std::string& name) const {
+void Directory::remove_with_files(const std::string& name, const struct stat* only) const {
   UniqueFd inside{::openat(fd(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-  if (!inside.valid() && (errno == ENOTDIR || errno == ELOOP)) {  // a link or a file
+  if (!inside.valid() && only == nullptr && (errno == ENOTDIR || errno == ELOOP)) {  // a link, file
     remove(name);
     return;
   }
   if (!inside.valid() && errno == ENOENT) {
     return;
+  }
+  struct stat facts {};
+  if (only != nullptr && (::fstat(inside.get(), &facts) != 0 || !same_file(facts, *only))) {
+    throw Error{path_of(name) + " was replaced by another process"};
   }
   const std::unique_ptr<DIR, CloseStream> entries{::fdopendir(inside.get())};
   if (!entries) {
@@ -224,7 +232,7 @@ void NewFile::give_name() {
   throw SystemError{"cannot write next to " + directory_.path_of(final_name_), errno};
 }
 
-void NewFile::take_place() {
+void NewFile::make_named() {
   if (name_.empty()) {
     give_name();
   }
@@ -233,13 +241,39 @@ void NewFile::take_place() {
   struct stat named {};
   if (::fstat(fd(), &ours) != 0 ||
       ::fstatat(directory_.fd(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
-      ours.st_ino != named.st_ino || ours.st_dev != named.st_dev) {
+      !same_file(ours, named)) {
     throw Error{directory_.path_of(name_) + " was replaced by another process"};
   }
+}
+
+void NewFile::take_place() {
+  make_named();
   if (::renameat(directory_.fd(), name_.c_str(), directory_.fd(), final_name_.c_str()) != 0) {
     throw SystemError{"cannot rename " + name_ + " to " + directory_.path_of(final_name_), errno};
   }
   name_.clear();
+}
+
+std::string NewFile::take_place_of_directory() {
+  make_named();
+  if (::renameat2(directory_.fd(), name_.c_str(), directory_.fd(), final_name_.c_str(),
+                  RENAME_EXCHANGE) == 0) {
+    return std::exchange(name_, {});
+  }
+  if (errno != EINVAL && errno != ENOSYS) {
+    throw SystemError{
+        fmt::format("cannot exchange {} and {}", name_, directory_.path_of(final_name_)), errno};
+  }
+  auto aside = name_ + ".directory";
+  directory_.rename(final_name_, aside);
+  try {
+    directory_.rename(name_, final_name_);
+  } catch (const Error&) {
+    directory_.rename(aside, final_name_);
+    throw;
+  }
+  name_.clear();
+  return aside;
 }
 
 }  // namespace pyinject::base

@@ -104,9 +104,11 @@ record::RepeatOptions parse_repeat(const std::string& repeat,
   if (output.pipe) {
     throw refuse("each recording is a file: not with -o -");
   }
-  if (output.several || perf::parse_options(record.perf_options).directory) {
+  const auto options = perf::parse_options(record.perf_options);
+  if (output.several || options.threads || options.kcore) {
     throw refuse(
-        "each recording is one file: not with --switch-output, --timestamp-filename or --threads");
+        "each recording is one file: not with --switch-output, --timestamp-filename, --threads or "
+        "--kcore");
   }
   return result;
 }

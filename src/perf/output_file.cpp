@@ -15,14 +15,20 @@ namespace pyinject::perf {
 
 namespace {
 
-// The inode of a regular file or a link: perf renames NAME itself and writes a new file.
-std::optional<ino_t> inode_of(const base::Directory& directory, const std::string& name) {
+// A regular file, a link, or a directory (--threads): perf renames NAME itself and writes a new
+// one.
+std::optional<struct stat> written(const base::Directory& directory, const std::string& name) {
   struct stat facts {};
   if (::fstatat(directory.fd(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
-      !(S_ISREG(facts.st_mode) || S_ISLNK(facts.st_mode))) {
+      !(S_ISREG(facts.st_mode) || S_ISLNK(facts.st_mode) || S_ISDIR(facts.st_mode))) {
     return std::nullopt;
   }
-  return facts.st_ino;
+  return facts;
+}
+
+std::optional<ino_t> inode_of(const base::Directory& directory, const std::string& name) {
+  const auto found = written(directory, name);
+  return found ? std::optional{found->st_ino} : std::nullopt;
 }
 
 // "0.123 MB perf.data (12 samples)" as well as "..., compressed (original 1.2 MB, ratio is 3)".
@@ -128,13 +134,17 @@ OutputRollback::OutputRollback(Output output) : output_{std::move(output)} {
 }
 
 void OutputRollback::undo() const {
-  const auto now = place_ ? inode_of(place_->directory, place_->name) : std::nullopt;
-  if (!now || now == before_) {
+  const auto now = place_ ? written(place_->directory, place_->name) : std::nullopt;
+  if (!now || now->st_ino == before_) {
     return;
   }
   const auto old = place_->name + ".old";
+  const bool was_renamed = before_ && inode_of(place_->directory, old) == before_;
   try {
-    if (before_ && inode_of(place_->directory, old) == before_) {
+    if (S_ISDIR(now->st_mode) && (was_renamed || !before_)) {
+      place_->directory.remove_with_files(place_->name, &*now);
+    }
+    if (was_renamed) {
       place_->directory.rename(old, place_->name);
     } else if (!before_) {
       place_->directory.remove(place_->name);

@@ -290,7 +290,9 @@ void take(const ScannedOption& one, PerfOptions& options) {
       } else if (name == "per-thread") {
         options.per_thread = on;
       } else if (name == "threads") {
-        options.directory = on;
+        options.threads = on;
+      } else if (name == "kcore") {
+        options.kcore = on;
       }
   }
 }

@@ -46,7 +46,8 @@ struct PerfOptions {
   bool event = false;                // -e, --event
   bool buffers = false;              // -m, --mmap-pages: buffer size given
   bool overwrite = false;            // --overwrite: only the final contents of the buffers are kept
-  bool directory = false;            // --threads: perf writes a directory
+  bool threads = false;              // --threads: perf writes a directory
+  bool kcore = false;                // --kcore: the same, which cannot become a file
   bool processors = false;           // -C, --cpu
   bool per_thread = false;           // --per-thread: perf then adds no times by itself
   bool leaves_out_children = false;  // -i, --no-inherit: no later threads and children

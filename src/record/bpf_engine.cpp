@@ -62,7 +62,11 @@ std::vector<std::uint64_t> BpfEngine::ends_of_calls(const std::string& file) con
   if (without_stacks_.empty()) {
     return ids;
   }
-  const base::UniqueFd opened{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  constexpr int kReads = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  base::UniqueFd opened{::open((file + "/data").c_str(), kReads)};  // of a directory (--threads)
+  if (!opened.valid()) {
+    opened.reset(::open(file.c_str(), kReads));
+  }
   if (!opened.valid()) {
     return ids;
   }

@@ -45,13 +45,13 @@ std::string left_alone(const RecordOptions& options) {
   if (output_of(options).pipe) {
     return "to a pipe";
   }
-  return perf::parse_options(options.perf_options).directory ? "into a directory (--threads)" : "";
+  return perf::parse_options(options.perf_options).kcore ? "the kernel's code, too (--kcore)" : "";
 }
 
 // False: refused.
 bool fits(const RecordOptions& options, const std::string& where, base::Logger& logger) {
   const auto why = fmt::format("perf's output in a file, but perf writes {}: {}", where,
-                               output_of(options).pipe ? "name a file with -o" : "omit --threads");
+                               output_of(options).pipe ? "name a file with -o" : "omit --kcore");
   if (options.all && options.scope.chosen_from_file()) {
     logger.error("-u and --comm need {}", why);
   } else if (options.flags.off_cpu) {

@@ -101,6 +101,10 @@ Processed Completion::write(const std::string& input, const std::string& output,
           "archive",
           base::printable(output));
     }
+    if (!summary.left_over.empty()) {
+      logger_.warning("{}: perf's directory is left over: {}", base::printable(output),
+                      base::printable(summary.left_over));
+    }
     logger_.debug(
         "{}: {} unwound, {} of them in part by frame pointers; functions entered before the attach "
         "were added to {}",
@@ -121,6 +125,13 @@ Processed Completion::replace(const std::string& path, const CompletionOptions& 
   }
   const auto place = base::Place::of(path);
   const auto raw = place.name + ".raw";
+  const auto is_directory = [](const std::string& name) {  // of --threads
+    std::error_code ignored;
+    return filesystem::is_directory(filesystem::symlink_status(name, ignored));
+  };
+  if (is_directory(path) || is_directory(path + ".raw")) {  // one cannot be renamed to the other
+    place.directory.remove_with_files(raw);
+  }
   place.directory.rename(place.name, raw);
   const auto processed = write(path + ".raw", path, options, summary);
   if (processed != Processed::kDone) {

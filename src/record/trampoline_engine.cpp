@@ -135,7 +135,7 @@ CallGraphChoice TrampolineEngine::choose_for_command(const CallGraphWishes& wish
 
 bool TrampolineEngine::would_suggest() const {
   return options_.suggests_engine && unwinding_ == Unwinding::kAtSamples &&
-         !output_of(options_).pipe && !perf::parse_options(options_.perf_options).directory;
+         !output_of(options_).pipe && !perf::parse_options(options_.perf_options).kcore;
 }
 
 bool TrampolineEngine::bpf_is_available() {
@@ -231,7 +231,7 @@ bool TrampolineEngine::open_native(const CallGraphWishes& wishes,
                                    const base::Cancellation& interrupted) {
   const auto perf_options = perf::parse_options(options_.perf_options);
   if (unwinding_ == Unwinding::kAfterwards || wishes.chosen || options_.launch ||
-      output_of(options_).pipe || perf_options.directory) {
+      output_of(options_).pipe || perf_options.kcore) {
     return false;
   }
   auto opened = StackSampler::open({}, true, logger_);

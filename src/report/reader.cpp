@@ -421,8 +421,8 @@ void Reader::note_unprocessed() {
   const auto name = base::printable(file_);
   if (input_.is_directory()) {
     profile_.notes.push_back(
-        fmt::format("{} is a directory (--threads), which record does not post-process: stacks "
-                    "lack the Python functions that were entered before the attach",
+        fmt::format("{} is a directory (--threads) that was not post-processed: stacks lack the "
+                    "Python functions that were entered before the attach",
                     name));
   }
   if (copied_ != 0) {

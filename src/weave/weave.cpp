@@ -41,6 +41,19 @@ void check_replaceable(const base::Place& place, const std::string& path) {
   }
 }
 
+// Why a directory of perf, FD, does not become a file; empty: it does.
+std::string why_not(int fd, const WeaveOptions& options) {
+  if (options.unfinished) {
+    return "perf record died, and it is a directory (--threads)";
+  }
+  if (options.input == options.output && !options.recorded) {
+    return "it is a directory (--threads): weave DIRECTORY -o FILE makes a file of it";
+  }
+  struct stat facts {};
+  const bool kernel = ::fstatat(fd, "kcore_dir", &facts, AT_SYMLINK_NOFOLLOW) == 0;
+  return kernel && options.recorded ? "it has the kernel's code (--kcore), and a file cannot" : "";
+}
+
 }  // namespace
 
 std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
@@ -49,9 +62,10 @@ std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
   const auto place = base::Place::behind(options.output);
   auto file = open_input(options, place);
   auto facts = facts_of(file.get(), options.input);
-  if (S_ISDIR(facts.st_mode) && (options.recorded || options.input == options.output)) {
-    return Untouched{
-        .why = "it is a directory (--threads): weave DIRECTORY -o FILE unwinds its stacks"};
+  const auto read = facts;
+  const bool replaces_directory = S_ISDIR(facts.st_mode) && options.input == options.output;
+  if (const auto why = S_ISDIR(facts.st_mode) ? why_not(file.get(), options) : ""; !why.empty()) {
+    return Untouched{.why = why};
   }
   if (S_ISDIR(facts.st_mode)) {
     constexpr mode_t kOfFiles = 0666;
@@ -62,7 +76,9 @@ std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
     return Untouched{.why = std::move(not_treatable->why)};
   }
   auto& input = std::get<perfdata::Input>(opened);
-  check_replaceable(place, options.output);
+  if (!replaces_directory) {
+    check_replaceable(place, options.output);
+  }
   base::NewFile output{place};
   if (options.recorded && facts.st_uid != facts_of(output.fd(), options.output).st_uid) {
     return Untouched{
@@ -81,7 +97,16 @@ std::variant<WeaveSummary, Untouched> weave(const WeaveOptions& options,
     options.keep(summary.images, weaver.replaced(), facts);
   }
   output.resemble(facts);
-  output.take_place();
+  if (!replaces_directory) {
+    output.take_place();
+    return summary;
+  }
+  const auto directory = output.take_place_of_directory();
+  try {
+    place.directory.remove_with_files(directory, &read);
+  } catch (const base::Error& error) {
+    summary.left_over = error.what();
+  }
   return summary;
 }
 

@@ -97,9 +97,11 @@ struct ReplacedFile {
 
 struct WeaveOptions {
   std::string input;
-  // Written under another name in the same directory and renamed at the end; may be INPUT itself.
+  // Written under another name in the same directory and renamed at the end; may be INPUT itself. A
+  // directory of perf record --threads is then removed.
   std::string output;
-  // INPUT was written for this recording: a file of another user was not, and is left alone.
+  // INPUT was written for this recording: a file of another user was not, and is left alone. Only
+  // a directory that was may be replaced.
   bool recorded = false;
   // INPUT is incomplete because its perf died (perfdata/input.hpp).
   bool unfinished = false;

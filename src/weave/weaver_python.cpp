@@ -107,7 +107,9 @@ PythonStack Weaver::python_of(StackQuery query) const {
       return stack;
     }
     const auto forked = forked_.find(query.pid);
-    if (query.tid != query.pid || forked == forked_.end()) {
+    // In a directory (--threads), the records of its exec may precede that of its fork.
+    if (query.tid != query.pid || forked == forked_.end() ||
+        forked->second.time < query.program_since) {
       return {};
     }
     query.pid = forked->second.pid;

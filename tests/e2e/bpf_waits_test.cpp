@@ -70,6 +70,8 @@ class BpfWaits : public testing::TestWithParam<Build> {
   }
   [[nodiscard]] std::string data() const { return directory_ / "data"; }
   [[nodiscard]] const std::string& messages() const { return messages_; }
+  // 30 : 20 : 10, each within 5 %.
+  void expect_waits(const std::vector<std::string>& options);
 
  private:
   TempDir directory_;
@@ -77,9 +79,8 @@ class BpfWaits : public testing::TestWithParam<Build> {
   std::string messages_;
 };
 
-// 30 : 20 : 10, each within 5 %.
-TEST_P(BpfWaits, AreAsLongAsTheProgramSays) {
-  const auto told = record("waits.py", "60", {"--off-cpu"});
+void BpfWaits::expect_waits(const std::vector<std::string>& options) {
+  const auto told = record("waits.py", "60", options);
   const std::array<std::string, 3> functions{"sleeps", "waits_for_a_lock", "waits_for_a_socket"};
   std::map<std::string, double> off;
   for (const auto& sample : samples_without_kernel_names(data())) {
@@ -98,6 +99,11 @@ TEST_P(BpfWaits, AreAsLongAsTheProgramSays) {
         << messages();
   }
 }
+
+TEST_P(BpfWaits, AreAsLongAsTheProgramSays) { expect_waits({"--off-cpu"}); }
+
+// The switches of a thread are in several files of perf's directory.
+TEST_P(BpfWaits, AreAsLongWithThreadsOfPerf) { expect_waits({"--off-cpu", "--threads"}); }
 
 INSTANTIATE_TEST_SUITE_P(Pythons, BpfWaits,
                          testing::Values(Build{.minor = 12}, Build{.minor = 13}, Build{.minor = 14},

@@ -4,6 +4,7 @@
 // stacks), Readers the lost names.
 #include "e2e/failed_recordings.hpp"
 
+#include "base/fault.hpp"
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "support/covering.hpp"
@@ -154,15 +155,16 @@ TEST_P(FailedRecordings, SayThatSamplesWereLost) {
 }
 
 TEST_P(FailedRecordings, SayThatADirectoryIsNotPostProcessed) {
-  if (!trampoline()) {
-    GTEST_SKIP() << "refused";
-  }
   start();
-  RunningRecord running{arguments({"--threads"})};
+  RunningRecord running{
+      arguments({"--threads"}),
+      {"env", fmt::format("PYINJECT_TEST_FAULT={}:fail", static_cast<int>(base::Step::kWoven)),
+       faulty_tool()}};
   work();
-  EXPECT_EQ(running.finish(), ExitStatus{}) << running.child().err();
-  EXPECT_THAT(running.child().err(), HasSubstr("left unprocessed: it is a directory"));
-  expect_readers_say(HasSubstr("is a directory (--threads)"));
+  EXPECT_EQ(running.finish(), ExitStatus{.code = 125}) << running.child().err();
+  EXPECT_THAT(running.child().err(), HasSubstr("left unprocessed"));
+  EXPECT_TRUE(fs::is_directory(data()));
+  expect_readers_say(HasSubstr("is a directory (--threads) that was not post-processed"));
 }
 
 TEST_P(FailedRecordings, SayThatAPipeCannotBeRead) {

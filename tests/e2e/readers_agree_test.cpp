@@ -306,6 +306,8 @@ constexpr std::array kOptions{
     "--synth=all",
     "--synth=mmap",
     "--tail-synthesize",
+    "--threads",
+    "--threads=core -z",
     "--timestamp-boundary",
     "--transaction",
     "--user-callchains",

@@ -238,6 +238,7 @@ class RecipesOfOne : public Recipes {};
 TEST_P(RecipesOfOne, WorkAgainAndForTheWholeSystem) {
   for (const auto& options : {std::vector<std::string>{"-p", pid(), "--what", "net"},
                               {"-p", pid(), "--what", "net"},
+                              {"-p", pid(), "--what", "net", "--threads"},
                               {"-a", "--what", "net"}}) {
     const auto wanted = record(10, options);
     const auto found = recorded(data(), pid());

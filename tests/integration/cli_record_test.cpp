@@ -226,8 +226,8 @@ TEST(RecordIntoAPipe, IsTheTrampolinesOnly) {
   EXPECT_TRUE(recorded.out.starts_with("PERFILE2"));
 }
 
-// Nothing can be added to a directory either.
-TEST(RecordIntoADirectory, IsTheTrampolinesOnly) {
+// The directory of --kcore cannot become a file.
+TEST(RecordWithTheKernelsCode, IsTheTrampolinesOnly) {
   const auto found = test::interpreters();
   if (found.empty()) {
     GTEST_SKIP() << "no interpreter (scripts/pythons)";
@@ -237,15 +237,10 @@ TEST(RecordIntoADirectory, IsTheTrampolinesOnly) {
   const std::string pid = std::to_string(python.pid().value());
   for (const auto* const option : {"--engine=bpf", "--off-cpu"}) {
     const auto refused =
-        tool({"record", option, "--threads", "-p", pid, "-o", directory / "data", "--", "true"});
+        tool({"record", option, "--kcore", "-p", pid, "-o", directory / "data", "--", "true"});
     EXPECT_EQ(refused.status, (test::ExitStatus{.code = kFailure})) << option;
-    EXPECT_THAT(refused.err, HasSubstr("into a directory (--threads): omit --threads")) << option;
+    EXPECT_THAT(refused.err, HasSubstr("the kernel's code, too (--kcore): omit --kcore")) << option;
   }
-  const auto recorded = tool({"record", "--engine", "auto", "--threads", "-e", "cpu-clock", "-p",
-                              pid, "-o", directory / "data", "--", "true"});
-  EXPECT_EQ(recorded.status, test::ExitStatus{}) << recorded.err;
-  EXPECT_THAT(recorded.err, HasSubstr("perf writes into a directory (--threads); the trampoline"));
-  EXPECT_THAT(recorded.err, HasSubstr(": trampoline on by"));
 }
 
 class BadInput

@@ -53,6 +53,13 @@ class CliWeave : public testing::Test {
     text << std::ifstream{path}.rdbuf();
     return text.str();
   }
+  [[nodiscard]] static std::vector<std::string> names_in(const std::string& directory) {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator{directory}) {
+      names.push_back(entry.path().filename().string());
+    }
+    return names;
+  }
   [[nodiscard]] bool has_stacks(const std::string& path) const {
     const auto events = run({"perf", "evlist", "-v", "-i", path});
     EXPECT_EQ(events.status, ExitStatus{}) << events.err;
@@ -173,23 +180,72 @@ TEST_F(RecordOutput, GoesToAPipeUnprocessed) {
   python_->expect_alive();
 }
 
-TEST_F(RecordOutput, LeavesADirectoryUnprocessed) {
+TEST_F(RecordOutput, IsAFileInPlaceOfADirectory) {
   const std::string data = directory_ / "perf.data";
-  const auto result = run({"sh", "-c", command() + " --threads -o " + data + " -- sh -c 'exit 7'"});
-  EXPECT_EQ(result.status, ExitStatus{.code = 7}) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("--threads"));
-  EXPECT_THAT(result.err, HasSubstr("left unprocessed"));
-  EXPECT_TRUE(fs::is_directory(data));
-  EXPECT_EQ(run({"perf", "report", "--stdio", "-i", data}).status, ExitStatus{});
+  for (const auto* const before : {"none", "another file"}) {
+    const auto result =
+        run({"sh", "-c", command() + " --threads -o " + data + " -- sh -c 'exit 7'"});
+    EXPECT_EQ(result.status, ExitStatus{.code = 7}) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(data)) << before;
+    EXPECT_TRUE(fs::is_regular_file(data));
+    EXPECT_EQ(fs::status(data).permissions() & fs::perms{0111}, fs::perms{});
+    EXPECT_EQ(run({"perf", "report", "--stdio", "-i", data}).status, ExitStatus{});
+  }
+  EXPECT_TRUE(fs::is_regular_file(data + ".old")) << "perf renames it";
+  EXPECT_THAT(names_in(directory_.path()), testing::IsSupersetOf({"perf.data", "perf.data.old"}));
+  EXPECT_THAT(names_in(directory_.path()), testing::Not(testing::Contains(HasSubstr(".new"))));
 }
 
-TEST_F(RecordOutput, IsReadFromADirectory) {
+// With --keep-raw, the directory has the other name from the beginning.
+TEST_F(RecordOutput, KeepsADirectoryOnDemand) {
   const std::string data = directory_ / "perf.data";
-  const auto recorded =
-      run_recording(command() + " --engine trampoline --call-graph dwarf,8192 --threads -o " +
-                    data + " -- \"$@\"");
+  for (int recorded = 0; recorded < 2; ++recorded) {
+    const auto result =
+        run_recording(command() + " --keep-raw --threads -o " + data + " -- \"$@\"");
+    EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+    EXPECT_TRUE(fs::is_regular_file(data));
+    EXPECT_TRUE(fs::is_directory(data + ".raw"));
+  }
+}
+
+// The command puts something else into it.
+TEST_F(RecordOutput, SaysThatADirectoryIsLeftOver) {
+  const std::string data = directory_ / "perf.data";
+  const auto result =
+      run({"sh", "-c", command() + " --threads -o " + data + " -- mkdir " + data + "/other"});
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("perf's directory is left over: cannot remove"));
+  EXPECT_TRUE(fs::is_regular_file(data));
+  EXPECT_TRUE(fs::is_directory(data + ".new0/other"));
+}
+
+// Answers renameat2 as such a file system does (NFS), and executes its arguments.
+constexpr auto kCannotExchange = R"pl(
+$code = pack("SCCL", 0x20, 0, 0, 0) . pack("SCCL", 0x15, 0, 1, 316) .
+        pack("SCCL", 6, 0, 0, 0x00050016) . pack("SCCL", 6, 0, 0, 0x7fff0000);
+$program = pack("Sx6P", 4, $code);
+syscall(157, 38, 1, 0, 0, 0) == 0 && syscall(157, 22, 2, $program) == 0 or die $!;
+exec @ARGV;
+)pl";
+
+TEST_F(RecordOutput, TakesThePlaceOfADirectoryWithoutAnExchange) {
+  const std::string data = directory_ / "perf.data";
+  const auto result = run_recording(fmt::format("perl -e '{}' -- {} --threads -o {} -- \"$@\"",
+                                                kCannotExchange, command(), data));
+  EXPECT_EQ(result.status, ExitStatus{}) << result.err;
+  EXPECT_TRUE(fs::is_regular_file(data));
+  EXPECT_THAT(names_in(directory_.path()), testing::Not(testing::Contains(HasSubstr(".new"))));
+}
+
+TEST_F(RecordOutput, OfPerfIsReadFromADirectory) {
+  const std::string data = directory_ / "perf.data";
+  const auto recorded = run_recording(
+      fmt::format("perf record -q -F 499 -p {} --call-graph dwarf,8192 --threads -o {} -- \"$@\"",
+                  python_->pid().value(), data));
   EXPECT_EQ(recorded.status, ExitStatus{}) << recorded.err;
-  EXPECT_THAT(recorded.err, HasSubstr("weave DIRECTORY -o FILE"));
+  const auto in_place = weave({data});
+  EXPECT_EQ(in_place.status, ExitStatus{.code = kFailed});
+  EXPECT_THAT(in_place.err, HasSubstr("weave DIRECTORY -o FILE"));
   for (const auto& verb : {std::vector<std::string>{"report"},
                            {"export", "-f", "folded", "-o", "-"},
                            {"flamegraph", "-o", directory_ / "picture.html"}}) {

@@ -144,6 +144,33 @@ TEST(OutputRollbackTest, PutsTheOldFileBack) {
   EXPECT_FALSE(std::filesystem::exists(directory / "other"));
 }
 
+// With --threads.
+TEST(OutputRollbackTest, PutsAFileBackInPlaceOfADirectory) {
+  test::TempDir directory;
+  const auto path = directory.file("perf.data", "old");
+  const auto record = [&] {
+    std::filesystem::create_directory(path);
+    (void)directory.file("perf.data/data", "new");
+  };
+  const OutputRollback rollback{{.path = path}};
+  std::filesystem::rename(path, path + ".old");
+  record();
+  rollback.undo();
+  EXPECT_EQ(base::read_file(path), "old");
+  EXPECT_FALSE(std::filesystem::exists(path + ".old"));
+
+  std::filesystem::remove(path);
+  const OutputRollback fresh{{.path = path}};
+  record();
+  fresh.undo();
+  EXPECT_FALSE(std::filesystem::exists(path));
+
+  record();
+  const OutputRollback older{{.path = path}};
+  older.undo();
+  EXPECT_TRUE(std::filesystem::exists(path + "/data")) << "it is as it was";
+}
+
 // perf renames the link, not its target.
 TEST(OutputRollbackTest, PutsALinkBack) {
   test::TempDir directory;

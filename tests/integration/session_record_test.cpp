@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "pyinject/base/child.hpp"
 #include "pyinject/base/error.hpp"
+#include "pyinject/base/unique_fd.hpp"
 #include "pyinject/record/record_session.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
@@ -21,6 +22,7 @@
 #include <memory>
 #include <set>
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -334,8 +336,13 @@ TEST_F(RecordTest, FullDiskIsAFailure) {
 TEST_F(RecordTest, MeasuresStacksOnlyIfTheyAreToBeCopied) {
   detector_.frame_pointers = false;
   detector_.version.minor = 13;
-  // Records into a directory, so that no stack can be completed: copies are all that remains.
-  EXPECT_EQ(record({"true"}, {"--threads", "-o", directory_ / "directory"}), 0);
+  // Records into a pipe, so that no stack can be completed: copies are all that remains.
+  const base::UniqueFd output{::dup(STDOUT_FILENO)};
+  const base::UniqueFd null{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
+  ASSERT_EQ(::dup2(null.get(), STDOUT_FILENO), STDOUT_FILENO);
+  const int status = record({"true"}, {"-o", "-"});
+  ASSERT_EQ(::dup2(output.get(), STDOUT_FILENO), STDOUT_FILENO);
+  EXPECT_EQ(status, 0);
   EXPECT_EQ(injector_.calls.front(), "stack_use " + std::to_string(target_.pid().value()));
   injector_.calls.clear();
   EXPECT_EQ(record({"true"}, {"-g", "-o", data()}), 0);

@@ -24,8 +24,8 @@ class Directory {
   // Throws SystemError.
   void rename(const std::string& from, const std::string& to) const;
   // Removes the directory NAME and the files in it; does not follow links. No-op if NAME does not
-  // exist. Throws SystemError.
-  void remove_with_files(const std::string& name) const;
+  // exist. Throws SystemError; Error if it is not the directory with the facts ONLY.
+  void remove_with_files(const std::string& name, const struct stat* only = nullptr) const;
   // The same for a single file or link.
   void remove(const std::string& name) const;
 
@@ -68,8 +68,12 @@ class NewFile {
   void resemble(const struct stat& facts) const;
   // Puts the file in place under its name. Throws SystemError.
   void take_place();
+  // The same where a directory has the name, which gets the name that is returned. The two are
+  // exchanged in one step, except on file systems that cannot (NFS).
+  [[nodiscard]] std::string take_place_of_directory();
 
  private:
+  void make_named();
   void create_named();
   void give_name();
 

@@ -96,7 +96,8 @@ struct WeaveSummary {
   std::size_t longest = 0;    // entries of the longest callchain
   std::uint64_t bytes_before = 0;
   std::uint64_t bytes_after = 0;
-  std::string damage;  // the file's records end prematurely; empty: no damage
+  std::string left_over;  // why the directory that was replaced could not be removed; empty: it was
+  std::string damage;     // the file's records end prematurely; empty: no damage
   std::vector<NamedImage> images;
   std::size_t images_left_out = 0;  // of these: not in the file itself, which has too many names
   std::vector<Dropped> dropped;     // largest counts first

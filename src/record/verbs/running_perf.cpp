@@ -63,10 +63,11 @@ std::optional<Unavailable> check_output(base::Pid pid, const std::vector<std::st
                        .found = "perf writes a series of files (--switch-output)",
                        .remedy = "start perf without --switch-output"};
   }
-  if (perf::parse_options(options).directory) {
+  const auto parsed = perf::parse_options(options);
+  if (parsed.threads || parsed.kcore) {
     return Unavailable{.name = "folder",
-                       .found = "perf writes a directory (--threads)",
-                       .remedy = "start perf without --threads"};
+                       .found = "perf writes a directory (--threads, --kcore)",
+                       .remedy = "start perf without --threads and --kcore"};
   }
   return std::nullopt;
 }

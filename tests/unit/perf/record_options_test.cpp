@@ -101,10 +101,10 @@ TEST(ParseOptions, KnowsWhatLimitsTheSamples) {
 }
 
 TEST(WritesDirectory, IsWithThreads) {
-  EXPECT_TRUE(parse_options({"-g", "--threads"}).directory);
-  EXPECT_TRUE(parse_options({"--threads=core", "-g"}).directory);
-  EXPECT_FALSE(parse_options({"-g", "--no-threads"}).directory);
-  EXPECT_FALSE(parse_options({"-t", "1"}).directory);
+  EXPECT_TRUE(parse_options({"-g", "--threads"}).threads);
+  EXPECT_TRUE(parse_options({"--threads=core", "-g"}).threads);
+  EXPECT_FALSE(parse_options({"-g", "--no-threads"}).threads);
+  EXPECT_FALSE(parse_options({"-t", "1"}).threads);
 }
 
 TEST(RecordArgv, KeepsTheUsersOptionsUnchangedAndInOrder) {
@@ -210,10 +210,10 @@ TEST(ChoosesFrequency, InAnySpelling) {
 }
 
 TEST(WritesDirectory, AsTheLastOneSays) {
-  EXPECT_FALSE(parse_options({}).directory);
-  EXPECT_TRUE(parse_options({"--threads"}).directory);
-  EXPECT_TRUE(parse_options({"-F", "99", "--threads=core"}).directory);
-  EXPECT_FALSE(parse_options({"--threads", "--no-threads"}).directory);
+  EXPECT_FALSE(parse_options({}).threads);
+  EXPECT_TRUE(parse_options({"--threads"}).threads);
+  EXPECT_TRUE(parse_options({"-F", "99", "--threads=core"}).threads);
+  EXPECT_FALSE(parse_options({"--threads", "--no-threads"}).threads);
 }
 
 TEST(LeavesOutChildren, WithNoInherit) {

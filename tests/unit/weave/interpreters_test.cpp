@@ -1,5 +1,6 @@
 // The facts about a process's Python hold while it runs there and in its forked children.
 #include "unit/weave/made_process.hpp"
+#include "weave/frame_history.hpp"
 
 #include <gmock/gmock.h>
 
@@ -69,6 +70,22 @@ TEST_F(InterpreterHistory, ForkInheritsTheParents) {
   fork(90, kPid, kSecond);
   sampled(100, kSecond);
   EXPECT_THAT(woven(), ElementsAre("cEac"));
+}
+
+// As in a directory of perf (--threads), where each processor has its own file.
+TEST_F(InterpreterHistory, AnExecEndsTheParentsStackInAnyOrder) {
+  FrameHistory history;
+  history.begin(kPid, kPid, python({"a"}).frames, true);
+  history.name(kPid, 'a', {.qualname = "a", .file = "f.py", .first_line = 10});
+  context_.stacks = &history;
+  context_.interpreters[kSecond] = context_.interpreters[kPid];
+  context_.interpreters[kSecond][0].seen = 99;
+  exec(95, kSecond);
+  map(kCode, kCodeSize, "/usr/bin/python", kSecond, 96);
+  sample(100, "cEc", kClock, kSecond);
+  fork(90, kPid, kSecond);
+  sample(92, "cEc", kClock, kSecond);
+  EXPECT_THAT(woven(), ElementsAre("cEc[unnamed Python functions]", "cEac"));
 }
 
 // The process in between has exec'ed another program by then.

@@ -82,11 +82,12 @@ MadeProcess::MadeProcess() {
 
 std::string MadeProcess::greenlet_module() { return library("/_greenlet.names.so"); }
 
-void MadeProcess::map(std::uint64_t begin, std::uint64_t size, const std::string& file) {
-  data_.data +=
-      test::made_record(PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER,
-                        test::words(kTask, begin, size, 0, 0, 0, 0, PROT_READ | PROT_EXEC) +
-                            test::padded(file) + behind(0));
+void MadeProcess::map(std::uint64_t begin, std::uint64_t size, const std::string& file,
+                      std::uint32_t pid, std::uint64_t time) {
+  data_.data += test::made_record(
+      PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER,
+      test::words(pid | std::uint64_t{pid} << 32U, begin, size, 0, 0, 0, 0, PROT_READ | PROT_EXEC) +
+          test::padded(file) + behind(time));
 }
 
 std::vector<std::uint64_t> MadeProcess::chain(std::string_view letters) {

@@ -37,7 +37,8 @@ class MadeProcess : public testing::Test {
 
   MadeProcess();
 
-  void map(std::uint64_t begin, std::uint64_t size, const std::string& file);
+  void map(std::uint64_t begin, std::uint64_t size, const std::string& file,
+           std::uint32_t pid = kPid, std::uint64_t time = 0);
   // A file that stands for greenlet's module.
   [[nodiscard]] static std::string greenlet_module();
   // The trailer that the kernel appends to records other than samples.
