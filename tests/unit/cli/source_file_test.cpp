@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <sys/stat.h>
@@ -70,6 +71,27 @@ TEST_F(Sources, AreShownIfEverybodyMayReadThemWhenTheProcessHasExited) {
   EXPECT_THAT(own.lines, IsEmpty());
   EXPECT_THAT(own.note, HasSubstr("the process has exited, and not every user may read it"));
   EXPECT_THAT(read(source("everybodys.py", 0, 0644), process).lines, testing::SizeIs(3));
+}
+
+// In a container, the same path is another file.
+TEST_F(Sources, AreThoseBeneathTheRootOfTheProcess) {
+  const auto path = source("same.py", 0, 0644);
+  const auto outside = source("outside.py", 0, 0644);
+  const auto root = directory_ / "root";
+  std::filesystem::create_directories(root + directory_.path().string());
+  std::ofstream{root + path} << "inside";
+  std::filesystem::create_symlink(outside, root + "/link.py");
+  ChildProcess process{{"python3", "-c",
+                        "import os, sys\n"
+                        "os.chroot(sys.argv[1])\n"
+                        "print('inside', flush=True)\n"
+                        "sys.stdin.read()",
+                        root}};
+  ASSERT_EQ(process.read_line(base::Deadline::after(std::chrono::seconds{60})), "inside");
+  EXPECT_THAT(read(path, process).lines, ElementsAre("inside"));
+  for (const auto& other : {outside, std::string{"/link.py"}}) {
+    EXPECT_THAT(read(other, process).note, HasSubstr("cannot be read")) << other;
+  }
 }
 
 TEST_F(Sources, AreNeitherDirectoriesNorPipes) {

@@ -134,6 +134,28 @@ TEST_F(LiveProfile, KeepsTheNamesThatHaveSamples) {
   EXPECT_EQ(table.rows[1].name, "late");
 }
 
+// Nor does one that starts threads or processes all the time.
+TEST_F(LiveProfile, ForgetsNamesOfThreadsAndProcessesWithoutRows) {
+  constexpr std::uint32_t kMany = 100'000;
+  auto stack = stack_of({{.code = 1, .line = 11}});
+  const auto run = [&](std::uint32_t number, const std::string& name) {
+    stack.pid = number;
+    stack.tid = number;
+    profile.name_thread(number, number, name);
+    profile.name_process(number, name);
+    profile.add(stack);
+  };
+  for (std::uint32_t number = 1; number < kMany; ++number) {
+    run(number, "short");
+  }
+  run(kMany, "late");
+  add(stack, 100);
+  profile.end_interval(seconds{1});
+  for (const auto view : {View::kThreads, View::kProcesses}) {
+    EXPECT_EQ(profile.table({.view = view}).rows.at(0).name, "100000 late");
+  }
+}
+
 TEST_F(LiveProfile, CountsWaitsApart) {
   add(stack_of({{.code = 1, .line = 11}, {.code = 2, .line = 21}}), 30);
   profile.add_wait(stack_of({{.code = 2, .line = 22}}, 7), milliseconds{500});
