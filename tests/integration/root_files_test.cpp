@@ -243,6 +243,21 @@ TEST_F(RootFiles, PerfsFileStaysIfItsDiskIsFull) {
   EXPECT_THAT(result.out, HasSubstr(say(python_->pid())));
 }
 
+TEST_F(RootFiles, TemporaryRecordingIsRemovedIfItsDiskIsFull) {
+  if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
+    GTEST_SKIP() << lacks;
+  }
+  const auto result = run({"unshare", "--mount", "sh", "-c",
+                           "mount -t tmpfs -o size=16k none /mnt && export TMPDIR=/mnt && "
+                           "{ \"$@\"; status=$?; ls /mnt; exit $status; }",
+                           "sh", tool(), "export", "-f", "folded", "-p", say(python_->pid()), "-d",
+                           "1", "--engine", "bpf", "-o", "/dev/null"});
+  EXPECT_EQ(result.status, ExitStatus{.code = 125}) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("No space left on device"),
+                                HasSubstr("the recording was temporary and is removed")));
+  EXPECT_EQ(result.out, "");
+}
+
 TEST_F(RootFiles, NamesAreMadeInTmpdir) {
   const auto heard = directory_ / "heard";
   const auto perf = perf_with("buildid-cache",
