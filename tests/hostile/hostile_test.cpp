@@ -64,6 +64,7 @@ constexpr double kMostToEnd = 1;
 // Of a reader of the recording.
 constexpr double kMostToRead = 1;
 constexpr double kMostMemoryToRead = 512;
+constexpr int kMostProfiles = 64;   // of a recording
 constexpr double kFrequency = 499;  // samples per second of CPU time in scene.py
 
 class HostileTest : public testing::TestWithParam<Hostile> {
@@ -225,6 +226,7 @@ TEST_P(HostileTest, DoesNotHoldUpReaders) {
   expect_in_time(told);
   expect_readers_in_time(told);
   expect_profiles_in_time(told, "pushed", 0);
+  EXPECT_LE(told["beside"]["pushed"]["profiles"], kMostProfiles) << told["beside"]["pushed"].dump();
   expect_profiles_in_time(told, "served", kMostDelay);
 }
 

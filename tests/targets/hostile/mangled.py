@@ -1,5 +1,6 @@
 # Runs code of 400 libraries, one after the other. The names of their functions cost most to read: a mangled name that doubles
-# with each of 30 substitutions, and one that begins as those of CPython's calls do, and repeats that 900 times.
+# with each of 30 substitutions, and one that begins as those of CPython's calls do, and repeats that 900 times, in a file that is
+# called as the interpreter's is.
 import ctypes
 import itertools
 import mmap
@@ -32,8 +33,11 @@ def library(name, symbol):
     return ctypes.CFUNCTYPE(None)(address + code_at)
 
 
-kinds = doubling(30), "_Py_" + "Call" * 900
-functions = [library(f"library{number}.so", kinds[number % 2]) for number in range(COUNT)]
+kinds = ("library", doubling(30)), ("libpython3.", "_Py_" + "Call" * 900)
+functions = []
+for number in range(COUNT):
+    file, symbol = kinds[number % 2]
+    functions.append(library(f"{file}{number}.so", symbol))
 ready()
 for function in itertools.cycle(functions):
     function()

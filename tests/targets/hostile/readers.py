@@ -22,6 +22,7 @@ CHAIN = ["<module>", "main", "serve", "handle", "work"]  # of the innocent Pytho
 VIEWS = ["functions", "lines", "annotate", "tree", "waits", "events", "threads", "processes", "tasks", "gil"]
 FORMATS = ["folded", "pprof", "gecko", "speedscope", "jsonl", "perfetto", "otlp"]
 ALL_MARKS = ["--engine", "bpf", "--off-cpu", "--gil", "--tasks", "--lines"]  # so that each view has rows
+MOST_SECONDS = 20  # of CPU time of a reader: ends one that would take minutes, and gigabytes, so that the test fails in time
 DESCRIPTORS = 256  # of a reader, if it does not raise the limit itself: fewer than the files of some recordings
 
 
@@ -40,6 +41,11 @@ def all_of(data):
 
 def limited():
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+def limited_reader():
+    limited()
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS + 1))
 
 
 class Running:
@@ -79,12 +85,15 @@ class Running:
 
 def read(tool, reader, data):
     """What READER takes for the recording."""
-    return {"reader": " ".join(reader), **Running([tool, *reader, data], limited).ended()}
+    return {"reader": " ".join(reader), **Running([tool, *reader, data], limited_reader).ended()}
 
 
 def shown(tool, data, pid):
     """By our own readers: the number of samples of PID, and in how many its function serve() is."""
-    told = subprocess.run([tool, "report", "--json", "-p", str(pid), data], capture_output=True, text=True)
+    told = subprocess.run([tool, "report", "--json", "-p", str(pid), data], capture_output=True, text=True,
+                          preexec_fn=limited_reader)
+    if told.returncode != 0:
+        raise SystemExit(f"report ended with {told.returncode}: {told.stderr}")
     tables = [table for table in json.loads(told.stdout)["tables"] if table["event"] == "cpu-clock"]
     return {"shown": tables[0]["all"], "shown_whole": sum(row["total"] for row in tables[0]["rows"] if row["name"] == "serve")}
 

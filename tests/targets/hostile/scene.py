@@ -3,15 +3,15 @@
 #   scene.py TOOL DATA HOSTILE PYTHON MODE SECONDS INTERRUPTIONS
 #
 # HOSTILE is a program of this directory. The system's Python runs a copy of it as the user nobody; if it fakes structures of
-# PYTHON, then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline and bpf record the machine with that
-# engine, for SECONDS and at least until the innocent Python has used two fifths of SECONDS of CPU time; readers does so by BPF,
-# with waits, tasks, the GIL and lines; status runs `status`, dump runs `dump -a`; live runs side by side, for SECONDS, `top -a`
-# with BPF and without it, `why` of the innocent Python, and `why` of the hostile program, which may be refused. First all this
-# runs without the hostile program, then with it. The tool is interrupted (SIGINT) INTERRUPTIONS times with the hostile program,
-# each time at a random moment; a recording is also interrupted as often without it, in its middle, and with
-# PYINJECT_HOSTILE=full a recording by stock perf with it, near its end. In the modes trampoline and readers, each reader of
-# readers.py reads the recording that is not interrupted; in the mode readers, the tool also pushes and serves profiles. Prints the
-# measurements as one line of JSON.
+# PYTHON, or needs Python functions in its stacks, then PYTHON runs it as root, since nobody may not reach it. MODE: trampoline
+# and bpf record the machine with that engine, for SECONDS and at least until the innocent Python has used two fifths of SECONDS
+# of CPU time; readers does so by BPF, with waits, tasks, the GIL and lines; status runs `status`, dump runs `dump -a`; live runs
+# side by side, for SECONDS, `top -a` with BPF and without it, `why` of the innocent Python, and `why` of the hostile program,
+# which may be refused. First all this runs without the hostile program, then with it. The tool is interrupted (SIGINT)
+# INTERRUPTIONS times with the hostile program, each time at a random moment; a recording is also interrupted as often without it,
+# in its middle, and with PYINJECT_HOSTILE=full a recording by stock perf with it, near its end. In the modes trampoline and
+# readers, each reader of readers.py reads the recording that is not interrupted; in the mode readers, the tool also pushes and
+# serves profiles. Prints the measurements as one line of JSON.
 import json
 import os
 import random
@@ -32,7 +32,7 @@ HANG = readers.HANG
 NOBODY = 65534
 records = mode in ("trampoline", "bpf", "readers")
 full = os.environ.get("PYINJECT_HOSTILE") == "full"
-MADE_UP = ["circle", "threads", "changing", "gil", "names", "lines", "tasks"]
+MADE_UP = ["circle", "threads", "changing", "gil", "names", "lines", "tasks", "mangled"]
 
 INNOCENT = """
 import time
