@@ -16,12 +16,15 @@ namespace pyinject::exports {
 namespace {
 
 constexpr std::array<std::string_view, 4> kKinds{"python", "native", "kernel", "mark"};
+// Instead of "python": a function of a greenlet's parent, which does not run.
+constexpr std::string_view kSuspended = "suspended";
 
-std::string frame_json(const report::Profile& profile, const report::Frame& frame) {
+std::string frame_json(const report::Profile& profile, const report::Frame& frame,
+                       std::string_view kind) {
   const auto& function = profile.functions[frame.function];
-  auto text = fmt::format(
-      R"({{"kind":"{}","name":{},"file":{})", kKinds.at(static_cast<std::size_t>(function.kind)),
-      json_string(name_of(profile, function)), json_string(file_of(profile, function)));
+  auto text =
+      fmt::format(R"({{"kind":"{}","name":{},"file":{})", kind,
+                  json_string(name_of(profile, function)), json_string(file_of(profile, function)));
   text += frame.line == 0 ? "}" : fmt::format(R"(,"line":{}}})", frame.line);
   return text;
 }
@@ -32,7 +35,8 @@ void write_jsonl(const report::Profile& profile, const Sink& out) {
   std::vector<std::string> frames;
   frames.reserve(profile.frames.size());
   for (const auto& frame : profile.frames) {
-    frames.push_back(frame_json(profile, frame));
+    const auto kind = profile.functions[frame.function].kind;
+    frames.push_back(frame_json(profile, frame, kKinds.at(static_cast<std::size_t>(kind))));
   }
   for (const auto& sample : profile.samples) {
     const auto& event = profile.events[sample.event];
@@ -44,8 +48,14 @@ void write_jsonl(const report::Profile& profile, const Sink& out) {
         : event.unit == report::Unit::kBytes ? "bytes"
                                              : "count",
         thread.pid, thread.tid, json_string(thread.name));
-    append_list(line, frames_of(profile, sample.stack),
-                [&](std::uint32_t frame) { line += frames[frame]; });
+    bool in_parent = false;
+    append_list(line, frames_of(profile, sample.stack), [&](std::uint32_t frame) {
+      const auto& function = function_of(profile, frame);
+      line += in_parent && function.kind == report::Kind::kPython
+                  ? frame_json(profile, profile.frames[frame], kSuspended)
+                  : frames[frame];
+      in_parent = in_parent || is_start_of_greenlet(function);
+    });
     line += "}\n";
     out(line);
   }

@@ -132,6 +132,7 @@ TEST_P(GreenletWaits, AreMarkedAndNamed) {
       {"waits_a", "root_a"}, {"waits_b", "root_b"}, {"waits_main", "run"}};
   std::map<std::string, std::size_t> count;
   std::map<std::string, double> spent;  // with this root
+  std::set<std::string> suspended;
   const auto exported = run({tool(), "export", "-f", "jsonl", data()});
   for (const auto line : base::split(exported.out, '\n')) {
     const auto sample = line.empty() ? json{} : json::parse(line);
@@ -141,9 +142,10 @@ TEST_P(GreenletWaits, AreMarkedAndNamed) {
     std::set<std::string> python;
     std::set<std::string> marks;
     for (const auto& frame : sample.at("stack")) {
-      // Below the mark are functions of its parent.
-      if (frame.at("kind") == "python" && !marks.contains("[greenlet]")) {
+      if (frame.at("kind") == "python") {
         python.insert(frame.at("name"));
+      } else if (frame.at("kind") == "suspended") {
+        suspended.insert(frame.at("name"));
       } else if (frame.at("kind") == "mark") {
         marks.insert(frame.at("name"));
       }
@@ -171,6 +173,8 @@ TEST_P(GreenletWaits, AreMarkedAndNamed) {
   for (const auto& [waits, root] : roots) {
     EXPECT_GE(count[waits], 20U) << messages();
   }
+  EXPECT_EQ(suspended, GetParam().engine == "bpf" ? (std::set<std::string>{"<module>", "run"})
+                                                  : std::set<std::string>{});
   const auto tasks = waits_of_tasks();
   EXPECT_DOUBLE_EQ(tasks.at("[greenlet] root_a"), spent["root_a"]);
   EXPECT_DOUBLE_EQ(tasks.at("[greenlet] root_b"), spent["root_b"]);
