@@ -18,11 +18,12 @@ from pythons import PATIENCE, REQUIRED, SOURCE, TOOL, Target, python  # noqa: E4
 
 # A master with a worker: both compute, wait for locks and the GIL, write, and touch memory. Prints the worker's pid.
 PROGRAM = """
-import mmap, os, socket, tempfile, threading, time
+import collections, mmap, os, socket, tempfile, threading, time
 worker = os.fork()
 if worker:
     print("ready", worker, flush=True)
 lock = threading.Lock()
+kept = collections.deque(maxlen=20000)  # for much longer than a recording
 def computes():
     while True:
         with lock:
@@ -36,6 +37,7 @@ def does_io():
             file.seek(0)
             here.send(b"x")
             there.recv(1)
+            kept.append(mmap.mmap(-1, 4096))
             time.sleep(0.001)
 for function in (computes, computes, does_io):
     threading.Thread(target=function, daemon=True).start()
