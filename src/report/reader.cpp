@@ -6,6 +6,7 @@
 #include "report/clock.hpp"
 #include "report/code_places.hpp"
 #include "report/collections.hpp"
+#include "report/names.hpp"
 #include "report/pair_numbers.hpp"
 #include "report/raw_stacks.hpp"
 #include "report/thread_names.hpp"

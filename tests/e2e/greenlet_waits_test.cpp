@@ -1,6 +1,7 @@
 // Waits within greenlets are those of the greenlet, not of the functions that switched to it.
 #include "base/text.hpp"
 #include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"

@@ -3,6 +3,7 @@
 // those of its parents.
 #include "e2e/both_engines.hpp"
 #include "e2e/bpf_recording.hpp"
+#include "e2e/served_tree.hpp"
 #include "support/cpu_time.hpp"
 #include "support/paths.hpp"
 #include "support/python_process.hpp"
