@@ -5,6 +5,7 @@
 #include "elf/thread_locals.hpp"
 #include "memory/process_memory.hpp"
 #include "procfs/open_mapped.hpp"
+#include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
 
 #include <algorithm>
@@ -35,7 +36,10 @@ std::optional<GreenletModule> open_greenlet_module(base::Pid pid, const procfs::
               : std::nullopt;
 }
 
-std::uint32_t thread_locals_of_greenlet(base::Pid pid) {
+namespace {
+
+// Throws base::SystemError if descriptors or memory are short.
+std::uint32_t number_of_thread_locals(base::Pid pid) {
   const auto maps = procfs::read_maps(pid);
   const auto* const code = maps ? find_greenlet_module(*maps) : nullptr;
   if (code == nullptr) {
@@ -53,6 +57,16 @@ std::uint32_t thread_locals_of_greenlet(base::Pid pid) {
   // 0: the loader is still at work.
   return number && *number < kNoThreadLocals ? static_cast<std::uint32_t>(*number)
                                              : kNoThreadLocals;
+}
+
+}  // namespace
+
+std::uint32_t thread_locals_of_greenlet(base::Pid pid) {
+  try {
+    return number_of_thread_locals(pid);
+  } catch (const base::SystemError&) {
+    return 0;
+  }
 }
 
 }  // namespace pyinject::bpf

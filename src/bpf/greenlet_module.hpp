@@ -25,7 +25,8 @@ struct GreenletModule {
 
 // The number of its thread-local variables, by which a thread's vector of them is indexed.
 inline constexpr std::uint32_t kNoThreadLocals = 0xffffffffU;
-// 0: PID has not loaded it yet. kNoThreadLocals: they cannot be found, as with musl.
+// 0: PID has not loaded it yet, or descriptors or memory are short: try again later.
+// kNoThreadLocals: they cannot be found, as with musl.
 [[nodiscard]] std::uint32_t thread_locals_of_greenlet(base::Pid pid);
 
 }  // namespace pyinject::bpf

@@ -106,7 +106,7 @@ static long step_parent(__u32 index, struct lineage *lineage) {
     return 1;
   }
   __u64 top = work->greenlet[kTopFrame];
-  if (top != 0) { /* not started yet, or ended: it has no functions */
+  if (top != 0) { /* without one, it has not started yet, or has ended */
     put_word(work, SAMPLER_PARENT, 0);
     lineage->frame = read_word(behind_head(work, top) + sizeof(__u64));
     bpf_loop(SAMPLER_MOST_PLACED, step_parent_frame, lineage, 0);

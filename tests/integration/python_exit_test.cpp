@@ -81,7 +81,7 @@ TEST_P(PythonExitTest, KeepsTrampolinesOfDaemonThreadsMappedAfterSwitchingOff) {
   expect_exit_of_held(GetParam(), Leave::kOff);
 }
 
-constexpr auto kBusy = R"(
+constexpr auto kDeepAndBusy = R"(
 import sys, threading, time
 rounds = [0] * 4
 def f(n):
@@ -112,7 +112,7 @@ void expect_exits_of_busy(const Interpreter& interpreter, Leave leave) {
   int killed = 0;
   const int all = exits();
   for (int i = 0; i < all; ++i) {
-    PythonProcess python{interpreter, kBusy};
+    PythonProcess python{interpreter, kDeepAndBusy};
     Attach attach;
     attach.activate(python.pid());
     python.send_line("work");
