@@ -64,22 +64,22 @@ sample::Does does_of(unsigned value) {
                                            : sample::Does::kUnknown;
 }
 
-NativeEnd native_end_of(std::uint8_t value) {
+sample::NativeEnd native_end_of(std::uint8_t value) {
   switch (value) {
     case NATIVE_ROOT:
-      return NativeEnd::kRoot;
+      return sample::NativeEnd::kRoot;
     case NATIVE_LIMIT:
-      return NativeEnd::kLimit;
+      return sample::NativeEnd::kLimit;
     case NATIVE_UNMAPPED:
-      return NativeEnd::kUnmapped;
+      return sample::NativeEnd::kUnmapped;
     case NATIVE_NO_RULE:
-      return NativeEnd::kNoRule;
+      return sample::NativeEnd::kNoRule;
     case NATIVE_UNREADABLE:
-      return NativeEnd::kUnreadable;
+      return sample::NativeEnd::kUnreadable;
     case NATIVE_BROKEN:
-      return NativeEnd::kBroken;
+      return sample::NativeEnd::kBroken;
     default:
-      return NativeEnd::kNotRead;
+      return sample::NativeEnd::kNotRead;
   }
 }
 
@@ -119,19 +119,19 @@ void Records::take_stack(std::span<const std::byte> record) {
     return;
   }
   auto left = record.subspan(sizeof *head);
-  Stack stack{.pid = head->pid,
-              .tid = head->tid,
-              .time = head->time,
-              .by_clock = (head->flags & SAMPLER_BY_CLOCK) != 0,
-              .traced = (head->flags & SAMPLER_TRACED) != 0,
-              .address = head->address,
-              .truncated = (head->flags & SAMPLER_TRUNCATED) != 0,
-              .unreadable = (head->flags & SAMPLER_UNREADABLE) != 0,
-              .ungrouped = (head->flags & SAMPLER_UNGROUPED) != 0,
-              .does = does_of(head->does & ~SAMPLER_COLLECTS),
-              .python_thread = (head->flags & SAMPLER_NO_STATE) == 0,
-              .added = (head->flags & SAMPLER_NO_PROCESS) == 0,
-              .gil = gil_of(head->gil)};
+  sample::Stack stack{.pid = head->pid,
+                      .tid = head->tid,
+                      .time = head->time,
+                      .whole = true,
+                      .truncated = (head->flags & SAMPLER_TRUNCATED) != 0,
+                      .unreadable = (head->flags & SAMPLER_UNREADABLE) != 0,
+                      .ungrouped = (head->flags & SAMPLER_UNGROUPED) != 0,
+                      .gil = gil_of(head->gil),
+                      .added = (head->flags & SAMPLER_NO_PROCESS) == 0,
+                      .address = head->address,
+                      .python_thread = (head->flags & SAMPLER_NO_STATE) == 0,
+                      .by_clock = (head->flags & SAMPLER_BY_CLOCK) != 0,
+                      .traced = (head->flags & SAMPLER_TRACED) != 0};
   std::vector<sampled_frame> frames(
       std::min<std::size_t>(head->count, left.size() / sizeof(sampled_frame)));
   const auto bytes = take_first(left, frames.size() * sizeof(sampled_frame));
@@ -141,15 +141,16 @@ void Records::take_stack(std::span<const std::byte> record) {
   if ((head->flags & SAMPLER_PLACED) != 0) {
     frames = in_order_of_places(frames);
   }
-  if (!frames.empty() && (head->does & SAMPLER_COLLECTS) != 0) {
-    add_stand_in(kGarbageCollector, kGarbageCollectorName, stack.frames);
+  const bool collects = (head->does & SAMPLER_COLLECTS) != 0;
+  if (!frames.empty() && collects) {
+    add_stand_in(sample::kGarbageCollector, sample::kGarbageCollectorName, stack.frames);
   }
   bool shown = false;  // the group has a frame in the result
   auto* into = &stack.frames;
   for (const auto& frame : frames) {
     if (frame.code == SAMPLER_PARENT) {
       into = &stack.parents;
-      add_stand_in(kGreenlet, kGreenletName, *into);
+      add_stand_in(sample::kGreenlet, sample::kGreenletName, *into);
       continue;
     }
     const bool outermost = (frame.where & SAMPLER_OUTERMOST) != 0;
@@ -166,6 +167,9 @@ void Records::take_stack(std::span<const std::byte> record) {
     }
     shown = shown && !outermost;
   }
+  if (!stack.frames.empty() && !collects) {
+    stack.frames.front().does = does_of(head->does);
+  }
   if (const auto task = tasks_.find(head->task); task != tasks_.end()) {
     stack.task = task->second;
   }
@@ -177,7 +181,8 @@ void Records::take_stack(std::span<const std::byte> record) {
   receiver_.stack(std::move(stack));
 }
 
-void Records::add_stand_in(std::uint32_t number, const char* name, std::vector<Frame>& frames) {
+void Records::add_stand_in(std::uint32_t number, const char* name,
+                           std::vector<sample::Frame>& frames) {
   if (stand_ins_.insert(number).second) {
     receiver_.code({.number = number, .qualname = name, .file = ""});
   }

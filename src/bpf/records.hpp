@@ -33,7 +33,7 @@ class Records {
  private:
   void take_stack(std::span<const std::byte> record);
   // A frame for what is not a code object.
-  void add_stand_in(std::uint32_t number, const char* name, std::vector<Frame>& frames);
+  void add_stand_in(std::uint32_t number, const char* name, std::vector<sample::Frame>& frames);
   void take_code(std::span<const std::byte> record);
   void take_task(std::span<const std::byte> record);
   void take_moment(std::span<const std::byte> record);

@@ -5,7 +5,7 @@
 #include "base/budget.hpp"
 #include "pyinject/base/pid.hpp"
 #include "python/layout/frame_layout.hpp"
-#include "sample/states.hpp"
+#include "sample/stack.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -32,73 +32,11 @@ class NativeTables;
 // Whether this build includes the sampler.
 [[nodiscard]] bool built_in();
 
-// Code::number of a Python frame that stands for the garbage collector. Its caller is the function
-// in which it started, or, inside of it, the innermost function that it has called (a finalizer).
-inline constexpr std::uint32_t kGarbageCollector = 0xfffffffdU;
-// Its name; it has no file.
-inline constexpr const char* kGarbageCollectorName = "[gc]";
-
-struct Frame {
-  std::uint32_t code = 0;  // Code::number; 0: its description was dropped for lack of room
-  std::uint32_t line = 0;  // 0: unknown
-  // The outermost of the frames that share one C activation of the evaluator.
-  bool outermost = false;
-};
-
-// Code::number of a Python frame that stands for the start of a greenlet: the frames behind it are
-// those of its parent.
-inline constexpr std::uint32_t kGreenlet = 0xfffffffcU;
-// Its name; it has no file.
-inline constexpr const char* kGreenletName = "[greenlet]";
-
-enum class NativeEnd : std::uint8_t {
-  kNotRead,  // the process has no tables
-  kRoot,
-  kLimit,       // more than 2048 functions
-  kUnmapped,    // the last address is in no known mapping: scan the process again
-  kNoRule,      // no unwind information, and no frame pointer
-  kUnreadable,  // the stack is not in memory
-  kBroken,      // the stack does not grow towards its root
-};
-
-struct Stack {
-  std::uint32_t pid = 0;
-  std::uint32_t tid = 0;
-  std::uint64_t time = 0;  // of the sample, by the event's clock, in nanoseconds
-  bool by_clock = false;   // TIME is from CLOCK_MONOTONIC, within a few microseconds
-  // Of a tracepoint or probe: TIME is from CLOCK_MONOTONIC, shortly before the samples of this hit.
-  bool traced = false;
-  std::uint64_t address = 0;       // of the instruction that ran; 0: in the kernel
-  std::vector<Frame> frames = {};  // innermost first
-  // The frames of the suspended greenlets that are the parents of the one that runs, innermost
-  // first: those of each follow a kGreenlet. Not known during a switch: they may be those of
-  // another one.
-  std::vector<Frame> parents = {};
-  bool truncated = false;   // more than 512 frames
-  bool unreadable = false;  // the outermost frames could not be read
-  bool ungrouped = false;   // the frames do not tell which is the outermost of a group
-  sample::Does does = sample::Does::kUnknown;
-  bool python_thread = true;                // false: a C thread unknown to CPython
-  bool added = true;                        // false: only NATIVE is read of this process
-  sample::Gil gil = sample::Gil::kUnknown;  // if requested
-  std::string task = {};  // name of the running asyncio task, if requested; empty: none
-  // Program counters, innermost first; for callers, of the last byte of the call instruction.
-  std::vector<std::uint64_t> native = {};
-  NativeEnd native_end = NativeEnd::kNotRead;
-};
-
 struct Moment {
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
   std::uint32_t waker = 0;  // thread that has released the futex that it waited for; 0: none known
   std::uint64_t time = 0;   // CLOCK_MONOTONIC, nanoseconds
-};
-
-struct Code {
-  std::uint32_t number = 0;  // equal code objects of several processes have the same number
-  std::string qualname;
-  std::string file;
-  std::uint32_t first_line = 0;  // 0: unknown
 };
 
 struct Counters {
@@ -134,8 +72,8 @@ struct SamplerOptions {
 
 // Called by consume(). A code object is reported before the first stack that contains it.
 struct Receiver {
-  std::function<void(Code)> code;
-  std::function<void(Stack)> stack;
+  std::function<void(sample::Code)> code;
+  std::function<void(sample::Stack)> stack;
   // The end of a wait: from now on the thread waits for a CPU. If there is a waker, a stack of it
   // comes first, TRACED and with the same TIME.
   std::function<void(Moment)> wakeup = {};

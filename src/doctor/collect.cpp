@@ -130,7 +130,7 @@ OwnFacts collect_own() {
   if (facts.seccomp) {
     facts.blocked = blocked_calls();
   }
-  bpf::Receiver receiver{.code = [](const bpf::Code&) {}, .stack = [](const bpf::Stack&) {}};
+  bpf::Receiver receiver{.code = [](const sample::Code&) {}, .stack = [](const sample::Stack&) {}};
   auto opened = bpf::Sampler::open({.native = true}, std::move(receiver));
   if (auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
     facts.bpf = std::move(*why);

@@ -39,7 +39,7 @@ class BpfSource : public StackSource {
   [[nodiscard]] std::uint64_t lost() const override { return sampler_->counters().lost; }
 
  private:
-  void on_stack(const bpf::Stack& stack) {
+  void on_stack(const sample::Stack& stack) {
     if (stack.added) {
       receiver_.stack(stack, 1, greenlets_->has(stack));
     }
@@ -54,7 +54,7 @@ class BpfSource : public StackSource {
 std::optional<std::string> BpfSource::open(const SourceOptions& options) {
   auto opened = bpf::Sampler::open(
       {.gil = options.gil, .tasks = options.tasks, .native = true},
-      {.code = receiver_.code, .stack = [this](const bpf::Stack& stack) { on_stack(stack); }});
+      {.code = receiver_.code, .stack = [this](const sample::Stack& stack) { on_stack(stack); }});
   if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
     return fmt::format("{} ({}){}{}", why->found, why->name, why->remedy.empty() ? "" : ": ",
                        why->remedy);

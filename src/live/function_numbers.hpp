@@ -1,8 +1,8 @@
 // Numbers for the functions whose names are read from outside.
 #pragma once
 
-#include "bpf/sampler.hpp"
 #include "pyinject/python/stack_reader.hpp"
+#include "sample/stack.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ inline constexpr std::size_t kMostFunctions = 65536;
 class FunctionNumbers {
  public:
   // Calls RECEIVER for each new number, starting at FIRST.
-  FunctionNumbers(std::function<void(bpf::Code)> receiver, std::uint32_t first)
+  FunctionNumbers(std::function<void(sample::Code)> receiver, std::uint32_t first)
       : receiver_{std::move(receiver)}, next_{first} {}
 
   std::uint32_t of(const python::CodeNames& names) {
@@ -42,7 +42,7 @@ class FunctionNumbers {
   }
 
  private:
-  std::function<void(bpf::Code)> receiver_;
+  std::function<void(sample::Code)> receiver_;
   std::map<std::tuple<std::string, std::uint32_t, std::string>, std::uint32_t> numbers_;
   std::uint32_t next_;
 };
@@ -50,10 +50,10 @@ class FunctionNumbers {
 // The numbers of one process's functions, by the serial numbers of its StackReader.
 class NumberedFrames {
  public:
-  [[nodiscard]] std::vector<bpf::Frame> of(const python::ThreadStack& stack,
-                                           const python::StackReader& reader,
-                                           FunctionNumbers& functions) {
-    std::vector<bpf::Frame> frames;
+  [[nodiscard]] std::vector<sample::Frame> of(const python::ThreadStack& stack,
+                                              const python::StackReader& reader,
+                                              FunctionNumbers& functions) {
+    std::vector<sample::Frame> frames;
     frames.reserve(stack.frames.size());
     for (const auto& frame : stack.frames) {
       if (known_.size() >= kMostFunctions) {

@@ -75,7 +75,7 @@ void GreenletStacks::examine(base::Pid pid, const procfs::Mapping& mapping, Modu
 // The outermost function that only a greenlet's own stack has tells. What is below is of others. A
 // function of the module inside of it, on the stack of the greenlet that runs, may switch: then the
 // Python functions can be those of another greenlet.
-bool GreenletStacks::has(const bpf::Stack& stack) const {
+bool GreenletStacks::has(const sample::Stack& stack) const {
   const auto process = processes_.find(base::Pid{static_cast<pid_t>(stack.pid)});
   if (process == processes_.end() || process->second.functions.empty() || stack.ungrouped) {
     return false;

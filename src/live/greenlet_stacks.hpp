@@ -25,7 +25,7 @@ class GreenletStacks {
   // Looks at some processes, in turn: they may have loaded greenlet, or other files, since.
   void look();
   // Whether STACK is that of a greenlet. During a switch this is not known: false.
-  [[nodiscard]] bool has(const bpf::Stack& stack) const;
+  [[nodiscard]] bool has(const sample::Stack& stack) const;
 
  private:
   // Of greenlet's module.

@@ -55,8 +55,8 @@ std::variant<std::unique_ptr<LiveSampler>, std::string> LiveSampler::start(
   auto* const sampler = self.get();
   const SourceOptions how{.period = options.period, .gil = options.gil, .tasks = options.tasks};
   const StackReceiver receiver{
-      .code = [sampler](bpf::Code code) { sampler->on_code(std::move(code)); },
-      .stack = [sampler](const bpf::Stack& stack, std::uint64_t count,
+      .code = [sampler](sample::Code code) { sampler->on_code(std::move(code)); },
+      .stack = [sampler](const sample::Stack& stack, std::uint64_t count,
                          bool in_greenlet) { sampler->on_stack(stack, count, in_greenlet); }};
   auto made = make_bpf_source(how, receiver);
   if (auto* const why = std::get_if<std::string>(&made)) {
@@ -251,7 +251,7 @@ void LiveSampler::forget(base::Pid pid) {
   code_files_.erase(pid);
 }
 
-void LiveSampler::on_code(bpf::Code code) {
+void LiveSampler::on_code(sample::Code code) {
   constexpr std::size_t kMost = 4096;  // it has some hundred
   if (code.file == base::kImportSystem && import_system_.size() < kMost) {
     import_system_.insert(code.number);
@@ -259,7 +259,7 @@ void LiveSampler::on_code(bpf::Code code) {
   profile_.name(std::move(code));
 }
 
-Use LiveSampler::use_of(const bpf::Stack& stack) {
+Use LiveSampler::use_of(const sample::Stack& stack) {
   if (!no_bpf_.empty()) {
     return Use::kUnknown;
   }
@@ -268,19 +268,19 @@ Use LiveSampler::use_of(const bpf::Stack& stack) {
   }
   bool imports = false;
   for (const auto& frame : stack.frames) {
-    if (frame.code == bpf::kGarbageCollector) {
+    if (frame.code == sample::kGarbageCollector) {
       return Use::kCollector;
     }
     imports = imports || import_system_.contains(frame.code);
   }
   const auto files = code_files_.find(base::Pid{static_cast<pid_t>(stack.pid)});
-  return imports                                                          ? Use::kImport
-         : files == code_files_.end()                                     ? Use::kUnknown
-         : bpf::is_of_c(files->second.kind_of(stack.address), stack.does) ? Use::kC
-                                                                          : Use::kPython;
+  return imports                                                            ? Use::kImport
+         : files == code_files_.end()                                       ? Use::kUnknown
+         : bpf::is_of_c(files->second.kind_of(stack.address), stack.does()) ? Use::kC
+                                                                            : Use::kPython;
 }
 
-void LiveSampler::on_stack(const bpf::Stack& stack, std::uint64_t count, bool in_greenlet) {
+void LiveSampler::on_stack(const sample::Stack& stack, std::uint64_t count, bool in_greenlet) {
   const base::Pid pid{static_cast<pid_t>(stack.pid)};
   if (wants(pid)) {
     name(stack);
@@ -288,19 +288,19 @@ void LiveSampler::on_stack(const bpf::Stack& stack, std::uint64_t count, bool in
   }
 }
 
-void LiveSampler::on_wait(const bpf::Stack& stack, nanoseconds length) {
+void LiveSampler::on_wait(const sample::Stack& stack, nanoseconds length) {
   name(stack);
   profile_.add_wait(stack, length);
 }
 
 void LiveSampler::take() {
   source_->take();
-  waits_.take([this](const bpf::Stack& stack, nanoseconds length) { on_wait(stack, length); });
+  waits_.take([this](const sample::Stack& stack, nanoseconds length) { on_wait(stack, length); });
 }
 
 void LiveSampler::end_interval(nanoseconds length) {
   take();
-  waits_.end_interval([this](const bpf::Stack& stack, nanoseconds length_of_wait) {
+  waits_.end_interval([this](const sample::Stack& stack, nanoseconds length_of_wait) {
     on_wait(stack, length_of_wait);
   });
   profile_.end_interval(length);
@@ -317,7 +317,7 @@ void LiveSampler::read_thread_names() {
   }
 }
 
-void LiveSampler::name(const bpf::Stack& stack) {
+void LiveSampler::name(const sample::Stack& stack) {
   const base::Pid pid{static_cast<pid_t>(stack.pid)};
   if (named_threads_.emplace(stack.pid, stack.tid).second) {
     if (const auto stat = procfs::read_stat(pid, base::Tid{static_cast<pid_t>(stack.tid)})) {

@@ -74,7 +74,7 @@ class LiveSampler {
   using Stats = std::map<base::Pid, procfs::Stat>;
 
   explicit LiveSampler(const SamplerOptions& options)
-      : options_{options}, profile_{options.period}, waits_{[this](bpf::Code code) {
+      : options_{options}, profile_{options.period}, waits_{[this](sample::Code code) {
           profile_.name(std::move(code));
         }} {}
   [[nodiscard]] Stats candidates() const;
@@ -84,13 +84,13 @@ class LiveSampler {
   bool add(base::Pid pid, const python::Detection& detection);
   [[nodiscard]] bool wants(base::Pid pid);
   void forget_names(base::Pid pid);
-  void name(const bpf::Stack& stack);
+  void name(const sample::Stack& stack);
   // Replaces the names of threads that have names only in their program.
   void read_thread_names();
-  void on_wait(const bpf::Stack& stack, std::chrono::nanoseconds length);
-  void on_stack(const bpf::Stack& stack, std::uint64_t count, bool in_greenlet);
-  void on_code(bpf::Code code);
-  [[nodiscard]] Use use_of(const bpf::Stack& stack);
+  void on_wait(const sample::Stack& stack, std::chrono::nanoseconds length);
+  void on_stack(const sample::Stack& stack, std::uint64_t count, bool in_greenlet);
+  void on_code(sample::Code code);
+  [[nodiscard]] Use use_of(const sample::Stack& stack);
   // What is known of a process that is sampled no longer, or whose program is another one.
   void forget(base::Pid pid);
 
@@ -109,7 +109,7 @@ class LiveSampler {
   std::set<std::pair<std::uint32_t, std::uint32_t>> named_threads_;
   std::map<base::Pid, python::ThreadComms> comms_;  // of processes that have such threads
   std::map<base::Pid, bpf::CodeFiles> code_files_;
-  std::unordered_set<std::uint32_t> import_system_;  // Code::number of its functions
+  std::unordered_set<std::uint64_t> import_system_;  // Code::number of its functions
   std::map<base::Pid, bool> wanted_;  // processes that forked since the latest look()
 };
 

@@ -25,9 +25,7 @@ std::uint64_t thread_id(std::uint32_t pid, std::uint32_t tid) {
   return std::uint64_t{pid} << kHalf | tid;
 }
 
-std::uint64_t line_id(const bpf::Frame& frame) {
-  return std::uint64_t{frame.code} << kHalf | frame.line;
-}
+std::uint64_t line_id(const sample::Frame& frame) { return frame.code << kHalf | frame.line; }
 
 std::uint64_t upper(std::uint64_t id) { return id >> kHalf; }
 std::uint32_t lower(std::uint64_t id) { return static_cast<std::uint32_t>(id); }
@@ -58,7 +56,7 @@ double value_of(const Row& row, Order order) {
 
 }  // namespace
 
-void Profile::name(bpf::Code code) {
+void Profile::name(sample::Code code) {
   if (codes_.size() >= kMostNames && !codes_.contains(code.number)) {
     forget_names();
   }
@@ -71,7 +69,7 @@ void Profile::name(bpf::Code code) {
   known_code.code = std::move(code);
 }
 
-void Profile::count_name(std::uint32_t code, std::uint32_t samples) {
+void Profile::count_name(std::uint64_t code, std::uint32_t samples) {
   if (const auto known = codes_.find(code); known != codes_.end()) {
     known->second.samples += samples;
   }
@@ -100,7 +98,7 @@ void Profile::forget_names() {
   std::erase_if(same_, [this](const auto& each) { return !codes_.contains(each.second); });
 }
 
-bpf::Frame Profile::known_as(bpf::Frame frame) const {
+sample::Frame Profile::known_as(sample::Frame frame) const {
   const auto found = same_.find(frame.code);
   frame.code = found == same_.end() ? frame.code : found->second;
   return frame;
@@ -128,7 +126,8 @@ void Profile::name_process(std::uint32_t pid, std::string name) {
   }
 }
 
-void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it, Use use, bool in_greenlet) {
+void Profile::add(const sample::Stack& stack, std::uint64_t count_of_it, Use use,
+                  bool in_greenlet) {
   samples_ += count_of_it;
   kinds_.counts.at(static_cast<std::size_t>(bpf::stack_kind(stack))) += count_of_it;
   ++added_;
@@ -153,7 +152,7 @@ void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it, Use use, b
     auto weight = all;
     weight.self = &each == &with_parents.front();
     const auto frame = known_as(each);
-    if (frame.code == 0 || frame.code == bpf::kGreenlet) {
+    if (frame.code == 0 || frame.code == sample::kGreenlet) {
       continue;
     }
     count_name(frame.code, all.count);
@@ -174,12 +173,12 @@ void Profile::add(const bpf::Stack& stack, std::uint64_t count_of_it, Use use, b
   remember(stack, with_parents, task, count_of_it);
 }
 
-void Profile::add_wait(const bpf::Stack& stack, nanoseconds length) {
+void Profile::add_wait(const sample::Stack& stack, nanoseconds length) {
   ++added_;
   const Weight weight{.count = 0, .self = false, .waited = length};
   count(View::kThreads, thread_id(stack.pid, stack.tid), weight);
   count(View::kProcesses, stack.pid, weight);
-  const auto innermost = stack.frames.empty() ? bpf::Frame{} : known_as(stack.frames.front());
+  const auto innermost = stack.frames.empty() ? sample::Frame{} : known_as(stack.frames.front());
   if (stack.frames.empty() || innermost.code != 0) {
     count(View::kFunctions, innermost.code, weight);
     count(View::kLines, line_id(innermost), weight);
@@ -214,7 +213,7 @@ void Profile::count(View view, std::uint64_t id, const Weight& weight) {
   entry.waited += weight.waited;
 }
 
-void Profile::remember(const bpf::Stack& stack, const std::vector<bpf::Frame>& frames,
+void Profile::remember(const sample::Stack& stack, const std::vector<sample::Frame>& frames,
                        std::uint64_t task, std::uint64_t count) {
   std::uint64_t hash = mix(mix(stack.pid, stack.tid), task);
   for (const auto& frame : frames) {
@@ -230,7 +229,7 @@ void Profile::remember(const bpf::Stack& stack, const std::vector<bpf::Frame>& f
   if (known.count == 0) {
     known.frames = frames;
     std::ranges::transform(known.frames, known.frames.begin(),
-                           [this](const bpf::Frame& frame) { return known_as(frame); });
+                           [this](const sample::Frame& frame) { return known_as(frame); });
     known.pid = stack.pid;
     known.tid = stack.tid;
     known.task = task;
@@ -317,7 +316,7 @@ void Profile::describe(View view, Row& row) const {
     case View::kFunctions:
     case View::kLines: {
       const auto code = view == View::kLines ? upper(id) : id;
-      const auto known = codes_.find(static_cast<std::uint32_t>(code));
+      const auto known = codes_.find(code);
       if (known != codes_.end()) {
         row.name = known->second.code.qualname;
         row.place = known->second.code.file;

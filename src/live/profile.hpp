@@ -2,8 +2,8 @@
 // and process, in total and in the latest intervals. Pure: stacks in, tables out.
 #pragma once
 
-#include "bpf/sampler.hpp"
 #include "pyinject/perfdata/stack_counts.hpp"
+#include "sample/stack.hpp"
 #include "sample/use.hpp"
 
 #include <array>
@@ -82,14 +82,14 @@ class Profile {
   // Several numbers may name the same function: they share its rows. If there are too many names,
   // the half with the fewest samples is forgotten: a program that makes functions all the time does
   // not take those of others.
-  void name(bpf::Code code);
+  void name(sample::Code code);
   void name_thread(std::uint32_t pid, std::uint32_t tid, std::string name);
   void name_process(std::uint32_t pid, std::string name);
   // IN_GREENLET: it counts for a greenlet if it has no task, which may use greenlets.
-  void add(const bpf::Stack& stack, std::uint64_t count = 1, Use use = Use::kUnknown,
+  void add(const sample::Stack& stack, std::uint64_t count = 1, Use use = Use::kUnknown,
            bool in_greenlet = false);
   // The thread of STACK was off the CPU for LENGTH.
-  void add_wait(const bpf::Stack& stack, std::chrono::nanoseconds length);
+  void add_wait(const sample::Stack& stack, std::chrono::nanoseconds length);
   // Ends an interval of this LENGTH.
   void end_interval(std::chrono::nanoseconds length);
   void reset();
@@ -130,7 +130,7 @@ class Profile {
   // By a number that is unique in its view.
   using Entries = std::unordered_map<std::uint64_t, Entry>;
   struct KnownStack {
-    std::vector<bpf::Frame> frames;
+    std::vector<sample::Frame> frames;
     std::uint32_t pid = 0;
     std::uint32_t tid = 0;
     std::uint64_t task = 0;
@@ -154,11 +154,11 @@ class Profile {
     auto operator<=>(const Task&) const = default;
   };
 
-  [[nodiscard]] bpf::Frame known_as(bpf::Frame frame) const;
-  [[nodiscard]] std::string greenlet_of(const bpf::Stack& stack) const;
+  [[nodiscard]] sample::Frame known_as(sample::Frame frame) const;
+  [[nodiscard]] std::string greenlet_of(const sample::Stack& stack) const;
   // 0: STACK has none.
-  [[nodiscard]] std::uint64_t task_of(const bpf::Stack& stack, bool in_greenlet);
-  void count_name(std::uint32_t code, std::uint32_t samples);
+  [[nodiscard]] std::uint64_t task_of(const sample::Stack& stack, bool in_greenlet);
+  void count_name(std::uint64_t code, std::uint32_t samples);
   void forget_names();
   [[nodiscard]] bool makes_room();
   void forget_tasks();
@@ -178,20 +178,20 @@ class Profile {
   [[nodiscard]] Sum sum_of(const Entry& entry) const;
   [[nodiscard]] std::chrono::nanoseconds time_of_shares() const;
   // FRAMES: those of STACK, perhaps with the parents of a greenlet.
-  void remember(const bpf::Stack& stack, const std::vector<bpf::Frame>& frames, std::uint64_t task,
-                std::uint64_t count);
+  void remember(const sample::Stack& stack, const std::vector<sample::Frame>& frames,
+                std::uint64_t task, std::uint64_t count);
   [[nodiscard]] static bool has(const KnownStack& stack, View view, std::uint64_t id);
 
   std::chrono::nanoseconds period_;
   std::map<View, Entries> entries_;
   struct KnownCode {
-    bpf::Code code;
+    sample::Code code;
     std::uint32_t samples = 0;  // with it, halved each time that names are forgotten
   };
-  std::unordered_map<std::uint32_t, KnownCode> codes_;
+  std::unordered_map<std::uint64_t, KnownCode> codes_;
   // The number with which rows count the function of another number.
-  std::unordered_map<std::uint32_t, std::uint32_t> same_;
-  std::map<std::tuple<std::string, std::uint32_t, std::string>, std::uint32_t> numbers_;
+  std::unordered_map<std::uint64_t, std::uint64_t> same_;
+  std::map<std::tuple<std::string, std::uint32_t, std::string>, std::uint64_t> numbers_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> threads_;
   std::map<std::uint32_t, std::string> processes_;
   std::vector<Task> tasks_;  // by number - 1

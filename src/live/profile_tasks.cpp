@@ -6,13 +6,13 @@
 
 namespace pyinject::live {
 
-std::string Profile::greenlet_of(const bpf::Stack& stack) const {
+std::string Profile::greenlet_of(const sample::Stack& stack) const {
   base::GreenletName name;
   if (stack.truncated || stack.unreadable) {
     name.add_unknown();
   }
   for (auto frame = stack.frames.rbegin(); frame != stack.frames.rend() && name.open(); ++frame) {
-    if (frame->code == bpf::kGarbageCollector) {
+    if (frame->code == sample::kGarbageCollector) {
       continue;
     }
     const auto known = codes_.find(known_as(*frame).code);
@@ -25,7 +25,7 @@ std::string Profile::greenlet_of(const bpf::Stack& stack) const {
   return name.text();
 }
 
-std::uint64_t Profile::task_of(const bpf::Stack& stack, bool in_greenlet) {
+std::uint64_t Profile::task_of(const sample::Stack& stack, bool in_greenlet) {
   Task task{.pid = stack.pid, .name = stack.task};
   if (in_greenlet && task.name.empty()) {
     task.name = greenlet_of(stack);

@@ -134,7 +134,7 @@ class ReadingSource : public StackSource {
 
   SourceOptions options_;
   FunctionNumbers functions_;
-  std::function<void(const bpf::Stack&, std::uint64_t, bool)> receiver_;
+  std::function<void(const sample::Stack&, std::uint64_t, bool)> receiver_;
   base::UniqueFd timer_;
   std::map<base::Pid, Process> processes_;
   std::uint64_t lost_ = 0;
@@ -249,8 +249,8 @@ void ReadingSource::add_stack(base::Pid pid, Process& process, Tid tid,
   auto& thread = process.threads[tid];
   const auto count = thread.unassigned / options_.period;
   thread.unassigned %= options_.period;
-  bpf::Stack one{.pid = static_cast<std::uint32_t>(pid.value()),
-                 .tid = static_cast<std::uint32_t>(tid.value())};
+  sample::Stack one{.pid = static_cast<std::uint32_t>(pid.value()),
+                    .tid = static_cast<std::uint32_t>(tid.value())};
   if (stack != nullptr) {
     one.truncated = !stack->complete;
     one.frames = process.frames.of(*stack, process.reader, functions_);

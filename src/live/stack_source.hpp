@@ -1,9 +1,9 @@
 // Where the stacks of a live view come from. Nothing in a process is run, written or stopped.
 #pragma once
 
-#include "bpf/sampler.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/python/target.hpp"
+#include "sample/stack.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace pyinject::live {
 
 // Called by take(). A code object is reported before the first stack that contains it.
 struct StackReceiver {
-  std::function<void(bpf::Code)> code;
+  std::function<void(sample::Code)> code;
   // COUNT: how many samples, of one period each, the stack stands for. IN_GREENLET: it is that of a
   // greenlet, not of the thread itself.
-  std::function<void(const bpf::Stack&, std::uint64_t count, bool in_greenlet)> stack;
+  std::function<void(const sample::Stack&, std::uint64_t count, bool in_greenlet)> stack;
 };
 
 class StackSource {

@@ -33,7 +33,7 @@ bool waits(char state) { return state == 'S' || state == 'D'; }
 
 }  // namespace
 
-WaitReader::WaitReader(std::function<void(bpf::Code)> code)
+WaitReader::WaitReader(std::function<void(sample::Code)> code)
     : functions_{std::move(code), kFirstNumber} {}
 
 void WaitReader::add(const python::Target& target) {
@@ -78,13 +78,13 @@ void WaitReader::end_interval(const Receiver& receiver) {
 
 void WaitReader::read(base::Pid pid, Process& process) {
   std::vector<base::Tid> tids;
-  std::map<base::Tid, bpf::Stack> waiting;
+  std::map<base::Tid, sample::Stack> waiting;
   for (const auto tid : procfs::list_tasks(pid)) {
     const auto usage = procfs::read_thread_usage(pid, tid);
     if (usage && waits(usage->state) && tids.size() < kMostThreads) {
       tids.push_back(tid);
-      waiting.emplace(tid, bpf::Stack{.pid = static_cast<std::uint32_t>(pid.value()),
-                                      .tid = static_cast<std::uint32_t>(tid.value())});
+      waiting.emplace(tid, sample::Stack{.pid = static_cast<std::uint32_t>(pid.value()),
+                                         .tid = static_cast<std::uint32_t>(tid.value())});
     }
   }
   for (const auto& stack : process.reader.read(tids)) {

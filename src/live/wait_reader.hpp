@@ -1,11 +1,11 @@
 // Reads the stacks of off-CPU threads for `top`.
 #pragma once
 
-#include "bpf/sampler.hpp"
 #include "live/function_numbers.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/python/stack_reader.hpp"
 #include "pyinject/python/target.hpp"
+#include "sample/stack.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -20,14 +20,14 @@ namespace pyinject::live {
 class WaitReader {
  public:
   // CODE is told the names of functions. Their numbers are not those of the BPF program.
-  explicit WaitReader(std::function<void(bpf::Code)> code);
+  explicit WaitReader(std::function<void(sample::Code)> code);
 
   // Reads nothing of processes whose stacks cannot be read from outside.
   void add(const python::Target& target);
   void remove(base::Pid pid) { processes_.erase(pid); }
 
   // Called for a thread that has waited so long.
-  using Receiver = std::function<void(const bpf::Stack&, std::chrono::nanoseconds length)>;
+  using Receiver = std::function<void(const sample::Stack&, std::chrono::nanoseconds length)>;
   // Reads some processes, if it is time to. Call it at least every kMostOften.
   static constexpr std::chrono::milliseconds kMostOften{50};
   void take(const Receiver& receiver);
@@ -39,7 +39,7 @@ class WaitReader {
     python::StackReader reader;
     std::chrono::nanoseconds told;  // up to then, on the monotonic clock
     NumberedFrames frames = {};
-    std::map<base::Tid, bpf::Stack> waiting = {};
+    std::map<base::Tid, sample::Stack> waiting = {};
   };
   static void tell(Process& process, const Receiver& receiver);
   void read(base::Pid pid, Process& process);

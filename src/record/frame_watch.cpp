@@ -36,14 +36,13 @@ constexpr std::chrono::seconds kMostForSuspended{1};  // processor time, for all
 constexpr int kShare = 200;                           // use at most 1/kShare of a processor
 
 // FIRST_CODE: added to the numbers of code objects.
-std::vector<weave::PythonFrame> frames_of(const python::ThreadStack& stack,
-                                          std::uint64_t first_code) {
-  std::vector<weave::PythonFrame> frames;
+std::vector<sample::Frame> frames_of(const python::ThreadStack& stack, std::uint64_t first_code) {
+  std::vector<sample::Frame> frames;
   std::ranges::transform(stack.frames, std::back_inserter(frames), [&](const auto& frame) {
-    return weave::PythonFrame{.activation = frame.address.value(),
-                              .code = first_code + frame.code_serial,
-                              .line = frame.line,
-                              .outermost = frame.outermost};
+    return sample::Frame{.activation = frame.address.value(),
+                         .code = first_code + frame.code_serial,
+                         .line = frame.line,
+                         .outermost = frame.outermost};
   });
   return frames;
 }
@@ -282,16 +281,17 @@ void FrameWatch::look_at_suspended(std::uint32_t pid, Watched& watched) {
   const auto first = watched.first_code + kFirstCode + look * kCodesOfLook;
   std::map<std::tuple<std::string, std::string, std::uint32_t>, std::uint64_t> codes;
   for (const auto& greenlet : objects->greenlets(kPatienceForSuspended).greenlets) {
-    std::vector<weave::PythonFrame> frames;
+    std::vector<sample::Frame> frames;
     for (auto i = greenlet.frames.size() - greenlet.outer_certain;
          greenlet.thread && i < greenlet.frames.size(); ++i) {
       const auto& [names, line] = greenlet.frames[i];
       const auto [code, fresh] =
           codes.try_emplace({names.qualname, names.file, names.first_line}, first + codes.size());
       if (fresh) {
-        history_.name(
-            pid, code->second,
-            {.qualname = names.qualname, .file = names.file, .first_line = names.first_line});
+        history_.name(pid, {.number = code->second,
+                            .qualname = names.qualname,
+                            .file = names.file,
+                            .first_line = names.first_line});
       }
       frames.push_back({.activation = greenlet.activations[i], .code = code->second, .line = line});
     }
@@ -311,10 +311,10 @@ void FrameWatch::name(std::uint32_t pid, const Watched& watched, const python::T
       continue;
     }
     if (auto names = watched.reader.names(frame)) {
-      history_.name(pid, code,
-                    {.qualname = std::move(names->qualname),
-                     .file = std::move(names->file),
-                     .first_line = names->first_line});
+      history_.name(pid, {.number = code,
+                          .qualname = std::move(names->qualname),
+                          .file = std::move(names->file),
+                          .first_line = names->first_line});
     }
   }
 }

@@ -36,38 +36,6 @@ constexpr milliseconds kUntilWaitable{500};
 constexpr milliseconds kLookForModules{1000};
 constexpr milliseconds kLookForModulesWithTasks{200};
 
-std::vector<weave::PythonFrame> frames_of(const std::vector<bpf::Frame>& frames) {
-  std::vector<weave::PythonFrame> result;
-  result.reserve(frames.size());
-  for (const auto& frame : frames) {
-    result.push_back(
-        {.activation = 0, .code = frame.code, .line = frame.line, .outermost = frame.outermost});
-  }
-  return result;
-}
-
-// Of the innermost frame.
-sample::Does does_of(const bpf::Stack& stack) {
-  return stack.frames.front().code == bpf::kGarbageCollector ? sample::Does::kUnknown : stack.does;
-}
-
-unwind::EndOfStack end_of_stack(bpf::NativeEnd end) {
-  switch (end) {
-    case bpf::NativeEnd::kNotRead:
-    case bpf::NativeEnd::kRoot:
-      return unwind::EndOfStack::kWhole;
-    case bpf::NativeEnd::kLimit:
-      return unwind::EndOfStack::kLimit;
-    case bpf::NativeEnd::kUnmapped:
-    case bpf::NativeEnd::kNoRule:
-      return unwind::EndOfStack::kNoInformation;
-    case bpf::NativeEnd::kUnreadable:
-    case bpf::NativeEnd::kBroken:
-      return unwind::EndOfStack::kBroken;
-  }
-  return unwind::EndOfStack::kBroken;
-}
-
 // Every event takes a program on Linux 6.18; older kernels may refuse it for breakpoints.
 bool takes_program(const perf::SamplingEvent& event) {
   return event.type != std::uint32_t{PERF_TYPE_BREAKPOINT};
@@ -109,13 +77,8 @@ std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> StackSampler::open
   auto* const sampler = self.get();
   auto opened = bpf::Sampler::open(
       {.gil = flags.gil, .tasks = flags.tasks, .native = native},
-      {.code =
-           [sampler](bpf::Code code) {
-             sampler->stacks_.name(code.number, {.qualname = std::move(code.qualname),
-                                                 .file = std::move(code.file),
-                                                 .first_line = code.first_line});
-           },
-       .stack = [sampler](const bpf::Stack& stack) { sampler->take(stack); }},
+      {.code = [sampler](sample::Code code) { sampler->stacks_.name(std::move(code)); },
+       .stack = [sampler](const sample::Stack& stack) { sampler->take(stack); }},
       self->budget_);
   if (auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
     return std::move(*why);
@@ -316,30 +279,17 @@ void StackSampler::run() {
   processor_time_ = own_processor_time();
 }
 
-void StackSampler::take(const bpf::Stack& stack) {
+void StackSampler::take(const sample::Stack& stack) {
   if (stack.traced && clock_ != std::optional<clockid_t>{CLOCK_MONOTONIC}) {
     return;  // its time cannot be compared with that of a sample
   }
   if (stack.by_clock) {
     stacks_.match(weave::SampledStacks::Matching::kNearest);
   }
-  weave::PythonStack sampled{.truncated = stack.truncated || stack.unreadable,
-                             .ungrouped = stack.ungrouped,
-                             .gil = stack.gil,
-                             .task = stack.task,
-                             .observed = stack.added};
-  sampled.frames = frames_of(stack.frames);
-  sampled.parents = frames_of(stack.parents);
-  if (!sampled.frames.empty()) {
-    sampled.frames.front().does = does_of(stack);
-  }
-  if (native_ && stack.native_end == bpf::NativeEnd::kUnmapped) {
+  if (native_ && stack.native_end == sample::NativeEnd::kUnmapped) {
     native_->ask(base::Pid{static_cast<pid_t>(stack.pid)});
   }
-  using Taken = weave::SampledStacks::Taken;
-  stacks_.add(stack.pid, stack.tid, stack.time, sampled,
-              stack.traced ? Taken::kBeforeSample : Taken::kAtSample,
-              {.chain = stack.native, .end = end_of_stack(stack.native_end)});
+  stacks_.add(stack);
 }
 
 weave::Interpreters StackSampler::interpreters() {

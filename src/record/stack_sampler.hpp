@@ -98,7 +98,7 @@ class StackSampler {
   void warn_without_gil(const python::Target& target);
   void note_refused(const bpf::Sampler::Attached& attached);
   void run();
-  void take(const bpf::Stack& stack);
+  void take(const sample::Stack& stack);
 
   const bool gil_;    // requested
   const bool tasks_;  // requested

@@ -98,8 +98,12 @@ void WaitingThreads::look_at(base::Pid pid, const python::Target* target,
     } else if (!read_place(thread, waiting)) {
       continue;  // it ran: perf has a sample of its current wait
     }
-    if (const auto stack = stacks.find(thread.tid); stack != stacks.end()) {
-      waits_.stacks.add(waiting.pid, waiting.tid, waiting.seen, stack->second);
+    if (const auto found = stacks.find(thread.tid); found != stacks.end()) {
+      auto& stack = found->second;
+      stack.pid = waiting.pid;
+      stack.tid = waiting.tid;
+      stack.time = waiting.seen;
+      waits_.stacks.add(stack);
     }
     waits_.threads.push_back(std::move(waiting));
     seen_.push_back(std::move(thread));
@@ -149,9 +153,10 @@ WaitingThreads::Stacks WaitingThreads::python_stacks(const python::Target& targe
       }
       auto names = reader.names(frame);
       if (names && budget_->bytes.take(spender(pid), names->qualname.size() + names->file.size())) {
-        waits_.stacks.name(code, {.qualname = std::move(names->qualname),
-                                  .file = std::move(names->file),
-                                  .first_line = names->first_line});
+        waits_.stacks.name({.number = code,
+                            .qualname = std::move(names->qualname),
+                            .file = std::move(names->file),
+                            .first_line = names->first_line});
       }
     }
   }

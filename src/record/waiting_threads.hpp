@@ -47,7 +47,7 @@ class WaitingThreads {
     std::uint64_t switches = 0;
     std::vector<procfs::KernelFrame> kernel;
   };
-  using Stacks = std::map<base::Tid, weave::PythonStack>;
+  using Stacks = std::map<base::Tid, sample::Stack>;
 
   void look_at(base::Pid pid, const python::Target* target, std::optional<clockid_t> clock);
   [[nodiscard]] std::vector<Seen> waiting_threads(base::Pid pid);

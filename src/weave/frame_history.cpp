@@ -13,7 +13,7 @@ namespace pyinject::weave {
 namespace {
 
 // Number of FRAMES (outermost first) in the first COUNT groups.
-std::size_t frames_of_groups(const std::vector<PythonFrame>& frames, std::size_t count) {
+std::size_t frames_of_groups(const std::vector<sample::Frame>& frames, std::size_t count) {
   std::size_t groups = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     groups += frames[i].outermost ? 1 : 0;
@@ -24,19 +24,19 @@ std::size_t frames_of_groups(const std::vector<PythonFrame>& frames, std::size_t
   return frames.size();
 }
 
-std::size_t groups_of(const std::vector<PythonFrame>& frames, std::size_t count) {
+std::size_t groups_of(const std::vector<sample::Frame>& frames, std::size_t count) {
   return static_cast<std::size_t>(std::count_if(frames.begin(),
                                                 frames.begin() + static_cast<std::ptrdiff_t>(count),
                                                 [](const auto& frame) { return frame.outermost; }));
 }
 
-bool same_place(const PythonFrame& a, const PythonFrame& b) {
+bool same_place(const sample::Frame& a, const sample::Frame& b) {
   return a.activation == b.activation && a.code == b.code && a.outermost == b.outermost;
 }
 
 // Number of outermost frames that are equal in FIRST (outermost first) and LATER (innermost first).
-std::size_t shared_frames(const std::vector<PythonFrame>& first,
-                          const std::vector<PythonFrame>& later) {
+std::size_t shared_frames(const std::vector<sample::Frame>& first,
+                          const std::vector<sample::Frame>& later) {
   const auto differing =
       std::mismatch(first.begin(), first.end(), later.rbegin(), later.rend(), same_place);
   return static_cast<std::size_t>(differing.first - first.begin());
@@ -44,10 +44,10 @@ std::size_t shared_frames(const std::vector<PythonFrame>& first,
 
 // The frames of FRAMES (outermost first) that the activations without trampolines run, as far as
 // the C stack proves it.
-std::vector<PythonFrame> proven_frames(const std::vector<PythonFrame>& frames,
-                                       const StackQuery& query) {
+std::vector<sample::Frame> proven_frames(const std::vector<sample::Frame>& frames,
+                                         const StackQuery& query) {
   const bool grouped = !frames.empty() && frames.front().outermost;
-  std::vector<PythonFrame> proven;
+  std::vector<sample::Frame> proven;
   auto group = frames.begin();
   for (std::size_t n = 0; n < query.plain && group != frames.end(); ++n) {
     const auto next =
@@ -69,7 +69,7 @@ std::vector<PythonFrame> proven_frames(const std::vector<PythonFrame>& frames,
 
 }  // namespace
 
-void FrameHistory::begin(std::uint32_t pid, std::uint32_t tid, std::vector<PythonFrame> frames,
+void FrameHistory::begin(std::uint32_t pid, std::uint32_t tid, std::vector<sample::Frame> frames,
                          bool first, std::uint64_t begun) {
   std::ranges::reverse(frames);
   const auto count = frames.size();
@@ -93,19 +93,19 @@ const FrameHistory::Thread* FrameHistory::latest(std::uint32_t pid, std::uint32_
 }
 
 bool FrameHistory::is_other(std::uint32_t pid, std::uint32_t tid,
-                            const std::vector<PythonFrame>& frames) const {
+                            const std::vector<sample::Frame>& frames) const {
   const auto* const thread = latest(pid, tid);
   return thread != nullptr && !thread->frames.empty() && !frames.empty() &&
          !same_place(thread->frames.front(), frames.back());
 }
 
 void FrameHistory::keep_other(std::uint32_t pid, Thread& thread,
-                              const std::vector<PythonFrame>& frames) {
+                              const std::vector<sample::Frame>& frames) {
   if (thread.others.size() >= kMostOthers) {
     return;
   }
   const auto count = static_cast<std::ptrdiff_t>(std::min(frames.size(), kMostOtherFrames));
-  std::vector<PythonFrame> other{frames.rbegin(), frames.rbegin() + count};
+  std::vector<sample::Frame> other{frames.rbegin(), frames.rbegin() + count};
   const bool own = begins_thread(pid, other) && !begins_thread(pid, thread.frames);
   if (!own && thread.others.contains(frames.back().activation)) {
     return;
@@ -118,7 +118,7 @@ void FrameHistory::keep_other(std::uint32_t pid, Thread& thread,
   keep(thread, std::move(other));
 }
 
-void FrameHistory::keep(Thread& thread, std::vector<PythonFrame> other) {
+void FrameHistory::keep(Thread& thread, std::vector<sample::Frame> other) {
   const auto outermost = other.front().activation;
   for (const auto& frame : other) {
     thread.other_of.emplace(frame.activation, outermost);
@@ -127,7 +127,7 @@ void FrameHistory::keep(Thread& thread, std::vector<PythonFrame> other) {
 }
 
 void FrameHistory::keep_suspended(std::uint32_t pid, std::uint32_t tid,
-                                  const std::vector<PythonFrame>& frames) {
+                                  const std::vector<sample::Frame>& frames) {
   auto* const thread = latest(pid, tid);
   if (thread == nullptr || frames.empty() || thread->others.size() >= kMostOthers ||
       thread->others.contains(frames.back().activation)) {
@@ -152,7 +152,7 @@ const FrameHistory::Thread* FrameHistory::thread_at(const StackQuery& query) con
 }
 
 void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
-                           const std::vector<PythonFrame>& frames, bool inner_unknown) {
+                           const std::vector<sample::Frame>& frames, bool inner_unknown) {
   auto* const found = latest(pid, tid);
   if (found == nullptr) {
     return;
@@ -187,7 +187,7 @@ void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t t
 }
 
 void FrameHistory::extend(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
-                          const std::vector<PythonFrame>& frames, bool inner_unknown) {
+                          const std::vector<sample::Frame>& frames, bool inner_unknown) {
   auto* const found = latest(pid, tid);
   if (found == nullptr) {
     return;
@@ -210,7 +210,7 @@ void FrameHistory::extend(std::uint32_t pid, std::uint32_t tid, std::uint64_t ti
   observe(pid, tid, time, frames, inner_unknown);
 }
 
-PythonStack FrameHistory::at(const StackQuery& query) {
+sample::Stack FrameHistory::at(const StackQuery& query) {
   const auto* const found = thread_at(query);
   if (found == nullptr) {
     return {};
@@ -221,14 +221,14 @@ PythonStack FrameHistory::at(const StackQuery& query) {
 
 // The frames of the greenlet that runs. Without proof, only those of the thread itself: they are
 // known by their outermost function.
-PythonStack FrameHistory::at_greenlet(const Thread& thread, const StackQuery& query) const {
+sample::Stack FrameHistory::at_greenlet(const Thread& thread, const StackQuery& query) const {
   if (query.outer_missing) {
     const auto run_by =
         query.frames_of && query.evaluators > 0 ? query.frames_of(0) : std::vector<std::uint64_t>{};
     const bool runs = std::ranges::any_of(thread.frames, [&run_by](const auto& frame) {
       return std::ranges::count(run_by, frame.activation) != 0;
     });
-    return runs ? at_thread(thread, query) : PythonStack{};
+    return runs ? at_thread(thread, query) : sample::Stack{};
   }
   if (query.frames_of) {
     auto proven = proven_frames(thread.frames, query);
@@ -245,19 +245,20 @@ PythonStack FrameHistory::at_greenlet(const Thread& thread, const StackQuery& qu
     }
   }
   return !query.in_greenlet && begins_thread(query.pid, thread.frames) ? at_thread(thread, query)
-                                                                       : PythonStack{};
+                                                                       : sample::Stack{};
 }
 
-bool FrameHistory::begins_thread(std::uint32_t pid, const std::vector<PythonFrame>& frames) const {
+bool FrameHistory::begins_thread(std::uint32_t pid,
+                                 const std::vector<sample::Frame>& frames) const {
   constexpr auto kFirst =
       std::to_array<std::string_view>({"<module>", "_run_module_as_main", "Thread._bootstrap"});
   const auto* const code = frames.empty() ? nullptr : name(pid, frames.front().code);
   return code != nullptr && std::ranges::count(kFirst, code->qualname) != 0;
 }
 
-PythonStack FrameHistory::at_thread(const Thread& thread, const StackQuery& query) const {
+sample::Stack FrameHistory::at_thread(const Thread& thread, const StackQuery& query) const {
   const auto moment = moment_of(thread, query);
-  PythonStack result;
+  sample::Stack result;
   for (std::size_t i = moment.left; i-- > 0;) {
     result.frames.push_back(thread.frames[i]);
     result.frames.back().line = line_at(thread, i, moment.observations);
@@ -273,8 +274,8 @@ std::uint32_t FrameHistory::line_at(const Thread& thread, std::size_t frame,
   return later == lines.begin() ? thread.frames[frame].line : std::prev(later)->line;
 }
 
-std::size_t FrameHistory::agreeing_groups(const std::vector<PythonFrame>& frames, std::size_t left,
-                                          const StackQuery& query) const {
+std::size_t FrameHistory::agreeing_groups(const std::vector<sample::Frame>& frames,
+                                          std::size_t left, const StackQuery& query) const {
   std::size_t groups = 0;
   for (std::size_t i = 0; i < left; ++i) {
     if (!frames[i].outermost) {
@@ -347,17 +348,18 @@ FrameHistory::Moment FrameHistory::moment_of(const Thread& thread, const StackQu
   return moment;
 }
 
-void FrameHistory::name(std::uint32_t pid, std::uint64_t code, CodeName name) {
-  names_.insert_or_assign({pid, code}, std::move(name));
+void FrameHistory::name(std::uint32_t pid, sample::Code code) {
+  const std::pair key{pid, code.number};
+  names_.insert_or_assign(key, std::move(code));
 }
 
-const CodeName* FrameHistory::name(std::uint32_t pid, std::uint64_t code) const {
+const sample::Code* FrameHistory::name(std::uint32_t pid, std::uint64_t code) const {
   const auto found = names_.find({pid, code});
   return found == names_.end() ? nullptr : &found->second;
 }
 
 void FrameHistory::each_name(
-    const std::function<void(const CodeName& name, std::uint32_t last_line)>& call) const {
+    const std::function<void(const sample::Code& name, std::uint32_t last_line)>& call) const {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> last_lines;
   for (const auto& [task, lives] : threads_) {
     for (const auto& thread : lives) {

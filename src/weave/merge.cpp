@@ -7,7 +7,7 @@ namespace pyinject::weave {
 
 namespace {
 
-using Frames = std::span<const PythonFrame>;
+using Frames = std::span<const sample::Frame>;
 
 // Outermost group first; within a group the innermost frame is first.
 std::vector<Frames> groups_of(Frames python) {
@@ -64,7 +64,7 @@ bool has_unnamed(const std::vector<EvaluatorFrame>& evaluators, std::size_t grou
   return false;
 }
 
-std::size_t count_groups(const std::vector<PythonFrame>& python) {
+std::size_t count_groups(const std::vector<sample::Frame>& python) {
   return groups_of(python).size();
 }
 
@@ -82,13 +82,13 @@ std::vector<EvaluatorFrame> insert_sorted(std::vector<EvaluatorFrame> evaluators
 }
 
 bool can_pair(const std::vector<EvaluatorFrame>& evaluators,
-              const std::vector<PythonFrame>& python) {
+              const std::vector<sample::Frame>& python) {
   const auto groups = count_groups(python);
   return groups <= evaluators.size() && evaluators.size() <= groups + 1;
 }
 
 std::vector<EvaluatorFrame> pair_innermost(const std::vector<EvaluatorFrame>& evaluators,
-                                           const std::vector<PythonFrame>& python,
+                                           const std::vector<sample::Frame>& python,
                                            const std::vector<std::size_t>& hiding) {
   const auto groups = count_groups(python);
   if (groups > evaluators.size() ||
@@ -98,7 +98,7 @@ std::vector<EvaluatorFrame> pair_innermost(const std::vector<EvaluatorFrame>& ev
   return {evaluators.end() - static_cast<std::ptrdiff_t>(groups), evaluators.end()};
 }
 
-std::size_t first_frame_of(const std::vector<PythonFrame>& python, std::size_t group) {
+std::size_t first_frame_of(const std::vector<sample::Frame>& python, std::size_t group) {
   std::size_t groups = 0;
   std::size_t first = python.size();
   while (first > 0 && groups + (python[first - 1].outermost ? 1 : 0) <= group + 1) {
@@ -108,7 +108,7 @@ std::size_t first_frame_of(const std::vector<PythonFrame>& python, std::size_t g
 }
 
 std::size_t groups_outside(const std::vector<EvaluatorFrame>& evaluators,
-                           const std::vector<PythonFrame>& python,
+                           const std::vector<sample::Frame>& python,
                            const std::vector<std::uint64_t>& run_by) {
   const auto groups = count_groups(python);
   const auto run = std::ranges::find_if(python, [&run_by](const auto& frame) {
@@ -125,8 +125,8 @@ std::size_t groups_outside(const std::vector<EvaluatorFrame>& evaluators,
 
 std::size_t merge(std::span<const std::uint64_t> chain,
                   const std::vector<EvaluatorFrame>& evaluators,
-                  const std::vector<PythonFrame>& python,
-                  const std::function<std::uint64_t(const PythonFrame&)>& address,
+                  const std::vector<sample::Frame>& python,
+                  const std::function<std::uint64_t(const sample::Frame&)>& address,
                   std::vector<std::uint64_t>& merged) {
   const auto groups = groups_of(python);
   std::vector<Insertion> insertions;  // outermost first

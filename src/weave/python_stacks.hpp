@@ -2,7 +2,7 @@
 // frames (the low-rate reader; a BPF program) is a StackSource.
 #pragma once
 
-#include "sample/states.hpp"
+#include "sample/stack.hpp"
 #include "unwind/unwinder.hpp"
 
 #include <cstddef>
@@ -13,46 +13,10 @@
 
 namespace pyinject::weave {
 
-struct PythonFrame {
-  std::uint64_t activation = 0;  // identity of the frame: its address
-  std::uint64_t code = 0;        // its code object, by a unique number
-  std::uint32_t line = 0;        // 0: unknown
-  // The outermost of the frames that share one C activation of the evaluator (the previous frame is
-  // an entry frame).
-  bool outermost = false;
-  sample::Does does = sample::Does::kUnknown;  // only of the innermost one
-  bool operator==(const PythonFrame&) const = default;
-};
-
-// PythonFrame::code of what is no frame: the start of a greenlet. The frames behind it are those of
-// its parent.
-inline constexpr std::uint64_t kStartOfGreenlet = 0xfffffffcU;
-
-struct CodeName {
-  std::string qualname;
-  std::string file;
-  std::uint32_t first_line = 0;  // 0: unknown
-};
-
 // The C functions of a sample, unwound when it was taken.
 struct NativeStack {
   std::vector<std::uint64_t> chain{};  // innermost first, like a callchain; empty: unknown
   unwind::EndOfStack end = unwind::EndOfStack::kWhole;
-};
-
-struct PythonStack {
-  // Innermost first; complete from the outermost frame up to some inner one.
-  std::vector<PythonFrame> frames{};
-  // Those of the suspended greenlets that are the parents of the one that runs, innermost first:
-  // those of each follow a kStartOfGreenlet. Empty: unknown, or no greenlet runs.
-  std::vector<PythonFrame> parents{};
-  // All frames of that instant are known; the fields below are set for such stacks only.
-  bool whole = false;
-  bool truncated = false;  // complete except for some frames at the root
-  bool ungrouped = false;  // `outermost` of the frames is not known
-  sample::Gil gil = sample::Gil::kUnknown;
-  std::string task{};    // name of the running asyncio task; empty: none
-  bool observed = true;  // false: of a process whose Python stacks are not read
 };
 
 // What a callchain shows about the evaluator, the C function that runs Python frames. Its
@@ -94,15 +58,15 @@ class StackSource {
 
   // The Python stack of that thread at that time; no frames and not whole: unknown. Called once for
   // each sample, in file order.
-  [[nodiscard]] virtual PythonStack at(const StackQuery& query) = 0;
+  [[nodiscard]] virtual sample::Stack at(const StackQuery& query) = 0;
   // The C functions of that thread at that time, which replace those that the kernel has recorded.
   // Without effect on at().
   [[nodiscard]] virtual NativeStack native_at(const StackQuery& /*query*/) { return {}; }
   // nullptr: unknown.
-  [[nodiscard]] virtual const CodeName* name(std::uint32_t pid, std::uint64_t code) const = 0;
+  [[nodiscard]] virtual const sample::Code* name(std::uint32_t pid, std::uint64_t code) const = 0;
   // Calls CALL for all names; LAST_LINE: the highest line of any frame with this code.
   virtual void each_name(
-      const std::function<void(const CodeName& name, std::uint32_t last_line)>& call) const = 0;
+      const std::function<void(const sample::Code& name, std::uint32_t last_line)>& call) const = 0;
   // Whether it has the complete stack of each sample, so that an unknown stack is a miss.
   [[nodiscard]] virtual bool has_every_sample() const = 0;
 };

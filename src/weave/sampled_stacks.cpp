@@ -21,6 +21,24 @@ constexpr std::uint64_t kBeforeIfSomeAreLost = 1'000'000;
 
 std::uint64_t distance(std::uint64_t a, std::uint64_t b) { return a < b ? b - a : a - b; }
 
+unwind::EndOfStack end_of_stack(sample::NativeEnd end) {
+  using sample::NativeEnd;
+  switch (end) {
+    case NativeEnd::kNotRead:
+    case NativeEnd::kRoot:
+      return unwind::EndOfStack::kWhole;
+    case NativeEnd::kLimit:
+      return unwind::EndOfStack::kLimit;
+    case NativeEnd::kUnmapped:
+    case NativeEnd::kNoRule:
+      return unwind::EndOfStack::kNoInformation;
+    case NativeEnd::kUnreadable:
+    case NativeEnd::kBroken:
+      return unwind::EndOfStack::kBroken;
+  }
+  return unwind::EndOfStack::kBroken;
+}
+
 }  // namespace
 
 std::size_t SampledStacks::NodeHash::operator()(const Node& node) const {
@@ -33,7 +51,7 @@ std::size_t SampledStacks::NodeHash::operator()(const Node& node) const {
   return hash ^ (hash >> 29U);
 }
 
-bool SampledStacks::keep_frames(std::uint32_t pid, const PythonStack& stack, Entry& entry) {
+bool SampledStacks::keep_frames(const sample::Stack& stack, Entry& entry) {
   constexpr std::size_t kOfNode = 2 * sizeof(Node) + 4 * sizeof(void*);
   const auto own = stack.frames.size();
   for (auto i = own + stack.parents.size(); i-- > 0;) {
@@ -44,7 +62,7 @@ bool SampledStacks::keep_frames(std::uint32_t pid, const PythonStack& stack, Ent
                     .outermost = frame.outermost};
     const auto [found, is_new] = known_.emplace(node, static_cast<std::uint32_t>(nodes_.size()));
     if (is_new) {
-      if (!budget_->bytes.take(pid, kOfNode)) {
+      if (!budget_->bytes.take(stack.pid, kOfNode)) {
         known_.erase(found);
         return false;
       }
@@ -63,14 +81,14 @@ std::size_t SampledStacks::NativeNodeHash::operator()(const NativeNode& node) co
   return (hash ^ (hash >> 29U)) * kOdd;
 }
 
-bool SampledStacks::keep_native(std::uint32_t pid, const NativeStack& native, Entry& entry) {
+bool SampledStacks::keep_native(const sample::Stack& stack, Entry& entry) {
   constexpr std::size_t kOfNode = 2 * sizeof(NativeNode) + 4 * sizeof(void*);
-  for (std::size_t i = native.chain.size(); i-- > 0;) {
-    const NativeNode node{.address = native.chain[i], .caller = entry.native};
+  for (std::size_t i = stack.native.size(); i-- > 0;) {
+    const NativeNode node{.address = stack.native[i], .caller = entry.native};
     const auto [found, is_new] =
         known_native_.emplace(node, static_cast<std::uint32_t>(native_nodes_.size()));
     if (is_new) {
-      if (!budget_->bytes.take(pid, kOfNode)) {
+      if (!budget_->bytes.take(stack.pid, kOfNode)) {
         known_native_.erase(found);
         return false;
       }
@@ -78,28 +96,27 @@ bool SampledStacks::keep_native(std::uint32_t pid, const NativeStack& native, En
     }
     entry.native = found->second;
   }
-  entry.native_end = native.end;
+  entry.native_end = stack.native_end;
   return true;
 }
 
-void SampledStacks::add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
-                        const PythonStack& stack, Taken taken, const NativeStack& native) {
-  Entry entry{.time = time,
-              .pid = pid,
+void SampledStacks::add(const sample::Stack& stack) {
+  Entry entry{.time = stack.time,
+              .pid = stack.pid,
               .gil = stack.gil,
-              .does = stack.frames.empty() ? sample::Does::kUnknown : stack.frames.front().does,
-              .truncated = stack.truncated,
+              .does = stack.does(),
+              .truncated = stack.truncated || stack.unreadable,
               .ungrouped = stack.ungrouped,
               .used = false,
-              .observed = stack.observed,
-              .taken = taken};
-  if (!keep_frames(pid, stack, entry)) {
+              .observed = stack.added,
+              .traced = stack.traced};
+  if (!keep_frames(stack, entry)) {
     entry.innermost = kRoot;
     entry.truncated = true;
-    ++emptied_[{pid, Limit::kPythonStacks}];
-  } else if (!keep_native(pid, native, entry)) {
+    ++emptied_[{stack.pid, Limit::kPythonStacks}];
+  } else if (!keep_native(stack, entry)) {
     entry.native = kRoot;
-    ++emptied_[{pid, Limit::kNativeStacks}];
+    ++emptied_[{stack.pid, Limit::kNativeStacks}];
   }
   if (!stack.task.empty()) {
     const auto [found, is_new] =
@@ -109,22 +126,21 @@ void SampledStacks::add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time
     }
     entry.task = found->second;
   }
-  auto& entries = threads_[tid];
+  auto& entries = threads_[stack.tid];
   // Records come in order of time, with rare exceptions.
   auto at = entries.end();
-  while (at != entries.begin() && std::prev(at)->time > time) {
+  while (at != entries.begin() && std::prev(at)->time > stack.time) {
     --at;
   }
   entries.insert(at, entry);
   ++records_;
-  first_ = std::min(first_, time);
-  last_ = std::max(last_, time);
+  first_ = std::min(first_, stack.time);
+  last_ = std::max(last_, stack.time);
 }
 
-void SampledStacks::name(std::uint64_t code, CodeName name) {
-  auto& known = codes_[code];
-  known.name = std::move(name);
-  known.named = true;
+void SampledStacks::name(sample::Code code) {
+  auto& known = codes_[code.number].known;
+  known = std::move(code);
 }
 
 SampledStacks::Entry* SampledStacks::find(const StackQuery& query) {
@@ -145,7 +161,7 @@ SampledStacks::Entry* SampledStacks::find(const StackQuery& query) {
       break;
     }
     const auto away = distance(at->time, query.time);
-    const bool free = at->pid == query.pid && at->taken == Taken::kAtSample && !(near && at->used);
+    const bool free = at->pid == query.pid && !at->traced && !(near && at->used);
     if (free && (best == nullptr || away < distance(best->time, query.time))) {
       best = &*at;
     }
@@ -161,14 +177,14 @@ SampledStacks::Entry* SampledStacks::find_before(std::vector<Entry>& entries,
   while (at != entries.begin() && query.time - std::prev(at)->time <= limit &&
          query.program_since <= std::prev(at)->time) {
     --at;
-    if (at->pid == query.pid && at->taken == Taken::kBeforeSample) {
+    if (at->pid == query.pid && at->traced) {
       return &*at;
     }
   }
   return nullptr;
 }
 
-PythonStack SampledStacks::at(const StackQuery& query) {
+sample::Stack SampledStacks::at(const StackQuery& query) {
   auto* const entry = find(query);
   if (entry == nullptr) {
     return {};
@@ -176,15 +192,15 @@ PythonStack SampledStacks::at(const StackQuery& query) {
   matched_ += entry->observed ? 1U : 0U;
   with_frames_ += entry->innermost == kRoot ? 0U : 1U;
   entry->used = true;
-  PythonStack stack{.whole = true,
-                    .truncated = entry->truncated,
-                    .ungrouped = entry->ungrouped,
-                    .gil = entry->gil,
-                    .task = tasks_[entry->task]};
+  sample::Stack stack{.whole = true,
+                      .truncated = entry->truncated,
+                      .ungrouped = entry->ungrouped,
+                      .gil = entry->gil,
+                      .task = tasks_[entry->task]};
   auto* into = &stack.frames;
   for (auto number = entry->innermost; number != kRoot; number = nodes_[number].caller) {
     const auto& node = nodes_[number];
-    into = node.code == kStartOfGreenlet ? &stack.parents : into;
+    into = node.code == sample::kGreenlet ? &stack.parents : into;
     into->push_back({.code = node.code, .line = node.line, .outermost = node.outermost});
   }
   if (!stack.frames.empty()) {
@@ -198,23 +214,23 @@ NativeStack SampledStacks::native_at(const StackQuery& query) {
   if (entry == nullptr) {
     return {};
   }
-  NativeStack stack{.chain = {}, .end = entry->native_end};
+  NativeStack stack{.chain = {}, .end = end_of_stack(entry->native_end)};
   for (auto number = entry->native; number != kRoot; number = native_nodes_[number].caller) {
     stack.chain.push_back(native_nodes_[number].address);
   }
   return stack;
 }
 
-const CodeName* SampledStacks::name(std::uint32_t /*pid*/, std::uint64_t code) const {
+const sample::Code* SampledStacks::name(std::uint32_t /*pid*/, std::uint64_t code) const {
   const auto found = codes_.find(code);
-  return found == codes_.end() || !found->second.named ? nullptr : &found->second.name;
+  return found == codes_.end() || !found->second.known ? nullptr : &*found->second.known;
 }
 
 void SampledStacks::each_name(
-    const std::function<void(const CodeName& name, std::uint32_t last_line)>& call) const {
+    const std::function<void(const sample::Code& name, std::uint32_t last_line)>& call) const {
   for (const auto& [number, code] : codes_) {
-    if (code.named) {
-      call(code.name, code.last_line);
+    if (code.known) {
+      call(*code.known, code.last_line);
     }
   }
 }

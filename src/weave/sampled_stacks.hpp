@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -39,19 +40,15 @@ class SampledStacks : public StackSource {
   // not.
   void some_are_lost() { some_lost_ = true; }
 
-  // Whether TIME is the sample's own, or that of a hit of a tracepoint or probe, shortly before the
-  // samples that it causes.
-  enum class Taken : std::uint8_t { kAtSample, kBeforeSample };
   // STACK counts as whole; the `activation` of its frames is ignored.
-  void add(std::uint32_t pid, std::uint32_t tid, std::uint64_t time, const PythonStack& stack,
-           Taken taken = Taken::kAtSample, const NativeStack& native = {});
+  void add(const sample::Stack& stack);
   // Code numbers are unique across processes.
-  void name(std::uint64_t code, CodeName name);
+  void name(sample::Code code);
 
-  [[nodiscard]] PythonStack at(const StackQuery& query) override;
+  [[nodiscard]] sample::Stack at(const StackQuery& query) override;
   [[nodiscard]] NativeStack native_at(const StackQuery& query) override;
-  [[nodiscard]] const CodeName* name(std::uint32_t pid, std::uint64_t code) const override;
-  void each_name(const std::function<void(const CodeName& name, std::uint32_t last_line)>& call)
+  [[nodiscard]] const sample::Code* name(std::uint32_t pid, std::uint64_t code) const override;
+  void each_name(const std::function<void(const sample::Code& name, std::uint32_t last_line)>& call)
       const override;
   [[nodiscard]] bool has_every_sample() const override { return true; }
 
@@ -102,20 +99,19 @@ class SampledStacks : public StackSource {
     bool ungrouped = false;
     bool used = false;
     bool observed = true;
-    Taken taken = Taken::kAtSample;
-    unwind::EndOfStack native_end = unwind::EndOfStack::kWhole;
+    bool traced = false;
+    sample::NativeEnd native_end = sample::NativeEnd::kNotRead;
   };
   struct Code {
-    CodeName name;
-    bool named = false;
+    std::optional<sample::Code> known;
     std::uint32_t last_line = 0;
   };
   [[nodiscard]] Entry* find(const StackQuery& query);
   [[nodiscard]] Entry* find_before(std::vector<Entry>& entries, const StackQuery& query) const;
 
   // False: exceeds the limit.
-  [[nodiscard]] bool keep_frames(std::uint32_t pid, const PythonStack& stack, Entry& entry);
-  [[nodiscard]] bool keep_native(std::uint32_t pid, const NativeStack& native, Entry& entry);
+  [[nodiscard]] bool keep_frames(const sample::Stack& stack, Entry& entry);
+  [[nodiscard]] bool keep_native(const sample::Stack& stack, Entry& entry);
 
   Matching matching_;
   bool some_lost_ = false;

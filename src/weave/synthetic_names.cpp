@@ -24,7 +24,7 @@ std::string key_of(const NamedCode& code) {
 
 }  // namespace
 
-NamedCode named_code(const CodeName& name) {
+NamedCode named_code(const sample::Code& name) {
   auto file = base::printable(name.file);
   return {.name = fmt::format("py::{}{}{}", base::printable(name.qualname), file.empty() ? "" : ":",
                               file),

@@ -22,7 +22,7 @@ struct NamedCode {
 };
 
 // The name that CPython's trampolines have.
-[[nodiscard]] NamedCode named_code(const CodeName& name);
+[[nodiscard]] NamedCode named_code(const sample::Code& name);
 
 class SyntheticNames {
  public:

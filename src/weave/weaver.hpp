@@ -137,12 +137,12 @@ class Weaver {
   void end_at_greenlet(SampleWork& work, bool by_frame_pointer);
   void add_copied(SampleWork& work);
   void add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
-                       const PythonStack& stack);
+                       const sample::Stack& stack);
   void count_without_record(SampleWork& work);
   using StackKind = perfdata::StackKind;
   [[nodiscard]] std::optional<StackKind> kind_without_python(const SampleWork& work,
                                                              bool by_frame_pointer) const;
-  [[nodiscard]] static StackKind kind_of_whole(const SampleWork& work, const PythonStack& stack);
+  [[nodiscard]] static StackKind kind_of_whole(const SampleWork& work, const sample::Stack& stack);
   void judge_trampolines(SampleWork& work, bool unnamed, bool by_frame_pointer);
   [[nodiscard]] std::uint64_t address_of_mark(const std::string& text);
   [[nodiscard]] bool keeps_frame(const SampleWork& work, std::size_t index);
@@ -159,7 +159,7 @@ class Weaver {
                                                          std::size_t count);
   [[nodiscard]] std::vector<EvaluatorFrame> places_of(const SampleWork& work,
                                                       const std::vector<EvaluatorFrame>& evaluators,
-                                                      const PythonStack& stack,
+                                                      const sample::Stack& stack,
                                                       bool by_frame_pointer);
   [[nodiscard]] bool is_cut(const SampleWork& work) const;
   // The callchain ends with a mark for the reason why it lacks its outer end.
@@ -167,23 +167,23 @@ class Weaver {
     return work.incomplete_counter != nullptr && spaces_.settled_since(work.sample.pid);
   }
   void add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
-                 const PythonStack& stack, bool by_frame_pointer);
+                 const sample::Stack& stack, bool by_frame_pointer);
   void mark_greenlet(SampleWork& work);
-  void add_parents(SampleWork& work, const PythonStack& stack);
-  void mark_root(SampleWork& work, const PythonStack& stack);
+  void add_parents(SampleWork& work, const sample::Stack& stack);
+  void mark_root(SampleWork& work, const sample::Stack& stack);
   void mark(SampleWork& work, const std::string& text);
   [[nodiscard]] std::string trampoline_of(const SampleWork& work,
                                           const EvaluatorFrame& evaluator) const;
   [[nodiscard]] StackQuery query_of(const SampleWork& work) const;
-  [[nodiscard]] PythonStack python_of(StackQuery query) const;
+  [[nodiscard]] sample::Stack python_of(StackQuery query) const;
   [[nodiscard]] AddressKind kind_of(const SampleWork& work, std::uint64_t address) const;
   [[nodiscard]] const Interpreter* interpreter_of(std::uint32_t pid, std::uint64_t time) const;
-  [[nodiscard]] const CodeName* name_of(std::uint32_t pid, std::uint64_t code) const;
-  [[nodiscard]] std::uint64_t address_of(const PythonFrame& frame, std::uint32_t pid,
+  [[nodiscard]] const sample::Code* name_of(std::uint32_t pid, std::uint64_t code) const;
+  [[nodiscard]] std::uint64_t address_of(const sample::Frame& frame, std::uint32_t pid,
                                          std::uint64_t time);
   [[nodiscard]] bool lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,
                                             std::uint64_t address) const;
-  [[nodiscard]] SyntheticNames::Place place_of(const PythonFrame& frame, std::uint32_t pid);
+  [[nodiscard]] SyntheticNames::Place place_of(const sample::Frame& frame, std::uint32_t pid);
   void mark_names(const SampleWork& work, std::size_t from);
   [[nodiscard]] std::vector<perfdata::BuildId> make_images();
   void learn_deleted();

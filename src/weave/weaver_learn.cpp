@@ -317,7 +317,7 @@ void Weaver::learn_calls(const Record& record) {
 
 // The places of names in the synthetic range depend on their numbers of lines.
 void Weaver::expect_lines() {
-  const auto expect = [this](const CodeName& name, std::uint32_t last_line) {
+  const auto expect = [this](const sample::Code& name, std::uint32_t last_line) {
     synthetic_->expect(named_code(name), last_line);
   };
   if (context_.stacks != nullptr && !options_.flags.lines) {

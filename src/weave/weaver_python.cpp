@@ -97,7 +97,7 @@ std::string Weaver::trampoline_of(const SampleWork& work, const EvaluatorFrame& 
 
 // A forked child continues on the stack of the thread that forked it. If each sample has a stack of
 // its own, this is not needed.
-PythonStack Weaver::python_of(StackQuery query) const {
+sample::Stack Weaver::python_of(StackQuery query) const {
   for (int depth = 0; depth < kMostAncestors; ++depth) {
     if (context_.stacks == nullptr) {
       return {};
@@ -195,7 +195,7 @@ void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
   const auto all = hidden ? insert_sorted(evaluators, {.behind = 1}) : evaluators;
   const auto added = merge(
       work.chain, all, stack.frames,
-      [&](const PythonFrame& frame) { return address_of(frame, query.pid, query.time); },
+      [&](const sample::Frame& frame) { return address_of(frame, query.pid, query.time); },
       work.result);
   summary_.extended += added > 0 ? 1 : 0;
   if (work.interpreter != nullptr && every) {
@@ -217,7 +217,7 @@ void Weaver::add_copied(SampleWork& work) {
 // CHAIN ends with the mark of its missing outer end: Python frames with missing activations go
 // outside of the mark, because their C callers are unknown there.
 void Weaver::add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
-                             const PythonStack& stack) {
+                             const sample::Stack& stack) {
   const auto outside =
       groups_outside(evaluators, stack.frames,
                      evaluators.empty() ? std::vector<std::uint64_t>{}
@@ -225,7 +225,7 @@ void Weaver::add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>
   const auto begin = stack.frames.begin();
   const auto first = static_cast<std::ptrdiff_t>(
       outside == 0 ? stack.frames.size() : first_frame_of(stack.frames, outside - 1));
-  const auto address = [&](const PythonFrame& frame) {
+  const auto address = [&](const sample::Frame& frame) {
     return address_of(frame, work.sample.pid, work.sample.time);
   };
   work.kind = StackKind::kCut;
@@ -313,11 +313,11 @@ bool Weaver::lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,
   return file != nullptr && file->executable && file->path.starts_with("//anon");
 }
 
-const CodeName* Weaver::name_of(std::uint32_t pid, std::uint64_t code) const {
+const sample::Code* Weaver::name_of(std::uint32_t pid, std::uint64_t code) const {
   if ((code & Waits::kCode) != 0) {
     return context_.waits->stacks.name(pid, code);
   }
-  const CodeName* name = nullptr;
+  const sample::Code* name = nullptr;
   for (int depth = 0; name == nullptr && depth < kMostAncestors; ++depth) {
     name = context_.stacks->name(pid, code);
     if (const auto forked = forked_.find(pid); forked != forked_.end()) {
@@ -330,7 +330,7 @@ const CodeName* Weaver::name_of(std::uint32_t pid, std::uint64_t code) const {
 // The address of its trampoline if it has got one since, so that perf counts both as one function.
 // If each sample has its own stack, frames have lines, which a trampoline cannot encode; besides,
 // the map may be that of an earlier process with this pid.
-SyntheticNames::Place Weaver::place_of(const PythonFrame& frame, std::uint32_t pid) {
+SyntheticNames::Place Weaver::place_of(const sample::Frame& frame, std::uint32_t pid) {
   const auto* const name = name_of(pid, frame.code);
   if (name == nullptr) {
     return synthetic_->place({.name = "py::[unknown]"});
@@ -353,7 +353,8 @@ SyntheticNames::Place Weaver::place_of(const PythonFrame& frame, std::uint32_t p
              : synthetic_->place(code, pid);
 }
 
-std::uint64_t Weaver::address_of(const PythonFrame& frame, std::uint32_t pid, std::uint64_t time) {
+std::uint64_t Weaver::address_of(const sample::Frame& frame, std::uint32_t pid,
+                                 std::uint64_t time) {
   const std::tuple key{pid, frame.code, options_.flags.lines ? frame.line : 0};
   auto place = places_.find(key);
   if (place == places_.end()) {

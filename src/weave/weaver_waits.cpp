@@ -168,7 +168,7 @@ void Weaver::add_python_of(SampleWork& work, const WaitingThread& thread) {
   if (work.chain.empty()) {
     std::ranges::transform(
         stack.frames, std::back_inserter(work.result),
-        [&](const PythonFrame& frame) { return address_of(frame, thread.pid, thread.seen); });
+        [&](const sample::Frame& frame) { return address_of(frame, thread.pid, thread.seen); });
     mark_root(work, stack);
     return;
   }

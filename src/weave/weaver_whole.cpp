@@ -11,8 +11,8 @@ namespace pyinject::weave {
 // If the C functions are unknown or the Python frames cannot be placed between them: keeps the
 // innermost function and the Python frames.
 void Weaver::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
-                       const PythonStack& stack, bool by_frame_pointer) {
-  const auto address = [&](const PythonFrame& frame) {
+                       const sample::Stack& stack, bool by_frame_pointer) {
+  const auto address = [&](const sample::Frame& frame) {
     return address_of(frame, work.sample.pid, work.sample.time);
   };
   if (work.interpreter != nullptr && work.kind) {
@@ -39,7 +39,7 @@ void Weaver::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& eval
   mark_root(work, stack);
 }
 
-perfdata::StackKind Weaver::kind_of_whole(const SampleWork& work, const PythonStack& stack) {
+perfdata::StackKind Weaver::kind_of_whole(const SampleWork& work, const sample::Stack& stack) {
   if (stack.frames.empty()) {
     return stack.truncated ? StackKind::kUnread : StackKind::kNoPython;
   }
@@ -50,7 +50,7 @@ perfdata::StackKind Weaver::kind_of_whole(const SampleWork& work, const PythonSt
 // The activations that run the groups of STACK; empty: unknown.
 std::vector<EvaluatorFrame> Weaver::places_of(const SampleWork& work,
                                               const std::vector<EvaluatorFrame>& evaluators,
-                                              const PythonStack& stack, bool by_frame_pointer) {
+                                              const sample::Stack& stack, bool by_frame_pointer) {
   if (work.greenlet_switches || work.interpreter == nullptr ||
       work.interpreter->evaluator.empty() ||
       (by_frame_pointer && !work.interpreter->frame_pointers)) {
@@ -76,7 +76,7 @@ std::vector<EvaluatorFrame> Weaver::places_of(const SampleWork& work,
   return can_pair(evaluators, stack.frames) ? evaluators : std::vector<EvaluatorFrame>{};
 }
 
-void Weaver::mark_root(SampleWork& work, const PythonStack& stack) {
+void Weaver::mark_root(SampleWork& work, const sample::Stack& stack) {
   if (stack.truncated) {
     ++summary_.truncated;
     mark(work, "[truncated: python stack]");
@@ -103,13 +103,13 @@ void Weaver::mark_greenlet(SampleWork& work) {
 }
 
 // Below the mark of the greenlet that runs: its parents, whose C functions are not known.
-void Weaver::add_parents(SampleWork& work, const PythonStack& stack) {
+void Weaver::add_parents(SampleWork& work, const sample::Stack& stack) {
   if (work.greenlet_switches || !work.in_greenlet || stack.parents.empty() ||
       !spaces_.settled_since(work.sample.pid)) {
     return;
   }
   for (auto frame = stack.parents.begin() + 1; frame != stack.parents.end(); ++frame) {
-    work.result.push_back(frame->code == kStartOfGreenlet
+    work.result.push_back(frame->code == sample::kGreenlet
                               ? address_of_mark("[greenlet]")
                               : address_of(*frame, work.sample.pid, work.sample.time));
   }

@@ -110,8 +110,8 @@ std::variant<std::unique_ptr<bpf::Sampler>, bpf::Unavailable> Recorder::open_sam
   using Kind = Event::Kind;
   return bpf::Sampler::open(
       {.gil = true, .wakeups = true, .polls = polls},
-      {.code = [this](const bpf::Code& code) { on_code(code); },
-       .stack = [this](const bpf::Stack& stack) { on_stack(stack); },
+      {.code = [this](const sample::Code& code) { on_code(code); },
+       .stack = [this](const sample::Stack& stack) { on_stack(stack); },
        .wakeup = [this](const bpf::Moment& moment) { on_moment(moment, Kind::kWakeup); },
        .poll = [this](const bpf::Moment& moment) { on_moment(moment, Kind::kPoll); }});
 }
@@ -134,13 +134,13 @@ void Recorder::begin() {
   take_snapshot();
 }
 
-void Recorder::on_code(const bpf::Code& code) {
+void Recorder::on_code(const sample::Code& code) {
   codes_.insert_or_assign(code.number, KnownCode{.function = recording_.names.number(code.qualname),
                                                  .file = recording_.names.number(code.file),
                                                  .imports = code.file == base::kImportSystem});
 }
 
-void Recorder::on_stack(const bpf::Stack& stack) {
+void Recorder::on_stack(const sample::Stack& stack) {
   if (static_cast<int>(stack.pid) != recording_.pid ||
       recording_.python.size() + recording_.wakers.size() >= kMostEvents) {
     return;
@@ -148,12 +148,12 @@ void Recorder::on_stack(const bpf::Stack& stack) {
   PythonStack python{.time = stack.time,
                      .tid = stack.tid,
                      .gil = stack.gil,
-                     .does = stack.does,
+                     .does = stack.does(),
                      .kind = bpf::stack_kind(stack)};
   Lines lines;
   lines.reserve(stack.frames.size());
   for (const auto& frame : stack.frames) {
-    if (frame.code == bpf::kGarbageCollector) {
+    if (frame.code == sample::kGarbageCollector) {
       python.collects = true;
       continue;
     }

@@ -41,8 +41,8 @@ class Recorder {
       : target_{target}, code_{target} {
     recording_.period = static_cast<std::uint64_t>(period.count());
   }
-  void on_code(const bpf::Code& code);
-  void on_stack(const bpf::Stack& stack);
+  void on_code(const sample::Code& code);
+  void on_stack(const sample::Stack& stack);
   [[nodiscard]] std::variant<std::unique_ptr<bpf::Sampler>, bpf::Unavailable> open_sampler(
       bool polls);
   void on_moment(const bpf::Moment& moment, Event::Kind kind);
@@ -70,7 +70,7 @@ class Recorder {
   std::optional<EventRings> rings_;
   std::unique_ptr<bpf::Sampler> sampler_;
   Recording recording_;
-  std::unordered_map<std::uint32_t, KnownCode> codes_;
+  std::unordered_map<std::uint64_t, KnownCode> codes_;
   std::map<std::uint32_t, procfs::ThreadUsage> usage_at_begin_;
   std::map<std::uint32_t, procfs::ThreadUsage> usage_;  // the latest
   std::optional<procfs::MachineUsage> machine_at_begin_;

@@ -8,16 +8,16 @@ namespace pyinject::fuzz {
 
 void run(Input input) {
   constexpr std::size_t kLongest = 4096;
-  std::set<std::uint32_t> named;
+  std::set<std::uint64_t> named;
   bpf::Records records{
       {.code =
-           [&](const bpf::Code& code) {
+           [&](const sample::Code& code) {
              named.insert(code.number);
              require(code.qualname.size() <= 4 * kLongest && code.file.size() <= 4 * kLongest,
                      "a name is not longer than its record");
            },
        .stack =
-           [&](const bpf::Stack& stack) {
+           [&](const sample::Stack& stack) {
              require(stack.frames.size() <= kLongest, "frames are in the record");
              for (const auto& frame : stack.frames) {
                require(frame.code == 0 || named.contains(frame.code), "a code was named before");

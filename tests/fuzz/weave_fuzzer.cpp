@@ -44,7 +44,7 @@ class AnyFrames : public weave::StackSource {
                          .outermost = (value & 0x10U) != 0});
     }
   }
-  [[nodiscard]] weave::PythonStack at(const weave::StackQuery& query) override {
+  [[nodiscard]] sample::Stack at(const weave::StackQuery& query) override {
     require(query.plain <= query.evaluators, "plain activations are activations");
     for (std::size_t i = 0; i < std::min<std::size_t>(query.evaluators, 4); ++i) {
       (void)query.frames_of(i);
@@ -52,17 +52,17 @@ class AnyFrames : public weave::StackSource {
     if (query.time % 8 == 7) {
       return {};
     }
-    return {.frames = query.time % 8 == 6 ? std::vector<weave::PythonFrame>{} : frames_,
+    return {.frames = query.time % 8 == 6 ? std::vector<sample::Frame>{} : frames_,
             .whole = whole_,
             .truncated = query.time % 4 == 3,
             .gil = static_cast<sample::Gil>(query.time % 4),
             .task = query.time % 4 == 2 ? "\x1b[1m" : ""};
   }
-  [[nodiscard]] const weave::CodeName* name(std::uint32_t pid, std::uint64_t code) const override {
+  [[nodiscard]] const sample::Code* name(std::uint32_t pid, std::uint64_t code) const override {
     return (pid ^ code) % 4 == 0 ? nullptr : &name_;
   }
-  void each_name(const std::function<void(const weave::CodeName& name, std::uint32_t last_line)>&
-                     call) const override {
+  void each_name(const std::function<void(const sample::Code& name, std::uint32_t last_line)>& call)
+      const override {
     call(name_, kLastLine);
   }
   [[nodiscard]] bool has_every_sample() const override { return whole_; }
@@ -70,8 +70,8 @@ class AnyFrames : public weave::StackSource {
  private:
   static constexpr std::uint32_t kLastLine = 3;
   bool whole_;
-  std::vector<weave::PythonFrame> frames_;
-  weave::CodeName name_{.qualname = "f\n\x1b", .file = "\xff.py", .first_line = 1};
+  std::vector<sample::Frame> frames_;
+  sample::Code name_{.qualname = "f\n\x1b", .file = "\xff.py", .first_line = 1};
 };
 
 using Identity = std::tuple<std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t>;

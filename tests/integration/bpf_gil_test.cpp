@@ -16,7 +16,7 @@ using sample::Gil;
 class BpfGilTest : public BpfSampling {
  protected:
   [[nodiscard]] std::size_t count(sample::Gil gil) const {
-    return static_cast<std::size_t>(std::ranges::count(stacks_, gil, &bpf::Stack::gil));
+    return static_cast<std::size_t>(std::ranges::count(stacks_, gil, &sample::Stack::gil));
   }
   [[nodiscard]] base::RemoteAddress gil_of(base::Pid pid) const {
     const tracee::TraceeMemory memory{pid};

@@ -19,9 +19,9 @@ TEST(BpfLoad, TakesTheVerifierFewInstructions) {
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty()) {
     GTEST_SKIP() << lacks;
   }
-  const auto opened = bpf::Sampler::open(
-      {.gil = true, .tasks = true, .native = true},
-      {.code = [](const bpf::Code& /*code*/) {}, .stack = [](const bpf::Stack& /*stack*/) {}});
+  const auto opened = bpf::Sampler::open({.gil = true, .tasks = true, .native = true},
+                                         {.code = [](const sample::Code& /*code*/) {},
+                                          .stack = [](const sample::Stack& /*stack*/) {}});
   ASSERT_TRUE(std::holds_alternative<std::unique_ptr<bpf::Sampler>>(opened));
   const auto processed = sum_of_programs(base::Pid{::getpid()}, "verified_insns:");
   if (processed == 0) {

@@ -78,7 +78,7 @@ TEST_P(BpfSamplerTest, TimesAreThoseOfTheSamplesInTheirOrder) {
     sample(python.pid());
     collect(50);
     const auto end = monotonic_now();
-    EXPECT_TRUE(std::ranges::is_sorted(stacks_, {}, &bpf::Stack::time));
+    EXPECT_TRUE(std::ranges::is_sorted(stacks_, {}, &sample::Stack::time));
     EXPECT_GT(stacks_.front().time, begin);
     EXPECT_LT(stacks_.back().time, end);
     EXPECT_EQ(sampler_->counters().by_clock == 0, !by_clock);
@@ -106,7 +106,7 @@ parent()
   open();
   sample(python.pid());
   python.send_line("fork");
-  const auto of_child = [&](const bpf::Stack& stack) {
+  const auto of_child = [&](const sample::Stack& stack) {
     return stack.pid != static_cast<std::uint32_t>(python.pid().value());
   };
   collect(50, of_child);
@@ -200,8 +200,8 @@ ctypes.CDLL(')" + targets_dir() + R"(/callbacks.so').call_from_a_thread(callback
   open();
   sample(python.pid());
   python.send_line("go");
-  collect(500, [&](const bpf::Stack& stack) { return stack.tid != stack.pid; });
-  std::erase_if(stacks_, [](const bpf::Stack& stack) { return stack.tid == stack.pid; });
+  collect(500, [&](const sample::Stack& stack) { return stack.tid != stack.pid; });
+  std::erase_if(stacks_, [](const sample::Stack& stack) { return stack.tid == stack.pid; });
   const auto called =
       std::ranges::count_if(texts(), [](const auto& text) { return text.starts_with("called "); });
   EXPECT_GT(called, static_cast<std::ptrdiff_t>(stacks_.size() * 9 / 10));

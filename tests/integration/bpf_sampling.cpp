@@ -36,8 +36,8 @@ python::FrameLayout layout_of(base::Pid pid) {
 
 void BpfSampling::open(const bpf::SamplerOptions& options) {
   auto opened = bpf::Sampler::open(
-      options, {.code = [this](bpf::Code code) { names_[code.number] = code.qualname; },
-                .stack = [this](bpf::Stack stack) { stacks_.push_back(std::move(stack)); }});
+      options, {.code = [this](sample::Code code) { names_[code.number] = code.qualname; },
+                .stack = [this](sample::Stack stack) { stacks_.push_back(std::move(stack)); }});
   if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
     FAIL() << why->name << ": " << why->found;
   }
@@ -68,7 +68,7 @@ void BpfSampling::sample(base::Pid pid, SampledEvent event) {
 }
 
 void BpfSampling::collect(std::size_t wanted,
-                          const std::function<bool(const bpf::Stack&)>& counts) {
+                          const std::function<bool(const sample::Stack&)>& counts) {
   const auto deadline = base::Deadline::after(kPatience);
   const auto count = [&] {
     return static_cast<std::size_t>(std::ranges::count_if(stacks_, counts));
@@ -106,7 +106,7 @@ bpf::Counters BpfSampling::final_counters() {
   return sampler_->counters();
 }
 
-std::string BpfSampling::text(const bpf::Stack& stack) {
+std::string BpfSampling::text(const sample::Stack& stack) {
   std::string result;
   for (const auto& frame : stack.frames) {
     result += fmt::format("{} {}", names_[frame.code], frame.outermost ? "| " : "");

@@ -36,7 +36,7 @@ class BpfSampling : public DetectionTest {
   // leaves a processor.
   void sample(base::Pid pid, SampledEvent event = SampledEvent::kClock);
   // Waits for WANTED stacks for which COUNTS is true.
-  void collect(std::size_t wanted, const std::function<bool(const bpf::Stack&)>& counts);
+  void collect(std::size_t wanted, const std::function<bool(const sample::Stack&)>& counts);
   void collect(std::size_t wanted);
   // Waits until the sampled threads have run for TIME more.
   void let_run(std::chrono::milliseconds time);
@@ -44,14 +44,14 @@ class BpfSampling : public DetectionTest {
   [[nodiscard]] bpf::Counters final_counters();
 
   // Innermost first; "|" follows the outermost frame of each group.
-  [[nodiscard]] std::string text(const bpf::Stack& stack);
+  [[nodiscard]] std::string text(const sample::Stack& stack);
   [[nodiscard]] std::vector<std::string> texts();
 
   std::unique_ptr<bpf::Sampler> sampler_;
   base::UniqueFd event_;
   python::FrameLayout layout_;  // of the latest target
-  std::map<std::uint32_t, std::string> names_;
-  std::vector<bpf::Stack> stacks_;
+  std::map<std::uint64_t, std::string> names_;
+  std::vector<sample::Stack> stacks_;
 };
 
 // The layout of PID's frames. Fails if it is not a Python that can be sampled.

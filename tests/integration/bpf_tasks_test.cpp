@@ -23,7 +23,7 @@ class BpfTasks : public BpfSampling {
       GTEST_SKIP() << "it does not tell where its tasks are";
     }
   }
-  static bool in_task(const bpf::Stack& stack) { return !stack.task.empty(); }
+  static bool in_task(const sample::Stack& stack) { return !stack.task.empty(); }
 };
 
 // Each task awaits its own function, which has the name of the task.
@@ -52,7 +52,7 @@ asyncio.run(serve())
   sample(python.pid());
   constexpr std::string_view kPrefix = "handle_request_";
   // The function of a running task; while its coroutine is created, there is no task yet.
-  const auto innermost = [this](const bpf::Stack& stack) {
+  const auto innermost = [this](const sample::Stack& stack) {
     const bool made = text(stack).find(" work ") != std::string::npos;
     return stack.frames.empty() || made ? std::string{} : names_[stack.frames.front().code];
   };
@@ -81,7 +81,7 @@ asyncio.run(main())
   open({.gil = true, .tasks = true});
   sample(python.pid());
   collect(20);
-  EXPECT_EQ(std::ranges::count(stacks_, "Task-1", &bpf::Stack::task), std::ssize(stacks_));
+  EXPECT_EQ(std::ranges::count(stacks_, "Task-1", &sample::Stack::task), std::ssize(stacks_));
 }
 
 // In 3.14, tasks are in a separate module.

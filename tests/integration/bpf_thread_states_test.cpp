@@ -109,7 +109,7 @@ spin()
   }
   EXPECT_LT(part, 0.125);  // nearly all of the target's time if each sample walked the list
   collect(200);
-  EXPECT_EQ(std::ranges::count(stacks_, true, &bpf::Stack::unreadable), std::ssize(stacks_));
+  EXPECT_EQ(std::ranges::count(stacks_, true, &sample::Stack::unreadable), std::ssize(stacks_));
   EXPECT_EQ(with_frames(), 0);
   EXPECT_EQ(sampler_->counters().no_state, 0U);
   ASSERT_TRUE(memory.write_value(*newest + layout.next_thread, next->value()));
@@ -147,10 +147,10 @@ read_by_ring()
   if (const auto answer = python.read_line(); answer != "ring") {
     GTEST_SKIP() << "io_uring: " << answer;
   }
-  const auto of_worker = [](const bpf::Stack& stack) { return stack.tid != stack.pid; };
+  const auto of_worker = [](const sample::Stack& stack) { return stack.tid != stack.pid; };
   collect(100, of_worker);
   std::erase_if(stacks_, [&](const auto& stack) { return !of_worker(stack); });
-  EXPECT_EQ(std::ranges::count(stacks_, false, &bpf::Stack::python_thread), std::ssize(stacks_));
+  EXPECT_EQ(std::ranges::count(stacks_, false, &sample::Stack::python_thread), std::ssize(stacks_));
   EXPECT_EQ(with_frames(), 0);
 }
 

@@ -52,14 +52,16 @@ class SampledStacksAndPerf : public testing::Test {
     while (const auto record = file.next()) {
       if (file.parse(*record, sample)) {
         context_.interpreters[sample.pid].resize(1);
-        stacks_.add(sample.pid, sample.tid, sample.time,
-                    {.frames = {{.code = kInner, .line = 100 + samples_ % 4},
+        stacks_.add({.pid = sample.pid,
+                     .tid = sample.tid,
+                     .time = sample.time,
+                     .frames = {{.code = kInner, .line = 100 + samples_ % 4},
                                 {.code = kOuter, .line = 20, .outermost = true}}});
         ++samples_;
       }
     }
-    stacks_.name(kInner, {.qualname = "inner", .file = "/srv/app.py", .first_line = 99});
-    stacks_.name(kOuter, {.qualname = "outer", .file = "/srv/app.py", .first_line = 20});
+    stacks_.name({.number = kInner, .qualname = "inner", .file = "/srv/app.py", .first_line = 99});
+    stacks_.name({.number = kOuter, .qualname = "outer", .file = "/srv/app.py", .first_line = 20});
     context_.stacks = &stacks_;
   }
 

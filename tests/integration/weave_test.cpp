@@ -182,17 +182,17 @@ class Shell : public StackSource {
     }
     context.stacks = this;
   }
-  [[nodiscard]] PythonStack at(const StackQuery& query) override {
+  [[nodiscard]] sample::Stack at(const StackQuery& query) override {
     return query.pid == parent && query.tid == parent && query.plain > 0
-               ? PythonStack{.frames = {{.code = 1, .outermost = true}}}
-               : PythonStack{};
+               ? sample::Stack{.frames = {{.code = 1, .outermost = true}}}
+               : sample::Stack{};
   }
-  void each_name(const std::function<void(const CodeName& name, std::uint32_t last_line)>& call)
+  void each_name(const std::function<void(const sample::Code& name, std::uint32_t last_line)>& call)
       const override {
     call(name_, 0);
   }
   [[nodiscard]] bool has_every_sample() const override { return false; }
-  [[nodiscard]] const CodeName* name(std::uint32_t pid, std::uint64_t code) const override {
+  [[nodiscard]] const sample::Code* name(std::uint32_t pid, std::uint64_t code) const override {
     return pid == parent && code == 1 ? &name_ : nullptr;
   }
 
@@ -201,7 +201,7 @@ class Shell : public StackSource {
   RecordingContext context;
 
  private:
-  CodeName name_{.qualname = "before", .file = "shell.py"};
+  sample::Code name_{.qualname = "before", .file = "shell.py"};
 };
 
 TEST_F(WeaveTest, ForkedProcessesHaveTheirParentsFrames) {

@@ -36,7 +36,7 @@ Frames merge(const Frames& python, const std::vector<NativeFunction>& native,
   for (std::size_t i = 0; i < chain.size(); ++i) {
     chain[i] = i;
   }
-  std::vector<weave::PythonFrame> frames;
+  std::vector<sample::Frame> frames;
   for (std::size_t i = 0; i < python.size(); ++i) {
     frames.push_back({.code = chain.size() + i, .outermost = python[i].outermost});
   }

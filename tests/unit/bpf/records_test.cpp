@@ -95,10 +95,10 @@ std::vector<std::byte> stack_record(const std::vector<sampled_frame>& frames,
 
 class RecordsTest : public testing::Test {
  protected:
-  std::vector<Code> codes_;
-  std::vector<Stack> stacks_;
-  Records records_{{.code = [this](Code code) { codes_.push_back(std::move(code)); },
-                    .stack = [this](Stack stack) { stacks_.push_back(std::move(stack)); }}};
+  std::vector<sample::Code> codes_;
+  std::vector<sample::Stack> stacks_;
+  Records records_{{.code = [this](sample::Code code) { codes_.push_back(std::move(code)); },
+                    .stack = [this](sample::Stack stack) { stacks_.push_back(std::move(stack)); }}};
 
   // "1@10|": code 1 at line 10, the outermost frame of its group.
   [[nodiscard]] std::vector<std::string> frames() const {
@@ -119,7 +119,7 @@ TEST_F(RecordsTest, ProgramCountersFollowTheFrames) {
   ASSERT_THAT(stacks_, SizeIs(1));
   EXPECT_THAT(stacks_[0].frames, SizeIs(1));
   EXPECT_EQ(stacks_[0].native, native);
-  EXPECT_EQ(stacks_[0].native_end, NativeEnd::kUnmapped);
+  EXPECT_EQ(stacks_[0].native_end, sample::NativeEnd::kUnmapped);
   record.resize(record.size() - 9);  // damaged
   records_.take(record);
   EXPECT_THAT(stacks_[1].native, SizeIs(1));
@@ -249,8 +249,8 @@ TEST_F(RecordsTest, TasksHaveTheirNamesOrTheNumberThatCPythonWouldShow) {
 TEST(Records, ReportsWakeupsAndPolls) {
   std::vector<Moment> wakeups;
   std::vector<Moment> polls;
-  Records records{{.code = [](const Code&) {},
-                   .stack = [](const Stack&) {},
+  Records records{{.code = [](const sample::Code&) {},
+                   .stack = [](const sample::Stack&) {},
                    .wakeup = [&](const Moment& wakeup) { wakeups.push_back(wakeup); },
                    .poll = [&](const Moment& poll) { polls.push_back(poll); }}};
   sampled_moment wake{.kind = SAMPLER_WAKE, .pid = 7, .tid = 8, .waker = 9, .time = 99};
@@ -306,9 +306,9 @@ TEST(RecordsBudget, KeepsNoMoreNamesThanTheShareOfTheirProcess) {
   budget->bytes = base::Budget{kBytes};
   std::vector<std::uint32_t> closed;
   std::size_t codes = 0;
-  std::vector<Stack> stacks;
-  Records records{{.code = [&](const Code& /*code*/) { ++codes; },
-                   .stack = [&](Stack stack) { stacks.push_back(std::move(stack)); }},
+  std::vector<sample::Stack> stacks;
+  Records records{{.code = [&](const sample::Code& /*code*/) { ++codes; },
+                   .stack = [&](sample::Stack stack) { stacks.push_back(std::move(stack)); }},
                   budget,
                   [&](std::uint32_t pid) { closed.push_back(pid); }};
   const std::uint32_t many = 20'000;
@@ -327,7 +327,7 @@ TEST(RecordsBudget, KeepsNoMoreNamesThanTheShareOfTheirProcess) {
 
 TEST_F(RecordsTest, SayWhatTheInnermostFunctionDoes) {
   records_.take(stack_record({{.code = 0, .where = SAMPLER_OUTERMOST}}));
-  EXPECT_EQ(stacks_.back().does, sample::Does::kCall);
+  EXPECT_EQ(stacks_.back().does(), sample::Does::kCall);
 }
 
 TEST_F(RecordsTest, HaveTheParentsOfAGreenlet) {
@@ -335,11 +335,11 @@ TEST_F(RecordsTest, HaveTheParentsOfAGreenlet) {
   const sampled_frame frame{.code = 1, .where = kByteCode};
   records_.take(stack_record({frame, {.code = SAMPLER_PARENT, .where = 0}, frame, frame}));
   EXPECT_THAT(frames(), ElementsAre("1@10"));
-  std::vector<std::uint32_t> parents;
+  std::vector<std::uint64_t> parents;
   for (const auto& each : stacks_.back().parents) {
     parents.push_back(each.code);
   }
-  EXPECT_THAT(parents, ElementsAre(kGreenlet, 1U, 1U));
+  EXPECT_THAT(parents, ElementsAre(sample::kGreenlet, 1U, 1U));
   EXPECT_EQ(codes_.back().qualname, "[greenlet]");
 }
 
@@ -349,11 +349,11 @@ TEST_F(RecordsTest, HaveAFrameOfTheGarbageCollector) {
     records_.take(stack_record({{.code = 1, .where = kByteCode | SAMPLER_OUTERMOST}}, 0,
                                SAMPLER_GIL_HELD, 0, {}, NATIVE_ROOT,
                                SAMPLER_DOES_CALL | SAMPLER_COLLECTS));
-    EXPECT_THAT(frames(), ElementsAre(std::to_string(kGarbageCollector) + "@0", "1@10|"));
+    EXPECT_THAT(frames(), ElementsAre(std::to_string(sample::kGarbageCollector) + "@0", "1@10|"));
   }
   ASSERT_THAT(codes_, SizeIs(2));
   EXPECT_EQ(codes_.back().qualname, "[gc]");
-  EXPECT_EQ(codes_.back().number, kGarbageCollector);
+  EXPECT_EQ(codes_.back().number, sample::kGarbageCollector);
   records_.take(stack_record({}, 0, SAMPLER_GIL_HELD, 0, {}, NATIVE_ROOT, SAMPLER_COLLECTS));
   EXPECT_THAT(frames(), SizeIs(0)) << "no Python function: a thread of C";
 }

@@ -21,7 +21,7 @@ class LiveViewTest : public testing::Test {
   LiveViewTest() {
     profile.name({.number = 1, .qualname = "inner", .file = "/srv/app/a.py", .first_line = 10});
     profile.name({.number = 2, .qualname = "outer\x1b", .file = "/srv/app/b.py", .first_line = 20});
-    bpf::Stack stack;
+    sample::Stack stack;
     stack.pid = 7;
     stack.tid = 8;
     stack.gil = sample::Gil::kHeld;
@@ -178,7 +178,7 @@ TEST_F(LiveViewTest, PausesAndResets) {
 
 TEST_F(LiveViewTest, KeepsTheSelectedRowOnTheScreen) {
   for (std::uint32_t number = 10; number < 200; ++number) {
-    bpf::Stack stack;
+    sample::Stack stack;
     stack.frames = {{.code = number, .line = 1}};
     profile.add(stack);
   }
@@ -193,7 +193,7 @@ TEST_F(LiveViewTest, KeepsTheSelectedRowOnTheScreen) {
 
 // Stacks that are read from outside do not tell: there are no zeros in their place.
 TEST_F(LiveViewTest, DividesTheTimeOnlyIfTheStacksTell) {
-  bpf::Stack stack;
+  sample::Stack stack;
   stack.pid = 7;
   stack.frames = {{.code = 1, .line = 11}};
   profile.add(stack, 20, Use::kC);
@@ -216,7 +216,7 @@ TEST_F(LiveViewTest, DividesTheTimeOnlyIfTheStacksTell) {
 
 TEST_F(LiveViewTest, SaysThatSamplesLackFunctions) {
   EXPECT_EQ(incompleteness(profile, {.bpf = true}), "");
-  bpf::Stack stack;
+  sample::Stack stack;
   stack.frames = {{.code = 1, .line = 11}};
   stack.truncated = true;
   profile.add(stack);
@@ -246,7 +246,7 @@ TEST_F(LiveViewTest, HasTextAndJsonForScripts) {
 }
 
 TEST_F(LiveViewTest, TellsGreenletsFromTasksInJson) {
-  bpf::Stack stack;
+  sample::Stack stack;
   stack.frames = {{.code = 1, .line = 11}};
   profile.add(stack, 2, Use::kPython, true);
   stack.task = "[greenlet] inner";

@@ -19,8 +19,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-bpf::Stack stack_of(std::vector<bpf::Frame> frames, std::uint32_t tid = 1) {
-  bpf::Stack stack;
+sample::Stack stack_of(std::vector<sample::Frame> frames, std::uint32_t tid = 1) {
+  sample::Stack stack;
   stack.pid = 1;
   stack.tid = tid;
   stack.frames = std::move(frames);
@@ -34,7 +34,7 @@ class LiveProfile : public testing::Test {
     profile.name({.number = 1, .qualname = "inner", .file = "a.py", .first_line = 10});
     profile.name({.number = 2, .qualname = "outer", .file = "b.py", .first_line = 20});
   }
-  void add(const bpf::Stack& stack, int times) {
+  void add(const sample::Stack& stack, int times) {
     for (int i = 0; i < times; ++i) {
       profile.add(stack);
     }
@@ -220,9 +220,9 @@ TEST_F(LiveProfile, KnowsLinesThreadsTasksAndProcesses) {
 
 TEST_F(LiveProfile, CountsGreenletsByTheFunctionThatTheyRun) {
   profile.name({.number = 3, .qualname = "Greenlet.run", .file = "/lib/gevent/greenlet.py"});
-  profile.name({.number = bpf::kGarbageCollector, .qualname = "[gc]", .file = ""});
-  const auto with = [this](std::vector<bpf::Frame> frames, bool in_greenlet, bool truncated = false,
-                           std::string task = {}) {
+  profile.name({.number = sample::kGarbageCollector, .qualname = "[gc]", .file = ""});
+  const auto with = [this](std::vector<sample::Frame> frames, bool in_greenlet,
+                           bool truncated = false, std::string task = {}) {
     auto stack = stack_of(std::move(frames));
     stack.truncated = truncated;
     stack.task = std::move(task);
@@ -230,7 +230,7 @@ TEST_F(LiveProfile, CountsGreenletsByTheFunctionThatTheyRun) {
   };
   with({{.code = 1}, {.code = 2}, {.code = 3}}, true);
   with({{.code = 2}}, true);
-  with({{.code = bpf::kGarbageCollector}}, true);
+  with({{.code = sample::kGarbageCollector}}, true);
   with({{.code = 1}, {.code = 9}}, true);
   with({{.code = 1}, {.code = 2}}, true, true);
   with({{.code = 1}, {.code = 2}}, true, false, "Task-1");

@@ -20,8 +20,8 @@ constexpr std::uint32_t kTid = 12;
 
 // A frame for each letter, outermost first; an upper-case letter starts a group. Its code is the
 // lower-case letter, its address 16 times that.
-std::vector<PythonFrame> frames(std::string_view letters) {
-  std::vector<PythonFrame> result;
+std::vector<sample::Frame> frames(std::string_view letters) {
+  std::vector<sample::Frame> result;
   for (const char letter : letters) {
     const bool outermost = letter >= 'A' && letter <= 'Z';
     const auto code = static_cast<std::uint64_t>(outermost ? letter - 'A' + 'a' : letter);
@@ -208,12 +208,12 @@ TEST_F(FrameHistoryTest, TheLineIsThatOfTheLookThatFits) {
 
 TEST_F(FrameHistoryTest, KeepsTheHighestLine) {
   begin("A");
-  history_.name(kPid, 'a', {.qualname = "f", .file = "a.py", .first_line = 1});
+  history_.name(kPid, {.number = 'a', .qualname = "f", .file = "a.py", .first_line = 1});
   observe_at(100, {10});
   observe_at(200, {30});
   observe_at(300, {20});
   std::vector<std::uint32_t> last;
-  history_.each_name([&](const CodeName&, std::uint32_t line) { last.push_back(line); });
+  history_.each_name([&](const sample::Code&, std::uint32_t line) { last.push_back(line); });
   EXPECT_THAT(last, ElementsAre(30));
 }
 
@@ -250,7 +250,7 @@ TEST_F(FrameHistoryTest, OnlyAtTheFirstActivationNoFrameOfBeforeHasATrampoline) 
 // of activations is the same as before.
 TEST_F(FrameHistoryTest, ATrampolineOfAnotherFunctionShowsThatTheGroupHasReturned) {
   begin("AbCdEf", false);
-  history_.name(kPid, 'c', {.qualname = "c", .file = "c.py"});
+  history_.name(kPid, {.number = 'c', .qualname = "c", .file = "c.py"});
   observe(100, "AbCdEf");
   observe(200, "A");
   StackQuery query{.time = 101, .evaluators = 3, .plain = 1};
@@ -268,7 +268,7 @@ TEST_F(FrameHistoryTest, ATrampolineOfAnotherFunctionShowsThatTheGroupHasReturne
 // Neither observation fits: keep the groups that may still exist.
 TEST_F(FrameHistoryTest, GroupsBehindAnotherFunctionsTrampolineAreCut) {
   begin("AbCdEf", false);
-  history_.name(kPid, 'c', {.qualname = "c", .file = "c.py"});
+  history_.name(kPid, {.number = 'c', .qualname = "c", .file = "c.py"});
   observe(100, "AbCdEf");
   const StackQuery query{
       .time = 300, .evaluators = 3, .plain = 1, .trampoline_of = [](std::size_t number) {
@@ -373,7 +373,7 @@ TEST_F(FrameHistoryTest, KnowsThreadsThatMayHaveFramesLeft) {
 }
 
 TEST_F(FrameHistoryTest, NamesAreOfOneProcess) {
-  history_.name(kPid, 'a', {.qualname = "f", .file = "a.py"});
+  history_.name(kPid, {.number = 'a', .qualname = "f", .file = "a.py"});
   ASSERT_NE(history_.name(kPid, 'a'), nullptr);
   EXPECT_EQ(history_.name(kPid, 'a')->qualname, "f");
   EXPECT_EQ(history_.name(kPid, 'b'), nullptr);
@@ -425,7 +425,7 @@ TEST_F(FrameHistoryOfGreenlets, AreKnownWhileTheyAreSuspended) {
 }
 
 TEST_F(FrameHistoryOfGreenlets, TheThreadItselfIsKnownByItsFirstFunction) {
-  history_.name(kPid, 'm', {.qualname = "<module>", .file = "f.py", .first_line = 1});
+  history_.name(kPid, {.number = 'm', .qualname = "<module>", .file = "f.py", .first_line = 1});
   begin("Ab");
   EXPECT_EQ(at_greenlet("?", false), "") << "of a greenlet";
   observe(10, "Mn");

@@ -16,8 +16,8 @@ class Greenlets : public MadeProcess {
  protected:
   Greenlets() { map(kGreenlet, kCodeSize, greenlet_module()); }
   // With the C functions LETTERS.
-  std::string woven_native(std::string_view letters, const PythonStack& stack,
-                           unwind::EndOfStack end = unwind::EndOfStack::kWhole) {
+  std::string woven_native(std::string_view letters, const sample::Stack& stack,
+                           sample::NativeEnd end = sample::NativeEnd::kRoot) {
     sample(100, "c");
     record(100, stack, letters, end);
     return woven().at(0);
@@ -33,7 +33,7 @@ TEST_F(Greenlets, EndAtTheirRoot) {
 TEST_F(Greenlets, AreFollowedByTheirParents) {
   auto stack = python({"a", "xy"});
   const auto suspended = python({"bx"}).frames;
-  const PythonFrame start{.code = kStartOfGreenlet};
+  const sample::Frame start{.code = sample::kGreenlet};
   stack.parents = {start, suspended[0], suspended[1], start, suspended[1]};
   EXPECT_EQ(woven_native("cEcErswmcEcEc", stack), "cEyxcEar[greenlet]xb[greenlet]b");
 }
@@ -41,7 +41,7 @@ TEST_F(Greenlets, AreFollowedByTheirParents) {
 // In a switch, they may be those of another one.
 TEST_F(Greenlets, HaveNoParentsDuringASwitch) {
   auto stack = python({"a"});
-  stack.parents = {{.code = kStartOfGreenlet}, stack.frames[0]};
+  stack.parents = {{.code = sample::kGreenlet}, stack.frames[0]};
   EXPECT_EQ(woven_native("vwmcErs", stack), "va[greenlet switch]");
 }
 
@@ -65,8 +65,7 @@ TEST_F(Greenlets, WithoutPythonFunctionsHaveAMark) {
 // What is below the root may be no stack.
 TEST_F(Greenlets, LackNothingBelowTheirRoot) {
   context_.scope = RecordingContext::Scope::kProcesses;
-  EXPECT_EQ(woven_native("cErsd", python({"a"}), unwind::EndOfStack::kNoInformation),
-            "cEar[greenlet]");
+  EXPECT_EQ(woven_native("cErsd", python({"a"}), sample::NativeEnd::kNoRule), "cEar[greenlet]");
   EXPECT_EQ(summary_.no_information, 0U);
   EXPECT_EQ(summary_.stacks.of(perfdata::StackKind::kComplete), 1U);
 }
@@ -130,8 +129,8 @@ class GreenletsWithTrampolines : public Greenlets {
       EXPECT_EQ(::lseek(map.get(), 0, SEEK_SET), 0);
       return map;
     };
-    history_.name(kPid, 'a', {.qualname = "a", .file = "f.py", .first_line = 10});
-    history_.name(kPid, 'M', {.qualname = "<module>", .file = "f.py", .first_line = 10});
+    history_.name(kPid, {.number = 'a', .qualname = "a", .file = "f.py", .first_line = 10});
+    history_.name(kPid, {.number = 'M', .qualname = "<module>", .file = "f.py", .first_line = 10});
   }
   // The thread ran CODE when it was attached.
   void ran(char code) {

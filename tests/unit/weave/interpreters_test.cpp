@@ -76,7 +76,7 @@ TEST_F(InterpreterHistory, ForkInheritsTheParents) {
 TEST_F(InterpreterHistory, AnExecEndsTheParentsStackInAnyOrder) {
   FrameHistory history;
   history.begin(kPid, kPid, python({"a"}).frames, true);
-  history.name(kPid, 'a', {.qualname = "a", .file = "f.py", .first_line = 10});
+  history.name(kPid, {.number = 'a', .qualname = "a", .file = "f.py", .first_line = 10});
   context_.stacks = &history;
   context_.interpreters[kSecond] = context_.interpreters[kPid];
   context_.interpreters[kSecond][0].seen = 99;

@@ -129,8 +129,8 @@ TEST_F(WeaveMadeFile, FunctionsOfBeforeAreOutsideOfTheMark) {
   history.begin(
       7, 7, {{.activation = 0x20, .code = 2}, {.activation = 0x10, .code = 1, .outermost = true}},
       true);
-  history.name(7, 1, {.qualname = "<module>", .file = "made.py"});
-  history.name(7, 2, {.qualname = "work", .file = "made.py"});
+  history.name(7, {.number = 1, .qualname = "<module>", .file = "made.py"});
+  history.name(7, {.number = 2, .qualname = "work", .file = "made.py"});
   context_ = {.stacks = &history, .interpreters = {{7, {{.evaluator = {{0x900000, 0x901000}}}}}}};
   const auto summary = woven(made(), output());
   EXPECT_EQ(summary.no_information, 1U);

@@ -71,8 +71,10 @@ MadeProcess::MadeProcess() {
   map(kWithout, kCodeSize, library("/frames_omit.so"));
   map(kWith, kCodeSize, library("/frames_keep.so"));
   for (const char letter : std::string_view{"abxyz"}) {
-    stacks_.name(static_cast<std::uint64_t>(letter),
-                 {.qualname = std::string(1, letter), .file = "f.py", .first_line = 10});
+    stacks_.name({.number = static_cast<std::uint64_t>(letter),
+                  .qualname = std::string(1, letter),
+                  .file = "f.py",
+                  .first_line = 10});
   }
   context_.stacks = &stacks_;
   context_.interpreters = {
@@ -137,9 +139,9 @@ void MadeProcess::sample(std::uint64_t time, std::string_view letters, std::uint
   data_.data += test::made_record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload);
 }
 
-PythonStack MadeProcess::python(std::initializer_list<std::string_view> groups,
-                                std::uint32_t line) {
-  PythonStack stack;
+sample::Stack MadeProcess::python(std::initializer_list<std::string_view> groups,
+                                  std::uint32_t line) {
+  sample::Stack stack;
   for (const auto group : groups) {
     for (std::size_t i = 0; i < group.size(); ++i) {
       stack.frames.push_back(
@@ -176,7 +178,7 @@ std::vector<std::string> MadeProcess::woven() {
   return result;
 }
 
-std::string MadeProcess::woven_one(std::string_view letters, const PythonStack& stack) {
+std::string MadeProcess::woven_one(std::string_view letters, const sample::Stack& stack) {
   sample(100, letters);
   record(100, stack);
   return woven().at(0);

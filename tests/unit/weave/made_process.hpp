@@ -53,28 +53,33 @@ class MadeProcess : public testing::Test {
   void fork(std::uint64_t time, std::uint32_t parent, std::uint32_t child);
   void exec(std::uint64_t time, std::uint32_t pid);
   // GROUPS, outermost first: in the group "ab", a called b.
-  static PythonStack python(std::initializer_list<std::string_view> groups,
-                            std::uint32_t line = 10);
-  void record(std::uint64_t time, const PythonStack& stack, std::uint32_t pid = kPid) {
-    stacks_.add(pid, pid, time, stack);
+  static sample::Stack python(std::initializer_list<std::string_view> groups,
+                              std::uint32_t line = 10);
+  void record(std::uint64_t time, sample::Stack stack, std::uint32_t pid = kPid) {
+    stack.pid = pid;
+    stack.tid = pid;
+    stack.time = time;
+    stacks_.add(stack);
   }
   // The same, with the C functions LETTERS.
-  void record(std::uint64_t time, const PythonStack& stack, std::string_view letters,
-              unwind::EndOfStack end = unwind::EndOfStack::kWhole) {
-    auto native = chain(letters);
-    native.erase(native.begin());  // the mark of the user part
-    stacks_.add(kPid, kPid, time, stack, SampledStacks::Taken::kAtSample,
-                {.chain = std::move(native), .end = end});
+  void record(std::uint64_t time, sample::Stack stack, std::string_view letters,
+              sample::NativeEnd end = sample::NativeEnd::kRoot) {
+    stack.native = chain(letters);
+    stack.native.erase(stack.native.begin());  // the mark of the user part
+    stack.native_end = end;
+    record(time, std::move(stack));
     context_.native = &stacks_;
   }
-  void record(std::uint64_t time, const PythonStack& stack, SampledStacks::Taken taken) {
-    stacks_.add(kPid, kPid, time, stack, taken);
+  // The same, of a tracepoint.
+  void record_traced(std::uint64_t time, sample::Stack stack) {
+    stack.traced = true;
+    record(time, std::move(stack));
   }
 
   void weave();
   // The chains of all samples in the letters above; Python functions by name.
   std::vector<std::string> woven();
-  std::string woven_one(std::string_view letters, const PythonStack& stack);
+  std::string woven_one(std::string_view letters, const sample::Stack& stack);
   // The post-processed file, from its start.
   [[nodiscard]] perfdata::Input output() const;
 

@@ -81,8 +81,8 @@ TEST(Merge, CountsUpToTheLastPlainEvaluator) {
 
 // Frames of GROUPS, which are given outermost first: in "ab", a called b. The result is innermost
 // first.
-std::vector<PythonFrame> python(std::initializer_list<std::string_view> groups) {
-  std::vector<PythonFrame> frames;
+std::vector<sample::Frame> python(std::initializer_list<std::string_view> groups) {
+  std::vector<sample::Frame> frames;
   for (const auto group : groups) {
     for (std::size_t i = 0; i < group.size(); ++i) {
       frames.push_back({.code = static_cast<std::uint64_t>(group[i]), .outermost = i == 0});
@@ -106,7 +106,7 @@ Merged merged(std::string_view chain, std::initializer_list<std::string_view> gr
   auto evaluators = evaluators_of(kinds(chain));
   text.count = merge(
       addresses, one_is_hidden ? insert_sorted(evaluators, {.behind = 1}) : evaluators,
-      python(groups), [](const PythonFrame& frame) { return frame.code; }, result);
+      python(groups), [](const sample::Frame& frame) { return frame.code; }, result);
   for (const auto address : result) {
     text.chain.push_back(static_cast<char>(address));
   }
@@ -172,7 +172,7 @@ TEST(Merge, AMissingEvaluatorIsPairedWhereItIs) {
     std::vector<std::uint64_t> result;
     merge(
         addresses, insert_sorted(evaluators_of(kinds(chain)), {.behind = behind}),
-        python({"a", "b", "x"}), [](const PythonFrame& frame) { return frame.code; }, result);
+        python({"a", "b", "x"}), [](const sample::Frame& frame) { return frame.code; }, result);
     return std::string(result.begin(), result.end());
   };
   EXPECT_EQ(merged_with("ccEcEc", 1), "cxcEbcEac");
@@ -199,7 +199,7 @@ TEST(Merge, AnOuterFrameThatIsMissingIsNoTrampolines) {
   std::vector<std::uint64_t> result;
   merge(
       chain, evaluators_of(kinds("ET")), {{.code = 'x'}},
-      [](const PythonFrame& frame) { return frame.code; }, result);
+      [](const sample::Frame& frame) { return frame.code; }, result);
   EXPECT_THAT(result, ElementsAre('E', 'x', 'T'));
 }
 
@@ -208,7 +208,7 @@ TEST(Merge, AppendsToWhatIsThere) {
   const std::vector<std::uint64_t> chain{'E'};
   EXPECT_EQ(merge(
                 chain, evaluators_of(kinds("E")), python({"a"}),
-                [](const PythonFrame& frame) { return frame.code; }, result),
+                [](const sample::Frame& frame) { return frame.code; }, result),
             1U);
   EXPECT_THAT(result, ElementsAre(7U, 'E', 'a'));
 }

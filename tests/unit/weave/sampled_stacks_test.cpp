@@ -17,9 +17,12 @@ using testing::Pair;
 constexpr std::uint32_t kRecorded = 10;
 constexpr std::uint32_t kThread = 12;
 
-PythonStack stack(std::vector<PythonFrame> frames) { return {.frames = std::move(frames)}; }
+sample::Stack stack(std::uint64_t time, std::vector<sample::Frame> frames,
+                    std::uint32_t tid = kThread) {
+  return {.pid = kRecorded, .tid = tid, .time = time, .frames = std::move(frames)};
+}
 
-PythonStack at(SampledStacks& stacks, std::uint64_t time, std::uint32_t tid = kThread) {
+sample::Stack at(SampledStacks& stacks, std::uint64_t time, std::uint32_t tid = kThread) {
   return stacks.at({.pid = kRecorded, .tid = tid, .time = time});
 }
 
@@ -32,11 +35,16 @@ std::uint64_t code_at(SampledStacks& stacks, std::uint64_t time, std::uint32_t t
 TEST(SampledStacks, GivesWhatItWasGiven) {
   SampledStacks stacks;
   EXPECT_TRUE(stacks.empty());
-  const std::vector<PythonFrame> frames{{.code = 3, .line = 31},
-                                        {.code = 2, .line = 21, .outermost = true},
-                                        {.code = 1, .line = 11, .outermost = true}};
-  stacks.add(kRecorded, kThread, 100,
-             {.frames = frames, .truncated = true, .gil = sample::Gil::kWaitedFor, .task = "a"});
+  const std::vector<sample::Frame> frames{{.code = 3, .line = 31},
+                                          {.code = 2, .line = 21, .outermost = true},
+                                          {.code = 1, .line = 11, .outermost = true}};
+  stacks.add({.pid = kRecorded,
+              .tid = kThread,
+              .time = 100,
+              .frames = frames,
+              .truncated = true,
+              .gil = sample::Gil::kWaitedFor,
+              .task = "a"});
   EXPECT_FALSE(stacks.empty());
   const auto found = at(stacks, 100);
   EXPECT_EQ(found.frames, frames);
@@ -49,21 +57,21 @@ TEST(SampledStacks, GivesWhatItWasGiven) {
 TEST(SampledStacks, KnowsWhenItWasFed) {
   SampledStacks stacks;
   EXPECT_GT(stacks.first(), stacks.last());
-  stacks.add(kRecorded, kThread, 100, stack({}));
-  stacks.add(kRecorded, kThread + 1, 90, stack({}));
+  stacks.add(stack(100, {}));
+  stacks.add(stack(90, {}, kThread + 1));
   EXPECT_EQ(stacks.first(), 90U);
   EXPECT_EQ(stacks.last(), 100U);
 }
 
 TEST(SampledStacks, AThreadWithoutPythonFramesIsKnown) {
   SampledStacks stacks;
-  stacks.add(kRecorded, kThread, 100, {.gil = sample::Gil::kNone});
+  stacks.add({.pid = kRecorded, .tid = kThread, .time = 100, .gil = sample::Gil::kNone});
   EXPECT_TRUE(at(stacks, 100).whole);
   EXPECT_THAT(at(stacks, 100).frames, IsEmpty());
   EXPECT_FALSE(at(stacks, 101).whole);
   EXPECT_EQ(stacks.matched(), 2U);
   EXPECT_EQ(stacks.with_frames(), 0U);
-  stacks.add(kRecorded, kThread, 200, stack({{.code = 1, .outermost = true}}));
+  stacks.add(stack(200, {{.code = 1, .outermost = true}}));
   EXPECT_EQ(code_at(stacks, 200), 1U);
   EXPECT_EQ(stacks.matched(), 3U);
   EXPECT_EQ(stacks.with_frames(), 1U);
@@ -71,7 +79,7 @@ TEST(SampledStacks, AThreadWithoutPythonFramesIsKnown) {
 
 TEST(SampledStacks, OnlyTheSameThreadAndTimeFit) {
   SampledStacks stacks;
-  stacks.add(kRecorded, kThread, 100, stack({{.code = 1, .outermost = true}}));
+  stacks.add(stack(100, {{.code = 1, .outermost = true}}));
   EXPECT_EQ(code_at(stacks, 101), 0U);
   EXPECT_EQ(code_at(stacks, 99), 0U);
   EXPECT_EQ(code_at(stacks, 100, kThread + 1), 0U);
@@ -84,7 +92,7 @@ TEST(SampledStacks, OnlyTheSameThreadAndTimeFit) {
 TEST(SampledStacks, TheOrderOfTheRecordsDoesNotMatter) {
   SampledStacks stacks;
   for (const std::uint64_t time : {300U, 100U, 200U}) {
-    stacks.add(kRecorded, kThread, time, stack({{.code = time, .outermost = true}}));
+    stacks.add(stack(time, {{.code = time, .outermost = true}}));
   }
   for (const std::uint64_t time : {100U, 200U, 300U}) {
     EXPECT_EQ(code_at(stacks, time), time);
@@ -93,9 +101,9 @@ TEST(SampledStacks, TheOrderOfTheRecordsDoesNotMatter) {
 
 TEST(SampledStacks, TheNearestRecordIsTaken) {
   SampledStacks stacks{SampledStacks::Matching::kNearest};
-  stacks.add(kRecorded, kThread, 100'000, stack({{.code = 1, .outermost = true}}));
-  stacks.add(kRecorded, kThread, 110'000, stack({{.code = 2, .outermost = true}}));
-  stacks.add(kRecorded, kThread, 190'000, stack({{.code = 3, .outermost = true}}));
+  stacks.add(stack(100'000, {{.code = 1, .outermost = true}}));
+  stacks.add(stack(110'000, {{.code = 2, .outermost = true}}));
+  stacks.add(stack(190'000, {{.code = 3, .outermost = true}}));
   EXPECT_EQ(code_at(stacks, 108'000), 2U);
   EXPECT_EQ(code_at(stacks, 107'000), 1U) << "each record belongs to one sample";
   EXPECT_EQ(code_at(stacks, 106'000), 0U);
@@ -107,20 +115,20 @@ TEST(SampledStacks, TheNearestRecordIsTaken) {
 
 TEST(SampledStacks, TheNearestIsFoundNearTheBeginningOfTime) {
   SampledStacks stacks{SampledStacks::Matching::kNearest};
-  stacks.add(kRecorded, kThread, 5, stack({{.code = 1, .outermost = true}}));
+  stacks.add(stack(5, {{.code = 1, .outermost = true}}));
   EXPECT_EQ(code_at(stacks, 10), 1U);
 }
 
 TEST(SampledStacks, EqualStacksAreKeptOnce) {
   SampledStacks stacks;
-  std::vector<PythonFrame> deep(500, {.code = 7, .line = 3});
+  std::vector<sample::Frame> deep(500, {.code = 7, .line = 3});
   deep.back().outermost = true;
-  stacks.add(kRecorded, kThread, 1, stack(deep));
+  stacks.add(stack(1, deep));
   const auto one = stacks.bytes();
   constexpr std::size_t kMany = 2000;
   for (std::uint64_t time = 2; time <= kMany; ++time) {
     deep.front().line = static_cast<std::uint32_t>(time % 5);
-    stacks.add(kRecorded, kThread, time, stack(deep));
+    stacks.add(stack(time, deep));
   }
   EXPECT_EQ(stacks.records(), kMany);
   EXPECT_LT(stacks.bytes() - one, kMany * 48) << "a vector may have twice the capacity";
@@ -129,14 +137,15 @@ TEST(SampledStacks, EqualStacksAreKeptOnce) {
 
 TEST(SampledStacks, HasNamesWithTheirLastLines) {
   SampledStacks stacks;
-  stacks.add(kRecorded, kThread, 1, stack({{.code = 1, .line = 20}, {.code = 2, .line = 5}}));
-  stacks.name(1, {.qualname = "f", .file = "f.py", .first_line = 10});
-  stacks.name(3, {.qualname = "g", .file = "g.py", .first_line = 2});
-  stacks.add(kRecorded, kThread, 2, stack({{.code = 1, .line = 30}}));
-  stacks.add(kRecorded, kThread, 3, stack({{.code = 1, .line = 15}}));
+  stacks.add(stack(1, {{.code = 1, .line = 20}, {.code = 2, .line = 5}}));
+  stacks.name({.number = 1, .qualname = "f", .file = "f.py", .first_line = 10});
+  stacks.name({.number = 3, .qualname = "g", .file = "g.py", .first_line = 2});
+  stacks.add(stack(2, {{.code = 1, .line = 30}}));
+  stacks.add(stack(3, {{.code = 1, .line = 15}}));
   std::map<std::string, std::uint32_t> last_lines;
-  stacks.each_name(
-      [&](const CodeName& name, std::uint32_t last) { last_lines.emplace(name.qualname, last); });
+  stacks.each_name([&](const sample::Code& name, std::uint32_t last) {
+    last_lines.emplace(name.qualname, last);
+  });
   EXPECT_THAT(last_lines, ElementsAre(Pair("f", 30U), Pair("g", 0U)));
   ASSERT_NE(stacks.name(kRecorded, 1), nullptr);
   EXPECT_EQ(stacks.name(kRecorded, 1)->first_line, 10U);
@@ -153,11 +162,11 @@ TEST(SampledStacks, EmptiesStacksOfAProcessBeyondItsShare) {
   budget->bytes = base::Budget{1'000'000};
   SampledStacks stacks{SampledStacks::Matching::kExact, budget};
   for (std::uint64_t time = 1; time <= 1000; ++time) {
-    std::vector<PythonFrame> frames(100, PythonFrame{.code = 1});
+    std::vector<sample::Frame> frames(100, sample::Frame{.code = 1});
     frames.back().code = time;
-    stacks.add(kGreedy, kGreedy, time, stack(std::move(frames)));
+    stacks.add({.pid = kGreedy, .tid = kGreedy, .time = time, .frames = std::move(frames)});
   }
-  stacks.add(kRecorded, kThread, 1000, stack({{.code = 5}}));
+  stacks.add(stack(1000, {{.code = 5}}));
   EXPECT_LE(budget->bytes.held_by(kGreedy), 200'000U);
   const auto dropped = stacks.dropped();
   ASSERT_EQ(dropped.size(), 1U);
@@ -178,8 +187,7 @@ TEST(SampledStacks, DropsNativeStacksBeyondAProcesssShare) {
   budget->bytes = base::Budget{10'000};
   SampledStacks stacks{SampledStacks::Matching::kExact, budget};
   const std::vector<std::uint64_t> chain(100, 0x1000);
-  stacks.add(kGreedy, kGreedy, 1, {.observed = false}, SampledStacks::Taken::kAtSample,
-             {.chain = chain});
+  stacks.add({.pid = kGreedy, .tid = kGreedy, .time = 1, .added = false, .native = chain});
   const auto dropped = stacks.dropped();
   ASSERT_EQ(dropped.size(), 1U);
   EXPECT_EQ(dropped.front().limit, Limit::kNativeStacks);
@@ -188,8 +196,8 @@ TEST(SampledStacks, DropsNativeStacksBeyondAProcesssShare) {
 
 TEST(SampledStacks, CountsSamplesOfObservedProcessesOnly) {
   SampledStacks stacks;
-  stacks.add(kRecorded, kThread, 1, stack({{.code = 5}}));
-  stacks.add(kRecorded + 1, kThread + 1, 1, {.observed = false});
+  stacks.add(stack(1, {{.code = 5}}));
+  stacks.add({.pid = kRecorded + 1, .tid = kThread + 1, .time = 1, .added = false});
   (void)at(stacks, 1);
   EXPECT_TRUE(stacks.at({.pid = kRecorded + 1, .tid = kThread + 1, .time = 1}).whole);
   EXPECT_EQ(stacks.matched(), 1U);

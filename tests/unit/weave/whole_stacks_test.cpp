@@ -53,7 +53,7 @@ TEST_F(WholeStacks, HaveTheInnermostFunctionIfUnmatched) {
 
 TEST_F(WholeStacks, AMarkSaysWhereUnwindingEnded) {
   sample(100, "kc");
-  record(100, python({}), "ccd", unwind::EndOfStack::kNoInformation);
+  record(100, python({}), "ccd", sample::NativeEnd::kNoRule);
   EXPECT_THAT(woven(), ElementsAre("kccd[no unwind info: /usr/bin/python]"));
   EXPECT_EQ(summary_.no_information, 1U);
 }
@@ -257,17 +257,16 @@ TEST_F(WholeStacks, ASampleWithoutARecordStaysAndIsCounted) {
 // At a tracepoint, the program runs shortly before its samples: a record of another event is not
 // theirs, nor is one of a tracepoint that of another event.
 TEST_F(WholeStacks, ASampleOfATracepointTakesTheLastRecordOfOne) {
-  using Taken = SampledStacks::Taken;
   data_.events[1].attr.type = PERF_TYPE_TRACEPOINT;
   sample(90, "cEc", kSwitches);
   sample(130, "cEc", kSwitches);
   sample(130, "cEc", kSwitches);
   sample(130, "cEc");
-  record(100, python({"a"}), Taken::kBeforeSample);
-  record(110, python({"b"}), Taken::kBeforeSample);
+  record_traced(100, python({"a"}));
+  record_traced(110, python({"b"}));
   record(120, python({"a"}));
   record(130, python({"a"}));
-  record(140, python({"a"}), Taken::kBeforeSample);
+  record_traced(140, python({"a"}));
   EXPECT_THAT(woven(), ElementsAre("cEc", "cEbc", "cEbc", "cEac"));
   EXPECT_EQ(summary_.without_record, 1U);
 }
@@ -277,7 +276,7 @@ TEST_F(WholeStacks, ASampleOfATracepointTakesNoOldRecordIfSomeAreLost) {
   data_.events[1].attr.type = PERF_TYPE_TRACEPOINT;
   sample(2'000'000, "cEc", kSwitches);
   sample(200'000'000, "cEc", kSwitches);
-  record(100, python({"a"}), SampledStacks::Taken::kBeforeSample);
+  record_traced(100, python({"a"}));
   EXPECT_THAT(woven(), ElementsAre("cEac", "cEc"));
   stacks_.some_are_lost();
   EXPECT_THAT(woven(), ElementsAre("cEc", "cEc"));
@@ -287,7 +286,7 @@ TEST_F(WholeStacks, ASampleOfATracepointTakesNoRecordOfTheProgramBefore) {
   data_.events[1].attr.type = PERF_TYPE_TRACEPOINT;
   exec(150, kPid);
   sample(200, "cEc", kSwitches);
-  record(100, python({"a"}), SampledStacks::Taken::kBeforeSample);
+  record_traced(100, python({"a"}));
   EXPECT_THAT(woven(), ElementsAre("c")) << "whose mappings are unknown";
 }
 
