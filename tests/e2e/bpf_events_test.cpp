@@ -98,7 +98,7 @@ class BpfEvents : public testing::TestWithParam<Build> {
 };
 
 // perf writes one sample per call; its buffers are large enough for all of them.
-TEST_P(BpfEvents, OfSystemCallsHaveTheFunctionsThatMadeThem) {
+TEST_P(BpfEvents, HaveTheFunctionsThatMadeSystemCalls) {
   record({"-e", kWrite, "-e", kRead, "-e", "cpu-clock", "-m", "8M"});
   const auto samples = samples_without_kernel_names(data());
   const auto written = count_of(samples, kWrite, "writes");
@@ -139,7 +139,7 @@ TEST_P(BpfEventsOfOne, TakeNoSampleFromAnotherPerf) {
   EXPECT_EQ(count_of(samples_without_kernel_names(data()), kRead, "reads").right, kReads);
 }
 
-TEST_P(BpfEventsOfOne, OfARunningPerfAreJoined) {
+TEST_P(BpfEventsOfOne, AreJoinedInARunningPerf) {
   const TempDir directory;
   ChildProcess perf{{"perf", "record", "-g", "-k", "mono", "-m", "8M", "-e", kRead, "-p", pid(),
                      "-o", data(), "--", "sh", "-c", "echo ready; read word"}};
@@ -155,7 +155,7 @@ TEST_P(BpfEventsOfOne, OfARunningPerfAreJoined) {
 }
 
 // Their times are read before perf's: only -k mono is the program's clock.
-TEST_P(BpfEventsOfOne, OfAnotherClockAreReported) {
+TEST_P(BpfEventsOfOne, AreReportedIfOfAnotherClock) {
   record({"-e", kRead, "-k", "CLOCK_MONOTONIC_RAW"});
   EXPECT_THAT(messages(), HasSubstr("tracepoints and probes need -k mono"));
   EXPECT_EQ(count_of(samples_without_kernel_names(data()), kRead, "reads").right, 0U);
@@ -163,7 +163,7 @@ TEST_P(BpfEventsOfOne, OfAnotherClockAreReported) {
 
 // From the call in libc through the evaluator to the first C function. (An interpreter may be
 // stripped: the names of its C functions are not compared.)
-TEST_P(BpfEventsOfOne, WithCopiedStacksHaveTheCFunctions) {
+TEST_P(BpfEventsOfOne, HaveTheCFunctionsOfCopiedStacks) {
   record({"-e", kRead, "--call-graph", "dwarf,16384", "-m", "32M"});
   std::size_t whole = 0;
   for (const auto& sample : samples_without_kernel_names(data())) {
@@ -180,7 +180,7 @@ TEST_P(BpfEventsOfOne, WithCopiedStacksHaveTheCFunctions) {
 }
 
 // The program of docs/recipes.md, whose calls are in its source.
-TEST_P(BpfEventsOfOne, OfTheExampleAreInItsProportions) {
+TEST_P(BpfEventsOfOne, HaveTheProportionsOfTheExample) {
   const auto source = base::read_file(source_dir() + "/examples/shop.py").value_or("");
   PythonProcess shop{*plain_interpreter(13), "print('ready', flush=True)\n" + source};
   RunningRecord running{{"--engine", "bpf", "-o", data(), "-m", "16M", "-p",
@@ -231,7 +231,7 @@ class Uprobe {
   std::string name_ = fmt::format("pyinject_test_{}", ::getpid());
 };
 
-TEST_P(BpfEventsOfOne, OfAUprobeHaveTheFunctionsThatCalledIt) {
+TEST_P(BpfEventsOfOne, HaveTheFunctionsThatCalledAUprobe) {
   if (::access("/sys/kernel/tracing/uprobe_events", W_OK) != 0) {
     GTEST_SKIP() << "uprobes cannot be made here";
   }

@@ -180,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(Pythons, BpfMatching,
                                               std::get<1>(one.param));
                          });
 
-TEST(BpfMatchingOfLaunched, WhatIsNoPythonIsNotMissed) {
+TEST(BpfMatchingOfLaunched, DoesNotMissWhatIsNoPython) {
   const auto python = plain_interpreter(13);
   if (const auto lacks = bpf_engine_lacks(); !lacks.empty() || !python) {
     GTEST_SKIP() << lacks << " or no CPython 3.13 (scripts/pythons)";

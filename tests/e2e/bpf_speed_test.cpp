@@ -59,7 +59,7 @@ class BpfShares : public testing::TestWithParam<Build> {};
 // program slower but never faster: the best window counts. Measured: 0.3 to 0.9 % in 72 recordings,
 // most of them four at once on two busy processors (over whole seconds 0.3 to 1.2 %); the collector
 // 0.1 to 0.2 %.
-TEST_P(BpfShares, OfTheProgramAndTheCollectorAreSmall) {
+TEST_P(BpfShares, AreSmallForTheProgramAndTheCollector) {
   constexpr double kOfTarget = 1;     // percent, the BPF program
   constexpr double kOfProcessor = 3;  // percent, the collector
   const auto interpreter = find_build(GetParam());

@@ -136,7 +136,7 @@ TEST_F(BpfTargets, ChildrenThatExecuteAnotherPythonAreOfTheFamily) {
   EXPECT_GE(right, 200U) << "of " << all << "\n" << running.child().err();
 }
 
-TEST_F(BpfTargets, ThatEndMeanwhileKeepTheirNames) {
+TEST_F(BpfTargets, KeepTheirNamesWhenTheyEnd) {
   for (const bool killed : {false, true}) {
     SCOPED_TRACE(killed);
     ServedTree target{*plain_interpreter(13), on_request()};

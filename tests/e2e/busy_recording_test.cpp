@@ -89,7 +89,7 @@ TEST_F(BusyRecording, HasAllStacksAfterASecondSignal) {
 }
 
 // Calls are so frequent that this test needs no stand-in.
-TEST_F(BusyRecording, OfCallsEnds) {
+TEST_F(BusyRecording, EndsWhileItCountsCalls) {
   const auto python = plain_interpreter(15);
   if (::geteuid() != 0 || !python || ::access("/sys/kernel/tracing/uprobe_events", W_OK) != 0) {
     GTEST_SKIP() << "needs root, tracefs, and CPython 3.15 (scripts/pythons)";
@@ -107,7 +107,7 @@ TEST_F(BusyRecording, OfCallsEnds) {
   EXPECT_EQ(result.status, ExitStatus{}) << result.err;
 }
 
-TEST_F(BusyRecording, OfCallsEndsAlthoughPerfDoesNotListen) {
+TEST_F(BusyRecording, EndsWhileItCountsCallsAndPerfDoesNotListen) {
   const auto python = plain_interpreter(15);
   if (::geteuid() != 0 || !python || ::access("/sys/kernel/tracing/uprobe_events", W_OK) != 0) {
     GTEST_SKIP() << "needs root, tracefs, and CPython 3.15 (scripts/pythons)";

@@ -75,7 +75,7 @@ class Containers : public testing::TestWithParam<Interpreter> {
 };
 
 // Each has pid 1 in its own namespace and the same map path.
-TEST_P(Containers, ThatDieDuringTheRecordingKeepTheirNames) {
+TEST_P(Containers, KeepTheirNamesWhenTheyDieDuringTheRecording) {
   std::list<ContainedPython> pythons;
   for (const auto kind : kAllContainers) {
     if (kind != Container::kUserNamespace || user_namespaces_work()) {

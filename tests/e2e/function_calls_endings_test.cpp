@@ -35,7 +35,7 @@ TEST_P(FunctionCallsCounted, EndBySignalsInGoodOrder) {
   target.expect_well();
 }
 
-TEST_P(FunctionCallsCounted, OfAKilledToolLeaveNothingBehind) {
+TEST_P(FunctionCallsCounted, LeaveNothingBehindAfterAKilledTool) {
   const Guards guards;
   Counted target{GetParam()};
   base::Pid killed;
@@ -54,7 +54,7 @@ TEST_P(FunctionCallsCounted, OfAKilledToolLeaveNothingBehind) {
   EXPECT_TRUE(events_of(killed).empty());
 }
 
-TEST_P(FunctionCallsCounted, OfAToolKilledAfterItsGuardLeaveNothingBehindTheNextOne) {
+TEST_P(FunctionCallsCounted, LeaveNothingBehindTheToolAfterOneKilledAfterItsGuard) {
   be_alone();
   const Guards guards;
   Counted target{GetParam()};

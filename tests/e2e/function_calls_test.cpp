@@ -73,7 +73,7 @@ TEST_P(FunctionCallsCounted, AreAsManyAsWereMade) {
   target.expect_well();
 }
 
-TEST_P(FunctionCallsCounted, OfThreadsChildrenAndGeneratorsAreThereToo) {
+TEST_P(FunctionCallsCounted, IncludeThreadsChildrenAndGenerators) {
   Counted target{GetParam()};
   RunningRecord record{arguments(target.pid()), with_tracefs({tool()})};
   target.call("threads", 1000);
@@ -92,7 +92,7 @@ TEST_P(FunctionCallsCounted, OfThreadsChildrenAndGeneratorsAreThereToo) {
   target.expect_well();
 }
 
-TEST_P(FunctionCallsCounted, OfOneLineAndOfClosedGeneratorsAreApart) {
+TEST_P(FunctionCallsCounted, SeparateFunctionsOfOneLineAndClosedGenerators) {
   Counted target{GetParam()};
   RunningRecord record{arguments(target.pid()), with_tracefs({tool()})};
   target.call("one_lines", 30);
@@ -210,7 +210,7 @@ TEST_P(FunctionCallsCounted, AreRecordedAnewWhenAThreadWasBornMeanwhile) {
   }
 }
 
-TEST_P(FunctionCallsCounted, OfTwoTargetsAreCountedOnce) {
+TEST_P(FunctionCallsCounted, CountEachCallOfTwoTargetsOnce) {
   Counted one{GetParam()};
   Counted other{GetParam()};
   RunningRecord record{arguments(one.pid() + "," + other.pid()), with_tracefs({tool()})};

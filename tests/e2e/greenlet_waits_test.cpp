@@ -209,7 +209,7 @@ print('done', flush=True)
 sys.stdin.readline()
 )";
 
-TEST_P(GreenletWaits, OfAServerAreThoseOfItsFunctions) {
+TEST_P(GreenletWaits, BelongToTheFunctionsOfAServer) {
   record("gevent", kGeventServer);
   if (IsSkipped()) {
     return;

@@ -157,7 +157,7 @@ TEST_F(GuardTest, FinishesAKilledActivateAndAKilledDeactivate) {
   second.expect_unharmed_and_off();
 }
 
-TEST_F(GuardTest, OfAKilledActivateLeavesOnWhatAnotherActivateSwitchedOn) {
+TEST_F(GuardTest, LeavesOnWhatAnotherActivateSwitchedOn) {
   CheckedTarget first{newest_interpreter(), Doing::kComputes};
   ChildOptions stops;
   stops.env["PYINJECT_TEST_FAULT"] = fmt::format("{}:stop", static_cast<int>(Step::kGuardTold));

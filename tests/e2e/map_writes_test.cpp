@@ -119,7 +119,7 @@ TEST_F(MapWrites, MayStayWithFramePointers) {
   EXPECT_THAT(messages_, HasSubstr("perf map writes may remain"));
 }
 
-TEST_F(MapWrites, OfTheProgramItselfStay) {
+TEST_F(MapWrites, LeaveThoseOfTheProgramItself) {
   const auto python = find_interpreter(
       {.root = false, .free_threaded = false, .trampoline = true, .module = "ctypes"});
   if (!python) {

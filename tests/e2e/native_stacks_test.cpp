@@ -207,12 +207,12 @@ TEST_P(NativeStacks, AreThoseOfTheUnwinder) {
 }
 
 // libffi maps a page of its code once more, by chance below the code itself.
-TEST_P(NativeStacks, OfFilesThatAreMappedAgainAreThoseOfTheUnwinder) {
+TEST_P(NativeStacks, AgreeWithTheUnwinderForFilesThatAreMappedAgain) {
   expect_equal(record("3", seconds{1}, {}, {"again"}), GetParam(), 200, 40);
 }
 
 // Perf copies at most 64 KiB of a stack.
-TEST_P(NativeStacks, OfHundredsOfFunctionsAreThoseOfTheUnwinder) {
+TEST_P(NativeStacks, AgreeWithTheUnwinderForHundredsOfFunctions) {
   expect_equal(record("60", seconds{1}), GetParam(), 200, 300);
 }
 

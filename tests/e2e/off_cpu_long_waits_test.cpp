@@ -69,7 +69,7 @@ void let_time_pass(PythonProcess& clock) {
   (void)clock.read_line(kPatience);
 }
 
-TEST_P(OffCpuLongWaits, OfAllThreadsAreInTheFileOnceWithTheRecordingsLength) {
+TEST_P(OffCpuLongWaits, AreInTheFileOnceWithTheRecordingsLength) {
   PythonProcess target{python(), target_source("deadlocked.py")};
   PythonProcess clock{python(), target_source("waits.py")};
   (void)Untouched{target.pid()};  // waits until all its threads sleep

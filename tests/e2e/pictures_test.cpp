@@ -370,7 +370,7 @@ TEST_F(Page, IsDrawnOfWhatIsThereAtCtrlC) {
   EXPECT_EQ(drawn, *status == ExitStatus{}) << drawing.err();
 }
 
-TEST_F(Page, OfOneProcessIsNamedAfterIt) {
+TEST_F(Page, IsNamedAfterItsOneProcess) {
   const PicturedService service{python(), "python"};
   const auto shown = run({tool(), "flamegraph", "-p", service.pid(), "-d", "1", "-o", "-"});
   EXPECT_EQ(shown.status, ExitStatus{}) << shown.err;

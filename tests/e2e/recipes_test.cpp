@@ -357,7 +357,7 @@ TEST_P(RecipesOfOne, PrintPerfsOptions) {
                                     "syscalls:sys_exit_futex/call-graph=no/\n"));
 }
 
-TEST_P(RecipesOfOne, ThatTheMachineLacksAreRefused) {
+TEST_P(RecipesOfOne, AreRefusedIfTheMachineLacksTheirEvents) {
   if (run({"perf", "stat", "-e", "cache-misses", "true"}).err.find("not supported") ==
       std::string::npos) {
     GTEST_SKIP() << "this machine counts cache misses";

@@ -209,7 +209,7 @@ TEST_F(Repeat, SamplesLessOftenThanMaxCpuAllowsAndSaysSo) {
   expect_off_and_well();
 }
 
-TEST_F(Repeat, WhatDoesNotBeginIsNotRepeated) {
+TEST_F(Repeat, StopsIfTheFirstRecordingDoesNotBegin) {
   const ChildProcess other{{"cat"}};
   const auto refused = run_tool({"record", "-p", std::to_string(other.pid().value()), "-o",
                                  directory() / "perf.data", "--repeat", "10ms/20ms"});

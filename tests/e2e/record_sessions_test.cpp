@@ -81,7 +81,7 @@ TEST_F(Sessions, SecondRecordAtTheSameTimeIsRefused) {
 
 // They resemble children of the target: processes of the same executable that started later and are
 // on.
-TEST_F(Sessions, WhatOthersSwitchedOnStaysOnAtTheEndOfARecording) {
+TEST_F(Sessions, LeaveOnWhatOthersSwitchedOn) {
   RunningRecord record{{"-p", target().pid(), "-o", in_directory("first")}};
   ServedTree recorded{*plain_interpreter(15)};
   ServedTree activated{*plain_interpreter(15)};

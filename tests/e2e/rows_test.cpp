@@ -40,7 +40,7 @@ std::uint64_t this_seed() {
   return text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
 }
 
-TEST(Rows, OfSixtySeedsCoverAllPairsOfTheMatrix) {
+TEST(Rows, CoverAllPairsOfTheMatrixWithSixtySeeds) {
   constexpr std::uint64_t kSeeds = 60;
   const auto all = tests_of_this_program();
   Pairs covered;
@@ -52,7 +52,7 @@ TEST(Rows, OfSixtySeedsCoverAllPairsOfTheMatrix) {
 
 // What the tool supports, as far as this machine has it: a pair that no test has is no pair of
 // the matrix above.
-TEST(Rows, OfTheMatrixHaveAllPairs) {
+TEST(Rows, HaveAllPairsInTheMatrix) {
   const auto all = pairs_of(tests_of_this_program());
   Pairs wanted;
   for (const auto* const version : {"3_12", "3_13", "3_14", "3_15"}) {

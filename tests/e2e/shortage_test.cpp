@@ -55,7 +55,7 @@ rlim_t first_free_descriptor(base::Pid pid) {
   return number;
 }
 
-TEST_F(ShortageTest, OfDescriptorsDoesNotKeepTheToolFromSwitchingOff) {
+TEST_F(ShortageTest, DoesNotKeepTheToolFromSwitchingOff) {
   begin();
   const auto most = first_free_descriptor(tool_->pid());
   const rlimit limit{.rlim_cur = most, .rlim_max = most};

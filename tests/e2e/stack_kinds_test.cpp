@@ -106,7 +106,7 @@ work(0.3)
 os.execv("/bin/sh", ["sh", "-c", "echo executed; while :; do :; done"])
 )";
 
-TEST_P(StackKinds, OfAProgramThatIsExecutedLater) {
+TEST_P(StackKinds, AreCountedForAProgramThatIsExecutedLater) {
   PythonProcess target{GetParam().python, kExecutes};
   RunningRecord running{arguments({"-p", std::to_string(target.pid().value())})};
   target.send_line("work");
@@ -136,7 +136,7 @@ subprocess.run(["sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"]
 )";
 
 // Also of a child that was a copy of the recorded Python before it has executed its program.
-TEST_P(StackKinds, OfOtherProgramsThatALaunchedOneStarts) {
+TEST_P(StackKinds, AreCountedForProgramsThatALaunchedOneStarts) {
   auto words = arguments({});
   words.insert(words.begin(), "record");
   words.emplace_back("--");
@@ -167,7 +167,7 @@ print("ready", flush=True)
 down(30000)
 )";
 
-TEST_P(StackKinds, OfAStackThatIsTooDeepHasAMark) {
+TEST_P(StackKinds, MarkAStackThatIsTooDeep) {
   PythonProcess target{GetParam().python, kDeep};
   wait_for_cpu_time(target.pid(), kSpan);  // it is as deep as it gets
   RunningRecord running{arguments({"-p", std::to_string(target.pid().value())})};
@@ -191,7 +191,7 @@ TEST_P(StackKinds, OfAStackThatIsTooDeepHasAMark) {
   expect_told(fmt::format("{} with functions that have no name", of("unnamed")));
 }
 
-TEST_P(StackKinds, OfSubInterpretersAreCompleteOrHaveAMark) {
+TEST_P(StackKinds, AreCompleteOrMarkedForSubInterpreters) {
   PythonProcess target{GetParam().python,
                        target_source("sub_interpreters.py"),
                        {.interpreter_args = {}, .args = {"nested"}, .child = {}}};
@@ -215,7 +215,7 @@ TEST_P(StackKinds, OfSubInterpretersAreCompleteOrHaveAMark) {
 }
 
 // The usual case: nothing is said.
-TEST_P(StackKinds, OfAPlainProgramAreComplete) {
+TEST_P(StackKinds, AreCompleteForAPlainProgram) {
   ServedTree target{GetParam().python};
   RunningRecord running{arguments({"-p", target.pid()})};
   target.serve(20, kSpan);

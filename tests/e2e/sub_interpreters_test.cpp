@@ -159,7 +159,7 @@ TEST_P(BpfInterpreters, AreThoseOfTheirThreads) {
 }
 
 // They do the same one after the other, so their functions have the same addresses.
-TEST_P(BpfInterpreters, ThatLiveShortlyKeepTheirNames) {
+TEST_P(BpfInterpreters, KeepTheirNamesEvenIfShortLived) {
   std::set<std::string> numbers;
   for (const auto& sample : record("short")) {
     const auto chain = sample.chain();
@@ -185,7 +185,7 @@ TEST_P(BpfInterpreters, ThatLiveShortlyKeepTheirNames) {
 
 // Other threads change the lists of interpreters and threads while the program reads them. While an
 // interpreter imports extension modules, its thread has two states of the main one.
-TEST_P(BpfInterpreters, ThatStartAndEndHaveWholeStacks) {
+TEST_P(BpfInterpreters, HaveWholeStacksWhileOthersStartAndEnd) {
   const auto samples = record("hasty", "4999");
   for (const auto& sample : samples) {
     const auto chain = sample.chain();
@@ -198,7 +198,7 @@ TEST_P(BpfInterpreters, ThatStartAndEndHaveWholeStacks) {
 }
 
 // In 3.12 the thread that creates an interpreter keeps an idle state in it.
-TEST_P(BpfInterpreters, ThatAreIdleAreIgnored) {
+TEST_P(BpfInterpreters, AreIgnoredWhileIdle) {
   const std::vector<Chain> wholes{
       {"<module>", "main_loop", "main_top", "main_leaf"},
       {"<module>", "main_loop", "main_top", "run", "<module>", "sub_top", "sub_leaf"}};

@@ -155,7 +155,7 @@ TEST_P(SymbolImage, IsReadFromTheCacheWhenTheFileIsGone) {
   expect_names(made, image_name);
 }
 
-TEST_P(SymbolImage, ThatSomebodyElsePutThereIsNotRead) {
+TEST_P(SymbolImage, IsNotReadIfSomebodyElsePutItThere) {
   const MadeRecording made{perf(), "python-1"};
   const MadeRecording planted{perf(), "python-1", "py::planted:/a.py"};
   fs::copy(planted.image(), made.directory() / "python-1");

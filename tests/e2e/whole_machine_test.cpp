@@ -212,11 +212,11 @@ void expect_only_chosen(const std::string& cgroup, const std::vector<std::string
   EXPECT_THAT(messages, Not(HasSubstr(fmt::format("pid {}:", told.value("other", 0)))));
 }
 
-TEST(Scope, OfAUserHasTheNamesOfItsProcessesOnly) { expect_only_chosen("", {"-u", "nobody"}); }
+TEST(Scope, HasOnlyTheNamesOfAUsersProcesses) { expect_only_chosen("", {"-u", "nobody"}); }
 
-TEST(Scope, OfACommandHasTheNamesOfItsProcessesOnly) { expect_only_chosen("", {"--comm", "web*"}); }
+TEST(Scope, HasOnlyTheNamesOfACommandsProcesses) { expect_only_chosen("", {"--comm", "web*"}); }
 
-TEST(Scope, OfAControlGroupHasTheNamesOfItsProcessesOnly) {
+TEST(Scope, HasOnlyTheNamesOfAControlGroupsProcesses) {
   const ControlGroup group;
   if (group.path().empty()) {
     GTEST_SKIP() << "no control group can be made in the unified hierarchy";
@@ -262,7 +262,7 @@ std::set<std::string> record_parent(const std::vector<std::string>& options) {
   return names_in(directory / "data");
 }
 
-TEST(Scope, OfAFamilyHasTheNamesOfThoseThatAreBornLater) {
+TEST(Scope, HasTheNamesOfAFamilysLaterProcesses) {
   if (!plain_interpreter(15)) {
     GTEST_SKIP() << "no CPython 3.15 (scripts/pythons)";
   }

@@ -228,7 +228,7 @@ class Shell {
   ChildProcess shell_;
 };
 
-TEST_P(Families, OfAShellAreItsPythonsNowAndLater) {
+TEST_P(Families, IncludeAShellsPythonsNowAndLater) {
   Shell shell{python_};
   const auto early = shell.start_python();
   Recording recording{shell.process(), engine()};

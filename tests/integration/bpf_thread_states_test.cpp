@@ -118,7 +118,7 @@ spin()
 
 // io_uring's kernel threads share the memory and the thread pointer of the thread that created
 // them, whose frames change in the meantime.
-TEST_P(BpfThreadStates, WhoWorksForIoUringHasNoPythonStack) {
+TEST_P(BpfThreadStates, ShowNoPythonStackOfAWorkerOfIoUring) {
   PythonProcess python{GetParam(), std::string{kReady} + R"(
 import ctypes, mmap, struct
 call = ctypes.CDLL(None, use_errno=True).syscall

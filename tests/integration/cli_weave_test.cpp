@@ -237,7 +237,7 @@ TEST_F(RecordOutput, TakesThePlaceOfADirectoryWithoutAnExchange) {
   EXPECT_THAT(names_in(directory_.path()), testing::Not(testing::Contains(HasSubstr(".new"))));
 }
 
-TEST_F(RecordOutput, OfPerfIsReadFromADirectory) {
+TEST_F(RecordOutput, IsReadFromPerfsDirectory) {
   const std::string data = directory_ / "perf.data";
   const auto recorded = run_recording(
       fmt::format("perf record -q -F 499 -p {} --call-graph dwarf,8192 --threads -o {} -- \"$@\"",

@@ -47,7 +47,7 @@ void expect_safe(PythonProcess& python, bool must_refuse) {
   }
 }
 
-TEST_P(PythonOnceActivatedTest, ByItsOwnCallIsRefusedOrSurvives) {
+TEST_P(PythonOnceActivatedTest, RefusesOrSurvivesItsOwnCall) {
   PythonProcess python{GetParam(), std::string{"import sys\n"
                                                "sys.activate_stack_trampoline('perf')\n"
                                                "def f(): pass\n"
@@ -58,7 +58,7 @@ TEST_P(PythonOnceActivatedTest, ByItsOwnCallIsRefusedOrSurvives) {
   fs::remove(map_file(python.pid()));
 }
 
-TEST_P(PythonOnceActivatedTest, ByAnOptionIsRefusedOrSurvives) {
+TEST_P(PythonOnceActivatedTest, RefusesOrSurvivesAnOption) {
   PythonOptions options;
   options.interpreter_args = {"-X", "perf"};
   PythonProcess python{GetParam(),

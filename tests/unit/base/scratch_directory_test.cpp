@@ -53,7 +53,7 @@ TEST_F(ScratchDirectoryTest, IsPrivateAndRemovedWithItsFiles) {
   EXPECT_EQ(count(), 0);
 }
 
-TEST_F(ScratchDirectoryTest, OfAKilledProcessIsRemovedByTheNextOne) {
+TEST_F(ScratchDirectoryTest, RemovesThatOfAKilledProcess) {
   const pid_t killed = ::fork();
   if (killed == 0) {
     const ScratchDirectory scratch{"-"};

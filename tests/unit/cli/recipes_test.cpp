@@ -137,7 +137,7 @@ TEST(Recipes, CanBeCombined) {
             "syscalls:sys_enter_futex,sched:sched_switch,syscalls:sys_exit_futex/call-graph=no/");
 }
 
-TEST(Recipes, WithAFrequencyTimeNothing) {
+TEST(Recipes, TimeNothingWithAFrequency) {
   const auto both = expanded({.names = {"locks", "faults"}, .rate = true, .frequency = true});
   EXPECT_EQ(both.events, "page-faults,syscalls:sys_enter_futex");
   EXPECT_THAT(both.timed_calls, IsEmpty());
@@ -146,7 +146,7 @@ TEST(Recipes, WithAFrequencyTimeNothing) {
 }
 
 // A period has no effect on tracepoints.
-TEST(Recipes, WithAPeriodTimeEachCall) {
+TEST(Recipes, TimeEachCallWithAPeriod) {
   const auto both = expanded({.names = {"locks", "faults"}, .rate = true});
   EXPECT_EQ(both.events,
             "page-faults,syscalls:sys_enter_futex,syscalls:sys_exit_futex/call-graph=no/");

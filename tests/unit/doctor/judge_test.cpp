@@ -79,7 +79,7 @@ void PrintTo(const Broken& broken, std::ostream* stream) { *stream << broken.nam
 
 class DoctorFinds : public testing::TestWithParam<Broken> {};
 
-TEST_P(DoctorFinds, WhatIsMissingItsCostAndTheCommand) {
+TEST_P(DoctorFinds, TheCauseItsCostAndTheCommand) {
   const auto& broken = GetParam();
   auto facts = broken.user ? of_a_user() : healthy();
   broken.break_it(facts);

@@ -16,7 +16,7 @@ ElfFile opened(const std::string& path) {
   return std::get<ElfFile>(std::move(file));
 }
 
-TEST(CallFrameInfo, AtTheEntryOfAFunctionTheReturnAddressIsOnTop) {
+TEST(CallFrameInfo, FindsTheReturnAddressOnTopAtTheEntryOfAFunction) {
   for (const auto* name : {"/frames_keep.so", "/frames_omit.so"}) {
     const auto file = opened(test::targets_dir() + name);
     const auto info = CallFrameInfo::of(file);

@@ -124,7 +124,7 @@ TEST_F(WrittenEvents, AreRemovedIfTheirSessionDied) {
 }
 
 // The guard of a killed session must not hold its descriptors either.
-TEST_F(WrittenEvents, OfAKilledSessionAreRemovedByItsGuard) {
+TEST_F(WrittenEvents, AreRemovedByTheGuardOfAKilledSession) {
   const std::string others = "p:perf_pyinject_4_5_6/entry_0_0 /bin/sh:0x1\n";
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);

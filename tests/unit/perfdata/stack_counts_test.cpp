@@ -27,7 +27,7 @@ TEST(StackCounts, AreTheSameAfterASection) {
   EXPECT_EQ(parsed(to_section(counts)), counts);
 }
 
-TEST(StackCounts, OfADamagedSectionAreThoseThatCanBeRead) {
+TEST(StackCounts, SurviveInADamagedSection) {
   EXPECT_EQ(parsed(""), StackCounts{});
   EXPECT_EQ(parsed("complete"), StackCounts{});
   EXPECT_EQ(parsed("complete -1\ncut 99999999999999999999\n"), StackCounts{});

@@ -72,7 +72,7 @@ TEST(TargetGaps, LeaveTheSectionReadable) {
   EXPECT_EQ(parse_stack_counts(std::as_bytes(std::span{section})), counts) << "by older versions";
 }
 
-TEST(TargetGaps, OfADamagedSectionAreThoseThatCanBeRead) {
+TEST(TargetGaps, SurviveInADamagedSection) {
   for (const auto* const text :
        {"", "stopped", "stopped 1", "stopped 1 ", "stopped 0 1", "stopped -1 1", "stopped 1 -1",
         "stopped 1 1,2", "stopped x 1", "complete 4\nof a later version 4"}) {

@@ -57,7 +57,7 @@ TEST(PushDestination, IsEncryptedOrOnThisMachine) {
   }
 }
 
-TEST(PushDestination, WithSecretsIsRefusedWithoutPrintingThem) {
+TEST(PushDestination, RefusesSecretsWithoutPrintingThem) {
   for (const auto* const text :
        {"pyroscope=http://user:hunter2@host", "pyroscope=https://hunter2@host/x",
         "pyroscope=http:hunter2", "hunter2", "pyroscop=http://u:hunter2@host",

@@ -112,7 +112,7 @@ TEST_F(Collections, AreNotClaimedWithoutTheNamesOfTheInterpreter) {
   EXPECT_EQ(stack().size(), 2U) << "no Python function";
 }
 
-TEST_F(Collections, OfTheBpfEngineStayAsTheyAre) {
+TEST_F(Collections, LeaveThoseOfTheBpfEngineAsTheyAre) {
   add({"_PyEval_EvalFrameDefault", "py:f", "py:[gc]", "_PyEval_EvalFrameDefault",
        "gc_collect_main"});
   EXPECT_EQ(stack().size(), 5U);

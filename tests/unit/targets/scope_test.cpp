@@ -72,7 +72,7 @@ TEST(PopulationTest, ChildrenAreAsTheirParents) {
   EXPECT_FALSE(target_set.contains(Pid{5'000'003}));
 }
 
-TEST(PopulationTest, WhoHasGoneWasOneOfThem) {
+TEST(PopulationTest, KeepsThoseThatHaveGone) {
   auto target_set = TargetSet::of_scope({.user = ::geteuid()});
   const Pid child{5'000'002};
   (void)target_set.choose({kSelf});

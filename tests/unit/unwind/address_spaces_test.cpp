@@ -164,7 +164,7 @@ TEST_F(AddressSpacesTest, ExecClearsAll) {
 }
 
 // Processes with the same pid: a child, the program it exec'ed, and another process.
-TEST_F(AddressSpacesTest, WhereAProcessComesFromDependsOnTheTime) {
+TEST_F(AddressSpacesTest, InheritByTheTimeOfTheFork) {
   spaces_.map(10, kPid, mapped(0x1000, 0x2000, "/a"));
   spaces_.fork(20, kPid, kChild);
   spaces_.exec(30, kChild);

@@ -132,7 +132,7 @@ TEST_F(UnwinderTest, DistinguishesCutFromBroken) {
   EXPECT_THAT(chain_, ElementsAre(kStub));
 }
 
-TEST_F(UnwinderTest, AtProgramCounterZeroThereIsNoStack) {
+TEST_F(UnwinderTest, FindsNoStackAtProgramCounterZero) {
   EXPECT_EQ(unwind(0, 0, {1, 2, 3}).end, EndOfStack::kBroken);
   EXPECT_THAT(chain_, ElementsAre());
 }

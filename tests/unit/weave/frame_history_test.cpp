@@ -316,7 +316,7 @@ TEST_F(FrameHistoryTest, TheFrameIsLookedForInTheInnermostGroupOnly) {
   EXPECT_EQ(at(query), "AbCd");
 }
 
-TEST_F(FrameHistoryTest, WhereTwoObservationsAgreeNothingIsLookedFor) {
+TEST_F(FrameHistoryTest, LooksForNothingWhereTwoObservationsAgree) {
   begin("Abc");
   observe(100, "Ab");
   observe(200, "Ab");

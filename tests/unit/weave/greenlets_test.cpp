@@ -58,7 +58,7 @@ TEST_F(Greenlets, TheThreadItselfHasNoMark) {
   EXPECT_EQ(woven_native("cEcEc", python({"a", "xy"})), "cEyxcEac");
 }
 
-TEST_F(Greenlets, WithoutPythonFunctionsHaveAMark) {
+TEST_F(Greenlets, HaveAMarkWithoutPythonFunctions) {
   EXPECT_EQ(woven_native("ccrswmcEc", {}), "ccr[greenlet]");
 }
 

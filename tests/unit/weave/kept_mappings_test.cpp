@@ -95,7 +95,7 @@ TEST_F(KeptMappingsTest, ShrinkWithMremap) {
   EXPECT_EQ(pages_of(shrunk), 0U);
 }
 
-TEST_F(KeptMappingsTest, OfTheHeapEndWhereItEnds) {
+TEST_F(KeptMappingsTest, EndWhereTheHeapEnds) {
   const auto unknown = call(Kind::kBreak, {0x14000}, 0x14000);
   const auto kept = call(Kind::kBreak, {0x16000}, 0x16000);
   const auto used = call(Kind::kBreak, {0x20000}, 0x20000);
@@ -118,7 +118,7 @@ TEST_F(KeptMappingsTest, BeginWhereReservedMemoryBecomesWritable) {
 }
 
 // A thread maps what another one has just unmapped, before that call returns.
-TEST_F(KeptMappingsTest, OfAnotherThreadAreNotUnmapped) {
+TEST_F(KeptMappingsTest, StayWhenAnotherThreadUnmaps) {
   const auto mapped = map(0x10000, 4);
   kept_.enters({.pid = 7, .tid = 8}, 200, Kind::kUnmap, {0x10000, 4 * kPage});
   kept_.enters({.pid = 7, .tid = 9}, 199, Kind::kMap, {0, 4 * kPage, kReadWrite});
@@ -128,7 +128,7 @@ TEST_F(KeptMappingsTest, OfAnotherThreadAreNotUnmapped) {
   EXPECT_EQ(pages_of(199, 9), 4U);
 }
 
-TEST_F(KeptMappingsTest, OfAnAllocatorAreItsBlocksByTheirWeight) {
+TEST_F(KeptMappingsTest, CountAnAllocatorsBlocksByTheirWeight) {
   const auto allocate = [&](std::uint64_t at, std::uint64_t pages, std::uint32_t pid = 7) {
     return call(Kind::kAllocate, {at, 100, pages * kPage}, 0, pid);
   };

@@ -223,7 +223,7 @@ TEST_F(WeaveMadeFile, LeavesNothingAfterALateFailure) {
   EXPECT_THAT(names(), ElementsAre("made.data"));
 }
 
-TEST_F(WeaveMadeFile, InPlaceModeAndOwnerStay) {
+TEST_F(WeaveMadeFile, KeepsModeAndOwnerInPlace) {
   const auto input = made();
   ASSERT_EQ(::chmod(input.c_str(), 0640), 0);
   const bool root = ::geteuid() == 0;

@@ -87,7 +87,7 @@ TEST_F(OffCpuPeriods, AnExitedThreadDoesNotWait) {
 }
 
 // No records follow the switch until the end.
-TEST_F(OffCpuPeriods, WhoStillWaitsDoesUntilTheEndOfTheRecording) {
+TEST_F(OffCpuPeriods, LastUntilTheEndForThoseThatStillWait) {
   options_.flags.off_cpu = true;
   sample(100, "kcEc", kSwitches);
   switched(101, PERF_RECORD_MISC_SWITCH_OUT);

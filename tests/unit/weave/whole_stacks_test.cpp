@@ -70,7 +70,7 @@ TEST_F(WholeStacks, AFunctionThatAnyCFunctionCallsHidesNoEvaluator) {
   EXPECT_EQ(summary_.python_only, 1U);
 }
 
-TEST_F(WholeStacks, WhoCallsTheEvaluatorIsKnownFromOtherSamples) {
+TEST_F(WholeStacks, LearnWhoCallsTheEvaluatorFromOtherSamples) {
   sample(100, "cdEc");
   record(100, python({"a", "xy"}));
   sample(200, "cEdEc");
@@ -86,11 +86,11 @@ TEST_F(WholeStacks, AnEvaluatorIsHiddenInTheMiddle) {
   EXPECT_EQ(summary_.python_only, 0U);
 }
 
-TEST_F(WholeStacks, WhereFramePointersEndTheRestIsBehind) {
+TEST_F(WholeStacks, GoOnWhereFramePointersEnd) {
   EXPECT_EQ(woven_one("fcEdo", python({"ab", "xy"})), "fcEyxdoba");
 }
 
-TEST_F(WholeStacks, WhereFramePointersEndThereMayBeSeveral) {
+TEST_F(WholeStacks, MayMissSeveralActivationsWhereFramePointersEnd) {
   EXPECT_EQ(woven_one("fcEdo", python({"a", "b", "xy"})), "fcEyxdoba");
 }
 
@@ -229,7 +229,7 @@ TEST_F(WholeStacks, ABrokenStackIsPythonOnly) {
   EXPECT_EQ(summary_.python_only_cut, 0U);
 }
 
-TEST_F(WholeStacks, WhereTheEvaluatorIsNotKnownItIsPythonOnly) {
+TEST_F(WholeStacks, ArePythonOnlyWhereTheEvaluatorIsUnknown) {
   context_.interpreters[kPid][0].evaluator.clear();
   EXPECT_EQ(woven_one("ccc", python({"a"})), "ca");
 }

@@ -51,7 +51,7 @@ TEST(RunningPerf, ItsClockIsThatOfItsEvents) {
   EXPECT_EQ(clock_of({event, chosen}), CLOCK_MONOTONIC_RAW);
 }
 
-TEST(RunningPerf, WhereTheKernelDoesNotTellASamplesTimeItsClockMatters) {
+TEST(RunningPerf, NeedsAKnownClockWhereTheKernelHidesASamplesTime) {
   auto event = test::made_event(kEnough);
   EXPECT_EQ(objection({event}, true), "other_clock");
   event.attr.use_clockid = 1;
