@@ -1,5 +1,6 @@
 #include "inspect/snapshot.hpp"
 
+#include "base/clock.hpp"
 #include "base/user_name.hpp"
 #include "inspect/kept_memory.hpp"
 #include "inspect/process_files.hpp"
@@ -40,14 +41,6 @@ constexpr int kAttempts = 3;
 // machine, they then wait for a processor.
 constexpr std::chrono::milliseconds kUntilAsleep{60};
 constexpr std::chrono::milliseconds kBetweenLooks{1};
-
-std::optional<std::chrono::nanoseconds> time_of(clockid_t clock) {
-  timespec now{};
-  if (::clock_gettime(clock, &now) != 0) {
-    return std::nullopt;
-  }
-  return std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec};
-}
 
 // A thread just before a stop.
 struct ThreadBefore {
@@ -152,9 +145,9 @@ std::optional<std::uint64_t> SnapshotTaker::add_call(ThreadSnapshot& thread) {
     return std::nullopt;
   }
   const auto call = procfs::continued_call(*read, thread.kernel);
-  thread.call = describe_call(
-      call,
-      {.memory = memory_, .file = [this](int fd) { return files_.describe(fd); }, .now = time_of});
+  thread.call = describe_call(call, {.memory = memory_,
+                                     .file = [this](int fd) { return files_.describe(fd); },
+                                     .now = base::read_clock});
   return futex_of(call);
 }
 
@@ -311,7 +304,7 @@ bool SnapshotTaker::read_stopped(std::span<const StoppedThread> stopped) {
                                         files_.note(fd);
                                         return std::string{};
                                       },
-                                  .now = time_of});
+                                  .now = base::read_clock});
     }
     if (python_ != nullptr) {
       python_->add_frames(thread);
@@ -342,7 +335,7 @@ std::vector<ThreadSnapshot> SnapshotTaker::take_stopped() {
       thread.call =
           describe_call(call->second, {.memory = *kept_,
                                        .file = [this](int fd) { return files_.describe(fd); },
-                                       .now = time_of});
+                                       .now = base::read_clock});
     }
     all.push_back(std::move(thread));
   }

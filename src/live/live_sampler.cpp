@@ -1,5 +1,6 @@
 #include "live/live_sampler.hpp"
 
+#include "base/clock.hpp"
 #include "base/format.hpp"
 #include "base/import_system.hpp"
 #include "base/text.hpp"
@@ -39,12 +40,6 @@ bool is_dead(const procfs::Stat& stat) { return stat.state == 'Z' && stat.thread
 bool may_change(python::Reason reason) {
   return reason == python::Reason::kNotInitialized || reason == python::Reason::kNotPython ||
          reason == python::Reason::kExited || reason == python::Reason::kNotExamined;
-}
-
-nanoseconds processor_time() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
 }
 
 }  // namespace
@@ -121,7 +116,7 @@ void LiveSampler::add_descendants(const Stats& all, Stats& chosen) const {
 }
 
 nanoseconds LiveSampler::look() {
-  const auto begin = processor_time();
+  const auto begin = base::time_by(CLOCK_PROCESS_CPUTIME_ID);
   const auto all = candidates();
   std::vector<base::Pid> fresh;
   std::map<base::Pid, Known> present;
@@ -176,7 +171,8 @@ nanoseconds LiveSampler::look() {
   if (options_.tasks) {
     source_->look_for_modules();
   }
-  return std::max<nanoseconds>(seconds{1}, kMostCost * (processor_time() - begin));
+  return std::max<nanoseconds>(seconds{1},
+                               kMostCost * (base::time_by(CLOCK_PROCESS_CPUTIME_ID) - begin));
 }
 
 void LiveSampler::examine(const std::vector<base::Pid>& pids) {

@@ -1,3 +1,4 @@
+#include "base/clock.hpp"
 #include "inspect/gil_view.hpp"
 #include "live/function_numbers.hpp"
 #include "live/stack_source.hpp"
@@ -38,12 +39,6 @@ constexpr std::chrono::milliseconds kPatience{50};
 // A stack that may be that of a wait stands for processor time only if no other has been found for
 // so many periods of it: on a machine with one processor, nothing runs while this tool does.
 constexpr int kMostPeriods = 50;
-
-nanoseconds time_of(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
-}
 
 struct Process {
   Process(python::StackReader its_reader, const python::RuntimeLayout& its_layout,
@@ -153,7 +148,7 @@ std::optional<std::string> ReadingSource::add(const python::Target& target) {
   const auto [added, fresh] =
       processes_.try_emplace(target.id.pid, std::get<python::StackReader>(std::move(reader)),
                              std::get<python::FrameReading>(prepared).layout, target);
-  added->second.latest = time_of(CLOCK_MONOTONIC);
+  added->second.latest = base::time_by(CLOCK_MONOTONIC);
   return std::nullopt;
 }
 
@@ -164,17 +159,17 @@ void ReadingSource::take() {
   }
   const auto count = static_cast<int>(processes_.size());
   for (auto& [pid, process] : processes_) {
-    const auto now = time_of(CLOCK_MONOTONIC);
+    const auto now = base::time_by(CLOCK_MONOTONIC);
     if (now < process.next) {
       continue;
     }
-    const auto begin = time_of(CLOCK_THREAD_CPUTIME_ID);
+    const auto begin = base::time_by(CLOCK_THREAD_CPUTIME_ID);
     auto tids = running(pid, process, now - std::exchange(process.latest, now));
     if (!tids.empty()) {
       read(pid, process, std::move(tids));
     }
-    const auto cost = time_of(CLOCK_THREAD_CPUTIME_ID) - begin;
-    process.next = time_of(CLOCK_MONOTONIC) + kPause * count * cost;
+    const auto cost = base::time_by(CLOCK_THREAD_CPUTIME_ID) - begin;
+    process.next = base::time_by(CLOCK_MONOTONIC) + kPause * count * cost;
   }
 }
 

@@ -1,5 +1,6 @@
 #include "live/wait_reader.hpp"
 
+#include "base/clock.hpp"
 #include "procfs/tasks.hpp"
 #include "procfs/usage.hpp"
 
@@ -23,12 +24,6 @@ constexpr int kPauseOfWaits = 299;
 constexpr std::chrono::milliseconds kMostOfTurn{20};
 constexpr std::size_t kMostThreads = 16384;  // of a process
 
-nanoseconds reading_of(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return std::chrono::seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
-}
-
 bool waits(char state) { return state == 'S' || state == 'D'; }
 
 }  // namespace
@@ -41,12 +36,12 @@ void WaitReader::add(const python::Target& target) {
   auto reader = python::StackReader::of(target);
   if (auto* const readable = std::get_if<python::StackReader>(&reader)) {
     processes_.try_emplace(target.id.pid, Process{.reader = std::move(*readable),
-                                                  .told = reading_of(CLOCK_MONOTONIC)});
+                                                  .told = base::time_by(CLOCK_MONOTONIC)});
   }
 }
 
 void WaitReader::tell(Process& process, const Receiver& receiver) {
-  const auto now = reading_of(CLOCK_MONOTONIC);
+  const auto now = base::time_by(CLOCK_MONOTONIC);
   const auto length = now - std::exchange(process.told, now);
   for (const auto& [tid, waiting] : process.waiting) {
     receiver(waiting, length);
@@ -54,10 +49,10 @@ void WaitReader::tell(Process& process, const Receiver& receiver) {
 }
 
 void WaitReader::take(const Receiver& receiver) {
-  if (processes_.empty() || reading_of(CLOCK_MONOTONIC) < next_) {
+  if (processes_.empty() || base::time_by(CLOCK_MONOTONIC) < next_) {
     return;
   }
-  const auto begin = reading_of(CLOCK_THREAD_CPUTIME_ID);
+  const auto begin = base::time_by(CLOCK_THREAD_CPUTIME_ID);
   nanoseconds cost{};
   for (std::size_t i = 0; i < processes_.size() && cost < kMostOfTurn; ++i) {
     auto process = processes_.upper_bound(latest_);
@@ -65,9 +60,9 @@ void WaitReader::take(const Receiver& receiver) {
     latest_ = process->first;
     tell(process->second, receiver);
     read(process->first, process->second);
-    cost = reading_of(CLOCK_THREAD_CPUTIME_ID) - begin;
+    cost = base::time_by(CLOCK_THREAD_CPUTIME_ID) - begin;
   }
-  next_ = reading_of(CLOCK_MONOTONIC) + std::max<nanoseconds>(kMostOften, kPauseOfWaits * cost);
+  next_ = base::time_by(CLOCK_MONOTONIC) + std::max<nanoseconds>(kMostOften, kPauseOfWaits * cost);
 }
 
 void WaitReader::end_interval(const Receiver& receiver) {

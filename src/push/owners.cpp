@@ -1,5 +1,7 @@
 #include "push/owners.hpp"
 
+#include "base/clock.hpp"
+
 #include <algorithm>
 #include <ctime>
 #include <utility>
@@ -8,23 +10,14 @@ namespace pyinject::push {
 
 namespace {
 
-std::optional<std::uint64_t> read_clock(clockid_t clock) {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
-  timespec time{};
-  if (::clock_gettime(clock, &time) != 0) {
-    return std::nullopt;
-  }
-  return static_cast<std::uint64_t>(time.tv_sec) * kSecond +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
-
 std::optional<std::uint64_t> since_boot(const report::Clock& clock) {
   if (clock.id == CLOCK_BOOTTIME) {
     return 0;
   }
-  const auto now = clock.id ? read_clock(*clock.id) : std::nullopt;
-  const auto boot = read_clock(CLOCK_BOOTTIME);
-  return now && boot ? std::optional{*boot - *now} : std::nullopt;
+  const auto now = clock.id ? base::read_clock(*clock.id) : std::nullopt;
+  return now ? std::optional{base::now_by(CLOCK_BOOTTIME) -
+                             static_cast<std::uint64_t>(now->count())}
+             : std::nullopt;
 }
 
 }  // namespace

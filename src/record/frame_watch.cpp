@@ -1,5 +1,6 @@
 #include "record/frame_watch.hpp"
 
+#include "base/clock.hpp"
 #include "base/format.hpp"
 #include "elf/greenlet_functions.hpp"
 #include "procfs/maps.hpp"
@@ -64,9 +65,10 @@ void FrameWatch::know(const targets::ActiveTarget& active) {
 }
 
 const weave::Interpreter& FrameWatch::know_interpreter(const python::Target& target) {
-  weave::Interpreter interpreter{.evaluator = {},
-                                 .frame_pointers = target.frame_pointers,
-                                 .seen = clock_ ? std::optional{now_by(*clock_)} : std::nullopt};
+  weave::Interpreter interpreter{
+      .evaluator = {},
+      .frame_pointers = target.frame_pointers,
+      .seen = clock_ ? std::optional{base::now_by(*clock_)} : std::nullopt};
   for (const auto& range : python::evaluator_ranges(target)) {
     interpreter.evaluator.push_back({.begin = range.begin.value(), .end = range.end.value()});
   }
@@ -80,7 +82,7 @@ void FrameWatch::add(const targets::ActiveTarget& active) {
                      active.activation.mechanism != python::Mechanism::kNone;
   const std::lock_guard lock{mutex_};
   const auto pid = static_cast<std::uint32_t>(target.id.pid.value());
-  const auto now = clock_ ? now_by(*clock_) : 0;
+  const auto now = clock_ ? base::now_by(*clock_) : 0;
   auto opened = python::StackReader::of(target);
   const bool evaluator = !know_interpreter(target).evaluator.empty();
   if (const auto* const why = std::get_if<std::string>(&opened); why != nullptr || !evaluator) {
@@ -158,7 +160,7 @@ void FrameWatch::stop() {
 void FrameWatch::run() {
   std::unique_lock lock{mutex_};
   while (!ending_) {
-    const auto before = now_by(CLOCK_THREAD_CPUTIME_ID);
+    const auto before = base::now_by(CLOCK_THREAD_CPUTIME_ID);
     try {
       look();
     } catch (const std::exception& error) {
@@ -168,7 +170,7 @@ void FrameWatch::run() {
       return;
     }
     ++effort_.rounds;
-    effort_.processor_time += nanoseconds{now_by(CLOCK_THREAD_CPUTIME_ID) - before};
+    effort_.processor_time += nanoseconds{base::now_by(CLOCK_THREAD_CPUTIME_ID) - before};
     wake_.wait_for(lock, next_pause(), [this] { return ending_ || pause_ == kFirstPause; });
   }
 }
@@ -235,12 +237,13 @@ void FrameWatch::learn(std::uint32_t pid, Watched& watched, const python::Thread
     exempt_ += for_suspended_ - before;
   }
   if (!watched.partial.contains(stack.tid)) {
-    history_.observe(pid, tid, now_by(*clock_), frames_of(stack, watched.first_code),
+    history_.observe(pid, tid, base::now_by(*clock_), frames_of(stack, watched.first_code),
                      !stack.settled);
     return;
   }
   name(pid, watched, stack);
-  history_.extend(pid, tid, now_by(*clock_), frames_of(stack, watched.first_code), !stack.settled);
+  history_.extend(pid, tid, base::now_by(*clock_), frames_of(stack, watched.first_code),
+                  !stack.settled);
   if (stack.settled) {
     watched.partial.erase(stack.tid);
   }
@@ -271,7 +274,7 @@ void FrameWatch::look_at_suspended(std::uint32_t pid, Watched& watched) {
   if (look == kLooks || for_suspended_ >= kMostForSuspended) {
     return;
   }
-  const auto began = now_by(CLOCK_THREAD_CPUTIME_ID);
+  const auto began = base::now_by(CLOCK_THREAD_CPUTIME_ID);
   ++watched.looks_at_suspended;
   auto opened = python::ObjectReader::of(watched.target);
   auto* const objects = std::get_if<python::ObjectReader>(&opened);
@@ -301,7 +304,7 @@ void FrameWatch::look_at_suspended(std::uint32_t pid, Watched& watched) {
       history_.keep_suspended(pid, static_cast<std::uint32_t>(greenlet.thread->value()), frames);
     }
   }
-  for_suspended_ += nanoseconds{now_by(CLOCK_THREAD_CPUTIME_ID) - began};
+  for_suspended_ += nanoseconds{base::now_by(CLOCK_THREAD_CPUTIME_ID) - began};
 }
 
 void FrameWatch::name(std::uint32_t pid, const Watched& watched, const python::ThreadStack& stack) {

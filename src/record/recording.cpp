@@ -1,6 +1,7 @@
 // The recording up to the point where the events are enabled and the command runs.
 #include "record/recording.hpp"
 
+#include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/format.hpp"
 #include "pyinject/base/error.hpp"
@@ -177,7 +178,7 @@ std::optional<int> Recording::activate() {
 
 std::optional<int> Recording::enable() {
   if (const auto clock = recording_clock(perf_options_)) {
-    begun_at_ = now_by(*clock);
+    begun_at_ = base::now_by(*clock);
   }
   const auto answer = perf_.enable(signals_.fd());
   enabled_at_ = Deadline::Clock::now();

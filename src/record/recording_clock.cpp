@@ -42,11 +42,4 @@ std::optional<clockid_t> recording_clock(const perf::PerfOptions& perf_options) 
   return clock_by_name(perf_options.clock.value_or("mono"));
 }
 
-std::uint64_t now_by(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
-
 }  // namespace pyinject::record

@@ -16,7 +16,4 @@ namespace pyinject::record {
 // The clock of a recording with PERF_OPTIONS: the one they choose, else this tool's default.
 [[nodiscard]] std::optional<clockid_t> recording_clock(const perf::PerfOptions& perf_options);
 
-// In nanoseconds.
-[[nodiscard]] std::uint64_t now_by(clockid_t clock);
-
 }  // namespace pyinject::record

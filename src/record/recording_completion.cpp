@@ -1,4 +1,5 @@
 // The recording from its end to the summary, and the exits when it fails.
+#include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/format.hpp"
 #include "base/text.hpp"
@@ -52,7 +53,7 @@ int Recording::finish(EndOfRecording end) {
     (void)take_signal();
   } else if (const auto clock = recording_clock(perf_options_);
              clock && answer == perf::Answer::kAcknowledged) {
-    ended_at_ = now_by(*clock);
+    ended_at_ = base::now_by(*clock);
   }
   elapsed_ = Deadline::Clock::now() - enabled_at_;
   if (answer != perf::Answer::kAcknowledged) {  // stacks are sampled while the events are enabled

@@ -1,5 +1,6 @@
 #include "record/stack_sampler.hpp"
 
+#include "base/clock.hpp"
 #include "base/format.hpp"
 #include "procfs/stat.hpp"
 #include "pyinject/base/deadline.hpp"
@@ -46,12 +47,6 @@ bool runs_still(const python::Target& target) {
   const auto stat = procfs::read_stat(target.id.pid);
   return stat && stat->stack_begin == target.stack_begin &&
          procfs::read_process_id(target.id.pid) == target.id;
-}
-
-nanoseconds own_processor_time() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
 }
 
 }  // namespace
@@ -109,9 +104,10 @@ std::optional<Refusal> StackSampler::read_from(const python::Target& target) {
   if (const auto* const why = std::get_if<std::string>(&layout)) {
     return Refusal{.reason = Reason::kLayoutMismatch, .found = *why, .remedy = {}};
   }
-  weave::Interpreter interpreter{.evaluator = {},  // also without ranges: it is a Python
-                                 .frame_pointers = target.frame_pointers,
-                                 .seen = clock_ ? std::optional{now_by(*clock_)} : std::nullopt};
+  weave::Interpreter interpreter{
+      .evaluator = {},  // also without ranges: it is a Python
+      .frame_pointers = target.frame_pointers,
+      .seen = clock_ ? std::optional{base::now_by(*clock_)} : std::nullopt};
   const auto& frames = std::get<python::FrameLayout>(layout);
   if (tasks_ && frames.running_task == 0 && !frames.tasks_later) {
     warn_without_tasks(target);
@@ -276,7 +272,7 @@ void StackSampler::run() {
   } catch (const std::exception& error) {  // leaving the thread, it would kill this tool
     logger_.error("Python stacks are no longer collected: {}", error.what());
   }
-  processor_time_ = own_processor_time();
+  processor_time_ = base::time_by(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void StackSampler::take(const sample::Stack& stack) {

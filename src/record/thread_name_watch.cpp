@@ -1,5 +1,6 @@
 #include "record/thread_name_watch.hpp"
 
+#include "base/clock.hpp"
 #include "base/format.hpp"
 #include "pyinject/base/error.hpp"
 #include "record/recording_clock.hpp"
@@ -21,7 +22,7 @@ constexpr int kPauseOfThreadNames = 199;
 
 void ThreadNameWatch::look(const targets::ActiveTargets& targets) {
   const auto deadline = base::Deadline::after(kPatienceForThreadNames);
-  const auto before = now_by(CLOCK_THREAD_CPUTIME_ID);
+  const auto before = base::now_by(CLOCK_THREAD_CPUTIME_ID);
   auto order = targets;
   std::ranges::sort(order, {}, [](const auto& active) { return active->target.id.pid; });
   const auto first = std::ranges::upper_bound(
@@ -39,7 +40,7 @@ void ThreadNameWatch::look(const targets::ActiveTargets& targets) {
                     error.what());
     }
   }
-  const std::chrono::nanoseconds cost{now_by(CLOCK_THREAD_CPUTIME_ID) - before};
+  const std::chrono::nanoseconds cost{base::now_by(CLOCK_THREAD_CPUTIME_ID) - before};
   next_ = base::Deadline::Clock::now() + kPauseOfThreadNames * cost;
 }
 
@@ -58,7 +59,7 @@ void ThreadNameWatch::read(const std::shared_ptr<const targets::ActiveTarget>& a
   if (!watched.comms) {
     return;
   }
-  const auto seen = clock_ ? now_by(*clock_) : 0;
+  const auto seen = clock_ ? base::now_by(*clock_) : 0;
   for (const auto& thread : watched.comms->read()) {
     history_.add(static_cast<std::uint32_t>(pid.value()),
                  static_cast<std::uint32_t>(thread.tid.value()), seen, thread.name);

@@ -1,5 +1,6 @@
 #include "record/waiting_threads.hpp"
 
+#include "base/clock.hpp"
 #include "base/format.hpp"
 #include "base/text.hpp"
 #include "memory/process_memory.hpp"
@@ -87,7 +88,7 @@ std::vector<WaitingThreads::Seen> WaitingThreads::waiting_threads(base::Pid pid)
 void WaitingThreads::look_at(base::Pid pid, const python::Target* target,
                              std::optional<clockid_t> clock) {
   auto threads = waiting_threads(pid);
-  const auto now = clock ? now_by(*clock) : 0;
+  const auto now = clock ? base::now_by(*clock) : 0;
   auto stacks = target != nullptr ? python_stacks(*target, threads) : Stacks{};
   for (auto& thread : threads) {
     weave::WaitingThread waiting{

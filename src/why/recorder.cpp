@@ -1,5 +1,6 @@
 #include "why/recorder.hpp"
 
+#include "base/clock.hpp"
 #include "base/import_system.hpp"
 #include "bpf/stack_kind.hpp"
 #include "procfs/cgroup.hpp"
@@ -34,12 +35,7 @@ constexpr milliseconds kStep{10};
 constexpr milliseconds kBetweenSnapshots{40};
 constexpr int kShareOfSnapshots = 10;  // one tenth of a CPU at most
 
-std::uint64_t now() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
+std::uint64_t now() { return base::now_by(CLOCK_MONOTONIC); }
 
 std::string port_of(std::string_view address) {
   const auto colon = address.rfind(':');
