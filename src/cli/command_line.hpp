@@ -69,7 +69,8 @@ struct TopCommand {
   int frequency = 0;  // per second and processor
   bool once = false;
   bool json = false;
-  std::chrono::seconds duration{};  // with ONCE
+  std::chrono::seconds duration{};    // with ONCE
+  std::optional<std::string> output;  // likewise: a profile, by its suffix
 };
 
 struct WhyCommand {
@@ -77,6 +78,7 @@ struct WhyCommand {
   std::chrono::seconds duration{};
   int frequency = 0;  // per second and processor
   bool json = false;
+  std::optional<std::string> output;  // a profile, by its suffix
 };
 
 struct StatusCommand {

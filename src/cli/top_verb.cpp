@@ -2,6 +2,7 @@
 #include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
+#include "cli/profile_file.hpp"
 #include "cli/reporter.hpp"
 #include "cli/screen.hpp"
 #include "cli/terminal.hpp"
@@ -61,6 +62,7 @@ constexpr auto kTopOptions = std::to_array<perf::RecordOption>({
     {"freq", 'F', kValue},
     {"once", 0, kFlag},
     {"delay", 'd', kValue},
+    {"output", 'o', kValue},
     {"json", 0, kFlag},
     {"log-format", 0, kValue},
 });
@@ -74,7 +76,7 @@ processes use the CPU now, for what (byte code, C functions, gc, import,
 kernel), and where threads wait (WAIT%). A BPF program reads the stacks
 (root, or CAP_BPF with CAP_PERFMON; Linux 5.17 with BTF); otherwise they are
 read from outside, less often and without tasks. No process is stopped or
-changed, and no file is written.
+changed.
 
 which processes:
   -p, --pid LIST   these processes
@@ -87,6 +89,8 @@ how:
   -F, --freq HZ    samples per second and CPU (default: 199)
       --once       no display: sample for some seconds, print the tables, exit
   -d, --delay SEC  with --once: how long (default: 5)
+  -o, --output F   with --once: also write all samples and waits: F.html is a
+                   flame graph, F.pb.gz for pprof, F.jsonl, ...: as export
       --json       with --once: for programs; docs/top-json.md has the fields
       --log-format json  messages as JSON
   -q, --quiet      only warnings and errors
@@ -127,8 +131,12 @@ void parse_top(const VerbArguments& arguments, CommandLine& line) {
   if (const auto delay = parsed.value("delay")) {
     command.duration = std::chrono::seconds{parse_whole(*delay, "-d", kMostSecondsOfTop)};
   }
-  if (!command.once && (command.json || parsed.has("delay"))) {
-    throw CommandLineError{"--json and -d need --once", kUsage};
+  command.output = parsed.value("output");
+  if (!command.once && (command.json || parsed.has("delay") || command.output)) {
+    throw CommandLineError{"--json, -d and -o need --once", kUsage};
+  }
+  if (command.output) {
+    ProfileFile::require_suffix(*command.output);
   }
   line.options = std::move(command);
 }
@@ -283,6 +291,10 @@ int run_top(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
     logger.error("top needs a terminal: use --once");
     return kFailure;
   }
+  std::optional<ProfileFile> file;  // fails before the recording, not after it
+  if (command.output) {
+    file.emplace(*command.output);
+  }
   targets::StopSignals signals;
   auto started =
       live::LiveSampler::start({.pids = targets::without_repetitions(command.pids),
@@ -290,7 +302,8 @@ int run_top(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
                                 .children = command.children,
                                 .period = nanoseconds{std::chrono::seconds{1}} / command.frequency,
                                 .gil = true,
-                                .tasks = true});
+                                .tasks = true,
+                                .keep = file.has_value()});
   if (const auto* const why = std::get_if<std::string>(&started)) {
     logger.error("top: {}", *why);
     return kFailure;
@@ -308,6 +321,9 @@ int run_top(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
   }
   Top top{command, sampler, signals};
   command.once ? top.show_once(logger) : top.show();
+  if (file) {
+    file->write(sampler.kept(), "top", logger);
+  }
   return top.signal() == 0 ? 0 : kSignalled + top.signal();
 }
 

@@ -2,6 +2,7 @@
 #include "base/format.hpp"
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
+#include "cli/profile_file.hpp"
 #include "cli/reporter.hpp"
 #include "cli/terminal.hpp"
 #include "cli/verb_options.hpp"
@@ -11,6 +12,7 @@
 #include "pyinject/python/detector.hpp"
 #include "pyinject/targets/stop_signals.hpp"
 #include "targets/examine_all.hpp"
+#include "why/profile.hpp"
 #include "why/recorder.hpp"
 #include "why/report.hpp"
 #include "why/report_text.hpp"
@@ -45,6 +47,7 @@ constexpr auto kWhyOptions = std::to_array<perf::RecordOption>({
     {"pid", 'p', kValue},
     {"delay", 'd', kValue},
     {"freq", 'F', kValue},
+    {"output", 'o', kValue},
     {"json", 0, kFlag},
     {"log-format", 0, kValue},
 });
@@ -59,13 +62,14 @@ lines with most of it; who has the GIL or a lock while others wait; which
 greenlets are suspended; and what is unusual, with the next command to type.
 The first line is the verdict.
 
-The process is not stopped or changed, and no file is written. Needs root, or
-CAP_BPF with CAP_PERFMON; kernel functions have names only for root. Linux 5.17
-with BTF.
+The process is not stopped or changed. Needs root, or CAP_BPF with CAP_PERFMON;
+kernel functions have names only for root. Linux 5.17 with BTF.
 
   -p, --pid PID    this process, without its children
   -d, --delay SEC  how long to record (default: 5)
   -F, --freq HZ    samples per second and CPU (default: 499)
+  -o, --output F   also write all samples and waits: F.html is a flame graph,
+                   F.pb.gz for pprof, F.perfetto-trace, F.jsonl, ...: as export
       --json       for programs: docs/why-json.md describes the fields
       --log-format json  messages as JSON
   -q, --quiet      only warnings and errors
@@ -78,7 +82,7 @@ exit status: 0; 125 the process cannot be recorded; 129 usage
 
 examples:
   perf-pyinject why -p 4711
-  perf-pyinject why -p 4711 -d 30
+  perf-pyinject why -p 4711 -d 30 -o web.html
   perf-pyinject why --json -p 4711 | jq -r .cause
 )";
 
@@ -92,13 +96,18 @@ void parse_why(const VerbArguments& arguments, CommandLine& line) {
     throw CommandLineError{
         "why needs one process: -p PID; perf-pyinject status lists the Python processes", kUsage};
   }
+  const auto output = parsed.value("output");
+  if (output) {
+    ProfileFile::require_suffix(*output);
+  }
   line.options = WhyCommand{
       .pid = parsed.pids.front(),
       .duration = std::chrono::seconds{parse_whole(parsed.value("delay").value_or("5"), "-d",
                                                    kMostSeconds)},
       .frequency = parse_whole(parsed.value("freq").value_or(std::to_string(kDefaultOfWhy)), "-F",
                                kMostOfWhy),
-      .json = parsed.has("json")};
+      .json = parsed.has("json"),
+      .output = output};
 }
 
 // Records until the end of the time, a signal, or the exit of the process.
@@ -131,11 +140,20 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
     return kFailure;
   }
   auto& recorder = *std::get<std::unique_ptr<why::Recorder>>(opened);
+  std::optional<ProfileFile> file;  // fails before the recording, not after it
+  if (command.output) {
+    file.emplace(*command.output);
+  }
   record(recorder, command, signals);
   auto recording = recorder.finish();
-  const auto report = why::make_report(recording);
+  const auto accounts = why::account(recording);
+  const auto report = why::make_report(recording, accounts);
   base::write_all(STDOUT_FILENO, command.json ? why::to_json(report) : why::to_text(report),
                   "standard output");
+  if (file) {
+    file->write(why::to_profile(recording, accounts), fmt::format("why -p {}", command.pid.value()),
+                logger);
+  }
   return 0;
 }
 

@@ -53,4 +53,10 @@ const Format* find_format(std::string_view name) {
   return found == kFormats.end() ? nullptr : &*found;
 }
 
+const Format* format_of_file(std::string_view file) {
+  const auto found = std::ranges::find_if(
+      kFormats, [file](const Format& format) { return file.ends_with(format.suffix); });
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
 }  // namespace pyinject::exports

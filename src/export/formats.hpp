@@ -26,6 +26,8 @@ struct Format {
 [[nodiscard]] std::span<const Format> formats();
 // nullptr: none has this NAME.
 [[nodiscard]] const Format* find_format(std::string_view name);
+// The format whose suffix FILE ends with; nullptr: none.
+[[nodiscard]] const Format* format_of_file(std::string_view file);
 
 // Each stack once, root first: "name;outer;inner 42", with the number of samples, or the
 // nanoseconds of waits. CPU events and waits are separate: the first event that is not a wait, or

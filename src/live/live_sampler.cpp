@@ -252,6 +252,9 @@ void LiveSampler::on_code(sample::Code code) {
   if (code.file == base::kImportSystem && import_system_.size() < kMost) {
     import_system_.insert(code.number);
   }
+  if (kept_) {
+    kept_->name(code);
+  }
   profile_.name(std::move(code));
 }
 
@@ -280,13 +283,29 @@ void LiveSampler::on_stack(const sample::Stack& stack, std::uint64_t count, bool
   const base::Pid pid{static_cast<pid_t>(stack.pid)};
   if (wants(pid)) {
     name(stack);
-    profile_.add(stack, count, use_of(stack), in_greenlet);
+    const auto use = use_of(stack);
+    profile_.add(stack, count, use, in_greenlet);
+    if (kept_) {
+      kept_->add(stack, count, use, in_greenlet,
+                 stack.time != 0 ? stack.time : base::now_by(CLOCK_MONOTONIC));
+    }
   }
 }
 
 void LiveSampler::on_wait(const sample::Stack& stack, nanoseconds length) {
   name(stack);
   profile_.add_wait(stack, length);
+  if (kept_) {
+    kept_->add_wait(stack, length, base::now_by(CLOCK_MONOTONIC));
+  }
+}
+
+report::Profile LiveSampler::kept() {
+  return std::move(*kept_).finish(
+      [this](std::uint32_t pid, std::uint32_t tid) {
+        return KeptSamples::Names{profile_.thread_name(pid, tid), profile_.process_name(pid)};
+      },
+      lost());
 }
 
 void LiveSampler::take() {

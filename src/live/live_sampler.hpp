@@ -4,6 +4,7 @@
 
 #include "bpf/code_files.hpp"
 #include "bpf/sampler.hpp"
+#include "live/kept_samples.hpp"
 #include "live/profile.hpp"
 #include "live/stack_source.hpp"
 #include "live/wait_reader.hpp"
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_set>
@@ -34,6 +36,7 @@ struct SamplerOptions {
   std::chrono::nanoseconds period{};
   bool gil = false;
   bool tasks = false;  // and greenlets
+  bool keep = false;   // all samples, for kept()
 };
 
 class LiveSampler {
@@ -63,6 +66,8 @@ class LiveSampler {
   [[nodiscard]] std::uint64_t lost() const { return source_->lost(); }
 
   [[nodiscard]] Profile& profile() { return profile_; }
+  // All samples and waits since the start, if OPTIONS.keep; once.
+  [[nodiscard]] report::Profile kept();
 
  private:
   struct Known {
@@ -75,8 +80,12 @@ class LiveSampler {
 
   explicit LiveSampler(const SamplerOptions& options)
       : options_{options}, profile_{options.period}, waits_{[this](sample::Code code) {
-          profile_.name(std::move(code));
-        }} {}
+          on_code(std::move(code));
+        }} {
+    if (options.keep) {
+      kept_.emplace(options.period);
+    }
+  }
   [[nodiscard]] Stats candidates() const;
   void add_descendants(const Stats& all, Stats& chosen) const;
   void examine(const std::vector<base::Pid>& pids);
@@ -96,6 +105,7 @@ class LiveSampler {
 
   const SamplerOptions options_;
   Profile profile_;
+  std::optional<KeptSamples> kept_;
   std::unique_ptr<python::Detector> detector_ = python::make_detector(python::Purpose::kObserve);
   std::unique_ptr<StackSource> source_;
   WaitReader waits_;

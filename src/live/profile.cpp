@@ -126,6 +126,16 @@ void Profile::name_process(std::uint32_t pid, std::string name) {
   }
 }
 
+std::string Profile::thread_name(std::uint32_t pid, std::uint32_t tid) const {
+  const auto known = threads_.find({pid, tid});
+  return known == threads_.end() ? std::string{} : known->second;
+}
+
+std::string Profile::process_name(std::uint32_t pid) const {
+  const auto known = processes_.find(pid);
+  return known == processes_.end() ? std::string{} : known->second;
+}
+
 void Profile::add(const sample::Stack& stack, std::uint64_t count_of_it, Use use,
                   bool in_greenlet) {
   samples_ += count_of_it;
@@ -329,8 +339,8 @@ void Profile::describe(View view, Row& row) const {
       break;
     }
     case View::kThreads: {
-      const auto known = threads_.find({static_cast<std::uint32_t>(upper(id)), lower(id)});
-      row.name = fmt::format("{} {}", lower(id), known == threads_.end() ? "" : known->second);
+      const auto pid = static_cast<std::uint32_t>(upper(id));
+      row.name = fmt::format("{} {}", lower(id), thread_name(pid, lower(id)));
       break;
     }
     case View::kTasks:
@@ -338,11 +348,9 @@ void Profile::describe(View view, Row& row) const {
       row.place = fmt::format("pid {}", tasks_.at(id - 1).pid);
       row.greenlet = tasks_.at(id - 1).kind == TaskKind::kGreenlet;
       break;
-    case View::kProcesses: {
-      const auto known = processes_.find(static_cast<std::uint32_t>(id));
-      row.name = fmt::format("{} {}", id, known == processes_.end() ? "" : known->second);
+    case View::kProcesses:
+      row.name = fmt::format("{} {}", id, process_name(static_cast<std::uint32_t>(id)));
       break;
-    }
   }
 }
 

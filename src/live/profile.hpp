@@ -101,6 +101,10 @@ class Profile {
   // none is known any more.
   [[nodiscard]] std::vector<Place> stack_of(View view, std::uint64_t id) const;
 
+  // Empty: not known.
+  [[nodiscard]] std::string thread_name(std::uint32_t pid, std::uint32_t tid) const;
+  [[nodiscard]] std::string process_name(std::uint32_t pid) const;
+
   [[nodiscard]] std::uint64_t samples() const { return samples_; }
   // Since the start, or the latest reset().
   [[nodiscard]] const perfdata::StackCounts& kinds() const { return kinds_; }

@@ -1,5 +1,7 @@
 #include "report/clock.hpp"
 
+#include "base/clock.hpp"
+
 #include <ctime>
 
 namespace pyinject::report {
@@ -19,6 +21,11 @@ Clock clock_of(const perfdata::Input& input) {
     clock.wall_offset = data->wall_time - data->clock_time;
   }
   return clock;
+}
+
+Clock monotonic_clock() {
+  return {.id = CLOCK_MONOTONIC,
+          .wall_offset = base::now_by(CLOCK_REALTIME) - base::now_by(CLOCK_MONOTONIC)};
 }
 
 std::optional<std::uint64_t> wall_time(const Clock& clock, std::uint64_t time) {

@@ -144,9 +144,10 @@ void Accountant::add_sample(const Event& event) {
   if (stack != nullptr) {
     sample.stack = stack->stack;
     sample.gil = stack->gil;
+    sample.kind = stack->kind;
   }
   ++account_.samples;
-  accounts_.kinds.add(stack == nullptr ? perfdata::StackKind::kUnread : stack->kind);
+  accounts_.kinds.add(sample.kind);
   accounts_.samples.push_back(sample);
 }
 

@@ -40,6 +40,7 @@ struct Sample {
   std::uint32_t stack = 0;
   std::uint32_t place = 0;  // a kernel function, or a C function or its file
   double weight = 0;        // nanoseconds that it stands for
+  perfdata::StackKind kind = perfdata::StackKind::kUnread;
 };
 
 struct ThreadAccount {

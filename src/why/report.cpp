@@ -206,8 +206,7 @@ std::vector<Holder> holders_of(const Recording& recording, const Grouping& group
 
 }  // namespace
 
-Report make_report(Recording& recording) {
-  const auto accounts = account(recording);
+Report make_report(Recording& recording, const Accounts& accounts) {
   const Grouping groups{recording, accounts};
   Report report{.pid = recording.pid,
                 .command = recording.command,

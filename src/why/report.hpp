@@ -79,7 +79,8 @@ struct Report {
   std::uint64_t lost = 0;
 };
 
-[[nodiscard]] Report make_report(Recording& recording);
+// ACCOUNTS: of RECORDING.
+[[nodiscard]] Report make_report(Recording& recording, const Accounts& accounts);
 
 [[nodiscard]] inline double share(std::uint64_t part, std::uint64_t all) {
   return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);

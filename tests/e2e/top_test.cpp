@@ -10,6 +10,7 @@
 #include "support/patience.hpp"
 #include "support/python_process.hpp"
 #include "support/statistics.hpp"
+#include "support/temp_dir.hpp"
 #include "support/tmux_terminal.hpp"
 #include "support/until_worked.hpp"
 
@@ -22,10 +23,13 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdint>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <optional>
 #include <regex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -85,10 +89,12 @@ class Top : public testing::TestWithParam<Build> {
     options.child = environment_of(GetParam());
     return PythonProcess{python_, kShares, options};
   }
-  // Samples PYTHON until it has WORKED, however long that takes.
+  // Samples PYTHON until it has WORKED, however long that takes. OUTPUT: the file of -o; empty:
+  // none.
   static json sample(const PythonProcess& python,
-                     std::chrono::seconds worked = std::chrono::seconds{2}) {
-    return table_of(python, {}, worked, [](const ChildProcess& top) {
+                     std::chrono::seconds worked = std::chrono::seconds{2},
+                     const std::string& output = {}) {
+    return table_of(python, {}, worked, output, [](const ChildProcess& top) {
       const BpfTimeCount program{top.pid()};
       const auto deadline = Deadline::after(kPatience);
       while (program.time() == std::chrono::nanoseconds{} && !deadline.expired()) {
@@ -98,20 +104,23 @@ class Top : public testing::TestWithParam<Build> {
   }
   // The same without BPF, when nothing shows that the tool has begun to read.
   static json read_from_outside(const PythonProcess& python, std::chrono::seconds worked) {
-    return table_of(python, {"setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin"}, worked,
+    return table_of(python, {"setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin"}, worked, {},
                     [](const ChildProcess& /*top*/) {});
   }
 
  private:
   // PREFIX: a command that starts the tool.
   static json table_of(const PythonProcess& python, std::vector<std::string> prefix,
-                       std::chrono::seconds worked,
+                       std::chrono::seconds worked, const std::string& output,
                        const std::function<void(const ChildProcess&)>& await_begin) {
     for (const auto& word :
          {tool(), "top"s, "--once"s, "--json"s, "-F"s, "4999"s, "-d"s, "3600"s, "-p"s}) {
       prefix.push_back(word);
     }
     prefix.push_back(pid_of(python));
+    if (!output.empty()) {
+      prefix.insert(prefix.end(), {"-o", output});
+    }
     ChildProcess top{prefix};
     await_begin(top);
     EXPECT_EQ(run(until_worked(python.pid(), worked)).status, ExitStatus{});
@@ -151,6 +160,38 @@ TEST_P(Top, HasTheSharesOfAKnownProgram) {
   const auto table = sample(python);
   expect_shares(table, table.at("samples"), 0.01);
   EXPECT_EQ(table.at("lost"), 0);
+}
+
+TEST_P(Top, WritesTheSamplesThatItShows) {
+  const TempDir directory;
+  const auto file = directory.path() / "top.jsonl";
+  auto python = start();
+  const auto table = sample(python, std::chrono::seconds{1}, file);
+  std::map<std::string, std::uint64_t> samples;  // by function, each counted once
+  std::uint64_t all = 0;
+  std::ifstream written{file};
+  for (std::string line; std::getline(written, line);) {
+    const auto sample = json::parse(line);
+    if (sample.at("event") != "cpu-clock") {
+      continue;
+    }
+    EXPECT_EQ(sample.at("period"), 1'000'000'000 / 4999);
+    std::set<std::string> functions;
+    for (const auto& frame : sample.at("stack")) {
+      functions.insert(frame.at("name"));
+    }
+    for (const auto& name : functions) {
+      ++samples[name];
+    }
+    ++all;
+  }
+  EXPECT_EQ(all, table.at("samples"));
+  for (const auto& row : table.at("functions")) {
+    const auto period = 1.0 / 4999;
+    EXPECT_NEAR(row.at("total_seconds").get<double>(),
+                static_cast<double>(samples[row.at("name")]) * period, period / 2)
+        << row;
+  }
 }
 
 // Two threads sleep, one works.

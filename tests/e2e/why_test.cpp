@@ -15,7 +15,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
+#include <fstream>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -63,8 +66,16 @@ class RunningService {
     argv.insert(argv.end(), options.begin(), options.end());
     return run(argv);
   }
-  // Throws if there is no report.
-  [[nodiscard]] json report() const { return json::parse(why({"--json"}).out); }
+  // Its member "written" is what `-o` has written. Throws if there is no report.
+  [[nodiscard]] json report() const {
+    const auto file = directory_.path() / "why.jsonl";
+    auto report = json::parse(why({"--json", "-o", file}).out);
+    std::ifstream written{file};
+    for (std::string line; std::getline(written, line);) {
+      report["written"].push_back(json::parse(line));
+    }
+    return report;
+  }
 
  private:
   TempDir directory_;
@@ -178,6 +189,31 @@ TEST_P(WhyOfOne, AccountsForEachThreadsWallTime) {
   }
 }
 
+TEST_P(WhyOfOne, WritesTheSamplesAndWaitsThatItReports) {
+  const auto& report = report_on("gil");
+  const auto group = group_in(report, "worker-*");
+  const auto tids = group.at("tids").get<std::vector<int>>();
+  double on_cpu = 0;
+  double for_gil = 0;
+  for (const auto& sample : report.at("written")) {
+    if (std::ranges::find(tids, sample.at("tid").get<int>()) == tids.end()) {
+      continue;
+    }
+    const auto length = sample.at("period").get<double>() / 1e9;
+    on_cpu += sample.at("event") == "cpu-clock" ? length : 0;
+    std::set<std::string> names;
+    for (const auto& frame : sample.at("stack")) {
+      names.insert(frame.at("name"));
+    }
+    const bool waits = sample.at("event") == "context-switches" &&
+                       names.contains("[waiting for the GIL]") && !names.contains("[preempted]");
+    for_gil += waits ? length : 0;
+  }
+  EXPECT_NEAR(for_gil, seconds_of(group, "gil"), 1e-6);
+  EXPECT_GT(on_cpu, 0.9 * seconds_of(group, "python"));
+  EXPECT_LT(on_cpu, group.at("wall_seconds").get<double>());
+}
+
 TEST_P(WhyOfOne, SaysWhoHasTheGil) {
   const auto& report = report_on("gil");
   const auto waited = seconds_of(group_in(report, "worker-*"), "gil");
@@ -266,6 +302,12 @@ TEST(WhyTool, ReportsAProcessThatIsNoPython) {
   const auto refused = run({tool(), "why", "-p", std::to_string(::getpid())});
   EXPECT_EQ(refused.status.code, 125) << refused.err;
   EXPECT_THAT(refused.err, HasSubstr("(not_python)"));
+}
+
+TEST(WhyTool, KnowsTheFormatByTheName) {
+  const auto refused = run({tool(), "why", "-p", std::to_string(::getpid()), "-o", "why.svg"});
+  EXPECT_EQ(refused.status.code, 129);
+  EXPECT_THAT(refused.err, HasSubstr("-o why.svg: expected a name that ends with one of: .html"));
 }
 
 TEST(WhyTool, NeedsOneProcess) {

@@ -1,8 +1,10 @@
 // A pusher without perf, whose recordings are made_profile().
 #pragma once
 
+#include "base/clock.hpp"
 #include "push/pusher.hpp"
 #include "pyinject/fake/logger.hpp"
+#include "report/clock.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/push/made_profile.hpp"
 
@@ -19,18 +21,11 @@
 
 namespace pyinject::push {
 
-inline std::uint64_t now_by(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
-
 // The two series "web" and "job", or "web" alone for the file "web".
 inline std::optional<report::Profile> read_made(const std::string& file) {
   auto profile = made_profile();
-  const auto now = now_by(CLOCK_MONOTONIC);
-  profile.clock = {.id = CLOCK_MONOTONIC, .wall_offset = now_by(CLOCK_REALTIME) - now};
+  const auto now = base::now_by(CLOCK_MONOTONIC);
+  profile.clock = report::monotonic_clock();
   for (auto& sample : profile.samples) {
     sample.time += now - 1'000'000'000U;
   }

@@ -20,7 +20,7 @@ using testing::StartsWith;
 
 class ReportTest : public testing::Test, protected MadeRecording {
  protected:
-  Report report() { return make_report(recording); }
+  Report report() { return make_report(recording, account(recording)); }
   static std::vector<std::string> unusual(const Report& report) {
     std::vector<std::string> names;
     std::ranges::transform(report.unusual, std::back_inserter(names), &Unusual::name);

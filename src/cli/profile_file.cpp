@@ -1,0 +1,51 @@
+#include "cli/profile_file.hpp"
+
+#include "base/format.hpp"
+#include "base/text.hpp"
+#include "cli/command_line.hpp"
+#include "export/flamegraph.hpp"
+#include "export/formats.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace pyinject::cli {
+
+namespace {
+
+constexpr std::string_view kPage = ".html";
+
+}  // namespace
+
+void ProfileFile::require_suffix(const std::string& path) {
+  if (path.ends_with(kPage) || exports::format_of_file(path) != nullptr) {
+    return;
+  }
+  std::string suffixes{kPage};
+  for (const auto& format : exports::formats()) {
+    suffixes += fmt::format(", {}", format.suffix);
+  }
+  throw CommandLineError{fmt::format("-o {}: expected a name that ends with one of: {}",
+                                     base::printable(path), suffixes),
+                         record::kUsage};
+}
+
+void ProfileFile::write(const report::Profile& profile, const std::string& title,
+                        base::Logger& logger) {
+  const auto facts = profile.samples.empty() ? "no samples" : facts_of(profile);
+  const auto* const format = exports::format_of_file(path_);
+  if (format == nullptr) {
+    file_.write(exports::flamegraph(profile, nullptr, {.title = title, .facts = facts}));
+  } else {
+    if (!format->caution.empty()) {
+      logger.warning("{}", format->caution);
+    }
+    format->write(profile, [this](std::string_view text) { file_.write(text); });
+  }
+  file_.complete();
+  logger.info("{}: {}", base::printable(path_), facts);
+}
+
+}  // namespace pyinject::cli
