@@ -157,7 +157,7 @@ def push(tool, data, pid):
     threading.Thread(target=store.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as directory:
         running = Running([tool, "record", "--repeat", "2s/1h", "--push", f"pyroscope=http://127.0.0.1:{store.server_port}", "--spool",
-                           f"{directory}/spool", "--engine", "bpf", "-a", "-F", "499", "-e", "cpu-clock", "-o", f"{directory}/data"])
+                           f"{directory}/spool", "--engine", "bpf", "-a", "-B", "-F", "499", "-e", "cpu-clock", "-o", f"{directory}/data"])
         running.await_(lambda: "recorded " in running.said())
         recorded = seconds_of(running.process.pid)
         checked, found = 0, {"samples": 0, "whole": 0}

@@ -84,16 +84,17 @@ def command(output):
             {tool} why -p {enemy.pid if enemy else innocent.pid} -d {long} > {output}.err 2>&1
             [ $? -le 125 ] && wait $top && wait $reading && wait $why"""
         return ["sh", "-c", script]
-    # cpu-clock is available everywhere, perf's default event is not on virtual machines.
-    return [tool, "record", *(readers.ALL_MARKS if mode == "readers" else ["--engine", mode]), "-a", "-F", "499", "-e", "cpu-clock",
-            "-o", output, "--", *RECORDED]
+    # cpu-clock is available everywhere, perf's default event is not on virtual machines. -B: a perf 7 of somebody else, which asks
+    # for build ids, does not end it (src/perf/perf_locator.cpp).
+    return [tool, "record", *(readers.ALL_MARKS if mode == "readers" else ["--engine", mode]), "-a", "-B", "-F", "499", "-e",
+            "cpu-clock", "-o", output, "--", *RECORDED]
 
 
 def stock_command(output):
     """perf alone, as many bytes per sample; without its thread for BPF programs, which may take a second to end."""
     call_graph = "fp" if mode == "bpf" else "dwarf,65528"
-    return ["perf", "record", "--no-bpf-event", "--call-graph", call_graph, "-a", "-F", "499", "-e", "cpu-clock", "-o", output, "--",
-            *RECORDED]
+    return ["perf", "record", "--no-bpf-event", "--call-graph", call_graph, "-a", "-B", "-F", "499", "-e", "cpu-clock", "-o", output,
+            "--", *RECORDED]
 
 
 def fields(pid):
