@@ -71,252 +71,188 @@ constexpr std::array kBad314 = std::to_array<BadRelease>({
     {.micro = 5, .why = kForkUnmaps, .use = "3.14.6 or later"},
 });
 
-constexpr std::array kFacts = std::to_array<LayoutFacts>({
-    // Source: the headers of 3.12.1 (Include/internal/pycore_runtime.h, pycore_interp.h,
-    // pycore_ceval_state.h, pycore_frame.h, cpython/{pystate,code,unicodeobject}.h).
-    {.minor = 12,
-     .layout = {.runtime_size = 459944,
-                .initialized = 16,
-                .finalizing = 24,
-                .interpreters_main = 48,
-                .main_thread = 64,
-                .pending_calls = 2016,
-                .queue = QueueForm::kRing32,
-                // _PyRuntime.ceval.signals_pending, the word before pending_mainthread
-                .signals_pending = 2008,
-                .code_arenas = 1960,
-                .interpreter_id = 8,
-                .next_interpreter = 0,
-                .threads_head = 72,
-                .gil = 384,
-                .eval_frame = 1744,
-                .gc_collecting = 312,
-                .eval_breaker = 368,
-                .eval_breaker_per_thread = false,
-                .next_thread = 8,
-                .thread_interpreter = 16,
-                .thread_id = 136,
-                .audit_hooks = 267208,
-                .trace_function = 72,
-                .profile_function = 64,
-                .gil_last_holder = 8,
-                .gil_locked = 16,
-                .calls_c = opcodes(kCallsC312),
-                .stack = {.previous_thread = 0,
-                          .native_thread_id = 144,
-                          .current_frame = 56,
-                          .frame_in_cframe = true,
-                          .previous_cframe = 8,  // struct _PyCFrame {current_frame, previous}
-                          .frame_size = 80,
-                          .executable = 0,
-                          .executable_tags = 0,
-                          .previous = 8,
-                          .instruction = 56,
-                          .owner = 70,
-                          .owners = kFrameOwners,
-                          .stack_end = 64,
-                          .stack_end_is_index = true,
-                          .file_name = 112,
-                          .qualified_name = 128,
-                          .line_table = 136,
-                          .first_line = 68,
-                          .byte_code = 192,
-                          .type = 8,
-                          .item_count = 16,
-                          .bytes_data = 32,
-                          .text_length = 16,
-                          .text_state = 32,
-                          .ascii_data = 40,
-                          .text_form = kTextForm,
-                          .int_digits = kIntDigits}},
-     .bad_releases = kBad312,
-     .unmaps_used_arenas = kAllReleases,
-     .fails_on_odd_names = kAllReleases},
-    {.minor = 13,
-     .layout = {.pending_calls = 2640,
-                .queue = QueueForm::kArray,
-                .code_arenas = 2576,
-                .eval_frame = 8472,
-                .eval_breaker = kThreadEvalBreaker,
-                .signals_pending_bit = kSignalsPendingBit,
-                .calls_to_do_bit = kCallsToDoBit,
-                .next_thread = 8,
-                .thread_interpreter = 16,
-                .thread_id = 152,
-                .audit_hooks = 10808,
-                .trace_function = 88,
-                .profile_function = 80,
-                .calls_c = opcodes(kCallsC313),
-                .stack = {.previous_thread = 0,
-                          .native_thread_id = 160,
-                          .current_frame = 72,
-                          .frame_size = 80,
-                          .executable = 0,
-                          .executable_tags = 0,
-                          .previous = 8,
-                          .instruction = 56,
-                          .owner = 70,
-                          .owners = kFrameOwners,
-                          .stack_end = 64,
-                          .stack_end_is_index = true,
-                          .file_name = 112,
-                          .qualified_name = 128,
-                          .line_table = 136,
-                          .first_line = 68,
-                          .byte_code = 200,
-                          .type = 8,
-                          .item_count = 16,
-                          .bytes_data = 32,
-                          .text_length = 16,
-                          .text_state = 32,
-                          .ascii_data = 40,
-                          .text_form = kTextForm,
-                          .int_digits = kIntDigits}},
-     .published = PublishedOffsets{.size = 584,
-                                   .runtime = 3,
-                                   .interpreter = 6,
-                                   .gil = 14,
-                                   .thread = 20,
-                                   .thread_id = 24,
-                                   .frame = 28,
-                                   .code = 34,
-                                   .object_type = 45,
-                                   .bytes = 64,
-                                   .text = 67,
-                                   .threads_after_next = 80,
-                                   .collector = 10,
-                                   .collector_state = 71,
-                                   .collecting_after_threads = 256},
-     .bad_releases = kBad313,
-     .unmaps_used_arenas = {.first = 0, .last = 11},
-     .adds_code_watchers = {.first = 12, .last = 0xff},
-     .fails_on_odd_names = kAllReleases},
-    {.minor = 14,
-     .layout = {.pending_calls = 2848,
-                .queue = QueueForm::kArray,
-                .code_arenas = 2760,  // 3.14.0 to 3.14.2
-                .eval_frame = 8520,
-                .eval_breaker = kThreadEvalBreaker,
-                .signals_pending_bit = kSignalsPendingBit,
-                .calls_to_do_bit = kCallsToDoBit,
-                .next_thread = 8,
-                .thread_interpreter = 16,
-                .thread_id = 152,
-                .audit_hooks = 10912,
-                .trace_function = 88,
-                .profile_function = 80,
-                .publishes_tasks = true,
-                .calls_c = opcodes(kCallsC314),
-                .stack = {.previous_thread = 0,
-                          .native_thread_id = 160,
-                          .current_frame = 72,
-                          .frame_size = 88,
-                          .executable = 0,
-                          .executable_tags = 3,
-                          .previous = 8,
-                          .instruction = 56,
-                          .owner = 74,
-                          .owners = kFrameOwners,
-                          .stack_end = 64,
-                          .file_name = 112,
-                          .qualified_name = 128,
-                          .line_table = 136,
-                          .first_line = 68,
-                          .byte_code = 208,
-                          .type = 8,
-                          .item_count = 16,
-                          .bytes_data = 32,
-                          .text_length = 16,
-                          .text_state = 32,
-                          .ascii_data = 40,
-                          .text_form = kTextForm,
-                          .int_digits = kIntDigits}},
-     .published = PublishedOffsets{.size = 760,
-                                   .runtime = 3,
-                                   .interpreter = 6,
-                                   .gil = 15,
-                                   .thread = 23,
-                                   .thread_id = 27,
-                                   .frame = 31,
-                                   .code = 39,
-                                   .object_type = 51,
-                                   .bytes = 74,
-                                   .text = 77,
-                                   .threads_after_next = 72,
-                                   .collector = 11,
-                                   .collector_state = 81,
-                                   .collecting_after_threads = 256,
-                                   .thread_byte_code = 49,
-                                   .byte_code_index = 38},
-     .free_threaded_interned = 8,
-     .bad_releases = kBad314,
-     .unmaps_used_arenas = {.first = 0, .last = 2},
-     .adds_code_watchers = kAllReleases,
-     .fails_on_odd_names = {.first = 0, .last = 9},  // 3.14.10 was tried, no earlier one
-     .activates_once = true,
-     .checks_c_stack = true},
-    {.minor = 15,
-     .layout = {.pending_calls = 2976,
-                .queue = QueueForm::kArray,
-                .code_arenas = 0,
-                .eval_frame = 8472,
-                .eval_breaker = kThreadEvalBreaker,
-                .signals_pending_bit = kSignalsPendingBit,
-                .calls_to_do_bit = kCallsToDoBit,
-                .next_thread = 8,
-                .thread_interpreter = 16,
-                .thread_id = 176,
-                .audit_hooks = 10888,
-                .trace_function = 112,
-                .profile_function = 104,
-                .publishes_tasks = true,
-                .calls_c = opcodes(kCallsC315),
-                .stack = {.previous_thread = 0,
-                          .native_thread_id = 184,
-                          .current_frame = 72,
-                          .frame_size = 88,
-                          .executable = 0,
-                          .executable_tags = 3,
-                          .previous = 8,
-                          .instruction = 56,
-                          .owner = 74,
-                          .owners = kFrameOwners,
-                          .stack_end = 64,
-                          .file_name = 112,
-                          .qualified_name = 128,
-                          .line_table = 136,
-                          .first_line = 68,
-                          .byte_code = 208,
-                          .type = 8,
-                          .item_count = 16,
-                          .bytes_data = 32,
-                          .text_length = 16,
-                          .text_state = 32,
-                          .ascii_data = 40,
-                          .text_form = kTextForm,
-                          .int_digits = kIntDigits}},
-     .published = PublishedOffsets{.size = 888,
-                                   .runtime = 3,
-                                   .interpreter = 6,
-                                   .gil = 15,
-                                   .thread = 23,
-                                   .thread_id = 30,
-                                   .frame = 39,
-                                   .code = 47,
-                                   .object_type = 59,
-                                   .bytes = 86,
-                                   .text = 89,
-                                   .threads_after_next = 72,
-                                   .collector = 11,
-                                   .collector_state = 94,
-                                   .collecting_after_threads = 176,
-                                   .thread_byte_code = 57,
-                                   .byte_code_index = 46},
-     .free_threaded_interned = 8,
-     .adds_code_watchers = kAllReleases,
-     .activates_once = true,
-     .checks_c_stack = true},
-});
+// Source: the headers of 3.12.1 (Include/internal/pycore_runtime.h, pycore_interp.h,
+// pycore_ceval_state.h, pycore_frame.h, cpython/{pystate,code,unicodeobject}.h).
+constexpr LayoutFacts kFacts312{
+    .minor = 12,
+    .layout = {.runtime_size = 459944,
+               .initialized = 16,
+               .finalizing = 24,
+               .interpreters_main = 48,
+               .main_thread = 64,
+               .pending_calls = 2016,
+               .queue = QueueForm::kRing32,
+               // _PyRuntime.ceval.signals_pending, the word before pending_mainthread
+               .signals_pending = 2008,
+               .code_arenas = 1960,
+               .interpreter_id = 8,
+               .next_interpreter = 0,
+               .threads_head = 72,
+               .gil = 384,
+               .eval_frame = 1744,
+               .gc_collecting = 312,
+               .eval_breaker = 368,
+               .eval_breaker_per_thread = false,
+               .next_thread = 8,
+               .thread_interpreter = 16,
+               .thread_id = 136,
+               .audit_hooks = 267208,
+               .trace_function = 72,
+               .profile_function = 64,
+               .gil_last_holder = 8,
+               .gil_locked = 16,
+               .calls_c = opcodes(kCallsC312),
+               .stack = {.previous_thread = 0,
+                         .native_thread_id = 144,
+                         .current_frame = 56,
+                         .frame_in_cframe = true,
+                         .previous_cframe = 8,  // struct _PyCFrame {current_frame, previous}
+                         .frame_size = 80,
+                         .executable = 0,
+                         .executable_tags = 0,
+                         .previous = 8,
+                         .instruction = 56,
+                         .owner = 70,
+                         .owners = kFrameOwners,
+                         .stack_end = 64,
+                         .stack_end_is_index = true,
+                         .file_name = 112,
+                         .qualified_name = 128,
+                         .line_table = 136,
+                         .first_line = 68,
+                         .byte_code = 192,
+                         .type = 8,
+                         .item_count = 16,
+                         .bytes_data = 32,
+                         .text_length = 16,
+                         .text_state = 32,
+                         .ascii_data = 40,
+                         .text_form = kTextForm,
+                         .int_digits = kIntDigits}},
+    .bad_releases = kBad312,
+    .unmaps_used_arenas = kAllReleases,
+    .fails_on_odd_names = kAllReleases};
+
+// 3.13 publishes most of the others (_Py_DebugOffsets).
+constexpr LayoutFacts kFacts313 = [] {
+  auto stack = kFacts312.layout.stack;
+  stack.native_thread_id = 160;
+  stack.current_frame = 72;
+  stack.frame_in_cframe = false;
+  stack.previous_cframe = 0;
+  stack.byte_code = 200;
+  return LayoutFacts{.minor = 13,
+                     .layout = {.pending_calls = 2640,
+                                .queue = QueueForm::kArray,
+                                .code_arenas = 2576,
+                                .eval_frame = 8472,
+                                .eval_breaker = kThreadEvalBreaker,
+                                .signals_pending_bit = kSignalsPendingBit,
+                                .calls_to_do_bit = kCallsToDoBit,
+                                .next_thread = 8,
+                                .thread_interpreter = 16,
+                                .thread_id = 152,
+                                .audit_hooks = 10808,
+                                .trace_function = 88,
+                                .profile_function = 80,
+                                .calls_c = opcodes(kCallsC313),
+                                .stack = stack},
+                     .published = PublishedOffsets{.size = 584,
+                                                   .runtime = 3,
+                                                   .interpreter = 6,
+                                                   .gil = 14,
+                                                   .thread = 20,
+                                                   .thread_id = 24,
+                                                   .frame = 28,
+                                                   .code = 34,
+                                                   .object_type = 45,
+                                                   .bytes = 64,
+                                                   .text = 67,
+                                                   .threads_after_next = 80,
+                                                   .collector = 10,
+                                                   .collector_state = 71,
+                                                   .collecting_after_threads = 256},
+                     .bad_releases = kBad313,
+                     .unmaps_used_arenas = {.first = 0, .last = 11},
+                     .adds_code_watchers = {.first = 12, .last = 0xff},
+                     .fails_on_odd_names = kAllReleases};
+}();
+
+// 3.14 is 3.13, but:
+constexpr LayoutFacts kFacts314 = [] {
+  auto facts = kFacts313;
+  facts.minor = 14;
+  facts.layout.pending_calls = 2848;
+  facts.layout.code_arenas = 2760;  // 3.14.0 to 3.14.2
+  facts.layout.eval_frame = 8520;
+  facts.layout.audit_hooks = 10912;
+  facts.layout.publishes_tasks = true;
+  facts.layout.calls_c = opcodes(kCallsC314);
+  auto& stack = facts.layout.stack;
+  stack.frame_size = 88;
+  stack.executable_tags = 3;
+  stack.owner = 74;
+  stack.stack_end_is_index = false;
+  stack.byte_code = 208;
+  facts.published = PublishedOffsets{.size = 760,
+                                     .runtime = 3,
+                                     .interpreter = 6,
+                                     .gil = 15,
+                                     .thread = 23,
+                                     .thread_id = 27,
+                                     .frame = 31,
+                                     .code = 39,
+                                     .object_type = 51,
+                                     .bytes = 74,
+                                     .text = 77,
+                                     .threads_after_next = 72,
+                                     .collector = 11,
+                                     .collector_state = 81,
+                                     .collecting_after_threads = 256,
+                                     .thread_byte_code = 49,
+                                     .byte_code_index = 38};
+  facts.free_threaded_interned = 8;
+  facts.bad_releases = kBad314;
+  facts.unmaps_used_arenas = {.first = 0, .last = 2};
+  facts.adds_code_watchers = kAllReleases;
+  facts.fails_on_odd_names = {.first = 0, .last = 9};  // 3.14.10 was tried, no earlier one
+  facts.activates_once = true;
+  facts.checks_c_stack = true;
+  return facts;
+}();
+
+// 3.15 is 3.14, but:
+constexpr LayoutFacts kFacts315 = [] {
+  auto facts = kFacts314;
+  facts.minor = 15;
+  facts.layout.pending_calls = 2976;
+  facts.layout.code_arenas = 0;
+  facts.layout.eval_frame = 8472;
+  facts.layout.thread_id = 176;
+  facts.layout.audit_hooks = 10888;
+  facts.layout.trace_function = 112;
+  facts.layout.profile_function = 104;
+  facts.layout.calls_c = opcodes(kCallsC315);
+  facts.layout.stack.native_thread_id = 184;
+  auto& published = *facts.published;
+  published.size = 888;
+  published.thread_id = 30;
+  published.frame = 39;
+  published.code = 47;
+  published.object_type = 59;
+  published.bytes = 86;
+  published.text = 89;
+  published.collector_state = 94;
+  published.collecting_after_threads = 176;
+  published.thread_byte_code = 57;
+  published.byte_code_index = 46;
+  facts.bad_releases = {};
+  facts.unmaps_used_arenas = kNoRelease;
+  facts.fails_on_odd_names = kNoRelease;
+  return facts;
+}();
+
+constexpr std::array kFacts{kFacts312, kFacts313, kFacts314, kFacts315};
 
 static_assert(std::ranges::all_of(kFacts,
                                   [](const LayoutFacts& facts) {
