@@ -188,23 +188,16 @@ void FrameHistory::observe(std::uint32_t pid, std::uint32_t tid, std::uint64_t t
 
 void FrameHistory::extend(std::uint32_t pid, std::uint32_t tid, std::uint64_t time,
                           const std::vector<sample::Frame>& frames, bool inner_unknown) {
-  auto* const found = latest(pid, tid);
-  if (found == nullptr) {
-    return;
-  }
-  auto& thread = *found;
-  if (greenlets_.contains(pid) && is_other(pid, tid, frames)) {
-    keep_other(pid, thread, frames);
-    return;
-  }
-  const auto known = thread.frames.size();
-  const bool all_left = thread.observations.empty() || thread.observations.back().left == known;
-  if (all_left && shared_frames(thread.frames, frames) == known && frames.size() > known) {
-    thread.frames.insert(thread.frames.end(), frames.rbegin() + static_cast<std::ptrdiff_t>(known),
-                         frames.rend());
-    thread.lines.resize(thread.frames.size());
-    for (auto& observation : thread.observations) {
-      observation.left = static_cast<std::uint32_t>(thread.frames.size());
+  auto* const thread = latest(pid, tid);
+  const auto known = thread == nullptr ? 0 : thread->frames.size();
+  if (thread != nullptr && !(greenlets_.contains(pid) && is_other(pid, tid, frames)) &&
+      (thread->observations.empty() || thread->observations.back().left == known) &&
+      shared_frames(thread->frames, frames) == known && frames.size() > known) {
+    thread->frames.insert(thread->frames.end(),
+                          frames.rbegin() + static_cast<std::ptrdiff_t>(known), frames.rend());
+    thread->lines.resize(thread->frames.size());
+    for (auto& observation : thread->observations) {
+      observation.left = static_cast<std::uint32_t>(thread->frames.size());
     }
   }
   observe(pid, tid, time, frames, inner_unknown);
