@@ -18,16 +18,12 @@ namespace pyinject::cli {
 
 namespace {
 
-constexpr auto kActivateOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},
-    {"strict", 0, kFlag},
-    {"lenient", 0, kFlag},
-    {"deactivate-timeout", 0, kValue},
-    {"stats", 0, kValue},
-    {"log-format", 0, kValue},
+constexpr auto kActivateOptions = std::to_array<Option>({
+    rows::kPid.with("the targets"),
+    {"--strict", "if one fails, switch the others off again (default)"},
+    {"--lenient", "skip targets that fail"},
+    rows::kDeactivateTimeout.with("limit for undoing a failure (default: 5)"),
+    rows::kStats,
 });
 
 constexpr std::string_view kActivateHelp =
@@ -37,13 +33,7 @@ Switches CPython's perf trampoline on in the targets and leaves it on, for a
 perf that you run yourself. Programs that mostly call functions run at about
 half their speed until it is switched off.
 
-  -p, --pid LIST  the targets
-      --strict    if one fails, switch the others off again (default)
-      --lenient   skip targets that fail
-      --deactivate-timeout SEC  limit for undoing a failure (default: 5)
-      --stats FILE, --log-format json  counters to FILE; messages as JSON
-  -q, --quiet     only warnings and errors
-  -v, --verbose   print more
+{options}
 
 example, for an interpreter with frame pointers:
   perf-pyinject activate -p 4711 && perf top -g -p 4711

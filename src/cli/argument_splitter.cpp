@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/did_you_mean.hpp"
+#include "perf/record_options.hpp"
 
 #include <fmt/format.h>
 
@@ -19,6 +20,15 @@ namespace {
 using perf::OptionArgument;
 using perf::RecordOption;
 using perf::ScannedOption;
+
+std::vector<RecordOption> scanned_as(std::span<const Option> options) {
+  std::vector<RecordOption> result(options.size());
+  std::ranges::transform(options, result.begin(), [](const Option& option) -> RecordOption {
+    return {option.long_name(), option.short_name(),
+            option.has_value() ? OptionArgument::kRequired : OptionArgument::kNone};
+  });
+  return result;
+}
 
 bool is_in(const RecordOption* option, std::span<const RecordOption> table) {
   return option != nullptr && option >= table.data() && option < table.data() + table.size();
@@ -113,9 +123,10 @@ void append_for_perf(const std::vector<ScannedOption>& group, std::vector<std::s
 
 }  // namespace
 
-SplitArguments split_arguments(std::span<const std::string> words,
-                               std::span<const RecordOption> own, bool with_perf) {
-  const std::array both = {own, perf::record_options()};
+SplitArguments split_arguments(std::span<const std::string> words, std::span<const Option> own,
+                               bool with_perf) {
+  const auto table = scanned_as(own);
+  const std::array both = {std::span{table}, perf::record_options()};
   auto scanned = perf::scan_words(words, std::span{both}.first(with_perf ? 2 : 1));
   if (!scanned.problems.empty()) {
     throw CommandLineError{scanned.problems.front(), record::kUsage};
@@ -124,7 +135,7 @@ SplitArguments split_arguments(std::span<const std::string> words,
   for (auto& group : scanned.groups) {
     std::vector<ScannedOption> others;
     for (auto& one : group) {
-      if (is_in(one.option, own)) {
+      if (is_in(one.option, table)) {
         result.own.push_back(normalised(one));
         continue;
       }

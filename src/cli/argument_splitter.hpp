@@ -1,7 +1,7 @@
 // Separates the tool's own options from those of `perf record` and from the command. Pure.
 #pragma once
 
-#include "perf/record_options.hpp"
+#include "cli/option.hpp"
 
 #include <span>
 #include <string>
@@ -19,7 +19,6 @@ struct SplitArguments {
 // OWN: the tool's options (including perf options with the same names). WITH_PERF: other options
 // are for perf; false: they are errors. Throws CommandLineError.
 [[nodiscard]] SplitArguments split_arguments(std::span<const std::string> words,
-                                             std::span<const perf::RecordOption> own,
-                                             bool with_perf);
+                                             std::span<const Option> own, bool with_perf);
 
 }  // namespace pyinject::cli

@@ -1,18 +1,25 @@
 #include "cli/completions.hpp"
 
-#include "cli/completion_table.hpp"
+#include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <string>
-#include <utility>
-#include <vector>
+#include <array>
 
 namespace pyinject::cli {
 
 namespace {
+
+// Of perf record.
+constexpr auto kOfPerf = std::to_array<Option>({
+    {"-e, --event EVENT", "the event to sample"},
+    {"-F, --freq HZ", "samples per second"},
+    {"-c, --count N", "events per sample"},
+    {"-o, --output FILE", {}, Completed::kFiles, "the recording (default: perf.data)"},
+    {"--call-graph MODE", "how perf unwinds the stack", Completed::kWord, {}, "fp dwarf lbr"},
+});
 
 // TEXT for bash and zsh.
 std::string in_quotes(std::string_view text) {
@@ -33,14 +40,12 @@ std::string in_quotes_of_fish(std::string_view text) {
 }
 
 // "-p", "--pid".
-std::vector<std::string> names(const CompletedOption& option) {
+std::vector<std::string> names(const Option& option) {
   std::vector<std::string> result;
-  if (option.short_name != 0) {
-    result.push_back(fmt::format("-{}", option.short_name));
+  if (option.short_name() != 0) {
+    result.push_back(fmt::format("-{}", option.short_name()));
   }
-  if (!option.long_name.empty()) {
-    result.push_back(fmt::format("--{}", option.long_name));
-  }
+  result.push_back(fmt::format("--{}", option.long_name()));
   return result;
 }
 
@@ -77,12 +82,11 @@ std::string bash_case(const std::string& pattern, const Completion& value) {
   return value.kind == Completed::kNothing
              ? std::string{}
              : fmt::format("    {}) kind={} words={} ;;\n", pattern, bash_kind(value.kind),
-                           in_quotes(fmt::format("{}", fmt::join(value.words, " "))));
+                           in_quotes(value.words));
 }
 
 // As an action of zsh's _arguments.
 std::string zsh_action(const Completion& value) {
-  const auto words = fmt::format("{}", fmt::join(value.words, " "));
   switch (value.kind) {
     case Completed::kNothing:
     case Completed::kCommand:  // the file of zsh completes it
@@ -90,9 +94,9 @@ std::string zsh_action(const Completion& value) {
     case Completed::kUnknown:
       return ":value: ";
     case Completed::kWord:
-      return fmt::format(":value:({})", words);
+      return fmt::format(":value:({})", value.words);
     case Completed::kList:
-      return fmt::format(":list: _values -s , value {}", words);
+      return fmt::format(":list: _values -s , value {}", value.words);
     case Completed::kPids:
       return ":pid: _sequence _perf_pyinject_pids python";
     case Completed::kPerfPid:
@@ -110,21 +114,21 @@ std::string zsh_action(const Completion& value) {
 }
 
 // The specification of an option for _arguments.
-std::string zsh_option(const CompletedOption& option) {
+std::string zsh_option(const Option& option) {
   std::string description;
-  for (const char byte : option.description) {
+  for (const char byte : brief_of(option)) {
     description += byte == ']' || byte == '\\' ? "\\" : "";
     description += byte;
   }
-  const bool has_value = option.value.kind != Completed::kNothing;
+  const auto value = value_of(option);
   const auto all = names(option);
   std::string result;
   for (const auto& name : all) {
-    const std::string_view suffix = !has_value ? "" : name.starts_with("--") ? "=" : "+";
+    const std::string_view suffix = !option.has_value() ? "" : name.starts_with("--") ? "=" : "+";
     const auto others = all.size() == 1 ? std::string{} : fmt::format("({})", fmt::join(all, " "));
     result +=
         fmt::format("        {}\n", in_quotes(fmt::format("{}{}{}[{}]{}", others, name, suffix,
-                                                          description, zsh_action(option.value))));
+                                                          description, zsh_action(value))));
   }
   return result;
 }
@@ -138,7 +142,6 @@ std::string zsh_operands(const Completion& operands) {
 
 // The arguments of fish's complete for VALUE.
 std::string fish_value(const Completion& value) {
-  const auto words = fmt::format("{}", fmt::join(value.words, " "));
   switch (value.kind) {
     case Completed::kNothing:
     case Completed::kCommand:
@@ -146,9 +149,9 @@ std::string fish_value(const Completion& value) {
     case Completed::kUnknown:
       return " -x";
     case Completed::kWord:
-      return fmt::format(" -x -a {}", in_quotes_of_fish(words));
+      return fmt::format(" -x -a {}", in_quotes_of_fish(value.words));
     case Completed::kList:
-      return fmt::format(" -x -a '(__perf_pyinject_list {})'", words);
+      return fmt::format(" -x -a '(__perf_pyinject_list {})'", value.words);
     case Completed::kPids:
       return " -x -a '(__perf_pyinject_list (__perf_pyinject_pids python))'";
     case Completed::kPerfPid:
@@ -165,20 +168,51 @@ std::string fish_value(const Completion& value) {
   return "";
 }
 
-std::string fish_option(const CompletedOption& option, std::string_view condition) {
-  return fmt::format("complete -c perf-pyinject -n {}{}{} -d {}{}\n", in_quotes_of_fish(condition),
-                     option.short_name == 0 ? "" : fmt::format(" -s {}", option.short_name),
-                     option.long_name.empty() ? "" : fmt::format(" -l {}", option.long_name),
-                     in_quotes_of_fish(option.description), fish_value(option.value));
+std::string fish_option(const Option& option, std::string_view condition) {
+  return fmt::format(
+      "complete -c perf-pyinject -n {}{} -l {} -d {}{}\n", in_quotes_of_fish(condition),
+      option.short_name() == 0 ? "" : fmt::format(" -s {}", option.short_name()),
+      option.long_name(), in_quotes_of_fish(brief_of(option)), fish_value(value_of(option)));
 }
 
 }  // namespace
+
+std::vector<Option> completed_options(const VerbSpec& verb) {
+  auto all = options_of(verb);
+  if (verb.operands == Completed::kCommand) {
+    all.insert(all.end(), kOfPerf.begin(), kOfPerf.end());
+  }
+  return all;
+}
+
+Completion value_of(const Option& option) {
+  if (!option.has_value()) {
+    return {};
+  }
+  return {option.value, option.list == nullptr ? std::string{option.words}
+                                               : fmt::format("{}", fmt::join(option.list(), " "))};
+}
+
+std::string brief_of(const Option& option) {
+  if (!option.brief.empty()) {
+    return std::string{option.brief};
+  }
+  constexpr std::size_t kLongest = 60;
+  auto text = option.help;
+  for (const std::string_view end : {"; ", ". ", ": ", " ("}) {
+    text = text.substr(0, text.find(end));
+  }
+  if (text.size() > kLongest) {
+    text = text.substr(0, text.rfind(' ', kLongest));
+  }
+  return std::string{text};
+}
 
 std::string bash_table() {
   std::string options;
   std::string values;
   std::string operands;
-  const auto add = [&](std::string_view verb, const std::vector<CompletedOption>& all) {
+  const auto add = [&](std::string_view verb, const std::span<const Option> all) {
     std::vector<std::string> of_verb;
     for (const auto& option : all) {
       std::vector<std::string> patterns;
@@ -186,15 +220,15 @@ std::string bash_table() {
         of_verb.push_back(name);
         patterns.push_back(fmt::format("{}:{}", verb, name));
       }
-      values += bash_case(fmt::format("{}", fmt::join(patterns, "|")), option.value);
+      values += bash_case(fmt::format("{}", fmt::join(patterns, "|")), value_of(option));
     }
     options += fmt::format("    '{}') options={} ;;\n", verb,
                            in_quotes(fmt::format("{}", fmt::join(of_verb, " "))));
   };
-  add("", completed_global_options());
+  add("", global_options());
   for (const auto* const verb : verbs()) {
     add(verb->name, completed_options(*verb));
-    operands += bash_case(std::string{verb->name}, completed_operands(*verb));
+    operands += bash_case(std::string{verb->name}, Completion{verb->operands});
   }
   constexpr std::string_view kFunction = "{}() {{\n  case $1 in\n{}  esac\n}}\n";
   return fmt::format("_perf_pyinject_verbs='{}'\n", fmt::join(verb_names(), " ")) +
@@ -209,7 +243,7 @@ std::string zsh_table() {
     result += fmt::format("  {}\n", in_quotes(fmt::format("{}:{}", verb->name, verb->summary)));
   }
   result += ")\n_perf_pyinject_global=(\n";
-  for (const auto& option : completed_global_options()) {
+  for (const auto& option : global_options()) {
     result += zsh_option(option);
   }
   result += ")\n_perf_pyinject_specify() {\n  case $1 in\n";
@@ -218,7 +252,7 @@ std::string zsh_table() {
     for (const auto& option : completed_options(*verb)) {
       result += zsh_option(option);
     }
-    result += zsh_operands(completed_operands(*verb)) + "      ) ;;\n";
+    result += zsh_operands(Completion{verb->operands}) + "      ) ;;\n";
   }
   return result + "  esac\n}\n";
 }
@@ -226,7 +260,7 @@ std::string zsh_table() {
 std::string fish_table() {
   std::string result =
       fmt::format("set -g __perf_pyinject_verbs {}\n", fmt::join(verb_names(), " "));
-  for (const auto& option : completed_global_options()) {
+  for (const auto& option : global_options()) {
     result += fish_option(option, "__perf_pyinject_at ''");
   }
   for (const auto* const verb : verbs()) {
@@ -236,7 +270,7 @@ std::string fish_table() {
     for (const auto& option : completed_options(*verb)) {
       result += fish_option(option, condition);
     }
-    const auto operands = completed_operands(*verb);
+    const auto operands = Completion{verb->operands};
     if (operands.kind == Completed::kCommand) {
       result += fmt::format(
           "complete -c perf-pyinject -n '{}; and __perf_pyinject_in_command' -a "

@@ -19,15 +19,12 @@ namespace pyinject::cli {
 
 namespace {
 
-constexpr auto kDeactivateOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},
-    {"abandoned", 0, kFlag},
-    {"deactivate-timeout", 0, kValue},
-    {"stats", 0, kValue},
-    {"log-format", 0, kValue},
+constexpr auto kDeactivateOptions = std::to_array<Option>({
+    rows::kPid.with("the targets"),
+    {"--abandoned",
+     "all trampolines that a killed perf-pyinject left on; not those that activate switched on"},
+    rows::kDeactivateTimeout,
+    rows::kStats,
 });
 
 constexpr std::string_view kDeactivateHelp =
@@ -36,13 +33,7 @@ constexpr std::string_view kDeactivateHelp =
 Switches off trampolines that perf-pyinject has switched on. Trampolines that a
 program has switched on itself (python -X perf, or its own call) stay on.
 
-  -p, --pid LIST  the targets
-      --abandoned  all trampolines that a killed perf-pyinject left on; not
-                  those that activate switched on
-      --deactivate-timeout SEC  limit for all targets together (default: 5)
-      --stats FILE, --log-format json  counters to FILE; messages as JSON
-  -q, --quiet     only warnings and errors
-  -v, --verbose   print more
+{options}
 
 example:
   perf-pyinject deactivate -p 4711

@@ -7,6 +7,7 @@
 #include "pyinject/base/unique_fd.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -54,13 +55,8 @@ std::optional<EngineName> engine_by_name(std::string_view name) {
 
 // "trampoline, bpf or auto".
 std::string list_engines() {
-  const auto engines = record::engine_names();
-  std::string names;
-  for (const auto& one : engines) {
-    names += names.empty() ? "" : &one == &engines.back() ? " or " : ", ";
-    names += one.name;
-  }
-  return names;
+  const auto names = engine_words();
+  return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
 // PLACE: FILE:LINE.
@@ -108,6 +104,14 @@ std::optional<std::string> read_config(const std::string& path) {
 }
 
 }  // namespace
+
+std::vector<std::string> engine_words() {
+  std::vector<std::string> names;
+  for (const auto& one : record::engine_names()) {
+    names.emplace_back(one.name);
+  }
+  return names;
+}
 
 DefaultEngineSources default_engine_sources() {
   DefaultEngineSources sources;

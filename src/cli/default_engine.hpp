@@ -42,6 +42,8 @@ struct DefaultEngineSources {
 [[nodiscard]] std::optional<DefaultEngine> parse_config(std::string_view text,
                                                         std::string_view file);
 
+[[nodiscard]] std::vector<std::string> engine_words();
+
 // The value of --engine. Throws CommandLineError.
 [[nodiscard]] record::EngineName parse_engine(const std::string& name);
 

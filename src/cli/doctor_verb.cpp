@@ -14,14 +14,10 @@ namespace pyinject::cli {
 
 namespace {
 
-constexpr auto kDoctorOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},
-    {"json", 0, kFlag},
-    {"perf", 0, kValue},
-    {"log-format", 0, kValue},
+constexpr auto kDoctorOptions = std::to_array<Option>({
+    rows::kPid.with("also check these processes"),
+    rows::kPerf.with("perf to check (default: PERF, or perf on PATH)"),
+    {"--json", "for programs: docs/doctor-json.md describes the fields"},
 });
 
 constexpr std::string_view kDoctorHelp =
@@ -39,12 +35,7 @@ line begins with
 and "fix:" is the command, or what to do. Nothing is changed, and no process is
 stopped. perf makes a trial recording of a command that does nothing.
 
-  -p, --pid LIST  also check these processes
-      --perf PATH perf to check (default: PERF, or perf on PATH)
-      --json      for programs: docs/doctor-json.md describes the fields
-      --log-format json  messages as JSON
-  -q, --quiet     only warnings and errors
-  -v, --verbose   print more
+{options}
 
 exit status: 0 if record would work with some engine, with each process of -p;
 1 if it would not; 125 if doctor itself failed; 129 for a wrong option.

@@ -47,21 +47,27 @@ using python::Reason;
 using record::kFailure;
 using record::kUsage;
 
-constexpr auto kDumpOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},
-    {"all-cpus", 'a', kFlag},
-    {"uid", 'u', kValue},
-    {"comm", 0, kValue},
-    {"cgroup", 'G', kValue},
-    {"core", 0, kValue},
-    {"stop", 0, kFlag},
-    {"native", 0, kFlag},
-    {"json", 0, kFlag},
-    {"watch", 0, kValue},
-    {"log-format", 0, kValue},
+constexpr auto kDumpOptions = std::to_array<Option>({
+    under("which processes", rows::kPid),
+    rows::kAllCpus.with("all Python processes"),
+    rows::kUid,
+    rows::kComm,
+    rows::kCgroup,
+    {"--core FILE", "the process in this core file, as it was then", Completed::kFiles},
+    under("how to read them", {"--stop",
+                               "stop all threads for some milliseconds: all output is of one "
+                               "moment, and no stack is uncertain. Prints the time"}),
+    {"--native",
+     "also print the C functions between the Python functions; this stops a process of which a "
+     "thread runs, as --stop does"},
+    under("output", {"--json", "for programs: docs/dump-json.md describes the fields"}),
+    {"--watch TIME",
+     "repeat every TIME (such as 1s, 500ms) until Ctrl-C, or until the processes of -p have "
+     "exited; --json: one line each time"},
+    rows::kLogFormat,
+    rows::kQuiet,
+    rows::kVerbose.with("also print each kernel function that a thread is blocked in, and the "
+                        "interpreter's file"),
 });
 
 constexpr std::string_view kDumpHelp =
@@ -74,26 +80,7 @@ it waits for with its owner, and its Python stack; threads that wait for each
 other (DEADLOCK); asyncio's tasks; and suspended greenlets. No process is
 changed, and without --stop and --native none is stopped.
 
-which processes:
-  -p, --pid LIST   these processes
-  -a, --all-cpus   all Python processes
-  -u, --uid USER   only processes of USER (name or number)
-      --comm GLOB  only processes with this name: --comm 'gunicorn*'
-  -G, --cgroup CG  only processes in this cgroup or below it
-      --core FILE  the process in this core file, as it was then
-how to read them:
-      --stop       stop all threads for some milliseconds: all output is of one
-                   moment, and no stack is uncertain. Prints the time
-      --native     also print the C functions between the Python functions; this
-                   stops a process of which a thread runs, as --stop does
-output:
-      --json       for programs: docs/dump-json.md describes the fields
-      --watch TIME  repeat every TIME (such as 1s, 500ms) until Ctrl-C, or until
-                   the processes of -p have exited; --json: one line each time
-      --log-format json  messages as JSON
-  -q, --quiet      only warnings and errors
-  -v, --verbose    also print each kernel function that a thread is blocked in,
-                   and the interpreter's file
+{options}
 
 The stack of a thread that runs is read until two reads agree. If its inner
 functions change too fast, a line says so above the outer ones. System calls

@@ -31,14 +31,33 @@ namespace {
 
 using record::kUsage;
 
-constexpr auto kExportOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},   {"quiet", 'q', kFlag},   {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},   {"children", 0, kFlag},  {"all-cpus", 'a', kFlag},
-    {"uid", 'u', kValue},   {"comm", 0, kValue},     {"cgroup", 'G', kValue},
-    {"delay", 'd', kValue}, {"freq", 'F', kValue},   {"off-cpu", 0, kFlag},
-    {"what", 0, kValue},    {"event", 0, kValue},    {"stats", 0, kValue},
-    {"engine", 0, kValue},  {"perf", 0, kValue},     {"output", 'o', kValue},
-    {"input", 'i', kValue}, {"format", 'f', kValue}, {"log-format", 0, kValue},
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const auto& format : exports::formats()) {
+    names.emplace_back(format.name);
+  }
+  return names;
+}
+
+constexpr auto kExportOptions = std::to_array<Option>({
+    under("output",
+          {"-f, --format F", "one of these", Completed::kWord, "the format", {}, format_names}),
+    {"-o, --output F", "the file; by default stdout", Completed::kFiles},
+    rows::kInput,
+    {"--event NAME", "only samples of this event: cpu-clock, context-switches, ..."},
+    under("which processes, and how to record them", rows::kPid),
+    rows::kChildren,
+    rows::kAllCpus,
+    rows::kUid,
+    rows::kComm,
+    rows::kCgroup,
+    rows::kDelay,
+    rows::kFreq,
+    rows::kOffCpu.with("also record where threads wait"),
+    rows::kWhat,
+    rows::kEngine,
+    rows::kPerf,
+    under("messages", rows::kStats),
 });
 
 constexpr std::string_view kExportHelp =
@@ -60,20 +79,7 @@ formats:
   otlp         OpenTelemetry collectors and stores; the protocol is in alpha
   jsonl        a JSON object for each sample, for programs of your own
 
-output:
-  -f, --format F   one of these
-  -o, --output F   the file; by default stdout
-  -i, --input F    the same as FILE
-      --event NAME  only samples of this event: cpu-clock, context-switches, ...
-which processes, and how to record them:
-  -p, --children, -a, -u, --comm, -G, -d, -F, --off-cpu, --engine, --perf: see
-  perf-pyinject flamegraph --help
-      --what LIST  what else to record, as in record --help
-messages:
-      --stats FILE  counters to FILE
-      --log-format json  messages as JSON
-  -q, --quiet      only warnings and errors
-  -v, --verbose    more messages
+{options}
 
 exit status: 0; 125 nothing to export, or refused; 129 usage
 
@@ -87,16 +93,14 @@ void parse_export(const VerbArguments& arguments, CommandLine& line) {
   if (line.help) {
     return;
   }
-  std::vector<std::string_view> names;
-  std::ranges::transform(exports::formats(), std::back_inserter(names), &exports::Format::name);
   const auto name = parsed.value("format");
   const auto* const format = name ? exports::find_format(*name) : nullptr;
   if (format == nullptr) {
-    throw CommandLineError{name
-                               ? fmt::format("--format {}: expected one of: {}",
-                                             base::printable(*name), fmt::join(names, ", "))
-                               : fmt::format("export needs a format: -f {}", fmt::join(names, "|")),
-                           kUsage};
+    throw CommandLineError{
+        name ? fmt::format("--format {}: expected one of: {}", base::printable(*name),
+                           fmt::join(format_names(), ", "))
+             : fmt::format("export needs a format: -f {}", fmt::join(format_names(), "|")),
+        kUsage};
   }
   line.options = ExportCommand{.source = parse_source(export_verb, parsed),
                                .format = format,
@@ -159,6 +163,7 @@ const VerbSpec export_verb{.name = "export",
                            .options = kExportOptions,
                            .parse = parse_export,
                            .run = run_export,
-                           .help = kExportHelp};
+                           .help = kExportHelp,
+                           .operands = Completed::kRecordings};
 
 }  // namespace pyinject::cli

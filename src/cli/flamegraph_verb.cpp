@@ -33,14 +33,26 @@ using record::kUsage;
 
 constexpr std::chrono::seconds kOpens{10};
 
-constexpr auto kFlamegraphOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},   {"quiet", 'q', kFlag},     {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},   {"children", 0, kFlag},    {"all-cpus", 'a', kFlag},
-    {"uid", 'u', kValue},   {"comm", 0, kValue},       {"cgroup", 'G', kValue},
-    {"delay", 'd', kValue}, {"freq", 'F', kValue},     {"off-cpu", 0, kFlag},
-    {"engine", 0, kValue},  {"perf", 0, kValue},       {"output", 'o', kValue},
-    {"input", 'i', kValue}, {"diff", 0, kValue},       {"title", 0, kValue},
-    {"open", 0, kFlag},     {"log-format", 0, kValue},
+constexpr auto kFlamegraphOptions = std::to_array<Option>({
+    under("which processes", rows::kPid),
+    rows::kChildren,
+    rows::kAllCpus,
+    rows::kUid,
+    rows::kComm,
+    rows::kCgroup,
+    under("how", rows::kDelay),
+    rows::kFreq,
+    rows::kOffCpu,
+    rows::kEngine,
+    rows::kPerf,
+    under("output", rows::kInput),
+    {"-o, --output F", "the HTML file (default: flamegraph.html); - for stdout", Completed::kFiles},
+    {"--diff OLD",
+     "colour by the difference to the recording OLD: red functions take more than before, blue "
+     "ones less",
+     Completed::kRecordings},
+    {"--title TEXT", "title of the page"},
+    {"--open", "show it in the browser (xdg-open)"},
 });
 
 constexpr std::string_view kFlamegraphHelp =
@@ -56,29 +68,7 @@ In the browser: click to zoom, / to search, 1 2 3 for all, only Python or only
 C functions, t for one graph per thread; click a second of the heat map, or drag
 over a range, for its flame graph. ? shows all keys.
 
-which processes:
-  -p, --pid LIST   these processes
-      --children   also all Python processes below them
-  -a, --all-cpus   all processes
-  -u, --uid USER   only processes of USER (name or number)
-      --comm GLOB  only processes with this name: --comm 'gunicorn*'
-  -G, --cgroup CG  only processes in this cgroup or below it
-how:
-  -d, --delay SEC  how long to record (default: 10)
-  -F, --freq HZ    samples per second and CPU (default: 199)
-      --off-cpu    also record where threads wait: drawn next to the CPU graph
-      --engine E   auto (default), bpf or trampoline: see record --help
-      --perf PATH  the perf to run (else $PERF, else the one on PATH)
-output:
-  -i, --input F    the same as FILE
-  -o, --output F   the HTML file (default: flamegraph.html); - for stdout
-      --diff OLD   colour by the difference to the recording OLD: red functions
-                   take more than before, blue ones less
-      --title TEXT  title of the page
-      --open       show it in the browser (xdg-open)
-      --log-format json  messages as JSON
-  -q, --quiet      only warnings and errors
-  -v, --verbose    more messages
+{options}
 
 exit status: 0; 125 nothing to draw, or refused; 128 + N signal N; 129 usage
 
@@ -167,6 +157,7 @@ const VerbSpec flamegraph_verb{.name = "flamegraph",
                                .options = kFlamegraphOptions,
                                .parse = parse_flamegraph,
                                .run = run_flamegraph,
-                               .help = kFlamegraphHelp};
+                               .help = kFlamegraphHelp,
+                               .operands = Completed::kRecordings};
 
 }  // namespace pyinject::cli

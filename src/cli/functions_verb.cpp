@@ -13,14 +13,10 @@ namespace pyinject::cli {
 
 namespace {
 
-constexpr auto kFunctionsOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"input", 'i', kValue},
-    {"timeline", 0, kFlag},
-    {"json", 0, kFlag},
-    {"log-format", 0, kValue},
+constexpr auto kFunctionsOptions = std::to_array<Option>({
+    rows::kInput.with("the same as FILE, the recording (default: perf.data)"),
+    {"--timeline", "print every call and return in order instead"},
+    {"--json", "for programs: docs/functions.md describes the fields"},
 });
 
 constexpr std::string_view kFunctionsHelp =
@@ -33,12 +29,7 @@ for each call and each return; calls are 20 to 60 times slower. A generator or
 coroutine is entered when it is created and each time it is resumed; each yield
 is a return.
 
-  -i, --input FILE  the same as FILE, the recording (default: perf.data)
-      --timeline    print every call and return in order instead
-      --json        for programs: docs/functions.md describes the fields
-      --log-format json  messages as JSON
-  -q, --quiet       only warnings and errors
-  -v, --verbose     print more
+{options}
 
 examples:
   perf-pyinject record --functions -p 4711 -- sleep 1

@@ -1,5 +1,7 @@
 #include "cli/help.hpp"
 
+#include "base/text.hpp"
+#include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
 
 #include <fmt/format.h>
@@ -53,7 +55,58 @@ std::string entry(const VerbSpec& verb) {
   return fmt::format("  {:<{}}{}\n", verb.name, kSummaryColumn - 2, verb.summary);
 }
 
+std::string lay_out(std::span<const Option> options) {
+  constexpr std::size_t kColumn = 19;  // of descriptions
+  constexpr std::size_t kWidth = 80;
+  std::string text;
+  std::string term;
+  std::string help;
+  for (const auto& option : options) {
+    if (option.line == HelpLine::kNone) {
+      continue;
+    }
+    text += option.heading.empty() ? "" : fmt::format("{}:\n", option.heading);
+    const bool alone = term.empty() && option.line == HelpLine::kOwn;
+    term += term.empty() ? "" : ", ";
+    term += alone ? option.term : option.term.substr(0, option.term.find(','));
+    help += (help.empty() ? "" : "; ") + std::string{option.help};
+    if (option.line == HelpLine::kOwn) {
+      const auto* const margin = term.starts_with("--") ? "      " : "  ";
+      text += filled(fmt::format("{:<{}} ", margin + term, kColumn - 2), help, kColumn, kWidth);
+      text += '\n';
+      term.clear();
+      help.clear();
+    }
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string filled(std::string line, std::string_view words, std::size_t indent,
+                   std::size_t width) {
+  std::string text;
+  bool fresh = line.empty();
+  for (const auto word : base::split(words, ' ')) {
+    if (word.empty()) {
+      continue;
+    }
+    if (!fresh && line.size() + 1 + word.size() > width) {
+      text += line + "\n";
+      line.assign(indent, ' ');
+      fresh = true;
+    }
+    line += fresh ? "" : " ";
+    line += word;
+    fresh = false;
+  }
+  return text + line;
+}
+
+std::string verb_help(const VerbSpec& verb) {
+  std::string text{verb.help};
+  return text.replace(text.find(kOptionsMark), kOptionsMark.size() + 1, lay_out(options_of(verb)));
+}
 
 std::string general_help() {
   std::string text{kBeforeVerbs};

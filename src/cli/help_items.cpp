@@ -1,6 +1,7 @@
 #include "cli/help_items.hpp"
 
 #include "base/text.hpp"
+#include "cli/verb_options.hpp"
 
 #include <utility>
 
@@ -9,8 +10,6 @@ namespace pyinject::cli {
 namespace {
 
 using Kind = HelpPart::Kind;
-
-constexpr std::size_t kDeepestTerm = 8;  // deeper lines continue a description
 
 class HelpParser {
  public:
@@ -31,6 +30,13 @@ class HelpParser {
       take_indented(line, indent);
     }
     ended_ = false;
+  }
+
+  void take(const Option& option) {
+    if (!option.heading.empty()) {
+      parts_.push_back({Kind::kHeading, {}, std::string{option.heading}});
+    }
+    parts_.push_back({Kind::kItem, std::string{option.term}, std::string{option.help}});
   }
 
   std::vector<HelpPart> finish() && { return std::move(parts_); }
@@ -54,8 +60,7 @@ class HelpParser {
 
   void take_indented(std::string_view line, std::size_t indent) {
     const auto words = line.substr(indent);
-    if (indent > kDeepestTerm ||
-        (indent > 2 && !words.starts_with('-') && continues(Kind::kItem))) {
+    if (indent > 2) {
       join(Kind::kItem, words);
       return;
     }
@@ -97,10 +102,16 @@ class HelpParser {
 
 }  // namespace
 
-std::vector<HelpPart> parse_help(std::string_view help) {
+std::vector<HelpPart> help_parts(const VerbSpec& verb) {
   HelpParser parser;
-  for (const auto line : base::split(help, '\n')) {
-    parser.take(line);
+  for (const auto line : base::split(verb.help, '\n')) {
+    if (line != kOptionsMark) {
+      parser.take(line);
+      continue;
+    }
+    for (const auto& option : options_of(verb)) {
+      parser.take(option);
+    }
   }
   return std::move(parser).finish();
 }

@@ -1,5 +1,7 @@
-// The parts of a verb's help text, for manual pages and completions.
+// The parts of a verb's help text, for manual pages.
 #pragma once
+
+#include "cli/verb.hpp"
 
 #include <string>
 #include <string_view>
@@ -14,8 +16,9 @@ struct HelpPart {
   std::string text;  // kUsage, kCode: lines; others: one line
 };
 
-// HELP: as in VerbSpec. Lines of text at the left margin are paragraphs; a line that ends with a
-// colon is a heading; indented lines are items, or code below "example:" and "examples:".
-[[nodiscard]] std::vector<HelpPart> parse_help(std::string_view help);
+// Each option of VERB is an item. Its text: lines at the left margin are paragraphs; a line that
+// ends with a colon is a heading; indented lines are items, or code below "example:" and
+// "examples:".
+[[nodiscard]] std::vector<HelpPart> help_parts(const VerbSpec& verb);
 
 }  // namespace pyinject::cli

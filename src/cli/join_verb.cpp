@@ -14,18 +14,16 @@ namespace pyinject::cli {
 
 namespace {
 
-constexpr auto kJoinOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"perf", 0, kValue},
-    {"gil", 0, kFlag},
-    {"tasks", 0, kFlag},
-    {"lines", 0, kFlag},
-    {"keep-raw", 0, kFlag},
-    {"python-only", 0, kFlag},
-    {"stats", 0, kValue},
-    {"log-format", 0, kValue},
+constexpr auto kJoinOptions = std::to_array<Option>({
+    rows::kPerfOfCache,
+    rows::kGil,
+    rows::kTasks,
+    {"--lines",
+     "add line numbers to the function names; as a column: perf report "
+     "--children -g none -s sym,srcline"},
+    rows::kPythonOnly,
+    {"--keep-raw", "also keep perf's own file, as NAME.raw"},
+    rows::kStats,
 });
 
 constexpr std::string_view kJoinHelp =
@@ -40,15 +38,7 @@ Ctrl-C detaches: perf goes on, and the stacks collected so far are added when
 perf exits. A second Ctrl-C drops them. perf and its targets are otherwise
 unchanged.
 
-      --perf PATH  the perf whose build-id cache is used
-      --gil, --tasks  mark who holds the GIL, which asyncio task runs (3.14+)
-      --lines      add line numbers to the function names; as a column:
-                   perf report --children -g none -s sym,srcline
-      --python-only  keep only Python functions: perf's Self column shows them
-      --keep-raw   also keep perf's own file, as NAME.raw
-      --stats FILE, --log-format json  counters to FILE; messages as JSON
-  -q, --quiet      only warnings and errors
-  -v, --verbose    print more
+{options}
 
 exit status: 0 if perf's file has the stacks and no signal came; 125 refused or
 failed; 128 + N after signal N; 129 usage
@@ -87,6 +77,7 @@ const VerbSpec join_verb{.name = "join",
                          .options = kJoinOptions,
                          .parse = parse_join,
                          .run = run_join,
-                         .help = kJoinHelp};
+                         .help = kJoinHelp,
+                         .operands = Completed::kPerfPid};
 
 }  // namespace pyinject::cli

@@ -1,6 +1,7 @@
 #include "cli/manual.hpp"
 
 #include "base/text.hpp"
+#include "cli/help.hpp"
 #include "cli/help_items.hpp"
 
 #include <fmt/format.h>
@@ -48,21 +49,13 @@ std::string roff(std::string_view text) {
 }
 
 // TEXT, of one line, in lines that the linters of manual pages accept.
-std::string filled(std::string_view text) {
+std::string filled_roff(std::string_view text) {
   constexpr std::size_t kLongest = 78;
-  std::string result;
-  std::size_t column = 0;
+  std::string escaped;
   for (const auto word : base::split(text, ' ')) {
-    const auto escaped = roff(word);
-    if (escaped.empty()) {
-      continue;
-    }
-    const bool wraps = column + 1 + escaped.size() > kLongest;
-    result += column == 0 ? "" : wraps ? "\n" : " ";
-    column = (wraps || column == 0 ? 0 : column + 1) + escaped.size();
-    result += escaped;
+    escaped += roff(word) + ' ';
   }
-  return result;
+  return filled({}, escaped, 0, kLongest);
 }
 
 std::string upper(std::string_view text) {
@@ -79,11 +72,11 @@ class ManualWriter {
  public:
   ManualWriter(const VerbSpec& verb, std::string_view date) {
     text_ = fmt::format(
-        ".\\\" Generated from the verb's help text.\n"
+        ".\\\" Generated from the verb's options and help text.\n"
         ".TH {} 1 {} perf\\-pyinject \"perf\\-pyinject manual\"\n"
         ".SH NAME\n{}\n",
         roff("PERF-PYINJECT-" + upper(verb.name)), date,
-        filled(fmt::format("perf-pyinject-{} - {}", verb.name, verb.summary)));
+        filled_roff(fmt::format("perf-pyinject-{} - {}", verb.name, verb.summary)));
   }
 
   void add(const HelpPart& part) {
@@ -100,7 +93,7 @@ class ManualWriter {
         break;
       case HelpPart::Kind::kItem:
         text_ += fmt::format(".TP\n.B {}\n{}\n", quoted(part.term),
-                             part.text.empty() ? "\\&" : filled(part.text));
+                             part.text.empty() ? "\\&" : filled_roff(part.text));
         break;
       case HelpPart::Kind::kCode:
         text_ += code(part.text);
@@ -148,7 +141,7 @@ class ManualWriter {
     } else if (!fresh_) {
       text_ += ".PP\n";
     }
-    text_ += filled(text) + "\n";
+    text_ += filled_roff(text) + "\n";
   }
 
   std::string text_;
@@ -159,7 +152,7 @@ class ManualWriter {
 
 std::string manual_page(const VerbSpec& verb, std::string_view date) {
   ManualWriter writer{verb, date};
-  for (const auto& part : parse_help(verb.help)) {
+  for (const auto& part : help_parts(verb)) {
     writer.add(part);
   }
   return std::move(writer).finish();

@@ -31,39 +31,54 @@ namespace pyinject::cli {
 
 namespace {
 
-constexpr auto kRecordOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},
-    {"all-cpus", 'a', kFlag},
-    {"uid", 'u', kValue},
-    {"comm", 0, kValue},
-    {"cgroup", 'G', kValue},
-    {"children", 0, kFlag},
-    {"perf", 0, kValue},
-    {"strict", 0, kFlag},
-    {"lenient", 0, kFlag},
-    {"no-backfill", 0, kFlag},
-    {"lines", 0, kFlag},
-    {"keep-raw", 0, kFlag},
-    {"repeat", 0, kValue},
-    {"keep", 0, kValue},
-    {"max-cpu", 0, kValue},
-    {"deactivate-timeout", 0, kValue},
-    {"stats", 0, kValue},
-    {"log-format", 0, kValue},
-    {"engine", 0, kValue},
-    {"gil", 0, kFlag},
-    {"tasks", 0, kFlag},
-    {"off-cpu", 0, kFlag},
-    {"functions", 0, kFlag},
-    {"what", 0, kValue},
-    {"python-only", 0, kFlag},
-    {"push", 0, kValue},
-    {"label", 0, kValue},
-    {"spool", 0, kValue},
-    {"push-credentials", 0, kValue},
+constexpr auto kRecordOptions = std::to_array<Option>({
+    under("which processes", rows::kPid),
+    rows::kChildren.with("also all Python processes below them, now and later"),
+    rows::kAllCpus.with("all processes, in containers and started later as well"),
+    rows::kUid,
+    rows::kComm,
+    rows::kCgroup,
+    {"--strict", "fail if one target cannot be recorded (default with -p)"},
+    {"--lenient", "skip such targets (default with -a, -u, --comm, -G)"},
+    under("how",
+          rows::kEngine.with("trampoline; bpf: read stacks in the kernel, change no process "
+                             "(needs CAP_BPF, CAP_PERFMON, Linux 5.17 with BTF); auto: bpf where "
+                             "possible. Default: $PYINJECT_ENGINE, else trampoline")),
+    rows::kOffCpu.with("show where threads wait and for how long, deadlocks included"),
+    rows::kWhat.with("events for io, net, locks (timed), memory (kept), faults (touched), alloc, "
+                     "malloc (-p), cache, sched; implies bpf"),
+    with_next(rows::kGil.with("mark GIL holders")),
+    rows::kTasks.with("mark asyncio tasks (3.14+); implies bpf"),
+    {"--functions",
+     "record every call and return instead of samples (-p; 3.15 --with-dtrace; root): 1 to 3 us "
+     "each; see functions --help"},
+    {"--no-backfill", "omit functions that were entered before the attach"},
+    rows::kDeactivateTimeout.with("limit for switching trampolines off (default: 5)"),
+    rows::kPerf,
+    under("output", {"--lines",
+                     "add line numbers to the function names (trampoline: only of those entered "
+                     "before the attach)"}),
+    rows::kPythonOnly,
+    {"--repeat TIME/PERIOD",
+     "record for TIME every PERIOD (such as 30s/5m), into perf.data.<UTC time>; SIGHUP starts the "
+     "next recording"},
+    with_next({"--keep N", "keep the latest N (12)", Completed::kUnknown,
+               "keep the latest N files of --repeat"}),
+    {"--keep-raw", "keep perf's own as NAME.raw"},
+    {"--max-cpu 1%", "sample less often if --repeat takes more than this of a CPU"},
+    repeated({"--push KIND=URL",
+              "send each to pyroscope, parca, otlp (alpha), a pprof-dir; man: --label, "
+              "--push-credentials, --spool",
+              Completed::kUnknown, "send each recording of --repeat to this server"}),
+    not_in_help(repeated({"--label K=V", "a label of the profiles of --push"})),
+    not_in_help(
+        {"--push-credentials FILE", "the file with the credentials of --push", Completed::kFiles}),
+    not_in_help({"--spool DIR", "the directory for profiles that --push cannot send",
+                 Completed::kDirectories}),
+    with_next(rows::kStats),
+    rows::kLogFormat,
+    with_next(rows::kQuiet),
+    rows::kVerbose.with("also print perf's messages"),
 });
 
 constexpr std::string_view kRecordHelp =
@@ -76,40 +91,7 @@ Runs perf record and adds the Python functions to its stacks. With -p, -a, -u,
 recording. Otherwise, COMMAND is launched and profiled. Other options go to perf
 record; a few that leave no Python functions are refused, as -t, -D, --control.
 
-which processes:
-  -p, --pid LIST   these processes
-      --children   also all Python processes below them, now and later
-  -a, --all-cpus   all processes, in containers and started later as well
-  -u, --uid USER   only processes of USER (name or number)
-      --comm GLOB  only processes with this name: --comm 'gunicorn*'
-  -G, --cgroup CG  only processes in this cgroup or below it
-      --strict     fail if one target cannot be recorded (default with -p)
-      --lenient    skip such targets (default with -a, -u, --comm, -G)
-how:
-      --engine E   trampoline; bpf: read stacks in the kernel, change no process
-                   (needs CAP_BPF, CAP_PERFMON, Linux 5.17 with BTF); auto: bpf
-                   where possible. Default: $PYINJECT_ENGINE, else trampoline
-      --off-cpu    show where threads wait and for how long, deadlocks included
-      --what LIST  events for io, net, locks (timed), memory (kept), faults
-                   (touched), alloc, malloc (-p), cache, sched; implies bpf
-      --gil, --tasks  mark GIL holders, asyncio tasks (3.14+); implies bpf
-      --functions  record every call and return instead of samples (-p; 3.15
-                   --with-dtrace; root): 1 to 3 us each; see functions --help
-      --no-backfill  omit functions that were entered before the attach
-      --deactivate-timeout SEC  limit for switching trampolines off (default: 5)
-      --perf PATH  the perf to run (else $PERF, else the one on PATH)
-output:
-      --lines      add line numbers to the function names (trampoline: only of
-                   those entered before the attach)
-      --python-only  keep only Python functions: perf's Self column shows them
-      --repeat TIME/PERIOD  such as 30s/5m: record for TIME every PERIOD, into
-                   perf.data.<UTC time>; SIGHUP starts the next recording
-      --keep N, --keep-raw  keep the latest N files (12); perf's own as NAME.raw
-      --max-cpu 1%  sample less often if --repeat takes more than this of a CPU
-      --push KIND=URL  send each to pyroscope, parca, otlp (alpha), a pprof-dir;
-                   man: --label, --push-credentials, --spool
-      --stats FILE, --log-format json  counters to FILE; messages as JSON
-  -q, -v           only warnings and errors; also print perf's messages
+{options}
 
 exit status: COMMAND's, or 0 if the targets exit first; 125 refused or failed;
 126, 127 COMMAND cannot run; 129 usage; 128 + N ended by signal N
@@ -273,6 +255,7 @@ const VerbSpec record_verb{.name = "record",
                            .options = kRecordOptions,
                            .parse = parse_record,
                            .run = run_record,
-                           .help = kRecordHelp};
+                           .help = kRecordHelp,
+                           .operands = Completed::kCommand};
 
 }  // namespace pyinject::cli

@@ -30,14 +30,34 @@ namespace {
 
 using record::kUsage;
 
-constexpr auto kReportOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},      {"quiet", 'q', kFlag}, {"verbose", 'v', kFlag},
-    {"input", 'i', kValue},    {"view", 0, kValue},   {"by", 0, kValue},
-    {"sort", 0, kValue},       {"mine", 0, kValue},   {"pid", 'p', kValue},
-    {"tid", 0, kValue},        {"comm", 0, kValue},   {"task", 0, kValue},
-    {"function", 0, kValue},   {"time", 0, kValue},   {"limit", 0, kValue},
-    {"percent", 0, kValue},    {"json", 0, kFlag},    {"csv", 0, kFlag},
-    {"log-format", 0, kValue},
+constexpr auto kReportOptions = std::to_array<Option>({
+    rows::kInput,
+    {"--view V",
+     "functions (default); lines, annotate: the source (record --lines); tree: who calls whom; "
+     "waits: for what (record --off-cpu); events, side by side; threads, processes, tasks (record "
+     "--tasks) and greenlets, gil (record --gil)",
+     Completed::kWord, "which table",
+     "functions lines annotate tree waits events threads processes tasks gil"},
+    {"--by WHAT",
+     "functions with rows: python (default), native (only C and kernel functions), mixed (all)",
+     Completed::kWord, "which functions have rows", "python native mixed"},
+    {"--mine DIR", "charge the time of libraries to the innermost function with a file below DIR",
+     Completed::kDirectories},
+    {"--sort KEY", "self (default) or total", Completed::kWord, "sort by this time", "self total"},
+    {"--limit N",
+     "at most N rows in each table; tree: at most N callees of a function; annotate: N functions "
+     "(default: 3)"},
+    {"--percent P", "tree: fold paths with less than P percent (default: 1)", Completed::kUnknown,
+     "fold paths with less than P percent"},
+    under("only samples", rows::kPid.with("of these processes")),
+    {"--tid TID", "of this thread"},
+    {"--comm NAME", "of threads with this name"},
+    {"--task NAME", "of this asyncio task or greenlet: '[greenlet] serve'"},
+    {"--function F", "with the function F in the stack; annotate: show F"},
+    {"--time RANGE", "in this time, in seconds from the first sample: 2-5, 10-, -3"},
+    under("output (long text goes through $PERF_PAGER or $PAGER on a terminal)",
+          {"--json", "for programs: docs/report.md describes the fields"}),
+    {"--csv", "for programs, comma-separated"},
 });
 
 constexpr std::string_view kReportHelp =
@@ -48,30 +68,7 @@ was recorded by this tool or by perf. The time of C and kernel functions counts
 for the Python function that called them. CPU events are counted in samples,
 waits (record --off-cpu) in seconds; they have separate tables.
 
-  -i, --input FILE  the same as FILE
-      --view V     functions (default); lines, annotate: the source (record
-                   --lines); tree: who calls whom; waits: for what (record
-                   --off-cpu); events, side by side; threads, processes, tasks
-                   (record --tasks) and greenlets, gil (record --gil)
-      --by WHAT    functions with rows: python (default), native (only C and
-                   kernel functions), mixed (all)
-      --mine DIR   charge the time of libraries to the innermost function with a
-                   file below DIR
-      --sort KEY   self (default) or total
-      --limit N    at most N rows in each table; tree: at most N callees of a
-                   function; annotate: N functions (default: 3)
-      --percent P  tree: fold paths with less than P percent (default: 1)
-only samples:
-  -p, --pid LIST   of these processes
-      --tid TID    of this thread
-      --comm NAME  of threads with this name
-      --task NAME  of this asyncio task or greenlet: '[greenlet] serve'
-      --function F  with the function F in the stack; annotate: show F
-      --time RANGE  in this time, in seconds from the first sample: 2-5, 10-, -3
-output (long text goes through $PERF_PAGER or $PAGER on a terminal):
-      --json, --csv  for programs: docs/report.md describes the fields
-      --log-format json  messages as JSON
-  -q, -v           fewer or more messages
+{options}
 
 columns: self: the function is the innermost Python function (python: it was
 interpreted itself; native, kernel: in what it called); total: it is anywhere in
@@ -252,6 +249,7 @@ const VerbSpec report_verb{.name = "report",
                            .options = kReportOptions,
                            .parse = parse_report,
                            .run = run_report,
-                           .help = kReportHelp};
+                           .help = kReportHelp,
+                           .operands = Completed::kRecordings};
 
 }  // namespace pyinject::cli

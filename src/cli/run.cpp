@@ -116,7 +116,7 @@ int run(int argc, char** argv) {
       return find_default_engine(default_engine_sources());
     });
     if (line.help) {
-      const auto text = line.verb == nullptr ? general_help() : std::string{line.verb->help};
+      const auto text = line.verb == nullptr ? general_help() : verb_help(*line.verb);
       base::write_all(STDOUT_FILENO, text, "standard output");
       return 0;
     }

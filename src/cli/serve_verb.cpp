@@ -42,24 +42,25 @@ constexpr int kDefaultRate = 60;
 constexpr int kMostRate = 6000;
 constexpr int kMostServedFrequency = 10'000;
 
-constexpr auto kServeOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},
-    {"all-cpus", 'a', kFlag},
-    {"uid", 'u', kValue},
-    {"comm", 0, kValue},
-    {"cgroup", 'G', kValue},
-    {"freq", 'F', kValue},
-    {"engine", 0, kValue},
-    {"perf", 0, kValue},
-    {"listen", 0, kValue},
-    {"token-file", 0, kValue},
-    {"max-seconds", 0, kValue},
-    {"max-requests", 0, kValue},
-    {"max-rate", 0, kValue},
-    {"log-format", 0, kValue},
+constexpr auto kServeOptions = std::to_array<Option>({
+    under("which processes clients may ask for", rows::kAllCpus.with("all processes (default)")),
+    rows::kPid,
+    rows::kUid,
+    rows::kComm,
+    rows::kCgroup,
+    under("how", rows::kFreq),
+    rows::kEngine,
+    rows::kPerf,
+    under("access", {"--listen A",
+                     "the address (default: 127.0.0.1:6060). If other machines can connect, "
+                     "--token-file is needed. A unix socket has mode 0600"}),
+    {"--token-file F", "require \"Authorization: Bearer TOKEN\", with the token in F",
+     Completed::kFiles, "require the token in this file"},
+    under("limits", {"--max-seconds N", "of a profile (default: 300)", Completed::kUnknown,
+                     "the longest profile, in seconds"}),
+    {"--max-requests N", "profiles at a time (default: 2)"},
+    {"--max-rate N", "profiles per minute (default: 60)"},
+    under("messages", rows::kLogFormat),
 });
 
 constexpr std::string_view kServeHelp =
@@ -75,28 +76,7 @@ recorded until a client asks:
   GET /metrics     counters for Prometheus
   GET /healthz     ok
 
-which processes clients may ask for:
-  -a, --all-cpus   all processes (default)
-  -p, --pid LIST   these processes
-  -u, --uid USER   only processes of USER (name or number)
-      --comm GLOB  only processes with this name
-  -G, --cgroup CG  only processes in this cgroup or below it
-how:
-  -F, --freq HZ    samples per second and CPU (default: 199)
-      --engine E   auto (default), bpf or trampoline: see record --help
-      --perf PATH  the perf to run (else $PERF, else the one on PATH)
-access:
-      --listen A   the address (default: 127.0.0.1:6060). If other machines can
-                   connect, --token-file is needed. A unix socket has mode 0600
-      --token-file F  require "Authorization: Bearer TOKEN", with the token in F
-limits:
-      --max-seconds N   of a profile (default: 300)
-      --max-requests N  profiles at a time (default: 2)
-      --max-rate N      profiles per minute (default: 60)
-messages:
-      --log-format json  messages as JSON
-  -q, --quiet      only warnings and errors
-  -v, --verbose    more messages
+{options}
 
 exit status: 128 + N after signal N; 125 refused or failed; 129 usage
 

@@ -17,13 +17,12 @@ namespace pyinject::cli {
 
 namespace {
 
-constexpr auto kStatusOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},
-    {"json", 0, kFlag},
-    {"log-format", 0, kValue},
+constexpr auto kStatusOptions = std::to_array<Option>({
+    rows::kPid.with("only these processes"),
+    {"--json", "for programs: docs/status-json.md describes the fields"},
+    rows::kLogFormat,
+    rows::kQuiet,
+    rows::kVerbose.with("also print each process's reason and interpreter file"),
 });
 
 constexpr std::string_view kStatusHelp =
@@ -42,11 +41,7 @@ stopped or changed.
   only --engine bpf  record needs --engine bpf
   any other name     why it cannot be recorded: REASONS in perf-pyinject(1)
 
-  -p, --pid LIST  only these processes
-      --json      for programs: docs/status-json.md describes the fields
-      --log-format json  messages as JSON
-  -q, --quiet     only warnings and errors
-  -v, --verbose   also print each process's reason and interpreter file
+{options}
 
 examples:
   perf-pyinject status

@@ -49,22 +49,20 @@ constexpr int kSignalled = 128;  // exit status without the signal's number
 constexpr milliseconds kInterval{500};
 constexpr std::chrono::seconds kDefaultDuration{5};
 
-constexpr auto kTopOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},
-    {"all-cpus", 'a', kFlag},
-    {"uid", 'u', kValue},
-    {"comm", 0, kValue},
-    {"cgroup", 'G', kValue},
-    {"children", 0, kFlag},
-    {"freq", 'F', kValue},
-    {"once", 0, kFlag},
-    {"delay", 'd', kValue},
-    {"output", 'o', kValue},
-    {"json", 0, kFlag},
-    {"log-format", 0, kValue},
+constexpr auto kTopOptions = std::to_array<Option>({
+    under("which processes", rows::kPid),
+    rows::kChildren.with("also those that they fork"),
+    rows::kAllCpus.with("all Python processes, started later as well (default)"),
+    rows::kUid,
+    rows::kComm,
+    rows::kCgroup,
+    under("how", rows::kFreq),
+    {"--once", "sample for some seconds, print the tables, exit; no display"},
+    rows::kDelay.with("how long, with --once (default: 5)"),
+    rows::kWritten.with("with --once: also write all samples and waits: F.html is a flame graph, "
+                        "F.pb.gz for pprof, "
+                        "F.jsonl, ...: as export"),
+    {"--json", "for programs, with --once; docs/top-json.md has the fields"},
 });
 
 constexpr std::string_view kTopHelp =
@@ -78,23 +76,7 @@ kernel), and where threads wait (WAIT%). A BPF program reads the stacks
 read from outside, less often and without tasks. No process is stopped or
 changed.
 
-which processes:
-  -p, --pid LIST   these processes
-      --children   also those that they fork
-  -a, --all-cpus   all Python processes, started later as well (default)
-  -u, --uid USER   only processes of USER (name or number)
-      --comm GLOB  only processes with this name: --comm 'gunicorn*'
-  -G, --cgroup CG  only processes in this cgroup or below it
-how:
-  -F, --freq HZ    samples per second and CPU (default: 199)
-      --once       no display: sample for some seconds, print the tables, exit
-  -d, --delay SEC  with --once: how long (default: 5)
-  -o, --output F   with --once: also write all samples and waits: F.html is a
-                   flame graph, F.pb.gz for pprof, F.jsonl, ...: as export
-      --json       with --once: for programs; docs/top-json.md has the fields
-      --log-format json  messages as JSON
-  -q, --quiet      only warnings and errors
-  -v, --verbose    more messages
+{options}
 
 keys: f functions, l lines, t threads, a tasks and greenlets, P processes; 1 to
 6 sort by a column; up and down select a row, enter shows its stack; / filter;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/default_engine.hpp"
-#include "perf/record_options.hpp"
+#include "cli/option.hpp"
 
 #include <optional>
 #include <span>
@@ -24,19 +24,18 @@ struct VerbArguments {
 
 struct VerbSpec {
   std::string_view name;
-  std::string_view summary;                     // in perf-pyinject --help
-  std::span<const perf::RecordOption> options;  // the tool's own
+  std::string_view summary;         // in perf-pyinject --help
+  std::span<const Option> options;  // its own; options_of() adds those of all verbs
   // Sets all members of LINE except `verb`. If it sets `help`, the others are ignored. Throws
   // CommandLineError.
   void (*parse)(const VerbArguments& arguments, CommandLine& line);
   // LINE: as set by parse(). Returns the exit status. Throws base::Error.
   int (*run)(const CommandLine& line, Reporter& reporter, const Terminal& terminal);
-  std::string_view help;   // fits a terminal of 80 columns
-  bool reads_proc = true;  // false: it only uses files
+  std::string_view help;  // fits a terminal of 80 columns; OPTIONS take the place of kOptionsMark
+  Completed operands = Completed::kNothing;  // what it takes besides options
+  bool reads_proc = true;                    // false: it only uses files
 };
 
-// For tables of options.
-inline constexpr auto kFlag = perf::OptionArgument::kNone;
-inline constexpr auto kValue = perf::OptionArgument::kRequired;
+inline constexpr std::string_view kOptionsMark = "{options}";
 
 }  // namespace pyinject::cli

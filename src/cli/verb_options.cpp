@@ -15,13 +15,13 @@ namespace pyinject::cli {
 namespace {
 
 namespace options = boost::program_options;
-using perf::RecordOption;
 using record::kUsage;
 
-constexpr auto kGlobal = std::to_array<RecordOption>({
-    {"help", 'h', kFlag},
-    {"version", 0, kFlag},
-});
+constexpr Option kHelp = not_in_help({"-h, --help", "print the help text"});
+constexpr auto kGlobal = std::to_array<Option>(
+    {kHelp, {"--version", "print the version and the engines that are built in"}});
+constexpr auto kOfAllVerbs =
+    std::to_array<Option>({rows::kLogFormat, rows::kQuiet, rows::kVerbose, kHelp});
 
 constexpr auto kFlagOptions =
     std::to_array<FlagOption>({{"lines", &weave::WeaveFlags::lines},
@@ -97,13 +97,13 @@ void refuse_operands(const VerbSpec& verb, const ParsedWords& parsed) {
 }
 
 // Options may follow one operand.
-SplitArguments split_words(const VerbSpec& verb, const VerbArguments& arguments,
+SplitArguments split_words(std::span<const Option> own, const VerbArguments& arguments,
                            Operands operands) {
-  auto split = split_arguments(arguments.words.subspan(1), verb.options,
+  auto split = split_arguments(arguments.words.subspan(1), own,
                                operands == Operands::kPerfOptionsAndCommand);
   if (operands == Operands::kOne && split.command.size() > 1) {
     const std::span<const std::string> rest{split.command};
-    auto behind = split_arguments(rest.subspan(1), verb.options, false);
+    auto behind = split_arguments(rest.subspan(1), own, false);
     split.own.insert(split.own.end(), behind.own.begin(), behind.own.end());
     split.command.resize(1);
     split.command.insert(split.command.end(), behind.command.begin(), behind.command.end());
@@ -115,7 +115,17 @@ SplitArguments split_words(const VerbSpec& verb, const VerbArguments& arguments,
 
 std::span<const FlagOption> flag_options() { return kFlagOptions; }
 
-std::span<const RecordOption> global_options() { return kGlobal; }
+std::span<const Option> global_options() { return kGlobal; }
+
+std::vector<Option> options_of(const VerbSpec& verb) {
+  std::vector<Option> all{verb.options.begin(), verb.options.end()};
+  for (const auto& option : kOfAllVerbs) {
+    if (std::ranges::find(all, option.long_name(), &Option::long_name) == all.end()) {
+      all.push_back(option);
+    }
+  }
+  return all;
+}
 
 std::optional<std::string> ParsedWords::value(const char* option) const {
   return has(option) ? std::optional{values[option].as<std::string>()} : std::nullopt;
@@ -124,8 +134,9 @@ std::optional<std::string> ParsedWords::value(const char* option) const {
 ParsedWords parse_words(const VerbSpec& verb, const VerbArguments& arguments, Operands operands,
                         CommandLine& line) {
   ParsedWords parsed;
-  parsed.split = split_words(verb, arguments, operands);
-  parsed.values = store_own(verb.options, parsed.split.own);
+  const auto own = options_of(verb);
+  parsed.split = split_words(own, arguments, operands);
+  parsed.values = store_own(own, parsed.split.own);
   take_common(parsed, line);
   parsed.perf = {.option = parsed.value("perf"), .environment = arguments.perf};
   parsed.default_engine = arguments.default_engine;
@@ -175,15 +186,15 @@ targets::Scope parse_scope(const ParsedWords& parsed) {
   return scope;
 }
 
-options::variables_map store_own(std::span<const RecordOption> own,
+options::variables_map store_own(std::span<const Option> own,
                                  const std::vector<std::string>& words) {
   options::options_description description;
   for (const auto& option : own) {
-    const std::string name{option.long_name};
-    if (name == "pid" || name == "push" || name == "label") {
+    const std::string name{option.long_name()};
+    if (option.repeats) {
       description.add_options()(name.c_str(),
                                 options::value<std::vector<std::string>>()->composing());
-    } else if (option.argument == kValue) {
+    } else if (option.has_value()) {
       description.add_options()(name.c_str(), options::value<std::string>());
     } else {
       // May be repeated, as in perf.

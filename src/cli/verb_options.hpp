@@ -3,6 +3,7 @@
 
 #include "cli/argument_splitter.hpp"
 #include "cli/command_line.hpp"
+#include "cli/recipes.hpp"
 #include "cli/verb.hpp"
 #include "pyinject/perf/perf_locator.hpp"
 #include "pyinject/targets/manager.hpp"
@@ -27,8 +28,59 @@ struct FlagOption {
 };
 [[nodiscard]] std::span<const FlagOption> flag_options();
 
+// The options of several verbs.
+namespace rows {
+inline constexpr Option kPid = repeated({"-p, --pid LIST", "these processes", Completed::kPids});
+inline constexpr Option kChildren{"--children", "also all Python processes below them"};
+inline constexpr Option kAllCpus{"-a, --all-cpus", "all processes"};
+inline constexpr Option kUid{"-u, --uid USER", "only processes of USER (name or number)",
+                             Completed::kUsers};
+inline constexpr Option kComm{"--comm GLOB", "only processes with this name: --comm 'gunicorn*'"};
+inline constexpr Option kCgroup{"-G, --cgroup CG", "only processes in this cgroup or below it"};
+inline constexpr Option kEngine{"--engine E",
+                                "auto (default), bpf or trampoline: see record --help",
+                                Completed::kWord,
+                                "how the Python stacks are read",
+                                {},
+                                engine_words};
+inline constexpr Option kPerf{"--perf PATH", "the perf to run (else $PERF, else the one on PATH)",
+                              Completed::kFiles};
+inline constexpr Option kPerfOfCache = kPerf.with("the perf whose build-id cache is used");
+inline constexpr Option kFreq{"-F, --freq HZ", "samples per second and CPU (default: 199)"};
+inline constexpr Option kDelay{"-d, --delay SEC", "how long to record (default: 10)"};
+inline constexpr Option kWhat{"--what LIST",
+                              "what else to record, as in record --help",
+                              Completed::kList,
+                              "the events for these purposes",
+                              {},
+                              recipe_names};
+inline constexpr Option kOffCpu{"--off-cpu",
+                                "also record where threads wait: drawn next to the CPU graph"};
+inline constexpr Option kGil{"--gil", "mark who holds the GIL"};
+inline constexpr Option kTasks{"--tasks", "mark which asyncio task runs (3.14+)"};
+inline constexpr Option kPythonOnly{"--python-only",
+                                    "keep only Python functions: perf's Self column shows them"};
+inline constexpr Option kInput{"-i, --input F", "the same as FILE", Completed::kRecordings,
+                               "the recording"};
+inline constexpr Option kWritten{
+    "-o, --output F",
+    "also write all samples and waits: F.html is a flame graph, F.pb.gz "
+    "for pprof, F.jsonl, ...: as export",
+    Completed::kFiles, "a file for all samples and waits"};
+inline constexpr Option kDeactivateTimeout{"--deactivate-timeout SEC",
+                                           "limit for all targets together (default: 5)"};
+inline constexpr Option kStats{"--stats FILE", "counters to FILE", Completed::kFiles};
+inline constexpr Option kLogFormat{"--log-format json", "messages as JSON", Completed::kWord,
+                                   "how messages are printed", "text json"};
+inline constexpr Option kQuiet{"-q, --quiet", "only warnings and errors"};
+inline constexpr Option kVerbose{"-v, --verbose", "more messages"};
+}  // namespace rows
+
 // Options that need no verb.
-[[nodiscard]] std::span<const perf::RecordOption> global_options();
+[[nodiscard]] std::span<const Option> global_options();
+
+// VERB's own options, then those of all verbs that it does not describe itself.
+[[nodiscard]] std::vector<Option> options_of(const VerbSpec& verb);
 
 // What a command line may contain besides the options of a verb.
 enum class Operands { kNone, kOne, kPerfOptionsAndCommand };
@@ -65,6 +117,6 @@ void require_pids(const VerbSpec& verb, const ParsedWords& parsed);
 // WORDS must be normalized by the splitter and contain only options in OWN. Throws
 // CommandLineError.
 [[nodiscard]] boost::program_options::variables_map store_own(
-    std::span<const perf::RecordOption> own, const std::vector<std::string>& words);
+    std::span<const Option> own, const std::vector<std::string>& words);
 
 }  // namespace pyinject::cli

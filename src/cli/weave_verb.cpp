@@ -13,15 +13,11 @@ namespace pyinject::cli {
 
 namespace {
 
-constexpr auto kWeaveOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"output", 'o', kValue},
-    {"python-only", 0, kFlag},
-    {"names", 0, kFlag},
-    {"perf", 0, kValue},
-    {"log-format", 0, kValue},
+constexpr auto kWeaveOptions = std::to_array<Option>({
+    {"-o, --output PATH", "the result; default: replace FILE", Completed::kFiles},
+    rows::kPythonOnly,
+    {"--names", "only add the names in FILE to perf's build-id cache"},
+    rows::kPerfOfCache,
 });
 
 constexpr std::string_view kWeaveHelp =
@@ -34,13 +30,7 @@ programs, libraries and /tmp/perf-PID.map of the recording must not have
 changed. record does all this already. A recording of it holds its names:
 --names gives them to perf of another user or machine.
 
-  -o, --output PATH  the result; default: replace FILE
-      --python-only  keep only Python functions: perf's Self column shows them
-      --names        only add the names in FILE to perf's build-id cache
-      --perf PATH    the perf whose build-id cache is used
-      --log-format json  messages as JSON
-  -q, --quiet        only warnings and errors
-  -v, --verbose      print more
+{options}
 
 examples:
   perf record --call-graph dwarf,32768 -p 4711 -- sleep 10
@@ -90,6 +80,7 @@ const VerbSpec weave_verb{.name = "weave",
                           .parse = parse_weave,
                           .run = run_weave,
                           .help = kWeaveHelp,
+                          .operands = Completed::kRecordings,
                           .reads_proc = false};
 
 }  // namespace pyinject::cli

@@ -40,16 +40,12 @@ using std::chrono::nanoseconds;
 constexpr int kDefaultOfWhy = 499;  // samples per second and CPU
 constexpr int kMostOfWhy = 5'000;
 
-constexpr auto kWhyOptions = std::to_array<perf::RecordOption>({
-    {"help", 'h', kFlag},
-    {"quiet", 'q', kFlag},
-    {"verbose", 'v', kFlag},
-    {"pid", 'p', kValue},
-    {"delay", 'd', kValue},
-    {"freq", 'F', kValue},
-    {"output", 'o', kValue},
-    {"json", 0, kFlag},
-    {"log-format", 0, kValue},
+constexpr auto kWhyOptions = std::to_array<Option>({
+    repeated({"-p, --pid PID", "this process, without its children", Completed::kPids}),
+    rows::kDelay.with("how long to record (default: 5)"),
+    rows::kFreq.with("samples per second and CPU (default: 499)"),
+    rows::kWritten,
+    {"--json", "for programs: docs/why-json.md describes the fields"},
 });
 
 constexpr std::string_view kWhyHelp =
@@ -65,15 +61,7 @@ The first line is the verdict.
 The process is not stopped or changed. Needs root, or CAP_BPF with CAP_PERFMON;
 kernel functions have names only for root. Linux 5.17 with BTF.
 
-  -p, --pid PID    this process, without its children
-  -d, --delay SEC  how long to record (default: 5)
-  -F, --freq HZ    samples per second and CPU (default: 499)
-  -o, --output F   also write all samples and waits: F.html is a flame graph,
-                   F.pb.gz for pprof, F.perfetto-trace, F.jsonl, ...: as export
-      --json       for programs: docs/why-json.md describes the fields
-      --log-format json  messages as JSON
-  -q, --quiet      only warnings and errors
-  -v, --verbose    more messages
+{options}
 
 Threads whose names differ only in digits are one group. A thread has work when
 it does not wait for a request, an event, another thread or the end of a sleep.

@@ -2,10 +2,12 @@
 
 #include "base/text.hpp"
 #include "cli/help.hpp"
+#include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
 #include "perf/record_options.hpp"
 #include "unit/cli/mistake.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -360,10 +362,11 @@ TEST(Help, ShowsWhatMattersByTask) {
     EXPECT_THAT(text, HasSubstr(heading));
   }
   std::set<std::string> known{"--version"};
-  for (const auto options : {record_verb.options, perf::record_options()}) {
-    for (const auto& option : options) {
-      known.insert("--" + std::string{option.long_name});
-    }
+  for (const auto& option : options_of(record_verb)) {
+    known.insert(fmt::format("--{}", option.long_name()));
+  }
+  for (const auto& option : perf::record_options()) {
+    known.insert(fmt::format("--{}", option.long_name));
   }
   const std::regex option{"--[a-z][a-z-]*"};
   for (std::sregex_iterator one{text.begin(), text.end(), option}, end; one != end; ++one) {
@@ -374,7 +377,7 @@ TEST(Help, ShowsWhatMattersByTask) {
 TEST(Help, FitsAScreen) {
   std::vector<std::string> texts{general_help()};
   for (const auto* const verb : verbs()) {
-    texts.emplace_back(verb->help);
+    texts.push_back(verb_help(*verb));
   }
   for (const auto& text : texts) {
     const auto lines = base::split(text, '\n');

@@ -2,7 +2,7 @@
 #include "cli/completions.hpp"
 
 #include "base/text.hpp"
-#include "cli/completion_table.hpp"
+#include "cli/verb_options.hpp"
 #include "cli/verbs.hpp"
 #include "mistake.hpp"
 #include "support/child_process.hpp"
@@ -111,9 +111,9 @@ TEST_P(ShellCompletions, OfferEachVerbAndEachOptionOfIt) {
   for (std::size_t i = 0; i < verbs().size(); ++i) {
     Words options;
     for (const auto& option : completed_options(*verbs()[i])) {
-      options.push_back(fmt::format("--{}", option.long_name));
-      if (option.short_name != 0) {
-        options.push_back(fmt::format("-{}", option.short_name));
+      options.push_back(fmt::format("--{}", option.long_name()));
+      if (option.short_name() != 0) {
+        options.push_back(fmt::format("-{}", option.short_name()));
       }
     }
     EXPECT_THAT(offered[i + 1], UnorderedElementsAreArray(options)) << verbs()[i]->name;
@@ -181,10 +181,9 @@ TEST_P(ShellCompletions, OfferRecordings) {
 TEST(CompletionTable, DescribesEachOptionInALine) {
   for (const auto* const verb : verbs()) {
     for (const auto& option : completed_options(*verb)) {
-      EXPECT_FALSE(option.description.empty())
-          << verb->name << " --" << option.long_name
-          << ": give it an item in the help text, or a row in completion_table.cpp";
-      EXPECT_LE(option.description.size(), 60U) << option.description;
+      const auto brief = brief_of(option);
+      EXPECT_FALSE(brief.empty()) << verb->name << " " << option.term << ": its row has no text";
+      EXPECT_LE(brief.size(), 60U) << brief;
     }
   }
 }
@@ -206,18 +205,22 @@ std::string refusal(const VerbSpec& verb, std::string_view option) {
 TEST(CompletionTable, HasTheValuesThatTheVerbsAccept) {
   for (const auto* const verb : verbs()) {
     for (const auto& option : completed_options(*verb)) {
-      const bool of_perf = std::ranges::find(verb->options, option.long_name,
-                                             &perf::RecordOption::long_name) == verb->options.end();
-      if (option.value.words.empty() || of_perf) {
+      const auto own = options_of(*verb);
+      const bool of_perf =
+          std::ranges::find(own, option.long_name(), &Option::long_name) == own.end();
+      const auto list = value_of(option).words;
+      if (list.empty() || of_perf) {
         continue;
       }
-      const auto message = refusal(*verb, option.long_name);
-      for (const auto& word : option.value.words) {
-        EXPECT_THAT(message, testing::ContainsRegex("expected.*" + word)) << verb->name;
+      const auto message = refusal(*verb, option.long_name());
+      const auto words = base::split(list, ' ');
+      for (const auto word : words) {
+        EXPECT_THAT(message, testing::ContainsRegex(fmt::format("expected.*{}", word)))
+            << verb->name;
       }
       EXPECT_EQ(
           std::ranges::count(message, ',') + (message.find(" or ") == std::string::npos ? 1 : 2),
-          std::ssize(option.value.words))
+          std::ssize(words))
           << message;
     }
   }
