@@ -31,7 +31,7 @@ install(EXPORT pyinject NAMESPACE pyinject:: FILE pyinject-targets.cmake DESTINA
 get_property(libraries GLOBAL PROPERTY PYINJECT_LIBRARIES)
 list(REVERSE libraries)
 list(JOIN libraries " " link_flags)
-# A libperf built by scripts/libperf is part of libpyinject_watch.a.
+# A libperf built by scripts/libperf is part of libpyinject_events.a.
 set(libperf)
 if(Libperf_FOUND AND NOT LIBPERF_LIBRARY MATCHES "\\.a$")
   set(libperf -lperf)

@@ -8,12 +8,12 @@
 #include "cli/default_engine.hpp"
 #include "cli/help.hpp"
 #include "cli/reporter.hpp"
+#include "events/processor_events.hpp"
 #include "procfs/own_rights.hpp"
 #include "push/client.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/version.hpp"
 #include "record/choose_engine.hpp"
-#include "watch/perf_rings.hpp"
 
 #include <fmt/format.h>
 
@@ -69,7 +69,7 @@ std::string version_text() {
       PYINJECT_VERSION, engines, missing,
       calls::can_read_calls() ? "yes" : "no (without libtraceevent)",
       push::can_send() ? "yes" : "only to directories (without libcurl)",
-      watch::PerfRings::built_in() ? "reported by perf's events" : "polled (without libperf)");
+      events::built_in() ? "reported by perf's events" : "polled (without libperf)");
 }
 
 int run_reported(const CommandLine& line, const Terminal& terminal) {

@@ -2,7 +2,7 @@
 
 #include "bpf/sampler.hpp"
 #include "calls/call_trace.hpp"
-#include "watch/perf_rings.hpp"
+#include "events/processor_events.hpp"
 
 namespace pyinject::doctor {
 
@@ -16,7 +16,7 @@ std::vector<BuildPart> build_parts() {
            .needs = "libtraceevent",
            .cost = "no perf-pyinject functions"},
           {.name = "libperf",
-           .built_in = watch::PerfRings::built_in(),
+           .built_in = events::built_in(),
            .needs = "libperf",
            .cost = "-a, -u and --children find new processes by polling /proc"}};
 }

@@ -1,18 +1,21 @@
 #include "perf_watch.hpp"
 
-#include "perf_rings.hpp"
+#include "events/processor_events.hpp"
 #include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
 #include "side_band.hpp"
 #include "write_watch.hpp"
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <utility>
+#include <variant>
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
 namespace pyinject::watch {
 
@@ -57,7 +60,8 @@ void list_all(std::vector<ProcessEvent>& events) {
 
 class PerfWatch : public ProcessWatch {
  public:
-  explicit PerfWatch(std::unique_ptr<PerfRings> rings);
+  // FDS: those of RINGS.
+  PerfWatch(events::ProcessorEvents rings, const std::vector<int>& fds);
 
   [[nodiscard]] int fd() const override { return all_.get(); }
   [[nodiscard]] std::vector<ProcessEvent> take() override;
@@ -67,10 +71,12 @@ class PerfWatch : public ProcessWatch {
   [[nodiscard]] std::string_view name() const override { return "perf events"; }
 
  private:
+  // Appends what the records since the last call say. False: there were none.
+  bool read();
   void set_timer(std::chrono::nanoseconds pause);
   void choose_wakeup(bool busy);
 
-  std::unique_ptr<PerfRings> rings_;
+  events::ProcessorEvents rings_;
   WriteWatch writes_;
   base::UniqueFd new_records_ = checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
   base::UniqueFd timer_ =
@@ -82,8 +88,9 @@ class PerfWatch : public ProcessWatch {
   std::vector<SideBand> held_;
 };
 
-PerfWatch::PerfWatch(std::unique_ptr<PerfRings> rings) : rings_{std::move(rings)} {
-  for (const int fd : rings_->fds()) {
+PerfWatch::PerfWatch(events::ProcessorEvents rings, const std::vector<int>& fds)
+    : rings_{std::move(rings)} {
+  for (const int fd : fds) {
     add(new_records_, fd);
   }
   add(all_, new_records_.get());
@@ -91,6 +98,18 @@ PerfWatch::PerfWatch(std::unique_ptr<PerfRings> rings) : rings_{std::move(rings)
   add(all_, writes_.fd());
   // Polling epoll clears the readiness of a ring: the timer finds what arrived in the meantime.
   choose_wakeup(true);
+}
+
+bool PerfWatch::read() {
+  std::uint64_t time = 0;
+  return rings_.read(
+      [&](std::span<const std::byte> record) {
+        if (auto decoded = decode_side_band(record)) {
+          time = decoded->time;
+          held_.push_back(std::move(*decoded));
+        }
+      },
+      [&] { held_.push_back({.time = time, .lost = true, .event = {}}); });
 }
 
 void PerfWatch::set_timer(std::chrono::nanoseconds pause) {
@@ -107,7 +126,7 @@ void PerfWatch::choose_wakeup(bool busy) {
     by_record_ = true;
     set_timer(std::chrono::nanoseconds{0});
     // An earlier record is not announced any more (perf_poll reports readiness once).
-    busy = rings_->read(held_);
+    busy = read();
   }
   if (busy) {
     if (by_record_ && ::epoll_ctl(all_.get(), EPOLL_CTL_DEL, new_records_.get(), nullptr) != 0) {
@@ -128,7 +147,7 @@ std::vector<ProcessEvent> PerfWatch::take() {
     event.pid = pid;
     events.push_back(std::move(event));
   }
-  bool busy = rings_->read(held_);
+  bool busy = read();
   for (auto& one : take_until(held_, nanoseconds(now))) {
     if (one.lost) {
       lost_ = true;
@@ -151,11 +170,20 @@ std::vector<ProcessEvent> PerfWatch::take() {
 }  // namespace
 
 std::unique_ptr<ProcessWatch> watch_by_perf_events(std::string& why, std::size_t ring_pages) {
-  auto rings = PerfRings::open(ring_pages, why);
-  if (!rings) {
+  const auto bytes = ring_pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::array attributes{side_band_event()};
+  auto opened = events::ProcessorEvents::open(attributes, {.largest = bytes, .smallest = bytes});
+  if (auto* const refusal = std::get_if<std::string>(&opened)) {
+    why = std::move(*refusal);
     return nullptr;
   }
-  return std::make_unique<PerfWatch>(std::move(rings));
+  auto& rings = std::get<events::ProcessorEvents>(opened);
+  const auto fds = rings.fds();
+  if (fds.empty()) {
+    why = "the buffers of this libperf have an unknown layout";
+    return nullptr;
+  }
+  return std::make_unique<PerfWatch>(std::move(rings), fds);
 }
 
 std::unique_ptr<ProcessWatch> watch_by_perf_events(std::string& why) {

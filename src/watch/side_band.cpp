@@ -1,6 +1,7 @@
 #include "side_band.hpp"
 
 #include "base/byte_cursor.hpp"
+#include "events/attributes.hpp"
 #include "perfdata/record.hpp"
 
 #include <algorithm>
@@ -59,6 +60,22 @@ std::optional<ProcessEvent> event_of(const perfdata::Record& record) {
 }
 
 }  // namespace
+
+perf_event_attr side_band_event() {
+  auto attr = events::software_event(PERF_COUNT_SW_DUMMY);
+  attr.task = 1;
+  attr.comm = 1;
+  attr.comm_exec = 1;
+  attr.mmap = 1;  // code mappings; mmap_data would be for data
+  attr.mmap2 = 1;
+  attr.exclude_kernel = 1;
+  attr.exclude_hv = 1;
+  // wakeup_events counts only samples (perf_output_sample); the watermark counts bytes of all
+  // records.
+  attr.watermark = 1;
+  attr.wakeup_watermark = 1;
+  return attr;
+}
 
 std::optional<SideBand> decode_side_band(std::span<const std::byte> record) {
   base::ByteCursor cursor{record};

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include <linux/perf_event.h>
+
 namespace pyinject::watch {
 
 struct SideBand {
@@ -17,8 +19,11 @@ struct SideBand {
   ProcessEvent event;
 };
 
-// RECORD: a complete record of an event with sample_id_all and only PERF_SAMPLE_TIME. nullopt: not
-// about a process (threads, anonymous memory, other records), or damaged.
+// The event whose records these are. It wakes at each record, and starts enabled.
+[[nodiscard]] perf_event_attr side_band_event();
+
+// RECORD: a complete record of side_band_event(). nullopt: not about a process (threads, anonymous
+// memory, other records), or damaged.
 [[nodiscard]] std::optional<SideBand> decode_side_band(std::span<const std::byte> record);
 
 // Removes the records up to NOW from HELD, sorted: each processor's records arrive in order of
