@@ -18,7 +18,8 @@ std::vector<BuildPart> build_parts() {
           {.name = "libperf",
            .built_in = events::built_in(),
            .needs = "libperf",
-           .cost = "-a, -u and --children find new processes by polling /proc"}};
+           .cost = "no why; top reads stacks from outside; -a, -u and --children find new "
+                   "processes by polling /proc"}};
 }
 
 }  // namespace pyinject::doctor

@@ -1,10 +1,12 @@
+#include "events/attributes.hpp"
+#include "events/processor_events.hpp"
 #include "live/greenlet_stacks.hpp"
-#include "live/own_events.hpp"
 #include "live/stack_source.hpp"
 #include "python/layout/frame_layout.hpp"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -48,7 +50,7 @@ class BpfSource : public StackSource {
   StackReceiver receiver_;
   std::unique_ptr<bpf::Sampler> sampler_;
   std::optional<GreenletStacks> greenlets_;
-  std::optional<OwnEvents> events_;
+  std::optional<events::ProcessorEvents> events_;  // only the BPF program takes their samples
 };
 
 std::optional<std::string> BpfSource::open(const SourceOptions& options) {
@@ -61,11 +63,12 @@ std::optional<std::string> BpfSource::open(const SourceOptions& options) {
   }
   sampler_ = std::get<std::unique_ptr<bpf::Sampler>>(std::move(opened));
   greenlets_.emplace(*sampler_->native_tables());
-  auto events = OwnEvents::open(options.period);
+  const std::array attributes{events::processor_clock(options.period)};
+  auto events = events::ProcessorEvents::open(attributes, {});
   if (auto* const why = std::get_if<std::string>(&events)) {
     return std::move(*why);
   }
-  events_ = std::get<OwnEvents>(std::move(events));
+  events_ = std::get<events::ProcessorEvents>(std::move(events));
   return std::nullopt;
 }
 

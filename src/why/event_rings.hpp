@@ -1,16 +1,15 @@
-// Events of this process on all CPUs: samples of CPU time, and every context switch. They need no
-// perf and no file.
+// Events of this process on all processors: samples of CPU time, and every context switch.
 #pragma once
 
-#include "pyinject/base/unique_fd.hpp"
+#include "events/processor_events.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -37,32 +36,16 @@ class EventRings {
   // All disabled. A string says why not, with the remedy.
   [[nodiscard]] static std::variant<EventRings, std::string> open(std::chrono::nanoseconds period);
 
-  void enable();
-  void disable();
+  void enable() { events_.enable(); }
+  void disable() { events_.disable(); }
   // Passes the pending records on, in order of time for each CPU only.
   void read(const std::function<void(const RingRecord&)>& take);
   // Whether EVENT samples context switches.
   [[nodiscard]] bool is_switch(std::uint64_t event) const;
 
  private:
-  struct Unmap {
-    std::size_t size = 0;
-    void operator()(void* memory) const;
-  };
-  using Memory = std::unique_ptr<void, Unmap>;
-  struct Processor {
-    base::UniqueFd clock;
-    base::UniqueFd switches;
-    Memory memory{nullptr, Unmap{}};
-  };
-  [[nodiscard]] static std::string add(int processor, std::chrono::nanoseconds period,
-                                       EventRings& rings);
-  // Null: errno says why.
-  [[nodiscard]] static Memory map_ring(int event);
-
-  std::vector<Processor> processors_;
-  std::vector<std::uint64_t> switch_ids_;  // ascending
-  std::vector<std::byte> record_;          // one that wraps around
+  explicit EventRings(events::ProcessorEvents events) : events_{std::move(events)} {}
+  events::ProcessorEvents events_;
   RingRecord parsed_;
 };
 
