@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <ctime>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -36,8 +37,9 @@ constexpr int kPause = 19;
 // Retries for a stack that keeps changing; fewer if reading is slow.
 constexpr int kAttempts = 3;
 constexpr std::chrono::milliseconds kPatience{50};
-// A stack that may be that of a wait stands for processor time only if no other has been found for
-// so many periods of it: on a machine with one processor, nothing runs while this tool does.
+// If all stacks may be those of waits for so many periods of processor time, the latest one at work
+// stands for it, or, without one, one of these: on a machine with one processor, nothing runs while
+// this tool does.
 constexpr int kMostPeriods = 50;
 
 struct Process {
@@ -53,6 +55,9 @@ struct Process {
     nanoseconds unassigned{};  // processor time that no stack stands for yet
     std::uint64_t waits = 0;   // how many it had begun when works() was called
     nanoseconds seen{};        // ON_CPU then
+    bool working = false;      // what works() said
+    // The latest stack that is not that of a wait; nullptr: none yet.
+    std::shared_ptr<const sample::Stack> at_work{};
   };
 
   python::StackReader reader;
@@ -125,7 +130,7 @@ class ReadingSource : public StackSource {
   std::vector<Tid> running(base::Pid pid, Process& process, nanoseconds since) const;
   void read(base::Pid pid, Process& process, std::vector<Tid> tids);
   void add_stack(base::Pid pid, Process& process, Tid tid, const python::ThreadStack* stack,
-                 bool held_before);
+                 bool at_work, bool held_before);
 
   SourceOptions options_;
   FunctionNumbers functions_;
@@ -189,9 +194,11 @@ std::vector<Tid> ReadingSource::running(base::Pid pid, Process& process, nanosec
     thread.unassigned +=
         usage->on_cpu.count() == 0 ? (runs ? since : nanoseconds{}) : usage->on_cpu - thread.on_cpu;
     thread.on_cpu = usage->on_cpu;
-    if (runs && thread.unassigned >= options_.period &&
-        (works(pid, tid, thread) || thread.unassigned >= kMostPeriods * options_.period)) {
-      tids.push_back(tid);
+    if (runs && thread.unassigned >= options_.period) {
+      thread.working = works(pid, tid, thread);
+      if (thread.working || thread.unassigned >= kMostPeriods * options_.period) {
+        tids.push_back(tid);
+      }
     }
     threads.emplace(tid, thread);
   }
@@ -228,9 +235,9 @@ void ReadingSource::read(base::Pid pid, Process& process, std::vector<Tid> tids)
       const auto found = stacks.find(tid);
       const auto& thread = process.threads[tid];
       const bool patient = thread.unassigned < kMostPeriods * options_.period;
-      if (std::ranges::find(unread, tid) == unread.end() &&
-          !(patient && has_waited(pid, tid, thread))) {
-        add_stack(pid, process, tid, found == stacks.end() ? nullptr : &found->second,
+      const bool at_work = thread.working && !has_waited(pid, tid, thread);
+      if (std::ranges::find(unread, tid) == unread.end() && (at_work || !patient)) {
+        add_stack(pid, process, tid, found == stacks.end() ? nullptr : &found->second, at_work,
                   held.contains(tid));
       }
     }
@@ -240,10 +247,14 @@ void ReadingSource::read(base::Pid pid, Process& process, std::vector<Tid> tids)
 }
 
 void ReadingSource::add_stack(base::Pid pid, Process& process, Tid tid,
-                              const python::ThreadStack* stack, bool held_before) {
+                              const python::ThreadStack* stack, bool at_work, bool held_before) {
   auto& thread = process.threads[tid];
   const auto count = thread.unassigned / options_.period;
   thread.unassigned %= options_.period;
+  if (!at_work && thread.at_work) {
+    receiver_(*thread.at_work, static_cast<std::uint64_t>(count), false);
+    return;
+  }
   sample::Stack one{.pid = static_cast<std::uint32_t>(pid.value()),
                     .tid = static_cast<std::uint32_t>(tid.value())};
   if (stack != nullptr) {
@@ -252,6 +263,9 @@ void ReadingSource::add_stack(base::Pid pid, Process& process, Tid tid,
   }
   if (options_.gil && stack != nullptr) {
     one.gil = held_before && holds_gil(process, tid) ? sample::Gil::kHeld : sample::Gil::kNone;
+  }
+  if (at_work) {
+    thread.at_work = std::make_shared<const sample::Stack>(one);
   }
   receiver_(one, static_cast<std::uint64_t>(count), false);
 }
