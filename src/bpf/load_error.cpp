@@ -16,6 +16,11 @@
 
 namespace pyinject::bpf {
 
+std::string phrase(const Unavailable& why) {
+  return fmt::format("{} ({}){}{}", why.found, why.name, why.remedy.empty() ? "" : ": ",
+                     why.remedy);
+}
+
 // Lockdown forbids programs that read kernel memory, as this one reads its own task
 // (security/security.c: LOCKDOWN_BPF_READ_KERNEL is refused with "confidentiality"; the helper is
 // missing then, and the verifier fails with EINVAL).

@@ -26,6 +26,8 @@ struct Unavailable {
   std::string found;
   std::string remedy;
 };
+// For a message: what was found, its name, and what the user can do.
+[[nodiscard]] std::string phrase(const Unavailable& why);
 
 class NativeTables;
 

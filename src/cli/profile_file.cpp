@@ -45,6 +45,10 @@ void ProfileFile::write(const report::Profile& profile, const std::string& title
     format->write(profile, [this](std::string_view text) { file_.write(text); });
   }
   file_.complete();
+  if (profile.lost != 0) {
+    logger.warning("{}: {} of {} samples and waits are missing: a lower -F, or a shorter -d, helps",
+                   base::printable(path_), profile.lost, profile.lost + profile.samples.size());
+  }
   logger.info("{}: {}", base::printable(path_), facts);
 }
 

@@ -123,7 +123,7 @@ int run_why(const CommandLine& line, Reporter& reporter, const Terminal& /*termi
                                     nanoseconds{std::chrono::seconds{1}} / command.frequency);
   if (const auto* const why = std::get_if<std::string>(&opened)) {
     logger.error("why: {}", *why);
-    logger.info("without these rights: perf-pyinject dump -p {} prints what each thread does now",
+    logger.info("without that: perf-pyinject dump -p {} prints what each thread does now",
                 command.pid.value());
     return kFailure;
   }

@@ -4,8 +4,6 @@
 #include "live/stack_source.hpp"
 #include "python/layout/frame_layout.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <optional>
 #include <utility>
@@ -58,8 +56,7 @@ std::optional<std::string> BpfSource::open(const SourceOptions& options) {
       {.gil = options.gil, .tasks = options.tasks, .native = true},
       {.code = receiver_.code, .stack = [this](const sample::Stack& stack) { on_stack(stack); }});
   if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
-    return fmt::format("{} ({}){}{}", why->found, why->name, why->remedy.empty() ? "" : ": ",
-                       why->remedy);
+    return phrase(*why);
   }
   sampler_ = std::get<std::unique_ptr<bpf::Sampler>>(std::move(opened));
   greenlets_.emplace(*sampler_->native_tables());

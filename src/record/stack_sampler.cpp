@@ -61,11 +61,6 @@ StackSampler::StackSampler(bool gil, bool tasks, base::Logger& logger)
   budget_->bytes = base::Budget{kMostBytes};
 }
 
-std::string phrase(const bpf::Unavailable& why) {
-  return fmt::format("{} ({}){}{}", why.found, why.name, why.remedy.empty() ? "" : ": ",
-                     why.remedy);
-}
-
 std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> StackSampler::open(
     const weave::WeaveFlags& flags, bool native, base::Logger& logger) {
   std::unique_ptr<StackSampler> self{new StackSampler{flags.gil, flags.tasks, logger}};

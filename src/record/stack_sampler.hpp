@@ -33,9 +33,6 @@
 
 namespace pyinject::record {
 
-// For a message: what was found, its reason name, and what the user can do.
-[[nodiscard]] std::string phrase(const bpf::Unavailable& why);
-
 class StackSampler {
  public:
   // Uses only GIL and TASKS of FLAGS. NATIVE: also reads the C functions of each sample.

@@ -80,8 +80,7 @@ std::variant<std::unique_ptr<Recorder>, std::string> Recorder::open(
     opened = self->open_sampler(false);
   }
   if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
-    return fmt::format("{} ({}){}{}", why->found, why->name, why->remedy.empty() ? "" : ": ",
-                       why->remedy);
+    return phrase(*why);
   }
   self->sampler_ = std::get<std::unique_ptr<bpf::Sampler>>(std::move(opened));
   auto rings = EventRings::open(period);
