@@ -3,11 +3,17 @@
 #include "base/text.hpp"
 #include "cli/help.hpp"
 #include "cli/help_items.hpp"
+#include "cli/verb_options.hpp"
+#include "cli/verbs.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cctype>
+#include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace pyinject::cli {
 
@@ -148,6 +154,75 @@ class ManualWriter {
   bool fresh_ = true;  // directly below a heading
 };
 
+struct VerbOption {
+  std::string_view verb;
+  Option option;
+};
+using VerbOptions = std::vector<VerbOption>;
+
+VerbOptions rows_of_verbs() {
+  VerbOptions rows;
+  for (const auto* const verb : verbs()) {
+    for (const auto& option : options_of(*verb)) {
+      rows.push_back({verb->name, option});
+    }
+  }
+  return rows;
+}
+
+// Bold, and in italics what stands for a value.
+std::string term_of(const Option& option) {
+  const auto value = option.term.rfind(' ') + 1;
+  return option.has_value() && std::isupper(static_cast<unsigned char>(option.term[value])) != 0
+             ? fmt::format("{}\\fI{}\\fP", roff(option.term.substr(0, value)),
+                           roff(option.term.substr(value)))
+             : roff(option.term);
+}
+
+// WORDS: an option, and the verbs if the text is not about all that have it. Moves out of LEFT.
+std::string option_item(std::string_view words, VerbOptions& left) {
+  const auto parts = base::split(words, ' ');
+  std::string term;
+  std::vector<std::string_view> having;
+  std::erase_if(left, [&](const VerbOption& row) {
+    const bool meant =
+        row.option.long_name() == parts.front() &&
+        (parts.size() == 1 || std::find(parts.begin() + 1, parts.end(), row.verb) != parts.end());
+    if (meant) {
+      term = having.empty() ? term_of(row.option) : term;
+      having.push_back(row.verb);
+    }
+    return meant;
+  });
+  if (having.empty() || (parts.size() != 1 && having.size() != parts.size() - 1)) {
+    throw std::runtime_error{
+        fmt::format("OPTION {}: no such option, of other verbs, or in an item above", words)};
+  }
+  return fmt::format(".TP\n.B \"{}\"\n", term) +
+         (having.size() == verbs().size()
+              ? "(all verbs)\n"
+              : fmt::format(".RB ( {} )\n", fmt::join(having, " \", \" ")));
+}
+
+// Moves the options that only one verb has out of LEFT.
+std::string other_options(const VerbOptions& all, VerbOptions& left) {
+  const auto name = [](const VerbOption& row) { return row.option.long_name(); };
+  std::string result;
+  std::string_view verb;
+  std::erase_if(left, [&](const VerbOption& row) {
+    if (std::ranges::count(all, name(row), name) != 1) {
+      return false;
+    }
+    if (row.verb != verb) {
+      verb = row.verb;
+      result += fmt::format(".TP\n.BR perf\\-pyinject\\-{} (1)\n", verb);
+    }
+    result += fmt::format(".B \\-\\-{}\n", roff(name(row)));
+    return true;
+  });
+  return result;
+}
+
 }  // namespace
 
 std::string manual_page(const VerbSpec& verb, std::string_view date) {
@@ -156,6 +231,26 @@ std::string manual_page(const VerbSpec& verb, std::string_view date) {
     writer.add(part);
   }
   return std::move(writer).finish();
+}
+
+std::string overall_manual_page(std::string_view text) {
+  constexpr std::string_view kItem = ".\\\" OPTION ";
+  constexpr std::string_view kOthers = ".\\\" OTHER OPTIONS";
+  const auto all = rows_of_verbs();
+  auto left = all;  // without an item
+  std::string page;
+  for (const auto line : base::split(base::trim(text), '\n')) {
+    if (line.starts_with(kItem)) {
+      page += option_item(line.substr(kItem.size()), left);
+    } else {
+      page += line == kOthers ? other_options(all, left) : fmt::format("{}\n", line);
+    }
+  }
+  if (!left.empty()) {
+    throw std::runtime_error{
+        fmt::format("no item has --{} of {}", left.front().option.long_name(), left.front().verb)};
+  }
+  return page;
 }
 
 }  // namespace pyinject::cli

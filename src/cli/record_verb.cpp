@@ -65,7 +65,7 @@ constexpr auto kRecordOptions = std::to_array<Option>({
     with_next({"--keep N", "keep the latest N (12)", Completed::kUnknown,
                "keep the latest N files of --repeat"}),
     {"--keep-raw", "keep perf's own as NAME.raw"},
-    {"--max-cpu 1%", "sample less often if --repeat takes more than this of a CPU"},
+    {"--max-cpu SHARE", "sample less often if --repeat takes more of a CPU"},
     repeated({"--push KIND=URL",
               "send each to pyroscope, parca, otlp (alpha), a pprof-dir; man: --label, "
               "--push-credentials, --spool",

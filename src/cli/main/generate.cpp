@@ -1,5 +1,6 @@
-// Writes what is generated from the table of verbs: generate COMPLETIONS DIRECTORY. COMPLETIONS has
-// the shells' files without their tables.
+// Writes what is generated from the table of verbs: generate MANUAL COMPLETIONS DIRECTORY. MANUAL
+// is perf-pyinject.1 with marks for the options, COMPLETIONS has the shells' files without their
+// tables.
 #include "cli/completions.hpp"
 #include "cli/manual.hpp"
 #include "cli/verbs.hpp"
@@ -33,9 +34,13 @@ std::string date_of_build() {
   return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
 }
 
-std::string with_table(const std::filesystem::path& path, const std::string& table) {
+std::string read(const std::filesystem::path& path) {
   std::ifstream file{path};
-  std::string text{std::istreambuf_iterator<char>{file}, {}};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+std::string with_table(const std::filesystem::path& path, const std::string& table) {
+  auto text = read(path);
   const auto mark = text.find(pyinject::cli::kTableMark);
   if (mark == std::string::npos) {
     throw std::runtime_error{path.string() + " has no line for the table"};
@@ -46,15 +51,17 @@ std::string with_table(const std::filesystem::path& path, const std::string& tab
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::cerr << "usage: generate COMPLETIONS DIRECTORY\n";
+  if (argc != 4) {
+    std::cerr << "usage: generate MANUAL COMPLETIONS DIRECTORY\n";
     return 2;
   }
   try {
-    const std::filesystem::path source{argv[1]};
-    const std::filesystem::path directory{argv[2]};
+    const std::filesystem::path source{argv[2]};
+    const std::filesystem::path directory{argv[3]};
     const auto date = date_of_build();
     std::filesystem::remove_all(directory / "man1");
+    write(directory / "man1" / "perf-pyinject.1",
+          pyinject::cli::overall_manual_page(read(argv[1])));
     for (const auto* const verb : pyinject::cli::verbs()) {
       write(directory / "man1" / ("perf-pyinject-" + std::string{verb->name} + ".1"),
             pyinject::cli::manual_page(*verb, date));

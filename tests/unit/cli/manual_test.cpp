@@ -9,13 +9,17 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace pyinject::cli {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr std::string_view kDate = "2026-11-25";
 
@@ -48,6 +52,45 @@ TEST(Manual, LeavesNothingToTheFormatter) {
   verb.help = "usage: x\n\n.so it's ~/a\\b -- `c`\n";
   EXPECT_THAT(manual_page(verb, kDate),
               HasSubstr("\n\\&.so it\\(aqs \\(ti/a\\eb \\-\\- \\(gac\\(ga\n"));
+}
+
+// The error of overall_manual_page().
+std::string refused(std::string_view text) {
+  try {
+    return overall_manual_page(text);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+TEST(OverallManual, HasTheVerbsOfEachOption) {
+  std::string text =
+      ".\\\" OPTION output why top\nText.\n.\\\" OPTION output weave export flamegraph\n";
+  std::set<std::string_view> others;
+  for (const auto* const verb : verbs()) {
+    for (const auto& option : options_of(*verb)) {
+      others.insert(option.long_name());
+    }
+  }
+  others.erase("output");
+  others.erase("timeline");
+  for (const auto other : others) {
+    text += fmt::format(".\\\" OPTION {}\n", other);
+  }
+  const auto page = unescaped(overall_manual_page(text + ".\\\" OTHER OPTIONS\n.SH BUGS\n"));
+  EXPECT_THAT(page,
+              StartsWith(".TP\n.B \"-o, --output \\fIF\\fP\"\n.RB ( top \", \" why )\nText.\n"));
+  EXPECT_THAT(page, HasSubstr(".TP\n.B \"--gil\"\n.RB ( record \", \" join )\n"));
+  EXPECT_THAT(page, HasSubstr(".TP\n.B \"-q, --quiet\"\n(all verbs)\n"));
+  EXPECT_THAT(page, EndsWith("\n.TP\n.BR perf-pyinject-functions (1)\n.B --timeline\n.SH BUGS\n"));
+}
+
+TEST(OverallManual, RefusesOptionsThatNoVerbHasAndVerbsWithoutAnItem) {
+  for (const std::string item : {"no-such", "json weave", "json\n.\\\" OPTION json"}) {
+    EXPECT_THAT(refused(".\\\" OPTION " + item), StartsWith("OPTION ")) << item;
+  }
+  EXPECT_EQ(refused(".\\\" OPTION pid top why\n.\\\" OTHER OPTIONS"),
+            "no item has --pid of record");
 }
 
 TEST(HelpItems, ContinuesDescriptionsAndSeparatesCode) {
