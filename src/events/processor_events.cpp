@@ -43,9 +43,6 @@ namespace {
 
 constexpr std::size_t kLargestRecord = 72 + 4096 + 8;  // MMAP2 with the longest path, and its time
 constexpr std::size_t kMostAtOnce = 65536;
-// With these, read(2) returns what a perf_counts_values has, in its order.
-constexpr std::uint64_t kWithId =
-    PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID;
 
 // The start of `struct perf_mmap` (tools/lib/perf/include/internal/mmap.h, linux 5.4 to 7.2).
 // libperf does not expose the descriptors, only its own poll(2).
@@ -89,10 +86,8 @@ struct ProcessorEvents::Libperf {
   perf_thread_map* all_threads = nullptr;
   perf_evlist* events = nullptr;
   std::size_t bytes = 0;  // of each ring
-  std::vector<std::vector<std::uint64_t>> ids{};
 
-  [[nodiscard]] bool add(std::span<const perf_event_attr> attributes);
-  void read_ids();
+  [[nodiscard]] bool add(perf_event_attr attributes);
   [[nodiscard]] bool map(RingSize size);
 };
 
@@ -104,46 +99,24 @@ void ProcessorEvents::Delete::operator()(Libperf* libperf) const {
 }
 
 // False: no memory.
-bool ProcessorEvents::Libperf::add(std::span<const perf_event_attr> attributes) {
+bool ProcessorEvents::Libperf::add(perf_event_attr attributes) {
   processors = perf_cpu_map__new(nullptr);  // the online ones
   all_threads = perf_thread_map__new_dummy();
   events = perf_evlist__new();
   if (processors == nullptr || all_threads == nullptr || events == nullptr) {
     return false;
   }
-  for (auto attr : attributes) {
-    attr.read_format = kWithId;
-    perf_evsel* const event = perf_evsel__new(&attr);
-    if (event == nullptr) {
-      return false;
-    }
-    perf_evlist__add(events, event);
+  perf_evsel* const event = perf_evsel__new(&attributes);
+  if (event == nullptr) {
+    return false;
   }
+  perf_evlist__add(events, event);
   perf_evlist__set_maps(events, processors, all_threads);
   return true;
 }
 
-void ProcessorEvents::Libperf::read_ids() {
-  perf_evsel* event = nullptr;
-  perf_evlist__for_each_evsel(events, event) {
-    auto& all = ids.emplace_back();
-    for (int index = 0; index < perf_cpu_map__nr(processors); ++index) {
-      perf_counts_values values{};
-      if (perf_evsel__read(event, index, 0, &values) == 0) {
-        all.push_back(values.id);
-      }
-    }
-    std::ranges::sort(all);
-  }
-}
-
 // False: errno says why.
 bool ProcessorEvents::Libperf::map(RingSize size) {
-  perf_evsel* event = nullptr;
-  perf_evlist__for_each_evsel(events, event) {
-    // Else libperf stores the ids for itself, and does not free them.
-    perf_evsel__attr(event)->read_format = 0;
-  }
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   errno = ENOMEM;
   for (bytes = size.largest; bytes >= size.smallest; bytes /= 2) {
@@ -159,8 +132,8 @@ bool ProcessorEvents::Libperf::map(RingSize size) {
 
 bool built_in() { return true; }
 
-std::variant<ProcessorEvents, std::string> ProcessorEvents::open(
-    std::span<const perf_event_attr> attributes, RingSize size) {
+std::variant<ProcessorEvents, std::string> ProcessorEvents::open(perf_event_attr attributes,
+                                                                 RingSize size) {
   libperf_init(print_nothing);
   ProcessorEvents made{new Libperf};
   auto& libperf = *made.libperf_;
@@ -175,9 +148,6 @@ std::variant<ProcessorEvents, std::string> ProcessorEvents::open(
   if (size.largest == 0) {
     return made;
   }
-  if (attributes.size() > 1) {
-    libperf.read_ids();
-  }
   if (!libperf.map(size)) {
     return "cannot map a ring of perf: " + base::errno_text(errno);
   }
@@ -186,11 +156,6 @@ std::variant<ProcessorEvents, std::string> ProcessorEvents::open(
 
 void ProcessorEvents::enable() { perf_evlist__enable(libperf_->events); }
 void ProcessorEvents::disable() { perf_evlist__disable(libperf_->events); }
-
-std::span<const std::uint64_t> ProcessorEvents::ids(std::size_t number) const {
-  return number < libperf_->ids.size() ? std::span<const std::uint64_t>{libperf_->ids[number]}
-                                       : std::span<const std::uint64_t>{};
-}
 
 std::vector<int> ProcessorEvents::fds() const {
   std::vector<int> all;
@@ -249,14 +214,13 @@ bool built_in() { return false; }
 struct ProcessorEvents::Libperf {};
 void ProcessorEvents::Delete::operator()(Libperf* libperf) const { delete libperf; }
 
-std::variant<ProcessorEvents, std::string> ProcessorEvents::open(
-    std::span<const perf_event_attr> /*attributes*/, RingSize /*size*/) {
+std::variant<ProcessorEvents, std::string> ProcessorEvents::open(perf_event_attr /*attributes*/,
+                                                                 RingSize /*size*/) {
   return "this perf-pyinject was built without libperf (not_built): build it with scripts/libperf, "
          "and build perf-pyinject again";
 }
 void ProcessorEvents::enable() {}
 void ProcessorEvents::disable() {}
-std::span<const std::uint64_t> ProcessorEvents::ids(std::size_t /*number*/) const { return {}; }
 std::vector<int> ProcessorEvents::fds() const { return {}; }
 bool ProcessorEvents::read(const Take& /*take*/, const std::function<void()>& /*full*/) {
   return false;

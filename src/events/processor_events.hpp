@@ -26,21 +26,16 @@ struct RingSize {
   std::size_t smallest = 0;
 };
 
-// Closes all of it at its end.
+// An event on each processor. Closes all of it at its end.
 class ProcessorEvents {
  public:
-  // Opens an event for each of ATTRIBUTES and each processor that is online. All events of a
-  // processor write into one ring. Needs CAP_PERFMON or kernel.perf_event_paranoid < 1. A string
-  // says why not, with the remedy.
-  [[nodiscard]] static std::variant<ProcessorEvents, std::string> open(
-      std::span<const perf_event_attr> attributes, RingSize size);
+  // Opens an event with ATTRIBUTES, and a ring, for each processor that is online. Needs
+  // CAP_PERFMON or kernel.perf_event_paranoid < 1. A string says why not, with the remedy.
+  [[nodiscard]] static std::variant<ProcessorEvents, std::string> open(perf_event_attr attributes,
+                                                                       RingSize size);
 
   void enable();
   void disable();
-
-  // The ids of the event of ATTRIBUTES[NUMBER] on all processors, ascending. Empty if there is only
-  // one event, or no ring.
-  [[nodiscard]] std::span<const std::uint64_t> ids(std::size_t number) const;
 
   // One for each ring: becomes ready with new records, as the attributes say, and only once until
   // the next ones. They live as long as this object. Empty: this libperf is unknown.

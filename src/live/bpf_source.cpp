@@ -4,7 +4,6 @@
 #include "live/stack_source.hpp"
 #include "python/layout/frame_layout.hpp"
 
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -60,8 +59,7 @@ std::optional<std::string> BpfSource::open(const SourceOptions& options) {
   }
   sampler_ = std::get<std::unique_ptr<bpf::Sampler>>(std::move(opened));
   greenlets_.emplace(*sampler_->native_tables());
-  const std::array attributes{events::processor_clock(options.period)};
-  auto events = events::ProcessorEvents::open(attributes, {});
+  auto events = events::ProcessorEvents::open(events::processor_clock(options.period), {});
   if (auto* const why = std::get_if<std::string>(&events)) {
     return std::move(*why);
   }

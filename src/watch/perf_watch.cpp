@@ -171,8 +171,8 @@ std::vector<ProcessEvent> PerfWatch::take() {
 
 std::unique_ptr<ProcessWatch> watch_by_perf_events(std::string& why, std::size_t ring_pages) {
   const auto bytes = ring_pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::array attributes{side_band_event()};
-  auto opened = events::ProcessorEvents::open(attributes, {.largest = bytes, .smallest = bytes});
+  auto opened =
+      events::ProcessorEvents::open(side_band_event(), {.largest = bytes, .smallest = bytes});
   if (auto* const refusal = std::get_if<std::string>(&opened)) {
     why = std::move(*refusal);
     return nullptr;

@@ -4,8 +4,7 @@
 #include "events/attributes.hpp"
 #include "perfdata/record.hpp"
 
-#include <algorithm>
-#include <array>
+#include <cstddef>
 
 #include <linux/perf_event.h>
 
@@ -13,32 +12,25 @@ namespace pyinject::why {
 
 namespace {
 
-constexpr events::RingSize kRings{.largest = std::size_t{2} << 20,
-                                  .smallest = std::size_t{64} << 10};
-constexpr std::uint64_t kOfSample = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
-                                    PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
-constexpr std::size_t kSampleId = 24;  // of other records: pid, tid, time, id
+constexpr std::size_t kKilobyte = 1024;
+constexpr events::RingSize kRingOfSwitches{.largest = 2048 * kKilobyte, .smallest = 64 * kKilobyte};
+// With the longest callchains 0.9 s of samples at the default frequency, 90 ms at the highest one.
+constexpr events::RingSize kRingOfSamples{.largest = 256 * kKilobyte, .smallest = 64 * kKilobyte};
+constexpr std::uint64_t kOfSample =
+    PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
+constexpr std::size_t kSampleId = 16;  // of other records: pid, tid, time
 constexpr std::uint32_t kMostOfChain = 64;
 
-constexpr std::size_t kSwitches = 0;  // enabled first
-std::array<perf_event_attr, 2> attributes(std::chrono::nanoseconds period) {
-  auto switches = events::software_event(PERF_COUNT_SW_CONTEXT_SWITCHES);
-  switches.sample_period = 1;
-  switches.context_switch = 1;
-  switches.task = 1;
-  switches.disabled = 1;
-  std::array all{switches, events::processor_clock(period)};
-  for (auto& attr : all) {
-    attr.sample_type = kOfSample;
-    attr.sample_max_stack = kMostOfChain;
-    attr.exclude_callchain_user = 1;
-  }
-  return all;
+std::variant<events::ProcessorEvents, std::string> open_rings(perf_event_attr attr,
+                                                              events::RingSize size) {
+  attr.sample_type = kOfSample;
+  attr.sample_max_stack = kMostOfChain;
+  attr.exclude_callchain_user = 1;
+  return events::ProcessorEvents::open(attr, size);
 }
 
 bool parse_sample(base::ByteCursor cursor, RingRecord& record) {
   record.kind = RingRecord::Kind::kSample;
-  record.event = cursor.number<std::uint64_t>();
   record.address = cursor.number<std::uint64_t>();
   record.pid = cursor.number<std::uint32_t>();
   record.tid = cursor.number<std::uint32_t>();
@@ -94,23 +86,42 @@ bool parse_record(std::span<const std::byte> bytes, RingRecord& record) {
 }
 
 std::variant<EventRings, std::string> EventRings::open(std::chrono::nanoseconds period) {
-  auto opened = events::ProcessorEvents::open(attributes(period), kRings);
-  if (auto* const why = std::get_if<std::string>(&opened)) {
+  auto clock = open_rings(events::processor_clock(period), kRingOfSamples);
+  if (auto* const why = std::get_if<std::string>(&clock)) {
     return std::move(*why);
   }
-  return EventRings{std::get<events::ProcessorEvents>(std::move(opened))};
+  auto attr = events::software_event(PERF_COUNT_SW_CONTEXT_SWITCHES);
+  attr.sample_period = 1;
+  attr.context_switch = 1;
+  attr.task = 1;
+  attr.disabled = 1;
+  auto switches = open_rings(attr, kRingOfSwitches);
+  if (auto* const why = std::get_if<std::string>(&switches)) {
+    return std::move(*why);
+  }
+  return EventRings{std::get<events::ProcessorEvents>(std::move(switches)),
+                    std::get<events::ProcessorEvents>(std::move(clock))};
 }
 
-bool EventRings::is_switch(std::uint64_t event) const {
-  return std::ranges::binary_search(events_.ids(kSwitches), event);
+void EventRings::enable() {
+  switches_.enable();
+  clock_.enable();
+}
+
+void EventRings::disable() {
+  switches_.disable();
+  clock_.disable();
 }
 
 void EventRings::read(const std::function<void(const RingRecord&)>& take) {
-  events_.read([this, &take](std::span<const std::byte> bytes) {
-    if (parse_record(bytes, parsed_)) {
-      take(parsed_);
-    }
-  });
+  for (auto* const events : {&switches_, &clock_}) {
+    parsed_.at_switch = events == &switches_;
+    events->read([this, &take](std::span<const std::byte> bytes) {
+      if (parse_record(bytes, parsed_)) {
+        take(parsed_);
+      }
+    });
+  }
 }
 
 }  // namespace pyinject::why

@@ -21,9 +21,9 @@ struct RingRecord {
   Kind kind = Kind::kLost;
   std::uint32_t pid = 0;
   std::uint32_t tid = 0;
-  std::uint64_t time = 0;   // CLOCK_MONOTONIC, nanoseconds
-  std::uint64_t event = 0;  // kSample: its id
-  bool user = false;        // kSample: in user space
+  std::uint64_t time = 0;  // CLOCK_MONOTONIC, nanoseconds
+  bool at_switch = false;  // kSample: of a context switch, not of CPU time; by EventRings
+  bool user = false;       // kSample: in user space
   std::uint64_t address = 0;
   std::vector<std::uint64_t> kernel = {};  // kSample: callchain, innermost first
   std::uint64_t lost = 0;                  // kLost
@@ -36,16 +36,17 @@ class EventRings {
   // All disabled. A string says why not, with the remedy.
   [[nodiscard]] static std::variant<EventRings, std::string> open(std::chrono::nanoseconds period);
 
-  void enable() { events_.enable(); }
-  void disable() { events_.disable(); }
+  void enable();
+  void disable();
   // Passes the pending records on, in order of time for each CPU only.
   void read(const std::function<void(const RingRecord&)>& take);
-  // Whether EVENT samples context switches.
-  [[nodiscard]] bool is_switch(std::uint64_t event) const;
 
  private:
-  explicit EventRings(events::ProcessorEvents events) : events_{std::move(events)} {}
-  events::ProcessorEvents events_;
+  EventRings(events::ProcessorEvents switches, events::ProcessorEvents clock)
+      : switches_{std::move(switches)}, clock_{std::move(clock)} {}
+  // Each in rings of its own: ids do not tell their samples apart (docs/kernel-notes.md).
+  events::ProcessorEvents switches_;
+  events::ProcessorEvents clock_;
   RingRecord parsed_;
 };
 

@@ -169,7 +169,7 @@ void Recorder::on_moment(const bpf::Moment& moment, Event::Kind kind) {
 }
 
 void Recorder::on_sample(const RingRecord& record, Event& event) {
-  event.kind = rings_->is_switch(record.event) ? Event::Kind::kLeaves : Event::Kind::kSample;
+  event.kind = record.at_switch ? Event::Kind::kLeaves : Event::Kind::kSample;
   if (event.kind == Event::Kind::kSample && record.user) {
     const auto place = code_.find(record.address);
     event.code = place.kind;
@@ -186,6 +186,20 @@ void Recorder::on_sample(const RingRecord& record, Event& event) {
   const bool known = found.use != Use::kUnknown;
   if (!functions.empty()) {
     event.place = recording_.names.number(functions[known ? found.function : 0]);
+  }
+}
+
+// The sample of a switch has the time of another recorder's clock if that one's event was opened
+// later (docs/kernel-notes.md). The record of the switch follows it directly.
+void Recorder::correct_leaves(const RingRecord& out) {
+  constexpr std::uint64_t kSameClock = 1'000'000;
+  if (!leaves_ || recording_.events[*leaves_].tid != out.tid) {
+    return;
+  }
+  auto& leaves = recording_.events[*std::exchange(leaves_, std::nullopt)];
+  if (leaves.time > out.time || out.time - leaves.time > kSameClock) {
+    corrected_.insert_or_assign({leaves.tid, leaves.time}, out.time);
+    leaves.time = out.time;
   }
 }
 
@@ -212,9 +226,11 @@ void Recorder::on_record(const RingRecord& record) {
       break;
     case Kind::kOut:
       event.kind = Event::Kind::kOut;
+      correct_leaves(record);
       break;
     case Kind::kPreempted:
       event.kind = Event::Kind::kPreempted;
+      correct_leaves(record);
       break;
     case Kind::kStart:
       event.kind = Event::Kind::kStart;
@@ -224,6 +240,9 @@ void Recorder::on_record(const RingRecord& record) {
       break;
     case Kind::kLost:
       return;
+  }
+  if (event.kind == Event::Kind::kLeaves) {
+    leaves_ = recording_.events.size();
   }
   recording_.events.push_back(event);
 }
@@ -372,6 +391,10 @@ Recording Recorder::finish() {
   recording_.end = now();
   rings_->disable();
   drain();
+  for (auto& stack : recording_.python) {
+    const auto corrected = corrected_.find({stack.tid, stack.time});
+    stack.time = corrected == corrected_.end() ? stack.time : corrected->second;
+  }
   if (auto process = inspect::take_snapshot(target_.id.pid, &target_)) {
     look_at_greenlets(std::move(*process));
   }

@@ -12,12 +12,15 @@
 #include "why/recording.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 
 namespace pyinject::why {
@@ -48,6 +51,7 @@ class Recorder {
   void on_moment(const bpf::Moment& moment, Event::Kind kind);
   void on_record(const RingRecord& record);
   void on_sample(const RingRecord& record, Event& event);
+  void correct_leaves(const RingRecord& out);
   void drain();
   void take_snapshot();
   void look_at_greenlets(inspect::ProcessSnapshot process);
@@ -70,6 +74,9 @@ class Recorder {
   std::optional<EventRings> rings_;
   std::unique_ptr<bpf::Sampler> sampler_;
   Recording recording_;
+  std::optional<std::size_t> leaves_;  // index of the latest kLeaves that no kOut has followed
+  // By tid and time: corrected times of kLeaves, and so of their stacks.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> corrected_;
   std::unordered_map<std::uint64_t, KnownCode> codes_;
   std::map<std::uint32_t, procfs::ThreadUsage> usage_at_begin_;
   std::map<std::uint32_t, procfs::ThreadUsage> usage_;  // the latest

@@ -1,10 +1,12 @@
 // `why`: verdicts on services whose causes are known, and its account of their time.
 #include "e2e/bpf_recording.hpp"
 #include "support/asleep.hpp"
+#include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
 #include "support/covering.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"
+#include "support/patience.hpp"
 #include "support/python_process.hpp"
 #include "support/shared.hpp"
 #include "support/temp_dir.hpp"
@@ -17,12 +19,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include <poll.h>
 #include <unistd.h>
 
 namespace pyinject::test {
@@ -252,6 +257,34 @@ TEST_P(WhyOfOne, SaysWhoHasALock) {
     }
   }
   EXPECT_GT(known, 0.9 * waited);
+}
+
+// The kernel gives the samples of its switches the ids and the times of the later one. Only the
+// stacks at these samples tell waits for the GIL.
+TEST_P(WhyOfOne, IsRightBesideALaterRecorderOfSwitches) {
+  const TempDir directory;
+  const auto data = directory.path() / "data";
+  const RunningService running{*plain_interpreter(GetParam()), "gil"};
+  ChildProcess why{
+      {tool(), "why", "--json", "-p", std::to_string(running.pid().value()), "-d", "3"}};
+  const BpfTimeCount program{why.pid()};
+  const auto deadline = base::Deadline::after(kPatience);
+  while (program.time() == std::chrono::nanoseconds{} && !deadline.expired()) {
+    ::poll(nullptr, 0, 10);  // leaves the processor to the tool that starts
+  }
+  ChildProcess perf{{"perf", "record", "-a", "-B", "-e", "context-switches", "-c", "1",
+                     "--sample-identifier", "-o", data.string()}};
+  EXPECT_EQ(why.wait(base::Deadline::after(kPatience)), ExitStatus{}) << why.err();
+  perf.signal(SIGINT);
+  (void)perf.wait(base::Deadline::after(kPatience));
+  const auto report = json::parse(why.out());
+  EXPECT_EQ(report.at("cause"), "gil");
+  const auto group = group_in(report, "worker-*");
+  EXPECT_LT(seconds_of(group, "unknown") + seconds_of(group, "futex"),
+            0.01 * group.at("wall_seconds").get<double>())
+      << group;
+  const auto recorded = run({"perf", "script", "-F", "tid", "-i", data.string()});
+  EXPECT_GT(std::ranges::count(recorded.out, '\n'), 1000) << "perf has recorded meanwhile";
 }
 
 // Of processes that do nothing: other tests may run meanwhile.

@@ -2,17 +2,18 @@
 #include "events/processor_events.hpp"
 
 #include "base/byte_cursor.hpp"
+#include "base/clock.hpp"
 #include "events/attributes.hpp"
 #include "procfs/descriptors.hpp"
+#include "pyinject/base/deadline.hpp"
+#include "support/patience.hpp"
+#include "why/event_rings.hpp"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
-#include <set>
 #include <thread>
 
 #include <fcntl.h>
@@ -23,30 +24,23 @@ namespace pyinject {
 namespace {
 
 using std::chrono::microseconds;
-using std::chrono::steady_clock;
 
 constexpr std::size_t kOnePage = 4096;
-// Each begins with a switch on the processor of this thread: with records of 24 bytes they fill the
-// page of its ring thrice.
-constexpr int kNaps = 600;
-void nap() { std::this_thread::sleep_for(microseconds{1}); }
+// Not switches: other recorders of these would set the time of this one's (docs/kernel-notes.md).
+constexpr microseconds kClockPeriod{50};
 
-std::uint64_t monotonic() {
-  return static_cast<std::uint64_t>(steady_clock::now().time_since_epoch().count());
+// Records of 16 bytes: 100 ms fill the page of a ring eight times.
+void spend(microseconds length) {
+  const auto end = base::time_by(CLOCK_THREAD_CPUTIME_ID) + length;
+  while (base::time_by(CLOCK_THREAD_CPUTIME_ID) < end) {
+  }
 }
 
 class ProcessorEventsTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto switches = events::software_event(PERF_COUNT_SW_CONTEXT_SWITCHES);
-    switches.sample_period = 1;
-    switches.disabled = 1;
-    std::array attributes{switches, events::processor_clock(microseconds{1000})};
-    for (auto& attr : attributes) {
-      attr.sample_type |= PERF_SAMPLE_IDENTIFIER;
-    }
-    auto opened =
-        events::ProcessorEvents::open(attributes, {.largest = kOnePage, .smallest = kOnePage});
+    auto opened = events::ProcessorEvents::open(events::processor_clock(kClockPeriod),
+                                                {.largest = kOnePage, .smallest = kOnePage});
     if (const auto* const why = std::get_if<std::string>(&opened)) {
       ASSERT_EQ(std::getenv("PYINJECT_REQUIRE_PYTHONS"), nullptr) << *why;
       GTEST_SKIP() << *why;
@@ -70,16 +64,8 @@ class ProcessorEventsTest : public testing::Test {
   cpu_set_t before_{};
 };
 
-TEST_F(ProcessorEventsTest, HaveAnIdAndARingForEachProcessor) {
-  const auto processors = static_cast<std::size_t>(::sysconf(_SC_NPROCESSORS_ONLN));
-  std::set<std::uint64_t> all;
-  for (const auto number : {std::size_t{0}, std::size_t{1}}) {
-    const auto ids = events_->ids(number);
-    EXPECT_EQ(ids.size(), processors);
-    all.insert(ids.begin(), ids.end());
-  }
-  EXPECT_EQ(all.size(), 2 * processors);
-  EXPECT_EQ(events_->fds().size(), processors);
+TEST_F(ProcessorEventsTest, HaveARingForEachProcessor) {
+  EXPECT_EQ(events_->fds().size(), static_cast<std::size_t>(::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 TEST_F(ProcessorEventsTest, AreNotInheritedByPrograms) {
@@ -92,16 +78,16 @@ TEST_F(ProcessorEventsTest, AreNotInheritedByPrograms) {
       EXPECT_EQ(::fcntl(fd, F_GETFD), FD_CLOEXEC);
     }
   }
-  EXPECT_GE(events, 2 * events_->fds().size());
+  EXPECT_GE(events, events_->fds().size());
 }
 
 TEST_F(ProcessorEventsTest, PassRecordsOnThatWrapAround) {
-  const auto begin = monotonic();
+  const auto begin = base::now_by(CLOCK_MONOTONIC);
   std::size_t bytes = 0;
-  std::set<std::uint64_t> seen;
   events_->enable();
-  for (int i = 0; i < kNaps; ++i) {
-    nap();
+  const auto deadline = base::Deadline::after(test::kPatience);
+  while (bytes <= 2 * kOnePage && !deadline.expired()) {
+    spend(microseconds{1000});
     events_->read([&](std::span<const std::byte> record) {
       base::ByteCursor cursor{record};
       const auto type = cursor.number<std::uint32_t>();
@@ -109,20 +95,15 @@ TEST_F(ProcessorEventsTest, PassRecordsOnThatWrapAround) {
       ASSERT_EQ(cursor.number<std::uint16_t>(), record.size());
       bytes += record.size();
       if (type == PERF_RECORD_SAMPLE) {
-        seen.insert(cursor.number<std::uint64_t>());
         const auto time = cursor.number<std::uint64_t>();
-        EXPECT_TRUE(begin <= time && time <= monotonic()) << begin << ", " << time;
+        EXPECT_TRUE(begin <= time && time <= base::now_by(CLOCK_MONOTONIC))
+            << begin << ", " << time;
         EXPECT_TRUE(cursor.at_end() && !cursor.failed());
       }
     });
   }
   events_->disable();
-  EXPECT_GT(bytes, 3 * kOnePage);
-  for (const auto id : seen) {
-    EXPECT_TRUE(std::ranges::binary_search(events_->ids(0), id) ||
-                std::ranges::binary_search(events_->ids(1), id))
-        << id;
-  }
+  EXPECT_GT(bytes, 2 * kOnePage);
 }
 
 TEST_F(ProcessorEventsTest, SayThatARingWasFull) {
@@ -130,13 +111,37 @@ TEST_F(ProcessorEventsTest, SayThatARingWasFull) {
   const auto ignore = [](std::span<const std::byte>) {};
   const auto count = [&full] { ++full; };
   events_->enable();
-  for (int i = 0; i < kNaps; ++i) {
-    nap();
-  }
+  spend(microseconds{100'000});
   events_->disable();
   EXPECT_TRUE(events_->read(ignore, count));
   EXPECT_GE(full, 1);
   EXPECT_FALSE(events_->read(ignore)) << "the records of an event that is disabled";
+}
+
+TEST_F(ProcessorEventsTest, TellSwitchesFromSamplesBesideAnotherRecorderOfSwitches) {
+  // Nearly each begins with a switch: it can be over before the thread has left the processor.
+  constexpr int kNaps = 100;
+  auto opened = why::EventRings::open(microseconds{1000});
+  auto& rings = std::get<why::EventRings>(opened);
+  auto attributes = events::software_event(PERF_COUNT_SW_CONTEXT_SWITCHES);
+  attributes.sample_period = 1;
+  attributes.sample_type |= PERF_SAMPLE_IDENTIFIER;
+  auto others =
+      events::ProcessorEvents::open(attributes, {.largest = 16 * kOnePage, .smallest = kOnePage});
+  rings.enable();
+  std::get<events::ProcessorEvents>(others).enable();
+  for (int i = 0; i < kNaps; ++i) {
+    std::this_thread::sleep_for(microseconds{1});
+  }
+  rings.disable();
+  int switches = 0;
+  rings.read([&](const why::RingRecord& record) {
+    switches += record.at_switch && record.kind == why::RingRecord::Kind::kSample &&
+                        static_cast<pid_t>(record.tid) == ::gettid()
+                    ? 1
+                    : 0;
+  });
+  EXPECT_GE(switches, kNaps / 2) << "with the ids of the other one: none";
 }
 
 }  // namespace

@@ -32,10 +32,9 @@ TEST(RingRecord, ParsesASample) {
   RingRecord record;
   ASSERT_TRUE(parse_record(
       made(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL,
-           {5, 0x1000, pair(7, 8), 99, 3, PERF_CONTEXT_KERNEL, 0xffffffff81000000, 0x1234}),
+           {0x1000, pair(7, 8), 99, 3, PERF_CONTEXT_KERNEL, 0xffffffff81000000, 0x1234}),
       record));
   EXPECT_EQ(record.kind, RingRecord::Kind::kSample);
-  EXPECT_EQ(record.event, 5);
   EXPECT_EQ(record.pid, 7);
   EXPECT_EQ(record.tid, 8);
   EXPECT_EQ(record.time, 99);
@@ -45,7 +44,7 @@ TEST(RingRecord, ParsesASample) {
 
 TEST(RingRecord, ParsesSwitches) {
   RingRecord record;
-  const std::vector<std::uint64_t> words{pair(1, 1), pair(7, 8), 99, 5};
+  const std::vector<std::uint64_t> words{pair(1, 1), pair(7, 8), 99};
   ASSERT_TRUE(parse_record(made(PERF_RECORD_SWITCH_CPU_WIDE, 0, words), record));
   EXPECT_EQ(record.kind, RingRecord::Kind::kIn);
   EXPECT_EQ(record.tid, 8);
@@ -61,12 +60,12 @@ TEST(RingRecord, ParsesSwitches) {
 
 TEST(RingRecord, ParsesStartsAndLosses) {
   RingRecord record;
-  ASSERT_TRUE(parse_record(
-      made(PERF_RECORD_FORK, 0, {pair(7, 6), pair(9, 6), 1, pair(6, 6), 99, 5}), record));
+  ASSERT_TRUE(
+      parse_record(made(PERF_RECORD_FORK, 0, {pair(7, 6), pair(9, 6), 1, pair(6, 6), 99}), record));
   EXPECT_EQ(record.kind, RingRecord::Kind::kStart);
   EXPECT_EQ(record.pid, 7);
   EXPECT_EQ(record.tid, 9);
-  ASSERT_TRUE(parse_record(made(PERF_RECORD_LOST, 0, {1, 42, pair(7, 8), 99, 5}), record));
+  ASSERT_TRUE(parse_record(made(PERF_RECORD_LOST, 0, {1, 42, pair(7, 8), 99}), record));
   EXPECT_EQ(record.kind, RingRecord::Kind::kLost);
   EXPECT_EQ(record.lost, 42);
 }
@@ -74,11 +73,10 @@ TEST(RingRecord, ParsesStartsAndLosses) {
 TEST(RingRecord, RefusesDamagedRecords) {
   RingRecord record;
   EXPECT_FALSE(parse_record({}, record));
-  EXPECT_FALSE(parse_record(made(PERF_RECORD_SAMPLE, 0, {5, 0x1000, pair(7, 8)}), record));
-  EXPECT_FALSE(
-      parse_record(made(PERF_RECORD_SAMPLE, 0, {5, 0x1000, pair(7, 8), 99, 1000}), record));
+  EXPECT_FALSE(parse_record(made(PERF_RECORD_SAMPLE, 0, {0x1000, pair(7, 8)}), record));
+  EXPECT_FALSE(parse_record(made(PERF_RECORD_SAMPLE, 0, {0x1000, pair(7, 8), 99, 1000}), record));
   EXPECT_FALSE(parse_record(made(PERF_RECORD_SWITCH_CPU_WIDE, 0, {1}), record));
-  auto cut = made(PERF_RECORD_SAMPLE, 0, {5, 0x1000, pair(7, 8), 99, 0});
+  auto cut = made(PERF_RECORD_SAMPLE, 0, {0x1000, pair(7, 8), 99, 0});
   cut.pop_back();
   EXPECT_FALSE(parse_record(cut, record));
 }
