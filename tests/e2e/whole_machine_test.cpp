@@ -122,8 +122,9 @@ TEST_P(WholeMachineBy, UnwindsTheOtherProcesses) {
   const TempDir directory;
   const auto data = directory / "data";
   const auto result =
-      run({"unshare", "-mpf", "--mount-proc", "--kill-child", "sh", "-c", kShells, "sh", tool(),
-           "record", "-a", "--engine", GetParam(), "-e", "cpu-clock", "-F", "999", "-o", data});
+      run({"unshare", "-mpf",      "--mount-proc", "--kill-child", "sh", "-c",       kShells,
+           "sh",      tool(),      "record",       "-a",           "-B", "--engine", GetParam(),
+           "-e",      "cpu-clock", "-F",           "999",          "-o", data});
   ASSERT_EQ(result.status, ExitStatus{}) << result.err;
   const auto pids = base::split(result.out, '\n');
   ASSERT_EQ(pids.size(), 3U) << result.out;

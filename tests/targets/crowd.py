@@ -82,7 +82,7 @@ for process in old.values():
     line_of(process)
 bystanders = [subprocess.Popen(["sleep", "1000"]) for _ in range(int(steady))]
 
-recording = subprocess.Popen([tool, "record", *options.split(), "-a", "-F", "199", "-e", "cpu-clock", "-o", data, "--",
+recording = subprocess.Popen([tool, "record", *options.split(), "-a", "-B", "-F", "199", "-e", "cpu-clock", "-o", data, "--",
                               "sh", "-c", "echo go; read word"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 line_of(recording)

@@ -41,7 +41,7 @@ def burn(process):
 
 
 early = python("early")
-perf = subprocess.Popen(["perf", "record", "-a", "-g", "-F", "199", "-e", "cpu-clock", "-o", data],
+perf = subprocess.Popen(["perf", "record", "-a", "-B", "-g", "-F", "199", "-e", "cpu-clock", "-o", data],
                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 joined = subprocess.Popen([tool, "join", str(perf.pid)], stderr=subprocess.PIPE, bufsize=0)
 messages = b""
