@@ -125,7 +125,7 @@ TEST_F(WrittenEvents, AreRemovedIfTheirSessionDied) {
 
 // The guard of a killed session must not hold its descriptors either.
 TEST_F(WrittenEvents, AreRemovedByTheGuardOfAKilledSession) {
-  const std::string others = "p:perf_pyinject_4_5_6/entry_0_0 /bin/sh:0x1\n";
+  this->write("p:perf_pyinject_4_5_6/entry_0_0 /bin/sh:0x1\n");  // before the guard reads it
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   const base::UniqueFd read{ends[0]};
@@ -141,7 +141,6 @@ TEST_F(WrittenEvents, AreRemovedByTheGuardOfAKilledSession) {
   ASSERT_EQ(::waitpid(session, nullptr, 0), session);
   char byte = 0;
   EXPECT_EQ(::read(read.get(), &byte, 1), 0) << "an end of file";
-  this->write(written() + others);
   const auto deadline = base::Deadline::after(test::kPatience);
   while (written().find("-:perf_pyinject_4711_123456_4026531836/entry_0_1") == std::string::npos) {
     ASSERT_FALSE(deadline.expired()) << written();
