@@ -9,7 +9,7 @@
 #include "pyinject/python/reason.hpp"
 #include "pyinject/python/stack_reader.hpp"
 #include "pyinject/python/target.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "pyinject/record/record_observer.hpp"
 #include "pyinject/record/record_session.hpp"
 #include "pyinject/record/stats_report.hpp"

@@ -2,7 +2,6 @@
 
 #include "base/format.hpp"
 #include "cli/recipes.hpp"
-#include "perf/record_options.hpp"
 #include "pyinject/base/cancellation.hpp"
 #include "pyinject/targets/stop_signals.hpp"
 #include "record/call_graph.hpp"
@@ -81,8 +80,8 @@ void RecipeProbes::remove(base::Logger& logger) {
 }
 
 bool add_recipes(const std::vector<std::string>& names, const RecipeProbes& probes,
-                 record::RecordOptions& record, base::Logger& logger) {
-  const auto chosen = perf::parse_options(record.perf_options);
+                 record::RecordPlan& record, base::Logger& logger) {
+  const auto& chosen = *record.perf_options;
   auto expanded = expand({.names = names,
                           .rate = chosen.rate,
                           .frequency = chosen.rate && !chosen.period,
@@ -106,7 +105,7 @@ bool add_recipes(const std::vector<std::string>& names, const RecipeProbes& prob
       options.insert(options.end(), {"-m", fmt::format("{}K", buffer >> 10U)});
     }
     logger.info("{}: {}", what, fmt::join(options, " "));
-    record.perf_options.insert(record.perf_options.end(), options.begin(), options.end());
+    record.perf_options.add(options);
   }
   if (record.engine == record::EngineChoice::kTrampoline) {
     logger.info("{}: functions have no line numbers with --engine trampoline", what);

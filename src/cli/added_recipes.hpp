@@ -3,7 +3,7 @@
 
 #include "pyinject/base/log.hpp"
 #include "pyinject/base/pid.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "record/malloc_probes.hpp"
 
 #include <optional>
@@ -30,6 +30,6 @@ struct RecipeProbes {
 // Adds the events of the recipes NAMES to RECORD. False, after a message: this machine cannot
 // record them.
 [[nodiscard]] bool add_recipes(const std::vector<std::string>& names, const RecipeProbes& probes,
-                               record::RecordOptions& record, base::Logger& logger);
+                               record::RecordPlan& record, base::Logger& logger);
 
 }  // namespace pyinject::cli

@@ -6,7 +6,7 @@
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/pid.hpp"
 #include "pyinject/perf/perf_locator.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "pyinject/record/repeated_recording.hpp"
 #include "pyinject/record/weave_file.hpp"
 #include "pyinject/targets/scope.hpp"
@@ -36,7 +36,7 @@ struct ReportOptions {
 
 // The options of each verb.
 struct RecordCommand {
-  record::RecordOptions record;
+  record::RecordPlan record;
   std::optional<record::RepeatOptions> repeat;
   bool functions = false;
   std::vector<std::string> what;  // recipes
@@ -105,7 +105,7 @@ struct DumpCommand {
 // A file to read, or a recording to make and read.
 struct ProfileSource {
   std::string file;  // without RECORD
-  std::optional<record::RecordOptions> record;
+  std::optional<record::RecordPlan> record;
   std::vector<std::string> what{};  // recipes, for RECORD
 };
 

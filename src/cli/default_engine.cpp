@@ -166,7 +166,7 @@ EngineName parse_engine(const std::string& name) {
   return *engine;
 }
 
-bool apply_default_engine(const DefaultEngineSearch& search, record::RecordOptions& record) {
+bool apply_default_engine(const DefaultEngineSearch& search, record::RecordPlan& record) {
   const auto found = search ? search() : std::nullopt;
   if (found) {
     record.engine = found->engine.choice;

@@ -48,6 +48,6 @@ struct DefaultEngineSources {
 [[nodiscard]] record::EngineName parse_engine(const std::string& name);
 
 // Sets RECORD's engine to the default that SEARCH finds. False: it finds none.
-bool apply_default_engine(const DefaultEngineSearch& search, record::RecordOptions& record);
+bool apply_default_engine(const DefaultEngineSearch& search, record::RecordPlan& record);
 
 }  // namespace pyinject::cli

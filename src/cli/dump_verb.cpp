@@ -121,9 +121,6 @@ void parse_dump(const VerbArguments& arguments, CommandLine& line) {
     line.options = std::move(command);
     return;
   }
-  if (all && !command.pids.empty()) {
-    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
-  }
   if (!all && command.pids.empty()) {
     throw CommandLineError{
         "dump needs a target: -p PID, or -a for all Python processes; perf-pyinject status lists "

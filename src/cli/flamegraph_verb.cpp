@@ -101,8 +101,9 @@ std::string title_of(const FlamegraphCommand& command) {
   if (!source.record) {
     return std::filesystem::path{source.file}.filename();
   }
-  return source.record->pids.empty() ? "Python processes"
-                                     : fmt::format("pid {}", source.record->pids.front().value());
+  return source.record->pids().empty()
+             ? "Python processes"
+             : fmt::format("pid {}", source.record->pids().front().value());
 }
 
 // Starts the browser; a failure is not one of the picture.

@@ -6,9 +6,7 @@
 #include "calls/call_report.hpp"
 #include "cli/console.hpp"
 #include "cli/verb_options.hpp"
-#include "perf/record_options.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/perf/output_file.hpp"
 #include "record/verbs/function_recording.hpp"
 
 #include <fmt/format.h>
@@ -78,9 +76,9 @@ void summarize(const std::string& path, base::Logger& logger) {
 
 }  // namespace
 
-void check_functions(const record::RecordOptions& record,
+void check_functions(const record::RecordPlan& record,
                      const boost::program_options::variables_map& values) {
-  if (record.pids.empty()) {
+  if (record.pids().empty()) {
     throw CommandLineError{
         "--functions is for running processes: -p PID (not -a, -u, --comm, -G, nor a command to be "
         "launched)",
@@ -98,11 +96,10 @@ void check_functions(const record::RecordOptions& record,
   for (const auto& flag : flag_options()) {  // of weave, which --functions does not use
     exclude(flag.name);
   }
-  const auto& options = record.perf_options;
-  if (perf::output_of(options, false).pipe) {
+  const auto& chosen = *record.perf_options;
+  if (chosen.output.pipe) {
     throw CommandLineError{"--functions writes to a file: not with -o -", kUsage};
   }
-  const auto chosen = perf::parse_options(options);
   // perf applies both to all events, which would drop arbitrary entries and returns.
   if (chosen.rate) {
     throw CommandLineError{
@@ -115,7 +112,7 @@ void check_functions(const record::RecordOptions& record,
   }
 }
 
-int run_record_functions(const record::RecordOptions& record, base::Logger& logger,
+int run_record_functions(const record::RecordPlan& record, base::Logger& logger,
                          record::RecordObserver& observer) {
   if (!calls::can_read_calls()) {
     logger.error(

@@ -10,11 +10,11 @@
 namespace pyinject::cli {
 
 // Throws CommandLineError if options in RECORD are incompatible with --functions.
-void check_functions(const record::RecordOptions& record,
+void check_functions(const record::RecordPlan& record,
                      const boost::program_options::variables_map& values);
 
 // record --functions: records, and prints how many calls there were.
-[[nodiscard]] int run_record_functions(const record::RecordOptions& record, base::Logger& logger,
+[[nodiscard]] int run_record_functions(const record::RecordPlan& record, base::Logger& logger,
                                        record::RecordObserver& observer);
 
 // functions: prints the contents of a file.

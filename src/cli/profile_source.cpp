@@ -45,13 +45,10 @@ constexpr int kRecordedFrequency = 199;  // no multiple of the usual timers
 constexpr int kMostRecordedFrequency = 10'000;
 constexpr std::string_view kDefaultFile = "perf.data";
 
-record::RecordOptions recording_of(const ParsedWords& parsed, targets::Scope scope) {
-  record::RecordOptions record;
-  record.pids = parsed.pids;
-  record.scope = std::move(scope);
-  record.all = parsed.pids.empty();
-  record.children = parsed.has("children");
-  record.strict = !record.all;
+record::RecordPlan recording_of(const ParsedWords& parsed, record::Targets targets) {
+  record::RecordPlan record;
+  record.targets = std::move(targets);
+  record.strict = !record.whole_system();
   record.perf = parsed.perf;
   record.names_beside = true;  // they go with the file
   record.flags.off_cpu = parsed.has("off-cpu");
@@ -60,12 +57,12 @@ record::RecordOptions recording_of(const ParsedWords& parsed, targets::Scope sco
       parse_whole(parsed.value("delay").value_or(std::to_string(kRecordedSeconds)), "-d",
                   kMostRecordedSeconds)};
   // The file does not outlive this command: perf need not keep copies of what it mentions.
-  record.perf_options = {"--no-buildid-cache"};
+  record.perf_options.add({"--no-buildid-cache"});
   if (parsed.has("freq") || !parsed.has("what")) {  // recipes know better
     const auto frequency =
         parse_whole(parsed.value("freq").value_or(std::to_string(kRecordedFrequency)), "-F",
                     kMostRecordedFrequency);
-    record.perf_options.insert(record.perf_options.end(), {"-F", std::to_string(frequency)});
+    record.perf_options.add({"-F", std::to_string(frequency)});
   }
   record.engine = record::EngineChoice::kAuto;
   if (const auto name = parsed.value("engine")) {
@@ -116,12 +113,8 @@ std::string parse_file(const VerbSpec& verb, const ParsedWords& parsed) {
 }
 
 ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
-  auto scope = parse_scope(parsed);
-  const bool all = parsed.has("all-cpus") || scope.narrow();
-  if (all && !parsed.pids.empty()) {
-    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", record::kUsage};
-  }
-  if (!all && parsed.pids.empty()) {
+  auto targets = parse_targets(parsed);
+  if (std::holds_alternative<record::Launched>(targets)) {
     for (const auto* const option : {"children", "delay", "freq", "off-cpu", "engine", "what"}) {
       if (parsed.has(option)) {
         throw CommandLineError{
@@ -136,10 +129,8 @@ ProfileSource parse_source(const VerbSpec& verb, ParsedWords& parsed) {
     throw CommandLineError{fmt::format("{}: give either FILE or processes to record", verb.name),
                            record::kUsage};
   }
-  if (parsed.has("children") && parsed.pids.empty()) {
-    throw CommandLineError{"--children is for -p", record::kUsage};
-  }
-  return {.file = {}, .record = recording_of(parsed, std::move(scope)), .what = recipes_of(parsed)};
+  return {
+      .file = {}, .record = recording_of(parsed, std::move(targets)), .what = recipes_of(parsed)};
 }
 
 std::optional<report::Profile> read_recording(const std::string& file, Reporter& reporter,
@@ -179,9 +170,9 @@ std::variant<report::Profile, int> load_profile(const ProfileSource& source,
   if (source.record) {
     auto record = *source.record;
     file = directory.emplace("-").path() + "/perf.data";
-    record.perf_options.insert(record.perf_options.end(), {"-o", file});
+    record.perf_options.add({"-o", file});
     auto& logger = reporter.logger();
-    auto probed = RecipeProbes::of(source.what, record.pids, logger);
+    auto probed = RecipeProbes::of(source.what, record.pids(), logger);
     if (const auto* const status = std::get_if<int>(&probed)) {
       return *status;
     }

@@ -102,42 +102,35 @@ example:
 
 using record::kUsage;
 
-void take_record(ParsedWords& parsed, record::RecordOptions& record) {
+void take_record(ParsedWords& parsed, record::RecordPlan& record) {
   auto& split = parsed.split;
-  record.scope = parse_scope(parsed);
+  record.perf_options = perf::PerfOptions{std::move(split.perf)};
   // As in perf: -C without -p selects all processes that run there.
-  const bool processors = parsed.pids.empty() && perf::parse_options(split.perf).processors;
-  record.all = parsed.has("all-cpus") || processors || record.scope.narrow();
-  if (record.all && !parsed.pids.empty()) {
-    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
-  }
-  record.children = parsed.has("children");
-  if (record.children && parsed.pids.empty()) {
-    throw CommandLineError{
-        "--children is for -p: -a, -u, --comm and -G include child processes anyway", kUsage};
+  const bool processors = parsed.pids.empty() && record.perf_options->processors;
+  record.targets = parse_targets(parsed, processors);
+  if (record.launches() && parsed.has("children")) {
+    throw CommandLineError{"--children is for -p: a command is recorded with its children anyway",
+                           kUsage};
   }
   if (split.separator && split.command.empty()) {
     throw CommandLineError{"no command after '--'", kUsage};
   }
-  record.launch = !record.all && parsed.pids.empty();
-  if (record.launch && split.command.empty()) {
+  if (record.launches() && split.command.empty()) {
     throw CommandLineError{
         "no target: use -p PID, -a for all processes, -u, --comm or -G for some of them, or "
         "-- COMMAND to launch one",
         kUsage};
   }
-  record.pids = parsed.pids;
-  record.strict = record.all ? parsed.has("strict") : parsed.strict;
+  record.strict = record.whole_system() ? parsed.has("strict") : parsed.strict;
   record.perf = parsed.perf;
   record.backfill = !parsed.has("no-backfill");
   record.flags = parsed.flags;
   record.deactivation_deadline = parsed.deactivation_deadline;
-  record.perf_options = std::move(split.perf);
   record.command = std::move(split.command);
 }
 
 // Without --engine, an option that needs BPF counts more than a default that is set elsewhere.
-void take_engine(const ParsedWords& parsed, record::RecordOptions& record) {
+void take_engine(const ParsedWords& parsed, record::RecordPlan& record) {
   const auto& flags = record.flags;
   const bool needs_bpf = flags.gil || flags.tasks;
   if (const auto name = parsed.value("engine")) {
@@ -156,7 +149,7 @@ void take_engine(const ParsedWords& parsed, record::RecordOptions& record) {
 }
 
 std::optional<record::RepeatOptions> take_repeat(const ParsedWords& parsed,
-                                                 const record::RecordOptions& record) {
+                                                 const record::RecordPlan& record) {
   const auto keep = parsed.value("keep");
   const auto max_cpu = parsed.value("max-cpu");
   if (const auto repeat = parsed.value("repeat")) {
@@ -185,7 +178,7 @@ void parse_record(const VerbArguments& arguments, CommandLine& line) {
   take_engine(parsed, command.record);
   if (const auto list = parsed.value("what")) {
     command.what = parse_recipes(*list);
-    if (wants_malloc(command.what) && command.record.pids.empty()) {
+    if (wants_malloc(command.what) && command.record.pids().empty()) {
       throw CommandLineError{
           "--what malloc is for running processes: -p PID (not -a, -u, --comm, -G, nor a command "
           "to be launched)",
@@ -201,7 +194,7 @@ void parse_record(const VerbArguments& arguments, CommandLine& line) {
   line.options = std::move(command);
 }
 
-int record_by(const CommandLine& line, const record::RecordOptions& record, Reporter& reporter,
+int record_by(const CommandLine& line, const record::RecordPlan& record, Reporter& reporter,
               const Terminal& terminal) {
   const auto& command = std::get<RecordCommand>(line.options);
   auto& logger = reporter.logger();
@@ -235,7 +228,7 @@ int run_record(const CommandLine& line, Reporter& reporter, const Terminal& term
   const auto& command = std::get<RecordCommand>(line.options);
   auto record = command.record;
   auto& logger = reporter.logger();
-  auto probed = RecipeProbes::of(command.what, record.pids, logger);
+  auto probed = RecipeProbes::of(command.what, record.pids(), logger);
   if (const auto* const status = std::get_if<int>(&probed)) {
     return *status;
   }

@@ -2,8 +2,6 @@
 
 #include "base/text.hpp"
 #include "cli/command_line.hpp"
-#include "perf/record_options.hpp"
-#include "pyinject/perf/output_file.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +16,7 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 using record::kUsage;
 
-double parse_max_cpu(const std::string& text, const record::RecordOptions& record) {
+double parse_max_cpu(const std::string& text, const record::RecordPlan& record) {
   const auto refuse = [&](std::string_view why) -> CommandLineError {
     return {fmt::format("--max-cpu {}: {}", base::printable(text), why), kUsage};
   };
@@ -26,7 +24,7 @@ double parse_max_cpu(const std::string& text, const record::RecordOptions& recor
   if (!share) {
     throw refuse("expected a share of one CPU greater than 0, as in 1% or 0.5%");
   }
-  const auto rate = perf::parse_options(record.perf_options);
+  const auto& rate = *record.perf_options;
   if (!rate.frequency || *rate.frequency == 0 || rate.period) {
     throw refuse("it lowers the frequency: give the highest one as a number, as in -F 99");
   }
@@ -72,7 +70,7 @@ std::optional<std::chrono::nanoseconds> parse_span(std::string_view text) {
 record::RepeatOptions parse_repeat(const std::string& repeat,
                                    const std::optional<std::string>& keep,
                                    const std::optional<std::string>& max_cpu,
-                                   const record::RecordOptions& record) {
+                                   const record::RecordPlan& record) {
   const auto refuse = [&](std::string_view why) -> CommandLineError {
     return {fmt::format("--repeat {}: {}", base::printable(repeat), why), kUsage};
   };
@@ -100,12 +98,11 @@ record::RepeatOptions parse_repeat(const std::string& repeat,
   if (!record.command.empty()) {
     throw refuse("the clock ends each recording: not with a COMMAND");
   }
-  const auto output = perf::output_of(record.perf_options, false);
-  if (output.pipe) {
+  const auto& options = *record.perf_options;
+  if (options.output.pipe) {
     throw refuse("each recording is a file: not with -o -");
   }
-  const auto options = perf::parse_options(record.perf_options);
-  if (output.several || options.threads || options.kcore) {
+  if (options.output.several || options.threads || options.kcore) {
     throw refuse(
         "each recording is one file: not with --switch-output, --timestamp-filename, --threads or "
         "--kcore");

@@ -21,6 +21,6 @@ namespace pyinject::cli {
 [[nodiscard]] record::RepeatOptions parse_repeat(const std::string& repeat,
                                                  const std::optional<std::string>& keep,
                                                  const std::optional<std::string>& max_cpu,
-                                                 const record::RecordOptions& record);
+                                                 const record::RecordPlan& record);
 
 }  // namespace pyinject::cli

@@ -5,7 +5,7 @@
 #include "pyinject/base/directory.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 
 #include <nlohmann/json.hpp>
 

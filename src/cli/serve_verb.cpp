@@ -120,9 +120,6 @@ void parse_serve(const VerbArguments& arguments, CommandLine& line) {
                        .scope = parse_scope(parsed),
                        .token_file = parsed.value("token-file"),
                        .passed = passed_options(parsed, parsed.value("perf"))};
-  if (!command.pids.empty() && (parsed.has("all-cpus") || command.scope.narrow())) {
-    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
-  }
   command.most_seconds =
       std::chrono::seconds{whole_or(parsed, "max-seconds", kDefaultMostSeconds, kLongestServed)};
   command.most_requests = whole_or(parsed, "max-requests", kDefaultMostRequests, kMostRequests);

@@ -104,9 +104,6 @@ void parse_top(const VerbArguments& arguments, CommandLine& line) {
   command.frequency = parse_whole(parsed.value("freq").value_or(std::to_string(kDefaultFrequency)),
                                   "-F", kMostFrequency);
   command.duration = kDefaultDuration;
-  if ((parsed.has("all-cpus") || command.scope.narrow()) && !command.pids.empty()) {
-    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
-  }
   if (command.children && command.pids.empty()) {
     throw CommandLineError{"--children is for -p", kUsage};
   }

@@ -183,7 +183,27 @@ targets::Scope parse_scope(const ParsedWords& parsed) {
     path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
     scope.cgroup = path.substr(0, path.find_last_not_of('/') + 1);
   }
+  if (!parsed.pids.empty() && (parsed.has("all-cpus") || scope.narrow())) {
+    throw CommandLineError{"-p cannot be combined with -a, -u, --comm or -G", kUsage};
+  }
   return scope;
+}
+
+record::Targets parse_targets(const ParsedWords& parsed, bool others_select_all) {
+  auto scope = parse_scope(parsed);
+  const bool all = parsed.has("all-cpus") || scope.narrow() || others_select_all;
+  if (all && parsed.has("children")) {
+    throw CommandLineError{
+        "--children is for -p: -a, -u, --comm and -G include child processes anyway", kUsage};
+  }
+  if (all) {
+    return record::System{std::move(scope)};
+  }
+  if (parsed.pids.empty()) {
+    return record::Launched{};
+  }
+  return parsed.has("children") ? record::Targets{record::Families{parsed.pids}}
+                                : record::Processes{parsed.pids};
 }
 
 options::variables_map store_own(std::span<const Option> own,

@@ -111,8 +111,13 @@ struct ParsedWords {
 // For a verb that needs targets. Throws CommandLineError if PARSED has none.
 void require_pids(const VerbSpec& verb, const ParsedWords& parsed);
 
-// The values of -u, --comm and -G, for verbs that have them. Throws CommandLineError.
+// The values of -u, --comm and -G, for verbs that have them. Throws CommandLineError, also if there
+// are pids besides them or -a.
 [[nodiscard]] targets::Scope parse_scope(const ParsedWords& parsed);
+// -p, --children, -a and those of parse_scope(); OTHERS_SELECT_ALL: so does another option. Without
+// any of them, Launched.
+[[nodiscard]] record::Targets parse_targets(const ParsedWords& parsed,
+                                            bool others_select_all = false);
 
 // WORDS must be normalized by the splitter and contain only options in OWN. Throws
 // CommandLineError.

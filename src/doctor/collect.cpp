@@ -13,7 +13,7 @@
 #include "procfs/status.hpp"
 #include "procfs/sysctl.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 
 #include <cerrno>
 #include <filesystem>

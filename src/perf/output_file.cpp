@@ -1,7 +1,6 @@
 #include "pyinject/perf/output_file.hpp"
 
 #include "base/text.hpp"
-#include "perf/record_options.hpp"
 #include "pyinject/base/error.hpp"
 
 #include <array>
@@ -58,25 +57,6 @@ std::optional<WrittenFile> parse_captured(std::string_view text) {
 }
 
 }  // namespace
-
-Output output_of(const std::vector<std::string>& options, bool stdout_is_pipe) {
-  Output output{.path = "perf.data", .pipe = stdout_is_pipe, .several = false};
-  const std::array tables = {record_options()};
-  const ScannedWords scanned = scan_words(options, tables);
-  for (const auto& group : scanned.groups) {
-    for (const auto& one : group) {
-      const auto name = one.option == nullptr ? std::string_view{} : one.option->long_name;
-      if (name == "output" && !one.negated) {
-        output.path = one.value;
-        output.pipe = one.value == "-";
-      } else if (name == "switch-output" || name == "timestamp-filename" ||
-                 name == "switch-output-event") {
-        output.several = !one.negated;
-      }
-    }
-  }
-  return output;
-}
 
 std::vector<WrittenFile> parse_written_files(std::string_view errors) {
   constexpr std::string_view kCaptured = "[ perf record: Captured and wrote ";

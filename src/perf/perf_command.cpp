@@ -1,7 +1,5 @@
 #include "perf/perf_command.hpp"
 
-#include "perf/record_options.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,11 +11,12 @@ std::vector<std::string> record_argv(const RecordCommand& command) {
       "-1",         "--control", fmt::format("fd:{},{}", command.control_fd, command.ack_fd),
   };
   argv.insert(argv.end(), command.own.begin(), command.own.end());
-  argv.insert(argv.end(), command.options.begin(), command.options.end());
+  const auto& options = command.options.words();
+  argv.insert(argv.end(), options.begin(), options.end());
   if (command.pids.empty()) {
     argv.emplace_back("-a");
     if (command.cgroup) {  // applies to the preceding events: perf requires one
-      if (!parse_options(command.options).event) {
+      if (!command.options->event) {
         argv.insert(argv.end(), {"-e", "cycles"});
       }
       argv.insert(argv.end(), {"-G", "/" + *command.cgroup});

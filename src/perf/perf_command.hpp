@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pyinject/base/pid.hpp"
+#include "pyinject/perf/perf_options.hpp"
 
 #include <optional>
 #include <string>
@@ -14,7 +15,7 @@ struct RecordCommand {
   int control_fd = -1;                     // perf reads commands here
   int ack_fd = -1;                         // and writes acknowledgements here
   std::vector<std::string> own = {};       // chosen by this tool, e.g. {"--call-graph", "fp"}
-  std::vector<std::string> options = {};   // given by the user, unchanged and in order
+  PerfOptions options = {};                // given by the user
   std::vector<base::Pid> pids = {};        // empty: the whole system
   std::optional<std::string> cgroup = {};  // restricts the whole system to this cgroup
 };

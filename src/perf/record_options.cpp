@@ -1,6 +1,7 @@
 #include "perf/record_options.hpp"
 
 #include "base/text.hpp"
+#include "pyinject/perf/perf_options.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -252,7 +253,7 @@ ChosenCallGraph call_graph_of(const ScannedOption& one) {
 }
 
 // As in perf, the last option wins.
-void take(const ScannedOption& one, PerfOptions& options) {
+void take(const ScannedOption& one, ParsedOptions& options) {
   const bool on = !one.negated;
   const auto name = one.option->long_name;
   switch (one.option->short_name) {
@@ -282,6 +283,12 @@ void take(const ScannedOption& one, PerfOptions& options) {
     case 'm':
       options.buffers = options.buffers || on;
       break;
+    case 'o':
+      if (on) {
+        options.output.path = one.value;
+        options.output.pipe = one.value == "-";
+      }
+      break;
     default:
       if (name == "call-graph") {
         options.call_graph = call_graph_of(one);
@@ -293,6 +300,9 @@ void take(const ScannedOption& one, PerfOptions& options) {
         options.threads = on;
       } else if (name == "kcore") {
         options.kcore = on;
+      } else if (name == "switch-output" || name == "timestamp-filename" ||
+                 name == "switch-output-event") {
+        options.output.several = on;
       }
   }
 }
@@ -305,9 +315,10 @@ ScannedWords scan_words(std::span<const std::string> words, Tables tables) {
   return Scanner{words, tables}.scan();
 }
 
-PerfOptions parse_options(const std::vector<std::string>& words) {
+ParsedOptions parse_options(const std::vector<std::string>& words, bool stdout_is_pipe) {
   const std::array tables = {record_options()};
-  PerfOptions options;
+  ParsedOptions options;
+  options.output.pipe = stdout_is_pipe;
   for (const auto& group : scan_words(words, tables).groups) {
     for (const auto& one : group) {
       if (one.option != nullptr) {

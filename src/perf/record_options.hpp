@@ -2,7 +2,6 @@
 // against `perf record -h` of 6.1, 6.12 and 7.2.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,35 +24,6 @@ struct RecordOption {
 
 // The options of all versions.
 [[nodiscard]] std::span<const RecordOption> record_options();
-
-struct ChosenCallGraph {
-  enum class Kind { kNone, kFramePointers, kDwarf, kOther };
-  Kind kind = Kind::kFramePointers;
-  std::uint64_t dump_bytes = 0;  // kDwarf; perf's default is 8192
-};
-
-// The user's options for perf, including clustered and abbreviated ones.
-struct PerfOptions {
-  // -g, --call-graph, --no-call-graph; nullopt: none given.
-  std::optional<ChosenCallGraph> call_graph = {};
-  // -k, --clockid: "mono", "CLOCK_MONOTONIC", "1"; nullopt: perf's own clock, which no other
-  // program can read.
-  std::optional<std::string> clock = {};
-  // -F in samples per second; nullopt: a period, "max" or nothing was given.
-  std::optional<std::uint64_t> frequency = {};
-  bool rate = false;                 // -F, --freq, -c, --count: sampling rate given
-  bool period = false;               // -c, --count: perf then ignores -F
-  bool event = false;                // -e, --event
-  bool buffers = false;              // -m, --mmap-pages: buffer size given
-  bool overwrite = false;            // --overwrite: only the final contents of the buffers are kept
-  bool threads = false;              // --threads: perf writes a directory
-  bool kcore = false;                // --kcore: the same, which cannot become a file
-  bool processors = false;           // -C, --cpu
-  bool per_thread = false;           // --per-thread: perf then adds no times by itself
-  bool leaves_out_children = false;  // -i, --no-inherit: no later threads and children
-};
-// WORDS: options for perf, without a command.
-[[nodiscard]] PerfOptions parse_options(const std::vector<std::string>& words);
 
 // The targets that perf selects from WORDS, options and what follows them.
 struct ChosenTargets {

@@ -31,10 +31,10 @@ std::vector<std::uint64_t> tracepoints_without_stacks(const weave::WeaveFlags& f
 
 }  // namespace
 
-BpfEngine::BpfEngine(const RecordOptions& options, std::unique_ptr<StackSampler> sampler,
+BpfEngine::BpfEngine(const RecordPlan& plan, std::unique_ptr<StackSampler> sampler,
                      base::Logger& logger, RecordObserver& observer)
-    : clock_{recording_clock(perf::parse_options(options.perf_options))},
-      without_stacks_{tracepoints_without_stacks(options.flags)},
+    : clock_{recording_clock(*plan.perf_options)},
+      without_stacks_{tracepoints_without_stacks(plan.flags)},
       sampler_{std::move(sampler)},
       targets_{*sampler_},
       detector_{python::make_detector(python::Purpose::kObserve)},

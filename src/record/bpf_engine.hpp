@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pyinject/base/log.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "record/deferred_observer.hpp"
 #include "record/engine.hpp"
 #include "record/sampled_targets.hpp"
@@ -20,8 +20,8 @@ namespace pyinject::record {
 
 class BpfEngine : public Engine {
  public:
-  BpfEngine(const RecordOptions& options, std::unique_ptr<StackSampler> sampler,
-            base::Logger& logger, RecordObserver& observer);
+  BpfEngine(const RecordPlan& plan, std::unique_ptr<StackSampler> sampler, base::Logger& logger,
+            RecordObserver& observer);
 
   [[nodiscard]] python::Detector& detector() override { return *detector_; }
   [[nodiscard]] targets::TargetHandler& target_handler() override { return targets_; }

@@ -2,8 +2,8 @@
 // Pure except for most_callchain_entries().
 #pragma once
 
-#include "perf/record_options.hpp"
 #include "pyinject/base/pid.hpp"
+#include "pyinject/perf/perf_options.hpp"
 #include "pyinject/python/target.hpp"
 
 #include <cstddef>

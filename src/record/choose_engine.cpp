@@ -2,7 +2,6 @@
 
 #include "base/format.hpp"
 #include "bpf/sampler.hpp"
-#include "perf/record_options.hpp"
 #include "record/bpf_engine.hpp"
 #include "record/recording.hpp"
 #include "record/stack_sampler.hpp"
@@ -32,34 +31,35 @@ constexpr auto kEngines = std::to_array<EngineName>(
      {.name = "auto", .choice = EngineChoice::kAuto, .knows_gil_and_tasks = true}});
 
 // For messages.
-std::string spelled(const RecordOptions& options) {
-  if (!options.engine_setting.empty()) {
-    return options.engine_setting;
+std::string spelled(const RecordPlan& plan) {
+  if (!plan.engine_setting.empty()) {
+    return plan.engine_setting;
   }
   return fmt::format("--engine {}",
-                     std::ranges::find(kEngines, options.engine, &EngineName::choice)->name);
+                     std::ranges::find(kEngines, plan.engine, &EngineName::choice)->name);
 }
 
 // Why the output cannot be post-processed; empty: it can be.
-std::string left_alone(const RecordOptions& options) {
-  if (output_of(options).pipe) {
+std::string left_alone(const RecordPlan& plan) {
+  if (plan.perf_options->output.pipe) {
     return "to a pipe";
   }
-  return perf::parse_options(options.perf_options).kcore ? "the kernel's code, too (--kcore)" : "";
+  return plan.perf_options->kcore ? "the kernel's code, too (--kcore)" : "";
 }
 
 // False: refused.
-bool fits(const RecordOptions& options, const std::string& where, base::Logger& logger) {
-  const auto why = fmt::format("perf's output in a file, but perf writes {}: {}", where,
-                               output_of(options).pipe ? "name a file with -o" : "omit --kcore");
-  if (options.all && options.scope.chosen_from_file()) {
+bool fits(const RecordPlan& plan, const std::string& where, base::Logger& logger) {
+  const auto why =
+      fmt::format("perf's output in a file, but perf writes {}: {}", where,
+                  plan.perf_options->output.pipe ? "name a file with -o" : "omit --kcore");
+  if (plan.whole_system() && plan.scope().chosen_from_file()) {
     logger.error("-u and --comm need {}", why);
-  } else if (options.flags.off_cpu) {
+  } else if (plan.flags.off_cpu) {
     logger.error("--off-cpu needs {}", why);
-  } else if (!options.flags.timed_calls.empty() || !options.flags.memory_calls.empty()) {
+  } else if (!plan.flags.timed_calls.empty() || !plan.flags.memory_calls.empty()) {
     logger.error("--what needs {}", why);
-  } else if (options.engine == EngineChoice::kBpf) {
-    logger.error("{} needs {}, or use --engine trampoline", spelled(options), why);
+  } else if (plan.engine == EngineChoice::kBpf) {
+    logger.error("{} needs {}, or use --engine trampoline", spelled(plan), why);
   } else {
     return true;
   }
@@ -68,23 +68,23 @@ bool fits(const RecordOptions& options, const std::string& where, base::Logger& 
 
 // Whether the trampoline, with copied stacks, may replace the engine that is unusable because of
 // WHY.
-bool may_change(const RecordOptions& options, const std::string& why, base::Logger& logger) {
-  if (options.engine == EngineChoice::kAuto) {
-    std::string without = options.flags.gil ? ", without --gil" : "";
-    if (options.flags.tasks) {
-      without += options.flags.gil ? " and --tasks" : ", without --tasks";
+bool may_change(const RecordPlan& plan, const std::string& why, base::Logger& logger) {
+  if (plan.engine == EngineChoice::kAuto) {
+    std::string without = plan.flags.gil ? ", without --gil" : "";
+    if (plan.flags.tasks) {
+      without += plan.flags.gil ? " and --tasks" : ", without --tasks";
     }
     // A default is not a request for this recording.
     logger.log(
-        options.engine_setting.empty() ? base::LogLevel::kWarning : base::LogLevel::kInfo,
-        fmt::format("{}: {}; the trampoline is used instead{}", spelled(options), why, without));
+        plan.engine_setting.empty() ? base::LogLevel::kWarning : base::LogLevel::kInfo,
+        fmt::format("{}: {}; the trampoline is used instead{}", spelled(plan), why, without));
     return true;
   }
-  if (options.engine == EngineChoice::kTrampoline) {
+  if (plan.engine == EngineChoice::kTrampoline) {
     logger.warning("{}; perf copies the stacks instead", why);
     return true;
   }
-  logger.error("{}: {}; or use --engine trampoline", spelled(options), why);
+  logger.error("{}: {}; or use --engine trampoline", spelled(plan), why);
   return false;
 }
 
@@ -101,10 +101,10 @@ int run(Recording& recording, int& signal) {
 }
 
 // nullopt: this engine is unusable, nothing was recorded, and the other engine may be tried.
-std::optional<int> try_engine(const RecordOptions& options, std::unique_ptr<Engine> engine,
+std::optional<int> try_engine(const RecordPlan& plan, std::unique_ptr<Engine> engine,
                               base::Logger& logger, int& signal) {
   auto& tried = *engine;
-  Recording recording{options, std::move(engine), logger};
+  Recording recording{plan, std::move(engine), logger};
   int status = kFailure;
   try {
     status = run(recording, signal);
@@ -114,69 +114,67 @@ std::optional<int> try_engine(const RecordOptions& options, std::unique_ptr<Engi
   }
   const auto why = tried.why_replaceable();
   const bool failed = !why.empty() && signal == 0;
-  if (!failed || options.engine != EngineChoice::kAuto) {
+  if (!failed || plan.engine != EngineChoice::kAuto) {
     tried.release_events();
   }
   if (!failed) {
     return why.empty() ? status : 128 + signal;
   }
-  return may_change(options, why, logger) ? std::nullopt : std::optional{kFailure};
+  return may_change(plan, why, logger) ? std::nullopt : std::optional{kFailure};
 }
 
 }  // namespace
 
 std::span<const EngineName> engine_names() { return kEngines; }
 
-int record_once(const RecordOptions& options, python::Detector& detector,
-                python::Injector& injector, base::Logger& logger, RecordObserver& observer,
-                int& signal) {
-  const auto where = left_alone(options);
-  if (!where.empty() && !fits(options, where, logger)) {
+int record_once(const RecordPlan& plan, python::Detector& detector, python::Injector& injector,
+                base::Logger& logger, RecordObserver& observer, int& signal) {
+  const auto where = left_alone(plan);
+  if (!where.empty() && !fits(plan, where, logger)) {
     return kFailure;
   }
   const auto trampoline = [&](Unwinding unwinding) {
-    return std::make_unique<TrampolineEngine>(options, detector, injector, logger, observer,
+    return std::make_unique<TrampolineEngine>(plan, detector, injector, logger, observer,
                                               unwinding);
   };
   const auto with_copies = [&] { return trampoline(Unwinding::kAfterwards); };
-  if (options.engine == EngineChoice::kTrampoline) {
+  if (plan.engine == EngineChoice::kTrampoline) {
     return record_with(
-        options, [&] { return trampoline(Unwinding::kAtSamples); }, with_copies, logger, signal);
+        plan, [&] { return trampoline(Unwinding::kAtSamples); }, with_copies, logger, signal);
   }
-  if (!where.empty() && !options.engine_setting.empty()) {  // auto, by default: no message
-    return record_with(options, {}, with_copies, logger, signal);
+  if (!where.empty() && !plan.engine_setting.empty()) {  // auto, by default: no message
+    return record_with(plan, {}, with_copies, logger, signal);
   }
   return record_with(
-      options,
+      plan,
       [&]() -> std::variant<std::unique_ptr<Engine>, std::string> {
         if (!where.empty()) {
           return "perf writes " + where;
         }
-        auto opened = StackSampler::open(
-            options.flags, !perf::parse_options(options.perf_options).call_graph, logger);
+        auto opened = StackSampler::open(plan.flags, !plan.perf_options->call_graph, logger);
         if (const auto* const why = std::get_if<bpf::Unavailable>(&opened)) {
           return phrase(*why);
         }
         return std::make_unique<BpfEngine>(
-            options, std::get<std::unique_ptr<StackSampler>>(std::move(opened)), logger, observer);
+            plan, std::get<std::unique_ptr<StackSampler>>(std::move(opened)), logger, observer);
       },
       with_copies, logger, signal);
 }
 
-int record_with(const RecordOptions& options, const OpenEngine& preferred,
+int record_with(const RecordPlan& plan, const OpenEngine& preferred,
                 const std::function<std::unique_ptr<Engine>()>& other, base::Logger& logger,
                 int& signal) {
   if (preferred) {
     auto opened = preferred();
     if (auto* const engine = std::get_if<std::unique_ptr<Engine>>(&opened)) {
-      if (const auto status = try_engine(options, std::move(*engine), logger, signal)) {
+      if (const auto status = try_engine(plan, std::move(*engine), logger, signal)) {
         return *status;
       }
-    } else if (!may_change(options, std::get<std::string>(opened), logger)) {
+    } else if (!may_change(plan, std::get<std::string>(opened), logger)) {
       return kFailure;
     }
   }
-  Recording recording{options, other(), logger};
+  Recording recording{plan, other(), logger};
   return run(recording, signal);
 }
 

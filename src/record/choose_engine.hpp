@@ -4,7 +4,7 @@
 #include "pyinject/base/log.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "pyinject/record/record_observer.hpp"
 #include "record/engine.hpp"
 
@@ -31,7 +31,7 @@ struct EngineName {
 // is an error: this tool never replaces an engine that leaves targets unmodified by one that
 // modifies them, or vice versa, unless the user allows it (EngineChoice::kAuto). Returns the
 // status. SIGNAL: the signal that ended the recording, also if this throws; 0: none.
-[[nodiscard]] int record_once(const RecordOptions& options, python::Detector& detector,
+[[nodiscard]] int record_once(const RecordPlan& plan, python::Detector& detector,
                               python::Injector& injector, base::Logger& logger,
                               RecordObserver& observer, int& signal);
 
@@ -39,8 +39,8 @@ struct EngineName {
 using OpenEngine = std::function<std::variant<std::unique_ptr<Engine>, std::string>()>;
 
 // Records with PREFERRED. If that cannot be used, or cannot be attached to perf's events: fails if
-// options.engine is kBpf, else records with OTHER. Without PREFERRED: records with OTHER.
-[[nodiscard]] int record_with(const RecordOptions& options, const OpenEngine& preferred,
+// plan.engine is kBpf, else records with OTHER. Without PREFERRED: records with OTHER.
+[[nodiscard]] int record_with(const RecordPlan& plan, const OpenEngine& preferred,
                               const std::function<std::unique_ptr<Engine>()>& other,
                               base::Logger& logger, int& signal);
 

@@ -2,8 +2,7 @@
 
 #include "base/format.hpp"
 #include "base/text.hpp"
-#include "perf/record_options.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 
 #include <csignal>
 #include <utility>

@@ -4,10 +4,10 @@
 
 namespace pyinject::record {
 
-int record(const RecordOptions& options, python::Detector& detector, python::Injector& injector,
+int record(const RecordPlan& plan, python::Detector& detector, python::Injector& injector,
            base::Logger& logger, RecordObserver& observer) {
   int signal = 0;
-  return record_once(options, detector, injector, logger, observer, signal);
+  return record_once(plan, detector, injector, logger, observer, signal);
 }
 
 }  // namespace pyinject::record

@@ -18,22 +18,16 @@ namespace pyinject::record {
 
 using base::Deadline;
 
-perf::Output output_of(const RecordOptions& options) {
-  return perf::output_of(options.perf_options, false);
-}
-
-Recording::Recording(const RecordOptions& options, std::unique_ptr<Engine> engine,
-                     base::Logger& logger)
-    : options_{options},
-      perf_options_{perf::parse_options(options.perf_options)},
+Recording::Recording(const RecordPlan& plan, std::unique_ptr<Engine> engine, base::Logger& logger)
+    : plan_{plan},
       logger_{logger},
       engine_{std::move(engine)},
       observer_{engine_->observer()},
-      perf_{output_of(options), logger},
-      workload_{options.command, logger},
-      roster_{options},
-      maps_{options.maps, logger},
-      thread_names_{logger, recording_clock(perf_options_)},
+      perf_{plan.perf_options->output, logger},
+      workload_{plan.command, logger},
+      roster_{plan},
+      maps_{plan.maps, logger},
+      thread_names_{logger, recording_clock(*plan.perf_options)},
       manager_{targets::make_manager(engine_->detector(), engine_->target_handler(), logger,
                                      manager_options())} {
   signals_.listen([this](int) { interrupted_.cancel(); });
@@ -47,13 +41,13 @@ Recording::Recording(const RecordOptions& options, std::unique_ptr<Engine> engin
 }
 
 targets::ManagerOptions Recording::manager_options() {
-  return {.strict = options_.strict,
+  return {.strict = plan_.strict,
           .owner = targets::this_session(),
-          .late_activations = options_.all || options_.children || options_.launch,
-          .tried_again = options_.all || options_.children,
-          .families = options_.children,
+          .late_activations = plan_.whole_system() || plan_.families() || plan_.launches(),
+          .tried_again = plan_.whole_system() || plan_.families(),
+          .families = plan_.families(),
           .activation_deadline = targets::ManagerOptions{}.activation_deadline,
-          .deactivation_deadline = options_.deactivation_deadline,
+          .deactivation_deadline = plan_.deactivation_deadline,
           .interrupted = [this] { return take_signal(); },
           .cancellation = &interrupted_,
           .before_activation =
@@ -73,10 +67,10 @@ bool Recording::take_signal() {
     return false;
   }
   const int before = signal_;
-  if (before == 0 || (options_.duration && before == SIGHUP)) {
+  if (before == 0 || (plan_.duration && before == SIGHUP)) {
     signal_ = *signal;
   }
-  if (!options_.duration || !completing_) {
+  if (!plan_.duration || !completing_) {
     return true;
   }
   return *signal != SIGHUP && before != 0 && before != SIGHUP;
@@ -109,7 +103,7 @@ int Recording::steps() {
   if (const int status = workload_.check(); status != 0) {
     return status;
   }
-  located_ = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
+  located_ = perf::locate_perf(plan_.perf, Deadline::after(kPerfAnswers));
   base::reached(base::Step::kSessionBegun);
   engine_->begin();
   base::reached(base::Step::kGuardRuns);
@@ -156,19 +150,19 @@ EndOfRecording Recording::wait() {
                       .signals = signals_,
                       .command = workload_.process(),
                       .targets = roster_.watch(),
-                      .targets_matter = !options_.all,
+                      .targets_matter = !plan_.whole_system(),
                       .on_tick = [this] { on_tick(); },
                       .arrivals = arrivals_.get(),
                       .until = {}};
-  if (options_.duration) {
-    sources.until = Deadline::after(*options_.duration);
+  if (plan_.duration) {
+    sources.until = Deadline::after(*plan_.duration);
   }
-  return options_.launch ? wait_for_launched(sources, logger_) : wait_for_end(sources);
+  return plan_.launches() ? wait_for_launched(sources, logger_) : wait_for_end(sources);
 }
 
 std::optional<int> Recording::activate() {
   if (manager_->activate_all(std::exchange(targets_, {}))) {
-    if (!manager_->active().empty() || options_.all || options_.children || options_.launch) {
+    if (!manager_->active().empty() || plan_.expects_more()) {
       return std::nullopt;
     }
     logger_.error("no process could be activated");
@@ -177,7 +171,7 @@ std::optional<int> Recording::activate() {
 }
 
 std::optional<int> Recording::enable() {
-  if (const auto clock = recording_clock(perf_options_)) {
+  if (const auto clock = recording_clock(*plan_.perf_options)) {
     begun_at_ = base::now_by(*clock);
   }
   const auto answer = perf_.enable(signals_.fd());
@@ -199,7 +193,7 @@ std::optional<int> Recording::enable() {
 
 // perf may have exited because its processes have.
 int Recording::perf_ended_early() {
-  if (options_.launch) {
+  if (plan_.launches()) {
     return ended_before_launch();
   }
   enabled_at_ = Deadline::Clock::now();
@@ -210,7 +204,7 @@ int Recording::perf_ended_early() {
 
 // A launched command has not started yet: it cannot wait.
 void Recording::look_at_waits() {
-  if (!options_.flags.off_cpu || options_.launch) {
+  if (!plan_.flags.off_cpu || plan_.launches()) {
     return;
   }
   std::vector<const python::Target*> targets;
@@ -218,8 +212,8 @@ void Recording::look_at_waits() {
     targets.push_back(&active->target);
   }
   waits_.emplace(logger_);
-  waits_->look(targets, options_.all ? std::vector<base::Pid>{} : roster_.for_perf(),
-               recording_clock(perf_options_));
+  waits_->look(targets, plan_.whole_system() ? std::vector<base::Pid>{} : roster_.for_perf(),
+               recording_clock(*plan_.perf_options));
 }
 
 std::optional<std::uint64_t> Recording::output_bytes() const {
@@ -234,7 +228,7 @@ std::optional<std::uint64_t> Recording::output_bytes() const {
 
 void Recording::on_tick() {
   base::reached(base::Step::kRecording);
-  if (!options_.launch) {  // the command owns the terminal
+  if (!plan_.launches()) {  // the command owns the terminal
     observer_.progress(Deadline::Clock::now() - enabled_at_, output_bytes());
   }
   engine_->on_tick(*manager_);

@@ -3,13 +3,12 @@
 // perf, recording_completion.cpp does the work after the end.
 #pragma once
 
-#include "perf/record_options.hpp"
 #include "perfdata/target_gaps.hpp"
 #include "pyinject/base/cancellation.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/log.hpp"
 #include "pyinject/perf/perf_locator.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "pyinject/record/record_observer.hpp"
 #include "pyinject/targets/manager.hpp"
 #include "pyinject/targets/stop_signals.hpp"
@@ -38,12 +37,9 @@
 
 namespace pyinject::record {
 
-// The output that perf derives from its options and our standard output.
-[[nodiscard]] perf::Output output_of(const RecordOptions& options);
-
 class Recording {
  public:
-  Recording(const RecordOptions& options, std::unique_ptr<Engine> engine, base::Logger& logger);
+  Recording(const RecordPlan& plan, std::unique_ptr<Engine> engine, base::Logger& logger);
 
   // As record(). Call it once.
   [[nodiscard]] int run();
@@ -95,8 +91,7 @@ class Recording {
   [[nodiscard]] bool take_signal();
   [[nodiscard]] std::optional<std::uint64_t> output_bytes() const;
 
-  const RecordOptions& options_;
-  const perf::PerfOptions perf_options_;  // parsed
+  const RecordPlan& plan_;
   base::Logger& logger_;
   // Destroyed last to first: targets are switched off before perf is stopped; signals are restored
   // last.

@@ -38,7 +38,7 @@ std::optional<clockid_t> clock_by_name(const std::string& name) {
 }
 
 // Only the kernel can read perf's own default clock.
-std::optional<clockid_t> recording_clock(const perf::PerfOptions& perf_options) {
+std::optional<clockid_t> recording_clock(const perf::ParsedOptions& perf_options) {
   return clock_by_name(perf_options.clock.value_or("mono"));
 }
 

@@ -1,7 +1,7 @@
 // The clock of perf's timestamps.
 #pragma once
 
-#include "perf/record_options.hpp"
+#include "pyinject/perf/perf_options.hpp"
 
 #include <cstdint>
 #include <ctime>
@@ -14,6 +14,6 @@ namespace pyinject::record {
 [[nodiscard]] std::optional<clockid_t> clock_by_name(const std::string& name);
 
 // The clock of a recording with PERF_OPTIONS: the one they choose, else this tool's default.
-[[nodiscard]] std::optional<clockid_t> recording_clock(const perf::PerfOptions& perf_options);
+[[nodiscard]] std::optional<clockid_t> recording_clock(const perf::ParsedOptions& perf_options);
 
 }  // namespace pyinject::record

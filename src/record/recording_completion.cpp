@@ -35,7 +35,7 @@ int Recording::finish(EndOfRecording end) {
   if (end.end == End::kSignal) {
     signal_ = end.signal;
   }
-  while (options_.launch && signals_.next()) {  // drop the signals that ended the command
+  while (plan_.launches() && signals_.next()) {  // drop the signals that ended the command
   }
   if (end.end != End::kCommand) {
     workload_.terminate();
@@ -43,7 +43,7 @@ int Recording::finish(EndOfRecording end) {
   if (waits_) {
     waits_->look_again();
   }
-  if (!options_.all) {  // on a whole machine, some are always stopped
+  if (!plan_.whole_system()) {  // on a whole machine, some are always stopped
     for (const auto& active : manager_->active()) {
       targets::add_if_it_cannot_run(active->target.id.pid, gaps_);
     }
@@ -51,7 +51,7 @@ int Recording::finish(EndOfRecording end) {
   const auto answer = perf_.disable(signals_.fd());
   if (answer == perf::Answer::kInterrupted) {
     (void)take_signal();
-  } else if (const auto clock = recording_clock(perf_options_);
+  } else if (const auto clock = recording_clock(*plan_.perf_options);
              clock && answer == perf::Answer::kAcknowledged) {
     ended_at_ = base::now_by(*clock);
   }
@@ -80,7 +80,7 @@ void Recording::stop_perf() {
     (void)take_signal();
   }
   perf_.wait_for_file(Deadline::after(kPerfCompletes), signals_.fd(),
-                      [this] { return take_signal() || !options_.duration; });
+                      [this] { return take_signal() || !plan_.duration; });
 }
 
 int Recording::status_of(EndOfRecording end) {
@@ -163,23 +163,23 @@ std::optional<int> Recording::post_process() {
 // What is permanently lost if post-processing fails.
 std::string Recording::lost_with_completion() const {
   std::string what = engine_->lost_if_incomplete();
-  if (options_.flags.off_cpu) {
+  if (plan_.flags.off_cpu) {
     what += what.empty() ? "times off the processor" : " and times off the processor";
   }
-  if (!options_.flags.timed_calls.empty()) {
+  if (!plan_.flags.timed_calls.empty()) {
     what += what.empty() ? "times of system calls" : " and times of system calls";
   }
-  if (!options_.flags.memory_calls.empty()) {
+  if (!plan_.flags.memory_calls.empty()) {
     what += what.empty() ? "sizes of memory" : " and sizes of memory";
   }
   return what;
 }
 
 std::function<bool(std::uint32_t)> Recording::wanted_samples() const {
-  if (!options_.all) {
+  if (!plan_.whole_system()) {
     return {};
   }
-  if (!options_.scope.chosen_from_file()) {
+  if (!plan_.scope().chosen_from_file()) {
     // perf samples the whole machine; processes invisible from here have pid 0 or -1.
     return procfs::in_first_pid_namespace()
                ? std::function<bool(std::uint32_t)>{}
@@ -190,8 +190,8 @@ std::function<bool(std::uint32_t)> Recording::wanted_samples() const {
 
 weave::RecordingContext Recording::recording_context() {
   weave::RecordingContext context{
-      .scope = options_.all ? weave::RecordingContext::Scope::kPythons
-                            : weave::RecordingContext::Scope::kProcesses,
+      .scope = plan_.whole_system() ? weave::RecordingContext::Scope::kPythons
+                                    : weave::RecordingContext::Scope::kProcesses,
       .wanted = wanted_samples(),
       .open_map = [this](std::uint32_t pid) { return targets::open_map(*manager_, pid); }};
   engine_->add_to(context);
@@ -213,20 +213,20 @@ Processed Recording::post_process_file(const std::string& path, bool last, bool 
       path,
       {.recorded = true,
        .unfinished = unfinished,
-       .flags = options_.flags,
+       .flags = plan_.flags,
        .followed = !last,
        .begun_at = begun_at_,
        .ended_at = last ? ended_at_ : 0,
        .gaps = last ? gaps_ : gaps_before_end(),
        .perf = located_.path,
-       .names_beside = options_.names_beside,
+       .names_beside = plan_.names_beside,
        .lost = lost_with_completion(),
        .interrupted = [this] { return take_signal(); },
        .context = recording_context()},
       woven.summary);
   if (processed == Processed::kDone) {
     woven_.push_back(std::move(woven));
-  } else if (options_.scope.chosen_from_file()) {
+  } else if (plan_.scope().chosen_from_file()) {
     logger_.warning("{} has the samples of all processes: -u and --comm were not applied", path);
   }
   return processed;

@@ -1,7 +1,6 @@
 // Starts perf with its events disabled, and attaches the engine to them.
 #include "base/fault.hpp"
 #include "base/format.hpp"
-#include "perf/record_options.hpp"
 #include "record/recording.hpp"
 
 #include <algorithm>
@@ -37,14 +36,14 @@ std::optional<int> Recording::start_perf_for_all(const perf::Perf& perf) {
     // On a busy machine, the first start alone may take so long.
     const bool too_late = start > 1 && !engine_->misses_newborn_threads() && until.expired();
     if (start == kMostStarts || too_late) {
-      if (missed || (options_.children && !record_all_ && roster_.has_newborn())) {
+      if (missed || (plan_.families() && !record_all_ && roster_.has_newborn())) {
         logger_.warning(
             "new threads or processes start all the time: some of them are missing, or have no "
             "Python functions in their samples");
       }
       return std::nullopt;
     }
-    bool newborn = options_.children && roster_.add_newborn();
+    bool newborn = plan_.families() && roster_.add_newborn();
     if (newborn && record_all_) {  // perf records them: the program must not drop them
       engine_->narrow_to(roster_.for_perf());
       newborn = false;
@@ -71,7 +70,7 @@ std::set<base::Tid> Recording::tasks_of_targets() {
 
 // Whether perf may record the whole system: if this tool runs as root, perf has its privileges.
 bool Recording::may_record_all() const {
-  return engine_->can_narrow() && !options_.all && !options_.launch && ::geteuid() == 0;
+  return engine_->can_narrow() && !plan_.whole_system() && !plan_.launches() && ::geteuid() == 0;
 }
 
 std::optional<int> Recording::attach_engine() {
@@ -89,9 +88,9 @@ std::optional<int> Recording::attach_engine() {
 std::optional<int> Recording::start_perf(const perf::Perf& perf) {
   perf::RecordCommand command{.perf = perf.path,
                               .own = own_options_,
-                              .options = options_.perf_options,
+                              .options = plan_.perf_options,
                               .pids = record_all_ ? std::vector<base::Pid>{} : roster_.for_perf(),
-                              .cgroup = options_.scope.cgroup};
+                              .cgroup = plan_.scope().cgroup};
   // Older perfs die if they run next to one that asks for this, as perf 7 does (kernel-notes.md).
   // The option exists since 5.12.
   if (command.pids.empty() && perf.major >= 6) {
@@ -130,7 +129,7 @@ std::optional<int> Recording::start_perf(const perf::Perf& perf) {
 // detects a failure here; the next step handles a signal. This may yield samples, which the file
 // does not keep; whatever the BPF program reads for them must be set up by now.
 void Recording::enable_side_events() {
-  if (!options_.all && !record_all_) {
+  if (!plan_.whole_system() && !record_all_) {
     perf_.enable_side_events(signals_.fd());
   }
   base::reached(base::Step::kSideEventsEnabled);

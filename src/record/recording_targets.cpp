@@ -35,40 +35,40 @@ void Recording::hold_command() {
 }
 
 std::optional<int> Recording::choose_targets() {
-  if (options_.launch) {
+  if (plan_.launches()) {
     hold_command();
     return std::nullopt;
   }
-  if (options_.all || options_.children) {  // before the first scan, so that no process is missed
+  if (plan_.whole_system() ||
+      plan_.families()) {  // before the first scan, so that no process is missed
     targets::raise_descriptor_limit();
     process_watch_ = watch::watch_processes(logger_);
   }
-  const bool named = !options_.all;
+  const bool named = !plan_.whole_system();
   roster_.choose();
-  auto selection =
-      options_.children ? choose_families() : manager_->select(roster_.chosen(), named);
+  auto selection = plan_.families() ? choose_families() : manager_->select(roster_.chosen(), named);
   if (interrupted_.cancelled()) {
     (void)take_signal();
     return 128 + signal_;
   }
-  if (named && !options_.children) {
+  if (named && !plan_.families()) {
     name_python_descendants(selection.no_pythons);
   }
-  if (options_.strict && named && !selection.complete) {
+  if (plan_.strict && named && !selection.complete) {
     return kFailure;
   }
   if (named) {
     roster_.tell_perf_of_chosen();  // lenient: also processes without names, if they exist
   }
   if (selection.targets.empty()) {
-    if (named && (!options_.children || roster_.for_perf().empty())) {
+    if (named && (!plan_.families() || roster_.for_perf().empty())) {
       logger_.error("no process can be activated");
       return kFailure;
     }
     logger_.log(
         base::LogLevel::kWarning,
         named ? fmt::format("no Python process below {} yet: those that start will be recorded",
-                            targets::list_pids(options_.pids))
+                            targets::list_pids(plan_.pids()))
               : "no Python process that can be activated is visible");
   }
   targets_ = std::move(selection.targets);
@@ -94,7 +94,7 @@ void Recording::name_python_descendants(const std::set<base::Pid>& no_pythons) {
       }
     }
     if (!pythons.empty()) {
-      logger_.log(options_.strict ? base::LogLevel::kError : base::LogLevel::kWarning,
+      logger_.log(plan_.strict ? base::LogLevel::kError : base::LogLevel::kWarning,
                   fmt::format("pid {} has Python descendants ({}): add --children to record them",
                               root.value(), targets::list_pids(pythons)));
     }
@@ -103,7 +103,7 @@ void Recording::name_python_descendants(const std::set<base::Pid>& no_pythons) {
 
 // The given processes and all their descendants; none of them has to be a Python.
 targets::Selection Recording::choose_families() {
-  const auto roots = targets::without_repetitions(options_.pids);
+  const auto roots = targets::without_repetitions(plan_.pids());
   auto selection = manager_->select(roots);
   auto others = manager_->select(roster_.add_roots(roots), false);
   std::ranges::move(others.targets, std::back_inserter(selection.targets));
@@ -112,32 +112,32 @@ targets::Selection Recording::choose_families() {
 }
 
 void Recording::choose_call_graph() {
-  if (!perf_options_.clock) {
+  if (!plan_.perf_options->clock) {
     own_options_ = {"-k", "mono"};
   }
-  if (perf_options_.per_thread) {
+  if (plan_.perf_options->per_thread) {
     own_options_.emplace_back("--timestamp");
   }
-  if (options_.flags.off_cpu) {
+  if (plan_.flags.off_cpu) {
     // Each switch of a thread is a sample; the switch records tell when it ran again.
-    if (!perf_options_.event) {
+    if (!plan_.perf_options->event) {
       own_options_.insert(own_options_.end(), {"-e", "cycles"});
     }
     own_options_.insert(own_options_.end(),
                         {"-e", "context-switches/period=1/", "--switch-events"});
   }
-  if (targets_.empty() && !options_.all && !options_.children && !options_.launch) {
+  if (targets_.empty() && !plan_.expects_more()) {
     return;
   }
-  const CallGraphWishes wishes{.chosen = perf_options_.call_graph,
-                               .frequency_chosen = perf_options_.rate,
-                               .frequency = perf_options_.frequency,
-                               .most_entries = most_callchain_entries(),
-                               .buffer_bytes = perf_options_.buffers ? 0 : affordable_buffer(),
-                               .others = options_.all || options_.launch || options_.children ||
-                                         targets_.size() < options_.pids.size(),
-                               .all = options_.all,
-                               .recorded = roster_.chosen()};
+  const CallGraphWishes wishes{
+      .chosen = plan_.perf_options->call_graph,
+      .frequency_chosen = plan_.perf_options->rate,
+      .frequency = plan_.perf_options->frequency,
+      .most_entries = most_callchain_entries(),
+      .buffer_bytes = plan_.perf_options->buffers ? 0 : affordable_buffer(),
+      .others = plan_.expects_more() || targets_.size() < plan_.pids().size(),
+      .all = plan_.whole_system(),
+      .recorded = roster_.chosen()};
   const auto choice = engine_->choose_call_graph(targets_, wishes, interrupted_);
   own_options_.insert(own_options_.end(), choice.arguments.begin(), choice.arguments.end());
   if (!choice.note.empty()) {
@@ -163,7 +163,7 @@ void Recording::follow_arrivals() {
   }
   arrivals_->ignore(perf_.process().pid());
   arrivals_->add_known(pythons);
-  if (!options_.launch) {  // otherwise COMMAND is held, and still runs this tool's program
+  if (!plan_.launches()) {  // otherwise COMMAND is held, and still runs this tool's program
     arrivals_->retry(roster_.possible_pythons());
   }
 }

@@ -2,7 +2,6 @@
 
 #include "base/format.hpp"
 #include "base/text.hpp"
-#include "perf/record_options.hpp"
 #include "procfs/stat.hpp"
 #include "procfs/tasks.hpp"
 #include "pyinject/targets/target_selection.hpp"
@@ -23,11 +22,11 @@ bool contains(const std::vector<base::Pid>& pids, base::Pid pid) {
 
 }  // namespace
 
-Roster::Roster(const RecordOptions& options)
-    : options_{options},
-      targets_{options.all ? targets::TargetSet::of_scope(options.scope)
-                           : targets::TargetSet::of_families(options.pids)},
-      with_children_{!perf::parse_options(options.perf_options).leaves_out_children} {}
+Roster::Roster(const RecordPlan& plan)
+    : plan_{plan},
+      targets_{plan.whole_system() ? targets::TargetSet::of_scope(plan.scope())
+                                   : targets::TargetSet::of_families(plan.pids())},
+      with_children_{!plan.perf_options->leaves_out_children} {}
 
 void Roster::add_command(base::Pid command, bool family) {
   for_perf_ = {command};
@@ -38,8 +37,8 @@ void Roster::add_command(base::Pid command, bool family) {
 }
 
 void Roster::choose() {
-  const bool named = !options_.all && !options_.children;
-  chosen_ = named ? targets::without_repetitions(options_.pids)
+  const bool named = !plan_.whole_system() && !plan_.families();
+  chosen_ = named ? targets::without_repetitions(plan_.pids())
                   : targets_.choose(targets::visible_processes());
 }
 
@@ -101,7 +100,7 @@ bool Roster::add_newborn() {
 }
 
 bool Roster::drop_exited(base::Logger& logger) {
-  if (!options_.children) {
+  if (!plan_.families()) {
     return false;
   }
   constexpr std::chrono::milliseconds kUntilItHasExited{20};  // perf noticed the exit earlier
@@ -117,10 +116,10 @@ bool Roster::drop_exited(base::Logger& logger) {
 
 std::set<base::Tid> Roster::tasks() {
   std::set<base::Tid> tasks;
-  if (options_.all || !with_children_) {
+  if (plan_.whole_system() || !with_children_) {
     return tasks;
   }
-  for (const auto pid : options_.children ? families() : targets::children_of(for_perf_)) {
+  for (const auto pid : plan_.families() ? families() : targets::children_of(for_perf_)) {
     tasks.insert(base::Tid{pid.value()});
   }
   for (const auto pid : for_perf_) {

@@ -1,10 +1,10 @@
-// The processes of a recording: those that the options select, those passed to perf, and those that
+// The processes of a recording: those that the plan selects, those passed to perf, and those that
 // start while perf starts.
 #pragma once
 
 #include "pyinject/base/log.hpp"
 #include "pyinject/base/pid.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "pyinject/targets/scope.hpp"
 #include "targets/target_watch.hpp"
 
@@ -15,8 +15,8 @@ namespace pyinject::record {
 
 class Roster {
  public:
-  // OPTIONS must outlive this object.
-  explicit Roster(const RecordOptions& options);
+  // PLAN must outlive this object.
+  explicit Roster(const RecordPlan& plan);
 
   // Records COMMAND, which is held. FAMILY: with all its descendants.
   void add_command(base::Pid command, bool family);
@@ -56,7 +56,7 @@ class Roster {
   void tell_perf_of(base::Pid pid);
   [[nodiscard]] std::vector<base::Pid> families();
 
-  const RecordOptions& options_;
+  const RecordPlan& plan_;
   targets::TargetSet targets_;
   bool with_children_;  // perf records what targets start later
   targets::TargetWatch watch_;

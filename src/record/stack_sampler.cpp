@@ -5,7 +5,7 @@
 #include "procfs/stat.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/python/evaluator.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "python/layout/frame_layout.hpp"
 #include "record/recording_clock.hpp"
 

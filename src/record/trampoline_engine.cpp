@@ -51,23 +51,23 @@ void look_at_stacks(const python::Target& target, CallGraphFacts& facts, Trampol
 
 }  // namespace
 
-TrampolineEngine::TrampolineEngine(const RecordOptions& options, python::Detector& detector,
+TrampolineEngine::TrampolineEngine(const RecordPlan& plan, python::Detector& detector,
                                    python::Injector& injector, base::Logger& logger,
                                    RecordObserver& observer, Unwinding unwinding)
-    : options_{options},
+    : plan_{plan},
       unwinding_{unwinding},
       detector_{detector},
       injector_{injector},
       logger_{logger},
       observer_{observer},
       children_{detector, logger, targets::this_session().session},
-      frames_{logger, recording_clock(perf::parse_options(options.perf_options))},
-      other_events_{perf::parse_options(options.perf_options).event} {}
+      frames_{logger, recording_clock(*plan.perf_options)},
+      other_events_{plan.perf_options->event} {}
 
 void TrampolineEngine::begin() {
   guard_ = std::make_unique<targets::Guard>(
       detector_, injector_, logger_,
-      targets::GuardOptions{.session = targets::this_session().session, .maps = options_.maps});
+      targets::GuardOptions{.session = targets::this_session().session, .maps = plan_.maps});
   injector_.prepare();
 }
 
@@ -75,8 +75,7 @@ void TrampolineEngine::begin() {
 std::map<std::string, std::string> TrampolineEngine::environment_of_command() {
   std::map<std::string, std::string> environment;
   const char* const path = std::getenv("PATH");
-  interpreter_ =
-      find_command_interpreter(options_.command, path == nullptr ? "/bin:/usr/bin" : path);
+  interpreter_ = find_command_interpreter(plan_.command, path == nullptr ? "/bin:/usr/bin" : path);
   const char* const value = std::getenv(kVariable);
   const bool chosen = value != nullptr && *value != '\0';
   const auto number = chosen ? base::parse_number<int>(value) : std::optional{1};
@@ -114,7 +113,7 @@ void TrampolineEngine::command_held(base::Pid command) {
 }
 
 CallGraphChoice TrampolineEngine::choose_for_command(const CallGraphWishes& wishes) {
-  LaunchedFacts facts{.name = base::printable(options_.command.front())};
+  LaunchedFacts facts{.name = base::printable(plan_.command.front())};
   if (interpreter_) {
     facts.name = base::printable(interpreter_->name);
     if (interpreter_->file.version.major != 0) {
@@ -134,8 +133,8 @@ CallGraphChoice TrampolineEngine::choose_for_command(const CallGraphWishes& wish
 }
 
 bool TrampolineEngine::would_suggest() const {
-  return options_.suggests_engine && unwinding_ == Unwinding::kAtSamples &&
-         !output_of(options_).pipe && !perf::parse_options(options_.perf_options).kcore;
+  return plan_.suggests_engine && unwinding_ == Unwinding::kAtSamples &&
+         !plan_.perf_options->output.pipe && !plan_.perf_options->kcore;
 }
 
 bool TrampolineEngine::bpf_is_available() {
@@ -149,7 +148,7 @@ bool TrampolineEngine::suggest_engine(const std::vector<python::Target>& targets
   if (!would_suggest()) {
     return false;
   }
-  if (!options_.all) {
+  if (!plan_.whole_system()) {
     count_forked(targets, burdens);
   }
   const auto suggestion = suggest_bpf(burdens);
@@ -163,14 +162,14 @@ bool TrampolineEngine::suggest_engine(const std::vector<python::Target>& targets
 CallGraphChoice TrampolineEngine::choose_call_graph(const std::vector<python::Target>& targets,
                                                     const CallGraphWishes& wishes,
                                                     const base::Cancellation& interrupted) {
-  if (options_.launch) {
+  if (plan_.launches()) {
     return choose_for_command(wishes);
   }
-  if (targets.empty() && options_.children) {
+  if (targets.empty() && plan_.families()) {
     return open_native(wishes, interrupted)
                ? choose_for_sampled(wishes)
                : choose_for_launched({.name = fmt::format("the next process below {}",
-                                                          targets::list_pids(options_.pids))},
+                                                          targets::list_pids(plan_.pids()))},
                                      wishes);
   }
   if (guard_) {
@@ -196,7 +195,8 @@ CallGraphChoice TrampolineEngine::choose_call_graph(const std::vector<python::Ta
   const auto needed =
       std::ranges::find_if(facts, [&](const auto& one) { return needs_stack_use(one, wishes); });
   // By frame pointers, the C library hides who writes the perf map.
-  const bool later = facts.empty() && options_.all;  // Pythons that start during the recording
+  const bool later =
+      facts.empty() && plan_.whole_system();  // Pythons that start during the recording
   const bool native = (needed != facts.end() || (other_events_ && !facts.empty()) || later) &&
                       open_native(wishes, interrupted);
   const bool suggested = suggest_engine(targets, std::move(burdens));
@@ -229,9 +229,8 @@ CallGraphChoice TrampolineEngine::choose_call_graph(const std::vector<python::Ta
 // program has no tables of its files yet.
 bool TrampolineEngine::open_native(const CallGraphWishes& wishes,
                                    const base::Cancellation& interrupted) {
-  const auto perf_options = perf::parse_options(options_.perf_options);
-  if (unwinding_ == Unwinding::kAfterwards || wishes.chosen || options_.launch ||
-      output_of(options_).pipe || perf_options.kcore) {
+  if (unwinding_ == Unwinding::kAfterwards || wishes.chosen || plan_.launches() ||
+      plan_.perf_options->output.pipe || plan_.perf_options->kcore) {
     return false;
   }
   auto opened = StackSampler::open({}, true, logger_);
@@ -240,7 +239,7 @@ bool TrampolineEngine::open_native(const CallGraphWishes& wishes,
     return false;
   }
   native_ = std::get<std::unique_ptr<StackSampler>>(std::move(opened));
-  native_->keep_time_by(recording_clock(perf_options));
+  native_->keep_time_by(recording_clock(*plan_.perf_options));
   native_->add_native_of(wishes, interrupted);
   return true;
 }
@@ -291,14 +290,14 @@ bool TrampolineEngine::activated(const targets::ActiveTarget& active) {
     native_->add_native(active.target.id.pid);
   }
   if (other_events_ &&
-      (options_.launch || active.activation.before != python::TrampolineState::kOnByItself)) {
+      (plan_.launches() || active.activation.before != python::TrampolineState::kOnByItself)) {
     add_map_writer(active.target);
   }
-  if (options_.launch && active.activation.before == python::TrampolineState::kOnByItself) {
+  if (plan_.launches() && active.activation.before == python::TrampolineState::kOnByItself) {
     frames_.know(active);
     return false;  // on since its first instruction, as intended
   }
-  options_.backfill ? frames_.add(active) : frames_.know(active);
+  plan_.backfill ? frames_.add(active) : frames_.know(active);
   return true;
 }
 

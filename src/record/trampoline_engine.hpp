@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pyinject/base/log.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "pyinject/targets/guard.hpp"
 #include "record/command_interpreter.hpp"
 #include "record/engine.hpp"
@@ -28,9 +28,8 @@ enum class Unwinding {
 
 class TrampolineEngine : public Engine {
  public:
-  TrampolineEngine(const RecordOptions& options, python::Detector& detector,
-                   python::Injector& injector, base::Logger& logger, RecordObserver& observer,
-                   Unwinding unwinding);
+  TrampolineEngine(const RecordPlan& plan, python::Detector& detector, python::Injector& injector,
+                   base::Logger& logger, RecordObserver& observer, Unwinding unwinding);
 
   [[nodiscard]] python::Detector& detector() override { return detector_; }
   [[nodiscard]] targets::TargetHandler& target_handler() override { return handler_; }
@@ -73,7 +72,7 @@ class TrampolineEngine : public Engine {
                                  const base::Cancellation& interrupted);
   void add_map_writer(const python::Target& target);
 
-  const RecordOptions& options_;
+  const RecordPlan& plan_;
   const Unwinding unwinding_;
   python::Detector& detector_;
   python::Injector& injector_;

@@ -2,7 +2,7 @@
 
 #include "base/format.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 
 #include <algorithm>
 #include <cerrno>

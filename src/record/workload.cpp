@@ -3,7 +3,7 @@
 #include "base/format.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "record/resolve_command.hpp"
 
 #include <cerrno>

@@ -1,6 +1,6 @@
 // The guard process: when it exists, what ends it, what it does.
 #include "base/fault.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "support/checked_target.hpp"
 #include "support/child_process.hpp"
 #include "support/guards.hpp"

@@ -4,7 +4,7 @@
 #include "e2e/bpf_recording.hpp"
 #include "e2e/served_tree.hpp"
 #include "perf/tracefs.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "support/paths.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"

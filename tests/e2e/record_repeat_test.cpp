@@ -2,7 +2,7 @@
 #include "base/file.hpp"
 #include "e2e/served_tree.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "support/find_perf.hpp"
 #include "support/patience.hpp"
 #include "support/temp_dir.hpp"

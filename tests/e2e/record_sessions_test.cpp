@@ -2,7 +2,7 @@
 // already on.
 #include "e2e/perf_recording.hpp"
 #include "e2e/served_tree.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "support/paths.hpp"
 #include "support/temp_dir.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pyinject/base/pid.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"
 #include "support/paths.hpp"

@@ -2,7 +2,7 @@
 #include "procfs/stat.hpp"
 #include "procfs/tasks.hpp"
 #include "pyinject/base/unique_fd.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "support/child_process.hpp"
 #include "support/find_perf.hpp"
 #include "support/interpreters.hpp"

@@ -1,5 +1,5 @@
 // Engines that are set outside of the command line, and the line that names a better one.
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "support/bpf_engine.hpp"
 #include "support/child_process.hpp"
 #include "support/interpreters.hpp"

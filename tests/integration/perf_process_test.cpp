@@ -27,7 +27,7 @@ base::Deadline soon() { return base::Deadline::after(test::kPatience); }
 class PerfProcessTest : public testing::Test {
  protected:
   [[nodiscard]] RecordCommand command(std::vector<std::string> options) const {
-    return {.perf = "perf", .options = std::move(options), .pids = {target_.pid()}};
+    return {.perf = "perf", .options = PerfOptions{std::move(options)}, .pids = {target_.pid()}};
   }
 
   test::TempDir directory_;
@@ -57,7 +57,7 @@ TEST_F(PerfProcessTest, SideEventsOfTheWholeSystemAreEnabledFromTheStart) {
         continue;
       }
       RecordCommand words{.perf = *path,
-                          .options = {"-o", directory_ / "x.data", "-e", "cpu-clock"}};
+                          .options = PerfOptions{{"-o", directory_ / "x.data", "-e", "cpu-clock"}}};
       if (!all) {
         words.pids = {target_.pid()};
       }

@@ -35,7 +35,7 @@ TEST(ServiceExample, CallsTheToolAsItCanBeCalled) {
   const auto line = cli::parse_command_line(words, {});
   ASSERT_EQ(line.verb, &cli::record_verb);
   const auto command = std::get<cli::RecordCommand>(line.options);
-  EXPECT_EQ(command.record.scope.cgroup, "system.slice/shop.service");
+  EXPECT_EQ(command.record.scope().cgroup, "system.slice/shop.service");
   EXPECT_EQ(command.record.engine, record::EngineChoice::kAuto);
   EXPECT_TRUE(line.report.json);
   ASSERT_TRUE(command.repeat);

@@ -56,14 +56,14 @@ class RecordTest : public testing::Test {
   RecordTest() { detector_.only = std::set<Pid>{target_.pid()}; }
 
   int record(std::vector<std::string> command, std::vector<std::string> perf_options = {}) {
-    options_.pids = {target_.pid()};
-    options_.command = std::move(command);
-    options_.maps.folder = directory_.path().string();
-    options_.perf_options = std::move(perf_options);
-    if (options_.perf_options.empty()) {
-      options_.perf_options = {"-o", data()};
+    plan_.targets = Processes{{target_.pid()}};
+    plan_.command = std::move(command);
+    plan_.maps.folder = directory_.path().string();
+    plan_.perf_options = perf::PerfOptions{std::move(perf_options)};
+    if (plan_.perf_options.words().empty()) {
+      plan_.perf_options = perf::PerfOptions{{"-o", data()}};
     }
-    const int status = record::record(options_, detector_, injector_, logger_, observer_);
+    const int status = record::record(plan_, detector_, injector_, logger_, observer_);
     EXPECT_THAT(injector_.on, IsEmpty()) << "a target was left active";
     return status;
   }
@@ -84,7 +84,7 @@ class RecordTest : public testing::Test {
   test::FakeInjector injector_;
   test::RecordingLogger logger_;
   QuietObserver observer_;
-  RecordOptions options_;
+  RecordPlan plan_;
 };
 
 TEST_F(RecordTest, StatusIsTheCommands) {
@@ -142,16 +142,15 @@ std::string has_it_fork(const test::TempDir& directory, const base::Child& paren
 // perf, a stand-in, has been told to end.
 TEST_F(RecordTest, ASignalWhilePerfIsStartedAnewEndsItToo) {
   const auto parent = forking_process(directory_);
-  options_.perf.option = test::stand_in_perf(directory_, has_it_fork(directory_, *parent) +
-                                                             "$PERF \"$@\"\n"
-                                                             "kill -INT $PPID\n"
-                                                             "exec sleep 1000\n");
-  options_.children = true;
-  options_.pids = {parent->pid()};
-  options_.command = {"true"};
-  options_.perf_options = {"-o", data()};
+  plan_.perf.option = test::stand_in_perf(directory_, has_it_fork(directory_, *parent) +
+                                                          "$PERF \"$@\"\n"
+                                                          "kill -INT $PPID\n"
+                                                          "exec sleep 1000\n");
+  plan_.targets = Families{{parent->pid()}};
+  plan_.command = {"true"};
+  plan_.perf_options = perf::PerfOptions{{"-o", data()}};
   detector_.only = std::set<Pid>{parent->pid()};
-  EXPECT_EQ(record::record(options_, detector_, injector_, logger_, observer_), 130);
+  EXPECT_EQ(record::record(plan_, detector_, injector_, logger_, observer_), 130);
   EXPECT_THAT(injector_.calls, IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(data())) << "nothing was recorded";
   EXPECT_EQ(logger_.text(LogLevel::kWarning), "");
@@ -160,18 +159,17 @@ TEST_F(RecordTest, ASignalWhilePerfIsStartedAnewEndsItToo) {
 // However long the first perf took to start: on a busy machine, that may be seconds.
 TEST_F(RecordTest, ASlowStartMissesNoChild) {
   const auto parent = forking_process(directory_);
-  options_.perf.option = test::stand_in_perf(
+  plan_.perf.option = test::stand_in_perf(
       directory_, has_it_fork(directory_, *parent) + "sleep 2.5\nexec $PERF \"$@\"\n");
-  options_.children = true;
-  options_.pids = {parent->pid()};
+  plan_.targets = Families{{parent->pid()}};
   // Until the child has worked for 20 ticks.
-  options_.command = {"sh", "-c",
-                      "ticks() { cut -d' ' -f14 /proc/$child/stat; }; child=$(cat " +
-                          (directory_ / "child") +
-                          "); begin=$(ticks); while [ $(ticks) -lt $((begin + 20)) ]; do :; done"};
-  options_.perf_options = {"-o", data()};
+  plan_.command = {"sh", "-c",
+                   "ticks() { cut -d' ' -f14 /proc/$child/stat; }; child=$(cat " +
+                       (directory_ / "child") +
+                       "); begin=$(ticks); while [ $(ticks) -lt $((begin + 20)) ]; do :; done"};
+  plan_.perf_options = perf::PerfOptions{{"-o", data()}};
   detector_.only = std::set<Pid>{parent->pid()};
-  EXPECT_EQ(record::record(options_, detector_, injector_, logger_, observer_), 0);
+  EXPECT_EQ(record::record(plan_, detector_, injector_, logger_, observer_), 0);
   const auto child = base::read_file(directory_ / "child", 100).value_or("");
   const auto script = test::run(
       {"perf", "script", "-G", "-i", data(), "-F", "pid", "--pid", std::string{base::trim(child)}});
@@ -181,19 +179,19 @@ TEST_F(RecordTest, ASlowStartMissesNoChild) {
 // A pipe cannot be changed afterwards, but these options post-process the file.
 TEST_F(RecordTest, APipeIsRefusedWhereTheFileIsToBeChanged) {
   for (const auto engine : {EngineChoice::kTrampoline, EngineChoice::kBpf, EngineChoice::kAuto}) {
-    options_.engine = engine;
-    options_.flags.off_cpu = engine != EngineChoice::kBpf;
+    plan_.engine = engine;
+    plan_.flags.off_cpu = engine != EngineChoice::kBpf;
     EXPECT_EQ(record({"true"}, {"-o", "-"}), kFailure);
     EXPECT_THAT(errors(),
-                HasSubstr(options_.flags.off_cpu ? "--off-cpu needs perf's output in a file"
-                                                 : "--engine bpf needs perf's output in a file"));
+                HasSubstr(plan_.flags.off_cpu ? "--off-cpu needs perf's output in a file"
+                                              : "--engine bpf needs perf's output in a file"));
   }
   EXPECT_THAT(injector_.calls, IsEmpty());
 }
 
 // perf does not receive `disable`; the targets stay on until perf has ended.
 TEST_F(RecordTest, APerfThatIsTooBusyToListenIsToldToEnd) {
-  options_.perf.option = test::deaf_perf(directory_);
+  plan_.perf.option = test::deaf_perf(directory_);
   std::string perf_then;
   injector_.after_deactivation = [&](Pid) {
     perf_then = base::run_captured({"pgrep", "-P", std::to_string(::getpid()), "-x", "perf"},
@@ -232,10 +230,10 @@ TEST_F(RecordTest, SignalDuringActivationUndoesIt) {
   injector_.after_activation = [](Pid) { ::kill(::getpid(), SIGINT); };
   const base::Child second{{.argv = {"sleep", "60"}}};
   detector_.only->insert(second.pid());
-  options_.pids = {target_.pid(), second.pid()};
-  options_.command = {"true"};
-  options_.perf_options = {"-o", data()};
-  EXPECT_EQ(record::record(options_, detector_, injector_, logger_, observer_), 130);
+  plan_.targets = Processes{{target_.pid(), second.pid()}};
+  plan_.command = {"true"};
+  plan_.perf_options = perf::PerfOptions{{"-o", data()}};
+  EXPECT_EQ(record::record(plan_, detector_, injector_, logger_, observer_), 130);
   EXPECT_THAT(injector_.on, IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(data())) << "nothing was recorded";
 }
@@ -257,10 +255,10 @@ TEST_F(RecordTest, FailedActivationLeavesNoFile) {
 
 TEST_F(RecordTest, FailedDeactivationIsAFailure) {
   injector_.deactivate_refusals[target_.pid()] = python::Reason::kStopDeadline;
-  options_.pids = {target_.pid()};
-  options_.command = {"true"};
-  options_.perf_options = {"-o", data()};
-  EXPECT_EQ(record::record(options_, detector_, injector_, logger_, observer_), kFailure);
+  plan_.targets = Processes{{target_.pid()}};
+  plan_.command = {"true"};
+  plan_.perf_options = perf::PerfOptions{{"-o", data()}};
+  EXPECT_EQ(record::record(plan_, detector_, injector_, logger_, observer_), kFailure);
   EXPECT_THAT(errors(), HasSubstr("still be on"));
   const auto guard = test::guard_of(Pid{::getpid()});
   ASSERT_TRUE(guard) << "the guard no longer tries";
@@ -291,7 +289,7 @@ TEST_F(RecordTest, CommandThatCannotRunTouchesNothing) {
 }
 
 TEST_F(RecordTest, MissingPerfTouchesNothing) {
-  options_.perf.option = "/nonexistent/perf";
+  plan_.perf.option = "/nonexistent/perf";
   EXPECT_THROW(record({"true"}), base::Error);
   EXPECT_THAT(injector_.calls, IsEmpty());
 }
@@ -356,8 +354,8 @@ TEST_F(RecordTest, MeasuresStacksOnlyIfTheyAreToBeCopied) {
 }
 
 TEST_F(RecordTest, WholeSystemIsLenient) {
-  options_.all = true;
-  options_.strict = false;
+  plan_.targets = System{};
+  plan_.strict = false;
   EXPECT_EQ(record({"sleep", "0.1"}), 0);
   EXPECT_EQ(observer_.active, (std::vector<Pid>{target_.pid()}));
 }

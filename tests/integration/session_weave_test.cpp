@@ -58,13 +58,12 @@ class RecordWeaves : public testing::Test {
   RecordWeaves& operator=(const RecordWeaves&) = delete;
 
   int record(std::vector<std::string> perf_options) {
-    options_.pids = {target_.pid()};
-    options_.command = test::until_worked(target_.pid(), std::chrono::milliseconds{500});
-    options_.maps.folder = directory_.path().string();
-    options_.perf_options = std::move(perf_options);
-    options_.perf_options.insert(options_.perf_options.end(),
-                                 {"-F", "999", "--call-graph", "dwarf,4096", "-o", data()});
-    return record::record(options_, detector_, injector_, logger_, observer_);
+    plan_.targets = Processes{{target_.pid()}};
+    plan_.command = test::until_worked(target_.pid(), std::chrono::milliseconds{500});
+    plan_.maps.folder = directory_.path().string();
+    plan_.perf_options = perf::PerfOptions{std::move(perf_options)};
+    plan_.perf_options.add({"-F", "999", "--call-graph", "dwarf,4096", "-o", data()});
+    return record::record(plan_, detector_, injector_, logger_, observer_);
   }
   [[nodiscard]] std::string data() const { return directory_ / "data/perf.data"; }
   [[nodiscard]] std::vector<std::string> names() const {
@@ -90,7 +89,7 @@ class RecordWeaves : public testing::Test {
   test::FakeInjector injector_;
   test::RecordingLogger logger_;
   Observer observer_;
-  RecordOptions options_;
+  RecordPlan plan_;
 };
 
 TEST_F(RecordWeaves, ReplacesItsFile) {
@@ -117,7 +116,7 @@ TEST_F(RecordWeaves, ReplacesEachFileOfASeries) {
 }
 
 TEST_F(RecordWeaves, KeepRawKeepsPerfsFile) {
-  options_.flags.keep_raw = true;
+  plan_.flags.keep_raw = true;
   EXPECT_EQ(record({}), 0);
   EXPECT_THAT(names(), ElementsAre("perf.data", "perf.data.raw"));
   EXPECT_FALSE(has_stacks(data()));
@@ -127,7 +126,7 @@ TEST_F(RecordWeaves, KeepRawKeepsPerfsFile) {
 TEST_F(RecordWeaves, CancelKeepsPerfsFile) {
   observer_.cancel = true;
   for (const bool keep : {false, true}) {
-    options_.flags.keep_raw = keep;
+    plan_.flags.keep_raw = keep;
     fs::remove(data());
     EXPECT_EQ(record({}), 130);
     EXPECT_THAT(names(), ElementsAre("perf.data"));

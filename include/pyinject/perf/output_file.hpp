@@ -19,9 +19,6 @@ struct Output {
   bool several = false;            // --switch-output, --timestamp-filename: PATH is a prefix
 };
 
-// The output that perf derives from OPTIONS. Without -o, perf writes to stdout if that is a pipe.
-[[nodiscard]] Output output_of(const std::vector<std::string>& options, bool stdout_is_pipe);
-
 struct WrittenFile {
   std::string path;
   double megabytes = 0;

@@ -4,7 +4,7 @@
 #include "pyinject/base/log.hpp"
 #include "pyinject/python/detector.hpp"
 #include "pyinject/python/injector.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "pyinject/record/record_observer.hpp"
 
 namespace pyinject::record {
@@ -16,7 +16,7 @@ namespace pyinject::record {
 // tool fails. However it ends, no target stays active that was not active before; an error lists
 // each one that could not be switched off. With kBpf, and with kAuto if it chooses that engine,
 // DETECTOR and INJECTOR are unused.
-[[nodiscard]] int record(const RecordOptions& options, python::Detector& detector,
+[[nodiscard]] int record(const RecordPlan& plan, python::Detector& detector,
                          python::Injector& injector, base::Logger& logger,
                          RecordObserver& observer);
 

@@ -24,7 +24,7 @@ namespace pyinject::record {
 
 class FunctionRecorder {
  public:
-  FunctionRecorder(const RecordOptions& options, base::Logger& logger, RecordObserver& observer);
+  FunctionRecorder(const RecordPlan& plan, base::Logger& logger, RecordObserver& observer);
 
   // As record_functions(). Call it once.
   [[nodiscard]] FunctionRecording run();
@@ -48,7 +48,7 @@ class FunctionRecorder {
   int give_up(int status);
   bool remove_events();
 
-  const RecordOptions& options_;
+  const RecordPlan& plan_;
   base::Logger& logger_;
   RecordObserver& observer_;
   // Destroyed last to first: perf exits before its events are removed; signals are restored last.

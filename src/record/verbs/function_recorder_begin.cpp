@@ -1,7 +1,6 @@
 // The recording up to the point where the events are enabled and the command runs.
 #include "base/format.hpp"
 #include "base/text.hpp"
-#include "perf/record_options.hpp"
 #include "procfs/tasks.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/targets/target_selection.hpp"
@@ -23,13 +22,13 @@ namespace pyinject::record {
 
 using base::Deadline;
 
-FunctionRecorder::FunctionRecorder(const RecordOptions& options, base::Logger& logger,
+FunctionRecorder::FunctionRecorder(const RecordPlan& plan, base::Logger& logger,
                                    RecordObserver& observer)
-    : options_{options},
+    : plan_{plan},
       logger_{logger},
       observer_{observer},
-      perf_{perf::output_of(options.perf_options, false), logger},
-      workload_{options.command, logger} {}
+      perf_{plan.perf_options->output, logger},
+      workload_{plan.command, logger} {}
 
 FunctionRecording FunctionRecorder::run() {
   FunctionRecording result;
@@ -45,7 +44,7 @@ int FunctionRecorder::steps() {
   if (const int status = workload_.check(); status != 0) {
     return status;
   }
-  const auto perf = perf::locate_perf(options_.perf, Deadline::after(kPerfAnswers));
+  const auto perf = perf::locate_perf(plan_.perf, Deadline::after(kPerfAnswers));
   open_events();
   if (!choose_targets() || !make_events()) {
     return kFailure;
@@ -74,7 +73,7 @@ int FunctionRecorder::steps() {
 }
 
 bool FunctionRecorder::choose_targets() {
-  for (const auto pid : targets::without_repetitions(options_.pids)) {
+  for (const auto pid : targets::without_repetitions(plan_.pids())) {
     const auto begin = Deadline::Clock::now();
     auto found = python::find_function_probes(pid);
     const auto* const refusal = std::get_if<python::Refusal>(&found);
@@ -84,9 +83,9 @@ bool FunctionRecorder::choose_targets() {
          .reason = refusal == nullptr ? std::nullopt : std::optional{refusal->reason},
          .duration = Deadline::Clock::now() - begin});
     if (refusal != nullptr) {
-      logger_.log(options_.strict ? base::LogLevel::kError : base::LogLevel::kWarning,
+      logger_.log(plan_.strict ? base::LogLevel::kError : base::LogLevel::kWarning,
                   fmt::format("pid {}: {}", pid.value(), python::describe(*refusal)));
-      if (options_.strict) {
+      if (plan_.strict) {
         return false;
       }
       continue;
@@ -146,13 +145,12 @@ void FunctionRecorder::add_events(const python::FunctionProbes& target, std::siz
 }
 
 std::vector<std::string> FunctionRecorder::own_options() const {
-  const auto chosen = perf::parse_options(options_.perf_options);
   std::vector<std::string> own;
-  if (!chosen.clock) {
+  if (!plan_.perf_options->clock) {
     own.insert(own.end(), {"-k", "mono"});
   }
   const auto buffer = affordable_buffer();
-  if (buffer != 0 && !chosen.buffers) {
+  if (buffer != 0 && !plan_.perf_options->buffers) {
     own.insert(own.end(), {"-m", fmt::format("{}K", buffer >> 10U)});
   }
   for (const auto& event : events_->events()) {
@@ -199,7 +197,7 @@ std::set<base::Tid> FunctionRecorder::threads_of_targets() const {
 
 std::optional<int> FunctionRecorder::start_perf(const perf::Perf& perf) {
   return judge(perf_.start(
-      {.perf = perf.path, .own = own_options(), .options = options_.perf_options, .pids = pids_},
+      {.perf = perf.path, .own = own_options(), .options = plan_.perf_options, .pids = pids_},
       signals_.fd()));
 }
 
@@ -226,9 +224,9 @@ void FunctionRecorder::on_tick() {
       known ? std::optional{static_cast<std::uint64_t>(facts.st_size)} : std::nullopt);
 }
 
-FunctionRecording record_functions(const RecordOptions& options, base::Logger& logger,
+FunctionRecording record_functions(const RecordPlan& plan, base::Logger& logger,
                                    RecordObserver& observer) {
-  return FunctionRecorder{options, logger, observer}.run();
+  return FunctionRecorder{plan, logger, observer}.run();
 }
 
 }  // namespace pyinject::record

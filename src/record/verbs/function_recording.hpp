@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pyinject/base/log.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "pyinject/record/record_observer.hpp"
 
 #include <optional>
@@ -17,11 +17,11 @@ struct FunctionRecording {
   std::vector<std::string> files;  // completed by perf
 };
 
-// Uses these OPTIONS: pids, strict, perf, perf_options, command. Logs reasons; calls progress() and
+// Uses of PLAN: pids, strict, perf, perf_options, command. Logs reasons; calls progress() and
 // stopped() of OBSERVER, and on_event() for each pid examined. Throws base::Error if this tool
 // fails. However it ends, no event of this session is left in tracefs; events left by killed
 // sessions are removed at the start.
-[[nodiscard]] FunctionRecording record_functions(const RecordOptions& options, base::Logger& logger,
+[[nodiscard]] FunctionRecording record_functions(const RecordPlan& plan, base::Logger& logger,
                                                  RecordObserver& observer);
 
 }  // namespace pyinject::record

@@ -7,7 +7,7 @@
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
 #include "pyinject/python/detector.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "pyinject/targets/manager.hpp"
 #include "pyinject/targets/scope.hpp"
 #include "pyinject/targets/stop_signals.hpp"

@@ -2,11 +2,9 @@
 
 #include "base/format.hpp"
 #include "bpf/program_time.hpp"
-#include "perf/record_options.hpp"
 #include "procfs/stat.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/perf/output_file.hpp"
 #include "pyinject/targets/stop_signals.hpp"
 #include "record/choose_engine.hpp"
 #include "record/verbs/cpu_budget.hpp"
@@ -30,23 +28,23 @@ using base::Deadline;
 
 class Repetition {
  public:
-  Repetition(const RecordOptions& options, const RepeatOptions& repeat, python::Detector& detector,
+  Repetition(const RecordPlan& plan, const RepeatOptions& repeat, python::Detector& detector,
              python::Injector& injector, base::Logger& logger, RecordObserver& observer)
-      : plan_{options},
+      : plan_{plan},
         repeat_{repeat},
         detector_{detector},
         injector_{injector},
         logger_{logger},
         observer_{observer},
-        files_{perf::output_of(options.perf_options, false).path, repeat.keep} {
+        files_{plan.perf_options->output.path, repeat.keep} {
     plan_.duration = repeat.duration;
     plan_.names_beside = true;  // they are removed with the file
-    const auto frequency = perf::parse_options(options.perf_options).frequency;
+    const auto frequency = plan.perf_options->frequency;
     if (repeat.max_cpu && frequency) {
       budget_.emplace(*repeat.max_cpu, *frequency);
       program_times_.emplace();
     }
-    for (const auto pid : options.pids) {
+    for (const auto pid : plan.pids()) {
       if (const auto id = procfs::read_process_id(pid)) {
         targets_.add(*id);
       }
@@ -106,19 +104,17 @@ class Repetition {
   Outcome record_one() {
     Outcome outcome;
     const auto path = files_.name_at(std::chrono::system_clock::now());
-    RecordOptions options = plan_;
-    options.suggests_engine = plan_.suggests_engine && succeeded_ == 0;
-    options.perf_options.insert(options.perf_options.end(), {"-o", path});
+    RecordPlan plan = plan_;
+    plan.suggests_engine = plan_.suggests_engine && succeeded_ == 0;
+    plan.perf_options.add({"-o", path});
     if (budget_) {  // the last -F counts
-      options.perf_options.insert(options.perf_options.end(),
-                                  {"-F", std::to_string(budget_->frequency())});
+      plan.perf_options.add({"-F", std::to_string(budget_->frequency())});
     }
-    if (succeeded_ != 0 && !options.pids.empty()) {  // the first one reports missing pids
-      options.pids = targets_.running();
+    if (succeeded_ != 0) {  // the first one reports missing pids
+      plan.replace_pids(targets_.running());
     }
     try {
-      outcome.status =
-          record_once(options, detector_, injector_, logger_, observer_, outcome.signal);
+      outcome.status = record_once(plan, detector_, injector_, logger_, observer_, outcome.signal);
     } catch (const std::exception& error) {
       logger_.error("{}", error.what());
     }
@@ -135,7 +131,7 @@ class Repetition {
 
   // Returns a status: end the series with it.
   std::optional<int> look() {
-    if (plan_.pids.empty() || !targets_.all_exited_within({})) {
+    if (plan_.pids().empty() || !targets_.all_exited_within({})) {
       return std::nullopt;
     }
     logger_.info("all targets have exited");
@@ -161,7 +157,7 @@ class Repetition {
     }
   }
 
-  RecordOptions plan_;
+  RecordPlan plan_;
   const RepeatOptions& repeat_;
   python::Detector& detector_;
   python::Injector& injector_;
@@ -179,10 +175,10 @@ class Repetition {
 
 }  // namespace
 
-int record_repeatedly(const RecordOptions& options, const RepeatOptions& repeat,
+int record_repeatedly(const RecordPlan& plan, const RepeatOptions& repeat,
                       python::Detector& detector, python::Injector& injector, base::Logger& logger,
                       RecordObserver& observer) {
-  return Repetition{options, repeat, detector, injector, logger, observer}.run();
+  return Repetition{plan, repeat, detector, injector, logger, observer}.run();
 }
 
 }  // namespace pyinject::record

@@ -8,7 +8,7 @@
 #include "procfs/own_rights.hpp"
 #include "procfs/status.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/perf/output_file.hpp"
+#include "pyinject/perf/perf_options.hpp"
 
 #include <fmt/format.h>
 
@@ -53,17 +53,16 @@ Unavailable has_exited() {
 std::optional<Unavailable> check_output(base::Pid pid, const std::vector<std::string>& options) {
   const auto standard_output = procfs::stat_descriptor(pid, STDOUT_FILENO);
   const bool pipe = standard_output && S_ISFIFO(standard_output->st_mode);
-  const auto output = perf::output_of(options, pipe);
-  if (output.pipe) {
+  const auto parsed = perf::parse_options(options, pipe);
+  if (parsed.output.pipe) {
     return Unavailable{
         .name = "pipe", .found = "perf writes to a pipe", .remedy = "start perf with -o FILE"};
   }
-  if (output.several) {
+  if (parsed.output.several) {
     return Unavailable{.name = "several_files",
                        .found = "perf writes a series of files (--switch-output)",
                        .remedy = "start perf without --switch-output"};
   }
-  const auto parsed = perf::parse_options(options);
   if (parsed.threads || parsed.kcore) {
     return Unavailable{.name = "folder",
                        .found = "perf writes a directory (--threads, --kcore)",

@@ -1,10 +1,11 @@
 #include "pyinject/record/weave_file.hpp"
 
+#include "base/format.hpp"
 #include "base/text.hpp"
 #include "perfdata/input.hpp"
 #include "pyinject/base/deadline.hpp"
 #include "pyinject/base/error.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "record/completion.hpp"
 #include "record/kept_images.hpp"
 #include "targets/target_map.hpp"

@@ -1,7 +1,7 @@
 // The former names of the library's namespaces, until the release after 0.3.
 #include "pyinject/session_names.hpp"
 
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "pyinject/targets/manager.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 TEST(SessionNames, AreThoseOfTargetsAndRecord) {
   EXPECT_TRUE((std::is_same_v<session::Manager, targets::Manager>));
-  EXPECT_TRUE((std::is_same_v<session::RecordOptions, record::RecordOptions>));
+  EXPECT_TRUE((std::is_same_v<session::RecordPlan, record::RecordPlan>));
   EXPECT_EQ(session::kUsage, record::kUsage);
 }
 

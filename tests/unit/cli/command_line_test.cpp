@@ -31,18 +31,18 @@ using Words = std::vector<std::string>;
 
 CommandLine parse(const Words& words) { return parse_command_line(words, {}); }
 
-record::RecordOptions record_of(const CommandLine& line) {
+record::RecordPlan record_of(const CommandLine& line) {
   return std::get<RecordCommand>(line.options).record;
 }
 
-record::RecordOptions parse_record(const Words& words) { return record_of(parse(words)); }
+record::RecordPlan parse_record(const Words& words) { return record_of(parse(words)); }
 
 TEST(CommandLine, PassesPerfsOptionsOnUnchangedAndInOrder) {
   const auto line = parse({"record", "-F", "999", "-p", "12,34", "-g", "-o", "my file",
                            "--call-graph=dwarf,8192", "-v", "-e", "cycles:u", "--", "sleep", "-p"});
-  EXPECT_THAT(record_of(line).pids, ElementsAre(Pid{12}, Pid{34}));
+  EXPECT_THAT(record_of(line).pids(), ElementsAre(Pid{12}, Pid{34}));
   EXPECT_THAT(
-      record_of(line).perf_options,
+      record_of(line).perf_options.words(),
       ElementsAre("-F", "999", "-g", "-o", "my file", "--call-graph=dwarf,8192", "-e", "cycles:u"));
   EXPECT_THAT(record_of(line).command, ElementsAre("sleep", "-p"));
   EXPECT_EQ(line.verbosity, Verbosity::kVerbose);
@@ -51,26 +51,26 @@ TEST(CommandLine, PassesPerfsOptionsOnUnchangedAndInOrder) {
 
 TEST(CommandLine, FindsTheCommandWithoutASeparator) {
   const auto line = parse({"record", "-p", "1", "-z", "sleep", "5"});
-  EXPECT_THAT(record_of(line).perf_options, ElementsAre("-z"));
+  EXPECT_THAT(record_of(line).perf_options.words(), ElementsAre("-z"));
   EXPECT_THAT(record_of(line).command, ElementsAre("sleep", "5"));
 }
 
 TEST(CommandLine, TakesOurOptionsOutOfClusters) {
   const auto line = parse({"record", "-qp12", "true"});
-  EXPECT_THAT(record_of(line).perf_options, IsEmpty());
-  EXPECT_THAT(record_of(line).pids, ElementsAre(Pid{12}));
+  EXPECT_THAT(record_of(line).perf_options.words(), IsEmpty());
+  EXPECT_THAT(record_of(line).pids(), ElementsAre(Pid{12}));
   EXPECT_EQ(line.verbosity, Verbosity::kQuiet);
-  EXPECT_THAT(parse_record({"record", "-gvp12"}).perf_options, ElementsAre("-g"));
+  EXPECT_THAT(parse_record({"record", "-gvp12"}).perf_options.words(), ElementsAre("-g"));
 }
 
 TEST(CommandLine, KeepsPerfsClustersWhole) {
   const auto line = parse({"record", "-gF", "99", "-vRgp", "12", "-dP"});
-  EXPECT_THAT(record_of(line).perf_options, ElementsAre("-gF", "99", "-Rg", "-dP"));
-  EXPECT_THAT(record_of(line).pids, ElementsAre(Pid{12}));
+  EXPECT_THAT(record_of(line).perf_options.words(), ElementsAre("-gF", "99", "-Rg", "-dP"));
+  EXPECT_THAT(record_of(line).pids(), ElementsAre(Pid{12}));
 }
 
 TEST(CommandLine, WholeSystemIsLenientUnlessToldOtherwise) {
-  EXPECT_TRUE(parse_record({"record", "-a"}).all);
+  EXPECT_TRUE(parse_record({"record", "-a"}).whole_system());
   EXPECT_FALSE(parse_record({"record", "-a"}).strict);
   EXPECT_TRUE(parse_record({"record", "-a", "--strict"}).strict);
   EXPECT_FALSE(parse_record({"record", "-p", "1", "--lenient"}).strict);
@@ -103,7 +103,7 @@ TEST(CommandLine, ParsesOutputForPrograms) {
   EXPECT_EQ(line.report.stats, "a file");
   EXPECT_TRUE(line.report.json);
   EXPECT_EQ(record_of(line).deactivation_deadline, std::chrono::milliseconds{500});
-  EXPECT_THAT(record_of(line).perf_options, IsEmpty());
+  EXPECT_THAT(record_of(line).perf_options.words(), IsEmpty());
   const auto plain = parse({"deactivate", "-p", "1", "--log-format=text"});
   EXPECT_FALSE(plain.report.json);
   EXPECT_FALSE(plain.report.stats.has_value());
@@ -174,13 +174,13 @@ TEST(CommandLine, LaunchesTheCommandIfNoTargetIsGiven) {
   for (const auto& words : {Words{"record", "-F", "99", "--", "python3", "-a", "app.py"},
                             Words{"record", "-F", "99", "python3", "-a", "app.py"}}) {
     const auto line = parse(words);
-    EXPECT_TRUE(record_of(line).launch);
-    EXPECT_FALSE(record_of(line).all);
+    EXPECT_TRUE(record_of(line).launches());
+    EXPECT_FALSE(record_of(line).whole_system());
     EXPECT_THAT(record_of(line).command, ElementsAre("python3", "-a", "app.py"));
-    EXPECT_THAT(record_of(line).perf_options, ElementsAre("-F", "99"));
+    EXPECT_THAT(record_of(line).perf_options.words(), ElementsAre("-F", "99"));
   }
-  EXPECT_FALSE(parse_record({"record", "-a", "--", "true"}).launch);
-  EXPECT_FALSE(parse_record({"record", "-p", "1", "--", "true"}).launch);
+  EXPECT_FALSE(parse_record({"record", "-a", "--", "true"}).launches());
+  EXPECT_FALSE(parse_record({"record", "-p", "1", "--", "true"}).launches());
   EXPECT_EQ(mistake({"record", "--"}).status, 129);
 }
 
@@ -230,27 +230,27 @@ TEST(CommandLine, PassesOnWhatLeavesPythonInPlace) {
   const Words words{"-T", "--synth=all", "--synth=task,mmap", "--user-callchains", "--per-thread"};
   Words line = {"record", "-p", "1"};
   line.insert(line.end(), words.begin(), words.end());
-  EXPECT_EQ(record_of(parse(line)).perf_options, words);
+  EXPECT_EQ(record_of(parse(line)).perf_options.words(), words);
 }
 
 TEST(CommandLine, ProcessorsWithoutAProcessAreThoseOfAllProcesses) {
   const auto of = [](const Words& line) { return record_of(parse(line)); };
-  EXPECT_TRUE(of({"record", "-C", "0", "--", "sleep", "1"}).all);
-  EXPECT_FALSE(of({"record", "-C", "0", "--", "sleep", "1"}).launch);
-  EXPECT_FALSE(of({"record", "-C", "0", "-p", "1"}).all);
+  EXPECT_TRUE(of({"record", "-C", "0", "--", "sleep", "1"}).whole_system());
+  EXPECT_FALSE(of({"record", "-C", "0", "--", "sleep", "1"}).launches());
+  EXPECT_FALSE(of({"record", "-C", "0", "-p", "1"}).whole_system());
 }
 
 TEST(CommandLine, ChoosesOfAllProcesses) {
   const auto line =
       parse({"record", "-u", "root", "--comm", "gunicorn*", "-G", "/system.slice/web/"});
-  EXPECT_TRUE(record_of(line).all);
+  EXPECT_TRUE(record_of(line).whole_system());
   EXPECT_FALSE(record_of(line).strict);
-  EXPECT_EQ(record_of(line).scope.user, 0U);
-  EXPECT_EQ(record_of(line).scope.command, "gunicorn*");
-  EXPECT_EQ(record_of(line).scope.cgroup, "system.slice/web");
-  EXPECT_THAT(record_of(line).perf_options, IsEmpty());
-  EXPECT_EQ(parse_record({"record", "-G", "/"}).scope.cgroup, "");
-  EXPECT_TRUE(parse_record({"record", "-p", "1", "--children"}).children);
+  EXPECT_EQ(record_of(line).scope().user, 0U);
+  EXPECT_EQ(record_of(line).scope().command, "gunicorn*");
+  EXPECT_EQ(record_of(line).scope().cgroup, "system.slice/web");
+  EXPECT_THAT(record_of(line).perf_options.words(), IsEmpty());
+  EXPECT_EQ(parse_record({"record", "-G", "/"}).scope().cgroup, "");
+  EXPECT_TRUE(parse_record({"record", "-p", "1", "--children"}).families());
 }
 
 TEST(CommandLine, RefusesChoicesThatExcludeEachOther) {

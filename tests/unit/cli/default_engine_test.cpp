@@ -51,7 +51,7 @@ DefaultEngineSearch always(EngineChoice choice) {
   };
 }
 
-record::RecordOptions record_with_default(std::vector<std::string> words, EngineChoice choice) {
+record::RecordPlan record_with_default(std::vector<std::string> words, EngineChoice choice) {
   words.insert(words.begin(), {"record", "-p", "1"});
   return std::get<RecordCommand>(parse_command_line(words, {}, always(choice)).options).record;
 }

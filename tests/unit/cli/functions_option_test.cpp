@@ -1,6 +1,6 @@
 #include "cli/command_line.hpp"
 #include "cli/verbs.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(FunctionsOption, IsForRunningProcesses) {
           {"record", "--functions", "-p", "12", "-m", "64M", "-o", "x", "--", "sleep", "1"}, {})
           .options);
   EXPECT_TRUE(line.functions);
-  EXPECT_THAT(line.record.perf_options, ElementsAre("-m", "64M", "-o", "x"));
+  EXPECT_THAT(line.record.perf_options.words(), ElementsAre("-m", "64M", "-o", "x"));
   EXPECT_THAT(line.record.command, ElementsAre("sleep", "1"));
   EXPECT_FALSE(
       std::get<RecordCommand>(parse_command_line({"record", "-p", "12"}, {}).options).functions);

@@ -39,7 +39,7 @@ TEST(RepeatOption, HasDurationPeriodAndNumber) {
   EXPECT_EQ(line.repeat->duration, seconds{30});
   EXPECT_EQ(line.repeat->period, minutes{5});
   EXPECT_EQ(line.repeat->keep, 12U);
-  EXPECT_FALSE(line.record.launch);
+  EXPECT_FALSE(line.record.launches());
   const auto other =
       parse_record_command({"record", "-a", "--repeat=1s/1s", "--keep", "3", "-o", "x"});
   ASSERT_TRUE(other.repeat);

@@ -2,7 +2,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "pyinject/record/options.hpp"
+#include "pyinject/record/plan.hpp"
 #include "support/temp_dir.hpp"
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 
 #include "perf/perf_command.hpp"
 #include "perf/perf_process.hpp"
-#include "pyinject/perf/output_file.hpp"
+#include "pyinject/perf/perf_options.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -112,7 +112,7 @@ TEST(RecordArgv, KeepsTheUsersOptionsUnchangedAndInOrder) {
                            .control_fd = 5,
                            .ack_fd = 8,
                            .own = {"--call-graph", "fp"},
-                           .options = {"-F", "99", "-o", "x y"},
+                           .options = PerfOptions{{"-F", "99", "-o", "x y"}},
                            .pids = {base::Pid{3}, base::Pid{14}}}),
               ElementsAre("/usr/bin/perf", "record", "-D", "-1", "--control", "fd:5,8",
                           "--call-graph", "fp", "-F", "99", "-o", "x y", "-p", "3,14"));
@@ -120,14 +120,22 @@ TEST(RecordArgv, KeepsTheUsersOptionsUnchangedAndInOrder) {
               ElementsAre("perf", "record", "-D", "-1", "--control", "fd:3,4", "-a"));
 }
 
-TEST(OutputOf, IsWhatPerfMakesOfTheOptions) {
-  EXPECT_EQ(output_of({}, false).path, "perf.data");
-  EXPECT_EQ(output_of({"-F", "99", "-o", "a", "--output=b"}, false).path, "b");
-  EXPECT_FALSE(output_of({}, false).pipe);
-  EXPECT_TRUE(output_of({}, true).pipe);
-  EXPECT_FALSE(output_of({"-ox"}, true).pipe);
-  EXPECT_TRUE(output_of({"-o", "-"}, false).pipe);
-  EXPECT_TRUE(output_of({"--switch-output=1s"}, false).several);
+TEST(ParseOptions, KnowsWherePerfWrites) {
+  EXPECT_EQ(parse_options({}).output.path, "perf.data");
+  EXPECT_EQ(parse_options({"-F", "99", "-o", "a", "--output=b"}).output.path, "b");
+  EXPECT_FALSE(parse_options({}).output.pipe);
+  EXPECT_TRUE(parse_options({}, true).output.pipe);
+  EXPECT_FALSE(parse_options({"-ox"}, true).output.pipe);
+  EXPECT_TRUE(parse_options({"-o", "-"}).output.pipe);
+  EXPECT_TRUE(parse_options({"--switch-output=1s"}).output.several);
+}
+
+TEST(PerfOptions, LaterOnesWin) {
+  PerfOptions options{{"-F", "99", "-o", "a"}};
+  options.add({"-F", "49", "-o", "b"});
+  EXPECT_THAT(options.words(), ElementsAre("-F", "99", "-o", "a", "-F", "49", "-o", "b"));
+  EXPECT_EQ(options->frequency, 49U);
+  EXPECT_EQ(options->output.path, "b");
 }
 
 TEST(SamplingEvents, AreAllButPerfsOwnSideBand) {

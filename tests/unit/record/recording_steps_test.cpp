@@ -44,10 +44,10 @@ class RecordingSteps : public testing::Test {
  protected:
   RecordingSteps() {
     detector_.only = std::set<base::Pid>{target_.pid()};
-    options_.pids = {target_.pid()};
-    options_.command = {"true"};
-    options_.maps.folder = directory_.path().string();
-    options_.perf_options = {"-e", "cpu-clock:u", "-o", data()};
+    plan_.targets = Processes{{target_.pid()}};
+    plan_.command = {"true"};
+    plan_.maps.folder = directory_.path().string();
+    plan_.perf_options = perf::PerfOptions{{"-e", "cpu-clock:u", "-o", data()}};
   }
 
   [[nodiscard]] OpenEngine opens(test::EngineScript& script) {
@@ -59,12 +59,12 @@ class RecordingSteps : public testing::Test {
   int record(test::EngineScript& script) {
     int signal = 0;
     return record_with(
-        options_, {}, [&] { return make(script); }, logger_, signal);
+        plan_, {}, [&] { return make(script); }, logger_, signal);
   }
   int record_with_fallback(const OpenEngine& preferred) {
     int signal = 0;
     return record_with(
-        options_, preferred, [this] { return make(other_); }, logger_, signal);
+        plan_, preferred, [this] { return make(other_); }, logger_, signal);
   }
   [[nodiscard]] std::string data() const { return directory_ / "perf.data"; }
 
@@ -74,7 +74,7 @@ class RecordingSteps : public testing::Test {
   test::FakeInjector injector_;
   test::RecordingLogger logger_;
   CountingObserver observer_;
-  RecordOptions options_;
+  RecordPlan plan_;
   test::EngineScript other_;
 };
 
@@ -115,7 +115,7 @@ TEST_F(RecordingSteps, AnEngineThatCannotBeAttachedLeavesNothing) {
 
 TEST_F(RecordingSteps, AnotherEngineTakesThePlaceOnlyIfTheUserLeavesTheChoice) {
   for (const auto choice : {EngineChoice::kBpf, EngineChoice::kAuto}) {
-    options_.engine = choice;
+    plan_.engine = choice;
     other_.calls.clear();
     test::EngineScript script{
         .before_perf = true, .attached = Engine::Attached::kFailed, .why_replaceable = "no events"};
@@ -131,7 +131,7 @@ TEST_F(RecordingSteps, AnotherEngineTakesThePlaceOnlyIfTheUserLeavesTheChoice) {
 }
 
 TEST_F(RecordingSteps, AnEngineThatCannotBeOpenedDoesNothing) {
-  options_.engine = EngineChoice::kAuto;
+  plan_.engine = EngineChoice::kAuto;
   EXPECT_EQ(record_with_fallback([] { return std::string{"no BTF"}; }), 0);
   EXPECT_THAT(other_.calls, Contains("activated"));
   EXPECT_THAT(logger_.text(LogLevel::kWarning), HasSubstr("no BTF"));
@@ -147,9 +147,9 @@ TEST_F(RecordingSteps, PerfIsStartedAgainWhereAChildStartedMeanwhile) {
   while (!std::filesystem::exists(directory_ / "ready")) {
     std::this_thread::yield();
   }
-  options_.pids = {parent.pid()};
+  plan_.targets = Processes{{parent.pid()}};
   detector_.only = std::set<base::Pid>{parent.pid()};
-  options_.perf.option = test::stand_in_perf(
+  plan_.perf.option = test::stand_in_perf(
       directory_, "child=" + (directory_ / "child") + "\necho >> " + (directory_ / "starts") +
                       "\n[ ! -e $child ] || exec $PERF \"$@\"\nkill -USR1 " +
                       std::to_string(parent.pid().value()) +

@@ -1,15 +1,17 @@
-// The options of a recording, validated.
+// What to record, and how.
 #pragma once
 
 #include "pyinject/base/pid.hpp"
 #include "pyinject/perf/map_collector.hpp"
 #include "pyinject/perf/perf_locator.hpp"
+#include "pyinject/perf/perf_options.hpp"
 #include "pyinject/targets/scope.hpp"
 #include "pyinject/weave/weave_flags.hpp"
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace pyinject::record {
@@ -25,19 +27,29 @@ enum class EngineChoice {
   kAuto,        // kBpf if privileges and kernel allow it
 };
 
-struct RecordOptions {
+// The targets of a recording: one of these.
+struct Processes {
+  std::vector<base::Pid> pids;
+};
+struct Families {
+  std::vector<base::Pid> roots;  // these and all their descendants, including later ones
+};
+struct System {
+  targets::Scope scope;  // every visible Python process in it; perf records the whole system
+};
+struct Launched {};  // the command and its descendants
+using Targets = std::variant<Processes, Families, System, Launched>;
+
+// Validated.
+struct RecordPlan {
+  Targets targets;
   EngineChoice engine = EngineChoice::kTrampoline;
   std::string engine_setting;    // the default that chose ENGINE, for messages; empty: not one
   bool suggests_engine = false;  // kTrampoline: one message names kBpf if that suits targets better
-  std::vector<base::Pid> pids;   // empty: ALL, or LAUNCH
-  bool all = false;              // the whole system, and every visible Python process
-  bool launch = false;           // COMMAND and its descendants are the targets
-  targets::Scope scope;          // restricts ALL
-  bool children = false;         // with PIDS: also their descendants, including later ones
   bool strict = true;
   perf::PerfSearch perf;
-  std::vector<std::string> perf_options;  // for `perf record`, unchanged and in order
-  std::vector<std::string> command;       // records until it exits; empty: until a signal arrives
+  perf::PerfOptions perf_options;
+  std::vector<std::string> command;  // records until it exits; empty: until a signal arrives
   // Without COMMAND: the length of one of several recordings. While it is post-processed, SIGHUP
   // and the first SIGTERM or SIGINT do not cut it short.
   std::optional<std::chrono::nanoseconds> duration;
@@ -46,6 +58,18 @@ struct RecordOptions {
   weave::WeaveFlags flags = {};
   bool names_beside = false;  // names of functions go into NAME.names, not into perf's cache
   std::chrono::nanoseconds deactivation_deadline = std::chrono::seconds{5};  // in total
+
+  [[nodiscard]] bool whole_system() const { return std::holds_alternative<System>(targets); }
+  [[nodiscard]] bool families() const { return std::holds_alternative<Families>(targets); }
+  [[nodiscard]] bool launches() const { return std::holds_alternative<Launched>(targets); }
+  // Whether processes that start later may be targets.
+  [[nodiscard]] bool expects_more() const { return !std::holds_alternative<Processes>(targets); }
+  // Those that the user named: of Processes or Families, else none.
+  [[nodiscard]] const std::vector<base::Pid>& pids() const;
+  // Replaces those; no effect on other targets.
+  void replace_pids(std::vector<base::Pid> pids);
+  // That of System, else without conditions.
+  [[nodiscard]] const targets::Scope& scope() const;
 };
 
 // Every wait has a limit. The docs describe those that a user can notice.
