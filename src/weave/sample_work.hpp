@@ -2,16 +2,22 @@
 #pragma once
 
 #include "perfdata/sample.hpp"
+#include "unwind/address_spaces.hpp"
 #include "unwind/registers.hpp"
 #include "unwind/unwinder.hpp"
 #include "weave/merge.hpp"
+#include "weave/python_stacks.hpp"
 #include "weave/weave.hpp"
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace pyinject::weave {
+
+// Marks a stack of which perf or the kernel keeps no more.
+inline constexpr std::string_view kCutCallchain = "[truncated: callchain]";
 
 struct SampleWork {
   perfdata::Sample sample;
@@ -43,5 +49,11 @@ struct SampleWork {
     greenlet_copied = false;
   }
 };
+
+// Whether ADDRESS lies in the file that has the evaluator of WORK's interpreter.
+[[nodiscard]] bool is_of_interpreter(const unwind::AddressSpaces& spaces, const SampleWork& work,
+                                     std::uint64_t address);
+// Without what the callchain shows.
+[[nodiscard]] StackQuery query_of(const unwind::AddressSpaces& spaces, const SampleWork& work);
 
 }  // namespace pyinject::weave

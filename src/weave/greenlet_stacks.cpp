@@ -1,43 +1,19 @@
-// Greenlets: their callchains end where their C stack does.
-#include "weave/weaver.hpp"
+#include "weave/greenlet_stacks.hpp"
 
 #include <algorithm>
 #include <cstddef>
-#include <vector>
+#include <optional>
 
 namespace pyinject::weave {
 
-bool Weaver::may_have_greenlets(std::uint32_t pid) const {
-  return !greenlet_families_.empty() && greenlet_families_.contains(spaces_.family(pid));
-}
+namespace {
 
-// Which parts of CHAIN are in greenlet's module; empty: none.
-std::vector<GreenletModules::Part> Weaver::greenlet_parts(const SampleWork& work) {
-  using Part = GreenletModules::Part;
-  std::vector<Part> parts;
-  if (!may_have_greenlets(work.sample.pid)) {
-    return parts;
-  }
-  for (std::size_t i = 0; i < work.chain.size(); ++i) {
-    const auto address = work.chain[i] - (i == 0 ? 0 : 1);  // for callers this is a return address
-    const auto part =
-        work.kinds[i] != AddressKind::kOther
-            ? Part::kOther
-            : greenlets_.part_of(spaces_.find(work.sample.pid, work.sample.time, address), address);
-    if (part != Part::kOther) {
-      parts.resize(work.chain.size());
-      parts[i] = part;
-    }
-  }
-  return parts;
-}
+using Part = GreenletModules::Part;
 
 // The index in CHAIN of the outermost function of the greenlet that runs; nullopt: it is that of
 // the thread itself, as far as the module's functions tell.
-std::optional<std::size_t> Weaver::root_of_greenlet(const SampleWork& work,
-                                                    const std::vector<GreenletModules::Part>& parts,
-                                                    bool names) {
-  using Part = GreenletModules::Part;
+std::optional<std::size_t> root_of_greenlet(const SampleWork& work, const std::vector<Part>& parts,
+                                            bool names) {
   bool python = false;  // inside of the function
   for (std::size_t i = 0; i < parts.size(); ++i) {
     python = python || work.kinds[i] != AddressKind::kOther;
@@ -55,9 +31,8 @@ std::optional<std::size_t> Weaver::root_of_greenlet(const SampleWork& work,
 // thread's Python functions can be those of different greenlets. g_switch() calls g_switchstack(),
 // which calls slp_switch(), which restores the stack from a copy: before that is done, the stack
 // may lack these callers. Frame pointers may show one of them alone.
-bool Weaver::may_switch(const SampleWork& work, const std::vector<GreenletModules::Part>& parts,
-                        std::optional<std::size_t> root, bool by_frame_pointer) {
-  using Part = GreenletModules::Part;
+bool may_switch(const SampleWork& work, const std::vector<Part>& parts,
+                std::optional<std::size_t> root, bool by_frame_pointer) {
   const auto evaluator = std::ranges::find_if(
       work.kinds, [](AddressKind kind) { return kind != AddressKind::kOther; });
   const auto end = static_cast<std::ptrdiff_t>(root.value_or(parts.size()));
@@ -71,23 +46,56 @@ bool Weaver::may_switch(const SampleWork& work, const std::vector<GreenletModule
   return has(Part::kSwitchStack) || (!alone && !has(Part::kSwitch));
 }
 
-// Call it when the kinds of CHAIN are known. Ends CHAIN with the outermost function of the greenlet
-// that runs: what is in memory below it belongs to other greenlets, and may have changed since.
-void Weaver::end_at_greenlet(SampleWork& work, bool by_frame_pointer) {
-  using Part = GreenletModules::Part;
-  const auto parts = greenlet_parts(work);
+}  // namespace
+
+GreenletStacks::GreenletStacks(const RecordedProcesses& processes, unwind::FileFinder& files)
+    : processes_{processes}, modules_{files} {
+  for (const auto& file : processes.spaces().files()) {
+    if (GreenletModules::is_module(file)) {
+      families_.insert(processes.spaces().family(file.mapped_by));
+    }
+  }
+}
+
+bool GreenletStacks::may_be_in(std::uint32_t pid) const {
+  return !families_.empty() && families_.contains(processes_.spaces().family(pid));
+}
+
+std::vector<GreenletModules::Part> GreenletStacks::parts_of(const SampleWork& work) {
+  std::vector<Part> parts;
+  if (!may_be_in(work.sample.pid)) {
+    return parts;
+  }
+  for (std::size_t i = 0; i < work.chain.size(); ++i) {
+    const auto address = work.chain[i] - (i == 0 ? 0 : 1);  // for callers this is a return address
+    const auto part =
+        work.kinds[i] != AddressKind::kOther
+            ? Part::kOther
+            : modules_.part_of(processes_.spaces().find(work.sample.pid, work.sample.time, address),
+                               address);
+    if (part != Part::kOther) {
+      parts.resize(work.chain.size());
+      parts[i] = part;
+    }
+  }
+  return parts;
+}
+
+void GreenletStacks::end_chain(SampleWork& work, bool by_frame_pointer) {
+  const auto parts = parts_of(work);
   if (parts.empty()) {
     return;
   }
   const auto first = std::ranges::find_if(parts, [](Part part) { return part != Part::kOther; });
   const auto innermost = static_cast<std::size_t>(first - parts.begin());
   const auto address = work.chain[innermost] - (innermost == 0 ? 0 : 1);
-  const auto* const file = spaces_.find(work.sample.pid, work.sample.time, address);
-  const auto root = root_of_greenlet(work, parts, file != nullptr && greenlets_.has_names(*file));
+  const auto* const file = processes_.spaces().find(work.sample.pid, work.sample.time, address);
+  const auto root = root_of_greenlet(work, parts, file != nullptr && modules_.has_names(*file));
   work.greenlet_switches = may_switch(work, parts, root, by_frame_pointer);
   // memcpy() or the like, called by the module.
   work.greenlet_copied = work.greenlet_switches && parts.size() > 1 && parts[0] == Part::kOther &&
-                         parts[1] != Part::kOther && !is_of_interpreter(work, work.chain[0]);
+                         parts[1] != Part::kOther &&
+                         !is_of_interpreter(processes_.spaces(), work, work.chain[0]);
   if (!root) {
     return;
   }

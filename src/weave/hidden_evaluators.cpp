@@ -1,41 +1,24 @@
-// Evaluators that are missing in frame-pointer callchains: a function without a frame of its own
-// makes the kernel skip its caller.
-#include "weave/weaver.hpp"
-
-#include <string_view>
-#include <utility>
+#include "weave/hidden_evaluators.hpp"
 
 namespace pyinject::weave {
 
 // Whether frame pointers lead from a function of CHAIN to its caller. The interpreter's own
 // functions have frames; for others this is unknown without their unwind tables.
-bool Weaver::keeps_frame(const SampleWork& work, std::size_t index) {
+bool HiddenEvaluators::keeps_frame(const SampleWork& work, std::size_t index) {
   const auto address =
       work.chain[index] - (index == 0 ? 0 : 1);  // for callers this is a return address
   const auto keeps = unwinder_.keeps_frame(work.sample.pid, work.sample.time, address);
-  return keeps ? *keeps : index != 0 && is_of_interpreter(work, address);
+  return keeps ? *keeps : index != 0 && is_of_interpreter(spaces_, work, address);
 }
 
-bool Weaver::is_of_interpreter(const SampleWork& work, std::uint64_t address) const {
-  const auto file_of = [&](std::uint64_t each) {
-    return spaces_.find(work.sample.pid, work.sample.time, each);
-  };
-  const auto* const file = file_of(address);
-  const auto* const own = work.interpreter == nullptr || work.interpreter->evaluator.empty()
-                              ? nullptr
-                              : file_of(work.interpreter->evaluator.front().begin);
-  return file != nullptr && own != nullptr && file->path == own->path;
-}
-
-Weaver::PlaceInFile Weaver::place_in_file(const SampleWork& work, std::uint64_t address) const {
+HiddenEvaluators::PlaceInFile HiddenEvaluators::place_in_file(const SampleWork& work,
+                                                              std::uint64_t address) const {
   const auto* const file = spaces_.find(work.sample.pid, work.sample.time, address);
   return file == nullptr ? PlaceInFile{{}, address}
                          : PlaceInFile{file->path, address - file->begin + file->offset};
 }
 
-// Records the callers of the evaluator: the functions next to evaluators that have their own
-// frames.
-void Weaver::learn_callers(const SampleWork& work) {
+void HiddenEvaluators::learn_callers(const SampleWork& work) {
   for (std::size_t i = 1; i + 1 < work.chain.size(); ++i) {
     if (work.kinds[i] == AddressKind::kEvaluator && work.kinds[i + 1] == AddressKind::kOther) {
       callers_.insert(place_in_file(work, work.chain[i + 1]));
@@ -43,8 +26,7 @@ void Weaver::learn_callers(const SampleWork& work) {
   }
 }
 
-// Whether an evaluator may have been skipped outside of the function at INDEX.
-bool Weaver::hides_one(const SampleWork& work, std::size_t index) {
+bool HiddenEvaluators::hides_one(const SampleWork& work, std::size_t index) {
   if (work.kinds[index] != AddressKind::kOther || keeps_frame(work, index)) {
     return false;
   }
@@ -57,17 +39,17 @@ bool Weaver::hides_one(const SampleWork& work, std::size_t index) {
 
 // Whether the function is the C library's first function of a thread, which calls the interpreter,
 // or one that is known to have no evaluator outside of it.
-bool Weaver::begins_thread(const SampleWork& work, std::size_t index) const {
+bool HiddenEvaluators::begins_thread(const SampleWork& work, std::size_t index) const {
   const auto place = place_in_file(work, work.chain[index]);
   const auto name = place.first.substr(place.first.rfind('/') + 1);
   return roots_.contains(place) ||
          (index > 0 &&
           (name.starts_with("libc.so") || name.starts_with("libpthread.so.") ||
            name.starts_with("ld-musl-")) &&
-          is_of_interpreter(work, work.chain[index - 1]));
+          is_of_interpreter(spaces_, work, work.chain[index - 1]));
 }
 
-std::vector<std::size_t> Weaver::hiding(const SampleWork& work) {
+std::vector<std::size_t> HiddenEvaluators::hiding(const SampleWork& work) {
   std::vector<std::size_t> result;
   for (std::size_t i = 0; i < work.chain.size(); ++i) {
     if (hides_one(work, i)) {
@@ -77,11 +59,9 @@ std::vector<std::size_t> Weaver::hiding(const SampleWork& work) {
   return result;
 }
 
-// EVALUATORS with COUNT more that CHAIN lacks; empty: their places are unknown. A function hides
-// one evaluator, or all if the frame-pointer chain ends with it.
-std::vector<EvaluatorFrame> Weaver::with_missing(const SampleWork& work,
-                                                 std::vector<EvaluatorFrame> evaluators,
-                                                 std::size_t count) {
+std::vector<EvaluatorFrame> HiddenEvaluators::with_missing(const SampleWork& work,
+                                                           std::vector<EvaluatorFrame> evaluators,
+                                                           std::size_t count) {
   const auto all = hiding(work);
   if (all.size() != 1 || (count > 1 && all.front() + 1 != work.chain.size())) {
     return {};
@@ -92,8 +72,7 @@ std::vector<EvaluatorFrame> Weaver::with_missing(const SampleWork& work,
   return evaluators;
 }
 
-// Call it if no evaluator of CHAIN is missing.
-void Weaver::learn_root(const SampleWork& work) {
+void HiddenEvaluators::learn_root(const SampleWork& work) {
   if (work.kinds.back() == AddressKind::kOther && !keeps_frame(work, work.chain.size() - 1)) {
     roots_.insert(place_in_file(work, work.chain.back()));
   }

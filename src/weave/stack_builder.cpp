@@ -1,5 +1,4 @@
-// Inserts Python frames into the callchain of one sample.
-#include "weave/weaver.hpp"
+#include "weave/stack_builder.hpp"
 
 #include <fmt/format.h>
 
@@ -49,88 +48,75 @@ std::vector<std::uint64_t> frames_of(const SampleWork& work,
 
 }  // namespace
 
-// The interpreter of PID at TIME, or of its nearest ancestor by forks.
-const Interpreter* Weaver::interpreter_of(std::uint32_t pid, std::uint64_t time) const {
-  for (int depth = 0; depth < kMostAncestors; ++depth) {
-    if (const auto found = context_.interpreters.find(pid); found != context_.interpreters.end()) {
-      const auto ran = std::ranges::find_if(found->second, [&](const Interpreter& one) {
-        return !one.seen || spaces_.began(pid, *one.seen) == spaces_.began(pid, time);
-      });
-      if (ran != found->second.end()) {
-        return &*ran;
-      }
-    }
-    const auto origin = spaces_.origin(pid, time);
-    if (!origin) {
-      return nullptr;
-    }
-    pid = origin->parent;
-    time = origin->time;
-  }
-  return nullptr;
-}
+StackBuilder::StackBuilder(const WeaveOptions& options, const RecordingContext& context,
+                           const RecordedProcesses& processes, FunctionNames& names,
+                           unwind::FileFinder& files, unwind::Unwinder& unwinder, Tally& tally)
+    : options_{options},
+      context_{context},
+      processes_{processes},
+      names_{names},
+      summary_{tally.summary},
+      greenlets_{processes, files},
+      hidden_{processes.spaces(), unwinder} {}
 
-AddressKind Weaver::kind_of(const SampleWork& work, std::uint64_t address) const {
+AddressKind StackBuilder::kind_of(const SampleWork& work, std::uint64_t address) const {
   if (work.interpreter != nullptr &&
       std::ranges::any_of(work.interpreter->evaluator, [address](const auto& range) {
         return range.begin <= address && address < range.end;
       })) {
     return AddressKind::kEvaluator;
   }
-  if (maps_.find(work.sample.pid, address)) {
+  if (processes_.maps().find(work.sample.pid, address)) {
     return AddressKind::kTrampoline;
   }
-  if (context_.stacks != nullptr && context_.stacks->has_every_sample()) {
+  if (has_every_sample()) {
     return AddressKind::kOther;  // from a JIT, CPython's or another
   }
   // An unreadable map does not rule out a trampoline.
-  return lies_in_anonymous_code(work.sample.pid, work.sample.time, address)
+  return processes_.lies_in_anonymous_code(work.sample.pid, work.sample.time, address)
              ? AddressKind::kUnnamedTrampoline
              : AddressKind::kOther;
 }
 
-std::string Weaver::trampoline_of(const SampleWork& work, const EvaluatorFrame& evaluator) const {
+void StackBuilder::learn_kinds(SampleWork& work) const {
+  work.kinds.clear();
+  std::ranges::transform(work.chain, std::back_inserter(work.kinds),
+                         [&](std::uint64_t address) { return kind_of(work, address); });
+}
+
+std::string StackBuilder::trampoline_of(const SampleWork& work,
+                                        const EvaluatorFrame& evaluator) const {
   const auto* const symbol =
-      evaluator.trampoline ? maps_.symbol(work.sample.pid, work.chain[evaluator.behind]) : nullptr;
+      evaluator.trampoline ? processes_.maps().symbol(work.sample.pid, work.chain[evaluator.behind])
+                           : nullptr;
   return symbol != nullptr ? std::string{symbol->name} : std::string{};
 }
 
 // A forked child continues on the stack of the thread that forked it. If each sample has a stack of
 // its own, this is not needed.
-sample::Stack Weaver::python_of(StackQuery query) const {
+sample::Stack StackBuilder::python_of(StackQuery query) const {
   for (int depth = 0; depth < kMostAncestors; ++depth) {
     if (context_.stacks == nullptr) {
       return {};
     }
-    if (auto stack = context_.stacks->at(query);
-        !stack.frames.empty() || context_.stacks->has_every_sample()) {
+    if (auto stack = context_.stacks->at(query); !stack.frames.empty() || has_every_sample()) {
       return stack;
     }
-    const auto forked = forked_.find(query.pid);
+    const auto* const forked = processes_.forked_by(query.pid);
     // In a directory (--threads), the records of its exec may precede that of its fork.
-    if (query.tid != query.pid || forked == forked_.end() ||
-        forked->second.time < query.program_since) {
+    if (query.tid != query.pid || forked == nullptr || forked->time < query.program_since) {
       return {};
     }
-    query.pid = forked->second.pid;
-    query.tid = forked->second.tid;
-    query.time = std::min(query.time, forked->second.time);
-    query.program_since = spaces_.began(query.pid, query.time);
+    query.pid = forked->pid;
+    query.tid = forked->tid;
+    query.time = std::min(query.time, forked->time);
+    query.program_since = processes_.spaces().began(query.pid, query.time);
   }
   return {};
 }
 
-// Without what the callchain shows.
-StackQuery Weaver::query_of(const SampleWork& work) const {
-  return {.pid = work.sample.pid,
-          .tid = work.sample.tid,
-          .time = work.sample.time,
-          .traced = work.sample.event->attr.type == PERF_TYPE_TRACEPOINT,
-          .program_since = spaces_.began(work.sample.pid, work.sample.time)};
-}
-
 // Whether outer functions may be missing because the kernel stores no more entries.
-bool Weaver::is_cut(const SampleWork& work) const {
+bool StackBuilder::is_cut(const SampleWork& work) const {
   constexpr std::size_t kMostDeferred = 510;  // UNWIND_MAX_ENTRIES, linux 6.19
   if (work.in_greenlet) {
     return false;
@@ -144,9 +130,9 @@ bool Weaver::is_cut(const SampleWork& work) const {
   return static_cast<std::size_t>(entries) >= (own != 0 ? own : options_.most_entries);
 }
 
-void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
-  work.interpreter = interpreter_of(work.sample.pid, work.sample.time);
-  const bool every = context_.stacks != nullptr && context_.stacks->has_every_sample();
+void StackBuilder::add_python(SampleWork& work, bool by_frame_pointer) {
+  work.interpreter = processes_.interpreter(work.sample.pid, work.sample.time);
+  const bool every = has_every_sample();
   const bool no_place = !work.sample.event->samples(PERF_SAMPLE_CALLCHAIN);
   if (!no_place) {
     work.kind = kind_without_python(work, by_frame_pointer);
@@ -158,26 +144,25 @@ void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
     work.result.insert(work.result.end(), work.chain.begin(), work.chain.end());
     return;
   }
-  work.kinds.clear();
-  std::ranges::transform(work.chain, std::back_inserter(work.kinds),
-                         [&](std::uint64_t address) { return kind_of(work, address); });
-  end_at_greenlet(work, by_frame_pointer);
+  learn_kinds(work);
+  greenlets_.end_chain(work, by_frame_pointer);
   if (work.greenlet_copied && !every) {
     add_copied(work);
     return;
   }
   const auto evaluators = evaluators_of(work.kinds);
   if (by_frame_pointer) {
-    learn_callers(work);
+    hidden_.learn_callers(work);
   }
   const bool hidden = by_frame_pointer && !is_cut(work) &&
-                      count_untrampolined(evaluators) == evaluators.size() && hides_one(work, 0);
-  auto query = query_of(work);
+                      count_untrampolined(evaluators) == evaluators.size() &&
+                      hidden_.hides_one(work, 0);
+  auto query = query_of(processes_.spaces(), work);
   query.evaluators = evaluators.size();
   query.plain = count_untrampolined(evaluators);
   query.one_may_be_hidden = hidden;
   query.outer_missing = has_hole(work);
-  query.greenlets = may_have_greenlets(work.sample.pid);
+  query.greenlets = greenlets_.may_be_in(work.sample.pid);
   query.in_greenlet = work.in_greenlet;
   query.frames_of = [&](std::size_t n) {
     return frames_of(work, context_.entry_frames, evaluators, n);
@@ -195,7 +180,7 @@ void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
   const auto all = hidden ? insert_sorted(evaluators, {.behind = 1}) : evaluators;
   const auto added = merge(
       work.chain, all, stack.frames,
-      [&](const sample::Frame& frame) { return address_of(frame, query.pid, query.time); },
+      [&](const sample::Frame& frame) { return names_.address_of(frame, query.pid, query.time); },
       work.result);
   summary_.extended += added > 0 ? 1 : 0;
   if (work.interpreter != nullptr && every) {
@@ -208,7 +193,7 @@ void Weaver::add_python(SampleWork& work, bool by_frame_pointer) {
 
 // Its trampolines may be those of several greenlets: keeps the two innermost functions, which copy
 // the stack.
-void Weaver::add_copied(SampleWork& work) {
+void StackBuilder::add_copied(SampleWork& work) {
   work.result.insert(work.result.end(), work.chain.begin(), work.chain.begin() + 2);
   work.kind = work.kind ? std::optional{StackKind::kCut} : std::nullopt;
   mark_greenlet(work);
@@ -216,8 +201,8 @@ void Weaver::add_copied(SampleWork& work) {
 
 // CHAIN ends with the mark of its missing outer end: Python frames with missing activations go
 // outside of the mark, because their C callers are unknown there.
-void Weaver::add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
-                             const sample::Stack& stack) {
+void StackBuilder::add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
+                                   const sample::Stack& stack) {
   const auto outside =
       groups_outside(evaluators, stack.frames,
                      evaluators.empty() ? std::vector<std::uint64_t>{}
@@ -226,7 +211,7 @@ void Weaver::add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>
   const auto first = static_cast<std::ptrdiff_t>(
       outside == 0 ? stack.frames.size() : first_frame_of(stack.frames, outside - 1));
   const auto address = [&](const sample::Frame& frame) {
-    return address_of(frame, work.sample.pid, work.sample.time);
+    return names_.address_of(frame, work.sample.pid, work.sample.time);
   };
   work.kind = StackKind::kCut;
   merge(work.chain, evaluators, {begin, begin + first}, address, work.result);
@@ -234,7 +219,7 @@ void Weaver::add_around_hole(SampleWork& work, const std::vector<EvaluatorFrame>
   ++summary_.extended;
 }
 
-void Weaver::count_without_record(SampleWork& work) {
+void StackBuilder::count_without_record(SampleWork& work) {
   ++summary_.without_record;
   const bool then = context_.from <= work.sample.time && work.sample.time <= context_.until;
   summary_.of_another_time += then ? 0 : 1;
@@ -247,8 +232,8 @@ void Weaver::count_without_record(SampleWork& work) {
 // The kind of a stack in which no Python functions are looked for: of another program, in a thread
 // that has no user part (any more), or of a Python that was too short-lived to be examined, whose
 // trampolines are on by themselves.
-std::optional<perfdata::StackKind> Weaver::kind_without_python(const SampleWork& work,
-                                                               bool by_frame_pointer) const {
+std::optional<perfdata::StackKind> StackBuilder::kind_without_python(const SampleWork& work,
+                                                                     bool by_frame_pointer) const {
   const auto pid = work.sample.pid;
   const bool cut = work.incomplete_counter != nullptr || (by_frame_pointer && is_cut(work));
   if (context_.scope == RecordingContext::Scope::kUnknown) {
@@ -264,17 +249,17 @@ std::optional<perfdata::StackKind> Weaver::kind_without_python(const SampleWork&
   if (own != context_.interpreters.end() &&
       std::ranges::any_of(own->second, [&](const Interpreter& one) {
         const auto seen = one.seen.value_or(0);
-        return seen <= work.sample.time && !spaces_.origin(pid, seen);
+        return seen <= work.sample.time && !processes_.spaces().origin(pid, seen);
       })) {
     return StackKind::kLaterProgram;
   }
-  if (context_.stacks == nullptr || !context_.stacks->has_every_sample()) {
+  if (!has_every_sample()) {
     if (std::ranges::any_of(work.chain, [&](std::uint64_t address) {
-          return maps_.find(pid, address).has_value();
+          return processes_.maps().find(pid, address).has_value();
         })) {
       return cut ? StackKind::kCut : StackKind::kComplete;
     }
-    if (!maps_.of(pid).empty()) {
+    if (!processes_.maps().of(pid).empty()) {
       return cut ? StackKind::kCut : StackKind::kNoPython;
     }
   }
@@ -285,7 +270,7 @@ std::optional<perfdata::StackKind> Weaver::kind_without_python(const SampleWork&
 
 // Marks what the callchain shows no name for. Without the evaluator's place, or without frame
 // pointers, nothing tells whether a function is missing.
-void Weaver::judge_trampolines(SampleWork& work, bool unnamed, bool by_frame_pointer) {
+void StackBuilder::judge_trampolines(SampleWork& work, bool unnamed, bool by_frame_pointer) {
   const bool cut = by_frame_pointer && is_cut(work);
   if (cut || work.incomplete_counter != nullptr) {
     work.kind = StackKind::kCut;
@@ -307,71 +292,25 @@ void Weaver::judge_trampolines(SampleWork& work, bool unnamed, bool by_frame_poi
   }
 }
 
-bool Weaver::lies_in_anonymous_code(std::uint32_t pid, std::uint64_t time,
-                                    std::uint64_t address) const {
-  const auto* const file = spaces_.find(pid, time, address);
-  return file != nullptr && file->executable && file->path.starts_with("//anon");
-}
-
-const sample::Code* Weaver::name_of(std::uint32_t pid, std::uint64_t code) const {
-  if ((code & Waits::kCode) != 0) {
-    return context_.waits->stacks.name(pid, code);
+void StackBuilder::add_python_of(SampleWork& work, const WaitingThread& thread) {
+  work.interpreter = processes_.interpreter(thread.pid, work.sample.time);
+  const auto stack =
+      context_.waits->stacks.at({.pid = thread.pid, .tid = thread.tid, .time = thread.seen});
+  work.kind = kind_without_python(work, false);
+  if (work.interpreter != nullptr && work.kind) {
+    work.kind = stack.whole ? kind_of_whole(work, stack) : StackKind::kUnread;
   }
-  const sample::Code* name = nullptr;
-  for (int depth = 0; name == nullptr && depth < kMostAncestors; ++depth) {
-    name = context_.stacks->name(pid, code);
-    if (const auto forked = forked_.find(pid); forked != forked_.end()) {
-      pid = forked->second.pid;
-    }
+  if (work.chain.empty()) {
+    std::ranges::transform(stack.frames, std::back_inserter(work.result),
+                           [&](const sample::Frame& frame) {
+                             return names_.address_of(frame, thread.pid, thread.seen);
+                           });
+    mark_root(work, stack);
+    return;
   }
-  return name;
-}
-
-// The address of its trampoline if it has got one since, so that perf counts both as one function.
-// If each sample has its own stack, frames have lines, which a trampoline cannot encode; besides,
-// the map may be that of an earlier process with this pid.
-SyntheticNames::Place Weaver::place_of(const sample::Frame& frame, std::uint32_t pid) {
-  const auto* const name = name_of(pid, frame.code);
-  if (name == nullptr) {
-    return synthetic_->place({.name = "py::[unknown]"});
-  }
-  auto code = named_code(*name);
-  constexpr std::size_t kBesideText = 256;
-  if (!budget_->bytes.take(spaces_.family(pid), 3 * code.name.size() + kBesideText)) {
-    drop(pid, Limit::kNames);
-    return synthetic_->place({.name = "py::[unknown]"});
-  }
-  if (options_.flags.lines && frame.line != 0) {
-    code.name += fmt::format(":{}", frame.line);
-    code.first_line = frame.line;
-    return synthetic_->place(code);
-  }
-  const bool every = context_.stacks != nullptr && context_.stacks->has_every_sample();
-  const auto* const trampoline = every ? nullptr : maps_.trampoline(pid, code.name);
-  return trampoline != nullptr && lies_in_anonymous_code(pid, ~std::uint64_t{0}, trampoline->start)
-             ? SyntheticNames::Place::at(trampoline->start + 1)
-             : synthetic_->place(code, pid);
-}
-
-std::uint64_t Weaver::address_of(const sample::Frame& frame, std::uint32_t pid,
-                                 std::uint64_t time) {
-  const std::tuple key{pid, frame.code, options_.flags.lines ? frame.line : 0};
-  auto place = places_.find(key);
-  if (place == places_.end()) {
-    place = places_.emplace(key, place_of(frame, pid)).first;
-  }
-  const auto address = place->second.address(frame.line, frame.does);
-  const auto range = synthetic_->range();
-  if (range.begin <= address && address < range.end) {
-    return address;
-  }
-  // A trampoline that is mapped later: that of a program that is executed later may have the same
-  // name.
-  const auto mapped = spaces_.look_up(pid, time, address);
-  const auto* const name = name_of(pid, frame.code);
-  return (mapped.file != nullptr && mapped.until != 0) || name == nullptr
-             ? place->second.address()
-             : synthetic_->place(named_code(*name), pid).address();
+  learn_kinds(work);
+  greenlets_.end_chain(work, false);
+  add_whole(work, evaluators_of(work.kinds), stack, false);
 }
 
 }  // namespace pyinject::weave

@@ -1,6 +1,6 @@
 // Inserts complete Python stacks into callchains, with the marks for such samples.
 #include "base/text.hpp"
-#include "weave/weaver.hpp"
+#include "weave/stack_builder.hpp"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,10 @@ namespace pyinject::weave {
 
 // If the C functions are unknown or the Python frames cannot be placed between them: keeps the
 // innermost function and the Python frames.
-void Weaver::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
-                       const sample::Stack& stack, bool by_frame_pointer) {
+void StackBuilder::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& evaluators,
+                             const sample::Stack& stack, bool by_frame_pointer) {
   const auto address = [&](const sample::Frame& frame) {
-    return address_of(frame, work.sample.pid, work.sample.time);
+    return names_.address_of(frame, work.sample.pid, work.sample.time);
   };
   if (work.interpreter != nullptr && work.kind) {
     work.kind = kind_of_whole(work, stack);
@@ -30,7 +30,7 @@ void Weaver::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& eval
     std::ranges::transform(stack.frames, std::back_inserter(work.result), address);
     ++summary_.python_only;
     if (work.incomplete_counter != nullptr && work.chain.size() > 1 &&
-        spaces_.settled_since(work.sample.pid)) {
+        processes_.spaces().settled_since(work.sample.pid)) {
       work.result.push_back(work.chain.back());  // the mark for what the C stack lacks
     }
     summary_.python_only_cut += work.incomplete_counter == &summary_.cut ? 1 : 0;
@@ -39,7 +39,8 @@ void Weaver::add_whole(SampleWork& work, const std::vector<EvaluatorFrame>& eval
   mark_root(work, stack);
 }
 
-perfdata::StackKind Weaver::kind_of_whole(const SampleWork& work, const sample::Stack& stack) {
+perfdata::StackKind StackBuilder::kind_of_whole(const SampleWork& work,
+                                                const sample::Stack& stack) {
   if (stack.frames.empty()) {
     return stack.truncated ? StackKind::kUnread : StackKind::kNoPython;
   }
@@ -48,9 +49,10 @@ perfdata::StackKind Weaver::kind_of_whole(const SampleWork& work, const sample::
 }
 
 // The activations that run the groups of STACK; empty: unknown.
-std::vector<EvaluatorFrame> Weaver::places_of(const SampleWork& work,
-                                              const std::vector<EvaluatorFrame>& evaluators,
-                                              const sample::Stack& stack, bool by_frame_pointer) {
+std::vector<EvaluatorFrame> StackBuilder::places_of(const SampleWork& work,
+                                                    const std::vector<EvaluatorFrame>& evaluators,
+                                                    const sample::Stack& stack,
+                                                    bool by_frame_pointer) {
   if (work.greenlet_switches || work.interpreter == nullptr ||
       work.interpreter->evaluator.empty() ||
       (by_frame_pointer && !work.interpreter->frame_pointers)) {
@@ -58,7 +60,7 @@ std::vector<EvaluatorFrame> Weaver::places_of(const SampleWork& work,
   }
   if (stack.truncated) {  // only the inner end tells which activations run them
     return pair_innermost(evaluators, stack.frames,
-                          by_frame_pointer ? hiding(work) : std::vector<std::size_t>{});
+                          by_frame_pointer ? hidden_.hiding(work) : std::vector<std::size_t>{});
   }
   const bool cut = is_cut(work);
   if (cut && work.kinds.front() == AddressKind::kEvaluator) {
@@ -67,16 +69,16 @@ std::vector<EvaluatorFrame> Weaver::places_of(const SampleWork& work,
   const auto groups = count_groups(stack.frames);
   if (by_frame_pointer && !cut) {
     if (groups > evaluators.size()) {
-      return with_missing(work, evaluators, groups - evaluators.size());
+      return hidden_.with_missing(work, evaluators, groups - evaluators.size());
     }
     if (groups == evaluators.size() && work.kinds.front() != AddressKind::kEvaluator) {
-      learn_root(work);
+      hidden_.learn_root(work);
     }
   }
   return can_pair(evaluators, stack.frames) ? evaluators : std::vector<EvaluatorFrame>{};
 }
 
-void Weaver::mark_root(SampleWork& work, const sample::Stack& stack) {
+void StackBuilder::mark_root(SampleWork& work, const sample::Stack& stack) {
   if (stack.truncated) {
     ++summary_.truncated;
     mark(work, "[truncated: python stack]");
@@ -94,7 +96,7 @@ void Weaver::mark_root(SampleWork& work, const sample::Stack& stack) {
 }
 
 // During a switch the Python functions may be those of another greenlet than the C functions.
-void Weaver::mark_greenlet(SampleWork& work) {
+void StackBuilder::mark_greenlet(SampleWork& work) {
   if (work.greenlet_switches) {
     mark(work, "[greenlet switch]");
   } else if (work.in_greenlet) {
@@ -103,27 +105,24 @@ void Weaver::mark_greenlet(SampleWork& work) {
 }
 
 // Below the mark of the greenlet that runs: its parents, whose C functions are not known.
-void Weaver::add_parents(SampleWork& work, const sample::Stack& stack) {
+void StackBuilder::add_parents(SampleWork& work, const sample::Stack& stack) {
   if (work.greenlet_switches || !work.in_greenlet || stack.parents.empty() ||
-      !spaces_.settled_since(work.sample.pid)) {
+      !processes_.spaces().settled_since(work.sample.pid)) {
     return;
   }
   for (auto frame = stack.parents.begin() + 1; frame != stack.parents.end(); ++frame) {
     work.result.push_back(frame->code == sample::kGreenlet
-                              ? address_of_mark("[greenlet]")
-                              : address_of(*frame, work.sample.pid, work.sample.time));
+                              ? names_.address_of_mark("[greenlet]")
+                              : names_.address_of(*frame, work.sample.pid, work.sample.time));
   }
 }
 
 // Adds a frame at the root.
-void Weaver::mark(SampleWork& work, const std::string& text) {
-  if (spaces_.settled_since(work.sample.pid)) {  // otherwise perf finds no names in that process
-    work.result.push_back(address_of_mark(text));
+void StackBuilder::mark(SampleWork& work, const std::string& text) {
+  if (processes_.spaces().settled_since(
+          work.sample.pid)) {  // otherwise perf finds no names in that process
+    work.result.push_back(names_.address_of_mark(text));
   }
-}
-
-std::uint64_t Weaver::address_of_mark(const std::string& text) {
-  return *marks_.insert(synthetic_->address(text)).first;
 }
 
 }  // namespace pyinject::weave
