@@ -122,20 +122,15 @@ class LoadedSampler : public Sampler {
     skeleton_->bss->only_members = 1;
   }
 
-  Attached attach(base::Pid perf, std::span<const std::uint64_t> except) override {
-    return set_on_each_event(perf, [except](int event, int program) {
-      std::uint64_t id = 0;
-      if (!except.empty() && ::ioctl(event, PERF_EVENT_IOC_ID, &id) == 0 &&
-          std::ranges::binary_search(except, id)) {
-        return 0;
-      }
+  Attached attach(base::Pid perf, const EventsOfPerf& events) override {
+    return set_on_each_event(perf, events, [](int event, int program) {
       return ::ioctl(event, PERF_EVENT_IOC_SET_BPF, program) == 0 ? 0 : errno;
     });
   }
 
   // Uses links: a program set by ioctl cannot be detached.
-  Attached join(base::Pid perf) override {
-    auto result = set_on_each_event(perf, [this](int event, int program) {
+  Attached join(base::Pid perf, const EventsOfPerf& events) override {
+    auto result = set_on_each_event(perf, events, [this](int event, int program) {
       base::UniqueFd link{bpf_link_create(program, event, BPF_PERF_EVENT, nullptr)};
       if (!link.valid()) {
         return errno;
@@ -150,7 +145,10 @@ class LoadedSampler : public Sampler {
     return result;
   }
 
-  void leave() override { links_.clear(); }
+  void leave() override {
+    links_.clear();
+    traced_.stop();
+  }
   [[nodiscard]] bool by_clock() const override { return by_clock_; }
 
   [[nodiscard]] int fd() const override { return ring_buffer__epoll_fd(ring_.get()); }
@@ -222,7 +220,8 @@ class LoadedSampler : public Sampler {
   }
 
   using Set = std::function<int(int event, int program)>;
-  [[nodiscard]] Attached set_on_each_event(base::Pid perf, const Set& set);
+  [[nodiscard]] Attached set_on_each_event(base::Pid perf, const EventsOfPerf& events,
+                                           const Set& set);
 
   Skeleton skeleton_;
   std::optional<NativeTables> native_tables_;
@@ -240,10 +239,22 @@ class LoadedSampler : public Sampler {
   int left_ = 0;                  // remaining records of this consume()
 };
 
-Sampler::Attached LoadedSampler::set_on_each_event(base::Pid perf, const Set& set) {
+Sampler::Attached LoadedSampler::set_on_each_event(base::Pid perf, const EventsOfPerf& events,
+                                                   const Set& set) {
   TracedPrograms::Runs runs{};
   bool taken = false;
   auto result = to_each_event(perf, [&](int event, Attached& so_far) {
+    std::uint64_t id = 0;
+    const bool known = ::ioctl(event, PERF_EVENT_IOC_ID, &id) == 0;
+    if (known && std::ranges::binary_search(events.without_stacks, id)) {
+      return 0;
+    }
+    const auto tracepoint = events.tracepoints.find(id);
+    if (known && tracepoint != events.tracepoints.end() &&
+        traced_.run_at(tracepoint->second, events.recorded)) {
+      ++so_far.traced;
+      return 0;
+    }
     int problem = set(event, program());
     if (problem == EINVAL) {
       problem = traced_.set([&](int program) { return set(event, program); }, runs);

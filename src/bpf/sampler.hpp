@@ -72,6 +72,13 @@ struct SamplerOptions {
   bool by_clock = false;  // for tests: behave as on kernels before 6.3
 };
 
+// What perf's file tells of its events.
+struct EventsOfPerf {
+  std::vector<std::uint64_t> without_stacks = {};  // ids of events that need no program; sorted
+  std::map<std::uint64_t, std::uint64_t> tracepoints = {};  // and probes: their numbers, by id
+  base::Pid recorded{0};  // a process that perf records; 0: the whole system
+};
+
 // Called by consume(). A code object is reported before the first stack that contains it.
 struct Receiver {
   std::function<void(sample::Code)> code;
@@ -124,14 +131,15 @@ class Sampler {
     std::string why;          // for the last event refused, or for a failure; empty: none
     bool taken = false;       // by join(): an event already has a program
   };
-  // Attaches to all open events of PERF, which must own them, except those with the ids in EXCEPT
-  // (sorted); needs permission to ptrace it. Threads that inherit such an event later also run the
-  // program.
-  [[nodiscard]] virtual Attached attach(base::Pid perf, std::span<const std::uint64_t> except) = 0;
+  // Attaches to all open events of PERF, which must own them, except those without stacks; needs
+  // permission to ptrace it. Threads that inherit such an event later also run the program. For a
+  // tracepoint or a probe, it runs by an event of this process, until leave(): that of PERF would
+  // lose it when a thread that has inherited it exits (docs/kernel-notes.md).
+  [[nodiscard]] virtual Attached attach(base::Pid perf, const EventsOfPerf& events) = 0;
   // The same for running events, until leave() or the exit of this tool; changes nothing if one of
   // them already has a program. Copies inherited earlier never run the program; copies inherited in
   // the meantime keep it.
-  [[nodiscard]] virtual Attached join(base::Pid perf) = 0;
+  [[nodiscard]] virtual Attached join(base::Pid perf, const EventsOfPerf& events) = 0;
   virtual void leave() = 0;
   // The kernel does not pass a sample's timestamp to the program: the recording needs -k mono.
   [[nodiscard]] virtual bool by_clock() const = 0;

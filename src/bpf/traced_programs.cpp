@@ -9,6 +9,10 @@
 #include <utility>
 
 #include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace pyinject::bpf {
 
@@ -37,6 +41,30 @@ int TracedPrograms::set(const std::function<int(int program)>& set, Runs& runs) 
     }
   }
   return EINVAL;
+}
+
+// The event neither samples nor counts: the kernel runs the tracepoint's programs if there is any
+// event of it.
+bool TracedPrograms::run_at(std::uint64_t tracepoint, base::Pid recorded) {
+  if (events_.contains(tracepoint)) {
+    return true;
+  }
+  perf_event_attr attributes{};
+  attributes.size = sizeof attributes;
+  attributes.type = PERF_TYPE_TRACEPOINT;
+  attributes.config = tracepoint;
+  attributes.disabled = 1;
+  base::UniqueFd event{static_cast<int>(
+      ::syscall(SYS_perf_event_open, &attributes, recorded.value(), -1, -1, PERF_FLAG_FD_CLOEXEC))};
+  Runs runs{};
+  const auto set_own = [&event](int program) {
+    return ::ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program) == 0 ? 0 : errno;
+  };
+  if (!event.valid() || set(set_own, runs) != 0) {
+    return false;
+  }
+  events_.emplace(tracepoint, std::move(event));
+  return true;
 }
 
 void TracedPrograms::load(Program& program) const {

@@ -1,8 +1,13 @@
 // The BPF programs for tracepoints, kprobes and uprobes. Only where the engine is built in.
 #pragma once
 
+#include "pyinject/base/pid.hpp"
+#include "pyinject/base/unique_fd.hpp"
+
 #include <array>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 
 struct bpf_object;
@@ -24,6 +29,12 @@ class TracedPrograms {
   // or another errno.
   [[nodiscard]] int set(const std::function<int(int program)>& set, Runs& runs);
 
+  // The same by an event of this process, at hits by any process and until stop(). A probe is put
+  // into RECORDED, into which perf has put it, too (0: into all processes). False: the kernel
+  // refuses.
+  [[nodiscard]] bool run_at(std::uint64_t tracepoint, base::Pid recorded);
+  void stop() { events_.clear(); }
+
  private:
   struct Close {
     void operator()(bpf_object* object) const;
@@ -37,6 +48,7 @@ class TracedPrograms {
   void load(Program& program) const;
 
   const bpf_object* sampler_;
+  std::map<std::uint64_t, base::UniqueFd> events_;  // by tracepoint
   std::array<Program, 2> programs_{Program{.name = "at_tracepoint"}, Program{.name = "at_probe"}};
 };
 

@@ -47,10 +47,7 @@ class BpfEngine : public Engine {
   void release_events() override { observer_.release({}); }
 
  private:
-  [[nodiscard]] std::vector<std::uint64_t> ends_of_calls(const std::string& file) const;
-
-  const std::optional<clockid_t> clock_;             // of the recording
-  const std::vector<std::uint64_t> without_stacks_;  // tracepoints
+  const std::optional<clockid_t> clock_;  // of the recording
   std::unique_ptr<StackSampler> sampler_;
   SampledTargets targets_;
   std::unique_ptr<python::Detector> detector_;

@@ -18,6 +18,7 @@ perf::Answer PerfRun::start(perf::RecordCommand command, int interrupt) {
     // Without -o, perf would write to a standard output that is a pipe, as in `2>&1 | tee log`.
     command.own.insert(command.own.begin(), {"-o", output_.path});
   }
+  recorded_ = command.pids.empty() ? base::Pid{0} : command.pids.front();
   perf_ = std::make_unique<perf::PerfProcess>(std::move(command));
   const auto answer = perf_->request("ping", Deadline::after(kPerfSetsUp), interrupt);
   if (answer == perf::Answer::kDeadline) {

@@ -27,6 +27,8 @@ class PerfRun {
   // Only while started().
   [[nodiscard]] perf::PerfProcess& process() const { return *perf_; }
   [[nodiscard]] const perf::Output& output() const { return output_; }
+  // One of the processes that the latest perf was told to record; 0: the whole system.
+  [[nodiscard]] base::Pid recorded() const { return recorded_; }
 
   // From now on perf records memory that becomes executable. A failure shows in enable().
   void enable_side_events(int interrupt);
@@ -61,6 +63,7 @@ class PerfRun {
   void end_perf();
 
   perf::Output output_;
+  base::Pid recorded_{0};
   base::Logger& logger_;
   std::unique_ptr<perf::OutputRollback> rollback_;
   std::unique_ptr<perf::PerfProcess> perf_;

@@ -7,6 +7,7 @@
 #include "pyinject/python/evaluator.hpp"
 #include "pyinject/record/plan.hpp"
 #include "python/layout/frame_layout.hpp"
+#include "record/events_of_perf.hpp"
 #include "record/recording_clock.hpp"
 
 #include <fmt/format.h>
@@ -51,9 +52,10 @@ bool runs_still(const python::Target& target) {
 
 }  // namespace
 
-StackSampler::StackSampler(bool gil, bool tasks, base::Logger& logger)
-    : gil_{gil},
-      tasks_{tasks},
+StackSampler::StackSampler(const weave::WeaveFlags& flags, base::Logger& logger)
+    : gil_{flags.gil},
+      tasks_{flags.tasks},
+      without_stacks_{tracepoints_without_stacks(flags)},
       logger_{logger},
       budget_{std::make_shared<base::RecordingBudget>()},
       stacks_{weave::SampledStacks::Matching::kExact, budget_} {
@@ -63,7 +65,7 @@ StackSampler::StackSampler(bool gil, bool tasks, base::Logger& logger)
 
 std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> StackSampler::open(
     const weave::WeaveFlags& flags, bool native, base::Logger& logger) {
-  std::unique_ptr<StackSampler> self{new StackSampler{flags.gil, flags.tasks, logger}};
+  std::unique_ptr<StackSampler> self{new StackSampler{flags, logger}};
   auto* const sampler = self.get();
   auto opened = bpf::Sampler::open(
       {.gil = flags.gil, .tasks = flags.tasks, .native = native},
@@ -171,9 +173,11 @@ void StackSampler::warn_without_gil(const python::Target& target) {
   }
 }
 
-StackSampler::Attached StackSampler::attach(perf::PerfProcess& perf,
-                                            std::span<const std::uint64_t> except) {
-  const auto attached = sampler_->attach(perf.pid(), except);
+StackSampler::Attached StackSampler::attach(PerfRun& run) {
+  auto& perf = run.process();
+  auto described = describe_events_in(run.output().path, without_stacks_);
+  described.recorded = run.recorded();
+  const auto attached = sampler_->attach(perf.pid(), described);
   why_not_attached_.clear();
   if (attached.events + attached.refused == 0) {
     if (perf.wait(base::Deadline::after(kUntilWaitable))) {
@@ -198,8 +202,8 @@ StackSampler::Attached StackSampler::attach(perf::PerfProcess& perf,
 }
 
 // Which sampling events accept the program is checked before: perf has described them in its file.
-bool StackSampler::join(base::Pid perf) {
-  const auto attached = sampler_->join(perf);
+bool StackSampler::join(base::Pid perf, const bpf::EventsOfPerf& events) {
+  const auto attached = sampler_->join(perf, events);
   why_not_attached_.clear();
   if (attached.events == 0) {
     why_not_attached_ =
@@ -235,6 +239,7 @@ void StackSampler::stop() {
     return;
   }
   thread_.join();
+  sampler_->leave();
   if (sampler_->counters().lost != 0) {
     stacks_.some_are_lost();
   }

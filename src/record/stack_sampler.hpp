@@ -3,7 +3,6 @@
 #pragma once
 
 #include "bpf/sampler.hpp"
-#include "perf/perf_process.hpp"
 #include "pyinject/base/cancellation.hpp"
 #include "pyinject/base/log.hpp"
 #include "pyinject/python/reason.hpp"
@@ -12,6 +11,7 @@
 #include "pyinject/weave/weave_flags.hpp"
 #include "record/call_graph.hpp"
 #include "record/native_refresh.hpp"
+#include "record/perf_run.hpp"
 #include "weave/sampled_stacks.hpp"
 #include "weave/weave.hpp"
 
@@ -35,7 +35,7 @@ namespace pyinject::record {
 
 class StackSampler {
  public:
-  // Uses only GIL and TASKS of FLAGS. NATIVE: also reads the C functions of each sample.
+  // NATIVE: also reads the C functions of each sample.
   [[nodiscard]] static std::variant<std::unique_ptr<StackSampler>, bpf::Unavailable> open(
       const weave::WeaveFlags& flags, bool native, base::Logger& logger);
   ~StackSampler();
@@ -63,12 +63,11 @@ class StackSampler {
     kNone,   // no sampling event accepts the program
     kEnded,  // perf exited
   };
-  // Attaches to PERF's events, which are open and disabled, except those with the ids in EXCEPT
-  // (sorted).
-  [[nodiscard]] Attached attach(perf::PerfProcess& perf, std::span<const std::uint64_t> except);
+  // Attaches to the events of RUN's perf, which are open and disabled, as its file tells of them.
+  [[nodiscard]] Attached attach(PerfRun& run);
   // Attaches to the events of a running PERF, until leave(): Sampler::join(). False: no event
   // accepts the program.
-  [[nodiscard]] bool join(base::Pid perf);
+  [[nodiscard]] bool join(base::Pid perf, const bpf::EventsOfPerf& events);
   void leave() { sampler_->leave(); }
   [[nodiscard]] bool by_clock() const { return sampler_->by_clock(); }
   // For the last attach() or join(); empty: success, or perf had exited.
@@ -89,7 +88,7 @@ class StackSampler {
   [[nodiscard]] SamplerStats stats() const;
 
  private:
-  StackSampler(bool gil, bool tasks, base::Logger& logger);
+  StackSampler(const weave::WeaveFlags& flags, base::Logger& logger);
   [[nodiscard]] std::optional<python::Refusal> read_from(const python::Target& target);
   void warn_without_tasks(const python::Target& target);
   void warn_without_gil(const python::Target& target);
@@ -97,8 +96,9 @@ class StackSampler {
   void run();
   void take(const sample::Stack& stack);
 
-  const bool gil_;    // requested
-  const bool tasks_;  // requested
+  const bool gil_;                             // requested
+  const bool tasks_;                           // requested
+  std::vector<std::uint64_t> without_stacks_;  // tracepoints
   base::Logger& logger_;
   std::shared_ptr<base::RecordingBudget> budget_;
   weave::SampledStacks stacks_;

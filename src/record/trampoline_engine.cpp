@@ -248,7 +248,7 @@ Engine::Attached TrampolineEngine::attach(PerfRun& perf, const targets::Manager&
   if (!native_) {
     return Attached::kYes;
   }
-  switch (native_->attach(perf.process(), {})) {
+  switch (native_->attach(perf)) {
     case StackSampler::Attached::kYes:
       native_->start();
       return Attached::kYes;

@@ -104,10 +104,10 @@ class NativeStacks : public testing::TestWithParam<Build> {
                        std::to_string(python.pid().value())}};
     const auto deadline = Deadline::after(kPatience);
     while (!base::read_file(data, 8).value_or("").starts_with("PERFILE2") && !deadline.expired()) {
-      (void)sampler.join(perf.pid());
+      (void)sampler.join(perf.pid(), {});
       sampler.leave();
     }
-    EXPECT_TRUE(sampler.join(perf.pid())) << sampler.why_not_attached();
+    EXPECT_TRUE(sampler.join(perf.pid(), {})) << sampler.why_not_attached();
     wait_for_cpu_time(python.pid(), time);
     const auto maps = procfs::read_maps(python.pid());
     ::kill(perf.pid().value(), SIGINT);

@@ -15,6 +15,7 @@
 #include "pyinject/targets/this_session.hpp"
 #include "pyinject/watch/process_watch.hpp"
 #include "record/completion.hpp"
+#include "record/events_of_perf.hpp"
 #include "record/sampled_targets.hpp"
 #include "record/stack_sampler.hpp"
 #include "record/thread_name_watch.hpp"
@@ -109,6 +110,7 @@ class Joiner {
   int signal_ = 0;  // the latest one received
   std::unique_ptr<python::Detector> detector_ = python::make_detector(python::Purpose::kObserve);
   targets::TargetSet target_set_ = targets::TargetSet::of_scope({});
+  std::vector<base::Pid> roots_;  // processes passed to perf, or started by it
   std::vector<base::Pid> chosen_;
   std::set<base::Pid> no_pythons_;  // among CHOSEN_
   weave::RecordedFiles files_;
@@ -131,7 +133,11 @@ int Joiner::steps() {
   if (!chosen) {
     return signal_ == 0 ? kFailure : 128 + signal_;
   }
-  if (!sampler_.join(running_.pid)) {
+  auto described = describe_events(running_.events, {});
+  if (!roots_.empty()) {
+    described.recorded = roots_.front();
+  }
+  if (!sampler_.join(running_.pid, described)) {
     logger_.error("the BPF program cannot be attached to perf's events: {}",
                   sampler_.why_not_attached());
     return kFailure;
@@ -164,7 +170,7 @@ int Joiner::steps() {
 bool Joiner::choose_targets() {
   const auto& targets = running_.targets;
   const bool named = !targets.tasks.empty();
-  std::vector<base::Pid> roots;  // processes passed to perf, or started by it
+  auto& roots = roots_;
   for (const auto piece : base::split(targets.tasks, ',')) {
     const auto number = base::parse_number<pid_t>(piece);
     const auto status = number ? procfs::read_status(base::Pid{*number}) : std::nullopt;
