@@ -238,11 +238,14 @@ int BPF_PROG(at_poll, struct pt_regs *regs, long number) {
 /* In a forked child everything has the same address as in its parent. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(at_fork, struct task_struct *parent, struct task_struct *child) {
+  __u32 pid = number_of(BPF_CORE_READ(parent, group_leader));
+  struct sampled_process *process = bpf_map_lookup_elem(&processes, &pid);
+  if (process || bpf_map_lookup_elem(&natives, &pid)) {
+    count(SAMPLER_COUNT_BIRTHS);
+  }
   if (parent->tgid == child->tgid) {
     return 0;
   }
-  __u32 pid = number_of(BPF_CORE_READ(parent, group_leader));
-  struct sampled_process *process = bpf_map_lookup_elem(&processes, &pid);
   __u32 child_pid = number_of(child);
   bpf_map_delete_elem(&stocks, &child_pid);
   __u8 *member = bpf_map_lookup_elem(&members, &pid);

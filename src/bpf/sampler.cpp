@@ -175,7 +175,8 @@ class LoadedSampler : public Sampler {
             .lost = counter(SAMPLER_COUNT_LOST),
             .lost_names = counter(SAMPLER_COUNT_LOST_NAMES) + cold_names_.unnamed(),
             .by_clock = counter(SAMPLER_COUNT_BY_CLOCK),
-            .traced = counter(SAMPLER_COUNT_TRACED)};
+            .traced = counter(SAMPLER_COUNT_TRACED),
+            .births = counter(SAMPLER_COUNT_BIRTHS)};
   }
   [[nodiscard]] std::vector<LostNames> lost_names() const override;
 

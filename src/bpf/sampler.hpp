@@ -55,6 +55,7 @@ struct Counters {
   std::uint64_t lost_names = 0;  // dropped because the ring was full, or unreadable
   std::uint64_t by_clock = 0;
   std::uint64_t traced = 0;  // at tracepoints and probes, whether perf made a sample or not
+  std::uint64_t births = 0;  // threads and processes that known processes have started
 };
 
 // Losses of a process that had too many new names.
@@ -76,6 +77,7 @@ struct SamplerOptions {
 struct EventsOfPerf {
   std::vector<std::uint64_t> without_stacks = {};  // ids of events that need no program; sorted
   std::map<std::uint64_t, std::uint64_t> tracepoints = {};  // and probes: their numbers, by id
+  bool only_tracepoints = false;                            // no other event samples
   base::Pid recorded{0};  // a process that perf records; 0: the whole system
 };
 

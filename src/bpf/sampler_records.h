@@ -238,6 +238,7 @@ enum sampler_counter {
   SAMPLER_COUNT_LOST_NAMES,
   SAMPLER_COUNT_BY_CLOCK,
   SAMPLER_COUNT_TRACED,
+  SAMPLER_COUNT_BIRTHS,     /* threads and processes that known ones have started */
   SAMPLER_COUNTERS,
 };
 

@@ -59,6 +59,8 @@ class Engine {
   // Whether threads that start while perf opens its events would lack Python functions, so that
   // perf must be started again.
   [[nodiscard]] virtual bool misses_newborn_threads() const { return false; }
+  // How many threads and processes its targets have started so far; 0: unknown.
+  [[nodiscard]] virtual std::uint64_t births() const { return 0; }
   // Whether perf may record the whole system while this engine drops everything but PIDS and the
   // processes they fork. Call narrow_to() before each start of such a perf.
   [[nodiscard]] virtual bool can_narrow() const { return false; }

@@ -23,15 +23,17 @@ std::vector<std::uint64_t> tracepoints_without_stacks(const weave::WeaveFlags& f
 
 bpf::EventsOfPerf describe_events(std::span<const perfdata::Event> events,
                                   std::span<const std::uint64_t> without_stacks) {
-  bpf::EventsOfPerf result;
+  bpf::EventsOfPerf result{.only_tracepoints = !events.empty()};
   for (const auto& event : events) {
     const bool without = std::ranges::any_of(without_stacks, [&event](std::uint64_t tracepoint) {
       return event.samples_each_hit_of(tracepoint) && !event.samples(PERF_SAMPLE_CALLCHAIN);
     });
+    const bool traced = event.attr.type == PERF_TYPE_TRACEPOINT;
+    result.only_tracepoints = result.only_tracepoints && (traced || event.is_dummy());
     for (const auto id : event.ids) {
       if (without) {
         result.without_stacks.push_back(id);
-      } else if (event.attr.type == PERF_TYPE_TRACEPOINT) {
+      } else if (traced) {
         result.tracepoints.emplace(id, event.attr.config);
       }
     }

@@ -14,15 +14,18 @@ using base::Deadline;
 
 // perf records the processes passed to it, and what they fork once it has opened its events:
 // processes that start in between are missing. Threads and children that start after perf has
-// listed them and before the BPF program is attached inherit events without the program. In these
-// cases perf is started again. If new threads and processes never stop coming, perf records the
-// whole system, and the kernel drops unwanted samples.
+// listed them and before the BPF program is attached inherit events without the program, and may
+// leave these to their starter when they exit. In these cases perf is started again. If new threads
+// and processes never stop coming, perf records the whole system, and the kernel drops unwanted
+// samples.
 std::optional<int> Recording::start_perf_for_all(const perf::Perf& perf) {
   // A program that forks continuously still gets recorded, and soon.
   constexpr int kMostStarts = 5;
   const auto until = Deadline::after(std::chrono::seconds{2});
+  const bool inherited = !plan_.whole_system() && !plan_.perf_options->leaves_out_children;
   for (int start = 1;; ++start) {
     const auto before = tasks_of_targets();
+    const auto births = engine_->births();
     if (drops_others_) {
       engine_->narrow_to(roster_.for_perf());
     }
@@ -32,7 +35,10 @@ std::optional<int> Recording::start_perf_for_all(const perf::Perf& perf) {
     if (const auto status = attach_engine()) {
       return status;
     }
-    const bool missed = !record_all_ && !std::ranges::includes(before, tasks_of_targets());
+    // Some may have exited already.
+    const bool born = inherited && engine_->misses_newborn_threads() && engine_->births() != births;
+    const bool missed =
+        !record_all_ && (born || !std::ranges::includes(before, tasks_of_targets()));
     // On a busy machine, the first start alone may take so long.
     const bool too_late = start > 1 && !engine_->misses_newborn_threads() && until.expired();
     if (start == kMostStarts || too_late) {

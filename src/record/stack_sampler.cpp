@@ -177,6 +177,7 @@ StackSampler::Attached StackSampler::attach(PerfRun& run) {
   auto& perf = run.process();
   auto described = describe_events_in(run.output().path, without_stacks_);
   described.recorded = run.recorded();
+  only_tracepoints_ = described.only_tracepoints;
   const auto attached = sampler_->attach(perf.pid(), described);
   why_not_attached_.clear();
   if (attached.events + attached.refused == 0) {

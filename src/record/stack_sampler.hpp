@@ -73,6 +73,12 @@ class StackSampler {
   // For the last attach() or join(); empty: success, or perf had exited.
   [[nodiscard]] const std::string& why_not_attached() const { return why_not_attached_; }
   [[nodiscard]] bool takes_all_events() const { return refused_ == 0 && traced_ == 0; }
+  // Whether threads have inherited events without the program, as those do that start after perf
+  // has opened its events and before the last attach(). Their starter can have got these events,
+  // too: the kernel swaps them, if it switches from one to the other.
+  [[nodiscard]] bool misses_newborn_threads() const { return !only_tracepoints_; }
+  // How many threads and processes the recorded ones have started so far.
+  [[nodiscard]] std::uint64_t births() const { return sampler_->counters().births; }
   // PERF records the whole system: as Sampler::record_only().
   void record_only(std::span<const base::Pid> pids) { sampler_->record_only(pids); }
   // Collects from now until stop(), before which the events must be disabled.
@@ -115,6 +121,7 @@ class StackSampler {
   std::string why_not_attached_;
   std::size_t refused_ = 0;  // events
   std::size_t traced_ = 0;   // events
+  bool only_tracepoints_ = false;
   std::thread thread_;
 };
 

@@ -240,8 +240,10 @@ std::optional<perfdata::StackKind> StackBuilder::kind_without_python(const Sampl
     return std::nullopt;
   }
   if (work.interpreter != nullptr) {
-    // The kernel was not to record the user part, and the program's was not found.
-    const bool lost = work.chain.empty() && work.sample.event->attr.exclude_callchain_user != 0;
+    // The kernel was not to record the user part, and the program's was not found. A thread that
+    // exits has none any more, and no tid.
+    const bool lost = work.chain.empty() && is_thread(work.sample.tid) &&
+                      work.sample.event->attr.exclude_callchain_user != 0;
     return cut ? StackKind::kCut : lost ? StackKind::kUnread : StackKind::kNoPython;
   }
   // A child that has executed another program has never been the recorded Python.

@@ -150,8 +150,30 @@ while True:
     signal.pause()
 )";
 
-class ForkingTarget {
+// Starts a thread on SIGUSR1, waits for its end, and then makes the file.
+constexpr auto kStartsThreadBySignal = R"(
+import os, signal, sys, threading
+def burn():
+    for _ in range(3000):
+        pass
+def have_thread(*_):
+    thread = threading.Thread(target=burn)
+    thread.start()
+    thread.join()
+    open(sys.argv[1], "w").close()
+signal.signal(signal.SIGUSR1, have_thread)
+print("ready", flush=True)
+while True:
+    burn()
+)";
+
+class SignalledTarget {
  public:
+  explicit SignalledTarget(const char* program = kForksBySignal)
+      : process_{*plain_interpreter(13),
+                 program,
+                 {.interpreter_args = {}, .args = {file()}, .child = {}}} {}
+
   [[nodiscard]] std::string pid() const { return std::to_string(process_.pid().value()); }
   // The file for the child's pid.
   [[nodiscard]] std::string file() const { return directory_ / "child"; }
@@ -169,9 +191,7 @@ class ForkingTarget {
 
  private:
   TempDir directory_;
-  PythonProcess process_{*plain_interpreter(13),
-                         kForksBySignal,
-                         {.interpreter_args = {}, .args = {file()}, .child = {}}};
+  PythonProcess process_;
 };
 
 // A child forked before perf has opened its events (here a stand-in waits for the child) is unknown
@@ -179,7 +199,7 @@ class ForkingTarget {
 // parent.
 TEST_F(BpfStart, ChildrenThatAreForkedWhilePerfStartsAreKnown) {
   const TempDir directory;
-  const ForkingTarget target;
+  const SignalledTarget target;
   const auto perf =
       stand_in_perf(directory, fmt::format("echo >> {0}/starts\n"
                                            "[ -e {1} ] || kill -USR1 {2}\n"
@@ -195,6 +215,26 @@ TEST_F(BpfStart, ChildrenThatAreForkedWhilePerfStartsAreKnown) {
   EXPECT_EQ(contents_of(directory / "starts"), "\n\n");
   const auto [right, all] = count_chain(data(), child, {"<module>", "have_child", "burn"});
   EXPECT_GE(right, 50U) << "of " << all << "\n" << running.child().err();
+}
+
+// A thread that has come and gone before the program is attached may have left its events to its
+// starter. perf is started again, as often as this happens; here once.
+TEST_F(BpfStart, ThreadsThatComeAndGoWhilePerfStartsAreNoticed) {
+  const TempDir directory;
+  const SignalledTarget target{kStartsThreadBySignal};
+  const auto perf =
+      stand_in_perf(directory, fmt::format("echo >> {0}/starts\n"
+                                           "[ -e {1} ] || kill -USR1 {2}\n"
+                                           "until [ -e {1} ]; do :; done\n"
+                                           "exec $PERF \"$@\"\n",
+                                           directory.path().string(), target.file(), target.pid()));
+  auto arguments = bpf_record(target.pid(), data());
+  arguments.insert(arguments.end(), {"--perf", perf, "--stats", directory / "stats"});
+  RunningRecord running{arguments};
+  wait_for_cpu_time(base::Pid{std::stoi(target.pid())}, milliseconds{200});
+  ASSERT_EQ(running.finish(), ExitStatus{}) << running.child().err();
+  EXPECT_EQ(contents_of(directory / "starts"), "\n\n") << running.child().err();
+  EXPECT_EQ(bpf_figures(directory / "stats")["unmatched"], 0) << running.child().err();
 }
 
 // perf knows of the exit by the time this tool looks for perf's events.
@@ -224,7 +264,7 @@ TEST_F(BpfStart, ChildrenThatPerfLeavesOutAreNotWaitedFor) {
   for (const bool without_all : {false, true}) {
     SCOPED_TRACE(without_all);
     const TempDir directory;
-    ForkingTarget target;
+    SignalledTarget target;
     const auto child = target.fork();
     const auto perf = stand_in_perf(directory, fmt::format("echo >> {0}/starts\n"
                                                            "kill -USR1 {2}\n"
