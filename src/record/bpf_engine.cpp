@@ -67,6 +67,7 @@ void BpfEngine::summarize(RecordSummary& summary) {
   }
   auto stats = sampler_->stats();
   for (const auto& file : summary.woven) {
+    stats.matched += file.summary.exiting;
     stats.unmatched += file.summary.without_record;
     stats.python_only += file.summary.python_only;
     stats.python_only_cut += file.summary.python_only_cut;

@@ -141,6 +141,7 @@ void StackBuilder::add_python(SampleWork& work, bool by_frame_pointer) {
     if (every && no_place && work.interpreter != nullptr) {
       count_without_record(work);
     }
+    summary_.exiting += every && work.interpreter != nullptr && !is_thread(work.sample.tid) ? 1 : 0;
     work.result.insert(work.result.end(), work.chain.begin(), work.chain.end());
     return;
   }

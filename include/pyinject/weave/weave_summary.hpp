@@ -60,6 +60,7 @@ struct WeaveSummary {
   std::uint64_t python_only_cut = 0;   // of these: the stack dump was too short
   std::uint64_t truncated = 0;         // of these: frames are missing at the root
   std::uint64_t without_record = 0;    // samples without a record, despite complete Python stacks
+  std::uint64_t exiting = 0;           // samples of threads that have no tid any more, and no stack
   std::uint64_t of_another_time = 0;   // of these: no stack was read at that time
   perfdata::StackCounts stacks;        // of the processes that were recorded
   std::uint64_t reduced = 0;           // callchains of which only the Python functions are left

@@ -343,6 +343,7 @@ int Joiner::complete() {
                       base::printable(*path));
     }
     auto sampled = sampler_.stats();
+    sampled.matched += woven.summary.exiting;
     sampled.unmatched = woven.summary.without_record;
     sampled.not_joined = woven.summary.of_another_time;
     sampled.python_only = woven.summary.python_only;

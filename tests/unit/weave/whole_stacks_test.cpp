@@ -42,6 +42,20 @@ TEST_F(WholeStacks, CFunctionsThatWereUnwoundCompleteTheKernelsPart) {
   EXPECT_THAT(woven(), ElementsAre("kcEac", "cEac"));
 }
 
+// In the kernel, a thread that exits loses its tid before its last samples.
+TEST_F(WholeStacks, OfThreadsThatExitHaveNoPython) {
+  context_.scope = RecordingContext::Scope::kProcesses;
+  data_.events[0].attr.exclude_callchain_user = 1;
+  constexpr std::uint64_t kNoTid = std::uint64_t{0xffffffff} << 32U;
+  data_.data += test::made_record(
+      PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL,
+      test::words(kClock, kKernel, kPid | kNoTid, 100, 2, PERF_CONTEXT_KERNEL, kKernel));
+  EXPECT_EQ(woven().size(), 1U);
+  EXPECT_EQ(summary_.exiting, 1U);
+  EXPECT_EQ(summary_.without_record, 0U);
+  EXPECT_EQ(summary_.stacks.of(perfdata::StackKind::kNoPython), 1U);
+}
+
 // At least the function that was hit.
 TEST_F(WholeStacks, HaveTheInnermostFunctionIfUnmatched) {
   data_.events[0].attr.exclude_callchain_user = 1;
