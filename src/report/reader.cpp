@@ -11,6 +11,7 @@
 #include "report/raw_stacks.hpp"
 #include "report/thread_names.hpp"
 #include "unwind/address_spaces.hpp"
+#include "weave/recorded_processes.hpp"
 
 #include <fmt/format.h>
 
@@ -29,7 +30,6 @@
 #include <vector>
 
 #include <linux/perf_event.h>
-#include <sys/mman.h>
 
 namespace pyinject::report {
 
@@ -127,7 +127,6 @@ class Reader {
 bool Reader::go_on(double part) { return !options_.progress || options_.progress(part); }
 
 void Reader::learn_mapping(const Record& record, perfdata::Mapping mapping) {
-  std::uint64_t end = 0;
   if ((record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
     constexpr std::string_view kKernelFile = "[kernel.kallsyms]";
     if (mapping.file.starts_with(kKernelFile) && kernel_symbol_.empty()) {
@@ -136,20 +135,9 @@ void Reader::learn_mapping(const Record& record, perfdata::Mapping mapping) {
     }
     return;
   }
-  if (__builtin_add_overflow(mapping.start, mapping.size, &end)) {
-    return;
+  if (auto file = weave::mapped_file(mapping)) {
+    spaces_.map(input_.time_of(record).value_or(0), mapping.pid, *std::move(file));
   }
-  spaces_.map(input_.time_of(record).value_or(0), mapping.pid,
-              {.begin = mapping.start,
-               .end = end,
-               .offset = mapping.page_offset,
-               .executable = (mapping.protection & PROT_EXEC) != 0,
-               .path = std::move(mapping.file),
-               .device_major = mapping.major,
-               .device_minor = mapping.minor,
-               .inode = mapping.inode,
-               .build_id = base::hexadecimal(mapping.build_id),
-               .mapped_by = mapping.pid});
 }
 
 void Reader::learn_loss(const Record& record) {

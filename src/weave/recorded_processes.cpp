@@ -36,6 +36,23 @@ auto of_nearest(const unwind::AddressSpaces& spaces, std::uint32_t pid, std::uin
 
 }  // namespace
 
+std::optional<unwind::MappedFile> mapped_file(perfdata::Mapping& mapping) {
+  std::uint64_t end = 0;
+  if (__builtin_add_overflow(mapping.start, mapping.size, &end)) {
+    return std::nullopt;
+  }
+  return unwind::MappedFile{.begin = mapping.start,
+                            .end = end,
+                            .offset = mapping.page_offset,
+                            .executable = (mapping.protection & PROT_EXEC) != 0,
+                            .path = std::move(mapping.file),
+                            .device_major = mapping.major,
+                            .device_minor = mapping.minor,
+                            .inode = mapping.inode,
+                            .build_id = base::hexadecimal(mapping.build_id),
+                            .mapped_by = mapping.pid};
+}
+
 RecordedProcesses::RecordedProcesses(const RecordingContext& context, const perfdata::Input& input,
                                      std::shared_ptr<base::RecordingBudget> budget)
     : context_{context},
@@ -74,26 +91,19 @@ void RecordedProcesses::learn_sample(const Record& record) {
 }
 
 void RecordedProcesses::learn_mapping(const Record& record, perfdata::Mapping& mapping) {
-  std::uint64_t end = 0;
   if (mapping.pid == ~std::uint32_t{0} ||
-      (record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL ||
-      __builtin_add_overflow(mapping.start, mapping.size, &end)) {
+      (record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
+    return;
+  }
+  auto file = mapped_file(mapping);
+  if (!file) {
     return;
   }
   processes_.insert(mapping.pid);
   if (mapping.size == SyntheticNames::kSize && mapping.page_offset == mapping.start) {
     previous_name_ranges_.insert(mapping.start);
   }
-  spaces_.map(input_.time_of(record).value_or(0), mapping.pid,
-              {.begin = mapping.start,
-               .end = end,
-               .offset = mapping.page_offset,
-               .executable = (mapping.protection & PROT_EXEC) != 0,
-               .path = std::move(mapping.file),
-               .device_major = mapping.major,
-               .device_minor = mapping.minor,
-               .inode = mapping.inode,
-               .build_id = base::hexadecimal(mapping.build_id)});
+  spaces_.map(input_.time_of(record).value_or(0), mapping.pid, *std::move(file));
 }
 
 void RecordedProcesses::learn_fork(const Record& record) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -22,6 +23,9 @@ namespace pyinject::weave {
 [[nodiscard]] constexpr bool is_thread(std::uint32_t tid) {
   return tid != 0 && tid != ~std::uint32_t{0};
 }
+
+// What MAPPING, whose file name it takes, maps. nullopt: nothing that can be.
+[[nodiscard]] std::optional<unwind::MappedFile> mapped_file(perfdata::Mapping& mapping);
 
 struct ForkedThread {
   std::uint32_t pid = 0;
