@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -31,6 +33,8 @@ class Accountant {
   void add(std::uint32_t tid);
 
  private:
+  enum class State { kUnknown, kOn, kOff, kGone };
+
   void on_event(const Event& event);
   void close(std::uint64_t time);
   void add_wait(std::uint64_t end);
@@ -38,10 +42,9 @@ class Accountant {
   void add_sample(const Event& event);
   [[nodiscard]] static Use use_of(const Event& event, const PythonStack* stack);
   [[nodiscard]] const PythonStack* stack_at(std::uint64_t time) const;
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> life(std::span<const Event> events) const;
+  [[nodiscard]] State state_before(std::span<const Event> events) const;
   [[nodiscard]] const Sighting* sighting_in(std::uint64_t begin, std::uint64_t end) const;
-  void share_out(std::size_t first_sample);
-
-  enum class State { kUnknown, kOn, kOff };
 
   const Recording& recording_;
   const WaitUses uses_;
@@ -109,9 +112,10 @@ void Accountant::add_waker(const Event& wakeup) {
 
 // Ends the present state at TIME.
 void Accountant::close(std::uint64_t time) {
-  if (time <= since_) {
+  if (time <= since_ || state_ == State::kGone) {
     return;
   }
+  account_.wall += time - since_;
   if (state_ == State::kOn) {
     account_.on_cpu += time - since_;
   } else if (state_ == State::kOff) {
@@ -153,6 +157,9 @@ void Accountant::add_sample(const Event& event) {
 
 void Accountant::on_event(const Event& event) {
   using Kind = Event::Kind;
+  if (state_ == State::kGone && event.kind != Kind::kStart) {
+    return;
+  }
   switch (event.kind) {
     case Kind::kSample:
       add_sample(event);
@@ -161,7 +168,7 @@ void Accountant::on_event(const Event& event) {
       leaves_ = event;
       return;
     case Kind::kStart:
-      account_.begin = since_ = event.time;
+      since_ = std::max(recording_.begin, event.time);
       state_ = State::kOff;  // until a CPU takes it
       preempted_ = true;
       leaves_.reset();
@@ -193,72 +200,114 @@ void Accountant::on_event(const Event& event) {
       break;
     case Kind::kExit:
       close(event.time);
-      account_.end = event.time;
-      state_ = State::kUnknown;
+      state_ = State::kGone;  // until another thread gets its tid
       break;
   }
   since_ = std::max(since_, event.time);
 }
 
-// What the first event says about the time before it. Without any: a thread that was seen blocked
-// was so all the time.
+// The time in which the current thread existed for certain, even if the record of its start or exit
+// is missing. Without such a time: the end before the beginning.
+std::pair<std::uint64_t, std::uint64_t> Accountant::life(std::span<const Event> events) const {
+  auto first = recording_.at_begin.contains(tid_) ? recording_.begin : recording_.end;
+  auto last = recording_.at_end.contains(tid_) ? recording_.end : recording_.begin;
+  if (!events.empty()) {
+    first = std::min(first, events.front().time);
+    last = std::max(last, events.back().time);
+  }
+  if (!sightings_.empty()) {
+    first = std::min(first, sightings_.front().time);
+    last = std::max(last, sightings_.back().time);
+  }
+  return {std::max(first, recording_.begin), std::min(last, recording_.end)};
+}
+
+// What the first of EVENTS says about the time before it. Without any: a thread that was seen
+// blocked was so all the time.
+Accountant::State Accountant::state_before(std::span<const Event> events) const {
+  using Kind = Event::Kind;
+  const auto first =
+      std::ranges::find_if(events, [](const Event& event) { return event.kind != Kind::kLeaves; });
+  if (first == events.end()) {
+    return sightings_.empty() ? State::kUnknown : State::kOff;
+  }
+  if (first->kind == Kind::kStart) {
+    return State::kGone;
+  }
+  return first->kind == Kind::kIn || first->kind == Kind::kWakeup ? State::kOff : State::kOn;
+}
+
 void Accountant::add(std::uint32_t tid) {
   tid_ = tid;
-  account_ = {.begin = recording_.begin, .end = recording_.end};
+  account_ = {};
   stacks_ = of_thread(recording_.python, tid);
   sightings_ = of_thread(recording_.sightings, tid);
-  const auto events = of_thread(recording_.events, tid);
-  const auto first_sample = accounts_.samples.size();
-  const auto first = std::ranges::find_if(
-      events, [](const Event& event) { return event.kind != Event::Kind::kLeaves; });
-  const auto was_off = [](const Event& event) {
-    return event.kind == Event::Kind::kIn || event.kind == Event::Kind::kWakeup;
-  };
-  state_ = first != events.end() ? was_off(*first) ? State::kOff : State::kOn
-           : sightings_.empty()  ? State::kUnknown
-                                 : State::kOff;
-  since_ = recording_.begin;
+  const auto all = of_thread(recording_.events, tid);
+  const std::span<const Event> events{
+      all.begin(), std::ranges::upper_bound(all, recording_.end, {}, &Event::time)};
+  state_ = state_before(events);
+  const auto [begin, end] = life(events);
+  since_ = begin;
   preempted_ = false;
   leaves_.reset();
   for (const auto& event : events) {
-    if (event.time <= recording_.end) {
-      on_event(event);
-    }
-    if (event.kind == Event::Kind::kExit) {
-      break;
-    }
+    on_event(event);
   }
-  if (account_.end == recording_.end) {
-    close(recording_.end);
+  close(end);
+  if (account_.wall != 0) {
+    accounts_.threads.emplace(tid, account_);
   }
-  share_out(first_sample);
-  accounts_.threads.emplace(tid, account_);
 }
 
-// The switches say exactly how long the thread was on a CPU; the samples, where.
-void Accountant::share_out(std::size_t first_sample) {
-  if (account_.samples == 0) {
-    account_.times.at(static_cast<std::size_t>(Use::kUnknown)) += account_.on_cpu;
+using Counts = std::array<std::uint64_t, sample::kUses>;
+
+// Adds TIME to TIMES by COUNTS, exact in total.
+void share_out(std::uint64_t time, const Counts& counts, Times& times) {
+  auto left = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  if (left == 0) {
+    times.at(static_cast<std::size_t>(Use::kUnknown)) += time;
     return;
   }
-  std::array<std::uint64_t, sample::kUses> counts{};
-  const double weight =
-      static_cast<double>(account_.on_cpu) / static_cast<double>(account_.samples);
-  for (auto i = first_sample; i < accounts_.samples.size(); ++i) {
-    auto& sample = accounts_.samples[i];
-    sample.weight = weight;
-    ++counts.at(static_cast<std::size_t>(sample.use));
-  }
-  auto left = account_.on_cpu;
-  auto samples = account_.samples;
-  for (std::size_t use = 0; use < sample::kUses; ++use) {  // exact in total
+  for (std::size_t use = 0; use < sample::kUses; ++use) {
     if (counts.at(use) != 0) {
       const auto share = static_cast<std::uint64_t>(
-          std::llround(static_cast<long double>(left) * static_cast<long double>(counts.at(use)) /
-                       static_cast<long double>(samples)));
-      account_.times.at(use) += share;
-      left -= share;
-      samples -= counts.at(use);
+          std::llround(static_cast<long double>(time) * static_cast<long double>(counts.at(use)) /
+                       static_cast<long double>(left)));
+      times.at(use) += share;
+      time -= share;
+      left -= counts.at(use);
+    }
+  }
+}
+
+// The switches say exactly how long each thread was on a CPU; the samples, where. What threads too
+// short for a sample did there, the samples of their group say.
+void share_out(const std::vector<std::uint32_t>& group, Accounts& accounts) {
+  std::map<std::uint32_t, Counts> counts;
+  Counts of_group{};
+  for (const auto tid : group) {
+    for (const auto& sample : of_thread(accounts.samples, tid)) {
+      ++counts[tid].at(static_cast<std::size_t>(sample.use));
+      ++of_group.at(static_cast<std::size_t>(sample.use));
+    }
+  }
+  std::uint64_t without = 0;  // on a CPU, of threads without samples
+  std::uint64_t samples = 0;
+  for (const auto tid : group) {
+    auto& account = accounts.threads.at(tid);
+    const auto own = counts.find(tid);
+    share_out(account.on_cpu, own == counts.end() ? of_group : own->second, account.times);
+    without += own == counts.end() ? account.on_cpu : 0;
+    samples += account.samples;
+  }
+  for (const auto& [tid, own] : counts) {
+    const auto& account = accounts.threads.at(tid);
+    const double weight =
+        static_cast<double>(account.on_cpu) / static_cast<double>(account.samples) +
+        static_cast<double>(without) / static_cast<double>(samples);
+    const auto first = std::ranges::lower_bound(accounts.samples, tid, {}, &Sample::tid);
+    for (auto each = first; each != accounts.samples.end() && each->tid == tid; ++each) {
+      each->weight = weight;
     }
   }
 }
@@ -284,6 +333,14 @@ Accounts account(Recording& recording) {
   Accountant accountant{recording, accounts};
   for (const auto tid : tids) {
     accountant.add(tid);
+  }
+  std::map<std::uint32_t, std::uint64_t> times;
+  for (const auto& [tid, account] : accounts.threads) {
+    times.emplace(tid, account.wall);
+  }
+  accounts.groups = groups_of(recording, times);
+  for (const auto& [name, group] : accounts.groups) {
+    share_out(group, accounts);
   }
   return accounts;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sample/states.hpp"
+#include "why/groups.hpp"
 #include "why/recording.hpp"
 
 #include <array>
@@ -44,13 +45,11 @@ struct Sample {
 };
 
 struct ThreadAccount {
-  std::uint64_t begin = 0;  // of the thread, or of the recording
-  std::uint64_t end = 0;
+  std::uint64_t wall = 0;  // from its start, or that of the recording, to its end
   std::uint64_t on_cpu = 0;
   std::uint64_t samples = 0;
   std::uint64_t switches = 0;
-  Times times{};
-  [[nodiscard]] std::uint64_t wall() const { return end - begin; }
+  Times times{};  // they add up to WALL
 };
 
 // A thread called epoll_wait(2) or the like, as an event loop does in each round.
@@ -60,7 +59,8 @@ struct Poll {
 };
 
 struct Accounts {
-  std::map<std::uint32_t, ThreadAccount> threads;  // by tid
+  std::map<std::uint32_t, ThreadAccount> threads;  // by tid; of those with some time
+  Groups groups;                                   // of these threads
   std::vector<Wait> waits;                         // ascending by tid, then by time
   std::vector<Sample> samples;                     // the same
   std::vector<Poll> polls;                         // the same

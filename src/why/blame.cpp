@@ -97,8 +97,9 @@ void blame_wait(const Wait& wait, const Holds& holds, Sum& sum) {
       put(*at, left / count--);
     }
   }
-  blame.holder = 0;
-  blame.holder_stack = 0;
+  blame.holder = wait.waker;
+  blame.holder_stack = wait.waker_stack;
+  blame.released = wait.waker != 0;
   blame.time = left;
   sum.add(blame);
 }

@@ -121,6 +121,7 @@ void Recorder::begin() {
     }
   }
   machine_at_begin_ = procfs::read_machine_usage();
+  recording_.at_begin = list_threads();
   add_usage();
   usage_at_begin_ = usage_;
   recording_.resident_kb_before = procfs::read_resident(target_.id.pid).value_or(0);
@@ -209,7 +210,8 @@ void Recorder::on_record(const RingRecord& record) {
     recording_.lost += record.lost;
     return;
   }
-  if (static_cast<int>(record.pid) != recording_.pid) {
+  constexpr std::uint32_t kHasExited = ~0U;  // its exit has been recorded
+  if (static_cast<int>(record.pid) != recording_.pid || record.tid == kHasExited) {
     return;
   }
   if (recording_.events.size() >= kMostEvents) {
@@ -281,8 +283,12 @@ std::uint32_t Recorder::stack_of(const std::vector<inspect::Frame>& frames) {
 }
 
 void Recorder::add_thread(const inspect::ThreadSnapshot& thread) {
-  auto& facts = recording_.threads[static_cast<std::uint32_t>(thread.tid.value())];
-  facts.name = thread.python_name.empty() ? thread.name : thread.python_name;
+  auto& name = recording_.threads[static_cast<std::uint32_t>(thread.tid.value())].name;
+  if (!thread.python_name.empty()) {
+    name = thread.python_name;
+  } else if (name.empty()) {  // an exiting thread has lost its Python name
+    name = thread.name;
+  }
 }
 
 void Recorder::add_sighting(const inspect::ProcessSnapshot& process,
@@ -378,6 +384,14 @@ void Recorder::take_snapshot() {
   add_usage();
 }
 
+std::set<std::uint32_t> Recorder::list_threads() const {
+  std::set<std::uint32_t> tids;
+  for (const auto tid : procfs::list_tasks(target_.id.pid)) {
+    tids.insert(static_cast<std::uint32_t>(tid.value()));
+  }
+  return tids;
+}
+
 void Recorder::add_usage() {
   for (const auto tid : procfs::list_tasks(target_.id.pid)) {
     if (const auto usage = procfs::read_thread_usage(target_.id.pid, tid)) {
@@ -413,6 +427,7 @@ Recording Recorder::finish() {
     recording_.stolen = static_cast<double>(machine->stolen - machine_at_begin_->stolen) /
                         static_cast<double>(machine->all - machine_at_begin_->all);
   }
+  recording_.at_end = list_threads();
   for (const auto& [tid, usage] : usage_) {
     auto& facts = recording_.threads[tid];
     const auto first = usage_at_begin_[tid];

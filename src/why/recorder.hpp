@@ -60,6 +60,7 @@ class Recorder {
   void add_sighting(const inspect::ProcessSnapshot& process, const inspect::ThreadSnapshot& thread,
                     std::uint64_t time);
   [[nodiscard]] std::uint32_t stack_of(const std::vector<inspect::Frame>& frames);
+  [[nodiscard]] std::set<std::uint32_t> list_threads() const;
   void add_usage();
 
   struct KnownCode {

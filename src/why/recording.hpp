@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -152,6 +153,8 @@ struct Recording {
   std::vector<PythonStack> wakers;
   std::vector<Sighting> sightings;
   std::map<std::uint32_t, ThreadFacts> threads;  // by tid
+  std::set<std::uint32_t> at_begin = {};         // threads
+  std::set<std::uint32_t> at_end = {};
   std::vector<std::vector<std::uint32_t>> deadlocks;
   std::uint64_t snapshots = 0;
   std::uint64_t lost = 0;   // samples and switches

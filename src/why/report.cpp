@@ -20,51 +20,10 @@ constexpr std::uint64_t kShortestBlock = 100'000'000;  // nanoseconds
 constexpr std::size_t kTop = 3;
 constexpr std::size_t kMostHolders = 20;
 
-std::string without_digits(const std::string& name) {
-  std::string key;
-  for (const char each : name) {
-    const bool digit = each >= '0' && each <= '9';
-    if (!digit) {
-      key += each;
-    } else if (key.empty() || key.back() != '*') {
-      key += '*';
-    }
-  }
-  return key;
+std::string name_of_group(const Recording& recording, const std::string& name,
+                          const std::vector<std::uint32_t>& tids) {
+  return tids.size() == 1 ? name_of(recording, tids.front()) : name;
 }
-
-class Grouping {
- public:
-  explicit Grouping(const Recording& recording, const Accounts& accounts) : recording_{recording} {
-    for (const auto& [tid, account] : accounts.threads) {
-      groups_[without_digits(name_of(tid))].push_back(tid);
-    }
-    for (const auto& [key, tids] : groups_) {
-      for (const auto tid : tids) {
-        keys_[tid] = &key;
-      }
-    }
-  }
-
-  [[nodiscard]] const std::map<std::string, std::vector<std::uint32_t>>& all() const {
-    return groups_;
-  }
-  [[nodiscard]] std::string name_of(std::uint32_t tid) const {
-    const auto found = recording_.threads.find(tid);
-    return found == recording_.threads.end() || found->second.name.empty()
-               ? fmt::format("thread {}", tid)
-               : found->second.name;
-  }
-  [[nodiscard]] std::string group_of(std::uint32_t tid) const {
-    const auto& key = *keys_.at(tid);
-    return groups_.at(key).size() == 1 ? name_of(tid) : key;
-  }
-
- private:
-  const Recording& recording_;
-  std::map<std::string, std::vector<std::uint32_t>> groups_;
-  std::map<std::uint32_t, const std::string*> keys_;
-};
 
 // The places in which the threads of a group spend the time of each use.
 class Places {
@@ -154,7 +113,7 @@ Group make_group(const Recording& recording, const Accounts& accounts,
   Times times{};
   for (const auto tid : tids) {
     const auto& account = accounts.threads.at(tid);
-    group.wall += account.wall();
+    group.wall += account.wall;
     for (std::size_t use = 0; use < sample::kUses; ++use) {
       times.at(use) += account.times.at(use);
     }
@@ -176,14 +135,15 @@ Group make_group(const Recording& recording, const Accounts& accounts,
 }
 
 // Sums of BLAMES with equal threads and lines.
-std::vector<Holder> holders_of(const Recording& recording, const Grouping& groups,
+std::vector<Holder> holders_of(const Recording& recording,
+                               const std::map<std::uint32_t, std::string>& groups,
                                const std::vector<Blame>& blames) {
   using HolderKey = std::tuple<std::uint32_t, std::uint32_t, Line, bool, std::string, Line>;
   std::map<HolderKey, std::pair<std::uint64_t, const Blame*>> sums;
   for (const auto& blame : blames) {
     auto& sum =
         sums[{blame.object, blame.holder, line_of(recording, blame.holder_stack), blame.released,
-              groups.group_of(blame.waiter), line_of(recording, blame.waiter_stack)}];
+              groups.at(blame.waiter), line_of(recording, blame.waiter_stack)}];
     sum.first += blame.time;
     sum.second = &blame;
   }
@@ -192,7 +152,7 @@ std::vector<Holder> holders_of(const Recording& recording, const Grouping& group
     const auto& [time, blame] = sum;
     holders.push_back({.object = recording.names.text(blame->object),
                        .tid = blame->holder,
-                       .thread = blame->holder == 0 ? "" : groups.name_of(blame->holder),
+                       .thread = blame->holder == 0 ? "" : name_of(recording, blame->holder),
                        .held = spent_at(recording, blame->holder_stack, time),
                        .released = blame->released,
                        .waiter = std::get<4>(key),
@@ -207,14 +167,17 @@ std::vector<Holder> holders_of(const Recording& recording, const Grouping& group
 }  // namespace
 
 Report make_report(Recording& recording, const Accounts& accounts) {
-  const Grouping groups{recording, accounts};
+  std::map<std::uint32_t, std::string> groups;  // by tid
   Report report{.pid = recording.pid,
                 .command = recording.command,
                 .version = recording.version,
                 .length = recording.end - recording.begin};
-  for (const auto& [key, tids] : groups.all()) {
+  for (const auto& [key, tids] : accounts.groups) {
     report.groups.push_back(make_group(recording, accounts, tids));
-    report.groups.back().name = groups.group_of(tids.front());
+    auto& name = report.groups.back().name = name_of_group(recording, key, tids);
+    for (const auto tid : tids) {
+      groups.emplace(tid, name);
+    }
   }
   std::ranges::stable_sort(report.groups, std::ranges::greater{}, &Group::busy);
   report.gil = holders_of(recording, groups, blame_for_gil(accounts));

@@ -34,11 +34,22 @@ std::string place_of(const Spent& spent) {
   return text;
 }
 
-void add_group(const Group& group, std::string& text) {
-  text += fmt::format("\n{}{}: has work {:.0f} % of the time\n", shown(group.name),
-                      group.tids.size() == 1 ? fmt::format(" (thread {})", group.tids.front())
-                                             : fmt::format(" ({} threads)", group.tids.size()),
-                      share(group.busy, group.wall) * 100);
+// LENGTH: of the recording.
+std::string threads_of(const Group& group, std::uint64_t length) {
+  constexpr double kFewer = 0.9;
+  if (group.tids.size() == 1) {
+    return fmt::format("thread {}", group.tids.front());
+  }
+  const auto at_a_time = share(group.wall, length);
+  return fmt::format("{} threads", group.tids.size()) +
+         (at_a_time < kFewer * static_cast<double>(group.tids.size())
+              ? fmt::format(", {:.2g} at a time", at_a_time)
+              : "");
+}
+
+void add_group(const Group& group, std::uint64_t length, std::string& text) {
+  text += fmt::format("\n{} ({}): has work {:.0f} % of the time\n", shown(group.name),
+                      threads_of(group, length), share(group.busy, group.wall) * 100);
   for (const auto& use : group.uses) {
     const auto part = share(use.time, group.wall);
     if (part < kLeast) {
@@ -88,7 +99,7 @@ std::string to_text(const Report& report) {
   }
   const auto groups = std::min(report.groups.size(), kShownGroups);
   for (std::size_t i = 0; i < groups; ++i) {
-    add_group(report.groups[i], text);
+    add_group(report.groups[i], report.length, text);
   }
   if (groups < report.groups.size()) {
     text += fmt::format("\n{} with less work\n",

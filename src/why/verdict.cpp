@@ -279,7 +279,7 @@ bool Judge::judge_loops(const std::vector<LoopBlock>& blocks) {
     const auto worst = std::ranges::max_element(blocks, {}, [tid = tid](const LoopBlock& block) {
       return block.tid == tid ? block.length() : 0;
     });
-    const auto wall = accounts_.threads.at(tid).wall();
+    const auto wall = accounts_.threads.at(tid).wall;
     const auto text =
         fmt::format("{} keep {} from {} for {} % of the time, up to {:.0f} ms, in {}",
                     worst->hub ? "greenlets" : "callbacks", thread(tid),

@@ -139,6 +139,17 @@ def faults():
         memory.madvise(mmap.MADV_DONTNEED)
 
 
+# One short thread at a time; the next one starts when the last one has left the kernel.
+def threads():
+    ready()
+    while True:
+        thread = threading.Thread(target=compute, args=(2000,))
+        thread.start()
+        thread.join()
+        while os.path.exists(f"/proc/self/task/{thread.native_id}"):
+            time.sleep(0.0005)
+
+
 async def tick():
     while True:
         await asyncio.sleep(0.001)

@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <string>
 
 namespace pyinject::why {
 namespace {
 
+using testing::IsEmpty;
 using testing::SizeIs;
 
 class AccountingTest : public testing::Test, protected MadeRecording {
@@ -19,7 +21,7 @@ class AccountingTest : public testing::Test, protected MadeRecording {
     accounts = account(recording);
     const auto found = accounts.threads.at(1);
     EXPECT_EQ(std::accumulate(found.times.begin(), found.times.end(), std::uint64_t{0}),
-              found.wall());
+              found.wall);
     return found;
   }
   Accounts accounts;
@@ -112,9 +114,66 @@ TEST_F(AccountingTest, StartsAndEndsWithTheThread) {
   event(1, 70, Event::Kind::kExit);
   event(1, 71, Event::Kind::kOut);
   const auto account = account_of_one();
-  EXPECT_EQ(account.wall(), 50 * kMs);
+  EXPECT_EQ(account.wall, 50 * kMs);
   EXPECT_EQ(time_of(account, Use::kPreempted), 10);
   EXPECT_EQ(time_of(account, Use::kC), 40);
+}
+
+TEST_F(AccountingTest, AThreadThatEndedBeforeHasNoTime) {
+  event(1, 0, Event::Kind::kExit);
+  thread(1, "gone");
+  EXPECT_THAT(account(recording).threads, IsEmpty());
+}
+
+TEST_F(AccountingTest, AThreadThatIsGoneHasTimeUntilItsLastSign) {
+  recording.at_end.clear();
+  thread(2, "never seen");
+  in(1, 0);
+  out(1, 20, Use::kSleep);
+  sighting(1, 30, Use::kSleep);
+  const auto account = account_of_one();
+  EXPECT_EQ(account.wall, 30 * kMs);
+  EXPECT_EQ(time_of(account, Use::kSleep), 10);
+  EXPECT_THAT(accounts.threads, SizeIs(1));
+}
+
+TEST_F(AccountingTest, AThreadThatStartsAfterTheEndHasNoTime) {
+  recording.at_begin.clear();
+  event(1, 101, Event::Kind::kStart);
+  in(1, 102);
+  EXPECT_THAT(account(recording).threads, IsEmpty());
+}
+
+TEST_F(AccountingTest, AddsUpTheThreadsThatHaveOneTid) {
+  event(1, 10, Event::Kind::kStart);
+  in(1, 20);
+  sample(1, 25, CodeKind::kC);
+  event(1, 30, Event::Kind::kExit);
+  event(1, 70, Event::Kind::kStart);
+  in(1, 75);
+  event(1, 80, Event::Kind::kExit);
+  const auto account = account_of_one();
+  EXPECT_EQ(account.wall, 30 * kMs);
+  EXPECT_EQ(time_of(account, Use::kPreempted), 15);
+  EXPECT_EQ(time_of(account, Use::kC), 15);
+}
+
+TEST_F(AccountingTest, TellsWhatAThreadWithoutSamplesDoesByThoseOfItsGroup) {
+  for (const std::uint32_t tid : {1U, 2U, 3U}) {
+    thread(tid, "worker-" + std::to_string(tid));
+    in(tid, 0);
+  }
+  sample(2, 1, CodeKind::kEvaluator);
+  sample(3, 2, CodeKind::kC);
+  out(1, 8, Use::kSleep);
+  out(2, 20, Use::kSleep);
+  out(3, 40, Use::kSleep);
+  const auto account = account_of_one();
+  EXPECT_EQ(time_of(account, Use::kPython), 4);
+  EXPECT_EQ(time_of(account, Use::kC), 4);
+  EXPECT_EQ(time_of(accounts.threads.at(2), Use::kPython), 20);
+  ASSERT_THAT(accounts.samples, SizeIs(2));
+  EXPECT_EQ(accounts.samples.front().weight + accounts.samples.back().weight, 68.0 * kMs);
 }
 
 TEST_F(AccountingTest, CountsWhatLiesBehindALostRecordAsUnknown) {

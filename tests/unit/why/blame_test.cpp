@@ -39,6 +39,18 @@ TEST_F(BlameTest, SharesAWaitForTheGilAmongTheSamplesWithTheGil) {
   EXPECT_EQ(blames[1].holder_stack, stack({"second"}));
 }
 
+TEST_F(BlameTest, WithoutASampleTheThreadThatReleasedTheGilHadIt) {
+  const auto at_end = stack({"release"});
+  wait_for_gil();
+  wakeup(1, 59, 2, at_end);
+  const auto blames = blame_for_gil(account(recording));
+  ASSERT_THAT(blames, SizeIs(1));
+  EXPECT_EQ(blames.front().holder, 2U);
+  EXPECT_EQ(blames.front().holder_stack, at_end);
+  EXPECT_TRUE(blames.front().released);
+  EXPECT_EQ(blames.front().time, 39 * kMs);
+}
+
 TEST_F(BlameTest, AThreadThatLeavesItsCpuWithTheGilHasItMeanwhile) {
   wait_for_gil();
   in(2, 0);

@@ -21,6 +21,7 @@ struct MadeRecording {
     recording.begin = kBegin;
     recording.end = kBegin + length * kMs;
     recording.kernel_names = true;
+    recording.at_begin = recording.at_end = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   }
 
   static std::uint64_t at(std::uint64_t ms) { return kBegin + ms * kMs; }

@@ -8,15 +8,21 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace pyinject::why {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using testing::Pair;
 using testing::SizeIs;
 using testing::StartsWith;
+using testing::UnorderedElementsAre;
 
 class ReportTest : public testing::Test, protected MadeRecording {
  protected:
@@ -136,6 +142,24 @@ TEST_F(ReportTest, GroupsThreadsWhoseNamesDifferInDigits) {
   ASSERT_THAT(made.groups, SizeIs(2));
   EXPECT_EQ(made.groups.front().name, "worker-*");
   EXPECT_THAT(made.groups.front().tids, SizeIs(2));
+}
+
+TEST_F(ReportTest, GroupsShortThreads) {
+  for (const std::uint32_t tid : {11U, 12U, 13U}) {
+    event(tid, 20 * tid, Event::Kind::kStart);
+    in(tid, 20 * tid);
+    event(tid, 20 * tid + (tid == 13 ? 200 : 10), Event::Kind::kExit);
+  }
+  recording.end = at(1000);
+  thread(12, "Thread-12 (handle)");
+  thread(13, "Thread-13 (handle)");
+  std::map<std::string, std::vector<std::uint32_t>> groups;
+  for (const auto& group : report().groups) {
+    groups[group.name] = group.tids;
+  }
+  EXPECT_THAT(groups, UnorderedElementsAre(Pair("short threads", ElementsAre(11, 12)),
+                                           Pair("Thread-13 (handle)", ElementsAre(13))));
+  EXPECT_THAT(to_text(report()), HasSubstr("short threads (2 threads, 0.02 at a time)"));
 }
 
 TEST_F(ReportTest, ShowsTheCallersOfTheStandardLibrary) {
