@@ -41,7 +41,8 @@ constexpr int kDefaultOfWhy = 499;  // samples per second and CPU
 constexpr int kMostOfWhy = 5'000;
 
 constexpr auto kWhyOptions = std::to_array<Option>({
-    repeated({"-p, --pid PID", "this process, without its children", Completed::kPids}),
+    repeated({"-p, --pid PID", "this process; of its children only how much they work",
+              Completed::kPids}),
     rows::kDelay.with("how long to record (default: 5)"),
     rows::kFreq.with("samples per second and CPU (default: 499)"),
     rows::kWritten,

@@ -55,6 +55,8 @@ std::optional<Stat> parse_stat(std::string_view text) {
   const auto flags = number(9);
   const auto user = number(14);
   const auto system = number(15);
+  const auto waited_user = number(16);
+  const auto waited_system = number(17);
   const auto threads = number(20);
   const auto start_time = number(kStartTime);
   const auto processor = base::parse_number<int>(fields[39 - 3]);
@@ -62,8 +64,8 @@ std::optional<Stat> parse_stat(std::string_view text) {
   const auto address = [&](std::size_t field) {
     return base::RemoteAddress{fields.size() > field - 3 ? number(field).value_or(0) : 0};
   };
-  if (!pid || !parent || !flags || !user || !system || !threads || !start_time || !processor ||
-      !priority) {
+  if (!pid || !parent || !flags || !user || !system || !waited_user || !waited_system || !threads ||
+      !start_time || !processor || !priority) {
     return std::nullopt;
   }
   return Stat{.pid = base::Pid{*pid},
@@ -72,6 +74,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
               .parent = base::Pid{*parent},
               .flags = *flags,
               .cpu_ticks = *user + *system,
+              .waited_ticks = *waited_user + *waited_system,
               .threads = *threads,
               .start_time = *start_time,
               .processor = *processor,

@@ -16,8 +16,9 @@ struct Stat {
   std::string name;  // comm: may contain anything, including blanks and parentheses
   char state = '?';
   base::Pid parent;
-  std::uint64_t flags = 0;      // PF_* of the kernel's include/linux/sched.h
-  std::uint64_t cpu_ticks = 0;  // utime + stime in clock ticks (sysconf(_SC_CLK_TCK))
+  std::uint64_t flags = 0;         // PF_* of the kernel's include/linux/sched.h
+  std::uint64_t cpu_ticks = 0;     // utime + stime in clock ticks (sysconf(_SC_CLK_TCK))
+  std::uint64_t waited_ticks = 0;  // the same of its children that it has waited for, and of theirs
   std::uint64_t threads = 0;
   std::uint64_t start_time = 0;  // clock ticks since boot
   int processor = 0;             // the one it last ran on

@@ -3,12 +3,19 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "procfs/read_process_file.hpp"
+#include "procfs/stat.hpp"
+#include "procfs/tasks.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
 #include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
 
 namespace pyinject::procfs {
 
@@ -69,6 +76,33 @@ std::optional<MachineUsage> read_machine_usage() {
   constexpr std::size_t kMost = std::size_t{4} << 20;
   const auto text = base::read_file("/proc/stat", kMost);
   return text ? parse_machine_usage(*text) : std::nullopt;
+}
+
+DescendantsUsage read_descendants_usage(base::Pid pid) {
+  std::multimap<base::Pid, Stat> by_parent;
+  for (const auto each : list_processes()) {
+    if (auto stat = read_stat(each)) {
+      const auto parent = stat->parent;
+      by_parent.emplace(parent, *std::move(stat));
+    }
+  }
+  const auto root = read_stat(pid);
+  auto ticks = root ? root->waited_ticks : 0;
+  DescendantsUsage usage;
+  std::vector<base::Pid> parents{pid};
+  while (!parents.empty()) {
+    const auto [first, last] = by_parent.equal_range(parents.back());
+    parents.pop_back();
+    for (auto each = first; each != last; ++each) {
+      ticks += each->second.cpu_ticks + each->second.waited_ticks;
+      ++usage.processes;
+      parents.push_back(each->second.pid);
+    }
+    by_parent.erase(first, last);  // pids that are reused meanwhile may make a circle
+  }
+  static const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  usage.on_cpu = std::chrono::nanoseconds{ticks * 1'000'000'000 / per_second};
+  return usage;
 }
 
 namespace {

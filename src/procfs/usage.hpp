@@ -4,6 +4,7 @@
 #include "pyinject/base/pid.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -33,6 +34,15 @@ struct MachineUsage {
 };
 [[nodiscard]] std::optional<MachineUsage> parse_machine_usage(std::string_view text);
 [[nodiscard]] std::optional<MachineUsage> read_machine_usage();
+
+// All descendants of a process, also those that exited if their parents have waited for them: as
+// time passes, it grows.
+struct DescendantsUsage {
+  std::size_t processes = 0;          // that exist
+  std::chrono::nanoseconds on_cpu{};  // in whole ticks
+};
+// Throws as read_stat().
+[[nodiscard]] DescendantsUsage read_descendants_usage(base::Pid pid);
 
 // kB of a process's memory that are in swap, from its status; nullopt: unknown.
 [[nodiscard]] std::optional<std::uint64_t> read_swapped(base::Pid pid);

@@ -33,7 +33,8 @@ std::string name_of(const Recording& recording, std::uint32_t tid) {
 Groups groups_of(const Recording& recording, const std::map<std::uint32_t, std::uint64_t>& times) {
   Groups groups;
   for (const auto& [tid, time] : times) {
-    const bool is_short = time < kShort && !recording.at_begin.contains(tid);
+    const bool is_short =
+        time < kShort && !(recording.at_begin.contains(tid) && recording.at_end.contains(tid));
     groups[is_short ? "short threads" : without_digits(name_of(recording, tid))].push_back(tid);
   }
   return groups;

@@ -12,9 +12,9 @@ namespace pyinject::why {
 
 using Groups = std::map<std::string, std::vector<std::uint32_t>>;  // tids by "worker-*"
 
-// TIMES: for how long each thread existed, by tid, in nanoseconds. Those that started meanwhile and
-// existed for less than 100 ms are "short threads": few of them have a name, since a snapshot finds
-// it.
+// TIMES: for how long each thread existed meanwhile, by tid, in nanoseconds. Those that started or
+// ended, with less than 100 ms, are "short threads": few of them have a name, since a snapshot
+// finds it.
 [[nodiscard]] Groups groups_of(const Recording& recording,
                                const std::map<std::uint32_t, std::uint64_t>& times);
 

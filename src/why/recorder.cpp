@@ -121,6 +121,7 @@ void Recorder::begin() {
     }
   }
   machine_at_begin_ = procfs::read_machine_usage();
+  descendants_at_begin_ = procfs::read_descendants_usage(target_.id.pid).on_cpu;
   recording_.at_begin = list_threads();
   add_usage();
   usage_at_begin_ = usage_;
@@ -404,6 +405,9 @@ Recording Recorder::finish() {
   take_snapshot();
   recording_.end = now();
   rings_->disable();
+  recording_.descendants = procfs::read_descendants_usage(target_.id.pid);
+  recording_.descendants.on_cpu =
+      std::max<nanoseconds>(recording_.descendants.on_cpu - descendants_at_begin_, nanoseconds{0});
   drain();
   for (auto& stack : recording_.python) {
     const auto corrected = corrected_.find({stack.tid, stack.time});

@@ -82,6 +82,7 @@ class Recorder {
   std::map<std::uint32_t, procfs::ThreadUsage> usage_at_begin_;
   std::map<std::uint32_t, procfs::ThreadUsage> usage_;  // the latest
   std::optional<procfs::MachineUsage> machine_at_begin_;
+  std::chrono::nanoseconds descendants_at_begin_{};
   std::set<std::string> listening_;  // ports
   std::set<std::vector<std::uint32_t>> deadlocks_;
   base::Deadline next_snapshot_ = base::Deadline::after(std::chrono::nanoseconds{0});

@@ -4,6 +4,7 @@
 #include "bpf/code_files.hpp"
 #include "bpf/sampler.hpp"
 #include "procfs/kernel_work.hpp"
+#include "procfs/usage.hpp"
 #include "pyinject/perfdata/stack_counts.hpp"
 #include "python/objects/object_reader.hpp"
 #include "sample/states.hpp"
@@ -171,10 +172,11 @@ struct Recording {
   bool all_greenlets = true;                       // false: there may be more
   std::map<Line, std::size_t> switched_away = {};  // where they are, but for gevent's hubs
   std::uint64_t resident_kb_before = 0;
-  std::uint64_t resident_kb = 0;  // at the end
-  bool kernel_names = false;      // the kernel's functions have names
-  double stolen = 0;              // share of the machine's CPU time
-  std::uint64_t swapped_kb = 0;   // at the end
+  std::uint64_t resident_kb = 0;              // at the end
+  bool kernel_names = false;                  // the kernel's functions have names
+  double stolen = 0;                          // share of the machine's CPU time
+  procfs::DescendantsUsage descendants = {};  // at the end, with their time on a CPU meanwhile
+  std::uint64_t swapped_kb = 0;               // at the end
 };
 
 // Those of thread TID. ITEMS are in ascending order of it.

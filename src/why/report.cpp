@@ -171,7 +171,8 @@ Report make_report(Recording& recording, const Accounts& accounts) {
   Report report{.pid = recording.pid,
                 .command = recording.command,
                 .version = recording.version,
-                .length = recording.end - recording.begin};
+                .length = recording.end - recording.begin,
+                .descendants = recording.descendants};
   for (const auto& [key, tids] : accounts.groups) {
     report.groups.push_back(make_group(recording, accounts, tids));
     auto& name = report.groups.back().name = name_of_group(recording, key, tids);

@@ -70,6 +70,7 @@ struct Report {
   std::vector<Holder> gil = {};    // the longest first
   std::vector<Holder> locks = {};  // the same
   std::vector<Unusual> unusual = {};
+  procfs::DescendantsUsage descendants = {};              // as in Recording
   std::vector<python::SuspendedGreenlet> greenlets = {};  // at the end
   bool all_greenlets = true;                              // false: there may be more
   std::uint64_t samples = 0;

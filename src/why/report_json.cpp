@@ -107,26 +107,30 @@ std::string to_json(const Report& report) {
   for (const auto kind : bpf::kKindsOfStacks) {
     stacks[std::string{perfdata::name(kind)}] = report.kinds.of(kind);
   }
-  const ordered_json all{{"version", kVersion},
-                         {"pid", report.pid},
-                         {"command", text_or_null(report.command)},
-                         {"python", report.version},
-                         {"seconds", seconds(report.length)},
-                         {"cause", report.cause},
-                         {"verdict", report.verdict},
-                         {"next", text_or_null(report.next)},
-                         {"unusual", std::move(unusual)},
-                         {"groups", std::move(groups)},
-                         {"gil", holders(report.gil)},
-                         {"locks", holders(report.locks)},
-                         {"greenlets", report.greenlets.size()},
-                         {"all_greenlets", report.all_greenlets},
-                         {"greenlet_stacks", greenlets(report.greenlets)},
-                         {"samples", report.samples},
-                         {"stacks", std::move(stacks)},
-                         {"switches", report.switches},
-                         {"snapshots", report.snapshots},
-                         {"lost", report.lost}};
+  const ordered_json all{
+      {"version", kVersion},
+      {"pid", report.pid},
+      {"command", text_or_null(report.command)},
+      {"python", report.version},
+      {"seconds", seconds(report.length)},
+      {"cause", report.cause},
+      {"verdict", report.verdict},
+      {"next", text_or_null(report.next)},
+      {"unusual", std::move(unusual)},
+      {"groups", std::move(groups)},
+      {"children",
+       {{"processes", report.descendants.processes},
+        {"cpu_seconds", seconds(static_cast<std::uint64_t>(report.descendants.on_cpu.count()))}}},
+      {"gil", holders(report.gil)},
+      {"locks", holders(report.locks)},
+      {"greenlets", report.greenlets.size()},
+      {"all_greenlets", report.all_greenlets},
+      {"greenlet_stacks", greenlets(report.greenlets)},
+      {"samples", report.samples},
+      {"stacks", std::move(stacks)},
+      {"switches", report.switches},
+      {"snapshots", report.snapshots},
+      {"lost", report.lost}};
   constexpr int kIndent = 2;
   return all.dump(kIndent, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -131,6 +131,7 @@ class Judge {
   void set_cause();
   // Returns whether a blocked loop is the cause.
   bool judge_loops(const std::vector<LoopBlock>& blocks);
+  void add_descendants();
   void add_gil_hog();
   void add_memory();
   void add_scheduling();
@@ -140,6 +141,14 @@ class Judge {
  private:
   [[nodiscard]] bool is_idle() const { return share(totals_.busy, report_.length) < kOfThreadIdle; }
   [[nodiscard]] std::string idle_text() const;
+  [[nodiscard]] std::uint64_t on_cpu_of_descendants() const {
+    return static_cast<std::uint64_t>(recording_.descendants.on_cpu.count());
+  }
+  [[nodiscard]] bool descendants_work() const;
+  [[nodiscard]] std::string descendants_text() const;
+  [[nodiscard]] std::string descendants_command() const {
+    return fmt::format("perf-pyinject top -p {} --children", recording_.pid);
+  }
   [[nodiscard]] std::string most_wait(const std::map<Line, std::size_t>& all,
                                       std::string_view kind) const;
   [[nodiscard]] Spent most_spent(const std::vector<LoopBlock>& blocks, std::uint32_t tid) const;
@@ -206,8 +215,22 @@ std::string Judge::idle_text() const {
     text += fmt::format("; {} % of their time: {}", percent(share(totals_.of(most), all)),
                         sample::facts(most).text);
   }
+  if (descendants_work()) {
+    text += "; " + descendants_text();
+  }
   return text + most_wait(recording_.awaited, "asyncio task") +
          most_wait(recording_.switched_away, "greenlet");
+}
+
+bool Judge::descendants_work() const {
+  return share(on_cpu_of_descendants(), report_.length) >= kOfThreadIdle;
+}
+
+std::string Judge::descendants_text() const {
+  const auto count = recording_.descendants.processes;
+  return fmt::format("its {} {:.2g} CPUs",
+                     count == 1 ? "child process uses" : "child processes use",
+                     share(on_cpu_of_descendants(), report_.length));
 }
 
 // Where most of them wait, of ALL by line.
@@ -229,7 +252,7 @@ std::string Judge::most_wait(const std::map<Line, std::size_t>& all, std::string
 
 void Judge::set_cause() {
   if (is_idle()) {
-    set("nothing", idle_text(), dump_of(recording_));
+    set("nothing", idle_text(), descendants_work() ? descendants_command() : dump_of(recording_));
     return;
   }
   const auto& facts = largest(totals_);
@@ -293,6 +316,12 @@ bool Judge::judge_loops(const std::vector<LoopBlock>& blocks) {
     }
   }
   return cause;
+}
+
+void Judge::add_descendants() {
+  if (descendants_work() && report_.cause != "nothing") {
+    add("children", descendants_text(), descendants_command());
+  }
 }
 
 void Judge::add_gil_hog() {
@@ -407,6 +436,7 @@ void judge(const Recording& recording, const Accounts& accounts,
   if (!judge.judge_standstill() && !judge.judge_loops(blocks)) {
     judge.set_cause();
   }
+  judge.add_descendants();
   judge.add_gil_hog();
   judge.add_memory();
   judge.add_scheduling();

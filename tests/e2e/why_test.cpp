@@ -34,6 +34,7 @@ namespace pyinject::test {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -343,6 +344,23 @@ lock(red, blue)
   python.pause();
   const auto stopped = run(why);
   EXPECT_THAT(stopped.out, HasSubstr(": stopped by a signal")) << stopped.err;
+}
+
+TEST_P(WhyOfIdle, SaysThatItsChildrenWork) {
+  const PythonProcess python{*plain_interpreter(GetParam()), R"(
+import os, time
+parent = os.getpid()
+if os.fork() == 0:
+    os.write(1, b'ready\n')
+    while os.getppid() == parent: pass
+    os._exit(0)
+time.sleep(3600)
+)"};
+  const auto pid = std::to_string(python.pid().value());
+  const auto shown = run({tool(), "why", "-p", pid, "-d", "1"});
+  EXPECT_THAT(shown.out, AllOf(HasSubstr(": idle: "), HasSubstr("; its child process uses "),
+                               HasSubstr("next: perf-pyinject top -p " + pid + " --children")))
+      << shown.err;
 }
 
 TEST_P(WhyOfIdle, LeavesTheProcessUntouched) {

@@ -23,6 +23,7 @@ TEST(ParseStat, TakesTheFields) {
   EXPECT_EQ(stat->flags, 4194560U);
   EXPECT_FALSE(stat->kernel_thread());
   EXPECT_EQ(stat->cpu_ticks, 11U + 12U);
+  EXPECT_EQ(stat->waited_ticks, 13U + 14U);
   EXPECT_EQ(stat->threads, 3U);
   EXPECT_EQ(stat->start_time, 987654U);
   EXPECT_EQ(stat->processor, 5);

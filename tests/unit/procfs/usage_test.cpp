@@ -1,6 +1,12 @@
 #include "procfs/usage.hpp"
 
+#include "pyinject/base/deadline.hpp"
+#include "support/child_process.hpp"
+#include "support/patience.hpp"
+
 #include <gtest/gtest.h>
+
+#include <chrono>
 
 #include <unistd.h>
 
@@ -28,6 +34,31 @@ TEST(ThreadUsage, RefusesOtherText) {
 
 TEST(ThreadUsage, IsKnownForThisThread) {
   EXPECT_TRUE(read_thread_usage(base::Pid{::getpid()}, base::Tid{::getpid()}));
+}
+
+TEST(DescendantsUsage, CountsChildrenOfChildren) {
+  const base::Pid self{::getpid()};
+  const auto before = read_descendants_usage(self);
+  DescendantsUsage running;
+  const test::ChildProcess child{{"sh", "-c", "sh -c 'while kill -0 $PPID; do :; done' & wait"}};
+  const auto deadline = base::Deadline::after(test::kPatience);
+  while (running.on_cpu < before.on_cpu + std::chrono::milliseconds{50} && !deadline.expired()) {
+    running = read_descendants_usage(self);
+  }
+  EXPECT_GE(running.on_cpu, before.on_cpu + std::chrono::milliseconds{50});
+  EXPECT_EQ(running.processes, before.processes + 2);
+  EXPECT_GE(read_descendants_usage(child.pid()).on_cpu, std::chrono::milliseconds{50});
+}
+
+TEST(DescendantsUsage, CountsThoseThatHaveExited) {
+  const base::Pid self{::getpid()};
+  const auto before = read_descendants_usage(self);
+  // The shell has waited for the other one when it exits.
+  ASSERT_EQ(
+      test::run({"sh", "-c", "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; true"})
+          .status,
+      test::ExitStatus{});
+  EXPECT_GT(read_descendants_usage(self).on_cpu, before.on_cpu);
 }
 
 TEST(MachineUsage, ParsesStolenTime) {
