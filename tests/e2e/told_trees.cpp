@@ -52,7 +52,8 @@ ChainSample parse_chain(std::string_view block) {
       innermost = false;
     }
     constexpr std::string_view kPrefix = "py::";
-    if (symbol.starts_with(kPrefix)) {
+    // A collection of garbage may begin anywhere, and the program does not tell it.
+    if (symbol.starts_with(kPrefix) && symbol != "py::[gc]") {
       sample.chain.emplace_back(symbol.substr(kPrefix.size()));
     }
   }
