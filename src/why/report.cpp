@@ -166,6 +166,14 @@ std::vector<Holder> holders_of(const Recording& recording,
 
 }  // namespace
 
+std::string short_number(double value) {
+  constexpr double kLeast = 0.01;
+  constexpr double kWhole = 10;
+  return value < kLeast    ? fmt::format("less than {}", kLeast)
+         : value >= kWhole ? fmt::format("{:.0f}", value)
+                           : fmt::format("{:.2g}", value);
+}
+
 Report make_report(Recording& recording, const Accounts& accounts) {
   std::map<std::uint32_t, std::string> groups;  // by tid
   Report report{.pid = recording.pid,

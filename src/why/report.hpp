@@ -83,6 +83,8 @@ struct Report {
 // ACCOUNTS: of RECORDING.
 [[nodiscard]] Report make_report(Recording& recording, const Accounts& accounts);
 
+// "0.35", "1.9", "128".
+[[nodiscard]] std::string short_number(double value);
 [[nodiscard]] inline double share(std::uint64_t part, std::uint64_t all) {
   return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
 }

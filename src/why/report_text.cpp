@@ -43,7 +43,7 @@ std::string threads_of(const Group& group, std::uint64_t length) {
   const auto at_a_time = share(group.wall, length);
   return fmt::format("{} threads", group.tids.size()) +
          (at_a_time < kFewer * static_cast<double>(group.tids.size())
-              ? fmt::format(", {:.2g} at a time", at_a_time)
+              ? fmt::format(", {} at a time", short_number(at_a_time))
               : "");
 }
 

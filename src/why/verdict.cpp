@@ -228,9 +228,8 @@ bool Judge::descendants_work() const {
 
 std::string Judge::descendants_text() const {
   const auto count = recording_.descendants.processes;
-  return fmt::format("its {} {:.2g} CPUs",
-                     count == 1 ? "child process uses" : "child processes use",
-                     share(on_cpu_of_descendants(), report_.length));
+  return fmt::format("its {} {} CPUs", count == 1 ? "child process uses" : "child processes use",
+                     short_number(share(on_cpu_of_descendants(), report_.length)));
 }
 
 // Where most of them wait, of ALL by line.

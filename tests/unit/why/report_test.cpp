@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
@@ -160,6 +161,26 @@ TEST_F(ReportTest, GroupsShortThreads) {
   EXPECT_THAT(groups, UnorderedElementsAre(Pair("short threads", ElementsAre(11, 12)),
                                            Pair("Thread-13 (handle)", ElementsAre(13))));
   EXPECT_THAT(to_text(report()), HasSubstr("short threads (2 threads, 0.02 at a time)"));
+}
+
+TEST_F(ReportTest, WritesNumbersWithoutExponents) {
+  EXPECT_EQ(short_number(0.00002), "less than 0.01");
+  EXPECT_EQ(short_number(0.35), "0.35");
+  EXPECT_EQ(short_number(1.94), "1.9");
+  EXPECT_EQ(short_number(9.96), "10");
+  EXPECT_EQ(short_number(255.7), "256");
+}
+
+TEST_F(ReportTest, SaysHowMuchTheChildrenWorkOfAProcessThatIsIdleOrNot) {
+  recording.descendants = {.processes = 256, .on_cpu = std::chrono::seconds{20}};
+  thread(1, "main");
+  sighting(1, 5, Use::kSleep);
+  const auto idle = report();
+  EXPECT_THAT(idle.verdict, HasSubstr("; its child processes use 200 CPUs"));
+  EXPECT_EQ(idle.next, "perf-pyinject top -p 7 --children");
+  EXPECT_THAT(unusual(idle), Not(testing::Contains("children")));
+  busy(1);
+  EXPECT_THAT(unusual(report()), testing::Contains("children"));
 }
 
 TEST_F(ReportTest, ShowsTheCallersOfTheStandardLibrary) {
