@@ -32,10 +32,30 @@ std::vector<Id> numbered_entries(const std::string& path) {
   return ids;
 }
 
+// Of a directory /proc/PID/task.
+std::optional<std::size_t> threads_of(const struct stat& directory) {
+  constexpr std::size_t kOwnLinks = 2;
+  if (directory.st_nlink < kOwnLinks) {
+    return std::nullopt;
+  }
+  return directory.st_nlink - kOwnLinks;
+}
+
 }  // namespace
 
 std::vector<base::Tid> list_tasks(base::Pid pid) {
-  return numbered_entries<base::Tid>(fmt::format("/proc/{}/task", pid.value()));
+  constexpr int kAttempts = 4;  // one of 200 listings was incomplete
+  const auto path = fmt::format("/proc/{}/task", pid.value());
+  std::vector<base::Tid> tids;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    struct stat facts {};
+    const auto counted = ::stat(path.c_str(), &facts) == 0 ? threads_of(facts) : std::nullopt;
+    tids = numbered_entries<base::Tid>(path);
+    if (!counted || tids.size() >= *counted) {
+      break;
+    }
+  }
+  return tids;
 }
 
 base::UniqueFd open_tasks(base::Pid pid) {
@@ -44,12 +64,8 @@ base::UniqueFd open_tasks(base::Pid pid) {
 }
 
 std::optional<std::size_t> count_tasks(const base::UniqueFd& tasks) {
-  constexpr std::size_t kOwnLinks = 2;
   struct stat facts {};
-  if (::fstat(tasks.get(), &facts) != 0 || facts.st_nlink < kOwnLinks) {
-    return std::nullopt;
-  }
-  return facts.st_nlink - kOwnLinks;
+  return ::fstat(tasks.get(), &facts) == 0 ? threads_of(facts) : std::nullopt;
 }
 
 std::optional<std::string> read_comm(base::Pid pid, base::Tid tid) {

@@ -11,8 +11,10 @@
 
 namespace pyinject::procfs {
 
-// In ascending order; empty if the process has exited or access is denied. Throws base::SystemError
-// if a shortage of descriptors or memory prevents the listing.
+// In ascending order; empty if the process has exited or access is denied. The kernel ends a
+// listing at a thread that is released meanwhile (next_tid() in fs/proc/base.c): a short one is
+// repeated, but where threads end all the time, it may still lack living ones. Throws
+// base::SystemError if a shortage of descriptors or memory prevents the listing.
 [[nodiscard]] std::vector<base::Tid> list_tasks(base::Pid pid);
 
 // An O_PATH descriptor of /proc/PID/task, for count_tasks(). Not valid(): errno says why.

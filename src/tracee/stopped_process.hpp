@@ -80,7 +80,9 @@ class StoppedProcess {
                                                      const InterruptibleWait& wait);
   [[nodiscard]] std::optional<StopFailure> wait_for(std::size_t index,
                                                     const InterruptibleWait& wait);
+  [[nodiscard]] std::optional<StopFailure> stop_all(const InterruptibleWait& wait);
   [[nodiscard]] bool all_seen() const;
+  [[nodiscard]] bool accounts_for(std::size_t counted) const;
 
   base::Pid pid_;
   procfs::Stat stat_;
@@ -89,8 +91,9 @@ class StoppedProcess {
   std::chrono::steady_clock::time_point since_;
   std::vector<StoppedThread> threads_;
   std::set<base::Tid> seen_;
-  bool attached_ = false;     // to any thread, since the last release()
-  bool all_detached_ = true;  // by PTRACE_DETACH
+  std::vector<base::Tid> ended_;  // before they could be seized, of those listed last
+  bool attached_ = false;         // to any thread, since the last release()
+  bool all_detached_ = true;      // by PTRACE_DETACH
 };
 
 // Detaches all that the calling thread still traces as soon as it stops, without losing a signal.

@@ -1,6 +1,8 @@
-/* Starts short-lived threads forever, several at a time. */
+/* Starts short-lived threads forever, at least as many at a time as kMills. */
 #include <pthread.h>
 #include <stdio.h>
+
+enum { kMills = 8 };
 
 static void* end(void* unused) { return unused; }
 
@@ -15,9 +17,11 @@ static void* mill(void* unused) {
 }
 
 int main(void) {
-  pthread_t thread;
-  if (pthread_create(&thread, NULL, mill, NULL) != 0) {
-    return 1;
+  for (int i = 1; i < kMills; ++i) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, mill, NULL) != 0) {
+      return 1;
+    }
   }
   puts("ready");
   fflush(stdout);
