@@ -1,8 +1,8 @@
-// Selects the targets: the initial ones and those that come later.
+#include "record/target_choice.hpp"
+
 #include "base/format.hpp"
 #include "pyinject/targets/target_selection.hpp"
 #include "record/call_graph.hpp"
-#include "record/recording.hpp"
 #include "targets/examine_all.hpp"
 #include "targets/pid_list.hpp"
 
@@ -22,40 +22,39 @@ constexpr std::chrono::seconds kLookAtDescendants{1};
 }  // namespace
 
 // COMMAND is the target: hold it until perf's events are enabled.
-void Recording::hold_command() {
-  const auto environment = engine_->environment_of_command();
-  workload_.hold(signals_.ignored_before(), environment);
+void TargetChoice::hold_command() {
+  const auto environment = engine_.environment_of_command();
+  workload_.hold(interruption_.signals().ignored_before(), environment);
   const auto pid = workload_.process()->pid();
-  engine_->command_held(pid);
-  const bool family = engine_->takes_launched_late();
+  engine_.command_held(pid);
+  const bool family = engine_.takes_launched_late();
   if (family) {
-    process_watch_ = watch::watch_processes(logger_);
+    watch_ = watch::watch_processes(logger_);
   }
   roster_.add_command(pid, family);
 }
 
-std::optional<int> Recording::choose_targets() {
+bool TargetChoice::choose() {
   if (plan_.launches()) {
     hold_command();
-    return std::nullopt;
+    return true;
   }
   if (plan_.whole_system() ||
       plan_.families()) {  // before the first scan, so that no process is missed
     targets::raise_descriptor_limit();
-    process_watch_ = watch::watch_processes(logger_);
+    watch_ = watch::watch_processes(logger_);
   }
   const bool named = !plan_.whole_system();
   roster_.choose();
-  auto selection = plan_.families() ? choose_families() : manager_->select(roster_.chosen(), named);
-  if (interrupted_.cancelled()) {
-    (void)take_signal();
-    return 128 + signal_;
+  auto selection = plan_.families() ? choose_families() : manager_.select(roster_.chosen(), named);
+  if (interruption_.cancellation().cancelled()) {
+    return false;
   }
   if (named && !plan_.families()) {
     name_python_descendants(selection.no_pythons);
   }
   if (plan_.strict && named && !selection.complete) {
-    return kFailure;
+    return false;
   }
   if (named) {
     roster_.tell_perf_of_chosen();  // lenient: also processes without names, if they exist
@@ -63,7 +62,7 @@ std::optional<int> Recording::choose_targets() {
   if (selection.targets.empty()) {
     if (named && (!plan_.families() || roster_.for_perf().empty())) {
       logger_.error("no process can be activated");
-      return kFailure;
+      return false;
     }
     logger_.log(
         base::LogLevel::kWarning,
@@ -73,20 +72,20 @@ std::optional<int> Recording::choose_targets() {
   }
   targets_ = std::move(selection.targets);
   roster_.set_no_pythons(std::move(selection.no_pythons));
-  if (!process_watch_ && std::ranges::any_of(targets_, &python::Target::foreign_namespace)) {
-    process_watch_ = watch::watch_processes(logger_);  // to copy maps of their children in time
+  if (!watch_ && std::ranges::any_of(targets_, &python::Target::foreign_namespace)) {
+    watch_ = watch::watch_processes(logger_);  // to copy maps of their children in time
   }
-  return std::nullopt;
+  return true;
 }
 
 // A shell, `uv run`, an init process of a container: the user means the Pythons below it.
-void Recording::name_python_descendants(const std::set<base::Pid>& no_pythons) {
+void TargetChoice::name_python_descendants(const std::set<base::Pid>& no_pythons) {
   for (const auto root : no_pythons) {
     auto pids = targets::TargetSet::of_families({root}).choose(targets::visible_processes());
     std::erase(pids, root);
     pids.resize(std::min(pids.size(), kMostDescendants));
-    const auto examined =
-        targets::examine_all(engine_->detector(), pids, interrupted_, kLookAtDescendants);
+    const auto examined = targets::examine_all(engine_.detector(), pids,
+                                               interruption_.cancellation(), kLookAtDescendants);
     std::vector<base::Pid> pythons;
     for (std::size_t i = 0; i < pids.size(); ++i) {
       if (std::holds_alternative<python::Target>(examined[i].detection)) {
@@ -102,30 +101,33 @@ void Recording::name_python_descendants(const std::set<base::Pid>& no_pythons) {
 }
 
 // The given processes and all their descendants; none of them has to be a Python.
-targets::Selection Recording::choose_families() {
+targets::Selection TargetChoice::choose_families() {
   const auto roots = targets::without_repetitions(plan_.pids());
-  auto selection = manager_->select(roots);
-  auto others = manager_->select(roster_.add_roots(roots), false);
+  auto selection = manager_.select(roots);
+  auto others = manager_.select(roster_.add_roots(roots), false);
   std::ranges::move(others.targets, std::back_inserter(selection.targets));
   selection.no_pythons.merge(others.no_pythons);
   return selection;
 }
 
-void Recording::choose_call_graph() {
+void TargetChoice::add_options() {
   if (!plan_.perf_options->clock) {
-    own_options_ = {"-k", "mono"};
+    options_ = {"-k", "mono"};
   }
   if (plan_.perf_options->per_thread) {
-    own_options_.emplace_back("--timestamp");
+    options_.emplace_back("--timestamp");
   }
   if (plan_.flags.off_cpu) {
     // Each switch of a thread is a sample; the switch records tell when it ran again.
     if (!plan_.perf_options->event) {
-      own_options_.insert(own_options_.end(), {"-e", "cycles"});
+      options_.insert(options_.end(), {"-e", "cycles"});
     }
-    own_options_.insert(own_options_.end(),
-                        {"-e", "context-switches/period=1/", "--switch-events"});
+    options_.insert(options_.end(), {"-e", "context-switches/period=1/", "--switch-events"});
   }
+}
+
+void TargetChoice::choose_call_graph() {
+  add_options();
   if (targets_.empty() && !plan_.expects_more()) {
     return;
   }
@@ -138,43 +140,11 @@ void Recording::choose_call_graph() {
       .others = plan_.expects_more() || targets_.size() < plan_.pids().size(),
       .all = plan_.whole_system(),
       .recorded = roster_.chosen()};
-  const auto choice = engine_->choose_call_graph(targets_, wishes, interrupted_);
-  own_options_.insert(own_options_.end(), choice.arguments.begin(), choice.arguments.end());
+  const auto choice = engine_.choose_call_graph(targets_, wishes, interruption_.cancellation());
+  options_.insert(options_.end(), choice.arguments.begin(), choice.arguments.end());
   if (!choice.note.empty()) {
     logger_.log(choice.complete ? base::LogLevel::kInfo : base::LogLevel::kWarning, choice.note);
   }
-}
-
-void Recording::follow_arrivals() {
-  if (!process_watch_) {
-    return;
-  }
-  arrivals_ = std::make_unique<targets::LateArrivals>(
-      std::move(process_watch_), engine_->detector(), *manager_, logger_, roster_.targets(),
-      targets::ArrivalListener{
-          .forked = [this](base::Pid child) { container_maps_.keep(child); },
-          .ended =
-              [this](base::Pid pid, const std::shared_ptr<const targets::ActiveTarget>& active) {
-                ended(pid, active);
-              }});
-  std::vector<base::Pid> pythons;
-  for (const auto& active : manager_->active()) {
-    pythons.push_back(active->target.id.pid);
-  }
-  arrivals_->ignore(perf_.process().pid());
-  arrivals_->add_known(pythons);
-  if (!plan_.launches()) {  // otherwise COMMAND is held, and still runs this tool's program
-    arrivals_->retry(roster_.possible_pythons());
-  }
-}
-
-void Recording::ended(base::Pid pid, const std::shared_ptr<const targets::ActiveTarget>& active) {
-  maps_.collect(container_maps_.take(pid), pid);
-  if (!active) {
-    return;
-  }
-  maps_.collect(*active);
-  engine_->forget(*active);
 }
 
 }  // namespace pyinject::record

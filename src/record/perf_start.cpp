@@ -1,9 +1,10 @@
-// Starts perf with its events disabled, and attaches the engine to them.
+#include "record/perf_start.hpp"
+
 #include "base/fault.hpp"
 #include "base/format.hpp"
-#include "record/recording.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <unistd.h>
@@ -18,82 +19,84 @@ using base::Deadline;
 // leave these to their starter when they exit. In these cases perf is started again. If new threads
 // and processes never stop coming, perf records the whole system, and the kernel drops unwanted
 // samples.
-std::optional<int> Recording::start_perf_for_all(const perf::Perf& perf) {
+PerfStart::Started PerfStart::start(const perf::Perf& perf) {
   // A program that forks continuously still gets recorded, and soon.
   constexpr int kMostStarts = 5;
   const auto until = Deadline::after(std::chrono::seconds{2});
   const bool inherited = !plan_.whole_system() && !plan_.perf_options->leaves_out_children;
   for (int start = 1;; ++start) {
     const auto before = tasks_of_targets();
-    const auto births = engine_->births();
+    const auto births = engine_.births();
     if (drops_others_) {
-      engine_->narrow_to(roster_.for_perf());
+      engine_.narrow_to(roster_.for_perf());
     }
-    if (const auto status = start_perf(perf)) {
-      return status;
-    }
-    if (const auto status = attach_engine()) {
-      return status;
+    if (const auto started = start_once(perf); started != Started::kYes) {
+      return started;
     }
     // Some may have exited already.
-    const bool born = inherited && engine_->misses_newborn_threads() && engine_->births() != births;
+    const bool born = inherited && engine_.misses_newborn_threads() && engine_.births() != births;
     const bool missed =
         !record_all_ && (born || !std::ranges::includes(before, tasks_of_targets()));
     // On a busy machine, the first start alone may take so long.
-    const bool too_late = start > 1 && !engine_->misses_newborn_threads() && until.expired();
+    const bool too_late = start > 1 && !engine_.misses_newborn_threads() && until.expired();
     if (start == kMostStarts || too_late) {
       if (missed || (plan_.families() && !record_all_ && roster_.has_newborn())) {
         logger_.warning(
             "new threads or processes start all the time: some of them are missing, or have no "
             "Python functions in their samples");
       }
-      return std::nullopt;
+      return Started::kYes;
     }
     bool newborn = plan_.families() && roster_.add_newborn();
     if (newborn && record_all_) {  // perf records them: the program must not drop them
-      engine_->narrow_to(roster_.for_perf());
+      engine_.narrow_to(roster_.for_perf());
       newborn = false;
     }
     const bool too_many = record_all_ && !may_record_all();
     if (!newborn && !missed && !too_many) {
-      return std::nullopt;
+      return Started::kYes;
     }
     record_all_ = may_record_all() && (record_all_ || (missed && start > 1));
     drops_others_ = drops_others_ || record_all_;
     logger_.debug("perf is started again{}: {}", record_all_ ? ", for the whole system" : "",
                   too_many ? "it would record samples of other processes"
                            : "new threads or processes started meanwhile");
-    discard();
-    if (signal_ != 0) {
-      return 128 + signal_;
+    if (!perf_.discard(interruption_.fd())) {
+      (void)interruption_.take();
+    }
+    if (interruption_.signal() != 0) {
+      return Started::kInterrupted;
     }
   }
 }
 
-std::set<base::Tid> Recording::tasks_of_targets() {
-  return engine_->misses_newborn_threads() ? roster_.tasks() : std::set<base::Tid>{};
+std::set<base::Tid> PerfStart::tasks_of_targets() {
+  return engine_.misses_newborn_threads() ? roster_.tasks() : std::set<base::Tid>{};
 }
 
 // Whether perf may record the whole system: if this tool runs as root, perf has its privileges.
-bool Recording::may_record_all() const {
-  return engine_->can_narrow() && !plan_.whole_system() && !plan_.launches() && ::geteuid() == 0;
+bool PerfStart::may_record_all() const {
+  return engine_.can_narrow() && !plan_.whole_system() && !plan_.launches() && ::geteuid() == 0;
 }
 
-std::optional<int> Recording::attach_engine() {
-  switch (engine_->attach(perf_, *manager_)) {
+PerfStart::Started PerfStart::start_once(const perf::Perf& perf) {
+  if (const auto started = run(perf); started != Started::kYes) {
+    return started;
+  }
+  switch (engine_.attach(perf_, manager_)) {
     case Engine::Attached::kYes:
-      return std::nullopt;
+      return Started::kYes;
     case Engine::Attached::kPerfEnded:
-      return perf_ended_early();
+      return Started::kPerfEnded;
     case Engine::Attached::kFailed:
       break;
   }
-  return give_up(kFailure);
+  return Started::kFailed;
 }
 
-std::optional<int> Recording::start_perf(const perf::Perf& perf) {
+PerfStart::Started PerfStart::run(const perf::Perf& perf) {
   perf::RecordCommand command{.perf = perf.path,
-                              .own = own_options_,
+                              .own = options_,
                               .options = plan_.perf_options,
                               .pids = record_all_ ? std::vector<base::Pid>{} : roster_.for_perf(),
                               .cgroup = plan_.scope().cgroup};
@@ -102,54 +105,43 @@ std::optional<int> Recording::start_perf(const perf::Perf& perf) {
   if (command.pids.empty() && perf.major >= 6) {
     command.own.emplace_back("--no-buildid-mmap");
   }
-  switch (perf_.start(std::move(command), signals_.fd())) {
+  switch (perf_.start(std::move(command), interruption_.fd())) {
     case perf::Answer::kAcknowledged:
       base::reached(base::Step::kPerfRuns);
-      return std::nullopt;
+      return Started::kYes;
     case perf::Answer::kEnded:
       if (roster_.drop_exited(logger_)) {
         perf_.undo_output();  // otherwise the next perf would overwrite an earlier file
-        return start_perf(perf);
+        return run(perf);
       }
       // A thread that perf had listed exited before its event was opened (ESRCH).
       if (!record_all_ && may_record_all() &&
           perf_.process().stderr_text().find("No such process") != std::string::npos) {
         record_all_ = true;
         drops_others_ = true;
-        engine_->narrow_to(roster_.for_perf());
+        engine_.narrow_to(roster_.for_perf());
         perf_.undo_output();
-        return start_perf(perf);
+        return run(perf);
       }
-      return perf_failed();
+      return Started::kPerfFailed;
     case perf::Answer::kInterrupted:
-      (void)take_signal();
-      return give_up(128 + signal_);
+      (void)interruption_.take();
+      return Started::kInterrupted;
     case perf::Answer::kDeadline:
       break;
   }
-  return give_up(kFailure);
+  return Started::kFailed;
 }
 
 // With the whole system the side-band events are enabled from the start; enabling all events for a
 // moment may keep perf too busy to read the command that disables them. The "enable" command
 // detects a failure here; the next step handles a signal. This may yield samples, which the file
 // does not keep; whatever the BPF program reads for them must be set up by now.
-void Recording::enable_side_events() {
+void PerfStart::enable_side_events() {
   if (!plan_.whole_system() && !record_all_) {
-    perf_.enable_side_events(signals_.fd());
+    perf_.enable_side_events(interruption_.fd());
   }
   base::reached(base::Step::kSideEventsEnabled);
-}
-
-// perf exited, or the held command.
-int Recording::ended_before_launch() {
-  auto& command = *workload_.process();
-  if (const auto status = command.wait(Deadline::after(std::chrono::milliseconds{500}))) {
-    logger_.error("the command exited before the recording began: {}", base::describe(*status));
-    return give_up(status->shell_status());
-  }
-  const int status = perf_failed();
-  return status == 0 ? kFailure : status;
 }
 
 }  // namespace pyinject::record
